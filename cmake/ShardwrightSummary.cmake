@@ -1,0 +1,22 @@
+# What the configure step found: the optional parts never stop a build, they only say that they are absent.
+include(CheckLanguage)
+check_language(CUDA)
+find_library(SHARDWRIGHT_NCCL_LIBRARY nccl)
+find_package(Qt6 QUIET COMPONENTS Widgets)
+
+function(shardwright_say_found what found)
+  if(found)
+    message(STATUS "  ${what}: found")
+  else()
+    message(STATUS "  ${what}: not found (optional)")
+  endif()
+endfunction()
+
+message(STATUS "Shardwright ${PROJECT_VERSION} (${CMAKE_BUILD_TYPE})")
+shardwright_say_found("CUDA compiler" "${CMAKE_CUDA_COMPILER}")
+shardwright_say_found("NCCL" "${SHARDWRIGHT_NCCL_LIBRARY}")
+shardwright_say_found("Qt 6" "${Qt6_FOUND}")
+shardwright_say_found("ccache" "${SHARDWRIGHT_CCACHE}")
+shardwright_say_found("mold" "${SHARDWRIGHT_MOLD}")
+message(STATUS "  tests: ${SHARDWRIGHT_BUILD_TESTS}, benchmarks: ${SHARDWRIGHT_BUILD_BENCH}, "
+               "fuzzers: ${SHARDWRIGHT_BUILD_FUZZERS}, sanitizers: ${SHARDWRIGHT_SANITIZERS}")

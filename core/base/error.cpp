@@ -1,0 +1,42 @@
+#include "core/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace shardwright {
+namespace {
+
+std::string describe(const std::string& source, const std::vector<Problem>& problems) {
+  std::string text;
+  for (const Problem& problem : problems) {
+    if (!text.empty()) text += '\n';
+    text += fmt::format("{}: {}{}found {}; expected {}", source, problem.where,
+                        problem.where.empty() ? "" : ": ", problem.found, problem.expected);
+  }
+  return text;
+}
+
+}  // namespace
+
+InputError::InputError(std::string source, std::vector<Problem> problems)
+    : std::runtime_error(describe(source, problems)),
+      source_(std::move(source)),
+      problems_(std::move(problems)) {}
+
+void ProblemList::add(std::string where, std::string found, std::string expected) {
+  problems_.push_back({std::move(where), std::move(found), std::move(expected)});
+}
+
+void ProblemList::throw_if_any() const {
+  if (!problems_.empty()) throw InputError(source_, problems_);
+}
+
+void fail_invariant(const char* condition, const char* file, int line, const std::string& message) {
+  fmt::print(stderr, "{}:{}: broken invariant `{}`: {}\n", file, line, condition, message);
+  std::abort();
+}
+
+}  // namespace shardwright

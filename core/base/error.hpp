@@ -1,0 +1,65 @@
+// The errors that Shardwright reports to people.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace shardwright {
+
+// One thing that is wrong with an input.
+struct Problem {
+  std::string where;     // JSON pointer, option or line; empty: the input as a whole
+  std::string found;     // what stands there
+  std::string expected;  // what may stand there, with the nearest valid value where there is one
+
+  bool operator==(const Problem&) const = default;
+};
+
+// Bad input: names the file (or option) and all of its problems at once. The command exits with 2.
+class InputError : public std::runtime_error {
+ public:
+  InputError(std::string source, std::vector<Problem> problems);
+
+  const std::string& source() const { return source_; }
+  const std::vector<Problem>& problems() const { return problems_; }
+
+ private:
+  std::string source_;
+  std::vector<Problem> problems_;
+};
+
+// Collects the problems of one input while it is read, so that all are reported together.
+class ProblemList {
+ public:
+  explicit ProblemList(std::string source) : source_(std::move(source)) {}
+
+  void add(std::string where, std::string found, std::string expected);
+  bool empty() const { return problems_.empty(); }
+  const std::string& source() const { return source_; }
+  // Throws InputError if a problem was added.
+  void throw_if_any() const;
+
+ private:
+  std::string source_;
+  std::vector<Problem> problems_;
+};
+
+// A run that failed although its input was good (an unwritable file, say). The command exits
+// with 1.
+class RuntimeFailure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Prints what was violated and aborts: a broken invariant is a defect of Shardwright, never of its
+// input.
+[[noreturn]] void fail_invariant(const char* condition, const char* file, int line,
+                                 const std::string& message);
+
+}  // namespace shardwright
+
+// Active in all builds. `message` says which value broke the invariant.
+#define SHARDWRIGHT_CHECK(condition, message) \
+  ((condition) ? static_cast<void>(0)         \
+               : ::shardwright::fail_invariant(#condition, __FILE__, __LINE__, message))

@@ -1,0 +1,59 @@
+#include "core/base/nearest_name.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <vector>
+
+namespace shardwright {
+namespace {
+
+bool same_letter(char a, char b) {
+  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+}
+
+// Levenshtein distance with one row of memory.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t substituted = diagonal + (same_letter(a[i], b[j]) ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
+  // Longer input than any name we know is not a slip of the keyboard.
+  if (name.empty() || name.size() > 100) return {};
+  const std::size_t tolerance = std::max<std::size_t>(1, name.size() / 3);
+  std::string best;
+  std::size_t best_distance = tolerance + 1;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string one_of(std::string_view name, std::span<const std::string> candidates) {
+  const std::string nearest = nearest_name(name, candidates);
+  std::string text = fmt::format("one of {}", fmt::join(candidates, ", "));
+  if (!nearest.empty()) text += fmt::format(" (did you mean \"{}\"?)", nearest);
+  return text;
+}
+
+}  // namespace shardwright

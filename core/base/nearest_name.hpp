@@ -1,0 +1,17 @@
+// "Did you mean": the valid name that lies nearest to a misspelt one.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace shardwright {
+
+// The candidate with the smallest edit distance to `name` (case ignored), or an empty string if
+// none is within a third of the length of `name`.
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
+
+// "one of a, b, c", followed by "did you mean b?" where one is near.
+std::string one_of(std::string_view name, std::span<const std::string> candidates);
+
+}  // namespace shardwright

@@ -1,0 +1,161 @@
+// One operation of a training step: what runs, where, on which shape, and what it touches.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/spec/precision.hpp"
+
+namespace shardwright {
+
+enum class OpKind : std::uint8_t {
+  Gemm,         // GemmWork
+  GroupedGemm,  // GemmWork, `groups` experts at once
+  Attention,    // AttentionWork
+  Softmax,      // MemoryWork from here on: the softmax of unfused attention
+  Norm,
+  Rope,
+  Activation,
+  Dropout,
+  Residual,
+  Embedding,
+  Router,
+  Permute,  // tokens into expert order and back
+  Loss,
+  Cast,  // to and from FP8
+  GradientAccumulation,
+  GradientNorm,
+  Optimizer,
+  Offload,    // between device and host memory
+  AllReduce,  // CommunicationWork from here on
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  Broadcast,
+  Send,
+  Receive,
+};
+
+constexpr bool is_communication(OpKind kind) {
+  return kind >= OpKind::AllReduce;
+}
+
+// "gemm", "all_reduce", …
+const char* name_of(OpKind kind);
+
+// In-order queues of a device. Ops of different streams run beside each other unless one waits for
+// the other.
+enum class Stream : std::uint8_t {
+  Compute,
+  TensorParallel,
+  ContextParallel,
+  ExpertParallel,
+  GradientReduce,
+  ParameterGather,
+  SendActivation,
+  ReceiveActivation,
+  SendGradient,
+  ReceiveGradient,
+  Offload,
+};
+inline constexpr int kStreams = 11;
+
+const char* name_of(Stream stream);
+
+enum class Phase : std::uint8_t { Forward, Recompute, BackwardInput, BackwardWeight, Optimizer };
+inline constexpr int kPhases = 5;
+
+const char* name_of(Phase phase);
+
+// The communicators of a plan. Ranks that differ only along the named axes are members of one
+// group.
+enum class Group : std::uint8_t {
+  Tensor,
+  Context,
+  Expert,
+  ExpertTensor,
+  Data,        // all ranks that hold the same dense parameters: dp x cp
+  ExpertData,  // all ranks that hold the same experts
+  ShardInner,  // hybrid sharding: the ranks that share one copy of the states …
+  ShardOuter,  // … and the ranks that hold the same shard
+  ExpertShardInner,
+  ExpertShardOuter,
+  Pipeline,       // neighbours along the pipeline; point-to-point only
+  EmbeddingTie,   // first and last stage, which both hold a tied embedding
+  ModelParallel,  // tp x pp of one replica: the gradient norm
+};
+inline constexpr int kGroups = 13;
+
+const char* name_of(Group group);
+
+// C[m, n] (+)= A[m, k] B[k, n], `batch` times; or `groups` experts that share m rows in total.
+struct GemmWork {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t batch = 1;
+  std::int64_t groups = 1;
+  bool accumulate_fp32 = false;  // adds into an fp32 output (weight gradients)
+
+  Flop flop() const {
+    return Flop(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+                static_cast<double>(batch));
+  }
+  bool operator==(const GemmWork&) const = default;
+};
+
+// Fused attention of `batch` sequences. `score_share` is the part of the q_tokens x kv_tokens score
+// matrix that is computed: 0.5 for a causal mask over equal lengths, 1 without a mask, less with a
+// sliding window.
+struct AttentionWork {
+  std::int64_t batch = 0;
+  std::int64_t heads = 0, kv_heads = 0;
+  std::int64_t q_tokens = 0, kv_tokens = 0;
+  std::int64_t qk_head_dim = 0, v_head_dim = 0;
+  double score_share = 1.0;
+  bool backward = false;
+
+  // Two products forward; five backward (scores are recomputed inside of the kernel:
+  // FlashAttention).
+  Flop flop() const {
+    const double scores = static_cast<double>(batch * heads) * static_cast<double>(q_tokens) *
+                          static_cast<double>(kv_tokens) * score_share;
+    const auto qk = static_cast<double>(qk_head_dim), v = static_cast<double>(v_head_dim);
+    return Flop(2.0 * scores * (backward ? 3.0 * qk + 2.0 * v : qk + v));
+  }
+  bool operator==(const AttentionWork&) const = default;
+};
+
+// A kernel that is limited by memory traffic: bytes read and written, and the few FLOP that come
+// with it. `kernels` is how many launches it takes where it is not fused.
+struct MemoryWork {
+  Bytes read, written;
+  Flop flop;
+  std::int64_t kernels = 1;
+
+  bool operator==(const MemoryWork&) const = default;
+};
+
+// `bytes` follows nccl-tests: the buffer of an all-reduce, all-to-all, broadcast, send or receive;
+// the gathered output of an all-gather; the input of a reduce-scatter.
+struct CommunicationWork {
+  Group group = Group::Tensor;
+  Bytes bytes;
+  // Point-to-point only: where the peer is, in pipeline stages from this rank (+1: next, -1:
+  // previous; cyclic).
+  std::int32_t peer_offset = 0;
+  // Where a stack overlaps this collective with the GEMM that it belongs to, the share that can be
+  // hidden.
+  double hidden_share = 0.0;
+
+  bool operator==(const CommunicationWork&) const = default;
+};
+
+using Work = std::variant<GemmWork, AttentionWork, MemoryWork, CommunicationWork>;
+
+// FLOP that a model's formula counts for this work: the matrix products. Memory-bound kernels count
+// as none.
+Flop model_flop(const Work& work);
+
+}  // namespace shardwright

@@ -1,0 +1,150 @@
+// What a cluster is: accelerators in nodes, nodes on a fabric.
+//
+// Bandwidths are per direction. A profile says where each figure comes from (`Provenance`), so that
+// an answer can tell what it rests on. Nothing here knows a model or a plan.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/spec/precision.hpp"
+
+namespace shardwright {
+
+enum class Confidence : std::uint8_t { Datasheet, Measured, Fitted, Derived, Assumed };
+
+// Where a figure comes from.
+struct Provenance {
+  std::string source;  // title or address of a public document, or the command that measured it
+  Confidence confidence = Confidence::Assumed;
+};
+
+// Sources by JSON pointer into the profile's file ("/memory/bandwidth_bytes_per_s").
+using Sources = std::map<std::string, Provenance>;
+
+// Dense matrix throughput by format; zero: the device cannot multiply in this format.
+struct MatrixPeaks {
+  FlopPerSecond fp32, tf32, fp16, bf16, fp8;
+
+  FlopPerSecond of(Precision precision) const;
+};
+
+// How well kernels use the device. Each is a property of the hardware with its vendor libraries,
+// shared by all shapes; the shape-dependent part (tiles, waves, roofline) is in sim/cost.
+struct KernelEfficiency {
+  double matrix = 0.85;  // of the matrix peak, for a GEMM large enough to hide everything else
+  double memory = 0.85;  // of the memory bandwidth, for a large streaming kernel
+  double attention_forward = 0.60;  // of the matrix peak, fused attention on long sequences
+  double attention_backward = 0.50;
+  Seconds kernel_overhead = microseconds(2.0);  // prologue and epilogue of a kernel on the device
+};
+
+struct AcceleratorSpec {
+  std::string name;                  // "h100-sxm"
+  std::string vendor;                // "nvidia", "amd", "google"
+  std::string architecture;          // "volta", "ampere", "hopper", "blackwell", "cdna3", …
+  std::vector<std::string> aliases;  // other spellings that published measurements use
+  MatrixPeaks matrix;
+  FlopPerSecond vector_fp32;  // outside of the matrix units
+  Bytes memory;               // HBM capacity
+  BytesPerSecond memory_bandwidth;
+  Bytes l2_cache;
+  std::int64_t compute_units = 1;  // SMs, CUs or cores
+  Hertz max_clock;
+  Watts power;  // thermal design power
+  Watts idle_power;
+  KernelEfficiency efficiency;
+  double sustained_clock_ratio =
+      1.0;                 // clock under hours of dense GEMM, of the clock that the peaks assume
+  DollarsPerSecond price;  // of renting one, as listed publicly
+  Sources sources;
+};
+
+enum class ScaleUpKind : std::uint8_t {
+  Switched,  // any pair at full speed (NVSwitch)
+  Mesh,      // direct links between pairs (cube mesh, Infinity Fabric)
+  Torus,     // TPU
+  Pcie,      // shared PCIe trees and the CPU interconnect
+};
+
+// The links among the accelerators of a node, or of a rack-sized domain.
+struct ScaleUpSpec {
+  ScaleUpKind kind = ScaleUpKind::Switched;
+  std::string name;          // "NVLink 4"
+  BytesPerSecond bandwidth;  // per accelerator and direction, as the datasheet says
+  double ring_efficiency =
+      0.8;  // of `bandwidth`, that large ring collectives reach as bus bandwidth
+  Seconds latency = microseconds(1.0);  // per hop, as the sender sees it
+  bool in_network_reduction = false;    // NVLS
+  std::int64_t domain = 8;              // accelerators that it joins
+};
+
+struct NicSpec {
+  std::int64_t per_node = 1;
+  BytesPerSecond bandwidth;  // of one NIC and direction
+  double efficiency = 0.92;  // of `bandwidth`, that large messages reach
+};
+
+struct HostSpec {
+  std::string cpu;
+  std::int64_t cores = 64;
+  Bytes memory;
+  BytesPerSecond
+      accelerator_link;  // host to accelerator (PCIe, NVLink-C2C), per accelerator and direction
+  BytesPerSecond nvme_read, nvme_write;  // per node; zero: no local disk
+  double speed =
+      1.0;  // single-thread speed relative to the host that the stacks' launch times assume
+};
+
+struct NodeSpec {
+  std::string name;
+  std::int64_t accelerators = 8;
+  ScaleUpSpec scale_up;
+  NicSpec nic;
+  HostSpec host;
+  Watts power_overhead;  // of a node beyond its accelerators: CPUs, fans, NICs, switches
+  Sources sources;
+};
+
+enum class FabricKind : std::uint8_t { LeafSpine, RailOptimised, Torus, None };
+enum class FabricProtocol : std::uint8_t { InfiniBand, RoCE, Efa, Ethernet, Optical };
+
+// One level of switches, from the leaf up.
+struct FabricLevel {
+  std::int64_t nodes = 1;  // nodes below one switch (or one pod) of this level
+  double oversubscription =
+      1.0;  // bandwidth entering from below over bandwidth leaving upwards, at least 1
+  Seconds latency = microseconds(1.0);  // added by passing this level once
+};
+
+// The network between nodes.
+struct FabricSpec {
+  std::string name;
+  FabricKind kind = FabricKind::RailOptimised;
+  FabricProtocol protocol = FabricProtocol::InfiniBand;
+  Seconds base_latency = microseconds(5.0);  // NIC to NIC below one leaf
+  std::vector<FabricLevel> levels;
+  bool in_network_reduction = false;  // SHARP
+  std::vector<std::int64_t> torus;    // nodes along each axis; for FabricKind::Torus
+  Sources sources;
+};
+
+struct ClusterSpec {
+  std::string name;
+  AcceleratorSpec accelerator;
+  NodeSpec node;
+  FabricSpec fabric;
+  std::int64_t nodes = 0;  // that exist; 0: as many as are asked for
+  double power_usage_effectiveness = 1.1;
+  DollarsPerSecond
+      price;  // per accelerator; overrides the accelerator's own where it is above zero
+  std::vector<std::string>
+      filled_in;  // what the profile left out and the reader filled in, for the report
+
+  std::int64_t accelerators_per_node() const { return node.accelerators; }
+};
+
+}  // namespace shardwright

@@ -1,0 +1,161 @@
+// What a model is: the sizes of a decoder-only transformer, independent of how it is trained.
+//
+// Field names follow the Hugging Face configurations where those agree with each other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shardwright {
+
+enum class NormKind : std::uint8_t { LayerNorm, RmsNorm };
+enum class Activation : std::uint8_t { Gelu, Relu, Silu };
+enum class PositionKind : std::uint8_t { Learned, Rotary, Alibi };
+enum class AttentionKind : std::uint8_t {
+  GroupedQuery,     // multi-head and multi-query attention are its two ends
+  MultiHeadLatent,  // DeepSeek's MLA (arXiv 2405.04434)
+};
+
+// Attention of one layer. Sizes count elements; all are at least 1 unless said.
+struct AttentionSpec {
+  AttentionKind kind = AttentionKind::GroupedQuery;
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;  // a divisor of `heads`; equal to `heads` for MLA
+  std::int64_t head_dim = 1;  // of queries and keys; for MLA: qk_nope_head_dim + qk_rope_head_dim
+  bool qkv_bias = false;
+  bool output_bias = false;
+  bool qk_norm = false;             // RMSNorm over each head of queries and keys (Qwen3)
+  std::int64_t sliding_window = 0;  // tokens that a query sees at most; 0: all before it
+  std::int64_t full_attention_interval =
+      0;  // with a sliding window, each k-th layer sees everything; 0: none
+
+  // Multi-head latent attention only.
+  std::int64_t q_lora_rank = 0;  // 0: queries are projected directly
+  std::int64_t kv_lora_rank = 0;
+  std::int64_t qk_nope_head_dim = 0;
+  std::int64_t qk_rope_head_dim = 0;
+  std::int64_t v_head_dim = 0;
+
+  // Width of the value of one head.
+  std::int64_t value_head_dim() const {
+    return kind == AttentionKind::MultiHeadLatent ? v_head_dim : head_dim;
+  }
+
+  bool operator==(const AttentionSpec&) const = default;
+};
+
+// The feed-forward block of a dense layer.
+struct MlpSpec {
+  std::int64_t ffn_hidden = 1;
+  Activation activation = Activation::Silu;
+  bool gated = true;  // act(x W_gate) * (x W_up), as SwiGLU and GeGLU
+  bool bias = false;
+
+  bool operator==(const MlpSpec&) const = default;
+};
+
+// The mixture of experts that replaces the feed-forward block in the sparse layers.
+struct MoeSpec {
+  std::int64_t experts = 1;
+  std::int64_t top_k = 1;       // experts that each token is sent to
+  std::int64_t expert_ffn = 1;  // width of one expert
+  std::int64_t shared_experts = 0;
+  std::int64_t shared_expert_ffn = 0;   // width of all shared experts together; 0 if there are none
+  bool shared_expert_gate = false;      // a learned sigmoid gate on the shared experts (Qwen2-MoE)
+  std::int64_t first_dense_layers = 0;  // leading layers with a dense feed-forward block (DeepSeek)
+  std::int64_t layer_interval = 1;  // a sparse layer every k-th layer after the leading dense ones
+  bool router_bias =
+      false;  // score correction bias per expert (DeepSeek-V3), not trained by gradient
+  bool balanced_routing = false;  // the router is forced to spread tokens evenly
+
+  bool operator==(const MoeSpec&) const = default;
+};
+
+struct ModelSpec {
+  std::string name;
+  std::string family;  // the `model_type` it was imported from, or "gpt", "llama", …
+  std::int64_t layers = 1;
+  std::int64_t hidden = 1;
+  std::int64_t vocab = 1;
+  std::int64_t max_seq_len = 2048;  // the longest sequence that the published model was made for
+
+  AttentionSpec attention;
+  MlpSpec mlp;
+  std::optional<MoeSpec> moe;
+
+  NormKind norm = NormKind::RmsNorm;
+  bool norm_bias = false;  // LayerNorm usually has one, RMSNorm never
+  std::int64_t norms_per_layer =
+      2;  // 1: one norm feeds attention and feed-forward (Falcon-7B); 4: also after each block
+  bool final_norm = true;
+  bool embedding_norm = false;  // a norm right after the embedding (BLOOM)
+  bool parallel_block =
+      false;  // attention and feed-forward read the same input and are added (GPT-NeoX, Falcon)
+  PositionKind position = PositionKind::Rotary;
+  std::int64_t position_embeddings =
+      0;  // rows of the learned table (OPT has two more than its longest sequence)
+  double rotary_share = 1.0;  // share of a head's width that is rotated (GPT-NeoX: 0.25)
+  bool tied_embeddings = false;
+  bool head_bias = false;
+  std::int64_t embedding_width =
+      0;                 // OPT-350m projects embeddings of this width up and down; 0: `hidden`
+  double dropout = 0.0;  // probability during pre-training
+  std::int64_t mtp_layers = 0;  // multi-token-prediction layers after the last layer (DeepSeek-V3)
+
+  // True if layer `index` (0-based) has experts in place of the dense feed-forward block.
+  bool is_sparse(std::int64_t index) const;
+
+  bool operator==(const ModelSpec&) const = default;
+};
+
+// How a parameter is split when its layer is split over tensor-parallel or expert-parallel ranks.
+enum class ShardKind : std::uint8_t {
+  Replicated,    // norms, router: each tensor-parallel rank holds a copy
+  Column,        // split along the output dimension over tp
+  Row,           // split along the input dimension over tp
+  Vocabulary,    // split along the vocabulary over tp
+  ExpertColumn,  // one of the experts' matrices: experts over ep, output dimension over expert-tp
+  ExpertRow,
+  ExpertReplicated,
+};
+
+// Which part of the model a parameter belongs to.
+enum class ParameterPlace : std::uint8_t { Embedding, Layer, FinalNorm, Head, Mtp };
+
+// One trained (or, for router biases, maintained) tensor.
+struct ParameterTensor {
+  std::string name;  // "layers.3.attention.q_proj.weight"
+  ParameterPlace place = ParameterPlace::Layer;
+  std::int64_t layer = -1;  // 0-based; -1 outside of the layers
+  std::vector<std::int64_t>
+      shape;  // [output, input] for matrices; experts' matrices are [experts, output, input]
+  ShardKind shard = ShardKind::Replicated;
+
+  std::int64_t elements() const;
+};
+
+// All parameter tensors of a model, in the order of the forward pass. A tied output head is listed
+// once, as the embedding. The parameters of multi-token-prediction layers come last.
+std::vector<ParameterTensor> parameter_tensors(const ModelSpec& model);
+
+// Parameter tensors of one layer of the given kind; names carry the layer index.
+std::vector<ParameterTensor> layer_parameters(const ModelSpec& model, std::int64_t layer);
+
+// The same for what lies outside of the layers.
+std::vector<ParameterTensor> embedding_parameters(const ModelSpec& model);
+std::vector<ParameterTensor> head_parameters(
+    const ModelSpec& model);  // final norm and, if untied, the output head
+
+struct ParameterCount {
+  std::int64_t total = 0;   // as the publishers count: without multi-token-prediction layers
+  std::int64_t active = 0;  // that one token meets: top_k of the routed experts
+  std::int64_t mtp = 0;     // of the multi-token-prediction layers
+
+  bool operator==(const ParameterCount&) const = default;
+};
+
+ParameterCount count_parameters(const ModelSpec& model);
+
+}  // namespace shardwright

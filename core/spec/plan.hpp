@@ -1,0 +1,104 @@
+// A plan: how one training step of a model is spread over a cluster.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/spec/precision.hpp"
+
+namespace shardwright {
+
+enum class ScheduleKind : std::uint8_t {
+  GPipe,        // all forwards, then all backwards
+  OneFOneB,     // PipeDream-flush
+  Interleaved,  // 1F1B over several model chunks per rank (Megatron virtual pipeline)
+  ZbH1,         // zero-bubble, memory of 1F1B (arXiv 2401.10241)
+  ZbH2,         // zero-bubble, twice the memory
+  ZbV,          // zero-bubble, two chunks per rank placed in a V
+  DualPipe,     // DeepSeek-V3: bidirectional, two copies of the parameters
+};
+
+enum class RecomputePolicy : std::uint8_t {
+  None,
+  Selective,  // the attention core is recomputed in the backward pass (arXiv 2205.05198); nothing,
+              // where it is fused
+  Full,       // each layer keeps only its input
+};
+
+// How context parallelism moves keys and values.
+enum class ContextParallelKind : std::uint8_t {
+  Ring,       // key/value blocks are passed along a ring beside the attention of the block at hand
+  AllGather,  // keys and values are gathered first
+  Ulysses,    // all-to-all between sequence and heads
+};
+
+// The nesting of the rank axes, innermost first. Ranks of one group of the innermost axis are
+// neighbours.
+enum class Axis : std::uint8_t { Tensor, Context, Expert, Data, Pipeline };
+
+struct OverlapSwitches {
+  bool grad_reduce = true;
+  bool param_gather = true;
+  bool tensor_parallel = false;
+  bool p2p = true;
+  bool expert_parallel = false;
+
+  bool operator==(const OverlapSwitches&) const = default;
+};
+
+// Degrees are at least 1. The world has dp * tp * pp * cp ranks; experts are spread over ep of the
+// dp * cp (* tp / expert_tp) ranks of a stage.
+struct Plan {
+  std::int64_t dp = 1;
+  std::int64_t tp = 1;
+  std::int64_t pp = 1;
+  std::int64_t cp = 1;
+  std::int64_t ep = 1;
+  std::int64_t expert_tp = 1;
+  std::int64_t vpp = 1;  // model chunks per pipeline rank
+  bool sequence_parallel =
+      true;  // activations outside of the tensor-parallel GEMMs are split along the sequence
+
+  int zero_stage =
+      1;  // 0: replicated, 1: optimizer states, 2: and gradients, 3: and parameters (FSDP)
+  std::int64_t shard_group =
+      0;  // hybrid sharding: ranks that share one copy of the states; 0: all data-parallel ranks
+
+  std::int64_t micro_batch = 1;   // sequences
+  std::int64_t global_batch = 1;  // sequences
+  std::int64_t seq_len = 2048;    // tokens
+
+  ScheduleKind schedule = ScheduleKind::OneFOneB;
+  ContextParallelKind context_parallel = ContextParallelKind::Ring;
+  RecomputePolicy recompute = RecomputePolicy::None;
+  std::int64_t recompute_layers =
+      0;  // with RecomputePolicy::Full: layers per chunk that are recomputed; 0: all
+  Precision precision = Precision::Bf16;
+  OverlapSwitches overlap;
+  std::vector<Axis> rank_order = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data,
+                                  Axis::Pipeline};
+
+  // Layers of each model chunk in the order of the forward pass (pp * vpp numbers); empty: as even
+  // as possible, the first chunks taking the remainder.
+  std::vector<std::int64_t> stage_layers;
+  bool embedding_counts_as_layer = false;  // for the even split
+  bool head_counts_as_layer = false;
+  bool offload_optimizer = false;  // optimizer states and step on the host
+  bool offload_activations = false;
+
+  std::int64_t world_size() const { return dp * tp * pp * cp; }
+  std::int64_t chunks() const { return pp * vpp; }
+  // Microbatches that each data-parallel replica runs per step.
+  std::int64_t microbatches() const { return global_batch / (dp * micro_batch); }
+
+  bool operator==(const Plan&) const = default;
+};
+
+// Names used in files and tables: "1f1b", "interleaved", "zb-h1", "selective", "ring", "tp", …
+const char* name_of(ScheduleKind schedule);
+const char* name_of(RecomputePolicy policy);
+const char* name_of(ContextParallelKind kind);
+const char* name_of(Axis axis);
+
+}  // namespace shardwright

@@ -1,0 +1,77 @@
+// What a software stack is: which kernels are fused, what overlaps, what the host costs.
+//
+// The same hardware under another stack is slower or faster; published results cannot be explained
+// without it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/spec/cluster_spec.hpp"
+
+namespace shardwright {
+
+// How the gradient reduction of data parallelism is cut into messages.
+enum class GradientBuckets : std::uint8_t {
+  Single,     // one message after the last backward
+  FixedSize,  // buckets of `bucket_bytes`
+  PerLayer,   // one message per layer (FSDP)
+};
+
+struct StackSpec {
+  std::string name;
+  std::string family;  // "megatron", "deepspeed", "pytorch", "shardwright", …: where an unknown
+                       // stack falls back to
+  std::vector<std::string> aliases;
+
+  // Fusion: what does not run as a kernel of its own.
+  bool flash_attention = true;  // otherwise score matrices are written to memory
+  bool fused_norm = true;
+  bool fused_rope = true;
+  bool fused_activation = true;   // bias + GELU, SwiGLU
+  bool fused_dropout_add = true;  // bias + dropout + residual
+  bool fused_loss = true;  // vocabulary-parallel cross-entropy without an fp32 copy of the logits
+  bool fused_softmax = true;    // scale + mask + softmax in one kernel, where attention is unfused
+  bool fused_optimizer = true;  // multi-tensor Adam
+  bool fused_wgrad_accumulation = true;  // weight gradients are added in fp32 inside the GEMM
+
+  // Overlap that the stack is able to do. A plan may switch each off.
+  bool overlap_grad_reduce = true;   // gradient buckets beside the backward pass
+  bool overlap_param_gather = true;  // ZeRO-1 parameter gathers beside the next forward pass
+  bool overlap_tp = false;  // tensor-parallel collectives cut up and hidden behind their GEMMs
+  bool overlap_p2p = true;  // pipeline sends beside compute (interleaved schedules)
+  bool overlap_ep = false;  // all-to-all beside compute of another microbatch or of shared experts
+  double tp_overlap_share = 0.7;  // of a tensor-parallel collective that overlap_tp hides at most
+  double overlap_slowdown =
+      0.1;  // share of the compute rate that a collective's SMs and traffic cost beside it
+
+  // Host.
+  Seconds launch_time =
+      microseconds(5.0);             // that the host needs to issue one op, framework included
+  bool cuda_graphs = false;          // a layer is launched as one op
+  std::int64_t prefetch_layers = 1;  // FSDP: parameter gathers issued ahead
+
+  // Data parallelism.
+  GradientBuckets buckets = GradientBuckets::FixedSize;
+  Bytes bucket_bytes = Bytes(40e6 * 4);
+  bool fp32_gradient_reduction =
+      true;  // gradients are reduced in fp32, otherwise in the parameters' format
+  bool fp32_main_gradients = true;  // gradients are accumulated in an fp32 buffer
+
+  // Optimizer states: bytes per parameter that the optimizer keeps (fp32 master weight, two fp32
+  // moments).
+  Bytes master_weight_bytes = Bytes(4);
+  Bytes optimizer_state_bytes = Bytes(8);
+
+  // Memory that no tensor of the program explains.
+  Bytes context_memory = gigabytes(1.0);  // CUDA context, libraries and their workspaces
+  Bytes communicator_memory = Bytes(0);   // NCCL buffers, per communicator
+  double fragmentation = 0.03;            // of the peak that the allocator cannot hand out
+  bool dropout_mask_saved = true;  // one byte per element; recomputed from the seed otherwise
+
+  Sources sources;
+};
+
+}  // namespace shardwright
