@@ -6,6 +6,12 @@
 function(shardwright_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(NOT sources)
+    add_library(shardwright_${name} INTERFACE)
+    add_library(shardwright::${name} ALIAS shardwright_${name})
+    target_link_libraries(shardwright_${name} INTERFACE ${ARG_DEPENDS})
+    return()
+  endif()
   add_library(shardwright_${name} STATIC ${sources})
   add_library(shardwright::${name} ALIAS shardwright_${name})
 
