@@ -35,6 +35,7 @@ enum class OpKind : std::uint8_t {
   ReduceScatter,
   AllToAll,
   Broadcast,
+  RingShift,  // each member passes its buffer on to the next one of the group
   Send,
   Receive,
 };
@@ -137,8 +138,8 @@ struct MemoryWork {
   bool operator==(const MemoryWork&) const = default;
 };
 
-// `bytes` follows nccl-tests: the buffer of an all-reduce, all-to-all, broadcast, send or receive;
-// the gathered output of an all-gather; the input of a reduce-scatter.
+// `bytes` follows nccl-tests: the buffer of an all-reduce, all-to-all, broadcast, ring shift, send
+// or receive; the gathered output of an all-gather; the input of a reduce-scatter.
 struct CommunicationWork {
   Group group = Group::Tensor;
   Bytes bytes;

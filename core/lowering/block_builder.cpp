@@ -1,0 +1,116 @@
+#include "core/lowering/block_builder.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/error.hpp"
+
+namespace shardwright {
+
+TensorId TensorTable::add(std::string_view name, MemoryCategory category, Bytes bytes,
+                          Lifetime lifetime, bool per_microbatch) {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i].name == name) {
+      SHARDWRIGHT_CHECK(tensors_[i].bytes == bytes,
+                        "tensor " + tensors_[i].name + " with two sizes");
+      return static_cast<TensorId>(i);
+    }
+  }
+  tensors_.push_back({std::string(name), category, bytes, lifetime, per_microbatch});
+  return static_cast<TensorId>(tensors_.size() - 1);
+}
+
+void derive_waits(std::vector<Op>& ops) {
+  std::map<TensorRef, std::uint16_t> writer;
+  for (std::uint16_t i = 0; i < ops.size(); ++i) {
+    Op& op = ops[i];
+    op.waits.clear();
+    for (const TensorRef ref : op.reads) {
+      const auto found = writer.find(ref);
+      if (found != writer.end() && ops[found->second].stream != op.stream)
+        op.waits.push_back(found->second);
+    }
+    std::sort(op.waits.begin(), op.waits.end());
+    op.waits.erase(std::unique(op.waits.begin(), op.waits.end()), op.waits.end());
+    for (const TensorRef ref : op.writes) writer[ref] = i;
+  }
+}
+
+namespace {
+
+bool contains(std::span<const TensorRef> refs, TensorRef ref) {
+  return std::find(refs.begin(), refs.end(), ref) != refs.end();
+}
+
+void free_after(Op& op, TensorRef ref) {
+  if (!contains(op.frees, ref)) op.frees.push_back(ref);
+}
+
+// Walks the ops in order and remembers, for each value that is alive, the op that used it last.
+class LivenessPass {
+ public:
+  LivenessPass(const std::vector<TensorSpec>& tensors, std::span<const TensorRef> passed_on)
+      : tensors_(tensors), passed_on_(passed_on) {}
+
+  void visit(Op& op) {
+    for (const TensorRef ref : op.reads) {
+      const auto found = last_use_.find(ref);
+      if (found != last_use_.end()) {
+        found->second = &op;
+      } else if (tensors_[ref.tensor].lifetime == Lifetime::Borrowed) {
+        last_use_[ref] = &op;
+      }
+    }
+    for (const TensorRef ref : op.writes) define(op, ref);
+  }
+
+  void enter_with(TensorRef ref) { last_use_[ref] = nullptr; }
+
+  // The next block borrows its tensors anew.
+  void end_block() {
+    for (auto it = last_use_.begin(); it != last_use_.end();) {
+      if (tensors_[it->first.tensor].lifetime == Lifetime::Borrowed) {
+        free_after(*it->second, it->first);
+        it = last_use_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+
+  void end() {
+    for (auto& [ref, op] : last_use_) {
+      if (op != nullptr) free_after(*op, ref);
+    }
+  }
+
+ private:
+  void define(Op& op, TensorRef ref) {
+    if (contains(passed_on_, ref)) return;
+    const auto found = last_use_.find(ref);
+    const bool in_place = contains(op.reads, ref);
+    if (found != last_use_.end() && !in_place && found->second != nullptr)
+      free_after(*found->second, ref);
+    last_use_[ref] = &op;
+  }
+
+  const std::vector<TensorSpec>& tensors_;
+  std::span<const TensorRef> passed_on_;
+  std::map<TensorRef, Op*> last_use_;
+};
+
+}  // namespace
+
+void derive_frees(std::span<Block* const> in_order, const std::vector<TensorSpec>& tensors,
+                  std::span<const TensorRef> passed_on, std::span<const TensorRef> passed_in) {
+  LivenessPass pass(tensors, passed_on);
+  for (const TensorRef ref : passed_in) pass.enter_with(ref);
+  for (Block* block : in_order) {
+    for (Op& op : block->ops) op.frees.clear();
+    for (Op& op : block->ops) pass.visit(op);
+    pass.end_block();
+  }
+  pass.end();
+}
+
+}  // namespace shardwright

@@ -1,0 +1,232 @@
+// The frame of a transformer layer: norms, residual additions, and the order of attention and
+// feed-forward.
+#include "core/lowering/layer_writer.hpp"
+
+namespace shardwright {
+namespace {
+
+// Launches of a norm that is not one fused kernel: square, mean, rsqrt, scale.
+constexpr std::int64_t kUnfusedNormKernels = 4;
+// Bias, dropout and residual addition where they are not one kernel.
+constexpr std::int64_t kUnfusedResidualKernels = 3;
+
+}  // namespace
+
+void LayerWriter::norm_forward(const std::string& name, TensorRef in, TensorRef out) {
+  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
+  memory_op(name, OpKind::Norm, phase_, elements, elements, {in}, {out},
+            stack_.fused_norm ? 1 : kUnfusedNormKernels);
+  read_parameters(ops_.back());
+}
+
+void LayerWriter::norm_backward(const std::string& name, TensorRef in,
+                                const std::vector<TensorRef>& gradients, TensorRef in_gradient) {
+  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
+  std::vector<TensorRef> reads = gradients;
+  reads.push_back(in);
+  memory_op(name + ".backward", OpKind::Norm, Phase::BackwardInput,
+            static_cast<double>(reads.size()) * elements, elements, reads, {in_gradient},
+            stack_.fused_norm ? 1 : kUnfusedNormKernels);
+  read_parameters(ops_.back());
+}
+
+void LayerWriter::residual_forward(const std::string& name, TensorRef branch, TensorRef skip,
+                                   TensorRef out) {
+  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
+  std::vector<TensorRef> writes = {out};
+  if (model_.dropout > 0.0 && stack_.dropout_mask_saved) {
+    writes.push_back(bytes_tensor(name + ".dropout_mask", MemoryCategory::Activations, elements));
+  }
+  const bool one_kernel = stack_.fused_dropout_add || model_.dropout == 0.0;
+  memory_op(name, OpKind::Residual, phase_, 2.0 * elements, elements, {branch, skip}, writes,
+            one_kernel ? 1 : kUnfusedResidualKernels);
+}
+
+void LayerWriter::residual_backward(const std::string& name, TensorRef out_gradient,
+                                    TensorRef branch_gradient) {
+  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
+  std::vector<TensorRef> reads = {out_gradient};
+  if (stack_.dropout_mask_saved) {
+    reads.push_back(bytes_tensor(name + ".dropout_mask", MemoryCategory::Activations, elements));
+  }
+  memory_op(name + ".backward", OpKind::Dropout, Phase::BackwardInput, 1.5 * elements, elements,
+            reads, {branch_gradient});
+}
+
+void LayerWriter::forward(std::int64_t layer) {
+  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
+  const bool shared_norm = model_.norms_per_layer == 1;
+  const TensorRef attention_in = activation("attention.norm.out", elements);
+  const TensorRef middle = model_.parallel_block ? input() : activation("hidden.middle", elements);
+  const TensorRef ffn_in = shared_norm ? attention_in : activation("ffn.norm.out", elements);
+
+  norm_forward("attention.norm", input(), attention_in);
+  TensorRef attention_out = branch_output("attention");
+  attention_forward(layer, attention_out);
+  attention_out = branch_forward("attention", attention_out);
+  if (!model_.parallel_block)
+    residual_forward("attention.residual", attention_out, input(), middle);
+
+  if (!shared_norm) norm_forward("ffn.norm", middle, ffn_in);
+  TensorRef ffn_out = branch_output("ffn");
+  if (model_.is_sparse(layer)) {
+    sparse_forward(ffn_in, ffn_out);
+  } else {
+    dense_forward("ffn", model_.mlp.ffn_hidden, ffn_in, ffn_out);
+  }
+  ffn_out = branch_forward("ffn", ffn_out);
+  TensorRef skip = middle;
+  if (model_.parallel_block) {
+    skip = temporary("attention.residual.out", elements);
+    residual_forward("attention.residual", attention_out, input(), skip);
+  }
+  // Recomputation runs to the end of the layer, but nobody reads its output.
+  residual_forward(
+      "ffn.residual", ffn_out, skip,
+      phase_ == Phase::Recompute ? temporary("hidden.recomputed", elements) : output());
+}
+
+TensorRef LayerWriter::branch_output(const std::string& branch) {
+  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
+  return model_.norms_per_layer == 4 ? activation(branch + ".post_norm.in", elements)
+                                     : temporary(branch + ".branch", elements);
+}
+
+TensorRef LayerWriter::branch_forward(const std::string& branch, TensorRef out) {
+  if (model_.norms_per_layer != 4) return out;
+  const TensorRef normed =
+      temporary(branch + ".branch", static_cast<double>(shape_.residual_tokens * shape_.hidden));
+  norm_forward(branch + ".post_norm", out, normed);
+  return normed;
+}
+
+void LayerWriter::backward(std::int64_t layer) {
+  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
+  const bool shared_norm = model_.norms_per_layer == 1;
+  const TensorRef attention_in = activation("attention.norm.out", elements);
+  const TensorRef attention_in_gradient = temporary("attention.norm.out.gradient", elements);
+  const TensorRef middle = model_.parallel_block ? input() : activation("hidden.middle", elements);
+  const TensorRef ffn_in = shared_norm ? attention_in : activation("ffn.norm.out", elements);
+  const TensorRef ffn_in_gradient = temporary("ffn.norm.out.gradient", elements);
+
+  const TensorRef ffn_gradient = branch_backward("ffn", output_gradient());
+  if (model_.is_sparse(layer)) {
+    sparse_backward(ffn_in, ffn_gradient, ffn_in_gradient);
+  } else {
+    dense_backward("ffn", model_.mlp.ffn_hidden, ffn_in, ffn_gradient, ffn_in_gradient);
+  }
+  // The gradient that goes around the attention block, and what its norm adds up.
+  TensorRef around = output_gradient();
+  std::vector<TensorRef> sum = {attention_in_gradient};
+  if (shared_norm) {
+    sum.push_back(ffn_in_gradient);
+  } else {
+    const TensorRef middle_gradient = temporary("hidden.middle.gradient", elements);
+    norm_backward("ffn.norm", middle, {ffn_in_gradient, output_gradient()}, middle_gradient);
+    around = middle_gradient;
+  }
+  sum.push_back(around);
+  attention_backward(
+      layer, branch_backward("attention", model_.parallel_block ? output_gradient() : around));
+  norm_backward("attention.norm", input(), sum, input_gradient());
+}
+
+TensorRef LayerWriter::branch_backward(const std::string& branch, TensorRef gradient) {
+  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
+  if (model_.dropout > 0.0) {
+    const TensorRef dropped = temporary(branch + ".branch.gradient", elements);
+    residual_backward(branch + ".residual", gradient, dropped);
+    gradient = dropped;
+  }
+  if (model_.norms_per_layer == 4) {
+    const TensorRef normed = temporary(branch + ".post_norm.gradient", elements);
+    norm_backward(branch + ".post_norm", activation(branch + ".post_norm.in", elements), {gradient},
+                  normed);
+    gradient = normed;
+  }
+  return gradient;
+}
+
+void LayerWriter::embedding_forward() {
+  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
+  const auto gathered = static_cast<double>(shape_.tokens * shape_.hidden);
+  const bool reduces = plan_.tp > 1;
+  const TensorRef looked_up = reduces ? temporary("embedding.partial", gathered) : input();
+  memory_op("embedding", OpKind::Embedding, phase_, gathered, gathered, {}, {looked_up});
+  read_parameters(ops_.back());
+  if (reduces) {
+    collective("embedding.reduce",
+               shape_.gathers_sequence ? OpKind::ReduceScatter : OpKind::AllReduce, Group::Tensor,
+               phase_, gathered * shape_.element, {looked_up}, {input()});
+  }
+  if (model_.embedding_norm) norm_forward("embedding.norm", input(), input());
+  if (model_.dropout > 0.0) {
+    memory_op("embedding.dropout", OpKind::Dropout, phase_, elements, elements, {input()},
+              {input()});
+  }
+}
+
+void LayerWriter::embedding_backward() {
+  const auto gathered = static_cast<double>(shape_.tokens * shape_.hidden);
+  TensorRef gradient = input_gradient();
+  if (shape_.gathers_sequence) {
+    gradient = temporary("embedding.gradient.gathered", gathered);
+    collective("embedding.gradient.all_gather", OpKind::AllGather, Group::Tensor,
+               Phase::BackwardInput, gathered * shape_.element, {input_gradient()}, {gradient});
+  }
+  std::vector<TensorRef> writes;
+  if (gathers_parameters_) writes.push_back(parameter_gradient());
+  memory_op("embedding.backward", OpKind::Embedding, Phase::BackwardWeight, gathered, gathered,
+            {gradient}, writes);
+}
+
+void LayerWriter::head_forward() {
+  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
+  const auto logits_elements = static_cast<double>(shape_.tokens * shape_.vocab);
+  const TensorRef normed = activation("head.norm.out", elements);
+  const TensorRef logits =
+      bytes_tensor("logits", MemoryCategory::Logits, logits_elements * shape_.element);
+  norm_forward("head.norm", input(), normed);
+  linear_forward({"head", LinearSplit::Column, shape_.hidden, shape_.vocab, normed, logits});
+  // The vocabulary-parallel cross-entropy exchanges the maximum, the target's logit and the sum of
+  // exponentials.
+  const TensorRef statistics = bytes_tensor("loss.statistics", MemoryCategory::Temporaries,
+                                            static_cast<double>(shape_.tokens) * 4.0 * 3.0);
+  // Unless it is fused, the loss works on an fp32 copy of the logits, which the backward pass
+  // keeps.
+  const TensorRef probabilities =
+      bytes_tensor("loss.probabilities", MemoryCategory::Logits,
+                   logits_elements * (stack_.fused_loss ? shape_.element : 4.0));
+  memory_op("loss.statistics", OpKind::Loss, phase_, logits_elements, 0.0, {logits}, {statistics});
+  if (plan_.tp > 1) {
+    collective("loss.all_reduce", OpKind::AllReduce, Group::Tensor, phase_,
+               static_cast<double>(shape_.tokens) * 4.0 * 3.0, {statistics}, {statistics});
+  }
+  const double copy = stack_.fused_loss ? 1.0 : 4.0 / shape_.element;
+  memory_op("loss", OpKind::Loss, phase_, logits_elements, logits_elements * copy,
+            {logits, statistics}, {probabilities}, stack_.fused_loss ? 1 : 4);
+}
+
+void LayerWriter::head_backward() {
+  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
+  const auto logits_elements = static_cast<double>(shape_.tokens * shape_.vocab);
+  const double copy = stack_.fused_loss ? 1.0 : 4.0 / shape_.element;
+  const TensorRef normed = activation("head.norm.out", elements);
+  const TensorRef logits =
+      bytes_tensor("logits", MemoryCategory::Logits, logits_elements * shape_.element);
+  const TensorRef probabilities =
+      bytes_tensor("loss.probabilities", MemoryCategory::Logits,
+                   logits_elements * (stack_.fused_loss ? shape_.element : 4.0));
+  const TensorRef gradient =
+      bytes_tensor("logits.gradient", MemoryCategory::Logits, logits_elements * shape_.element);
+  const TensorRef normed_gradient = temporary("head.norm.out.gradient", elements);
+  memory_op("loss.backward", OpKind::Loss, Phase::BackwardInput, logits_elements * copy,
+            logits_elements, {probabilities}, {gradient});
+  linear_backward({"head", LinearSplit::Column, shape_.hidden, shape_.vocab, normed, logits},
+                  gradient, normed_gradient);
+  memory_op("head.norm.backward", OpKind::Norm, Phase::BackwardInput, 2.0 * elements, elements,
+            {input(), normed_gradient}, {input_gradient()},
+            stack_.fused_norm ? 1 : kUnfusedNormKernels);
+}
+
+}  // namespace shardwright

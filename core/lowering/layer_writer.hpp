@@ -1,0 +1,186 @@
+// Writes the ops of a transformer layer on one rank, forward and backward.
+//
+// Each function appends ops that say what they read and write; the order is the order in which the
+// stack issues them. Backward ops of weight gradients carry Phase::BackwardWeight, so that
+// zero-bubble schedules can put them elsewhere.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/lowering/block_builder.hpp"
+#include "core/lowering/shard_shape.hpp"
+
+namespace shardwright {
+
+// How a linear layer's weight is split over the tensor-parallel ranks.
+enum class LinearSplit : std::uint8_t { Column, Row, None };
+
+// A linear layer as one rank sees it: `in` and `out` are the rank's share.
+struct Linear {
+  std::string name;
+  LinearSplit split = LinearSplit::Column;
+  std::int64_t in = 0, out = 0;
+  TensorRef input, output;
+};
+
+class LayerWriter {
+ public:
+  LayerWriter(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+              TensorTable& tensors);
+
+  // The whole layer `layer` (0-based; it decides between dense and sparse, full and windowed
+  // attention). Reads input() and writes output().
+  void forward(std::int64_t layer);
+  // Reads output_gradient() and writes input_gradient(). Selective recomputation runs inside of it.
+  void backward(std::int64_t layer);
+
+  // The token embedding: writes input() of the first layer.
+  void embedding_forward();
+  void embedding_backward();
+  // Final norm, output head and loss: reads input() as the call's layer's, writes input_gradient().
+  void head_forward();
+  void head_backward();
+
+  // The ops written since the last call of this function.
+  std::vector<Op> take();
+  // Phase of the ops to come: Forward, or Recompute for the second run of a forward pass.
+  void set_phase(Phase phase) { phase_ = phase; }
+
+  TensorRef input() const { return {hidden_, 0}; }
+  TensorRef output() const { return {hidden_, 1}; }
+  TensorRef input_gradient() const { return {hidden_gradient_, 0}; }
+  TensorRef output_gradient() const { return {hidden_gradient_, 1}; }
+  // FSDP only: the gathered parameters and the unsharded gradient of a layer of the kind written
+  // last.
+  TensorRef parameters() const { return {parameters_, 0}; }
+  TensorRef parameter_gradient() const { return {parameter_gradient_, 0}; }
+  // Sizes of these two for a layer with this many parameters on the rank; call before writing the
+  // layer.
+  void use_gathered_parameters(std::string_view kind, double parameters);
+
+ private:
+  // layer_ops.cpp
+  void norm_forward(const std::string& name, TensorRef in, TensorRef out);
+  // `gradients` are added up: that of the output and those that went around the norm.
+  void norm_backward(const std::string& name, TensorRef in, const std::vector<TensorRef>& gradients,
+                     TensorRef in_gradient);
+  // Where a block ("attention" or "ffn") writes to, and what becomes of that before it is added to
+  // the residual stream: Gemma 2 has a norm there. And the gradient on its way back, through
+  // dropout and that norm.
+  TensorRef branch_output(const std::string& branch);
+  TensorRef branch_forward(const std::string& branch, TensorRef out);
+  TensorRef branch_backward(const std::string& branch, TensorRef gradient);
+  void residual_forward(const std::string& name, TensorRef branch, TensorRef skip, TensorRef out);
+  void residual_backward(const std::string& name, TensorRef out_gradient,
+                         TensorRef branch_gradient);
+
+  // linear_ops.cpp
+  void linear_forward(const Linear& linear);
+  void linear_backward(const Linear& linear, TensorRef output_gradient, TensorRef input_gradient);
+  void weight_gradient(const Linear& linear, TensorRef output_gradient, TensorRef input,
+                       std::int64_t tokens);
+
+  // attention_ops.cpp
+  // From "attention.norm.out" to `out`, and back to "attention.norm.out.gradient".
+  void attention_forward(std::int64_t layer, TensorRef out);
+  void attention_backward(std::int64_t layer, TensorRef out_gradient);
+  // The part between the projections; `recompute` runs it forward a second time, inside of the
+  // backward pass.
+  void attention_core_forward(std::int64_t layer, Phase phase);
+  void attention_core_backward(std::int64_t layer);
+  Linear attention_output();
+
+  // attention_projections.cpp
+  void projections_forward();
+  void projections_backward();
+  void latent_projections_forward();  // MLA
+  void latent_projections_backward();
+  struct LatentShape {
+    std::int64_t q_rank, kv_rank, q_width, kv_width;
+    TensorRef in, q_down, q_normed, kv_down, kv_normed, qkv, qkv_gradient;
+  };
+  LatentShape latent_shape();
+  // Positions (and Qwen3's norm of queries and keys), in place.
+  void rotate_forward(const std::string& name, double width, TensorRef tensor);
+  void rotate_backward(const std::string& name, double width, TensorRef gradient);
+
+  // attention_kernels.cpp
+  void fused_attention(double score_share, Phase phase, bool backward);
+  void ring_attention(double score_share, Phase phase, bool backward);
+  void unfused_forward(Phase phase);
+  void unfused_backward();
+  AttentionWork attention_work(double score_share, bool backward) const;
+  struct CoreTensors {
+    double kv_elements = 0.0;
+    TensorRef qkv, qkv_gradient, out, out_gradient, statistics;
+  };
+  CoreTensors core_tensors();
+  struct UnfusedTensors {
+    double elements = 0.0;
+    TensorRef scores, probabilities, dropped, mask, gradient;
+  };
+  UnfusedTensors unfused_tensors();
+
+  // feed_forward_ops.cpp
+  void dense_forward(const std::string& name, std::int64_t ffn, TensorRef in, TensorRef out);
+  void dense_backward(const std::string& name, std::int64_t ffn, TensorRef in,
+                      TensorRef out_gradient, TensorRef in_gradient);
+  void activation_forward(const std::string& name, double rows, std::int64_t ffn, TensorRef up,
+                          TensorRef out);
+  void activation_backward(const std::string& name, double rows, std::int64_t ffn, TensorRef up,
+                           TensorRef out_gradient, TensorRef up_gradient);
+
+  // moe_ops.cpp
+  void sparse_forward(TensorRef in, TensorRef out);
+  void sparse_backward(TensorRef in, TensorRef out_gradient, TensorRef in_gradient);
+  struct ExpertShape {
+    std::int64_t rows = 0;         // of tokens x top_k that the rank's experts work on
+    std::int64_t routed_rows = 0;  // of tokens x top_k that the rank sends out
+    std::int64_t width = 0, up_width = 0, local_experts = 0;
+    TensorRef permuted, received, up, activated;
+  };
+  ExpertShape expert_shape();
+  void expert_gemm(const std::string& name, Phase phase, const ExpertShape& expert, std::int64_t n,
+                   std::int64_t k, TensorRef in, TensorRef out);
+  void expert_weight_gradient(const std::string& name, const ExpertShape& expert, std::int64_t n,
+                              std::int64_t k, TensorRef in, TensorRef out_gradient);
+  // Tokens to the ranks of their experts, or back.
+  void exchange_tokens(const std::string& name, Phase phase, const ExpertShape& expert,
+                       bool to_experts, TensorRef in, TensorRef out);
+
+  // op_writing.cpp
+  Op& append(std::string name, OpKind kind, Phase phase, std::vector<TensorRef> reads,
+             std::vector<TensorRef> writes);
+  void gemm(const std::string& name, Phase phase, GemmWork work, std::vector<TensorRef> reads,
+            std::vector<TensorRef> writes);
+  // Elements are read and written in the activations' format.
+  void memory_op(const std::string& name, OpKind kind, Phase phase, double elements_read,
+                 double elements_written, std::vector<TensorRef> reads,
+                 std::vector<TensorRef> writes, std::int64_t kernels = 1);
+  void collective(const std::string& name, OpKind kind, Group group, Phase phase, double bytes,
+                  std::vector<TensorRef> reads, std::vector<TensorRef> writes);
+  void read_parameters(Op& op);
+  void accumulate_gradient(const std::string& name, double parameters, TensorRef gradient);
+  // The tensor of this name: `elements` in the activations' format.
+  TensorRef activation(std::string_view name, double elements);
+  TensorRef temporary(std::string_view name, double elements);
+  TensorRef bytes_tensor(std::string_view name, MemoryCategory category, double bytes);
+
+  const ModelSpec& model_;
+  const Plan& plan_;
+  const StackSpec& stack_;
+  TensorTable& tensors_;
+  ShardShape shape_;
+  Phase phase_ = Phase::Forward;
+  std::vector<Op> ops_;
+  TensorId hidden_ = 0;
+  TensorId hidden_gradient_ = 0;
+  TensorId parameters_ = 0;
+  TensorId parameter_gradient_ = 0;
+  bool gathers_parameters_ = false;
+};
+
+}  // namespace shardwright

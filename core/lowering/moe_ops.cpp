@@ -1,0 +1,182 @@
+// Mixture of experts with expert parallelism: router, permutation, all-to-all, grouped GEMMs, and
+// all of it back.
+//
+// A rank sends each of its tokens to top_k experts. With experts split over `expert_tp` ranks as
+// well, these gather each other's tokens before the GEMMs and reduce-scatter the results
+// afterwards. The counts here are those of balanced routing; the simulator scales them by the load
+// of the slowest rank where routing is learned.
+#include <algorithm>
+
+#include "core/lowering/layer_writer.hpp"
+
+namespace shardwright {
+
+LayerWriter::ExpertShape LayerWriter::expert_shape() {
+  const MoeSpec& moe = *model_.moe;
+  ExpertShape expert;
+  expert.local_experts = std::max<std::int64_t>(1, moe.experts / plan_.ep);
+  expert.routed_rows = shape_.residual_tokens * moe.top_k;
+  expert.rows = expert.routed_rows * plan_.expert_tp;
+  expert.width = moe.expert_ffn / plan_.expert_tp;
+  expert.up_width = expert.width * (model_.mlp.gated ? 2 : 1);
+  const auto hidden = static_cast<double>(shape_.hidden);
+  const auto rows = static_cast<double>(expert.rows);
+  expert.permuted = temporary("experts.permuted", static_cast<double>(expert.routed_rows) * hidden);
+  expert.received = activation("experts.in", rows * hidden);
+  expert.up = activation("experts.up.out", rows * static_cast<double>(expert.up_width));
+  expert.activated = activation("experts.activation.out", rows * static_cast<double>(expert.width));
+  return expert;
+}
+
+void LayerWriter::expert_gemm(const std::string& name, Phase phase, const ExpertShape& expert,
+                              std::int64_t n, std::int64_t k, TensorRef in, TensorRef out) {
+  gemm(name, phase, {.m = expert.rows, .n = n, .k = k, .groups = expert.local_experts}, {in},
+       {out});
+  read_parameters(ops_.back());
+}
+
+void LayerWriter::expert_weight_gradient(const std::string& name, const ExpertShape& expert,
+                                         std::int64_t n, std::int64_t k, TensorRef in,
+                                         TensorRef out_gradient) {
+  // Of the rows, which are the inner dimension here, each expert has its own share.
+  std::vector<TensorRef> writes;
+  if (gathers_parameters_) writes.push_back(parameter_gradient());
+  gemm(name, Phase::BackwardWeight,
+       {.m = n,
+        .n = k,
+        .k = expert.rows,
+        .groups = expert.local_experts,
+        .accumulate_fp32 = !gathers_parameters_},
+       {in, out_gradient}, writes);
+}
+
+void LayerWriter::exchange_tokens(const std::string& name, Phase phase, const ExpertShape& expert,
+                                  bool to_experts, TensorRef in, TensorRef out) {
+  const double bytes = static_cast<double>(expert.routed_rows * shape_.hidden) * shape_.element;
+  const auto tensor_bytes = bytes * static_cast<double>(plan_.expert_tp);
+  const TensorRef between =
+      plan_.expert_tp > 1 ? temporary(name + ".between", bytes / shape_.element) : out;
+  const bool exchanges = plan_.ep > 1;
+  if (to_experts) {
+    if (exchanges) collective(name, OpKind::AllToAll, Group::Expert, phase, bytes, {in}, {between});
+    if (plan_.expert_tp > 1) {
+      collective(name + ".all_gather", OpKind::AllGather, Group::ExpertTensor, phase, tensor_bytes,
+                 {exchanges ? between : in}, {out});
+    }
+    return;
+  }
+  if (plan_.expert_tp > 1) {
+    collective(name + ".reduce_scatter", OpKind::ReduceScatter, Group::ExpertTensor, phase,
+               tensor_bytes, {in}, {exchanges ? between : out});
+  }
+  if (exchanges) {
+    collective(name, OpKind::AllToAll, Group::Expert, phase, bytes,
+               {plan_.expert_tp > 1 ? between : in}, {out});
+  }
+}
+
+void LayerWriter::sparse_forward(TensorRef in, TensorRef out) {
+  const MoeSpec& moe = *model_.moe;
+  const ExpertShape expert = expert_shape();
+  const auto tokens = static_cast<double>(shape_.residual_tokens),
+             hidden = static_cast<double>(shape_.hidden);
+  const auto routed = static_cast<double>(expert.routed_rows);
+  const bool moves = plan_.ep > 1 || plan_.expert_tp > 1;
+  const TensorRef scores = bytes_tensor("router.scores", MemoryCategory::Activations,
+                                        tokens * static_cast<double>(moe.experts) * 4.0);
+  gemm("router", phase_, {.m = shape_.residual_tokens, .n = moe.experts, .k = shape_.hidden}, {in},
+       {scores});
+  read_parameters(ops_.back());
+  memory_op("router.top_k", OpKind::Router, phase_, tokens * static_cast<double>(moe.experts) * 2.0,
+            tokens * static_cast<double>(moe.top_k) * 4.0, {scores}, {scores}, 4);
+  memory_op("experts.permute", OpKind::Permute, phase_, routed * hidden, routed * hidden,
+            {in, scores}, {moves ? expert.permuted : expert.received});
+  if (moves)
+    exchange_tokens("experts.dispatch", phase_, expert, true, expert.permuted, expert.received);
+  const TensorRef computed = temporary("experts.out", static_cast<double>(expert.rows) * hidden);
+  expert_gemm("experts.up", phase_, expert, expert.up_width, shape_.hidden, expert.received,
+              expert.up);
+  activation_forward("experts.activation", static_cast<double>(expert.rows), expert.width,
+                     expert.up, expert.activated);
+  expert_gemm("experts.down", phase_, expert, shape_.hidden, expert.width, expert.activated,
+              computed);
+  const TensorRef returned = moves ? temporary("experts.returned", routed * hidden) : computed;
+  if (moves) exchange_tokens("experts.combine", phase_, expert, false, computed, returned);
+  std::vector<TensorRef> parts = {returned, scores};
+  if (moe.shared_experts > 0) {
+    const TensorRef shared = temporary("shared_experts.out", tokens * hidden);
+    dense_forward("shared_experts", moe.shared_expert_ffn, in, shared);
+    parts.push_back(shared);
+  }
+  memory_op("experts.unpermute", OpKind::Permute, phase_, routed * hidden, tokens * hidden, parts,
+            {out});
+}
+
+void LayerWriter::sparse_backward(TensorRef in, TensorRef out_gradient, TensorRef in_gradient) {
+  const MoeSpec& moe = *model_.moe;
+  const ExpertShape expert = expert_shape();
+  const auto tokens = static_cast<double>(shape_.residual_tokens),
+             hidden = static_cast<double>(shape_.hidden);
+  const auto routed = static_cast<double>(expert.routed_rows),
+             rows = static_cast<double>(expert.rows);
+  const bool moves = plan_.ep > 1 || plan_.expert_tp > 1;
+  const TensorRef scores = bytes_tensor("router.scores", MemoryCategory::Activations,
+                                        tokens * static_cast<double>(moe.experts) * 4.0);
+  const TensorRef computed_gradient = temporary("experts.out.gradient", rows * hidden);
+  const TensorRef returned_gradient =
+      moves ? temporary("experts.returned.gradient", routed * hidden) : computed_gradient;
+  memory_op("experts.unpermute.backward", OpKind::Permute, Phase::BackwardInput, tokens * hidden,
+            routed * hidden, {out_gradient, scores}, {returned_gradient});
+  if (moves) {
+    exchange_tokens("experts.combine.gradient", Phase::BackwardInput, expert, true,
+                    returned_gradient, computed_gradient);
+  }
+  const TensorRef activated_gradient =
+      temporary("experts.activation.gradient", rows * static_cast<double>(expert.width));
+  const TensorRef up_gradient =
+      temporary("experts.up.gradient", rows * static_cast<double>(expert.up_width));
+  const TensorRef received_gradient = temporary("experts.in.gradient", rows * hidden);
+  expert_gemm("experts.down.dgrad", Phase::BackwardInput, expert, expert.width, shape_.hidden,
+              computed_gradient, activated_gradient);
+  expert_weight_gradient("experts.down.wgrad", expert, shape_.hidden, expert.width,
+                         expert.activated, computed_gradient);
+  activation_backward("experts.activation", rows, expert.width, expert.up, activated_gradient,
+                      up_gradient);
+  expert_gemm("experts.up.dgrad", Phase::BackwardInput, expert, shape_.hidden, expert.up_width,
+              up_gradient, received_gradient);
+  expert_weight_gradient("experts.up.wgrad", expert, expert.up_width, shape_.hidden,
+                         expert.received, up_gradient);
+  const TensorRef permuted_gradient =
+      moves ? temporary("experts.permuted.gradient", routed * hidden) : received_gradient;
+  if (moves) {
+    exchange_tokens("experts.dispatch.gradient", Phase::BackwardInput, expert, false,
+                    received_gradient, permuted_gradient);
+  }
+  std::vector<TensorRef> parts = {permuted_gradient, scores};
+  if (moe.shared_experts > 0) {
+    const TensorRef shared_gradient = temporary("shared_experts.gradient", tokens * hidden);
+    dense_backward("shared_experts", moe.shared_expert_ffn, in, out_gradient, shared_gradient);
+    parts.push_back(shared_gradient);
+  }
+  memory_op("experts.permute.backward", OpKind::Permute, Phase::BackwardInput, routed * hidden,
+            tokens * hidden, parts, {in_gradient});
+  const TensorRef score_gradient = bytes_tensor("router.gradient", MemoryCategory::Temporaries,
+                                                tokens * static_cast<double>(moe.experts) * 4.0);
+  memory_op("router.top_k.backward", OpKind::Router, Phase::BackwardInput,
+            tokens * static_cast<double>(moe.experts) * 2.0,
+            tokens * static_cast<double>(moe.experts) * 2.0, {scores}, {score_gradient}, 2);
+  gemm("router.dgrad", Phase::BackwardInput,
+       {.m = shape_.residual_tokens, .n = shape_.hidden, .k = moe.experts},
+       {score_gradient, in_gradient}, {in_gradient});
+  read_parameters(ops_.back());
+  std::vector<TensorRef> writes;
+  if (gathers_parameters_) writes.push_back(parameter_gradient());
+  gemm("router.wgrad", Phase::BackwardWeight,
+       {.m = moe.experts,
+        .n = shape_.hidden,
+        .k = shape_.residual_tokens,
+        .accumulate_fp32 = !gathers_parameters_},
+       {score_gradient, in}, writes);
+}
+
+}  // namespace shardwright

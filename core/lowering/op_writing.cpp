@@ -1,0 +1,121 @@
+// The few kinds of op that every part of a layer is written with.
+#include <utility>
+
+#include "core/lowering/layer_writer.hpp"
+
+namespace shardwright {
+namespace {
+
+Stream stream_of(Group group) {
+  switch (group) {
+    case Group::Context:
+      return Stream::ContextParallel;
+    case Group::Expert:
+    case Group::ExpertTensor:
+      return Stream::ExpertParallel;
+    default:
+      return Stream::TensorParallel;
+  }
+}
+
+}  // namespace
+
+LayerWriter::LayerWriter(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+                         TensorTable& tensors)
+    : model_(model),
+      plan_(plan),
+      stack_(stack),
+      tensors_(tensors),
+      shape_(shard_shape(model, plan)) {
+  const double hidden_bytes =
+      static_cast<double>(shape_.residual_tokens * shape_.hidden) * shape_.element;
+  hidden_ = tensors_.add("hidden", MemoryCategory::Activations, Bytes(hidden_bytes));
+  hidden_gradient_ =
+      tensors_.add("hidden.gradient", MemoryCategory::Temporaries, Bytes(hidden_bytes));
+}
+
+void LayerWriter::use_gathered_parameters(std::string_view kind, double parameters) {
+  gathers_parameters_ = true;
+  const double element = storage_bytes(plan_.precision).value();
+  parameters_ = tensors_.add("parameters." + std::string(kind), MemoryCategory::GatheredParameters,
+                             Bytes(parameters * element), Lifetime::Borrowed, false);
+  parameter_gradient_ =
+      tensors_.add("parameters.gradient." + std::string(kind), MemoryCategory::Gradients,
+                   Bytes(parameters * element), Lifetime::Scoped, false);
+}
+
+std::vector<Op> LayerWriter::take() {
+  return std::exchange(ops_, {});
+}
+
+Op& LayerWriter::append(std::string name, OpKind kind, Phase phase, std::vector<TensorRef> reads,
+                        std::vector<TensorRef> writes) {
+  Op op;
+  op.name = std::move(name);
+  op.kind = kind;
+  op.phase = phase;
+  op.precision = plan_.precision;
+  op.reads = std::move(reads);
+  op.writes = std::move(writes);
+  ops_.push_back(std::move(op));
+  return ops_.back();
+}
+
+void LayerWriter::read_parameters(Op& op) {
+  if (gathers_parameters_) op.reads.push_back(parameters());
+}
+
+void LayerWriter::gemm(const std::string& name, Phase phase, GemmWork work,
+                       std::vector<TensorRef> reads, std::vector<TensorRef> writes) {
+  Op& op = append(name, work.groups > 1 ? OpKind::GroupedGemm : OpKind::Gemm, phase,
+                  std::move(reads), std::move(writes));
+  op.work = work;
+}
+
+void LayerWriter::memory_op(const std::string& name, OpKind kind, Phase phase, double elements_read,
+                            double elements_written, std::vector<TensorRef> reads,
+                            std::vector<TensorRef> writes, std::int64_t kernels) {
+  Op& op = append(name, kind, phase, std::move(reads), std::move(writes));
+  // A chain of unfused kernels writes what the next one reads: each further kernel moves the whole
+  // once more.
+  const auto passes = static_cast<double>(kernels);
+  op.work = MemoryWork{Bytes(elements_read * shape_.element * passes),
+                       Bytes(elements_written * shape_.element * passes),
+                       Flop(elements_written * 8.0), kernels};
+}
+
+void LayerWriter::collective(const std::string& name, OpKind kind, Group group, Phase phase,
+                             double bytes, std::vector<TensorRef> reads,
+                             std::vector<TensorRef> writes) {
+  Op& op = append(name, kind, phase, std::move(reads), std::move(writes));
+  op.stream = stream_of(group);
+  CommunicationWork work;
+  work.group = group;
+  work.bytes = Bytes(bytes);
+  const bool overlapped =
+      group == Group::Tensor && stack_.overlap_tp && plan_.overlap.tensor_parallel;
+  work.hidden_share = overlapped ? stack_.tp_overlap_share : 0.0;
+  op.work = work;
+}
+
+void LayerWriter::accumulate_gradient(const std::string& name, double parameters,
+                                      TensorRef gradient) {
+  Op& op = append(name, OpKind::GradientAccumulation, Phase::BackwardWeight, {gradient}, {});
+  const double main_gradient = stack_.fp32_main_gradients ? 4.0 : shape_.element;
+  op.work = MemoryWork{Bytes(parameters * (shape_.element + main_gradient)),
+                       Bytes(parameters * main_gradient), Flop(parameters), 1};
+}
+
+TensorRef LayerWriter::activation(std::string_view name, double elements) {
+  return bytes_tensor(name, MemoryCategory::Activations, elements * shape_.element);
+}
+
+TensorRef LayerWriter::temporary(std::string_view name, double elements) {
+  return bytes_tensor(name, MemoryCategory::Temporaries, elements * shape_.element);
+}
+
+TensorRef LayerWriter::bytes_tensor(std::string_view name, MemoryCategory category, double bytes) {
+  return {tensors_.add(name, category, Bytes(bytes)), 0};
+}
+
+}  // namespace shardwright

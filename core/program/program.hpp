@@ -1,0 +1,139 @@
+// A Program is one training step of (model, plan, stack): for each distinct kind of rank the list
+// of ops in the order in which the host issues them.
+//
+// Its meaning is CUDA's and NCCL's: a stream runs in issue order, a wait across streams is an
+// event, a collective starts when all its members have arrived, the host issues one op after
+// another and may run ahead of the device.
+//
+// Layers repeat, so ops are written once, in Blocks, and a rank's list is made of Calls: "run this
+// block for layer 17 and microbatch 3". Ops of a rank are numbered through all of its calls: op i
+// of a call has the number first_op + i.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/program/op.hpp"
+#include "core/spec/plan.hpp"
+
+namespace shardwright {
+
+// What memory is held for; the peak is reported by these.
+enum class MemoryCategory : std::uint8_t {
+  Weights,
+  MasterWeights,
+  Gradients,
+  OptimizerStates,
+  Activations,
+  Temporaries,         // live inside of one block only
+  GatheredParameters,  // FSDP
+  Logits,
+  CommunicationBuffers,
+  Context,  // CUDA context, libraries, fragmentation: what no tensor explains
+};
+inline constexpr int kMemoryCategories = 10;
+
+const char* name_of(MemoryCategory category);
+
+// How long the instances of a tensor live.
+enum class Lifetime : std::uint8_t {
+  Scoped,    // from its write to its last read in the forward and backward blocks of its layer
+  Borrowed,  // written by another block; each block that reads it frees it after its last read
+             // (gathered parameters)
+};
+
+// A family of tensors that differ only in layer and microbatch.
+struct TensorSpec {
+  std::string name;
+  MemoryCategory category = MemoryCategory::Activations;
+  Bytes bytes;  // of one instance
+  Lifetime lifetime = Lifetime::Scoped;
+  bool per_microbatch = true;
+};
+
+using TensorId = std::uint16_t;
+
+// An instance as seen from a call: the tensor of the call's layer plus `layer_offset`, of the
+// call's microbatch.
+struct TensorRef {
+  TensorId tensor = 0;
+  std::int16_t layer_offset = 0;
+
+  auto operator<=>(const TensorRef&) const = default;
+};
+
+struct Op {
+  std::string name;  // "attention.qkv"
+  OpKind kind = OpKind::Gemm;
+  Stream stream = Stream::Compute;
+  Phase phase = Phase::Forward;
+  Precision precision = Precision::Bf16;
+  Work work;
+  std::vector<std::uint16_t> waits;  // earlier ops of this block on other streams
+  std::vector<TensorRef> reads, writes;
+  std::vector<TensorRef> frees;  // after the op: tensors that nothing reads any more
+};
+
+// A template: the ops of one layer (or of the embedding, of the head, of a bucket's reduction …) in
+// one phase.
+struct Block {
+  std::string name;  // "layer.forward"
+  std::vector<Op> ops;
+};
+
+using BlockId = std::uint32_t;
+
+// One instance of a block on a rank.
+struct Call {
+  BlockId block = 0;
+  std::int32_t layer =
+      -1;  // 0-based; for sends and receives the layer whose input crosses the boundary
+  std::int32_t microbatch = -1;
+  std::int32_t chunk = 0;
+  std::uint32_t first_op = 0;
+  std::uint32_t first_wait = 0;  // into RankProgram::waits; ends where the next call's begin
+};
+
+// Op `op` of the rank waits for the earlier op `on`, which another call issued on another stream.
+struct Wait {
+  std::uint32_t op = 0;
+  std::uint32_t on = 0;
+};
+
+// Memory that a rank holds from before the step until after it.
+struct PersistentMemory {
+  MemoryCategory category = MemoryCategory::Weights;
+  Bytes bytes;
+};
+
+// What a stage keeps, counted in parameters of one rank (after tensor and expert parallelism).
+struct StageParameters {
+  double dense = 0.0;   // replicated over the data group
+  double expert = 0.0;  // replicated over the expert-data group
+};
+
+struct RankProgram {
+  std::int32_t stage = 0;
+  std::vector<Call> calls;
+  std::vector<Wait> waits;  // grouped by call, ascending in `op` within each
+  std::uint32_t ops = 0;    // in all calls together
+  std::vector<PersistentMemory> persistent;
+  StageParameters parameters;
+};
+
+struct Program {
+  Plan plan;
+  std::vector<TensorSpec> tensors;
+  std::vector<Block> blocks;
+  // One rank program per pipeline stage: ranks of a stage differ only in the data that they see.
+  std::vector<RankProgram> stages;
+
+  // The op with number `op` of a rank program, given the call that it belongs to.
+  const Op& op(const Call& call, std::uint32_t number) const {
+    return blocks[call.block].ops[number - call.first_op];
+  }
+};
+
+}  // namespace shardwright
