@@ -58,7 +58,7 @@ void warm_up(StageList& list, const HalfPlace& at) {
 
 void steady_round(StageList& list, const HalfPlace& at, bool first) {
   if (first && at.to_middle == 0) {
-    // Not as a pair: its backward would wait for the forward to no use.
+    // Not as a pair, so that the forward need not wait for the first gradient.
     list.forward(at.near);
     list.backward(at.far);
   } else {

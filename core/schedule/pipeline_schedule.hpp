@@ -121,8 +121,11 @@ std::vector<std::int64_t> peak_activations(const PipelineSchedule& schedule);
 // Formulas: GPipe, 1F1B and interleaved (p-1)(F+B+W), arXiv 2104.04473 section 2.2, with the times
 // of one chunk; ZB-H1 (p-1)(F+B-W), ZB-H2 (p-1)(F+B-2W), ZB-V 0, arXiv 2401.10241 sections 2 and
 // 6; DualPipe (p/2-1)(F+2B-W), github.com/deepseek-ai/DualPipe with F&B = F+B+W, that is,
-// where pairs gain nothing. Never below 0. The zero-bubble figures hold where F = B = W and where
-// microbatches suffice to fill the pipeline: p for ZB-H1, 2p-1 for ZB-H2 and ZB-V.
+// where pairs gain nothing. Never below 0.
+//
+// Exact where microbatches suffice to fill the pipeline (p for ZB-H1, 2p-1 for ZB-H2 and ZB-V) and
+// the weight gradient takes no longer than the forward and the input gradient (ZB-H1, ZB-H2) or as
+// long as both (ZB-V); elsewhere a lower bound.
 Seconds published_bubble(ScheduleKind kind, const ScheduleShape& shape, const ChunkTimes& times);
 
 }  // namespace shardwright

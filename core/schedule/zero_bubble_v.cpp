@@ -1,8 +1,8 @@
 // ZB-V (arXiv 2401.10241, section 6): two chunks per stage in a V, so that a microbatch starts and
 // ends on the first stage, and its backward pass can follow at once.
 //
-// With forward, input gradient and weight gradient of
-// equal length no stage idles between its first and its last slot.
+// With forward, input gradient and weight gradient of equal length no stage idles between its first
+// and its last slot.
 #include <fmt/format.h>
 
 #include <algorithm>
