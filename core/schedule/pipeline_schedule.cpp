@@ -1,0 +1,135 @@
+#include "core/schedule/pipeline_schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/error.hpp"
+#include "core/schedule/schedule_definition.hpp"
+
+namespace shardwright {
+
+namespace {
+
+constexpr std::array kSchedules = {&kGPipe, &kOneFOneB, &kInterleaved, &kZbH1,
+                                   &kZbH2,  &kZbV,      &kDualPipe};
+
+// Larger lists would take gigabytes; they come from mistyped numbers.
+constexpr double kMostMicrobatchChunks = 50e6;
+
+const ScheduleDefinition& definition_of(ScheduleKind kind) {
+  const auto found = std::find_if(kSchedules.begin(), kSchedules.end(),
+                                  [&](const auto* schedule) { return schedule->kind == kind; });
+  SHARDWRIGHT_CHECK(found != kSchedules.end(), "a schedule kind without definition");
+  return **found;
+}
+
+std::optional<std::string> why_no_list(const ScheduleShape& shape) {
+  if (shape.stages < 1) return "a pipeline needs at least 1 stage";
+  if (shape.chunks < 1) return "a pipeline stage needs at least 1 model chunk";
+  if (shape.microbatches < 1) return "a pipeline needs at least 1 microbatch";
+  const double microbatch_chunks = static_cast<double>(shape.stages) *
+                                   static_cast<double>(shape.chunks) *
+                                   static_cast<double>(shape.microbatches);
+  if (microbatch_chunks <= kMostMicrobatchChunks) return std::nullopt;
+  return fmt::format("{} stages x {} chunks x {} microbatches are more than {:.0f}", shape.stages,
+                     shape.chunks, shape.microbatches, kMostMicrobatchChunks);
+}
+
+// Fills PipelineSchedule::route and position.
+void index_places(PipelineSchedule& schedule, std::int64_t stages) {
+  std::size_t places = 0;
+  for (const Route& route : schedule.routes) places += route.places.size();
+  const auto chunks_per_stage = places / static_cast<std::size_t>(stages);
+  schedule.route.assign(static_cast<std::size_t>(stages),
+                        std::vector<std::int32_t>(chunks_per_stage));
+  schedule.position = schedule.route;
+  for (std::size_t route = 0; route < schedule.routes.size(); ++route) {
+    std::int32_t position = 0;
+    for (const Place& place : schedule.routes[route].places) {
+      schedule.route[place.stage][place.chunk] = static_cast<std::int32_t>(route);
+      schedule.position[place.stage][place.chunk] = position++;
+    }
+  }
+}
+
+std::int64_t peak_of_list(const std::vector<Slot>& slots) {
+  std::int64_t held = 0, most = 0;
+  for (const Slot& slot : slots) {
+    if (slot.phase == SlotPhase::Forward) most = std::max(most, ++held);
+    if (slot.phase == SlotPhase::Backward || slot.phase == SlotPhase::BackwardWeight) --held;
+  }
+  return most;
+}
+
+}  // namespace
+
+ScheduleShape shape_of(const Plan& plan) {
+  return {plan.pp, plan.vpp, plan.microbatches()};
+}
+
+std::optional<Place> PipelineSchedule::previous(Place place) const {
+  const std::int32_t here = position[place.stage][place.chunk];
+  if (here == 0) return std::nullopt;
+  return routes[route[place.stage][place.chunk]].places[here - 1];
+}
+
+std::optional<Place> PipelineSchedule::next(Place place) const {
+  const auto after = static_cast<std::size_t>(position[place.stage][place.chunk]) + 1;
+  const std::vector<Place>& places = routes[route[place.stage][place.chunk]].places;
+  if (after == places.size()) return std::nullopt;
+  return places[after];
+}
+
+std::optional<std::string> why_not(ScheduleKind kind, const ScheduleShape& shape) {
+  if (auto reason = why_no_list(shape)) return reason;
+  return definition_of(kind).why_not(shape);
+}
+
+PipelineSchedule make_schedule(ScheduleKind kind, const ScheduleShape& shape) {
+  const auto reason = why_not(kind, shape);
+  SHARDWRIGHT_CHECK(!reason, *reason);
+  const ScheduleDefinition& definition = definition_of(kind);
+  PipelineSchedule schedule;
+  schedule.routes = definition.routes(shape);
+  index_places(schedule, shape.stages);
+  schedule.stages.reserve(static_cast<std::size_t>(shape.stages));
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    schedule.stages.push_back(definition.stage_list(shape, stage));
+  }
+  return schedule;
+}
+
+std::int64_t chunks_held(ScheduleKind kind, const ScheduleShape& shape) {
+  std::size_t places = 0;
+  for (const Route& route : definition_of(kind).routes(shape)) places += route.places.size();
+  return static_cast<std::int64_t>(places) / shape.stages;
+}
+
+std::int64_t activation_bound(ScheduleKind kind, const ScheduleShape& shape) {
+  return definition_of(kind).activation_bound(shape);
+}
+
+std::vector<std::int64_t> peak_activations(const PipelineSchedule& schedule) {
+  std::vector<std::int64_t> peaks;
+  peaks.reserve(schedule.stages.size());
+  for (const auto& slots : schedule.stages) peaks.push_back(peak_of_list(slots));
+  return peaks;
+}
+
+Seconds published_bubble(ScheduleKind kind, const ScheduleShape& shape, const ChunkTimes& times) {
+  return definition_of(kind).bubble(shape, times);
+}
+
+std::optional<std::string> one_chunk_only(const ScheduleShape& shape) {
+  if (shape.chunks == 1) return std::nullopt;
+  return fmt::format("this schedule runs 1 model chunk per stage, not {}", shape.chunks);
+}
+
+Seconds fill_and_drain(const ScheduleShape& shape, const ChunkTimes& times) {
+  return static_cast<double>(shape.stages - 1) *
+         (times.forward + times.backward_input + times.backward_weight);
+}
+
+}  // namespace shardwright
