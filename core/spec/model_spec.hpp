@@ -30,6 +30,8 @@ struct AttentionSpec {
   std::int64_t sliding_window = 0;  // tokens that a query sees at most; 0: all before it
   std::int64_t full_attention_interval =
       0;  // with a sliding window, each k-th layer sees everything; 0: none
+  std::int64_t full_attention_first_layers =
+      0;  // with a sliding window, leading layers that see everything (Qwen2)
 
   // Multi-head latent attention only.
   std::int64_t q_lora_rank = 0;  // 0: queries are projected directly
@@ -76,6 +78,8 @@ struct MoeSpec {
 struct ModelSpec {
   std::string name;
   std::string family;  // the `model_type` it was imported from, or "gpt", "llama", …
+  std::vector<std::string> aliases;  // other names that it is asked for by
+  std::string source;                // title or address of the document that gives the sizes
   std::int64_t layers = 1;
   std::int64_t hidden = 1;
   std::int64_t vocab = 1;
@@ -104,11 +108,24 @@ struct ModelSpec {
   double dropout = 0.0;  // probability during pre-training
   std::int64_t mtp_layers = 0;  // multi-token-prediction layers after the last layer (DeepSeek-V3)
 
-  // True if layer `index` (0-based) has experts in place of the dense feed-forward block.
+  // True if layer `index` (0-based) has experts in place of the dense feed-forward block. Indices
+  // from `layers` on are those of the multi-token-prediction layers.
   bool is_sparse(std::int64_t index) const;
+
+  // Tokens that a query of layer `index` (0-based) sees at most; 0: all before it.
+  std::int64_t sliding_window_of(std::int64_t index) const;
+
+  // Width of a row of the token embedding.
+  std::int64_t embedding_row() const { return embedding_width == 0 ? hidden : embedding_width; }
 
   bool operator==(const ModelSpec&) const = default;
 };
+
+// Names used in files and tables: "rmsnorm", "silu", "rotary", "grouped-query", …
+const char* name_of(NormKind norm);
+const char* name_of(Activation activation);
+const char* name_of(PositionKind position);
+const char* name_of(AttentionKind attention);
 
 // How a parameter is split when its layer is split over tensor-parallel or expert-parallel ranks.
 enum class ShardKind : std::uint8_t {
@@ -128,7 +145,8 @@ enum class ParameterPlace : std::uint8_t { Embedding, Layer, FinalNorm, Head, Mt
 struct ParameterTensor {
   std::string name;  // "layers.3.attention.q_proj.weight"
   ParameterPlace place = ParameterPlace::Layer;
-  std::int64_t layer = -1;  // 0-based; -1 outside of the layers
+  std::int64_t layer = -1;  // 0-based, multi-token-prediction layers follow the last one; -1
+                            // outside of the layers
   std::vector<std::int64_t>
       shape;  // [output, input] for matrices; experts' matrices are [experts, output, input]
   ShardKind shard = ShardKind::Replicated;
@@ -148,10 +166,17 @@ std::vector<ParameterTensor> embedding_parameters(const ModelSpec& model);
 std::vector<ParameterTensor> head_parameters(
     const ModelSpec& model);  // final norm and, if untied, the output head
 
+// The multi-token-prediction layers (DeepSeek-V3, arXiv 2412.19437, section 2.2): each joins the
+// hidden state with the embedding of the next token and runs one more layer. Embedding and head are
+// the model's own and are not listed again.
+std::vector<ParameterTensor> mtp_parameters(const ModelSpec& model);
+
 struct ParameterCount {
   std::int64_t total = 0;   // as the publishers count: without multi-token-prediction layers
-  std::int64_t active = 0;  // that one token meets: top_k of the routed experts
-  std::int64_t mtp = 0;     // of the multi-token-prediction layers
+  std::int64_t active = 0;  // that one token meets: all but the routed experts that it is not sent
+                            // to; embedding and head are included, as publishers do
+  std::int64_t mtp = 0;  // of the multi-token-prediction layers, without the embedding and the head
+                         // that they share with the model
 
   bool operator==(const ParameterCount&) const = default;
 };

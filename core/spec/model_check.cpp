@@ -1,0 +1,132 @@
+#include "core/spec/model_check.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/spec/model_limits.hpp"
+
+namespace shardwright {
+namespace {
+
+// Collects broken rules under the file's own names.
+class Rules {
+ public:
+  Rules(const FieldPointer& pointer, ProblemList& problems)
+      : pointer_(pointer), problems_(problems) {}
+
+  template <class Found>
+  void require(bool holds, const std::string& field, const Found& found, std::string expected) {
+    if (!holds) problems_.add(pointer_(field), fmt::format("{}", found), std::move(expected));
+  }
+
+ private:
+  const FieldPointer& pointer_;
+  ProblemList& problems_;
+};
+
+void check_grouped_query(const AttentionSpec& attention, Rules& rules) {
+  rules.require(attention.heads % attention.kv_heads == 0, "/attention/kv_heads",
+                attention.kv_heads, fmt::format("a divisor of the {} heads", attention.heads));
+}
+
+void check_latent(const AttentionSpec& attention, Rules& rules) {
+  rules.require(attention.kv_heads == attention.heads, "/attention/kv_heads", attention.kv_heads,
+                fmt::format("{}: multi-head latent attention has one per head", attention.heads));
+  rules.require(!attention.qk_norm, "/attention/qk_norm", attention.qk_norm,
+                "false: multi-head latent attention has norms in its bottlenecks");
+  const std::int64_t width = attention.qk_nope_head_dim + attention.qk_rope_head_dim;
+  rules.require(attention.head_dim == width, "/attention/head_dim", attention.head_dim,
+                fmt::format("{}: the sum of qk_nope_head_dim and qk_rope_head_dim", width));
+}
+
+void check_window(const ModelSpec& model, Rules& rules) {
+  const AttentionSpec& attention = model.attention;
+  const bool window = attention.sliding_window > 0;
+  rules.require(window || attention.full_attention_interval == 0,
+                "/attention/full_attention_interval", attention.full_attention_interval,
+                "0, since there is no sliding_window");
+  rules.require(window || attention.full_attention_first_layers == 0,
+                "/attention/full_attention_first_layers", attention.full_attention_first_layers,
+                "0, since there is no sliding_window");
+  rules.require(attention.full_attention_first_layers <= model.layers,
+                "/attention/full_attention_first_layers", attention.full_attention_first_layers,
+                fmt::format("at most the {} layers", model.layers));
+}
+
+void check_experts(const ModelSpec& model, Rules& rules) {
+  const MoeSpec& moe = *model.moe;
+  rules.require(moe.top_k <= moe.experts, "/moe/top_k", moe.top_k,
+                fmt::format("at most the {} experts", moe.experts));
+  rules.require((moe.shared_experts > 0) == (moe.shared_expert_ffn > 0), "/moe/shared_expert_ffn",
+                moe.shared_expert_ffn,
+                moe.shared_experts > 0 ? "the width of all shared experts together"
+                                       : "0, since there are no shared_experts");
+  rules.require(!moe.shared_expert_gate || moe.shared_experts > 0, "/moe/shared_expert_gate",
+                moe.shared_expert_gate, "false, since there are no shared_experts");
+  const std::int64_t first_sparse = moe.first_dense_layers + moe.layer_interval;
+  rules.require(first_sparse <= model.layers, "/moe/first_dense_layers", moe.first_dense_layers,
+                fmt::format("so few that one of the {} layers is sparse (layer_interval is {})",
+                            model.layers, moe.layer_interval));
+}
+
+void check_norms(const ModelSpec& model, Rules& rules) {
+  const std::int64_t norms = model.norms_per_layer;
+  rules.require(norms == 1 || norms == 2 || norms == 4, "/norms_per_layer", norms, "1, 2 or 4");
+  rules.require(norms != 1 || model.parallel_block, "/norms_per_layer", norms,
+                "2 or 4, since attention and feed-forward are not parallel (parallel_block)");
+  rules.require(!model.norm_bias || model.norm == NormKind::LayerNorm, "/norm_bias",
+                model.norm_bias, "false: RMSNorm has no bias");
+}
+
+void check_positions(const ModelSpec& model, Rules& rules) {
+  if (model.position == PositionKind::Learned) {
+    rules.require(model.position_embeddings >= model.max_seq_len, "/position_embeddings",
+                  model.position_embeddings,
+                  fmt::format("at least the max_seq_len of {}", model.max_seq_len));
+  } else {
+    rules.require(model.position_embeddings == 0, "/position_embeddings", model.position_embeddings,
+                  fmt::format("0, since positions are {}", name_of(model.position)));
+  }
+}
+
+// In floating point, because the exact count is what must not overflow.
+double estimated_parameters(const ModelSpec& model) {
+  double count = 0.0;
+  const auto add = [&count](const std::vector<ParameterTensor>& tensors, double times) {
+    for (const ParameterTensor& tensor : tensors)
+      count += times * static_cast<double>(tensor.elements());
+  };
+  const auto layers = static_cast<double>(model.layers);
+  add(embedding_parameters(model), 1.0);
+  add(head_parameters(model), 1.0);
+  add(layer_parameters(model, 0), layers);
+  if (model.moe)
+    add(layer_parameters(model, model.moe->first_dense_layers + model.moe->layer_interval - 1),
+        layers);
+  ModelSpec one_prediction = model;
+  one_prediction.mtp_layers = model.mtp_layers > 0 ? 1 : 0;
+  add(mtp_parameters(one_prediction), static_cast<double>(model.mtp_layers));
+  return count;
+}
+
+}  // namespace
+
+void check_model(const ModelSpec& model, const FieldPointer& pointer, ProblemList& problems) {
+  Rules rules(pointer, problems);
+  if (model.attention.kind == AttentionKind::MultiHeadLatent) {
+    check_latent(model.attention, rules);
+  } else {
+    check_grouped_query(model.attention, rules);
+  }
+  check_window(model, rules);
+  if (model.moe) check_experts(model, rules);
+  check_norms(model, rules);
+  check_positions(model, rules);
+  const double parameters = estimated_parameters(model);
+  rules.require(parameters <= kMaxParameters, "",
+                fmt::format("sizes that make about {:.1e} parameters", parameters),
+                fmt::format("at most {:.0e} parameters", kMaxParameters));
+}
+
+}  // namespace shardwright

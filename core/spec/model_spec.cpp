@@ -1,0 +1,100 @@
+#include "core/spec/model_spec.hpp"
+
+#include <functional>
+#include <numeric>
+
+namespace shardwright {
+namespace {
+
+std::int64_t elements_of(const std::vector<ParameterTensor>& tensors) {
+  return std::accumulate(
+      tensors.begin(), tensors.end(), std::int64_t{0},
+      [](std::int64_t sum, const ParameterTensor& tensor) { return sum + tensor.elements(); });
+}
+
+// Elements of the routed experts of one layer that a token is not sent to.
+std::int64_t idle_elements_of(const ModelSpec& model, const std::vector<ParameterTensor>& layer) {
+  std::int64_t routed = 0;
+  for (const ParameterTensor& tensor : layer) {
+    const bool expert = tensor.shard == ShardKind::ExpertColumn ||
+                        tensor.shard == ShardKind::ExpertRow ||
+                        tensor.shard == ShardKind::ExpertReplicated;
+    if (expert) routed += tensor.elements();
+  }
+  return routed == 0 ? 0 : routed / model.moe->experts * (model.moe->experts - model.moe->top_k);
+}
+
+}  // namespace
+
+const char* name_of(NormKind norm) {
+  return norm == NormKind::LayerNorm ? "layernorm" : "rmsnorm";
+}
+
+const char* name_of(Activation activation) {
+  switch (activation) {
+    case Activation::Gelu:
+      return "gelu";
+    case Activation::Relu:
+      return "relu";
+    case Activation::Silu:
+      break;
+  }
+  return "silu";
+}
+
+const char* name_of(PositionKind position) {
+  switch (position) {
+    case PositionKind::Learned:
+      return "learned";
+    case PositionKind::Alibi:
+      return "alibi";
+    case PositionKind::Rotary:
+      break;
+  }
+  return "rotary";
+}
+
+const char* name_of(AttentionKind attention) {
+  return attention == AttentionKind::GroupedQuery ? "grouped-query" : "multi-head-latent";
+}
+
+bool ModelSpec::is_sparse(std::int64_t index) const {
+  if (!moe || index < moe->first_dense_layers) return false;
+  return (index - moe->first_dense_layers + 1) % moe->layer_interval == 0;
+}
+
+std::int64_t ModelSpec::sliding_window_of(std::int64_t index) const {
+  if (index < attention.full_attention_first_layers) return 0;
+  const std::int64_t interval = attention.full_attention_interval;
+  if (interval > 0 && (index + 1) % interval == 0) return 0;
+  return attention.sliding_window;
+}
+
+std::int64_t ParameterTensor::elements() const {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+ParameterCount count_parameters(const ModelSpec& model) {
+  ParameterCount count;
+  count.total = elements_of(embedding_parameters(model)) + elements_of(head_parameters(model));
+  count.active = count.total;
+  // Layers of one kind are alike, so the first of each kind stands for the others.
+  for (const bool sparse : {false, true}) {
+    std::int64_t first = -1;
+    std::int64_t alike = 0;
+    for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+      if (model.is_sparse(layer) != sparse) continue;
+      if (first < 0) first = layer;
+      ++alike;
+    }
+    if (alike == 0) continue;
+    const std::vector<ParameterTensor> tensors = layer_parameters(model, first);
+    const std::int64_t elements = elements_of(tensors);
+    count.total += alike * elements;
+    count.active += alike * (elements - idle_elements_of(model, tensors));
+  }
+  count.mtp = elements_of(mtp_parameters(model));
+  return count;
+}
+
+}  // namespace shardwright
