@@ -15,9 +15,6 @@ namespace {
 constexpr std::array kSchedules = {&kGPipe, &kOneFOneB, &kInterleaved, &kZbH1,
                                    &kZbH2,  &kZbV,      &kDualPipe};
 
-// Larger lists would take gigabytes; they come from mistyped numbers.
-constexpr double kMostMicrobatchChunks = 50e6;
-
 const ScheduleDefinition& definition_of(ScheduleKind kind) {
   const auto found = std::find_if(kSchedules.begin(), kSchedules.end(),
                                   [&](const auto* schedule) { return schedule->kind == kind; });

@@ -46,6 +46,10 @@ struct ScheduleShape {
 
 ScheduleShape shape_of(const Plan& plan);
 
+// The most stages x chunks x microbatches that a schedule is made for. Larger lists would take
+// gigabytes; they come from mistyped numbers.
+inline constexpr double kMostMicrobatchChunks = 50e6;
+
 struct MicrobatchRange {
   std::int32_t first = 0;
   std::int32_t count = 0;

@@ -1,0 +1,86 @@
+#include "core/spec/huggingface_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/spec/model_limits.hpp"
+
+namespace shardwright::huggingface {
+
+const Keys kLayersKeys = {"num_hidden_layers", "n_layer", "n_layers"};
+const Keys kHiddenKeys = {"hidden_size", "n_embd", "n_embed", "d_model"};
+const Keys kHeadsKeys = {"num_attention_heads", "n_head", "n_heads"};
+const Keys kKvHeadsKeys = {"num_key_value_heads", "num_kv_heads", "n_head_kv", "kv_n_heads"};
+const Keys kFfnKeys = {"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"};
+const Keys kSequenceKeys = {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"};
+const Keys kActivationKeys = {"hidden_act", "hidden_activation", "activation_function",
+                              "activation"};
+
+const std::string& spelling(const ObjectReader& config, const Keys& keys) {
+  const auto used = std::find_if(keys.begin(), keys.end(),
+                                 [&config](const std::string& key) { return config.peek(key); });
+  return used == keys.end() ? keys.front() : *used;
+}
+
+bool mentions(ObjectReader& config, const std::string& key) {
+  const std::vector<std::string> keys = config.keys();
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+ModelSpec read_sizes(ObjectReader& config) {
+  ModelSpec model;
+  model.layers = config.integer(spelling(config, kLayersKeys), kLayerRange);
+  model.hidden = config.integer(spelling(config, kHiddenKeys), kWidthRange);
+  model.vocab = config.integer("vocab_size", kVocabRange);
+  model.attention.heads = config.integer(spelling(config, kHeadsKeys), kHeadRange);
+  model.attention.kv_heads = model.attention.heads;
+  return model;
+}
+
+std::int64_t even_head_dim(ObjectReader& config, const ModelSpec& model) {
+  if (model.hidden % model.attention.heads != 0) {
+    config.problem(spelling(config, kHiddenKeys), fmt::format("{}", model.hidden),
+                   fmt::format("a multiple of the {} heads", model.attention.heads));
+  }
+  return std::max<std::int64_t>(1, model.hidden / model.attention.heads);
+}
+
+Activation read_activation(ObjectReader& config, const std::string& fallback) {
+  static const EnumNames<Activation> kNames = {
+      {"gelu", Activation::Gelu},      {"gelu_new", Activation::Gelu},
+      {"gelu_fast", Activation::Gelu}, {"gelu_pytorch_tanh", Activation::Gelu},
+      {"relu", Activation::Relu},      {"silu", Activation::Silu},
+      {"swish", Activation::Silu}};
+  const auto by_default = std::find_if(kNames.begin(), kNames.end(), [&fallback](const auto& name) {
+    return name.first == fallback;
+  });
+  return config.choice_or(spelling(config, kActivationKeys), by_default->second, kNames);
+}
+
+std::int64_t read_ffn_or_four_hidden(ObjectReader& config, const ModelSpec& model) {
+  return config.integer_or(spelling(config, kFfnKeys), 4 * model.hidden, kWidthRange);
+}
+
+void learn_positions(ModelSpec& model, std::int64_t offset) {
+  model.position = PositionKind::Learned;
+  model.position_embeddings = model.max_seq_len + offset;
+}
+
+std::string field_pointer(const ObjectReader& config, const std::string& base,
+                          const std::string& field) {
+  static const std::map<std::string, Keys> kFields = {
+      {"/attention/kv_heads", kKvHeadsKeys},
+      {"/attention/full_attention_interval", {"sliding_window_pattern"}},
+      {"/attention/full_attention_first_layers", {"max_window_layers"}},
+      {"/moe/top_k", {"num_experts_per_tok"}},
+      {"/moe/shared_expert_ffn", {"shared_expert_intermediate_size"}},
+      {"/moe/first_dense_layers", {"first_k_dense_replace", "mlp_only_layers"}},
+      {"/position_embeddings", kSequenceKeys},
+  };
+  const auto keys = kFields.find(field);
+  return keys == kFields.end() ? base : base + "/" + spelling(config, keys->second);
+}
+
+}  // namespace shardwright::huggingface

@@ -1,0 +1,73 @@
+// What the Hugging Face model types have in common, for the readers of the single types.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/json_reader.hpp"
+#include "core/spec/model_spec.hpp"
+
+namespace shardwright::huggingface {
+
+// Spellings of one setting in the configuration files of different model types.
+using Keys = std::vector<std::string>;
+
+extern const Keys kLayersKeys;
+extern const Keys kHiddenKeys;
+extern const Keys kHeadsKeys;
+extern const Keys kKvHeadsKeys;
+extern const Keys kFfnKeys;
+extern const Keys kSequenceKeys;
+extern const Keys kActivationKeys;
+
+// The spelling that the file uses; the first one if it uses none.
+const std::string& spelling(const ObjectReader& config, const Keys& keys);
+
+// True if the key is there at all, even if it is null.
+bool mentions(ObjectReader& config, const std::string& key);
+
+// layers, hidden, vocab and attention.heads, each required.
+ModelSpec read_sizes(ObjectReader& config);
+
+// The width of a head where the configuration has no key for it: hidden / heads. A remainder is a
+// problem.
+std::int64_t even_head_dim(ObjectReader& config, const ModelSpec& model);
+
+// The activation function, or `fallback` where the file names none.
+Activation read_activation(ObjectReader& config, const std::string& fallback);
+
+// The width of the feed-forward block; four times `hidden` where the file has none.
+std::int64_t read_ffn_or_four_hidden(ObjectReader& config, const ModelSpec& model);
+
+// Learned position embeddings for sequences of max_seq_len tokens, after `offset` unused rows.
+void learn_positions(ModelSpec& model, std::int64_t offset);
+
+// The pointer in a configuration at `base` of a field of ModelSpec ("/attention/kv_heads"), for
+// check_model.
+std::string field_pointer(const ObjectReader& config, const std::string& base,
+                          const std::string& field);
+
+// One reader per model type.
+ModelSpec read_gpt2(ObjectReader& config);
+ModelSpec read_gpt_neox(ObjectReader& config);
+ModelSpec read_opt(ObjectReader& config);
+ModelSpec read_bloom(ObjectReader& config);
+ModelSpec read_mpt(ObjectReader& config);
+ModelSpec read_falcon(ObjectReader& config);
+
+ModelSpec read_llama(ObjectReader& config);
+ModelSpec read_mistral(ObjectReader& config);
+ModelSpec read_mixtral(ObjectReader& config);
+ModelSpec read_qwen2(ObjectReader& config);
+ModelSpec read_qwen2_moe(ObjectReader& config);
+ModelSpec read_qwen3(ObjectReader& config);
+ModelSpec read_qwen3_moe(ObjectReader& config);
+ModelSpec read_gemma(ObjectReader& config);
+ModelSpec read_gemma2(ObjectReader& config);
+ModelSpec read_gemma3_text(ObjectReader& config);
+ModelSpec read_phi3(ObjectReader& config);
+
+ModelSpec read_deepseek_v2(ObjectReader& config);
+ModelSpec read_deepseek_v3(ObjectReader& config);
+
+}  // namespace shardwright::huggingface

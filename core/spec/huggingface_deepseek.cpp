@@ -1,0 +1,72 @@
+// Readers of DeepSeek-V2 (arXiv 2405.04434) and DeepSeek-V3 (arXiv 2412.19437): multi-head latent
+// attention, shared experts, leading dense layers.
+#include <fmt/format.h>
+
+#include "core/spec/huggingface_config.hpp"
+#include "core/spec/model_limits.hpp"
+
+namespace shardwright::huggingface {
+namespace {
+
+AttentionSpec read_latent_attention(ObjectReader& config, std::int64_t heads) {
+  AttentionSpec attention;
+  attention.kind = AttentionKind::MultiHeadLatent;
+  attention.heads = heads;
+  attention.kv_heads = heads;
+  // A null rank, as in DeepSeek-V2-Lite, projects queries directly.
+  const std::int64_t missing = mentions(config, "q_lora_rank") ? 0 : 1536;
+  attention.q_lora_rank = config.integer_or("q_lora_rank", missing, kWidthRange);
+  attention.kv_lora_rank = config.integer_or("kv_lora_rank", 512, kWidthRange);
+  attention.qk_nope_head_dim = config.integer_or("qk_nope_head_dim", 128, kHeadDimRange);
+  attention.qk_rope_head_dim = config.integer_or("qk_rope_head_dim", 64, kHeadDimRange);
+  attention.v_head_dim = config.integer_or("v_head_dim", 128, kHeadDimRange);
+  attention.head_dim = attention.qk_nope_head_dim + attention.qk_rope_head_dim;
+  attention.qkv_bias = config.boolean_or("attention_bias", false);
+  attention.output_bias = attention.qkv_bias;
+  return attention;
+}
+
+MoeSpec read_experts(ObjectReader& config, std::int64_t first_dense_layers) {
+  MoeSpec moe;
+  moe.experts = config.integer("n_routed_experts", kExpertRange);
+  moe.top_k = config.integer("num_experts_per_tok", kExpertRange);
+  moe.expert_ffn = config.integer("moe_intermediate_size", kWidthRange);
+  moe.shared_experts = config.integer_or("n_shared_experts", 0, kExpertOrZeroRange);
+  moe.shared_expert_ffn = moe.shared_experts * moe.expert_ffn;
+  moe.first_dense_layers =
+      config.integer_or("first_k_dense_replace", first_dense_layers, kLayerCountOrZeroRange);
+  const std::int64_t interval = config.integer_or("moe_layer_freq", 1, kLayerRange);
+  if (interval != 1) {
+    config.problem("moe_layer_freq", fmt::format("{}", interval),
+                   "1: dense layers among the sparse ones are not supported");
+  }
+  return moe;
+}
+
+ModelSpec read_deepseek(ObjectReader& config, std::int64_t first_dense_layers) {
+  ModelSpec model = read_sizes(config);
+  model.attention = read_latent_attention(config, model.attention.heads);
+  model.max_seq_len = config.integer_or(spelling(config, kSequenceKeys), 2048, kTokenRange);
+  model.mlp.ffn_hidden = config.integer("intermediate_size", kWidthRange);
+  model.mlp.activation = read_activation(config, "silu");
+  model.tied_embeddings = config.boolean_or("tie_word_embeddings", false);
+  if (config.has("n_routed_experts")) model.moe = read_experts(config, first_dense_layers);
+  return model;
+}
+
+}  // namespace
+
+ModelSpec read_deepseek_v2(ObjectReader& config) {
+  return read_deepseek(config, 0);
+}
+
+ModelSpec read_deepseek_v3(ObjectReader& config) {
+  ModelSpec model = read_deepseek(config, 3);
+  if (model.moe) {
+    model.moe->router_bias = config.text_or("topk_method", "noaux_tc") == "noaux_tc";
+  }
+  model.mtp_layers = config.integer_or("num_nextn_predict_layers", 0, kLayerCountOrZeroRange);
+  return model;
+}
+
+}  // namespace shardwright::huggingface

@@ -1,0 +1,20 @@
+// Models by name, file or folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/spec/model_spec.hpp"
+
+namespace shardwright {
+
+// Names of the models that are shipped, sorted, without their aliases.
+std::vector<std::string> shipped_models();
+
+// The model of a shipped name or alias; otherwise of a JSON file (our own format or a Hugging Face
+// configuration, told apart by "schema" and "model_type"; "-" is standard input) or of a folder
+// with a config.json. An imported model is named after its folder or file. Throws InputError if
+// there is no such model (with the nearest name) or the file is wrong.
+ModelSpec load_model(const std::string& name_or_path);
+
+}  // namespace shardwright

@@ -1,0 +1,89 @@
+// Whether a plan fits a model and a cluster: the rules of divisibility and shape.
+//
+// One table of rules serves the check of plan files, with a text for each broken rule, and the
+// search, which asks millions of times and only counts. Memory is no matter of these rules.
+//
+// Allowed on purpose: vocabularies that tp does not divide (they are padded), ZeRO-2 and ZeRO-3
+// with pipeline parallelism (PyTorch's FSDP runs it by keeping gradients, or gathering parameters,
+// per microbatch; Megatron-LM does not), more ZeRO ranks than a node has accelerators, tp across
+// nodes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/model_spec.hpp"
+#include "core/spec/plan.hpp"
+
+namespace shardwright {
+
+// Limits of a plan's numbers, wide enough for any machine that will be built and narrow enough that
+// their products (ranks, tokens of a batch) fit in 64 bits.
+inline constexpr std::int64_t kMaxDegree = 1'000'000;
+inline constexpr std::int64_t kMaxWorld = 10'000'000;
+inline constexpr std::int64_t kMaxBatch = 1'000'000'000;   // sequences
+inline constexpr std::int64_t kMaxSeqLen = 1'000'000'000;  // tokens
+
+// True if dp * tp * pp * cp is at most kMaxWorld; does not overflow.
+bool world_size_in_range(const Plan& plan);
+
+// In the order in which they are tried: a plan is counted under the first that it breaks.
+enum class PlanRule : std::uint8_t {
+  Range,             // every number within the limits above
+  WorldSize,         // dp * tp * pp * cp is the number of accelerators asked for
+  ClusterSize,       // … and the cluster has as many
+  Precision,         // the accelerator multiplies in the plan's format
+  Heads,             // heads % tp
+  KvHeads,           // kv_heads % tp, or tp % kv_heads where they are replicated
+  FfnHidden,         // width of dense feed-forward blocks and of shared experts % tp
+  ExpertParallel,    // only with experts
+  Experts,           // experts % ep
+  ExpertFfn,         // width of one expert % expert_tp
+  ExpertGroups,      // dp * cp * tp % (ep * expert_tp)
+  ContextParallel,   // seq_len % (2 * cp): causal halves are paired; Ulysses: seq_len % cp
+  UlyssesHeads,      // Ulysses also splits the heads of a tensor-parallel rank over cp
+  SequenceParallel,  // seq_len / cp % tp
+  Positions,         // learned position embeddings reach as far as seq_len
+  GlobalBatch,       // global_batch % (dp * micro_batch)
+  VirtualStages,     // vpp is what the schedule runs
+  ScheduleShape,     // the schedule runs this many stages and microbatches
+  Layers,            // enough layers for an even split over pp * vpp chunks
+  StageLayers,       // stage_layers: pp * vpp numbers that add up to the layers
+  RecomputeLayers,   // only with full recomputation, and no more than the layers
+  ZeroStage,         // 0 to 3
+  ShardGroup,        // divides dp * cp; only where something is sharded
+  RankOrder,         // each axis once
+};
+
+// "world_size", "kv_heads", …: for counts and tables.
+const char* name_of(PlanRule rule);
+
+// All rules, in order.
+std::vector<PlanRule> all_plan_rules();
+
+// The first rule that the plan breaks. Takes tens of nanoseconds and allocates nothing.
+// `accelerators`: that the plan has to use; 0: any number.
+std::optional<PlanRule> first_broken_rule(const ModelSpec& model, const ClusterSpec& cluster,
+                                          const Plan& plan, std::int64_t accelerators = 0);
+
+struct BrokenRule {
+  PlanRule rule;
+  Problem problem;
+};
+
+// Every rule that the plan breaks, with what was found and expected. `cluster` may be null: its
+// rules are skipped. `pointer`: JSON pointer of the plan in its file. After a number out of range
+// nothing else is looked at.
+std::vector<BrokenRule> broken_rules(const ModelSpec& model, const ClusterSpec* cluster,
+                                     const Plan& plan, std::int64_t accelerators = 0,
+                                     const std::string& pointer = "");
+
+// The same, problems only and without a cluster.
+std::vector<Problem> check_plan(const ModelSpec& model, const Plan& plan,
+                                std::int64_t accelerators = 0, const std::string& pointer = "");
+
+}  // namespace shardwright

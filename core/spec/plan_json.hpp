@@ -1,0 +1,24 @@
+// Plans as JSON.
+//
+// Required: dp, tp, pp, micro_batch, global_batch and seq_len. Everything else has the default of
+// `Plan` where it is left out. Names are those of the fields:
+//   {"dp": 8, "tp": 4, "pp": 2, "micro_batch": 1, "global_batch": 256, "seq_len": 8192,
+//    "schedule": "1f1b", "overlap": {"grad_reduce": true}, "rank_order": ["tp", "cp", …], …}
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/base/json_reader.hpp"
+#include "core/spec/plan.hpp"
+
+namespace shardwright {
+
+// Reads the members of a plan and refuses any other. Checks what a plan alone can tell; whether a
+// model and a cluster allow it is for check_plan (core/spec/plan_check.hpp). A plan that was read
+// without a problem keeps the limits of plan_check.hpp, so its products do not overflow.
+Plan read_plan(ObjectReader& object);
+
+// All fields, in the order of `Plan`. `read_plan` gives back an equal plan.
+nlohmann::ordered_json to_json(const Plan& plan);
+
+}  // namespace shardwright

@@ -1,0 +1,464 @@
+#include "core/spec/plan_rules.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/schedule/pipeline_schedule.hpp"
+
+namespace shardwright {
+namespace {
+
+// Spares the division in the most frequent case.
+bool divides(std::int64_t divisor, std::int64_t number) {
+  return divisor == 1 || number % divisor == 0;
+}
+
+std::string multiple_of(std::int64_t divisor, const char* what) {
+  return fmt::format("a multiple of {} ({})", divisor, what);
+}
+
+// Range
+
+bool within(std::int64_t value, std::int64_t least, std::int64_t most) {
+  return value >= least && value <= most;
+}
+
+struct NamedNumber {
+  const char* name;
+  std::int64_t value, least, most;
+};
+
+std::array<NamedNumber, 12> numbers_of(const Plan& plan) {
+  return {{{"dp", plan.dp, 1, kMaxDegree},
+           {"tp", plan.tp, 1, kMaxDegree},
+           {"pp", plan.pp, 1, kMaxDegree},
+           {"cp", plan.cp, 1, kMaxDegree},
+           {"ep", plan.ep, 1, kMaxDegree},
+           {"expert_tp", plan.expert_tp, 1, kMaxDegree},
+           {"vpp", plan.vpp, 1, kMaxDegree},
+           {"micro_batch", plan.micro_batch, 1, kMaxBatch},
+           {"global_batch", plan.global_batch, 1, kMaxBatch},
+           {"seq_len", plan.seq_len, 1, kMaxSeqLen},
+           {"shard_group", plan.shard_group, 0, kMaxWorld},
+           {"recompute_layers", plan.recompute_layers, 0, kMaxDegree}}};
+}
+
+bool range_holds(const PlanSubject& s) {
+  for (const NamedNumber& number : numbers_of(s.plan)) {
+    if (!within(number.value, number.least, number.most)) return false;
+  }
+  return world_size_in_range(s.plan);
+}
+
+Problem range_problem(const PlanSubject& s) {
+  for (const NamedNumber& number : numbers_of(s.plan)) {
+    if (within(number.value, number.least, number.most)) continue;
+    return {fmt::format("/{}", number.name), fmt::format("{}", number.value),
+            fmt::format("an integer from {} to {}", number.least, number.most)};
+  }
+  return {"",
+          fmt::format("dp {} x tp {} x pp {} x cp {}", s.plan.dp, s.plan.tp, s.plan.pp, s.plan.cp),
+          fmt::format("a product of at most {} ranks", kMaxWorld)};
+}
+
+// Ranks
+
+std::string product_of_degrees(const Plan& plan) {
+  return fmt::format("dp {} x tp {} x pp {} x cp {} = {} ranks", plan.dp, plan.tp, plan.pp, plan.cp,
+                     plan.world_size());
+}
+
+bool world_size_holds(const PlanSubject& s) {
+  return s.accelerators == 0 || s.plan.world_size() == s.accelerators;
+}
+
+Problem world_size_problem(const PlanSubject& s) {
+  return {"", product_of_degrees(s.plan), fmt::format("{} ranks", s.accelerators)};
+}
+
+bool cluster_size_holds(const PlanSubject& s) {
+  if (s.cluster == nullptr || s.cluster->nodes == 0) return true;
+  return s.plan.world_size() <= s.cluster->nodes * s.cluster->accelerators_per_node();
+}
+
+Problem cluster_size_problem(const PlanSubject& s) {
+  return {"", product_of_degrees(s.plan),
+          fmt::format("at most {}: the cluster has {} nodes of {} accelerators",
+                      s.cluster->nodes * s.cluster->accelerators_per_node(), s.cluster->nodes,
+                      s.cluster->accelerators_per_node())};
+}
+
+bool precision_holds(const PlanSubject& s) {
+  return s.cluster == nullptr ||
+         s.cluster->accelerator.matrix.of(s.plan.precision) > FlopPerSecond(0);
+}
+
+Problem precision_problem(const PlanSubject& s) {
+  return {
+      "/precision", name_of(s.plan.precision),
+      fmt::format("a format that the accelerator {} multiplies in", s.cluster->accelerator.name)};
+}
+
+// Tensor parallelism
+
+bool heads_hold(const PlanSubject& s) {
+  return divides(s.plan.tp, s.model.attention.heads);
+}
+
+Problem heads_problem(const PlanSubject& s) {
+  return {"/tp", fmt::format("{}", s.plan.tp),
+          fmt::format("a divisor of the {} attention heads", s.model.attention.heads)};
+}
+
+// Heads may be split over the ranks, or each head be replicated on equally many of them.
+bool splits_or_replicates(std::int64_t kv_heads, std::int64_t ranks) {
+  return divides(ranks, kv_heads) || divides(kv_heads, ranks);
+}
+
+bool kv_heads_hold(const PlanSubject& s) {
+  return splits_or_replicates(s.model.attention.kv_heads, s.plan.tp);
+}
+
+Problem kv_heads_problem(const PlanSubject& s) {
+  return {
+      "/tp", fmt::format("{}", s.plan.tp),
+      fmt::format("a divisor or a multiple of the {} key/value heads", s.model.attention.kv_heads)};
+}
+
+bool has_dense_layers(const ModelSpec& model) {
+  return !model.moe || model.moe->first_dense_layers > 0 || model.moe->layer_interval > 1;
+}
+
+bool ffn_hidden_holds(const PlanSubject& s) {
+  if (s.plan.tp == 1) return true;
+  return (!has_dense_layers(s.model) || divides(s.plan.tp, s.model.mlp.ffn_hidden)) &&
+         (!s.model.moe || divides(s.plan.tp, s.model.moe->shared_expert_ffn));
+}
+
+Problem ffn_hidden_problem(const PlanSubject& s) {
+  const bool dense = has_dense_layers(s.model) && !divides(s.plan.tp, s.model.mlp.ffn_hidden);
+  return {"/tp", fmt::format("{}", s.plan.tp),
+          fmt::format("a divisor of the {} width {}", dense ? "feed-forward" : "shared experts'",
+                      dense ? s.model.mlp.ffn_hidden : s.model.moe->shared_expert_ffn)};
+}
+
+// Expert parallelism
+
+bool expert_parallel_holds(const PlanSubject& s) {
+  return s.model.moe.has_value() || (s.plan.ep == 1 && s.plan.expert_tp == 1);
+}
+
+Problem expert_parallel_problem(const PlanSubject& s) {
+  return {s.plan.ep == 1 ? "/expert_tp" : "/ep",
+          fmt::format("{}", s.plan.ep == 1 ? s.plan.expert_tp : s.plan.ep),
+          fmt::format("1: the model {} has no experts", s.model.name)};
+}
+
+bool experts_hold(const PlanSubject& s) {
+  return !s.model.moe || divides(s.plan.ep, s.model.moe->experts);
+}
+
+Problem experts_problem(const PlanSubject& s) {
+  return {"/ep", fmt::format("{}", s.plan.ep),
+          fmt::format("a divisor of the {} experts", s.model.moe->experts)};
+}
+
+bool expert_ffn_holds(const PlanSubject& s) {
+  return !s.model.moe || divides(s.plan.expert_tp, s.model.moe->expert_ffn);
+}
+
+Problem expert_ffn_problem(const PlanSubject& s) {
+  return {"/expert_tp", fmt::format("{}", s.plan.expert_tp),
+          fmt::format("a divisor of the experts' width {}", s.model.moe->expert_ffn)};
+}
+
+// The ranks of one stage, over which dense layers spread as dp x cp x tp.
+std::int64_t stage_ranks(const Plan& plan) {
+  return plan.dp * plan.cp * plan.tp;
+}
+
+bool expert_groups_hold(const PlanSubject& s) {
+  return !s.model.moe || divides(s.plan.ep * s.plan.expert_tp, stage_ranks(s.plan));
+}
+
+Problem expert_groups_problem(const PlanSubject& s) {
+  return {"/ep", fmt::format("ep {} x expert_tp {}", s.plan.ep, s.plan.expert_tp),
+          fmt::format("a divisor of the {} ranks of a stage (dp x cp x tp)", stage_ranks(s.plan))};
+}
+
+// The sequence
+
+bool is_ulysses(const Plan& plan) {
+  return plan.context_parallel == ContextParallelKind::Ulysses;
+}
+
+// Causal attention gives later queries more work, so ring and all-gather hand each rank one chunk
+// from the front and its mirror image from the back (arXiv 2407.21783 section 3.3.2).
+std::int64_t sequence_chunks(const Plan& plan) {
+  return is_ulysses(plan) ? plan.cp : 2 * plan.cp;
+}
+
+bool context_parallel_holds(const PlanSubject& s) {
+  return s.plan.cp == 1 || divides(sequence_chunks(s.plan), s.plan.seq_len);
+}
+
+Problem context_parallel_problem(const PlanSubject& s) {
+  return {"/seq_len", fmt::format("{}", s.plan.seq_len),
+          multiple_of(sequence_chunks(s.plan), is_ulysses(s.plan) ? "cp" : "2 x cp")};
+}
+
+bool ulysses_heads_hold(const PlanSubject& s) {
+  if (s.plan.cp == 1 || !is_ulysses(s.plan)) return true;
+  const std::int64_t ranks = s.plan.tp * s.plan.cp;
+  return divides(ranks, s.model.attention.heads) &&
+         splits_or_replicates(s.model.attention.kv_heads, ranks);
+}
+
+Problem ulysses_heads_problem(const PlanSubject& s) {
+  return {"/cp", fmt::format("tp {} x cp {}", s.plan.tp, s.plan.cp),
+          fmt::format("a divisor of the {} attention heads, and a divisor or a multiple of the {} "
+                      "key/value heads",
+                      s.model.attention.heads, s.model.attention.kv_heads)};
+}
+
+bool sequence_parallel_holds(const PlanSubject& s) {
+  if (!s.plan.sequence_parallel || s.plan.tp == 1) return true;
+  return divides(s.plan.cp * s.plan.tp, s.plan.seq_len);
+}
+
+Problem sequence_parallel_problem(const PlanSubject& s) {
+  return {"/seq_len", fmt::format("{}", s.plan.seq_len),
+          multiple_of(s.plan.cp * s.plan.tp, "cp x tp, for sequence parallelism")};
+}
+
+bool positions_hold(const PlanSubject& s) {
+  return s.model.position != PositionKind::Learned || s.model.position_embeddings == 0 ||
+         s.plan.seq_len <= s.model.position_embeddings;
+}
+
+Problem positions_problem(const PlanSubject& s) {
+  return {"/seq_len", fmt::format("{}", s.plan.seq_len),
+          fmt::format("at most the model's {} learned positions", s.model.position_embeddings)};
+}
+
+// Batch and pipeline
+
+bool global_batch_holds(const PlanSubject& s) {
+  return divides(s.plan.dp * s.plan.micro_batch, s.plan.global_batch);
+}
+
+Problem global_batch_problem(const PlanSubject& s) {
+  return {"/global_batch", fmt::format("{}", s.plan.global_batch),
+          multiple_of(s.plan.dp * s.plan.micro_batch, "dp x micro_batch")};
+}
+
+bool virtual_stages_hold(const PlanSubject& s) {
+  switch (s.plan.schedule) {
+    case ScheduleKind::Interleaved:
+      return true;
+    case ScheduleKind::ZbV:
+      return s.plan.vpp == 2;
+    default:
+      return s.plan.vpp == 1;
+  }
+}
+
+Problem virtual_stages_problem(const PlanSubject& s) {
+  return {"/vpp", fmt::format("{} with the schedule {}", s.plan.vpp, name_of(s.plan.schedule)),
+          s.plan.schedule == ScheduleKind::ZbV ? "2" : "1, or the schedule interleaved"};
+}
+
+// What why_not() of the schedules says, in numbers alone; a test holds both together.
+bool schedule_shape_holds(const PlanSubject& s) {
+  if (!global_batch_holds(s) || !virtual_stages_hold(s)) return true;  // said already
+  const ScheduleShape shape = shape_of(s.plan);
+  const double slots = static_cast<double>(shape.stages) * static_cast<double>(shape.chunks) *
+                       static_cast<double>(shape.microbatches);
+  if (slots > kMostMicrobatchChunks) return false;
+  switch (s.plan.schedule) {
+    case ScheduleKind::Interleaved:
+      return shape.chunks == 1 || (shape.stages > 1 && divides(shape.stages, shape.microbatches));
+    case ScheduleKind::DualPipe:
+      return shape.stages % 2 == 0 && shape.microbatches % 2 == 0 &&
+             shape.microbatches >= 2 * shape.stages;
+    default:
+      return true;
+  }
+}
+
+Problem schedule_shape_problem(const PlanSubject& s) {
+  const ScheduleShape shape = shape_of(s.plan);
+  return {"/schedule",
+          fmt::format("{} on {} stages with {} microbatches", name_of(s.plan.schedule),
+                      shape.stages, shape.microbatches),
+          why_not(s.plan.schedule, shape).value_or("a shape that the schedule runs")};
+}
+
+// Layers
+
+// In an even split only the first and the last chunk may be without layers, where the embedding or
+// the head counts as one.
+bool layers_hold(const PlanSubject& s) {
+  if (!s.plan.stage_layers.empty()) return true;
+  const int extra = int{s.plan.embedding_counts_as_layer} + int{s.plan.head_counts_as_layer};
+  return s.model.layers + extra >= s.plan.chunks();
+}
+
+Problem layers_problem(const PlanSubject& s) {
+  return {"/pp", fmt::format("pp {} x vpp {} model chunks", s.plan.pp, s.plan.vpp),
+          fmt::format("no more than the {} layers", s.model.layers)};
+}
+
+// A chunk without layers makes sense only where it has the embedding or the head.
+bool chunk_sizes_hold(const std::vector<std::int64_t>& sizes) {
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const bool end = i == 0 || i + 1 == sizes.size();
+    if (!within(sizes[i], end ? 0 : 1, kMaxDegree)) return false;
+  }
+  return true;
+}
+
+std::int64_t sum_of(const std::vector<std::int64_t>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
+}
+
+bool stage_layers_hold(const PlanSubject& s) {
+  const std::vector<std::int64_t>& sizes = s.plan.stage_layers;
+  if (sizes.empty()) return true;
+  return static_cast<std::int64_t>(sizes.size()) == s.plan.chunks() && chunk_sizes_hold(sizes) &&
+         sum_of(sizes) == s.model.layers;
+}
+
+Problem stage_layers_problem(const PlanSubject& s) {
+  const std::vector<std::int64_t>& sizes = s.plan.stage_layers;
+  if (static_cast<std::int64_t>(sizes.size()) != s.plan.chunks()) {
+    return {"/stage_layers", fmt::format("{} numbers", sizes.size()),
+            fmt::format("{} numbers, one per model chunk (pp x vpp)", s.plan.chunks())};
+  }
+  if (!chunk_sizes_hold(sizes)) {
+    return {"/stage_layers", fmt::format("[{}]", fmt::join(sizes, ", ")),
+            "at least 1 layer in each chunk but the first and the last, and none below 0"};
+  }
+  return {"/stage_layers", fmt::format("{} layers in all", sum_of(sizes)),
+          fmt::format("the model's {} layers", s.model.layers)};
+}
+
+bool recompute_layers_hold(const PlanSubject& s) {
+  return s.plan.recompute_layers == 0 ||
+         (s.plan.recompute == RecomputePolicy::Full && s.plan.recompute_layers <= s.model.layers);
+}
+
+Problem recompute_layers_problem(const PlanSubject& s) {
+  if (s.plan.recompute != RecomputePolicy::Full) {
+    return {
+        "/recompute_layers",
+        fmt::format("{} with the policy {}", s.plan.recompute_layers, name_of(s.plan.recompute)),
+        "0, or \"recompute\": \"full\""};
+  }
+  return {"/recompute_layers", fmt::format("{}", s.plan.recompute_layers),
+          fmt::format("at most the model's {} layers", s.model.layers)};
+}
+
+// Sharding and rank order
+
+bool zero_stage_holds(const PlanSubject& s) {
+  return within(s.plan.zero_stage, 0, 3);
+}
+
+Problem zero_stage_problem(const PlanSubject& s) {
+  return {"/zero_stage", fmt::format("{}", s.plan.zero_stage), "0, 1, 2 or 3"};
+}
+
+bool shard_group_holds(const PlanSubject& s) {
+  if (s.plan.shard_group == 0) return true;
+  return s.plan.zero_stage > 0 && divides(s.plan.shard_group, s.plan.dp * s.plan.cp);
+}
+
+Problem shard_group_problem(const PlanSubject& s) {
+  if (s.plan.zero_stage <= 0) {
+    return {"/shard_group",
+            fmt::format("{} with ZeRO stage {}", s.plan.shard_group, s.plan.zero_stage),
+            "0: nothing is sharded"};
+  }
+  return {"/shard_group", fmt::format("{}", s.plan.shard_group),
+          fmt::format("0 or a divisor of dp x cp = {}", s.plan.dp * s.plan.cp)};
+}
+
+constexpr unsigned kEveryAxis = 0b11111;
+
+bool rank_order_holds(const PlanSubject& s) {
+  unsigned seen = 0;
+  for (const Axis axis : s.plan.rank_order) seen |= 1U << static_cast<unsigned>(axis);
+  return s.plan.rank_order.size() == 5 && seen == kEveryAxis;
+}
+
+Problem rank_order_problem(const PlanSubject& s) {
+  std::vector<const char*> names;
+  for (const Axis axis : s.plan.rank_order) names.push_back(name_of(axis));
+  return {"/rank_order", fmt::format("[{}]", fmt::join(names, ", ")),
+          "each of tp, cp, ep, dp and pp once, innermost first"};
+}
+
+constexpr std::array kRules = {
+    RuleDefinition{PlanRule::Range, "range", range_holds, range_problem},
+    RuleDefinition{PlanRule::WorldSize, "world_size", world_size_holds, world_size_problem},
+    RuleDefinition{PlanRule::ClusterSize, "cluster_size", cluster_size_holds, cluster_size_problem},
+    RuleDefinition{PlanRule::Precision, "precision", precision_holds, precision_problem},
+    RuleDefinition{PlanRule::Heads, "heads", heads_hold, heads_problem},
+    RuleDefinition{PlanRule::KvHeads, "kv_heads", kv_heads_hold, kv_heads_problem},
+    RuleDefinition{PlanRule::FfnHidden, "ffn_hidden", ffn_hidden_holds, ffn_hidden_problem},
+    RuleDefinition{PlanRule::ExpertParallel, "expert_parallel", expert_parallel_holds,
+                   expert_parallel_problem},
+    RuleDefinition{PlanRule::Experts, "experts", experts_hold, experts_problem},
+    RuleDefinition{PlanRule::ExpertFfn, "expert_ffn", expert_ffn_holds, expert_ffn_problem},
+    RuleDefinition{PlanRule::ExpertGroups, "expert_groups", expert_groups_hold,
+                   expert_groups_problem},
+    RuleDefinition{PlanRule::ContextParallel, "context_parallel", context_parallel_holds,
+                   context_parallel_problem},
+    RuleDefinition{PlanRule::UlyssesHeads, "ulysses_heads", ulysses_heads_hold,
+                   ulysses_heads_problem},
+    RuleDefinition{PlanRule::SequenceParallel, "sequence_parallel", sequence_parallel_holds,
+                   sequence_parallel_problem},
+    RuleDefinition{PlanRule::Positions, "positions", positions_hold, positions_problem},
+    RuleDefinition{PlanRule::GlobalBatch, "global_batch", global_batch_holds, global_batch_problem},
+    RuleDefinition{PlanRule::VirtualStages, "virtual_stages", virtual_stages_hold,
+                   virtual_stages_problem},
+    RuleDefinition{PlanRule::ScheduleShape, "schedule_shape", schedule_shape_holds,
+                   schedule_shape_problem},
+    RuleDefinition{PlanRule::Layers, "layers", layers_hold, layers_problem},
+    RuleDefinition{PlanRule::StageLayers, "stage_layers", stage_layers_hold, stage_layers_problem},
+    RuleDefinition{PlanRule::RecomputeLayers, "recompute_layers", recompute_layers_hold,
+                   recompute_layers_problem},
+    RuleDefinition{PlanRule::ZeroStage, "zero_stage", zero_stage_holds, zero_stage_problem},
+    RuleDefinition{PlanRule::ShardGroup, "shard_group", shard_group_holds, shard_group_problem},
+    RuleDefinition{PlanRule::RankOrder, "rank_order", rank_order_holds, rank_order_problem},
+};
+
+// Rules are looked up by their number.
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kRules.size(); ++i) {
+    if (static_cast<std::size_t>(kRules[i].rule) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order());
+
+}  // namespace
+
+bool world_size_in_range(const Plan& plan) {
+  // Four degrees of kMaxDegree overflow 64 bits; doubles are exact up to kMaxWorld.
+  return static_cast<double>(plan.dp) * static_cast<double>(plan.tp) *
+             static_cast<double>(plan.pp) * static_cast<double>(plan.cp) <=
+         static_cast<double>(kMaxWorld);
+}
+
+std::span<const RuleDefinition> plan_rules() {
+  return kRules;
+}
+
+}  // namespace shardwright

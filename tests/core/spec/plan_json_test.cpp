@@ -1,0 +1,145 @@
+#include "core/spec/plan_json.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/base/json_reader.hpp"
+#include "tests/core/spec/random_plan.hpp"
+
+namespace shardwright {
+namespace {
+
+Plan parse_plan(const std::string& text) {
+  const nlohmann::json json = parse_json(text, "plan.json");
+  ProblemList problems("plan.json");
+  ObjectReader reader(json, "", problems);
+  const Plan plan = read_plan(reader);
+  problems.throw_if_any();
+  return plan;
+}
+
+const char* const kSmallest =
+    R"({"dp": 4, "tp": 2, "pp": 2, "micro_batch": 1, "global_batch": 16, "seq_len": 4096})";
+
+// The smallest plan with one member added or replaced.
+std::string with(const std::string& key, const nlohmann::json& value) {
+  nlohmann::json json = nlohmann::json::parse(kSmallest);
+  json[key] = value;
+  return json.dump();
+}
+
+TEST(PlanJson, WhatIsLeftOutHasTheDefaultOfPlan) {
+  Plan expected;
+  expected.dp = 4;
+  expected.tp = 2;
+  expected.pp = 2;
+  expected.global_batch = 16;
+  expected.seq_len = 4096;
+  EXPECT_EQ(parse_plan(kSmallest), expected);
+}
+
+TEST(PlanJson, ReadsTheNamesThatPeopleWrite) {
+  const Plan plan = parse_plan(R"({"dp": 1, "tp": 8, "pp": 4, "vpp": 5, "cp": 2, "micro_batch": 1,
+      "global_batch": 8, "seq_len": 8192, "schedule": "interleaved", "recompute": "full",
+      "precision": "fp8", "context_parallel": "ulysses", "overlap": {"tensor_parallel": true},
+      "rank_order": ["tp", "pp", "cp", "ep", "dp"]})");
+  EXPECT_EQ(plan.schedule, ScheduleKind::Interleaved);
+  EXPECT_EQ(plan.recompute, RecomputePolicy::Full);
+  EXPECT_EQ(plan.precision, Precision::Fp8);
+  EXPECT_EQ(plan.context_parallel, ContextParallelKind::Ulysses);
+  EXPECT_TRUE(plan.overlap.tensor_parallel);
+  EXPECT_TRUE(plan.overlap.grad_reduce);
+  EXPECT_EQ(plan.rank_order[1], Axis::Pipeline);
+  EXPECT_EQ(plan.chunks(), 20);
+}
+
+RC_GTEST_PROP(PlanJson, WhatIsWrittenReadsBackEqual, ()) {
+  const Plan plan = any_plan();
+  RC_ASSERT(parse_plan(to_json(plan).dump()) == plan);
+}
+
+struct BadPlan {
+  const char* name;
+  std::string text;
+  const char* pointer;  // of the problem that must be reported
+};
+
+std::vector<BadPlan> bad_plans() {
+  return {
+      {"AnArray", "[1, 2]", ""},
+      {"ANumber", "7", ""},
+      {"NoDp", R"({"tp": 1, "pp": 1, "micro_batch": 1, "global_batch": 1, "seq_len": 8})", "/dp"},
+      {"NoSeqLen", R"({"dp": 1, "tp": 1, "pp": 1, "micro_batch": 1, "global_batch": 1})",
+       "/seq_len"},
+      {"ZeroDegree", with("tp", 0), "/tp"},
+      {"NegativeDegree", with("pp", -2), "/pp"},
+      {"BrokenDegree", with("tp", 2.5), "/tp"},
+      {"DegreeAsText", with("dp", "4"), "/dp"},
+      {"DegreeTooLarge", with("cp", 1e7), "/cp"},
+      {"DegreeBeyond64Bits", with("ep", 1e19), "/ep"},
+      {"WorldTooLarge", with("cp", 1'000'000), ""},
+      {"NullBatch", with("global_batch", nullptr), "/global_batch"},
+      {"NegativeBatch", with("micro_batch", -1), "/micro_batch"},
+      {"SeqLenTooLarge", with("seq_len", 1e12), "/seq_len"},
+      {"ZeroStageFour", with("zero_stage", 4), "/zero_stage"},
+      {"NegativeShardGroup", with("shard_group", -8), "/shard_group"},
+      {"UnknownSchedule", with("schedule", "1f2b"), "/schedule"},
+      {"ScheduleAsNumber", with("schedule", 1), "/schedule"},
+      {"UnknownRecompute", with("recompute", "some"), "/recompute"},
+      {"NegativeRecomputeLayers", with("recompute_layers", -1), "/recompute_layers"},
+      {"UnknownPrecision", with("precision", "bf15"), "/precision"},
+      {"UnknownContextParallel", with("context_parallel", "star"), "/context_parallel"},
+      {"SwitchAsNumber", with("sequence_parallel", 1), "/sequence_parallel"},
+      {"OverlapAsSwitch", with("overlap", true), "/overlap"},
+      {"UnknownOverlap", with("overlap", {{"grad_reduc", true}}), "/overlap/grad_reduc"},
+      {"OverlapAsText", with("overlap", {{"p2p", "yes"}}), "/overlap/p2p"},
+      {"UnknownAxis", with("rank_order", {"tp", "zp"}), "/rank_order"},
+      {"AxisAsNumber", with("rank_order", {"tp", 1}), "/rank_order/1"},
+      {"RankOrderAsText", with("rank_order", "tp,dp"), "/rank_order"},
+      {"StageLayersAsNumber", with("stage_layers", 16), "/stage_layers"},
+      {"NegativeStageLayers", with("stage_layers", {8, -8}), "/stage_layers/1"},
+      {"UnknownKey", with("micro_bach", 1), "/micro_bach"},
+      {"OffloadAsText", with("offload_optimizer", "cpu"), "/offload_optimizer"},
+  };
+}
+
+TEST(PlanJson, ReportsEachBadMemberAtItsPlace) {
+  for (const BadPlan& bad : bad_plans()) {
+    SCOPED_TRACE(bad.name);
+    try {
+      parse_plan(bad.text);
+      ADD_FAILURE() << "was accepted: " << bad.text;
+    } catch (const InputError& error) {
+      EXPECT_TRUE(std::any_of(error.problems().begin(), error.problems().end(),
+                              [&](const Problem& problem) { return problem.where == bad.pointer; }))
+          << error.what();
+    }
+  }
+}
+
+TEST(PlanJson, ReportsAllProblemsAtOnce) {
+  try {
+    parse_plan(R"({"dp": 0, "tp": "x", "pp": 1, "micro_batch": 1, "global_batch": 1, "sede": 1})");
+    FAIL() << "was accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.problems().size(), 4U) << error.what();  // dp, tp, seq_len, sede
+  }
+}
+
+TEST(PlanJson, SuggestsTheNearestName) {
+  try {
+    parse_plan(with("micro_bach", 1));
+    FAIL() << "was accepted";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean \"micro_batch\""), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,57 @@
+// Random plans for property tests: any value that a plan file may hold, sensible or not.
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "core/spec/plan.hpp"
+#include "core/spec/plan_names.hpp"
+#include "core/spec/precision.hpp"
+
+namespace shardwright {
+
+template <class E>
+E any_of(const EnumNames<E>& names) {
+  return names[*rc::gen::inRange<std::size_t>(0, names.size())].second;
+}
+
+inline std::int64_t any_between(std::int64_t least, std::int64_t most) {
+  return *rc::gen::inRange<std::int64_t>(least, most + 1);
+}
+
+inline Plan any_plan() {
+  Plan plan;
+  for (std::int64_t* degree :
+       {&plan.dp, &plan.tp, &plan.pp, &plan.cp, &plan.ep, &plan.expert_tp, &plan.vpp}) {
+    *degree = any_between(1, 40);
+  }
+  plan.micro_batch = any_between(1, 16);
+  plan.global_batch = any_between(1, 100'000);
+  plan.seq_len = any_between(1, 200'000);
+  plan.zero_stage = static_cast<int>(any_between(0, 3));
+  plan.shard_group = any_between(0, 64);
+  plan.recompute_layers = any_between(0, 50);
+  plan.schedule = any_of(schedule_names());
+  plan.context_parallel = any_of(context_parallel_names());
+  plan.recompute = any_of(recompute_names());
+  plan.precision = *rc::gen::element(Precision::Fp32, Precision::Tf32, Precision::Fp16,
+                                     Precision::Bf16, Precision::Fp8);
+  for (bool* flag :
+       {&plan.sequence_parallel, &plan.overlap.grad_reduce, &plan.overlap.param_gather,
+        &plan.overlap.tensor_parallel, &plan.overlap.p2p, &plan.overlap.expert_parallel,
+        &plan.embedding_counts_as_layer, &plan.head_counts_as_layer, &plan.offload_optimizer,
+        &plan.offload_activations}) {
+    *flag = *rc::gen::arbitrary<bool>();
+  }
+  for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i) {
+    std::swap(plan.rank_order[i], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i + 1)]);
+  }
+  plan.stage_layers =
+      *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 20));
+  return plan;
+}
+
+}  // namespace shardwright
