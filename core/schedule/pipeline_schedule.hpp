@@ -124,8 +124,10 @@ std::vector<std::int64_t> peak_activations(const PipelineSchedule& schedule);
 // where pairs gain nothing. Never below 0.
 //
 // Exact where microbatches suffice to fill the pipeline (p for ZB-H1, 2p-1 for ZB-H2 and ZB-V) and
-// the weight gradient takes no longer than the forward and the input gradient (ZB-H1, ZB-H2) or as
-// long as both (ZB-V); elsewhere a lower bound.
+// the weight gradient takes no longer than the forward and the input gradient (ZB-H1, ZB-H2), as
+// long as both (ZB-V), or the forward no longer than the input gradient (DualPipe); elsewhere a
+// lower bound. For DualPipe both hold where pairs run as one (schedule_timing.hpp); whoever passes
+// on the result of a pair's forward before its backward has ended stays below.
 Seconds published_bubble(ScheduleKind kind, const ScheduleShape& shape, const ChunkTimes& times);
 
 }  // namespace shardwright
