@@ -116,7 +116,8 @@ Seconds dual_pipe_bubble(const ScheduleShape& shape, const ChunkTimes& times) {
   const Seconds pair = times.forward + times.backward_input + times.backward_weight;
   const Seconds backward = times.backward_input + times.backward_weight;
   const Seconds per_stage = pair + backward - 3.0 * times.backward_weight;
-  return std::max(Seconds(0.0), static_cast<double>(shape.stages / 2 - 1) * per_stage);
+  const std::int64_t stages_to_fill = shape.stages / 2 - 1;
+  return std::max(Seconds(0.0), static_cast<double>(stages_to_fill) * per_stage);
 }
 
 }  // namespace

@@ -19,10 +19,10 @@ constexpr std::array kSchedules = {&kGPipe, &kOneFOneB, &kInterleaved, &kZbH1,
 constexpr double kMostMicrobatchChunks = 50e6;
 
 const ScheduleDefinition& definition_of(ScheduleKind kind) {
-  const auto found = std::find_if(kSchedules.begin(), kSchedules.end(),
-                                  [&](const auto* schedule) { return schedule->kind == kind; });
-  SHARDWRIGHT_CHECK(found != kSchedules.end(), "a schedule kind without definition");
-  return **found;
+  for (const ScheduleDefinition* schedule : kSchedules) {
+    if (schedule->kind == kind) return *schedule;
+  }
+  fail_invariant("a definition for each ScheduleKind", __FILE__, __LINE__, name_of(kind));
 }
 
 std::optional<std::string> why_no_list(const ScheduleShape& shape) {

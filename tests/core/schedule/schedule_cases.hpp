@@ -25,6 +25,12 @@ inline std::string shown(const ScheduleCase& c) {
          " microbatches=" + std::to_string(c.shape.microbatches);
 }
 
+inline std::vector<ScheduleKind> all_kinds() {
+  std::vector<ScheduleKind> kinds;
+  for (const auto& [name, kind] : schedule_names()) kinds.push_back(kind);
+  return kinds;
+}
+
 // Every shape up to 8 stages, 4 chunks and 24 microbatches that the schedule can run, and a few
 // large ones.
 inline std::vector<ScheduleCase> cases_of(ScheduleKind kind) {
@@ -48,7 +54,7 @@ inline std::vector<ScheduleCase> cases_of(ScheduleKind kind) {
 
 inline std::vector<ScheduleCase> all_cases() {
   std::vector<ScheduleCase> all;
-  for (const auto& [name, kind] : schedule_names()) {
+  for (const ScheduleKind kind : all_kinds()) {
     const std::vector<ScheduleCase> cases = cases_of(kind);
     all.insert(all.end(), cases.begin(), cases.end());
   }
