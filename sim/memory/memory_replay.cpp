@@ -1,0 +1,135 @@
+#include "sim/memory/memory_replay.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "core/program/groups.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+std::size_t index_of(MemoryCategory category) {
+  return static_cast<std::size_t>(category);
+}
+
+// Calls `change(op, tensor, bytes)` for each allocation (positive) before an op and each free
+// (negative) after it. A tensor that an op writes without reading it is allocated, unless an
+// earlier op of the block wrote it already.
+void walk_block(
+    const Block& block, const std::vector<TensorSpec>& tensors,
+    const std::function<void(std::size_t op, const TensorSpec& tensor, double bytes)>& change) {
+  std::vector<TensorRef> alive;
+  const auto is_alive = [&alive](TensorRef ref) {
+    return std::find(alive.begin(), alive.end(), ref) != alive.end();
+  };
+  for (std::size_t i = 0; i < block.ops.size(); ++i) {
+    const Op& op = block.ops[i];
+    for (const TensorRef ref : op.reads) {
+      if (!is_alive(ref)) alive.push_back(ref);
+    }
+    for (const TensorRef ref : op.writes) {
+      if (is_alive(ref)) continue;
+      alive.push_back(ref);
+      change(i, tensors[ref.tensor], tensors[ref.tensor].bytes.value());
+    }
+    for (const TensorRef ref : op.frees) {
+      std::erase(alive, ref);
+      change(i, tensors[ref.tensor], -tensors[ref.tensor].bytes.value());
+    }
+  }
+}
+
+// Communicators that a rank of the plan opens: one for each kind of group with more than one
+// member.
+double communicators(const Plan& plan) {
+  double count = 0.0;
+  for (int group = 0; group < kGroups; ++group) {
+    if (group_size(static_cast<Group>(group), plan) > 1) count += 1.0;
+  }
+  return count;
+}
+
+}  // namespace
+
+BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tensors) {
+  BlockMemory memory;
+  const auto change = [&memory](std::size_t op, const TensorSpec& tensor, double bytes) {
+    memory.net += bytes;
+    memory.net_by_category[index_of(tensor.category)] += bytes;
+    if (memory.net > memory.rise) {
+      memory.rise = memory.net;
+      memory.at_rise = memory.net_by_category;
+      memory.rise_op = static_cast<std::uint32_t>(op);
+    }
+  };
+  walk_block(block, tensors, change);
+  return memory;
+}
+
+MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& blocks,
+                       const Plan& plan, const StackSpec& stack) {
+  CategoryBytes held{};
+  for (const PersistentMemory& state : rank.persistent)
+    held[index_of(state.category)] += state.bytes.value();
+  double level = std::accumulate(held.begin(), held.end(), 0.0);
+  double peak = level;
+  const Call* peak_call = nullptr;
+  for (const Call& call : rank.calls) {
+    const BlockMemory& block = blocks[call.block];
+    if (level + block.rise > peak) {
+      peak = level + block.rise;
+      peak_call = &call;
+    }
+    level += block.net;
+  }
+  MemoryPeak result;
+  // A second walk up to the peak tells what was held there: cheaper than categories along the whole
+  // way.
+  for (const Call& call : rank.calls) {
+    const bool there = &call == peak_call;
+    if (peak_call == nullptr) break;
+    const CategoryBytes& change =
+        there ? blocks[call.block].at_rise : blocks[call.block].net_by_category;
+    for (std::size_t i = 0; i < held.size(); ++i) held[i] += change[i];
+    if (there) result.op = call.first_op + blocks[call.block].rise_op;
+    if (there) break;
+  }
+  held[index_of(MemoryCategory::CommunicationBuffers)] +=
+      communicators(plan) * stack.communicator_memory.value();
+  held[index_of(MemoryCategory::Context)] +=
+      stack.context_memory.value() + peak * stack.fragmentation;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    result.breakdown[i] = Bytes(held[i]);
+    result.peak += result.breakdown[i];
+  }
+  return result;
+}
+
+std::vector<MemoryPeak> peak_memory(const Program& program, const StackSpec& stack) {
+  std::vector<BlockMemory> blocks;
+  blocks.reserve(program.blocks.size());
+  for (const Block& block : program.blocks) blocks.push_back(replay_block(block, program.tensors));
+  std::vector<MemoryPeak> peaks;
+  peaks.reserve(program.stages.size());
+  for (const RankProgram& rank : program.stages)
+    peaks.push_back(peak_memory(rank, blocks, program.plan, stack));
+  return peaks;
+}
+
+std::vector<MemorySample> memory_curve(const Program& program, std::int32_t stage) {
+  const RankProgram& rank = program.stages[static_cast<std::size_t>(stage)];
+  double level = 0.0;
+  for (const PersistentMemory& state : rank.persistent) level += state.bytes.value();
+  std::vector<MemorySample> curve = {{0, Bytes(level)}};
+  for (const Call& call : rank.calls) {
+    walk_block(program.blocks[call.block], program.tensors,
+               [&](std::size_t op, const TensorSpec&, double bytes) {
+                 level += bytes;
+                 curve.push_back({call.first_op + static_cast<std::uint32_t>(op), Bytes(level)});
+               });
+  }
+  return curve;
+}
+
+}  // namespace shardwright::sim

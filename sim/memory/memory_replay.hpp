@@ -1,0 +1,48 @@
+// Replays a program's allocations and frees in the order in which the host issues its ops, as a
+// caching allocator sees them, and finds the peak of each stage.
+//
+// Blocks repeat, so each is replayed once: how far it rises above the level at its start, and how
+// far above it it ends.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "core/program/program.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/stack_spec.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::sim {
+
+using CategoryBytes = std::array<double, kMemoryCategories>;
+
+// What one call of a block does to the rank's memory.
+struct BlockMemory {
+  double rise = 0.0;  // of the highest level inside of the block above the level at its start
+  CategoryBytes
+      at_rise{};  // what is held there beyond what was held at the start (negative: freed)
+  std::uint32_t rise_op = 0;  // the op that runs then
+  double net = 0.0;
+  CategoryBytes net_by_category{};
+};
+
+BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tensors);
+
+// The peak of one stage. The context and fragmentation of the stack are in
+// `MemoryCategory::Context`.
+MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& blocks,
+                       const Plan& plan, const StackSpec& stack);
+
+// The same for all stages of a program.
+std::vector<MemoryPeak> peak_memory(const Program& program, const StackSpec& stack);
+
+// The level after each op of a stage, for drawing: pairs of op number and bytes, tensors and states
+// only.
+struct MemorySample {
+  std::uint32_t op = 0;
+  Bytes level;
+};
+std::vector<MemorySample> memory_curve(const Program& program, std::int32_t stage);
+
+}  // namespace shardwright::sim

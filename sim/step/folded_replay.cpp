@@ -1,0 +1,377 @@
+#include "sim/step/folded_replay.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "core/program/groups.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+constexpr std::uint32_t kNoOp = std::numeric_limits<std::uint32_t>::max();
+
+enum class Meeting : std::uint8_t { None, Message, Collective };  // with other stages
+
+// An op as the replay needs it: one cache line holds several.
+struct FlatOp {
+  double duration = 0.0;
+  double launch = 0.0;
+  std::uint32_t first_wait = 0;  // into FlatBlocks::waits
+  std::uint16_t waits = 0;
+  Stream stream = Stream::Compute;
+  Meeting meeting = Meeting::None;
+  Group group = Group::Tensor;
+  bool sends = false;
+  bool gradient = false;
+  std::int32_t peer_offset = 0;
+};
+
+// Time that one call of a block keeps streams busy, sorted for the breakdown.
+struct BlockBusy {
+  double gemm = 0.0, attention = 0.0, memory_bound = 0.0, optimizer = 0.0, recompute = 0.0;
+  std::array<double, kStreams> stream{};
+};
+
+struct FlatBlocks {
+  std::vector<std::vector<FlatOp>> ops;  // by block
+  std::vector<std::uint16_t> waits;
+  std::vector<BlockBusy> busy;
+};
+
+Meeting meeting_of(const Op& op, const Plan& plan) {
+  if (op.kind == OpKind::Send || op.kind == OpKind::Receive) return Meeting::Message;
+  const auto* message = std::get_if<CommunicationWork>(&op.work);
+  if (message == nullptr || plan.pp == 1) return Meeting::None;
+  const bool crosses =
+      message->group == Group::EmbeddingTie || message->group == Group::ModelParallel;
+  return crosses ? Meeting::Collective : Meeting::None;
+}
+
+void add_busy(BlockBusy& busy, const Op& op, double duration) {
+  busy.stream[static_cast<std::size_t>(op.stream)] += duration;
+  if (op.stream != Stream::Compute) return;
+  if (op.phase == Phase::Optimizer) {
+    busy.optimizer += duration;
+    return;
+  }
+  if (op.phase == Phase::Recompute) busy.recompute += duration;
+  if (op.kind == OpKind::Gemm || op.kind == OpKind::GroupedGemm) {
+    busy.gemm += duration;
+  } else if (op.kind == OpKind::Attention) {
+    busy.attention += duration;
+  } else {
+    busy.memory_bound += duration;
+  }
+}
+
+std::int64_t kernels_of(const Op& op) {
+  const auto* memory = std::get_if<MemoryWork>(&op.work);
+  return memory == nullptr ? 1 : memory->kernels;
+}
+
+FlatBlocks flatten(const Program& program, const Prices& prices) {
+  FlatBlocks flat;
+  for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+    std::vector<FlatOp>& ops = flat.ops.emplace_back();
+    BlockBusy& busy = flat.busy.emplace_back();
+    for (std::size_t i = 0; i < program.blocks[b].ops.size(); ++i) {
+      const Op& op = program.blocks[b].ops[i];
+      FlatOp entry;
+      entry.duration = prices.blocks[b][i].value();
+      const bool launched = !prices.launch_per_call || i == 0;
+      entry.launch = launched ? prices.launch.value() *
+                                    static_cast<double>(prices.launch_per_call ? 1 : kernels_of(op))
+                              : 0.0;
+      entry.stream = op.stream;
+      entry.meeting = meeting_of(op, program.plan);
+      entry.sends = op.kind == OpKind::Send;
+      entry.gradient = op.stream == Stream::SendGradient || op.stream == Stream::ReceiveGradient;
+      if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
+        entry.group = message->group;
+        entry.peer_offset = message->peer_offset;
+      }
+      entry.first_wait = static_cast<std::uint32_t>(flat.waits.size());
+      entry.waits = static_cast<std::uint16_t>(op.waits.size());
+      flat.waits.insert(flat.waits.end(), op.waits.begin(), op.waits.end());
+      add_busy(busy, op, entry.duration);
+      ops.push_back(entry);
+    }
+  }
+  return flat;
+}
+
+// What is known of an op that was issued.
+struct OpTime {
+  double finish = kUnknown;
+  float duration = 0.0F;
+  Meeting meeting = Meeting::None;
+  Group group = Group::Tensor;
+  bool communicates = false;
+};
+
+struct MessageEnd {
+  std::int32_t stage = -1;
+  std::uint32_t op = 0;
+  double ready = 0.0;
+};
+
+// One pipeline message: both ends, once they have come to it.
+struct Message {
+  std::optional<MessageEnd> sender, receiver;
+};
+
+// A collective of several stages.
+struct Gathering {
+  std::vector<MessageEnd> members;
+};
+
+struct Rank {
+  std::vector<OpTime> ops;
+  std::array<double, kStreams> stream_free{};
+  std::array<std::uint32_t, kStreams> stream_pending;  // an op whose finish is not known yet
+  double host = 0.0;
+  std::size_t call = 0;
+  std::size_t op = 0;  // of the call
+  TimeBreakdown time;
+  std::array<double, kStreams> busy{};
+  double last_finish = 0.0;
+  std::array<std::uint32_t, kGroups> gatherings{};  // of each group so far
+
+  Rank() { stream_pending.fill(kNoOp); }
+};
+
+class Replay {
+ public:
+  Replay(const Program& program, const Prices& prices)
+      : program_(program), flat_(flatten(program, prices)), ranks_(program.stages.size()) {
+    for (std::size_t s = 0; s < ranks_.size(); ++s) ranks_[s].ops.resize(program.stages[s].ops);
+    const auto stages = program.stages.size();
+    channel_free_.assign(2 * stages * stages, 0.0);
+  }
+
+  FoldedReplay run(const ReplayOptions& options) {
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (std::size_t s = 0; s < ranks_.size(); ++s)
+        moved = advance(static_cast<std::int32_t>(s)) || moved;
+    }
+    return report(options);
+  }
+
+ private:
+  const RankProgram& stage(std::int32_t s) const {
+    return program_.stages[static_cast<std::size_t>(s)];
+  }
+
+  // Replays a stage as far as it gets; true if it got any further.
+  bool advance(std::int32_t s) {
+    Rank& rank = ranks_[static_cast<std::size_t>(s)];
+    const RankProgram& program = stage(s);
+    bool moved = false;
+    while (rank.call < program.calls.size()) {
+      const Call& call = program.calls[rank.call];
+      const std::vector<FlatOp>& ops = flat_.ops[call.block];
+      const bool last_call = rank.call + 1 == program.calls.size();
+      const std::size_t end =
+          last_call ? program.waits.size() : program.calls[rank.call + 1].first_wait;
+      for (; rank.op < ops.size(); ++rank.op) {
+        if (!issue(s, rank, call, ops[rank.op], end)) return moved;
+        moved = true;
+      }
+      add_busy_of(call.block, rank);
+      rank.op = 0;
+      ++rank.call;
+    }
+    return moved;
+  }
+
+  // Issues one op; false if it depends on something that has not been replayed yet.
+  bool issue(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op,
+             std::size_t end_of_waits) {
+    const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
+    const auto stream = static_cast<std::size_t>(op.stream);
+    if (op.meeting != Meeting::Message && !settle_stream(rank, stream)) return false;
+    const double host = rank.host + op.launch;
+    const double free = op.meeting == Meeting::Message ? 0.0 : rank.stream_free[stream];
+    double ready = std::max(free, host);
+    std::uint32_t cause =
+        kNoOp;  // the op whose finish decides the start, if it is not the stream or the host
+    const auto wait_for = [&](std::uint32_t on) {
+      const double finish = rank.ops[on].finish;
+      if (finish > ready) {
+        ready = finish;
+        cause = on;
+      }
+      return finish != kUnknown;
+    };
+    for (std::uint32_t i = 0; i < op.waits; ++i) {
+      if (!wait_for(call.first_op + flat_.waits[op.first_wait + i])) return false;
+    }
+    const std::vector<Wait>& waits = stage(s).waits;
+    for (std::size_t i = call.first_wait; i < end_of_waits; ++i) {
+      if (waits[i].op == number && !wait_for(waits[i].on)) return false;
+    }
+    rank.host = host;
+    record(rank.ops[number], op);
+    if (op.meeting != Meeting::None) {
+      meet(s, rank, call, op, number, ready);
+      return true;
+    }
+    if (op.stream == Stream::Compute) explain_gap(rank, free, ready, host, cause);
+    finish_op(rank, number, ready + op.duration);
+    rank.stream_free[stream] = ready + op.duration;
+    return true;
+  }
+
+  // Takes over the finish of a collective with other stages that the stream waits behind; false if
+  // it is not known.
+  static bool settle_stream(Rank& rank, std::size_t stream) {
+    std::uint32_t& pending = rank.stream_pending[stream];
+    if (pending == kNoOp) return true;
+    const double finish = rank.ops[pending].finish;
+    if (finish == kUnknown) return false;
+    rank.stream_free[stream] = finish;
+    pending = kNoOp;
+    return true;
+  }
+
+  static void record(OpTime& time, const FlatOp& op) {
+    time.duration = static_cast<float>(op.duration);
+    time.meeting = op.meeting;
+    time.group = op.group;
+    time.communicates = op.stream != Stream::Compute;
+  }
+
+  static void finish_op(Rank& rank, std::uint32_t number, double finish) {
+    rank.ops[number].finish = finish;
+    rank.last_finish = std::max(rank.last_finish, finish);
+  }
+
+  void meet(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op, std::uint32_t number,
+            double ready) {
+    if (op.meeting == Meeting::Message) {
+      post_message(s, call, op, {s, number, ready});
+      return;
+    }
+    rank.stream_pending[static_cast<std::size_t>(op.stream)] = number;
+    join(rank, op, {s, number, ready});
+  }
+
+  void post_message(std::int32_t s, const Call& call, const FlatOp& op, const MessageEnd& end) {
+    const std::int32_t from = op.sends ? s : s + op.peer_offset;
+    // The boundary is named by the layer behind it; microbatch and direction make it unique.
+    const auto key = (static_cast<std::uint64_t>(call.layer) << 33) |
+                     (static_cast<std::uint64_t>(op.gradient) << 32) |
+                     static_cast<std::uint32_t>(call.microbatch);
+    Message& message = messages_[key];
+    (op.sends ? message.sender : message.receiver) = end;
+    if (!message.sender || !message.receiver) return;
+    const std::int32_t to = message.receiver->stage;
+    const std::size_t stages = ranks_.size();
+    const std::size_t channel = (op.gradient ? stages * stages : 0) +
+                                static_cast<std::size_t>(from) * stages +
+                                static_cast<std::size_t>(to);
+    const double start =
+        std::max({message.sender->ready, message.receiver->ready, channel_free_[channel]});
+    const double finish = start + op.duration;
+    channel_free_[channel] = finish;
+    for (const MessageEnd& each : {*message.sender, *message.receiver}) {
+      finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, finish);
+    }
+    messages_.erase(key);
+  }
+
+  void join(Rank& rank, const FlatOp& op, const MessageEnd& member) {
+    const auto group = static_cast<std::size_t>(op.group);
+    const std::size_t turn = rank.gatherings[group]++;
+    std::vector<Gathering>& gatherings = gatherings_[group];
+    if (gatherings.size() <= turn) gatherings.resize(turn + 1);
+    std::vector<MessageEnd>& members = gatherings[turn].members;
+    members.push_back(member);
+    const std::size_t expected = op.group == Group::EmbeddingTie ? 2 : ranks_.size();
+    if (members.size() < expected) return;
+    double start = 0.0;
+    for (const MessageEnd& each : members) start = std::max(start, each.ready);
+    for (const MessageEnd& each : members) {
+      finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, start + op.duration);
+    }
+  }
+
+  // The compute stream was idle from `free` to `start`: says what it waited for.
+  static void explain_gap(Rank& rank, double free, double start, double host, std::uint32_t cause) {
+    const double gap = start - free;
+    if (gap <= 0.0) return;
+    if (cause == kNoOp || host >= start) {
+      rank.time.host += Seconds(gap);
+      return;
+    }
+    const OpTime& op = rank.ops[cause];
+    // What comes before a message or a collective with other stages is waiting for them to come to
+    // it; a collective among ranks of one stage is exposed from the moment that something needs it.
+    const double moving =
+        op.meeting == Meeting::None ? gap : std::min(gap, static_cast<double>(op.duration));
+    rank.time.exposed_on(axis_of(op.group)) += Seconds(moving);
+    rank.time.bubble += Seconds(gap - moving);
+  }
+
+  void add_busy_of(BlockId block, Rank& rank) const {
+    const BlockBusy& busy = flat_.busy[block];
+    rank.time.gemm += Seconds(busy.gemm);
+    rank.time.attention += Seconds(busy.attention);
+    rank.time.memory_bound += Seconds(busy.memory_bound);
+    rank.time.optimizer += Seconds(busy.optimizer);
+    rank.time.recompute += Seconds(busy.recompute);
+    for (std::size_t i = 0; i < rank.busy.size(); ++i) rank.busy[i] += busy.stream[i];
+  }
+
+  // After its last kernel a rank waits for its own last collective, or for other stages.
+  static void explain_end(Rank& rank, double step) {
+    const double computed = rank.stream_free[static_cast<std::size_t>(Stream::Compute)];
+    const double own_end =
+        std::max(computed, rank.stream_free[static_cast<std::size_t>(Stream::ParameterGather)]);
+    rank.time.exposed_on(Axis::Data) += Seconds(own_end - computed);
+    rank.time.bubble += Seconds(step - own_end);
+  }
+
+  FoldedReplay report(const ReplayOptions& options) {
+    FoldedReplay result;
+    for (std::size_t s = 0; s < ranks_.size(); ++s) {
+      result.step = std::max(result.step, Seconds(ranks_[s].last_finish));
+      result.deadlocked = result.deadlocked || ranks_[s].call < program_.stages[s].calls.size();
+    }
+    for (Rank& rank : ranks_) {
+      explain_end(rank, result.step.value());
+      result.time.push_back(rank.time);
+      std::array<Seconds, kStreams>& busy = result.busy.emplace_back();
+      for (std::size_t i = 0; i < busy.size(); ++i) busy[i] = Seconds(rank.busy[i]);
+      if (!options.keep_finish_times) continue;
+      FinishTimes& finish = result.finish.emplace_back();
+      finish.reserve(rank.ops.size());
+      for (const OpTime& op : rank.ops) finish.push_back(Seconds(op.finish));
+    }
+    return result;
+  }
+
+  const Program& program_;
+  FlatBlocks flat_;
+  std::vector<Rank> ranks_;
+  std::vector<double> channel_free_;                     // by direction, sender and receiver
+  std::unordered_map<std::uint64_t, Message> messages_;  // of which only one end has come so far
+  std::array<std::vector<Gathering>, kGroups> gatherings_;
+};
+
+}  // namespace
+
+FoldedReplay replay_folded(const Program& program, const Prices& prices,
+                           const ReplayOptions& options) {
+  return Replay(program, prices).run(options);
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,45 @@
+// The event rung: replays a program on one representative rank of each stage.
+//
+// The ranks of a stage run the same ops on data of the same size, so one stands for all; what
+// crosses stages (pipeline messages, a tied embedding, the gradient norm) joins the
+// representatives. An op starts when
+//   - the host has issued it: the host issues one op after another and never waits for the device,
+//   - the op before it on its stream has finished, and
+//   - the ops that it waits for have finished;
+// a message starts when both ends have come to it and the message before it on the same channel is
+// through, a collective when all its members have come to it.
+//
+// Nothing in these rules depends on which event is looked at first, so stages are replayed in issue
+// order, each until it needs what another stage has not reached yet: the times are those of an
+// event queue, without its cost. Ops take their prices; what resources shared between ranks do to
+// each other is the full rung's matter (full_replay.hpp).
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core/program/program.hpp"
+#include "sim/step/prices.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::sim {
+
+// When each op of a stage finished, by op number.
+using FinishTimes = std::vector<Seconds>;
+
+struct FoldedReplay {
+  Seconds step;                     // until the last stream of the last stage is idle
+  std::vector<TimeBreakdown> time;  // by stage; each adds up to `step`
+  std::vector<FinishTimes> finish;  // by stage; empty unless asked for
+  std::vector<std::array<Seconds, kStreams>> busy;  // by stage and stream
+  bool deadlocked = false;  // no stage could go on; never for a program that `validate` accepts
+};
+
+struct ReplayOptions {
+  bool keep_finish_times = false;
+};
+
+FoldedReplay replay_folded(const Program& program, const Prices& prices,
+                           const ReplayOptions& options = {});
+
+}  // namespace shardwright::sim

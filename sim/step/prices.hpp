@@ -1,0 +1,39 @@
+// What each op of a program costs on a cluster: every distinct block is priced once.
+#pragma once
+
+#include <vector>
+
+#include "core/program/program.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/stack_spec.hpp"
+#include "sim/cost/placement.hpp"
+
+namespace shardwright::sim {
+
+// Durations of the ops of one block, in issue order, on a device and a network that nothing else
+// uses.
+using BlockPrices = std::vector<Seconds>;
+
+struct Prices {
+  std::vector<BlockPrices> blocks;  // by BlockId
+  Seconds launch;                   // that the host needs to issue one op
+  bool launch_per_call = false;     // a call is issued as a whole (CUDA graphs)
+};
+
+Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack);
+
+// Prices one block at a time, looking each group's placement up once.
+class Pricer {
+ public:
+  Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack);
+
+  Seconds price(const Op& op) const;
+  BlockPrices price(const Block& block) const;
+
+ private:
+  const ClusterSpec& cluster_;
+  const StackSpec& stack_;
+  std::vector<GroupPlacement> placements_;  // by Group
+};
+
+}  // namespace shardwright::sim

@@ -1,0 +1,104 @@
+#include "sim/step/simulate.hpp"
+
+#include <algorithm>
+
+#include "core/lowering/lowering.hpp"
+#include "sim/memory/memory_replay.hpp"
+#include "sim/step/folded_replay.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+Throughput throughput(const Scenario& scenario, const Program& program, Seconds step) {
+  const Plan& plan = scenario.plan;
+  const auto gpus = static_cast<double>(plan.world_size());
+  const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
+  const double peak = scenario.cluster.accelerator.matrix.of(plan.precision).value();
+  const double per_gpu = model_flop_per_step(scenario.model, plan).value() / gpus / step.value();
+  Throughput rates;
+  rates.tokens_per_s_per_gpu = tokens / gpus / step.value();
+  rates.tflops_per_gpu = per_gpu / 1e12;
+  rates.mfu = per_gpu / peak;
+  rates.hfu = hardware_flop_per_step(program).value() / gpus / step.value() / peak;
+  return rates;
+}
+
+template <class Less>
+std::int32_t best_stage(const std::vector<StageResult>& stages, Less less) {
+  return static_cast<std::int32_t>(std::max_element(stages.begin(), stages.end(), less) -
+                                   stages.begin());
+}
+
+}  // namespace
+
+Seconds TimeBreakdown::exposed_total() const {
+  Seconds sum;
+  for (const Seconds each : exposed) sum += each;
+  return sum;
+}
+
+StepResult simulate_step(const Scenario& scenario) {
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  return simulate_step(scenario, program, price(program, scenario.cluster, scenario.stack));
+}
+
+StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices) {
+  const FoldedReplay replay = replay_folded(program, prices);
+  const std::vector<MemoryPeak> memory = peak_memory(program, scenario.stack);
+  StepResult result;
+  result.step = replay.step;
+  for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    StageResult& stage = result.stages.emplace_back();
+    stage.time = replay.time[s];
+    stage.memory = memory[s];
+    for (std::size_t i = 0; i < stage.streams.size(); ++i) {
+      stage.streams[i] = {replay.busy[s][i], replay.step - replay.busy[s][i]};
+    }
+  }
+  result.bottleneck = best_stage(result.stages, [](const StageResult& a, const StageResult& b) {
+    return a.time.compute() + a.time.optimizer < b.time.compute() + b.time.optimizer;
+  });
+  result.fullest = best_stage(result.stages, [](const StageResult& a, const StageResult& b) {
+    return a.memory.peak < b.memory.peak;
+  });
+  result.throughput = throughput(scenario, program, result.step);
+  return result;
+}
+
+Flop model_flop_per_step(const ModelSpec& model, const Plan& plan) {
+  const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
+  double weights = static_cast<double>(model.vocab * model.hidden);  // the output head, tied or not
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    for (const ParameterTensor& tensor : layer_parameters(model, layer)) {
+      if (tensor.shape.size() < 2) continue;
+      const bool routed =
+          tensor.shard == ShardKind::ExpertColumn || tensor.shard == ShardKind::ExpertRow;
+      const double share =
+          routed ? static_cast<double>(model.moe->top_k) / static_cast<double>(model.moe->experts)
+                 : 1.0;
+      weights += share * static_cast<double>(tensor.elements());
+    }
+  }
+  const double score_widths = static_cast<double>(
+      model.attention.heads * (model.attention.head_dim + model.attention.value_head_dim()) *
+      model.layers);
+  // Forward 2 FLOP per weight and token and per score and width; backward twice that.
+  return Flop(3.0 * tokens *
+              (2.0 * weights + 2.0 * score_widths * static_cast<double>(plan.seq_len)));
+}
+
+Flop hardware_flop_per_step(const Program& program) {
+  std::vector<double> of_block;
+  for (const Block& block : program.blocks) {
+    Flop sum;
+    for (const Op& op : block.ops) sum += model_flop(op.work);
+    of_block.push_back(sum.value());
+  }
+  double sum = 0.0;
+  for (const RankProgram& rank : program.stages) {
+    for (const Call& call : rank.calls) sum += of_block[call.block];
+  }
+  return Flop(sum * static_cast<double>(program.plan.world_size() / program.plan.pp));
+}
+
+}  // namespace shardwright::sim
