@@ -1,0 +1,187 @@
+// Finding profiles: by name, by path, by the spellings of published measurements.
+#include "core/spec/profile_library.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/spec/cluster_json.hpp"
+
+namespace shardwright {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+template <class Load>
+std::string error_of(Load load) {
+  try {
+    load();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ProfileLibrary, ListsAreSortedAndHoldTheNamesThatUsersStartFrom) {
+  const std::vector<std::string> clusters = shipped_clusters();
+  EXPECT_TRUE(std::is_sorted(clusters.begin(), clusters.end()));
+  for (const char* name : {"dgx-v100",
+                           "dgx-a100",
+                           "hgx-a100-40gb",
+                           "dgx-h100",
+                           "dgx-h200",
+                           "dgx-b200",
+                           "hgx-b300",
+                           "gb200-nvl72",
+                           "gb300-nvl72",
+                           "h800-ib",
+                           "a800-ib",
+                           "h20-node",
+                           "aws-p4d",
+                           "aws-p5",
+                           "azure-nd-h100-v5",
+                           "azure-nd-a100-v4",
+                           "gcp-a3-mega",
+                           "grand-teton-h100-roce",
+                           "selene",
+                           "mi250x-frontier",
+                           "mi300x-node",
+                           "l40s-pcie-workstation",
+                           "rtx4090-workstation",
+                           "tpu-v5p-torus",
+                           "ocs-torus"})
+    EXPECT_THAT(clusters, ::testing::Contains(name));
+}
+
+TEST(ProfileLibrary, AWrongNameIsAnErrorWithTheNearestOne) {
+  EXPECT_THAT(error_of([] { load_cluster("dgx-h10"); }), HasSubstr("did you mean \"dgx-h100\"?"));
+  EXPECT_THAT(error_of([] { load_stack("megatron-cor"); }),
+              HasSubstr("did you mean \"megatron-core\"?"));
+  EXPECT_THAT(error_of([] { load_accelerator("h100sxm"); }),
+              HasSubstr("did you mean \"h100-sxm\"?"));
+  EXPECT_THAT(error_of([] { load_cluster("no/such/file.json"); }), HasSubstr("no such file"));
+  EXPECT_THAT(error_of([] { load_cluster(""); }), HasSubstr("one of "));
+}
+
+TEST(ProfileLibrary, AUsersClusterMayNameShippedPartsAndFilesBesideIt) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "shardwright_profile_library_test";
+  fs::create_directories(folder);
+  AcceleratorSpec chip = load_accelerator("h100-sxm");
+  chip.name = "my-chip";
+  chip.memory = gigabytes(200);
+  std::ofstream(folder / "my-chip.json") << to_json(chip);
+  std::ofstream(folder / "mine.json")
+      << R"({"schema": "shardwright/cluster", "version": 1, "name": "mine",
+             "accelerator": "my-chip.json", "node": "dgx-h100", "fabric": "ib-ndr-rail"})";
+  const ClusterSpec cluster = load_cluster((folder / "mine.json").string());
+  fs::remove_all(folder);
+  EXPECT_EQ(cluster.accelerator.memory, gigabytes(200));
+  EXPECT_EQ(cluster.node, load_cluster("dgx-h100").node);
+  // What the file left out is reported.
+  ASSERT_EQ(cluster.filled_in.size(), 1u);
+  EXPECT_THAT(cluster.filled_in.front(), HasSubstr("/power_usage_effectiveness_ratio"));
+}
+
+// The `gpu` of published training steps, GEMM tables and collective tables.
+TEST(ProfileLibrary, SpellingsOfPublishedMeasurementsFindTheirAccelerator) {
+  const std::vector<std::pair<std::string, std::string>> spellings = {
+      {"A100-SXM4-80GB", "a100-80gb"},
+      {"A100-SXM4-40GB", "a100-40gb"},
+      {"H100-SXM5-80GB", "h100-sxm"},
+      {"GB200", "gb200"},
+      {"GB300", "gb300"},
+      {"B200-SXM-180GB", "b200"},
+      {"B300-SXM", "b300"},
+      {"H800-SXM5-80GB", "h800"},
+      {"H100-96GB-HBM2e (500 W Grand Teton)", "h100-sxm-96gb-500w"},
+      {"V100-SXM2-32GB", "v100-sxm2-32gb"},
+      {"V100-SXM3-32GB", "v100-sxm2-32gb"},
+      {"H200-SXM5-141GB", "h200"},
+      {"H200-SXM-141GB", "h200"},
+      {"H100-SXM", "h100-sxm"},
+      {"B200-SXM", "b200"},
+      {"B200-SXM (as named)", "b200"},
+      {"B200-class (SM100)", "b200"},
+      {"H100-class (SM90)", "h100-sxm"},
+      {"A100-PCIe-80GB", "a100-pcie-80gb"},
+      {"A100-SXM-80GB", "a100-80gb"},
+      {"A100-SXM-40GB", "a100-40gb"},
+      {"A100-SXM", "a100-80gb"},
+      {"unspecified (A100-class)", "a100-80gb"},
+      {"V100-SXM2", "v100-sxm2-32gb"},
+      {"H200-SXM", "h200"},
+      {"H800", "h800"},
+      {"GH200", "gh200"},
+      {"Gaudi3", "gaudi3"},
+      {"MI355X", "mi355x"},
+      {"MI325X", "mi325x"},
+      {"MI300X", "mi300x"},
+      {"NVIDIA A100-SXM4-80GB", "a100-80gb"},
+      {"NVIDIA H100 80GB HBM3", "h100-sxm"},
+      {"A100 (source: NVIDIA Ampere)", "a100-80gb"},
+      {"A100-SXM4-80GB (source: A100 80GB, NVIDIA Ampere)", "a100-80gb"},
+      {"8x H100 SXM5 80 GB", "h100-sxm"},
+      {"8xH200", "h200"},
+      {"B200 192 GB", "b200"},
+      {"NVIDIA GeForce RTX 4090", "rtx4090"},
+      {"H100 PCIe", "h100-pcie"},
+      {"GB200 (per GPU, NVL72)", "gb200"},
+      {"AMD Instinct MI250X", "mi250x"},
+      {"TPU v5p", "tpu-v5p"},
+  };
+  for (const auto& [spelling, profile] : spellings)
+    EXPECT_EQ(find_accelerator(spelling).value_or("nothing"), profile) << spelling;
+}
+
+TEST(ProfileLibrary, EveryAcceleratorIsFoundByItsOwnNameAndAliases) {
+  for (const std::string& name : shipped_accelerators()) {
+    EXPECT_EQ(find_accelerator(name).value_or("nothing"), name);
+    for (const std::string& alias : load_accelerator(name).aliases)
+      EXPECT_EQ(find_accelerator(alias).value_or("nothing"), name) << alias;
+  }
+}
+
+TEST(ProfileLibrary, WhatIsNotShippedIsNotFound) {
+  for (const char* spelling : {"", "-", "Radeon VII", "TPU v4", "H100-94GB NVL", "A100-64GB",
+                               "V100-SXM2-16GB", "H1000", "xH100", "GB"})
+    EXPECT_EQ(find_accelerator(spelling).value_or("nothing"), "nothing") << spelling;
+}
+
+TEST(ProfileLibrary, StacksOfPublishedMeasurementsAreShipped) {
+  for (const char* name :
+       {"fsdp1", "fsdp1-compile", "fsdp2", "fsdp2-compile", "megatron-core", "megatron-deepspeed",
+        "megatron-flash-2023", "megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022",
+        "megatron-lm-2023", "nemo-2022", "nemo-te", "deepspeed-zero", "shardwright"})
+    EXPECT_EQ(find_stack(name), name);
+  EXPECT_EQ(find_stack("Megatron Core"), "megatron-core");
+  EXPECT_EQ(find_stack("torchtitan"), "fsdp2");
+}
+
+TEST(ProfileLibrary, AnUnknownStackFallsBackToItsFamily) {
+  EXPECT_EQ(find_stack("megatron-lm-2031", "megatron"), "generic-megatron");
+  EXPECT_EQ(find_stack("my trainer", "pytorch"), "generic-pytorch");
+  EXPECT_EQ(find_stack("my trainer", "deepspeed"), "generic-deepspeed");
+  EXPECT_EQ(find_stack("my trainer", "jax"), "generic");
+  EXPECT_EQ(find_stack(""), "generic");
+}
+
+// What sets the stacks apart in the published results.
+TEST(ProfileLibrary, StacksDifferInWhatTheirSourcesSay) {
+  EXPECT_FALSE(load_stack("megatron-lm-2021").flash_attention);
+  EXPECT_TRUE(load_stack("megatron-core").flash_attention);
+  EXPECT_FALSE(load_stack("fsdp2").fused_activation);
+  EXPECT_TRUE(load_stack("fsdp2-compile").fused_activation);
+  EXPECT_EQ(load_stack("fsdp1").buckets, GradientBuckets::PerLayer);
+  EXPECT_FALSE(load_stack("nemo-te").fp32_gradient_reduction);
+  EXPECT_LT(load_stack("shardwright").launch_time, load_stack("fsdp2").launch_time);
+}
+
+}  // namespace
+}  // namespace shardwright
