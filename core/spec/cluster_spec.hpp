@@ -20,6 +20,8 @@ enum class Confidence : std::uint8_t { Datasheet, Measured, Fitted, Derived, Ass
 struct Provenance {
   std::string source;  // title or address of a public document, or the command that measured it
   Confidence confidence = Confidence::Assumed;
+
+  bool operator==(const Provenance&) const = default;
 };
 
 // Sources by JSON pointer into the profile's file ("/memory/bandwidth_bytes_per_s").
@@ -30,6 +32,8 @@ struct MatrixPeaks {
   FlopPerSecond fp32, tf32, fp16, bf16, fp8;
 
   FlopPerSecond of(Precision precision) const;
+
+  bool operator==(const MatrixPeaks&) const = default;
 };
 
 // How well kernels use the device. Each is a property of the hardware with its vendor libraries,
@@ -40,6 +44,8 @@ struct KernelEfficiency {
   double attention_forward = 0.60;  // of the matrix peak, fused attention on long sequences
   double attention_backward = 0.50;
   Seconds kernel_overhead = microseconds(2.0);  // prologue and epilogue of a kernel on the device
+
+  bool operator==(const KernelEfficiency&) const = default;
 };
 
 struct AcceleratorSpec {
@@ -60,7 +66,10 @@ struct AcceleratorSpec {
   double sustained_clock_ratio =
       1.0;                 // clock under hours of dense GEMM, of the clock that the peaks assume
   DollarsPerSecond price;  // of renting one, as listed publicly
+  std::string notes;       // what a reader of the profile should know
   Sources sources;
+
+  bool operator==(const AcceleratorSpec&) const = default;
 };
 
 enum class ScaleUpKind : std::uint8_t {
@@ -80,12 +89,16 @@ struct ScaleUpSpec {
   Seconds latency = microseconds(1.0);  // per hop, as the sender sees it
   bool in_network_reduction = false;    // NVLS
   std::int64_t domain = 8;              // accelerators that it joins
+
+  bool operator==(const ScaleUpSpec&) const = default;
 };
 
 struct NicSpec {
   std::int64_t per_node = 1;
   BytesPerSecond bandwidth;  // of one NIC and direction
   double efficiency = 0.92;  // of `bandwidth`, that large messages reach
+
+  bool operator==(const NicSpec&) const = default;
 };
 
 struct HostSpec {
@@ -97,6 +110,8 @@ struct HostSpec {
   BytesPerSecond nvme_read, nvme_write;  // per node; zero: no local disk
   double speed =
       1.0;  // single-thread speed relative to the host that the stacks' launch times assume
+
+  bool operator==(const HostSpec&) const = default;
 };
 
 struct NodeSpec {
@@ -106,7 +121,10 @@ struct NodeSpec {
   NicSpec nic;
   HostSpec host;
   Watts power_overhead;  // of a node beyond its accelerators: CPUs, fans, NICs, switches
+  std::string notes;
   Sources sources;
+
+  bool operator==(const NodeSpec&) const = default;
 };
 
 enum class FabricKind : std::uint8_t { LeafSpine, RailOptimised, Torus, None };
@@ -118,6 +136,8 @@ struct FabricLevel {
   double oversubscription =
       1.0;  // bandwidth entering from below over bandwidth leaving upwards, at least 1
   Seconds latency = microseconds(1.0);  // added by passing this level once
+
+  bool operator==(const FabricLevel&) const = default;
 };
 
 // The network between nodes.
@@ -129,7 +149,10 @@ struct FabricSpec {
   std::vector<FabricLevel> levels;
   bool in_network_reduction = false;  // SHARP
   std::vector<std::int64_t> torus;    // nodes along each axis; for FabricKind::Torus
+  std::string notes;
   Sources sources;
+
+  bool operator==(const FabricSpec&) const = default;
 };
 
 struct ClusterSpec {
@@ -143,8 +166,18 @@ struct ClusterSpec {
       price;  // per accelerator; overrides the accelerator's own where it is above zero
   std::vector<std::string>
       filled_in;  // what the profile left out and the reader filled in, for the report
+  std::string notes;
+  Sources sources;  // of the cluster's own figures; its parts carry theirs
 
   std::int64_t accelerators_per_node() const { return node.accelerators; }
+
+  bool operator==(const ClusterSpec&) const = default;
 };
+
+// Names used in files and tables: "datasheet", "switched", "rail-optimised", "infiniband", …
+const char* name_of(Confidence confidence);
+const char* name_of(ScaleUpKind kind);
+const char* name_of(FabricKind kind);
+const char* name_of(FabricProtocol protocol);
 
 }  // namespace shardwright

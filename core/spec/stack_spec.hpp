@@ -71,7 +71,15 @@ struct StackSpec {
   double fragmentation = 0.03;            // of the peak that the allocator cannot hand out
   bool dropout_mask_saved = true;  // one byte per element; recomputed from the seed otherwise
 
+  std::string notes;  // where the fusion and overlap facts come from
   Sources sources;
+  std::vector<std::string>
+      filled_in;  // what the profile left out and the reader filled in, for the report
+
+  bool operator==(const StackSpec&) const = default;
 };
+
+// "single", "fixed-size" or "per-layer".
+const char* name_of(GradientBuckets buckets);
 
 }  // namespace shardwright

@@ -1,0 +1,174 @@
+#include "core/spec/cluster_json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "core/base/nearest_name.hpp"
+#include "core/spec/figures.hpp"
+#include "core/spec/price_json.hpp"
+
+namespace shardwright {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// Reads the three parts of one cluster, each inline or by name.
+class PartReader {
+ public:
+  PartReader(ObjectReader& cluster, const PartLibrary& library, std::vector<std::string>& filled_in)
+      : cluster_(&cluster), library_(&library), filled_in_(&filled_in) {}
+
+  template <class Part>
+  Part read(const std::string& key, const std::string& folder,
+            Part (*read_part)(const json&, const std::string&, ProblemList&,
+                              std::vector<std::string>&)) {
+    const json& given = cluster_->raw(key);
+    if (given.is_object())
+      return read_part(given, cluster_->pointer() + "/" + key, cluster_->problems(), *filled_in_);
+    if (!given.is_string()) {
+      cluster_->problem(key, given.is_null() ? "no such key" : shown(given),
+                        "the name of a profile or an object");
+      return {};
+    }
+    return read_named<Part>(key, folder, given.get<std::string>(), read_part);
+  }
+
+ private:
+  template <class Part>
+  Part read_named(const std::string& key, const std::string& folder, const std::string& name,
+                  Part (*read_part)(const json&, const std::string&, ProblemList&,
+                                    std::vector<std::string>&)) {
+    const std::vector<std::string> names = library_->names(folder);
+    const bool is_file = name.ends_with(".json");
+    if (!is_file && std::find(names.begin(), names.end(), name) == names.end()) {
+      cluster_->problem(key, fmt::format("\"{}\"", name), one_of(name, names));
+      return {};
+    }
+    // A named part is a file of its own, and its problems are that file's.
+    const json document = library_->read(folder, name);
+    ProblemList problems(is_file ? name : fmt::format("{}/{}.json", folder, name));
+    std::vector<std::string> lines;
+    Part part = read_part(document, "", problems, lines);
+    problems.throw_if_any();
+    for (const std::string& line : lines) filled_in_->push_back(fmt::format("{} {}", name, line));
+    return part;
+  }
+
+  ObjectReader* cluster_;
+  const PartLibrary* library_;
+  std::vector<std::string>* filled_in_;
+};
+
+// Nodes that the scale-up links alone join.
+std::int64_t nodes_of_domain(const NodeSpec& node) {
+  return std::max<std::int64_t>(
+      1, node.scale_up.domain / std::max<std::int64_t>(1, node.accelerators));
+}
+
+std::int64_t torus_nodes(const FabricSpec& fabric) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  std::int64_t product = 1;
+  for (const std::int64_t axis : fabric.torus) product = std::min(kMost, product * axis);
+  return product;
+}
+
+// Nodes that the network can join at all; 0: no limit.
+std::int64_t reachable_nodes(const ClusterSpec& cluster) {
+  switch (cluster.fabric.kind) {
+    case FabricKind::None:
+      return nodes_of_domain(cluster.node);
+    case FabricKind::Torus:
+      return torus_nodes(cluster.fabric);
+    case FabricKind::LeafSpine:
+    case FabricKind::RailOptimised:
+      return cluster.fabric.levels.empty() ? 0 : cluster.fabric.levels.back().nodes;
+  }
+  return 0;
+}
+
+// A node count of 0 stands for as many as are asked for, which a fabric without switches cannot
+// grow to.
+void bound_nodes(ClusterSpec& cluster) {
+  const FabricKind kind = cluster.fabric.kind;
+  if (cluster.nodes > 0 || (kind != FabricKind::None && kind != FabricKind::Torus)) return;
+  cluster.nodes = reachable_nodes(cluster);
+  cluster.sources["/nodes"] = {kFilledIn, Confidence::Assumed};
+  cluster.filled_in.push_back(
+      fmt::format("/nodes: {} filled in (all that the fabric joins)", cluster.nodes));
+}
+
+void check_network(ObjectReader& object, const ClusterSpec& cluster) {
+  const std::int64_t reachable = reachable_nodes(cluster);
+  if (reachable > 0 && cluster.nodes > reachable) {
+    object.problem(
+        "nodes", fmt::format("{} nodes on a cut network", cluster.nodes),
+        fmt::format(
+            "at most the {} nodes that {} \"{}\" joins", reachable,
+            cluster.fabric.kind == FabricKind::None ? "the scale-up domain of" : "the fabric",
+            cluster.fabric.kind == FabricKind::None ? cluster.node.name : cluster.fabric.name));
+  }
+  if (cluster.fabric.kind == FabricKind::Torus && cluster.nodes < reachable) {
+    object.problem("nodes", fmt::format("{}", cluster.nodes),
+                   fmt::format("the product {} of the torus axes", reachable));
+  }
+  if (cluster.fabric.kind != FabricKind::None && cluster.node.nic.per_node == 0) {
+    object.problem("node", "a cut network: a node without NICs",
+                   "a node with NICs, or a fabric of kind none");
+  }
+}
+
+}  // namespace
+
+ClusterSpec read_cluster(const json& document, const std::string& source,
+                         const PartLibrary& library) {
+  ProblemList problems(source);
+  ClusterSpec cluster;
+  const json plain = separate_figures(document, "", problems, cluster.sources);
+  ObjectReader object(plain, "", problems);
+  check_schema(object, "shardwright/cluster");
+  cluster.name = object.text("name");
+  if (object.has("filled_in")) cluster.filled_in = object.texts("filled_in");
+  FillIn fill("", cluster.sources, cluster.filled_in);
+  PartReader parts(object, library, cluster.filled_in);
+  cluster.accelerator =
+      parts.read<AcceleratorSpec>("accelerator", "accelerators", &read_accelerator);
+  cluster.node = parts.read<NodeSpec>("node", "nodes", &read_node);
+  cluster.fabric = parts.read<FabricSpec>("fabric", "fabrics", &read_fabric);
+  cluster.nodes = object.integer_or("nodes", 0, {0, 1'000'000'000});
+  cluster.power_usage_effectiveness =
+      fill.number(object, "power_usage_effectiveness_ratio", cluster.power_usage_effectiveness,
+                  {1.0, 10.0, false}, "typical of a liquid-cooled data centre");
+  cluster.price = read_price(object);
+  cluster.notes = object.text_or("notes", "");
+  object.refuse_unknown_keys();
+  // Parts that were refused would only give problems that follow from the first ones.
+  if (problems.empty()) {
+    bound_nodes(cluster);
+    check_network(object, cluster);
+  }
+  problems.throw_if_any();
+  return cluster;
+}
+
+ordered_json to_json(const ClusterSpec& cluster) {
+  ordered_json document = {{"schema", "shardwright/cluster"},
+                           {"version", 1},
+                           {"name", cluster.name},
+                           {"accelerator", to_json(cluster.accelerator)},
+                           {"node", to_json(cluster.node)},
+                           {"fabric", to_json(cluster.fabric)}};
+  if (cluster.nodes > 0 || cluster.sources.contains("/nodes")) document["nodes"] = cluster.nodes;
+  document["power_usage_effectiveness_ratio"] = cluster.power_usage_effectiveness;
+  write_price(document, cluster.price, cluster.sources);
+  if (!cluster.filled_in.empty()) document["filled_in"] = cluster.filled_in;
+  if (!cluster.notes.empty()) document["notes"] = cluster.notes;
+  attach_sources(document, cluster.sources);
+  return document;
+}
+
+}  // namespace shardwright

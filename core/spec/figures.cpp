@@ -1,0 +1,186 @@
+#include "core/spec/figures.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/base/nearest_name.hpp"
+
+namespace shardwright {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// What the document's "sources" map calls its sources.
+using SourceTitles = std::map<std::string, std::string>;
+
+const EnumNames<Confidence>& confidence_names() {
+  static const EnumNames<Confidence> kNames = {{"datasheet", Confidence::Datasheet},
+                                               {"measured", Confidence::Measured},
+                                               {"fitted", Confidence::Fitted},
+                                               {"derived", Confidence::Derived},
+                                               {"assumed", Confidence::Assumed}};
+  return kNames;
+}
+
+SourceTitles read_titles(const json& document, const std::string& pointer, ProblemList& problems) {
+  SourceTitles titles;
+  if (!document.is_object() || !document.contains("sources")) return titles;
+  ObjectReader sources(document.at("sources"), pointer + "/sources", problems);
+  for (const std::string& key : sources.keys()) {
+    ObjectReader source = sources.object(key);
+    std::string title = source.text("title");
+    const std::string url = source.text_or("url", "");
+    source.refuse_unknown_keys();
+    titles[key] = url.empty() ? title : title + ", " + url;
+  }
+  return titles;
+}
+
+bool all_numbers(const json& array) {
+  for (const json& element : array) {
+    if (!element.is_number()) return false;
+  }
+  return !array.empty();
+}
+
+// One walk over a document.
+class Separator {
+ public:
+  Separator(std::string root, SourceTitles titles, ProblemList& problems, Sources& sources)
+      : root_(std::move(root)),
+        titles_(std::move(titles)),
+        problems_(&problems),
+        sources_(&sources) {}
+
+  json document(const json& value) {
+    if (!value.is_object()) return value;
+    json plain = json::object();
+    for (const auto& [key, member] : value.items()) {
+      if (key == "sources") continue;
+      const bool counts = key == "version";
+      plain[key] = counts ? member : separated(member, below("", key));
+    }
+    return plain;
+  }
+
+ private:
+  static std::string below(const std::string& pointer, const std::string& key) {
+    return pointer + (json::json_pointer() / key).to_string();
+  }
+
+  json separated(const json& value, const std::string& pointer) {
+    if (value.is_number() || (value.is_array() && all_numbers(value))) {
+      (*sources_)[pointer] = {kGivenWithoutSource, Confidence::Assumed};
+      return value;
+    }
+    if (value.is_array()) return separated_array(value, pointer);
+    if (!value.is_object() || value.contains("schema")) return value;
+    if (value.contains("value")) return figure(value, pointer);
+    json plain = json::object();
+    for (const auto& [key, member] : value.items())
+      plain[key] = separated(member, below(pointer, key));
+    return plain;
+  }
+
+  json separated_array(const json& value, const std::string& pointer) {
+    json plain = json::array();
+    for (std::size_t i = 0; i < value.size(); ++i)
+      plain.push_back(separated(value[i], fmt::format("{}/{}", pointer, i)));
+    return plain;
+  }
+
+  json figure(const json& value, const std::string& pointer) {
+    ObjectReader reader(value, root_ + pointer, *problems_);
+    const json plain = reader.raw("value");
+    const std::string key = reader.text("source");
+    const Confidence confidence = reader.choice("confidence", confidence_names());
+    reader.refuse_unknown_keys();
+    const auto title = titles_.find(key);
+    if (title == titles_.end() && reader.peek("source") && value["source"].is_string())
+      reader.problem("source", shown(value["source"]), "a key of \"sources\": " + known_keys(key));
+    (*sources_)[pointer] = {title == titles_.end() ? key : title->second, confidence};
+    return plain;
+  }
+
+  std::string known_keys(const std::string& key) const {
+    if (titles_.empty()) return "the file has no \"sources\"";
+    std::vector<std::string> keys;
+    for (const auto& [name, title] : titles_) keys.push_back(name);
+    return one_of(key, keys);
+  }
+
+  std::string root_;
+  SourceTitles titles_;
+  ProblemList* problems_;
+  Sources* sources_;
+};
+
+}  // namespace
+
+json separate_figures(const json& document, const std::string& pointer, ProblemList& problems,
+                      Sources& sources) {
+  return Separator(pointer, read_titles(document, pointer, problems), problems, sources)
+      .document(document);
+}
+
+void attach_sources(ordered_json& document, const Sources& sources) {
+  std::map<std::string, std::string> keys;  // by title
+  ordered_json titles = ordered_json::object();
+  for (const auto& [pointer, provenance] : sources) {
+    const ordered_json::json_pointer place(pointer);
+    if (!document.contains(place)) continue;
+    const auto [key, is_new] =
+        keys.try_emplace(provenance.source, fmt::format("source-{}", keys.size() + 1));
+    if (is_new) titles[key->second] = {{"title", provenance.source}};
+    document[place] = ordered_json{{"value", document[place]},
+                                   {"source", key->second},
+                                   {"confidence", name_of(provenance.confidence)}};
+  }
+  document["sources"] = std::move(titles);
+}
+
+void check_schema(ObjectReader& document, const std::string& schema) {
+  const std::string found = document.text("schema");
+  if (!found.empty() && found != schema)
+    document.problem("schema", fmt::format("\"{}\"", found), fmt::format("\"{}\"", schema));
+  document.integer("version", {1, 1});
+}
+
+ObjectReader section(ObjectReader& object, const std::string& key) {
+  static const json kEmpty = json::object();
+  if (object.has(key)) return object.object(key);
+  return {kEmpty, object.pointer() + "/" + key, object.problems()};
+}
+
+double FillIn::number(ObjectReader& object, const std::string& key, double fallback,
+                      NumberRange range, const std::string& reason) {
+  if (object.has(key)) return object.number(key, range);
+  record(object, key, fmt::format("{:.6g}", fallback), reason);
+  return fallback;
+}
+
+std::int64_t FillIn::integer(ObjectReader& object, const std::string& key, std::int64_t fallback,
+                             IntegerRange range, const std::string& reason) {
+  if (object.has(key)) return object.integer(key, range);
+  record(object, key, fmt::format("{}", fallback), reason);
+  return fallback;
+}
+
+bool FillIn::boolean(ObjectReader& object, const std::string& key, bool fallback) {
+  if (object.has(key)) return object.boolean(key);
+  lines_->push_back(
+      fmt::format("{}/{}: {} filled in (the default)", object.pointer(), key, fallback));
+  return fallback;
+}
+
+void FillIn::record(const ObjectReader& object, const std::string& key, const std::string& value,
+                    const std::string& reason) {
+  const std::string pointer = object.pointer() + "/" + key;
+  (*sources_)[pointer.substr(root_.size())] = {kFilledIn, Confidence::Assumed};
+  lines_->push_back(fmt::format("{}: {} filled in ({})", pointer, value, reason));
+}
+
+}  // namespace shardwright

@@ -1,0 +1,65 @@
+// Figures of profiles: numbers that say where they come from.
+//
+// In a profile a figure is written `{"value": 3.35e12, "source": "h100-datasheet", "confidence":
+// "datasheet"}`, where the source is a key of the document's "sources" map `{"h100-datasheet":
+// {"title": …, "url": …}}`. A value may also be an array of numbers. Users may write a bare number;
+// it is recorded as assumed, "given without source".
+//
+// Reading takes a document apart into plain values, which the spec readers then check, and the
+// provenance of each by JSON pointer; writing puts both together again.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/json_reader.hpp"
+#include "core/spec/cluster_spec.hpp"
+
+namespace shardwright {
+
+// The sources of a bare number and of a value that the reader filled in.
+inline constexpr const char* kGivenWithoutSource = "given without source";
+inline constexpr const char* kFilledIn = "filled in by Shardwright";
+
+// The document with each figure replaced by its value and without its "sources". `sources` receives
+// the provenance by pointer relative to the document; problems are reported below `pointer`, the
+// place of the document in its file. A nested object with a "schema" is a document of its own and
+// left as it is.
+nlohmann::json separate_figures(const nlohmann::json& document, const std::string& pointer,
+                                ProblemList& problems, Sources& sources);
+
+// The reverse: puts provenance around the values that `sources` names and appends the "sources"
+// map. Pointers that the document does not have are skipped.
+void attach_sources(nlohmann::ordered_json& document, const Sources& sources);
+
+// Adds a problem unless the document says that it is of this schema and of version 1.
+void check_schema(ObjectReader& document, const std::string& schema);
+
+// A member that may be missing as a whole and then reads as an empty object.
+ObjectReader section(ObjectReader& object, const std::string& key);
+
+// Reads optional values. One that is missing is filled in with a default, which is recorded in the
+// sources and, as a readable line, in the report.
+class FillIn {
+ public:
+  // `root`: the place of the document in its file.
+  FillIn(std::string root, Sources& sources, std::vector<std::string>& lines)
+      : root_(std::move(root)), sources_(&sources), lines_(&lines) {}
+
+  double number(ObjectReader& object, const std::string& key, double fallback, NumberRange range,
+                const std::string& reason);
+  std::int64_t integer(ObjectReader& object, const std::string& key, std::int64_t fallback,
+                       IntegerRange range, const std::string& reason);
+  bool boolean(ObjectReader& object, const std::string& key, bool fallback);
+
+ private:
+  void record(const ObjectReader& object, const std::string& key, const std::string& value,
+              const std::string& reason);
+
+  std::string root_;
+  Sources* sources_;
+  std::vector<std::string>* lines_;
+};
+
+}  // namespace shardwright

@@ -1,0 +1,38 @@
+// The profiles that Shardwright ships, found by name, and users' own, found by path.
+//
+// Profiles lie in `hardware_profiles/{accelerators,nodes,fabrics,clusters,stacks}/NAME.json` of the
+// data directory. A name that none has is an InputError with a "did you mean".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/stack_spec.hpp"
+
+namespace shardwright {
+
+// A name without a path is a shipped profile; anything with a '/' or that ends in ".json" is a
+// file. A cluster's file may name shipped parts and files beside itself.
+ClusterSpec load_cluster(const std::string& name_or_path);
+StackSpec load_stack(const std::string& name_or_path);
+AcceleratorSpec load_accelerator(const std::string& name_or_path);
+
+// Names of the shipped profiles, sorted.
+std::vector<std::string> shipped_clusters();
+std::vector<std::string> shipped_stacks();
+std::vector<std::string> shipped_accelerators();
+
+// The shipped accelerator that a published spelling means ("NVIDIA A100-SXM4-80GB", "GB200", "8x
+// H100 SXM5"): the profile whose name or alias has the most words in common with the spelling, all
+// of the alias's words being there. None if nothing fits or if the spelling gives a memory size
+// that is not the profile's.
+std::optional<std::string> find_accelerator(std::string_view spelling);
+
+// The shipped stack of this name or alias, else the generic one of the family ("megatron",
+// "pytorch", "deepspeed"), else "generic".
+std::string find_stack(std::string_view spelling, std::string_view family = {});
+
+}  // namespace shardwright

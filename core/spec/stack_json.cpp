@@ -1,0 +1,166 @@
+#include "core/spec/stack_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/json_reader.hpp"
+#include "core/spec/figures.hpp"
+
+namespace shardwright {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr const char* kDefault = "the default";
+
+const EnumNames<GradientBuckets>& bucket_names() {
+  static const EnumNames<GradientBuckets> kNames = {{"single", GradientBuckets::Single},
+                                                    {"fixed-size", GradientBuckets::FixedSize},
+                                                    {"per-layer", GradientBuckets::PerLayer}};
+  return kNames;
+}
+
+// Each section reads over the defaults that `spec` holds.
+void read_fusion(ObjectReader object, FillIn& fill, StackSpec& spec) {
+  const auto read = [&](const char* key, bool& flag) { flag = fill.boolean(object, key, flag); };
+  read("flash_attention", spec.flash_attention);
+  read("norm", spec.fused_norm);
+  read("rope", spec.fused_rope);
+  read("activation", spec.fused_activation);
+  read("dropout_add", spec.fused_dropout_add);
+  read("loss", spec.fused_loss);
+  read("softmax", spec.fused_softmax);
+  read("optimizer", spec.fused_optimizer);
+  read("wgrad_accumulation", spec.fused_wgrad_accumulation);
+  object.refuse_unknown_keys();
+}
+
+void read_overlap(ObjectReader object, FillIn& fill, StackSpec& spec) {
+  const auto read = [&](const char* key, bool& flag) { flag = fill.boolean(object, key, flag); };
+  read("grad_reduce", spec.overlap_grad_reduce);
+  read("param_gather", spec.overlap_param_gather);
+  read("tensor_parallel", spec.overlap_tp);
+  read("p2p", spec.overlap_p2p);
+  read("expert_parallel", spec.overlap_ep);
+  spec.tp_overlap_share = fill.number(object, "tensor_parallel_share_ratio", spec.tp_overlap_share,
+                                      kRatioOrZero, kDefault);
+  spec.overlap_slowdown =
+      fill.number(object, "slowdown_ratio", spec.overlap_slowdown, {0.0, 0.9, false}, kDefault);
+  object.refuse_unknown_keys();
+}
+
+void read_host(ObjectReader object, FillIn& fill, StackSpec& spec) {
+  spec.launch_time = Seconds(
+      fill.number(object, "launch_s", spec.launch_time.value(), {0.0, 1.0, false}, kDefault));
+  spec.cuda_graphs = fill.boolean(object, "cuda_graphs", spec.cuda_graphs);
+  spec.prefetch_layers =
+      fill.integer(object, "prefetch_layers", spec.prefetch_layers, {0, 10'000}, kDefault);
+  object.refuse_unknown_keys();
+}
+
+void read_gradients(ObjectReader object, FillIn& fill, StackSpec& spec) {
+  spec.buckets = object.choice_or("buckets", spec.buckets, bucket_names());
+  spec.bucket_bytes =
+      Bytes(fill.number(object, "bucket_bytes", spec.bucket_bytes.value(), kPositive, kDefault));
+  spec.fp32_gradient_reduction =
+      fill.boolean(object, "fp32_reduction", spec.fp32_gradient_reduction);
+  spec.fp32_main_gradients = fill.boolean(object, "fp32_accumulation", spec.fp32_main_gradients);
+  object.refuse_unknown_keys();
+}
+
+void read_memory(ObjectReader object, FillIn& fill, StackSpec& spec) {
+  const NumberRange per_parameter{0.0, 64.0, false};
+  const auto bytes = [&](const char* key, Bytes fallback, NumberRange range) {
+    return Bytes(fill.number(object, key, fallback.value(), range, kDefault));
+  };
+  spec.master_weight_bytes = bytes("master_weight_bytes", spec.master_weight_bytes, per_parameter);
+  spec.optimizer_state_bytes =
+      bytes("optimizer_state_bytes", spec.optimizer_state_bytes, per_parameter);
+  spec.context_memory = bytes("context_bytes", spec.context_memory, kNonNegative);
+  spec.communicator_memory = bytes("communicator_bytes", spec.communicator_memory, kNonNegative);
+  spec.fragmentation =
+      fill.number(object, "fragmentation_ratio", spec.fragmentation, {0.0, 0.9, false}, kDefault);
+  spec.dropout_mask_saved = fill.boolean(object, "dropout_mask_saved", spec.dropout_mask_saved);
+  object.refuse_unknown_keys();
+}
+
+ordered_json fusion_json(const StackSpec& spec) {
+  return {{"flash_attention", spec.flash_attention},
+          {"norm", spec.fused_norm},
+          {"rope", spec.fused_rope},
+          {"activation", spec.fused_activation},
+          {"dropout_add", spec.fused_dropout_add},
+          {"loss", spec.fused_loss},
+          {"softmax", spec.fused_softmax},
+          {"optimizer", spec.fused_optimizer},
+          {"wgrad_accumulation", spec.fused_wgrad_accumulation}};
+}
+
+ordered_json overlap_json(const StackSpec& spec) {
+  return {{"grad_reduce", spec.overlap_grad_reduce},
+          {"param_gather", spec.overlap_param_gather},
+          {"tensor_parallel", spec.overlap_tp},
+          {"p2p", spec.overlap_p2p},
+          {"expert_parallel", spec.overlap_ep},
+          {"tensor_parallel_share_ratio", spec.tp_overlap_share},
+          {"slowdown_ratio", spec.overlap_slowdown}};
+}
+
+ordered_json memory_json(const StackSpec& spec) {
+  return {{"master_weight_bytes", spec.master_weight_bytes.value()},
+          {"optimizer_state_bytes", spec.optimizer_state_bytes.value()},
+          {"context_bytes", spec.context_memory.value()},
+          {"communicator_bytes", spec.communicator_memory.value()},
+          {"fragmentation_ratio", spec.fragmentation},
+          {"dropout_mask_saved", spec.dropout_mask_saved}};
+}
+
+}  // namespace
+
+StackSpec read_stack(const json& document, const std::string& source) {
+  ProblemList problems(source);
+  StackSpec spec;
+  const json plain = separate_figures(document, "", problems, spec.sources);
+  ObjectReader object(plain, "", problems);
+  check_schema(object, "shardwright/stack");
+  spec.name = object.text("name");
+  spec.family = object.text_or("family", "");
+  if (object.has("aliases")) spec.aliases = object.texts("aliases");
+  if (object.has("filled_in")) spec.filled_in = object.texts("filled_in");
+  FillIn fill("", spec.sources, spec.filled_in);
+  read_fusion(section(object, "fusion"), fill, spec);
+  read_overlap(section(object, "overlap"), fill, spec);
+  read_host(section(object, "host"), fill, spec);
+  read_gradients(section(object, "gradients"), fill, spec);
+  read_memory(section(object, "memory"), fill, spec);
+  spec.notes = object.text_or("notes", "");
+  object.refuse_unknown_keys();
+  problems.throw_if_any();
+  return spec;
+}
+
+ordered_json to_json(const StackSpec& spec) {
+  ordered_json document = {{"schema", "shardwright/stack"},
+                           {"version", 1},
+                           {"name", spec.name},
+                           {"family", spec.family},
+                           {"aliases", spec.aliases},
+                           {"fusion", fusion_json(spec)},
+                           {"overlap", overlap_json(spec)},
+                           {"host",
+                            {{"launch_s", spec.launch_time.value()},
+                             {"cuda_graphs", spec.cuda_graphs},
+                             {"prefetch_layers", spec.prefetch_layers}}},
+                           {"gradients",
+                            {{"buckets", name_of(spec.buckets)},
+                             {"bucket_bytes", spec.bucket_bytes.value()},
+                             {"fp32_reduction", spec.fp32_gradient_reduction},
+                             {"fp32_accumulation", spec.fp32_main_gradients}}},
+                           {"memory", memory_json(spec)}};
+  if (!spec.filled_in.empty()) document["filled_in"] = spec.filled_in;
+  if (!spec.notes.empty()) document["notes"] = spec.notes;
+  attach_sources(document, spec.sources);
+  return document;
+}
+
+}  // namespace shardwright
