@@ -66,8 +66,8 @@ class LivenessPass {
 
   void enter_with(TensorRef ref) { last_use_[ref] = nullptr; }
 
-  // The next block borrows its tensors anew.
-  void end_block() {
+  // Frees what the blocks so far have borrowed; those to come borrow it anew.
+  void return_borrowed() {
     for (auto it = last_use_.begin(); it != last_use_.end();) {
       if (tensors_[it->first.tensor].lifetime == Lifetime::Borrowed) {
         free_after(*it->second, it->first);
@@ -108,7 +108,8 @@ void derive_frees(std::span<Block* const> in_order, const std::vector<TensorSpec
   for (Block* block : in_order) {
     for (Op& op : block->ops) op.frees.clear();
     for (Op& op : block->ops) pass.visit(op);
-    pass.end_block();
+    // The backward pass comes much later; recomputation and backward follow each other at once.
+    if (block == in_order.front()) pass.return_borrowed();
   }
   pass.end();
 }

@@ -60,6 +60,7 @@ class LayerWriter {
   // Sizes of these two for a layer with this many parameters on the rank; call before writing the
   // layer.
   void use_gathered_parameters(std::string_view kind, double parameters);
+  bool gathers_parameters() const { return gathers_parameters_; }
 
  private:
   // layer_ops.cpp

@@ -143,8 +143,7 @@ struct MemoryWork {
 struct CommunicationWork {
   Group group = Group::Tensor;
   Bytes bytes;
-  // Point-to-point only: where the peer is, in pipeline stages from this rank (+1: next, -1:
-  // previous; cyclic).
+  // Point-to-point only: the peer's stage minus this rank's.
   std::int32_t peer_offset = 0;
   // Where a stack overlaps this collective with the GEMM that it belongs to, the share that can be
   // hidden.

@@ -40,8 +40,8 @@ const char* name_of(MemoryCategory category);
 // How long the instances of a tensor live.
 enum class Lifetime : std::uint8_t {
   Scoped,    // from its write to its last read in the forward and backward blocks of its layer
-  Borrowed,  // written by another block; each block that reads it frees it after its last read
-             // (gathered parameters)
+  Borrowed,  // written by another block; the forward pass frees it after its last read, and so does
+             // the backward pass with its recomputation (gathered parameters) (gathered parameters)
 };
 
 // A family of tensors that differ only in layer and microbatch.

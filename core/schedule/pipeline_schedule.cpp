@@ -16,10 +16,10 @@ constexpr std::array kSchedules = {&kGPipe, &kOneFOneB, &kInterleaved, &kZbH1,
                                    &kZbH2,  &kZbV,      &kDualPipe};
 
 const ScheduleDefinition& definition_of(ScheduleKind kind) {
-  const auto found = std::find_if(kSchedules.begin(), kSchedules.end(),
-                                  [&](const auto* schedule) { return schedule->kind == kind; });
-  SHARDWRIGHT_CHECK(found != kSchedules.end(), "a schedule kind without definition");
-  return **found;
+  for (const ScheduleDefinition* schedule : kSchedules) {
+    if (schedule->kind == kind) return *schedule;
+  }
+  fail_invariant("a definition for each ScheduleKind", __FILE__, __LINE__, name_of(kind));
 }
 
 std::optional<std::string> why_no_list(const ScheduleShape& shape) {

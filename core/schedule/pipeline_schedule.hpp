@@ -122,14 +122,21 @@ std::vector<std::int64_t> peak_activations(const PipelineSchedule& schedule);
 // and ZB-V start and end at different times, which only pays off if the optimizer steps without
 // waiting for all stages (post-validation, arXiv 2401.10241 section 4).
 //
-// Formulas: GPipe, 1F1B and interleaved (p-1)(F+B+W), arXiv 2104.04473 section 2.2, with the times
-// of one chunk; ZB-H1 (p-1)(F+B-W), ZB-H2 (p-1)(F+B-2W), ZB-V 0, arXiv 2401.10241 sections 2 and
-// 6; DualPipe (p/2-1)(F+2B-W), github.com/deepseek-ai/DualPipe with F&B = F+B+W, that is,
-// where pairs gain nothing. Never below 0.
+// With p stages, m microbatches and F, B, W the times of one chunk (B the input gradient alone),
+// never below 0:
 //
-// Exact where microbatches suffice to fill the pipeline (p for ZB-H1, 2p-1 for ZB-H2 and ZB-V) and
-// the weight gradient takes no longer than the forward and the input gradient (ZB-H1, ZB-H2) or as
-// long as both (ZB-V); elsewhere a lower bound.
+//   schedule     bubble           exact where                    source
+//   GPipe        (p-1)(F+B+W)     always                         arXiv 2104.04473
+//   1F1B         (p-1)(F+B+W)     always                         arXiv 2104.04473
+//   Interleaved  (p-1)(F+B+W)     always                         arXiv 2104.04473
+//   ZB-H1        (p-1)(F+B-W)     W <= F, W <= B, m >= p         arXiv 2401.10241
+//   ZB-H2        (p-1)(F+B-2W)    W <= F, W <= B, m >= 2p-1      arXiv 2401.10241
+//   ZB-V         0                F = B = W, m >= 2p-1           arXiv 2401.10241
+//   DualPipe     (p/2-1)(F+2B-W)  F <= B, W <= B                 arXiv 2412.19437
+//
+// Elsewhere it is a lower bound. DualPipe's figure takes F+B+W for a forward-backward pair (pairs
+// gain nothing), and holds where pairs run as one (schedule_timing.hpp): whoever passes on the
+// result of a pair's forward before its backward has ended stays below.
 Seconds published_bubble(ScheduleKind kind, const ScheduleShape& shape, const ChunkTimes& times);
 
 }  // namespace shardwright

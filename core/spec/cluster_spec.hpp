@@ -44,6 +44,9 @@ struct KernelEfficiency {
   double attention_forward = 0.60;  // of the matrix peak, fused attention on long sequences
   double attention_backward = 0.50;
   Seconds kernel_overhead = microseconds(2.0);  // prologue and epilogue of a kernel on the device
+  double l2_bandwidth_ratio = 2.0;              // achieved L2 over achieved memory bandwidth
+  double l2_share = 0.5;    // of the L2 cache that stays resident from one kernel to the next
+  double host_link = 0.85;  // of the link to the host, for large copies
 
   bool operator==(const KernelEfficiency&) const = default;
 };
@@ -87,8 +90,10 @@ struct ScaleUpSpec {
   double ring_efficiency =
       0.8;  // of `bandwidth`, that large ring collectives reach as bus bandwidth
   Seconds latency = microseconds(1.0);  // per hop, as the sender sees it
-  bool in_network_reduction = false;    // NVLS
-  std::int64_t domain = 8;              // accelerators that it joins
+  Seconds collective_overhead =
+      microseconds(6.6);              // fixed cost of a collective on the device, protocol LL
+  bool in_network_reduction = false;  // NVLS
+  std::int64_t domain = 8;            // accelerators that it joins
 
   bool operator==(const ScaleUpSpec&) const = default;
 };

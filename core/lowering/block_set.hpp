@@ -1,0 +1,60 @@
+// All the templates of a model under a plan: each distinct layer once, embedding and head, written
+// for one rank.
+//
+// They depend on how the plan cuts a layer (tp, cp, ep, microbatch, recomputation …), not on how
+// many layers, stages or microbatches there are; the planner prices them once for all the plans
+// that share them.
+#pragma once
+
+#include <vector>
+
+#include "core/lowering/layer_writer.hpp"
+#include "core/program/program.hpp"
+
+namespace shardwright {
+
+// A layer's (or the embedding's, or the head's) blocks, in the order in which one microbatch meets
+// them.
+struct PartBlocks {
+  BlockId forward = 0;
+  BlockId recompute = 0;       // meaningful where `recomputed`
+  BlockId backward = 0;        // input and weight gradients in one go …
+  BlockId backward_input = 0;  // … or apart
+  BlockId backward_weight = 0;
+  bool recomputed = false;
+  // FSDP only: the tensors that hold a gathered copy of the parameters and their unsharded
+  // gradient.
+  TensorId parameters = 0, parameter_gradient = 0;
+};
+
+// Parameters of one rank's share of a part.
+struct PartParameters {
+  double dense = 0.0;   // replicated over the data group
+  double expert = 0.0;  // replicated over the expert-data group
+
+  double total() const { return dense + expert; }
+};
+
+struct BlockSet {
+  std::vector<TensorSpec> tensors;
+  std::vector<Block> blocks;
+
+  // By layer kind (see `kind_of_layer`): with everything kept, and with the whole layer recomputed
+  // (empty unless the plan recomputes layers).
+  std::vector<PartBlocks> kept, recomputed;
+  std::vector<PartParameters> layer_parameters;  // by layer kind
+  std::vector<std::int32_t> kind_of_layer;
+
+  PartBlocks embedding, head;
+  PartParameters embedding_parameters, head_parameters;
+
+  TensorRef hidden, hidden_gradient;  // at a layer's input
+  Bytes boundary_bytes;               // of the hidden state that one stage sends to the next
+};
+
+BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& stack);
+
+// Parameters of `tensors` on one rank, after tensor and expert parallelism.
+PartParameters rank_parameters(const std::vector<ParameterTensor>& tensors, const Plan& plan);
+
+}  // namespace shardwright

@@ -1,0 +1,120 @@
+#include "core/lowering/common_blocks.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardwright {
+namespace {
+
+CommunicationWork communication(Group group, Bytes bytes, std::int32_t peer_offset = 0) {
+  CommunicationWork work;
+  work.group = group;
+  work.bytes = bytes;
+  work.peer_offset = peer_offset;
+  return work;
+}
+
+bool same(const Op& a, const Op& b) {
+  return a.kind == b.kind && a.stream == b.stream && a.phase == b.phase && a.work == b.work &&
+         a.name == b.name && a.reads == b.reads && a.writes == b.writes && a.frees == b.frees;
+}
+
+}  // namespace
+
+BlockId CommonBlocks::add(Op op) {
+  const std::string name = op.name;
+  return add(Block{name, {std::move(op)}});
+}
+
+BlockId CommonBlocks::add(Block block) {
+  for (Op& op : block.ops) op.precision = program_.plan.precision;
+  for (std::size_t id = program_.blocks.size(); id-- > first_own_;) {
+    const std::vector<Op>& ops = program_.blocks[id].ops;
+    if (std::equal(ops.begin(), ops.end(), block.ops.begin(), block.ops.end(), same))
+      return static_cast<BlockId>(id);
+  }
+  program_.blocks.push_back(std::move(block));
+  return static_cast<BlockId>(program_.blocks.size() - 1);
+}
+
+BlockId CommonBlocks::send(TensorRef tensor, bool gradient, std::int32_t peer_offset) {
+  Op op;
+  op.name = gradient ? "send_gradient" : "send_activation";
+  op.kind = OpKind::Send;
+  op.stream = gradient ? Stream::SendGradient : Stream::SendActivation;
+  op.phase = gradient ? Phase::BackwardInput : Phase::Forward;
+  op.work = communication(Group::Pipeline, program_.tensors[tensor.tensor].bytes, peer_offset);
+  op.reads = {tensor};
+  op.frees = {tensor};
+  return add(std::move(op));
+}
+
+BlockId CommonBlocks::receive(TensorRef tensor, bool gradient, std::int32_t peer_offset) {
+  Op op;
+  op.name = gradient ? "receive_gradient" : "receive_activation";
+  op.kind = OpKind::Receive;
+  op.stream = gradient ? Stream::ReceiveGradient : Stream::ReceiveActivation;
+  op.phase = gradient ? Phase::BackwardInput : Phase::Forward;
+  op.work = communication(Group::Pipeline, program_.tensors[tensor.tensor].bytes, peer_offset);
+  op.writes = {tensor};
+  return add(std::move(op));
+}
+
+BlockId CommonBlocks::data_parallel(const std::string& name, OpKind kind, Group group,
+                                    Stream stream, Phase phase, Bytes bytes) {
+  Op op;
+  op.name = name;
+  op.kind = kind;
+  op.stream = stream;
+  op.phase = phase;
+  op.work = communication(group, bytes);
+  return add(std::move(op));
+}
+
+BlockId CommonBlocks::gather(TensorRef gathered, Bytes dense, Bytes expert) {
+  Block block{"parameters.all_gather", {}};
+  const auto append = [&](const char* name, Group group, Bytes bytes) {
+    Op op;
+    op.name = name;
+    op.kind = OpKind::AllGather;
+    op.stream = Stream::ParameterGather;
+    op.phase = Phase::Forward;
+    op.work = communication(group, bytes);
+    if (!block.ops.empty()) op.reads = {gathered};
+    op.writes = {gathered};
+    block.ops.push_back(std::move(op));
+  };
+  if (dense > Bytes()) append("parameters.all_gather", Group::ShardInner, dense);
+  if (expert > Bytes()) append("expert_parameters.all_gather", Group::ExpertShardInner, expert);
+  return add(std::move(block));
+}
+
+BlockId CommonBlocks::reduce_gradient(TensorRef gradient, Bytes dense, Bytes expert) {
+  Block block{"gradients.reduce_scatter", {}};
+  const auto append = [&](const char* name, Group group, Bytes bytes) {
+    Op op;
+    op.name = name;
+    op.kind = OpKind::ReduceScatter;
+    op.stream = Stream::GradientReduce;
+    op.phase = Phase::BackwardWeight;
+    op.work = communication(group, bytes);
+    op.reads = {gradient};
+    block.ops.push_back(std::move(op));
+  };
+  if (dense > Bytes()) append("gradients.reduce_scatter", Group::ShardInner, dense);
+  if (expert > Bytes()) append("expert_gradients.reduce_scatter", Group::ExpertShardInner, expert);
+  block.ops.back().frees = {gradient};
+  return add(std::move(block));
+}
+
+BlockId CommonBlocks::over_parameters(const std::string& name, OpKind kind, Bytes read,
+                                      Bytes written, std::int64_t kernels) {
+  Op op;
+  op.name = name;
+  op.kind = kind;
+  op.phase = Phase::Optimizer;
+  op.work = MemoryWork{read, written, Flop(), kernels};
+  return add(std::move(op));
+}
+
+}  // namespace shardwright

@@ -1,0 +1,42 @@
+// The small blocks around the layers: pipeline messages, data-parallel gathers and reductions, the
+// optimizer.
+#pragma once
+
+#include <string>
+
+#include "core/program/program.hpp"
+
+namespace shardwright {
+
+// Adds blocks to a program, each distinct one once.
+class CommonBlocks {
+ public:
+  explicit CommonBlocks(Program& program) : program_(program), first_own_(program.blocks.size()) {}
+
+  // A message to or from the stage `peer_offset` away: the hidden state, or its gradient.
+  BlockId send(TensorRef tensor, bool gradient, std::int32_t peer_offset);
+  BlockId receive(TensorRef tensor, bool gradient, std::int32_t peer_offset);
+
+  // One collective on the parameters or gradients of a rank: `bytes` as in CommunicationWork.
+  BlockId data_parallel(const std::string& name, OpKind kind, Group group, Stream stream,
+                        Phase phase, Bytes bytes);
+  // FSDP: gathers a part's parameters into `gathered`; reduces the part's gradient and frees it.
+  // Dense parameters and those of experts go over different groups.
+  BlockId gather(TensorRef gathered, Bytes dense, Bytes expert);
+  BlockId reduce_gradient(TensorRef gradient, Bytes dense, Bytes expert);
+
+  // A kernel over all parameters of the rank, limited by memory traffic.
+  BlockId over_parameters(const std::string& name, OpKind kind, Bytes read, Bytes written,
+                          std::int64_t kernels);
+
+  const Block& block(BlockId id) const { return program_.blocks[id]; }
+
+ private:
+  BlockId add(Op op);
+  BlockId add(Block block);
+
+  Program& program_;
+  std::size_t first_own_;  // blocks before it are those of the model's parts
+};
+
+}  // namespace shardwright

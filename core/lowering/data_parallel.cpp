@@ -1,0 +1,184 @@
+// Data parallelism of a stage: FSDP's gathers and reductions, gradient buckets, the optimizer and
+// ZeRO's gathers.
+#include <algorithm>
+#include <utility>
+
+#include "core/lowering/stage_states.hpp"
+#include "core/lowering/stage_writer.hpp"
+#include "core/program/groups.hpp"
+
+namespace shardwright {
+namespace {
+
+constexpr std::int64_t kUnfusedOptimizerKernels =
+    100;  // one multi-tensor kernel replaced by some per parameter tensor
+const Slot kOutsideOfSlots{SlotPhase::Forward, false, 0, -1};
+
+}  // namespace
+
+void StageWriter::gather_ahead(const std::vector<Part>& parts, std::size_t index, bool backward,
+                               const Slot& slot) {
+  if (in_.plan.zero_stage < 3) return;
+  const auto ahead = static_cast<std::size_t>(in_.stack.prefetch_layers);
+  for (std::size_t i = index; i <= std::min(index + ahead, parts.size() - 1); ++i) {
+    gather_part(parts[i], backward, i, slot);
+  }
+  if (slot_gather_[index] > 0) wait_for(slot_gather_[index] - 1);
+}
+
+bool StageWriter::is_last_microbatch(const Slot& slot) const {
+  const auto chunk = static_cast<std::size_t>(slot.chunk);
+  const auto route =
+      static_cast<std::size_t>(in_.schedule.route[static_cast<std::size_t>(stage_)][chunk]);
+  return completed_[chunk] + 1 == in_.schedule.routes[route].microbatches.count;
+}
+
+void StageWriter::reduce_part(const Part& part, const Slot& slot) {
+  const double element = storage_bytes(in_.plan.precision).value();
+  const double reduced = in_.stack.fp32_gradient_reduction ? 4.0 : element;
+  if (in_.plan.zero_stage == 3) {
+    const BlockId block = common_.reduce_gradient({part.blocks->parameter_gradient, 0},
+                                                  Bytes(part.parameters->dense * reduced),
+                                                  Bytes(part.parameters->expert * reduced));
+    last_reduce_ = call_common(block, part.layer, slot, {last_op_}) + 1;
+    if (is_last_microbatch(slot)) {
+      reduce_bytes("gradients.replicas", part.parameters->dense * reduced / dense_shards(in_.plan),
+                   Group::ShardOuter, Group::ShardOuter, slot);
+      reduce_bytes("expert_gradients.replicas",
+                   part.parameters->expert * reduced / expert_shards(in_.plan),
+                   Group::ExpertShardOuter, Group::ExpertShardOuter, slot);
+    }
+    return;
+  }
+  if (in_.plan.zero_stage < 2 && !is_last_microbatch(slot)) return;
+  bucket_.dense += part.parameters->dense * reduced;
+  bucket_.expert += part.parameters->expert * reduced;
+  const bool beside_backward = in_.stack.overlap_grad_reduce && in_.plan.overlap.grad_reduce &&
+                               in_.stack.buckets != GradientBuckets::Single;
+  const bool full = in_.stack.buckets == GradientBuckets::PerLayer ||
+                    bucket_.dense + bucket_.expert >= in_.stack.bucket_bytes.value();
+  if (beside_backward && full) flush_bucket(slot);
+}
+
+void StageWriter::flush_bucket(const Slot& slot) {
+  reduce_bytes("gradients", bucket_.dense, Group::ShardInner, Group::ShardOuter, slot);
+  reduce_bytes("expert_gradients", bucket_.expert, Group::ExpertShardInner, Group::ExpertShardOuter,
+               slot);
+  bucket_ = {};
+}
+
+void StageWriter::reduce_bytes(const std::string& name, double bytes, Group inner, Group outer,
+                               const Slot& slot) {
+  if (bytes <= 0.0) return;
+  const auto reduce = [&](const std::string& what, OpKind kind, Group group, double size) {
+    if (group_size(group, in_.plan) == 1) return;
+    const BlockId block = common_.data_parallel(name + what, kind, group, Stream::GradientReduce,
+                                                Phase::BackwardWeight, Bytes(size));
+    last_reduce_ = call_common(block, -1, slot, {last_op_}) + 1;
+  };
+  if (in_.plan.zero_stage == 0) {
+    const bool experts = inner == Group::ExpertShardInner;
+    reduce(".all_reduce", OpKind::AllReduce, experts ? Group::ExpertData : Group::Data, bytes);
+    return;
+  }
+  if (inner != outer) {
+    reduce(".reduce_scatter", OpKind::ReduceScatter, inner, bytes);
+    bytes /= static_cast<double>(group_size(inner, in_.plan));
+  }
+  reduce(".all_reduce", OpKind::AllReduce, outer, bytes);
+}
+
+void StageWriter::gather_beside_first_forward() {
+  const bool splits = in_.plan.zero_stage == 1 || in_.plan.zero_stage == 2;
+  if (!splits || !in_.stack.overlap_param_gather || !in_.plan.overlap.param_gather) return;
+  const double element = storage_bytes(in_.plan.precision).value();
+  for (std::size_t chunk = 0; chunk < parts_.size(); ++chunk) {
+    Bucket bucket;
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < parts_[chunk].size(); ++i) {
+      bucket.dense += parts_[chunk][i].parameters->dense * element;
+      bucket.expert += parts_[chunk][i].parameters->expert * element;
+      const bool last = i + 1 == parts_[chunk].size();
+      if (!last && bucket.dense + bucket.expert < in_.stack.bucket_bytes.value()) continue;
+      std::uint32_t op = 0;
+      const auto gather = [&](const char* name, Group group, double bytes) {
+        if (bytes <= 0.0 || group_size(group, in_.plan) == 1) return;
+        const BlockId block =
+            common_.data_parallel(name, OpKind::AllGather, group, Stream::ParameterGather,
+                                  Phase::Optimizer, Bytes(bytes));
+        op = call_common(block, -1, kOutsideOfSlots, {}) + 1;
+      };
+      gather("parameters.all_gather", Group::ShardInner, bucket.dense);
+      gather("expert_parameters.all_gather", Group::ExpertShardInner, bucket.expert);
+      first_gather_[chunk][first] = op;
+      first = i + 1;
+      bucket = {};
+    }
+  }
+}
+
+void StageWriter::gather_after_optimizer() {
+  const bool splits = in_.plan.zero_stage == 1 || in_.plan.zero_stage == 2;
+  if (!splits || (in_.stack.overlap_param_gather && in_.plan.overlap.param_gather)) return;
+  const double element = storage_bytes(in_.plan.precision).value();
+  const auto gather = [&](const char* name, Group group, double bytes) {
+    if (bytes <= 0.0 || group_size(group, in_.plan) == 1) return;
+    const BlockId block = common_.data_parallel(
+        name, OpKind::AllGather, group, Stream::ParameterGather, Phase::Optimizer, Bytes(bytes));
+    call_common(block, -1, kOutsideOfSlots, {last_op_});
+  };
+  gather("parameters.all_gather", Group::ShardInner, rank_.parameters.dense * element);
+  gather("expert_parameters.all_gather", Group::ExpertShardInner,
+         rank_.parameters.expert * element);
+}
+
+void StageWriter::tie_embeddings() {
+  if (!in_.model.tied_embeddings || in_.plan.pp == 1) return;
+  const auto& positions = in_.schedule.position[static_cast<std::size_t>(stage_)];
+  const auto last = static_cast<std::int32_t>(in_.parts.size()) - 1;
+  const bool embeds = std::find(positions.begin(), positions.end(), 0) != positions.end();
+  const bool heads = std::find(positions.begin(), positions.end(), last) != positions.end();
+  if (embeds == heads) return;
+  const double size =
+      in_.stack.fp32_main_gradients ? 4.0 : storage_bytes(in_.plan.precision).value();
+  const BlockId block = common_.data_parallel(
+      "embedding.tie", OpKind::AllReduce, Group::EmbeddingTie, Stream::GradientReduce,
+      Phase::Optimizer, Bytes(in_.blocks.embedding_parameters.total() * size));
+  last_reduce_ = call_common(block, -1, kOutsideOfSlots, {last_op_}) + 1;
+}
+
+void StageWriter::write_optimizer() {
+  flush_bucket(kOutsideOfSlots);
+  tie_embeddings();
+  const double element = storage_bytes(in_.plan.precision).value();
+  const bool splits = in_.plan.zero_stage >= 1;
+  const double updated = rank_.parameters.dense / (splits ? dense_shards(in_.plan) : 1.0) +
+                         rank_.parameters.expert / (splits ? expert_shards(in_.plan) : 1.0);
+  const Part whole{nullptr, nullptr, -1};
+  const double gradient = in_.stack.fp32_main_gradients ? 4.0 : element;
+  if (last_reduce_ > 0) wait_for(last_reduce_ - 1);
+  call_part(common_.over_parameters("gradient_norm", OpKind::GradientNorm,
+                                    Bytes(updated * gradient), Bytes(), 1),
+            whole, kOutsideOfSlots);
+  if (group_size(Group::ModelParallel, in_.plan) > 1) {
+    wait_for(call_common(
+        common_.data_parallel("gradient_norm.all_reduce", OpKind::AllReduce, Group::ModelParallel,
+                              Stream::GradientReduce, Phase::Optimizer, Bytes(4.0)),
+        -1, kOutsideOfSlots, {last_op_}));
+  }
+  if (in_.plan.offload_optimizer) {
+    call_part(common_.over_parameters("optimizer.offload", OpKind::Offload,
+                                      Bytes(updated * gradient), Bytes(updated * element), 1),
+              whole, kOutsideOfSlots);
+    return;
+  }
+  const double states =
+      in_.stack.master_weight_bytes.value() + in_.stack.optimizer_state_bytes.value();
+  call_part(
+      common_.over_parameters("optimizer", OpKind::Optimizer, Bytes(updated * (gradient + states)),
+                              Bytes(updated * (states + element)),
+                              in_.stack.fused_optimizer ? 1 : kUnfusedOptimizerKernels),
+      whole, kOutsideOfSlots);
+}
+
+}  // namespace shardwright

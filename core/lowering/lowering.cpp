@@ -1,0 +1,29 @@
+#include "core/lowering/lowering.hpp"
+
+#include <utility>
+
+#include "core/lowering/stage_writer.hpp"
+
+namespace shardwright {
+
+Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack) {
+  return lower(model, plan, stack, make_blocks(model, plan, stack),
+               make_schedule(plan.schedule, shape_of(plan)));
+}
+
+Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+              const BlockSet& blocks, const PipelineSchedule& schedule) {
+  Program program;
+  program.plan = plan;
+  program.tensors = blocks.tensors;
+  program.blocks = blocks.blocks;
+  CommonBlocks common(program);
+  const std::vector<LayerRange> parts = split_layers(model, plan);
+  for (std::int32_t stage = 0; stage < plan.pp; ++stage) {
+    StageWriter writer({model, plan, stack, blocks, schedule, parts}, stage, common);
+    program.stages.push_back(writer.write());
+  }
+  return program;
+}
+
+}  // namespace shardwright

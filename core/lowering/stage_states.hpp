@@ -1,0 +1,27 @@
+// What a pipeline stage holds from step to step: parameters, gradients and optimizer states of one
+// rank.
+#pragma once
+
+#include <vector>
+
+#include "core/lowering/block_set.hpp"
+#include "core/program/program.hpp"
+#include "core/schedule/pipeline_schedule.hpp"
+
+namespace shardwright {
+
+// Parameters of one rank of the stage, with a copy of a tied embedding on the last stage.
+PartParameters stage_parameters(const ModelSpec& model, const BlockSet& blocks,
+                                const PipelineSchedule& schedule,
+                                const std::vector<LayerRange>& parts, std::int32_t stage);
+
+// Ranks over which ZeRO splits what the plan's stage splits: dense parameters, and those of
+// experts.
+double dense_shards(const Plan& plan);
+double expert_shards(const Plan& plan);
+
+// Weights, master weights, gradients and optimizer states (papers: ZeRO, arXiv 1910.02054).
+std::vector<PersistentMemory> persistent_memory(const PartParameters& parameters, const Plan& plan,
+                                                const StackSpec& stack);
+
+}  // namespace shardwright

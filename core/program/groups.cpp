@@ -1,0 +1,78 @@
+#include "core/program/groups.hpp"
+
+#include <algorithm>
+
+namespace shardwright {
+namespace {
+
+std::int64_t data_ranks(const Plan& plan) {
+  return plan.dp * plan.cp;
+}
+
+std::int64_t expert_data_ranks(const Plan& plan) {
+  return std::max<std::int64_t>(1, plan.dp * plan.cp * plan.tp / (plan.ep * plan.expert_tp));
+}
+
+// Ranks that share one copy of the states: all that could, or a hybrid group of the plan's size.
+std::int64_t shard_ranks(std::int64_t ranks, const Plan& plan) {
+  return plan.shard_group > 0 ? std::min(plan.shard_group, ranks) : ranks;
+}
+
+}  // namespace
+
+std::int64_t group_size(Group group, const Plan& plan) {
+  switch (group) {
+    case Group::Tensor:
+      return plan.tp;
+    case Group::Context:
+      return plan.cp;
+    case Group::Expert:
+      return plan.ep;
+    case Group::ExpertTensor:
+      return plan.expert_tp;
+    case Group::Data:
+      return data_ranks(plan);
+    case Group::ExpertData:
+      return expert_data_ranks(plan);
+    case Group::ShardInner:
+      return shard_ranks(data_ranks(plan), plan);
+    case Group::ShardOuter:
+      return data_ranks(plan) / shard_ranks(data_ranks(plan), plan);
+    case Group::ExpertShardInner:
+      return shard_ranks(expert_data_ranks(plan), plan);
+    case Group::ExpertShardOuter:
+      return expert_data_ranks(plan) / shard_ranks(expert_data_ranks(plan), plan);
+    case Group::Pipeline:
+    case Group::EmbeddingTie:
+      return std::min<std::int64_t>(plan.pp, 2);
+    case Group::ModelParallel:
+      return plan.tp * plan.pp;
+  }
+  return 1;
+}
+
+Axis axis_of(Group group) {
+  switch (group) {
+    case Group::Tensor:
+      return Axis::Tensor;
+    case Group::Context:
+      return Axis::Context;
+    case Group::Expert:
+    case Group::ExpertTensor:
+      return Axis::Expert;
+    case Group::Pipeline:
+    case Group::EmbeddingTie:
+      return Axis::Pipeline;
+    case Group::ModelParallel:
+    case Group::Data:
+    case Group::ExpertData:
+    case Group::ShardInner:
+    case Group::ShardOuter:
+    case Group::ExpertShardInner:
+    case Group::ExpertShardOuter:
+      return Axis::Data;
+  }
+  return Axis::Data;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,18 @@
+// The communication groups of a plan: how many ranks each has, and whom it joins.
+#pragma once
+
+#include <cstdint>
+
+#include "core/program/op.hpp"
+#include "core/spec/plan.hpp"
+
+namespace shardwright {
+
+// Members of one group of this kind; 1 means that its collectives vanish.
+std::int64_t group_size(Group group, const Plan& plan);
+
+// The axis under which a group's exposed time is reported: tensor, context, expert, data or
+// pipeline.
+Axis axis_of(Group group);
+
+}  // namespace shardwright

@@ -1,0 +1,58 @@
+// The time of a collective or of a message between two ranks.
+//
+// An algorithm (ring, tree, in-switch reduction) under a protocol (LL, LL128, Simple) has a latency
+// and a bandwidth on the path that the group's placement gives; the fastest pair is taken, as
+// NCCL's own tuning does (github.com/NVIDIA/nccl, src/graph/tuning.cc).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/program/op.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/stack_spec.hpp"
+#include "sim/cost/placement.hpp"
+
+namespace shardwright::sim {
+
+enum class Algorithm : std::uint8_t {
+  None,  // one member: nothing moves
+  Ring,
+  Tree,          // double binary trees over nodes, chains within them
+  Nvls,          // reduction and multicast in the scale-up switch
+  NvlsTree,      // the same within nodes, trees between them
+  CollNet,       // reduction in the network's switches (SHARP)
+  Hierarchical,  // rings within nodes, then rings across them
+  Direct,        // every pair at once: all-to-all and point-to-point
+};
+
+enum class Protocol : std::uint8_t { LL, LL128, Simple };
+
+// "ring", "nvls_tree", …
+const char* name_of(Algorithm algorithm);
+// "ll", "ll128", "simple".
+const char* name_of(Protocol protocol);
+
+struct CollectiveCost {
+  Seconds time;
+  Algorithm algorithm = Algorithm::None;
+  Protocol protocol = Protocol::Simple;
+  BytesPerSecond bus_bandwidth{};  // as nccl-tests defines it: what a ring's links would carry
+};
+
+// Bus bandwidth over algorithm bandwidth (bytes / time), nccl-tests doc/PERFORMANCE.md:
+// all-reduce 2(n-1)/n; all-gather, reduce-scatter, all-to-all (n-1)/n; else 1.
+double bus_factor(OpKind kind, std::int64_t members);
+
+// `kind` is a communication; `bytes` as in `CommunicationWork`. Send and receive cross the node's
+// boundary where `placement.nodes` is above one. With `forced`, only that algorithm is considered;
+// an algorithm that the path does not offer gives way to the ring.
+CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& placement,
+                               const ClusterSpec& cluster, const StackSpec& stack,
+                               std::optional<Algorithm> forced = std::nullopt);
+
+// `collective_cost(...).time`.
+Seconds collective_time(OpKind kind, Bytes bytes, const GroupPlacement& placement,
+                        const ClusterSpec& cluster, const StackSpec& stack);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,29 @@
+// What one kernel costs on one device: the dispatch over the kinds of work.
+//
+// GEMMs are in gemm_cost.hpp, fused attention in attention_cost.hpp, everything that is limited by
+// memory traffic in memory_cost.hpp. All three rest on `AcceleratorSpec` alone, its
+// `KernelEfficiency` included; nothing is fitted per model or per published run.
+#pragma once
+
+#include "core/program/op.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/precision.hpp"
+#include "core/spec/stack_spec.hpp"
+#include "sim/cost/cost.hpp"
+
+namespace shardwright::sim {
+
+// The cost of a kernel that runs on the device alone. `kind` must be neither a communication nor
+// `OpKind::Offload`, whose path is the node's, not the device's (see the overload for clusters).
+KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
+                       const AcceleratorSpec& accelerator, const StackSpec& stack);
+
+// `kernel_cost(...).time`.
+Seconds kernel_time(OpKind kind, const Work& work, Precision precision,
+                    const AcceleratorSpec& accelerator, const StackSpec& stack);
+
+// The same with the node at hand, so that `OpKind::Offload` can be priced, too.
+KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
+                       const ClusterSpec& cluster, const StackSpec& stack);
+
+}  // namespace shardwright::sim

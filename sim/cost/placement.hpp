@@ -1,0 +1,67 @@
+// Where the members of a plan's communication groups lie on the cluster.
+//
+// Ranks are numbered by the plan's `rank_order` (innermost axis first) and fill the scale-up
+// domains in that order. The experts of a stage are laid over the same ranks: there the tensor axis
+// has `expert_tp` ranks, the expert axis `ep` ranks, the context axis none, and the data axis the
+// rest (as Megatron Core's expert rank generator, github.com/NVIDIA/Megatron-LM,
+// parallel_state.py).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/program/op.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/plan.hpp"
+
+namespace shardwright::sim {
+
+// The shape of a group on the cluster. A "node" here is a scale-up domain: a server, or a rack such
+// as an NVL72. Where the groups of one kind lie differently (degrees that do not divide the node),
+// it is the worst of them: the collectives of a step wait for the slowest.
+struct GroupPlacement {
+  std::int64_t size = 1;             // members
+  std::int64_t per_node = 1;         // members on the node that holds the most of them
+  std::int64_t nodes = 1;            // that hold members
+  std::int64_t groups_per_node = 1;  // groups of this kind that share one node's NICs: those with
+                                     // members on it and elsewhere; at least 1
+  std::int64_t span = 1;             // nodes from the first to the last that hold members
+
+  bool operator==(const GroupPlacement&) const = default;
+};
+
+// Accelerators in one scale-up domain of the cluster.
+std::int64_t domain_size(const ClusterSpec& cluster);
+
+// The placement of one kind of group of a valid plan. For `Group::Pipeline` it is a pair of
+// neighbouring stages, and for `Group::EmbeddingTie` the pair of the first and the last; there
+// `groups_per_node` counts the pairs whose earlier stage is on the node.
+GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster);
+
+struct GroupDimension {
+  std::int64_t count = 1;
+  std::int64_t stride = 1;
+};
+
+// A group's members: rank = first member + sum_i index_i * stride_i with 0 <= index_i < count_i.
+// Dimensions of count 1 are left out; inner ones come first.
+class GroupLattice {
+ public:
+  void append(std::int64_t count, std::int64_t stride);
+  // Puts `dimension` in front of the first one that has a larger stride.
+  void insert(GroupDimension dimension);
+  std::int64_t members() const;
+  const GroupDimension* begin() const { return dimensions_.data(); }
+  const GroupDimension* end() const { return dimensions_.data() + used_; }
+
+ private:
+  std::array<GroupDimension, 6> dimensions_;  // a group has at most two axes that the pipeline axis
+                                              // may each cut in two, and that axis itself
+  std::size_t used_ = 0;
+};
+
+// The group that holds rank 0; every other group of the kind is a translation of it.
+GroupLattice group_lattice(Group group, const Plan& plan);
+
+}  // namespace shardwright::sim
