@@ -1,0 +1,41 @@
+// A plan file: everything that one simulated training step rests on.
+//
+//   {"schema": "shardwright/plan", "version": 1, "model": …, "cluster": …, "stack": …, "plan": {…}}
+//
+// Model, cluster and stack are documents of their own formats, or the names of shipped ones. What
+// Shardwright writes is self-contained, so that a file means the same wherever and whenever it is
+// read.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/model_spec.hpp"
+#include "core/spec/plan.hpp"
+#include "core/spec/stack_spec.hpp"
+
+namespace shardwright {
+
+inline constexpr const char* kPlanSchema = "shardwright/plan";
+
+struct Scenario {
+  ModelSpec model;
+  ClusterSpec cluster;
+  StackSpec stack;
+  Plan plan;
+
+  bool operator==(const Scenario&) const = default;
+};
+
+// Throws InputError with every problem of the file: those of its parts, or else the rules of
+// plan_check.hpp that the plan breaks for this model and cluster. `source` names the file.
+Scenario read_scenario(const nlohmann::json& document, const std::string& source);
+
+// The same from a file, or from standard input if the name is "-".
+Scenario load_scenario(const std::string& file_or_dash);
+
+// Self-contained. `read_scenario` gives back an equal scenario.
+nlohmann::ordered_json to_json(const Scenario& scenario);
+
+}  // namespace shardwright
