@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "core/spec/model_limits.hpp"
 
@@ -40,8 +41,11 @@ ModelSpec read_sizes(ObjectReader& config) {
 }
 
 std::int64_t even_head_dim(ObjectReader& config, const ModelSpec& model) {
-  if (model.hidden % model.attention.heads != 0) {
-    config.problem(spelling(config, kHiddenKeys), fmt::format("{}", model.hidden),
+  const std::string& key = spelling(config, kHiddenKeys);
+  // A width that was refused already has a problem of its own.
+  const bool read = config.raw(key) == model.hidden;
+  if (read && model.hidden % model.attention.heads != 0) {
+    config.problem(key, fmt::format("{}", model.hidden),
                    fmt::format("a multiple of the {} heads", model.attention.heads));
   }
   return std::max<std::int64_t>(1, model.hidden / model.attention.heads);
@@ -68,17 +72,27 @@ void learn_positions(ModelSpec& model, std::int64_t offset) {
   model.position_embeddings = model.max_seq_len + offset;
 }
 
+double read_rotary_share(ObjectReader& config, const std::string& key, double fallback) {
+  if (config.has(key)) return config.number(key, kRatio);
+  auto parameters = config.object_if("rope_parameters");
+  return parameters ? parameters->number_or("partial_rotary_factor", fallback, kRatio) : fallback;
+}
+
 std::string field_pointer(const ObjectReader& config, const std::string& base,
                           const std::string& field) {
   static const std::map<std::string, Keys> kFields = {
       {"/attention/kv_heads", kKvHeadsKeys},
       {"/attention/full_attention_interval", {"sliding_window_pattern"}},
       {"/attention/full_attention_first_layers", {"max_window_layers"}},
+      {"/mlp/ffn_hidden", kFfnKeys},
       {"/moe/top_k", {"num_experts_per_tok"}},
-      {"/moe/shared_expert_ffn", {"shared_expert_intermediate_size"}},
+      {"/moe/shared_expert_ffn", {"shared_expert_intermediate_size", "n_shared_experts"}},
       {"/moe/first_dense_layers", {"first_k_dense_replace", "mlp_only_layers"}},
       {"/position_embeddings", kSequenceKeys},
   };
+  // MPT keeps its attention apart; kv_n_heads is the one key there that check_model can object to.
+  if (field == "/attention/kv_heads" && config.peek("attn_config"))
+    return base + "/attn_config/kv_n_heads";
   const auto keys = kFields.find(field);
   return keys == kFields.end() ? base : base + "/" + spelling(config, keys->second);
 }

@@ -42,6 +42,9 @@ std::int64_t read_ffn_or_four_hidden(ObjectReader& config, const ModelSpec& mode
 // Learned position embeddings for sequences of max_seq_len tokens, after `offset` unused rows.
 void learn_positions(ModelSpec& model, std::int64_t offset);
 
+// The share of a head that is rotated: under `key`, in newer files inside of rope_parameters.
+double read_rotary_share(ObjectReader& config, const std::string& key, double fallback);
+
 // The pointer in a configuration at `base` of a field of ModelSpec ("/attention/kv_heads"), for
 // check_model.
 std::string field_pointer(const ObjectReader& config, const std::string& base,

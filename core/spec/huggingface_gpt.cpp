@@ -47,7 +47,7 @@ ModelSpec read_gpt_neox(ObjectReader& config) {
   model.attention.qkv_bias = bias;
   model.attention.output_bias = bias;
   model.max_seq_len = config.integer_or(spelling(config, kSequenceKeys), 2048, kTokenRange);
-  model.rotary_share = config.number_or("rotary_pct", 0.25, kRatio);
+  model.rotary_share = read_rotary_share(config, "rotary_pct", 0.25);
   model.parallel_block = config.boolean_or("use_parallel_residual", true);
   model.tied_embeddings = config.boolean_or("tie_word_embeddings", false);
   model.dropout = config.number_or("hidden_dropout", 0.0, kRatioOrZero);

@@ -247,7 +247,7 @@ ModelSpec read_gemma3_text(ObjectReader& config) {
 ModelSpec read_phi3(ObjectReader& config) {
   ModelSpec model = read_gated(config, {.max_seq_len = 4096});
   model.attention.sliding_window = config.integer_or("sliding_window", 0, kTokenRange);
-  model.rotary_share = config.number_or("partial_rotary_factor", 1.0, kRatio);
+  model.rotary_share = read_rotary_share(config, "partial_rotary_factor", 1.0);
   model.dropout = config.number_or("resid_pdrop", 0.0, kRatioOrZero);
   return model;
 }

@@ -54,6 +54,16 @@ void check_window(const ModelSpec& model, Rules& rules) {
                 fmt::format("at most the {} layers", model.layers));
 }
 
+// Importers derive these from other sizes (4 * hidden, shared experts * width of one).
+void check_derived_widths(const ModelSpec& model, Rules& rules) {
+  const std::string limit = fmt::format("at most {}", kWidthRange.most);
+  rules.require(model.mlp.ffn_hidden <= kWidthRange.most, "/mlp/ffn_hidden", model.mlp.ffn_hidden,
+                limit);
+  if (!model.moe) return;
+  rules.require(model.moe->shared_expert_ffn <= kWidthRange.most, "/moe/shared_expert_ffn",
+                model.moe->shared_expert_ffn, limit);
+}
+
 void check_experts(const ModelSpec& model, Rules& rules) {
   const MoeSpec& moe = *model.moe;
   rules.require(moe.top_k <= moe.experts, "/moe/top_k", moe.top_k,
@@ -120,6 +130,7 @@ void check_model(const ModelSpec& model, const FieldPointer& pointer, ProblemLis
     check_grouped_query(model.attention, rules);
   }
   check_window(model, rules);
+  check_derived_widths(model, rules);
   if (model.moe) check_experts(model, rules);
   check_norms(model, rules);
   check_positions(model, rules);

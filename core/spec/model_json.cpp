@@ -121,7 +121,7 @@ void read_layout(ObjectReader& reader, ModelSpec& model) {
   model.embedding_norm = reader.boolean_or("embedding_norm", model.embedding_norm);
   model.parallel_block = reader.boolean_or("parallel_block", model.parallel_block);
   model.position = reader.choice_or("position", model.position, position_names());
-  model.position_embeddings = reader.integer_or("position_embeddings", 0, kTokenOrZeroRange);
+  model.position_embeddings = reader.integer_or("position_embeddings", 0, kPositionRange);
   model.rotary_share = reader.number_or("rotary_share", model.rotary_share, kRatio);
   model.tied_embeddings = reader.boolean_or("tied_embeddings", model.tied_embeddings);
   model.head_bias = reader.boolean_or("head_bias", model.head_bias);

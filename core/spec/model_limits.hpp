@@ -15,6 +15,7 @@ inline constexpr IntegerRange kHeadDimOrZeroRange{0, 65'536};
 inline constexpr IntegerRange kVocabRange{1, 100'000'000};
 inline constexpr IntegerRange kTokenRange{1, 1'000'000'000};
 inline constexpr IntegerRange kTokenOrZeroRange{0, 1'000'000'000};
+inline constexpr IntegerRange kPositionRange{0, 1'000'000'100};  // tokens and a few unused rows
 inline constexpr IntegerRange kExpertRange{1, 65'536};
 inline constexpr IntegerRange kExpertOrZeroRange{0, 65'536};
 inline constexpr IntegerRange kLayerCountOrZeroRange{0, 10'000};
