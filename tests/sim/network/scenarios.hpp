@@ -5,6 +5,8 @@
 // equal.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -104,7 +106,7 @@ class Fabric {
     }
   }
   LinkIndex link(const std::string& kind, BytesPerSecond bandwidth, Seconds latency = {}) {
-    return flows_.add_link(kind + std::to_string(flows_.links().size()), bandwidth, latency);
+    return flows_.add_link(fmt::format("{}{}", kind, flows_.links().size()), bandwidth, latency);
   }
 
   std::uint32_t hosts_, hosts_per_leaf_;
@@ -138,7 +140,7 @@ class Traffic {
   HostScenario take() { return std::move(scenario_); }
 
  private:
-  std::string next_id() const { return "f" + std::to_string(scenario_.endpoints.size()); }
+  std::string next_id() const { return fmt::format("f{}", scenario_.endpoints.size()); }
 
   Fabric fabric_;
   HostScenario scenario_;

@@ -1,0 +1,24 @@
+// The same scenario in SimGrid (https://simgrid.org), as an independent answer to compare with.
+#pragma once
+
+#include <vector>
+
+#include "sim/network/flow_simulation.hpp"
+#include "tests/sim/network/scenarios.hpp"
+
+namespace shardwright::sim::testing {
+
+// How SimGrid updates its rates: all of them at each change, or those touched by it. Both give the
+// same times.
+enum class SimGridUpdate { Full, Lazy };
+
+struct SimGridRun {
+  std::vector<FlowTimes> flows;
+  double wall_s = 0.0;  // of the simulation itself, without building the platform and the flows
+};
+
+// SimGrid has one engine a process, so each run is a child process that sends its answer back.
+// Throws RuntimeFailure if the child fails.
+SimGridRun run_in_simgrid(const HostScenario& scenario, SimGridUpdate update = SimGridUpdate::Full);
+
+}  // namespace shardwright::sim::testing
