@@ -39,14 +39,26 @@ struct MatrixPeaks {
 // How well kernels use the device. Each is a property of the hardware with its vendor libraries,
 // shared by all shapes; the shape-dependent part (tiles, waves, roofline) is in sim/cost.
 struct KernelEfficiency {
-  double matrix = 0.85;  // of the matrix peak, for a GEMM large enough to hide everything else
-  double memory = 0.85;  // of the memory bandwidth, for a large streaming kernel
-  double attention_forward = 0.60;  // of the matrix peak, fused attention on long sequences
+  double matrix =
+      0.85;  // of the 16-bit matrix peak, for a GEMM large enough to hide everything else
+  double matrix_tf32 = 0.85;        // the same of the tf32 (and fp32) peak
+  double matrix_fp8 = 0.77;         // … of the fp8 peak
+  double memory = 0.85;             // of the memory bandwidth, for a large streaming kernel
+  double attention_forward = 0.60;  // of the matrix peak, fused attention on long sequences of
+                                    // heads that are 128 wide
   double attention_backward = 0.50;
   Seconds kernel_overhead = microseconds(2.0);  // prologue and epilogue of a kernel on the device
-  double l2_bandwidth_ratio = 2.0;              // achieved L2 over achieved memory bandwidth
-  double l2_share = 0.5;    // of the L2 cache that stays resident from one kernel to the next
-  double host_link = 0.85;  // of the link to the host, for large copies
+  Seconds gemm_overhead = microseconds(3.0);    // the same of a GEMM: fills its operand pipeline
+  double wave_loss = 0.4;  // of a partly filled last wave of tiles: 1 for plain tiling, 0 where the
+                           // library balances it (stream-K)
+  double operand_bandwidth_ratio = 5.0;  // operands that reach the matrix units through L2 and
+                                         // multicast, over achieved memory bandwidth
+  double l2_bandwidth_ratio = 2.5;       // achieved L2 over achieved memory bandwidth, streaming
+  double l2_share = 0.5;        // of the L2 cache that stays resident from one kernel to the next
+  double host_link = 0.85;      // of the link to the host, for large copies
+  double power_slowdown = 0.0;  // relative time that a long GEMM takes longer once the device has
+                                // reached its power limit
+  Seconds power_delay = microseconds(150.0);  // of GEMM work, after which half of that is felt
 
   bool operator==(const KernelEfficiency&) const = default;
 };
@@ -93,7 +105,11 @@ struct ScaleUpSpec {
   Seconds collective_overhead =
       microseconds(6.6);              // fixed cost of a collective on the device, protocol LL
   bool in_network_reduction = false;  // NVLS
-  std::int64_t domain = 8;            // accelerators that it joins
+  double in_network_efficiency =
+      0.65;  // of `bandwidth`, that in-switch reductions of large messages keep busy
+  double pair_efficiency =
+      0.75;                 // of `bandwidth`, that all-to-all and point-to-point messages reach
+  std::int64_t domain = 8;  // accelerators that it joins
 
   bool operator==(const ScaleUpSpec&) const = default;
 };

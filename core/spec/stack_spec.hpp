@@ -28,6 +28,9 @@ struct StackSpec {
 
   // Fusion: what does not run as a kernel of its own.
   bool flash_attention = true;  // otherwise score matrices are written to memory
+  double attention_kernel_ratio =
+      1.0;  // speed of the stack's fused attention over the best for the device, for which
+            // KernelEfficiency stands (FlashAttention-2 on Hopper: 0.57)
   bool fused_norm = true;
   bool fused_rope = true;
   bool fused_activation = true;   // bias + GELU, SwiGLU

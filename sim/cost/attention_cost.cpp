@@ -2,26 +2,78 @@
 
 #include <algorithm>
 
+#include "sim/cost/matrix_peak.hpp"
+
 namespace shardwright::sim {
+namespace {
+
+// Fitted over A100, H100 and B200 together.
+constexpr double kSoftmaxWidth = 46.0;       // d0: width of a head whose products cost as much
+                                             // as its softmax
+constexpr double kForwardStartKeys = 155.0;  // fixed cost of a block of queries, in keys
+constexpr double kBackwardStartKeys = 232.0;
+constexpr double kDiagonalKeys = 113.0;  // masked keys in the tiles along the diagonal
+constexpr double kQueryTile = 128.0;
+constexpr double kReferenceWidth = 128.0;
+
+struct Problem {
+  double sequences, heads, kv_heads, q_tokens, kv_tokens, width, products, share;
+};
+
+Problem problem_of(const AttentionWork& work) {
+  return {static_cast<double>(work.batch),
+          static_cast<double>(work.heads),
+          static_cast<double>(work.kv_heads),
+          static_cast<double>(work.q_tokens),
+          static_cast<double>(work.kv_tokens),
+          static_cast<double>(std::max(work.qk_head_dim, work.v_head_dim)),
+          work.backward ? 5.0 : 2.0,
+          work.score_share};
+}
+
+double width_efficiency(double width) {
+  return width / (width + kSoftmaxWidth) * (kReferenceWidth + kSoftmaxWidth) / kReferenceWidth;
+}
+
+// Keys that a block of queries pays for beyond those that it sees.
+double extra_keys(const AttentionWork& work) {
+  const double start = work.backward ? kBackwardStartKeys : kForwardStartKeys;
+  return start + (work.score_share < 1.0 ? kDiagonalKeys : 0.0);
+}
+
+Bytes traffic_of(const AttentionWork& work, const Problem& p, Precision precision) {
+  const auto widths = static_cast<double>(work.qk_head_dim + work.v_head_dim);
+  const double elements = p.sequences * (p.heads * p.q_tokens + p.kv_heads * p.kv_tokens) * widths;
+  return storage_bytes(precision) * (elements * (work.backward ? 2.0 : 1.0));
+}
+
+}  // namespace
 
 KernelCost attention_cost(const AttentionWork& work, Precision precision,
-                          const AcceleratorSpec& accelerator) {
-  const KernelEfficiency& efficiency = accelerator.efficiency;
+                          const AcceleratorSpec& accelerator, const StackSpec& stack) {
   if (work.flop() <= Flop(0)) return {};
+  const KernelEfficiency& efficiency = accelerator.efficiency;
+  const Problem p = problem_of(work);
   const FlopPerSecond peak =
-      precision == Precision::Fp16 ? accelerator.matrix.fp16 : accelerator.matrix.bf16;
+      matrix_peak(accelerator, precision == Precision::Fp8 ? Precision::Bf16 : precision);
   const double share = work.backward ? efficiency.attention_backward : efficiency.attention_forward;
-  const auto batch = static_cast<double>(work.batch);
-  const double query_elements = batch * static_cast<double>(work.heads * work.q_tokens) *
-                                static_cast<double>(work.qk_head_dim + work.v_head_dim);
-  const double key_elements = batch * static_cast<double>(work.kv_heads * work.kv_tokens) *
-                              static_cast<double>(work.qk_head_dim + work.v_head_dim);
-  const Bytes traffic =
-      storage_bytes(precision) * (query_elements + key_elements) * (work.backward ? 2.0 : 1.0);
-  const Seconds computing = work.flop() / (peak * share);
+  const FlopPerSecond rate =
+      peak * std::min(1.0, share * stack.attention_kernel_ratio * width_efficiency(p.width));
+
+  const double extra = extra_keys(work);
+  const double flop_per_score = 2.0 * p.width * p.products;
+  const Seconds computing =
+      Flop(p.sequences * p.heads * p.q_tokens * (p.kv_tokens * p.share + extra) * flop_per_score) /
+      rate;
+  const double longest_keys = std::min(p.kv_tokens, 2.0 * p.kv_tokens * p.share) + extra;
+  const Seconds longest_block =
+      Flop(std::min(kQueryTile, p.q_tokens) * longest_keys * flop_per_score) /
+      (rate / static_cast<double>(accelerator.compute_units));
+  const Bytes traffic = traffic_of(work, p, precision);
   const Seconds moving = traffic / (accelerator.memory_bandwidth * efficiency.memory);
-  const Seconds time = std::max(computing, moving) + efficiency.kernel_overhead;
-  const bool compute_bound = computing >= moving;
+  const Seconds busy = std::max(computing, longest_block);
+  const Seconds time = efficiency.kernel_overhead + std::max(busy, moving);
+  const bool compute_bound = busy >= moving;
   return {time,
           compute_bound ? work.flop() / time / peak : traffic / time / accelerator.memory_bandwidth,
           compute_bound};

@@ -1,14 +1,31 @@
 // The time of fused (FlashAttention-like) attention.
+//
+// A block of queries walks over the keys and values that its mask shows:
+//
+//   time    = overhead + max(compute, longest block, memory)
+//   compute = scores' products * (1 + (start + diagonal) / visible) / (peak * efficiency * width)
+//   visible = kv_tokens * score_share, the keys that a query sees on average
+//   width   = d / (d + d0), relative to d = 128: the softmax costs the same for any head width
+//   memory  = queries, keys, values and results once (in the backward pass gradients, too)
+//
+// `start` is a block's fixed cost in keys; `diagonal` are the masked keys that share a tile with
+// visible ones, none without a mask. Where values are narrower than queries (MLA), kernels pad
+// them. `StackSpec::attention_kernel_ratio` says how far the stack's kernels are from the device's
+// best (FlashAttention-2 on Hopper).
+// Sources: FlashAttention-2 and -3 (arXiv 2307.08691, 2407.08608) and the measurements in
+// tests/ground_truth/gemm.jsonl. Known to be off: kernels shorter than 0.1 ms.
 #pragma once
 
 #include "core/program/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/precision.hpp"
+#include "core/spec/stack_spec.hpp"
 #include "sim/cost/cost.hpp"
 
 namespace shardwright::sim {
 
+// In fp8 training attention stays in bf16, as its inputs are.
 KernelCost attention_cost(const AttentionWork& work, Precision precision,
-                          const AcceleratorSpec& accelerator);
+                          const AcceleratorSpec& accelerator, const StackSpec& stack);
 
 }  // namespace shardwright::sim

@@ -1,118 +1,201 @@
 #include "sim/cost/collective_cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/base/error.hpp"
+#include "sim/cost/collective_path.hpp"
 
 namespace shardwright::sim {
 namespace {
 
-constexpr Protocol kProtocols[] = {Protocol::LL, Protocol::LL128, Protocol::Simple};
-
-// What a protocol costs, relative to a link's own latency and bandwidth. LL sends 4 bytes of flag
-// with each 4 bytes of data, LL128 8 with each 120; Simple moves whole slices and synchronises in
-// between. The ratios are those of NCCL's tuning tables (src/graph/tuning.cc).
+// What a protocol costs. LL sends a flag with each word of data and never waits; LL128 sends 8
+// bytes of flags with each 120 bytes; Simple moves whole slices and synchronises between them.
+// Times are relative to the path's own, bandwidths are shares of the path's. NCCL's tuning tables
+// (src/graph/tuning.cc) have the same structure; the figures are fitted on measured collectives.
 struct ProtocolTraits {
-  double base = 1.0;        // of the fixed cost
-  double local_hop = 1.0;   // of a hop inside the node
-  double remote_hop = 1.0;  // of a hop between nodes
-  double bandwidth = 1.0;   // of the path's bandwidth
+  Protocol protocol = Protocol::Simple;
+  double overhead = 1.0;
+  double local_hop = 1.0;
+  double remote_hop = 1.0;
+  double bandwidth = 1.0;
+  double remote_bandwidth = 1.0;
 };
 
-ProtocolTraits traits_of(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::LL:
-      return {1.0, 1.0, 1.0, 0.38};
-    case Protocol::LL128:
-      return {2.0, 3.0, 1.5, 0.92};
-    case Protocol::Simple:
-      return {1.3, 5.7, 5.2, 1.0};
-  }
-  return {};
+constexpr std::array<ProtocolTraits, 3> kProtocols = {{
+    {Protocol::LL, 1.0, 1.0, 2.5, 0.42, 0.12},
+    {Protocol::LL128, 1.75, 2.2, 4.0, 0.92, 0.92},
+    {Protocol::Simple, 1.86, 1.76, 5.2, 1.0, 1.0},
+}};
+
+// Messages are cut into chunks that follow each other through the hops. The best cut costs
+// 2 sqrt(latency * transfer) beyond their sum (a linear pipeline); buffers are finite, so that it
+// stops growing at kLargestPipelined.
+constexpr double kPipelineFill = 1.0;
+constexpr Bytes kLargestPipelined = Bytes(144e6);
+
+// A reduction in a switch: multiples of the path's overhead and hops.
+constexpr double kSwitchOverhead = 1.34;
+constexpr double kSwitchHops = 4.3;
+constexpr double kSwitchRemoteHops = 7.6;  // per level of the tree between nodes
+
+// A tree's hops wait for their children.
+constexpr double kTreeRemoteHops = 1.8;
+constexpr double kTreeBandwidth = 0.92;  // of the path's, NCCL's own allowance for trees
+
+// All-to-all and point-to-point: multiples of the overhead, and hops per peer.
+constexpr double kPairOverhead = 1.37;
+constexpr double kHopsPerPeer = 1.0;
+
+Seconds pipeline_fill(Seconds latency, Bytes bytes, Seconds transfer) {
+  const double share = std::min(1.0, kLargestPipelined / bytes);
+  return Seconds(kPipelineFill * std::sqrt(latency.value() * transfer.value() * share));
 }
 
-// What the group's placement leaves of the links.
-struct Path {
-  double members = 1, per_node = 1, nodes = 1;
-  BytesPerSecond local;   // bus bandwidth of a ring inside a node
-  BytesPerSecond remote;  // of all NICs that the group has on one node
-  BytesPerSecond single;  // of the NICs that one member has
-  Seconds remote_latency;
-};
-
-double uplink_slowdown(const GroupPlacement& placement, const FabricSpec& fabric) {
-  double slowdown = 1.0;
-  const double stride = static_cast<double>(placement.span - 1) /
-                        static_cast<double>(std::max<std::int64_t>(1, placement.nodes - 1));
-  for (const FabricLevel& level : fabric.levels) {
-    if (placement.span <= level.nodes) break;
-    const double below = std::max(1.0, static_cast<double>(level.nodes) / std::max(1.0, stride));
-    slowdown = std::max(slowdown, level.oversubscription / below);
-  }
-  return slowdown;
+void keep_faster(CollectiveCost& best, Seconds time, Algorithm algorithm, Protocol protocol) {
+  if (best.algorithm == Algorithm::None || time < best.time)
+    best = {time, algorithm, protocol, BytesPerSecond(0)};
 }
 
-Path path_of(const GroupPlacement& placement, const ClusterSpec& cluster) {
-  const NodeSpec& node = cluster.node;
-  Path path;
-  path.members = static_cast<double>(placement.size);
-  path.per_node = static_cast<double>(placement.per_node);
-  path.nodes = static_cast<double>(placement.nodes);
-  path.local = node.scale_up.bandwidth * node.scale_up.ring_efficiency;
-  if (placement.nodes == 1) return path;
-
-  const auto domain = static_cast<double>(domain_size(cluster));
-  const double nics =
-      static_cast<double>(node.nic.per_node) * domain / static_cast<double>(node.accelerators);
-  const double per_member = std::max(1.0, nics / domain);
-  const double share = nics / static_cast<double>(placement.groups_per_node);
-  const BytesPerSecond nic =
-      node.nic.bandwidth * (node.nic.efficiency / uplink_slowdown(placement, cluster.fabric));
-  path.remote = nic * std::min(share, per_member * path.per_node);
-  path.single = nic * std::min(share, per_member);
-  path.remote_latency = cluster.fabric.base_latency;
-  for (const FabricLevel& level : cluster.fabric.levels)
-    if (placement.span > level.nodes) path.remote_latency += level.latency * 2.0;
-  return path;
+// A pipelined transfer under one protocol; only Simple has chunks that are worth a pipeline.
+Seconds transfer_time(Seconds latency, Bytes bytes, Seconds transfer, Protocol protocol) {
+  const Seconds fill =
+      protocol == Protocol::Simple ? pipeline_fill(latency, bytes, transfer) : Seconds(0);
+  return latency + transfer + fill;
 }
 
-CollectiveCost ring_cost(OpKind kind, Bytes bytes, const Path& path, const ClusterSpec& cluster) {
+// 2(n-1) steps of an all-reduce, n-1 of the others; every node boundary is crossed once a round.
+void try_rings(OpKind kind, Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
   const double rounds = kind == OpKind::AllReduce ? 2.0 : 1.0;
-  const double steps = rounds * (path.members - 1.0);
-  const double remote_steps = path.nodes > 1.0 ? rounds * (path.nodes - 1.0) : 0.0;
-  CollectiveCost best{.time = infinite<Seconds>()};
-  for (const Protocol protocol : kProtocols) {
-    const ProtocolTraits traits = traits_of(protocol);
-    BytesPerSecond bus = path.local * traits.bandwidth;
-    if (path.nodes > 1.0) bus = std::min(bus, path.remote * traits.bandwidth);
-    const ScaleUpSpec& links = cluster.node.scale_up;
-    const Seconds latency = links.collective_overhead * traits.base +
-                            links.latency * (traits.local_hop * (steps - remote_steps)) +
-                            path.remote_latency * (traits.remote_hop * remote_steps);
-    const Seconds time =
-        latency + bytes * bus_factor(kind, static_cast<std::int64_t>(path.members)) / bus;
-    if (time < best.time) best = {time, Algorithm::Ring, protocol, {}};
+  const double remote_steps = rounds * (path.nodes - 1.0);
+  const double local_steps = rounds * (path.members - 1.0) - remote_steps;
+  const Bytes carried = bytes * bus_factor(kind, static_cast<std::int64_t>(path.members));
+  for (const ProtocolTraits& traits : kProtocols) {
+    BytesPerSecond bus = path.ring * traits.bandwidth;
+    if (path.nodes > 1.0) bus = std::min(bus, path.remote * traits.remote_bandwidth);
+    const Seconds latency = path.overhead * traits.overhead +
+                            path.local_hop * (traits.local_hop * local_steps) +
+                            path.remote_hop * (traits.remote_hop * remote_steps);
+    keep_faster(best, transfer_time(latency, bytes, carried / bus, traits.protocol),
+                Algorithm::Ring, traits.protocol);
   }
-  return best;
 }
 
-CollectiveCost direct_cost(OpKind kind, Bytes bytes, const Path& path, const ClusterSpec& cluster) {
-  const ScaleUpSpec& links = cluster.node.scale_up;
-  const bool pair = kind != OpKind::AllToAll;
-  Seconds moving, latency = links.collective_overhead + links.latency;
-  if (pair) {
-    moving = bytes / (path.nodes > 1.0 ? path.single : path.local);
-    if (path.nodes > 1.0) latency += path.remote_latency;
-  } else {
-    moving = bytes * ((path.per_node - 1.0) / path.members) / path.local;
-    if (path.nodes > 1.0) {
-      const double outside = (path.members - path.per_node) / path.members;
-      moving = std::max(moving, bytes * (outside * path.per_node) / path.remote);
-      latency += path.remote_latency;
-    }
+// Bytes per second of an all-reduce over trees between nodes. With two nodes each sends its part of
+// the sum to the other; a node of a longer double binary tree sends and receives every byte twice.
+BytesPerSecond tree_rate(const CollectivePath& path) {
+  return path.nodes > 2.0 ? path.remote * 0.5 : path.remote;
+}
+
+double tree_depth(const CollectivePath& path) {
+  return 2.0 * std::log2(path.nodes);
+}
+
+void try_trees(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
+  for (const ProtocolTraits& traits : kProtocols) {
+    const BytesPerSecond rate =
+        std::min(path.ring * (0.5 * kTreeBandwidth * traits.bandwidth),
+                 tree_rate(path) * (kTreeBandwidth * traits.remote_bandwidth));
+    const Seconds latency =
+        path.overhead * traits.overhead +
+        path.local_hop * (traits.local_hop * 2.0 * (path.per_node - 1.0)) +
+        path.remote_hop * (traits.remote_hop * kTreeRemoteHops * tree_depth(path));
+    keep_faster(best, transfer_time(latency, bytes, bytes / rate, traits.protocol), Algorithm::Tree,
+                traits.protocol);
   }
-  return {latency + moving, Algorithm::Direct, Protocol::Simple, {}};
+}
+
+// Each member sends its data once and its share of the sum again for the multicast: 1 + 1/n.
+BytesPerSecond switch_rate(const CollectivePath& path) {
+  return path.in_switch / (1.0 + 1.0 / path.per_node);
+}
+
+Seconds switch_latency(const CollectivePath& path) {
+  return path.overhead * kSwitchOverhead + path.local_hop * kSwitchHops;
+}
+
+void try_nvls(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
+  BytesPerSecond rate = switch_rate(path);
+  Seconds latency = switch_latency(path);
+  const bool one_node = path.nodes == 1.0;
+  if (!one_node) {
+    rate = std::min(rate, tree_rate(path));
+    latency += path.remote_hop * (kSwitchRemoteHops * tree_depth(path));
+  }
+  keep_faster(best, transfer_time(latency, bytes, bytes / rate, Protocol::Simple),
+              one_node ? Algorithm::Nvls : Algorithm::NvlsTree, Protocol::Simple);
+}
+
+// The network's switches add up: every byte leaves and enters a node once.
+void try_collnet(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
+  const BytesPerSecond rate = std::min(path.ring * 0.5, path.remote);
+  const Seconds latency = switch_latency(path) + path.remote_hop * (2.0 * kSwitchRemoteHops);
+  keep_faster(best, transfer_time(latency, bytes, bytes / rate, Protocol::Simple),
+              Algorithm::CollNet, Protocol::Simple);
+}
+
+// Reduce-scatter within the nodes, all-reduce of the parts across them, all-gather within.
+void try_hierarchy(OpKind kind, Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
+  CollectivePath inside = path, across = path;
+  inside.members = inside.per_node = path.per_node;
+  inside.nodes = 1.0;
+  across.members = across.nodes = path.nodes;
+  across.per_node = 1.0;
+  across.remote = path.remote / path.per_node;
+  CollectiveCost local, remote;
+  try_rings(kind, bytes, inside, local);
+  try_rings(kind, bytes / path.per_node, across, remote);
+  keep_faster(best, local.time + remote.time, Algorithm::Hierarchical, remote.protocol);
+}
+
+void try_all_to_all(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
+  Seconds transfer = bytes * ((path.per_node - 1.0) / path.members) / path.pairwise;
+  Seconds latency =
+      path.overhead * kPairOverhead + path.local_hop * (kHopsPerPeer * (path.members - 1.0));
+  if (path.nodes > 1.0) {
+    const double outside = (path.members - path.per_node) / path.members;
+    transfer = std::max(transfer, bytes * (outside * path.per_node) / path.remote_pairwise);
+    latency += path.remote_hop;
+  }
+  keep_faster(best, transfer_time(latency, bytes, transfer, Protocol::Simple), Algorithm::Direct,
+              Protocol::Simple);
+}
+
+void try_message(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
+  const bool remote = path.nodes > 1.0;
+  const Seconds latency =
+      path.overhead * kPairOverhead + (remote ? path.remote_hop : path.local_hop);
+  const Seconds transfer = bytes / (remote ? path.remote_member : path.pairwise);
+  keep_faster(best, transfer_time(latency, bytes, transfer, Protocol::Simple), Algorithm::Direct,
+              Protocol::Simple);
+}
+
+CollectiveCost cheapest(OpKind kind, Bytes bytes, const CollectivePath& path,
+                        const ClusterSpec& cluster, std::optional<Algorithm> forced) {
+  const auto wanted = [&](Algorithm algorithm) { return !forced || *forced == algorithm; };
+  CollectiveCost best;
+  if (kind == OpKind::AllToAll) {
+    try_all_to_all(bytes, path, best);
+    return best;
+  }
+  if (kind == OpKind::Send || kind == OpKind::Receive) {
+    try_message(bytes, path, best);
+    return best;
+  }
+  const bool sums = kind == OpKind::AllReduce;
+  const bool many_nodes = path.nodes > 1.0;
+  if (forced == Algorithm::Hierarchical && many_nodes && path.per_node > 1.0)
+    try_hierarchy(kind, bytes, path, best);
+  if (sums && many_nodes && wanted(Algorithm::Tree)) try_trees(bytes, path, best);
+  if (sums && cluster.node.scale_up.in_network_reduction && path.per_node > 1.0 &&
+      wanted(many_nodes ? Algorithm::NvlsTree : Algorithm::Nvls))
+    try_nvls(bytes, path, best);
+  if (sums && many_nodes && cluster.fabric.in_network_reduction && wanted(Algorithm::CollNet))
+    try_collnet(bytes, path, best);
+  if (wanted(Algorithm::Ring) || best.algorithm == Algorithm::None)
+    try_rings(kind, bytes, path, best);
+  return best;
 }
 
 }  // namespace
@@ -167,13 +250,10 @@ double bus_factor(OpKind kind, std::int64_t members) {
 
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                                const ClusterSpec& cluster, const StackSpec&,
-                               std::optional<Algorithm>) {
+                               std::optional<Algorithm> forced) {
   SHARDWRIGHT_CHECK(is_communication(kind), "not a communication");
   if (placement.size <= 1 || bytes <= Bytes(0)) return {};
-  const Path path = path_of(placement, cluster);
-  const bool direct = kind == OpKind::AllToAll || kind == OpKind::Send || kind == OpKind::Receive;
-  CollectiveCost cost =
-      direct ? direct_cost(kind, bytes, path, cluster) : ring_cost(kind, bytes, path, cluster);
+  CollectiveCost cost = cheapest(kind, bytes, path_of(placement, cluster), cluster, forced);
   cost.bus_bandwidth = bytes * bus_factor(kind, placement.size) / cost.time;
   return cost;
 }

@@ -1,9 +1,12 @@
 #include "sim/cost/gemm_cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <span>
-#include <string_view>
+
+#include "sim/cost/matrix_peak.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -12,67 +15,140 @@ struct Tile {
   double m = 0, n = 0;
 };
 
-// Thread-block tiles that the vendors' libraries ship, largest first.
-constexpr Tile kLargeTiles[] = {{256, 256}, {256, 128}, {128, 256}, {128, 128},
-                                {128, 64},  {64, 128},  {64, 64}};
-constexpr Tile kTiles[] = {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}};
+// Thread-block tiles that the vendors' libraries ship.
+constexpr std::array<Tile, 6> kTiles = {
+    {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}}};
+constexpr std::array<Tile, 10> kWarpGroupTiles = {{{256, 128},
+                                                   {128, 256},
+                                                   {192, 128},
+                                                   {128, 192},
+                                                   {256, 64},
+                                                   {64, 256},
+                                                   {128, 128},
+                                                   {128, 64},
+                                                   {64, 128},
+                                                   {64, 64}}};
+constexpr std::array<Tile, 11> kPairedTiles = {{{256, 256},
+                                                {256, 192},
+                                                {192, 256},
+                                                {256, 128},
+                                                {128, 256},
+                                                {192, 128},
+                                                {128, 192},
+                                                {128, 128},
+                                                {128, 64},
+                                                {64, 128},
+                                                {64, 64}}};
+constexpr std::array<double, 6> kSplits = {2, 3, 4, 6, 8, 16};
+
+// Fitted over all devices of the ground truth (tests/ground_truth/gemm.jsonl).
+constexpr double kTileEdgeLoss = 17.0;   // elements: a tile of edges m, n loses kTileEdgeLoss *
+                                         // (1/m + 1/n) of its rate to moving its operands
+constexpr double kFillElements = 150.0;  // of k, at 16 bits: filling and draining a tile's pipeline
+constexpr double kSplitTraffic = 1.4;    // partial sums of split-k, per fp32 element and part
+constexpr double kWideOperandTraffic = 3.0;  // 4-byte operands are re-laid out on their way
+constexpr double kLeastSplitDepth = 64.0;    // elements of k that a part of split-k has at least
 
 std::span<const Tile> tiles_of(const AcceleratorSpec& accelerator) {
-  if (accelerator.architecture == "blackwell") return kLargeTiles;
+  const std::string& architecture = accelerator.architecture;
+  if (architecture == "blackwell") return kPairedTiles;
+  if (architecture == "hopper") return kWarpGroupTiles;
   return kTiles;
-}
-
-FlopPerSecond matrix_peak(const MatrixPeaks& peaks, Precision precision) {
-  switch (precision) {
-    case Precision::Fp32:
-      return peaks.fp32;
-    case Precision::Tf32:
-      return peaks.tf32;
-    case Precision::Fp16:
-      return peaks.fp16;
-    case Precision::Bf16:
-      return peaks.bf16;
-    case Precision::Fp8:
-      return peaks.fp8;
-  }
-  return {};
 }
 
 double operand_bytes(Precision precision) {
   return precision == Precision::Fp8 ? 1.0 : storage_bytes(precision).value();
 }
 
-Bytes traffic_of(const GemmWork& work, Precision precision) {
-  const auto m = static_cast<double>(work.m), n = static_cast<double>(work.n);
-  const auto k = static_cast<double>(work.k), batch = static_cast<double>(work.batch);
-  const auto groups = static_cast<double>(work.groups);
-  const double output = work.accumulate_fp32 ? 8.0 : storage_bytes(precision).value();
-  return Bytes(batch * ((m * k + groups * k * n) * operand_bytes(precision) + m * n * output));
+// Sizes in elements, as doubles, with the rows of one group.
+struct Shape {
+  double rows, n, k, products, operand_bytes;
+};
+
+Shape shape_of(const GemmWork& work, Precision precision) {
+  const auto groups = static_cast<double>(std::max<std::int64_t>(1, work.groups));
+  return {static_cast<double>(work.m) / groups, static_cast<double>(work.n),
+          static_cast<double>(work.k), groups * static_cast<double>(work.batch),
+          operand_bytes(precision)};
+}
+
+// Each operand and result once; an fp32 accumulator is read and written.
+Bytes traffic_of(const GemmWork& work, const Shape& shape, Precision precision) {
+  const double result = work.accumulate_fp32 ? 8.0 : storage_bytes(precision).value();
+  return Bytes(shape.products * ((shape.rows + shape.n) * shape.k * shape.operand_bytes +
+                                 shape.rows * shape.n * result));
+}
+
+struct Machine {
+  double units, flop_per_unit_s, operand_bytes_per_s, wave_loss;
+};
+
+// Cube of the time that one choice of tile and split takes.
+double cubed(double value) {
+  return value * value * value;
+}
+
+double split_time_cubed(const Shape& shape, const Machine& machine, const Tile& tile, double blocks,
+                        double split, double operands_s) {
+  const double waves = blocks * split / machine.units;
+  const double effective_waves =
+      machine.wave_loss * std::ceil(waves) + (1.0 - machine.wave_loss) * std::max(1.0, waves);
+  const double fill = kFillElements * 2.0 / shape.operand_bytes;
+  const double tile_s = 2.0 * tile.m * tile.n * (shape.k / split + fill) / machine.flop_per_unit_s;
+  const double partial_sums =
+      split > 1.0 ? shape.rows * shape.n * shape.products * 4.0 * split * kSplitTraffic : 0.0;
+  return cubed(effective_waves * tile_s + partial_sums / machine.operand_bytes_per_s) +
+         cubed(operands_s);
+}
+
+// The best choice of tile and split; cubed, as cubes order like their roots.
+double best_time_cubed(const Shape& shape, const Machine& machine, std::span<const Tile> tiles) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : tiles) {
+    Machine with_tile = machine;
+    with_tile.flop_per_unit_s /= 1.0 + kTileEdgeLoss * (1.0 / tile.m + 1.0 / tile.n);
+    const double blocks =
+        std::ceil(shape.rows / tile.m) * std::ceil(shape.n / tile.n) * shape.products;
+    const double operands_s = blocks * (tile.m + tile.n) * shape.k * shape.operand_bytes *
+                              (shape.operand_bytes > 2.0 ? kWideOperandTraffic : 1.0) /
+                              machine.operand_bytes_per_s;
+    best = std::min(best, split_time_cubed(shape, with_tile, tile, blocks, 1.0, operands_s));
+    for (const double split : kSplits) {
+      const bool fills_device = blocks * split > 4.0 * machine.units;
+      if (fills_device || shape.k / split < kLeastSplitDepth) break;
+      best = std::min(best, split_time_cubed(shape, with_tile, tile, blocks, split, operands_s));
+    }
+  }
+  return best;
+}
+
+double power_factor(Seconds work, const KernelEfficiency& efficiency) {
+  return 1.0 + efficiency.power_slowdown * (work / (work + efficiency.power_delay));
 }
 
 }  // namespace
 
 KernelCost gemm_cost(const GemmWork& work, Precision precision,
                      const AcceleratorSpec& accelerator) {
-  const KernelEfficiency& efficiency = accelerator.efficiency;
   if (work.flop() <= Flop(0)) return {};
-  const FlopPerSecond peak = matrix_peak(accelerator.matrix, precision);
+  const KernelEfficiency& efficiency = accelerator.efficiency;
+  const FlopPerSecond peak = matrix_peak(accelerator, precision);
+  const FlopPerSecond reachable = peak * matrix_efficiency(accelerator, precision);
+  const BytesPerSecond bandwidth = accelerator.memory_bandwidth * efficiency.memory;
+  const Shape shape = shape_of(work, precision);
   const auto units = static_cast<double>(accelerator.compute_units);
-  const auto groups = static_cast<double>(work.groups);
-  const double rows = static_cast<double>(work.m) / groups;
-  double best = std::numeric_limits<double>::infinity();
-  for (const Tile& tile : tiles_of(accelerator)) {
-    const double blocks = std::ceil(rows / tile.m) *
-                          std::ceil(static_cast<double>(work.n) / tile.n) * groups *
-                          static_cast<double>(work.batch);
-    const double waves = std::ceil(blocks / units);
-    const double flop_per_wave = 2.0 * tile.m * tile.n * static_cast<double>(work.k) * units;
-    best = std::min(best, waves * flop_per_wave);
-  }
-  const Seconds computing = Flop(best) / (peak * efficiency.matrix);
-  const Bytes traffic = traffic_of(work, precision);
-  const Seconds moving = traffic / (accelerator.memory_bandwidth * efficiency.memory);
-  const Seconds time = std::max(computing, moving) + efficiency.kernel_overhead;
+  // The datasheet's tile efficiency is that of a 256 x 256 pair of edges; smaller ones lose more.
+  const double widest = 1.0 + kTileEdgeLoss * 2.0 / 256.0;
+  const Machine machine{units, reachable.value() * widest / units,
+                        bandwidth.value() * efficiency.operand_bandwidth_ratio,
+                        efficiency.wave_loss};
+
+  const double computing = std::cbrt(best_time_cubed(shape, machine, tiles_of(accelerator))) *
+                           power_factor(work.flop() / reachable, efficiency);
+  const Bytes traffic = traffic_of(work, shape, precision);
+  const double moving = (traffic / bandwidth).value();
+  const Seconds time =
+      efficiency.gemm_overhead + Seconds(std::cbrt(cubed(computing) + cubed(moving)));
   const bool compute_bound = computing >= moving;
   return {time,
           compute_bound ? work.flop() / time / peak : traffic / time / accelerator.memory_bandwidth,

@@ -10,14 +10,14 @@
 namespace shardwright::sim {
 
 KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
-                       const AcceleratorSpec& accelerator, const StackSpec&) {
+                       const AcceleratorSpec& accelerator, const StackSpec& stack) {
   SHARDWRIGHT_CHECK(
       !is_communication(kind) && kind != OpKind::Offload,
       "no kernel of the device alone: kind " + std::to_string(static_cast<int>(kind)));
   if (const auto* gemm = std::get_if<GemmWork>(&work))
     return gemm_cost(*gemm, precision, accelerator);
   if (const auto* attention = std::get_if<AttentionWork>(&work))
-    return attention_cost(*attention, precision, accelerator);
+    return attention_cost(*attention, precision, accelerator, stack);
   return memory_cost(std::get<MemoryWork>(work), accelerator);
 }
 

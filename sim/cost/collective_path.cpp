@@ -1,0 +1,89 @@
+#include "sim/cost/collective_path.hpp"
+
+#include <algorithm>
+
+namespace shardwright::sim {
+namespace {
+
+// A ring of two has no member that only passes data on, and each step of it begins and ends in
+// memory; the loss fades with the square of the ring's length. Fitted on 2, 4 and 8 H100.
+constexpr double kShortRingLoss = 0.54;
+
+// The share of a scale-up network's bandwidth that `members` neighbours can use: all of it through
+// a switch; on a mesh, each member has links to the others only.
+double scale_up_share(const GroupPlacement& placement, const ClusterSpec& cluster) {
+  if (cluster.node.scale_up.kind != ScaleUpKind::Mesh || placement.nodes > 1) return 1.0;
+  const double others = static_cast<double>(domain_size(cluster) - 1);
+  return others > 0.0 ? static_cast<double>(placement.per_node - 1) / others : 1.0;
+}
+
+// Member nodes of the group below one switch of a level, on average.
+double nodes_below(const GroupPlacement& placement, const FabricLevel& level) {
+  const double spacing = static_cast<double>(placement.span) / static_cast<double>(placement.nodes);
+  return std::clamp(static_cast<double>(level.nodes) / spacing, 1.0,
+                    static_cast<double>(placement.nodes));
+}
+
+// How much slower the thinnest level makes a pattern in which a share `crossing(nodes below)` of
+// the traffic that enters a switch from below leaves it upwards.
+template <class Crossing>
+double uplink_slowdown(const GroupPlacement& placement, const FabricSpec& fabric,
+                       Crossing crossing) {
+  double slowdown = 1.0;
+  for (const FabricLevel& level : fabric.levels) {
+    if (placement.span <= level.nodes) break;
+    slowdown = std::max(slowdown, level.oversubscription * crossing(nodes_below(placement, level)));
+  }
+  return slowdown;
+}
+
+Seconds remote_latency(const GroupPlacement& placement, const FabricSpec& fabric) {
+  Seconds latency = fabric.base_latency;
+  for (const FabricLevel& level : fabric.levels) {
+    if (placement.span <= level.nodes) break;
+    latency += level.latency * 2.0;
+  }
+  return latency;
+}
+
+void add_remote(CollectivePath& path, const GroupPlacement& placement, const ClusterSpec& cluster) {
+  const NodeSpec& node = cluster.node;
+  const auto domain = static_cast<double>(domain_size(cluster));
+  const double nics =
+      static_cast<double>(node.nic.per_node) * domain / static_cast<double>(node.accelerators);
+  const double member_nics = std::max(1.0, nics / domain);
+  const double group_nics =
+      std::min(nics / static_cast<double>(placement.groups_per_node), member_nics * path.per_node);
+  // Of a ring, one member node below each switch sends upwards; of all pairs, those beyond it.
+  const double ring_slowdown =
+      uplink_slowdown(placement, cluster.fabric, [](double below) { return 1.0 / below; });
+  const double pair_slowdown = uplink_slowdown(placement, cluster.fabric, [&](double below) {
+    return (path.nodes - below) / std::max(1.0, path.nodes - 1.0);
+  });
+  const BytesPerSecond nic = node.nic.bandwidth * node.nic.efficiency;
+  path.remote = nic * (group_nics / ring_slowdown);
+  path.remote_member = nic * (std::min(group_nics, member_nics) / ring_slowdown);
+  path.remote_pairwise = nic * (group_nics / pair_slowdown);
+  path.remote_hop = remote_latency(placement, cluster.fabric);
+}
+
+}  // namespace
+
+CollectivePath path_of(const GroupPlacement& placement, const ClusterSpec& cluster) {
+  const ScaleUpSpec& scale_up = cluster.node.scale_up;
+  CollectivePath path;
+  path.members = static_cast<double>(placement.size);
+  path.per_node = static_cast<double>(placement.per_node);
+  path.nodes = static_cast<double>(placement.nodes);
+  const BytesPerSecond links = scale_up.bandwidth * scale_up_share(placement, cluster);
+  const double steps = std::max(1.0, path.members - 1.0);
+  path.ring = links * (scale_up.ring_efficiency / (1.0 + kShortRingLoss / (steps * steps)));
+  path.in_switch = links * scale_up.in_network_efficiency;
+  path.pairwise = links * scale_up.pair_efficiency;
+  path.overhead = scale_up.collective_overhead;
+  path.local_hop = scale_up.latency;
+  if (placement.nodes > 1) add_remote(path, placement, cluster);
+  return path;
+}
+
+}  // namespace shardwright::sim

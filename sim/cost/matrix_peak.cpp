@@ -1,0 +1,45 @@
+#include "sim/cost/matrix_peak.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+FlopPerSecond first_of(std::initializer_list<FlopPerSecond> peaks) {
+  for (const FlopPerSecond peak : peaks)
+    if (peak > FlopPerSecond(0)) return peak;
+  return FlopPerSecond(0);
+}
+
+}  // namespace
+
+FlopPerSecond matrix_peak(const AcceleratorSpec& accelerator, Precision precision) {
+  const MatrixPeaks& peaks = accelerator.matrix;
+  const FlopPerSecond vector = accelerator.vector_fp32;
+  FlopPerSecond peak;
+  switch (precision) {
+    case Precision::Fp32:
+      peak = first_of({peaks.fp32, vector});
+      break;
+    case Precision::Tf32:
+      peak = first_of({peaks.tf32, peaks.fp32, vector});
+      break;
+    case Precision::Fp16:
+      peak = first_of({peaks.fp16, peaks.bf16, peaks.fp32, vector});
+      break;
+    case Precision::Bf16:
+      peak = first_of({peaks.bf16, peaks.fp16, peaks.fp32, vector});
+      break;
+    case Precision::Fp8:
+      peak = first_of({peaks.fp8, peaks.bf16, peaks.fp16, peaks.fp32, vector});
+      break;
+  }
+  return peak * accelerator.sustained_clock_ratio;
+}
+
+double matrix_efficiency(const AcceleratorSpec& accelerator, Precision precision) {
+  const KernelEfficiency& efficiency = accelerator.efficiency;
+  if (precision == Precision::Tf32 || precision == Precision::Fp32) return efficiency.matrix_tf32;
+  const bool in_fp8 = precision == Precision::Fp8 && accelerator.matrix.fp8 > FlopPerSecond(0);
+  return in_fp8 ? efficiency.matrix_fp8 : efficiency.matrix;
+}
+
+}  // namespace shardwright::sim

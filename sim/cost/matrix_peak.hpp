@@ -1,0 +1,18 @@
+// The matrix throughput that a device reaches in a number format.
+#pragma once
+
+#include "core/base/units.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/precision.hpp"
+
+namespace shardwright::sim {
+
+// The datasheet's peak at the clock that the device sustains. A format that the device does not
+// multiply in runs in the next one that it has: fp8 as bf16, bf16 as fp16 (and the other way
+// round), tf32 as fp32, and all else on the vector units.
+FlopPerSecond matrix_peak(const AcceleratorSpec& accelerator, Precision precision);
+
+// The share of that peak that a large GEMM reaches.
+double matrix_efficiency(const AcceleratorSpec& accelerator, Precision precision);
+
+}  // namespace shardwright::sim
