@@ -110,6 +110,7 @@ FlatBlocks flatten(const Program& program, const Prices& prices) {
 struct OpTime {
   double finish = kUnknown;
   float duration = 0.0F;
+  std::uint32_t cause = kNoOp;  // the op whose finish decided the start, if it was another stream's
   Meeting meeting = Meeting::None;
   Group group = Group::Tensor;
   bool communicates = false;
@@ -219,7 +220,7 @@ class Replay {
       if (waits[i].op == number && !wait_for(waits[i].on)) return false;
     }
     rank.host = host;
-    record(rank.ops[number], op);
+    record(rank.ops[number], op, cause);
     if (op.meeting != Meeting::None) {
       meet(s, rank, call, op, number, ready);
       return true;
@@ -242,8 +243,9 @@ class Replay {
     return true;
   }
 
-  static void record(OpTime& time, const FlatOp& op) {
+  static void record(OpTime& time, const FlatOp& op, std::uint32_t cause) {
     time.duration = static_cast<float>(op.duration);
+    time.cause = cause;
     time.meeting = op.meeting;
     time.group = op.group;
     time.communicates = op.stream != Stream::Compute;
@@ -304,21 +306,30 @@ class Replay {
     }
   }
 
-  // The compute stream was idle from `free` to `start`: says what it waited for.
+  // The compute stream was idle from `free` to `start`: says what it waited for. A collective that
+  // something waits for may itself have waited for a message, so the blame goes back along the
+  // causes.
   static void explain_gap(Rank& rank, double free, double start, double host, std::uint32_t cause) {
-    const double gap = start - free;
+    double gap = start - free;
     if (gap <= 0.0) return;
     if (cause == kNoOp || host >= start) {
       rank.time.host += Seconds(gap);
       return;
     }
-    const OpTime& op = rank.ops[cause];
-    // What comes before a message or a collective with other stages is waiting for them to come to
-    // it; a collective among ranks of one stage is exposed from the moment that something needs it.
-    const double moving =
-        op.meeting == Meeting::None ? gap : std::min(gap, static_cast<double>(op.duration));
-    rank.time.exposed_on(axis_of(op.group)) += Seconds(moving);
-    rank.time.bubble += Seconds(gap - moving);
+    while (gap > 0.0) {
+      const OpTime& op = rank.ops[cause];
+      const bool alone = op.meeting == Meeting::None;
+      const bool has_cause = alone && op.cause != kNoOp && rank.ops[op.cause].communicates;
+      // A collective is exposed from the moment that something needs it; what comes before a
+      // message or a collective of several stages is waiting for the others.
+      const double moving =
+          alone && !has_cause ? gap : std::min(gap, static_cast<double>(op.duration));
+      rank.time.exposed_on(axis_of(op.group)) += Seconds(moving);
+      gap -= moving;
+      if (!has_cause) break;
+      cause = op.cause;
+    }
+    rank.time.bubble += Seconds(std::max(gap, 0.0));
   }
 
   void add_busy_of(BlockId block, Rank& rank) const {
