@@ -19,9 +19,9 @@ fs::path data_directory() {
     throw InputError(kVariable, {{"", fmt::format("\"{}\"", chosen), "a folder"}});
   }
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  const fs::path installed = program.parent_path().parent_path() / "share" / "shardwright";
+  fs::path installed = program.parent_path().parent_path() / "share" / "shardwright";
   if (!program.empty() && fs::is_directory(installed, ignored)) return installed;
-  const fs::path sources = SHARDWRIGHT_SOURCE_DIR;
+  fs::path sources = SHARDWRIGHT_SOURCE_DIR;
   if (fs::is_directory(sources, ignored)) return sources;
   throw RuntimeFailure(
       fmt::format("neither {} nor {} is a folder: set {} to the folder that holds "

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
@@ -79,7 +78,7 @@ ModelSpec read_checked(const ModelType& type, ObjectReader& config) {
 
 std::vector<std::string> huggingface_model_types() {
   std::vector<std::string> names = {kGemma3};
-  for (const ModelType& type : kModelTypes) names.push_back(type.name);
+  for (const ModelType& type : kModelTypes) names.emplace_back(type.name);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -92,8 +91,8 @@ ModelSpec import_huggingface(const nlohmann::json& value, const std::string& sou
   const bool nested = type_name == kGemma3;
   const ModelType* const type = find_type(nested ? kGemma3Text : type_name);
   if (type == nullptr) {
-    config.problem("model_type", shown(type_name), one_of(type_name, huggingface_model_types()));
-    problems.throw_if_any();
+    throw InputError(
+        source, {{"/model_type", shown(type_name), one_of(type_name, huggingface_model_types())}});
   }
   ObjectReader text = nested ? config.object("text_config") : config;
   problems.throw_if_any();

@@ -19,6 +19,6 @@ std::vector<std::string> huggingface_model_types();
 //
 // Throws InputError with every problem: an unknown model_type (with the nearest known one), a
 // missing, mistyped or impossible size, a layout that ModelSpec cannot express.
-ModelSpec import_huggingface(const nlohmann::json& json, const std::string& source);
+ModelSpec import_huggingface(const nlohmann::json& value, const std::string& source);
 
 }  // namespace shardwright

@@ -74,7 +74,7 @@ bool read_layer_types(ObjectReader& config, ModelSpec& model, std::int64_t windo
   const std::string sliding = "sliding_attention";
   for (const std::string& type : types) {
     if (type != full && type != sliding)
-      return refuse(fmt::format("\"{}\"", type), full + " or " + sliding);
+      return refuse(fmt::format("\"{}\"", type), fmt::format("{} or {}", full, sliding));
   }
   const auto first = std::find(types.begin(), types.end(), sliding);
   if (first == types.end()) return true;

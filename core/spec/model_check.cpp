@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "core/spec/model_limits.hpp"
 
 namespace shardwright {
@@ -16,8 +14,9 @@ class Rules {
       : pointer_(pointer), problems_(problems) {}
 
   template <class Found>
-  void require(bool holds, const std::string& field, const Found& found, std::string expected) {
-    if (!holds) problems_.add(pointer_(field), fmt::format("{}", found), std::move(expected));
+  void require(bool holds, const std::string& field, const Found& found,
+               const std::string& expected) {
+    if (!holds) problems_.add(pointer_(field), fmt::format("{}", found), expected);
   }
 
  private:

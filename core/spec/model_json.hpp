@@ -18,7 +18,7 @@ inline constexpr const char* kModelSchema = "shardwright/model";
 
 // Throws InputError with every problem of the file: a wrong type or range, an unknown key, fields
 // that contradict each other. `source` names the file in errors.
-ModelSpec read_model(const nlohmann::json& json, const std::string& source);
+ModelSpec read_model(const nlohmann::json& value, const std::string& source);
 
 // The inverse of read_model: every field, in the order of ModelSpec.
 nlohmann::ordered_json to_json(const ModelSpec& model);

@@ -1,5 +1,7 @@
 #include "core/spec/model_library.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -68,6 +70,13 @@ std::optional<ModelSpec> find_shipped(const std::string& name, std::vector<std::
   return std::nullopt;
 }
 
+[[noreturn]] void refuse_name(const std::string& name, const std::vector<std::string>& known) {
+  throw InputError(name, {{"", "no model of this name and no such file or folder",
+                           known.empty() ? fmt::format("a file or a folder: {} holds no models",
+                                                       models_directory().string())
+                                         : one_of(name, known)}});
+}
+
 bool looks_like_path(const std::string& text) {
   return text.find('/') != std::string::npos || fs::path(text).extension() == ".json";
 }
@@ -91,10 +100,7 @@ ModelSpec load_model(const std::string& name_or_path) {
   std::vector<std::string> known;
   if (!looks_like_path(name_or_path)) {
     if (auto model = find_shipped(name_or_path, known)) return *std::move(model);
-    if (!fs::exists(name_or_path, ignored)) {
-      throw InputError(name_or_path, {{"", "no model of this name and no such file or folder",
-                                       one_of(name_or_path, known)}});
-    }
+    if (!fs::exists(name_or_path, ignored)) refuse_name(name_or_path, known);
   }
   if (fs::is_directory(name_or_path, ignored)) return load_folder(name_or_path);
   return load_file(name_or_path);

@@ -11,7 +11,8 @@ namespace shardwright {
 // Names of the models that are shipped, sorted, without their aliases.
 std::vector<std::string> shipped_models();
 
-// The model of a shipped name or alias; otherwise of a JSON file (our own format or a Hugging Face
+// The model of a shipped name or alias (they go before files of the same name: write ./NAME for
+// those); otherwise of a JSON file (our own format or a Hugging Face
 // configuration, told apart by "schema" and "model_type"; "-" is standard input) or of a folder
 // with a config.json. An imported model is named after its folder or file. Throws InputError if
 // there is no such model (with the nearest name) or the file is wrong.

@@ -129,6 +129,7 @@ TEST(DataDirectory, IsTheSourceTreeUnlessTheEnvironmentSaysOtherwise) {
   const ScopedVariable variable("SHARDWRIGHT_DATA", scratch.path().string());
   EXPECT_EQ(data_directory(), scratch.path());
   EXPECT_TRUE(shipped_models().empty());
+  EXPECT_NE(message_of("llama3-8b").find("holds no models"), std::string::npos);
 }
 
 TEST(DataDirectory, AFolderThatIsNotThereIsRefused) {
