@@ -157,9 +157,11 @@ void FlowNetwork::take_into_region(PathIndex index) {
       link.region_mark = epoch_;
       link.fixed = link.load;
       link.region_flows = 0;
+      link.region_paths = 0;
       region_links_.push_back(hop.link);
     }
     link.region_flows += path.flows;
+    ++link.region_paths;
     // Exactly zero where nothing is fixed, so that rounding cannot build up.
     link.fixed =
         link.region_flows == link.flows ? 0.0 : std::max(0.0, link.fixed - path.rate * path.flows);
@@ -174,26 +176,30 @@ double FlowNetwork::share(const Link& link) const {
 void FlowNetwork::fill_region() {
   collect_candidates();
   double level = 0.0;
-  std::size_t growing = region_.size();
-  while (growing > 0) {
-    const Candidate next = pop_candidate();
-    const bool same_level = next.level <= level * (1.0 + kTie);
-    if (next.is_cap) {
+  for (std::size_t growing = region_.size(); growing > 0;) {
+    const Candidate next = candidates_.front();
+    const double next_level = next.level <= level * (1.0 + kTie) ? level : next.level;
+    if (next.is_path) {
+      drop_least_candidate();
       if (!paths_[next.id].growing) continue;
-      level = same_level ? level : next.level;
-      stop(next.id, std::min(level, paths_[next.id].cap), kOwnCap);
+      level = next_level;
+      stop_alone(next.id, level);
       --growing;
       continue;
     }
     Link& link = links_[next.id];
-    if (link.growing == 0) continue;
-    const double current = share(link);
+    const double current = link.growing == 0 ? kInfinity : share(link);
     // Shares only grow while others stop, so an outdated one goes back at its present place.
     if (current > next.level * (1.0 + kTie)) {
-      push_candidate(current, next.id, false);
+      if (link.growing == 0) {
+        drop_least_candidate();
+      } else {
+        raise_least_candidate(current);
+      }
       continue;
     }
-    level = same_level ? level : next.level;
+    drop_least_candidate();
+    level = next_level;
     link.level = level;
     growing -= stop_members(next.id, level);
   }
@@ -206,25 +212,57 @@ void FlowNetwork::collect_candidates() {
     link.residual = link.capacity - link.fixed;
     link.growing = link.region_flows;
     link.level = kOpen;
-    candidates_.push_back({share(link), index, false});
+    if (link.region_paths > 1) candidates_.push_back({share(link), index, false});
   }
   for (const PathIndex index : region_) {
     paths_[index].growing = true;
-    if (paths_[index].cap < kInfinity) candidates_.push_back({paths_[index].cap, index, true});
+    const double limit = limit_alone(paths_[index]);
+    if (limit < kInfinity) candidates_.push_back({limit, index, true});
   }
   std::make_heap(candidates_.begin(), candidates_.end(), later);
 }
 
-void FlowNetwork::push_candidate(double level, std::uint32_t id, bool is_cap) {
-  candidates_.push_back({level, id, is_cap});
-  std::push_heap(candidates_.begin(), candidates_.end(), later);
+// How fast the path may become by its cap and by the links that it shares with none of the region;
+// notes which of them it is. Most links of a small region are such, and need no share of their own.
+double FlowNetwork::limit_alone(Path& path) const {
+  double limit = path.cap;
+  path.next_bottleneck = kOwnCap;
+  for (std::uint32_t hop = path.first_hop; hop < path.first_hop + path.hops; ++hop) {
+    const Link& link = links_[hops_[hop].link];
+    if (link.region_paths > 1 || share(link) >= limit) continue;
+    limit = share(link);
+    path.next_bottleneck = hops_[hop].link;
+  }
+  return limit;
 }
 
-FlowNetwork::Candidate FlowNetwork::pop_candidate() {
-  std::pop_heap(candidates_.begin(), candidates_.end(), later);
-  const Candidate least = candidates_.back();
+void FlowNetwork::drop_least_candidate() {
+  const Candidate last = candidates_.back();
   candidates_.pop_back();
-  return least;
+  if (candidates_.empty()) return;
+  candidates_.front() = last;
+  raise_least_candidate(last.level);
+}
+
+// Gives the top of the heap another level and lets it sink to its place.
+void FlowNetwork::raise_least_candidate(double level) {
+  Candidate sinking = candidates_.front();
+  sinking.level = level;
+  const std::size_t size = candidates_.size();
+  std::size_t at = 0;
+  for (std::size_t child = 1; child < size; child = 2 * at + 1) {
+    if (child + 1 < size && later(candidates_[child], candidates_[child + 1])) ++child;
+    if (candidates_[child].level >= level) break;
+    candidates_[at] = candidates_[child];
+    at = child;
+  }
+  candidates_[at] = sinking;
+}
+
+void FlowNetwork::stop_alone(PathIndex index, double level) {
+  const std::uint32_t bottleneck = paths_[index].next_bottleneck;
+  if (bottleneck != kOwnCap) links_[bottleneck].level = level;
+  stop(index, level, bottleneck);
 }
 
 // How many paths stopped.

@@ -83,6 +83,7 @@ class FlowNetwork {
     double load = 0.0;
     std::uint32_t flows = 0;         // of all members
     std::uint32_t region_flows = 0;  // of the members in the region
+    std::uint32_t region_paths = 0;  // members in the region
     std::uint32_t growing = 0;       // flows, during filling
     std::uint32_t region_mark = 0;   // equals epoch_: a path of the region passes here
     double level = 0.0;              // during filling: where it was used up; kOpen if not
@@ -90,11 +91,12 @@ class FlowNetwork {
     double residual = 0.0;           // during filling: capacity that the stopped paths leave
     std::vector<Member> members;     // paths with flows
   };
-  // A link's share, or a path's cap, that may become the next level.
+  // What may become the next level: the share of a link that several paths of the region use, or
+  // the limit that a path has to itself (its cap, or a link that no other of the region uses).
   struct Candidate {
     double level;
     std::uint32_t id;
-    bool is_cap;
+    bool is_path;
   };
   static bool later(const Candidate& a, const Candidate& b) { return a.level > b.level; }
 
@@ -109,10 +111,12 @@ class FlowNetwork {
   void take_into_region(PathIndex path);
   void fill_region();
   void collect_candidates();
-  void push_candidate(double level, std::uint32_t id, bool is_cap);
-  Candidate pop_candidate();
+  double limit_alone(Path& path) const;
+  void drop_least_candidate();
+  void raise_least_candidate(double level);
   double share(const Link& link) const;
   std::size_t stop_members(LinkIndex link, double level);
+  void stop_alone(PathIndex path, double level);
   void stop(PathIndex path, double level, std::uint32_t bottleneck);
   bool extend_region();
   void check_filled_link(LinkIndex link);

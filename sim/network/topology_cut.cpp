@@ -1,0 +1,59 @@
+// The cut bandwidth of a topology: a maximum flow over its graph (Boost.Graph, push-relabel).
+#include <algorithm>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/push_relabel_max_flow.hpp>
+#include <cmath>
+
+#include "core/base/error.hpp"
+#include "sim/network/topology.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
+using Graph = boost::adjacency_list<
+    boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+    boost::property<
+        boost::edge_capacity_t, std::int64_t,
+        boost::property<boost::edge_residual_capacity_t, std::int64_t,
+                        boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
+
+// Each edge gets the reverse edge of capacity zero that the algorithm asks for. Capacities in whole
+// bytes a second: on integers push-relabel ends exactly.
+void add_edge(Graph& graph, std::size_t from, std::size_t to, std::int64_t capacity) {
+  const auto edge = boost::add_edge(from, to, graph).first;
+  const auto back = boost::add_edge(to, from, graph).first;
+  boost::put(boost::edge_capacity, graph, edge, capacity);
+  boost::put(boost::edge_capacity, graph, back, std::int64_t{0});
+  boost::put(boost::edge_reverse, graph, edge, back);
+  boost::put(boost::edge_reverse, graph, back, edge);
+}
+
+}  // namespace
+
+BytesPerSecond Topology::cut_bandwidth(std::span<const std::uint32_t> from,
+                                       std::span<const std::uint32_t> to) const {
+  const std::size_t source = vertices_.size(), sink = source + 1;
+  Graph graph(sink + 1);
+  std::int64_t unlimited = 0;
+  for (const TopologyLink& link : links_) {
+    if (link.from == link.to) continue;  // of a torus axis of one node
+    const auto capacity = static_cast<std::int64_t>(std::llround(link.capacity.value()));
+    add_edge(graph, link.from, link.to, capacity);
+    unlimited = std::max(unlimited, capacity);
+  }
+  // More than all links of one accelerator together carry.
+  unlimited *= static_cast<std::int64_t>(domain_) + 4;
+  std::vector<bool> is_source(accelerators_, false);
+  for (const std::uint32_t accelerator : from) {
+    is_source[accelerator] = true;
+    add_edge(graph, source, accelerator, unlimited);
+  }
+  for (const std::uint32_t accelerator : to) {
+    SHARDWRIGHT_CHECK(!is_source[accelerator], "an accelerator is on both sides of a cut");
+    add_edge(graph, accelerator, sink, unlimited);
+  }
+  return BytesPerSecond(static_cast<double>(boost::push_relabel_max_flow(graph, source, sink)));
+}
+
+}  // namespace shardwright::sim
