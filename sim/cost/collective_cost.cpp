@@ -167,7 +167,8 @@ void try_message(Bytes bytes, const CollectivePath& path, CollectiveCost& best) 
   const Seconds latency =
       path.overhead * kPairOverhead + (remote ? path.remote_hop : path.local_hop);
   const Seconds transfer = bytes / (remote ? path.remote_member : path.pairwise);
-  keep_faster(best, latency + transfer, Algorithm::Direct, Protocol::Simple);
+  keep_faster(best, transfer_time(latency, bytes, transfer, Protocol::Simple), Algorithm::Direct,
+              Protocol::Simple);
 }
 
 CollectiveCost cheapest(OpKind kind, Bytes bytes, const CollectivePath& path,

@@ -5,6 +5,8 @@
 #include <rapidcheck.h>
 
 #include <array>
+#include <cmath>
+#include <utility>
 
 #include "tests/sim/cost/reference_hardware.hpp"
 
@@ -52,6 +54,13 @@ AttentionWork any_attention() {
   return work;
 }
 
+MemoryWork stream(double read_bytes, double written_bytes, std::int64_t kernels = 1) {
+  return {.read = Bytes(read_bytes),
+          .written = Bytes(written_bytes),
+          .flop = Flop(0),
+          .kernels = kernels};
+}
+
 Seconds gemm_time(const GemmWork& work, const AcceleratorSpec& device,
                   Precision precision = Precision::Bf16) {
   return kernel_time(OpKind::Gemm, work, precision, device, StackSpec{});
@@ -95,7 +104,7 @@ TEST(KernelCost, TwiceTheMachineTakesHalfTheTime) {
     for (Seconds* time : {&twice.efficiency.kernel_overhead, &twice.efficiency.gemm_overhead,
                           &twice.efficiency.power_delay})
       *time *= 0.5;
-    const MemoryWork copy{.read = Bytes(static_cast<double>(any_size()) * 1e4)};
+    const MemoryWork copy = stream(static_cast<double>(any_size()) * 1e4, 0.0);
     const Precision precision = any_precision();
     for (const auto& [kind, work] : {std::pair<OpKind, Work>{OpKind::Gemm, any_gemm()},
                                      std::pair<OpKind, Work>{OpKind::Attention, any_attention()},
@@ -171,21 +180,21 @@ TEST(KernelCost, MemoryBoundTimeGrowsWithBytesAndKernels) {
   const AcceleratorSpec device = testing::h100();
   Seconds last;
   for (double bytes = 1e3; bytes < 1e11; bytes *= 1.07) {
-    const MemoryWork work{.read = Bytes(bytes / 2), .written = Bytes(bytes / 2)};
+    const MemoryWork work = stream(bytes / 2, bytes / 2);
     const Seconds time = kernel_time(OpKind::Norm, work, Precision::Bf16, device, StackSpec{});
     EXPECT_GT(time, last);
     last = time;
   }
-  MemoryWork unfused{.read = gigabytes(1), .kernels = 1};
+  MemoryWork unfused = stream(1e9, 0.0);
   const Seconds one = kernel_time(OpKind::Dropout, unfused, Precision::Bf16, device, StackSpec{});
   unfused.kernels = 5;
   const Seconds five = kernel_time(OpKind::Dropout, unfused, Precision::Bf16, device, StackSpec{});
-  EXPECT_GE((five - one).value(), 4 * device.efficiency.kernel_overhead.value() - 1e-12);
+  EXPECT_NEAR((five - one) / (device.efficiency.kernel_overhead * 4.0), 1.0, 0.2);
 }
 
 // BabelStream reaches 2.97 TB/s on H100 (Azure AI benchmarking guide, ND H100 v5).
 TEST(KernelCost, LargeStreamsReachTheMeasuredBandwidth) {
-  const MemoryWork work{.read = gigabytes(4), .written = gigabytes(2)};
+  const MemoryWork work = stream(4e9, 2e9);
   const Seconds time =
       kernel_time(OpKind::Residual, work, Precision::Bf16, testing::h100(), StackSpec{});
   EXPECT_NEAR(6e9 / time.value() / 2.97e12, 1.0, 0.02);
@@ -194,7 +203,7 @@ TEST(KernelCost, LargeStreamsReachTheMeasuredBandwidth) {
 TEST(KernelCost, OffloadIsLimitedByTheLinkToTheHost) {
   ClusterSpec cluster = testing::dgx_h100();
   cluster.node.host.accelerator_link = gigabytes_per_second(50);
-  const MemoryWork work{.read = gigabytes(10), .written = Bytes(0)};
+  const MemoryWork work = stream(10e9, 0.0);
   const KernelCost cost = kernel_cost(OpKind::Offload, work, Precision::Bf16, cluster, StackSpec{});
   EXPECT_GT(cost.time, Seconds(0.2));
   EXPECT_LT(cost.time, Seconds(0.3));
