@@ -214,7 +214,9 @@ GroupPlacement place_pairs(const StagePairs& pairs, const Plan& plan, std::int64
     return place_pairs_by_enumeration(pairs, plan, domain);
   const std::int64_t stages_per_node = std::max<std::int64_t>(1, domain / pairs.inside);
   const std::int64_t nodes_per_stage = std::max<std::int64_t>(1, pairs.inside / domain);
-  const std::int64_t distance = (pairs.hops + stages_per_node - 1) / stages_per_node;
+  // From the first stage of a node alone, or from its last one where every stage has a partner.
+  const std::int64_t start = std::min(pairs.first_stages, stages_per_node) - 1;
+  const std::int64_t distance = (start + pairs.hops) / stages_per_node;
   return {.size = 2,
           .per_node = 1,
           .nodes = 2,

@@ -1,0 +1,190 @@
+// Laws of the collective costs: bounds, monotony, scaling, the choice of algorithm.
+#include "sim/cost/collective_cost.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <array>
+#include <cmath>
+
+#include "tests/sim/cost/reference_hardware.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+constexpr std::array kKinds = {OpKind::AllReduce, OpKind::AllGather, OpKind::ReduceScatter,
+                               OpKind::AllToAll,  OpKind::Broadcast, OpKind::Send};
+
+GroupPlacement on_nodes(std::int64_t nodes, std::int64_t per_node) {
+  return {.size = nodes * per_node,
+          .per_node = per_node,
+          .nodes = nodes,
+          .groups_per_node = nodes > 1 ? 8 / per_node : 1,
+          .span = nodes};
+}
+
+GroupPlacement any_placement() {
+  const std::int64_t per_node = *rc::gen::element<std::int64_t>(1, 2, 4, 8);
+  const std::int64_t nodes = *rc::gen::element<std::int64_t>(1, 2, 4, 32, 512);
+  return on_nodes(nodes, nodes == 1 ? std::max<std::int64_t>(2, per_node) : per_node);
+}
+
+OpKind any_kind() {
+  return kKinds[*rc::gen::inRange<std::size_t>(0, kKinds.size())];
+}
+
+Seconds time_of(OpKind kind, double bytes, const GroupPlacement& placement,
+                const ClusterSpec& cluster = testing::dgx_h100()) {
+  return collective_time(kind, Bytes(bytes), placement, cluster, StackSpec{});
+}
+
+TEST(CollectiveCost, OneMemberCostsNothing) {
+  for (const OpKind kind : kKinds) {
+    const CollectiveCost cost =
+        collective_cost(kind, gigabytes(1), GroupPlacement{}, testing::dgx_h100(), StackSpec{});
+    EXPECT_EQ(cost.time, Seconds(0));
+    EXPECT_EQ(cost.algorithm, Algorithm::None);
+  }
+}
+
+TEST(CollectiveCost, GrowsWithBytes) {
+  EXPECT_TRUE(rc::check([] {
+    const OpKind kind = any_kind();
+    const GroupPlacement placement = any_placement();
+    const double bytes = std::exp2(*rc::gen::inRange(300, 3400) * 0.01);
+    RC_ASSERT(time_of(kind, bytes * 1.1, placement) > time_of(kind, bytes, placement));
+  }));
+}
+
+// 2(n-1)/n S/B, with the link's full bandwidth inside a node and the NICs' between nodes.
+TEST(CollectiveCost, RingAllReduceIsNeverFasterThanItsTraffic) {
+  EXPECT_TRUE(rc::check([] {
+    const ClusterSpec cluster = testing::dgx_h100();
+    const GroupPlacement placement = any_placement();
+    const Bytes bytes(std::exp2(*rc::gen::inRange(300, 3400) * 0.01));
+    const CollectiveCost cost =
+        collective_cost(OpKind::AllReduce, bytes, placement, cluster, StackSpec{}, Algorithm::Ring);
+    const auto n = static_cast<double>(placement.size);
+    const BytesPerSecond links =
+        placement.nodes > 1
+            ? std::min(cluster.node.scale_up.bandwidth,
+                       cluster.node.nic.bandwidth * static_cast<double>(placement.per_node))
+            : cluster.node.scale_up.bandwidth;
+    RC_ASSERT(cost.algorithm == Algorithm::Ring);
+    RC_ASSERT(cost.time >= bytes * (2.0 * (n - 1.0) / n) / links);
+  }));
+}
+
+TEST(CollectiveCost, TwiceTheNetworkTakesHalfTheTime) {
+  EXPECT_TRUE(rc::check([] {
+    const ClusterSpec cluster = testing::dgx_h100();
+    ClusterSpec twice = cluster;
+    twice.node.scale_up.bandwidth *= 2.0;
+    twice.node.nic.bandwidth *= 2.0;
+    twice.node.scale_up.latency *= 0.5;
+    twice.node.scale_up.collective_overhead *= 0.5;
+    twice.fabric.base_latency *= 0.5;
+    const OpKind kind = any_kind();
+    const GroupPlacement placement = any_placement();
+    const double bytes = std::exp2(*rc::gen::inRange(3, 34));
+    const double ratio =
+        time_of(kind, bytes, placement, cluster) / time_of(kind, bytes, placement, twice);
+    RC_ASSERT(std::abs(ratio - 2.0) < 1e-9);
+  }));
+}
+
+TEST(CollectiveCost, RingAllReduceIsReduceScatterAndAllGather) {
+  const ClusterSpec cluster = testing::dgx_h100();
+  for (const GroupPlacement& placement : {on_nodes(1, 8), on_nodes(4, 8), on_nodes(16, 1)}) {
+    const Seconds whole = collective_cost(OpKind::AllReduce, gigabytes(1), placement, cluster,
+                                          StackSpec{}, Algorithm::Ring)
+                              .time;
+    const Seconds parts =
+        time_of(OpKind::ReduceScatter, 1e9, placement) + time_of(OpKind::AllGather, 1e9, placement);
+    EXPECT_NEAR(whole / parts, 1.0, 0.05);
+  }
+}
+
+// An H100 node reaches about 370 GB/s of bus bandwidth by rings and 480 by NVLS (NVIDIA/nccl-tests
+// issue 212).
+TEST(CollectiveCost, LargeAllReducesOfANodeUseItsSwitch) {
+  const ClusterSpec cluster = testing::dgx_h100();
+  const CollectiveCost cost =
+      collective_cost(OpKind::AllReduce, gigabytes(8), on_nodes(1, 8), cluster, StackSpec{});
+  EXPECT_EQ(cost.algorithm, Algorithm::Nvls);
+  EXPECT_NEAR(cost.bus_bandwidth.value(), 480e9, 15e9);
+  const CollectiveCost ring = collective_cost(OpKind::AllReduce, gigabytes(8), on_nodes(1, 8),
+                                              cluster, StackSpec{}, Algorithm::Ring);
+  EXPECT_NEAR(ring.bus_bandwidth.value(), 367e9, 15e9);
+}
+
+TEST(CollectiveCost, SmallMessagesUseLL) {
+  const CollectiveCost cost = collective_cost(OpKind::AllGather, Bytes(4096), on_nodes(1, 8),
+                                              testing::dgx_h100(), StackSpec{});
+  EXPECT_EQ(cost.protocol, Protocol::LL);
+  EXPECT_EQ(collective_cost(OpKind::AllGather, gigabytes(4), on_nodes(1, 8), testing::dgx_h100(),
+                            StackSpec{})
+                .protocol,
+            Protocol::Simple);
+}
+
+TEST(CollectiveCost, RingsOverManyNodesGiveWayToTreesForSmallMessages) {
+  ClusterSpec cluster = testing::dgx_h100();
+  cluster.node.scale_up.in_network_reduction = false;
+  const CollectiveCost cost =
+      collective_cost(OpKind::AllReduce, Bytes(1e5), on_nodes(512, 1), cluster, StackSpec{});
+  EXPECT_EQ(cost.algorithm, Algorithm::Tree);
+}
+
+TEST(CollectiveCost, SwitchesOfTheNetworkHalveTheTrafficOfANode) {
+  ClusterSpec cluster = testing::dgx_h100();
+  const Seconds without = time_of(OpKind::AllReduce, 4e9, on_nodes(32, 1), cluster);
+  cluster.fabric.in_network_reduction = true;
+  const CollectiveCost with =
+      collective_cost(OpKind::AllReduce, gigabytes(4), on_nodes(32, 1), cluster, StackSpec{});
+  EXPECT_EQ(with.algorithm, Algorithm::CollNet);
+  EXPECT_NEAR(without / with.time, 2.0, 0.15);
+}
+
+TEST(CollectiveCost, GroupsThatShareNicsAreSlower) {
+  GroupPlacement alone = on_nodes(16, 1);
+  alone.groups_per_node = 1;
+  ClusterSpec cluster = testing::dgx_h100();
+  cluster.node.nic.per_node = 4;
+  const Seconds one = time_of(OpKind::AllGather, 1e9, alone, cluster);
+  const Seconds eight = time_of(OpKind::AllGather, 1e9, on_nodes(16, 1), cluster);
+  EXPECT_NEAR(eight / one, 2.0, 0.1);
+}
+
+TEST(CollectiveCost, OversubscriptionHurtsAllToAllButNotPackedRings) {
+  const ClusterSpec flat = testing::dgx_h100();
+  ClusterSpec thin = flat;
+  thin.fabric.levels = {{.nodes = 8, .oversubscription = 4.0, .latency = Seconds(0)},
+                        {.nodes = 1024, .oversubscription = 1.0, .latency = Seconds(0)}};
+  const GroupPlacement group = on_nodes(32, 8);
+  EXPECT_NEAR(
+      time_of(OpKind::AllGather, 8e9, group, thin) / time_of(OpKind::AllGather, 8e9, group, flat),
+      1.0, 1e-9);
+  const double share_across = 24.0 / 31.0;
+  EXPECT_NEAR(
+      time_of(OpKind::AllToAll, 8e9, group, thin) / time_of(OpKind::AllToAll, 8e9, group, flat),
+      4.0 * share_across, 0.2);
+  GroupPlacement spread = on_nodes(4, 1);
+  spread.span = 32;
+  EXPECT_NEAR(
+      time_of(OpKind::AllGather, 8e9, spread, thin) / time_of(OpKind::AllGather, 8e9, spread, flat),
+      4.0, 0.1);
+}
+
+TEST(CollectiveCost, HierarchyHasFewerStepsThanARingOverAllMembers) {
+  const ClusterSpec cluster = testing::dgx_h100();
+  const auto with = [&](Algorithm algorithm) {
+    return collective_cost(OpKind::AllGather, Bytes(1e4), on_nodes(4, 8), cluster, StackSpec{},
+                           algorithm)
+        .time;
+  };
+  EXPECT_LT(with(Algorithm::Hierarchical), with(Algorithm::Ring) * 1.2);
+}
+
+}  // namespace
+}  // namespace shardwright::sim

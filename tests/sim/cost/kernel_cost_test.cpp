@@ -1,0 +1,222 @@
+// Laws of the kernel costs: bounds, monotony, scaling.
+#include "sim/cost/kernel_cost.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "tests/sim/cost/reference_hardware.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16,
+                                    Precision::Bf16, Precision::Fp8};
+
+AcceleratorSpec any_device() {
+  switch (*rc::gen::inRange(0, 3)) {
+    case 0:
+      return testing::a100();
+    case 1:
+      return testing::h100();
+    default:
+      return testing::b200();
+  }
+}
+
+Precision any_precision() {
+  return kPrecisions[*rc::gen::inRange<std::size_t>(0, kPrecisions.size())];
+}
+
+std::int64_t any_size() {
+  return *rc::gen::inRange<std::int64_t>(1, 40000);
+}
+
+GemmWork any_gemm() {
+  GemmWork work{.m = any_size(), .n = any_size(), .k = any_size()};
+  work.batch = *rc::gen::inRange<std::int64_t>(1, 9);
+  work.accumulate_fp32 = *rc::gen::arbitrary<bool>();
+  return work;
+}
+
+AttentionWork any_attention() {
+  AttentionWork work{.batch = *rc::gen::inRange<std::int64_t>(1, 9)};
+  work.kv_heads = *rc::gen::inRange<std::int64_t>(1, 9);
+  work.heads = work.kv_heads * *rc::gen::inRange<std::int64_t>(1, 9);
+  work.q_tokens = work.kv_tokens = any_size();
+  work.qk_head_dim = 64 * *rc::gen::inRange<std::int64_t>(1, 5);
+  work.v_head_dim = work.qk_head_dim;
+  work.score_share = *rc::gen::element(0.1, 0.5, 1.0);
+  work.backward = *rc::gen::arbitrary<bool>();
+  return work;
+}
+
+MemoryWork stream(double read_bytes, double written_bytes, std::int64_t kernels = 1) {
+  return {.read = Bytes(read_bytes),
+          .written = Bytes(written_bytes),
+          .flop = Flop(0),
+          .kernels = kernels};
+}
+
+Seconds gemm_time(const GemmWork& work, const AcceleratorSpec& device,
+                  Precision precision = Precision::Bf16) {
+  return kernel_time(OpKind::Gemm, work, precision, device, StackSpec{});
+}
+
+TEST(KernelCost, GemmsAreNeverFasterThanTheRoofline) {
+  EXPECT_TRUE(rc::check([] {
+    const AcceleratorSpec device = any_device();
+    const GemmWork work = any_gemm();
+    const KernelCost cost = kernel_cost(OpKind::Gemm, work, Precision::Bf16, device, StackSpec{});
+    const double least_bytes =
+        2.0 * static_cast<double>(work.batch) *
+        static_cast<double>(work.m * work.n + work.m * work.k + work.k * work.n);
+    RC_ASSERT(cost.time >= work.flop() / device.matrix.bf16);
+    RC_ASSERT(cost.time >= Bytes(least_bytes) / device.memory_bandwidth);
+    RC_ASSERT(cost.efficiency > 0.0);
+    RC_ASSERT(cost.efficiency <= 1.0);
+  }));
+}
+
+TEST(KernelCost, AttentionIsNeverFasterThanTheRoofline) {
+  EXPECT_TRUE(rc::check([] {
+    const AcceleratorSpec device = any_device();
+    const AttentionWork work = any_attention();
+    const KernelCost cost =
+        kernel_cost(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
+    RC_ASSERT(cost.time >= work.flop() / device.matrix.bf16);
+    RC_ASSERT(cost.efficiency <= 1.0);
+  }));
+}
+
+// All rates by 2, all times of the profile by 1/2: half the time, whatever the shape.
+TEST(KernelCost, TwiceTheMachineTakesHalfTheTime) {
+  EXPECT_TRUE(rc::check([] {
+    const AcceleratorSpec device = any_device();
+    AcceleratorSpec twice = device;
+    for (FlopPerSecond* peak : {&twice.matrix.fp32, &twice.matrix.tf32, &twice.matrix.fp16,
+                                &twice.matrix.bf16, &twice.matrix.fp8, &twice.vector_fp32})
+      *peak *= 2.0;
+    twice.memory_bandwidth *= 2.0;
+    for (Seconds* time : {&twice.efficiency.kernel_overhead, &twice.efficiency.gemm_overhead,
+                          &twice.efficiency.power_delay})
+      *time *= 0.5;
+    const MemoryWork copy = stream(static_cast<double>(any_size()) * 1e4, 0.0);
+    const Precision precision = any_precision();
+    for (const auto& [kind, work] : {std::pair<OpKind, Work>{OpKind::Gemm, any_gemm()},
+                                     std::pair<OpKind, Work>{OpKind::Attention, any_attention()},
+                                     std::pair<OpKind, Work>{OpKind::Norm, copy}}) {
+      const double ratio = kernel_time(kind, work, precision, device, StackSpec{}) /
+                           kernel_time(kind, work, precision, twice, StackSpec{});
+      RC_ASSERT(std::abs(ratio - 2.0) < 1e-9);
+    }
+  }));
+}
+
+TEST(KernelCost, TwiceTheBatchOfALargeGemmTakesTwiceTheTime) {
+  for (const AcceleratorSpec& device : {testing::a100(), testing::h100(), testing::b200()}) {
+    const Seconds once = gemm_time({.m = 16384, .n = 16384, .k = 8192}, device);
+    const Seconds twice = gemm_time({.m = 16384, .n = 16384, .k = 8192, .batch = 2}, device);
+    EXPECT_NEAR(twice / once, 2.0, 0.1) << device.architecture;
+  }
+}
+
+// One tile more than fills the device starts another wave.
+TEST(KernelCost, AWaveMoreCostsMoreThanItsShareOfTheWork) {
+  AcceleratorSpec device = testing::a100();
+  device.efficiency.wave_loss = 1.0;
+  const std::int64_t one_wave = 128 * 108;
+  const Seconds full = gemm_time({.m = one_wave, .n = 256, .k = 8192}, device);
+  const Seconds over = gemm_time({.m = one_wave + 128 * 8, .n = 256, .k = 8192}, device);
+  EXPECT_GT(over / full, 1.2);
+}
+
+TEST(KernelCost, LowerPrecisionIsFasterWhereComputeLimits) {
+  const GemmWork work{.m = 8192, .n = 8192, .k = 8192};
+  const AcceleratorSpec device = testing::h100();
+  EXPECT_LT(gemm_time(work, device, Precision::Fp8), gemm_time(work, device, Precision::Bf16));
+  EXPECT_LT(gemm_time(work, device, Precision::Bf16), gemm_time(work, device, Precision::Tf32));
+  EXPECT_LT(gemm_time(work, device, Precision::Tf32), gemm_time(work, device, Precision::Fp32));
+}
+
+// An A100 has no fp8 units: there it multiplies in bf16.
+TEST(KernelCost, MissingFormatsRunInTheNextOne) {
+  const GemmWork work{.m = 8192, .n = 8192, .k = 8192};
+  const AcceleratorSpec device = testing::a100();
+  EXPECT_NEAR(gemm_time(work, device, Precision::Fp8) / gemm_time(work, device), 1.0, 0.05);
+}
+
+TEST(KernelCost, ManySmallExpertsAreSlowerThanOneLargeGemm) {
+  const AcceleratorSpec device = testing::h100();
+  const GemmWork dense{.m = 8192, .n = 4096, .k = 4096};
+  GemmWork experts = dense;
+  experts.groups = 64;
+  const Seconds grouped =
+      kernel_time(OpKind::GroupedGemm, experts, Precision::Bf16, device, StackSpec{});
+  EXPECT_GT(grouped, gemm_time(dense, device));
+  EXPECT_LT(grouped / gemm_time(dense, device), 3.0);
+}
+
+TEST(KernelCost, CausalAttentionTakesBetweenHalfAndAllOfTheTime) {
+  const AcceleratorSpec device = testing::h100();
+  AttentionWork work{.batch = 4,
+                     .heads = 32,
+                     .kv_heads = 8,
+                     .q_tokens = 4096,
+                     .kv_tokens = 4096,
+                     .qk_head_dim = 128,
+                     .v_head_dim = 128};
+  const Seconds full = kernel_time(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
+  work.score_share = 0.5;
+  const Seconds causal = kernel_time(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
+  EXPECT_GT(causal / full, 0.5);
+  EXPECT_LT(causal / full, 0.65);
+}
+
+TEST(KernelCost, MemoryBoundTimeGrowsWithBytesAndKernels) {
+  const AcceleratorSpec device = testing::h100();
+  Seconds last;
+  for (double bytes = 1e3; bytes < 1e11; bytes *= 1.07) {
+    const MemoryWork work = stream(bytes / 2, bytes / 2);
+    const Seconds time = kernel_time(OpKind::Norm, work, Precision::Bf16, device, StackSpec{});
+    EXPECT_GT(time, last);
+    last = time;
+  }
+  MemoryWork unfused = stream(1e9, 0.0);
+  const Seconds one = kernel_time(OpKind::Dropout, unfused, Precision::Bf16, device, StackSpec{});
+  unfused.kernels = 5;
+  const Seconds five = kernel_time(OpKind::Dropout, unfused, Precision::Bf16, device, StackSpec{});
+  EXPECT_NEAR((five - one) / (device.efficiency.kernel_overhead * 4.0), 1.0, 0.2);
+}
+
+// BabelStream reaches 2.97 TB/s on H100 (Azure AI benchmarking guide, ND H100 v5).
+TEST(KernelCost, LargeStreamsReachTheMeasuredBandwidth) {
+  const MemoryWork work = stream(4e9, 2e9);
+  const Seconds time =
+      kernel_time(OpKind::Residual, work, Precision::Bf16, testing::h100(), StackSpec{});
+  EXPECT_NEAR(6e9 / time.value() / 2.97e12, 1.0, 0.02);
+}
+
+TEST(KernelCost, OffloadIsLimitedByTheLinkToTheHost) {
+  ClusterSpec cluster = testing::dgx_h100();
+  cluster.node.host.accelerator_link = gigabytes_per_second(50);
+  const MemoryWork work = stream(10e9, 0.0);
+  const KernelCost cost = kernel_cost(OpKind::Offload, work, Precision::Bf16, cluster, StackSpec{});
+  EXPECT_GT(cost.time, Seconds(0.2));
+  EXPECT_LT(cost.time, Seconds(0.3));
+}
+
+TEST(KernelCost, NothingTakesNoTime) {
+  const AcceleratorSpec device = testing::h100();
+  EXPECT_EQ(gemm_time({}, device), Seconds(0));
+  EXPECT_EQ(kernel_time(OpKind::Attention, AttentionWork{}, Precision::Bf16, device, StackSpec{}),
+            Seconds(0));
+  EXPECT_EQ(kernel_time(OpKind::Norm, MemoryWork{}, Precision::Bf16, device, StackSpec{}),
+            Seconds(0));
+}
+
+}  // namespace
+}  // namespace shardwright::sim

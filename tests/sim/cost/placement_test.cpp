@@ -1,0 +1,231 @@
+#include "sim/cost/placement.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace shardwright::sim {
+namespace {
+
+ClusterSpec cluster_with_domain(std::int64_t accelerators) {
+  ClusterSpec cluster;
+  cluster.node.accelerators = accelerators;
+  cluster.node.scale_up.domain = accelerators;
+  return cluster;
+}
+
+// Where a rank stands along each axis, found by counting through the ranks in the plan's order.
+struct Coordinates {
+  std::map<Axis, std::int64_t> dense, expert;
+};
+
+std::vector<Coordinates> enumerate(const Plan& plan) {
+  std::map<Axis, std::int64_t> dense = {{Axis::Tensor, plan.tp},
+                                        {Axis::Context, plan.cp},
+                                        {Axis::Expert, 1},
+                                        {Axis::Data, plan.dp},
+                                        {Axis::Pipeline, plan.pp}};
+  std::map<Axis, std::int64_t> expert = dense;
+  expert[Axis::Tensor] = plan.expert_tp;
+  expert[Axis::Context] = 1;
+  expert[Axis::Expert] = plan.ep;
+  expert[Axis::Data] = plan.dp * plan.cp * plan.tp / (plan.expert_tp * plan.ep);
+  std::vector<Coordinates> ranks;
+  std::map<std::int64_t, std::int64_t> seen_of_stage;
+  for (std::int64_t rank = 0; rank < plan.world_size(); ++rank) {
+    Coordinates c;
+    std::int64_t rest = rank;
+    for (const Axis axis : plan.rank_order) {
+      c.dense[axis] = rest % dense[axis];
+      rest /= dense[axis];
+    }
+    rest = seen_of_stage[c.dense[Axis::Pipeline]]++;
+    for (const Axis axis : plan.rank_order) {
+      if (axis == Axis::Pipeline) continue;
+      c.expert[axis] = rest % expert[axis];
+      rest /= expert[axis];
+    }
+    c.expert[Axis::Pipeline] = c.dense[Axis::Pipeline];
+    ranks.push_back(c);
+  }
+  return ranks;
+}
+
+// Ranks with the same key are in one group.
+std::vector<std::int64_t> group_key(Group group, const Plan& plan, const Coordinates& c) {
+  const auto& d = c.dense;
+  const auto& e = c.expert;
+  const std::int64_t data = d.at(Axis::Context) + 0;
+  switch (group) {
+    case Group::Tensor:
+      return {d.at(Axis::Context), d.at(Axis::Data), d.at(Axis::Pipeline)};
+    case Group::Context:
+      return {d.at(Axis::Tensor), d.at(Axis::Data), d.at(Axis::Pipeline)};
+    case Group::Data:
+      return {d.at(Axis::Tensor), d.at(Axis::Pipeline)};
+    case Group::Expert:
+      return {e.at(Axis::Tensor), e.at(Axis::Data), e.at(Axis::Pipeline)};
+    case Group::ExpertTensor:
+      return {e.at(Axis::Expert), e.at(Axis::Data), e.at(Axis::Pipeline)};
+    case Group::ExpertData:
+      return {e.at(Axis::Tensor), e.at(Axis::Expert), e.at(Axis::Pipeline)};
+    case Group::ModelParallel:
+      return {d.at(Axis::Context), d.at(Axis::Data)};
+    case Group::ShardInner:
+      return {d.at(Axis::Tensor), d.at(Axis::Pipeline),
+              (data + plan.cp * d.at(Axis::Data)) / plan.shard_group};
+    case Group::ShardOuter:
+      return {d.at(Axis::Tensor), d.at(Axis::Pipeline),
+              (data + plan.cp * d.at(Axis::Data)) % plan.shard_group};
+    default:
+      return {};
+  }
+}
+
+GroupPlacement placement_of_groups(const std::vector<std::vector<std::int64_t>>& groups,
+                                   std::int64_t domain) {
+  GroupPlacement worst;
+  std::map<std::int64_t, std::int64_t> sharing;
+  for (const auto& members : groups) {
+    std::map<std::int64_t, std::int64_t> on_node;
+    for (const std::int64_t rank : members) ++on_node[rank / domain];
+    const auto nodes = static_cast<std::int64_t>(on_node.size());
+    std::int64_t most = 0;
+    for (const auto& [node, count] : on_node) {
+      most = std::max(most, count);
+      if (nodes > 1) ++sharing[node];
+    }
+    worst.size = static_cast<std::int64_t>(members.size());
+    worst.span = std::max(worst.span, on_node.rbegin()->first - on_node.begin()->first + 1);
+    if (nodes > worst.nodes) worst.per_node = 0;
+    if (nodes >= worst.nodes) worst.per_node = std::max(worst.per_node, most);
+    worst.nodes = std::max(worst.nodes, nodes);
+  }
+  for (const auto& [node, count] : sharing)
+    worst.groups_per_node = std::max(worst.groups_per_node, count);
+  return worst;
+}
+
+GroupPlacement brute_force(Group group, const Plan& plan, std::int64_t domain) {
+  const auto ranks = enumerate(plan);
+  std::map<std::vector<std::int64_t>, std::vector<std::int64_t>> groups;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    groups[group_key(group, plan, ranks[rank])].push_back(static_cast<std::int64_t>(rank));
+  std::vector<std::vector<std::int64_t>> members;
+  for (auto& [key, group_members] : groups) members.push_back(std::move(group_members));
+  return placement_of_groups(members, domain);
+}
+
+// Pairs of ranks that differ in the pipeline coordinate alone.
+GroupPlacement brute_force_pairs(const Plan& plan, std::int64_t domain, bool ends) {
+  GroupPlacement worst;
+  if (plan.pp == 1) return worst;
+  const auto ranks = enumerate(plan);
+  std::map<std::map<Axis, std::int64_t>, std::int64_t> rank_at;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    rank_at[ranks[rank].dense] = static_cast<std::int64_t>(rank);
+  worst = {.size = 2, .per_node = 2};
+  std::map<std::int64_t, std::int64_t> leaving;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    auto peer = ranks[rank].dense;
+    const std::int64_t stage = peer[Axis::Pipeline];
+    if (ends ? stage != 0 : stage == plan.pp - 1) continue;
+    peer[Axis::Pipeline] = ends ? plan.pp - 1 : stage + 1;
+    const std::int64_t node = static_cast<std::int64_t>(rank) / domain;
+    const std::int64_t distance = rank_at[peer] / domain - node;
+    if (distance == 0) continue;
+    worst.per_node = 1;
+    worst.nodes = 2;
+    worst.span = std::max(worst.span, distance + 1);
+    worst.groups_per_node = std::max(worst.groups_per_node, ++leaving[node]);
+  }
+  return worst;
+}
+
+Plan random_plan(bool powers_of_two) {
+  const auto degree = [&] {
+    return powers_of_two ? std::int64_t{1} << *rc::gen::inRange(0, 3)
+                         : *rc::gen::inRange<std::int64_t>(1, 5);
+  };
+  Plan plan;
+  plan.tp = degree();
+  plan.cp = degree();
+  plan.pp = degree();
+  plan.dp = degree();
+  plan.expert_tp = *rc::gen::element<std::int64_t>(1, plan.tp);
+  const std::int64_t ranks = plan.tp * plan.cp * plan.dp / plan.expert_tp;
+  plan.ep = *rc::gen::suchThat(rc::gen::inRange<std::int64_t>(1, ranks + 1),
+                               [&](std::int64_t ep) { return ranks % ep == 0; });
+  plan.shard_group = plan.cp * *rc::gen::element<std::int64_t>(1, plan.dp);
+  return plan;
+}
+
+std::string describe(const GroupPlacement& p) {
+  return "size " + std::to_string(p.size) + " per_node " + std::to_string(p.per_node) + " nodes " +
+         std::to_string(p.nodes) + " groups_per_node " + std::to_string(p.groups_per_node) +
+         " span " + std::to_string(p.span);
+}
+
+void expect_same_as_enumeration(const Plan& plan, std::int64_t domain) {
+  const ClusterSpec cluster = cluster_with_domain(domain);
+  for (const Group group :
+       {Group::Tensor, Group::Context, Group::Data, Group::Expert, Group::ExpertTensor,
+        Group::ExpertData, Group::ModelParallel, Group::ShardInner, Group::ShardOuter}) {
+    const GroupPlacement expected = brute_force(group, plan, domain);
+    const GroupPlacement found = place(group, plan, cluster);
+    RC_LOG() << "group " << static_cast<int>(group) << " tp " << plan.tp << " cp " << plan.cp
+             << " dp " << plan.dp << " pp " << plan.pp << " ep " << plan.ep << " etp "
+             << plan.expert_tp << " domain " << domain << "\nexpected " << describe(expected)
+             << "\nfound " << describe(found) << "\n";
+    RC_ASSERT(found == expected);
+  }
+  RC_ASSERT(place(Group::Pipeline, plan, cluster) == brute_force_pairs(plan, domain, false));
+  RC_ASSERT(place(Group::EmbeddingTie, plan, cluster) == brute_force_pairs(plan, domain, true));
+}
+
+TEST(Placement, EqualsEnumerationWhereDegreesArePowersOfTwo) {
+  EXPECT_TRUE(rc::check([] {
+    expect_same_as_enumeration(random_plan(true), *rc::gen::element<std::int64_t>(1, 2, 4, 8, 16));
+  }));
+}
+
+TEST(Placement, EqualsEnumerationForAnyDegrees) {
+  EXPECT_TRUE(rc::check([] {
+    expect_same_as_enumeration(random_plan(false), *rc::gen::inRange<std::int64_t>(1, 9));
+  }));
+}
+
+TEST(Placement, EqualsEnumerationForAnyNesting) {
+  EXPECT_TRUE(rc::check([] {
+    Plan plan = random_plan(true);
+    for (std::size_t i = plan.rank_order.size(); i > 1; --i)
+      std::swap(plan.rank_order[i - 1], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i)]);
+    // Which of two nested axes is inner matters to a shard group only if it cuts them.
+    plan.shard_group = plan.cp * plan.dp;
+    expect_same_as_enumeration(plan, *rc::gen::element<std::int64_t>(2, 4, 8));
+  }));
+}
+
+// Llama 3.1 405B's nesting (arXiv 2407.21783, section 3.3.2): tensor parallelism fills a node, so
+// that each data-parallel group has one member per node and eight of them share its NICs.
+TEST(Placement, DataParallelGroupsOfFullNodesShareTheNics) {
+  Plan plan;
+  plan.tp = 8;
+  plan.pp = 16;
+  plan.dp = 128;
+  const ClusterSpec cluster = cluster_with_domain(8);
+  EXPECT_EQ(place(Group::Tensor, plan, cluster), (GroupPlacement{.size = 8, .per_node = 8}));
+  EXPECT_EQ(place(Group::Data, plan, cluster),
+            (GroupPlacement{
+                .size = 128, .per_node = 1, .nodes = 128, .groups_per_node = 8, .span = 128}));
+  EXPECT_EQ(place(Group::Pipeline, plan, cluster).span, 129);
+}
+
+}  // namespace
+}  // namespace shardwright::sim
