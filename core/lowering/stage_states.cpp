@@ -49,12 +49,8 @@ std::vector<PersistentMemory> persistent_memory(const PartParameters& parameters
   };
   const bool fp32 = plan.precision == Precision::Fp32 || plan.precision == Precision::Tf32;
   const double gradient = stack.fp32_main_gradients ? 4.0 : element;
-  // FSDP shards one fp32 copy and casts it while gathering; other stacks keep a copy in the compute
-  // format.
-  const bool master_is_weight = fp32 || (plan.zero_stage == 3 && !stack.low_precision_shard);
-  std::vector<PersistentMemory> memory;
-  if (!master_is_weight || fp32) memory.push_back({MemoryCategory::Weights, held(element, 3)});
-  memory.push_back({MemoryCategory::Gradients, held(gradient, 2)});
+  std::vector<PersistentMemory> memory = {{MemoryCategory::Weights, held(element, 3)},
+                                          {MemoryCategory::Gradients, held(gradient, 2)}};
   if (plan.offload_optimizer) return memory;
   if (!fp32)
     memory.push_back({MemoryCategory::MasterWeights, held(stack.master_weight_bytes.value(), 1)});

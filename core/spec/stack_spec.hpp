@@ -68,10 +68,6 @@ struct StackSpec {
   Bytes master_weight_bytes = Bytes(4);
   Bytes optimizer_state_bytes = Bytes(8);
 
-  // ZeRO-3: whether a shard in the compute format is kept beside the fp32 master shard (DeepSpeed),
-  // or the fp32 shard is cast while it is gathered (FSDP).
-  bool low_precision_shard = false;
-
   // Memory that no tensor of the program explains.
   Bytes context_memory = gigabytes(1.0);  // CUDA context, libraries and their workspaces
   Bytes communicator_memory = Bytes(0);   // NCCL buffers, per communicator
