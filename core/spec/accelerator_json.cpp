@@ -31,18 +31,44 @@ MatrixPeaks read_peaks(ObjectReader matrix) {
   return peaks;
 }
 
+constexpr NumberRange kShortTime{0.0, 1.0, false};
+
+void read_gemm_efficiency(ObjectReader& object, FillIn& fill, KernelEfficiency& efficiency) {
+  const std::string reason = "typical of vendor libraries";
+  efficiency.gemm_overhead = Seconds(
+      fill.number(object, "gemm_overhead_s", efficiency.gemm_overhead.value(), kShortTime, reason));
+  efficiency.wave_loss =
+      fill.number(object, "wave_loss_ratio", efficiency.wave_loss, kRatioOrZero, reason);
+  efficiency.operand_bandwidth_ratio = fill.number(
+      object, "operand_bandwidth_ratio", efficiency.operand_bandwidth_ratio, kPositive, reason);
+  efficiency.power_slowdown = fill.number(object, "power_slowdown_ratio", efficiency.power_slowdown,
+                                          kNonNegative, "no throttling known");
+  efficiency.power_delay = Seconds(fill.number(
+      object, "power_delay_s", efficiency.power_delay.value(), {0.0, 1.0, true}, reason));
+}
+
 // Defaults are KernelEfficiency's.
 void read_efficiency(ObjectReader object, FillIn& fill, AcceleratorSpec& spec) {
   KernelEfficiency& efficiency = spec.efficiency;
   const std::string reason = "typical of vendor libraries";
   efficiency.matrix = fill.number(object, "matrix_ratio", efficiency.matrix, kRatio, reason);
+  efficiency.matrix_tf32 =
+      fill.number(object, "matrix_tf32_ratio", efficiency.matrix_tf32, kRatio, reason);
+  efficiency.matrix_fp8 =
+      fill.number(object, "matrix_fp8_ratio", efficiency.matrix_fp8, kRatio, reason);
   efficiency.memory = fill.number(object, "memory_ratio", efficiency.memory, kRatio, reason);
   efficiency.attention_forward =
       fill.number(object, "attention_forward_ratio", efficiency.attention_forward, kRatio, reason);
   efficiency.attention_backward = fill.number(object, "attention_backward_ratio",
                                               efficiency.attention_backward, kRatio, reason);
   efficiency.kernel_overhead = Seconds(fill.number(
-      object, "kernel_overhead_s", efficiency.kernel_overhead.value(), {0.0, 1.0, false}, reason));
+      object, "kernel_overhead_s", efficiency.kernel_overhead.value(), kShortTime, reason));
+  read_gemm_efficiency(object, fill, efficiency);
+  efficiency.l2_bandwidth_ratio =
+      fill.number(object, "l2_bandwidth_ratio", efficiency.l2_bandwidth_ratio, kPositive, reason);
+  efficiency.l2_share = fill.number(object, "l2_share_ratio", efficiency.l2_share, kRatio, reason);
+  efficiency.host_link =
+      fill.number(object, "host_link_ratio", efficiency.host_link, kRatio, reason);
   spec.sustained_clock_ratio =
       fill.number(object, "sustained_clock_ratio", 1.0, kRatio, "no throttling known");
   object.refuse_unknown_keys();
@@ -137,10 +163,20 @@ ordered_json to_json(const AcceleratorSpec& spec) {
       {"power", {{"design_w", spec.power.value()}, {"idle_w", spec.idle_power.value()}}},
       {"efficiency",
        {{"matrix_ratio", spec.efficiency.matrix},
+        {"matrix_tf32_ratio", spec.efficiency.matrix_tf32},
+        {"matrix_fp8_ratio", spec.efficiency.matrix_fp8},
         {"memory_ratio", spec.efficiency.memory},
         {"attention_forward_ratio", spec.efficiency.attention_forward},
         {"attention_backward_ratio", spec.efficiency.attention_backward},
         {"kernel_overhead_s", spec.efficiency.kernel_overhead.value()},
+        {"gemm_overhead_s", spec.efficiency.gemm_overhead.value()},
+        {"wave_loss_ratio", spec.efficiency.wave_loss},
+        {"operand_bandwidth_ratio", spec.efficiency.operand_bandwidth_ratio},
+        {"power_slowdown_ratio", spec.efficiency.power_slowdown},
+        {"power_delay_s", spec.efficiency.power_delay.value()},
+        {"l2_bandwidth_ratio", spec.efficiency.l2_bandwidth_ratio},
+        {"l2_share_ratio", spec.efficiency.l2_share},
+        {"host_link_ratio", spec.efficiency.host_link},
         {"sustained_clock_ratio", spec.sustained_clock_ratio}}}};
   write_price(document, spec.price, spec.sources);
   if (!spec.notes.empty()) document["notes"] = spec.notes;

@@ -103,7 +103,7 @@ struct ScaleUpSpec {
       0.8;  // of `bandwidth`, that large ring collectives reach as bus bandwidth
   Seconds latency = microseconds(1.0);  // per hop, as the sender sees it
   Seconds collective_overhead =
-      microseconds(6.6);              // fixed cost of a collective on the device, protocol LL
+      microseconds(8.0);              // fixed cost of a collective on the device, protocol LL
   bool in_network_reduction = false;  // NVLS
   double in_network_efficiency =
       0.65;  // of `bandwidth`, that in-switch reductions of large messages keep busy

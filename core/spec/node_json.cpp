@@ -41,7 +41,15 @@ ScaleUpSpec read_scale_up(ObjectReader object, FillIn& fill, std::int64_t accele
                                      "typical of NVLink");
   spec.latency = Seconds(
       fill.number(object, "latency_s", spec.latency.value(), kLatency, "typical of NVLink"));
+  spec.collective_overhead =
+      Seconds(fill.number(object, "collective_overhead_s", spec.collective_overhead.value(),
+                          kLatency, "typical of NCCL"));
   spec.in_network_reduction = object.boolean_or("in_network_reduction", false);
+  spec.in_network_efficiency =
+      fill.number(object, "in_network_efficiency_ratio", spec.in_network_efficiency, kRatio,
+                  "typical of NVSwitch");
+  spec.pair_efficiency = fill.number(object, "pair_efficiency_ratio", spec.pair_efficiency, kRatio,
+                                     "typical of NVLink");
   spec.domain =
       fill.integer(object, "domain", accelerators, kAcceleratorCount, "the node's accelerators");
   check_domain(object, spec.domain, accelerators);
@@ -82,7 +90,10 @@ ordered_json scale_up_json(const ScaleUpSpec& spec) {
           {"bandwidth_bytes_per_s", spec.bandwidth.value()},
           {"ring_efficiency_ratio", spec.ring_efficiency},
           {"latency_s", spec.latency.value()},
+          {"collective_overhead_s", spec.collective_overhead.value()},
           {"in_network_reduction", spec.in_network_reduction},
+          {"in_network_efficiency_ratio", spec.in_network_efficiency},
+          {"pair_efficiency_ratio", spec.pair_efficiency},
           {"domain", spec.domain}};
 }
 
