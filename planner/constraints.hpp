@@ -1,0 +1,68 @@
+// What the user demands of a plan: "tp=8", "zero=3", "schedule=1f1b,interleaved".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/spec/plan.hpp"
+
+namespace shardwright::planner {
+
+// A field of a plan that constraints can name.
+enum class PlanField : std::uint8_t {
+  Dp,
+  Tp,
+  Pp,
+  Cp,
+  Ep,
+  ExpertTp,
+  Vpp,
+  ZeroStage,
+  ShardGroup,
+  MicroBatch,
+  GlobalBatch,
+  SequenceParallel,
+  Schedule,
+  Recompute,
+  RecomputeLayers,
+  ContextParallel,
+  OffloadOptimizer,
+  OffloadActivations,
+};
+
+// "dp", "tp", …, "zero", "micro_batch", …: the names that constraints use.
+const char* name_of(PlanField field);
+
+// The value of a field as a number; enumerations and switches as that of their enumerator.
+std::int64_t value_of(const Plan& plan, PlanField field);
+
+// The field has one of these values.
+struct Constraint {
+  PlanField field = PlanField::Tp;
+  std::vector<std::int64_t> values;
+
+  bool holds(const Plan& plan) const;
+
+  bool operator==(const Constraint&) const = default;
+};
+
+// "tp=8,16".
+std::string to_string(const Constraint& constraint);
+
+// Reads "field=value[,value…]". Throws InputError that names `option`, with the nearest field or
+// value that exists.
+Constraint parse_constraint(const std::string& text, const std::string& option);
+
+struct Constraints {
+  std::vector<Constraint> fixed;      // every one holds …
+  std::vector<Constraint> forbidden;  // … and none of these
+
+  bool operator==(const Constraints&) const = default;
+};
+
+// The name of the first constraint that the plan breaks ("fix tp=8", "forbid zero=3"), empty if
+// none.
+std::string broken_constraint(const Constraints& constraints, const Plan& plan);
+
+}  // namespace shardwright::planner

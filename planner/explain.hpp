@@ -1,0 +1,49 @@
+// What limits a plan, and what more of each resource would bring.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/spec/scenario.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::planner {
+
+enum class Resource : std::uint8_t {
+  PeakFlops,
+  MemoryBandwidth,
+  MemoryCapacity,
+  ScaleUpBandwidth,   // NVLink
+  ScaleOutBandwidth,  // between nodes
+  Latency,            // of every link
+  HostSpeed,
+};
+
+// "peak FLOP/s", "HBM bandwidth", …
+const char* name_of(Resource resource);
+
+// The same cluster with `gain` (0.1: 10 %) more of a resource; latencies are divided by 1 + gain.
+ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain);
+
+struct Sensitivity {
+  Resource resource = Resource::PeakFlops;
+  Seconds step;         // with more of the resource
+  double gain = 0.0;    // of throughput: old step / new step - 1
+  std::string through;  // for capacity: the variant of the plan that then fits, else empty
+};
+
+struct Explanation {
+  sim::StepResult result;
+  std::vector<Sensitivity> sensitivities;  // in the order of `Resource`
+  std::string limit;                       // one line: what limits this plan
+};
+
+inline constexpr double kSensitivityStep = 0.1;
+
+// By re-simulation. More memory lets the plan recompute less or take larger microbatches; those
+// variants that did not fit before are tried.
+Explanation explain(const Scenario& scenario, double gain = kSensitivityStep);
+
+}  // namespace shardwright::planner

@@ -1,0 +1,46 @@
+// What a plan is good for: the figures that plans are compared by.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/plan.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::planner {
+
+enum class Objective : std::uint8_t {
+  Time,            // tokens per second: the step, where all plans have the same batch
+  Cost,            // dollars per token
+  Memory,          // the lowest peak
+  TokensPerJoule,  // energy
+};
+
+// "time", "cost", "memory", "tokens-per-joule".
+const char* name_of(Objective objective);
+std::vector<Objective> all_objectives();
+
+// Throws InputError that names `option` and the spellings that exist.
+Objective parse_objective(const std::string& text, const std::string& option = "--objective");
+
+// Money and energy of one step on the whole machine.
+struct StepExpense {
+  Dollars price;  // zero where the profiles have no price
+  Joules energy;
+};
+
+// An accelerator draws its idle power and, for the share of the step in which it computes, the rest
+// of its design power; a node adds its overhead; the site multiplies by its PUE. A linear model
+// between two datasheet figures: good for comparing plans on one machine, not for billing.
+StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
+                         Seconds computing);
+
+// What is minimised. Time and money are per token, so that plans of different batches compare; of
+// two plans with equal scores the one that comes first in the order of the search space is better.
+double score(Objective objective, const Plan& plan, const sim::StepResult& result,
+             const StepExpense& expense);
+
+}  // namespace shardwright::planner

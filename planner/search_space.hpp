@@ -1,0 +1,62 @@
+// The plans that a search looks at.
+//
+// Every combination of the values below whose degrees multiply to the number of accelerators is a
+// plan of the space, whether or not the model allows it: those that a rule forbids are counted
+// under that rule.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/model_spec.hpp"
+#include "core/spec/plan.hpp"
+#include "core/spec/stack_spec.hpp"
+#include "planner/constraints.hpp"
+
+namespace shardwright::planner {
+
+// The values that the search tries. Degrees are divisors of the number of accelerators.
+struct SearchLimits {
+  std::int64_t max_tp = 0;   // 0: what the scale-up domain joins
+  std::int64_t max_cp = 16;  // beyond 1 only with sequences of `min_cp_tokens` per rank or more
+  std::int64_t min_cp_tokens = 2048;
+  std::int64_t max_pp = 256;
+  std::int64_t max_micro_batch = 16;  // powers of two up to it
+  std::int64_t max_vpp = 16;
+  std::vector<ScheduleKind> schedules = {
+      ScheduleKind::OneFOneB, ScheduleKind::Interleaved, ScheduleKind::ZbH1, ScheduleKind::ZbH2,
+      ScheduleKind::ZbV,      ScheduleKind::DualPipe,    ScheduleKind::GPipe};
+  std::vector<int> zero_stages = {0, 1, 2, 3};
+  std::vector<RecomputePolicy> recompute = {RecomputePolicy::None, RecomputePolicy::Selective,
+                                            RecomputePolicy::Full};
+  bool partial_recompute =
+      true;  // full recomputation of a quarter, half, three quarters of a chunk
+  bool sharding_within_node = true;  // ZeRO-3 over the data-parallel ranks of a node as well (HSDP)
+  std::vector<ContextParallelKind> context_parallel = {
+      ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses};
+
+  bool operator==(const SearchLimits&) const = default;
+};
+
+// How a plan cuts a layer: all that the ops of one layer and their prices depend on. The fields of
+// `plan` that do not matter have their defaults.
+struct LayerCut {
+  Plan plan;
+};
+
+struct SpaceRequest {
+  const ModelSpec& model;
+  const ClusterSpec& cluster;
+  const StackSpec& stack;
+  std::int64_t gpus = 1;
+  std::int64_t global_batch = 1;
+  std::int64_t seq_len = 1;
+  Precision precision = Precision::Bf16;
+  const SearchLimits& limits;
+};
+
+// The whole space in its order, which also decides between plans of equal score.
+std::vector<Plan> enumerate_plans(const SpaceRequest& request);
+
+}  // namespace shardwright::planner
