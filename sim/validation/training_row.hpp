@@ -1,0 +1,97 @@
+// A published measurement of a training step, with its whole configuration.
+//
+// Rows come as JSON lines. A missing or null field means that the source does not say. Keys that
+// are not known here are skipped: the tables say more than a simulation needs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shardwright::sim {
+
+struct MoeRow {
+  std::int64_t experts = 1;
+  std::int64_t top_k = 1;
+  std::int64_t expert_ffn = 1;
+  std::int64_t shared_experts = 0;
+  std::optional<std::int64_t> dense_layers;
+
+  bool operator==(const MoeRow&) const = default;
+};
+
+struct ModelRow {
+  std::string name;
+  std::optional<std::int64_t> layers, hidden, ffn_hidden, heads, kv_heads, head_dim, vocab;
+  std::optional<std::int64_t> seq_len;  // tokens
+  std::optional<bool> gated_mlp, tied_embeddings;
+  std::optional<MoeRow> moe;
+
+  bool operator==(const ModelRow&) const = default;
+};
+
+struct ClusterRow {
+  std::string gpu;
+  std::int64_t gpus = 1;
+  std::optional<std::int64_t> gpus_per_node;
+  std::string intra_node, inter_node;  // free text; empty: the source does not say
+
+  bool operator==(const ClusterRow&) const = default;
+};
+
+// Texts are empty where the source does not say.
+struct PlanRow {
+  std::optional<std::int64_t> dp, tp, pp, cp, ep, virtual_pp;
+  std::optional<std::int64_t> micro_batch, global_batch;  // sequences
+  std::optional<std::int64_t> zero_stage;                 // 3: FSDP
+  std::optional<bool> sequence_parallel, overlap_grad_reduce;
+  std::string recompute, precision, schedule;
+
+  bool operator==(const PlanRow&) const = default;
+};
+
+struct MeasuredRow {
+  std::optional<double> iteration_s, tflops_per_gpu, mfu, tokens_per_s_per_gpu;
+  std::optional<double> peak_memory_gb;  // GB or GiB, allocated or of the whole device: `notes`
+  bool oom = false;                      // the source reports that it does not fit
+
+  bool operator==(const MeasuredRow&) const = default;
+};
+
+// What a prediction is held against.
+struct TargetRow {
+  std::string metric;  // "step_s", "tokens_per_s_per_gpu", "tflops_per_gpu" or "mfu"
+  double value = 0.0;
+
+  bool operator==(const TargetRow&) const = default;
+};
+
+struct TrainingRow {
+  std::string id;
+  std::string file;  // that it was read from
+  std::string source_title, source_address;
+  ModelRow model;
+  ClusterRow cluster;
+  PlanRow plan;
+  MeasuredRow measured;
+  std::optional<TargetRow> target;
+  std::string flops_convention, notes;
+  std::string stack;
+  std::string attention_kernel;  // of `stack_options`; empty: the stack's own
+  std::string grade;             // "A", "B" or "C"; empty for rows that ran out of memory
+  std::string group;             // rows of one group can be ranked against each other
+
+  bool operator==(const TrainingRow&) const = default;
+};
+
+// Reads all rows of a file; problems are named "line 3/model/layers".
+// Throws InputError with all problems of the file, each with its line and JSON pointer: text that
+// is not JSON, a value of the wrong type or out of range, an id that occurs twice. Empty lines are
+// skipped.
+std::vector<TrainingRow> read_training_rows(const std::string& file);
+
+// The row of this id. Throws InputError, with the nearest id, if there is none.
+TrainingRow find_training_row(const std::string& file, const std::string& id);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,79 @@
+// Compares simulated steps with published measurements.
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "sim/validation/training_row.hpp"
+
+namespace shardwright::sim {
+
+// One row: measured beside predicted. Errors are relative to the measurement and are those of the
+// step time, also where the metric is a rate: positive where the simulated step is slower.
+struct RowComparison {
+  std::string id;
+  std::string source, accelerator, stack, parallelism, group;  // what it is summed up by
+  std::string metric;
+  double measured = 0.0;
+  double predicted = 0.0;                          // in the unit of the metric
+  double interval_low = 0.0, interval_high = 0.0;  // 80 % of measurements lie in such intervals
+  double error = 0.0;                              // ratio
+  std::optional<Bytes> measured_memory;
+  Bytes predicted_memory;
+  bool out_of_memory_measured = false;
+  bool out_of_memory_predicted = false;
+  bool timed = false;    // there is a measurement of time to compare with
+  bool skipped = false;  // not simulated
+  std::string reason;    // why it was skipped
+  std::vector<std::string> filled_in;
+};
+
+// Ratios. Without rows all are zero.
+struct ErrorSummary {
+  std::size_t n = 0;
+  double median_abs = 0.0, mean_abs = 0.0, p90_abs = 0.0;
+  double bias = 0.0;      // median of the signed errors
+  double coverage = 0.0;  // share of the measurements that lie in the predicted interval
+};
+
+// Positive: does not fit.
+struct OutOfMemoryTable {
+  std::size_t true_positive = 0, false_positive = 0, true_negative = 0, false_negative = 0;
+};
+
+using ErrorsByName = std::map<std::string, ErrorSummary>;
+
+struct ValidationReport {
+  std::vector<RowComparison> rows;  // in the order of the files
+  std::size_t skipped = 0;
+  ErrorSummary time;
+  ErrorSummary memory;
+  ErrorsByName by_source, by_accelerator, by_stack, by_parallelism;
+  ErrorsByName memory_by_source;
+  std::optional<double> rank_correlation;  // Kendall's tau-b of the step times within a group, mean
+                                           // over the groups of at least three rows
+  OutOfMemoryTable out_of_memory;
+};
+
+struct ValidationOptions {
+  std::string grades = "ABC";  // rows of these grades; rows that ran out of memory have none
+};
+
+// Simulates every row of the files. Rows run in parallel; the report does not depend on the number
+// of threads. Throws InputError if a file cannot be read.
+ValidationReport validate_rows(const std::vector<std::string>& files,
+                               const ValidationOptions& options = {});
+
+RowComparison compare_row(const TrainingRow& row);
+
+// True if the median and the 90th percentile of the absolute errors of the time are at most these
+// ratios.
+bool within_tolerance(const ValidationReport& report, double median, double p90);
+
+nlohmann::ordered_json to_json(const ValidationReport& report);
+
+}  // namespace shardwright::sim
