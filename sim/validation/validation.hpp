@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "sim/validation/error_statistics.hpp"
 #include "sim/validation/training_row.hpp"
 
 namespace shardwright::sim {
@@ -22,6 +23,7 @@ struct RowComparison {
   double predicted = 0.0;                          // in the unit of the metric
   double interval_low = 0.0, interval_high = 0.0;  // 80 % of measurements lie in such intervals
   double error = 0.0;                              // ratio
+  double tokens = 0.0;                             // of a step
   std::optional<Bytes> measured_memory;
   Bytes predicted_memory;
   bool out_of_memory_measured = false;
@@ -30,14 +32,6 @@ struct RowComparison {
   bool skipped = false;  // not simulated
   std::string reason;    // why it was skipped
   std::vector<std::string> filled_in;
-};
-
-// Ratios. Without rows all are zero.
-struct ErrorSummary {
-  std::size_t n = 0;
-  double median_abs = 0.0, mean_abs = 0.0, p90_abs = 0.0;
-  double bias = 0.0;      // median of the signed errors
-  double coverage = 0.0;  // share of the measurements that lie in the predicted interval
 };
 
 // Positive: does not fit.

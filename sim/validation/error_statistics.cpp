@@ -1,0 +1,54 @@
+#include "sim/validation/error_statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::sim {
+
+double quantile(std::vector<double> samples, double share) {
+  SHARDWRIGHT_CHECK(!samples.empty(), "a quantile of no samples");
+  std::sort(samples.begin(), samples.end());
+  const double place = share * static_cast<double>(samples.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, samples.size() - 1);
+  return std::lerp(samples[below], samples[above], place - static_cast<double>(below));
+}
+
+ErrorSummary summarise(const std::vector<ErrorSample>& samples) {
+  if (samples.empty()) return {};
+  std::vector<double> errors, absolute;
+  double sum = 0.0, covered = 0.0;
+  for (const ErrorSample& sample : samples) {
+    errors.push_back(sample.error);
+    absolute.push_back(std::abs(sample.error));
+    sum += absolute.back();
+    covered += sample.covered ? 1.0 : 0.0;
+  }
+  const auto n = static_cast<double>(samples.size());
+  return {.n = samples.size(),
+          .median_abs = quantile(absolute, 0.5),
+          .mean_abs = sum / n,
+          .p90_abs = quantile(absolute, 0.9),
+          .bias = quantile(errors, 0.5),
+          .coverage = covered / n};
+}
+
+std::optional<double> kendall_tau(const std::vector<double>& a, const std::vector<double>& b) {
+  SHARDWRIGHT_CHECK(a.size() == b.size(), "rankings of different lengths");
+  double agreement = 0.0, ordered_in_a = 0.0, ordered_in_b = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const double sign_a = a[i] == a[j] ? 0.0 : a[i] < a[j] ? -1.0 : 1.0;
+      const double sign_b = b[i] == b[j] ? 0.0 : b[i] < b[j] ? -1.0 : 1.0;
+      agreement += sign_a * sign_b;
+      ordered_in_a += std::abs(sign_a);
+      ordered_in_b += std::abs(sign_b);
+    }
+  }
+  if (ordered_in_a == 0.0 || ordered_in_b == 0.0) return std::nullopt;
+  return agreement / std::sqrt(ordered_in_a * ordered_in_b);
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,34 @@
+// Statistics of prediction errors.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace shardwright::sim {
+
+// Ratios. Without samples all are zero.
+struct ErrorSummary {
+  std::size_t n = 0;
+  double median_abs = 0.0, mean_abs = 0.0, p90_abs = 0.0;
+  double bias = 0.0;      // median of the signed errors
+  double coverage = 0.0;  // share of the measurements that lie in the predicted interval
+};
+
+// The value below which a share of the sorted samples lies, linear between neighbours. At least one
+// sample.
+double quantile(std::vector<double> samples, double share);
+
+struct ErrorSample {
+  double error = 0.0;    // signed ratio
+  bool covered = false;  // the measurement lies in the predicted interval
+};
+
+ErrorSummary summarise(const std::vector<ErrorSample>& samples);
+
+// Kendall's tau-b: 1 where two rankings agree on every pair, -1 where on none. Pairs that are tied
+// in one ranking count for neither side. None if one of them ties all (Kendall, Rank correlation
+// methods, 1948).
+std::optional<double> kendall_tau(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace shardwright::sim

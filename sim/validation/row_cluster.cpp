@@ -1,0 +1,114 @@
+#include "sim/validation/row_cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <regex>
+#include <tuple>
+
+#include "core/spec/profile_library.hpp"
+#include "sim/validation/row_notes.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// Bandwidths that differ by less than this are the same (800 Gb/s, 4 x 200 Gb/s, 100 GB/s).
+constexpr double kSameBandwidth = 0.02;
+
+const std::vector<ClusterSpec>& library() {
+  static const std::vector<ClusterSpec> kClusters = [] {
+    std::vector<ClusterSpec> clusters;
+    for (const std::string& name : shipped_clusters()) clusters.push_back(load_cluster(name));
+    return clusters;
+  }();
+  return kClusters;
+}
+
+BytesPerSecond per_node(const NodeSpec& node) {
+  return node.nic.bandwidth * static_cast<double>(node.nic.per_node);
+}
+
+BytesPerSecond gigabits(double count) {
+  return gigabytes_per_second(count / 8.0);
+}
+
+std::optional<FabricProtocol> protocol_in(const std::string& text) {
+  if (says(text, "infiniband")) return FabricProtocol::InfiniBand;
+  if (says(text, "roce")) return FabricProtocol::RoCE;
+  if (says(text, "efa")) return FabricProtocol::Efa;
+  if (says(text, "ethernet")) return FabricProtocol::Ethernet;
+  return std::nullopt;
+}
+
+double bandwidth_distance(const ClusterSpec& cluster, const NetworkText& network) {
+  if (network.per_node.value() <= 0.0) return 0.0;
+  const double distance = std::abs(std::log(per_node(cluster.node) / network.per_node));
+  return distance < kSameBandwidth ? 0.0 : distance;
+}
+
+// Smaller is nearer; the first of equals wins, in the order of names.
+std::tuple<double, bool, bool, bool> distance(const ClusterSpec& cluster,
+                                              const NetworkText& network,
+                                              std::int64_t accelerators) {
+  const bool other_protocol = network.protocol && *network.protocol != cluster.fabric.protocol;
+  return {bandwidth_distance(cluster, network), other_protocol,
+          cluster.node.accelerators != accelerators, !cluster.name.starts_with("dgx")};
+}
+
+void set_accelerators_per_node(ClusterSpec& cluster, std::int64_t count) {
+  if (cluster.node.accelerators == count) return;
+  if (cluster.node.scale_up.domain == cluster.node.accelerators)
+    cluster.node.scale_up.domain = count;
+  cluster.node.accelerators = count;
+}
+
+}  // namespace
+
+NetworkText read_network(const std::string& text, std::int64_t gpus_per_node) {
+  static const std::regex kSeveral(R"((\d+)\s*x\s*(\d+)\s*(Gb|GbE))", std::regex::icase);
+  static const std::regex kOne(R"((\d+)\s*Gb/s per (node|GPU))", std::regex::icase);
+  NetworkText network;
+  network.protocol = protocol_in(text);
+  std::smatch match;
+  if (std::regex_search(text, match, kSeveral)) {
+    network.per_node = gigabits(std::stod(match[1]) * std::stod(match[2]));
+  } else if (std::regex_search(text, match, kOne)) {
+    const bool each = lower_case(match[2].str()) == "gpu";
+    network.per_node =
+        gigabits(std::stod(match[1]) * (each ? static_cast<double>(gpus_per_node) : 1.0));
+  }
+  return network;
+}
+
+std::optional<ClusterSpec> cluster_of_row(const TrainingRow& row,
+                                          std::vector<std::string>& filled_in,
+                                          std::string& reason) {
+  const std::optional<std::string> accelerator = find_accelerator(row.cluster.gpu);
+  const std::int64_t count = row.cluster.gpus_per_node.value_or(8);
+  const NetworkText network = read_network(row.cluster.inter_node, count);
+  const ClusterSpec* best = nullptr;
+  for (const ClusterSpec& cluster : library()) {
+    if (!accelerator || cluster.accelerator.name != *accelerator) continue;
+    if (best == nullptr || distance(cluster, network, count) < distance(*best, network, count))
+      best = &cluster;
+  }
+  if (best == nullptr) {
+    reason = fmt::format("no shipped cluster has the accelerator \"{}\"", row.cluster.gpu);
+    return std::nullopt;
+  }
+  ClusterSpec cluster = *best;
+  cluster.nodes = 0;
+  if (!row.cluster.gpus_per_node)
+    filled_in.push_back(fmt::format("gpus_per_node: {}", cluster.node.accelerators));
+  else
+    set_accelerators_per_node(cluster, count);
+  if (network.per_node.value() <= 0.0) {
+    if (row.cluster.gpus > cluster.node.accelerators)
+      filled_in.push_back(fmt::format("inter_node: as in the shipped cluster {}", cluster.name));
+  } else if (bandwidth_distance(cluster, network) > 0.0) {
+    cluster.node.nic.bandwidth = network.per_node / static_cast<double>(cluster.node.nic.per_node);
+  }
+  return cluster;
+}
+
+}  // namespace shardwright::sim

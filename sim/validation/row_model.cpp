@@ -1,0 +1,175 @@
+#include "sim/validation/row_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/spec/model_check.hpp"
+#include "core/spec/model_library.hpp"
+#include "sim/validation/row_notes.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// Vocabulary of GPT-2's tokenizer, padded as Megatron-LM does.
+constexpr std::int64_t kUsualVocab = 51200;
+// Latent attention as DeepSeek-V2 and V3 and their descendants have it (arXiv 2405.04434).
+constexpr std::int64_t kKvLoraRank = 512, kNopeHeadDim = 128, kRopeHeadDim = 64,
+                       kValueHeadDim = 128;
+
+const std::vector<ModelSpec>& library() {
+  static const std::vector<ModelSpec> kModels = [] {
+    std::vector<ModelSpec> models;
+    for (const std::string& name : shipped_models()) models.push_back(load_model(name));
+    return models;
+  }();
+  return kModels;
+}
+
+bool same_experts(const ModelRow& row, const ModelSpec& model) {
+  if (!row.moe || !model.moe) return !row.moe && !model.moe;
+  return row.moe->experts == model.moe->experts && row.moe->expert_ffn == model.moe->expert_ffn;
+}
+
+// Whether a shipped model has the row's sizes. Layers may be cut off, vocabularies replaced and
+// key-value heads changed without it becoming another architecture.
+bool same_shape(const ModelRow& row, const ModelSpec& model) {
+  const bool same_ffn = !row.ffn_hidden || row.moe || *row.ffn_hidden == model.mlp.ffn_hidden;
+  return *row.hidden == model.hidden && *row.heads == model.attention.heads && same_ffn &&
+         row.gated_mlp.value_or(model.mlp.gated) == model.mlp.gated && same_experts(row, model);
+}
+
+bool same_beginning(const std::string& a, const std::string& b) {
+  constexpr std::size_t kLetters = 3;
+  return lower_case(a).substr(0, kLetters) == lower_case(b).substr(0, kLetters);
+}
+
+int likeness(const ModelRow& row, const ModelSpec& model) {
+  return (same_beginning(row.name, model.name) ? 4 : 0) + (row.vocab == model.vocab ? 2 : 0) +
+         (row.layers == model.layers ? 1 : 0) + (row.kv_heads == model.attention.kv_heads ? 1 : 0);
+}
+
+const ModelSpec* architecture_of(const ModelRow& row) {
+  const ModelSpec* best = nullptr;
+  for (const ModelSpec& model : library()) {
+    if (!same_shape(row, model)) continue;
+    if (best == nullptr || likeness(row, model) > likeness(row, *best)) best = &model;
+  }
+  return best;
+}
+
+ModelSpec gpt_like() {
+  ModelSpec model;
+  model.family = "gpt";
+  model.norm = NormKind::LayerNorm;
+  model.norm_bias = true;
+  model.position = PositionKind::Learned;
+  model.mlp = {1, Activation::Gelu, false, true};
+  model.attention.qkv_bias = model.attention.output_bias = true;
+  return model;
+}
+
+ModelSpec usual_architecture(const ModelRow& row) {
+  ModelSpec model = row.gated_mlp.value_or(false) ? ModelSpec{} : gpt_like();
+  if (row.gated_mlp.value_or(false)) model.family = "llama";
+  if (row.moe) model.moe.emplace();
+  return model;
+}
+
+void set_latent_attention(AttentionSpec& attention) {
+  attention.kind = AttentionKind::MultiHeadLatent;
+  attention.kv_lora_rank = kKvLoraRank;
+  attention.qk_nope_head_dim = kNopeHeadDim;
+  attention.qk_rope_head_dim = kRopeHeadDim;
+  attention.v_head_dim = kValueHeadDim;
+}
+
+void set_attention(const ModelRow& row, AttentionSpec& attention) {
+  attention.heads = *row.heads;
+  if (attention.kind == AttentionKind::MultiHeadLatent) {
+    attention.kv_heads = attention.heads;
+    attention.head_dim = attention.qk_nope_head_dim + attention.qk_rope_head_dim;
+    return;
+  }
+  attention.kv_heads = row.kv_heads.value_or(attention.heads);
+  attention.head_dim = row.head_dim.value_or(*row.hidden / attention.heads);
+}
+
+void set_experts(const MoeRow& row, MoeSpec& moe) {
+  const std::int64_t shared_width =
+      moe.shared_experts == row.shared_experts ? moe.shared_expert_ffn : 0;
+  moe.experts = row.experts;
+  moe.top_k = row.top_k;
+  moe.expert_ffn = row.expert_ffn;
+  moe.shared_experts = row.shared_experts;
+  moe.shared_expert_ffn = shared_width > 0 ? shared_width : row.shared_experts * row.expert_ffn;
+  moe.first_dense_layers = row.dense_layers.value_or(moe.first_dense_layers);
+}
+
+std::string missing_size(const ModelRow& row) {
+  if (!row.layers) return "layers";
+  if (!row.hidden) return "hidden";
+  if (!row.heads) return "heads";
+  if (!row.seq_len) return "seq_len";
+  return !row.ffn_hidden && !row.moe ? "ffn_hidden" : "";
+}
+
+std::string problems_of(const ModelSpec& model) {
+  ProblemList problems(model.name);
+  check_model(
+      model, [](const std::string& pointer) { return pointer; }, problems);
+  try {
+    problems.throw_if_any();
+  } catch (const InputError& error) {
+    const Problem& first = error.problems().front();
+    return fmt::format("{}: {}, expected {}", first.where, first.found, first.expected);
+  }
+  return {};
+}
+
+void set_sizes(const TrainingRow& row, ModelSpec& model, std::vector<std::string>& filled_in) {
+  const ModelRow& from = row.model;
+  // Layers that predict further tokens are left out of models that were cut to a few layers.
+  if (model.layers != *from.layers) model.mtp_layers = 0;
+  model.name = from.name;
+  model.source = row.source_title;
+  model.aliases.clear();
+  model.layers = *from.layers;
+  model.hidden = *from.hidden;
+  model.max_seq_len = *from.seq_len;
+  if (model.position == PositionKind::Learned) model.position_embeddings = *from.seq_len;
+  if (!from.vocab) filled_in.push_back(fmt::format("vocab: {}, the usual one", kUsualVocab));
+  model.vocab = from.vocab.value_or(kUsualVocab);
+  model.mlp.ffn_hidden = from.ffn_hidden.value_or(model.mlp.ffn_hidden);
+  model.mlp.gated = from.gated_mlp.value_or(model.mlp.gated);
+  model.tied_embeddings = from.tied_embeddings.value_or(!model.mlp.gated);
+  set_attention(from, model.attention);
+  if (from.moe) set_experts(*from.moe, *model.moe);
+}
+
+}  // namespace
+
+std::optional<ModelSpec> model_of_row(const TrainingRow& row, std::vector<std::string>& filled_in,
+                                      std::string& reason) {
+  if (const std::string size = missing_size(row.model); !size.empty()) {
+    reason = fmt::format("the source does not say the model's {}", size);
+    return std::nullopt;
+  }
+  if (says(row.model.name, "mamba") || says(row.notes, "mamba layer")) {
+    reason = "the model has state-space layers, which are not modelled";
+    return std::nullopt;
+  }
+  const ModelSpec* known = architecture_of(row.model);
+  ModelSpec model = known != nullptr ? *known : usual_architecture(row.model);
+  filled_in.push_back(known != nullptr ? fmt::format("architecture: as the shipped {}", known->name)
+                                       : fmt::format("architecture: {}-like", model.family));
+  if (known == nullptr && row.model.moe && says(row.notes, "mla"))
+    set_latent_attention(model.attention);
+  set_sizes(row, model, filled_in);
+  if (model.moe && notes_say_balanced_routing(row.notes)) model.moe->balanced_routing = true;
+  if (reason = problems_of(model); !reason.empty()) return std::nullopt;
+  return model;
+}
+
+}  // namespace shardwright::sim

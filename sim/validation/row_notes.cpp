@@ -1,0 +1,79 @@
+#include "sim/validation/row_notes.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <initializer_list>
+
+namespace shardwright::sim {
+namespace {
+
+bool says_any(std::string_view text, std::initializer_list<std::string_view> phrases) {
+  return std::any_of(phrases.begin(), phrases.end(),
+                     [text](std::string_view phrase) { return says(text, phrase); });
+}
+
+}  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+bool says(std::string_view text, std::string_view phrase) {
+  return lower_case(text).find(lower_case(phrase)) != std::string::npos;
+}
+
+bool notes_say_balanced_routing(std::string_view notes) {
+  return says_any(notes, {"balanced router=true", "force-balanced", "force balanced", "balanced)",
+                          "token-drop", "tokendrop", "token drop", "capacity factor"});
+}
+
+bool notes_say_hybrid_shard(std::string_view notes) {
+  return says_any(notes, {"hsdp", "hybrid shard"});
+}
+
+bool notes_say_no_tensor_overlap(std::string_view notes) {
+  return says_any(notes, {"no tp/", "no tp overlap", "no tp comm overlap"});
+}
+
+bool notes_say_expert_overlap(std::string_view notes) {
+  return says_any(notes, {"ep-comm overlap=true", "ep overlap", "moe a2a overlap"}) &&
+         !says_any(notes, {"no ep overlap", "ep-comm overlap=false"});
+}
+
+bool notes_say_cuda_graphs(std::string_view notes) {
+  return says_any(notes, {"scope full_iteration", "cuda graphs full_iteration"});
+}
+
+std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes) {
+  constexpr std::string_view kKey = "ETP";
+  const auto place = notes.find(kKey);
+  if (place == std::string_view::npos) return std::nullopt;
+  std::string_view rest = notes.substr(place + kKey.size());
+  if (rest.starts_with('=')) rest.remove_prefix(1);
+  std::optional<std::int64_t> degree;
+  while (true) {
+    std::int64_t number = 0;
+    const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    if (parsed.ec != std::errc{}) return degree;
+    if (number > 0) degree = number;
+    rest.remove_prefix(static_cast<std::size_t>(parsed.ptr - rest.data()));
+    if (!rest.starts_with('/')) return degree;
+    rest.remove_prefix(1);
+  }
+}
+
+MemoryReading memory_reading_in(std::string_view notes) {
+  return says_any(notes, {"max_memory_allocated", "max-allocated", "peak allocated"})
+             ? MemoryReading::Allocated
+             : MemoryReading::Device;
+}
+
+bool notes_say_gibibytes(std::string_view notes) {
+  return says(notes, "gib");
+}
+
+}  // namespace shardwright::sim

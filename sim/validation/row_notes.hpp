@@ -1,0 +1,49 @@
+// The few facts of a published measurement that stand only in its free text.
+//
+// Sources describe their runs in prose; the phrases that are looked for here name a technique that
+// has no field of its own. A note that lacks them changes nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace shardwright::sim {
+
+std::string lower_case(std::string_view text);
+
+// True if `text` holds `phrase`, whatever the case.
+bool says(std::string_view text, std::string_view phrase);
+
+// The router is forced to spread tokens evenly, or drops what exceeds an even share.
+bool notes_say_balanced_routing(std::string_view notes);
+
+// States are sharded inside of a node and replicated across nodes.
+bool notes_say_hybrid_shard(std::string_view notes);
+
+// Tensor-parallel collectives are not hidden behind their GEMMs.
+bool notes_say_no_tensor_overlap(std::string_view notes);
+
+// All-to-all of experts runs beside compute.
+bool notes_say_expert_overlap(std::string_view notes);
+
+// The whole step is launched as CUDA graphs; graphs of single modules save little.
+bool notes_say_cuda_graphs(std::string_view notes);
+
+// Degree of tensor parallelism inside of experts: "ETP=2", or the last of
+// "TP/PP/EP/CP/ETP=2/8/32/1/1".
+std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes);
+
+// What a figure of peak memory counts.
+enum class MemoryReading : std::uint8_t {
+  Allocated,  // tensors: torch.cuda.max_memory_allocated
+  Device,     // all that the device holds: reserved by the allocator, or as nvidia-smi shows
+};
+
+MemoryReading memory_reading_in(std::string_view notes);
+
+// True if a figure of peak memory is in GiB.
+bool notes_say_gibibytes(std::string_view notes);
+
+}  // namespace shardwright::sim

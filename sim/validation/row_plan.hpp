@@ -1,0 +1,25 @@
+// The plan of a published measurement.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/model_spec.hpp"
+#include "core/spec/plan.hpp"
+#include "core/spec/stack_spec.hpp"
+#include "sim/validation/training_row.hpp"
+
+namespace shardwright::sim {
+
+// The profile of the row's stack, with the attention kernel that it states.
+StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_in);
+
+// `reason` is set where the row leaves open what nothing else tells, or asks for what a plan cannot
+// say. Where recomputation is left open, it is None.
+std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
+                                const StackSpec& stack, std::vector<std::string>& filled_in,
+                                std::string& reason);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,202 @@
+#include "sim/validation/validation.hpp"
+
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/spec/scenario.hpp"
+#include "sim/step/simulate.hpp"
+#include "sim/validation/flops_convention.hpp"
+#include "sim/validation/prediction_interval.hpp"
+#include "sim/validation/row_notes.hpp"
+#include "sim/validation/row_scenario.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// Kendall's tau needs a few rows to mean anything.
+constexpr std::size_t kLeastRanked = 3;
+
+// "tp+pp", "fsdp", "dp", …: what the rows are summed up by.
+std::string parallelism_of(const Plan& plan) {
+  std::string kinds;
+  const auto add = [&kinds](bool used, const char* name) {
+    if (used) kinds += (kinds.empty() ? "" : "+") + std::string(name);
+  };
+  add(plan.zero_stage == 3, "fsdp");
+  add(plan.tp > 1, "tp");
+  add(plan.pp > 1, "pp");
+  add(plan.cp > 1, "cp");
+  add(plan.ep > 1, "ep");
+  return kinds.empty() ? "dp" : kinds;
+}
+
+double predicted_metric(const std::string& metric, const std::string& convention_text,
+                        const Scenario& scenario, const StepResult& result) {
+  if (metric == "step_s") return result.step.value();
+  if (metric == "tokens_per_s_per_gpu") return result.throughput.tokens_per_s_per_gpu;
+  const FlopsConvention convention = flops_convention_in(convention_text);
+  const FlopPerSecond rate = counted_flop(scenario.model, scenario.plan, convention) /
+                             (result.step * static_cast<double>(scenario.plan.world_size()));
+  if (metric == "tflops_per_gpu") return rate / teraflops(1.0);
+  const Precision precision = convention.peak_is_bf16 ? Precision::Bf16 : scenario.plan.precision;
+  return rate / scenario.cluster.accelerator.matrix.of(precision);
+}
+
+void compare_time(const TrainingRow& row, const Scenario& scenario, const StepResult& result,
+                  RowComparison& comparison) {
+  if (!row.target || row.measured.oom) return;
+  comparison.timed = true;
+  comparison.metric = row.target->metric;
+  comparison.measured = row.target->value;
+  comparison.predicted =
+      predicted_metric(row.target->metric, row.flops_convention, scenario, result);
+  const bool is_time = comparison.metric == "step_s";
+  const auto [low, high] = prediction_interval(comparison.predicted, !is_time);
+  comparison.interval_low = low;
+  comparison.interval_high = high;
+  const double slower = is_time ? comparison.predicted / comparison.measured
+                                : comparison.measured / comparison.predicted;
+  comparison.error = slower - 1.0;
+}
+
+void compare_memory(const TrainingRow& row, const Scenario& scenario, const StepResult& result,
+                    RowComparison& comparison) {
+  const MemoryPeak& peak = result.memory();
+  const bool tensors_only = memory_reading_in(row.notes) == MemoryReading::Allocated;
+  comparison.predicted_memory =
+      tensors_only ? peak.peak - peak.of(MemoryCategory::Context) : peak.peak;
+  comparison.out_of_memory_measured = row.measured.oom;
+  comparison.out_of_memory_predicted = peak.peak > scenario.cluster.accelerator.memory;
+  if (!row.measured.peak_memory_gb) return;
+  const double figure = *row.measured.peak_memory_gb;
+  comparison.measured_memory =
+      notes_say_gibibytes(row.notes) ? gibibytes(figure) : gigabytes(figure);
+}
+
+double speed(const RowComparison& row, bool measured) {
+  // Rows of a group have the same model and accelerators, so all rates tell the same order.
+  const double value = measured ? row.measured : row.predicted;
+  return row.metric == "step_s" ? row.tokens / value : value;
+}
+
+std::optional<double> mean_rank_correlation(const std::vector<RowComparison>& rows) {
+  std::map<std::string, std::vector<const RowComparison*>> groups;
+  for (const RowComparison& row : rows) {
+    if (row.timed && !row.skipped) groups[row.group + '|' + row.metric].push_back(&row);
+  }
+  double sum = 0.0, count = 0.0;
+  for (const auto& [name, members] : groups) {
+    if (members.size() < kLeastRanked) continue;
+    std::vector<double> measured, predicted;
+    for (const RowComparison* row : members) {
+      measured.push_back(speed(*row, true));
+      predicted.push_back(speed(*row, false));
+    }
+    const std::optional<double> tau = kendall_tau(measured, predicted);
+    if (!tau) continue;
+    sum += *tau;
+    count += 1.0;
+  }
+  return count > 0.0 ? std::optional(sum / count) : std::nullopt;
+}
+
+void count_fit(const RowComparison& row, OutOfMemoryTable& table) {
+  if (row.out_of_memory_measured) {
+    ++(row.out_of_memory_predicted ? table.true_positive : table.false_negative);
+  } else {
+    ++(row.out_of_memory_predicted ? table.false_positive : table.true_negative);
+  }
+}
+
+using SamplesByName = std::map<std::string, std::vector<ErrorSample>>;
+
+ErrorsByName summarise_each(const SamplesByName& samples) {
+  ErrorsByName summaries;
+  for (const auto& [name, each] : samples) summaries[name] = summarise(each);
+  return summaries;
+}
+
+ValidationReport report_on(std::vector<RowComparison> rows) {
+  ValidationReport report;
+  std::vector<ErrorSample> times, memories;
+  SamplesByName source, accelerator, stack, parallelism, memory_source;
+  for (const RowComparison& row : rows) {
+    if (row.skipped) {
+      ++report.skipped;
+      continue;
+    }
+    count_fit(row, report.out_of_memory);
+    if (row.measured_memory) {
+      const ErrorSample sample{row.predicted_memory / *row.measured_memory - 1.0, false};
+      memories.push_back(sample);
+      memory_source[row.source].push_back(sample);
+    }
+    if (!row.timed) continue;
+    const ErrorSample sample{row.error,
+                             row.interval_low <= row.measured && row.measured <= row.interval_high};
+    times.push_back(sample);
+    source[row.source].push_back(sample);
+    accelerator[row.accelerator].push_back(sample);
+    stack[row.stack].push_back(sample);
+    parallelism[row.parallelism].push_back(sample);
+  }
+  report.time = summarise(times);
+  report.memory = summarise(memories);
+  report.by_source = summarise_each(source);
+  report.by_accelerator = summarise_each(accelerator);
+  report.by_stack = summarise_each(stack);
+  report.by_parallelism = summarise_each(parallelism);
+  report.memory_by_source = summarise_each(memory_source);
+  report.rank_correlation = mean_rank_correlation(rows);
+  report.rows = std::move(rows);
+  return report;
+}
+
+}  // namespace
+
+RowComparison compare_row(const TrainingRow& row) {
+  RowComparison comparison;
+  comparison.id = row.id;
+  comparison.source = row.source_title;
+  comparison.accelerator = row.cluster.gpu;
+  comparison.stack = row.stack;
+  comparison.group = row.group;
+  RowScenario prepared = scenario_of(row);
+  comparison.filled_in = std::move(prepared.filled_in);
+  if (!prepared.scenario) {
+    comparison.skipped = true;
+    comparison.reason = std::move(prepared.reason);
+    return comparison;
+  }
+  const Scenario& scenario = *prepared.scenario;
+  comparison.parallelism = parallelism_of(scenario.plan);
+  comparison.tokens =
+      static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
+  const StepResult result = simulate_step(scenario);
+  compare_time(row, scenario, result, comparison);
+  compare_memory(row, scenario, result, comparison);
+  return comparison;
+}
+
+ValidationReport validate_rows(const std::vector<std::string>& files,
+                               const ValidationOptions& options) {
+  std::vector<TrainingRow> rows;
+  for (const std::string& file : files) {
+    for (TrainingRow& row : read_training_rows(file)) {
+      const bool wanted = row.grade.empty() || options.grades.find(row.grade) != std::string::npos;
+      if (wanted) rows.push_back(std::move(row));
+    }
+  }
+  std::vector<RowComparison> comparisons(rows.size());
+  tbb::parallel_for(std::size_t{0}, rows.size(),
+                    [&](std::size_t i) { comparisons[i] = compare_row(rows[i]); });
+  return report_on(std::move(comparisons));
+}
+
+bool within_tolerance(const ValidationReport& report, double median, double p90) {
+  return report.time.median_abs <= median && report.time.p90_abs <= p90;
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,66 @@
+#include <nlohmann/json.hpp>
+
+#include "sim/validation/validation.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json summary_json(const ErrorSummary& summary) {
+  return {{"n", summary.n},
+          {"median_abs_pct", 100.0 * summary.median_abs},
+          {"mean_abs_pct", 100.0 * summary.mean_abs},
+          {"p90_abs_pct", 100.0 * summary.p90_abs},
+          {"bias_pct", 100.0 * summary.bias},
+          {"coverage", summary.coverage}};
+}
+
+Json summaries_json(const ErrorsByName& summaries) {
+  Json json = Json::object();
+  for (const auto& [name, summary] : summaries) json[name] = summary_json(summary);
+  return json;
+}
+
+Json row_json(const RowComparison& row) {
+  Json json = {{"id", row.id}};
+  const bool shown = row.timed && !row.skipped;
+  json["metric"] = shown ? Json(row.metric) : Json();
+  json["measured"] = shown ? Json(row.measured) : Json();
+  json["predicted"] = shown ? Json(row.predicted) : Json();
+  json["interval"] = shown ? Json::array({row.interval_low, row.interval_high}) : Json();
+  json["error_pct"] = shown ? Json(100.0 * row.error) : Json();
+  json["memory"] = {
+      {"measured_bytes", row.measured_memory ? Json(row.measured_memory->value()) : Json()},
+      {"predicted_bytes", row.skipped ? Json() : Json(row.predicted_memory.value())}};
+  json["status"] = row.skipped ? "skipped" : "ok";
+  json["reason"] = row.reason;
+  json["filled_in"] = row.filled_in;
+  return json;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const ValidationReport& report) {
+  Json rows = Json::array();
+  for (const RowComparison& row : report.rows) rows.push_back(row_json(row));
+  Json summary = summary_json(report.time);
+  summary["skipped"] = report.skipped;
+  summary["by_source"] = summaries_json(report.by_source);
+  summary["by_accelerator"] = summaries_json(report.by_accelerator);
+  summary["by_stack"] = summaries_json(report.by_stack);
+  summary["by_parallelism"] = summaries_json(report.by_parallelism);
+  summary["rank_correlation"] = report.rank_correlation ? Json(*report.rank_correlation) : Json();
+  summary["memory"] = summary_json(report.memory);
+  summary["memory_by_source"] = summaries_json(report.memory_by_source);
+  const OutOfMemoryTable& oom = report.out_of_memory;
+  return {{"rows", std::move(rows)},
+          {"summary", std::move(summary)},
+          {"oom",
+           {{"tp", oom.true_positive},
+            {"fp", oom.false_positive},
+            {"tn", oom.true_negative},
+            {"fn", oom.false_negative}}}};
+}
+
+}  // namespace shardwright::sim
