@@ -52,6 +52,9 @@ void read_efficiency(ObjectReader object, FillIn& fill, AcceleratorSpec& spec) {
   KernelEfficiency& efficiency = spec.efficiency;
   const std::string reason = "typical of vendor libraries";
   efficiency.matrix = fill.number(object, "matrix_ratio", efficiency.matrix, kRatio, reason);
+  efficiency.matrix_main_loop =
+      fill.number(object, "matrix_main_loop_ratio", efficiency.matrix_main_loop, kRatioOrZero,
+                  "not fitted, the matrix ratio stands in");
   efficiency.matrix_tf32 =
       fill.number(object, "matrix_tf32_ratio", efficiency.matrix_tf32, kRatio, reason);
   efficiency.matrix_fp8 =
@@ -163,6 +166,7 @@ ordered_json to_json(const AcceleratorSpec& spec) {
       {"power", {{"design_w", spec.power.value()}, {"idle_w", spec.idle_power.value()}}},
       {"efficiency",
        {{"matrix_ratio", spec.efficiency.matrix},
+        {"matrix_main_loop_ratio", spec.efficiency.matrix_main_loop},
         {"matrix_tf32_ratio", spec.efficiency.matrix_tf32},
         {"matrix_fp8_ratio", spec.efficiency.matrix_fp8},
         {"memory_ratio", spec.efficiency.memory},

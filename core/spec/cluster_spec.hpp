@@ -41,6 +41,10 @@ struct MatrixPeaks {
 struct KernelEfficiency {
   double matrix =
       0.85;  // of the 16-bit matrix peak, for a GEMM large enough to hide everything else
+  // Fitted: of the 16-bit matrix peak inside of a tile's main loop, before the losses to tile
+  // edges, filling and power that sim/cost/gemm_cost.hpp adds. It is no rate that a GEMM reaches
+  // (`matrix` is); 0: not fitted, `matrix` stands in for it.
+  double matrix_main_loop = 0.0;
   double matrix_tf32 = 0.85;        // the same of the tf32 (and fp32) peak
   double matrix_fp8 = 0.77;         // … of the fp8 peak
   double memory = 0.85;             // of the memory bandwidth, for a large streaming kernel

@@ -39,7 +39,8 @@ double matrix_efficiency(const AcceleratorSpec& accelerator, Precision precision
   const KernelEfficiency& efficiency = accelerator.efficiency;
   if (precision == Precision::Tf32 || precision == Precision::Fp32) return efficiency.matrix_tf32;
   const bool in_fp8 = precision == Precision::Fp8 && accelerator.matrix.fp8 > FlopPerSecond(0);
-  return in_fp8 ? efficiency.matrix_fp8 : efficiency.matrix;
+  if (in_fp8) return efficiency.matrix_fp8;
+  return efficiency.matrix_main_loop > 0.0 ? efficiency.matrix_main_loop : efficiency.matrix;
 }
 
 }  // namespace shardwright::sim

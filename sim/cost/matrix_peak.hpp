@@ -12,7 +12,7 @@ namespace shardwright::sim {
 // round), tf32 as fp32, and all else on the vector units.
 FlopPerSecond matrix_peak(const AcceleratorSpec& accelerator, Precision precision);
 
-// The share of that peak that a large GEMM reaches.
+// The share of that peak that a tile's main loop reaches.
 double matrix_efficiency(const AcceleratorSpec& accelerator, Precision precision);
 
 }  // namespace shardwright::sim

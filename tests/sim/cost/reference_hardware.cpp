@@ -111,7 +111,8 @@ std::vector<NamedSystem> named_systems() {
 
 AcceleratorSpec a100() {
   AcceleratorSpec spec = device("ampere", 312, 0, 2039, 40e6, 108);
-  spec.efficiency = {.matrix = 0.844,
+  spec.efficiency = {.matrix = 0.8692,
+                     .matrix_main_loop = 0.844,
                      .matrix_tf32 = 0.84,
                      .memory = 0.88,
                      .attention_forward = 0.72,
@@ -124,7 +125,8 @@ AcceleratorSpec a100() {
 
 AcceleratorSpec h100() {
   AcceleratorSpec spec = device("hopper", 989.4, 1978.9, 3350, 50e6, 132);
-  spec.efficiency = {.matrix = 1.0,
+  spec.efficiency = {.matrix = 0.8195,
+                     .matrix_main_loop = 1.0,
                      .matrix_tf32 = 0.74,
                      .matrix_fp8 = 0.83,
                      .memory = 0.89,
@@ -140,7 +142,8 @@ AcceleratorSpec h100() {
 
 AcceleratorSpec b200() {
   AcceleratorSpec spec = device("blackwell", 2250, 4500, 8000, 126e6, 148);
-  spec.efficiency = {.matrix = 0.83,
+  spec.efficiency = {.matrix = 0.7756,
+                     .matrix_main_loop = 0.83,
                      .matrix_tf32 = 1.0,
                      .matrix_fp8 = 1.0,
                      .memory = 0.92,
