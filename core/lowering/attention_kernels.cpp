@@ -134,13 +134,30 @@ LayerWriter::UnfusedTensors LayerWriter::unfused_tensors() {
   return unfused;
 }
 
+TensorRef LayerWriter::gather_keys_and_values(Phase phase) {
+  const CoreTensors core = core_tensors();
+  if (plan_.cp == 1) return core.qkv;
+  const double elements = core.kv_elements * static_cast<double>(plan_.cp);
+  const TensorRef gathered = temporary("attention.kv.gathered", elements);
+  collective("attention.kv.all_gather", OpKind::AllGather, Group::Context, phase,
+             elements * shape_.element, {core.qkv}, {gathered});
+  return gathered;
+}
+
 void LayerWriter::unfused_forward(Phase phase) {
   const CoreTensors core = core_tensors();
   const UnfusedTensors unfused = unfused_tensors();
   const std::int64_t batch = shape_.sequences * shape_.heads;
+  const TensorRef kv = gather_keys_and_values(phase);
+  // Selective recomputation is after the probabilities alone: the output of the first run is kept.
+  const TensorRef out =
+      phase == phase_
+          ? core.out
+          : temporary("attention.core.recomputed",
+                      static_cast<double>(shape_.tokens * shape_.heads * shape_.value_dim));
   gemm("attention.scores", phase,
        {.m = shape_.sequence_tokens, .n = plan_.seq_len, .k = shape_.head_dim, .batch = batch},
-       {core.qkv}, {unfused.scores});
+       {core.qkv, kv}, {unfused.scores});
   memory_op("attention.softmax", OpKind::Softmax, phase, unfused.elements, unfused.elements,
             {unfused.scores}, {unfused.probabilities}, stack_.fused_softmax ? 1 : 4);
   if (model_.dropout > 0.0) {
@@ -149,7 +166,7 @@ void LayerWriter::unfused_forward(Phase phase) {
   }
   gemm("attention.context", phase,
        {.m = shape_.sequence_tokens, .n = shape_.value_dim, .k = plan_.seq_len, .batch = batch},
-       {core.qkv, unfused.dropped}, {core.out});
+       {kv, unfused.dropped}, {out});
 }
 
 void LayerWriter::unfused_backward() {
@@ -158,12 +175,17 @@ void LayerWriter::unfused_backward() {
   const std::int64_t batch = shape_.sequences * shape_.heads;
   const std::int64_t q = shape_.sequence_tokens, kv = plan_.seq_len;
   const Phase phase = Phase::BackwardInput;
+  const bool gathers = plan_.cp > 1;
+  const TensorRef keys_values = gather_keys_and_values(phase);
+  const double gathered_elements = core.kv_elements * static_cast<double>(plan_.cp);
+  const TensorRef kv_gradient =
+      gathers ? temporary("attention.kv.gathered.gradient", gathered_elements) : core.qkv_gradient;
   gemm("attention.context.probabilities_gradient", phase,
-       {.m = q, .n = kv, .k = shape_.value_dim, .batch = batch}, {core.out_gradient, core.qkv},
+       {.m = q, .n = kv, .k = shape_.value_dim, .batch = batch}, {core.out_gradient, keys_values},
        {unfused.gradient});
   gemm("attention.context.value_gradient", phase,
        {.m = kv, .n = shape_.value_dim, .k = q, .batch = batch},
-       {core.out_gradient, unfused.dropped}, {core.qkv_gradient});
+       {core.out_gradient, unfused.dropped}, {kv_gradient});
   if (model_.dropout > 0.0) {
     memory_op("attention.dropout.backward", OpKind::Dropout, phase, 1.5 * unfused.elements,
               unfused.elements, {unfused.gradient, unfused.mask}, {unfused.gradient});
@@ -171,12 +193,18 @@ void LayerWriter::unfused_backward() {
   memory_op("attention.softmax.backward", OpKind::Softmax, phase, 2.0 * unfused.elements,
             unfused.elements, {unfused.gradient, unfused.probabilities}, {unfused.gradient},
             stack_.fused_softmax ? 1 : 4);
-  gemm("attention.scores.query_gradient", phase,
-       {.m = q, .n = shape_.head_dim, .k = kv, .batch = batch},
-       {unfused.gradient, core.qkv, core.qkv_gradient}, {core.qkv_gradient});
   gemm("attention.scores.key_gradient", phase,
        {.m = kv, .n = shape_.head_dim, .k = q, .batch = batch},
-       {unfused.gradient, core.qkv, core.qkv_gradient}, {core.qkv_gradient});
+       {unfused.gradient, core.qkv, kv_gradient}, {kv_gradient});
+  std::vector<TensorRef> query_reads = {unfused.gradient, keys_values};
+  if (!gathers) query_reads.push_back(core.qkv_gradient);
+  gemm("attention.scores.query_gradient", phase,
+       {.m = q, .n = shape_.head_dim, .k = kv, .batch = batch}, query_reads, {core.qkv_gradient});
+  if (gathers) {
+    collective("attention.kv.reduce_scatter", OpKind::ReduceScatter, Group::Context, phase,
+               gathered_elements * shape_.element, {kv_gradient, core.qkv_gradient},
+               {core.qkv_gradient});
+  }
 }
 
 }  // namespace shardwright

@@ -10,16 +10,13 @@
 namespace shardwright {
 namespace {
 
-// Share of the q x kv score matrix below the causal diagonal, and within a sliding window where
-// there is one.
-double score_share(const AttentionSpec& attention, std::int64_t layer, std::int64_t seq_len) {
+// Share of the q x kv score matrix below the causal diagonal, and within a sliding window of
+// `window` tokens where there is one.
+double score_share(std::int64_t window, std::int64_t seq_len) {
   constexpr double kCausal = 0.5;
-  const std::int64_t interval = attention.full_attention_interval;
-  const bool full = attention.sliding_window == 0 || (interval > 0 && (layer + 1) % interval == 0);
-  if (full || attention.sliding_window >= seq_len) return kCausal;
-  const double window =
-      static_cast<double>(attention.sliding_window) / static_cast<double>(seq_len);
-  return window * (1.0 - window / 2.0);
+  if (window == 0 || window >= seq_len) return kCausal;
+  const double seen = static_cast<double>(window) / static_cast<double>(seq_len);
+  return seen * (1.0 - seen / 2.0);
 }
 
 }  // namespace
@@ -41,7 +38,7 @@ void LayerWriter::attention_forward(std::int64_t layer, TensorRef out) {
 
 void LayerWriter::attention_backward(std::int64_t layer, TensorRef out_gradient) {
   const Linear output_projection = attention_output();
-  if (plan_.recompute == RecomputePolicy::Selective)
+  if (plan_.recompute == RecomputePolicy::Selective && !stack_.flash_attention)
     attention_core_forward(layer, Phase::Recompute);
   linear_backward(output_projection, out_gradient,
                   temporary("attention.core.gradient",
@@ -51,7 +48,7 @@ void LayerWriter::attention_backward(std::int64_t layer, TensorRef out_gradient)
 }
 
 void LayerWriter::attention_core_forward(std::int64_t layer, Phase phase) {
-  const double share = score_share(model_.attention, layer, plan_.seq_len);
+  const double share = score_share(model_.sliding_window_of(layer), plan_.seq_len);
   if (!stack_.flash_attention) {
     unfused_forward(phase);
   } else if (plan_.cp > 1 && plan_.context_parallel == ContextParallelKind::Ring) {
@@ -62,7 +59,7 @@ void LayerWriter::attention_core_forward(std::int64_t layer, Phase phase) {
 }
 
 void LayerWriter::attention_core_backward(std::int64_t layer) {
-  const double share = score_share(model_.attention, layer, plan_.seq_len);
+  const double share = score_share(model_.sliding_window_of(layer), plan_.seq_len);
   if (!stack_.flash_attention) {
     unfused_backward();
   } else if (plan_.cp > 1 && plan_.context_parallel == ContextParallelKind::Ring) {

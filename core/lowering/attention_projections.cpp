@@ -153,20 +153,26 @@ void LayerWriter::latent_projections_backward() {
                   kv_gradient, kv_normed_gradient);
   memory_op("attention.kv_norm.backward", OpKind::Norm, Phase::BackwardInput, 2.0 * kv_elements,
             kv_elements, {latent.kv_down, kv_normed_gradient}, {kv_down_gradient});
+  latent_queries_backward(latent, in_gradient);
+  // The last of the two adds its part in its GEMM.
   linear_backward({"attention.kv_down",
                    LinearSplit::None,
                    shape_.hidden,
                    latent.kv_rank + model_.attention.qk_rope_head_dim,
                    latent.in,
                    {}},
-                  kv_down_gradient, in_gradient);
+                  kv_down_gradient, in_gradient, true);
+}
+
+void LayerWriter::latent_queries_backward(const LatentShape& latent, TensorRef in_gradient) {
   if (latent.q_rank == 0) {
     linear_backward(
         {"attention.q", LinearSplit::Column, shape_.hidden, latent.q_width, latent.in, {}},
         latent.qkv_gradient, in_gradient);
     return;
   }
-  const double q_elements = residual_rows * static_cast<double>(latent.q_rank);
+  const double q_elements =
+      static_cast<double>(shape_.residual_tokens) * static_cast<double>(latent.q_rank);
   const TensorRef q_normed_gradient = temporary("attention.q_norm.gradient", q_elements);
   const TensorRef q_down_gradient = temporary("attention.q_down.gradient", q_elements);
   linear_backward(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "core/base/error.hpp"
 
@@ -21,18 +22,28 @@ TensorId TensorTable::add(std::string_view name, MemoryCategory category, Bytes 
 }
 
 void derive_waits(std::vector<Op>& ops) {
-  std::map<TensorRef, std::uint16_t> writer;
+  struct Uses {
+    std::optional<std::uint16_t> writer;
+    std::vector<std::uint16_t> readers;  // since then
+  };
+  std::map<TensorRef, Uses> uses;
   for (std::uint16_t i = 0; i < ops.size(); ++i) {
     Op& op = ops[i];
     op.waits.clear();
+    const auto wait_for = [&](std::uint16_t on) {
+      if (ops[on].stream != op.stream) op.waits.push_back(on);
+    };
     for (const TensorRef ref : op.reads) {
-      const auto found = writer.find(ref);
-      if (found != writer.end() && ops[found->second].stream != op.stream)
-        op.waits.push_back(found->second);
+      const Uses& before = uses[ref];
+      if (before.writer) wait_for(*before.writer);
     }
+    for (const TensorRef ref : op.writes) {
+      for (const std::uint16_t reader : uses[ref].readers) wait_for(reader);
+      uses[ref] = {i, {}};
+    }
+    for (const TensorRef ref : op.reads) uses[ref].readers.push_back(i);
     std::sort(op.waits.begin(), op.waits.end());
     op.waits.erase(std::unique(op.waits.begin(), op.waits.end()), op.waits.end());
-    for (const TensorRef ref : op.writes) writer[ref] = i;
   }
 }
 

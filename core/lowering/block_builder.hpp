@@ -25,7 +25,7 @@ class TensorTable {
 };
 
 // Fills Op::waits: an op that reads what an earlier op of the block wrote on another stream waits
-// for it.
+// for it; so does one that writes over what an earlier op reads there (the buffers of a ring).
 void derive_waits(std::vector<Op>& ops);
 
 // Fills Op::frees of blocks that run in the given order for one layer and microbatch: after the

@@ -12,11 +12,7 @@ namespace {
 
 // What tells layers apart, as far as their ops go: dense or sparse, windowed or full attention.
 std::pair<bool, bool> layer_signature(const ModelSpec& model, std::int64_t layer) {
-  const AttentionSpec& attention = model.attention;
-  const std::int64_t interval = attention.full_attention_interval;
-  const bool windowed =
-      attention.sliding_window > 0 && (interval == 0 || (layer + 1) % interval != 0);
-  return {model.is_sparse(layer), windowed};
+  return {model.is_sparse(layer), model.sliding_window_of(layer) > 0};
 }
 
 std::vector<Op> with_phase(const std::vector<Op>& ops, bool weight_gradients) {

@@ -37,6 +37,7 @@ void StageWriter::reduce_part(const Part& part, const Slot& slot) {
   const double element = storage_bytes(in_.plan.precision).value();
   const double reduced = in_.stack.fp32_gradient_reduction ? 4.0 : element;
   if (in_.plan.zero_stage == 3) {
+    if (part.parameters->total() == 0.0) return;
     const BlockId block = common_.reduce_gradient({part.blocks->parameter_gradient, 0},
                                                   Bytes(part.parameters->dense * reduced),
                                                   Bytes(part.parameters->expert * reduced));

@@ -57,8 +57,8 @@ class LayerWriter {
   // last.
   TensorRef parameters() const { return {parameters_, 0}; }
   TensorRef parameter_gradient() const { return {parameter_gradient_, 0}; }
-  // Sizes of these two for a layer with this many parameters on the rank; call before writing the
-  // layer.
+  // Sizes of these two for a layer with this many parameters on the rank (with none there is
+  // nothing to gather); call before writing the layer.
   void use_gathered_parameters(std::string_view kind, double parameters);
   bool gathers_parameters() const { return gathers_parameters_; }
 
@@ -80,7 +80,10 @@ class LayerWriter {
 
   // linear_ops.cpp
   void linear_forward(const Linear& linear);
-  void linear_backward(const Linear& linear, TensorRef output_gradient, TensorRef input_gradient);
+  // `adds`: the input gradient already holds a part, to which this one is added (not for a column
+  // split over ranks, whose collective writes the whole).
+  void linear_backward(const Linear& linear, TensorRef output_gradient, TensorRef input_gradient,
+                       bool adds = false);
   void weight_gradient(const Linear& linear, TensorRef output_gradient, TensorRef input,
                        std::int64_t tokens);
 
@@ -104,6 +107,7 @@ class LayerWriter {
     TensorRef in, q_down, q_normed, kv_down, kv_normed, qkv, qkv_gradient;
   };
   LatentShape latent_shape();
+  void latent_queries_backward(const LatentShape& latent, TensorRef in_gradient);
   // Positions (and Qwen3's norm of queries and keys), in place.
   void rotate_forward(const std::string& name, double width, TensorRef tensor);
   void rotate_backward(const std::string& name, double width, TensorRef gradient);
@@ -111,6 +115,8 @@ class LayerWriter {
   // attention_kernels.cpp
   void fused_attention(double score_share, Phase phase, bool backward);
   void ring_attention(double score_share, Phase phase, bool backward);
+  // Products with the score matrix in memory know no ring: keys and values are gathered first.
+  TensorRef gather_keys_and_values(Phase phase);
   void unfused_forward(Phase phase);
   void unfused_backward();
   AttentionWork attention_work(double score_share, bool backward) const;

@@ -30,7 +30,7 @@ void LayerWriter::linear_forward(const Linear& linear) {
 }
 
 void LayerWriter::linear_backward(const Linear& linear, TensorRef output_gradient,
-                                  TensorRef input_gradient) {
+                                  TensorRef input_gradient, bool adds) {
   const auto rows = linear.split == LinearSplit::None ? shape_.residual_tokens : shape_.tokens;
   const auto in_elements = static_cast<double>(rows * linear.in);
   TensorRef gradient = output_gradient;
@@ -51,6 +51,7 @@ void LayerWriter::linear_backward(const Linear& linear, TensorRef output_gradien
       reduces ? temporary(linear.name + ".input_gradient.partial", in_elements) : input_gradient;
   gemm(linear.name + ".dgrad", Phase::BackwardInput, {.m = rows, .n = linear.in, .k = linear.out},
        {gradient}, {partial});
+  if (adds) ops_.back().reads.push_back(partial);
   read_parameters(ops_.back());
   if (reduces) {
     collective(

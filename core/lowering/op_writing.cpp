@@ -35,7 +35,8 @@ LayerWriter::LayerWriter(const ModelSpec& model, const Plan& plan, const StackSp
 }
 
 void LayerWriter::use_gathered_parameters(std::string_view kind, double parameters) {
-  gathers_parameters_ = true;
+  gathers_parameters_ = parameters > 0.0;
+  if (!gathers_parameters_) return;
   const double element = storage_bytes(plan_.precision).value();
   parameters_ = tensors_.add("parameters." + std::string(kind), MemoryCategory::GatheredParameters,
                              Bytes(parameters * element), Lifetime::Borrowed, false);

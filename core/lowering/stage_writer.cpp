@@ -1,6 +1,8 @@
 #include "core/lowering/stage_writer.hpp"
 
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <utility>
 
 #include "core/lowering/stage_states.hpp"
@@ -13,6 +15,34 @@ bool reads(const Block& block, TensorId tensor) {
     return std::any_of(op.reads.begin(), op.reads.end(),
                        [tensor](TensorRef ref) { return ref.tensor == tensor; });
   });
+}
+
+// The ops of a block through which it waits for what was issued before it: the first one on the
+// compute stream, and each op of another stream that reads one of `handed_over` from outside of the
+// block, unless it comes after such an op anyway.
+std::vector<std::uint16_t> find_entries(const std::vector<Op>& ops,
+                                        std::initializer_list<TensorId> handed_over) {
+  std::vector<std::uint16_t> entries;
+  std::vector<bool> after(ops.size(), false);  // an entry
+  std::array<bool, kStreams> stream_after{};
+  std::vector<TensorRef> written;
+  for (std::uint16_t i = 0; i < ops.size(); ++i) {
+    const Op& op = ops[i];
+    const auto stream = static_cast<std::size_t>(op.stream);
+    after[i] = stream_after[stream] || std::any_of(op.waits.begin(), op.waits.end(),
+                                                   [&](std::uint16_t on) { return after[on]; });
+    const bool enters = std::any_of(op.reads.begin(), op.reads.end(), [&](TensorRef ref) {
+      return std::find(handed_over.begin(), handed_over.end(), ref.tensor) != handed_over.end() &&
+             std::find(written.begin(), written.end(), ref) == written.end();
+    });
+    if (!after[i] && (enters || op.stream == Stream::Compute)) {
+      entries.push_back(i);
+      after[i] = true;
+    }
+    stream_after[stream] = after[i];
+    written.insert(written.end(), op.writes.begin(), op.writes.end());
+  }
+  return entries;
 }
 
 }  // namespace
@@ -46,10 +76,14 @@ RankProgram StageWriter::write() {
   return std::move(rank_);
 }
 
+std::size_t StageWriter::position_of(std::int32_t chunk) const {
+  return static_cast<std::size_t>(
+      in_.schedule.position[static_cast<std::size_t>(stage_)][static_cast<std::size_t>(chunk)]);
+}
+
 std::vector<StageWriter::Part> StageWriter::list_parts(std::int32_t chunk) const {
   const BlockSet& blocks = in_.blocks;
-  const auto position = static_cast<std::size_t>(
-      in_.schedule.position[static_cast<std::size_t>(stage_)][static_cast<std::size_t>(chunk)]);
+  const std::size_t position = position_of(chunk);
   const LayerRange& range = in_.parts[position];
   std::vector<Part> parts;
   if (position == 0) parts.push_back({&blocks.embedding, &blocks.embedding_parameters, 0});
@@ -90,36 +124,45 @@ std::uint32_t StageWriter::call_common(BlockId block, std::int32_t layer, const 
   return rank_.ops - 1;
 }
 
+const std::vector<std::uint16_t>& StageWriter::entries_of(BlockId block) {
+  if (entries_.size() <= block) entries_.resize(block + 1);
+  std::optional<std::vector<std::uint16_t>>& entries = entries_[block];
+  if (!entries) {
+    entries = find_entries(common_.block(block).ops,
+                           {in_.blocks.hidden.tensor, in_.blocks.hidden_gradient.tensor});
+  }
+  return *entries;
+}
+
 void StageWriter::call_part(BlockId block, const Part& part, const Slot& slot) {
   if (wrote_part_ && !last_op_on_compute_) wait_for(last_op_);
-  const std::uint32_t first = rank_.ops;
   const std::vector<Op>& ops = open_call(block, part.layer, slot);
-  for (const std::uint32_t op : pending_) rank_.waits.push_back({first, op});
-  // A block may begin with a collective; what it computes must wait for the same ops.
-  const auto compute = std::find_if(ops.begin(), ops.end(),
-                                    [](const Op& op) { return op.stream == Stream::Compute; });
-  if (compute != ops.begin() && compute != ops.end()) {
-    const auto place = static_cast<std::uint32_t>(compute - ops.begin());
-    for (const std::uint32_t op : pending_) rank_.waits.push_back({first + place, op});
+  const std::uint32_t first = rank_.calls.back().first_op;
+  for (const std::uint16_t entry : entries_of(block)) {
+    for (const std::uint32_t on : pending_) rank_.waits.push_back({first + entry, on});
+    const bool elsewhere = ops[entry].stream != Stream::Compute;
+    if (wrote_part_ && last_op_on_compute_ && elsewhere)
+      rank_.waits.push_back({first + entry, last_op_});
   }
-  pending_.clear();
   if (ops.empty()) return;
+  pending_.clear();
   last_op_ = rank_.ops - 1;
   last_op_on_compute_ = ops.back().stream == Stream::Compute;
   wrote_part_ = true;
 }
 
-void StageWriter::receive(bool gradient, const Place& from, std::int32_t layer, const Slot& slot) {
+void StageWriter::receive(bool gradient, const Place& from, std::int64_t layer, const Slot& slot) {
   if (from.stage == stage_) return;
   const TensorRef tensor = gradient ? in_.blocks.hidden_gradient : in_.blocks.hidden;
-  wait_for(call_common(common_.receive(tensor, gradient, from.stage - stage_), layer, slot, {}));
+  wait_for(call_common(common_.receive(tensor, gradient, from.stage - stage_),
+                       static_cast<std::int32_t>(layer), slot, {}));
 }
 
-void StageWriter::send(bool gradient, const Place& to, std::int32_t layer, const Slot& slot) {
+void StageWriter::send(bool gradient, const Place& to, std::int64_t layer, const Slot& slot) {
   if (to.stage == stage_) return;
   const TensorRef tensor = gradient ? in_.blocks.hidden_gradient : in_.blocks.hidden;
-  const std::uint32_t op =
-      call_common(common_.send(tensor, gradient, to.stage - stage_), layer, slot, {last_op_});
+  const std::uint32_t op = call_common(common_.send(tensor, gradient, to.stage - stage_),
+                                       static_cast<std::int32_t>(layer), slot, {last_op_});
   // A stage of one chunk can send and receive before it goes on; where chunks feed each other in a
   // circle that would lock, and every stack sends beside compute.
   const bool beside_compute = (in_.stack.overlap_p2p && in_.plan.overlap.p2p) || parts_.size() > 1;
@@ -130,15 +173,15 @@ void StageWriter::write_forward(const Slot& slot) {
   const Place here{stage_, slot.chunk};
   const std::vector<Part>& parts = parts_of(slot.chunk);
   std::vector<std::uint32_t>& first_gather = first_gather_[static_cast<std::size_t>(slot.chunk)];
-  if (const auto from = in_.schedule.previous(here))
-    receive(false, *from, parts.front().layer, slot);
+  const LayerRange layers = layers_of(slot.chunk);
+  if (const auto from = in_.schedule.previous(here)) receive(false, *from, layers.first, slot);
   slot_gather_.assign(parts.size(), 0);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     gather_ahead(parts, i, false, slot);
     if (first_gather[i] > 0) wait_for(std::exchange(first_gather[i], 0) - 1);
     call_part(parts[i].blocks->forward, parts[i], slot);
   }
-  if (const auto to = in_.schedule.next(here)) send(false, *to, parts.back().layer + 1, slot);
+  if (const auto to = in_.schedule.next(here)) send(false, *to, layers.first + layers.count, slot);
 }
 
 void StageWriter::write_backward(const Slot& slot) {
@@ -146,8 +189,9 @@ void StageWriter::write_backward(const Slot& slot) {
   std::vector<Part> parts = parts_of(slot.chunk);
   std::reverse(parts.begin(), parts.end());
   const bool whole = slot.phase == SlotPhase::Backward;
+  const LayerRange layers = layers_of(slot.chunk);
   if (const auto from = in_.schedule.next(here))
-    receive(true, *from, parts.front().layer + 1, slot);
+    receive(true, *from, layers.first + layers.count, slot);
   slot_gather_.assign(parts.size(), 0);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const PartBlocks& blocks = *parts[i].blocks;
@@ -156,7 +200,7 @@ void StageWriter::write_backward(const Slot& slot) {
     call_part(whole ? blocks.backward : blocks.backward_input, parts[i], slot);
     if (whole) reduce_part(parts[i], slot);
   }
-  if (const auto to = in_.schedule.previous(here)) send(true, *to, parts.back().layer, slot);
+  if (const auto to = in_.schedule.previous(here)) send(true, *to, layers.first, slot);
   if (whole) ++completed_[static_cast<std::size_t>(slot.chunk)];
 }
 

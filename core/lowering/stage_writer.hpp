@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,11 @@ class StageWriter {
     return parts_[static_cast<std::size_t>(chunk)];
   }
   std::vector<Part> list_parts(std::int32_t chunk) const;
-  void receive(bool gradient, const Place& from, std::int32_t layer, const Slot& slot);
-  void send(bool gradient, const Place& to, std::int32_t layer, const Slot& slot);
+  std::size_t position_of(std::int32_t chunk) const;  // in the forward order
+  LayerRange layers_of(std::int32_t chunk) const { return in_.parts[position_of(chunk)]; }
+  // Layer `layer` is the one whose input crosses the boundary.
+  void receive(bool gradient, const Place& from, std::int64_t layer, const Slot& slot);
+  void send(bool gradient, const Place& to, std::int64_t layer, const Slot& slot);
   void call_part(BlockId block, const Part& part, const Slot& slot);
   // Appends a call of a small block whose first op waits for `on`; returns the number of its last
   // op.
@@ -61,6 +65,8 @@ class StageWriter {
                             const std::vector<std::uint32_t>& on);
   const std::vector<Op>& open_call(BlockId block, std::int32_t layer, const Slot& slot);
   void wait_for(std::uint32_t on) { pending_.push_back(on); }
+  // The ops of a part's block that wait for what was issued before it.
+  const std::vector<std::uint16_t>& entries_of(BlockId block);
 
   // data_parallel.cpp
   // FSDP: issues the gathers of parts `index` to `index` + prefetch of a slot, unless they were
@@ -89,7 +95,8 @@ class StageWriter {
   std::vector<std::vector<Part>> parts_;  // by chunk
 
   std::vector<std::uint32_t> pending_;  // ops that the next part's call waits for
-  std::uint32_t last_op_ = 0;           // of the last part's call
+  std::vector<std::optional<std::vector<std::uint16_t>>> entries_;  // by block, once found
+  std::uint32_t last_op_ = 0;                                       // of the last part's call
   bool wrote_part_ = false;
   bool last_op_on_compute_ = true;
 

@@ -70,9 +70,11 @@ Flop model_flop_per_step(const ModelSpec& model, const Plan& plan) {
   double weights = static_cast<double>(model.vocab * model.hidden);  // the output head, tied or not
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     for (const ParameterTensor& tensor : layer_parameters(model, layer)) {
-      if (tensor.shape.size() < 2) continue;
-      const bool routed =
-          tensor.shard == ShardKind::ExpertColumn || tensor.shard == ShardKind::ExpertRow;
+      const bool routed = tensor.shard == ShardKind::ExpertColumn ||
+                          tensor.shard == ShardKind::ExpertRow ||
+                          tensor.shard == ShardKind::ExpertReplicated;
+      const bool matrix = tensor.shape.size() >= (routed ? 3U : 2U);
+      if (!matrix) continue;
       const double share =
           routed ? static_cast<double>(model.moe->top_k) / static_cast<double>(model.moe->experts)
                  : 1.0;

@@ -1,0 +1,57 @@
+// Proves what must hold of a program whatever the plan: it cannot deadlock, it reads only what was
+// written and is complete, and it gives back what it takes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/program/program.hpp"
+
+namespace shardwright {
+
+enum class FindingKind : std::uint8_t {
+  Structure,    // calls, blocks, tensors or op numbers that do not fit together
+  Wait,         // a wait for an op that is not issued earlier
+  Collective,   // members of a group that issue different collectives, or in another order
+  Message,      // a send without its receive, or the reverse; other bytes; a stage that is none
+  Order,        // messages of a channel that are sent in one order and received in another
+  Deadlock,     // ops that never start because they wait for each other
+  Race,         // read or overwritten on one stream while another one may still use it
+  Undefined,    // read or freed before it was written or after it was freed
+  Overwritten,  // written as if it were new although it is alive
+  Leak,         // alive at the end of the step
+};
+
+// "structure", "wait", …
+const char* name_of(FindingKind kind);
+
+// One thing that is wrong.
+struct Finding {
+  FindingKind kind = FindingKind::Structure;
+  std::int32_t stage = 0;
+  std::uint32_t op = 0;  // number of the op in its rank program
+  std::string text;      // for people: the op, the tensor or the peer
+};
+
+// Everything that is wrong, at most `most` findings; empty for a program that is right. Structure
+// comes first: where it is broken nothing else is looked at. Takes time linear in the number of ops
+// (and in streams, and n log n in messages) and memory linear in the ops of one stage, plus a few
+// bytes for each op of the program.
+//
+//  - Waits point back: within a block, and from call to call.
+//  - All stages issue the same collectives on groups that join stages, in the same order. Members
+//  of
+//    other groups run the same rank program, so theirs agree by construction.
+//  - Each send meets exactly one receive of the same bytes for the same boundary, microbatch and
+//    direction, and the messages of a channel (sender, receiver, direction) are sent in the order
+//    in which they are received, as NCCL pairs them.
+//  - With streams in issue order, waits, messages and collectives every op comes to run.
+//  - What is read on a stream was written before on that stream, or something between them waits
+//  for
+//    it; the same for overwriting what others read.
+//  - Each tensor instance is written before it is read, is not used after its free, is freed once,
+//    and nothing is left at the end. A tensor that is alive is never written as if it were new.
+std::vector<Finding> validate(const Program& program, std::size_t most = 100);
+
+}  // namespace shardwright

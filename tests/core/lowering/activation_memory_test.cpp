@@ -1,0 +1,134 @@
+// Activation memory of a layer, from what its forward pass keeps, against Korthikanti et al.,
+// "Reducing Activation Recomputation in Large Transformer Models" (arXiv 2205.05198), table 2:
+// 2-byte activations, feed-forward of 4h, dropout on, unfused attention.
+#include <gtest/gtest.h>
+
+#include "core/program/volumes.hpp"
+#include "tests/core/lowering/random_lowering.hpp"
+
+namespace shardwright {
+namespace {
+
+constexpr double kHidden = 256.0, kHeads = 8.0, kSequence = 128.0, kBatch = 2.0;
+
+LoweringCase gpt() {
+  LoweringCase made;
+  made.model.layers = 2;
+  made.model.hidden = static_cast<std::int64_t>(kHidden);
+  made.model.vocab = 512;
+  made.model.attention = {.heads = 8, .kv_heads = 8, .head_dim = 32};
+  made.model.mlp = {.ffn_hidden = 1024, .activation = Activation::Gelu, .gated = false};
+  made.model.position = PositionKind::Learned;
+  made.model.dropout = 0.1;
+  made.plan.seq_len = static_cast<std::int64_t>(kSequence);
+  made.plan.micro_batch = made.plan.global_batch = static_cast<std::int64_t>(kBatch);
+  made.stack.flash_attention = false;
+  return made;
+}
+
+// In units of s b h.
+double kept_per_layer(const LoweringCase& made) {
+  const BlockSet blocks = make_blocks(made.model, made.plan, made.stack);
+  const PartBlocks& layer = made.plan.recompute == RecomputePolicy::Full ? blocks.recomputed.front()
+                                                                         : blocks.kept.front();
+  return kept_bytes(blocks.blocks[layer.forward], blocks.tensors).value() /
+         (kSequence * kBatch * kHidden);
+}
+
+constexpr double kScores = 5.0 * kHeads * kSequence / kHidden;  // 5 a s / h
+
+TEST(ActivationMemory, OfOneRankIsThePublishedOne) {
+  EXPECT_DOUBLE_EQ(kept_per_layer(gpt()), 34.0 + kScores);
+}
+
+class ActivationMemoryOfRanks : public testing::TestWithParam<std::int64_t> {};
+
+TEST_P(ActivationMemoryOfRanks, TensorParallel) {
+  LoweringCase made = gpt();
+  made.plan.tp = GetParam();
+  made.plan.sequence_parallel = false;
+  const auto t = static_cast<double>(made.plan.tp);
+  EXPECT_DOUBLE_EQ(kept_per_layer(made), 10.0 + 24.0 / t + kScores / t);
+}
+
+TEST_P(ActivationMemoryOfRanks, TensorAndSequenceParallel) {
+  LoweringCase made = gpt();
+  made.plan.tp = GetParam();
+  EXPECT_DOUBLE_EQ(kept_per_layer(made), (34.0 + kScores) / static_cast<double>(made.plan.tp));
+}
+
+TEST_P(ActivationMemoryOfRanks, SelectiveRecomputation) {
+  LoweringCase made = gpt();
+  made.plan.tp = GetParam();
+  made.plan.recompute = RecomputePolicy::Selective;
+  EXPECT_DOUBLE_EQ(kept_per_layer(made), 34.0 / static_cast<double>(made.plan.tp));
+}
+
+TEST_P(ActivationMemoryOfRanks, FullRecomputation) {
+  LoweringCase made = gpt();
+  made.plan.tp = GetParam();
+  made.plan.recompute = RecomputePolicy::Full;
+  EXPECT_DOUBLE_EQ(kept_per_layer(made), 2.0 / static_cast<double>(made.plan.tp));
+  made.plan.sequence_parallel = false;
+  EXPECT_DOUBLE_EQ(kept_per_layer(made), 2.0);
+}
+
+TEST_P(ActivationMemoryOfRanks, ContextParallelDividesTheQueries) {
+  LoweringCase made = gpt();
+  made.plan.cp = GetParam();
+  EXPECT_DOUBLE_EQ(kept_per_layer(made), (34.0 + kScores) / static_cast<double>(made.plan.cp));
+}
+
+INSTANTIATE_TEST_SUITE_P(Degrees, ActivationMemoryOfRanks, testing::Values(1, 2, 4, 8));
+
+// Fused attention keeps its output and 4 bytes per head and token in place of the scores.
+TEST(ActivationMemory, FusedAttentionKeepsStatisticsInsteadOfScores) {
+  LoweringCase made = gpt();
+  made.stack.flash_attention = true;
+  EXPECT_DOUBLE_EQ(kept_per_layer(made), 34.0 + 4.0 * kHeads / kHidden);
+  made.plan.recompute = RecomputePolicy::Selective;  // has nothing left to save
+  EXPECT_DOUBLE_EQ(kept_per_layer(made), 34.0 + 4.0 * kHeads / kHidden);
+}
+
+// Without dropout the three masks (two of them s b h, one a s^2 b) and the dropped copy go.
+TEST(ActivationMemory, WithoutDropoutMasksAndCopyGo) {
+  LoweringCase made = gpt();
+  made.model.dropout = 0.0;
+  EXPECT_DOUBLE_EQ(kept_per_layer(made), 32.0 + kScores * 2.0 / 5.0);
+}
+
+// Llama: two inputs of norms and two outputs 4 x 2, queries 2, keys and values 2 x 2 kv/a,
+// attention output 2, gate and up 2 x 2 f/h, their product 2 f/h, statistics 4 a/h.
+TEST(ActivationMemory, OfLlamaIsTheSumOverItsOperators) {
+  LoweringCase made = gpt();
+  made.stack.flash_attention = true;
+  made.model.dropout = 0.0;
+  made.model.position = PositionKind::Rotary;
+  made.model.attention.kv_heads = 2;
+  made.model.mlp = {.ffn_hidden = 896};
+  const double kv_share = 2.0 / kHeads, ffn = 896.0 / kHidden;
+  EXPECT_DOUBLE_EQ(kept_per_layer(made),
+                   4 * 2.0 + 2.0 + 4.0 * kv_share + 2.0 + 6.0 * ffn + 4.0 * kHeads / kHidden);
+}
+
+// What the forward pass keeps the backward pass gives back: all layers of all microbatches return
+// to the same level.
+TEST(ActivationMemory, BackwardGivesBackWhatForwardKept) {
+  for (const RecomputePolicy policy :
+       {RecomputePolicy::None, RecomputePolicy::Selective, RecomputePolicy::Full}) {
+    LoweringCase made = gpt();
+    made.plan.recompute = policy;
+    const BlockSet blocks = make_blocks(made.model, made.plan, made.stack);
+    const bool full = policy == RecomputePolicy::Full;
+    const PartBlocks& layer = full ? blocks.recomputed.front() : blocks.kept.front();
+    double kept = kept_bytes(blocks.blocks[layer.forward], blocks.tensors).value();
+    if (full) kept += kept_bytes(blocks.blocks[layer.recompute], blocks.tensors).value();
+    const double split = kept_bytes(blocks.blocks[layer.backward_input], blocks.tensors).value() +
+                         kept_bytes(blocks.blocks[layer.backward_weight], blocks.tensors).value();
+    EXPECT_DOUBLE_EQ(kept_bytes(blocks.blocks[layer.backward], blocks.tensors).value(), -kept);
+    EXPECT_DOUBLE_EQ(split, -kept);
+  }
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,238 @@
+// Bytes on the wire against the published volumes: Megatron-LM (arXiv 1909.08053, 2104.04473), its
+// sequence parallelism (2205.05198), ZeRO (1910.02054), ring attention (2310.01889), DeepSpeed
+// Ulysses (2309.14509), GShard's all-to-all (2006.16668).
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <tuple>
+
+#include "core/lowering/shard_shape.hpp"
+#include "core/program/volumes.hpp"
+#include "tests/core/lowering/random_lowering.hpp"
+
+namespace shardwright {
+namespace {
+
+constexpr double kLayers = 4.0, kHidden = 64.0, kSequence = 64.0, kMicrobatches = 3.0;
+constexpr double kTokens = kSequence * 2.0;  // of a microbatch
+constexpr double kElement = 2.0;
+
+LoweringCase dense() {
+  LoweringCase made;
+  made.model.layers = 4;
+  made.model.hidden = 64;
+  made.model.vocab = 128;
+  made.model.attention = {.heads = 8, .kv_heads = 4, .head_dim = 8};
+  made.model.mlp.ffn_hidden = 128;
+  made.plan.micro_batch = 2;
+  made.plan.global_batch = 6;
+  made.plan.seq_len = 64;
+  made.plan.zero_stage = 0;
+  return made;
+}
+
+LoweringCase with_replicas(LoweringCase made, std::int64_t dp) {
+  made.plan.dp = dp;
+  made.plan.global_batch *= dp;
+  return made;
+}
+
+double sent(const LoweringCase& made, Group group) {
+  double sum = 0.0;
+  for (const RankVolumes& stage : volumes(made.lower())) sum += stage.of(group).value();
+  return sum;
+}
+
+double others(double members) {
+  return (members - 1.0) / members;
+}
+
+class VolumeOfRanks : public testing::TestWithParam<std::int64_t> {
+ protected:
+  double n() const { return static_cast<double>(GetParam()); }
+};
+
+// Four all-reduces of s b h per layer and microbatch; beyond the layers one in the embedding, one
+// of the head's input gradient, and three numbers per token in the loss.
+TEST_P(VolumeOfRanks, TensorParallel) {
+  LoweringCase made = dense();
+  made.plan.tp = GetParam();
+  made.plan.sequence_parallel = false;
+  const double hidden = 2.0 * others(n()) * kTokens * kHidden * kElement;
+  const double loss = 2.0 * others(n()) * kTokens * 12.0;
+  EXPECT_NEAR(sent(made, Group::Tensor), kMicrobatches * ((4.0 * kLayers + 2.0) * hidden + loss),
+              1.0);
+}
+
+// Each all-reduce becomes an all-gather and a reduce-scatter of the same volume together; inputs of
+// the column-split layers, of which a rank keeps only its part, are gathered again for the weight
+// gradients.
+TEST_P(VolumeOfRanks, SequenceParallel) {
+  LoweringCase made = dense();
+  made.plan.tp = GetParam();
+  const double half = others(n()) * kTokens * kHidden * kElement;
+  const double loss = 2.0 * others(n()) * kTokens * 12.0;
+  const double layer = 4.0 * 2.0 * half + 2.0 * half;
+  const double embedding = 2.0 * half, head = 3.0 * half;
+  EXPECT_NEAR(sent(made, Group::Tensor),
+              kMicrobatches * (kLayers * layer + embedding + head + loss), 1.0);
+}
+
+// Full recomputation runs the forward collectives again.
+TEST_P(VolumeOfRanks, TensorParallelRecomputed) {
+  LoweringCase made = dense();
+  made.plan.tp = GetParam();
+  const double kept = sent(made, Group::Tensor);
+  made.plan.recompute = RecomputePolicy::Full;
+  const double forward = 4.0 * others(n()) * kTokens * kHidden * kElement;
+  EXPECT_NEAR(sent(made, Group::Tensor), kept + kMicrobatches * kLayers * forward, 1.0);
+}
+
+double parameters_of(const LoweringCase& made) {
+  return static_cast<double>(count_parameters(made.model).total);
+}
+
+// 2 P w, with gradients in fp32 as Megatron reduces them.
+TEST_P(VolumeOfRanks, DataParallel) {
+  const LoweringCase made = with_replicas(dense(), GetParam());
+  EXPECT_NEAR(sent(made, Group::Data), 2.0 * others(n()) * 4.0 * parameters_of(made), 1.0);
+}
+
+// Reduce-scatter of the gradients and all-gather of the parameters: 2 P w where both have w bytes.
+// ZeRO-2 keeps only its shard of the gradients, so it reduces them after each microbatch.
+TEST_P(VolumeOfRanks, ZeroOneAndTwo) {
+  for (const bool overlaps : {true, false}) {
+    LoweringCase made = with_replicas(dense(), GetParam());
+    made.plan.overlap.grad_reduce = made.plan.overlap.param_gather = overlaps;
+    made.stack.fp32_gradient_reduction = false;
+    const double one_way = others(n()) * kElement * parameters_of(made);
+    made.plan.zero_stage = 1;
+    EXPECT_NEAR(sent(made, Group::ShardInner), 2.0 * one_way, 1.0);
+    made.plan.zero_stage = 2;
+    EXPECT_NEAR(sent(made, Group::ShardInner), (1.0 + kMicrobatches) * one_way, 1.0);
+  }
+}
+
+// Gathers for forward and backward and a reduce-scatter for each microbatch: 3 P w, but that the
+// embedding's backward pass reads no parameters.
+TEST_P(VolumeOfRanks, ZeroThree) {
+  LoweringCase made = with_replicas(dense(), GetParam());
+  made.stack.fp32_gradient_reduction = false;
+  made.plan.zero_stage = 3;
+  const double embedding = static_cast<double>(made.model.vocab * made.model.hidden);
+  const double gathered_and_reduced = 3.0 * parameters_of(made) - embedding;
+  EXPECT_NEAR(sent(made, Group::ShardInner),
+              kMicrobatches * others(n()) * kElement * gathered_and_reduced, 1.0);
+}
+
+// Hybrid sharding: the same inside, and one all-reduce of the shards outside.
+TEST_P(VolumeOfRanks, HybridShard) {
+  LoweringCase made = with_replicas(dense(), 2 * GetParam());
+  made.stack.fp32_gradient_reduction = false;
+  made.plan.zero_stage = 3;
+  made.plan.shard_group = GetParam();
+  LoweringCase inner = with_replicas(dense(), GetParam());
+  inner.stack = made.stack;
+  inner.plan.zero_stage = 3;
+  EXPECT_NEAR(sent(made, Group::ShardInner), sent(inner, Group::ShardInner), 1.0);
+  EXPECT_NEAR(sent(made, Group::ShardOuter),
+              2.0 * others(2.0) * kElement * parameters_of(made) / n(), 1.0);
+}
+
+// Keys and values of s/c tokens go around to the c-1 other ranks; backward with their gradients.
+TEST_P(VolumeOfRanks, RingAttention) {
+  LoweringCase made = dense();
+  made.plan.cp = GetParam();
+  made.plan.context_parallel = ContextParallelKind::Ring;
+  const double kv = 2.0 * kTokens * 4.0 * 8.0 * kElement;
+  EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 3.0 * kv * others(n()), 1.0);
+  // Gathered keys and values take the same way, and again in the backward pass.
+  made.plan.context_parallel = ContextParallelKind::AllGather;
+  EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 3.0 * kv * others(n()), 1.0);
+  // Without a fused kernel there is no ring.
+  made.plan.context_parallel = ContextParallelKind::Ring;
+  made.stack.flash_attention = false;
+  EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 3.0 * kv * others(n()), 1.0);
+}
+
+// Queries, keys, values and outputs change between sequence and heads: for as many key/value heads
+// as query heads 4 N h / n forward, and as much backward.
+TEST_P(VolumeOfRanks, Ulysses) {
+  LoweringCase made = dense();
+  made.model.attention.kv_heads = 8;
+  made.plan.cp = GetParam();
+  made.plan.context_parallel = ContextParallelKind::Ulysses;
+  const double each_way = 4.0 * kTokens * kHidden / n() * kElement * others(n());
+  EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 2.0 * each_way, 1.0);
+}
+
+// s b h per boundary, microbatch and direction; sent in parts of a sequence-parallel rank.
+TEST_P(VolumeOfRanks, Pipeline) {
+  for (const std::int64_t tp : {1, 2}) {
+    LoweringCase made = dense();
+    made.plan.pp = GetParam();
+    made.plan.tp = tp;
+    const double message = kTokens * kHidden * kElement / static_cast<double>(tp);
+    EXPECT_NEAR(sent(made, Group::Pipeline), 2.0 * (n() - 1.0) * kMicrobatches * message, 1.0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Degrees, VolumeOfRanks, testing::Values(1, 2, 4));
+
+// Interleaving: a message at each boundary of v p chunks.
+TEST(Volume, InterleavedPipelineSendsOncePerChunkBoundary) {
+  LoweringCase made = dense();
+  made.plan.pp = 2;
+  made.plan.vpp = 2;
+  made.plan.schedule = ScheduleKind::Interleaved;
+  made.plan.global_batch = 8;
+  EXPECT_NEAR(sent(made, Group::Pipeline), 2.0 * 3.0 * 4.0 * kTokens * kHidden * kElement, 1.0);
+}
+
+// Dispatch and combine, forward and backward: 4 (s b / (t c)) k h w (1 - 1/e) per layer.
+TEST(Volume, ExpertParallel) {
+  for (const auto& [ep, tp, cp] : {std::tuple{2, 1, 1}, {4, 1, 1}, {4, 2, 1}, {2, 2, 2}}) {
+    LoweringCase made = with_replicas(dense(), 4);
+    made.model.moe = MoeSpec{.experts = 8, .top_k = 3, .expert_ffn = 32};
+    made.plan.ep = ep;
+    made.plan.tp = tp;
+    made.plan.cp = cp;
+    const double per_layer =
+        4.0 * kTokens / (tp * cp) * 3.0 * kHidden * kElement * others(static_cast<double>(ep));
+    EXPECT_NEAR(sent(made, Group::Expert), kMicrobatches * kLayers * per_layer, 1.0);
+  }
+}
+
+// A tied embedding's gradient is added up once between the first and the last stage.
+TEST(Volume, TiedEmbedding) {
+  LoweringCase made = dense();
+  made.model.tied_embeddings = true;
+  made.plan.pp = 2;
+  const double gradient = 4.0 * static_cast<double>(made.model.vocab * made.model.hidden);
+  EXPECT_NEAR(sent(made, Group::EmbeddingTie), 2.0 * gradient, 1.0);
+}
+
+TEST(Volume, BytesSentAreBytesReceivedAndEachMicrobatchPassesOnce) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const LoweringCase made = CaseGenerator(seed).next();
+    const Program program = made.lower();
+    double out = 0.0, in = 0.0, message = 0.0;
+    for (const RankVolumes& stage : volumes(program)) {
+      out += stage.of(Group::Pipeline).value();
+      in += stage.received_messages.value();
+    }
+    for (const Block& block : program.blocks) {
+      if (block.ops.size() == 1 && block.ops.front().kind == OpKind::Send)
+        message = std::get<CommunicationWork>(block.ops.front().work).bytes.value();
+    }
+    EXPECT_DOUBLE_EQ(out, in) << shown(made);
+    // In a V the middle boundary lies inside of the last stage.
+    const std::int64_t inside = made.plan.schedule == ScheduleKind::ZbV ? 1 : 0;
+    const std::int64_t boundaries = made.plan.chunks() - 1 - inside;
+    EXPECT_DOUBLE_EQ(out, static_cast<double>(2 * boundaries * made.plan.microbatches()) * message)
+        << shown(made);
+  }
+}
+
+}  // namespace
+}  // namespace shardwright

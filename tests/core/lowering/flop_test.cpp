@@ -1,0 +1,141 @@
+// FLOP of random programs against the formula of their model, phase by phase.
+//
+// T tokens, W weights of the matrix products that a token meets, A FLOP of attention forward:
+//   forward            2 T W + A
+//   recompute          the same over the recomputed layers (selective: A where attention is
+//   unfused) backward by input  2 T W + A'    A' = 2 A; 2.5 A where the scores are computed anew
+//   (fused) backward by weight 2 T W
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/lowering/shard_shape.hpp"
+#include "core/program/volumes.hpp"
+#include "tests/core/lowering/random_lowering.hpp"
+
+namespace shardwright {
+namespace {
+
+// Copies of a product that ranks of one tensor-parallel group compute alike.
+double copies(const LoweringCase& made) {
+  return made.plan.sequence_parallel ? 1.0 : static_cast<double>(made.plan.tp);
+}
+
+double attention_weights(const LoweringCase& made) {
+  const AttentionSpec& a = made.model.attention;
+  const std::int64_t hidden = made.model.hidden;
+  if (a.kind == AttentionKind::GroupedQuery) {
+    // Key/value heads are replicated where there are more ranks than heads.
+    const std::int64_t kv_heads = std::max(a.kv_heads, made.plan.tp);
+    return static_cast<double>(hidden * a.head_dim * (2 * a.heads + 2 * kv_heads));
+  }
+  const std::int64_t up = a.q_lora_rank > 0 ? a.q_lora_rank : hidden;
+  const std::int64_t split = up * a.heads * a.head_dim +
+                             a.kv_lora_rank * a.heads * (a.qk_nope_head_dim + a.v_head_dim) +
+                             hidden * a.heads * a.v_head_dim;
+  const std::int64_t whole = hidden * (a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim);
+  return static_cast<double>(split) + static_cast<double>(whole) * copies(made);
+}
+
+double layer_weights(const LoweringCase& made, std::int64_t layer) {
+  const ModelSpec& model = made.model;
+  const std::int64_t matrices = model.mlp.gated ? 3 : 2;
+  const double attention = attention_weights(made);
+  if (!model.is_sparse(layer))
+    return attention + static_cast<double>(matrices * model.hidden * model.mlp.ffn_hidden);
+  const MoeSpec& moe = *model.moe;
+  const double routed =
+      static_cast<double>(model.hidden * (moe.experts + matrices * moe.top_k * moe.expert_ffn));
+  return attention + routed * copies(made) +
+         static_cast<double>(matrices * model.hidden * moe.shared_expert_ffn);
+}
+
+// Scores that are computed per token and head.
+double scores(const LoweringCase& made, std::int64_t layer) {
+  const auto s = static_cast<double>(made.plan.seq_len);
+  if (!made.stack.flash_attention) return s;
+  const auto window = static_cast<double>(made.model.sliding_window_of(layer));
+  // The area below the diagonal, less the triangle that the window cuts off.
+  return window == 0.0 || window >= s ? s / 2.0
+                                      : (s * s / 2.0 - (s - window) * (s - window) / 2.0) / s;
+}
+
+struct ExpectedFlop {
+  double forward = 0.0, recompute = 0.0, backward_input = 0.0, backward_weight = 0.0;
+};
+
+ExpectedFlop expected_flop(const LoweringCase& made) {
+  const Plan& plan = made.plan;
+  const AttentionSpec& a = made.model.attention;
+  const double tokens = static_cast<double>(plan.global_batch * plan.seq_len);
+  const auto qk = static_cast<double>(a.heads * a.head_dim);
+  const auto v = static_cast<double>(a.heads * a.value_head_dim());
+  ExpectedFlop sum;
+  for (const LayerRange& chunk : split_layers(made.model, plan)) {
+    for (std::int64_t i = 0; i < chunk.count; ++i) {
+      const std::int64_t layer = chunk.first + i;
+      const double weights = 2.0 * tokens * layer_weights(made, layer);
+      const double per_width = 2.0 * tokens * scores(made, layer);
+      const bool fused = made.stack.flash_attention;
+      const bool full = plan.recompute == RecomputePolicy::Full &&
+                        (plan.recompute_layers == 0 || i < plan.recompute_layers);
+      const bool selective = plan.recompute == RecomputePolicy::Selective && !fused;
+      sum.forward += weights + per_width * (qk + v);
+      if (full) sum.recompute += weights;
+      if (full || selective) sum.recompute += per_width * (qk + v);
+      sum.backward_input += weights + per_width * (fused ? 3.0 * qk + 2.0 * v : 2.0 * (qk + v));
+      sum.backward_weight += weights;
+    }
+  }
+  const std::int64_t vocab = (made.model.vocab + plan.tp - 1) / plan.tp * plan.tp;
+  const double head = 2.0 * tokens * static_cast<double>(made.model.hidden * vocab);
+  sum.forward += head;
+  sum.backward_input += head;
+  sum.backward_weight += head;
+  return sum;
+}
+
+TEST(FlopOfPrograms, AddUpToTheModelsFormulaInEachPhase) {
+  constexpr std::uint64_t kPrograms = 1500;
+  for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
+    const LoweringCase made = CaseGenerator(seed).next();
+    std::array<double, kPhases> found{};
+    for (const RankVolumes& stage : volumes(made.lower())) {
+      for (std::size_t i = 0; i < found.size(); ++i) found[i] += stage.flop[i].value();
+    }
+    const auto ranks = static_cast<double>(made.plan.world_size() / made.plan.pp);
+    const ExpectedFlop expected = expected_flop(made);
+    const auto expect = [&](Phase phase, double flop) {
+      const double sum = found[static_cast<std::size_t>(phase)] * ranks;
+      ASSERT_NEAR(sum, flop, 1e-9 * flop)
+          << name_of(phase) << ", seed " << seed << ": " << shown(made);
+    };
+    expect(Phase::Forward, expected.forward);
+    expect(Phase::Recompute, expected.recompute);
+    expect(Phase::BackwardInput, expected.backward_input);
+    expect(Phase::BackwardWeight, expected.backward_weight);
+  }
+}
+
+// 6 N D: Kaplan et al. (arXiv 2001.08361), N without embeddings; GPT-3 175B has 96 layers of
+// 12 h^2 weights.
+TEST(FlopOfPrograms, OfGpt3LayersAreSixPerWeightAndToken) {
+  LoweringCase made;
+  made.model.layers = 96;
+  made.model.hidden = 12'288;
+  made.model.vocab = 1;
+  made.model.attention = {.heads = 96, .kv_heads = 96, .head_dim = 128};
+  made.model.mlp = {.ffn_hidden = 49'152, .gated = false};
+  made.plan.seq_len = 2'048;
+  const RankVolumes rank = volumes(made.lower()).front();
+  double flop = 0.0;
+  for (const Flop each : rank.flop) flop += each.value();
+  const double weights = 96.0 * 12.0 * 12'288.0 * 12'288.0;
+  // Causal attention adds s/2 scores per token of 4 h forward and 10 h backward.
+  const double attention = 96.0 * 2'048.0 * 1'024.0 * 14.0 * 12'288.0;
+  EXPECT_NEAR(flop, 6.0 * weights * 2'048.0 + attention + 6.0 * 12'288.0 * 2'048.0, 1e-9 * flop);
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,139 @@
+// Single decisions of the lowering that the laws over random programs do not see.
+#include "core/lowering/lowering.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/lowering/block_builder.hpp"
+#include "core/program/validate.hpp"
+#include "tests/core/lowering/random_lowering.hpp"
+
+namespace shardwright {
+namespace {
+
+LoweringCase dense() {
+  LoweringCase made;
+  made.model.layers = 4;
+  made.model.hidden = 64;
+  made.model.vocab = 128;
+  made.model.attention = {.heads = 8, .kv_heads = 4, .head_dim = 8};
+  made.model.mlp.ffn_hidden = 128;
+  made.plan.global_batch = 4;
+  made.plan.seq_len = 64;
+  return made;
+}
+
+std::vector<Op> ops_of(const Program& program, const std::string& block) {
+  const auto found = std::find_if(program.blocks.begin(), program.blocks.end(),
+                                  [&](const Block& each) { return each.name == block; });
+  return found == program.blocks.end() ? std::vector<Op>{} : found->ops;
+}
+
+// MLA reads the norm's output in two projections; their input gradients must be added up.
+TEST(Lowering, AddsUpTheGradientsOfBothLatentProjections) {
+  for (const std::int64_t q_rank : {0, 16}) {
+    LoweringCase made = dense();
+    made.model.attention = {.kind = AttentionKind::MultiHeadLatent,
+                            .heads = 8,
+                            .kv_heads = 8,
+                            .head_dim = 12,
+                            .q_lora_rank = q_rank,
+                            .kv_lora_rank = 16,
+                            .qk_nope_head_dim = 8,
+                            .qk_rope_head_dim = 4,
+                            .v_head_dim = 8};
+    const Program program = made.lower();
+    int writers = 0, adders = 0;
+    for (const Op& op : ops_of(program, "layer.backward")) {
+      for (const TensorRef ref : op.writes) {
+        if (program.tensors[ref.tensor].name != "attention.norm.out.gradient") continue;
+        ++writers;
+        adders += std::count(op.reads.begin(), op.reads.end(), ref) > 0 ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(writers, 2);
+    EXPECT_EQ(adders, 1);
+  }
+}
+
+// Two buffers of a ring take turns, so a shift must not overrun the attention two steps before.
+TEST(Lowering, RingShiftWaitsForTheAttentionThatReadsItsBuffer) {
+  LoweringCase made = dense();
+  made.plan.cp = 4;
+  const std::vector<Op> ops = ops_of(made.lower(), "layer.forward");
+  const auto index = [&](const std::string& name) {
+    return static_cast<std::uint16_t>(
+        std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.name == name; }) -
+        ops.begin());
+  };
+  const Op& shift = ops.at(index("attention.core.ring_shift.2"));
+  EXPECT_EQ(shift.waits, std::vector<std::uint16_t>{index("attention.core.1")});
+}
+
+// A first chunk that holds the embedding alone hands over the input of layer 0.
+TEST(Lowering, AStageOfTheEmbeddingAloneFeedsTheFirstLayer) {
+  LoweringCase made = dense();
+  made.plan.pp = 3;
+  made.plan.stage_layers = {0, 4, 0};
+  const Program program = made.lower();
+  EXPECT_TRUE(validate(program).empty());
+  std::vector<std::int32_t> boundaries;
+  for (const Call& call : program.stages[0].calls) {
+    const std::vector<Op>& ops = program.blocks[call.block].ops;
+    if (!ops.empty() && ops.front().kind == OpKind::Send) boundaries.push_back(call.layer);
+  }
+  EXPECT_EQ(boundaries, std::vector<std::int32_t>(4, 0));
+}
+
+// The gather of the incoming gradient runs on another stream than the norm that computed it.
+TEST(Lowering, FirstCollectiveOfABackwardBlockWaitsForTheBlockBefore) {
+  LoweringCase made = dense();
+  made.plan.tp = 2;
+  const Program program = made.lower();
+  const RankProgram& rank = program.stages.front();
+  std::size_t checked = 0;
+  for (std::size_t c = 1; c + 1 < rank.calls.size(); ++c) {
+    const Call& call = rank.calls[c];
+    if (program.blocks[call.block].name != "layer.backward") continue;
+    ASSERT_EQ(program.blocks[call.block].ops.front().stream, Stream::TensorParallel);
+    ASSERT_LT(call.first_wait, rank.calls[c + 1].first_wait);
+    EXPECT_EQ(rank.waits[call.first_wait].op, call.first_op);
+    EXPECT_EQ(rank.waits[call.first_wait].on, call.first_op - 1);
+    ++checked;
+  }
+  EXPECT_EQ(checked, 16U);
+}
+
+// A head without parameters of its own (tied, no final norm) has nothing to gather or reduce.
+TEST(Lowering, ShardsNoParametersWhereThereAreNone) {
+  LoweringCase made = dense();
+  made.model.tied_embeddings = true;
+  made.model.final_norm = false;
+  made.plan.dp = 2;
+  made.plan.zero_stage = 3;
+  const Program program = made.lower();
+  EXPECT_TRUE(validate(program).empty());
+  for (const Block& block : program.blocks) {
+    for (const Op& op : block.ops) {
+      if (const auto* work = std::get_if<CommunicationWork>(&op.work))
+        EXPECT_GT(work->bytes, Bytes()) << op.name;
+    }
+  }
+}
+
+// Megatron's selective recomputation is for the score matrices; a fused kernel has none.
+TEST(Lowering, SelectiveRecomputationRunsOnlyUnfusedAttentionAgain) {
+  LoweringCase made = dense();
+  made.plan.recompute = RecomputePolicy::Selective;
+  for (const bool flash : {true, false}) {
+    made.stack.flash_attention = flash;
+    const std::vector<Op> ops = ops_of(made.lower(), "layer.backward");
+    const auto recomputed = std::count_if(
+        ops.begin(), ops.end(), [](const Op& op) { return op.phase == Phase::Recompute; });
+    EXPECT_EQ(recomputed, flash ? 0 : 3);  // scores, softmax, context
+  }
+}
+
+}  // namespace
+}  // namespace shardwright

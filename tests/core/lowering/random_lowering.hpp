@@ -1,0 +1,184 @@
+// Random small models, plans that they can run, and stacks, for the laws that hold for all of them.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <random>
+#include <string>
+
+#include "core/lowering/lowering.hpp"
+#include "core/spec/plan_check.hpp"
+#include "core/spec/plan_names.hpp"
+
+namespace shardwright {
+
+// What is lowered.
+struct LoweringCase {
+  ModelSpec model;
+  Plan plan;
+  StackSpec stack;
+
+  Program lower() const { return shardwright::lower(model, plan, stack); }
+};
+
+inline std::string shown(const LoweringCase& c) {
+  const Plan& p = c.plan;
+  return fmt::format(
+      "dp {} tp {} pp {} cp {} ({}) ep {} expert_tp {} vpp {} sp {} zero {} shard_group {} {} "
+      "recompute {}/{} micro_batch {} microbatches {} layers {} moe {} mla {} norms {} parallel {} "
+      "dropout {} flash {}",
+      p.dp, p.tp, p.pp, p.cp, name_of(p.context_parallel), p.ep, p.expert_tp, p.vpp,
+      p.sequence_parallel, p.zero_stage, p.shard_group, name_of(p.schedule), name_of(p.recompute),
+      p.recompute_layers, p.micro_batch, p.microbatches(), c.model.layers, c.model.moe.has_value(),
+      c.model.attention.kind == AttentionKind::MultiHeadLatent, c.model.norms_per_layer,
+      c.model.parallel_block, c.model.dropout, c.stack.flash_attention);
+}
+
+// Makes cases from a seed; the same seed makes the same cases on any machine.
+class CaseGenerator {
+ public:
+  explicit CaseGenerator(std::uint64_t seed) : random_(seed) {}
+
+  LoweringCase next() {
+    LoweringCase made;
+    made.model = model();
+    made.stack = stack();
+    do {
+      made.plan = plan(made.model);
+    } while (!check_plan(made.model, made.plan).empty());
+    return made;
+  }
+
+  std::int64_t between(std::int64_t least, std::int64_t most) {
+    const auto span = static_cast<std::uint64_t>(most - least + 1);
+    return least + static_cast<std::int64_t>(random_() % span);
+  }
+  bool flag(int one_in = 2) { return between(1, one_in) == 1; }
+  template <class T>
+  T one_of(std::initializer_list<T> values) {
+    return values.begin()[between(0, static_cast<std::int64_t>(values.size()) - 1)];
+  }
+
+ private:
+  ModelSpec model() {
+    ModelSpec model;
+    model.name = "random";
+    model.layers = between(1, 6);
+    model.hidden = one_of<std::int64_t>({64, 96});
+    model.vocab = one_of<std::int64_t>({100, 128});
+    model.attention.heads = 8;
+    model.attention.kv_heads = one_of<std::int64_t>({1, 2, 8});
+    model.attention.head_dim = 16;
+    model.mlp.ffn_hidden = one_of<std::int64_t>({128, 160});
+    model.mlp.gated = flag();
+    model.parallel_block = flag(4);
+    model.norms_per_layer =
+        model.parallel_block ? one_of<std::int64_t>({1, 2, 4}) : one_of<std::int64_t>({2, 4});
+    model.position = one_of({PositionKind::Learned, PositionKind::Rotary, PositionKind::Alibi});
+    model.final_norm = !flag(8);
+    model.embedding_norm = flag(8);
+    model.tied_embeddings = flag();
+    model.dropout = flag() ? 0.1 : 0.0;
+    if (flag(4)) make_latent(model.attention);
+    if (flag(4)) {
+      model.attention.sliding_window = 16;
+      model.attention.full_attention_interval = between(0, 3);
+      model.attention.full_attention_first_layers = between(0, 2);
+    }
+    if (flag()) model.moe = experts(model.layers);
+    return model;
+  }
+
+  void make_latent(AttentionSpec& attention) {
+    attention.kind = AttentionKind::MultiHeadLatent;
+    attention.kv_heads = attention.heads;
+    attention.q_lora_rank = flag() ? 32 : 0;
+    attention.kv_lora_rank = 24;
+    attention.qk_nope_head_dim = 16;
+    attention.qk_rope_head_dim = 8;
+    attention.v_head_dim = 16;
+    attention.head_dim = 24;
+  }
+
+  MoeSpec experts(std::int64_t layers) {
+    MoeSpec moe;
+    moe.experts = one_of<std::int64_t>({4, 8});
+    moe.top_k = between(1, 3);
+    moe.expert_ffn = 32;
+    moe.shared_experts = between(0, 1);
+    moe.shared_expert_ffn = 32 * moe.shared_experts;
+    moe.first_dense_layers = between(0, layers - 1);
+    moe.layer_interval = between(1, 2);
+    return moe;
+  }
+
+  Plan plan(const ModelSpec& model) {
+    Plan plan;
+    plan.dp = one_of<std::int64_t>({1, 2, 3, 4});
+    plan.tp = one_of<std::int64_t>({1, 1, 2, 4});
+    plan.cp = one_of<std::int64_t>({1, 1, 2, 4});
+    plan.pp = one_of<std::int64_t>({1, 2, 3, 4});
+    plan.schedule =
+        schedule_names()[static_cast<std::size_t>(
+                             between(0, static_cast<std::int64_t>(schedule_names().size()) - 1))]
+            .second;
+    plan.vpp = plan.schedule == ScheduleKind::ZbV           ? 2
+               : plan.schedule == ScheduleKind::Interleaved ? between(1, 3)
+                                                            : 1;
+    if (model.moe) {
+      plan.ep = one_of<std::int64_t>({1, 2, 4});
+      plan.expert_tp = one_of<std::int64_t>({1, 1, 2});
+    }
+    plan.sequence_parallel = !flag(4);
+    plan.zero_stage = static_cast<int>(between(0, 3));
+    if (plan.zero_stage > 0 && flag(4)) plan.shard_group = between(1, plan.dp * plan.cp);
+    plan.micro_batch = between(1, 2);
+    plan.seq_len = one_of<std::int64_t>({32, 64});
+    plan.global_batch = plan.dp * plan.micro_batch * between(1, 2 * plan.pp + 2);
+    plan.context_parallel = one_of(
+        {ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses});
+    plan.recompute =
+        one_of({RecomputePolicy::None, RecomputePolicy::Selective, RecomputePolicy::Full});
+    if (plan.recompute == RecomputePolicy::Full && flag())
+      plan.recompute_layers = between(1, model.layers);
+    plan.precision = one_of({Precision::Bf16, Precision::Fp32, Precision::Fp8});
+    for (bool* flipped :
+         {&plan.overlap.grad_reduce, &plan.overlap.param_gather, &plan.overlap.tensor_parallel,
+          &plan.overlap.p2p, &plan.embedding_counts_as_layer, &plan.head_counts_as_layer})
+      *flipped = flag();
+    plan.offload_optimizer = flag(8);
+    if (flag(3)) plan.stage_layers = uneven(model.layers, plan.chunks());
+    return plan;
+  }
+
+  // Any split of the layers; those without layers in the middle are refused and made again.
+  std::vector<std::int64_t> uneven(std::int64_t layers, std::int64_t chunks) {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(chunks), 0);
+    for (std::int64_t i = 0; i < layers; ++i)
+      ++counts[static_cast<std::size_t>(between(0, chunks - 1))];
+    return counts;
+  }
+
+  StackSpec stack() {
+    StackSpec stack;
+    stack.name = "random";
+    for (bool* flipped :
+         {&stack.flash_attention, &stack.fused_norm, &stack.fused_rope, &stack.fused_activation,
+          &stack.fused_dropout_add, &stack.fused_loss, &stack.fused_softmax, &stack.fused_optimizer,
+          &stack.fused_wgrad_accumulation, &stack.overlap_grad_reduce, &stack.overlap_param_gather,
+          &stack.overlap_tp, &stack.overlap_p2p, &stack.cuda_graphs, &stack.fp32_gradient_reduction,
+          &stack.fp32_main_gradients, &stack.dropout_mask_saved})
+      *flipped = flag();
+    stack.prefetch_layers = between(0, 2);
+    stack.buckets =
+        one_of({GradientBuckets::Single, GradientBuckets::FixedSize, GradientBuckets::PerLayer});
+    stack.bucket_bytes = Bytes(one_of({1e3, 1e5, 1e9}));
+    return stack;
+  }
+
+  std::mt19937_64 random_;
+};
+
+}  // namespace shardwright
