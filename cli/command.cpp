@@ -1,0 +1,50 @@
+#include "cli/command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/output.hpp"
+#include "cli/version.hpp"
+
+namespace shardwright::cli {
+
+void add_common_options(CLI::App& command, CommonOptions& options) {
+  command
+      .add_option("--json", options.json,
+                  "Write the result as JSON to a file; \"-\" prints it instead of the text")
+      ->type_name("FILE|-")
+      ->group("Output");
+  command.add_flag("--force", options.force, "Replace output files that exist")->group("Output");
+  command.add_flag("--markdown", options.markdown, "Print Markdown")->group("Output");
+  command.add_flag("!--no-progress", options.progress, "Draw no progress line")->group("Output");
+  static const std::map<std::string, ColourChoice> kChoices = {{"auto", ColourChoice::Auto},
+                                                               {"always", ColourChoice::Always},
+                                                               {"never", ColourChoice::Never}};
+  command.add_option("--color", options.colour, "Colour the text: auto, always or never")
+      ->transform(CLI::CheckedTransformer(kChoices).description(""))
+      ->type_name("WHEN")
+      ->group("Output");
+}
+
+Page new_page(const CommonOptions& options) {
+  return Page({.width = output_width(),
+               .markdown = options.markdown,
+               .style = Style(!options.markdown && use_colour(options.colour))});
+}
+
+bool show_progress(const CommonOptions& options) {
+  return options.progress && stderr_is_terminal();
+}
+
+void deliver(const CommonOptions& options, const Page& page,
+             const nlohmann::ordered_json& document) {
+  if (!options.json.empty()) write_file(options.json, json_text(document), options.force);
+  if (options.json != "-") write_stdout(page.text());
+}
+
+nlohmann::ordered_json new_document(const std::string& name) {
+  return {{"schema", "shardwright/" + name}, {"version", 1}, {"tool_version", version()}};
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,105 @@
+#include "cli/option_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "cli/format.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+std::string quoted(const std::string& text) {
+  constexpr std::size_t kMost = 60;
+  return text.size() > kMost ? fmt::format("\"{}…\"", text.substr(0, kMost))
+                             : fmt::format("\"{}\"", text);
+}
+
+std::optional<std::int64_t> parse_integer(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+// The number that a text begins with, and what follows it without blanks.
+struct NumberAndRest {
+  double value = 0.0;
+  std::string rest;
+};
+
+std::optional<NumberAndRest> parse_number(const std::string& text) {
+  NumberAndRest result;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, result.value);
+  if (error != std::errc() || !std::isfinite(result.value)) return std::nullopt;
+  result.rest.assign(stop, end);
+  result.rest.erase(std::remove(result.rest.begin(), result.rest.end(), ' '), result.rest.end());
+  return result;
+}
+
+struct ByteUnit {
+  const char* name;
+  double bytes;
+};
+constexpr std::array kByteUnits = {
+    ByteUnit{"", 1.0},
+    ByteUnit{"B", 1.0},
+    ByteUnit{"MB", 1e6},
+    ByteUnit{"GB", 1e9},
+    ByteUnit{"TB", 1e12},
+    ByteUnit{"MiB", 1048576.0},
+    ByteUnit{"GiB", 1073741824.0},
+    ByteUnit{"TiB", 1099511627776.0},
+};
+
+}  // namespace
+
+std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
+                        ProblemList& problems) {
+  const auto value = parse_integer(text);
+  if (value && *value >= 1 && *value <= most) return *value;
+  problems.add(option, quoted(text), fmt::format("an integer from 1 to {}", format_count(most)));
+  return 1;
+}
+
+std::pair<std::int64_t, std::int64_t> read_count_range(const std::string& option,
+                                                       const std::string& text, std::int64_t most,
+                                                       ProblemList& problems) {
+  const auto dots = text.find("..");
+  if (dots == std::string::npos) {
+    const std::int64_t count = read_count(option, text, most, problems);
+    return {count, count};
+  }
+  const std::int64_t first = read_count(option, text.substr(0, dots), most, problems);
+  const std::int64_t last = read_count(option, text.substr(dots + 2), most, problems);
+  if (first > last) problems.add(option, quoted(text), "a range from the smaller to the larger");
+  return {first, std::max(first, last)};
+}
+
+Bytes read_bytes(const std::string& option, const std::string& text, ProblemList& problems) {
+  if (const auto number = parse_number(text); number && number->value > 0.0) {
+    for (const ByteUnit& unit : kByteUnits) {
+      if (number->rest == unit.name) return Bytes(number->value * unit.bytes);
+    }
+  }
+  problems.add(option, quoted(text), "a size above 0 as in 70GB or 64GiB");
+  return Bytes(1.0);
+}
+
+double read_ratio(const std::string& option, const std::string& text, ProblemList& problems) {
+  if (const auto number = parse_number(text); number && number->value > 0.0) {
+    if (number->rest.empty()) return number->value;
+    if (number->rest == "%") return number->value / 100.0;
+  }
+  problems.add(option, quoted(text), "a ratio above 0 as in 0.1 or 10%");
+  return 1.0;
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,29 @@
+// Values of options, read with messages of their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/units.hpp"
+
+namespace shardwright::cli {
+
+// An integer from 1 to `most`; "1,024" and "1024" are the same. What else it is becomes a problem
+// at `option`, and 1 is returned.
+std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
+                        ProblemList& problems);
+
+// "64..1024", or one count, which is both ends.
+std::pair<std::int64_t, std::int64_t> read_count_range(const std::string& option,
+                                                       const std::string& text, std::int64_t most,
+                                                       ProblemList& problems);
+
+// "70GB", "64 GiB", "8e10": decimal and binary units; a bare number counts bytes.
+Bytes read_bytes(const std::string& option, const std::string& text, ProblemList& problems);
+
+// A ratio above 0 as "0.1" or "10%".
+double read_ratio(const std::string& option, const std::string& text, ProblemList& problems);
+
+}  // namespace shardwright::cli

@@ -1,0 +1,135 @@
+#include "cli/spec_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/format.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct UnitSuffix {
+  const char* suffix;
+  std::function<std::string(double)> format;
+};
+
+// The endings of JSON keys that name a unit, the longest first.
+const std::vector<UnitSuffix>& unit_suffixes() {
+  static const std::vector<UnitSuffix> kSuffixes = {
+      {"_dollars_per_hour", [](double v) { return fmt::format("${}/h", format_number(v)); }},
+      {"_bytes_per_s", [](double v) { return format_bandwidth(BytesPerSecond(v)); }},
+      {"_flop_per_s", [](double v) { return format_flop_rate(FlopPerSecond(v)); }},
+      {"_bytes", [](double v) { return format_bytes(Bytes(v)); }},
+      {"_ratio", [](double v) { return format_number(v); }},
+      {"_hz", [](double v) { return fmt::format("{} GHz", format_number(v / 1e9)); }},
+      {"_w", [](double v) { return fmt::format("{} W", format_number(v, 4)); }},
+      {"_s", [](double v) { return format_time(Seconds(v)); }},
+  };
+  return kSuffixes;
+}
+
+// "memory.bandwidth_bytes_per_s" with a number: {"memory.bandwidth", "3.35 TB/s"}.
+std::pair<std::string, std::string> with_unit(const std::string& name, double value) {
+  for (const auto& [suffix, format] : unit_suffixes()) {
+    const std::string ending = suffix;
+    if (name.ends_with(ending)) return {name.substr(0, name.size() - ending.size()), format(value)};
+  }
+  return {name, format_number(value, 6)};
+}
+
+std::string plain_text(const ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_number_integer()) return format_count(value.get<std::int64_t>());
+  if (value.is_array()) {
+    std::vector<std::string> items;
+    for (const ordered_json& item : value) items.push_back(plain_text(item));
+    return fmt::format("{}", fmt::join(items, ", "));
+  }
+  return value.dump();
+}
+
+class SpecWriter {
+ public:
+  explicit SpecWriter(Page& page) : page_(page) {}
+
+  void write(const ordered_json& document, const std::string& title) {
+    const ordered_json none = ordered_json::object();
+    titles_ = document.contains("sources") ? &document["sources"] : &none;
+    Table table(
+        {{"figure"}, {"value", ColumnKind::Prose}, {"confidence"}, {"source", ColumnKind::Prose}});
+    add_members(table, document, "");
+    page_.heading(title);
+    page_.table(table);
+    if (document.contains("notes") && !document["notes"].get<std::string>().empty())
+      page_.paragraph(document["notes"].get<std::string>());
+    titles_ = nullptr;
+    for (const auto& [key, member] : document.items()) {
+      if (is_part(member)) write(member, fmt::format("{} {}", key, member.value("name", "")));
+    }
+  }
+
+ private:
+  static bool is_part(const ordered_json& value) {
+    return value.is_object() && value.contains("schema");
+  }
+  static bool is_figure(const ordered_json& value) {
+    return value.is_object() && value.contains("value") && value.contains("source");
+  }
+
+  void add_members(Table& table, const ordered_json& object, const std::string& prefix) {
+    for (const auto& [key, member] : object.items()) {
+      if (prefix.empty() && (key == "schema" || key == "version" || key == "sources" ||
+                             key == "notes" || key == "name")) {
+        continue;
+      }
+      add_member(table, member, prefix + key);
+    }
+  }
+
+  void add_member(Table& table, const ordered_json& member, const std::string& name) {
+    if (is_part(member)) return;
+    if (is_figure(member)) {
+      const auto [label, value] = labelled(name, member["value"]);
+      table.add_row({label, value, member.value("confidence", ""), source_of(member)});
+    } else if (member.is_object()) {
+      add_members(table, member, name + ".");
+    } else {
+      const auto [label, value] = labelled(name, member);
+      table.add_row({label, value, "", ""});
+    }
+  }
+
+  static std::pair<std::string, std::string> labelled(const std::string& name,
+                                                      const ordered_json& value) {
+    if (value.is_number()) return with_unit(name, value.get<double>());
+    return {name, plain_text(value)};
+  }
+
+  std::string source_of(const ordered_json& figure) const {
+    const std::string key = figure["source"].get<std::string>();
+    if (!titles_->contains(key)) return key;
+    const ordered_json& source = (*titles_)[key];
+    return source.value("title", source.value("url", key));
+  }
+
+  Page& page_;
+  const ordered_json* titles_ = nullptr;
+};
+
+}  // namespace
+
+void add_spec(Page& page, const ordered_json& document) {
+  SpecWriter(page).write(document, document.value("name", ""));
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,81 @@
+#include "cli/step_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/program/op.hpp"
+#include "core/spec/plan_json.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json memory_json(const sim::MemoryPeak& memory) {
+  ordered_json breakdown = ordered_json::object();
+  for (int i = 0; i < kMemoryCategories; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    breakdown[name_of(category)] = memory.of(category).value();
+  }
+  return {{"peak_bytes", memory.peak.value()}, {"breakdown", std::move(breakdown)}};
+}
+
+ordered_json streams_json(const sim::StageResult& stage) {
+  ordered_json streams = ordered_json::object();
+  for (int i = 0; i < kStreams; ++i) {
+    const sim::StreamUse& use = stage.streams[static_cast<std::size_t>(i)];
+    if (use.busy.value() <= 0.0) continue;
+    streams[name_of(static_cast<Stream>(i))] = {{"busy_s", use.busy.value()},
+                                                {"idle_s", use.idle.value()}};
+  }
+  return streams;
+}
+
+ordered_json stages_json(const sim::StepResult& result) {
+  ordered_json stages = ordered_json::array();
+  for (const sim::StageResult& stage : result.stages) {
+    stages.push_back({{"time", time_json(stage.time)},
+                      {"streams", streams_json(stage)},
+                      {"memory", memory_json(stage.memory)}});
+  }
+  return stages;
+}
+
+}  // namespace
+
+ordered_json time_json(const sim::TimeBreakdown& time) {
+  ordered_json exposed = ordered_json::object();
+  for (const Axis axis : {Axis::Tensor, Axis::Data, Axis::Pipeline, Axis::Context, Axis::Expert})
+    exposed[name_of(axis)] = time.exposed_on(axis).value();
+  return {{"compute_s", time.compute().value()},
+          {"gemm_s", time.gemm.value()},
+          {"attention_s", time.attention.value()},
+          {"memory_bound_s", time.memory_bound.value()},
+          {"recompute_s", time.recompute.value()},
+          {"optimizer_s", time.optimizer.value()},
+          {"exposed", std::move(exposed)},
+          {"bubble_s", time.bubble.value()},
+          {"host_s", time.host.value()}};
+}
+
+ordered_json step_json(const Plan& plan, const sim::StepResult& result) {
+  ordered_json memory = memory_json(result.memory());
+  memory["stage"] = result.fullest;
+  ordered_json time = time_json(result.time());
+  time["stage"] = result.bottleneck;
+  return {{"plan", to_json(plan)},
+          {"step_s", result.step.value()},
+          {"tokens_per_s_per_gpu", result.throughput.tokens_per_s_per_gpu},
+          {"tflops_per_gpu", result.throughput.tflops_per_gpu},
+          {"mfu", result.throughput.mfu},
+          {"hfu", result.throughput.hfu},
+          {"memory", std::move(memory)},
+          {"time", std::move(time)},
+          {"stages", stages_json(result)}};
+}
+
+ordered_json inputs_json(const ModelSpec& model, const ClusterSpec& cluster,
+                         const StackSpec& stack) {
+  return {{"model", model.name}, {"cluster", cluster.name}, {"stack", stack.name}};
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,25 @@
+// A simulated step as JSON: one element of the `plans` of the command `plan`, and the document of
+// `simulate`.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "core/spec/plan.hpp"
+#include "core/spec/scenario.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::cli {
+
+// {"plan", "step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "hfu", "memory", "time",
+// "stages"}. Seconds and bytes without a suffix only inside of "exposed" and "breakdown".
+nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result);
+
+// The parts of the step on one stage.
+nlohmann::ordered_json time_json(const sim::TimeBreakdown& time);
+
+// {"model", "cluster", "stack"}: the names of what an answer rests on.
+nlohmann::ordered_json inputs_json(const ModelSpec& model, const ClusterSpec& cluster,
+                                   const StackSpec& stack);
+
+}  // namespace shardwright::cli

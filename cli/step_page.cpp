@@ -1,0 +1,157 @@
+#include "cli/step_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/format.hpp"
+#include "core/program/program.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+constexpr auto kNumber = ColumnKind::Number;
+
+const char* exposed_name(Axis axis) {
+  switch (axis) {
+    case Axis::Tensor:
+      return "exposed tensor-parallel communication";
+    case Axis::Context:
+      return "exposed context-parallel communication";
+    case Axis::Expert:
+      return "exposed expert-parallel communication";
+    case Axis::Data:
+      return "exposed data-parallel communication";
+    case Axis::Pipeline:
+      return "exposed pipeline messages";
+  }
+  return "";
+}
+
+std::string memory_name(MemoryCategory category) {
+  std::string name = name_of(category);
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+void add_degree(std::string& text, const char* name, std::int64_t degree, bool always = false) {
+  if (degree > 1 || always) text += fmt::format("{}{} {}", text.empty() ? "" : "  ", name, degree);
+}
+
+Table time_table(const sim::StepResult& result) {
+  Table table({{"where the step goes"}, {"time", kNumber, "s"}, {"share", kNumber, "%"}});
+  for (const auto& [name, time] : time_parts(result.time())) {
+    table.add_row({name, format_number(time.value()), format_percent(time / result.step)});
+  }
+  return table;
+}
+
+Table memory_table(const sim::MemoryPeak& memory, Bytes capacity) {
+  Table table({{"memory at the peak"}, {"size", kNumber, "GB"}, {"share", kNumber, "%"}});
+  std::vector<std::pair<Bytes, std::string>> parts;
+  for (int i = 0; i < kMemoryCategories; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    if (memory.of(category).value() > 0.0)
+      parts.emplace_back(memory.of(category), memory_name(category));
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [bytes, name] : parts) {
+    table.add_row({name, format_number(bytes.value() / 1e9), format_percent(bytes / capacity)});
+  }
+  return table;
+}
+
+Table stage_table(const sim::StepResult& result) {
+  Table table({{"stage", kNumber},
+               {"compute", kNumber, "s"},
+               {"exposed", kNumber, "s"},
+               {"bubble", kNumber, "s"},
+               {"host", kNumber, "s"},
+               {"memory", kNumber, "GB"}});
+  for (std::size_t i = 0; i < result.stages.size(); ++i) {
+    const sim::StageResult& stage = result.stages[i];
+    table.add_row({format_count(static_cast<std::int64_t>(i)),
+                   format_number((stage.time.compute() + stage.time.optimizer).value()),
+                   format_number(stage.time.exposed_total().value()),
+                   format_number(stage.time.bubble.value()), format_number(stage.time.host.value()),
+                   format_number(stage.memory.peak.value() / 1e9)});
+  }
+  return table;
+}
+
+std::string cluster_text(const Scenario& scenario) {
+  return fmt::format("{} on {} × {} ({}), {}", scenario.model.name,
+                     format_count(scenario.plan.world_size()), scenario.cluster.accelerator.name,
+                     scenario.cluster.name, scenario.stack.name);
+}
+
+std::string batch_text(const Plan& plan) {
+  return fmt::format("{} of {} tokens, {} of {} per replica",
+                     format_plural(plan.global_batch, "sequence"), format_count(plan.seq_len),
+                     format_plural(plan.microbatches(), "microbatch"),
+                     format_count(plan.micro_batch));
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan) {
+  std::string text;
+  add_degree(text, "dp", plan.dp, true);
+  add_degree(text, "tp", plan.tp, true);
+  add_degree(text, "pp", plan.pp, true);
+  add_degree(text, "cp", plan.cp);
+  add_degree(text, "ep", plan.ep);
+  add_degree(text, "vpp", plan.vpp);
+  if (plan.zero_stage > 0) text += fmt::format("  zero {}", plan.zero_stage);
+  text += fmt::format("  mb {}", plan.micro_batch);
+  if (plan.pp > 1) text += fmt::format("  {}", name_of(plan.schedule));
+  if (plan.recompute != RecomputePolicy::None)
+    text += fmt::format("  recompute {}", name_of(plan.recompute));
+  return text;
+}
+
+std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown& time) {
+  std::vector<std::pair<std::string, Seconds>> parts = {{"matrix products", time.gemm},
+                                                        {"attention", time.attention},
+                                                        {"memory-bound kernels", time.memory_bound},
+                                                        {"optimizer", time.optimizer},
+                                                        {"pipeline bubble", time.bubble},
+                                                        {"waiting for the host", time.host}};
+  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})
+    parts.emplace_back(exposed_name(axis), time.exposed_on(axis));
+  std::erase_if(parts, [](const auto& part) { return part.second.value() <= 0.0; });
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return parts;
+}
+
+void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result) {
+  const Bytes capacity = scenario.cluster.accelerator.memory;
+  const sim::Throughput& rates = result.throughput;
+  page.heading(cluster_text(scenario));
+  page.facts({{"plan", plan_text(scenario.plan)},
+              {"batch", batch_text(scenario.plan)},
+              {"step", fmt::format("{}, {} tokens/s per GPU", format_time(result.step),
+                                   format_number(rates.tokens_per_s_per_gpu))},
+              {"compute", fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %",
+                                      format_number(rates.tflops_per_gpu),
+                                      format_percent(rates.mfu), format_percent(rates.hfu))},
+              {"memory", fmt::format("{} of {} at the peak", format_bytes(result.memory().peak),
+                                     format_bytes(capacity))}});
+  if (result.memory().peak > capacity) {
+    page.warning(fmt::format("does not fit: {} more than an accelerator has",
+                             format_bytes(result.memory().peak - capacity)));
+  }
+  page.table(time_table(result));
+  page.table(memory_table(result.memory(), capacity));
+  if (result.stages.size() > 1) page.table(stage_table(result));
+}
+
+void add_filled_in(Page& page, const std::vector<std::string>& filled_in) {
+  if (filled_in.empty()) return;
+  page.heading("Filled in, since the inputs do not say");
+  page.bullets(filled_in);
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,30 @@
+// A simulated step as text.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/page.hpp"
+#include "core/spec/scenario.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::cli {
+
+// "dp 16  tp 8  pp 4" and whatever else is not at its default.
+std::string plan_text(const Plan& plan);
+
+// The parts of a step, largest first, with their names: "matrix products", "exposed: tensor", ….
+// Parts of zero length are left out.
+std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown& time);
+
+// One sentence on what the step spends its time on beside computing.
+std::string limit_text(const sim::StepResult& result);
+
+// Adds the whole report of one step.
+void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result);
+
+// Adds what was filled in because the inputs do not say it; nothing if they say everything.
+void add_filled_in(Page& page, const std::vector<std::string>& filled_in);
+
+}  // namespace shardwright::cli

@@ -1,0 +1,173 @@
+#include "cli/table.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+constexpr int kGap = 2;
+constexpr int kLeastProseWidth = 16;
+
+int total_width(const std::vector<int>& widths) {
+  return std::accumulate(widths.begin(), widths.end(), 0) +
+         kGap * (static_cast<int>(widths.size()) - 1);
+}
+
+std::string repeated(const std::string& text, int times) {
+  std::string result;
+  for (int i = 0; i < times; ++i) result += text;
+  return result;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  if (lines.empty()) lines.emplace_back();
+  return lines;
+}
+
+// Cells are joined with trailing blanks; the lines that leave the program have none.
+void end_line(std::string& text) {
+  text.erase(text.find_last_not_of(' ') + 1);
+  text += '\n';
+}
+
+std::string escaped_for_markdown(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+// Groups of columns that each fit the width; every group begins with the first column.
+std::vector<std::vector<std::size_t>> parts_that_fit(const std::vector<int>& widths, int width) {
+  std::vector<std::vector<std::size_t>> parts(1);
+  int used = 0;
+  for (std::size_t column = 0; column < widths.size(); ++column) {
+    const int need = widths[column] + (parts.back().empty() ? 0 : kGap);
+    if (width > 0 && parts.back().size() > 1 && used + need > width) {
+      parts.push_back({0});
+      used = widths[0];
+    }
+    parts.back().push_back(column);
+    used += widths[column] + kGap;
+  }
+  return parts;
+}
+
+}  // namespace
+
+void Table::add_row(std::vector<std::string> cells) {
+  SHARDWRIGHT_CHECK(cells.size() == columns_.size(), "a cell for each column");
+  rows_.push_back(std::move(cells));
+}
+
+std::vector<int> Table::natural_widths() const {
+  std::vector<int> widths;
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    int width =
+        std::max(display_width(columns_[column].title), display_width(columns_[column].unit));
+    for (const auto& row : rows_) width = std::max(width, display_width(row[column]));
+    widths.push_back(width);
+  }
+  return widths;
+}
+
+// Takes what the table is too wide from the prose columns, the widest first.
+std::vector<int> Table::folded_widths(int width) const {
+  std::vector<int> widths = natural_widths();
+  if (width <= 0) return widths;
+  for (int surplus = total_width(widths) - width; surplus > 0; --surplus) {
+    std::size_t widest = columns_.size();
+    for (std::size_t column = 0; column < columns_.size(); ++column) {
+      if (columns_[column].kind != ColumnKind::Prose || widths[column] <= kLeastProseWidth)
+        continue;
+      if (widest == columns_.size() || widths[column] > widths[widest]) widest = column;
+    }
+    if (widest == columns_.size()) break;
+    --widths[widest];
+  }
+  return widths;
+}
+
+std::string Table::aligned(std::size_t column, const std::string& text, int width) const {
+  const std::string blanks(static_cast<std::size_t>(std::max(0, width - display_width(text))), ' ');
+  return columns_[column].kind == ColumnKind::Number ? blanks + text : text + blanks;
+}
+
+std::string Table::header(const std::vector<std::size_t>& columns, const std::vector<int>& widths,
+                          const Style& style) const {
+  std::string titles, units, rule;
+  bool any_unit = false;
+  for (const std::size_t column : columns) {
+    const std::string gap = column == columns.front() ? "" : std::string(kGap, ' ');
+    titles += gap + aligned(column, columns_[column].title, widths[column]);
+    units += gap + aligned(column, columns_[column].unit, widths[column]);
+    rule += gap + repeated("─", widths[column]);
+    any_unit = any_unit || !columns_[column].unit.empty();
+  }
+  end_line(titles);
+  end_line(units);
+  titles.pop_back();
+  units.pop_back();
+  std::string text = style.bold(titles) + '\n';
+  if (any_unit) text += style.dim(units) + '\n';
+  return text + style.dim(rule) + '\n';
+}
+
+std::string Table::part(const std::vector<std::size_t>& columns, const std::vector<int>& widths,
+                        const Style& style) const {
+  std::string text = header(columns, widths, style);
+  for (const auto& row : rows_) {
+    std::vector<std::vector<std::string>> cells;
+    std::size_t height = 1;
+    for (const std::size_t column : columns) {
+      const bool folds = columns_[column].kind == ColumnKind::Prose;
+      cells.push_back(lines_of(folds ? wrapped(row[column], widths[column]) : row[column]));
+      height = std::max(height, cells.back().size());
+    }
+    for (std::size_t line = 0; line < height; ++line) {
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        if (i > 0) text.append(kGap, ' ');
+        text +=
+            aligned(columns[i], line < cells[i].size() ? cells[i][line] : "", widths[columns[i]]);
+      }
+      end_line(text);
+    }
+  }
+  return text;
+}
+
+std::string Table::text(int width, const Style& style) const {
+  const std::vector<int> widths = folded_widths(width);
+  std::string text;
+  for (const auto& columns : parts_that_fit(widths, width)) {
+    if (!text.empty()) text += '\n';
+    text += part(columns, widths, style);
+  }
+  return text;
+}
+
+std::string Table::markdown() const {
+  std::string titles = "|", rule = "|", body;
+  for (const Column& column : columns_) {
+    const std::string unit = column.unit.empty() ? "" : " (" + column.unit + ")";
+    titles += " " + escaped_for_markdown(column.title + unit) + " |";
+    rule += column.kind == ColumnKind::Number ? " ---: |" : " --- |";
+  }
+  for (const auto& row : rows_) {
+    body += '|';
+    for (const std::string& cell : row) body += " " + escaped_for_markdown(cell) + " |";
+    body += '\n';
+  }
+  return titles + '\n' + rule + '\n' + body;
+}
+
+}  // namespace shardwright::cli
