@@ -90,8 +90,18 @@ std::uint32_t StageWriter::call_common(BlockId block, std::int32_t layer, const 
   return rank_.ops - 1;
 }
 
+// True if the block begins on another stream with what the part before it hands over.
+bool StageWriter::starts_with_collective(BlockId block) const {
+  const std::vector<Op>& ops = common_.block(block).ops;
+  if (ops.empty() || ops.front().stream == Stream::Compute) return false;
+  return std::any_of(ops.front().reads.begin(), ops.front().reads.end(), [&](TensorRef ref) {
+    return ref.tensor == in_.blocks.hidden.tensor ||
+           ref.tensor == in_.blocks.hidden_gradient.tensor;
+  });
+}
+
 void StageWriter::call_part(BlockId block, const Part& part, const Slot& slot) {
-  if (wrote_part_ && !last_op_on_compute_) wait_for(last_op_);
+  if (wrote_part_ && (!last_op_on_compute_ || starts_with_collective(block))) wait_for(last_op_);
   const std::uint32_t first = rank_.ops;
   const std::vector<Op>& ops = open_call(block, part.layer, slot);
   for (const std::uint32_t op : pending_) rank_.waits.push_back({first, op});

@@ -54,6 +54,7 @@ class StageWriter {
   std::vector<Part> list_parts(std::int32_t chunk) const;
   void receive(bool gradient, const Place& from, std::int32_t layer, const Slot& slot);
   void send(bool gradient, const Place& to, std::int32_t layer, const Slot& slot);
+  bool starts_with_collective(BlockId block) const;
   void call_part(BlockId block, const Part& part, const Slot& slot);
   // Appends a call of a small block whose first op waits for `on`; returns the number of its last
   // op.
