@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/spec/cluster_spec.hpp"
@@ -27,9 +28,11 @@ struct SearchLimits {
   std::vector<ScheduleKind> schedules = {
       ScheduleKind::OneFOneB, ScheduleKind::Interleaved, ScheduleKind::ZbH1, ScheduleKind::ZbH2,
       ScheduleKind::ZbV,      ScheduleKind::DualPipe,    ScheduleKind::GPipe};
+  std::vector<bool> sequence_parallel = {true};  // with tensor parallelism
   std::vector<int> zero_stages = {0, 1, 2, 3};
   std::vector<RecomputePolicy> recompute = {RecomputePolicy::None, RecomputePolicy::Selective,
                                             RecomputePolicy::Full};
+  bool balanced_ends = true;  // embedding and head counted as layers, where that evens the split
   bool partial_recompute =
       true;  // full recomputation of a quarter, half, three quarters of a chunk
   bool sharding_within_node = true;  // ZeRO-3 over the data-parallel ranks of a node as well (HSDP)
@@ -37,12 +40,6 @@ struct SearchLimits {
       ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses};
 
   bool operator==(const SearchLimits&) const = default;
-};
-
-// How a plan cuts a layer: all that the ops of one layer and their prices depend on. The fields of
-// `plan` that do not matter have their defaults.
-struct LayerCut {
-  Plan plan;
 };
 
 struct SpaceRequest {
@@ -55,6 +52,16 @@ struct SpaceRequest {
   Precision precision = Precision::Bf16;
   const SearchLimits& limits;
 };
+
+// How plans cut a layer: tp, cp, ep, micro-batch and whatever else the ops of one layer and their
+// prices depend on, in the order of the space. The other fields have values that stand for all:
+// `recompute` is full on one layer where the cut serves both layers that are kept and layers that
+// are recomputed, `zero_stage` is 3 or 0.
+std::vector<Plan> layer_cuts(const SpaceRequest& request);
+
+// Calls `visit` for each plan of the space that cuts layers like `cut`, in order.
+void for_each_plan(const SpaceRequest& request, const Plan& cut,
+                   const std::function<void(const Plan&)>& visit);
 
 // The whole space in its order, which also decides between plans of equal score.
 std::vector<Plan> enumerate_plans(const SpaceRequest& request);

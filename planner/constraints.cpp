@@ -1,0 +1,178 @@
+#include "planner/constraints.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/spec/plan_names.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+struct NamedValue {
+  std::string name;
+  std::int64_t value;
+};
+
+struct FieldDefinition {
+  PlanField field;
+  const char* name;
+  const char* alias;  // how the field is called in plan files, where that is another name
+  std::int64_t (*value)(const Plan& plan);
+  std::vector<NamedValue> (*names)();  // of the values; empty for numbers
+};
+
+template <class E>
+std::vector<NamedValue> values_of(const EnumNames<E>& names) {
+  std::vector<NamedValue> values;
+  for (const auto& [name, value] : names)
+    values.push_back({name, static_cast<std::int64_t>(value)});
+  return values;
+}
+
+std::vector<NamedValue> numbers() {
+  return {};
+}
+std::vector<NamedValue> switches() {
+  return {{"true", 1}, {"false", 0}, {"on", 1}, {"off", 0}, {"1", 1}, {"0", 0}};
+}
+std::vector<NamedValue> schedules() {
+  return values_of(schedule_names());
+}
+std::vector<NamedValue> recomputations() {
+  return values_of(recompute_names());
+}
+std::vector<NamedValue> context_parallel_kinds() {
+  return values_of(context_parallel_names());
+}
+
+const std::array<FieldDefinition, 18> kFields = {{
+    {PlanField::Dp, "dp", "", [](const Plan& p) { return p.dp; }, numbers},
+    {PlanField::Tp, "tp", "", [](const Plan& p) { return p.tp; }, numbers},
+    {PlanField::Pp, "pp", "", [](const Plan& p) { return p.pp; }, numbers},
+    {PlanField::Cp, "cp", "", [](const Plan& p) { return p.cp; }, numbers},
+    {PlanField::Ep, "ep", "", [](const Plan& p) { return p.ep; }, numbers},
+    {PlanField::ExpertTp, "expert_tp", "", [](const Plan& p) { return p.expert_tp; }, numbers},
+    {PlanField::Vpp, "vpp", "", [](const Plan& p) { return p.vpp; }, numbers},
+    {PlanField::ZeroStage, "zero", "zero_stage",
+     [](const Plan& p) { return static_cast<std::int64_t>(p.zero_stage); }, numbers},
+    {PlanField::ShardGroup, "shard_group", "", [](const Plan& p) { return p.shard_group; },
+     numbers},
+    {PlanField::MicroBatch, "micro_batch", "", [](const Plan& p) { return p.micro_batch; },
+     numbers},
+    {PlanField::GlobalBatch, "global_batch", "", [](const Plan& p) { return p.global_batch; },
+     numbers},
+    {PlanField::SequenceParallel, "sequence_parallel", "sp",
+     [](const Plan& p) { return std::int64_t{p.sequence_parallel}; }, switches},
+    {PlanField::Schedule, "schedule", "",
+     [](const Plan& p) { return static_cast<std::int64_t>(p.schedule); }, schedules},
+    {PlanField::Recompute, "recompute", "",
+     [](const Plan& p) { return static_cast<std::int64_t>(p.recompute); }, recomputations},
+    {PlanField::RecomputeLayers, "recompute_layers", "",
+     [](const Plan& p) { return p.recompute_layers; }, numbers},
+    {PlanField::ContextParallel, "context_parallel", "",
+     [](const Plan& p) { return static_cast<std::int64_t>(p.context_parallel); },
+     context_parallel_kinds},
+    {PlanField::OffloadOptimizer, "offload_optimizer", "",
+     [](const Plan& p) { return std::int64_t{p.offload_optimizer}; }, switches},
+    {PlanField::OffloadActivations, "offload_activations", "",
+     [](const Plan& p) { return std::int64_t{p.offload_activations}; }, switches},
+}};
+
+const FieldDefinition& definition_of(PlanField field) {
+  return kFields[static_cast<std::size_t>(field)];
+}
+
+[[noreturn]] void refuse(const std::string& option, const std::string& found,
+                         const std::string& expected) {
+  throw InputError(option, {{"", fmt::format("\"{}\"", found), expected}});
+}
+
+const FieldDefinition& find_field(const std::string& name, const std::string& option) {
+  std::string spelt = name;
+  std::replace(spelt.begin(), spelt.end(), '-', '_');
+  std::vector<std::string> names;
+  for (const FieldDefinition& field : kFields) {
+    if (spelt == field.name || (*field.alias != '\0' && spelt == field.alias)) return field;
+    names.emplace_back(field.name);
+  }
+  refuse(option, name, one_of(name, names));
+}
+
+std::int64_t parse_value(const FieldDefinition& field, const std::string& text,
+                         const std::string& option) {
+  const std::vector<NamedValue> named = field.names();
+  std::vector<std::string> names;
+  for (const NamedValue& each : named) {
+    if (each.name == text) return each.value;
+    names.push_back(each.name);
+  }
+  if (!named.empty()) refuse(option, text, one_of(text, names));
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (text.empty() || error != std::errc{} || stop != end || value < 0) {
+    refuse(option, text, fmt::format("a number for {}, 0 or more", field.name));
+  }
+  return value;
+}
+
+}  // namespace
+
+const char* name_of(PlanField field) {
+  return definition_of(field).name;
+}
+
+std::int64_t value_of(const Plan& plan, PlanField field) {
+  return definition_of(field).value(plan);
+}
+
+bool Constraint::holds(const Plan& plan) const {
+  return std::find(values.begin(), values.end(), value_of(plan, field)) != values.end();
+}
+
+std::string to_string(const Constraint& constraint) {
+  const FieldDefinition& field = definition_of(constraint.field);
+  const std::vector<NamedValue> named = field.names();
+  std::string text = fmt::format("{}=", field.name);
+  for (std::size_t i = 0; i < constraint.values.size(); ++i) {
+    const std::int64_t value = constraint.values[i];
+    const auto name = std::find_if(named.begin(), named.end(),
+                                   [value](const NamedValue& each) { return each.value == value; });
+    if (i > 0) text += ',';
+    text += name == named.end() ? fmt::format("{}", value) : name->name;
+  }
+  return text;
+}
+
+Constraint parse_constraint(const std::string& text, const std::string& option) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) refuse(option, text, "field=value, as in tp=8");
+  const FieldDefinition& field = find_field(text.substr(0, equals), option);
+  Constraint constraint{field.field, {}};
+  std::string_view rest = std::string_view(text).substr(equals + 1);
+  for (;;) {
+    const std::size_t comma = rest.find(',');
+    constraint.values.push_back(parse_value(field, std::string(rest.substr(0, comma)), option));
+    if (comma == std::string_view::npos) return constraint;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+std::string broken_constraint(const Constraints& constraints, const Plan& plan) {
+  for (const Constraint& constraint : constraints.fixed) {
+    if (!constraint.holds(plan)) return "fix " + to_string(constraint);
+  }
+  for (const Constraint& constraint : constraints.forbidden) {
+    if (constraint.holds(plan)) return "forbid " + to_string(constraint);
+  }
+  return {};
+}
+
+}  // namespace shardwright::planner

@@ -1,0 +1,64 @@
+#include "planner/objective.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+constexpr std::array<const char*, 4> kNames = {"time", "cost", "memory", "tokens-per-joule"};
+
+}  // namespace
+
+const char* name_of(Objective objective) {
+  return kNames[static_cast<std::size_t>(objective)];
+}
+
+std::vector<Objective> all_objectives() {
+  return {Objective::Time, Objective::Cost, Objective::Memory, Objective::TokensPerJoule};
+}
+
+Objective parse_objective(const std::string& text, const std::string& option) {
+  for (const Objective objective : all_objectives()) {
+    if (text == name_of(objective)) return objective;
+  }
+  const std::vector<std::string> names(kNames.begin(), kNames.end());
+  throw InputError(option, {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
+}
+
+StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
+                         Seconds computing) {
+  const AcceleratorSpec& accelerator = cluster.accelerator;
+  const auto gpus = static_cast<double>(plan.world_size());
+  const double share = step.value() > 0.0 ? std::clamp(computing / step, 0.0, 1.0) : 0.0;
+  const Watts device =
+      accelerator.idle_power + (accelerator.power - accelerator.idle_power) * share;
+  const Watts node = cluster.node.power_overhead /
+                     static_cast<double>(std::max<std::int64_t>(1, cluster.node.accelerators));
+  const DollarsPerSecond rate =
+      cluster.price > DollarsPerSecond() ? cluster.price : accelerator.price;
+  return {rate * step * gpus, (device + node) * step * gpus * cluster.power_usage_effectiveness};
+}
+
+double score(Objective objective, const Plan& plan, const sim::StepResult& result,
+             const StepExpense& expense) {
+  const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
+  switch (objective) {
+    case Objective::Time:
+      return result.step.value() / tokens;
+    case Objective::Cost:
+      return expense.price.value() / tokens;
+    case Objective::Memory:
+      return result.memory().peak.value();
+    case Objective::TokensPerJoule:
+      return expense.energy.value() / tokens;
+  }
+  return 0.0;
+}
+
+}  // namespace shardwright::planner

@@ -1,0 +1,221 @@
+#include "planner/search_space.hpp"
+
+#include <algorithm>
+
+#include "sim/cost/placement.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+Numbers divisors(std::int64_t number, std::int64_t most) {
+  Numbers found;
+  for (std::int64_t i = 1; i <= std::min(number, most); ++i) {
+    if (number % i == 0) found.push_back(i);
+  }
+  return found;
+}
+
+std::int64_t largest_tp(const SpaceRequest& request) {
+  return request.limits.max_tp > 0 ? request.limits.max_tp : sim::domain_size(request.cluster);
+}
+
+Numbers context_degrees(const SpaceRequest& request, std::int64_t tp) {
+  const std::int64_t fits =
+      std::max<std::int64_t>(1, request.seq_len / request.limits.min_cp_tokens);
+  return divisors(request.gpus / tp, std::min(request.limits.max_cp, fits));
+}
+
+Numbers expert_degrees(const SpaceRequest& request) {
+  return request.model.moe ? divisors(request.model.moe->experts, request.gpus) : Numbers{1};
+}
+
+Numbers expert_tensor_degrees(const SpaceRequest& request, std::int64_t tp) {
+  if (!request.model.moe || tp == 1) return {1};
+  return {1, tp};
+}
+
+bool tries_zero_below_3(const SearchLimits& limits) {
+  return std::any_of(limits.zero_stages.begin(), limits.zero_stages.end(),
+                     [](int stage) { return stage < 3; });
+}
+
+bool tries_zero_3(const SearchLimits& limits) {
+  return std::find(limits.zero_stages.begin(), limits.zero_stages.end(), 3) !=
+         limits.zero_stages.end();
+}
+
+bool tries(const SearchLimits& limits, RecomputePolicy policy) {
+  return std::find(limits.recompute.begin(), limits.recompute.end(), policy) !=
+         limits.recompute.end();
+}
+
+// Appends `cut` once for each kind of layer that its plans differ in.
+void append_cuts(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts) {
+  const auto append = [&](RecomputePolicy policy, int zero_stage) {
+    cut.recompute = policy;
+    cut.recompute_layers = policy == RecomputePolicy::Full ? 1 : 0;
+    cut.zero_stage = zero_stage;
+    cuts.push_back(cut);
+  };
+  const SearchLimits& limits = request.limits;
+  for (const int zero_stage : {0, 3}) {
+    if (zero_stage == 0 ? !tries_zero_below_3(limits) : !tries_zero_3(limits)) continue;
+    if (tries(limits, RecomputePolicy::None) || tries(limits, RecomputePolicy::Full))
+      append(RecomputePolicy::Full, zero_stage);
+    // Fused attention keeps no scores that could be recomputed.
+    if (tries(limits, RecomputePolicy::Selective) && !request.stack.flash_attention)
+      append(RecomputePolicy::Selective, zero_stage);
+  }
+}
+
+// The plans of one cut and one pipeline depth, from the outer choices to the inner ones.
+class PlanWalk {
+ public:
+  PlanWalk(const SpaceRequest& request, const std::function<void(const Plan&)>& visit)
+      : request_(request), visit_(visit) {}
+
+  void walk(const Plan& cut, std::int64_t pp) {
+    plan_ = cut;
+    cut_policy_ = cut.recompute;
+    fsdp_ = cut.zero_stage == 3;
+    plan_.pp = pp;
+    plan_.dp = request_.gpus / (cut.tp * cut.cp * pp);
+    walk_schedules();
+  }
+
+ private:
+  void walk_schedules() {
+    if (plan_.pp == 1) {
+      with_schedule(ScheduleKind::OneFOneB, 1);
+      return;
+    }
+    for (const ScheduleKind schedule : request_.limits.schedules) {
+      if (schedule == ScheduleKind::Interleaved) {
+        const std::int64_t layers = (request_.model.layers + plan_.pp - 1) / plan_.pp;
+        for (const std::int64_t vpp : divisors(layers, request_.limits.max_vpp)) {
+          if (vpp > 1) with_schedule(schedule, vpp);
+        }
+      } else {
+        with_schedule(schedule, schedule == ScheduleKind::ZbV ? 2 : 1);
+      }
+    }
+  }
+
+  void with_schedule(ScheduleKind schedule, std::int64_t vpp) {
+    plan_.schedule = schedule;
+    plan_.vpp = vpp;
+    with_ends(false);
+    const bool evens = request_.model.layers % plan_.chunks() != 0 &&
+                       (request_.model.layers + 2) % plan_.chunks() == 0;
+    if (request_.limits.balanced_ends && evens) with_ends(true);
+  }
+
+  void with_ends(bool counted) {
+    plan_.embedding_counts_as_layer = counted;
+    plan_.head_counts_as_layer = counted;
+    if (cut_policy_ == RecomputePolicy::Selective) {
+      with_recompute(RecomputePolicy::Selective, 0);
+      return;
+    }
+    if (tries(request_.limits, RecomputePolicy::None)) with_recompute(RecomputePolicy::None, 0);
+    if (!tries(request_.limits, RecomputePolicy::Full)) return;
+    const std::int64_t layers =
+        (request_.model.layers + plan_.chunks() - 1) / std::max<std::int64_t>(1, plan_.chunks());
+    if (request_.limits.partial_recompute) {
+      std::int64_t previous = 0;
+      for (const std::int64_t quarter : {1, 2, 3}) {
+        const std::int64_t count = layers * quarter / 4;
+        if (count > previous && count < layers) with_recompute(RecomputePolicy::Full, count);
+        previous = std::max(previous, count);
+      }
+    }
+    with_recompute(RecomputePolicy::Full, 0);
+  }
+
+  void with_recompute(RecomputePolicy policy, std::int64_t layers) {
+    plan_.recompute = policy;
+    plan_.recompute_layers = layers;
+    for (const int stage : request_.limits.zero_stages) {
+      if ((stage == 3) != fsdp_) continue;
+      with_sharding(stage, 0);
+      const std::int64_t node = sim::domain_size(request_.cluster) / plan_.tp;
+      const std::int64_t data = plan_.dp * plan_.cp;
+      const bool hybrid = stage == 3 && request_.limits.sharding_within_node && node > 1 &&
+                          node < data && data % node == 0;
+      if (hybrid) with_sharding(stage, node);
+    }
+  }
+
+  void with_sharding(int stage, std::int64_t group) {
+    // Nothing is sharded over one rank.
+    if (stage > 0 && plan_.dp * plan_.cp * plan_.ep == 1) return;
+    plan_.zero_stage = stage;
+    plan_.shard_group = group;
+    visit_(plan_);
+  }
+
+  const SpaceRequest& request_;
+  const std::function<void(const Plan&)>& visit_;
+  Plan plan_;
+  RecomputePolicy cut_policy_ = RecomputePolicy::None;
+  bool fsdp_ = false;
+};
+
+}  // namespace
+
+std::vector<Plan> layer_cuts(const SpaceRequest& request) {
+  std::vector<Plan> cuts;
+  Plan cut;
+  cut.global_batch = request.global_batch;
+  cut.seq_len = request.seq_len;
+  cut.precision = request.precision;
+  const auto with_micro_batches = [&] {
+    for (cut.micro_batch = 1; cut.micro_batch <= request.limits.max_micro_batch;
+         cut.micro_batch *= 2)
+      append_cuts(request, cut, cuts);
+  };
+  const auto with_experts = [&] {
+    for (const std::int64_t ep : expert_degrees(request)) {
+      for (const std::int64_t expert_tp : expert_tensor_degrees(request, cut.tp)) {
+        cut.ep = ep;
+        cut.expert_tp = expert_tp;
+        with_micro_batches();
+      }
+    }
+  };
+  for (const std::int64_t tp : divisors(request.gpus, largest_tp(request))) {
+    for (const bool sequence_parallel : request.limits.sequence_parallel) {
+      cut.tp = tp;
+      cut.sequence_parallel = sequence_parallel;
+      if (tp == 1 && sequence_parallel != request.limits.sequence_parallel.front()) continue;
+      for (const std::int64_t cp : context_degrees(request, tp)) {
+        cut.cp = cp;
+        for (const ContextParallelKind kind : request.limits.context_parallel) {
+          if (cp == 1 && kind != request.limits.context_parallel.front()) continue;
+          cut.context_parallel = cp == 1 ? ContextParallelKind::Ring : kind;
+          with_experts();
+        }
+      }
+    }
+  }
+  return cuts;
+}
+
+void for_each_plan(const SpaceRequest& request, const Plan& cut,
+                   const std::function<void(const Plan&)>& visit) {
+  PlanWalk walk(request, visit);
+  for (const std::int64_t pp : divisors(request.gpus / (cut.tp * cut.cp), request.limits.max_pp))
+    walk.walk(cut, pp);
+}
+
+std::vector<Plan> enumerate_plans(const SpaceRequest& request) {
+  std::vector<Plan> plans;
+  for (const Plan& cut : layer_cuts(request)) {
+    for_each_plan(request, cut, [&](const Plan& plan) { plans.push_back(plan); });
+  }
+  return plans;
+}
+
+}  // namespace shardwright::planner
