@@ -42,6 +42,7 @@ struct FlatBlocks {
   std::vector<std::vector<FlatOp>> ops;  // by block
   std::vector<std::uint16_t> waits;
   std::vector<BlockBusy> busy;
+  std::vector<double> launch;  // of a whole block
 };
 
 Meeting meeting_of(const Op& op, const Plan& plan) {
@@ -102,6 +103,9 @@ FlatBlocks flatten(const Program& program, const Prices& prices) {
       add_busy(busy, op, entry.duration);
       ops.push_back(entry);
     }
+    double launch = 0.0;
+    for (const FlatOp& op : ops) launch += op.launch;
+    flat.launch.push_back(launch);
   }
   return flat;
 }
@@ -157,6 +161,7 @@ class Replay {
   }
 
   FoldedReplay run(const ReplayOptions& options) {
+    for (std::size_t s = 0; s < ranks_.size(); ++s) post_receives(static_cast<std::int32_t>(s));
     bool moved = true;
     while (moved) {
       moved = false;
@@ -169,6 +174,34 @@ class Replay {
  private:
   const RankProgram& stage(std::int32_t s) const {
     return program_.stages[static_cast<std::size_t>(s)];
+  }
+
+  // A receive that waits for nothing is posted when the host comes to it, and the host never waits:
+  // neither for the kernels before it nor for the other stage. So all of them are posted before
+  // anything else, or stages whose sends hold their kernels up would seem to wait for each other.
+  void post_receives(std::int32_t s) {
+    const std::vector<Call>& calls = stage(s).calls;
+    double host = 0.0;
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+      const std::vector<FlatOp>& ops = flat_.ops[calls[c].block];
+      const bool posts = !ops.empty() && posts_ahead(ops.front()) && !waits(s, c);
+      if (posts) {
+        post_message(s, calls[c], ops.front(), {s, calls[c].first_op, host + ops.front().launch});
+      }
+      host += flat_.launch[calls[c].block];
+    }
+  }
+
+  static bool posts_ahead(const FlatOp& op) {
+    return op.meeting == Meeting::Message && !op.sends && op.waits == 0;
+  }
+
+  // True if an op of the call waits for another call.
+  bool waits(std::int32_t s, std::size_t call) const {
+    const RankProgram& rank = stage(s);
+    const std::size_t end =
+        call + 1 < rank.calls.size() ? rank.calls[call + 1].first_wait : rank.waits.size();
+    return rank.calls[call].first_wait < end;
   }
 
   // Replays a stage as far as it gets; true if it got any further.
@@ -221,6 +254,8 @@ class Replay {
     }
     rank.host = host;
     record(rank.ops[number], op, cause);
+    const bool posted = rank.op == 0 && posts_ahead(op) && call.first_wait == end_of_waits;
+    if (posted) return true;
     if (op.meeting != Meeting::None) {
       meet(s, rank, call, op, number, ready);
       return true;

@@ -1,0 +1,203 @@
+// Laws of the event rung over random programs and prices.
+#include "sim/step/folded_replay.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "core/schedule/schedule_timing.hpp"
+#include "tests/core/lowering/random_lowering.hpp"
+#include "tests/sim/step/naive_replay.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// Small whole numbers, so that sums are exact and any order of adding them up agrees. Both ends of
+// a message have one price.
+Prices random_prices(const Program& program, CaseGenerator& random) {
+  Prices prices;
+  prices.launch = Seconds(static_cast<double>(random.between(0, 3)));
+  prices.launch_per_call = random.flag();
+  const auto any_price = [&random] { return Seconds(static_cast<double>(random.between(0, 20))); };
+  const Seconds message = any_price();
+  for (const Block& block : program.blocks) {
+    BlockPrices& durations = prices.blocks.emplace_back();
+    for (const Op& op : block.ops) {
+      const bool is_message = op.kind == OpKind::Send || op.kind == OpKind::Receive;
+      durations.push_back(is_message ? message : any_price());
+    }
+  }
+  return prices;
+}
+
+struct PricedCase {
+  LoweringCase made;
+  Program program;
+  Prices prices;
+};
+
+PricedCase random_case(std::uint64_t seed) {
+  CaseGenerator random(seed);
+  LoweringCase made = random.next();
+  Program program = made.lower();
+  Prices prices = random_prices(program, random);
+  return {std::move(made), std::move(program), std::move(prices)};
+}
+
+template <class Change>
+Prices changed(const PricedCase& priced, Change change) {
+  Prices prices = priced.prices;
+  for (std::size_t b = 0; b < prices.blocks.size(); ++b) {
+    for (std::size_t i = 0; i < prices.blocks[b].size(); ++i)
+      prices.blocks[b][i] = change(priced.program.blocks[b].ops[i], prices.blocks[b][i]);
+  }
+  return prices;
+}
+
+TEST(FoldedReplay, EqualsTheNaiveReplayExactly) {
+  int compared = 0;
+  for (std::uint64_t seed = 0; compared < 150; ++seed) {
+    const PricedCase priced = random_case(seed);
+    std::uint32_t ops = 0;
+    for (const RankProgram& rank : priced.program.stages) ops += rank.ops;
+    if (ops > 900) continue;  // the naive one is quadratic
+    NaiveReplay naive(priced.program, priced.prices);
+    const Seconds expected = naive.run();
+    ASSERT_TRUE(naive.all_done()) << seed;
+    ASSERT_EQ(replay_folded(priced.program, priced.prices).step.value(), expected.value())
+        << "seed " << seed << ": " << shown(priced.made);
+    ++compared;
+  }
+}
+
+TEST(FoldedReplay, BreakdownAddsUpAndNoStreamIsBusyLongerThanTheStep) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const PricedCase priced = random_case(seed);
+    const FoldedReplay replay = replay_folded(priced.program, priced.prices);
+    ASSERT_FALSE(replay.deadlocked) << shown(priced.made);
+    for (std::size_t s = 0; s < replay.time.size(); ++s) {
+      const TimeBreakdown& time = replay.time[s];
+      ASSERT_NEAR(time.total().value(), replay.step.value(), 1e-6 * replay.step.value())
+          << "seed " << seed << " stage " << s << ": " << shown(priced.made);
+      for (const Seconds part : {time.bubble, time.host, time.exposed_total(), time.recompute})
+        ASSERT_GE(part.value(), 0.0);
+      ASSERT_LE(time.recompute, time.compute());
+      const Seconds computing = replay.busy[s][static_cast<std::size_t>(Stream::Compute)];
+      ASSERT_EQ((time.compute() + time.optimizer).value(), computing.value());
+      for (const Stream stream :
+           {Stream::Compute, Stream::TensorParallel, Stream::ContextParallel,
+            Stream::ExpertParallel, Stream::GradientReduce, Stream::ParameterGather})
+        ASSERT_LE(replay.busy[s][static_cast<std::size_t>(stream)], replay.step);
+    }
+  }
+}
+
+TEST(FoldedReplay, AllPricesTimesAFactorScaleTheStep) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const PricedCase priced = random_case(seed);
+    Prices quadruple = changed(priced, [](const Op&, Seconds price) { return price * 4.0; });
+    quadruple.launch *= 4.0;
+    ASSERT_EQ(replay_folded(priced.program, quadruple).step.value(),
+              4.0 * replay_folded(priced.program, priced.prices).step.value())
+        << seed;
+  }
+}
+
+// The step is the longest path through the ops, so a slower op never makes it shorter.
+TEST(FoldedReplay, SlowerOpsNeverShortenTheStep) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const PricedCase priced = random_case(seed);
+    const auto slowed = static_cast<OpKind>(seed % (static_cast<std::uint64_t>(OpKind::Send) + 1));
+    const Prices prices = changed(priced, [slowed](const Op& op, Seconds price) {
+      const bool receives = op.kind == OpKind::Receive && slowed == OpKind::Send;
+      return op.kind == slowed || receives ? price * 3.0 : price;
+    });
+    ASSERT_GE(replay_folded(priced.program, prices).step,
+              replay_folded(priced.program, priced.prices).step)
+        << name_of(slowed) << " " << seed << ": " << shown(priced.made);
+  }
+}
+
+TEST(FoldedReplay, OfOneRankIsTheSumOfItsOps) {
+  for (std::uint64_t seed = 0, compared = 0; compared < 5; ++seed) {
+    PricedCase priced = random_case(seed);
+    if (priced.made.plan.world_size() > 1) continue;
+    ++compared;
+    priced.prices = changed(priced, [](const Op& op, Seconds price) {
+      return is_communication(op.kind) ? Seconds(0.0) : price;  // with nobody
+    });
+    priced.prices.launch = Seconds(0.0);
+    double sum = 0.0;
+    for (const Call& call : priced.program.stages.front().calls) {
+      for (const Seconds price : priced.prices.blocks[call.block]) sum += price.value();
+    }
+    ASSERT_EQ(replay_folded(priced.program, priced.prices).step.value(), sum);
+  }
+}
+
+// Two stages whose sends hold up the kernels after them: each waits for the other one to receive,
+// which its host has asked for long before.
+TEST(FoldedReplay, SendsThatHoldUpTheirStageDoNotLock) {
+  LoweringCase made;
+  made.model.layers = 2;
+  made.model.hidden = 64;
+  made.model.attention = {.heads = 4, .kv_heads = 4, .head_dim = 16};
+  made.plan.pp = 2;
+  made.plan.global_batch = 4;
+  made.plan.seq_len = 32;
+  made.plan.schedule = ScheduleKind::ZbH2;
+  made.plan.overlap.p2p = false;
+  const Program program = made.lower();
+  CaseGenerator random(1);
+  const Prices prices = random_prices(program, random);
+  const FoldedReplay replay = replay_folded(program, prices);
+  EXPECT_FALSE(replay.deadlocked);
+  EXPECT_EQ(replay.step.value(), NaiveReplay(program, prices).run().value());
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// What the blocks of one microbatch take on each chunk.
+std::vector<std::vector<ChunkTimes>> chunk_times_of(const PricedCase& priced, std::int64_t chunks) {
+  std::vector<std::vector<ChunkTimes>> times;
+  for (const RankProgram& rank : priced.program.stages) {
+    std::vector<ChunkTimes>& of_stage = times.emplace_back(static_cast<std::size_t>(chunks));
+    for (const Call& call : rank.calls) {
+      const std::string& name = priced.program.blocks[call.block].name;
+      if (call.microbatch != 0) continue;
+      ChunkTimes& chunk = of_stage[static_cast<std::size_t>(call.chunk)];
+      Seconds& sum = ends_with(name, ".forward")           ? chunk.forward
+                     : ends_with(name, ".backward_weight") ? chunk.backward_weight
+                                                           : chunk.backward_input;
+      for (const Seconds price : priced.prices.blocks[call.block]) sum += price;
+    }
+  }
+  return times;
+}
+
+// With communication, host and optimizer free, what is left is the schedule. Not DualPipe: the
+// ideal times run its pairs as one, the program one after the other.
+TEST(FoldedReplay, WithoutCommunicationIsTheScheduleAlone) {
+  int compared = 0;
+  for (std::uint64_t seed = 0; compared < 400; ++seed) {
+    PricedCase priced = random_case(seed);
+    const Plan& plan = priced.made.plan;
+    if (plan.schedule == ScheduleKind::DualPipe) continue;
+    ++compared;
+    priced.prices = changed(priced, [](const Op& op, Seconds price) {
+      return is_communication(op.kind) || op.phase == Phase::Optimizer ? Seconds(0.0) : price;
+    });
+    priced.prices.launch = Seconds(0.0);
+    const PipelineSchedule schedule = make_schedule(plan.schedule, shape_of(plan));
+    const auto ideal = time_schedule(schedule, chunk_times_of(priced, plan.vpp));
+    ASSERT_TRUE(ideal.has_value());
+    ASSERT_EQ(replay_folded(priced.program, priced.prices).step.value(), ideal->makespan.value())
+        << "seed " << seed << ": " << shown(priced.made);
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::sim

@@ -1,0 +1,135 @@
+// A second, slow implementation of the event rung: one event for each op that is issued and for
+// each that ends, on queues per stream and channel. Shares no code with the folded replay.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "core/program/program.hpp"
+#include "sim/engine/event_queue.hpp"
+#include "sim/step/prices.hpp"
+
+namespace shardwright::sim {
+
+class NaiveReplay {
+ public:
+  NaiveReplay(const Program& program, const Prices& prices) : program_(program) {
+    for (const RankProgram& rank : program.stages) issue_all(rank, prices);
+  }
+
+  // The end of the last op.
+  Seconds run() {
+    for (std::size_t id = 0; id < ops_.size(); ++id)
+      events_.schedule_at(Seconds(ops_[id].issued), EventPriority::Completion, {id, true});
+    events_.run([this](const auto& event) {
+      NaiveOp& op = ops_[event.payload.op];
+      (event.payload.issued ? op.is_issued : op.is_done) = true;
+      start_what_can();
+    });
+    return events_.now();
+  }
+
+  bool all_done() const {
+    return std::all_of(ops_.begin(), ops_.end(), [](const NaiveOp& op) { return op.is_done; });
+  }
+
+ private:
+  struct NaiveOp {
+    double duration = 0.0, issued = 0.0;
+    std::vector<std::size_t> needs;  // the op before it on its queue, and those that it waits for
+    std::size_t meeting = kNone;
+    bool is_issued = false, is_started = false, is_done = false;
+  };
+  struct Event {
+    std::size_t op;
+    bool issued;
+  };
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  void issue_all(const RankProgram& rank, const Prices& prices) {
+    const std::size_t first = ops_.size();
+    std::map<std::tuple<Stream, std::int32_t>, std::size_t> last_of_queue;
+    std::array<int, kGroups> turns{};
+    double host = 0.0;
+    for (const Call& call : rank.calls) {
+      const Block& block = program_.blocks[call.block];
+      for (std::size_t i = 0; i < block.ops.size(); ++i) {
+        const Op& op = block.ops[i];
+        NaiveOp made;
+        made.duration = prices.blocks[call.block][i].value();
+        const auto* memory = std::get_if<MemoryWork>(&op.work);
+        const double launches = prices.launch_per_call ? (i == 0 ? 1.0 : 0.0)
+                                : memory != nullptr    ? static_cast<double>(memory->kernels)
+                                                       : 1.0;
+        host += launches * prices.launch.value();
+        made.issued = host;
+        for (const std::uint16_t on : op.waits) made.needs.push_back(first + call.first_op + on);
+        const auto* work = std::get_if<CommunicationWork>(&op.work);
+        const std::tuple queue{op.stream, work == nullptr ? 0 : work->peer_offset};
+        if (last_of_queue.count(queue) > 0) made.needs.push_back(last_of_queue[queue]);
+        last_of_queue[queue] = ops_.size();
+        if (work != nullptr) made.meeting = meeting_of(rank.stage, call, op, *work, turns);
+        if (made.meeting != kNone) meetings_[made.meeting].push_back(ops_.size());
+        ops_.push_back(made);
+      }
+    }
+    for (const Wait& wait : rank.waits) ops_[first + wait.op].needs.push_back(first + wait.on);
+  }
+
+  std::size_t meeting_of(std::int32_t stage, const Call& call, const Op& op,
+                         const CommunicationWork& work, std::array<int, kGroups>& turns) {
+    const bool message = op.kind == OpKind::Send || op.kind == OpKind::Receive;
+    const bool joins = work.group == Group::EmbeddingTie || work.group == Group::ModelParallel;
+    if (!message && (!joins || program_.stages.size() == 1)) return kNone;
+    std::tuple<int, int, int, int> key{-1, static_cast<int>(work.group),
+                                       turns[static_cast<std::size_t>(work.group)], 0};
+    if (message) {
+      const std::int32_t sender = op.kind == OpKind::Send ? stage : stage + work.peer_offset;
+      key = {sender, call.layer, call.microbatch, op.phase == Phase::Forward ? 0 : 1};
+    } else {
+      ++turns[static_cast<std::size_t>(work.group)];
+    }
+    const auto [found, is_new] = meeting_ids_.try_emplace(key, meetings_.size());
+    if (is_new) meetings_.emplace_back();
+    return found->second;
+  }
+
+  bool is_ready(const NaiveOp& op) const {
+    return op.is_issued && !op.is_started &&
+           std::all_of(op.needs.begin(), op.needs.end(),
+                       [this](std::size_t need) { return ops_[need].is_done; });
+  }
+
+  void start(std::size_t id) {
+    ops_[id].is_started = true;
+    events_.schedule_after(Seconds(ops_[id].duration), EventPriority::Completion, {id, false});
+  }
+
+  void start_what_can() {
+    for (std::size_t id = 0; id < ops_.size(); ++id) {
+      if (!is_ready(ops_[id])) continue;
+      if (ops_[id].meeting == kNone) {
+        start(id);
+        continue;
+      }
+      const std::vector<std::size_t>& members = meetings_[ops_[id].meeting];
+      if (std::all_of(members.begin(), members.end(),
+                      [this](std::size_t member) { return is_ready(ops_[member]); })) {
+        for (const std::size_t member : members) start(member);
+      }
+    }
+  }
+
+  const Program& program_;
+  std::vector<NaiveOp> ops_;
+  std::map<std::tuple<int, int, int, int>, std::size_t> meeting_ids_;
+  std::vector<std::vector<std::size_t>> meetings_;
+  EventQueue<Event> events_;
+};
+
+}  // namespace shardwright::sim

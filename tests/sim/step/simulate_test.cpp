@@ -1,0 +1,141 @@
+// Laws of a simulated step on a cluster.
+#include "sim/step/simulate.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/lowering/lowering.hpp"
+#include "core/spec/profile_library.hpp"
+#include "tests/core/lowering/random_lowering.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+ClusterSpec faster(ClusterSpec cluster, double k) {
+  AcceleratorSpec& device = cluster.accelerator;
+  for (FlopPerSecond* rate : {&device.matrix.fp32, &device.matrix.tf32, &device.matrix.fp16,
+                              &device.matrix.bf16, &device.matrix.fp8, &device.vector_fp32})
+    *rate *= k;
+  device.memory_bandwidth *= k;
+  device.max_clock *= k;
+  NodeSpec& node = cluster.node;
+  for (BytesPerSecond* rate :
+       {&node.scale_up.bandwidth, &node.nic.bandwidth, &node.host.accelerator_link,
+        &node.host.nvme_read, &node.host.nvme_write})
+    *rate *= k;
+  node.host.speed *= k;
+  for (Seconds* latency : {&device.efficiency.kernel_overhead, &device.efficiency.gemm_overhead,
+                           &device.efficiency.power_delay, &node.scale_up.latency,
+                           &node.scale_up.collective_overhead, &cluster.fabric.base_latency})
+    *latency *= 1.0 / k;
+  for (FabricLevel& level : cluster.fabric.levels) level.latency *= 1.0 / k;
+  return cluster;
+}
+
+Scenario random_scenario(std::uint64_t seed, const ClusterSpec& cluster) {
+  const LoweringCase made = CaseGenerator(seed).next();
+  Scenario scenario;
+  scenario.model = made.model;
+  scenario.plan = made.plan;
+  scenario.stack = made.stack;
+  scenario.cluster = cluster;
+  return scenario;
+}
+
+TEST(SimulateStep, ScalesWithAllRates) {
+  const ClusterSpec cluster = load_cluster("dgx-h100");
+  for (const double k : {0.25, 3.0}) {
+    const ClusterSpec scaled = faster(cluster, k);
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      Scenario scenario = random_scenario(seed, cluster);
+      const Seconds before = simulate_step(scenario).step;
+      scenario.cluster = scaled;
+      const Seconds after = simulate_step(scenario).step;
+      ASSERT_NEAR(after * k / before, 1.0, 1e-9) << "seed " << seed;
+    }
+  }
+}
+
+TEST(SimulateStep, BusyAndIdleAreTheWallAndPartsAddUp) {
+  const ClusterSpec cluster = load_cluster("dgx-a100");
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const StepResult result = simulate_step(random_scenario(seed, cluster));
+    for (const StageResult& stage : result.stages) {
+      ASSERT_NEAR(stage.time.total() / result.step, 1.0, 1e-6);
+      for (const StreamUse& stream : stage.streams)
+        ASSERT_NEAR((stream.busy + stream.idle) / result.step, 1.0, 1e-12);
+      ASSERT_GE(stage.streams.front().idle.value(), -1e-9 * result.step.value());
+    }
+  }
+}
+
+TEST(SimulateStep, RatesFollowFromTheStep) {
+  const ClusterSpec cluster = load_cluster("dgx-h100");
+  const Scenario scenario = random_scenario(7, cluster);
+  const StepResult result = simulate_step(scenario);
+  const Plan& plan = scenario.plan;
+  const double gpu_seconds = static_cast<double>(plan.world_size()) * result.step.value();
+  EXPECT_DOUBLE_EQ(result.throughput.tokens_per_s_per_gpu * gpu_seconds,
+                   static_cast<double>(plan.global_batch * plan.seq_len));
+  EXPECT_NEAR(result.throughput.tflops_per_gpu * 1e12 * gpu_seconds /
+                  model_flop_per_step(scenario.model, plan).value(),
+              1.0, 1e-12);
+}
+
+Scenario gpt(std::int64_t layers, std::int64_t hidden, std::int64_t vocab) {
+  Scenario scenario;
+  scenario.model.layers = layers;
+  scenario.model.hidden = hidden;
+  scenario.model.vocab = vocab;
+  scenario.model.attention = {.heads = 8, .kv_heads = 8, .head_dim = hidden / 8};
+  scenario.model.mlp = {.ffn_hidden = 4 * hidden, .gated = false};
+  scenario.plan.seq_len = 512;
+  scenario.plan.global_batch = 4;
+  return scenario;
+}
+
+// Narayanan et al. (arXiv 2104.04473, section 5.1) without recomputation:
+// 72 B s l h^2 (1 + s/(6h) + V/(12 l h)), and 96 … (1 + s/(6h) + V/(16 l h)) with it.
+TEST(ModelFlop, OfAStepIsThatOfMegatron) {
+  const double l = 6, h = 256, vocab = 1024, s = 512, batch = 4;
+  Scenario scenario = gpt(6, 256, 1024);
+  EXPECT_DOUBLE_EQ(model_flop_per_step(scenario.model, scenario.plan).value(),
+                   72.0 * batch * s * l * h * h * (1.0 + s / (6.0 * h) + vocab / (12.0 * l * h)));
+  scenario.stack.flash_attention = false;  // multiplies whole score matrices, as the formula counts
+  const auto really = [&] {
+    return hardware_flop_per_step(lower(scenario.model, scenario.plan, scenario.stack)).value();
+  };
+  EXPECT_DOUBLE_EQ(really(), model_flop_per_step(scenario.model, scenario.plan).value());
+  scenario.plan.recompute = RecomputePolicy::Full;
+  EXPECT_DOUBLE_EQ(really(),
+                   96.0 * batch * s * l * h * h * (1.0 + s / (6.0 * h) + vocab / (16.0 * l * h)));
+}
+
+// Unfused attention computes all that the model's formula counts, and recomputation more; so MFU is
+// at most HFU.
+TEST(ModelFlop, NeverExceedsWhatUnfusedStacksRun) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    LoweringCase made = CaseGenerator(seed).next();
+    made.stack.flash_attention = false;
+    const double model = model_flop_per_step(made.model, made.plan).value();
+    const double run = hardware_flop_per_step(made.lower()).value();
+    ASSERT_GE(run, model * (1.0 - 1e-12)) << shown(made);
+    const bool runs_more = made.plan.recompute != RecomputePolicy::None || made.plan.tp > 1;
+    ASSERT_TRUE(runs_more || run <= model * (1.0 + 1e-12)) << shown(made);
+  }
+}
+
+// Each device of a stage is as fast as the others, so a slower link or device never helps.
+TEST(SimulateStep, SlowerHardwareIsNeverFaster) {
+  const ClusterSpec cluster = load_cluster("dgx-a100");
+  ClusterSpec slow_memory = cluster, slow_host = cluster;
+  slow_memory.accelerator.memory_bandwidth *= 0.5;
+  slow_host.node.host.speed *= 0.25;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Seconds best = simulate_step(random_scenario(seed, cluster)).step;
+    for (const ClusterSpec& slower : {slow_memory, slow_host})
+      ASSERT_GE(simulate_step(random_scenario(seed, slower)).step, best) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::sim
