@@ -1,0 +1,165 @@
+#include "core/timeline/timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/json_reader.hpp"
+
+namespace shardwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kVersion = 1;
+constexpr int kOpKinds = static_cast<int>(OpKind::Receive) + 1;
+constexpr IntegerRange kIndex{0, 2'000'000'000};
+
+template <class E>
+EnumNames<E> names_of(int count) {
+  EnumNames<E> names;
+  for (int i = 0; i < count; ++i) {
+    const auto value = static_cast<E>(i);
+    names.emplace_back(name_of(value), value);
+  }
+  return names;
+}
+
+const EnumNames<TimelineOrigin>& origin_names() {
+  static const EnumNames<TimelineOrigin> kNames = {{"predicted", TimelineOrigin::Predicted},
+                                                   {"measured", TimelineOrigin::Measured}};
+  return kNames;
+}
+
+// What does not apply to a span is left out.
+Json span_json(const Span& span) {
+  Json json = {{"rank", span.rank},
+               {"stream", name_of(span.stream)},
+               {"name", span.name},
+               {"start_s", span.start.value()},
+               {"duration_s", span.duration.value()},
+               {"kind", name_of(span.kind)},
+               {"phase", name_of(span.phase)}};
+  if (span.peer >= 0) json["peer"] = span.peer;
+  if (span.layer >= 0) json["layer"] = span.layer;
+  if (span.microbatch >= 0) json["microbatch"] = span.microbatch;
+  if (span.group) json["group"] = name_of(*span.group);
+  if (span.bytes.value() > 0.0) json["bytes"] = span.bytes.value();
+  if (span.flop.value() > 0.0) json["flop"] = span.flop.value();
+  return json;
+}
+
+std::int32_t index_or_none(ObjectReader& object, const std::string& key) {
+  return object.has(key) ? static_cast<std::int32_t>(object.integer(key, kIndex)) : -1;
+}
+
+Span read_span(ObjectReader& object) {
+  static const auto kStreamNames = names_of<Stream>(kStreams);
+  static const auto kKindNames = names_of<OpKind>(kOpKinds);
+  static const auto kPhaseNames = names_of<Phase>(kPhases);
+  static const auto kGroupNames = names_of<Group>(kGroups);
+  Span span;
+  span.rank = static_cast<std::int32_t>(object.integer("rank", kIndex));
+  span.stream = object.choice("stream", kStreamNames);
+  span.name = object.text("name");
+  span.start = Seconds(object.number("start_s", kNonNegative));
+  span.duration = Seconds(object.number("duration_s", kNonNegative));
+  span.kind = object.choice("kind", kKindNames);
+  span.phase = object.choice("phase", kPhaseNames);
+  span.peer = index_or_none(object, "peer");
+  span.layer = index_or_none(object, "layer");
+  span.microbatch = index_or_none(object, "microbatch");
+  if (object.has("group")) span.group = object.choice("group", kGroupNames);
+  span.bytes = Bytes(object.number_or("bytes", 0.0, kNonNegative));
+  span.flop = Flop(object.number_or("flop", 0.0, kNonNegative));
+  object.refuse_unknown_keys();
+  return span;
+}
+
+std::uint32_t read_span_index(ObjectReader& object, const std::string& key, std::size_t spans) {
+  const std::int64_t index = object.integer(key, kIndex);
+  if (static_cast<std::size_t>(index) >= spans)
+    object.problem(key, std::to_string(index), fmt::format("the index of one of {} spans", spans));
+  return static_cast<std::uint32_t>(index);
+}
+
+void read_ranks(ObjectReader& object, Timeline& timeline) {
+  for (ObjectReader& each : object.objects("ranks")) {
+    TimelineRank rank;
+    rank.rank = static_cast<std::int32_t>(each.integer("rank", kIndex));
+    rank.label = each.text("label");
+    each.refuse_unknown_keys();
+    timeline.ranks.push_back(std::move(rank));
+  }
+}
+
+void read_spans(ObjectReader& object, const std::set<std::int32_t>& ranks, Timeline& timeline) {
+  for (ObjectReader& each : object.objects("spans")) {
+    timeline.spans.push_back(read_span(each));
+    if (ranks.count(timeline.spans.back().rank) == 0)
+      each.problem("rank", std::to_string(timeline.spans.back().rank), "one of the ranks listed");
+  }
+}
+
+void read_memory(ObjectReader& object, const std::set<std::int32_t>& ranks, Timeline& timeline) {
+  for (ObjectReader& each : object.objects("memory")) {
+    MemoryLevel level;
+    level.rank = static_cast<std::int32_t>(each.integer("rank", kIndex));
+    level.time = Seconds(each.number("time_s", kNonNegative));
+    level.level = Bytes(each.number("bytes", kNonNegative));
+    if (ranks.count(level.rank) == 0)
+      each.problem("rank", std::to_string(level.rank), "one of the ranks listed");
+    each.refuse_unknown_keys();
+    timeline.memory.push_back(level);
+  }
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Timeline& timeline) {
+  Json ranks = Json::array(), spans = Json::array(), flows = Json::array(), memory = Json::array();
+  for (const TimelineRank& rank : timeline.ranks)
+    ranks.push_back({{"rank", rank.rank}, {"label", rank.label}});
+  for (const Span& span : timeline.spans) spans.push_back(span_json(span));
+  for (const Flow& flow : timeline.flows) flows.push_back({{"from", flow.from}, {"to", flow.to}});
+  for (const MemoryLevel& level : timeline.memory) {
+    memory.push_back(
+        {{"rank", level.rank}, {"time_s", level.time.value()}, {"bytes", level.level.value()}});
+  }
+  const bool predicted = timeline.origin == TimelineOrigin::Predicted;
+  return {{"schema", kTimelineSchema},
+          {"version", kVersion},
+          {"origin", predicted ? "predicted" : "measured"},
+          {"ranks", std::move(ranks)},
+          {"spans", std::move(spans)},
+          {"flows", std::move(flows)},
+          {"memory", std::move(memory)}};
+}
+
+Timeline read_timeline(const nlohmann::json& document, const std::string& source) {
+  ProblemList problems(source);
+  ObjectReader object(document, "", problems);
+  const std::string schema = object.text("schema");
+  if (!schema.empty() && schema != kTimelineSchema)
+    object.problem("schema", fmt::format("\"{}\"", schema), fmt::format("\"{}\"", kTimelineSchema));
+  object.integer("version", {kVersion, kVersion});
+  Timeline timeline;
+  timeline.origin = object.choice("origin", origin_names());
+  read_ranks(object, timeline);
+  std::set<std::int32_t> ranks;
+  for (const TimelineRank& rank : timeline.ranks) ranks.insert(rank.rank);
+  read_spans(object, ranks, timeline);
+  for (ObjectReader& each : object.objects("flows")) {
+    const std::uint32_t from = read_span_index(each, "from", timeline.spans.size());
+    timeline.flows.push_back({from, read_span_index(each, "to", timeline.spans.size())});
+    each.refuse_unknown_keys();
+  }
+  read_memory(object, ranks, timeline);
+  object.refuse_unknown_keys();
+  problems.throw_if_any();
+  return timeline;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,87 @@
+// What ran when: the spans of one training step, predicted or measured.
+//
+// Both have the same form, so that a measured span lies beside its prediction: same rank, same
+// stream, same name, same layer and microbatch.
+//
+//   {"schema": "shardwright/timeline", "version": 1, "origin": "predicted",
+//    "ranks": [{"rank": 0, "label": "stage 0"}], "spans": [{"rank": 0, "stream": "compute", …}],
+//    "flows": [{"from": 3, "to": 17}], "memory": [{"rank": 0, "time_s": 0.0, "bytes": 1e9}]}
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/program/op.hpp"
+
+namespace shardwright {
+
+inline constexpr const char* kTimelineSchema = "shardwright/timeline";
+
+enum class TimelineOrigin : std::uint8_t { Predicted, Measured };
+
+// A rank that is shown; a predicted timeline shows one of each stage.
+struct TimelineRank {
+  std::int32_t rank = 0;
+  std::string label;  // "stage 3"
+
+  bool operator==(const TimelineRank&) const = default;
+};
+
+// One op. Spans of the same rank, stream and peer do not overlap.
+struct Span {
+  std::int32_t rank = 0;
+  Stream stream = Stream::Compute;
+  std::int32_t peer = -1;  // rank of the other end of a send or receive; -1: not point-to-point
+  std::string name;        // of the op: "attention.qkv"
+  Seconds start;           // since the step began
+  Seconds duration;
+  OpKind kind = OpKind::Gemm;
+  Phase phase = Phase::Forward;
+  std::int32_t layer = -1;       // 0-based; -1: of no layer
+  std::int32_t microbatch = -1;  // -1: of none
+  std::optional<Group> group;    // of a collective
+  Bytes bytes;                   // that a collective or message moves
+  Flop flop;                     // of a matrix product
+
+  Seconds end() const { return start + duration; }
+  bool operator==(const Span&) const = default;
+};
+
+// A message: indices of its send and its receive into `spans`.
+struct Flow {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+
+  bool operator==(const Flow&) const = default;
+};
+
+// Memory that a rank holds from this time on.
+struct MemoryLevel {
+  std::int32_t rank = 0;
+  Seconds time;
+  Bytes level;
+
+  bool operator==(const MemoryLevel&) const = default;
+};
+
+struct Timeline {
+  TimelineOrigin origin = TimelineOrigin::Predicted;
+  std::vector<TimelineRank> ranks;
+  std::vector<Span> spans;
+  std::vector<Flow> flows;
+  std::vector<MemoryLevel> memory;  // ascending in time for each rank
+
+  bool operator==(const Timeline&) const = default;
+};
+
+nlohmann::ordered_json to_json(const Timeline& timeline);
+
+// Throws InputError with every problem of the document: besides wrong types also spans of ranks
+// that are not listed and flows between spans that are not there. `source` names the file.
+Timeline read_timeline(const nlohmann::json& document, const std::string& source);
+
+}  // namespace shardwright

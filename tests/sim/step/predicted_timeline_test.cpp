@@ -1,0 +1,145 @@
+#include "sim/step/predicted_timeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <tuple>
+
+#include "core/lowering/lowering.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "core/timeline/perfetto.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// One step with everything that a timeline is drawn from.
+struct Step {
+  Program program;
+  Prices prices;
+  FoldedReplay replay;
+  Timeline timeline;
+};
+
+Step step_of(ScheduleKind schedule, std::int64_t pp, std::int64_t vpp) {
+  Plan plan;
+  plan.dp = 2;
+  plan.tp = 2;
+  plan.pp = pp;
+  plan.vpp = vpp;
+  plan.schedule = schedule;
+  plan.global_batch = 32;
+  plan.seq_len = 2048;
+  const ModelSpec model = load_model("llama3.2-1b");
+  const StackSpec stack = load_stack("megatron-core");
+  Step step;
+  step.program = lower(model, plan, stack);
+  step.prices = price(step.program, load_cluster("dgx-h100"), stack);
+  step.replay = replay_folded(step.program, step.prices, {.keep_finish_times = true});
+  step.timeline = predicted_timeline(step.program, step.prices, step.replay);
+  return step;
+}
+
+class PredictedTimeline
+    : public testing::TestWithParam<std::tuple<ScheduleKind, std::int64_t, std::int64_t>> {
+ protected:
+  const Step step_ =
+      step_of(std::get<0>(GetParam()), std::get<1>(GetParam()), std::get<2>(GetParam()));
+};
+
+TEST_P(PredictedTimeline, HasEachOpOnce) {
+  std::size_t ops = 0;
+  for (const RankProgram& rank : step_.program.stages) ops += rank.ops;
+  EXPECT_EQ(step_.timeline.spans.size(), ops);
+  EXPECT_EQ(step_.timeline.ranks.size(), step_.program.stages.size());
+}
+
+TEST_P(PredictedTimeline, SpansOfAStreamDoNotOverlap) {
+  std::map<std::tuple<std::int32_t, Stream, std::int32_t>, std::vector<const Span*>> lanes;
+  for (const Span& span : step_.timeline.spans)
+    lanes[{span.rank, span.stream, span.peer}].push_back(&span);
+  for (auto& [lane, spans] : lanes) {
+    std::stable_sort(spans.begin(), spans.end(),
+                     [](const Span* a, const Span* b) { return a->start < b->start; });
+    for (std::size_t i = 1; i < spans.size(); ++i) {
+      ASSERT_LE(spans[i - 1]->end().value(), spans[i]->start.value() + 1e-12)
+          << spans[i - 1]->name << " and " << spans[i]->name;
+    }
+  }
+}
+
+TEST_P(PredictedTimeline, StreamsAreAsBusyAsTheReplaySays) {
+  std::vector<std::array<double, kStreams>> busy(step_.program.stages.size());
+  for (const Span& span : step_.timeline.spans)
+    busy[static_cast<std::size_t>(span.rank)][static_cast<std::size_t>(span.stream)] +=
+        span.duration.value();
+  for (std::size_t stage = 0; stage < busy.size(); ++stage) {
+    for (std::size_t stream = 0; stream < busy[stage].size(); ++stream)
+      EXPECT_NEAR(busy[stage][stream], step_.replay.busy[stage][stream].value(), 1e-9);
+  }
+}
+
+TEST_P(PredictedTimeline, EndsWithTheStep) {
+  Seconds last;
+  for (const Span& span : step_.timeline.spans) last = std::max(last, span.end());
+  EXPECT_NEAR(last.value(), step_.replay.step.value(), 1e-12);
+}
+
+TEST_P(PredictedTimeline, JoinsEachSendWithItsReceive) {
+  const Timeline& timeline = step_.timeline;
+  const auto sends = std::count_if(timeline.spans.begin(), timeline.spans.end(),
+                                   [](const Span& span) { return span.kind == OpKind::Send; });
+  EXPECT_EQ(static_cast<std::ptrdiff_t>(timeline.flows.size()), sends);
+  for (const Flow& flow : timeline.flows) {
+    const Span& send = timeline.spans[flow.from];
+    const Span& receive = timeline.spans[flow.to];
+    EXPECT_EQ(send.kind, OpKind::Send);
+    EXPECT_EQ(receive.kind, OpKind::Receive);
+    EXPECT_EQ(send.peer, receive.rank);
+    EXPECT_EQ(receive.peer, send.rank);
+    EXPECT_EQ(send.bytes, receive.bytes);
+    EXPECT_LE(send.start, receive.end());
+  }
+}
+
+TEST_P(PredictedTimeline, MemoryNeverGoesBackInTime) {
+  std::map<std::int32_t, Seconds> now;
+  for (const MemoryLevel& level : step_.timeline.memory) {
+    EXPECT_GE(level.time, now[level.rank]);
+    EXPECT_LE(level.time, step_.replay.step);
+    now[level.rank] = level.time;
+  }
+  EXPECT_EQ(now.size(), step_.program.stages.size());
+}
+
+// Rounded to nanoseconds at both ends, neighbours still do not overlap.
+TEST_P(PredictedTimeline, TraceHasNoOverlappingEventsOnAThread) {
+  std::ostringstream out;
+  write_perfetto(step_.timeline, out);
+  const auto trace = nlohmann::json::parse(out.str());
+  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const double start = event.at("ts").get<double>();
+    threads[{event.at("pid"), event.at("tid")}].emplace_back(start,
+                                                             start + event.at("dur").get<double>());
+  }
+  for (auto& [thread, spans] : threads) {
+    std::sort(spans.begin(), spans.end());
+    for (std::size_t i = 1; i < spans.size(); ++i)
+      ASSERT_LE(spans[i - 1].second, spans[i].first + 1e-6);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, PredictedTimeline,
+                         testing::Values(std::tuple{ScheduleKind::OneFOneB, 1, 1},
+                                         std::tuple{ScheduleKind::OneFOneB, 4, 1},
+                                         std::tuple{ScheduleKind::Interleaved, 4, 2},
+                                         std::tuple{ScheduleKind::ZbV, 4, 2}));
+
+}  // namespace
+}  // namespace shardwright::sim

@@ -1,0 +1,86 @@
+#include "sim/validation/validation.hpp"
+
+#include <gtest/gtest.h>
+#include <tbb/global_control.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace shardwright::sim {
+namespace {
+
+const std::string kShipped = SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training.jsonl";
+
+const ValidationReport& shipped_report() {
+  static const ValidationReport kReport = validate_rows({kShipped});
+  return kReport;
+}
+
+TEST(Validation, EveryRowIsComparedOrSkippedWithAReason) {
+  const ValidationReport& report = shipped_report();
+  std::size_t skipped = 0, timed = 0;
+  for (const RowComparison& row : report.rows) {
+    skipped += row.skipped ? 1 : 0;
+    timed += row.timed ? 1 : 0;
+    EXPECT_EQ(row.skipped, !row.reason.empty()) << row.id;
+    if (row.timed) {
+      EXPECT_GT(row.predicted, 0.0) << row.id;
+      EXPECT_LT(row.interval_low, row.predicted);
+      EXPECT_GT(row.interval_high, row.predicted);
+    }
+  }
+  EXPECT_EQ(report.skipped, skipped);
+  EXPECT_EQ(report.time.n, timed);
+}
+
+TEST(Validation, PredictsPublishedStepsWithinThePublishedTolerance) {
+  EXPECT_TRUE(within_tolerance(shipped_report(), 0.25, 0.55))
+      << "median " << shipped_report().time.median_abs << ", p90 " << shipped_report().time.p90_abs;
+  EXPECT_FALSE(within_tolerance(shipped_report(), 0.0, 0.55));
+}
+
+TEST(Validation, RanksPlansOfAGroupBetterThanChance) {
+  ASSERT_TRUE(shipped_report().rank_correlation.has_value());
+  EXPECT_GT(*shipped_report().rank_correlation, 0.3);
+}
+
+TEST(Validation, CountsEverySimulatedRowInTheMemoryTable) {
+  const OutOfMemoryTable& table = shipped_report().out_of_memory;
+  EXPECT_EQ(table.true_positive + table.false_positive + table.true_negative + table.false_negative,
+            shipped_report().rows.size() - shipped_report().skipped);
+}
+
+// A rate that is measured as twice the predicted one means half the step time.
+TEST(Validation, ErrorsAreThoseOfTheStepTime) {
+  for (const RowComparison& row : shipped_report().rows) {
+    if (!row.timed) continue;
+    const bool is_time = row.metric == "step_s";
+    const double ratio = is_time ? row.predicted / row.measured : row.measured / row.predicted;
+    EXPECT_NEAR(row.error, ratio - 1.0, 1e-12) << row.id;
+  }
+}
+
+TEST(Validation, IsTheSameForAnyNumberOfThreads) {
+  const auto all = to_json(shipped_report()).dump();
+  const tbb::global_control one(tbb::global_control::max_allowed_parallelism, 1);
+  EXPECT_EQ(to_json(validate_rows({kShipped})).dump(), all);
+}
+
+TEST(Validation, TakesOnlyTheGradesAskedFor) {
+  EXPECT_EQ(validate_rows({kShipped}, {.grades = "C"}).time.n, 0U);
+}
+
+TEST(Validation, JsonHasTheAgreedNames) {
+  const auto json = to_json(shipped_report());
+  for (const char* key : {"n", "skipped", "median_abs_pct", "mean_abs_pct", "p90_abs_pct",
+                          "bias_pct", "coverage", "by_source"})
+    EXPECT_TRUE(json.at("summary").contains(key)) << key;
+  for (const char* key : {"id", "metric", "measured", "predicted", "interval", "error_pct",
+                          "memory", "status", "reason"})
+    EXPECT_TRUE(json.at("rows").at(0).contains(key)) << key;
+  for (const char* key : {"tp", "fp", "tn", "fn"}) EXPECT_TRUE(json.at("oom").contains(key)) << key;
+  EXPECT_EQ(json.at("rows").at(0).at("interval").size(), 2U);
+}
+
+}  // namespace
+}  // namespace shardwright::sim
