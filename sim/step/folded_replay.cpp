@@ -3,122 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
-#include "core/program/groups.hpp"
+#include "sim/step/flat_program.hpp"
+#include "sim/step/gap_blame.hpp"
 
 namespace shardwright::sim {
 namespace {
-
-constexpr double kUnknown = std::numeric_limits<double>::infinity();
-constexpr std::uint32_t kNoOp = std::numeric_limits<std::uint32_t>::max();
-
-enum class Meeting : std::uint8_t { None, Message, Collective };  // with other stages
-
-// An op as the replay needs it: one cache line holds several.
-struct FlatOp {
-  double duration = 0.0;
-  double launch = 0.0;
-  std::uint32_t first_wait = 0;  // into FlatBlocks::waits
-  std::uint16_t waits = 0;
-  Stream stream = Stream::Compute;
-  Meeting meeting = Meeting::None;
-  Group group = Group::Tensor;
-  bool sends = false;
-  bool gradient = false;
-  std::int32_t peer_offset = 0;
-};
-
-// Time that one call of a block keeps streams busy, sorted for the breakdown.
-struct BlockBusy {
-  double gemm = 0.0, attention = 0.0, memory_bound = 0.0, optimizer = 0.0, recompute = 0.0;
-  std::array<double, kStreams> stream{};
-};
-
-struct FlatBlocks {
-  std::vector<std::vector<FlatOp>> ops;  // by block
-  std::vector<std::uint16_t> waits;
-  std::vector<BlockBusy> busy;
-  std::vector<double> launch;  // of a whole block
-};
-
-Meeting meeting_of(const Op& op, const Plan& plan) {
-  if (op.kind == OpKind::Send || op.kind == OpKind::Receive) return Meeting::Message;
-  const auto* message = std::get_if<CommunicationWork>(&op.work);
-  if (message == nullptr || plan.pp == 1) return Meeting::None;
-  const bool crosses =
-      message->group == Group::EmbeddingTie || message->group == Group::ModelParallel;
-  return crosses ? Meeting::Collective : Meeting::None;
-}
-
-void add_busy(BlockBusy& busy, const Op& op, double duration) {
-  busy.stream[static_cast<std::size_t>(op.stream)] += duration;
-  if (op.stream != Stream::Compute) return;
-  if (op.phase == Phase::Optimizer) {
-    busy.optimizer += duration;
-    return;
-  }
-  if (op.phase == Phase::Recompute) busy.recompute += duration;
-  if (op.kind == OpKind::Gemm || op.kind == OpKind::GroupedGemm) {
-    busy.gemm += duration;
-  } else if (op.kind == OpKind::Attention) {
-    busy.attention += duration;
-  } else {
-    busy.memory_bound += duration;
-  }
-}
-
-std::int64_t kernels_of(const Op& op) {
-  const auto* memory = std::get_if<MemoryWork>(&op.work);
-  return memory == nullptr ? 1 : memory->kernels;
-}
-
-FlatBlocks flatten(const Program& program, const Prices& prices) {
-  FlatBlocks flat;
-  for (std::size_t b = 0; b < program.blocks.size(); ++b) {
-    std::vector<FlatOp>& ops = flat.ops.emplace_back();
-    BlockBusy& busy = flat.busy.emplace_back();
-    for (std::size_t i = 0; i < program.blocks[b].ops.size(); ++i) {
-      const Op& op = program.blocks[b].ops[i];
-      FlatOp entry;
-      entry.duration = prices.blocks[b][i].value();
-      const bool launched = !prices.launch_per_call || i == 0;
-      entry.launch = launched ? prices.launch.value() *
-                                    static_cast<double>(prices.launch_per_call ? 1 : kernels_of(op))
-                              : 0.0;
-      entry.stream = op.stream;
-      entry.meeting = meeting_of(op, program.plan);
-      entry.sends = op.kind == OpKind::Send;
-      entry.gradient = op.stream == Stream::SendGradient || op.stream == Stream::ReceiveGradient;
-      if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
-        entry.group = message->group;
-        entry.peer_offset = message->peer_offset;
-      }
-      entry.first_wait = static_cast<std::uint32_t>(flat.waits.size());
-      entry.waits = static_cast<std::uint16_t>(op.waits.size());
-      flat.waits.insert(flat.waits.end(), op.waits.begin(), op.waits.end());
-      add_busy(busy, op, entry.duration);
-      ops.push_back(entry);
-    }
-    double launch = 0.0;
-    for (const FlatOp& op : ops) launch += op.launch;
-    flat.launch.push_back(launch);
-  }
-  return flat;
-}
-
-// What is known of an op that was issued.
-struct OpTime {
-  double finish = kUnknown;
-  float duration = 0.0F;
-  std::uint32_t cause = kNoOp;  // the op whose finish decided the start, if it was another stream's
-  Meeting meeting = Meeting::None;
-  Group group = Group::Tensor;
-  bool communicates = false;
-};
 
 struct MessageEnd {
   std::int32_t stage = -1;
@@ -176,34 +69,6 @@ class Replay {
     return program_.stages[static_cast<std::size_t>(s)];
   }
 
-  // A receive that waits for nothing is posted when the host comes to it, and the host never waits:
-  // neither for the kernels before it nor for the other stage. So all of them are posted before
-  // anything else, or stages whose sends hold their kernels up would seem to wait for each other.
-  void post_receives(std::int32_t s) {
-    const std::vector<Call>& calls = stage(s).calls;
-    double host = 0.0;
-    for (std::size_t c = 0; c < calls.size(); ++c) {
-      const std::vector<FlatOp>& ops = flat_.ops[calls[c].block];
-      const bool posts = !ops.empty() && posts_ahead(ops.front()) && !waits(s, c);
-      if (posts) {
-        post_message(s, calls[c], ops.front(), {s, calls[c].first_op, host + ops.front().launch});
-      }
-      host += flat_.launch[calls[c].block];
-    }
-  }
-
-  static bool posts_ahead(const FlatOp& op) {
-    return op.meeting == Meeting::Message && !op.sends && op.waits == 0;
-  }
-
-  // True if an op of the call waits for another call.
-  bool waits(std::int32_t s, std::size_t call) const {
-    const RankProgram& rank = stage(s);
-    const std::size_t end =
-        call + 1 < rank.calls.size() ? rank.calls[call + 1].first_wait : rank.waits.size();
-    return rank.calls[call].first_wait < end;
-  }
-
   // Replays a stage as far as it gets; true if it got any further.
   bool advance(std::int32_t s) {
     Rank& rank = ranks_[static_cast<std::size_t>(s)];
@@ -226,6 +91,34 @@ class Replay {
     return moved;
   }
 
+  // A receive that waits for nothing is posted when the host comes to it, and the host never waits:
+  // neither for the kernels before it nor for the other stage. So all of them are posted before
+  // anything else, or stages whose sends hold their kernels up would seem to wait for each other.
+  void post_receives(std::int32_t s) {
+    const std::vector<Call>& calls = stage(s).calls;
+    double host = 0.0;
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+      const std::vector<FlatOp>& ops = flat_.ops[calls[c].block];
+      const bool posts = !ops.empty() && posts_ahead(ops.front()) && !waits(s, c);
+      if (posts) {
+        post_message(s, calls[c], ops.front(), {s, calls[c].first_op, host + ops.front().launch});
+      }
+      for (const FlatOp& op : ops) host += op.launch;
+    }
+  }
+
+  static bool posts_ahead(const FlatOp& op) {
+    return op.meeting == Meeting::Message && !op.sends && op.waits == 0;
+  }
+
+  // True if an op of the call waits for another call.
+  bool waits(std::int32_t s, std::size_t call) const {
+    const RankProgram& rank = stage(s);
+    const std::size_t end =
+        call + 1 < rank.calls.size() ? rank.calls[call + 1].first_wait : rank.waits.size();
+    return rank.calls[call].first_wait < end;
+  }
+
   // Issues one op; false if it depends on something that has not been replayed yet.
   bool issue(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op,
              std::size_t end_of_waits) {
@@ -243,7 +136,7 @@ class Replay {
         ready = finish;
         cause = on;
       }
-      return finish != kUnknown;
+      return finish != kUnknownTime;
     };
     for (std::uint32_t i = 0; i < op.waits; ++i) {
       if (!wait_for(call.first_op + flat_.waits[op.first_wait + i])) return false;
@@ -260,7 +153,7 @@ class Replay {
       meet(s, rank, call, op, number, ready);
       return true;
     }
-    if (op.stream == Stream::Compute) explain_gap(rank, free, ready, host, cause);
+    if (op.stream == Stream::Compute) explain_gap({free, ready, host, cause}, rank.ops, rank.time);
     finish_op(rank, number, ready + op.duration);
     rank.stream_free[stream] = ready + op.duration;
     return true;
@@ -272,7 +165,7 @@ class Replay {
     std::uint32_t& pending = rank.stream_pending[stream];
     if (pending == kNoOp) return true;
     const double finish = rank.ops[pending].finish;
-    if (finish == kUnknown) return false;
+    if (finish == kUnknownTime) return false;
     rank.stream_free[stream] = finish;
     pending = kNoOp;
     return true;
@@ -303,10 +196,7 @@ class Replay {
 
   void post_message(std::int32_t s, const Call& call, const FlatOp& op, const MessageEnd& end) {
     const std::int32_t from = op.sends ? s : s + op.peer_offset;
-    // The boundary is named by the layer behind it; microbatch and direction make it unique.
-    const auto key = (static_cast<std::uint64_t>(call.layer) << 33) |
-                     (static_cast<std::uint64_t>(op.gradient) << 32) |
-                     static_cast<std::uint32_t>(call.microbatch);
+    const std::uint64_t key = message_key(call, op);
     Message& message = messages_[key];
     (op.sends ? message.sender : message.receiver) = end;
     if (!message.sender || !message.receiver) return;
@@ -341,32 +231,6 @@ class Replay {
     }
   }
 
-  // The compute stream was idle from `free` to `start`: says what it waited for. A collective that
-  // something waits for may itself have waited for a message, so the blame goes back along the
-  // causes.
-  static void explain_gap(Rank& rank, double free, double start, double host, std::uint32_t cause) {
-    double gap = start - free;
-    if (gap <= 0.0) return;
-    if (cause == kNoOp || host >= start) {
-      rank.time.host += Seconds(gap);
-      return;
-    }
-    while (gap > 0.0) {
-      const OpTime& op = rank.ops[cause];
-      const bool alone = op.meeting == Meeting::None;
-      const bool has_cause = alone && op.cause != kNoOp && rank.ops[op.cause].communicates;
-      // A collective is exposed from the moment that something needs it; what comes before a
-      // message or a collective of several stages is waiting for the others.
-      const double moving =
-          alone && !has_cause ? gap : std::min(gap, static_cast<double>(op.duration));
-      rank.time.exposed_on(axis_of(op.group)) += Seconds(moving);
-      gap -= moving;
-      if (!has_cause) break;
-      cause = op.cause;
-    }
-    rank.time.bubble += Seconds(std::max(gap, 0.0));
-  }
-
   void add_busy_of(BlockId block, Rank& rank) const {
     const BlockBusy& busy = flat_.busy[block];
     rank.time.gemm += Seconds(busy.gemm);
@@ -377,15 +241,6 @@ class Replay {
     for (std::size_t i = 0; i < rank.busy.size(); ++i) rank.busy[i] += busy.stream[i];
   }
 
-  // After its last kernel a rank waits for its own last collective, or for other stages.
-  static void explain_end(Rank& rank, double step) {
-    const double computed = rank.stream_free[static_cast<std::size_t>(Stream::Compute)];
-    const double own_end =
-        std::max(computed, rank.stream_free[static_cast<std::size_t>(Stream::ParameterGather)]);
-    rank.time.exposed_on(Axis::Data) += Seconds(own_end - computed);
-    rank.time.bubble += Seconds(step - own_end);
-  }
-
   FoldedReplay report(const ReplayOptions& options) {
     FoldedReplay result;
     for (std::size_t s = 0; s < ranks_.size(); ++s) {
@@ -393,7 +248,9 @@ class Replay {
       result.deadlocked = result.deadlocked || ranks_[s].call < program_.stages[s].calls.size();
     }
     for (Rank& rank : ranks_) {
-      explain_end(rank, result.step.value());
+      explain_end(rank.stream_free[static_cast<std::size_t>(Stream::Compute)],
+                  rank.stream_free[static_cast<std::size_t>(Stream::ParameterGather)],
+                  result.step.value(), rank.time);
       result.time.push_back(rank.time);
       std::array<Seconds, kStreams>& busy = result.busy.emplace_back();
       for (std::size_t i = 0; i < busy.size(); ++i) busy[i] = Seconds(rank.busy[i]);
@@ -406,7 +263,7 @@ class Replay {
   }
 
   const Program& program_;
-  FlatBlocks flat_;
+  FlatProgram flat_;
   std::vector<Rank> ranks_;
   std::vector<double> channel_free_;                     // by direction, sender and receiver
   std::unordered_map<std::uint64_t, Message> messages_;  // of which only one end has come so far

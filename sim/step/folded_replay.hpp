@@ -11,8 +11,9 @@
 //
 // Nothing in these rules depends on which event is looked at first, so stages are replayed in issue
 // order, each until it needs what another stage has not reached yet: the times are those of an
-// event queue, without its cost. Ops take their prices; what resources shared between ranks do to
-// each other is the full rung's matter (full_replay.hpp).
+// event queue, without its cost. (Where all stages wait so, receives that the host has issued by
+// then are posted ahead of what they stand behind.) Ops take their prices; what resources shared
+// between ranks do to each other is the full rung's matter (full_replay.hpp).
 #pragma once
 
 #include <functional>

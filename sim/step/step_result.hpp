@@ -18,12 +18,13 @@ struct TimeBreakdown {
   std::array<Seconds, 5> exposed{};  // by Axis: communication that nothing ran beside
   Seconds bubble;                    // waiting for other stages
   Seconds host;                      // waiting for the host to issue the next op
+  Seconds stall;                     // waiting for slower ranks of its groups (full rung only)
 
   Seconds recompute;  // of the kernels above: that the forward pass is run again
 
   Seconds compute() const { return gemm + attention + memory_bound; }
   Seconds exposed_total() const;
-  Seconds total() const { return compute() + optimizer + exposed_total() + bubble + host; }
+  Seconds total() const { return compute() + optimizer + exposed_total() + bubble + host + stall; }
   Seconds& exposed_on(Axis axis) { return exposed[static_cast<std::size_t>(axis)]; }
   Seconds exposed_on(Axis axis) const { return exposed[static_cast<std::size_t>(axis)]; }
 };

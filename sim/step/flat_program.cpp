@@ -1,0 +1,86 @@
+#include "sim/step/flat_program.hpp"
+
+#include <variant>
+
+namespace shardwright::sim {
+namespace {
+
+Meeting meeting_of(const Op& op, const Plan& plan) {
+  if (op.kind == OpKind::Send || op.kind == OpKind::Receive) return Meeting::Message;
+  const auto* message = std::get_if<CommunicationWork>(&op.work);
+  if (message == nullptr || plan.pp == 1) return Meeting::None;
+  const bool crosses =
+      message->group == Group::EmbeddingTie || message->group == Group::ModelParallel;
+  return crosses ? Meeting::Collective : Meeting::None;
+}
+
+std::int64_t kernels_of(const Op& op) {
+  const auto* memory = std::get_if<MemoryWork>(&op.work);
+  return memory == nullptr ? 1 : memory->kernels;
+}
+
+double launch_of(const Op& op, bool first_of_call, const Prices& prices) {
+  if (prices.launch_per_call) return first_of_call ? prices.launch.value() : 0.0;
+  return prices.launch.value() * static_cast<double>(kernels_of(op));
+}
+
+FlatOp flatten(const Op& op, const Plan& plan) {
+  FlatOp entry;
+  entry.stream = op.stream;
+  entry.meeting = meeting_of(op, plan);
+  entry.sends = op.kind == OpKind::Send;
+  entry.gradient = op.stream == Stream::SendGradient || op.stream == Stream::ReceiveGradient;
+  if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
+    entry.group = message->group;
+    entry.peer_offset = message->peer_offset;
+    entry.collective = entry.meeting != Meeting::Message;
+  }
+  return entry;
+}
+
+}  // namespace
+
+void BlockBusy::add(const Op& op, double duration) {
+  stream[static_cast<std::size_t>(op.stream)] += duration;
+  if (op.stream != Stream::Compute) return;
+  if (op.phase == Phase::Optimizer) {
+    optimizer += duration;
+    return;
+  }
+  if (op.phase == Phase::Recompute) recompute += duration;
+  if (op.kind == OpKind::Gemm || op.kind == OpKind::GroupedGemm) {
+    gemm += duration;
+  } else if (op.kind == OpKind::Attention) {
+    attention += duration;
+  } else {
+    memory_bound += duration;
+  }
+}
+
+FlatProgram flatten(const Program& program, const Prices& prices) {
+  FlatProgram flat;
+  for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+    std::vector<FlatOp>& ops = flat.ops.emplace_back();
+    BlockBusy& busy = flat.busy.emplace_back();
+    for (std::size_t i = 0; i < program.blocks[b].ops.size(); ++i) {
+      const Op& op = program.blocks[b].ops[i];
+      FlatOp entry = flatten(op, program.plan);
+      entry.duration = prices.blocks[b][i].value();
+      entry.launch = launch_of(op, i == 0, prices);
+      entry.first_wait = static_cast<std::uint32_t>(flat.waits.size());
+      entry.waits = static_cast<std::uint16_t>(op.waits.size());
+      flat.waits.insert(flat.waits.end(), op.waits.begin(), op.waits.end());
+      busy.add(op, entry.duration);
+      ops.push_back(entry);
+    }
+  }
+  return flat;
+}
+
+std::uint64_t message_key(const Call& call, const FlatOp& op) {
+  return (static_cast<std::uint64_t>(call.layer) << 33) |
+         (static_cast<std::uint64_t>(op.gradient) << 32) |
+         static_cast<std::uint32_t>(call.microbatch);
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,51 @@
+// A priced program as the replays walk it: ops in small records, waits in one array.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/program/program.hpp"
+#include "sim/step/prices.hpp"
+
+namespace shardwright::sim {
+
+// What an op needs other stages for.
+enum class Meeting : std::uint8_t { None, Message, Collective };
+
+// An op as a replay needs it: one cache line holds several. Times are in seconds.
+struct FlatOp {
+  double duration = 0.0;
+  double launch = 0.0;
+  std::uint32_t first_wait = 0;  // into FlatProgram::waits
+  std::uint16_t waits = 0;
+  Stream stream = Stream::Compute;
+  Meeting meeting = Meeting::None;
+  Group group = Group::Tensor;
+  bool collective = false;  // of its group, on one stage or several
+  bool sends = false;
+  bool gradient = false;
+  std::int32_t peer_offset = 0;
+};
+
+// Time that one call of a block keeps streams busy, in seconds, sorted for the breakdown.
+struct BlockBusy {
+  double gemm = 0.0, attention = 0.0, memory_bound = 0.0, optimizer = 0.0, recompute = 0.0;
+  std::array<double, kStreams> stream{};
+
+  void add(const Op& op, double duration);
+};
+
+struct FlatProgram {
+  std::vector<std::vector<FlatOp>> ops;  // by block
+  std::vector<std::uint16_t> waits;      // places of earlier ops in the same block
+  std::vector<BlockBusy> busy;           // by block
+};
+
+FlatProgram flatten(const Program& program, const Prices& prices);
+
+// Names a pipeline message: the boundary is named by the layer behind it; microbatch and direction
+// make it unique. Both ends have the same key.
+std::uint64_t message_key(const Call& call, const FlatOp& op);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,417 @@
+#include "sim/step/full_replay.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/program/rank_grid.hpp"
+#include "sim/step/folded_replay.hpp"
+#include "sim/step/message_channel.hpp"
+#include "sim/step/rank_watch.hpp"
+#include "sim/step/transfer_times.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// How many ranks go on between two looks at the stop token.
+constexpr std::uint64_t kRunsBetweenLooks = 4096;
+
+// Owners of shared transfers: a row of collectives, or (this) the messages.
+constexpr std::uint32_t kMessages = kNone;
+
+struct LaneState {
+  double free = 0.0;         // when its last op finished
+  std::uint32_t cursor = 0;  // the next op
+  bool in_collective = false;
+};
+
+struct RankState {
+  std::uint32_t stage = 0, index = 0;
+  std::uint32_t first_lane = 0;  // in lanes_
+  std::size_t first_slot = 0;    // in finish_
+  LaneMask runnable = 0;         // lanes that may be able to go on
+  bool queued = false;
+  std::int32_t watch = -1;
+  double factor = 1.0;  // of its kernels' durations
+  double compute = 0.0;
+  double finish = 0.0;
+};
+
+// A collective that some members of its group have come to.
+struct Gathering {
+  double start = 0.0;
+  std::uint32_t arrived = 0;
+};
+
+// The groups of one kind on one stream.
+struct Gatherings {
+  std::size_t table = 0;                    // in tables_
+  std::vector<Gathering> open;              // by group
+  std::vector<std::int32_t> lane_of_stage;  // of the stream
+};
+
+struct ChannelEnd {
+  std::uint32_t stage = 0, lane = 0;
+};
+
+class Engine {
+ public:
+  Engine(const Program& program, const ClusterSpec& cluster, const Prices& prices,
+         const FullOptions& options)
+      : program_(program),
+        options_(options),
+        flat_(flatten(program, prices)),
+        lane_programs_(sort_into_lanes(program, flat_)),
+        grid_(program.plan),
+        transfers_(program.plan, cluster, lane_programs_.transfers, options.slow_nics,
+                   options.contention) {
+    set_up_ranks();
+    set_up_gatherings();
+    set_up_channels();
+    for (const std::int64_t rank : options.watched_ranks) watch(static_cast<std::size_t>(rank));
+  }
+
+  FullReplay run() {
+    for (std::size_t rank = ranks_.size(); rank-- > 0;) {
+      ranks_[rank].runnable = all_lanes(ranks_[rank].stage);
+      enqueue(static_cast<std::uint32_t>(rank));
+    }
+    while (run_ranks()) {
+      const auto finished = transfers_.shared().next();
+      if (!finished) break;
+      finish_shared(*finished);
+    }
+    return report();
+  }
+
+ private:
+  // Set-up.
+
+  const LaneProgram& lanes_of(std::uint32_t stage) const { return lane_programs_.stages[stage]; }
+  LaneMask all_lanes(std::uint32_t stage) const {
+    const std::size_t lanes = lanes_of(stage).lanes.size();
+    return static_cast<LaneMask>((std::uint64_t{1} << lanes) - 1);
+  }
+
+  void set_up_ranks() {
+    const auto world = static_cast<std::size_t>(grid_.world_size());
+    ranks_.resize(world);
+    std::size_t slots = 0, lanes = 0;
+    for (std::size_t i = 0; i < world; ++i) {
+      RankState& rank = ranks_[i];
+      const StageRank place = grid_.locate(static_cast<std::int64_t>(i));
+      rank.stage = static_cast<std::uint32_t>(place.stage);
+      rank.index = static_cast<std::uint32_t>(place.index);
+      rank.first_lane = static_cast<std::uint32_t>(lanes);
+      rank.first_slot = slots;
+      rank.factor = rank_factor(options_.variation, static_cast<std::uint32_t>(i));
+      lanes += lanes_of(rank.stage).lanes.size();
+      slots += lanes_of(rank.stage).slots;
+      all_ops_ += lanes_of(rank.stage).ops;
+    }
+    lanes_.resize(lanes);
+    finish_.assign(slots, kUnknownTime);
+  }
+
+  void set_up_gatherings() {
+    std::vector<std::int32_t> table_of(kGroups, -1);
+    for (const MeetingKind& kind : lane_programs_.meetings) {
+      std::int32_t& table = table_of[static_cast<std::size_t>(kind.group)];
+      if (table < 0) {
+        table = static_cast<std::int32_t>(tables_.size());
+        tables_.push_back(grid_.table(kind.group));
+      }
+      Gatherings& row = gatherings_.emplace_back();
+      row.table = static_cast<std::size_t>(table);
+      row.open.resize(tables_[row.table].groups());
+      for (const LaneProgram& stage : lane_programs_.stages)
+        row.lane_of_stage.push_back(lane_of_stream(stage, kind.stream));
+    }
+  }
+
+  static std::int32_t lane_of_stream(const LaneProgram& stage, Stream stream) {
+    for (std::size_t lane = 0; lane < stage.lanes.size(); ++lane) {
+      if (stage.lanes[lane].stream == stream && !stage.lanes[lane].is_message)
+        return static_cast<std::int32_t>(lane);
+    }
+    return -1;
+  }
+
+  void set_up_channels() {
+    channel_ends_.resize(lane_programs_.channels);
+    channels_.resize(lane_programs_.channels * static_cast<std::size_t>(grid_.stage_size()));
+    for (std::uint32_t stage = 0; stage < lane_programs_.stages.size(); ++stage) {
+      const std::vector<Lane>& lanes = lanes_of(stage).lanes;
+      for (std::uint32_t l = 0; l < lanes.size(); ++l) {
+        if (!lanes[l].is_message) continue;
+        auto& ends = channel_ends_[lanes[l].channel];
+        (lanes[l].sends ? ends.first : ends.second) = {stage, l};
+      }
+    }
+  }
+
+  void watch(std::size_t rank) {
+    if (ranks_[rank].watch >= 0) return;
+    ranks_[rank].watch = static_cast<std::int32_t>(watches_.size());
+    watches_.emplace_back(program_, flat_, lanes_of(ranks_[rank].stage));
+  }
+
+  RankWatch* watch_of(const RankState& rank) {
+    return rank.watch < 0 ? nullptr : &watches_[static_cast<std::size_t>(rank.watch)];
+  }
+
+  // Ranks go on.
+
+  void enqueue(std::uint32_t rank) {
+    if (std::exchange(ranks_[rank].queued, true)) return;
+    work_.push_back(rank);
+  }
+
+  // Until no rank can; false if the caller wants to stop.
+  bool run_ranks() {
+    while (!work_.empty()) {
+      if (++runs_ % kRunsBetweenLooks == 0 && !look_around()) return false;
+      const std::uint32_t rank = work_.back();
+      work_.pop_back();
+      while (ranks_[rank].runnable != 0) {
+        const int lane = std::countr_zero(ranks_[rank].runnable);
+        ranks_[rank].runnable &= ranks_[rank].runnable - 1;
+        run_lane(rank, static_cast<std::uint32_t>(lane));
+      }
+      ranks_[rank].queued = false;
+    }
+    return true;
+  }
+
+  bool look_around() {
+    if (options_.progress)
+      options_.progress(static_cast<double>(done_ops_) / static_cast<double>(all_ops_));
+    cancelled_ = options_.stop.stop_requested();
+    return !cancelled_;
+  }
+
+  void run_lane(std::uint32_t r, std::uint32_t l) {
+    RankState& rank = ranks_[r];
+    const Lane& lane = lanes_of(rank.stage).lanes[l];
+    LaneState& state = lanes_[rank.first_lane + l];
+    while (!state.in_collective && state.cursor < lane.ops.size()) {
+      const LaneOp& op = lane.ops[state.cursor];
+      const auto arrival = arrival_at(rank, lane, state, op);
+      if (!arrival) return;
+      ++state.cursor;
+      ++done_ops_;
+      if (RankWatch* watch = watch_of(rank)) watch->arrive(op, *arrival);
+      if (lane.is_message) {
+        post(rank, lane, op, arrival->ready);
+      } else if (op.meetings != kNone) {
+        state.in_collective = true;
+        join(r, op, arrival->ready);
+      } else {
+        compute(r, state, op, *arrival);
+      }
+    }
+  }
+
+  // Nothing if the op waits for something that has not happened yet.
+  std::optional<Arrival> arrival_at(const RankState& rank, const Lane& lane, const LaneState& state,
+                                    const LaneOp& op) {
+    Arrival arrival;
+    std::uint32_t last = kNone;
+    arrival.ready = lane.is_message ? op.host : std::max(state.free, op.host);
+    const std::uint32_t* waits = lanes_of(rank.stage).waits.data() + op.first_wait;
+    for (std::uint32_t i = 0; i < op.waits; ++i) {
+      const double finish = finish_[rank.first_slot + waits[i]];
+      if (finish <= arrival.ready) continue;
+      if (finish == kUnknownTime) return std::nullopt;
+      arrival.ready = finish;
+      last = waits[i];
+    }
+    if (rank.watch >= 0 && last != kNone)
+      arrival.cause = watches_[static_cast<std::size_t>(rank.watch)].op_of_slot(last);
+    return arrival;
+  }
+
+  void compute(std::uint32_t r, LaneState& state, const LaneOp& op, const Arrival& arrival) {
+    RankState& rank = ranks_[r];
+    double duration = op.duration;
+    if (op.computes) {
+      duration *= rank.factor * op_factor(options_.variation, r, op.number);
+      rank.compute += duration;
+    }
+    if (RankWatch* watch = watch_of(rank)) watch->compute(op, arrival, state.free, duration);
+    state.free = arrival.ready + duration;
+    finish_op(rank, op, state.free);
+  }
+
+  void finish_op(RankState& rank, const LaneOp& op, double time) {
+    rank.finish = std::max(rank.finish, time);
+    rank.runnable |= op.wakes;
+    if (op.slot != kNone) finish_[rank.first_slot + op.slot] = time;
+  }
+
+  // Collectives.
+
+  void join(std::uint32_t r, const LaneOp& op, double ready) {
+    Gatherings& row = gatherings_[op.meetings];
+    const GroupTable& table = tables_[row.table];
+    const std::uint32_t group = table.group_of[r];
+    Gathering& gathering = row.open[group];
+    gathering.start = std::max(gathering.start, ready);
+    const auto members = table.members_of(group);
+    if (++gathering.arrived < members.size()) return;
+    const double start = gathering.start;
+    const auto known = transfers_.of(op.transfer, group, members);
+    if (known.route) {
+      transfers_.shared().begin({op.meetings, group}, *known.route, start, known.duration);
+    } else {
+      finish_collective(op.meetings, group, known.duration);
+    }
+  }
+
+  void finish_collective(std::uint32_t meetings, std::uint32_t group, double duration) {
+    Gatherings& row = gatherings_[meetings];
+    const double start = std::exchange(row.open[group], {}).start;
+    for (const std::int32_t member : tables_[row.table].members_of(group)) {
+      const auto r = static_cast<std::uint32_t>(member);
+      RankState& rank = ranks_[r];
+      const auto lane = static_cast<std::uint32_t>(row.lane_of_stage[rank.stage]);
+      LaneState& state = lanes_[rank.first_lane + lane];
+      const LaneOp& op = lanes_of(rank.stage).lanes[lane].ops[state.cursor - 1];
+      state.in_collective = false;
+      state.free = start + duration;
+      rank.runnable |= LaneMask{1} << lane;
+      if (RankWatch* watch = watch_of(rank)) watch->communicate(op, start, duration);
+      finish_op(rank, op, state.free);
+      enqueue(r);
+    }
+  }
+
+  // Messages.
+
+  std::uint32_t rank_of(const ChannelEnd& end, std::uint32_t index) const {
+    return static_cast<std::uint32_t>(grid_.rank_at({end.stage, index}));
+  }
+
+  void post(const RankState& rank, const Lane& lane, const LaneOp& op, double ready) {
+    const auto id = static_cast<std::uint32_t>(
+        lane.channel * static_cast<std::size_t>(grid_.stage_size()) + rank.index);
+    MessageChannel& channel = channels_[id];
+    const ChannelSide side = lane.sends ? ChannelSide::Sender : ChannelSide::Receiver;
+    const auto both = channel.post(side, ready);
+    if (!both) return;
+    const auto& ends = channel_ends_[lane.channel];
+    const std::int32_t members[] = {static_cast<std::int32_t>(rank_of(ends.first, rank.index)),
+                                    static_cast<std::int32_t>(rank_of(ends.second, rank.index))};
+    const auto known = transfers_.of(op.transfer, id, members);
+    if (!known.route) {
+      finish_message(id, channel.pass(*both, known.duration), known.duration);
+    } else if (channel.queue({*both, *known.route, known.duration})) {
+      begin_message(id);
+    }
+  }
+
+  void begin_message(std::uint32_t id) {
+    const auto& message = channels_[id].first();
+    transfers_.shared().begin({kMessages, id}, message.route, channels_[id].start_of_first(),
+                              message.duration);
+  }
+
+  void finish_message(std::uint32_t id, double start, double duration) {
+    const auto stage_size = static_cast<std::size_t>(grid_.stage_size());
+    const auto index = static_cast<std::uint32_t>(id % stage_size);
+    const auto& ends = channel_ends_[id / stage_size];
+    const std::uint32_t number = channels_[id].take_number();
+    for (const ChannelEnd& end : {ends.first, ends.second}) {
+      const std::uint32_t r = rank_of(end, index);
+      RankState& rank = ranks_[r];
+      const LaneOp& op = lanes_of(end.stage).lanes[end.lane].ops[number];
+      if (RankWatch* watch = watch_of(rank)) watch->communicate(op, start, duration);
+      finish_op(rank, op, start + duration);
+      enqueue(r);
+    }
+  }
+
+  void finish_shared(const SharedTransfers::Finished& finished) {
+    const auto [kind, instance] = finished.owner;
+    if (kind != kMessages) return finish_collective(kind, instance, finished.time - finished.start);
+    const double start = finished.start;
+    const bool more = channels_[instance].finish_first(finished.time);
+    finish_message(instance, start, finished.time - start);
+    if (more) begin_message(instance);
+  }
+
+  // The result.
+
+  bool is_deadlocked() const {
+    if (cancelled_) return false;
+    return done_ops_ < all_ops_ ||
+           std::any_of(lanes_.begin(), lanes_.end(),
+                       [](const LaneState& state) { return state.in_collective; });
+  }
+
+  FullReplay report() {
+    FullReplay result;
+    for (const RankState& rank : ranks_) {
+      result.step = std::max(result.step, Seconds(rank.finish));
+      result.ranks.push_back({Seconds(rank.finish), Seconds(rank.compute)});
+    }
+    const auto slowest =
+        std::max_element(result.ranks.begin(), result.ranks.end(),
+                         [](const RankUse& a, const RankUse& b) { return a.compute < b.compute; });
+    result.slowest = slowest - result.ranks.begin();
+    for (const std::int64_t rank : options_.watched_ranks) {
+      const RankWatch* watch = watch_of(ranks_[static_cast<std::size_t>(rank)]);
+      result.watched.push_back({rank, watch->breakdown(result.step.value())});
+    }
+    result.contention_delay = transfers_.shared().lost();
+    result.ops = done_ops_;
+    result.cancelled = cancelled_;
+    result.deadlocked = is_deadlocked();
+    return result;
+  }
+
+  const Program& program_;
+  const FullOptions& options_;
+  FlatProgram flat_;
+  LanePrograms lane_programs_;
+  RankGrid grid_;
+  TransferTimes transfers_;
+  std::vector<RankState> ranks_;
+  std::vector<LaneState> lanes_;  // of all ranks
+  std::vector<double> finish_;    // of the ops of all ranks that other lanes wait for
+  std::vector<GroupTable> tables_;
+  std::vector<Gatherings> gatherings_;                           // by MeetingKind
+  std::vector<std::pair<ChannelEnd, ChannelEnd>> channel_ends_;  // sender, receiver
+  std::vector<MessageChannel> channels_;  // by pair of stages and rank of the stage
+  std::vector<RankWatch> watches_;
+  std::vector<std::uint32_t> work_;  // ranks with runnable lanes, last in first out
+  std::uint64_t runs_ = 0, done_ops_ = 0, all_ops_ = 0;
+  bool cancelled_ = false;
+};
+
+void check_options(const FullOptions& options, const Plan& plan, const ClusterSpec& cluster) {
+  check_variation(options.variation, plan.world_size());
+  check_slow_nics(options.slow_nics, plan, cluster);
+  ProblemList problems("watched ranks");
+  for (const std::int64_t rank : options.watched_ranks) {
+    if (rank < 0 || rank >= plan.world_size())
+      problems.add("", std::to_string(rank), "0 to " + std::to_string(plan.world_size() - 1));
+  }
+  problems.throw_if_any();
+}
+
+}  // namespace
+
+FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const Prices& prices,
+                       const FullOptions& options) {
+  check_options(options, program.plan, cluster);
+  FullReplay result = Engine(program, cluster, prices, options).run();
+  result.uniform_step = replay_folded(program, prices).step;
+  return result;
+}
+
+}  // namespace shardwright::sim

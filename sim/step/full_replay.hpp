@@ -1,0 +1,77 @@
+// The full rung: replays a program on every rank of the cluster.
+//
+// The rules are those of the event rung (folded_replay.hpp), for each rank on its own: a collective
+// starts when all members of its group have come to it, a message when both ranks have. Where all
+// ranks are alike and no links are shared, both rungs give the same times. What is added:
+//   - ranks whose kernels are slower, by given factors or at random (rank_variation.hpp),
+//   - NICs that are slower than their profile says,
+//   - contention: collectives and messages that cross nodes at the same time share NICs and
+//     oversubscribed switches (node_links.hpp). It never makes a transfer faster than its price.
+//
+// Lanes of ranks (lane_program.hpp) run ahead until they need what has not happened yet, so times
+// of kernels and of transfers inside nodes need no event queue. Only transfers that may share links
+// are events, and are handled in the order of time. One core replays 10 to 20 million ops a second;
+// memory is 8 bytes for each op of each rank that another stream waits for.
+//
+// Known simplifications: a collective ends for all its members at the same time, a ring shift too;
+// the host is as fast on slow ranks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <vector>
+
+#include "core/program/program.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "sim/step/node_links.hpp"
+#include "sim/step/prices.hpp"
+#include "sim/step/rank_variation.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::sim {
+
+struct FullOptions {
+  RankVariation variation;
+  std::vector<SlowNic> slow_nics;
+  bool contention = false;
+  std::vector<std::int64_t> watched_ranks;  // whose breakdown is wanted; takes memory for each
+  std::function<void(double)> progress;     // called now and then with the share that is done
+  std::stop_token stop;
+};
+
+struct RankUse {
+  Seconds finish;   // of the rank's last op
+  Seconds compute;  // that its compute stream is busy
+
+  bool operator==(const RankUse&) const = default;
+};
+
+struct WatchedRank {
+  std::int64_t rank = 0;
+  TimeBreakdown time;  // adds up to the step
+};
+
+struct FullReplay {
+  Seconds step;
+  Seconds uniform_step;        // of the event rung: all ranks alike, no contention
+  std::vector<RankUse> ranks;  // by rank
+  std::int64_t slowest = 0;    // the rank whose compute stream is busy longest
+  std::vector<WatchedRank> watched;
+  Seconds contention_delay;  // that sharing links cost, summed over transfers
+  std::uint64_t ops = 0;     // that were replayed
+  bool cancelled = false;    // the times are then those of the part that was replayed
+  bool deadlocked = false;   // never for a program that `validate` accepts
+
+  Seconds idle(std::int64_t rank) const {
+    return step - ranks[static_cast<std::size_t>(rank)].compute;
+  }
+  // What slow ranks, slow NICs and contention add to the step, as a share of the uniform step.
+  double slowdown() const { return step / uniform_step - 1.0; }
+};
+
+// Throws InputError if the options name ranks or NICs that do not exist or factors out of range.
+FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const Prices& prices,
+                       const FullOptions& options = {});
+
+}  // namespace shardwright::sim

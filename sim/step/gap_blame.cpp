@@ -1,0 +1,42 @@
+#include "sim/step/gap_blame.hpp"
+
+#include <algorithm>
+
+#include "core/program/groups.hpp"
+
+namespace shardwright::sim {
+
+void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& time) {
+  double left = gap.start - gap.free;
+  if (left <= 0.0) return;
+  if (gap.cause == kNoOp || gap.host >= gap.start) {
+    time.host += Seconds(left);
+    return;
+  }
+  std::uint32_t cause = gap.cause;
+  while (left > 0.0) {
+    const OpTime& op = ops[cause];
+    const bool alone = op.meeting == Meeting::None;
+    const bool has_cause = alone && op.cause != kNoOp && ops[op.cause].communicates;
+    const auto duration = static_cast<double>(op.duration);
+    const double stall =
+        std::clamp(left - duration, 0.0, alone ? static_cast<double>(op.late) : 0.0);
+    // A collective is exposed from the moment that something needs it; what comes before a message
+    // or a collective of several stages is waiting for the others.
+    const double moving = alone && !has_cause ? left - stall : std::min(left, duration);
+    time.exposed_on(axis_of(op.group)) += Seconds(moving);
+    time.stall += Seconds(stall);
+    left -= moving + stall;
+    if (!has_cause) break;
+    cause = op.cause;
+  }
+  time.bubble += Seconds(std::max(left, 0.0));
+}
+
+void explain_end(double computed, double gathered, double step, TimeBreakdown& time) {
+  const double own_end = std::max(computed, gathered);
+  time.exposed_on(Axis::Data) += Seconds(own_end - computed);
+  time.bubble += Seconds(step - own_end);
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,44 @@
+// Says what the compute stream waited for where it was idle, as parts of a TimeBreakdown.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "sim/step/flat_program.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::sim {
+
+inline constexpr double kUnknownTime = std::numeric_limits<double>::infinity();
+inline constexpr std::uint32_t kNoOp = std::numeric_limits<std::uint32_t>::max();
+
+// What is known of an op that a rank has come to.
+struct OpTime {
+  double finish = kUnknownTime;
+  float duration = 0.0F;
+  float late = 0.0F;  // of a collective on one stage: how much sooner it would have started, had
+                      // all members come to it with this rank
+  std::uint32_t cause = kNoOp;  // the op whose finish decided the start, if it was another stream's
+  Meeting meeting = Meeting::None;
+  Group group = Group::Tensor;
+  bool communicates = false;
+};
+
+// The compute stream was idle from `free` to `start`.
+struct Gap {
+  double free = 0.0, start = 0.0;
+  double host = 0.0;            // when the host had issued the op
+  std::uint32_t cause = kNoOp;  // the op whose finish decided the start, if it was neither the
+                                // stream nor the host
+};
+
+// A collective that something waits for may itself have waited for a message, so the blame goes
+// back along the causes. `ops` by op number.
+void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& time);
+
+// After its last kernel, which ends at `computed`, a rank waits for its own last gather, which ends
+// at `gathered`, or for other stages until the end of the step.
+void explain_end(double computed, double gathered, double step, TimeBreakdown& time);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,173 @@
+#include "sim/step/node_links.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "sim/cost/collective_cost.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+std::int64_t nics_of_domain(const ClusterSpec& cluster) {
+  const double nodes = static_cast<double>(domain_size(cluster)) /
+                       static_cast<double>(std::max<std::int64_t>(1, cluster.node.accelerators));
+  return std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(static_cast<double>(cluster.node.nic.per_node) * nodes));
+}
+
+std::int64_t domains_of(const Plan& plan, const ClusterSpec& cluster) {
+  const std::int64_t domain = domain_size(cluster);
+  return (plan.world_size() + domain - 1) / domain;
+}
+
+// Bytes that a node sends to others for one transfer of a group, as sim/cost/collective_cost.hpp
+// has them.
+Bytes bytes_out_of_node(const TransferKind& kind, const GroupPlacement& placement) {
+  if (kind.kind != OpKind::AllToAll) return kind.bytes * bus_factor(kind.kind, placement.size);
+  const double outside = static_cast<double>(placement.size - placement.per_node) /
+                         static_cast<double>(placement.size);
+  return kind.bytes * (outside * static_cast<double>(placement.per_node));
+}
+
+}  // namespace
+
+void check_slow_nics(const std::vector<SlowNic>& nics, const Plan& plan,
+                     const ClusterSpec& cluster) {
+  ProblemList problems("slow NICs");
+  const auto check_index = [&](const std::string& where, std::int64_t found, std::int64_t count) {
+    if (found < 0 || found >= count)
+      problems.add(where, std::to_string(found), "0 to " + std::to_string(count - 1));
+  };
+  for (std::size_t i = 0; i < nics.size(); ++i) {
+    const std::string where = "/" + std::to_string(i);
+    check_index(where + "/node", nics[i].node, domains_of(plan, cluster));
+    check_index(where + "/nic", nics[i].nic, nics_of_domain(cluster));
+    if (!(nics[i].bandwidth_ratio > 0.0 && nics[i].bandwidth_ratio <= 1.0)) {
+      problems.add(where + "/bandwidth_ratio", std::to_string(nics[i].bandwidth_ratio),
+                   "above 0, at most 1");
+    }
+  }
+  problems.throw_if_any();
+}
+
+NodeLinks::NodeLinks(const Plan& plan, const ClusterSpec& cluster,
+                     const std::vector<SlowNic>& slow_nics)
+    : domain_(domain_size(cluster)),
+      nics_(static_cast<double>(nics_of_domain(cluster))),
+      nic_(cluster.node.nic.bandwidth * cluster.node.nic.efficiency) {
+  const std::int64_t nics = nics_of_domain(cluster);
+  const std::int64_t nodes = domains_of(plan, cluster);
+  ports_ = std::min(nics, domain_);
+  for (int group = 0; group < kGroups; ++group)
+    placements_.push_back(place(static_cast<Group>(group), plan, cluster));
+  port_ratio_.assign(static_cast<std::size_t>(nodes * ports_), 1.0);
+  // The data of a port is cut evenly over its NICs, so the slowest one sets the pace.
+  for (const SlowNic& slow : slow_nics) {
+    double& ratio =
+        port_ratio_[static_cast<std::size_t>(slow.node * ports_ + slow.nic * ports_ / nics)];
+    ratio = std::min(ratio, slow.bandwidth_ratio);
+  }
+  for (const double ratio : port_ratio_)
+    capacities_.insert(capacities_.end(), 2, nic_ * (ratio * nics_ / static_cast<double>(ports_)));
+  for (const FabricLevel& level : cluster.fabric.levels) {
+    if (level.oversubscription <= 1.0 || level.nodes >= nodes) continue;
+    levels_.push_back({level.nodes, static_cast<LinkIndex>(capacities_.size())});
+    const auto switches = static_cast<std::size_t>((nodes + level.nodes - 1) / level.nodes);
+    capacities_.insert(capacities_.end(), 2 * switches,
+                       nic_ * (nics_ * static_cast<double>(level.nodes) / level.oversubscription));
+  }
+}
+
+std::int64_t NodeLinks::port_of(std::int64_t rank) const {
+  return rank / domain_ * ports_ + rank % domain_ * ports_ / domain_;
+}
+
+// As sim/cost/collective_path.cpp gives NICs to the members of a group.
+BytesPerSecond NodeLinks::member_share(Group group) const {
+  const GroupPlacement& placement = placements_[static_cast<std::size_t>(group)];
+  const auto members = static_cast<double>(placement.per_node);
+  const double member_nics = std::max(1.0, nics_ / static_cast<double>(domain_));
+  const double group_nics =
+      std::min(nics_ / static_cast<double>(placement.groups_per_node), member_nics * members);
+  return nic_ * (group_nics / members);
+}
+
+BytesPerSecond NodeLinks::member_demand(const TransferKind& kind) const {
+  const GroupPlacement& placement = placements_[static_cast<std::size_t>(kind.group)];
+  const Bytes out = bytes_out_of_node(kind, placement);
+  return out / static_cast<double>(placement.per_node) / Seconds(kind.duration);
+}
+
+void NodeLinks::add_switches(std::span<const std::int32_t> rail, bool message,
+                             std::vector<LinkIndex>& route) const {
+  for (const Level& level : levels_) {
+    std::set<std::int64_t> switches;
+    for (const std::int32_t rank : rail) switches.insert(rank / domain_ / level.nodes);
+    if (switches.size() < 2) continue;
+    const auto up = [&](std::int64_t at) { return level.first + 2 * static_cast<LinkIndex>(at); };
+    if (message) {
+      route.push_back(up(rail[0] / domain_ / level.nodes));
+      route.push_back(up(rail[1] / domain_ / level.nodes) + 1);
+      continue;
+    }
+    for (const std::int64_t at : switches) {
+      route.push_back(up(at));
+      route.push_back(up(at) + 1);
+    }
+  }
+}
+
+Rail NodeLinks::rail(std::span<const std::int32_t> members, bool message, bool switches) const {
+  Rail result;
+  const auto out = [&](std::int32_t rank) { return static_cast<LinkIndex>(2 * port_of(rank)); };
+  if (message) {
+    result.route = {out(members[0]), out(members[1]) + 1};
+  } else {
+    for (const std::int32_t rank : members) {
+      result.route.push_back(out(rank));
+      result.route.push_back(out(rank) + 1);
+    }
+  }
+  if (switches) add_switches(members, message, result.route);
+  return result;
+}
+
+double NodeLinks::slowest_port(std::span<const std::int32_t> members) const {
+  double ratio = 1.0;
+  for (const std::int32_t rank : members)
+    ratio = std::min(ratio, port_ratio_[static_cast<std::size_t>(port_of(rank))]);
+  return ratio;
+}
+
+TransferShape NodeLinks::shape(const TransferKind& kind,
+                               std::span<const std::int32_t> members) const {
+  TransferShape result;
+  if (kind.duration <= 0.0 || kind.bytes <= Bytes()) return result;
+  // Member i of each node is on rail i.
+  std::vector<std::vector<std::int32_t>> rails;
+  std::size_t nodes = 0;
+  for (std::size_t i = 0, on_node = 0; i < members.size(); ++i, ++on_node) {
+    if (i == 0 || members[i] / domain_ != members[i - 1] / domain_) {
+      on_node = 0;
+      ++nodes;
+    }
+    if (on_node == rails.size()) rails.emplace_back();
+    rails[on_node].push_back(members[i]);
+  }
+  if (nodes < 2) return result;
+  const BytesPerSecond share = member_share(kind.group);
+  const BytesPerSecond rate = std::min(member_demand(kind), share);
+  const double ratio = slowest_port(members);
+  result.slowdown = std::max(1.0, rate / share / ratio);
+  const bool message = kind.kind == OpKind::Send;
+  for (const std::vector<std::int32_t>& each : rails) {
+    if (each.size() < 2) continue;
+    result.rails.push_back(rail(each, message, kind.kind != OpKind::AllToAll));
+    result.rails.back().rate = rate / result.slowdown;
+  }
+  return result;
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,93 @@
+// The links between nodes that a step's collectives and messages share.
+//
+// A node (a scale-up domain) has ports to the network: as many as it has NICs, but no more than it
+// has ranks; a port of several NICs uses them as one. Each rank has a port; ranks of a node with
+// fewer NICs than ranks share them. A port has a link out and a link in. Above, a switch of an
+// oversubscribed level has a link up and a link down, with the bandwidth of the NICs below it
+// divided by the level's oversubscription (as the prices take it); other levels can't be the
+// bottleneck and have none.
+//
+// A transfer (one collective of one group, or one message) is cut into rails: one flow for each
+// member that a node holds, through that member's port on every node of the group. A rail wants
+//
+//   y = min(b / D, share)   bytes per second,
+//
+// where b are the bytes that leave a member's port in the priced time D, and `share` is what the
+// price gives a member of its NICs when all groups of the kind run at once. So groups of one kind
+// never slow each other down beyond their price; different kinds do.
+//
+// Known simplifications: a transfer's latency stretches with its bandwidth; an all-to-all uses no
+// switch links (its price has them).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/program/op.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/plan.hpp"
+#include "sim/cost/placement.hpp"
+#include "sim/network/max_min.hpp"
+#include "sim/step/lane_program.hpp"
+
+namespace shardwright::sim {
+
+// A NIC that is slower than its profile says, to be told to the full rung.
+struct SlowNic {
+  std::int64_t node = 0;         // scale-up domain, in the order of the ranks
+  std::int64_t nic = 0;          // of the node, from 0
+  double bandwidth_ratio = 1.0;  // that is left, above 0 and at most 1
+};
+
+// One flow of a transfer.
+struct Rail {
+  std::vector<LinkIndex> route;
+  BytesPerSecond rate;  // that it takes where nothing else is on its links
+};
+
+struct TransferShape {
+  std::vector<Rail> rails;  // none: it stays on one node
+  double slowdown = 1.0;    // of the priced time, by slow NICs
+};
+
+class NodeLinks {
+ public:
+  NodeLinks(const Plan& plan, const ClusterSpec& cluster, const std::vector<SlowNic>& slow_nics);
+
+  // By link.
+  const std::vector<BytesPerSecond>& capacities() const { return capacities_; }
+
+  // `members`: world ranks, ascending but for a message, which goes from the first to the second.
+  TransferShape shape(const TransferKind& kind, std::span<const std::int32_t> members) const;
+
+ private:
+  struct Level {
+    std::int64_t nodes = 1;  // below one switch
+    LinkIndex first = 0;     // of its links: up and down of the first switch, of the second …
+  };
+
+  std::int64_t port_of(std::int64_t rank) const;
+  BytesPerSecond member_share(Group group) const;
+  BytesPerSecond member_demand(const TransferKind& kind) const;
+  void add_switches(std::span<const std::int32_t> rail, bool message,
+                    std::vector<LinkIndex>& route) const;
+  Rail rail(std::span<const std::int32_t> members, bool message, bool switches) const;
+  double slowest_port(std::span<const std::int32_t> members) const;
+
+  std::int64_t domain_ = 1;
+  std::int64_t ports_ = 1;  // of a node
+  double nics_ = 1.0;       // of a node
+  BytesPerSecond nic_;
+  std::vector<GroupPlacement> placements_;  // by Group
+  std::vector<Level> levels_;
+  std::vector<double> port_ratio_;  // what slow NICs leave, by port of the cluster
+  std::vector<BytesPerSecond> capacities_;
+};
+
+// Throws InputError if a NIC does not exist or keeps no bandwidth.
+void check_slow_nics(const std::vector<SlowNic>& nics, const Plan& plan,
+                     const ClusterSpec& cluster);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,65 @@
+#include "sim/step/rank_watch.hpp"
+
+#include <algorithm>
+
+namespace shardwright::sim {
+
+RankWatch::RankWatch(const Program& program, const FlatProgram& flat, const LaneProgram& lanes)
+    : program_(program),
+      flat_(flat),
+      op_of_slot_(lanes.slots),
+      ops_(lanes.ops),
+      arrivals_(lanes.ops) {
+  for (const Lane& lane : lanes.lanes) {
+    for (const LaneOp& op : lane.ops) {
+      if (op.slot != kNone) op_of_slot_[op.slot] = op.number;
+    }
+  }
+}
+
+void RankWatch::arrive(const LaneOp& op, const Arrival& arrival) {
+  const FlatOp& flat = flat_.ops[op.block][op.place];
+  OpTime& time = ops_[op.number];
+  time.cause = arrival.cause;
+  time.meeting = flat.meeting;
+  time.group = flat.group;
+  time.communicates = flat.stream != Stream::Compute;
+  arrivals_[op.number] = arrival.ready;
+  held_up_[static_cast<std::size_t>(flat.stream)] =
+      arrival.cause == kNoOp && arrival.ready > op.host;
+}
+
+void RankWatch::compute(const LaneOp& op, const Arrival& arrival, double free, double duration) {
+  OpTime& time = ops_[op.number];
+  time.finish = arrival.ready + duration;
+  time.duration = static_cast<float>(duration);
+  busy_.add(program_.blocks[op.block].ops[op.place], duration);
+  if (flat_.ops[op.block][op.place].stream != Stream::Compute) return;
+  explain_gap({free, arrival.ready, op.host, arrival.cause}, ops_, gaps_);
+  computed_ = time.finish;
+}
+
+void RankWatch::communicate(const LaneOp& op, double start, double duration) {
+  OpTime& time = ops_[op.number];
+  time.finish = start + duration;
+  time.duration = static_cast<float>(duration);
+  const Stream stream = flat_.ops[op.block][op.place].stream;
+  const auto index = static_cast<std::size_t>(stream);
+  // What held up the collective before it on the stream holds up this one too.
+  late_[index] = start - arrivals_[op.number] + (held_up_[index] ? late_[index] : 0.0);
+  time.late = static_cast<float>(late_[index]);
+  if (stream == Stream::ParameterGather) gathered_ = std::max(gathered_, time.finish);
+}
+
+TimeBreakdown RankWatch::breakdown(double step) const {
+  TimeBreakdown time = gaps_;
+  time.gemm = Seconds(busy_.gemm);
+  time.attention = Seconds(busy_.attention);
+  time.memory_bound = Seconds(busy_.memory_bound);
+  time.optimizer = Seconds(busy_.optimizer);
+  time.recompute = Seconds(busy_.recompute);
+  explain_end(computed_, gathered_, step, time);
+  return time;
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,48 @@
+// Follows one rank of a full replay to say where its time goes.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "sim/step/flat_program.hpp"
+#include "sim/step/gap_blame.hpp"
+#include "sim/step/lane_program.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::sim {
+
+// When an op could start as far as its own rank is concerned, in seconds.
+struct Arrival {
+  double ready = 0.0;
+  std::uint32_t cause = kNoOp;  // the op whose finish decides it, if not the lane or the host
+};
+
+class RankWatch {
+ public:
+  RankWatch(const Program& program, const FlatProgram& flat, const LaneProgram& lanes);
+
+  void arrive(const LaneOp& op, const Arrival& arrival);
+  // `free`: when the op before it in its lane finished.
+  void compute(const LaneOp& op, const Arrival& arrival, double free, double duration);
+  void communicate(const LaneOp& op, double start, double duration);
+
+  // The op that a slot is of.
+  std::uint32_t op_of_slot(std::uint32_t slot) const { return op_of_slot_[slot]; }
+  // The parts add up to `step`, the time of the whole step.
+  TimeBreakdown breakdown(double step) const;
+
+ private:
+  const Program& program_;
+  const FlatProgram& flat_;
+  std::vector<std::uint32_t> op_of_slot_;
+  std::vector<OpTime> ops_;
+  std::vector<double> arrivals_;  // by op
+  // By stream: how late its last collective was, and whether the one at hand was held up by it.
+  std::array<double, kStreams> late_{};
+  std::array<bool, kStreams> held_up_{};
+  BlockBusy busy_;
+  TimeBreakdown gaps_;
+  double computed_ = 0.0, gathered_ = 0.0;  // last finish of the compute and the gather stream
+};
+
+}  // namespace shardwright::sim

@@ -1,0 +1,90 @@
+// Transfers that share links while they are under way.
+//
+// A transfer that would take D seconds alone progresses at the rate x(t) <= 1 of its slowest rail,
+// x = min over its rails of (max-min fair rate / rate alone), and is through at
+//
+//   T  with  integral from its start to T of x(t) dt = D.
+//
+// Where no link is overbooked, x = 1 throughout and T = start + D exactly.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/engine/event_queue.hpp"
+#include "sim/network/flow_network.hpp"
+#include "sim/step/node_links.hpp"
+
+namespace shardwright::sim {
+
+// Who a transfer belongs to; its meaning is the caller's.
+struct TransferOwner {
+  std::uint32_t kind = 0;
+  std::uint32_t instance = 0;
+};
+
+class SharedTransfers {
+ public:
+  using RouteId = std::uint32_t;
+
+  struct Finished {
+    TransferOwner owner;
+    double start = 0.0, time = 0.0;
+  };
+
+  explicit SharedTransfers(const std::vector<BytesPerSecond>& capacities) : network_(capacities) {}
+
+  // Makes known what a transfer of this shape uses. It has at least one rail. One transfer at a
+  // time is on a route.
+  RouteId add_route(const TransferShape& shape);
+
+  // Begins a transfer at `start`, which is not before the time of the last finish.
+  void begin(TransferOwner owner, RouteId route, double start, double duration);
+
+  // Goes on to the next transfer that is through; nothing if none is under way.
+  std::optional<Finished> next();
+
+  // Time that sharing has cost, summed over the transfers that are through.
+  Seconds lost() const { return Seconds(lost_); }
+
+ private:
+  enum class EventKind : std::uint32_t { Start, Finish };
+  struct Payload {
+    EventKind kind;
+    std::uint32_t transfer;
+  };
+  struct Route {
+    PathIndex first_path = 0;
+    std::uint32_t paths = 0;
+    std::uint32_t transfer = UINT32_MAX;  // under way
+  };
+  struct Transfer {
+    TransferOwner owner;
+    RouteId route = 0;
+    double duration = 0.0, start = 0.0;
+    double remaining = 0.0;  // seconds at full rate, as of `since`
+    double since = 0.0;
+    double progress = 0.0;  // per second
+    EventId finish;
+  };
+
+  void start(std::uint32_t index);
+  Finished finish(std::uint32_t index);
+  void share_links();
+  void update(std::uint32_t index);
+  double progress_on(const Route& route) const;
+
+  FlowNetwork network_;
+  EventQueue<Payload> events_;
+  std::vector<Route> routes_;
+  std::vector<RouteId> route_of_path_;
+  std::vector<double> rate_alone_;  // by path
+  std::vector<Transfer> transfers_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> fresh_;  // started since links were shared out last
+  bool changed_ = false;              // since then
+  double lost_ = 0.0;
+};
+
+}  // namespace shardwright::sim

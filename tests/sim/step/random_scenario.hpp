@@ -1,0 +1,90 @@
+// Random small training steps for property tests: dense and sparse models, every schedule and every
+// kind of sharding, on a few nodes.
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <initializer_list>
+#include <string>
+
+#include "core/spec/model_spec.hpp"
+#include "core/spec/plan_check.hpp"
+#include "core/spec/plan_names.hpp"
+#include "core/spec/profile_library.hpp"
+#include "core/spec/scenario.hpp"
+
+namespace shardwright::sim::testing {
+
+template <class T>
+T one_of(std::initializer_list<T> values) {
+  return *rc::gen::elementOf(std::vector<T>(values));
+}
+
+inline ModelSpec small_model(bool sparse, bool tied) {
+  ModelSpec model;
+  model.name = "small";
+  model.family = "llama";
+  model.layers = 16;
+  model.hidden = 1024;
+  model.vocab = 32000;
+  model.max_seq_len = 8192;
+  model.attention.heads = 8;
+  model.attention.kv_heads = 4;
+  model.attention.head_dim = 128;
+  model.mlp.ffn_hidden = 4096;
+  model.tied_embeddings = tied;
+  if (sparse) {
+    model.moe = MoeSpec{};
+    model.moe->experts = 8;
+    model.moe->top_k = 2;
+    model.moe->expert_ffn = 2048;
+    model.moe->first_dense_layers = 1;
+  }
+  return model;
+}
+
+inline void pick_degrees(Plan& plan, bool sparse) {
+  plan.dp = one_of<std::int64_t>({1, 2, 4});
+  plan.tp = one_of<std::int64_t>({1, 2, 4});
+  plan.pp = one_of<std::int64_t>({1, 2, 4});
+  plan.cp = one_of<std::int64_t>({1, 1, 2});
+  plan.vpp = one_of<std::int64_t>({1, 1, 2});
+  plan.ep = sparse ? one_of<std::int64_t>({1, 2, 4}) : 1;
+  plan.expert_tp = sparse ? one_of<std::int64_t>({1, 2}) : 1;
+}
+
+inline Plan any_small_plan(bool sparse) {
+  Plan plan;
+  pick_degrees(plan, sparse);
+  plan.zero_stage = one_of({0, 1, 2, 3});
+  plan.shard_group = plan.zero_stage == 0 ? 0 : one_of<std::int64_t>({0, 0, 2});
+  plan.micro_batch = one_of<std::int64_t>({1, 2});
+  plan.global_batch = plan.dp * plan.micro_batch * one_of<std::int64_t>({1, 4, 8});
+  plan.seq_len = 2048;
+  plan.schedule = *rc::gen::elementOf(std::vector<ScheduleKind>{
+      ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved, ScheduleKind::ZbH1,
+      ScheduleKind::ZbH2, ScheduleKind::ZbV, ScheduleKind::DualPipe});
+  plan.recompute =
+      one_of({RecomputePolicy::None, RecomputePolicy::Selective, RecomputePolicy::Full});
+  plan.context_parallel = one_of(
+      {ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses});
+  plan.overlap.p2p = *rc::gen::arbitrary<bool>();
+  for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i)
+    std::swap(plan.rank_order[i], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i + 1)]);
+  return plan;
+}
+
+// A valid scenario. Plans that break a rule are drawn again.
+inline Scenario any_small_scenario(const std::string& cluster = "dgx-h100") {
+  Scenario scenario;
+  const bool sparse = *rc::gen::arbitrary<bool>();
+  scenario.model = small_model(sparse, *rc::gen::arbitrary<bool>());
+  scenario.cluster = load_cluster(cluster);
+  scenario.stack = load_stack(one_of<std::string>({"megatron-core", "megatron-lm-2021", "fsdp2"}));
+  do {
+    scenario.plan = any_small_plan(sparse);
+  } while (first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
+  return scenario;
+}
+
+}  // namespace shardwright::sim::testing
