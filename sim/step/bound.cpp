@@ -9,14 +9,14 @@ namespace {
 constexpr double kRounding = 1.0 - 1e-9;
 
 double forward_of(const StageCosts& costs, std::size_t position) {
-  return costs.chunks[position].of(SlotCost::Forward).time;
+  return costs.chunks[position].of(SlotCost::Forward).passing;
 }
 
 // Until a chunk hands its gradient on.
 double gradient_of(const StageCosts& costs, std::size_t position) {
   const ChunkCost& chunk = costs.chunks[position];
-  const double whole = chunk.of(SlotCost::Backward).time;
-  const double input = chunk.of(SlotCost::BackwardInput).time;
+  const double whole = chunk.of(SlotCost::Backward).passing;
+  const double input = chunk.of(SlotCost::BackwardInput).passing;
   if (costs.profile->mixes_backward) return std::min(whole, input);
   return costs.profile->splits_backward ? input : whole;
 }

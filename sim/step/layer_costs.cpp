@@ -101,6 +101,7 @@ class CostBuilder {
     const double computed = free[static_cast<std::size_t>(Stream::Compute)];
     cost.time = block.ops.empty() ? 0.0 : std::max(finish.back(), computed);
     cost.time = std::max(cost.time, 0.0);
+    cost.passing = cost.time;
   }
 
   const BlockSet& set_;
@@ -112,8 +113,12 @@ class CostBuilder {
 }  // namespace
 
 BlockCost operator+(const BlockCost& first, const BlockCost& second) {
-  return {first.time + second.time, first.compute + second.compute, first.launch + second.launch,
-          std::max(first.rise, first.net + second.rise), first.net + second.net};
+  return {first.time + second.time,
+          first.passing + second.passing,
+          first.compute + second.compute,
+          first.launch + second.launch,
+          std::max(first.rise, first.net + second.rise),
+          first.net + second.net};
 }
 
 LayerCosts layer_costs(const ModelSpec& model, const Plan& cut, const ClusterSpec& cluster,

@@ -22,7 +22,7 @@ double reduced_bytes(const Plan& plan, const StackSpec& stack) {
 }
 
 BlockCost allocation(double bytes) {
-  return {0.0, 0.0, 0.0, std::max(bytes, 0.0), bytes};
+  return {0.0, 0.0, 0.0, 0.0, std::max(bytes, 0.0), bytes};
 }
 
 bool is_backward(SlotCost which) {
@@ -110,7 +110,10 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
   for (std::size_t i = 0; i < kSlotCosts; ++i) {
     const auto which = static_cast<SlotCost>(i);
     BlockCost cost = slot_cost(which, plan);
-    if (plan.zero_stage == 3) cost.time = sharded_time(which, plan);
+    if (plan.zero_stage == 3) {
+      cost.time = sharded_time(which, plan, false);
+      cost.passing = sharded_time(which, plan, true);
+    }
     if (which == SlotCost::Forward)
       cost = message(receives_input) + cost + message(-receives_gradient);
     if (which == SlotCost::Backward || which == SlotCost::BackwardInput)
@@ -151,8 +154,9 @@ BlockCost StageCoster::slot_cost(SlotCost which, const Plan& plan) const {
   return sum;
 }
 
-// FSDP: gathers run beside the kernels of the part before, and not before that part's own gather.
-double StageCoster::sharded_time(SlotCost which, const Plan& plan) {
+// FSDP: gathers run beside the kernels of the part before. Those of the first part begin when the
+// slot before has ended, so they may be through when the slot's input arrives.
+double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_gathered) {
   const double element = element_bytes(plan);
   const auto ahead = static_cast<std::size_t>(stack_.prefetch_layers);
   const std::size_t count = parts_.size();
@@ -171,6 +175,7 @@ double StageCoster::sharded_time(SlotCost which, const Plan& plan) {
                             plan) +
                message_time(OpKind::AllGather, Group::ExpertShardInner,
                             part.parameters.expert * element, plan);
+      if (first_gathered && i == 0) stream = 0.0;
       weights_[gathered] = stream;
     }
     computed = std::max(computed, weights_[i]) + part_at(i).of(which).time;

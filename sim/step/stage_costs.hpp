@@ -79,7 +79,7 @@ class StageCoster {
   ChunkCost chunk_cost(const LayerCosts& layers, const Plan& plan, std::size_t position);
   void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
   BlockCost slot_cost(SlotCost which, const Plan& plan) const;
-  double sharded_time(SlotCost which, const Plan& plan);
+  double sharded_time(SlotCost which, const Plan& plan, bool first_gathered);
   StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   PartParameters stage_parameters(const LayerCosts& layers, std::size_t stage) const;
   DataParallelCost data_parallel(const LayerCosts& layers, const Plan& plan, std::size_t stage);
