@@ -1,0 +1,49 @@
+#include "planner/batch_knee.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace shardwright::planner {
+namespace {
+
+struct BatchRate {
+  std::int64_t batch = 0;
+  double tokens_per_s = 0.0;
+};
+
+std::int64_t largest_batch(const PlanRequest& request) {
+  if (request.max_global_batch > 0) return request.max_global_batch;
+  const double sequences = kDefaultLargestBatchTokens / static_cast<double>(request.seq_len);
+  // Fewer sequences than accelerators / 64 would leave pipelines empty.
+  return std::max<std::int64_t>({1, static_cast<std::int64_t>(sequences), request.gpus / 64});
+}
+
+}  // namespace
+
+std::int64_t throughput_knee(const PlanRequest& request) {
+  std::vector<BatchRate> rates;
+  PlanRequest trial = request;
+  trial.top = 1;
+  trial.progress = nullptr;
+  const std::int64_t most = largest_batch(request);
+  std::int64_t last = 1;
+  for (std::int64_t batch = 1; batch <= most; batch *= 2) {
+    last = batch;
+    if (batch < most / 64) continue;  // far below the knee of any machine that needs `most`
+    trial.global_batch = batch;
+    const SearchResult result = search(trial);
+    if (!result.plans.empty()) {
+      const PlanCandidate& best = result.plans.front();
+      rates.push_back({batch, best.tokens() / best.result.step.value()});
+    }
+    if (request.stop.stop_requested()) break;
+  }
+  double highest = 0.0;
+  for (const BatchRate& rate : rates) highest = std::max(highest, rate.tokens_per_s);
+  for (const BatchRate& rate : rates) {
+    if (rate.tokens_per_s >= kKneeThroughput * highest) return rate.batch;
+  }
+  return last;
+}
+
+}  // namespace shardwright::planner

@@ -1,0 +1,87 @@
+#include "planner/request_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/spec/plan_check.hpp"
+#include "sim/cost/placement.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+void check_range(ProblemList& problems, const char* option, std::int64_t value, std::int64_t least,
+                 std::int64_t most) {
+  if (value >= least && value <= most) return;
+  problems.add(option, fmt::format("{}", value),
+               fmt::format("a number from {} to {}", least, most));
+}
+
+void add_values(std::vector<bool>& values, const Constraint& constraint) {
+  for (const std::int64_t value : constraint.values) {
+    const bool wanted = value != 0;
+    if (std::find(values.begin(), values.end(), wanted) == values.end()) values.push_back(wanted);
+  }
+}
+
+std::int64_t largest(const Constraint& constraint, std::int64_t at_least) {
+  const auto most = std::max_element(constraint.values.begin(), constraint.values.end());
+  return most == constraint.values.end() ? at_least : std::max(at_least, *most);
+}
+
+}  // namespace
+
+void check_request(const PlanRequest& request) {
+  ProblemList problems("plan request");
+  check_range(problems, "--gpus", request.gpus, 1, kMaxWorld);
+  check_range(problems, "--global-batch", request.global_batch, 0, kMaxBatch);
+  check_range(problems, "--max-global-batch", request.max_global_batch, 0, kMaxBatch);
+  check_range(problems, "--seq-len", request.seq_len, 1, kMaxSeqLen);
+  check_range(problems, "--top", request.top, 1, 1000);
+  check_range(problems, "--threads", request.threads, 0, 1024);
+  const ClusterSpec& cluster = request.cluster;
+  const std::int64_t exist = cluster.nodes * cluster.accelerators_per_node();
+  if (cluster.nodes > 0 && request.gpus > exist) {
+    problems.add("--gpus", fmt::format("{}", request.gpus),
+                 fmt::format("at most the {} accelerators of the cluster {}", exist, cluster.name));
+  }
+  if (cluster.accelerator.matrix.of(request.precision) <= FlopPerSecond()) {
+    problems.add(
+        "--precision", name_of(request.precision),
+        fmt::format("a format that the accelerator {} multiplies in", cluster.accelerator.name));
+  }
+  problems.throw_if_any();
+}
+
+void adapt_limits(PlanRequest& request) {
+  SearchLimits& limits = request.limits;
+  for (const Constraint& constraint : request.constraints.fixed) {
+    switch (constraint.field) {
+      case PlanField::Tp:
+        if (limits.max_tp == 0) limits.max_tp = sim::domain_size(request.cluster);
+        limits.max_tp = largest(constraint, limits.max_tp);
+        break;
+      case PlanField::Pp:
+        limits.max_pp = largest(constraint, limits.max_pp);
+        break;
+      case PlanField::Cp:
+        limits.max_cp = largest(constraint, limits.max_cp);
+        limits.min_cp_tokens = 1;
+        break;
+      case PlanField::Vpp:
+        limits.max_vpp = largest(constraint, limits.max_vpp);
+        break;
+      case PlanField::MicroBatch:
+        limits.max_micro_batch = largest(constraint, limits.max_micro_batch);
+        break;
+      case PlanField::SequenceParallel:
+        add_values(limits.sequence_parallel, constraint);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+}  // namespace shardwright::planner

@@ -1,0 +1,112 @@
+#include "planner/scale.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "planner/batch_knee.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+struct Part {
+  std::string what;
+  double share;  // of the step
+};
+
+std::vector<Part> parts_of(const PlanCandidate& candidate) {
+  const sim::TimeBreakdown& time = candidate.result.time();
+  const Seconds step = candidate.result.step;
+  std::vector<Part> parts = {{"kernels", time.compute() / step},
+                             {"the optimizer", time.optimizer / step},
+                             {"the pipeline bubble", time.bubble / step},
+                             {"waiting for the host", time.host / step}};
+  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline}) {
+    parts.push_back(
+        {fmt::format("exposed {} communication", name_of(axis)), time.exposed_on(axis) / step});
+  }
+  return parts;
+}
+
+// What takes a larger share of the step behind the knee than where the machine is smallest.
+std::string cause_of(const ScalePoint& smallest, const ScalePoint& behind) {
+  const std::vector<Part> before = parts_of(*smallest.best), after = parts_of(*behind.best);
+  std::size_t most = 1;  // kernels shrink when something else grows, unless they get less efficient
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    if (after[i].share - before[i].share > after[most].share - before[most].share) most = i;
+  }
+  const std::string what =
+      most == 0 ? "kernels, which get smaller and less efficient," : after[most].what;
+  return fmt::format("{} grows from {:.0f} % of the step on {} accelerators to {:.0f} % on {}",
+                     what, 100.0 * before[most].share, smallest.gpus, 100.0 * after[most].share,
+                     behind.gpus);
+}
+
+void rate_points(std::vector<ScalePoint>& points) {
+  double base = 0.0, fastest = 0.0;
+  for (ScalePoint& point : points) {
+    if (!point.best) continue;
+    point.tokens_per_s = point.best->tokens() / point.best->result.step.value();
+    const double rate = point.tokens_per_s / static_cast<double>(point.gpus);
+    if (base == 0.0) base = rate;
+    point.efficiency = rate / base;
+    point.on_front = point.tokens_per_s > fastest;
+    fastest = std::max(fastest, point.tokens_per_s);
+  }
+}
+
+void find_knee(ScaleResult& result) {
+  const ScalePoint* smallest = nullptr;
+  const ScalePoint* last_good = nullptr;
+  for (const ScalePoint& point : result.points) {
+    if (!point.best) continue;
+    if (smallest == nullptr) smallest = &point;
+    if (point.efficiency >= kKneeEfficiency) {
+      last_good = &point;
+      continue;
+    }
+    result.knee = last_good->gpus;
+    result.knee_cause = cause_of(*smallest, point);
+    return;
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> machine_sizes(std::int64_t first, std::int64_t last) {
+  std::vector<std::int64_t> sizes = {first};
+  std::int64_t power = 1;
+  while (power <= first) power *= 2;
+  for (; power < last; power *= 2) sizes.push_back(power);
+  if (last > first) sizes.push_back(last);
+  return sizes;
+}
+
+ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& sizes) {
+  const auto start = std::chrono::steady_clock::now();
+  ScaleResult result;
+  PlanRequest each = request;
+  each.top = 1;
+  if (each.global_batch == 0 && !sizes.empty()) {
+    each.gpus = sizes.back();
+    each.global_batch = throughput_knee(each);
+  }
+  for (const std::int64_t gpus : sizes) {
+    each.gpus = gpus;
+    SearchResult found = search(each);
+    ScalePoint point;
+    point.gpus = gpus;
+    point.counts = std::move(found.counts);
+    if (!found.plans.empty()) point.best = std::move(found.plans.front());
+    result.points.push_back(std::move(point));
+    result.partial = result.partial || found.partial;
+    if (result.partial) break;
+  }
+  rate_points(result.points);
+  find_knee(result);
+  result.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace shardwright::planner

@@ -1,0 +1,28 @@
+#include "sim/step/analytic.hpp"
+
+#include <algorithm>
+
+#include "sim/step/bound.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// Of the early gathers of the stages on the way, what the first forward pass does not hide.
+double exposed_gathers(const StageCosts& costs) {
+  double worst = 0.0;
+  for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
+    const auto first = static_cast<std::size_t>(costs.profile->stages[stage].position.front());
+    const DataParallelCost& data = costs.stages[stage].data;
+    const double hidden = costs.chunks[first].of(SlotCost::Forward).time + data.first_gather;
+    worst = std::max(worst, data.early_gathers - hidden);
+  }
+  return worst;
+}
+
+}  // namespace
+
+Seconds analytic_step(const StageCosts& costs, const Plan& plan) {
+  return bound_step(costs, plan) + Seconds(std::max(0.0, exposed_gathers(costs)));
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,131 @@
+#include "sim/step/bound.hpp"
+
+#include <algorithm>
+
+namespace shardwright::sim {
+namespace {
+
+// Sums of doubles in another order than the event rung adds them differ in their last digits.
+constexpr double kRounding = 1.0 - 1e-9;
+
+double forward_of(const StageCosts& costs, std::size_t position) {
+  return costs.chunks[position].of(SlotCost::Forward).passing;
+}
+
+// Until a chunk hands its gradient on.
+double gradient_of(const StageCosts& costs, std::size_t position) {
+  const ChunkCost& chunk = costs.chunks[position];
+  const double whole = chunk.of(SlotCost::Backward).passing;
+  const double input = chunk.of(SlotCost::BackwardInput).passing;
+  if (costs.profile->mixes_backward) return std::min(whole, input);
+  return costs.profile->splits_backward ? input : whole;
+}
+
+// Time that one microbatch needs through the places before `position`, in one direction.
+template <class TimeOf>
+double chain(const StageCosts& costs, std::size_t position, TimeOf time_of) {
+  double sum = 0.0;
+  for (std::size_t place = 0; place < position; ++place) {
+    const bool crosses = costs.stages.size() > 1;
+    sum += time_of(costs, place) + (crosses ? costs.message : 0.0);
+  }
+  return sum;
+}
+
+bool in_loop(const Plan& plan) {
+  return plan.schedule != ScheduleKind::ZbV && plan.schedule != ScheduleKind::DualPipe;
+}
+
+// Chunks in a V hand over within the middle stage: one message fewer.
+double without_turn(const StageCosts& costs, const Plan& plan, std::size_t position) {
+  const bool passes = plan.schedule == ScheduleKind::ZbV && position >= costs.stages.size();
+  return passes ? costs.message : 0.0;
+}
+
+double fill_of(const StageCosts& costs, const Plan& plan, const StageProfile& stage) {
+  double least = infinite<Seconds>().value();
+  for (const std::int32_t place : stage.position) {
+    const auto position = static_cast<std::size_t>(place);
+    least =
+        std::min(least, chain(costs, position, forward_of) - without_turn(costs, plan, position));
+  }
+  return least;
+}
+
+double drain_of(const StageCosts& costs, const Plan& plan, const StageProfile& stage) {
+  const auto position =
+      static_cast<std::size_t>(stage.position[static_cast<std::size_t>(stage.last_gradient_chunk)]);
+  return chain(costs, position, gradient_of) - without_turn(costs, plan, position);
+}
+
+double trailing_weights(const StageCosts& costs, const StageProfile& stage) {
+  double sum = 0.0;
+  for (std::size_t chunk = 0; chunk < stage.position.size(); ++chunk) {
+    const auto position = static_cast<std::size_t>(stage.position[chunk]);
+    sum += stage.trailing_weights[chunk] * costs.chunks[position].of(SlotCost::BackwardWeight).time;
+  }
+  return sum;
+}
+
+// 1F1B: rounds of as many microbatches as are in flight.
+double rounds_of(const StageCosts& costs, std::size_t stage) {
+  const auto stages = costs.stages.size();
+  double round = 0.0;
+  for (std::size_t place = stage; place < stages; ++place)
+    round += forward_of(costs, place) + gradient_of(costs, place);
+  const auto window = static_cast<double>(stages - stage);
+  round += 2.0 * (window - 1.0) * costs.message;
+  const double rounds =
+      static_cast<double>(static_cast<std::int64_t>((costs.microbatches - 1.0) / window));
+  const double left = costs.microbatches - 1.0 - rounds * window;
+  return (rounds + 1.0) * round + left * gradient_of(costs, stage);
+}
+
+// Reductions of the stage after its last slot ended at `end`.
+double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, double end) {
+  // Elsewhere the order in which gradients are complete is not that of the buckets' costs.
+  const bool known = in_loop(plan) && !costs.profile->splits_backward && plan.zero_stage != 2;
+  if (!known) return end;
+  const DataParallelCost& data = costs.stages[stage].data;
+  const auto first = static_cast<std::size_t>(costs.profile->stages[stage].position.front());
+  const double last_slot = costs.chunks[first].of(SlotCost::Backward).time;
+  // Gathered parameters may hold the kernels of the last slot up.
+  if (plan.zero_stage == 3) return end + data.last_reduce;
+  return std::max(end + data.last_reduce, end - last_slot + data.reduce_from_last_slot);
+}
+
+double tail_of(const StageCosts& costs, std::size_t stage) {
+  const bool ties = stage == 0 || stage + 1 == costs.stages.size();
+  return (ties ? costs.tie : 0.0) + costs.stages[stage].norm;
+}
+
+double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage) {
+  const StageProfile& profile = costs.profile->stages[stage];
+  const StageCost& cost = costs.stages[stage];
+  const double fill = std::max(fill_of(costs, plan, profile), cost.data.first_gather);
+  const double drain = drain_of(costs, plan, profile);
+  const double end = fill + cost.busy;
+  double bound = reduced(costs, plan, stage, end) + tail_of(costs, stage);
+  const double drained = end - trailing_weights(costs, profile) + drain;
+  bound = std::max(bound, reduced(costs, plan, 0, drained) + costs.stages[0].norm);
+  if (plan.schedule == ScheduleKind::OneFOneB && costs.stages.size() > 1) {
+    const double rounds = fill + rounds_of(costs, stage) + drain;
+    bound = std::max(bound, reduced(costs, plan, 0, rounds) + costs.stages[0].norm);
+  }
+  return bound;
+}
+
+}  // namespace
+
+Seconds bound_step(const StageCosts& costs, const Plan& plan) {
+  double slots = 0.0, update = 0.0, host = 0.0;
+  for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
+    const StageCost& cost = costs.stages[stage];
+    slots = std::max(slots, stage_bound(costs, plan, stage));
+    update = std::max(update, cost.optimizer + cost.data.late_gathers);
+    host = std::max(host, cost.launch + cost.optimizer + cost.data.late_gathers);
+  }
+  return Seconds(std::max(slots + costs.norm_reduce + update, host) * kRounding);
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,142 @@
+#include "sim/step/layer_costs.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/memory/memory_replay.hpp"
+#include "sim/step/prices.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+constexpr double kBefore = -std::numeric_limits<double>::infinity();
+
+bool reads(const Op& op, TensorId tensor) {
+  return std::any_of(op.reads.begin(), op.reads.end(),
+                     [tensor](TensorRef ref) { return ref.tensor == tensor; });
+}
+
+bool reads(const Block& block, TensorId tensor) {
+  return std::any_of(block.ops.begin(), block.ops.end(),
+                     [tensor](const Op& op) { return reads(op, tensor); });
+}
+
+std::int64_t kernels_of(const Op& op) {
+  const auto* memory = std::get_if<MemoryWork>(&op.work);
+  return memory == nullptr ? 1 : memory->kernels;
+}
+
+class CostBuilder {
+ public:
+  CostBuilder(const BlockSet& set, const Plan& cut, const ClusterSpec& cluster,
+              const StackSpec& stack)
+      : set_(set),
+        stack_(stack),
+        pricer_(cut, cluster, stack),
+        launch_(stack.launch_time.value() / cluster.node.host.speed) {}
+
+  PartCost part(const PartBlocks& blocks, const PartParameters& parameters) const {
+    PartCost part;
+    const BlockCost recompute = blocks.recomputed ? block(blocks.recompute) : BlockCost{};
+    const auto slot = [&](SlotCost which) -> BlockCost& {
+      return part.slot[static_cast<std::size_t>(which)];
+    };
+    slot(SlotCost::Forward) = block(blocks.forward);
+    slot(SlotCost::Backward) = recompute + block(blocks.backward);
+    slot(SlotCost::BackwardInput) = recompute + block(blocks.backward_input);
+    slot(SlotCost::BackwardWeight) = block(blocks.backward_weight);
+    part.parameters = parameters;
+    const BlockId backward_reader = blocks.recomputed ? blocks.recompute : blocks.backward_input;
+    const bool forward_gathers = gathers(blocks.forward, blocks);
+    const bool backward_gathers = gathers(backward_reader, blocks);
+    part.gathers = {forward_gathers, backward_gathers, backward_gathers, false};
+    part.gathered_bytes = set_.tensors[blocks.parameters].bytes.value();
+    part.gradient_bytes = set_.tensors[blocks.parameter_gradient].bytes.value();
+    return part;
+  }
+
+ private:
+  bool gathers(BlockId id, const PartBlocks& part) const {
+    const TensorSpec& tensor = set_.tensors[part.parameters];
+    return tensor.category == MemoryCategory::GatheredParameters &&
+           reads(set_.blocks[id], part.parameters);
+  }
+
+  BlockCost block(BlockId id) const {
+    const Block& block = set_.blocks[id];
+    const BlockPrices prices = pricer_.price(block);
+    BlockCost cost;
+    replay(block, prices, cost);
+    for (std::size_t i = 0; i < block.ops.size(); ++i) {
+      if (stack_.cuda_graphs && i > 0) break;
+      cost.launch +=
+          launch_ * static_cast<double>(stack_.cuda_graphs ? 1 : kernels_of(block.ops[i]));
+    }
+    const BlockMemory memory = replay_block(block, set_.tensors);
+    cost.rise = memory.rise;
+    cost.net = memory.net;
+    return cost;
+  }
+
+  // A collective at the block's start that takes nothing over from the block before may have run
+  // already.
+  bool may_run_before(const Op& op) const {
+    return op.stream != Stream::Compute && !reads(op, set_.hidden.tensor) &&
+           !reads(op, set_.hidden_gradient.tensor);
+  }
+
+  void replay(const Block& block, const BlockPrices& prices, BlockCost& cost) const {
+    std::vector<double> finish(block.ops.size());
+    std::array<double, kStreams> free{};
+    free.fill(kBefore);
+    free[static_cast<std::size_t>(Stream::Compute)] = 0.0;
+    for (std::size_t i = 0; i < block.ops.size(); ++i) {
+      const Op& op = block.ops[i];
+      double& stream = free[static_cast<std::size_t>(op.stream)];
+      double start = i == 0 && !may_run_before(op) ? std::max(stream, 0.0) : stream;
+      for (const std::uint16_t on : op.waits) start = std::max(start, finish[on]);
+      finish[i] = stream = start + prices[i].value();
+      if (op.stream == Stream::Compute) cost.compute += prices[i].value();
+    }
+    const double computed = free[static_cast<std::size_t>(Stream::Compute)];
+    cost.time = block.ops.empty() ? 0.0 : std::max(finish.back(), computed);
+    cost.time = std::max(cost.time, 0.0);
+    cost.passing = cost.time;
+  }
+
+  const BlockSet& set_;
+  const StackSpec& stack_;
+  Pricer pricer_;
+  double launch_;
+};
+
+}  // namespace
+
+BlockCost operator+(const BlockCost& first, const BlockCost& second) {
+  return {first.time + second.time,
+          first.passing + second.passing,
+          first.compute + second.compute,
+          first.launch + second.launch,
+          std::max(first.rise, first.net + second.rise),
+          first.net + second.net};
+}
+
+LayerCosts layer_costs(const ModelSpec& model, const Plan& cut, const ClusterSpec& cluster,
+                       const StackSpec& stack) {
+  const BlockSet set = make_blocks(model, cut, stack);
+  const CostBuilder builder(set, cut, cluster, stack);
+  LayerCosts costs;
+  costs.kind_of_layer = set.kind_of_layer;
+  for (std::size_t kind = 0; kind < set.layer_parameters.size(); ++kind) {
+    const PartParameters& parameters = set.layer_parameters[kind];
+    if (!set.kept.empty()) costs.kept.push_back(builder.part(set.kept[kind], parameters));
+    if (!set.recomputed.empty())
+      costs.recomputed.push_back(builder.part(set.recomputed[kind], parameters));
+  }
+  costs.embedding = builder.part(set.embedding, set.embedding_parameters);
+  costs.head = builder.part(set.head, set.head_parameters);
+  costs.boundary_bytes = set.boundary_bytes.value();
+  return costs;
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,114 @@
+#include "sim/step/schedule_profile.hpp"
+
+#include <algorithm>
+
+namespace shardwright::sim {
+namespace {
+
+SlotCost cost_of(SlotPhase phase) {
+  switch (phase) {
+    case SlotPhase::Forward:
+      return SlotCost::Forward;
+    case SlotPhase::Backward:
+      return SlotCost::Backward;
+    case SlotPhase::BackwardInput:
+      return SlotCost::BackwardInput;
+    case SlotPhase::BackwardWeight:
+      return SlotCost::BackwardWeight;
+  }
+  return SlotCost::Forward;
+}
+
+bool covers(const HeldActivations& a, const HeldActivations& b) {
+  if (a.slot != b.slot || a.chunk != b.chunk) return false;
+  for (std::size_t i = 0; i < a.forwarded.size(); ++i) {
+    if (a.forwarded[i] < b.forwarded[i] || a.half_done[i] < b.half_done[i]) return false;
+  }
+  return true;
+}
+
+void remember(std::vector<HeldActivations>& held, const HeldActivations& now) {
+  for (const HeldActivations& other : held) {
+    if (covers(other, now)) return;
+  }
+  std::erase_if(held, [&](const HeldActivations& other) { return covers(now, other); });
+  held.push_back(now);
+}
+
+void pass(HeldActivations& now, const Slot& slot) {
+  const auto chunk = static_cast<std::size_t>(slot.chunk);
+  switch (slot.phase) {
+    case SlotPhase::Forward:
+      ++now.forwarded[chunk];
+      break;
+    case SlotPhase::Backward:
+      --now.forwarded[chunk];
+      break;
+    case SlotPhase::BackwardInput:
+      --now.forwarded[chunk];
+      ++now.half_done[chunk];
+      break;
+    case SlotPhase::BackwardWeight:
+      --now.half_done[chunk];
+      break;
+  }
+}
+
+StageProfile profile_stage(const std::vector<Slot>& slots, std::vector<std::int32_t> position) {
+  StageProfile profile;
+  HeldActivations now;
+  now.forwarded.assign(position.size(), 0);
+  now.half_done.assign(position.size(), 0);
+  profile.position = std::move(position);
+  profile.trailing_weights.assign(profile.position.size(), 0);
+  for (const Slot& slot : slots) {
+    now.slot = cost_of(slot.phase);
+    now.chunk = slot.chunk;
+    remember(profile.held, now);
+    pass(now, slot);
+    if (slot.phase == SlotPhase::BackwardWeight) {
+      ++profile.trailing_weights[static_cast<std::size_t>(slot.chunk)];
+    } else if (slot.phase != SlotPhase::Forward) {
+      profile.last_gradient_chunk = slot.chunk;
+      std::fill(profile.trailing_weights.begin(), profile.trailing_weights.end(), 0);
+    }
+  }
+  return profile;
+}
+
+// From so many microbatches on a schedule only repeats its steady state.
+std::int64_t representative_microbatches(ScheduleKind kind, const ScheduleShape& shape) {
+  if (kind == ScheduleKind::GPipe) return shape.microbatches;
+  const std::int64_t most = 6 * shape.stages;
+  if (shape.microbatches <= most) return shape.microbatches;
+  return most + shape.microbatches % 2 * (kind == ScheduleKind::DualPipe ? 1 : 0);
+}
+
+}  // namespace
+
+ScheduleProfile profile_schedule(const PipelineSchedule& schedule) {
+  ScheduleProfile profile;
+  profile.microbatch_share = 1.0 / static_cast<double>(schedule.routes.size());
+  bool whole = false;
+  for (std::size_t stage = 0; stage < schedule.stages.size(); ++stage) {
+    profile.stages.push_back(profile_stage(schedule.stages[stage], schedule.position[stage]));
+    for (const Slot& slot : schedule.stages[stage]) {
+      whole = whole || slot.phase == SlotPhase::Backward;
+      profile.splits_backward = profile.splits_backward || slot.phase == SlotPhase::BackwardWeight;
+    }
+  }
+  profile.mixes_backward = whole && profile.splits_backward;
+  return profile;
+}
+
+const ScheduleProfile& ScheduleProfiles::of(ScheduleKind kind, const ScheduleShape& shape) {
+  ScheduleShape written = shape;
+  written.microbatches = representative_microbatches(kind, shape);
+  std::unique_ptr<ScheduleProfile>& profile =
+      profiles_[{kind, written.stages, written.chunks, written.microbatches}];
+  if (!profile)
+    profile = std::make_unique<ScheduleProfile>(profile_schedule(make_schedule(kind, written)));
+  return *profile;
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,51 @@
+// What the estimates need to know of a pipeline schedule, without its lists of slots.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "core/schedule/pipeline_schedule.hpp"
+#include "sim/step/layer_costs.hpp"
+
+namespace shardwright::sim {
+
+// A moment at which a stage may hold the most: before a slot, with so many microbatches in flight.
+struct HeldActivations {
+  SlotCost slot = SlotCost::Forward;
+  std::int32_t chunk = 0;  // of the slot
+  // By chunk: microbatches after their forward, and after their input gradient but before their
+  // weight gradient.
+  std::vector<std::int32_t> forwarded, half_done;
+};
+
+struct StageProfile {
+  std::vector<std::int32_t> position;    // by chunk: of its part of the model in forward order
+  std::int32_t last_gradient_chunk = 0;  // of the last slot that hands a gradient on
+  std::vector<std::int32_t> trailing_weights;  // by chunk: weight gradients after that slot
+  std::vector<HeldActivations> held;  // of which none holds less than another in all chunks
+};
+
+struct ScheduleProfile {
+  std::vector<StageProfile> stages;
+  double microbatch_share = 1.0;  // of the microbatches that pass each chunk (DualPipe: a half)
+  bool splits_backward = false;   // input and weight gradients are slots of their own
+  bool mixes_backward = false;    // some backward slots are whole, some are split
+};
+
+ScheduleProfile profile_schedule(const PipelineSchedule& schedule);
+
+// Profiles by shape. They do not change any more from some number of microbatches on, so few
+// schedules are ever written. Not for use by several threads at once.
+class ScheduleProfiles {
+ public:
+  const ScheduleProfile& of(ScheduleKind kind, const ScheduleShape& shape);
+
+ private:
+  using Key = std::tuple<ScheduleKind, std::int64_t, std::int64_t, std::int64_t>;
+  std::map<Key, std::unique_ptr<ScheduleProfile>> profiles_;
+};
+
+}  // namespace shardwright::sim

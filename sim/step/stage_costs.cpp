@@ -1,0 +1,384 @@
+#include "sim/step/stage_costs.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/lowering/stage_states.hpp"
+#include "core/program/groups.hpp"
+#include "sim/cost/collective_cost.hpp"
+#include "sim/cost/kernel_cost.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+constexpr double kUnfusedOptimizerKernels = 100.0;
+
+double element_bytes(const Plan& plan) {
+  return storage_bytes(plan.precision).value();
+}
+
+double reduced_bytes(const Plan& plan, const StackSpec& stack) {
+  return stack.fp32_gradient_reduction ? 4.0 : element_bytes(plan);
+}
+
+BlockCost allocation(double bytes) {
+  return {0.0, 0.0, 0.0, 0.0, std::max(bytes, 0.0), bytes};
+}
+
+bool is_backward(SlotCost which) {
+  return which != SlotCost::Forward;
+}
+
+bool makes_weight_gradients(SlotCost which) {
+  return which == SlotCost::Backward || which == SlotCost::BackwardWeight;
+}
+
+// True if a place and the one before it on the route are on one stage.
+bool same_stage_as_previous(const ScheduleProfile& profile, std::size_t position) {
+  if (profile.microbatch_share < 1.0) return false;
+  return std::any_of(profile.stages.begin(), profile.stages.end(), [&](const StageProfile& stage) {
+    const auto holds = [&](std::size_t place) {
+      return std::find(stage.position.begin(), stage.position.end(),
+                       static_cast<std::int32_t>(place)) != stage.position.end();
+    };
+    return holds(position) && holds(position - 1);
+  });
+}
+
+}  // namespace
+
+const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) {
+  costs_.profile = &profiles_.of(plan.schedule, shape_of(plan));
+  costs_.microbatches = static_cast<double>(plan.microbatches());
+  ranges_ = split_layers(model_, plan);
+  if (priced_.pp != plan.pp || priced_.dp != plan.dp || priced_.shard_group != plan.shard_group ||
+      priced_.tp != plan.tp || priced_.cp != plan.cp || priced_.ep != plan.ep ||
+      priced_.expert_tp != plan.expert_tp) {
+    messages_.clear();
+    priced_ = plan;
+  }
+  costs_.message =
+      plan.pp == 1 ? 0.0 : message_time(OpKind::Send, Group::Pipeline, layers.boundary_bytes, plan);
+  const bool one_chunk = costs_.profile->stages.front().position.size() == 1;
+  costs_.blocking = plan.pp > 1 && one_chunk && !(stack_.overlap_p2p && plan.overlap.p2p);
+  costs_.chunks.resize(ranges_.size());
+  for (std::size_t i = 0; i < ranges_.size(); ++i) costs_.chunks[i] = chunk_cost(layers, plan, i);
+  costs_.tie = 0.0;
+  if (model_.tied_embeddings && plan.pp > 1 && plan.schedule != ScheduleKind::ZbV &&
+      plan.schedule != ScheduleKind::DualPipe) {
+    const double size = stack_.fp32_main_gradients ? 4.0 : element_bytes(plan);
+    costs_.tie = message_time(OpKind::AllReduce, Group::EmbeddingTie,
+                              layers.embedding.parameters.total() * size, plan);
+  }
+  costs_.norm_reduce = message_time(OpKind::AllReduce, Group::ModelParallel, 4.0, plan);
+  costs_.stages.resize(static_cast<std::size_t>(plan.pp));
+  for (std::size_t s = 0; s < costs_.stages.size(); ++s)
+    costs_.stages[s] = stage_cost(layers, plan, s);
+  find_peak(layers, plan);
+  return costs_;
+}
+
+void StageCoster::list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position) {
+  parts_.clear();
+  const LayerRange& range = ranges_[position];
+  if (position == 0) parts_.push_back(&layers.embedding);
+  for (std::int64_t i = 0; i < range.count; ++i) {
+    const auto kind =
+        static_cast<std::size_t>(layers.kind_of_layer[static_cast<std::size_t>(range.first + i)]);
+    const bool recomputed = plan.recompute == RecomputePolicy::Full &&
+                            (plan.recompute_layers == 0 || i < plan.recompute_layers);
+    parts_.push_back(recomputed ? &layers.recomputed[kind] : &layers.kept[kind]);
+  }
+  if (position + 1 == ranges_.size()) parts_.push_back(&layers.head);
+}
+
+ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
+                                  std::size_t position) {
+  list_parts(layers, plan, position);
+  ChunkCost chunk;
+  const bool first = position == 0, last = position + 1 == ranges_.size();
+  const double receives_input =
+      first || same_stage_as_previous(*costs_.profile, position) ? 0.0 : layers.boundary_bytes;
+  const double receives_gradient =
+      last || same_stage_as_previous(*costs_.profile, position + 1) ? 0.0 : layers.boundary_bytes;
+  const double launch = stack_.launch_time.value() / cluster_.node.host.speed;
+  const auto message = [&](double bytes) {
+    BlockCost cost = allocation(bytes);
+    cost.launch = bytes == 0.0 ? 0.0 : launch;
+    return cost;
+  };
+  for (std::size_t i = 0; i < kSlotCosts; ++i) {
+    const auto which = static_cast<SlotCost>(i);
+    BlockCost cost = slot_cost(which, plan);
+    if (plan.zero_stage == 3) {
+      cost.time = sharded_time(which, plan, false);
+      cost.passing = sharded_time(which, plan, true);
+    }
+    if (which == SlotCost::Forward)
+      cost = message(receives_input) + cost + message(-receives_gradient);
+    if (which == SlotCost::Backward || which == SlotCost::BackwardInput)
+      cost = message(receives_gradient) + cost + message(-receives_input);
+    chunk.slot[i] = cost;
+  }
+  for (const PartCost* part : parts_) {
+    chunk.parameters.dense += part->parameters.dense;
+    chunk.parameters.expert += part->parameters.expert;
+  }
+  return chunk;
+}
+
+BlockCost StageCoster::slot_cost(SlotCost which, const Plan& plan) const {
+  BlockCost sum;
+  const std::size_t count = parts_.size();
+  const bool sharded = plan.zero_stage == 3;
+  const double launch = stack_.launch_time.value() / cluster_.node.host.speed;
+  const auto ahead = static_cast<std::size_t>(stack_.prefetch_layers);
+  const auto part_at = [&](std::size_t i) -> const PartCost& {
+    return *parts_[is_backward(which) ? count - 1 - i : i];
+  };
+  std::size_t gathered = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const PartCost& part = part_at(i);
+    for (; sharded && gathered <= std::min(i + ahead, count - 1); ++gathered) {
+      const PartCost& next = part_at(gathered);
+      if (!next.gathers[static_cast<std::size_t>(which)]) continue;
+      sum = sum + allocation(next.gathered_bytes);
+      sum.launch += launch * (next.parameters.expert > 0.0 ? 2.0 : 1.0);
+    }
+    sum = sum + part.of(which);
+    if (sharded && makes_weight_gradients(which)) {
+      sum = sum + allocation(-part.gradient_bytes);
+      sum.launch += launch * (part.parameters.expert > 0.0 ? 2.0 : 1.0);
+    }
+  }
+  return sum;
+}
+
+// FSDP: gathers run beside the kernels of the part before. Those of the first part begin when the
+// slot before has ended, so they may be through when the slot's input arrives.
+double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_gathered) {
+  const double element = element_bytes(plan);
+  const auto ahead = static_cast<std::size_t>(stack_.prefetch_layers);
+  const std::size_t count = parts_.size();
+  const auto part_at = [&](std::size_t i) -> const PartCost& {
+    return *parts_[is_backward(which) ? count - 1 - i : i];
+  };
+  weights_.assign(count, 0.0);
+  double computed = 0.0, stream = 0.0;
+  std::size_t gathered = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (; gathered <= std::min(i + ahead, count - 1); ++gathered) {
+      const PartCost& part = part_at(gathered);
+      if (!part.gathers[static_cast<std::size_t>(which)]) continue;
+      stream = std::max(stream, computed) +
+               message_time(OpKind::AllGather, Group::ShardInner, part.parameters.dense * element,
+                            plan) +
+               message_time(OpKind::AllGather, Group::ExpertShardInner,
+                            part.parameters.expert * element, plan);
+      if (first_gathered && i == 0) stream = 0.0;
+      weights_[gathered] = stream;
+    }
+    computed = std::max(computed, weights_[i]) + part_at(i).of(which).time;
+  }
+  return computed;
+}
+
+PartParameters StageCoster::stage_parameters(const LayerCosts& layers, std::size_t stage) const {
+  PartParameters sum;
+  const auto add = [&sum](const PartParameters& more) {
+    sum.dense += more.dense;
+    sum.expert += more.expert;
+  };
+  bool embeds = false, heads = false;
+  for (const std::int32_t position : costs_.profile->stages[stage].position) {
+    add(costs_.chunks[static_cast<std::size_t>(position)].parameters);
+    embeds = embeds || position == 0;
+    heads = heads || static_cast<std::size_t>(position) + 1 == ranges_.size();
+  }
+  if (heads && !embeds && model_.tied_embeddings) add(layers.embedding.parameters);
+  return sum;
+}
+
+StageCost StageCoster::stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage) {
+  const ScheduleProfile& profile = *costs_.profile;
+  StageCost cost;
+  for (const std::int32_t position : profile.stages[stage].position) {
+    const ChunkCost& chunk = costs_.chunks[static_cast<std::size_t>(position)];
+    const double slots = costs_.microbatches * profile.microbatch_share;
+    const BlockCost& whole = chunk.of(SlotCost::Backward);
+    const BlockCost& input = chunk.of(SlotCost::BackwardInput);
+    const BlockCost& weight = chunk.of(SlotCost::BackwardWeight);
+    double backward = whole.time, launch = whole.launch;
+    if (profile.splits_backward) {
+      backward = input.time + weight.time;
+      launch = input.launch + weight.launch;
+    }
+    if (profile.mixes_backward) {
+      backward = std::min(backward, whole.time);
+      launch = std::min(launch, whole.launch);
+    }
+    const double split = input.compute + weight.compute;
+    const double kernels = profile.mixes_backward    ? std::min(split, whole.compute)
+                           : profile.splits_backward ? split
+                                                     : whole.compute;
+    cost.compute += slots * (chunk.of(SlotCost::Forward).compute + kernels);
+    double sending = 0.0;
+    if (costs_.blocking) {
+      if (position > 0) sending += costs_.message;
+      if (static_cast<std::size_t>(position) + 1 < ranges_.size()) sending += costs_.message;
+    }
+    cost.busy += slots * (chunk.of(SlotCost::Forward).time + backward + sending);
+    cost.launch += slots * (chunk.of(SlotCost::Forward).launch + launch);
+  }
+  cost.data = data_parallel(layers, plan, stage);
+  const PartParameters parameters = stage_parameters(layers, stage);
+  const bool splits = plan.zero_stage >= 1;
+  const double updated = parameters.dense / (splits ? dense_shards(plan) : 1.0) +
+                         parameters.expert / (splits ? expert_shards(plan) : 1.0);
+  const double element = element_bytes(plan);
+  const double gradient = stack_.fp32_main_gradients ? 4.0 : element;
+  const double states = stack_.master_weight_bytes.value() + stack_.optimizer_state_bytes.value();
+  cost.norm = over_parameters(OpKind::GradientNorm, updated * gradient, 0.0, 1, plan);
+  cost.optimizer =
+      plan.offload_optimizer
+          ? over_parameters(OpKind::Offload, updated * gradient, updated * element, 1, plan)
+          : over_parameters(
+                OpKind::Optimizer, updated * (gradient + states), updated * (states + element),
+                stack_.fused_optimizer ? 1 : static_cast<std::int64_t>(kUnfusedOptimizerKernels),
+                plan);
+  return cost;
+}
+
+double StageCoster::over_parameters(OpKind kind, double read, double written, std::int64_t kernels,
+                                    const Plan& plan) const {
+  return kernel_cost(kind, MemoryWork{Bytes(read), Bytes(written), Flop(), kernels}, plan.precision,
+                     cluster_, stack_)
+      .time.value();
+}
+
+double StageCoster::message_time(OpKind kind, Group group, double bytes, const Plan& plan) {
+  if (bytes <= 0.0 || group_size(group, plan) == 1) return 0.0;
+  for (const Message& known : messages_) {
+    if (known.kind == kind && known.group == group && known.bytes == bytes) return known.time;
+  }
+  const double time =
+      collective_time(kind, Bytes(bytes), place(group, plan, cluster_), cluster_, stack_).value();
+  messages_.push_back({kind, group, bytes, time});
+  return time;
+}
+
+double StageCoster::reduce_time(double dense, double expert, const Plan& plan) {
+  if (plan.zero_stage == 0) {
+    return message_time(OpKind::AllReduce, Group::Data, dense, plan) +
+           message_time(OpKind::AllReduce, Group::ExpertData, expert, plan);
+  }
+  return message_time(OpKind::ReduceScatter, Group::ShardInner, dense, plan) +
+         message_time(OpKind::AllReduce, Group::ShardOuter, dense / dense_shards(plan), plan) +
+         message_time(OpKind::ReduceScatter, Group::ExpertShardInner, expert, plan) +
+         message_time(OpKind::AllReduce, Group::ExpertShardOuter, expert / expert_shards(plan),
+                      plan);
+}
+
+DataParallelCost StageCoster::data_parallel(const LayerCosts& layers, const Plan& plan,
+                                            std::size_t stage) {
+  DataParallelCost cost;
+  reduce_in_buckets(layers, plan, stage, cost);
+  if (plan.zero_stage == 1 || plan.zero_stage == 2) gather_parameters(layers, plan, stage, cost);
+  return cost;
+}
+
+// The last microbatch fills the buckets from the stage's last chunk to its first, in each from the
+// last part to the first.
+void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage,
+                                    DataParallelCost& cost) {
+  const double size = reduced_bytes(plan, stack_);
+  const bool beside =
+      plan.zero_stage == 3 || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
+                               stack_.buckets != GradientBuckets::Single);
+  double dense = 0.0, expert = 0.0, elapsed = 0.0, stream = 0.0;
+  const auto& positions = costs_.profile->stages[stage].position;
+  for (std::size_t chunk = positions.size(); chunk-- > 0;) {
+    list_parts(layers, plan, static_cast<std::size_t>(positions[chunk]));
+    if (chunk == 0) stream = 0.0;  // what came before may be through
+    for (std::size_t i = parts_.size(); i-- > 0;) {
+      const PartCost& part = *parts_[i];
+      if (chunk == 0) elapsed += part.of(SlotCost::Backward).time;
+      dense += part.parameters.dense * size;
+      expert += part.parameters.expert * size;
+      const bool full = plan.zero_stage == 3 || stack_.buckets == GradientBuckets::PerLayer ||
+                        dense + expert >= stack_.bucket_bytes.value();
+      if (!beside || !full) continue;
+      cost.last_reduce = reduce_time(dense, expert, plan);
+      cost.reduce += cost.last_reduce;
+      stream = std::max(stream, elapsed) + cost.last_reduce;
+      dense = expert = 0.0;
+    }
+  }
+  if (dense + expert > 0.0) {
+    cost.last_reduce = reduce_time(dense, expert, plan);
+    cost.reduce += cost.last_reduce;
+    stream = std::max(stream, elapsed) + cost.last_reduce;
+  }
+  cost.reduce_from_last_slot = stream;
+}
+
+void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, std::size_t stage,
+                                    DataParallelCost& cost) {
+  const double element = element_bytes(plan);
+  const auto gather = [&](double dense, double expert) {
+    return message_time(OpKind::AllGather, Group::ShardInner, dense, plan) +
+           message_time(OpKind::AllGather, Group::ExpertShardInner, expert, plan);
+  };
+  if (!(stack_.overlap_param_gather && plan.overlap.param_gather)) {
+    const PartParameters parameters = stage_parameters(layers, stage);
+    cost.late_gathers = gather(parameters.dense * element, parameters.expert * element);
+    return;
+  }
+  list_parts(layers, plan, static_cast<std::size_t>(costs_.profile->stages[stage].position[0]));
+  double dense = 0.0, expert = 0.0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    dense += parts_[i]->parameters.dense * element;
+    expert += parts_[i]->parameters.expert * element;
+    if (i + 1 < parts_.size() && dense + expert < stack_.bucket_bytes.value()) continue;
+    const double time = gather(dense, expert);
+    if (cost.early_gathers == 0.0) cost.first_gather = time;
+    cost.early_gathers += time;
+    dense = expert = 0.0;
+  }
+}
+
+// The peak of memory_replay.hpp: what is held before a slot and the rise inside of it.
+void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
+  double most = -1.0;
+  for (std::size_t stage = 0; stage < costs_.profile->stages.size(); ++stage) {
+    const StageProfile& profile = costs_.profile->stages[stage];
+    double states = 0.0;
+    for (const PersistentMemory& state :
+         persistent_memory(stage_parameters(layers, stage), plan, stack_))
+      states += state.bytes.value();
+    double highest = 0.0;
+    for (const HeldActivations& held : profile.held) {
+      double level = 0.0;
+      for (std::size_t chunk = 0; chunk < profile.position.size(); ++chunk) {
+        const ChunkCost& cost = costs_.chunks[static_cast<std::size_t>(profile.position[chunk])];
+        const double forwarded = cost.of(SlotCost::Forward).net;
+        level += held.forwarded[chunk] * forwarded;
+        level += held.half_done[chunk] * (forwarded + cost.of(SlotCost::BackwardInput).net);
+      }
+      const auto position =
+          static_cast<std::size_t>(profile.position[static_cast<std::size_t>(held.chunk)]);
+      highest = std::max(highest, level + costs_.chunks[position].of(held.slot).rise);
+    }
+    if (states + highest <= most) continue;
+    most = states + highest;
+    costs_.fullest = static_cast<std::int32_t>(stage);
+  }
+  double communicators = 0.0;
+  for (int group = 0; group < kGroups; ++group) {
+    if (group_size(static_cast<Group>(group), plan) > 1) communicators += 1.0;
+  }
+  costs_.memory = Bytes(most * (1.0 + stack_.fragmentation)) + stack_.context_memory +
+                  stack_.communicator_memory * communicators;
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,108 @@
+// What the stages of one plan cost, from the costs of its layers: the ground of the analytic rung,
+// of the bound, and of the memory that a plan needs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/lowering/shard_shape.hpp"
+#include "sim/step/layer_costs.hpp"
+#include "sim/step/prices.hpp"
+#include "sim/step/schedule_profile.hpp"
+
+namespace shardwright::sim {
+
+// One part of the model as a pipeline cuts it: the layers of a model chunk, with the embedding or
+// the head at the ends.
+struct ChunkCost {
+  std::array<BlockCost, kSlotCosts> slot;
+  PartParameters parameters;
+
+  const BlockCost& of(SlotCost which) const { return slot[static_cast<std::size_t>(which)]; }
+};
+
+// Gradient reduction and parameter gathers of one stage, in seconds.
+struct DataParallelCost {
+  double reduce = 0.0;       // all messages of the last microbatch
+  double last_reduce = 0.0;  // the message after the last backward
+  // From the start of the last backward slot to the end of the last message, where messages may
+  // only begin as the slot fills their buckets.
+  double reduce_from_last_slot = 0.0;
+  double first_gather = 0.0;   // before the first forward can begin …
+  double early_gathers = 0.0;  // … and before it can end
+  double late_gathers = 0.0;   // after the optimizer, where nothing hides them
+};
+
+struct StageCost {
+  double busy = 0.0;     // of all slots of the step
+  double compute = 0.0;  // of this, kernels on the compute stream
+  double launch = 0.0;   // of the host, for all slots
+  DataParallelCost data;
+  double norm = 0.0;  // of the gradients
+  double optimizer = 0.0;
+};
+
+struct StageCosts {
+  const ScheduleProfile* profile = nullptr;
+  std::vector<ChunkCost> chunks;  // in forward order
+  std::vector<StageCost> stages;
+  double microbatches = 0.0;
+  double message = 0.0;      // one pipeline message
+  bool blocking = false;     // a stage waits for its messages to be sent
+  double tie = 0.0;          // all-reduce of a tied embedding's gradient
+  double norm_reduce = 0.0;  // all-reduce of the gradient norm
+  Bytes memory;              // the highest peak of all stages: that of memory_replay.hpp
+  std::int32_t fullest = 0;  // the stage that has it
+};
+
+// Costs plans that cut layers alike, one after the other. Keeps what neighbouring plans share.
+class StageCoster {
+ public:
+  // Everything referred to outlives the coster.
+  StageCoster(const ModelSpec& model, const ClusterSpec& cluster, const StackSpec& stack,
+              ScheduleProfiles& profiles)
+      : model_(model), cluster_(cluster), stack_(stack), profiles_(profiles) {}
+
+  // The costs stay valid until the next call. `layers` are those of the plan's cut.
+  const StageCosts& cost(const LayerCosts& layers, const Plan& plan);
+
+ private:
+  struct Message {
+    OpKind kind;
+    Group group;
+    double bytes;
+    double time;
+  };
+
+  ChunkCost chunk_cost(const LayerCosts& layers, const Plan& plan, std::size_t position);
+  void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
+  BlockCost slot_cost(SlotCost which, const Plan& plan) const;
+  double sharded_time(SlotCost which, const Plan& plan, bool first_gathered);
+  StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
+  PartParameters stage_parameters(const LayerCosts& layers, std::size_t stage) const;
+  DataParallelCost data_parallel(const LayerCosts& layers, const Plan& plan, std::size_t stage);
+  void reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage,
+                         DataParallelCost& cost);
+  void gather_parameters(const LayerCosts& layers, const Plan& plan, std::size_t stage,
+                         DataParallelCost& cost);
+  double reduce_time(double dense, double expert, const Plan& plan);
+  double message_time(OpKind kind, Group group, double bytes, const Plan& plan);
+  double over_parameters(OpKind kind, double read, double written, std::int64_t kernels,
+                         const Plan& plan) const;
+  void find_peak(const LayerCosts& layers, const Plan& plan);
+
+  const ModelSpec& model_;
+  const ClusterSpec& cluster_;
+  const StackSpec& stack_;
+  ScheduleProfiles& profiles_;
+  StageCosts costs_;
+  std::vector<LayerRange> ranges_;
+  std::vector<const PartCost*> parts_;  // of the chunk at hand, in forward order
+  std::vector<double> weights_;
+  Plan priced_;  // the plan whose groups `messages_` were priced for
+  std::vector<Message> messages_;
+};
+
+}  // namespace shardwright::sim
