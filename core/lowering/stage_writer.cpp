@@ -163,9 +163,8 @@ void StageWriter::send(bool gradient, const Place& to, std::int64_t layer, const
   const TensorRef tensor = gradient ? in_.blocks.hidden_gradient : in_.blocks.hidden;
   const std::uint32_t op = call_common(common_.send(tensor, gradient, to.stage - stage_),
                                        static_cast<std::int32_t>(layer), slot, {last_op_});
-  // A stage of one chunk can send and receive before it goes on; where chunks feed each other in a
-  // circle that would lock, and every stack sends beside compute.
-  const bool beside_compute = (in_.stack.overlap_p2p && in_.plan.overlap.p2p) || parts_.size() > 1;
+  const bool beside_compute =
+      (in_.stack.overlap_p2p && in_.plan.overlap.p2p) || !sends_may_block(in_.plan.schedule);
   if (!beside_compute) wait_for(op);
 }
 

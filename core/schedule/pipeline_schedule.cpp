@@ -98,6 +98,10 @@ PipelineSchedule make_schedule(ScheduleKind kind, const ScheduleShape& shape) {
   return schedule;
 }
 
+bool sends_may_block(ScheduleKind kind) {
+  return kind == ScheduleKind::GPipe || kind == ScheduleKind::OneFOneB;
+}
+
 std::int64_t chunks_held(ScheduleKind kind, const ScheduleShape& shape) {
   std::size_t places = 0;
   for (const Route& route : definition_of(kind).routes(shape)) places += route.places.size();

@@ -106,6 +106,11 @@ std::optional<std::string> why_not(ScheduleKind kind, const ScheduleShape& shape
 // Time and memory are linear in the number of slots. The shape must be one that can run.
 PipelineSchedule make_schedule(ScheduleKind kind, const ScheduleShape& shape);
 
+// True if stages can wait for their messages to be sent before they go on. Where neighbours send to
+// each other at the same time (chunks that feed each other in a circle, weight gradients between
+// messages) that would lock, and every stack sends beside compute.
+bool sends_may_block(ScheduleKind kind);
+
 // Chunks whose parameters a stage holds.
 std::int64_t chunks_held(ScheduleKind kind, const ScheduleShape& shape);
 

@@ -59,8 +59,8 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
   }
   costs_.message =
       plan.pp == 1 ? 0.0 : message_time(OpKind::Send, Group::Pipeline, layers.boundary_bytes, plan);
-  const bool one_chunk = costs_.profile->stages.front().position.size() == 1;
-  costs_.blocking = plan.pp > 1 && one_chunk && !(stack_.overlap_p2p && plan.overlap.p2p);
+  costs_.blocking =
+      plan.pp > 1 && sends_may_block(plan.schedule) && !(stack_.overlap_p2p && plan.overlap.p2p);
   costs_.chunks.resize(ranges_.size());
   for (std::size_t i = 0; i < ranges_.size(); ++i) costs_.chunks[i] = chunk_cost(layers, plan, i);
   costs_.tie = 0.0;
