@@ -18,7 +18,7 @@ void LayerWriter::projections_forward() {
   const std::int64_t width = (shape_.heads + 2 * shape_.kv_heads) * shape_.head_dim;
   const auto rows = static_cast<double>(shape_.tokens);
   const TensorRef in =
-      activation("attention.norm.out", static_cast<double>(shape_.residual_tokens * shape_.hidden));
+      gemm_input("attention.norm.out", static_cast<double>(shape_.residual_tokens * shape_.hidden));
   const TensorRef qkv = activation("attention.qkv.out", rows * static_cast<double>(width));
   linear_forward({"attention.qkv", LinearSplit::Column, shape_.hidden, width, in, qkv});
   rotate_forward("attention.qkv.out",
@@ -56,7 +56,7 @@ void LayerWriter::projections_backward() {
   const std::int64_t width = (shape_.heads + 2 * shape_.kv_heads) * shape_.head_dim;
   const auto rows = static_cast<double>(shape_.tokens);
   const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
-  const TensorRef in = activation("attention.norm.out", elements);
+  const TensorRef in = gemm_input("attention.norm.out", elements);
   const TensorRef qkv = activation("attention.qkv.out", rows * static_cast<double>(width));
   const TensorRef gradient = temporary("attention.qkv.gradient", rows * static_cast<double>(width));
   rotate_backward("attention.qkv.out",
@@ -76,7 +76,7 @@ LayerWriter::LatentShape LayerWriter::latent_shape() {
   latent.kv_rank = attention.kv_lora_rank;
   latent.q_width = shape_.heads * shape_.head_dim;
   latent.kv_width = shape_.heads * (attention.qk_nope_head_dim + attention.v_head_dim);
-  latent.in = activation("attention.norm.out", residual_rows * static_cast<double>(shape_.hidden));
+  latent.in = gemm_input("attention.norm.out", residual_rows * static_cast<double>(shape_.hidden));
   latent.q_down =
       activation("attention.q_down.out", residual_rows * static_cast<double>(latent.q_rank));
   latent.q_normed =

@@ -32,7 +32,7 @@ void LayerWriter::dense_forward(const std::string& name, std::int64_t ffn, Tenso
   const auto rows = static_cast<double>(shape_.tokens);
   const TensorRef up = activation(name + ".up.out", rows * static_cast<double>(up_width));
   const TensorRef activated =
-      activation(name + ".activation.out", rows * static_cast<double>(width));
+      gemm_input(name + ".activation.out", rows * static_cast<double>(width));
   linear_forward({name + ".up", LinearSplit::Column, shape_.hidden, up_width, in, up});
   activation_forward(name + ".activation", rows, width, up, activated);
   linear_forward({name + ".down", LinearSplit::Row, width, shape_.hidden, activated, out});
@@ -45,7 +45,7 @@ void LayerWriter::dense_backward(const std::string& name, std::int64_t ffn, Tens
   const auto rows = static_cast<double>(shape_.tokens);
   const TensorRef up = activation(name + ".up.out", rows * static_cast<double>(up_width));
   const TensorRef activated =
-      activation(name + ".activation.out", rows * static_cast<double>(width));
+      gemm_input(name + ".activation.out", rows * static_cast<double>(width));
   const TensorRef activated_gradient =
       temporary(name + ".activation.gradient", rows * static_cast<double>(width));
   const TensorRef up_gradient =

@@ -7,6 +7,9 @@ namespace {
 
 // Launches of a norm that is not one fused kernel: square, mean, rsqrt, scale.
 constexpr std::int64_t kUnfusedNormKernels = 4;
+// What such a norm keeps of each element for the backward pass besides its input and output: the
+// fp32 copy of the input and its normalised value.
+constexpr double kUnfusedNormBytes = 8.0;
 // Bias, dropout and residual addition where they are not one kernel.
 constexpr std::int64_t kUnfusedResidualKernels = 3;
 
@@ -17,6 +20,13 @@ void LayerWriter::norm_forward(const std::string& name, TensorRef in, TensorRef 
   memory_op(name, OpKind::Norm, phase_, elements, elements, {in}, {out},
             stack_.fused_norm ? 1 : kUnfusedNormKernels);
   read_parameters(ops_.back());
+  if (!stack_.fused_norm) ops_.back().writes.push_back(norm_intermediates(name));
+}
+
+TensorRef LayerWriter::norm_intermediates(const std::string& name) {
+  return bytes_tensor(
+      name + ".intermediates", MemoryCategory::Activations,
+      kUnfusedNormBytes * static_cast<double>(shape_.residual_tokens * shape_.hidden));
 }
 
 void LayerWriter::norm_backward(const std::string& name, TensorRef in,
@@ -27,6 +37,7 @@ void LayerWriter::norm_backward(const std::string& name, TensorRef in,
   memory_op(name + ".backward", OpKind::Norm, Phase::BackwardInput,
             static_cast<double>(reads.size()) * elements, elements, reads, {in_gradient},
             stack_.fused_norm ? 1 : kUnfusedNormKernels);
+  if (!stack_.fused_norm) ops_.back().reads.push_back(norm_intermediates(name));
   read_parameters(ops_.back());
 }
 
@@ -56,9 +67,9 @@ void LayerWriter::residual_backward(const std::string& name, TensorRef out_gradi
 void LayerWriter::forward(std::int64_t layer) {
   const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
   const bool shared_norm = model_.norms_per_layer == 1;
-  const TensorRef attention_in = activation("attention.norm.out", elements);
+  const TensorRef attention_in = gemm_input("attention.norm.out", elements);
   const TensorRef middle = model_.parallel_block ? input() : activation("hidden.middle", elements);
-  const TensorRef ffn_in = shared_norm ? attention_in : activation("ffn.norm.out", elements);
+  const TensorRef ffn_in = shared_norm ? attention_in : gemm_input("ffn.norm.out", elements);
 
   norm_forward("attention.norm", input(), attention_in);
   TensorRef attention_out = branch_output("attention");
@@ -103,10 +114,10 @@ TensorRef LayerWriter::branch_forward(const std::string& branch, TensorRef out) 
 void LayerWriter::backward(std::int64_t layer) {
   const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
   const bool shared_norm = model_.norms_per_layer == 1;
-  const TensorRef attention_in = activation("attention.norm.out", elements);
+  const TensorRef attention_in = gemm_input("attention.norm.out", elements);
   const TensorRef attention_in_gradient = temporary("attention.norm.out.gradient", elements);
   const TensorRef middle = model_.parallel_block ? input() : activation("hidden.middle", elements);
-  const TensorRef ffn_in = shared_norm ? attention_in : activation("ffn.norm.out", elements);
+  const TensorRef ffn_in = shared_norm ? attention_in : gemm_input("ffn.norm.out", elements);
   const TensorRef ffn_in_gradient = temporary("ffn.norm.out.gradient", elements);
 
   const TensorRef ffn_gradient = branch_backward("ffn", output_gradient());
@@ -227,6 +238,7 @@ void LayerWriter::head_backward() {
   memory_op("head.norm.backward", OpKind::Norm, Phase::BackwardInput, 2.0 * elements, elements,
             {input(), normed_gradient}, {input_gradient()},
             stack_.fused_norm ? 1 : kUnfusedNormKernels);
+  if (!stack_.fused_norm) ops_.back().reads.push_back(norm_intermediates("head.norm"));
 }
 
 }  // namespace shardwright

@@ -173,6 +173,10 @@ class LayerWriter {
   void accumulate_gradient(const std::string& name, double parameters, TensorRef gradient);
   // The tensor of this name: `elements` in the activations' format.
   TensorRef activation(std::string_view name, double elements);
+  // What an unfused norm keeps for the backward pass besides its input and output.
+  TensorRef norm_intermediates(const std::string& name);
+  // An activation that only GEMMs read again: stacks that multiply in FP8 may keep it as such.
+  TensorRef gemm_input(std::string_view name, double elements);
   TensorRef temporary(std::string_view name, double elements);
   TensorRef bytes_tensor(std::string_view name, MemoryCategory category, double bytes);
 

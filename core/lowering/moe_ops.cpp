@@ -22,9 +22,9 @@ LayerWriter::ExpertShape LayerWriter::expert_shape() {
   const auto hidden = static_cast<double>(shape_.hidden);
   const auto rows = static_cast<double>(expert.rows);
   expert.permuted = temporary("experts.permuted", static_cast<double>(expert.routed_rows) * hidden);
-  expert.received = activation("experts.in", rows * hidden);
+  expert.received = gemm_input("experts.in", rows * hidden);
   expert.up = activation("experts.up.out", rows * static_cast<double>(expert.up_width));
-  expert.activated = activation("experts.activation.out", rows * static_cast<double>(expert.width));
+  expert.activated = gemm_input("experts.activation.out", rows * static_cast<double>(expert.width));
   return expert;
 }
 

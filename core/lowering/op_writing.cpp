@@ -111,6 +111,11 @@ TensorRef LayerWriter::activation(std::string_view name, double elements) {
   return bytes_tensor(name, MemoryCategory::Activations, elements * shape_.element);
 }
 
+TensorRef LayerWriter::gemm_input(std::string_view name, double elements) {
+  const bool fp8 = plan_.precision == Precision::Fp8 && stack_.fp8_saved_inputs;
+  return bytes_tensor(name, MemoryCategory::Activations, elements * (fp8 ? 1.0 : shape_.element));
+}
+
 TensorRef LayerWriter::temporary(std::string_view name, double elements) {
   return bytes_tensor(name, MemoryCategory::Temporaries, elements * shape_.element);
 }

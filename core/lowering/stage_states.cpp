@@ -1,5 +1,7 @@
 #include "core/lowering/stage_states.hpp"
 
+#include <algorithm>
+
 #include "core/program/groups.hpp"
 
 namespace shardwright {
@@ -35,6 +37,19 @@ double dense_shards(const Plan& plan) {
 
 double expert_shards(const Plan& plan) {
   return static_cast<double>(group_size(Group::ExpertShardInner, plan));
+}
+
+Bytes gradient_placeholders(const BlockSet& blocks, const PipelineSchedule& schedule,
+                            const std::vector<LayerRange>& parts, const Plan& plan,
+                            std::int32_t stage) {
+  double parameters = 0.0;
+  for (const PartParameters& layer : blocks.layer_parameters)
+    parameters = std::max(parameters, layer.dense);
+  const auto last = static_cast<std::int32_t>(parts.size()) - 1;
+  const auto& positions = schedule.position[static_cast<std::size_t>(stage)];
+  if (std::find(positions.begin(), positions.end(), last) != positions.end())
+    parameters += std::max(blocks.head_parameters.dense, blocks.embedding_parameters.dense);
+  return storage_bytes(plan.precision) * parameters;
 }
 
 std::vector<PersistentMemory> persistent_memory(const PartParameters& parameters, const Plan& plan,

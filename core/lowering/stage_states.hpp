@@ -20,6 +20,13 @@ PartParameters stage_parameters(const ModelSpec& model, const BlockSet& blocks,
 double dense_shards(const Plan& plan);
 double expert_shards(const Plan& plan);
 
+// Where a weight's gradient is added up inside of a GEMM, autograd still wants a gradient to hand
+// on: Transformer Engine keeps one unused tensor for each shape of weight (`get_dummy_wgrad`), that
+// is, for the weights of one layer, and of the head where the stage has it.
+Bytes gradient_placeholders(const BlockSet& blocks, const PipelineSchedule& schedule,
+                            const std::vector<LayerRange>& parts, const Plan& plan,
+                            std::int32_t stage);
+
 // Weights, master weights, gradients and optimizer states (papers: ZeRO, arXiv 1910.02054).
 std::vector<PersistentMemory> persistent_memory(const PartParameters& parameters, const Plan& plan,
                                                 const StackSpec& stack);

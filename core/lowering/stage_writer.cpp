@@ -64,6 +64,11 @@ RankProgram StageWriter::write() {
       stage_parameters(in_.model, in_.blocks, in_.schedule, in_.parts, stage_);
   rank_.parameters = {parameters.dense, parameters.expert};
   rank_.persistent = persistent_memory(parameters, in_.plan, in_.stack);
+  if (in_.stack.gradient_placeholders && in_.plan.zero_stage < 3) {
+    rank_.persistent.push_back(
+        {MemoryCategory::Temporaries,
+         gradient_placeholders(in_.blocks, in_.schedule, in_.parts, in_.plan, stage_)});
+  }
   gather_beside_first_forward();
   for (const Slot& slot : in_.schedule.stages[static_cast<std::size_t>(stage_)]) {
     if (slot.phase == SlotPhase::Forward) write_forward(slot);

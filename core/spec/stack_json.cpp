@@ -24,6 +24,11 @@ const EnumNames<GradientBuckets>& bucket_names() {
 void read_fusion(ObjectReader object, FillIn& fill, StackSpec& spec) {
   const auto read = [&](const char* key, bool& flag) { flag = fill.boolean(object, key, flag); };
   read("flash_attention", spec.flash_attention);
+  const auto ratio = [&](const char* key, double& value) {
+    value = object.number_or(key, value, {0.0, 2.0, true});
+  };
+  ratio("attention_kernel_ratio", spec.attention_kernel_ratio);
+  ratio("hopper_attention_kernel_ratio", spec.hopper_attention_kernel_ratio);
   read("norm", spec.fused_norm);
   read("rope", spec.fused_rope);
   read("activation", spec.fused_activation);
@@ -80,12 +85,17 @@ void read_memory(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.communicator_memory = bytes("communicator_bytes", spec.communicator_memory, kNonNegative);
   spec.fragmentation =
       fill.number(object, "fragmentation_ratio", spec.fragmentation, {0.0, 0.9, false}, kDefault);
+  spec.gradient_placeholders =
+      object.boolean_or("gradient_placeholders", spec.gradient_placeholders);
+  spec.fp8_saved_inputs = object.boolean_or("fp8_saved_inputs", spec.fp8_saved_inputs);
   spec.dropout_mask_saved = fill.boolean(object, "dropout_mask_saved", spec.dropout_mask_saved);
   object.refuse_unknown_keys();
 }
 
 ordered_json fusion_json(const StackSpec& spec) {
   return {{"flash_attention", spec.flash_attention},
+          {"attention_kernel_ratio", spec.attention_kernel_ratio},
+          {"hopper_attention_kernel_ratio", spec.hopper_attention_kernel_ratio},
           {"norm", spec.fused_norm},
           {"rope", spec.fused_rope},
           {"activation", spec.fused_activation},
@@ -112,6 +122,8 @@ ordered_json memory_json(const StackSpec& spec) {
           {"context_bytes", spec.context_memory.value()},
           {"communicator_bytes", spec.communicator_memory.value()},
           {"fragmentation_ratio", spec.fragmentation},
+          {"gradient_placeholders", spec.gradient_placeholders},
+          {"fp8_saved_inputs", spec.fp8_saved_inputs},
           {"dropout_mask_saved", spec.dropout_mask_saved}};
 }
 

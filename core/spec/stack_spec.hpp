@@ -27,10 +27,12 @@ struct StackSpec {
   std::vector<std::string> aliases;
 
   // Fusion: what does not run as a kernel of its own.
-  bool flash_attention = true;  // otherwise score matrices are written to memory
-  double attention_kernel_ratio =
-      1.0;  // speed of the stack's fused attention over the best for the device, for which
-            // KernelEfficiency stands (FlashAttention-2 on Hopper: 0.57)
+  bool flash_attention = true;          // otherwise score matrices are written to memory
+  double attention_kernel_ratio = 1.0;  // speed of the stack's fused attention over the best for
+                                        // the device, for which KernelEfficiency stands
+  double hopper_attention_kernel_ratio =
+      1.0;  // the same on Hopper and later, whose asynchronous matrix units need kernels of their
+            // own (FlashAttention-3, cuDNN)
   bool fused_norm = true;
   bool fused_rope = true;
   bool fused_activation = true;   // bias + GELU, SwiGLU
@@ -72,7 +74,10 @@ struct StackSpec {
   Bytes context_memory = gigabytes(1.0);  // CUDA context, libraries and their workspaces
   Bytes communicator_memory = Bytes(0);   // NCCL buffers, per communicator
   double fragmentation = 0.03;            // of the peak that the allocator cannot hand out
-  bool dropout_mask_saved = true;  // one byte per element; recomputed from the seed otherwise
+  bool gradient_placeholders = false;  // Transformer Engine: besides the gradients that its GEMMs
+                                       // add up, an unused tensor of each weight's shape
+  bool fp8_saved_inputs = false;       // inputs of FP8 GEMMs are kept for the backward pass as FP8
+  bool dropout_mask_saved = true;      // one byte per element; recomputed from the seed otherwise
 
   std::string notes;  // where the fusion and overlap facts come from
   Sources sources;

@@ -35,6 +35,13 @@ double width_efficiency(double width) {
   return width / (width + kSoftmaxWidth) * (kReferenceWidth + kSoftmaxWidth) / kReferenceWidth;
 }
 
+// Speed of the stack's kernel over the best one for the device.
+double kernel_ratio(const AcceleratorSpec& accelerator, const StackSpec& stack) {
+  const bool asynchronous =
+      accelerator.architecture == "hopper" || accelerator.architecture == "blackwell";
+  return asynchronous ? stack.hopper_attention_kernel_ratio : stack.attention_kernel_ratio;
+}
+
 // Keys that a block of queries pays for beyond those that it sees.
 double extra_keys(const AttentionWork& work) {
   const double start = work.backward ? kBackwardStartKeys : kForwardStartKeys;
@@ -58,7 +65,7 @@ KernelCost attention_cost(const AttentionWork& work, Precision precision,
       matrix_peak(accelerator, precision == Precision::Fp8 ? Precision::Bf16 : precision);
   const double share = work.backward ? efficiency.attention_backward : efficiency.attention_forward;
   const FlopPerSecond rate =
-      peak * std::min(1.0, share * stack.attention_kernel_ratio * width_efficiency(p.width));
+      peak * std::min(1.0, share * kernel_ratio(accelerator, stack) * width_efficiency(p.width));
 
   const double extra = extra_keys(work);
   const double flop_per_score = 2.0 * p.width * p.products;

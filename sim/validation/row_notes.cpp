@@ -48,6 +48,10 @@ bool notes_say_cuda_graphs(std::string_view notes) {
   return says_any(notes, {"scope full_iteration", "cuda graphs full_iteration"});
 }
 
+bool notes_say_not_compiled(std::string_view notes) {
+  return says(notes, "torch.compile off");
+}
+
 std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes) {
   constexpr std::string_view kKey = "ETP";
   const auto place = notes.find(kKey);

@@ -31,6 +31,9 @@ bool notes_say_expert_overlap(std::string_view notes);
 // The whole step is launched as CUDA graphs; graphs of single modules save little.
 bool notes_say_cuda_graphs(std::string_view notes);
 
+// PyTorch ran in eager mode.
+bool notes_say_not_compiled(std::string_view notes);
+
 // Degree of tensor parallelism inside of experts: "ETP=2", or the last of
 // "TP/PP/EP/CP/ETP=2/8/32/1/1".
 std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/row_notes.hpp"
 
@@ -19,7 +21,10 @@ constexpr std::int64_t kWideExpert = 4096;
 void set_attention_kernel(StackSpec& stack, const std::string& kernel) {
   if (kernel.empty()) return;
   stack.flash_attention = says(kernel, "flash");
-  if (says(kernel, "attentionv1")) stack.attention_kernel_ratio = kFlashAttention1Ratio;
+  if (says(kernel, "attentionv1")) {
+    stack.attention_kernel_ratio = kFlashAttention1Ratio;
+    stack.hopper_attention_kernel_ratio *= kFlashAttention1Ratio;
+  }
   stack.fused_softmax = kernel != "torch";
   stack.fused_norm = says(kernel, "rms");
 }
@@ -112,6 +117,15 @@ void set_stage_layers(const ModelSpec& model, Plan& plan, std::vector<std::strin
                                   both ? "embedding and head" : "the head"));
 }
 
+// What PyTorch's trainers call selective: every second layer, or every second matrix product of
+// each layer, which costs and saves about the same.
+void recompute_every_second_layer(const ModelSpec& model, Plan& plan,
+                                  std::vector<std::string>& filled_in) {
+  plan.recompute = RecomputePolicy::Full;
+  plan.recompute_layers = std::max<std::int64_t>(1, model.layers / plan.chunks() / 2);
+  filled_in.emplace_back("recompute: every second layer, for selective recomputation in PyTorch");
+}
+
 void set_overlap(const TrainingRow& row, const StackSpec& stack, Plan& plan) {
   plan.overlap.grad_reduce = row.plan.overlap_grad_reduce.value_or(stack.overlap_grad_reduce);
   plan.overlap.param_gather = row.plan.overlap_grad_reduce.value_or(stack.overlap_param_gather);
@@ -161,7 +175,11 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
   const bool megatron = says(row.stack, "megatron") || says(row.stack, "nemo");
   const std::string family = megatron ? "megatron" : pytorch ? "pytorch" : "deepspeed";
   const bool known_family = megatron || pytorch || says(row.stack, "deepspeed");
-  StackSpec stack = load_stack(find_stack(row.stack, known_family ? family : ""));
+  std::string name = find_stack(row.stack, known_family ? family : "");
+  constexpr std::string_view kCompiled = "-compile";
+  if (notes_say_not_compiled(row.notes) && name.ends_with(kCompiled))
+    name.resize(name.size() - kCompiled.size());
+  StackSpec stack = load_stack(name);
   if (stack.name.starts_with("generic"))
     filled_in.push_back(fmt::format("stack: {} for \"{}\"", stack.name, row.stack));
   set_attention_kernel(stack, row.attention_kernel);
@@ -185,6 +203,8 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
     plan.shard_group = row.cluster.gpus_per_node.value_or(8);
   if (stack.family == "pytorch") plan.context_parallel = ContextParallelKind::AllGather;
   set_stage_layers(model, plan, filled_in);
+  if (stack.family == "pytorch" && plan.recompute == RecomputePolicy::Selective)
+    recompute_every_second_layer(model, plan, filled_in);
   set_overlap(row, stack, plan);
   return plan;
 }
