@@ -88,10 +88,11 @@ class TensorCheck {
   // An instance: its tensor, layer and microbatch.
   std::uint64_t key_of(TensorRef ref, const Call& call) const {
     const bool shared = !program_.tensors[ref.tensor].per_microbatch;
-    const auto layer = static_cast<std::uint64_t>(call.layer + ref.layer_offset + 1);
-    const auto microbatch = static_cast<std::uint64_t>(shared ? 0 : call.microbatch + 1);
+    const std::int64_t layer = std::int64_t{call.layer} + ref.layer_offset + 1;
+    const std::int64_t microbatch = shared ? 0 : std::int64_t{call.microbatch} + 1;
     return (static_cast<std::uint64_t>(ref.tensor) << (kMicrobatchBits + kLayerBits)) |
-           (layer << kMicrobatchBits) | microbatch;
+           (static_cast<std::uint64_t>(layer) << kMicrobatchBits) |
+           static_cast<std::uint64_t>(microbatch);
   }
 
   const TensorSpec& tensor_of(std::uint64_t key) const {
