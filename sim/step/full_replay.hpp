@@ -10,8 +10,8 @@
 //
 // Lanes of ranks (lane_program.hpp) run ahead until they need what has not happened yet, so times
 // of kernels and of transfers inside nodes need no event queue. Only transfers that may share links
-// are events, and are handled in the order of time. One core replays 10 to 20 million ops a second;
-// memory is 8 bytes for each op of each rank that another stream waits for.
+// are events, and are handled in the order of time. One core replays tens of millions of ops a
+// second; memory is 8 bytes for each op of each rank that another stream waits for.
 //
 // Known simplifications: a collective ends for all its members at the same time, a ring shift too;
 // the host is as fast on slow ranks.

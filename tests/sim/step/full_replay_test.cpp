@@ -235,6 +235,19 @@ TEST(FullReplay, MessagesAndReductionsShareNics) {
   EXPECT_GT(shared.step, shared.uniform_step);
 }
 
+// The first chunk holds the embedding alone, the last one the head alone.
+TEST(FullReplay, RunsChunksWithoutLayers) {
+  Scenario scenario = small_scenario(1, 1, 2);
+  scenario.plan.stage_layers = {0, 16};
+  const FullReplay first = Priced(scenario).replay();
+  EXPECT_FALSE(first.deadlocked);
+  EXPECT_NEAR(first.step / first.uniform_step, 1.0, 1e-9);
+  scenario.plan.stage_layers = {16, 0};
+  const FullReplay last = Priced(scenario).replay();
+  EXPECT_FALSE(last.deadlocked);
+  EXPECT_NEAR(last.step / last.uniform_step, 1.0, 1e-9);
+}
+
 TEST(FullReplay, StopsWhenAsked) {
   const Priced priced(small_scenario(64, 2, 4));
   std::stop_source source;
