@@ -46,11 +46,22 @@ RankProgram StageWriter::write() {
   return std::move(rank_);
 }
 
+const LayerRange& StageWriter::layers_of(std::int32_t chunk) const {
+  const auto& positions = in_.schedule.position[static_cast<std::size_t>(stage_)];
+  return in_.parts[static_cast<std::size_t>(positions[static_cast<std::size_t>(chunk)])];
+}
+
+// The layer whose input is the chunk's output. A chunk at an end may have no layers.
+std::int32_t StageWriter::layer_behind(std::int32_t chunk) const {
+  const LayerRange& range = layers_of(chunk);
+  return static_cast<std::int32_t>(range.first + range.count);
+}
+
 std::vector<StageWriter::Part> StageWriter::list_parts(std::int32_t chunk) const {
   const BlockSet& blocks = in_.blocks;
   const auto position = static_cast<std::size_t>(
       in_.schedule.position[static_cast<std::size_t>(stage_)][static_cast<std::size_t>(chunk)]);
-  const LayerRange& range = in_.parts[position];
+  const LayerRange& range = layers_of(chunk);
   std::vector<Part> parts;
   if (position == 0) parts.push_back({&blocks.embedding, &blocks.embedding_parameters, 0});
   for (std::int64_t i = 0; i < range.count; ++i) {
@@ -140,14 +151,14 @@ void StageWriter::write_forward(const Slot& slot) {
   const std::vector<Part>& parts = parts_of(slot.chunk);
   std::vector<std::uint32_t>& first_gather = first_gather_[static_cast<std::size_t>(slot.chunk)];
   if (const auto from = in_.schedule.previous(here))
-    receive(false, *from, parts.front().layer, slot);
+    receive(false, *from, static_cast<std::int32_t>(layers_of(slot.chunk).first), slot);
   slot_gather_.assign(parts.size(), 0);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     gather_ahead(parts, i, false, slot);
     if (first_gather[i] > 0) wait_for(std::exchange(first_gather[i], 0) - 1);
     call_part(parts[i].blocks->forward, parts[i], slot);
   }
-  if (const auto to = in_.schedule.next(here)) send(false, *to, parts.back().layer + 1, slot);
+  if (const auto to = in_.schedule.next(here)) send(false, *to, layer_behind(slot.chunk), slot);
 }
 
 void StageWriter::write_backward(const Slot& slot) {
@@ -156,7 +167,7 @@ void StageWriter::write_backward(const Slot& slot) {
   std::reverse(parts.begin(), parts.end());
   const bool whole = slot.phase == SlotPhase::Backward;
   if (const auto from = in_.schedule.next(here))
-    receive(true, *from, parts.front().layer + 1, slot);
+    receive(true, *from, layer_behind(slot.chunk), slot);
   slot_gather_.assign(parts.size(), 0);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const PartBlocks& blocks = *parts[i].blocks;
@@ -165,7 +176,8 @@ void StageWriter::write_backward(const Slot& slot) {
     call_part(whole ? blocks.backward : blocks.backward_input, parts[i], slot);
     if (whole) reduce_part(parts[i], slot);
   }
-  if (const auto to = in_.schedule.previous(here)) send(true, *to, parts.back().layer, slot);
+  if (const auto to = in_.schedule.previous(here))
+    send(true, *to, static_cast<std::int32_t>(layers_of(slot.chunk).first), slot);
   if (whole) ++completed_[static_cast<std::size_t>(slot.chunk)];
 }
 

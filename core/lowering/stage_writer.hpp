@@ -51,6 +51,8 @@ class StageWriter {
   const std::vector<Part>& parts_of(std::int32_t chunk) const {
     return parts_[static_cast<std::size_t>(chunk)];
   }
+  const LayerRange& layers_of(std::int32_t chunk) const;
+  std::int32_t layer_behind(std::int32_t chunk) const;
   std::vector<Part> list_parts(std::int32_t chunk) const;
   void receive(bool gradient, const Place& from, std::int32_t layer, const Slot& slot);
   void send(bool gradient, const Place& to, std::int32_t layer, const Slot& slot);
