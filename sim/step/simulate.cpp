@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/folded_replay.hpp"
@@ -44,6 +45,7 @@ StepResult simulate_step(const Scenario& scenario) {
 
 StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices) {
   const FoldedReplay replay = replay_folded(program, prices);
+  SHARDWRIGHT_CHECK(!replay.deadlocked, "stages wait for each other");
   const std::vector<MemoryPeak> memory = peak_memory(program, scenario.stack);
   StepResult result;
   result.step = replay.step;

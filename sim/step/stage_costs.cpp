@@ -183,38 +183,48 @@ double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_ga
   return computed;
 }
 
-PartParameters StageCoster::stage_parameters(const LayerCosts& layers, std::size_t stage) const {
+PartParameters StageCoster::chunk_parameters(std::size_t stage) const {
   PartParameters sum;
-  const auto add = [&sum](const PartParameters& more) {
-    sum.dense += more.dense;
-    sum.expert += more.expert;
-  };
+  for (const std::int32_t position : costs_.profile->stages[stage].position) {
+    sum.dense += costs_.chunks[static_cast<std::size_t>(position)].parameters.dense;
+    sum.expert += costs_.chunks[static_cast<std::size_t>(position)].parameters.expert;
+  }
+  return sum;
+}
+
+PartParameters StageCoster::stage_parameters(const LayerCosts& layers, std::size_t stage) const {
+  PartParameters sum = chunk_parameters(stage);
   bool embeds = false, heads = false;
   for (const std::int32_t position : costs_.profile->stages[stage].position) {
-    add(costs_.chunks[static_cast<std::size_t>(position)].parameters);
     embeds = embeds || position == 0;
     heads = heads || static_cast<std::size_t>(position) + 1 == ranges_.size();
   }
-  if (heads && !embeds && model_.tied_embeddings) add(layers.embedding.parameters);
+  if (heads && !embeds && model_.tied_embeddings) {
+    sum.dense += layers.embedding.parameters.dense;
+    sum.expert += layers.embedding.parameters.expert;
+  }
   return sum;
 }
 
 StageCost StageCoster::stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage) {
   const ScheduleProfile& profile = *costs_.profile;
   StageCost cost;
+  double computing = 0.0, gathering = 0.0, sending = 0.0;
   for (const std::int32_t position : profile.stages[stage].position) {
     const ChunkCost& chunk = costs_.chunks[static_cast<std::size_t>(position)];
     const double slots = costs_.microbatches * profile.microbatch_share;
     const BlockCost& whole = chunk.of(SlotCost::Backward);
     const BlockCost& input = chunk.of(SlotCost::BackwardInput);
     const BlockCost& weight = chunk.of(SlotCost::BackwardWeight);
-    double backward = whole.time, launch = whole.launch;
+    double backward = whole.time, backward_passing = whole.passing, launch = whole.launch;
     if (profile.splits_backward) {
       backward = input.time + weight.time;
+      backward_passing = input.passing + weight.passing;
       launch = input.launch + weight.launch;
     }
     if (profile.mixes_backward) {
       backward = std::min(backward, whole.time);
+      backward_passing = std::min(backward_passing, whole.passing);
       launch = std::min(launch, whole.launch);
     }
     const double split = input.compute + weight.compute;
@@ -222,14 +232,17 @@ StageCost StageCoster::stage_cost(const LayerCosts& layers, const Plan& plan, st
                            : profile.splits_backward ? split
                                                      : whole.compute;
     cost.compute += slots * (chunk.of(SlotCost::Forward).compute + kernels);
-    double sending = 0.0;
-    if (costs_.blocking) {
-      if (position > 0) sending += costs_.message;
-      if (static_cast<std::size_t>(position) + 1 < ranges_.size()) sending += costs_.message;
-    }
-    cost.busy += slots * (chunk.of(SlotCost::Forward).time + backward + sending);
+    const BlockCost& forward = chunk.of(SlotCost::Forward);
+    computing += slots * (forward.passing + backward_passing);
+    gathering += slots * (forward.time + backward - forward.passing - backward_passing);
+    cost.first_exposed = std::max(cost.first_exposed, forward.time - forward.passing);
+    if (costs_.blocking && position > 0) sending += slots * costs_.message;
+    if (costs_.blocking && static_cast<std::size_t>(position) + 1 < ranges_.size())
+      sending += slots * costs_.message;
     cost.launch += slots * (chunk.of(SlotCost::Forward).launch + launch);
   }
+  // A slot's first gather begins when the slot before has ended, and so does that one's message.
+  cost.busy = computing + std::max(gathering, sending);
   cost.data = data_parallel(layers, plan, stage);
   const PartParameters parameters = stage_parameters(layers, stage);
   const bool splits = plan.zero_stage >= 1;
@@ -272,11 +285,15 @@ double StageCoster::reduce_time(double dense, double expert, const Plan& plan) {
     return message_time(OpKind::AllReduce, Group::Data, dense, plan) +
            message_time(OpKind::AllReduce, Group::ExpertData, expert, plan);
   }
-  return message_time(OpKind::ReduceScatter, Group::ShardInner, dense, plan) +
+  return scatter_time(dense, expert, plan) +
          message_time(OpKind::AllReduce, Group::ShardOuter, dense / dense_shards(plan), plan) +
-         message_time(OpKind::ReduceScatter, Group::ExpertShardInner, expert, plan) +
          message_time(OpKind::AllReduce, Group::ExpertShardOuter, expert / expert_shards(plan),
                       plan);
+}
+
+double StageCoster::scatter_time(double dense, double expert, const Plan& plan) {
+  return message_time(OpKind::ReduceScatter, Group::ShardInner, dense, plan) +
+         message_time(OpKind::ReduceScatter, Group::ExpertShardInner, expert, plan);
 }
 
 DataParallelCost StageCoster::data_parallel(const LayerCosts& layers, const Plan& plan,
@@ -295,7 +312,7 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
   const bool beside =
       plan.zero_stage == 3 || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
                                stack_.buckets != GradientBuckets::Single);
-  double dense = 0.0, expert = 0.0, elapsed = 0.0, stream = 0.0;
+  double dense = 0.0, expert = 0.0, elapsed = 0.0, stream = 0.0, scattered = 0.0;
   const auto& positions = costs_.profile->stages[stage].position;
   for (std::size_t chunk = positions.size(); chunk-- > 0;) {
     list_parts(layers, plan, static_cast<std::size_t>(positions[chunk]));
@@ -310,6 +327,7 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
       if (!beside || !full) continue;
       cost.last_reduce = reduce_time(dense, expert, plan);
       cost.reduce += cost.last_reduce;
+      if (plan.zero_stage == 3) scattered += scatter_time(dense, expert, plan);
       stream = std::max(stream, elapsed) + cost.last_reduce;
       dense = expert = 0.0;
     }
@@ -320,6 +338,15 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
     stream = std::max(stream, elapsed) + cost.last_reduce;
   }
   cost.reduce_from_last_slot = stream;
+  const double rounds = costs_.microbatches * costs_.profile->microbatch_share;
+  cost.step_reduce = cost.reduce;
+  // Replicas of a hybrid group meet once, after the last microbatch.
+  cost.step_reduce += (rounds - 1.0) * scattered;
+  if (plan.zero_stage == 2) {
+    // Buckets fill up across microbatches. However they do, one message of all bytes takes less.
+    const PartParameters all = chunk_parameters(stage);
+    cost.step_reduce = reduce_time(all.dense * size * rounds, all.expert * size * rounds, plan);
+  }
 }
 
 void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, std::size_t stage,
