@@ -33,18 +33,6 @@ bool makes_weight_gradients(SlotCost which) {
   return which == SlotCost::Backward || which == SlotCost::BackwardWeight;
 }
 
-// True if a place and the one before it on the route are on one stage.
-bool same_stage_as_previous(const ScheduleProfile& profile, std::size_t position) {
-  if (profile.microbatch_share < 1.0) return false;
-  return std::any_of(profile.stages.begin(), profile.stages.end(), [&](const StageProfile& stage) {
-    const auto holds = [&](std::size_t place) {
-      return std::find(stage.position.begin(), stage.position.end(),
-                       static_cast<std::int32_t>(place)) != stage.position.end();
-    };
-    return holds(position) && holds(position - 1);
-  });
-}
-
 }  // namespace
 
 const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) {
@@ -61,8 +49,7 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
       plan.pp == 1 ? 0.0 : message_time(OpKind::Send, Group::Pipeline, layers.boundary_bytes, plan);
   costs_.blocking =
       plan.pp > 1 && sends_may_block(plan.schedule) && !(stack_.overlap_p2p && plan.overlap.p2p);
-  costs_.chunks.resize(ranges_.size());
-  for (std::size_t i = 0; i < ranges_.size(); ++i) costs_.chunks[i] = chunk_cost(layers, plan, i);
+  cost_chunks(layers, plan);
   costs_.tie = 0.0;
   if (model_.tied_embeddings && plan.pp > 1 && plan.schedule != ScheduleKind::ZbV &&
       plan.schedule != ScheduleKind::DualPipe) {
@@ -72,10 +59,50 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
   }
   costs_.norm_reduce = message_time(OpKind::AllReduce, Group::ModelParallel, 4.0, plan);
   costs_.stages.resize(static_cast<std::size_t>(plan.pp));
-  for (std::size_t s = 0; s < costs_.stages.size(); ++s)
-    costs_.stages[s] = stage_cost(layers, plan, s);
+  for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
+    const std::size_t like = stage_like(s);
+    costs_.stages[s] = like < s ? costs_.stages[like] : stage_cost(layers, plan, s);
+  }
   find_peak(layers, plan);
   return costs_;
+}
+
+// Most chunks are alike: those are costed once.
+void StageCoster::cost_chunks(const LayerCosts& layers, const Plan& plan) {
+  const std::size_t count = ranges_.size();
+  costs_.chunks.resize(count);
+  chunk_kind_.assign(count, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    chunk_kind_[i] = i;
+    if (i > 1 && i + 1 < count && are_alike(layers, i - 1, i)) {
+      chunk_kind_[i] = chunk_kind_[i - 1];
+      costs_.chunks[i] = costs_.chunks[i - 1];
+    } else {
+      costs_.chunks[i] = chunk_cost(layers, plan, i);
+    }
+  }
+}
+
+// Two neighbouring chunks that are not at the ends of the model.
+bool StageCoster::are_alike(const LayerCosts& layers, std::size_t a, std::size_t b) const {
+  const std::vector<bool>& joined = costs_.profile->joined;
+  if (ranges_[a].count != ranges_[b].count || joined[a] || joined[b] || joined[b + 1]) return false;
+  const auto kinds = layers.kind_of_layer.begin();
+  return std::equal(kinds + ranges_[a].first, kinds + ranges_[a].first + ranges_[a].count,
+                    kinds + ranges_[b].first);
+}
+
+// The stage before, if its chunks are like those of this one; else the stage itself.
+std::size_t StageCoster::stage_like(std::size_t stage) const {
+  if (stage == 0) return 0;
+  const std::vector<std::int32_t>& here = costs_.profile->stages[stage].position;
+  const std::vector<std::int32_t>& before = costs_.profile->stages[stage - 1].position;
+  const auto kind = [&](std::int32_t position) {
+    return chunk_kind_[static_cast<std::size_t>(position)];
+  };
+  const bool alike = std::equal(here.begin(), here.end(), before.begin(), before.end(),
+                                [&](std::int32_t a, std::int32_t b) { return kind(a) == kind(b); });
+  return alike ? stage - 1 : stage;
 }
 
 void StageCoster::list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position) {
@@ -98,9 +125,9 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
   ChunkCost chunk;
   const bool first = position == 0, last = position + 1 == ranges_.size();
   const double receives_input =
-      first || same_stage_as_previous(*costs_.profile, position) ? 0.0 : layers.boundary_bytes;
+      first || costs_.profile->joined[position] ? 0.0 : layers.boundary_bytes;
   const double receives_gradient =
-      last || same_stage_as_previous(*costs_.profile, position + 1) ? 0.0 : layers.boundary_bytes;
+      last || costs_.profile->joined[position + 1] ? 0.0 : layers.boundary_bytes;
   const double launch = stack_.launch_time.value() / cluster_.node.host.speed;
   const auto message = [&](double bytes) {
     BlockCost cost = allocation(bytes);
@@ -163,7 +190,7 @@ double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_ga
   const auto part_at = [&](std::size_t i) -> const PartCost& {
     return *parts_[is_backward(which) ? count - 1 - i : i];
   };
-  weights_.assign(count, 0.0);
+  gather_end_.assign(count, 0.0);
   double computed = 0.0, stream = 0.0;
   std::size_t gathered = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -176,9 +203,9 @@ double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_ga
                message_time(OpKind::AllGather, Group::ExpertShardInner,
                             part.parameters.expert * element, plan);
       if (first_gathered && i == 0) stream = 0.0;
-      weights_[gathered] = stream;
+      gather_end_[gathered] = stream;
     }
-    computed = std::max(computed, weights_[i]) + part_at(i).of(which).time;
+    computed = std::max(computed, gather_end_[i]) + part_at(i).of(which).time;
   }
   return computed;
 }
@@ -376,13 +403,15 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
 
 // The peak of memory_replay.hpp: what is held before a slot and the rise inside of it.
 void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
-  double most = -1.0;
+  double most = -1.0, states = 0.0;
   for (std::size_t stage = 0; stage < costs_.profile->stages.size(); ++stage) {
     const StageProfile& profile = costs_.profile->stages[stage];
-    double states = 0.0;
-    for (const PersistentMemory& state :
-         persistent_memory(stage_parameters(layers, stage), plan, stack_))
-      states += state.bytes.value();
+    if (stage_like(stage) == stage) {
+      states = 0.0;
+      for (const PersistentMemory& state :
+           persistent_memory(stage_parameters(layers, stage), plan, stack_))
+        states += state.bytes.value();
+    }
     double highest = 0.0;
     for (const HeldActivations& held : profile.held) {
       double level = 0.0;

@@ -78,6 +78,9 @@ class StageCoster {
     double time;
   };
 
+  void cost_chunks(const LayerCosts& layers, const Plan& plan);
+  bool are_alike(const LayerCosts& layers, std::size_t a, std::size_t b) const;
+  std::size_t stage_like(std::size_t stage) const;
   ChunkCost chunk_cost(const LayerCosts& layers, const Plan& plan, std::size_t position);
   void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
   BlockCost slot_cost(SlotCost which, const Plan& plan) const;
@@ -103,9 +106,10 @@ class StageCoster {
   ScheduleProfiles& profiles_;
   StageCosts costs_;
   std::vector<LayerRange> ranges_;
-  std::vector<const PartCost*> parts_;  // of the chunk at hand, in forward order
-  std::vector<double> weights_;
-  Plan priced_;  // the plan whose groups `messages_` were priced for
+  std::vector<const PartCost*> parts_;   // of the chunk at hand, in forward order
+  std::vector<double> gather_end_;       // by part of the slot at hand
+  std::vector<std::size_t> chunk_kind_;  // by position: the first chunk of a run of like ones
+  Plan priced_;                          // the plan whose groups `messages_` were priced for
   std::vector<Message> messages_;
 };
 
