@@ -105,9 +105,10 @@ double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage)
   const double fill = std::max(fill_of(costs, plan, profile), cost.data.first_gather);
   const double drain = drain_of(costs, plan, profile);
   // A stage that waits for its last gradient to be sent has computed it before.
-  const double sent = fill + cost.busy;
+  const double sent = fill + cost.busy - cost.first_exposed;
   const double end = sent - (costs.blocking && stage > 0 ? costs.message : 0.0);
   double bound = std::max(sent, reduced(costs, plan, stage, end)) + tail_of(costs, stage);
+  bound = std::max(bound, fill + cost.data.step_reduce + tail_of(costs, stage));
   const double drained = end - trailing_weights(costs, profile) + drain;
   bound = std::max(bound, reduced(costs, plan, 0, drained) + costs.stages[0].norm);
   if (plan.schedule == ScheduleKind::OneFOneB && costs.stages.size() > 1) {

@@ -89,6 +89,10 @@ std::int64_t representative_microbatches(ScheduleKind kind, const ScheduleShape&
 ScheduleProfile profile_schedule(const PipelineSchedule& schedule) {
   ScheduleProfile profile;
   profile.microbatch_share = 1.0 / static_cast<double>(schedule.routes.size());
+  for (const Place& place : schedule.routes.front().places) {
+    const auto before = schedule.previous(place);
+    profile.joined.push_back(before && before->stage == place.stage);
+  }
   bool whole = false;
   for (std::size_t stage = 0; stage < schedule.stages.size(); ++stage) {
     profile.stages.push_back(profile_stage(schedule.stages[stage], schedule.position[stage]));

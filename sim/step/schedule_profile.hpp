@@ -30,6 +30,9 @@ struct StageProfile {
 
 struct ScheduleProfile {
   std::vector<StageProfile> stages;
+  // By position in forward order: the part and the one before it are on one stage (the turn of a
+  // V).
+  std::vector<bool> joined;
   double microbatch_share = 1.0;  // of the microbatches that pass each chunk (DualPipe: a half)
   bool splits_backward = false;   // input and weight gradients are slots of their own
   bool mixes_backward = false;    // some backward slots are whole, some are split

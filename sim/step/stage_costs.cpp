@@ -33,18 +33,6 @@ bool makes_weight_gradients(SlotCost which) {
   return which == SlotCost::Backward || which == SlotCost::BackwardWeight;
 }
 
-// True if a place and the one before it on the route are on one stage.
-bool same_stage_as_previous(const ScheduleProfile& profile, std::size_t position) {
-  if (profile.microbatch_share < 1.0) return false;
-  return std::any_of(profile.stages.begin(), profile.stages.end(), [&](const StageProfile& stage) {
-    const auto holds = [&](std::size_t place) {
-      return std::find(stage.position.begin(), stage.position.end(),
-                       static_cast<std::int32_t>(place)) != stage.position.end();
-    };
-    return holds(position) && holds(position - 1);
-  });
-}
-
 }  // namespace
 
 const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) {
@@ -61,8 +49,7 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
       plan.pp == 1 ? 0.0 : message_time(OpKind::Send, Group::Pipeline, layers.boundary_bytes, plan);
   costs_.blocking =
       plan.pp > 1 && sends_may_block(plan.schedule) && !(stack_.overlap_p2p && plan.overlap.p2p);
-  costs_.chunks.resize(ranges_.size());
-  for (std::size_t i = 0; i < ranges_.size(); ++i) costs_.chunks[i] = chunk_cost(layers, plan, i);
+  cost_chunks(layers, plan);
   costs_.tie = 0.0;
   if (model_.tied_embeddings && plan.pp > 1 && plan.schedule != ScheduleKind::ZbV &&
       plan.schedule != ScheduleKind::DualPipe) {
@@ -72,10 +59,50 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
   }
   costs_.norm_reduce = message_time(OpKind::AllReduce, Group::ModelParallel, 4.0, plan);
   costs_.stages.resize(static_cast<std::size_t>(plan.pp));
-  for (std::size_t s = 0; s < costs_.stages.size(); ++s)
-    costs_.stages[s] = stage_cost(layers, plan, s);
+  for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
+    const std::size_t like = stage_like(s);
+    costs_.stages[s] = like < s ? costs_.stages[like] : stage_cost(layers, plan, s);
+  }
   find_peak(layers, plan);
   return costs_;
+}
+
+// Most chunks are alike: those are costed once.
+void StageCoster::cost_chunks(const LayerCosts& layers, const Plan& plan) {
+  const std::size_t count = ranges_.size();
+  costs_.chunks.resize(count);
+  chunk_kind_.assign(count, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    chunk_kind_[i] = i;
+    if (i > 1 && i + 1 < count && are_alike(layers, i - 1, i)) {
+      chunk_kind_[i] = chunk_kind_[i - 1];
+      costs_.chunks[i] = costs_.chunks[i - 1];
+    } else {
+      costs_.chunks[i] = chunk_cost(layers, plan, i);
+    }
+  }
+}
+
+// Two neighbouring chunks that are not at the ends of the model.
+bool StageCoster::are_alike(const LayerCosts& layers, std::size_t a, std::size_t b) const {
+  const std::vector<bool>& joined = costs_.profile->joined;
+  if (ranges_[a].count != ranges_[b].count || joined[a] || joined[b] || joined[b + 1]) return false;
+  const auto kinds = layers.kind_of_layer.begin();
+  return std::equal(kinds + ranges_[a].first, kinds + ranges_[a].first + ranges_[a].count,
+                    kinds + ranges_[b].first);
+}
+
+// The stage before, if its chunks are like those of this one; else the stage itself.
+std::size_t StageCoster::stage_like(std::size_t stage) const {
+  if (stage == 0) return 0;
+  const std::vector<std::int32_t>& here = costs_.profile->stages[stage].position;
+  const std::vector<std::int32_t>& before = costs_.profile->stages[stage - 1].position;
+  const auto kind = [&](std::int32_t position) {
+    return chunk_kind_[static_cast<std::size_t>(position)];
+  };
+  const bool alike = std::equal(here.begin(), here.end(), before.begin(), before.end(),
+                                [&](std::int32_t a, std::int32_t b) { return kind(a) == kind(b); });
+  return alike ? stage - 1 : stage;
 }
 
 void StageCoster::list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position) {
@@ -98,9 +125,9 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
   ChunkCost chunk;
   const bool first = position == 0, last = position + 1 == ranges_.size();
   const double receives_input =
-      first || same_stage_as_previous(*costs_.profile, position) ? 0.0 : layers.boundary_bytes;
+      first || costs_.profile->joined[position] ? 0.0 : layers.boundary_bytes;
   const double receives_gradient =
-      last || same_stage_as_previous(*costs_.profile, position + 1) ? 0.0 : layers.boundary_bytes;
+      last || costs_.profile->joined[position + 1] ? 0.0 : layers.boundary_bytes;
   const double launch = stack_.launch_time.value() / cluster_.node.host.speed;
   const auto message = [&](double bytes) {
     BlockCost cost = allocation(bytes);
@@ -163,7 +190,7 @@ double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_ga
   const auto part_at = [&](std::size_t i) -> const PartCost& {
     return *parts_[is_backward(which) ? count - 1 - i : i];
   };
-  weights_.assign(count, 0.0);
+  gather_end_.assign(count, 0.0);
   double computed = 0.0, stream = 0.0;
   std::size_t gathered = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -176,45 +203,55 @@ double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_ga
                message_time(OpKind::AllGather, Group::ExpertShardInner,
                             part.parameters.expert * element, plan);
       if (first_gathered && i == 0) stream = 0.0;
-      weights_[gathered] = stream;
+      gather_end_[gathered] = stream;
     }
-    computed = std::max(computed, weights_[i]) + part_at(i).of(which).time;
+    computed = std::max(computed, gather_end_[i]) + part_at(i).of(which).time;
   }
   return computed;
 }
 
-PartParameters StageCoster::stage_parameters(const LayerCosts& layers, std::size_t stage) const {
+PartParameters StageCoster::chunk_parameters(std::size_t stage) const {
   PartParameters sum;
-  const auto add = [&sum](const PartParameters& more) {
-    sum.dense += more.dense;
-    sum.expert += more.expert;
-  };
+  for (const std::int32_t position : costs_.profile->stages[stage].position) {
+    sum.dense += costs_.chunks[static_cast<std::size_t>(position)].parameters.dense;
+    sum.expert += costs_.chunks[static_cast<std::size_t>(position)].parameters.expert;
+  }
+  return sum;
+}
+
+PartParameters StageCoster::stage_parameters(const LayerCosts& layers, std::size_t stage) const {
+  PartParameters sum = chunk_parameters(stage);
   bool embeds = false, heads = false;
   for (const std::int32_t position : costs_.profile->stages[stage].position) {
-    add(costs_.chunks[static_cast<std::size_t>(position)].parameters);
     embeds = embeds || position == 0;
     heads = heads || static_cast<std::size_t>(position) + 1 == ranges_.size();
   }
-  if (heads && !embeds && model_.tied_embeddings) add(layers.embedding.parameters);
+  if (heads && !embeds && model_.tied_embeddings) {
+    sum.dense += layers.embedding.parameters.dense;
+    sum.expert += layers.embedding.parameters.expert;
+  }
   return sum;
 }
 
 StageCost StageCoster::stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage) {
   const ScheduleProfile& profile = *costs_.profile;
   StageCost cost;
+  double computing = 0.0, gathering = 0.0, sending = 0.0;
   for (const std::int32_t position : profile.stages[stage].position) {
     const ChunkCost& chunk = costs_.chunks[static_cast<std::size_t>(position)];
     const double slots = costs_.microbatches * profile.microbatch_share;
     const BlockCost& whole = chunk.of(SlotCost::Backward);
     const BlockCost& input = chunk.of(SlotCost::BackwardInput);
     const BlockCost& weight = chunk.of(SlotCost::BackwardWeight);
-    double backward = whole.time, launch = whole.launch;
+    double backward = whole.time, backward_passing = whole.passing, launch = whole.launch;
     if (profile.splits_backward) {
       backward = input.time + weight.time;
+      backward_passing = input.passing + weight.passing;
       launch = input.launch + weight.launch;
     }
     if (profile.mixes_backward) {
       backward = std::min(backward, whole.time);
+      backward_passing = std::min(backward_passing, whole.passing);
       launch = std::min(launch, whole.launch);
     }
     const double split = input.compute + weight.compute;
@@ -222,14 +259,17 @@ StageCost StageCoster::stage_cost(const LayerCosts& layers, const Plan& plan, st
                            : profile.splits_backward ? split
                                                      : whole.compute;
     cost.compute += slots * (chunk.of(SlotCost::Forward).compute + kernels);
-    double sending = 0.0;
-    if (costs_.blocking) {
-      if (position > 0) sending += costs_.message;
-      if (static_cast<std::size_t>(position) + 1 < ranges_.size()) sending += costs_.message;
-    }
-    cost.busy += slots * (chunk.of(SlotCost::Forward).time + backward + sending);
+    const BlockCost& forward = chunk.of(SlotCost::Forward);
+    computing += slots * (forward.passing + backward_passing);
+    gathering += slots * (forward.time + backward - forward.passing - backward_passing);
+    cost.first_exposed = std::max(cost.first_exposed, forward.time - forward.passing);
+    if (costs_.blocking && position > 0) sending += slots * costs_.message;
+    if (costs_.blocking && static_cast<std::size_t>(position) + 1 < ranges_.size())
+      sending += slots * costs_.message;
     cost.launch += slots * (chunk.of(SlotCost::Forward).launch + launch);
   }
+  // A slot's first gather begins when the slot before has ended, and so does that one's message.
+  cost.busy = computing + std::max(gathering, sending);
   cost.data = data_parallel(layers, plan, stage);
   const PartParameters parameters = stage_parameters(layers, stage);
   const bool splits = plan.zero_stage >= 1;
@@ -272,11 +312,15 @@ double StageCoster::reduce_time(double dense, double expert, const Plan& plan) {
     return message_time(OpKind::AllReduce, Group::Data, dense, plan) +
            message_time(OpKind::AllReduce, Group::ExpertData, expert, plan);
   }
-  return message_time(OpKind::ReduceScatter, Group::ShardInner, dense, plan) +
+  return scatter_time(dense, expert, plan) +
          message_time(OpKind::AllReduce, Group::ShardOuter, dense / dense_shards(plan), plan) +
-         message_time(OpKind::ReduceScatter, Group::ExpertShardInner, expert, plan) +
          message_time(OpKind::AllReduce, Group::ExpertShardOuter, expert / expert_shards(plan),
                       plan);
+}
+
+double StageCoster::scatter_time(double dense, double expert, const Plan& plan) {
+  return message_time(OpKind::ReduceScatter, Group::ShardInner, dense, plan) +
+         message_time(OpKind::ReduceScatter, Group::ExpertShardInner, expert, plan);
 }
 
 DataParallelCost StageCoster::data_parallel(const LayerCosts& layers, const Plan& plan,
@@ -295,7 +339,7 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
   const bool beside =
       plan.zero_stage == 3 || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
                                stack_.buckets != GradientBuckets::Single);
-  double dense = 0.0, expert = 0.0, elapsed = 0.0, stream = 0.0;
+  double dense = 0.0, expert = 0.0, elapsed = 0.0, stream = 0.0, scattered = 0.0;
   const auto& positions = costs_.profile->stages[stage].position;
   for (std::size_t chunk = positions.size(); chunk-- > 0;) {
     list_parts(layers, plan, static_cast<std::size_t>(positions[chunk]));
@@ -310,6 +354,7 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
       if (!beside || !full) continue;
       cost.last_reduce = reduce_time(dense, expert, plan);
       cost.reduce += cost.last_reduce;
+      if (plan.zero_stage == 3) scattered += scatter_time(dense, expert, plan);
       stream = std::max(stream, elapsed) + cost.last_reduce;
       dense = expert = 0.0;
     }
@@ -320,6 +365,15 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
     stream = std::max(stream, elapsed) + cost.last_reduce;
   }
   cost.reduce_from_last_slot = stream;
+  const double rounds = costs_.microbatches * costs_.profile->microbatch_share;
+  cost.step_reduce = cost.reduce;
+  // Replicas of a hybrid group meet once, after the last microbatch.
+  cost.step_reduce += (rounds - 1.0) * scattered;
+  if (plan.zero_stage == 2) {
+    // Buckets fill up across microbatches. However they do, one message of all bytes takes less.
+    const PartParameters all = chunk_parameters(stage);
+    cost.step_reduce = reduce_time(all.dense * size * rounds, all.expert * size * rounds, plan);
+  }
 }
 
 void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, std::size_t stage,
@@ -349,13 +403,15 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
 
 // The peak of memory_replay.hpp: what is held before a slot and the rise inside of it.
 void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
-  double most = -1.0;
+  double most = -1.0, states = 0.0;
   for (std::size_t stage = 0; stage < costs_.profile->stages.size(); ++stage) {
     const StageProfile& profile = costs_.profile->stages[stage];
-    double states = 0.0;
-    for (const PersistentMemory& state :
-         persistent_memory(stage_parameters(layers, stage), plan, stack_))
-      states += state.bytes.value();
+    if (stage_like(stage) == stage) {
+      states = 0.0;
+      for (const PersistentMemory& state :
+           persistent_memory(stage_parameters(layers, stage), plan, stack_))
+        states += state.bytes.value();
+    }
     double highest = 0.0;
     for (const HeldActivations& held : profile.held) {
       double level = 0.0;

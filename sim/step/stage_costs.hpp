@@ -26,6 +26,7 @@ struct ChunkCost {
 // Gradient reduction and parameter gathers of one stage, in seconds.
 struct DataParallelCost {
   double reduce = 0.0;       // all messages of the last microbatch
+  double step_reduce = 0.0;  // at least, all messages of the step
   double last_reduce = 0.0;  // the message after the last backward
   // From the start of the last backward slot to the end of the last message, where messages may
   // only begin as the slot fills their buckets.
@@ -36,9 +37,10 @@ struct DataParallelCost {
 };
 
 struct StageCost {
-  double busy = 0.0;     // of all slots of the step
-  double compute = 0.0;  // of this, kernels on the compute stream
-  double launch = 0.0;   // of the host, for all slots
+  double busy = 0.0;           // of all slots of the step
+  double compute = 0.0;        // of this, kernels on the compute stream
+  double first_exposed = 0.0;  // of `busy`: gathers that may be through before the first slot
+  double launch = 0.0;         // of the host, for all slots
   DataParallelCost data;
   double norm = 0.0;  // of the gradients
   double optimizer = 0.0;
@@ -76,17 +78,22 @@ class StageCoster {
     double time;
   };
 
+  void cost_chunks(const LayerCosts& layers, const Plan& plan);
+  bool are_alike(const LayerCosts& layers, std::size_t a, std::size_t b) const;
+  std::size_t stage_like(std::size_t stage) const;
   ChunkCost chunk_cost(const LayerCosts& layers, const Plan& plan, std::size_t position);
   void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
   BlockCost slot_cost(SlotCost which, const Plan& plan) const;
   double sharded_time(SlotCost which, const Plan& plan, bool first_gathered);
   StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
+  PartParameters chunk_parameters(std::size_t stage) const;
   PartParameters stage_parameters(const LayerCosts& layers, std::size_t stage) const;
   DataParallelCost data_parallel(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage,
                          DataParallelCost& cost);
   void gather_parameters(const LayerCosts& layers, const Plan& plan, std::size_t stage,
                          DataParallelCost& cost);
+  double scatter_time(double dense, double expert, const Plan& plan);
   double reduce_time(double dense, double expert, const Plan& plan);
   double message_time(OpKind kind, Group group, double bytes, const Plan& plan);
   double over_parameters(OpKind kind, double read, double written, std::int64_t kernels,
@@ -99,9 +106,10 @@ class StageCoster {
   ScheduleProfiles& profiles_;
   StageCosts costs_;
   std::vector<LayerRange> ranges_;
-  std::vector<const PartCost*> parts_;  // of the chunk at hand, in forward order
-  std::vector<double> weights_;
-  Plan priced_;  // the plan whose groups `messages_` were priced for
+  std::vector<const PartCost*> parts_;   // of the chunk at hand, in forward order
+  std::vector<double> gather_end_;       // by part of the slot at hand
+  std::vector<std::size_t> chunk_kind_;  // by position: the first chunk of a run of like ones
+  Plan priced_;                          // the plan whose groups `messages_` were priced for
   std::vector<Message> messages_;
 };
 
