@@ -191,7 +191,13 @@ void LayerWriter::embedding_backward() {
             {gradient}, writes);
 }
 
+// Every stack that trains in FP8 leaves the output head in 16 bits.
+Precision LayerWriter::head_format() const {
+  return plan_.precision == Precision::Fp8 ? Precision::Bf16 : plan_.precision;
+}
+
 void LayerWriter::head_forward() {
+  format_ = head_format();
   const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
   const auto logits_elements = static_cast<double>(shape_.tokens * shape_.vocab);
   const TensorRef normed = activation("head.norm.out", elements);
@@ -203,12 +209,15 @@ void LayerWriter::head_forward() {
   // exponentials.
   const TensorRef statistics = bytes_tensor("loss.statistics", MemoryCategory::Temporaries,
                                             static_cast<double>(shape_.tokens) * 4.0 * 3.0);
-  // Unless it is fused, the loss works on an fp32 copy of the logits, which the backward pass
-  // keeps.
+  // Unless it is fused, the loss works on an fp32 copy of the logits and keeps its probabilities in
+  // fp32.
   const TensorRef probabilities =
       bytes_tensor("loss.probabilities", MemoryCategory::Logits,
                    logits_elements * (stack_.fused_loss ? shape_.element : 4.0));
   memory_op("loss.statistics", OpKind::Loss, phase_, logits_elements, 0.0, {logits}, {statistics});
+  const TensorRef copy_of_logits =
+      bytes_tensor("logits.fp32", MemoryCategory::Logits, logits_elements * 4.0);
+  if (!stack_.fused_loss) ops_.back().writes.push_back(copy_of_logits);
   if (plan_.tp > 1) {
     collective("loss.all_reduce", OpKind::AllReduce, Group::Tensor, phase_,
                static_cast<double>(shape_.tokens) * 4.0 * 3.0, {statistics}, {statistics});
@@ -216,9 +225,12 @@ void LayerWriter::head_forward() {
   const double copy = stack_.fused_loss ? 1.0 : 4.0 / shape_.element;
   memory_op("loss", OpKind::Loss, phase_, logits_elements, logits_elements * copy,
             {logits, statistics}, {probabilities}, stack_.fused_loss ? 1 : 4);
+  if (!stack_.fused_loss) ops_.back().reads.push_back(copy_of_logits);
+  format_ = plan_.precision;
 }
 
 void LayerWriter::head_backward() {
+  format_ = head_format();
   const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
   const auto logits_elements = static_cast<double>(shape_.tokens * shape_.vocab);
   const double copy = stack_.fused_loss ? 1.0 : 4.0 / shape_.element;
@@ -233,12 +245,18 @@ void LayerWriter::head_backward() {
   const TensorRef normed_gradient = temporary("head.norm.out.gradient", elements);
   memory_op("loss.backward", OpKind::Loss, Phase::BackwardInput, logits_elements * copy,
             logits_elements, {probabilities}, {gradient});
+  // The gradient comes in fp32 as well and is cast afterwards.
+  if (!stack_.fused_loss) {
+    ops_.back().writes.push_back(
+        bytes_tensor("logits.gradient.fp32", MemoryCategory::Logits, logits_elements * 4.0));
+  }
   linear_backward({"head", LinearSplit::Column, shape_.hidden, shape_.vocab, normed, logits},
                   gradient, normed_gradient);
   memory_op("head.norm.backward", OpKind::Norm, Phase::BackwardInput, 2.0 * elements, elements,
             {input(), normed_gradient}, {input_gradient()},
             stack_.fused_norm ? 1 : kUnfusedNormKernels);
   if (!stack_.fused_norm) ops_.back().reads.push_back(norm_intermediates("head.norm"));
+  format_ = plan_.precision;
 }
 
 }  // namespace shardwright

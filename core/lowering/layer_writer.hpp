@@ -84,6 +84,10 @@ class LayerWriter {
   // split over ranks, whose collective writes the whole).
   void linear_backward(const Linear& linear, TensorRef output_gradient, TensorRef input_gradient,
                        bool adds = false);
+  Precision head_format() const;
+  // With FP8 GEMMs: reads the tensor and writes it as FP8, along the rows and along the columns
+  // (the weight gradient needs the transposed one).
+  void cast_to_fp8(const std::string& name, Phase phase, double elements, TensorRef tensor);
   void weight_gradient(const Linear& linear, TensorRef output_gradient, TensorRef input,
                        std::int64_t tokens);
 
@@ -185,6 +189,7 @@ class LayerWriter {
   const StackSpec& stack_;
   TensorTable& tensors_;
   ShardShape shape_;
+  Precision format_;  // that is multiplied in
   Phase phase_ = Phase::Forward;
   std::vector<Op> ops_;
   TensorId hidden_ = 0;

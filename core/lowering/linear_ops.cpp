@@ -16,6 +16,9 @@ void LayerWriter::linear_forward(const Linear& linear) {
     collective(linear.name + ".all_gather", OpKind::AllGather, Group::Tensor, phase_,
                elements * shape_.element, {linear.input}, {input});
   }
+  // Column-split layers take their input from a norm, which casts on its way.
+  if (linear.split == LinearSplit::Row)
+    cast_to_fp8(linear.name + ".input", phase_, static_cast<double>(rows * linear.in), input);
   const bool reduces = linear.split == LinearSplit::Row && plan_.tp > 1;
   const auto out_elements = static_cast<double>(rows * linear.out);
   const TensorRef partial =
@@ -27,6 +30,12 @@ void LayerWriter::linear_forward(const Linear& linear) {
                shape_.gathers_sequence ? OpKind::ReduceScatter : OpKind::AllReduce, Group::Tensor,
                phase_, out_elements * shape_.element, {partial}, {linear.output});
   }
+}
+
+void LayerWriter::cast_to_fp8(const std::string& name, Phase phase, double elements,
+                              TensorRef tensor) {
+  if (format_ != Precision::Fp8) return;
+  memory_op(name + ".cast", OpKind::Cast, phase, elements, elements, {tensor}, {tensor});
 }
 
 void LayerWriter::linear_backward(const Linear& linear, TensorRef output_gradient,
@@ -41,6 +50,8 @@ void LayerWriter::linear_backward(const Linear& linear, TensorRef output_gradien
     collective(linear.name + ".gradient.all_gather", OpKind::AllGather, Group::Tensor,
                Phase::BackwardInput, out_elements * shape_.element, {output_gradient}, {gradient});
   }
+  cast_to_fp8(linear.name + ".gradient", Phase::BackwardInput,
+              static_cast<double>(rows * linear.out), gradient);
   if (linear.split == LinearSplit::Column && shape_.gathers_sequence) {
     input = temporary(linear.name + ".regathered", in_elements);
     collective(linear.name + ".input.all_gather", OpKind::AllGather, Group::Tensor,

@@ -26,7 +26,8 @@ LayerWriter::LayerWriter(const ModelSpec& model, const Plan& plan, const StackSp
       plan_(plan),
       stack_(stack),
       tensors_(tensors),
-      shape_(shard_shape(model, plan)) {
+      shape_(shard_shape(model, plan)),
+      format_(plan.precision) {
   const double hidden_bytes =
       static_cast<double>(shape_.residual_tokens * shape_.hidden) * shape_.element;
   hidden_ = tensors_.add("hidden", MemoryCategory::Activations, Bytes(hidden_bytes));
@@ -55,7 +56,7 @@ Op& LayerWriter::append(std::string name, OpKind kind, Phase phase, std::vector<
   op.name = std::move(name);
   op.kind = kind;
   op.phase = phase;
-  op.precision = plan_.precision;
+  op.precision = format_;
   op.reads = std::move(reads);
   op.writes = std::move(writes);
   ops_.push_back(std::move(op));

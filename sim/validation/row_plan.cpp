@@ -184,6 +184,9 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
     filled_in.push_back(fmt::format("stack: {} for \"{}\"", stack.name, row.stack));
   set_attention_kernel(stack, row.attention_kernel);
   if (notes_say_cuda_graphs(row.notes)) stack.cuda_graphs = true;
+  // DeepSpeed keeps fp16 gradients as they are; its BF16_Optimizer adds bf16 ones up in fp32.
+  if (says(stack.name, "deepspeed") && row.plan.precision == "bf16")
+    stack.fp32_main_gradients = true;
   return stack;
 }
 
