@@ -52,8 +52,6 @@ class StageWriter {
   const std::vector<Part>& parts_of(std::int32_t chunk) const {
     return parts_[static_cast<std::size_t>(chunk)];
   }
-  const LayerRange& layers_of(std::int32_t chunk) const;
-  std::int32_t layer_behind(std::int32_t chunk) const;
   std::vector<Part> list_parts(std::int32_t chunk) const;
   std::size_t position_of(std::int32_t chunk) const;  // in the forward order
   LayerRange layers_of(std::int32_t chunk) const { return in_.parts[position_of(chunk)]; }
