@@ -4,8 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <exception>
+#include <memory>
 #include <new>
+#include <sstream>
 
 #include "cli/command.hpp"
 #include "cli/output.hpp"
@@ -31,8 +34,27 @@ Exit codes: 0 ok, 1 failure, 2 wrong usage or input, 4 no feasible plan, 5 valid
 tolerance, 130 interrupted. Each option can also be set by an environment variable: --max-memory by
 SHARDWRIGHT_MAX_MEMORY. SHARDWRIGHT_DATA names the folder of models and hardware profiles.)";
 
+// Help without the environment variables and defaults that CLI11 would put behind each option.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(kOptionColumn); }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
+  }
+
+ private:
+  static constexpr std::size_t kOptionColumn = 32;
+};
+
 void add_commands(CLI::App& app, Action& action) {
+  add_plan_command(app, action);
+  add_scale_command(app, action);
   add_simulate_command(app, action);
+  add_explain_command(app, action);
+  add_compare_command(app, action);
+  add_validate_command(app, action);
+  add_network_command(app, action);
   add_models_command(app, action);
   add_clusters_command(app, action);
   add_stacks_command(app, action);
@@ -58,6 +80,7 @@ void add_environment_names(CLI::App& app) {
 void configure(CLI::App& app, Action& action) {
   app.name("shardwright");
   app.footer(kExamples);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", version_line(), "Print version, commit and compiler");
   app.require_subcommand(1);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);

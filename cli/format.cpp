@@ -22,6 +22,16 @@ std::string with_commas(const std::string& digits) {
   return text;
 }
 
+// Trailing zeros of the fraction tell of precision and stay.
+std::string significant(double value, int digits) {
+  if (!std::isfinite(value)) return value > 0 ? "infinite" : "none";
+  if (value == 0.0) return "0";
+  if (std::abs(value) >= 1e15 || std::abs(value) < 1e-6)
+    return fmt::format("{:.{}e}", value, digits - 1);
+  const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  return with_commas(fmt::format("{:.{}f}", value, std::max(0, digits - 1 - magnitude)));
+}
+
 // The value over the largest power of 1000 that leaves it at least 1, and the name of that power.
 template <std::size_t n>
 std::string with_prefix(double value, const std::array<const char*, n>& prefixes,
@@ -40,19 +50,23 @@ constexpr std::array kLargePrefixes = {"", "k", "M", "G", "T", "P", "E"};
 }  // namespace
 
 std::string format_number(double value, int digits) {
-  if (!std::isfinite(value)) return value > 0 ? "infinite" : "none";
-  if (value == 0.0) return "0";
-  if (std::abs(value) >= 1e15 || std::abs(value) < 1e-6)
-    return fmt::format("{:.{}e}", value, digits - 1);
-  const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
-  const int decimals = std::max(0, digits - 1 - magnitude);
-  std::string text = fmt::format("{:.{}f}", value, decimals);
-  // Trailing zeros tell of precision in measured values only; most of these are round figures.
-  if (text.find('.') != std::string::npos) {
+  std::string text = significant(value, digits);
+  if (text.find('.') != std::string::npos && text.find('e') == std::string::npos) {
     text.erase(text.find_last_not_of('0') + 1);
     if (text.back() == '.') text.pop_back();
   }
-  return with_commas(text);
+  return text;
+}
+
+std::string format_fixed(double value, int decimals) {
+  return with_commas(fmt::format("{:.{}f}", value, decimals));
+}
+
+int decimals_for(double largest) {
+  constexpr int kDigits = 4, kMostDecimals = 6;
+  if (largest <= 0.0 || !std::isfinite(largest)) return 0;
+  const int magnitude = static_cast<int>(std::floor(std::log10(largest)));
+  return std::clamp(kDigits - 1 - magnitude, 0, kMostDecimals);
 }
 
 std::string format_time(Seconds time) {
@@ -86,7 +100,10 @@ std::string format_count(std::int64_t count) {
 std::string format_parameters(std::int64_t count) {
   constexpr std::array kModelPrefixes = {"", "K", "M", "B", "T"};
   if (count < 1000) return format_count(count);
-  return with_prefix(static_cast<double>(count), kModelPrefixes, "");
+  double value = static_cast<double>(count);
+  std::size_t prefix = 0;
+  for (; prefix + 1 < kModelPrefixes.size() && value >= 999.5; ++prefix) value /= 1000.0;
+  return fmt::format("{} {}", significant(value, 3), kModelPrefixes[prefix]);
 }
 
 std::string format_percent(double ratio) {
@@ -94,7 +111,8 @@ std::string format_percent(double ratio) {
 }
 
 std::string format_plural(std::int64_t count, const std::string& singular) {
-  return fmt::format("{} {}{}", format_count(count), singular, count == 1 ? "" : "s");
+  const char* ending = singular.ends_with("ch") ? "es" : "s";
+  return fmt::format("{} {}{}", format_count(count), singular, count == 1 ? "" : ending);
 }
 
 }  // namespace shardwright::cli

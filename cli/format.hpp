@@ -32,10 +32,17 @@ std::string format_parameters(std::int64_t count);
 // A share as percentage, without the sign: 0.4567 is "45.7".
 std::string format_percent(double ratio);
 
-// With this many significant digits and commas, never with an exponent below 1e15: "1,234", "12.3".
+// With this many significant digits and commas, never with an exponent from 1e-6 to 1e15: "1,234",
+// "12.3". Trailing zeros of the fraction are left out.
 std::string format_number(double value, int digits = 3);
 
-// "1 plan", "2 plans"; the plural is the singular with an s.
+// With this many digits after the point: columns of such numbers compare at a glance.
+std::string format_fixed(double value, int decimals);
+
+// Decimals that show the largest number of a column with four significant digits.
+int decimals_for(double largest);
+
+// "1 plan", "2 plans", "3 batches".
 std::string format_plural(std::int64_t count, const std::string& singular);
 
 }  // namespace shardwright::cli

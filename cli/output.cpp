@@ -9,7 +9,9 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -40,7 +42,7 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& target) : name_(target.string() + ".XXXXXX") {
     descriptor_ = mkstemp(name_.data());
-    if (descriptor_ < 0) fail(target.string(), errno);
+    if (descriptor_ < 0 || fchmod(descriptor_, usual_mode()) != 0) fail(target.string(), errno);
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
@@ -49,9 +51,10 @@ class TemporaryFile {
     unlink(name_.c_str());
   }
 
+  const std::string& name() const { return name_; }
+
   bool fill(std::string_view text) {
-    if (!write_all(descriptor_, text) || fchmod(descriptor_, usual_mode()) != 0) return false;
-    return close(std::exchange(descriptor_, -1)) == 0;
+    return write_all(descriptor_, text) && close(std::exchange(descriptor_, -1)) == 0;
   }
 
   // A hard link, unlike a rename, refuses to replace what is there.
@@ -126,6 +129,20 @@ void write_file(const std::string& file_or_dash, std::string_view text, bool ove
   TemporaryFile temporary(file_or_dash);
   if (!temporary.fill(text) || !temporary.move_to(file_or_dash, overwrite))
     fail(file_or_dash, errno);
+}
+
+void write_file(const std::string& file_or_dash, const std::function<void(std::ostream&)>& write,
+                bool overwrite) {
+  if (file_or_dash == "-" || is_special(file_or_dash)) {
+    std::ostringstream text;
+    write(text);
+    return write_file(file_or_dash, text.view(), overwrite);
+  }
+  const TemporaryFile temporary(file_or_dash);
+  std::ofstream stream(temporary.name(), std::ios::binary);
+  write(stream);
+  stream.close();
+  if (!stream || !temporary.move_to(file_or_dash, overwrite)) fail(file_or_dash, errno);
 }
 
 std::string json_text(const ordered_json& document) {

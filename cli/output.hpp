@@ -1,6 +1,8 @@
 // Where results go: standard output and files that are whole or not there at all.
 #pragma once
 
+#include <functional>
+#include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
@@ -27,6 +29,10 @@ void check_destination(const std::string& option, const std::string& file, bool 
 // is. Throws RuntimeFailure if it cannot be written, or has come into being since
 // check_destination.
 void write_file(const std::string& file_or_dash, std::string_view text, bool overwrite);
+
+// The same for text that `write` makes piece by piece, and which may be too large to hold.
+void write_file(const std::string& file_or_dash, const std::function<void(std::ostream&)>& write,
+                bool overwrite);
 
 // Indented text that ends with a line feed. Doubles round-trip. A number that is not finite is a
 // defect of the result; throws RuntimeFailure with its place.

@@ -6,24 +6,21 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <utility>
 
 #include "cli/option_values.hpp"
+#include "cli/scenario_parts.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
-#include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
-#include "core/spec/profile_library.hpp"
 #include "core/spec/stack_json.hpp"
 
 namespace shardwright::cli {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kDefaultStack = "megatron-core";
 
 // The fields of a plan that have an option of their own; all others are set by --set.
 struct FieldOption {
@@ -85,30 +82,6 @@ std::string option_of(const std::string& pointer) {
   return pointer.empty() ? "" : "--set " + pointer.substr(1);
 }
 
-void add_problems(const InputError& error, const std::string& option, ProblemList& problems) {
-  for (const Problem& problem : error.problems()) {
-    problems.add(fmt::format("{} {}{}{}", option, error.source(), problem.where.empty() ? "" : ": ",
-                             problem.where),
-                 problem.found, problem.expected);
-  }
-}
-
-// Loads a part; what is wrong with it joins the other problems of the command line.
-template <class Spec>
-Spec load_part(Spec (*load)(const std::string&), const std::string& name, const char* option,
-               ProblemList& problems) {
-  if (name.empty()) {
-    problems.add(option, "nothing", "a name or a file");
-    return {};
-  }
-  try {
-    return load(name);
-  } catch (const InputError& error) {
-    add_problems(error, option, problems);
-    return {};
-  }
-}
-
 std::int64_t degree(const json& plan, const char* key) {
   const auto found = plan.find(key);
   const bool sane =
@@ -143,18 +116,12 @@ Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
   return plan;
 }
 
-void append(std::vector<std::string>& lines, const std::string& part,
-            const std::vector<std::string>& more) {
-  for (const std::string& line : more) lines.push_back(part + " " + line);
-}
-
 ChosenScenario from_command_line(const ScenarioOptions& options, const std::string& command) {
   ProblemList problems(command);
   Scenario scenario;
-  scenario.model = load_part(load_model, options.model, "--model", problems);
-  scenario.cluster = load_part(load_cluster, options.cluster, "--cluster", problems);
-  scenario.stack = load_part(load_stack, options.stack.empty() ? kDefaultStack : options.stack,
-                             "--stack", problems);
+  scenario.model = read_model_option(options.model, problems);
+  scenario.cluster = read_cluster_option(options.cluster, problems);
+  scenario.stack = read_stack_option(options.stack, problems);
   const std::int64_t gpus =
       options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
   scenario.plan = read_command_line_plan(options, gpus, problems);
@@ -164,28 +131,36 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
     problems.add(option_of(broken.problem.where), broken.problem.found, broken.problem.expected);
   }
   problems.throw_if_any();
-  ChosenScenario chosen{std::move(scenario), {}};
-  append(chosen.filled_in, "cluster", chosen.scenario.cluster.filled_in);
-  append(chosen.filled_in, "stack", chosen.scenario.stack.filled_in);
-  return chosen;
+  auto filled_in = filled_in_by(scenario.cluster, scenario.stack);
+  return {std::move(scenario), std::move(filled_in)};
 }
 
-// A plan file in which the given options replace what the file says.
-ChosenScenario from_file(const ScenarioOptions& options, const std::string& command) {
-  json document = read_json_argument(options.plan_file);
-  ProblemList problems(command);
-  const auto replace = [&](const char* key, const std::string& name, auto load) {
-    if (!name.empty() && document.is_object())
-      document[key] =
-          json(to_json(load_part(load, name, fmt::format("--{}", key).c_str(), problems)));
-  };
-  replace("model", options.model, load_model);
-  replace("cluster", options.cluster, load_cluster);
-  replace("stack", options.stack, load_stack);
-  if (document.is_object() && document.contains("plan") && document["plan"].is_object())
+// Replaces the parts of a plan file that options name, and fields of its plan.
+void replace_parts(const ScenarioOptions& options, json& document, ProblemList& problems) {
+  if (!options.model.empty())
+    document["model"] = json(to_json(read_model_option(options.model, problems)));
+  if (!options.cluster.empty())
+    document["cluster"] = json(to_json(read_cluster_option(options.cluster, problems)));
+  if (!options.stack.empty())
+    document["stack"] = json(to_json(read_stack_option(options.stack, problems)));
+  if (document.contains("plan") && document["plan"].is_object())
     apply_fields(options, document["plan"], problems);
+}
+
+ChosenScenario from_document(json document, const std::string& source,
+                             const ScenarioOptions& options, const std::string& command) {
+  ProblemList problems(command);
+  if (document.is_object()) replace_parts(options, document, problems);
   problems.throw_if_any();
-  return {read_scenario(document, options.plan_file), {}};
+  return {read_scenario(document, source), {}};
+}
+
+ChosenScenario from_row(const ScenarioOptions& options, const std::string& command) {
+  std::vector<std::string> filled_in;
+  const Scenario scenario = read_row_option(options.row, filled_in);
+  ChosenScenario chosen = from_document(json(to_json(scenario)), options.row, options, command);
+  chosen.filled_in = std::move(filled_in);
+  return chosen;
 }
 
 }  // namespace
@@ -207,6 +182,9 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
           fmt::format("A shipped software stack or a JSON file (default {})", kDefaultStack))
       ->type_name("NAME|FILE")
       ->group(kGroup);
+  command.add_option("--row", options.row, "A published measurement, in place of a plan file")
+      ->type_name("FILE:ID")
+      ->group(kGroup);
   command.add_option("--gpus", options.gpus, "Accelerators")->type_name("N")->group(kGroup);
   for (const FieldOption& field : kFieldOptions) {
     command.add_option(field.option, options.fields[field.key], field.help)
@@ -223,8 +201,14 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
 }
 
 ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command) {
-  return options.plan_file.empty() ? from_command_line(options, command)
-                                   : from_file(options, command);
+  if (!options.plan_file.empty() && !options.row.empty()) {
+    throw InputError(command, {{"--row", "also --plan", "one of the two"}});
+  }
+  if (!options.plan_file.empty()) {
+    return from_document(read_json_argument(options.plan_file), options.plan_file, options,
+                         command);
+  }
+  return options.row.empty() ? from_command_line(options, command) : from_row(options, command);
 }
 
 }  // namespace shardwright::cli

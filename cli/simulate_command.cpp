@@ -1,14 +1,26 @@
 // shardwright simulate
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "cli/command.hpp"
+#include "cli/format.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/scenario_options.hpp"
 #include "cli/step_json.hpp"
 #include "cli/step_page.hpp"
-#include "sim/step/simulate.hpp"
+#include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/lowering/lowering.hpp"
+#include "core/timeline/perfetto.hpp"
+#include "sim/step/fidelity.hpp"
+#include "sim/step/predicted_timeline.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -16,38 +28,100 @@ namespace {
 struct SimulateOptions {
   CommonOptions common;
   ScenarioOptions scenario;
-  std::string plan_out;
+  std::string fidelity;
+  std::string plan_out, trace;
 };
 
-nlohmann::ordered_json simulate_json(const ChosenScenario& chosen, const sim::StepResult& result) {
+sim::Fidelity read_fidelity(const std::string& text) {
+  std::vector<std::string> names;
+  for (const sim::Fidelity fidelity : sim::all_fidelities()) {
+    if (text == name_of(fidelity)) return fidelity;
+    names.emplace_back(name_of(fidelity));
+  }
+  if (text.empty()) return sim::Fidelity::Event;
+  throw InputError("--fidelity", {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
+}
+
+sim::RungResult run(const SimulateOptions& options, const Scenario& scenario,
+                    sim::Fidelity fidelity) {
+  const InterruptWatch interrupt;
+  ProgressLine progress(show_progress(options.common));
+  sim::FullOptions full;
+  full.contention = true;
+  full.stop = interrupt.token();
+  full.progress = [&](double share) { progress.show(share, "every rank replayed"); };
+  return sim::simulate_at(scenario, fidelity, full);
+}
+
+void write_trace(const SimulateOptions& options, const Scenario& scenario) {
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  const sim::Prices prices = sim::price(program, scenario.cluster, scenario.stack);
+  const sim::FoldedReplay replay = sim::replay_folded(program, prices, {.keep_finish_times = true});
+  const Timeline timeline = sim::predicted_timeline(program, prices, replay);
+  write_file(
+      options.trace, [&](std::ostream& stream) { write_perfetto(timeline, stream); },
+      options.common.force);
+}
+
+nlohmann::ordered_json simulate_json(const ChosenScenario& chosen, const sim::RungResult& rung) {
   const Scenario& scenario = chosen.scenario;
   nlohmann::ordered_json document = new_document("step");
   document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
   document["filled_in"] = chosen.filled_in;
-  document.update(step_json(scenario.plan, result));
+  document["fidelity"] = name_of(rung.fidelity);
+  document["partial"] = rung.cancelled;
+  document.update(step_json(scenario.plan, rung.result));
+  document["event_step_s"] = rung.event_step.value();
   return document;
+}
+
+void add_fidelity(Page& page, const sim::RungResult& rung) {
+  if (rung.cancelled) page.warning("interrupted: the step is that of the part replayed so far");
+  if (rung.fidelity == sim::Fidelity::Event) return;
+  page.paragraph(fmt::format(
+      "Fidelity {}: {}, {:+.1f} % against the event simulation's {}, whose breakdown this is.",
+      name_of(rung.fidelity), format_time(rung.result.step),
+      100.0 * (rung.result.step / rung.event_step - 1.0), format_time(rung.event_step)));
 }
 
 ExitCode simulate(const SimulateOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   check_destination("--out", options.plan_out, options.common.force);
+  check_destination("--trace", options.trace, options.common.force);
+  const sim::Fidelity fidelity = read_fidelity(options.fidelity);
   const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright simulate");
-  const sim::StepResult result = sim::simulate_step(chosen.scenario);
+  const sim::RungResult rung = run(options, chosen.scenario, fidelity);
   if (!options.plan_out.empty())
     write_file(options.plan_out, json_text(to_json(chosen.scenario)), options.common.force);
+  if (!options.trace.empty()) write_trace(options, chosen.scenario);
   Page page = new_page(options.common);
-  add_step(page, chosen.scenario, result);
+  add_step(page, chosen.scenario, rung.result);
+  add_fidelity(page, rung);
   add_filled_in(page, chosen.filled_in);
-  deliver(options.common, page, simulate_json(chosen, result));
-  return ExitCode::Ok;
+  deliver(options.common, page, simulate_json(chosen, rung));
+  return rung.cancelled ? ExitCode::Interrupted : ExitCode::Ok;
 }
 
 }  // namespace
 
 void add_simulate_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("simulate", "Simulate one training step of a plan");
+  command->footer(R"(Examples:
+  shardwright simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 --global-batch 32 --seq-len 8192
+  shardwright simulate --plan plan.json --trace step.json
+  shardwright simulate --plan plan.json --pp 8 --schedule zb-h1)");
   const auto options = std::make_shared<SimulateOptions>();
   add_scenario_options(*command, options->scenario);
+  command
+      ->add_option("--fidelity", options->fidelity,
+                   "bound, analytic, event (default) or full: every rank, with contention")
+      ->type_name("NAME")
+      ->group("Simulation");
+  command
+      ->add_option("--trace", options->trace,
+                   "Write the timeline of the step for Perfetto (https://ui.perfetto.dev)")
+      ->type_name("FILE|-")
+      ->group("Output");
   command->add_option("--out", options->plan_out, "Write the plan file that was simulated")
       ->type_name("FILE|-")
       ->group("Output");

@@ -34,15 +34,21 @@ std::string memory_name(MemoryCategory category) {
   return name;
 }
 
-void add_degree(std::string& text, const char* name, std::int64_t degree, bool always = false) {
-  if (degree > 1 || always) text += fmt::format("{}{} {}", text.empty() ? "" : "  ", name, degree);
+// "full", or "full in 3 layers of a chunk".
+std::string recompute_text(const Plan& plan) {
+  const std::string name = name_of(plan.recompute);
+  return plan.recompute_layers > 0
+             ? fmt::format("{} in {}", name, format_plural(plan.recompute_layers, "layer"))
+             : name;
 }
 
 Table time_table(const sim::StepResult& result) {
   Table table({{"where the step goes"}, {"time", kNumber, "s"}, {"share", kNumber, "%"}});
+  const int decimals = decimals_for(result.step.value());
   for (const auto& [name, time] : time_parts(result.time())) {
-    table.add_row({name, format_number(time.value()), format_percent(time / result.step)});
+    table.add_row({name, format_fixed(time.value(), decimals), format_percent(time / result.step)});
   }
+  table.add_row({"step", format_fixed(result.step.value(), decimals), ""});
   return table;
 }
 
@@ -57,8 +63,10 @@ Table memory_table(const sim::MemoryPeak& memory, Bytes capacity) {
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   for (const auto& [bytes, name] : parts) {
-    table.add_row({name, format_number(bytes.value() / 1e9), format_percent(bytes / capacity)});
+    table.add_row({name, format_fixed(bytes.value() / 1e9, 2), format_percent(bytes / capacity)});
   }
+  table.add_row(
+      {"peak", format_fixed(memory.peak.value() / 1e9, 2), format_percent(memory.peak / capacity)});
   return table;
 }
 
@@ -69,13 +77,14 @@ Table stage_table(const sim::StepResult& result) {
                {"bubble", kNumber, "s"},
                {"host", kNumber, "s"},
                {"memory", kNumber, "GB"}});
+  const int decimals = decimals_for(result.step.value());
+  const auto seconds = [decimals](Seconds time) { return format_fixed(time.value(), decimals); };
   for (std::size_t i = 0; i < result.stages.size(); ++i) {
-    const sim::StageResult& stage = result.stages[i];
+    const sim::TimeBreakdown& time = result.stages[i].time;
     table.add_row({format_count(static_cast<std::int64_t>(i)),
-                   format_number((stage.time.compute() + stage.time.optimizer).value()),
-                   format_number(stage.time.exposed_total().value()),
-                   format_number(stage.time.bubble.value()), format_number(stage.time.host.value()),
-                   format_number(stage.memory.peak.value() / 1e9)});
+                   seconds(time.compute() + time.optimizer), seconds(time.exposed_total()),
+                   seconds(time.bubble), seconds(time.host),
+                   format_fixed(result.stages[i].memory.peak.value() / 1e9, 1)});
   }
   return table;
 }
@@ -96,18 +105,19 @@ std::string batch_text(const Plan& plan) {
 }  // namespace
 
 std::string plan_text(const Plan& plan) {
-  std::string text;
-  add_degree(text, "dp", plan.dp, true);
-  add_degree(text, "tp", plan.tp, true);
-  add_degree(text, "pp", plan.pp, true);
-  add_degree(text, "cp", plan.cp);
-  add_degree(text, "ep", plan.ep);
-  add_degree(text, "vpp", plan.vpp);
-  if (plan.zero_stage > 0) text += fmt::format("  zero {}", plan.zero_stage);
-  text += fmt::format("  mb {}", plan.micro_batch);
-  if (plan.pp > 1) text += fmt::format("  {}", name_of(plan.schedule));
-  if (plan.recompute != RecomputePolicy::None)
-    text += fmt::format("  recompute {}", name_of(plan.recompute));
+  std::string text = fmt::format("dp {}, tp {}, pp {}", plan.dp, plan.tp, plan.pp);
+  if (plan.cp > 1) text += fmt::format(", cp {} {}", plan.cp, name_of(plan.context_parallel));
+  if (plan.ep > 1) text += fmt::format(", ep {}", plan.ep);
+  if (plan.expert_tp > 1) text += fmt::format(", expert tp {}", plan.expert_tp);
+  if (plan.vpp > 1) text += fmt::format(", vpp {}", plan.vpp);
+  if (plan.zero_stage > 0) text += fmt::format(", zero {}", plan.zero_stage);
+  if (plan.shard_group > 0) text += fmt::format(" over {}", plan.shard_group);
+  text += fmt::format(", mb {}", plan.micro_batch);
+  if (plan.pp > 1) text += fmt::format(", {}", name_of(plan.schedule));
+  if (plan.recompute != RecomputePolicy::None) text += ", recompute " + recompute_text(plan);
+  if (plan.offload_optimizer) text += ", optimizer offloaded";
+  if (plan.offload_activations) text += ", activations offloaded";
+  if (plan.pp > 1 && plan.embedding_counts_as_layer) text += ", embedding and head as layers";
   return text;
 }
 

@@ -11,15 +11,12 @@
 
 namespace shardwright::cli {
 
-// "dp 16  tp 8  pp 4" and whatever else is not at its default.
+// "dp 16, tp 8, pp 4, mb 1" and whatever else is not at its default.
 std::string plan_text(const Plan& plan);
 
 // The parts of a step, largest first, with their names: "matrix products", "exposed: tensor", ….
 // Parts of zero length are left out.
 std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown& time);
-
-// One sentence on what the step spends its time on beside computing.
-std::string limit_text(const sim::StepResult& result);
 
 // Adds the whole report of one step.
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result);

@@ -187,6 +187,8 @@ ModelSpec read_model(const json& value, const std::string& source) {
   model.mlp = read_mlp(reader.object("mlp"));
   if (auto moe = reader.object_if("moe")) model.moe = read_moe(*moe);
   read_layout(reader, model);
+  // The counts that `shardwright models show --json` adds follow from the sizes.
+  reader.raw("parameters");
   reader.refuse_unknown_keys();
   // Stand-ins of refused values would break further rules.
   problems.throw_if_any();

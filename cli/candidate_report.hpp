@@ -1,0 +1,33 @@
+// What a search found, as tables and as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/page.hpp"
+#include "planner/search.hpp"
+
+namespace shardwright::cli {
+
+// One row per plan: degrees and choices (those that are the same and trivial everywhere are left
+// out), step time, rates, memory.
+Table candidate_table(const std::vector<planner::PlanCandidate>& candidates);
+
+// The fastest plans of a front: step time against memory.
+Table front_table(const std::vector<planner::PlanCandidate>& front);
+
+// An element of `plans`.
+nlohmann::ordered_json candidate_json(const planner::PlanCandidate& candidate);
+
+// {"space", "rejected", "evaluated", "simulated"}.
+nlohmann::ordered_json counts_json(const planner::SearchCounts& counts);
+
+// "Searched 10,000 plans in 0.8 s: …" and what they fell to.
+void add_counts(Page& page, const planner::SearchCounts& counts, double wall_s);
+
+// The figures of the profiles that are estimates, as a sentence, and what was filled in.
+void add_assumptions(Page& page, const ClusterSpec& cluster, const StackSpec& stack,
+                     const std::vector<std::string>& filled_in);
+
+}  // namespace shardwright::cli

@@ -1,0 +1,91 @@
+// shardwright compare
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/format.hpp"
+#include "cli/output.hpp"
+#include "cli/step_json.hpp"
+#include "core/spec/scenario.hpp"
+#include "planner/compare.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr auto kNumber = ColumnKind::Number;
+
+struct CompareOptions {
+  CommonOptions common;
+  std::string first, second;
+};
+
+Table input_table(const planner::Comparison& comparison) {
+  Table table({{"differs"}, {"A", ColumnKind::Prose}, {"B", ColumnKind::Prose}});
+  for (const planner::InputDifference& input : comparison.inputs)
+    table.add_row({input.field, input.first, input.second});
+  return table;
+}
+
+Table result_table(const planner::Comparison& comparison) {
+  Table table(
+      {{"figure"}, {"A", kNumber}, {"B", kNumber}, {"change", kNumber}, {"change", kNumber, "%"}});
+  for (const planner::ResultDifference& result : comparison.results) {
+    const double ratio = result.first == 0.0 ? 0.0 : result.change() / std::abs(result.first);
+    table.add_row({result.figure, format_number(result.first, 4), format_number(result.second, 4),
+                   format_number(result.change(), 4),
+                   result.first == 0.0 ? "" : fmt::format("{:+.1f}", 100.0 * ratio)});
+  }
+  return table;
+}
+
+ordered_json comparison_json(const Scenario& first, const Scenario& second,
+                             const planner::Comparison& comparison) {
+  ordered_json document = new_document("comparison");
+  document["verdict"] = comparison.verdict;
+  document["inputs"] = ordered_json::array();
+  for (const planner::InputDifference& input : comparison.inputs) {
+    document["inputs"].push_back({{"field", input.field}, {"a", input.first}, {"b", input.second}});
+  }
+  document["results"] = ordered_json::array();
+  for (const planner::ResultDifference& result : comparison.results) {
+    document["results"].push_back({{"figure", result.figure},
+                                   {"a", result.first},
+                                   {"b", result.second},
+                                   {"change", result.change()}});
+  }
+  document["a"] = step_json(first.plan, comparison.first);
+  document["b"] = step_json(second.plan, comparison.second);
+  return document;
+}
+
+ExitCode compare(const CompareOptions& options) {
+  check_destination("--json", options.common.json, options.common.force);
+  const Scenario first = load_scenario(options.first);
+  const Scenario second = load_scenario(options.second);
+  const planner::Comparison comparison = planner::compare(first, second);
+  Page page = new_page(options.common);
+  page.paragraph(comparison.verdict);
+  if (!comparison.inputs.empty()) page.table(input_table(comparison));
+  page.table(result_table(comparison));
+  deliver(options.common, page, comparison_json(first, second, comparison));
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("compare", "Two plan files, difference by difference");
+  const auto options = std::make_shared<CompareOptions>();
+  command->add_option("A", options->first, "A plan file")->required()->type_name("FILE|-");
+  command->add_option("B", options->second, "Another plan file")->required()->type_name("FILE|-");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return compare(*options); }; });
+}
+
+}  // namespace shardwright::cli

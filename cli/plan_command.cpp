@@ -1,0 +1,169 @@
+// shardwright plan
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/candidate_report.hpp"
+#include "cli/command.hpp"
+#include "cli/format.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cli/request_options.hpp"
+#include "cli/scale_report.hpp"
+#include "cli/search_progress.hpp"
+#include "cli/step_json.hpp"
+#include "cli/step_page.hpp"
+#include "core/spec/plan_json.hpp"
+#include "planner/explain.hpp"
+#include "planner/search.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+// A peak that leaves less of the memory free is worth a warning.
+constexpr double kTightMemory = 0.95;
+
+struct PlanOptions {
+  CommonOptions common;
+  RequestOptions request;
+  std::string plan_out;
+};
+
+std::string goal_text(const planner::PlanRequest& request) {
+  const std::string batch = request.global_batch == 0
+                                ? "automatic batch of sequences"
+                                : format_plural(request.global_batch, "sequence");
+  return fmt::format("{} of {} tokens, {}, best {}", batch, format_count(request.seq_len),
+                     name_of(request.precision), name_of(request.objective));
+}
+
+std::string machine_text(const planner::PlanRequest& request) {
+  return fmt::format("{} on {} × {} ({}), {}", request.model.name, format_count(request.gpus),
+                     request.cluster.accelerator.name, request.cluster.name, request.stack.name);
+}
+
+void add_best(Page& page, const planner::PlanRequest& request, const planner::PlanCandidate& best) {
+  const planner::Explanation explanation =
+      planner::explain(planner::scenario_of(request, best.plan));
+  page.paragraph(fmt::format("What limits plan 1: {}.", explanation.limit));
+  const Bytes capacity = request.cluster.accelerator.memory;
+  if (best.result.memory().peak > capacity * kTightMemory) {
+    page.warning(fmt::format("plan 1 fills {} % of the memory; --max-memory leaves more free",
+                             format_percent(best.result.memory().peak / capacity)));
+  }
+}
+
+void add_result(Page& page, const ChosenRequest& chosen, const planner::SearchResult& result) {
+  const planner::PlanRequest& request = chosen.request;
+  page.heading(machine_text(request));
+  page.facts({{"goal", goal_text(request)}});
+  if (result.partial) page.warning("interrupted: the best plans found so far");
+  page.table(candidate_table(result.plans));
+  add_best(page, request, result.plans.front());
+  add_counts(page, result.counts, result.wall_s);
+  if (result.front.size() > 1) {
+    page.heading("Step time against memory");
+    page.table(front_table(result.front));
+  }
+  add_assumptions(page, request.cluster, request.stack, chosen.filled_in);
+}
+
+ordered_json infeasible_json(const planner::NoFeasiblePlan& infeasible) {
+  ordered_json json = {{"reason", infeasible.reason},
+                       {"shortfall_bytes", infeasible.shortfall.value()},
+                       {"needed_bytes", infeasible.needed.value()},
+                       {"available_bytes", infeasible.available.value()},
+                       {"closes_it", infeasible.closes_it}};
+  json["nearest"] = infeasible.nearest ? to_json(*infeasible.nearest) : ordered_json();
+  return json;
+}
+
+ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult& result) {
+  const planner::PlanRequest& request = chosen.request;
+  ordered_json document = new_document("plans");
+  document["inputs"] = inputs_json(request.model, request.cluster, request.stack);
+  document["filled_in"] = chosen.filled_in;
+  document["objective"] = name_of(request.objective);
+  document["partial"] = result.partial;
+  document["search"] = counts_json(result.counts);
+  document["search"]["wall_s"] = result.wall_s;
+  document["plans"] = ordered_json::array();
+  for (const auto& candidate : result.plans) document["plans"].push_back(candidate_json(candidate));
+  document["front"] = ordered_json::array();
+  for (const auto& candidate : result.front) document["front"].push_back(candidate_json(candidate));
+  if (result.infeasible) document["infeasible"] = infeasible_json(*result.infeasible);
+  return document;
+}
+
+// The answer "none" is no result for a pipe to read: its reasons go to standard error.
+void report_infeasible(const planner::NoFeasiblePlan& infeasible) {
+  fmt::print(stderr, "no feasible plan: {}\n", infeasible.reason);
+  if (infeasible.nearest) {
+    fmt::print(stderr, "nearest: {}, {} short of the {} that it needs per accelerator\n",
+               plan_text(*infeasible.nearest), format_bytes(infeasible.shortfall),
+               format_bytes(infeasible.needed));
+  }
+  for (const std::string& change : infeasible.closes_it) fmt::print(stderr, "- {}\n", change);
+}
+
+ExitCode deliver_none(const PlanOptions& options, const ChosenRequest& chosen,
+                      const planner::SearchResult& result) {
+  Page page = new_page(options.common);
+  if (result.infeasible) report_infeasible(*result.infeasible);
+  if (result.partial) page.warning("interrupted before a plan was found");
+  add_counts(page, result.counts, result.wall_s);
+  deliver(options.common, page, plan_json(chosen, result));
+  return result.partial ? ExitCode::Interrupted : ExitCode::NoFeasiblePlan;
+}
+
+ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen) {
+  planner::SearchResult result;
+  {
+    const InterruptWatch interrupt;
+    SearchProgressLine progress(show_progress(options.common), chosen.request);
+    chosen.request.stop = interrupt.token();
+    result = planner::search(chosen.request);
+  }
+  if (result.plans.empty()) return deliver_none(options, chosen, result);
+  if (!options.plan_out.empty()) {
+    const Scenario scenario = planner::scenario_of(chosen.request, result.plans.front().plan);
+    write_file(options.plan_out, json_text(to_json(scenario)), options.common.force);
+  }
+  Page page = new_page(options.common);
+  add_result(page, chosen, result);
+  deliver(options.common, page, plan_json(chosen, result));
+  return result.partial ? ExitCode::Interrupted : ExitCode::Ok;
+}
+
+ExitCode plan(const PlanOptions& options) {
+  check_destination("--json", options.common.json, options.common.force);
+  check_destination("--out", options.plan_out, options.common.force);
+  ChosenRequest chosen = choose_request(options.request, "shardwright plan");
+  if (chosen.gpus.first == chosen.gpus.second) return plan_one_size(options, chosen);
+  return run_scale(options.common, chosen, options.plan_out);
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("plan", "Find the best hybrid-parallel plans for a model and a cluster");
+  command->footer(R"(Examples:
+  shardwright plan --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch 1024 --seq-len 8192
+  shardwright plan --model ./my-model --cluster dgx-h100 --gpus 64 --global-batch auto --seq-len 8192 \
+      --fix tp=8 --forbid zero=3 --max-memory 70GB --out plan.json
+  shardwright plan … --gpus 64..1024     the best plan of each size, and which sizes are worth it)");
+  const auto options = std::make_shared<PlanOptions>();
+  add_request_options(*command, options->request);
+  command->add_option("--out", options->plan_out, "Write the best plan as a plan file")
+      ->type_name("FILE|-")
+      ->group("Output");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return plan(*options); }; });
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,187 @@
+#include "cli/request_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/option_values.hpp"
+#include "cli/scenario_parts.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/spec/plan_check.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using planner::PlanRequest;
+
+Precision read_precision(const std::string& text, ProblemList& problems) {
+  std::vector<std::string> names;
+  for (const auto precision :
+       {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16, Precision::Fp8}) {
+    if (text == name_of(precision)) return precision;
+    names.emplace_back(name_of(precision));
+  }
+  problems.add("--precision", fmt::format("\"{}\"", text), one_of(text, names));
+  return Precision::Bf16;
+}
+
+// The batch that is left to the planner is 0 in a request.
+std::int64_t read_global_batch(const std::string& text, ProblemList& problems) {
+  return text == "auto" ? 0 : read_count("--global-batch", text, kMaxBatch, problems);
+}
+
+// Applies `read` to an option that was given.
+template <class T, class Read>
+void read_if_given(const std::string& text, T& value, const Read& read) {
+  if (!text.empty()) value = read(text);
+}
+
+void require(const std::string& text, const char* option, const char* expected,
+             ProblemList& problems) {
+  if (text.empty()) problems.add(option, "nothing", expected);
+}
+
+void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
+  const bool from_row = !options.row.empty();
+  if (!from_row || !options.model.empty())
+    request.model = read_model_option(options.model, problems);
+  if (!from_row || !options.cluster.empty())
+    request.cluster = read_cluster_option(options.cluster, problems);
+  if (!from_row || !options.stack.empty())
+    request.stack = read_stack_option(options.stack, problems);
+  if (from_row) return;
+  require(options.gpus, "--gpus", "a number of accelerators or a range as 64..1024", problems);
+  require(options.global_batch, "--global-batch", "a number of sequences, or auto", problems);
+  require(options.seq_len, "--seq-len", "a number of tokens", problems);
+}
+
+void read_numbers(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
+  const auto count_of = [&](const char* option, std::int64_t most) {
+    return [&problems, option, most](const std::string& text) {
+      return read_count(option, text, most, problems);
+    };
+  };
+  constexpr std::int64_t kMostPlans = 1000, kMostThreads = 1024;
+  read_if_given(options.global_batch, request.global_batch,
+                [&](const std::string& text) { return read_global_batch(text, problems); });
+  read_if_given(options.seq_len, request.seq_len, count_of("--seq-len", kMaxSeqLen));
+  read_if_given(options.top, request.top, count_of("--top", kMostPlans));
+  read_if_given(options.max_global_batch, request.max_global_batch,
+                count_of("--max-global-batch", kMaxBatch));
+  read_if_given(options.threads, request.threads, [&](const std::string& text) {
+    return static_cast<int>(read_count("--threads", text, kMostThreads, problems));
+  });
+  read_if_given(options.max_memory, request.max_memory, [&](const std::string& text) {
+    return read_bytes("--max-memory", text, problems);
+  });
+}
+
+void read_choices(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
+  read_if_given(options.precision, request.precision,
+                [&](const std::string& text) { return read_precision(text, problems); });
+  read_if_given(options.objective, request.objective, [&](const std::string& text) {
+    return read_part("", problems, [&] { return planner::parse_objective(text); });
+  });
+  const auto add_constraints = [&](const std::vector<std::string>& texts, const char* option,
+                                   std::vector<planner::Constraint>& constraints) {
+    for (const std::string& text : texts) {
+      constraints.push_back(
+          read_part("", problems, [&] { return planner::parse_constraint(text, option); }));
+    }
+  };
+  add_constraints(options.fix, "--fix", request.constraints.fixed);
+  add_constraints(options.forbid, "--forbid", request.constraints.forbidden);
+}
+
+PlanRequest request_of(const Scenario& scenario) {
+  PlanRequest request;
+  request.model = scenario.model;
+  request.cluster = scenario.cluster;
+  request.stack = scenario.stack;
+  request.gpus = scenario.plan.world_size();
+  request.global_batch = scenario.plan.global_batch;
+  request.seq_len = scenario.plan.seq_len;
+  request.precision = scenario.plan.precision;
+  return request;
+}
+
+void add_inputs(CLI::App& command, RequestOptions& options) {
+  constexpr const char* kGroup = "What to plan for";
+  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
+    command.add_option(name, value, help)->type_name(type)->group(kGroup);
+  };
+  add("--model", options.model, "A shipped model, a JSON file or a folder", "NAME|FILE|FOLDER");
+  add("--cluster", options.cluster, "A shipped cluster or a JSON file", "NAME|FILE");
+  add("--gpus", options.gpus, "Accelerators, or a range as 64..1024", "N|A..B");
+  add("--global-batch", options.global_batch,
+      "Sequences per step, or auto: the smallest batch of full throughput", "N|auto");
+  add("--seq-len", options.seq_len, "Tokens per sequence", "N");
+  add("--stack", options.stack, "A shipped software stack or a JSON file (default megatron-core)",
+      "NAME|FILE");
+  add("--precision", options.precision, "Number format of the GEMMs (default bf16)", "NAME");
+  add("--row", options.row, "A published measurement; other options replace parts of it",
+      "FILE:ID");
+}
+
+void add_limits(CLI::App& command, RequestOptions& options) {
+  constexpr const char* kGroup = "What plans may look like";
+  command
+      .add_option("--fix", options.fix, "Only plans with these values, as tp=8 or schedule=1f1b")
+      ->type_name("FIELD=V,...")
+      ->expected(1)
+      ->take_all()
+      ->group(kGroup);
+  command.add_option("--forbid", options.forbid, "No plans with these values, as zero=3")
+      ->type_name("FIELD=V,...")
+      ->expected(1)
+      ->take_all()
+      ->group(kGroup);
+  command
+      .add_option("--max-memory", options.max_memory,
+                  "Memory per accelerator that a plan may take, as 70GB")
+      ->type_name("SIZE")
+      ->group(kGroup);
+  command
+      .add_option("--max-global-batch", options.max_global_batch,
+                  "The largest batch that auto may choose")
+      ->type_name("N")
+      ->group(kGroup);
+}
+
+}  // namespace
+
+void add_request_options(CLI::App& command, RequestOptions& options) {
+  add_inputs(command, options);
+  add_limits(command, options);
+  command
+      .add_option("--objective", options.objective,
+                  "time (default), cost, memory or tokens-per-joule")
+      ->type_name("NAME")
+      ->group("Search");
+  command.add_option("--top", options.top, "Plans to show (default 5)")
+      ->type_name("N")
+      ->group("Search");
+  command.add_option("--threads", options.threads, "Threads (default: one per core)")
+      ->type_name("N")
+      ->group("Search");
+}
+
+ChosenRequest choose_request(const RequestOptions& options, const std::string& command) {
+  ProblemList problems(command);
+  ChosenRequest chosen;
+  if (!options.row.empty())
+    chosen.request = request_of(read_row_option(options.row, chosen.filled_in));
+  read_parts(options, chosen.request, problems);
+  read_numbers(options, chosen.request, problems);
+  read_choices(options, chosen.request, problems);
+  chosen.gpus = {chosen.request.gpus, chosen.request.gpus};
+  if (!options.gpus.empty())
+    chosen.gpus = read_count_range("--gpus", options.gpus, kMaxWorld, problems);
+  problems.throw_if_any();
+  chosen.request.gpus = chosen.gpus.first;
+  const auto filled_in = filled_in_by(chosen.request.cluster, chosen.request.stack);
+  chosen.filled_in.insert(chosen.filled_in.end(), filled_in.begin(), filled_in.end());
+  return chosen;
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,37 @@
+// How `plan` and `scale` are told what to search for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/search.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace shardwright::cli {
+
+struct RequestOptions {
+  std::string row;  // "FILE:ID", a published measurement; empty: none
+  std::string model, cluster, stack;
+  std::string gpus, global_batch, seq_len;
+  std::string precision, objective;
+  std::string top, threads, max_memory, max_global_batch;
+  std::vector<std::string> fix, forbid;
+};
+
+void add_request_options(CLI::App& command, RequestOptions& options);
+
+struct ChosenRequest {
+  planner::PlanRequest request;                // gpus: the first of the range
+  std::pair<std::int64_t, std::int64_t> gpus;  // smallest and largest machine
+  std::vector<std::string> filled_in;
+};
+
+// Throws InputError with all problems of the options. `command` names the command line in errors.
+ChosenRequest choose_request(const RequestOptions& options, const std::string& command);
+
+}  // namespace shardwright::cli

@@ -1,0 +1,150 @@
+#include "cli/scale_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/candidate_report.hpp"
+#include "cli/format.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cli/search_progress.hpp"
+#include "cli/step_json.hpp"
+#include "cli/step_page.hpp"
+#include "planner/scale.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr auto kNumber = ColumnKind::Number;
+
+Table point_table(const planner::ScaleResult& result) {
+  Table table({{"GPUs", kNumber},
+               {"step", kNumber, "s"},
+               {"tokens/s", kNumber},
+               {"efficiency", kNumber, "%"},
+               {"MFU", kNumber, "%"},
+               {"memory", kNumber, "GB"},
+               {"plan", ColumnKind::Prose}});
+  for (const planner::ScalePoint& point : result.points) {
+    if (!point.best) {
+      table.add_row({format_count(point.gpus), "", "", "", "", "", "none fits"});
+      continue;
+    }
+    const sim::StepResult& step = point.best->result;
+    table.add_row(
+        {format_count(point.gpus), format_number(step.step.value(), 4),
+         format_fixed(point.tokens_per_s, 0), format_percent(point.efficiency),
+         format_percent(step.throughput.mfu), format_fixed(step.memory().peak.value() / 1e9, 1),
+         plan_text(point.best->plan) + (point.on_front ? "" : " (a smaller machine is as fast)")});
+  }
+  return table;
+}
+
+// The counts of all sizes together.
+planner::SearchCounts total_counts(const planner::ScaleResult& result) {
+  planner::SearchCounts total;
+  for (const planner::ScalePoint& point : result.points) {
+    total.space += point.counts.space;
+    total.evaluated += point.counts.evaluated;
+    total.simulated += point.counts.simulated;
+    for (const planner::Rejection& rejection : point.counts.rejected) {
+      const auto same = std::find_if(total.rejected.begin(), total.rejected.end(),
+                                     [&](const auto& r) { return r.rule == rejection.rule; });
+      if (same == total.rejected.end()) {
+        total.rejected.push_back(rejection);
+      } else {
+        same->count += rejection.count;
+      }
+    }
+  }
+  return total;
+}
+
+ordered_json point_json(const planner::ScalePoint& point) {
+  ordered_json json = {{"gpus", point.gpus},
+                       {"tokens_per_s", point.tokens_per_s},
+                       {"efficiency", point.efficiency},
+                       {"on_front", point.on_front},
+                       {"search", counts_json(point.counts)}};
+  json["best"] = point.best ? candidate_json(*point.best) : ordered_json();
+  return json;
+}
+
+ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult& result) {
+  const planner::PlanRequest& request = chosen.request;
+  ordered_json document = new_document("scale");
+  document["inputs"] = inputs_json(request.model, request.cluster, request.stack);
+  document["filled_in"] = chosen.filled_in;
+  document["objective"] = name_of(request.objective);
+  document["partial"] = result.partial;
+  document["search"] = counts_json(total_counts(result));
+  document["search"]["wall_s"] = result.wall_s;
+  document["points"] = ordered_json::array();
+  document["plans"] = ordered_json::array();
+  for (const planner::ScalePoint& point : result.points) {
+    document["points"].push_back(point_json(point));
+    if (point.best) document["plans"].push_back(candidate_json(*point.best));
+  }
+  document["knee"] = result.knee ? ordered_json(*result.knee) : ordered_json();
+  document["knee_cause"] = result.knee_cause;
+  return document;
+}
+
+void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResult& result) {
+  const planner::PlanRequest& request = chosen.request;
+  page.heading(fmt::format("{} on {} ({}), {}", request.model.name,
+                           request.cluster.accelerator.name, request.cluster.name,
+                           request.stack.name));
+  if (result.partial) page.warning("interrupted: the sizes searched so far");
+  page.table(point_table(result));
+  if (result.knee) {
+    page.paragraph(
+        fmt::format("Scaling ends at {} GPUs: {}", format_count(*result.knee), result.knee_cause));
+  } else {
+    page.paragraph(fmt::format("Efficiency stays above {} % up to the largest size.",
+                               format_number(100.0 * planner::kKneeEfficiency)));
+  }
+  add_counts(page, total_counts(result), result.wall_s);
+  add_assumptions(page, request.cluster, request.stack, chosen.filled_in);
+}
+
+const planner::PlanCandidate* fastest(const planner::ScaleResult& result) {
+  const planner::PlanCandidate* best = nullptr;
+  double rate = 0.0;
+  for (const planner::ScalePoint& point : result.points) {
+    if (!point.best || point.tokens_per_s <= rate) continue;
+    best = &*point.best;
+    rate = point.tokens_per_s;
+  }
+  return best;
+}
+
+}  // namespace
+
+ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
+                   const std::string& plan_out) {
+  planner::ScaleResult result;
+  {
+    const InterruptWatch interrupt;
+    SearchProgressLine progress(show_progress(options), chosen.request);
+    chosen.request.stop = interrupt.token();
+    result = planner::scale(chosen.request,
+                            planner::machine_sizes(chosen.gpus.first, chosen.gpus.second));
+  }
+  const planner::PlanCandidate* best = fastest(result);
+  if (best != nullptr && !plan_out.empty()) {
+    const Scenario scenario = planner::scenario_of(chosen.request, best->plan);
+    write_file(plan_out, json_text(to_json(scenario)), options.force);
+  }
+  Page page = new_page(options);
+  add_scale(page, chosen, result);
+  deliver(options, page, scale_json(chosen, result));
+  if (result.partial) return ExitCode::Interrupted;
+  return best == nullptr ? ExitCode::NoFeasiblePlan : ExitCode::Ok;
+}
+
+}  // namespace shardwright::cli

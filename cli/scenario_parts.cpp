@@ -1,0 +1,53 @@
+#include "cli/scenario_parts.hpp"
+
+#include <fmt/format.h>
+
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "sim/validation/row_scenario.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+template <class Spec>
+Spec load_named(Spec (*load)(const std::string&), const std::string& name, const char* option,
+                ProblemList& problems) {
+  if (name.empty()) {
+    problems.add(option, "nothing", "a name or a file");
+    return {};
+  }
+  return read_part(option, problems, [&] { return load(name); });
+}
+
+}  // namespace
+
+ModelSpec read_model_option(const std::string& name, ProblemList& problems) {
+  return load_named(load_model, name, "--model", problems);
+}
+
+ClusterSpec read_cluster_option(const std::string& name, ProblemList& problems) {
+  return load_named(load_cluster, name, "--cluster", problems);
+}
+
+StackSpec read_stack_option(const std::string& name, ProblemList& problems) {
+  return load_named(load_stack, name.empty() ? kDefaultStack : name, "--stack", problems);
+}
+
+Scenario read_row_option(const std::string& file_and_id, std::vector<std::string>& filled_in) {
+  // Ids may hold colons, paths seldom do.
+  const auto colon = file_and_id.find(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == file_and_id.size()) {
+    throw InputError("--row", {{"", fmt::format("\"{}\"", file_and_id),
+                                "FILE:ID, as in measurements.jsonl:llama-8-gpus"}});
+  }
+  return sim::scenario_of_row(file_and_id.substr(0, colon), file_and_id.substr(colon + 1),
+                              &filled_in);
+}
+
+std::vector<std::string> filled_in_by(const ClusterSpec& cluster, const StackSpec& stack) {
+  std::vector<std::string> lines = cluster.filled_in;
+  for (const std::string& line : stack.filled_in) lines.push_back("stack " + line);
+  return lines;
+}
+
+}  // namespace shardwright::cli

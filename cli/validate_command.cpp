@@ -1,0 +1,153 @@
+// shardwright validate
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "cli/format.hpp"
+#include "cli/option_values.hpp"
+#include "cli/output.hpp"
+#include "sim/validation/validation.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+constexpr auto kNumber = ColumnKind::Number;
+
+struct ValidateOptions {
+  CommonOptions common;
+  std::vector<std::string> files;
+  std::string grades = "ABC";
+  std::string max_median, max_p90;
+  bool every_row = false;
+};
+
+// What the user asks for; infinite where nothing is.
+struct Tolerance {
+  double median = std::numeric_limits<double>::infinity();
+  double p90 = std::numeric_limits<double>::infinity();
+};
+
+Tolerance read_options(const ValidateOptions& options) {
+  ProblemList problems("shardwright validate");
+  Tolerance tolerance;
+  if (!options.max_median.empty())
+    tolerance.median = read_ratio("--max-median", options.max_median, problems);
+  if (!options.max_p90.empty()) tolerance.p90 = read_ratio("--max-p90", options.max_p90, problems);
+  if (options.grades.empty() || options.grades.find_first_not_of("ABC") != std::string::npos)
+    problems.add("--grades", "\"" + options.grades + "\"", "some of the letters A, B and C");
+  problems.throw_if_any();
+  return tolerance;
+}
+
+std::vector<std::string> summary_row(const std::string& name, const sim::ErrorSummary& summary) {
+  return {name,
+          format_count(static_cast<std::int64_t>(summary.n)),
+          format_percent(summary.median_abs),
+          format_percent(summary.mean_abs),
+          format_percent(summary.p90_abs),
+          format_percent(summary.bias),
+          format_percent(summary.coverage)};
+}
+
+Table summary_table(const std::string& what) {
+  return Table({{what},
+                {"rows", kNumber},
+                {"median", kNumber, "%"},
+                {"mean", kNumber, "%"},
+                {"p90", kNumber, "%"},
+                {"bias", kNumber, "%"},
+                {"in interval", kNumber, "%"}});
+}
+
+void add_summaries(Page& page, const std::string& what, const sim::ErrorsByName& summaries) {
+  if (summaries.empty()) return;
+  Table table = summary_table(what);
+  for (const auto& [name, summary] : summaries) table.add_row(summary_row(name, summary));
+  page.table(table);
+}
+
+void add_rows(Page& page, const sim::ValidationReport& report) {
+  Table table({{"row"},
+               {"metric"},
+               {"measured", kNumber},
+               {"predicted", kNumber},
+               {"error", kNumber, "%"}});
+  for (const sim::RowComparison& row : report.rows) {
+    if (row.skipped || !row.timed) continue;
+    table.add_row({row.id, row.metric, format_number(row.measured, 4),
+                   format_number(row.predicted, 4), fmt::format("{:+.1f}", 100.0 * row.error)});
+  }
+  page.table(table);
+}
+
+void add_report(Page& page, const sim::ValidationReport& report, bool every_row) {
+  if (every_row) add_rows(page, report);
+  Table overall = summary_table("absolute error of");
+  overall.add_row(summary_row("step time", report.time));
+  overall.add_row(summary_row("peak memory", report.memory));
+  page.table(overall);
+  add_summaries(page, "step time by source", report.by_source);
+  add_summaries(page, "step time by accelerator", report.by_accelerator);
+  add_summaries(page, "step time by stack", report.by_stack);
+  const sim::OutOfMemoryTable& oom = report.out_of_memory;
+  page.paragraph(
+      fmt::format("Out of memory: {} predicted rightly, {} missed, {} predicted wrongly, {} "
+                  "rightly as fitting.",
+                  oom.true_positive, oom.false_negative, oom.false_positive, oom.true_negative));
+  if (report.rank_correlation) {
+    page.paragraph(fmt::format("Ranks plans of one group as measured with Kendall's tau {:.2f}.",
+                               *report.rank_correlation));
+  }
+  if (report.skipped > 0) {
+    page.paragraph(fmt::format("{} skipped; --json says why.",
+                               format_plural(static_cast<std::int64_t>(report.skipped), "row")));
+  }
+}
+
+ExitCode validate(const ValidateOptions& options) {
+  check_destination("--json", options.common.json, options.common.force);
+  const Tolerance tolerance = read_options(options);
+  const sim::ValidationReport report =
+      sim::validate_rows(options.files, {.grades = options.grades});
+  const bool within = sim::within_tolerance(report, tolerance.median, tolerance.p90);
+  Page page = new_page(options.common);
+  add_report(page, report, options.every_row);
+  if (!within) page.warning("the errors are outside of the tolerance asked for");
+  nlohmann::ordered_json document = new_document("validation");
+  document["within_tolerance"] = within;
+  document.update(sim::to_json(report));
+  deliver(options.common, page, document);
+  return within ? ExitCode::Ok : ExitCode::OutsideTolerance;
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("validate", "Compare simulated steps with published measurements");
+  const auto options = std::make_shared<ValidateOptions>();
+  command->add_option("files", options->files, "Measurements, one JSON object per line")
+      ->required()
+      ->type_name("FILE...");
+  command->add_option("--grades", options->grades, "Rows of these grades (default ABC)")
+      ->type_name("ABC");
+  command
+      ->add_option("--max-median", options->max_median,
+                   "Exit with 5 if the median absolute error of the time is above this")
+      ->type_name("RATIO");
+  command
+      ->add_option("--max-p90", options->max_p90,
+                   "Exit with 5 if the 90th percentile of the absolute errors is above this")
+      ->type_name("RATIO");
+  command->add_flag("--every-row", options->every_row, "Print each row too");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return validate(*options); }; });
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,38 @@
+// The ladder of fidelity: one step time, estimated ever more closely.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/spec/scenario.hpp"
+#include "sim/step/full_replay.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::sim {
+
+enum class Fidelity : std::uint8_t {
+  Bound,     // never above the event rung
+  Analytic,  // closed form
+  Event,     // the program on one representative of each stage
+  Full,      // the program on every rank, with contention between nodes
+};
+
+// "bound", "analytic", "event", "full".
+const char* name_of(Fidelity fidelity);
+std::vector<Fidelity> all_fidelities();
+
+struct RungResult {
+  Fidelity fidelity = Fidelity::Event;
+  // Step time and rates are those of the rung; the breakdown and the memory those of the event
+  // rung, which alone tells what every stage waits for.
+  StepResult result;
+  Seconds event_step;
+  bool cancelled = false;  // the full rung was stopped: its step is that of the part replayed
+};
+
+// From a plan that `check_plan` accepts. `options` are those of the full rung.
+RungResult simulate_at(const Scenario& scenario, Fidelity fidelity,
+                       const FullOptions& options = {});
+
+}  // namespace shardwright::sim

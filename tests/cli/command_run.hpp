@@ -1,0 +1,115 @@
+// Runs the built command and catches what it prints.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardwright::cli {
+
+struct CommandResult {
+  int exit_code = -1;  // 128 + n if signal n ended it
+  std::string output, errors;
+};
+
+// A folder of its own that goes away with the object.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "shardwright.XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() { std::filesystem::remove_all(path_); }
+
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(file(name), std::ios::binary) << text;
+    return file(name);
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream stream(file(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct CommandSetting {
+  std::string input;
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::string output_file;  // in place of catching standard output
+  bool close_output = false;
+};
+
+// A running command. Standard output and error go to files, so that nothing can block.
+class RunningCommand {
+ public:
+  explicit RunningCommand(const std::vector<std::string>& arguments,
+                          const CommandSetting& setting = {}) {
+    const std::string input = folder_.write("in", setting.input);
+    const std::string output =
+        setting.output_file.empty() ? folder_.file("out") : setting.output_file;
+    const std::string errors = folder_.file("err");
+    process_ = fork();
+    if (process_ != 0) return;
+    redirect(input, O_RDONLY, STDIN_FILENO);
+    redirect(output, O_WRONLY | O_CREAT, STDOUT_FILENO);
+    redirect(errors, O_WRONLY | O_CREAT, STDERR_FILENO);
+    if (setting.close_output) close(STDOUT_FILENO);
+    unsetenv("COLUMNS");
+    for (const auto& [name, value] : setting.environment) setenv(name.c_str(), value.c_str(), 1);
+    execute(arguments);
+  }
+
+  void interrupt() const { kill(process_, SIGINT); }
+
+  CommandResult finish() {
+    int status = 0;
+    waitpid(process_, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), folder_.read("out"),
+            folder_.read("err")};
+  }
+
+ private:
+  static void redirect(const std::string& file, int flags, int descriptor) {
+    constexpr int kMode = 0600;
+    const int opened = open(file.c_str(), flags, kMode);
+    if (opened < 0 || dup2(opened, descriptor) < 0) _exit(126);
+    close(opened);
+  }
+
+  [[noreturn]] static void execute(const std::vector<std::string>& arguments) {
+    std::vector<std::string> words = {SHARDWRIGHT_COMMAND};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    execv(SHARDWRIGHT_COMMAND, pointers.data());
+    _exit(127);
+  }
+
+  ScratchFolder folder_;
+  pid_t process_ = -1;
+};
+
+inline CommandResult run_command(const std::vector<std::string>& arguments,
+                                 const CommandSetting& setting = {}) {
+  return RunningCommand(arguments, setting).finish();
+}
+
+}  // namespace shardwright::cli

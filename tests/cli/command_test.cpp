@@ -1,0 +1,210 @@
+// The contract of the command: exit codes, what goes to which stream, the names in its JSON.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/terminal.hpp"
+#include "tests/cli/command_run.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::vector<std::string> kSimulate = {
+    "simulate", "--model", "llama3-8b",      "--cluster", "dgx-h100",  "--gpus", "8",
+    "--tp",     "2",       "--global-batch", "32",        "--seq-len", "8192"};
+
+std::vector<std::string> with(std::vector<std::string> arguments,
+                              const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+// The widest line of a text, in terminal columns.
+int widest_line(const std::string& text) {
+  std::istringstream stream(text);
+  int widest = 0;
+  for (std::string line; std::getline(stream, line);)
+    widest = std::max(widest, display_width(line));
+  return widest;
+}
+
+TEST(Command, HelpAndVersionSucceedOnStandardOutput) {
+  for (const char* option : {"--help", "--version"}) {
+    const CommandResult result = run_command({option});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.output, HasSubstr("shardwright"));
+    EXPECT_THAT(result.errors, IsEmpty());
+  }
+}
+
+TEST(Command, HelpOfASubcommandShowsItsOptions) {
+  const CommandResult result = run_command({"simulate", "--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.output, HasSubstr("--global-batch"));
+}
+
+TEST(Command, SimulatePrintsTheContractsNames) {
+  const CommandResult result = run_command(with(kSimulate, {"--json", "-"}));
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.errors, IsEmpty());
+  const json step = json::parse(result.output);
+  for (const char* key : {"dp", "tp", "pp", "cp", "ep", "vpp", "zero_stage", "micro_batch",
+                          "global_batch", "recompute", "schedule"}) {
+    EXPECT_TRUE(step["plan"].contains(key)) << key;
+  }
+  for (const char* key : {"step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu"})
+    EXPECT_GT(step[key].get<double>(), 0.0) << key;
+  for (const char* axis : {"tp", "dp", "pp", "cp", "ep"})
+    EXPECT_TRUE(step["time"]["exposed"][axis].is_number()) << axis;
+  EXPECT_TRUE(step["time"]["compute_s"].is_number());
+  EXPECT_TRUE(step["time"]["bubble_s"].is_number());
+}
+
+// The parts of the report add up to its totals.
+TEST(Command, SimulateAddsUp) {
+  const json step = json::parse(run_command(with(kSimulate, {"--json", "-"})).output);
+  const json& time = step["time"];
+  double total = time["compute_s"].get<double>() + time["optimizer_s"].get<double>() +
+                 time["bubble_s"].get<double>() + time["host_s"].get<double>();
+  for (const json& exposed : time["exposed"]) total += exposed.get<double>();
+  EXPECT_NEAR(total, step["step_s"].get<double>(), 1e-9);
+
+  double bytes = 0.0;
+  for (const json& part : step["memory"]["breakdown"]) bytes += part.get<double>();
+  EXPECT_NEAR(bytes, step["memory"]["peak_bytes"].get<double>(), 1.0);
+
+  const double tokens_per_s = 32.0 * 8192.0 / step["step_s"].get<double>();
+  EXPECT_NEAR(step["tokens_per_s_per_gpu"].get<double>(), tokens_per_s / 8.0, 1e-6);
+}
+
+TEST(Command, ModelsShowCountsParameters) {
+  const CommandResult result = run_command({"models", "show", "llama3-8b", "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const json parameters = json::parse(result.output)["parameters"];
+  // 8,030,261,248: the model card of meta-llama/Meta-Llama-3-8B.
+  EXPECT_EQ(parameters["total"], 8030261248);
+  EXPECT_EQ(parameters["active"], 8030261248);
+  EXPECT_EQ(parameters["mtp"], 0);
+}
+
+TEST(Command, ListsAndShowsEverythingThatIsShipped) {
+  for (const char* kind : {"models", "clusters", "stacks"}) {
+    const CommandResult list = run_command({kind, "list", "--json", "-"});
+    ASSERT_EQ(list.exit_code, 0) << list.errors;
+    const json entries = json::parse(list.output)[kind];
+    ASSERT_GT(entries.size(), 5u);
+    const std::string name = entries.front()["name"];
+    const CommandResult show = run_command({kind, "show", name});
+    EXPECT_EQ(show.exit_code, 0) << show.errors;
+    EXPECT_THAT(show.output, HasSubstr(name));
+  }
+}
+
+// What `models show --json` writes is a model file again.
+TEST(Command, ShownModelsCanBeRead) {
+  const ScratchFolder folder;
+  const std::string file = folder.file("model.json");
+  ASSERT_EQ(run_command({"models", "show", "deepseek-v3", "--json", file}).exit_code, 0);
+  const CommandResult result = run_command({"models", "show", file, "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_EQ(json::parse(result.output), json::parse(folder.read("model.json")));
+}
+
+TEST(Command, PlanFilesRoundTripThroughStandardInput) {
+  const CommandResult plan = run_command(with(kSimulate, {"--out", "-", "--json", "/dev/null"}));
+  ASSERT_EQ(plan.exit_code, 0) << plan.errors;
+  const std::string file = plan.output.substr(0, plan.output.find("\n}\n") + 3);
+  const CommandResult again =
+      run_command({"simulate", "--plan", "-", "--json", "-"}, {.input = file});
+  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  const CommandResult first = run_command(with(kSimulate, {"--json", "-"}));
+  EXPECT_EQ(json::parse(again.output)["step_s"], json::parse(first.output)["step_s"]);
+}
+
+TEST(Command, OptionsReplaceFieldsOfAPlanFile) {
+  const ScratchFolder folder;
+  const std::string file = folder.file("plan.json");
+  ASSERT_EQ(run_command(with(kSimulate, {"--out", file})).exit_code, 0);
+  const CommandResult result =
+      run_command({"simulate", "--plan", file, "--tp", "4", "--dp", "2", "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_EQ(json::parse(result.output)["plan"]["tp"], 4);
+}
+
+TEST(Command, EnvironmentVariablesStandInForOptions) {
+  const CommandResult result =
+      run_command(with(kSimulate, {"--json", "-"}), {.environment = {{"SHARDWRIGHT_ZERO", "3"}}});
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_EQ(json::parse(result.output)["plan"]["zero_stage"], 3);
+}
+
+TEST(Command, FilesAreWrittenWholeAndNeverReplacedUnasked) {
+  const ScratchFolder folder;
+  const std::string file = folder.file("models.json");
+  ASSERT_EQ(run_command({"models", "list", "--json", file}).exit_code, 0);
+  EXPECT_TRUE(json::accept(folder.read("models.json")));
+  EXPECT_EQ(folder.files(), 1u) << "a temporary file is left over";
+
+  EXPECT_EQ(run_command({"stacks", "list", "--json", file}).exit_code, 2);
+  EXPECT_THAT(folder.read("models.json"), HasSubstr("\"models\""));
+  EXPECT_EQ(run_command({"stacks", "list", "--json", file, "--force"}).exit_code, 0);
+  EXPECT_THAT(folder.read("models.json"), HasSubstr("\"stacks\""));
+}
+
+TEST(Command, FullDisksAndClosedOutputsAreFailures) {
+  const CommandResult full = run_command({"models", "list"}, {.output_file = "/dev/full"});
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.errors, HasSubstr("standard output: cannot be written"));
+
+  const CommandResult closed = run_command({"models", "list"}, {.close_output = true});
+  EXPECT_EQ(closed.exit_code, 1);
+  EXPECT_THAT(closed.errors, HasSubstr("standard output"));
+}
+
+TEST(Command, NarrowTerminalsShowEveryColumn) {
+  const CommandSetting narrow = {.environment = {{"COLUMNS", "40"}}};
+  for (const auto& arguments :
+       {std::vector<std::string>{"models", "list"}, std::vector<std::string>{"clusters", "list"},
+        std::vector<std::string>{"models", "show", "deepseek-v3"}, kSimulate}) {
+    const CommandResult result = run_command(arguments, narrow);
+    ASSERT_EQ(result.exit_code, 0) << result.errors;
+    // Words, and the names in the first column, are not broken; everything else fits.
+    EXPECT_LE(widest_line(result.output), arguments == kSimulate ? 48 : 60) << result.output;
+  }
+  const std::string list = run_command({"models", "list"}, narrow).output;
+  EXPECT_THAT(list, HasSubstr("vocabulary"));
+}
+
+TEST(Command, ColourOnlyWhereItIsWanted) {
+  EXPECT_THAT(run_command({"stacks", "list"}).output, Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(run_command({"stacks", "list", "--color", "always"}).output, HasSubstr("\x1b["));
+}
+
+TEST(Command, MarkdownTablesHaveRules) {
+  const CommandResult result = run_command({"stacks", "list", "--markdown"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.output, HasSubstr("| --- |"));
+}
+
+TEST(Command, NetworkTimesSharedLinks) {
+  const std::string scenario = R"({
+    "links": [{"id": "a", "bandwidth_bytes_per_s": 1e9, "latency_s": 0}],
+    "flows": [{"id": "x", "bytes": 1e9, "route": ["a"], "start_s": 0},
+              {"id": "y", "bytes": 1e9, "route": ["a"], "start_s": 0}]})";
+  const CommandResult result = run_command({"network", "-", "--json", "-"}, {.input = scenario});
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  // Two flows share one link: each takes twice as long as alone.
+  EXPECT_NEAR(json::parse(result.output)["makespan_s"].get<double>(), 2.0, 1e-9);
+}
+
+}  // namespace
+}  // namespace shardwright::cli

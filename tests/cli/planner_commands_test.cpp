@@ -1,0 +1,210 @@
+// plan, scale, explain, compare and validate: the contract of their JSON and exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/cli/command_run.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> plan_of(const std::string& gpus, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"plan",   "--model", "llama3-8b", "--cluster", "dgx-h100",
+                                        "--gpus", gpus,      "--seq-len", "8192"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+json json_of(const std::vector<std::string>& arguments) {
+  std::vector<std::string> with_json = arguments;
+  with_json.insert(with_json.end(), {"--json", "-"});
+  const CommandResult result = run_command(with_json);
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  return json::parse(result.output, nullptr, false);
+}
+
+TEST(PlanCommand, JsonKeepsTheContract) {
+  const json document = json_of(plan_of("8", {"--global-batch", "32", "--top", "3"}));
+  const json& search = document["search"];
+  std::int64_t rejected = 0;
+  for (const json& count : search["rejected"]) rejected += count.get<std::int64_t>();
+  EXPECT_EQ(search["space"].get<std::int64_t>(),
+            search["evaluated"].get<std::int64_t>() + rejected);
+  EXPECT_LE(search["simulated"].get<std::int64_t>(), search["evaluated"].get<std::int64_t>());
+  EXPECT_GT(search["wall_s"].get<double>(), 0.0);
+
+  ASSERT_EQ(document["plans"].size(), 3u);
+  double last = 0.0;
+  for (const json& plan : document["plans"]) {
+    const json& p = plan["plan"];
+    EXPECT_EQ(p["dp"].get<int>() * p["tp"].get<int>() * p["pp"].get<int>() * p["cp"].get<int>(), 8);
+    EXPECT_GE(plan["step_s"].get<double>(), last) << "best first";
+    EXPECT_LE(plan["memory"]["peak_bytes"].get<double>(), 80e9);
+    EXPECT_LE(plan["bound_s"].get<double>(), plan["step_s"].get<double>() * (1 + 1e-9));
+    last = plan["step_s"].get<double>();
+  }
+}
+
+TEST(PlanCommand, TheWrittenPlanSimulatesToTheSameStep) {
+  const ScratchFolder folder;
+  const std::string file = folder.file("plan.json");
+  const json plans = json_of(plan_of("8", {"--global-batch", "32", "--out", file}))["plans"];
+  const json step = json_of({"simulate", "--plan", file});
+  EXPECT_EQ(step["step_s"], plans[0]["step_s"]);
+}
+
+TEST(PlanCommand, ConstraintsHold) {
+  const json plans = json_of(plan_of("8", {"--global-batch", "32", "--fix", "tp=4", "--forbid",
+                                           "zero=1,3", "--max-memory", "60GB"}))["plans"];
+  ASSERT_FALSE(plans.empty());
+  for (const json& plan : plans) {
+    EXPECT_EQ(plan["plan"]["tp"], 4);
+    EXPECT_NE(plan["plan"]["zero_stage"], 1);
+    EXPECT_NE(plan["plan"]["zero_stage"], 3);
+    EXPECT_LE(plan["memory"]["peak_bytes"].get<double>(), 60e9);
+  }
+}
+
+TEST(PlanCommand, ThreadsDoNotChangeTheAnswer) {
+  const std::vector<std::string> one = plan_of("8", {"--global-batch", "16", "--threads", "1"});
+  const std::vector<std::string> four = plan_of("8", {"--global-batch", "16", "--threads", "4"});
+  EXPECT_EQ(json_of(one)["plans"], json_of(four)["plans"]);
+}
+
+TEST(PlanCommand, NoFeasiblePlanSaysWhatIsNeeded) {
+  std::vector<std::string> arguments =
+      plan_of("8", {"--global-batch", "8", "--max-memory", "5GB", "--json", "-"});
+  const CommandResult result = run_command(arguments);
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.errors, HasSubstr("no feasible plan"));
+  const json document = json::parse(result.output);
+  EXPECT_TRUE(document["plans"].empty());
+  EXPECT_GT(document["infeasible"]["shortfall_bytes"].get<double>(), 0.0);
+}
+
+TEST(PlanCommand, ReportNamesTheBestPlanAndTheSearch) {
+  const CommandResult result = run_command(plan_of("8", {"--global-batch", "32"}));
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.errors, IsEmpty()) << "no progress line without a terminal";
+  for (const char* text : {"tokens/s", "MFU", "Searched", "rejected by", "memory"})
+    EXPECT_THAT(result.output, HasSubstr(text));
+}
+
+// A search that takes far longer than the test waits.
+TEST(PlanCommand, InterruptedSearchesExitWith130) {
+  RunningCommand running({"plan", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus",
+                          "256..16384", "--global-batch", "auto", "--seq-len", "8192", "--threads",
+                          "1", "--json", "-"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  running.interrupt();
+  const CommandResult result = running.finish();
+  EXPECT_EQ(result.exit_code, 130) << result.errors;
+  EXPECT_EQ(json::parse(result.output, nullptr, false).value("partial", false), true);
+}
+
+TEST(ScaleCommand, FindsAPlanForEachSize) {
+  const json document = json_of({"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus",
+                                 "8..32", "--global-batch", "64", "--seq-len", "8192"});
+  ASSERT_EQ(document["points"].size(), 3u);
+  EXPECT_EQ(document["points"][0]["gpus"], 8);
+  EXPECT_EQ(document["points"][2]["gpus"], 32);
+  EXPECT_DOUBLE_EQ(document["points"][0]["efficiency"].get<double>(), 1.0);
+}
+
+std::string write_plan(const ScratchFolder& folder, const std::string& name,
+                       const std::string& tp) {
+  const std::string file = folder.file(name);
+  const CommandResult result =
+      run_command({"simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8",
+                   "--tp", tp, "--global-batch", "16", "--seq-len", "8192", "--out", file});
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  return file;
+}
+
+TEST(ExplainCommand, MoreOfAResourceNeverHurts) {
+  const ScratchFolder folder;
+  const json document = json_of({"explain", "--plan", write_plan(folder, "a.json", "2")});
+  ASSERT_GE(document["sensitivities"].size(), 7u);
+  for (const json& sensitivity : document["sensitivities"])
+    EXPECT_GE(sensitivity["throughput_gain_ratio"].get<double>(), -1e-9) << sensitivity;
+  EXPECT_FALSE(document["limit"].get<std::string>().empty());
+}
+
+TEST(CompareCommand, ListsWhatDiffers) {
+  const ScratchFolder folder;
+  const json document =
+      json_of({"compare", write_plan(folder, "a.json", "2"), write_plan(folder, "b.json", "4")});
+  EXPECT_THAT(document["inputs"].dump(), HasSubstr("/plan/tp"));
+  EXPECT_NE(document["a"]["step_s"], document["b"]["step_s"]);
+}
+
+struct BadRequest {
+  const char* name;
+  std::vector<std::string> more;
+  std::string says;
+};
+
+class BadPlanRequest : public testing::TestWithParam<BadRequest> {};
+
+TEST_P(BadPlanRequest, IsRefused) {
+  const CommandResult result = run_command(plan_of("8", GetParam().more));
+  EXPECT_EQ(result.exit_code, 2) << result.output;
+  EXPECT_THAT(result.output, IsEmpty());
+  EXPECT_THAT(result.errors, HasSubstr(GetParam().says));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, BadPlanRequest,
+    testing::Values(
+        BadRequest{"NoBatch", {}, "--global-batch: found nothing"},
+        BadRequest{"ZeroBatch", {"--global-batch", "0"}, "--global-batch: found \"0\""},
+        BadRequest{"NegativeBatch", {"--global-batch", "-8"}, "--global-batch: found \"-8\""},
+        BadRequest{"BatchWord", {"--global-batch", "autop"}, "--global-batch: found \"autop\""},
+        BadRequest{"BadObjective",
+                   {"--global-batch", "8", "--objective", "tmie"},
+                   "did you mean \"time\"?"},
+        BadRequest{"BadConstraint", {"--global-batch", "8", "--fix", "tpp=8"}, "--fix"},
+        BadRequest{
+            "ConstraintWithoutValue", {"--global-batch", "8", "--forbid", "zero"}, "--forbid"},
+        BadRequest{"BadMemory",
+                   {"--global-batch", "8", "--max-memory", "70XB"},
+                   "--max-memory: found \"70XB\""},
+        BadRequest{
+            "InfiniteMemory", {"--global-batch", "8", "--max-memory", "1e999"}, "--max-memory"},
+        BadRequest{"BadPrecision", {"--global-batch", "8", "--precision", "bf61"}, "\"bf16\""},
+        BadRequest{"TopZero", {"--global-batch", "8", "--top", "0"}, "--top: found \"0\""},
+        BadRequest{"ManyThreads", {"--global-batch", "8", "--threads", "99999"}, "--threads"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(BadPlanRequest, RangesGoUpwards) {
+  const CommandResult result = run_command(plan_of("64..8", {"--global-batch", "8"}));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("--gpus: found \"64..8\""));
+}
+
+TEST(ValidateCommand, ToleranceDecidesTheExitCode) {
+  const ScratchFolder folder;
+  // A made-up measurement that no machine reaches: the error is far above one percent.
+  const std::string rows = folder.write(
+      "rows.jsonl",
+      R"({"id": "x", "source": {"title": "t", "where": "w"}, )"
+      R"("model": {"name": "Llama3-8B", "layers": 32, "hidden": 4096, "ffn_hidden": 14336, "heads": 32, "kv_heads": 8, "head_dim": 128, "vocab": 128256, "seq_len": 8192, "gated_mlp": true, "tied_embeddings": false, "moe": null}, )"
+      R"("cluster": {"gpu": "H100-SXM5-80GB", "gpus": 8, "gpus_per_node": 8, "intra_node": "", "inter_node": null}, )"
+      R"("plan": {"dp": 4, "tp": 2, "pp": 1, "cp": 1, "ep": 1, "virtual_pp": 1, "micro_batch": 1, "global_batch": 32, "zero_stage": 1, "sequence_parallel": true, "recompute": "none", "precision": "bf16", "overlap_grad_reduce": true, "schedule": "1f1b"}, )"
+      R"("measured": {"iteration_s": 0.001}, "stack": "megatron-core", "grade": "A", "target": {"metric": "step_s", "value": 0.001, "derived": false}})"
+      "\n");
+  EXPECT_EQ(run_command({"validate", rows}).exit_code, 0);
+  EXPECT_EQ(run_command({"validate", rows, "--max-median", "1%"}).exit_code, 5);
+}
+
+}  // namespace
+}  // namespace shardwright::cli

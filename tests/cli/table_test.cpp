@@ -1,0 +1,94 @@
+#include "cli/table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cli/format.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+Table plans() {
+  Table table({{"#", ColumnKind::Number},
+               {"plan", ColumnKind::Prose},
+               {"step", ColumnKind::Number, "s"},
+               {"memory", ColumnKind::Number, "GB"}});
+  table.add_row({"1", "dp 8 tp 4 with a long story about it", "1.234", "70.5"});
+  table.add_row({"2", "dp 16", "12.345", "8.0"});
+  return table;
+}
+
+TEST(Table, AlignsNumbersRightUnderTitleAndUnit) {
+  Table table({{"name"}, {"size", ColumnKind::Number, "GB"}});
+  table.add_row({"a", "5"});
+  table.add_row({"long", "123.4"});
+  EXPECT_EQ(table.text(0),
+            "name   size\n"
+            "         GB\n"
+            "────  ─────\n"
+            "a         5\n"
+            "long  123.4\n");
+}
+
+TEST(Table, CountsCharactersAndNotBytes) {
+  Table table({{"µs", ColumnKind::Number}, {"x"}});
+  table.add_row({"1", "y"});
+  EXPECT_EQ(table.text(0), "µs  x\n──  ─\n 1  y\n");
+}
+
+TEST(Table, NoLineIsWiderThanAskedForWhereColumnsCanGiveWay) {
+  for (int width = 24; width < 70; ++width) {
+    std::istringstream stream(plans().text(width));
+    for (std::string line; std::getline(stream, line);)
+      EXPECT_LE(display_width(line), width) << line;
+  }
+}
+
+TEST(Table, NarrowTablesGoOnBelowWithTheFirstColumnAgain) {
+  const std::string text = plans().text(24);
+  EXPECT_THAT(text, testing::HasSubstr("\n\n#"));
+  for (const char* cell : {"1.234", "12.345", "70.5", "story"})
+    EXPECT_THAT(text, testing::HasSubstr(cell));
+}
+
+TEST(Table, MarkdownEscapesBars) {
+  Table table({{"a|b"}, {"n", ColumnKind::Number, "s"}});
+  table.add_row({"x|y", "1"});
+  EXPECT_EQ(table.markdown(), "| a\\|b | n (s) |\n| --- | ---: |\n| x\\|y | 1 |\n");
+}
+
+TEST(Wrapped, BreaksAtSpacesAndIndents) {
+  EXPECT_EQ(wrapped("one two three", 7), "one two\nthree");
+  EXPECT_EQ(wrapped("one two three", 7, 2), "one two\n  three");
+  EXPECT_EQ(wrapped("unbreakable", 4), "unbreakable");
+  EXPECT_EQ(wrapped("as it is", 0), "as it is");
+}
+
+TEST(Format, ChoosesTheUnit) {
+  EXPECT_EQ(format_time(Seconds(1.2345)), "1.23 s");
+  EXPECT_EQ(format_time(Seconds(0.0456)), "45.6 ms");
+  EXPECT_EQ(format_time(Seconds(7.89e-6)), "7.89 µs");
+  EXPECT_EQ(format_time(Seconds(0.99996)), "1 s");
+  EXPECT_EQ(format_time(Seconds(86400.0 * 3)), "3 d");
+  EXPECT_EQ(format_bytes(gigabytes(80)), "80 GB");
+  EXPECT_EQ(format_bandwidth(gigabytes_per_second(3350)), "3.35 TB/s");
+  EXPECT_EQ(format_flop_rate(teraflops(989)), "989 TFLOP/s");
+}
+
+TEST(Format, SetsThousandsApart) {
+  EXPECT_EQ(format_count(1024), "1,024");
+  EXPECT_EQ(format_count(-1234567), "-1,234,567");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_fixed(12345.678, 1), "12,345.7");
+}
+
+TEST(Format, CountsParametersAsModelsAreNamed) {
+  EXPECT_EQ(format_parameters(70'553'706'496), "70.6 B");
+  EXPECT_EQ(format_parameters(999'885'952), "1.00 B");
+  EXPECT_EQ(format_parameters(774'030'080), "774 M");
+}
+
+}  // namespace
+}  // namespace shardwright::cli
