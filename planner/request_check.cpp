@@ -18,9 +18,11 @@ void check_range(ProblemList& problems, const char* option, std::int64_t value, 
                fmt::format("a number from {} to {}", least, most));
 }
 
-void add_values(std::vector<bool>& values, const Constraint& constraint) {
-  for (const std::int64_t value : constraint.values) {
-    const bool wanted = value != 0;
+// A value that was asked for by name is tried, whatever the stack or the defaults say.
+template <class Value>
+void add_values(std::vector<Value>& values, const Constraint& constraint) {
+  for (const std::int64_t number : constraint.values) {
+    const auto wanted = static_cast<Value>(number);
     if (std::find(values.begin(), values.end(), wanted) == values.end()) values.push_back(wanted);
   }
 }
@@ -56,6 +58,7 @@ void check_request(const PlanRequest& request) {
 
 void adapt_limits(PlanRequest& request) {
   SearchLimits& limits = request.limits;
+  limits = limits_of(request.stack, limits);
   for (const Constraint& constraint : request.constraints.fixed) {
     switch (constraint.field) {
       case PlanField::Tp:
@@ -77,6 +80,12 @@ void adapt_limits(PlanRequest& request) {
         break;
       case PlanField::SequenceParallel:
         add_values(limits.sequence_parallel, constraint);
+        break;
+      case PlanField::Schedule:
+        add_values(limits.schedules, constraint);
+        break;
+      case PlanField::ZeroStage:
+        add_values(limits.zero_stages, constraint);
         break;
       default:
         break;

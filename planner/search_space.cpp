@@ -165,6 +165,18 @@ class PlanWalk {
 
 }  // namespace
 
+SearchLimits limits_of(const StackSpec& stack, SearchLimits limits) {
+  const auto keep = [](auto& tried, const auto& runs) {
+    if (runs.empty()) return;
+    std::erase_if(tried, [&runs](const auto& value) {
+      return std::find(runs.begin(), runs.end(), value) == runs.end();
+    });
+  };
+  keep(limits.schedules, stack.schedules);
+  keep(limits.zero_stages, stack.zero_stages);
+  return limits;
+}
+
 std::vector<Plan> layer_cuts(const SpaceRequest& request) {
   std::vector<Plan> cuts;
   Plan cut;

@@ -42,6 +42,9 @@ struct SearchLimits {
   bool operator==(const SearchLimits&) const = default;
 };
 
+// `limits` without the schedules and ZeRO stages that the stack does not run.
+SearchLimits limits_of(const StackSpec& stack, SearchLimits limits = {});
+
 struct SpaceRequest {
   const ModelSpec& model;
   const ClusterSpec& cluster;

@@ -1,9 +1,14 @@
 #include "core/spec/stack_json.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "core/base/json_reader.hpp"
+#include "core/base/nearest_name.hpp"
 #include "core/spec/figures.hpp"
+#include "core/spec/plan_names.hpp"
 
 namespace shardwright {
 namespace {
@@ -116,6 +121,28 @@ ordered_json overlap_json(const StackSpec& spec) {
           {"slowdown_ratio", spec.overlap_slowdown}};
 }
 
+void read_schedules(ObjectReader& object, StackSpec& spec) {
+  if (!object.has("schedules")) return;
+  const std::vector<std::string> names = object.texts("schedules");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::vector<std::string> known;
+    for (const auto& [name, kind] : schedule_names()) {
+      known.push_back(name);
+      if (name == names[i]) spec.schedules.push_back(kind);
+    }
+    if (std::find(known.begin(), known.end(), names[i]) == known.end()) {
+      object.problem("schedules/" + std::to_string(i), "\"" + names[i] + "\"",
+                     one_of(names[i], known));
+    }
+  }
+}
+
+std::vector<std::string> schedules_json(const StackSpec& spec) {
+  std::vector<std::string> names;
+  for (const ScheduleKind kind : spec.schedules) names.emplace_back(name_of(kind));
+  return names;
+}
+
 ordered_json memory_json(const StackSpec& spec) {
   return {{"master_weight_bytes", spec.master_weight_bytes.value()},
           {"optimizer_state_bytes", spec.optimizer_state_bytes.value()},
@@ -139,6 +166,12 @@ StackSpec read_stack(const json& document, const std::string& source) {
   spec.family = object.text_or("family", "");
   if (object.has("aliases")) spec.aliases = object.texts("aliases");
   if (object.has("filled_in")) spec.filled_in = object.texts("filled_in");
+  read_schedules(object, spec);
+  if (object.has("zero_stages")) {
+    for (const std::int64_t stage : object.integers("zero_stages", {0, 3})) {
+      spec.zero_stages.push_back(static_cast<int>(stage));
+    }
+  }
   FillIn fill("", spec.sources, spec.filled_in);
   read_fusion(section(object, "fusion"), fill, spec);
   read_overlap(section(object, "overlap"), fill, spec);
@@ -157,6 +190,8 @@ ordered_json to_json(const StackSpec& spec) {
                            {"name", spec.name},
                            {"family", spec.family},
                            {"aliases", spec.aliases},
+                           {"schedules", schedules_json(spec)},
+                           {"zero_stages", spec.zero_stages},
                            {"fusion", fusion_json(spec)},
                            {"overlap", overlap_json(spec)},
                            {"host",

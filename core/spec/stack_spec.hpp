@@ -10,6 +10,7 @@
 
 #include "core/base/units.hpp"
 #include "core/spec/cluster_spec.hpp"
+#include "core/spec/plan.hpp"
 
 namespace shardwright {
 
@@ -25,6 +26,11 @@ struct StackSpec {
   std::string family;  // "megatron", "deepspeed", "pytorch", "shardwright", …: where an unknown
                        // stack falls back to
   std::vector<std::string> aliases;
+
+  // What it runs, and so what a search tries for it: pipeline schedules and ZeRO stages; empty:
+  // all.
+  std::vector<ScheduleKind> schedules;
+  std::vector<int> zero_stages;
 
   // Fusion: what does not run as a kernel of its own.
   bool flash_attention = true;          // otherwise score matrices are written to memory
