@@ -19,10 +19,21 @@ double exposed_gathers(const StageCosts& costs) {
   return worst;
 }
 
+// The schedule's own bubble beyond that of the bound, in the times of an average chunk.
+double extra_bubble(const StageCosts& costs) {
+  if (costs.profile->extra_bubble == 0.0) return 0.0;
+  double chunk = 0.0;
+  for (const StageCost& stage : costs.stages) chunk += stage.busy;
+  chunk /= costs.microbatches * costs.profile->microbatch_share *
+           static_cast<double>(costs.profile->stages.front().position.size()) *
+           static_cast<double>(costs.stages.size());
+  return costs.profile->extra_bubble * chunk;
+}
+
 }  // namespace
 
 Seconds analytic_step(const StageCosts& costs, const Plan& plan) {
-  return bound_step(costs, plan) + Seconds(std::max(0.0, exposed_gathers(costs)));
+  return bound_step(costs, plan) + Seconds(exposed_gathers(costs) + extra_bubble(costs));
 }
 
 }  // namespace shardwright::sim

@@ -8,54 +8,20 @@ namespace {
 // Sums of doubles in another order than the event rung adds them differ in their last digits.
 constexpr double kRounding = 1.0 - 1e-9;
 
-double forward_of(const StageCosts& costs, std::size_t position) {
-  return costs.chunks[position].of(SlotCost::Forward).passing;
-}
-
-// Until a chunk hands its gradient on.
-double gradient_of(const StageCosts& costs, std::size_t position) {
-  const ChunkCost& chunk = costs.chunks[position];
-  const double whole = chunk.of(SlotCost::Backward).passing;
-  const double input = chunk.of(SlotCost::BackwardInput).passing;
-  if (costs.profile->mixes_backward) return std::min(whole, input);
-  return costs.profile->splits_backward ? input : whole;
-}
-
-// Time that one microbatch needs through the places before `position`, in one direction.
-template <class TimeOf>
-double chain(const StageCosts& costs, std::size_t position, TimeOf time_of) {
-  double sum = 0.0;
-  for (std::size_t place = 0; place < position; ++place) {
-    const bool crosses = costs.stages.size() > 1;
-    sum += time_of(costs, place) + (crosses ? costs.message : 0.0);
-  }
-  return sum;
-}
-
 bool in_loop(const Plan& plan) {
   return plan.schedule != ScheduleKind::ZbV && plan.schedule != ScheduleKind::DualPipe;
 }
 
-// Chunks in a V hand over within the middle stage: one message fewer.
-double without_turn(const StageCosts& costs, const Plan& plan, std::size_t position) {
-  const bool passes = plan.schedule == ScheduleKind::ZbV && position >= costs.stages.size();
-  return passes ? costs.message : 0.0;
-}
-
-double fill_of(const StageCosts& costs, const Plan& plan, const StageProfile& stage) {
+double fill_of(const StageCosts& costs, const StageProfile& stage) {
   double least = infinite<Seconds>().value();
-  for (const std::int32_t place : stage.position) {
-    const auto position = static_cast<std::size_t>(place);
-    least =
-        std::min(least, chain(costs, position, forward_of) - without_turn(costs, plan, position));
-  }
+  for (const std::int32_t position : stage.position)
+    least = std::min(least, costs.forward_chain[static_cast<std::size_t>(position)]);
   return least;
 }
 
-double drain_of(const StageCosts& costs, const Plan& plan, const StageProfile& stage) {
-  const auto position =
-      static_cast<std::size_t>(stage.position[static_cast<std::size_t>(stage.last_gradient_chunk)]);
-  return chain(costs, position, gradient_of) - without_turn(costs, plan, position);
+double drain_of(const StageCosts& costs, const StageProfile& stage) {
+  const std::int32_t position = stage.position[static_cast<std::size_t>(stage.last_gradient_chunk)];
+  return costs.gradient_chain[static_cast<std::size_t>(position)];
 }
 
 double trailing_weights(const StageCosts& costs, const StageProfile& stage) {
@@ -70,15 +36,13 @@ double trailing_weights(const StageCosts& costs, const StageProfile& stage) {
 // 1F1B: rounds of as many microbatches as are in flight.
 double rounds_of(const StageCosts& costs, std::size_t stage) {
   const auto stages = costs.stages.size();
-  double round = 0.0;
-  for (std::size_t place = stage; place < stages; ++place)
-    round += forward_of(costs, place) + gradient_of(costs, place);
+  const double round = costs.forward_chain[stages] - costs.forward_chain[stage] +
+                       costs.gradient_chain[stages] - costs.gradient_chain[stage];
   const auto window = static_cast<double>(stages - stage);
-  round += 2.0 * (window - 1.0) * costs.message;
   const double rounds =
       static_cast<double>(static_cast<std::int64_t>((costs.microbatches - 1.0) / window));
   const double left = costs.microbatches - 1.0 - rounds * window;
-  return (rounds + 1.0) * round + left * gradient_of(costs, stage);
+  return (rounds + 1.0) * round + left * costs.chunks[stage].of(SlotCost::Backward).passing;
 }
 
 // Reductions of the stage after its last slot ended at `end`.
@@ -102,8 +66,8 @@ double tail_of(const StageCosts& costs, std::size_t stage) {
 double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage) {
   const StageProfile& profile = costs.profile->stages[stage];
   const StageCost& cost = costs.stages[stage];
-  const double fill = std::max(fill_of(costs, plan, profile), cost.data.first_gather);
-  const double drain = drain_of(costs, plan, profile);
+  const double fill = std::max(fill_of(costs, profile), cost.data.first_gather);
+  const double drain = drain_of(costs, profile);
   // A stage that waits for its last gradient to be sent has computed it before.
   const double sent = fill + cost.busy - cost.first_exposed;
   const double end = sent - (costs.blocking && stage > 0 ? costs.message : 0.0);

@@ -1,6 +1,9 @@
 #include "sim/step/schedule_profile.hpp"
 
 #include <algorithm>
+#include <numeric>
+
+#include "core/schedule/schedule_timing.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -76,6 +79,24 @@ StageProfile profile_stage(const std::vector<Slot>& slots, std::vector<std::int3
   return profile;
 }
 
+// With 1 s for each phase of each chunk: the makespan less the longest of fill, work and drain.
+double extra_bubble_of(const PipelineSchedule& schedule, const ScheduleProfile& profile) {
+  const auto timing = time_schedule(schedule, {Seconds(1.0), Seconds(1.0), Seconds(1.0)});
+  if (!timing) return 0.0;
+  const double backward = profile.splits_backward ? 1.0 : 2.0;
+  double explained = 0.0;
+  for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
+    const StageProfile& each = profile.stages[stage];
+    const auto first = *std::min_element(each.position.begin(), each.position.end());
+    const auto last = each.position[static_cast<std::size_t>(each.last_gradient_chunk)];
+    const auto trailing =
+        std::accumulate(each.trailing_weights.begin(), each.trailing_weights.end(), 0);
+    const double worked = first + timing->busy[stage].value();
+    explained = std::max({explained, worked, worked - trailing + last * backward});
+  }
+  return std::max(0.0, timing->makespan.value() - explained) / 3.0;
+}
+
 // From so many microbatches on a schedule only repeats its steady state.
 std::int64_t representative_microbatches(ScheduleKind kind, const ScheduleShape& shape) {
   if (kind == ScheduleKind::GPipe) return shape.microbatches;
@@ -102,6 +123,7 @@ ScheduleProfile profile_schedule(const PipelineSchedule& schedule) {
     }
   }
   profile.mixes_backward = whole && profile.splits_backward;
+  profile.extra_bubble = extra_bubble_of(schedule, profile);
   return profile;
 }
 

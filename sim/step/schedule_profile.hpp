@@ -33,6 +33,9 @@ struct ScheduleProfile {
   // By position in forward order: the part and the one before it are on one stage (the turn of a
   // V).
   std::vector<bool> joined;
+  // Bubble beyond what filling, working and draining of any one stage explain, in times that one
+  // microbatch takes in one chunk, all chunks and phases being equal.
+  double extra_bubble = 0.0;
   double microbatch_share = 1.0;  // of the microbatches that pass each chunk (DualPipe: a half)
   bool splits_backward = false;   // input and weight gradients are slots of their own
   bool mixes_backward = false;    // some backward slots are whole, some are split

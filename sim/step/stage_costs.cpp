@@ -50,6 +50,7 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
   costs_.blocking =
       plan.pp > 1 && sends_may_block(plan.schedule) && !(stack_.overlap_p2p && plan.overlap.p2p);
   cost_chunks(layers, plan);
+  chain_chunks();
   costs_.tie = 0.0;
   if (model_.tied_embeddings && plan.pp > 1 && plan.schedule != ScheduleKind::ZbV &&
       plan.schedule != ScheduleKind::DualPipe) {
@@ -80,6 +81,26 @@ void StageCoster::cost_chunks(const LayerCosts& layers, const Plan& plan) {
     } else {
       costs_.chunks[i] = chunk_cost(layers, plan, i);
     }
+  }
+}
+
+void StageCoster::chain_chunks() {
+  const std::size_t count = costs_.chunks.size();
+  const ScheduleProfile& profile = *costs_.profile;
+  costs_.forward_chain.assign(count + 1, 0.0);
+  costs_.gradient_chain.assign(count + 1, 0.0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const ChunkCost& chunk = costs_.chunks[i];
+    const double whole = chunk.of(SlotCost::Backward).passing;
+    const double input = chunk.of(SlotCost::BackwardInput).passing;
+    const double gradient = profile.mixes_backward    ? std::min(whole, input)
+                            : profile.splits_backward ? input
+                                                      : whole;
+    const bool last = i + 1 == count;
+    const double message = last || profile.joined[i + 1] ? 0.0 : costs_.message;
+    costs_.forward_chain[i + 1] =
+        costs_.forward_chain[i] + chunk.of(SlotCost::Forward).passing + message;
+    costs_.gradient_chain[i + 1] = costs_.gradient_chain[i] + gradient + message;
   }
 }
 

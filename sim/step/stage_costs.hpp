@@ -50,6 +50,9 @@ struct StageCosts {
   const ScheduleProfile* profile = nullptr;
   std::vector<ChunkCost> chunks;  // in forward order
   std::vector<StageCost> stages;
+  // By position, with one more at the end: from the start of a microbatch's way to its arrival
+  // there, and from the end of its gradient there to the end of the way back.
+  std::vector<double> forward_chain, gradient_chain;
   double microbatches = 0.0;
   double message = 0.0;      // one pipeline message
   bool blocking = false;     // a stage waits for its messages to be sent
@@ -81,6 +84,7 @@ class StageCoster {
   void cost_chunks(const LayerCosts& layers, const Plan& plan);
   bool are_alike(const LayerCosts& layers, std::size_t a, std::size_t b) const;
   std::size_t stage_like(std::size_t stage) const;
+  void chain_chunks();
   ChunkCost chunk_cost(const LayerCosts& layers, const Plan& plan, std::size_t position);
   void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
   BlockCost slot_cost(SlotCost which, const Plan& plan) const;

@@ -1,0 +1,54 @@
+#include "planner/constraints.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+std::string refusal_of(const std::string& text) {
+  try {
+    parse_constraint(text, "--fix");
+  } catch (const InputError& error) {
+    return error.problems().at(0).expected;
+  }
+  return "accepted";
+}
+
+TEST(Constraints, ReadValuesOfEveryKind) {
+  EXPECT_EQ(parse_constraint("tp=8", "--fix").values, (std::vector<std::int64_t>{8}));
+  EXPECT_EQ(parse_constraint("micro-batch=1,2", "--fix").values, (std::vector<std::int64_t>{1, 2}));
+  const Constraint schedule = parse_constraint("schedule=1f1b,zb-h1", "--fix");
+  Plan plan;
+  plan.schedule = ScheduleKind::ZbH1;
+  EXPECT_TRUE(schedule.holds(plan));
+  plan.schedule = ScheduleKind::GPipe;
+  EXPECT_FALSE(schedule.holds(plan));
+  EXPECT_TRUE(parse_constraint("sp=true", "--fix").holds(plan));
+  EXPECT_EQ(to_string(parse_constraint("zero_stage=3", "--fix")), "zero=3");
+  EXPECT_EQ(to_string(schedule), "schedule=1f1b,zb-h1");
+}
+
+TEST(Constraints, RefuseWithTheNearestName) {
+  EXPECT_NE(refusal_of("tpp=8").find("tp"), std::string::npos);
+  EXPECT_NE(refusal_of("recompute=ful").find("full"), std::string::npos);
+  for (const char* text :
+       {"tp", "tp=", "tp=x", "tp=-1", "tp=8,", "=8", "", "tp=99999999999999999999"})
+    EXPECT_NE(refusal_of(text), "accepted") << text;
+}
+
+TEST(Constraints, NameTheFirstThatIsBroken) {
+  Constraints constraints;
+  constraints.fixed = {parse_constraint("tp=1", "--fix"), parse_constraint("pp=4", "--fix")};
+  constraints.forbidden = {parse_constraint("zero=1", "--forbid")};
+  Plan plan;
+  EXPECT_EQ(broken_constraint(constraints, plan), "fix pp=4");
+  plan.pp = 4;
+  EXPECT_EQ(broken_constraint(constraints, plan), "forbid zero=1");
+  plan.zero_stage = 2;
+  EXPECT_EQ(broken_constraint(constraints, plan), "");
+}
+
+}  // namespace
+}  // namespace shardwright::planner

@@ -1,0 +1,97 @@
+#include "planner/explain.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "planner/compare.hpp"
+#include "planner/scale.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+Scenario llama_with_tensor_parallelism() {
+  Scenario scenario;
+  scenario.model = load_model("llama3-8b");
+  scenario.cluster = load_cluster("dgx-h100");
+  scenario.stack = load_stack("megatron-core");
+  scenario.plan.tp = 4;
+  scenario.plan.dp = 4;
+  scenario.plan.global_batch = 32;
+  scenario.plan.seq_len = 8192;
+  return scenario;
+}
+
+TEST(Explain, NoResourceHurtsAndAllTogetherGainTheirShare) {
+  const Explanation explanation = explain(llama_with_tensor_parallelism());
+  ASSERT_EQ(explanation.sensitivities.size(), 7U);
+  double sum = 0.0;
+  for (const Sensitivity& sensitivity : explanation.sensitivities) {
+    EXPECT_GE(sensitivity.gain, -1e-9) << name_of(sensitivity.resource);
+    EXPECT_LE(sensitivity.gain, 0.1 + 1e-9) << name_of(sensitivity.resource);
+    sum += sensitivity.gain;
+  }
+  // All rates times 1.1 divide the step by 1.1; shares overlap, so the sum is only near that.
+  EXPECT_GT(sum, 0.05);
+  EXPECT_LT(sum, 0.15);
+}
+
+TEST(Explain, MoreMemoryDropsRecomputationWhereThatFits) {
+  Scenario scenario = llama_with_tensor_parallelism();
+  scenario.plan.recompute = RecomputePolicy::Full;
+  const Explanation tight = explain(scenario);
+  Scenario kept = scenario;
+  kept.plan.recompute = RecomputePolicy::None;
+  const Bytes needed = explain(kept).result.memory().peak;
+  // Without recomputation the plan needs 5 % more than the accelerator has.
+  scenario.cluster.accelerator.memory = needed / 1.05;
+  const Explanation explanation = explain(scenario);
+  const Sensitivity& capacity = explanation.sensitivities[2];
+  ASSERT_EQ(capacity.resource, Resource::MemoryCapacity);
+  EXPECT_FALSE(capacity.through.empty());
+  EXPECT_GT(capacity.gain, 0.1);
+  EXPECT_EQ(explanation.result.step, tight.result.step);
+}
+
+TEST(Compare, FindsNoDifferenceWithItself) {
+  const Scenario scenario = llama_with_tensor_parallelism();
+  const Comparison comparison = compare(scenario, scenario);
+  EXPECT_TRUE(comparison.inputs.empty());
+  for (const ResultDifference& each : comparison.results) EXPECT_EQ(each.change(), 0.0);
+}
+
+TEST(Compare, NamesTheFieldThatDiffersAndPartsAddUpToTheStep) {
+  const Scenario first = llama_with_tensor_parallelism();
+  Scenario second = first;
+  second.plan.recompute = RecomputePolicy::Full;
+  const Comparison comparison = compare(first, second);
+  ASSERT_EQ(comparison.inputs.size(), 1U);
+  EXPECT_EQ(comparison.inputs[0].field, "/plan/recompute");
+  EXPECT_GT(comparison.second.step, comparison.first.step);
+  EXPECT_NE(comparison.verdict.find("first"), std::string::npos);
+}
+
+TEST(Scale, TriesPowersOfTwoAndBothEnds) {
+  EXPECT_EQ(machine_sizes(8, 64), (std::vector<std::int64_t>{8, 16, 32, 64}));
+  EXPECT_EQ(machine_sizes(6, 20), (std::vector<std::int64_t>{6, 8, 16, 20}));
+  EXPECT_EQ(machine_sizes(8, 8), (std::vector<std::int64_t>{8}));
+}
+
+TEST(Scale, EfficiencyIsThatOfTheSmallestSizeThatFits) {
+  PlanRequest request;
+  request.model = load_model("llama3-8b");
+  request.cluster = load_cluster("dgx-h100");
+  request.stack = load_stack("megatron-core");
+  request.global_batch = 64;
+  request.seq_len = 8192;
+  const ScaleResult result = scale(request, {1, 8, 64});
+  ASSERT_EQ(result.points.size(), 3U);
+  EXPECT_FALSE(result.points[0].best.has_value());  // 16 bytes a parameter do not fit one H100
+  ASSERT_TRUE(result.points[1].best && result.points[2].best);
+  EXPECT_DOUBLE_EQ(result.points[1].efficiency, 1.0);
+  EXPECT_LT(result.points[2].efficiency, 1.0);
+  EXPECT_TRUE(result.points[2].on_front);
+}
+
+}  // namespace
+}  // namespace shardwright::planner

@@ -1,0 +1,59 @@
+// Small random planning problems, where simulating every plan takes milliseconds.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/spec/model_library.hpp"
+#include "core/spec/plan_check.hpp"
+#include "core/spec/profile_library.hpp"
+#include "planner/plan_evaluation.hpp"
+#include "planner/search.hpp"
+
+namespace shardwright::planner {
+
+template <class T>
+T pick(std::mt19937& random, const std::vector<T>& from) {
+  return from[std::uniform_int_distribution<std::size_t>(0, from.size() - 1)(random)];
+}
+
+// A model of a few layers; every other one has experts.
+inline ModelSpec small_model(std::mt19937& random) {
+  ModelSpec model = load_model(pick<std::string>(random, {"llama3.2-1b", "gpt2", "mixtral-8x7b"}));
+  model.layers = pick<std::int64_t>(random, {4, 6, 8});
+  model.hidden = pick<std::int64_t>(random, {768, 2048});
+  if (model.attention.head_dim * model.attention.heads != model.hidden)
+    model.hidden = model.attention.head_dim * model.attention.heads;
+  return model;
+}
+
+inline PlanRequest random_request(std::mt19937& random) {
+  PlanRequest request;
+  request.model = small_model(random);
+  request.cluster = load_cluster(
+      pick<std::string>(random, {"dgx-h100", "dgx-a100", "h100-pcie-server", "dgx-v100"}));
+  request.stack = load_stack(pick<std::string>(
+      random, {"megatron-core", "megatron-lm-2021", "fsdp2", "deepspeed-zero", "shardwright"}));
+  request.gpus = pick<std::int64_t>(random, {1, 2, 4, 8, 12, 16, 32});
+  request.global_batch = pick<std::int64_t>(random, {8, 16, 24, 32});
+  request.seq_len = pick<std::int64_t>(random, {512, 1024});
+  request.precision = Precision::Fp16;
+  request.limits.max_micro_batch = pick<std::int64_t>(random, {2, 4});
+  request.limits.min_cp_tokens = 256;
+  request.limits.max_cp = 2;
+  request.limits.partial_recompute = pick<bool>(random, {true, false});
+  return request;
+}
+
+// The plans of a request that break no rule.
+inline std::vector<Plan> valid_plans(const PlanRequest& request) {
+  std::vector<Plan> plans;
+  for (const Plan& plan : enumerate_plans(space_of(request))) {
+    if (!first_broken_rule(request.model, request.cluster, plan, request.gpus))
+      plans.push_back(plan);
+  }
+  return plans;
+}
+
+}  // namespace shardwright::planner

@@ -1,0 +1,103 @@
+// The ladder: bound <= event, analytic near event, memory equal to the replay, over random plans.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/step/analytic.hpp"
+#include "sim/step/bound.hpp"
+#include "sim/step/layer_costs.hpp"
+#include "sim/step/simulate.hpp"
+#include "tests/planner/random_request.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+constexpr int kRequests = 40;
+constexpr std::size_t kPlansEach = 50;
+
+Plan cut_of(const Plan& plan) {
+  Plan cut = plan;
+  cut.dp = plan.dp * plan.pp;
+  cut.pp = cut.vpp = 1;
+  cut.shard_group = 0;
+  if (plan.zero_stage < 3) cut.zero_stage = 0;
+  if (plan.recompute != RecomputePolicy::Selective) {
+    cut.recompute = RecomputePolicy::Full;
+    cut.recompute_layers = 1;
+  }
+  return cut;
+}
+
+struct Rungs {
+  Plan plan;
+  double bound, analytic, event;
+  double estimated_memory, replayed_memory;
+};
+
+Rungs climb(const PlanRequest& request, const Plan& plan) {
+  sim::ScheduleProfiles profiles;
+  sim::StageCoster coster(request.model, request.cluster, request.stack, profiles);
+  const sim::LayerCosts layers =
+      sim::layer_costs(request.model, cut_of(plan), request.cluster, request.stack);
+  const sim::StageCosts& costs = coster.cost(layers, plan);
+  const sim::StepResult event = sim::simulate_step(scenario_of(request, plan));
+  return {plan,
+          sim::bound_step(costs, plan).value(),
+          sim::analytic_step(costs, plan).value(),
+          event.step.value(),
+          costs.memory.value(),
+          event.memory().peak.value()};
+}
+
+std::string describe(const PlanRequest& request, const Plan& plan) {
+  return request.model.name + " " + request.stack.name + " dp" + std::to_string(plan.dp) + " tp" +
+         std::to_string(plan.tp) + " pp" + std::to_string(plan.pp) + " vpp" +
+         std::to_string(plan.vpp) + " cp" + std::to_string(plan.cp) + " ep" +
+         std::to_string(plan.ep) + " zero" + std::to_string(plan.zero_stage) + " mb" +
+         std::to_string(plan.micro_batch) + " " + name_of(plan.schedule) + " " +
+         name_of(plan.recompute);
+}
+
+TEST(Rungs, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {
+  std::mt19937 random(20240717);
+  std::int64_t compared = 0;
+  for (int i = 0; i < kRequests; ++i) {
+    const PlanRequest request = random_request(random);
+    std::vector<Plan> plans = valid_plans(request);
+    std::shuffle(plans.begin(), plans.end(), random);
+    plans.resize(std::min(plans.size(), kPlansEach));
+    for (const Plan& plan : plans) {
+      const Rungs rungs = climb(request, plan);
+      ++compared;
+      ASSERT_LE(rungs.bound, rungs.event) << describe(request, plan);
+      ASSERT_GT(rungs.bound, 0.0) << describe(request, plan);
+      ASSERT_NEAR(rungs.estimated_memory / rungs.replayed_memory, 1.0, 1e-9)
+          << describe(request, plan);
+    }
+  }
+  EXPECT_GT(compared, 1000);
+}
+
+TEST(Rungs, AnalyticIsNearEventForPlansOfPublishedSize) {
+  PlanRequest request;
+  request.model = load_model("llama3-8b");
+  request.cluster = load_cluster("dgx-h100");
+  request.stack = load_stack("megatron-core");
+  request.gpus = 32;
+  request.global_batch = 128;
+  request.seq_len = 8192;
+  request.limits.max_micro_batch = 2;
+  std::vector<Plan> plans = valid_plans(request);
+  std::mt19937 random(7);
+  std::shuffle(plans.begin(), plans.end(), random);
+  plans.resize(200);
+  const auto near = std::count_if(plans.begin(), plans.end(), [&](const Plan& plan) {
+    const Rungs rungs = climb(request, plan);
+    return std::abs(rungs.analytic / rungs.event - 1.0) <= 0.05;
+  });
+  EXPECT_GE(near, 180);
+}
+
+}  // namespace
+}  // namespace shardwright::planner
