@@ -57,7 +57,7 @@ Timing attention_timing(const json& row, const AcceleratorSpec& device) {
   const auto op = row.at("op").get<std::string>();
   StackSpec stack;
   if (row.value("impl", "") == "FlashAttention-2" && device.architecture == "hopper")
-    stack.attention_kernel_ratio = 0.57;
+    stack.hopper_attention_kernel_ratio = 0.57;
   Timing timing;
   double counted = 0.0;
   const Flop forward_flop = attention_of(row, false).flop();
