@@ -142,7 +142,7 @@ class Search {
     return candidate;
   }
 
-  // The front by the analytic rung, its members simulated.
+  // The front by the analytic rung, its members simulated, and the best plans.
   void simulate_front() {
     if (request_.stop.stop_requested()) return;
     std::vector<TradeOff> points;
@@ -153,6 +153,8 @@ class Search {
       members.push_back(evaluation_.plans[index]);
     thin_out(members);
     std::vector<Simulated> simulated = simulate(members);
+    // The analytic rung may have ranked the best plans below another one.
+    simulated.insert(simulated.begin(), best_.begin(), best_.end());
     points.clear();
     for (const Simulated& each : simulated) {
       points.push_back(
