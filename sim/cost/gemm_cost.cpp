@@ -41,7 +41,7 @@ constexpr std::array<Tile, 11> kPairedTiles = {{{256, 256},
                                                 {64, 64}}};
 constexpr std::array<double, 6> kSplits = {2, 3, 4, 6, 8, 16};
 
-// Fitted over all devices of the ground truth (tests/ground_truth/gemm.jsonl).
+// Fitted over all devices of the ground truth (tests/ground_truth/kernels.jsonl).
 constexpr double kTileEdgeLoss = 20.0;   // elements: a tile of edges m, n loses kTileEdgeLoss *
                                          // (1/m + 1/n) of its rate to moving its operands
 constexpr double kFillElements = 164.0;  // of k, at 16 bits: filling and draining a tile's pipeline
