@@ -28,7 +28,9 @@ std::string significant(double value, int digits) {
   if (value == 0.0) return "0";
   if (std::abs(value) >= 1e15 || std::abs(value) < 1e-6)
     return fmt::format("{:.{}e}", value, digits - 1);
-  const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  // The power of ten after rounding: 0.9999 in three digits is 1.00.
+  const std::string scientific = fmt::format("{:.{}e}", value, digits - 1);
+  const int magnitude = std::stoi(scientific.substr(scientific.find('e') + 1));
   return with_commas(fmt::format("{:.{}f}", value, std::max(0, digits - 1 - magnitude)));
 }
 

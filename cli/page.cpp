@@ -21,7 +21,8 @@ void Page::separate() {
 
 void Page::heading(const std::string& text) {
   separate();
-  text_ += (style_.markdown ? "## " + text : style_.style.bold(text)) + '\n';
+  const std::string line = wrapped(text, prose_width());
+  text_ += (style_.markdown ? "## " + line : style_.style.bold(line)) + '\n';
   if (style_.markdown) text_ += '\n';
 }
 

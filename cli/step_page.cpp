@@ -43,7 +43,9 @@ std::string recompute_text(const Plan& plan) {
 }
 
 Table time_table(const sim::StepResult& result) {
-  Table table({{"where the step goes"}, {"time", kNumber, "s"}, {"share", kNumber, "%"}});
+  Table table({{"where the step goes", ColumnKind::Prose},
+               {"time", kNumber, "s"},
+               {"share", kNumber, "%"}});
   const int decimals = decimals_for(result.step.value());
   for (const auto& [name, time] : time_parts(result.time())) {
     table.add_row({name, format_fixed(time.value(), decimals), format_percent(time / result.step)});
@@ -53,7 +55,9 @@ Table time_table(const sim::StepResult& result) {
 }
 
 Table memory_table(const sim::MemoryPeak& memory, Bytes capacity) {
-  Table table({{"memory at the peak"}, {"size", kNumber, "GB"}, {"share", kNumber, "%"}});
+  Table table({{"memory at the peak", ColumnKind::Prose},
+               {"size", kNumber, "GB"},
+               {"share", kNumber, "%"}});
   std::vector<std::pair<Bytes, std::string>> parts;
   for (int i = 0; i < kMemoryCategories; ++i) {
     const auto category = static_cast<MemoryCategory>(i);

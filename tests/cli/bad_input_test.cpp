@@ -152,7 +152,7 @@ const std::vector<BadCase> kDegrees = {
      "",
      {"--schedule: found", "did you mean \"1f1b\"?"}},
     {"UnknownRecompute", simulate({"--recompute", "ful"}), "", {"--recompute", "\"full\""}},
-    {"UnknownPrecision", simulate({"--precision", "bf61"}), "", {"--precision", "\"bf16\""}},
+    {"UnknownPrecision", simulate({"--precision", "bf1"}), "", {"--precision", "\"bf16\""}},
     {"ZeroStageFour", simulate({"--zero", "4"}), "", {"--zero: found 4"}},
     {"SettingWithoutValue", simulate({"--set", "tp"}), "", {"--set: found \"tp\"", "FIELD=VALUE"}},
     {"UnknownSetting", simulate({"--set", "tpp=2"}), "", {"tpp", "did you mean"}},
@@ -217,7 +217,7 @@ const std::vector<BadCase> kPlans = {
     {"ListAsNumber",
      {"simulate", "--plan", "@"},
      plan_file("\"tp\": 2", "\"tp\": [2]"),
-     {"/plan/tp: found [2]"}},
+     {"/plan/tp: found an array"}},
     {"HugeNumber",
      {"simulate", "--plan", "@"},
      plan_file("\"tp\": 2", "\"tp\": 1e999"),
@@ -258,7 +258,7 @@ const std::vector<BadCase> kModels = {
     {"HeadsDoNotDivideWidth",
      {"models", "show", "@"},
      huggingface_file("\"num_attention_heads\": 8", "\"num_attention_heads\": 7"),
-     {"num_attention_heads", "expected"}},
+     {"/hidden_size: found 64", "7 heads"}},
     {"UnknownKeyOfOurs",
      {"models", "show", "@"},
      model_file("\"layers\"", "\"leyers\": 3, \"layers\""),
@@ -289,8 +289,8 @@ const std::vector<BadCase> kClusters = {
      {"/accelerator", "did you mean \"h100-sxm\"?"}},
     {"UnknownKey",
      {"clusters", "show", "@"},
-     cluster_file("\"name\"", "\"nods\": 4, \"name\""),
-     {"/nods", "did you mean \"nodes\"?"}},
+     cluster_file("\"name\"", "\"nodess\": 4, \"name\""),
+     {"/nodess", "did you mean \"nodes\"?"}},
     {"NegativeNodes",
      {"clusters", "show", "@"},
      cluster_file("\"name\"", "\"nodes\": -4, \"name\""),
@@ -351,10 +351,10 @@ TEST(BadInput, AHundredMegabytesAreRefusedByTheirSize) {
   EXPECT_THAT(result.errors, HasSubstr("large.json: found a file of 100000000 bytes"));
 }
 
-TEST(BadInput, StandardInputIsNamedAsADash) {
+TEST(BadInput, StandardInputIsNamed) {
   const CommandResult result = run_command({"simulate", "--plan", "-"}, {.input = "{\"x\": "});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.errors, HasSubstr("-: found"));
+  EXPECT_THAT(result.errors, HasSubstr("stdin: found"));
 }
 
 }  // namespace

@@ -50,9 +50,9 @@ class ScratchFolder {
 };
 
 struct CommandSetting {
-  std::string input;
-  std::vector<std::pair<std::string, std::string>> environment;
-  std::string output_file;  // in place of catching standard output
+  std::string input{};
+  std::vector<std::pair<std::string, std::string>> environment{};
+  std::string output_file{};  // in place of catching standard output
   bool close_output = false;
 };
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -153,6 +154,10 @@ struct BadRequest {
   std::string says;
 };
 
+void PrintTo(const BadRequest& bad, std::ostream* stream) {
+  *stream << bad.name;
+}
+
 class BadPlanRequest : public testing::TestWithParam<BadRequest> {};
 
 TEST_P(BadPlanRequest, IsRefused) {
@@ -170,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{"NegativeBatch", {"--global-batch", "-8"}, "--global-batch: found \"-8\""},
         BadRequest{"BatchWord", {"--global-batch", "autop"}, "--global-batch: found \"autop\""},
         BadRequest{"BadObjective",
-                   {"--global-batch", "8", "--objective", "tmie"},
+                   {"--global-batch", "8", "--objective", "tim"},
                    "did you mean \"time\"?"},
         BadRequest{"BadConstraint", {"--global-batch", "8", "--fix", "tpp=8"}, "--fix"},
         BadRequest{
@@ -180,10 +185,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "--max-memory: found \"70XB\""},
         BadRequest{
             "InfiniteMemory", {"--global-batch", "8", "--max-memory", "1e999"}, "--max-memory"},
-        BadRequest{"BadPrecision", {"--global-batch", "8", "--precision", "bf61"}, "\"bf16\""},
+        BadRequest{"BadPrecision", {"--global-batch", "8", "--precision", "bf1"}, "\"bf16\""},
         BadRequest{"TopZero", {"--global-batch", "8", "--top", "0"}, "--top: found \"0\""},
         BadRequest{"ManyThreads", {"--global-batch", "8", "--threads", "99999"}, "--threads"}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(BadPlanRequest, RangesGoUpwards) {
   const CommandResult result = run_command(plan_of("64..8", {"--global-batch", "8"}));
