@@ -17,7 +17,10 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
       ->group("Output");
   command.add_flag("--force", options.force, "Replace output files that exist")->group("Output");
   command.add_flag("--markdown", options.markdown, "Print Markdown")->group("Output");
-  command.add_flag("!--no-progress", options.progress, "Draw no progress line")->group("Output");
+  command
+      .add_flag_callback(
+          "--no-progress", [&options] { options.progress = false; }, "Draw no progress line")
+      ->group("Output");
   static const std::map<std::string, ColourChoice> kChoices = {{"auto", ColourChoice::Auto},
                                                                {"always", ColourChoice::Always},
                                                                {"never", ColourChoice::Never}};
