@@ -194,7 +194,7 @@ BlockCost StageCoster::slot_cost(SlotCost which, const Plan& plan) const {
       sum.launch += launch * (next.parameters.expert > 0.0 ? 2.0 : 1.0);
     }
     sum = sum + part.of(which);
-    if (sharded && makes_weight_gradients(which)) {
+    if (sharded && makes_weight_gradients(which) && part.parameters.total() > 0.0) {
       sum = sum + allocation(-part.gradient_bytes);
       sum.launch += launch * (part.parameters.expert > 0.0 ? 2.0 : 1.0);
     }
@@ -422,6 +422,21 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
   }
 }
 
+// See gradient_placeholders (core/lowering/stage_states.hpp).
+double StageCoster::placeholders(const LayerCosts& layers, const Plan& plan,
+                                 std::size_t stage) const {
+  double parameters = 0.0;
+  for (const auto* kinds : {&layers.kept, &layers.recomputed}) {
+    for (const PartCost& layer : *kinds) parameters = std::max(parameters, layer.parameters.dense);
+  }
+  const auto& positions = costs_.profile->stages[stage].position;
+  const auto last = static_cast<std::int32_t>(ranges_.size()) - 1;
+  if (std::find(positions.begin(), positions.end(), last) != positions.end()) {
+    parameters += std::max(layers.head.parameters.dense, layers.embedding.parameters.dense);
+  }
+  return parameters * element_bytes(plan);
+}
+
 // The peak of memory_replay.hpp: what is held before a slot and the rise inside of it.
 void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
   double most = -1.0, states = 0.0;
@@ -432,6 +447,8 @@ void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
       for (const PersistentMemory& state :
            persistent_memory(stage_parameters(layers, stage), plan, stack_))
         states += state.bytes.value();
+      if (stack_.gradient_placeholders && plan.zero_stage < 3)
+        states += placeholders(layers, plan, stage);
     }
     double highest = 0.0;
     for (const HeldActivations& held : profile.held) {

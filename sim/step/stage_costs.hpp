@@ -102,6 +102,7 @@ class StageCoster {
   double message_time(OpKind kind, Group group, double bytes, const Plan& plan);
   double over_parameters(OpKind kind, double read, double written, std::int64_t kernels,
                          const Plan& plan) const;
+  double placeholders(const LayerCosts& layers, const Plan& plan, std::size_t stage) const;
   void find_peak(const LayerCosts& layers, const Plan& plan);
 
   const ModelSpec& model_;

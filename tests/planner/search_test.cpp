@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "planner/request_check.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/planner/random_request.hpp"
 
@@ -69,7 +70,9 @@ TEST(Search, EqualsExhaustiveSimulationOnRandomSpaces) {
   for (int trial = 0; with_plans < 200 && trial < 400; ++trial) {
     PlanRequest request = small_request(random);
     request.threads = 1 + trial % 2;
-    const std::vector<Plan> space = enumerate_plans(space_of(request));
+    PlanRequest adapted = request;
+    adapt_limits(adapted);
+    const std::vector<Plan> space = enumerate_plans(space_of(adapted));
     const std::vector<Scored> oracle = simulate_all(request, space);
     const SearchResult result = search(request);
     ASSERT_EQ(result.counts.space, static_cast<std::int64_t>(space.size()));
