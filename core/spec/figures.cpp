@@ -60,8 +60,9 @@ class Separator {
     json plain = json::object();
     for (const auto& [key, member] : value.items()) {
       if (key == "sources") continue;
-      const bool counts = key == "version";
-      plain[key] = counts ? member : separated(member, below("", key));
+      // Numbers that name something (the format, ZeRO's stages) were not measured by anybody.
+      const bool names = key == "version" || key == "zero_stages";
+      plain[key] = names ? member : separated(member, below("", key));
     }
     return plain;
   }
