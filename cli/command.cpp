@@ -17,10 +17,7 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
       ->group("Output");
   command.add_flag("--force", options.force, "Replace output files that exist")->group("Output");
   command.add_flag("--markdown", options.markdown, "Print Markdown")->group("Output");
-  command
-      .add_flag_callback(
-          "--no-progress", [&options] { options.progress = false; }, "Draw no progress line")
-      ->group("Output");
+  command.add_flag("--no-progress", options.no_progress, "Draw no progress line")->group("Output");
   static const std::map<std::string, ColourChoice> kChoices = {{"auto", ColourChoice::Auto},
                                                                {"always", ColourChoice::Always},
                                                                {"never", ColourChoice::Never}};
@@ -37,7 +34,7 @@ Page new_page(const CommonOptions& options) {
 }
 
 bool show_progress(const CommonOptions& options) {
-  return options.progress && stderr_is_terminal();
+  return !options.no_progress && stderr_is_terminal();
 }
 
 void deliver(const CommonOptions& options, const Page& page,

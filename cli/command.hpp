@@ -27,7 +27,7 @@ struct CommonOptions {
                      // the text; empty: none
   bool force = false;
   bool markdown = false;
-  bool progress = true;
+  bool no_progress = false;
   ColourChoice colour = ColourChoice::Auto;
 };
 

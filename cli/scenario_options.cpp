@@ -111,7 +111,8 @@ Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
     plan_problems.throw_if_any();
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems())
-      problems.add(option_of(problem.where), problem.found, problem.expected);
+      problems.add(option_of(problem.where),
+                   problem.found == "no such key" ? "nothing" : problem.found, problem.expected);
   }
   return plan;
 }

