@@ -19,7 +19,19 @@ std::string quoted(const std::string& text) {
                              : fmt::format("\"{}\"", text);
 }
 
+// Commas may set thousands apart, as in 16,384; "2,4" is not a number.
+bool groups_thousands(const std::string& text) {
+  const auto first = text.find(',');
+  if (first == std::string::npos) return true;
+  if (first == 0 || first > 3 || (text.size() - first) % 4 != 0) return false;
+  for (std::size_t i = first; i < text.size(); ++i) {
+    if ((text[i] == ',') != ((i - first) % 4 == 0)) return false;
+  }
+  return true;
+}
+
 std::optional<std::int64_t> parse_integer(std::string text) {
+  if (!groups_thousands(text)) return std::nullopt;
   text.erase(std::remove(text.begin(), text.end(), ','), text.end());
   std::int64_t value = 0;
   const char* end = text.data() + text.size();

@@ -33,12 +33,12 @@ struct PlanOptions {
   std::string plan_out;
 };
 
-std::string goal_text(const planner::PlanRequest& request) {
-  const std::string batch = request.global_batch == 0
-                                ? "automatic batch of sequences"
-                                : format_plural(request.global_batch, "sequence");
-  return fmt::format("{} of {} tokens, {}, best {}", batch, format_count(request.seq_len),
-                     name_of(request.precision), name_of(request.objective));
+// `chosen` is the batch of the best plan, which the search picks where the user left it open.
+std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen) {
+  return fmt::format("{}{} of {} tokens, {}, best {}", format_plural(chosen, "sequence"),
+                     request.global_batch == 0 ? " (chosen: the knee of the throughput)" : "",
+                     format_count(request.seq_len), name_of(request.precision),
+                     name_of(request.objective));
 }
 
 std::string machine_text(const planner::PlanRequest& request) {
@@ -60,7 +60,7 @@ void add_best(Page& page, const planner::PlanRequest& request, const planner::Pl
 void add_result(Page& page, const ChosenRequest& chosen, const planner::SearchResult& result) {
   const planner::PlanRequest& request = chosen.request;
   page.heading(machine_text(request));
-  page.facts({{"goal", goal_text(request)}});
+  page.facts({{"goal", goal_text(request, result.plans.front().plan.global_batch)}});
   if (result.partial) page.warning("interrupted: the best plans found so far");
   page.table(candidate_table(result.plans));
   add_best(page, request, result.plans.front());

@@ -12,6 +12,7 @@
 #include "cli/format.hpp"
 #include "cli/option_values.hpp"
 #include "cli/output.hpp"
+#include "core/base/error.hpp"
 #include "sim/validation/validation.hpp"
 
 namespace shardwright::cli {
@@ -115,6 +116,11 @@ ExitCode validate(const ValidateOptions& options) {
   const Tolerance tolerance = read_options(options);
   const sim::ValidationReport report =
       sim::validate_rows(options.files, {.grades = options.grades});
+  if (report.rows.empty()) {
+    ProblemList problems("validate");
+    problems.add("FILE", "no rows of the grades asked for", "at least one measured row");
+    problems.throw_if_any();
+  }
   const bool within = sim::within_tolerance(report, tolerance.median, tolerance.p90);
   Page page = new_page(options.common);
   add_report(page, report, options.every_row);

@@ -97,7 +97,9 @@ class Search {
   void simulate_best() {
     const auto wanted = static_cast<std::size_t>(request_.top);
     const std::vector<EvaluatedPlan>& plans = evaluation_.plans;
-    for (std::size_t next = 0; next < plans.size() && !request_.stop.stop_requested();) {
+    // Even a search that was stopped while it evaluated has a best so far: that of its first batch.
+    for (std::size_t next = 0;
+         next < plans.size() && (next == 0 || !request_.stop.stop_requested());) {
       const bool full = best_.size() == wanted;
       if (full && plans[next].score_bound > best_.back().candidate.score) return;
       const std::size_t end = std::min(next + kBatch, plans.size());

@@ -364,7 +364,7 @@ void ObjectReader::refuse_unknown_keys() {
     const std::string nearest = nearest_name(key, known_);
     problem(key, "an unknown key",
             nearest.empty() ? fmt::format("{}", one_of("", known_))
-                            : fmt::format("did you mean \"{}\"?", nearest));
+                            : fmt::format("a known key; did you mean \"{}\"?", nearest));
   }
 }
 

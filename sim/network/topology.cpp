@@ -68,7 +68,9 @@ bool Topology::scale_up_route(std::uint32_t from, std::uint32_t to,
 // PXN: the accelerator of the source's node that stands where the destination stands in its own, if
 // rails matter and the scale-up links are better than the fabric.
 std::uint32_t Topology::departure(std::uint32_t from, std::uint32_t to) const {
-  const bool by_rail = fabric_ == FabricKind::RailOptimised && scale_up_ != ScaleUpKind::Pcie;
+  // PCIe is no faster than the network, but rails without a spine above them meet nowhere else.
+  const bool changes_rail = scale_up_ != ScaleUpKind::Pcie || levels_.size() == 1;
+  const bool by_rail = fabric_ == FabricKind::RailOptimised && changes_rail;
   if (!by_rail || rail_of(from) == rail_of(to)) return from;
   const std::uint32_t proxy = from - from % per_node_ + to % per_node_;
   return proxy / domain_ == from / domain_ ? proxy : from;

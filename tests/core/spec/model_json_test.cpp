@@ -127,7 +127,7 @@ TEST(ModelJson, AMisspeltKeyIsAnsweredWithTheNearestOne) {
     read_model(value, "test");
     FAIL() << "the misspelt key was accepted";
   } catch (const InputError& error) {
-    EXPECT_EQ(error.problems().front().expected, "did you mean \"tied_embeddings\"?");
+    EXPECT_EQ(error.problems().front().expected, "a known key; did you mean \"tied_embeddings\"?");
   }
 }
 
