@@ -183,6 +183,8 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
   cut.global_batch = request.global_batch;
   cut.seq_len = request.seq_len;
   cut.precision = request.precision;
+  // What the stack can hide, it hides: that never makes a step longer.
+  cut.overlap.tensor_parallel = request.stack.overlap_tp;
   const auto with_micro_batches = [&] {
     for (cut.micro_batch = 1; cut.micro_batch <= request.limits.max_micro_batch;
          cut.micro_batch *= 2)
