@@ -83,12 +83,15 @@ Flop model_flop_per_step(const ModelSpec& model, const Plan& plan) {
       weights += share * static_cast<double>(tensor.elements());
     }
   }
-  const double score_widths = static_cast<double>(
-      model.attention.heads * (model.attention.head_dim + model.attention.value_head_dim()) *
-      model.layers);
+  const auto width = static_cast<double>(
+      model.attention.heads * (model.attention.head_dim + model.attention.value_head_dim()));
+  double scores = 0.0;  // keys that a query of each layer may see, summed over the layers
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const std::int64_t window = model.sliding_window_of(layer);
+    scores += static_cast<double>(window > 0 ? std::min(window, plan.seq_len) : plan.seq_len);
+  }
   // Forward 2 FLOP per weight and token and per score and width; backward twice that.
-  return Flop(3.0 * tokens *
-              (2.0 * weights + 2.0 * score_widths * static_cast<double>(plan.seq_len)));
+  return Flop(3.0 * tokens * (2.0 * weights + 2.0 * width * scores));
 }
 
 Flop hardware_flop_per_step(const Program& program) {

@@ -111,7 +111,8 @@ TEST(ModelFlop, OfAStepIsThatOfMegatron) {
 }
 
 // Unfused attention computes all that the model's formula counts, and recomputation more; so MFU is
-// at most HFU.
+// at most HFU. It computes the scores outside of a sliding window too, which the formula leaves
+// out.
 TEST(ModelFlop, NeverExceedsWhatUnfusedStacksRun) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     LoweringCase made = CaseGenerator(seed).next();
@@ -119,7 +120,8 @@ TEST(ModelFlop, NeverExceedsWhatUnfusedStacksRun) {
     const double model = model_flop_per_step(made.model, made.plan).value();
     const double run = hardware_flop_per_step(made.lower()).value();
     ASSERT_GE(run, model * (1.0 - 1e-12)) << shown(made);
-    const bool runs_more = made.plan.recompute != RecomputePolicy::None || made.plan.tp > 1;
+    const bool runs_more = made.plan.recompute != RecomputePolicy::None || made.plan.tp > 1 ||
+                           made.model.attention.sliding_window > 0;
     ASSERT_TRUE(runs_more || run <= model * (1.0 + 1e-12)) << shown(made);
   }
 }
