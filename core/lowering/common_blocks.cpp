@@ -14,6 +14,17 @@ CommunicationWork communication(Group group, Bytes bytes, std::int32_t peer_offs
   return work;
 }
 
+Op data_parallel_op(const std::string& name, OpKind kind, Group group, Stream stream, Phase phase,
+                    Bytes bytes) {
+  Op op;
+  op.name = name;
+  op.kind = kind;
+  op.stream = stream;
+  op.phase = phase;
+  op.work = communication(group, bytes);
+  return op;
+}
+
 bool same(const Op& a, const Op& b) {
   return a.kind == b.kind && a.stream == b.stream && a.phase == b.phase && a.work == b.work &&
          a.name == b.name && a.reads == b.reads && a.writes == b.writes && a.frees == b.frees;
@@ -62,24 +73,14 @@ BlockId CommonBlocks::receive(TensorRef tensor, bool gradient, std::int32_t peer
 
 BlockId CommonBlocks::data_parallel(const std::string& name, OpKind kind, Group group,
                                     Stream stream, Phase phase, Bytes bytes) {
-  Op op;
-  op.name = name;
-  op.kind = kind;
-  op.stream = stream;
-  op.phase = phase;
-  op.work = communication(group, bytes);
-  return add(std::move(op));
+  return add(data_parallel_op(name, kind, group, stream, phase, bytes));
 }
 
 BlockId CommonBlocks::gather(TensorRef gathered, Bytes dense, Bytes expert) {
   Block block{"parameters.all_gather", {}};
   const auto append = [&](const char* name, Group group, Bytes bytes) {
-    Op op;
-    op.name = name;
-    op.kind = OpKind::AllGather;
-    op.stream = Stream::ParameterGather;
-    op.phase = Phase::Forward;
-    op.work = communication(group, bytes);
+    Op op = data_parallel_op(name, OpKind::AllGather, group, Stream::ParameterGather,
+                             Phase::Forward, bytes);
     if (!block.ops.empty()) op.reads = {gathered};
     op.writes = {gathered};
     block.ops.push_back(std::move(op));
@@ -92,12 +93,8 @@ BlockId CommonBlocks::gather(TensorRef gathered, Bytes dense, Bytes expert) {
 BlockId CommonBlocks::reduce_gradient(TensorRef gradient, Bytes dense, Bytes expert) {
   Block block{"gradients.reduce_scatter", {}};
   const auto append = [&](const char* name, Group group, Bytes bytes) {
-    Op op;
-    op.name = name;
-    op.kind = OpKind::ReduceScatter;
-    op.stream = Stream::GradientReduce;
-    op.phase = Phase::BackwardWeight;
-    op.work = communication(group, bytes);
+    Op op = data_parallel_op(name, OpKind::ReduceScatter, group, Stream::GradientReduce,
+                             Phase::BackwardWeight, bytes);
     op.reads = {gradient};
     block.ops.push_back(std::move(op));
   };

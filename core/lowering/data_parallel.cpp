@@ -101,36 +101,33 @@ void StageWriter::gather_beside_first_forward() {
       bucket.expert += parts_[chunk][i].parameters->expert * element;
       const bool last = i + 1 == parts_[chunk].size();
       if (!last && bucket.dense + bucket.expert < in_.stack.bucket_bytes.value()) continue;
-      std::uint32_t op = 0;
-      const auto gather = [&](const char* name, Group group, double bytes) {
-        if (bytes <= 0.0 || group_size(group, in_.plan) == 1) return;
-        const BlockId block =
-            common_.data_parallel(name, OpKind::AllGather, group, Stream::ParameterGather,
-                                  Phase::Optimizer, Bytes(bytes));
-        op = call_common(block, -1, kOutsideOfSlots, {}) + 1;
-      };
-      gather("parameters.all_gather", Group::ShardInner, bucket.dense);
-      gather("expert_parameters.all_gather", Group::ExpertShardInner, bucket.expert);
-      first_gather_[chunk][first] = op;
+      first_gather_[chunk][first] = gather_parameters(bucket, {});
       first = i + 1;
       bucket = {};
     }
   }
 }
 
+std::uint32_t StageWriter::gather_parameters(const Bucket& bytes,
+                                             const std::vector<std::uint32_t>& on) {
+  std::uint32_t op = 0;
+  const auto gather = [&](const char* name, Group group, double size) {
+    if (size <= 0.0 || group_size(group, in_.plan) == 1) return;
+    const BlockId block = common_.data_parallel(
+        name, OpKind::AllGather, group, Stream::ParameterGather, Phase::Optimizer, Bytes(size));
+    op = call_common(block, -1, kOutsideOfSlots, on) + 1;
+  };
+  gather("parameters.all_gather", Group::ShardInner, bytes.dense);
+  gather("expert_parameters.all_gather", Group::ExpertShardInner, bytes.expert);
+  return op;
+}
+
 void StageWriter::gather_after_optimizer() {
   const bool splits = in_.plan.zero_stage == 1 || in_.plan.zero_stage == 2;
   if (!splits || (in_.stack.overlap_param_gather && in_.plan.overlap.param_gather)) return;
   const double element = storage_bytes(in_.plan.precision).value();
-  const auto gather = [&](const char* name, Group group, double bytes) {
-    if (bytes <= 0.0 || group_size(group, in_.plan) == 1) return;
-    const BlockId block = common_.data_parallel(
-        name, OpKind::AllGather, group, Stream::ParameterGather, Phase::Optimizer, Bytes(bytes));
-    call_common(block, -1, kOutsideOfSlots, {last_op_});
-  };
-  gather("parameters.all_gather", Group::ShardInner, rank_.parameters.dense * element);
-  gather("expert_parameters.all_gather", Group::ExpertShardInner,
-         rank_.parameters.expert * element);
+  gather_parameters({rank_.parameters.dense * element, rank_.parameters.expert * element},
+                    {last_op_});
 }
 
 void StageWriter::tie_embeddings() {

@@ -3,8 +3,8 @@
 //
 // A rank sends each of its tokens to top_k experts. With experts split over `expert_tp` ranks as
 // well, these gather each other's tokens before the GEMMs and reduce-scatter the results
-// afterwards. The counts here are those of balanced routing; the simulator scales them by the load
-// of the slowest rank where routing is learned.
+// afterwards. The counts are those of balanced routing: that a learned router loads some ranks more
+// than others is not modelled.
 #include <algorithm>
 
 #include "core/lowering/layer_writer.hpp"

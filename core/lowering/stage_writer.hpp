@@ -39,7 +39,7 @@ class StageWriter {
     const PartParameters* parameters = nullptr;
     std::int32_t layer = 0;
   };
-  // A gradient bucket that fills up: bytes of dense and of experts' gradients.
+  // Bytes of dense and of experts' parameters or gradients, as in a gradient bucket that fills up.
   struct Bucket {
     double dense = 0.0, expert = 0.0;
   };
@@ -84,6 +84,9 @@ class StageWriter {
   // ZeRO-1 and 2: the updated parameters, beside the first forward pass or after the optimizer.
   void gather_beside_first_forward();
   void gather_after_optimizer();
+  // Gathers of so many bytes, issued after `on`: the last op plus one; 0 if there is nothing to
+  // gather.
+  std::uint32_t gather_parameters(const Bucket& bytes, const std::vector<std::uint32_t>& on);
   void write_optimizer();
   void tie_embeddings();
 

@@ -40,8 +40,8 @@ void walk_block(
   }
 }
 
-// Communicators that a rank of the plan opens: one for each kind of group with more than one
-// member.
+}  // namespace
+
 double communicators(const Plan& plan) {
   double count = 0.0;
   for (int group = 0; group < kGroups; ++group) {
@@ -49,8 +49,6 @@ double communicators(const Plan& plan) {
   }
   return count;
 }
-
-}  // namespace
 
 BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tensors) {
   BlockMemory memory;

@@ -27,6 +27,10 @@ struct BlockMemory {
   CategoryBytes net_by_category{};
 };
 
+// Communicators that a rank of the plan opens: one for each kind of group with more than one
+// member.
+double communicators(const Plan& plan);
+
 BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tensors);
 
 // The peak of one stage. The context and fragmentation of the stack are in

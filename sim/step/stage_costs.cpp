@@ -7,6 +7,7 @@
 #include "core/program/groups.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
+#include "sim/memory/memory_replay.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -467,12 +468,8 @@ void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
     most = states + highest;
     costs_.fullest = static_cast<std::int32_t>(stage);
   }
-  double communicators = 0.0;
-  for (int group = 0; group < kGroups; ++group) {
-    if (group_size(static_cast<Group>(group), plan) > 1) communicators += 1.0;
-  }
   costs_.memory = Bytes(most * (1.0 + stack_.fragmentation)) + stack_.context_memory +
-                  stack_.communicator_memory * communicators;
+                  stack_.communicator_memory * communicators(plan);
 }
 
 }  // namespace shardwright::sim
