@@ -5,22 +5,33 @@
 namespace shardwright {
 namespace {
 
-// Launches of a norm that is not one fused kernel: square, mean, rsqrt, scale.
-constexpr std::int64_t kUnfusedNormKernels = 4;
+// A norm that is not one fused kernel, in fp32 as model code writes it. Forward: cast to fp32,
+// square, mean, scale, cast back, multiply by the weight; bytes read and written of an element of
+// 2 bytes. Backward: the gradients of these, of which square and scale have two operands each.
+constexpr std::int64_t kUnfusedNormKernels = 6, kUnfusedNormBackwardKernels = 11;
+constexpr double kUnfusedNormReadBytes = 20.0, kUnfusedNormWrittenBytes = 16.0;
+constexpr double kUnfusedNormBackwardReadBytes = 52.0, kUnfusedNormBackwardWrittenBytes = 32.0;
 // What such a norm keeps of each element for the backward pass besides its input and output: the
 // fp32 copy of the input and its normalised value.
 constexpr double kUnfusedNormBytes = 8.0;
 // Bias, dropout and residual addition where they are not one kernel.
 constexpr std::int64_t kUnfusedResidualKernels = 3;
 
+// The work of a norm that is not fused: bytes of a 2-byte element of which there are `elements`.
+MemoryWork unfused_norm(double elements, double read, double written, std::int64_t kernels) {
+  return {Bytes(elements * read), Bytes(elements * written), Flop(elements * 8.0), kernels};
+}
+
 }  // namespace
 
 void LayerWriter::norm_forward(const std::string& name, TensorRef in, TensorRef out) {
   const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
-  memory_op(name, OpKind::Norm, phase_, elements, elements, {in}, {out},
-            stack_.fused_norm ? 1 : kUnfusedNormKernels);
+  memory_op(name, OpKind::Norm, phase_, elements, elements, {in}, {out});
   read_parameters(ops_.back());
-  if (!stack_.fused_norm) ops_.back().writes.push_back(norm_intermediates(name));
+  if (stack_.fused_norm) return;
+  ops_.back().work =
+      unfused_norm(elements, kUnfusedNormReadBytes, kUnfusedNormWrittenBytes, kUnfusedNormKernels);
+  ops_.back().writes.push_back(norm_intermediates(name));
 }
 
 TensorRef LayerWriter::norm_intermediates(const std::string& name) {
@@ -35,10 +46,12 @@ void LayerWriter::norm_backward(const std::string& name, TensorRef in,
   std::vector<TensorRef> reads = gradients;
   reads.push_back(in);
   memory_op(name + ".backward", OpKind::Norm, Phase::BackwardInput,
-            static_cast<double>(reads.size()) * elements, elements, reads, {in_gradient},
-            stack_.fused_norm ? 1 : kUnfusedNormKernels);
-  if (!stack_.fused_norm) ops_.back().reads.push_back(norm_intermediates(name));
+            static_cast<double>(reads.size()) * elements, elements, reads, {in_gradient});
   read_parameters(ops_.back());
+  if (stack_.fused_norm) return;
+  ops_.back().work = unfused_norm(elements, kUnfusedNormBackwardReadBytes,
+                                  kUnfusedNormBackwardWrittenBytes, kUnfusedNormBackwardKernels);
+  ops_.back().reads.push_back(norm_intermediates(name));
 }
 
 void LayerWriter::residual_forward(const std::string& name, TensorRef branch, TensorRef skip,

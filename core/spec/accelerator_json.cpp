@@ -74,6 +74,8 @@ void read_efficiency(ObjectReader object, FillIn& fill, AcceleratorSpec& spec) {
       fill.number(object, "host_link_ratio", efficiency.host_link, kRatio, reason);
   spec.sustained_clock_ratio =
       fill.number(object, "sustained_clock_ratio", 1.0, kRatio, "no throttling known");
+  spec.speed_variation = fill.number(object, "speed_variation_ratio", spec.speed_variation,
+                                     {0.0, 0.2, false}, "devices are alike");
   object.refuse_unknown_keys();
 }
 
@@ -181,7 +183,8 @@ ordered_json to_json(const AcceleratorSpec& spec) {
         {"l2_bandwidth_ratio", spec.efficiency.l2_bandwidth_ratio},
         {"l2_share_ratio", spec.efficiency.l2_share},
         {"host_link_ratio", spec.efficiency.host_link},
-        {"sustained_clock_ratio", spec.sustained_clock_ratio}}}};
+        {"sustained_clock_ratio", spec.sustained_clock_ratio},
+        {"speed_variation_ratio", spec.speed_variation}}}};
   write_price(document, spec.price, spec.sources);
   if (!spec.notes.empty()) document["notes"] = spec.notes;
   attach_sources(document, spec.sources);

@@ -83,9 +83,10 @@ struct AcceleratorSpec {
   Watts idle_power;
   KernelEfficiency efficiency;
   double sustained_clock_ratio =
-      1.0;                 // clock under hours of dense GEMM, of the clock that the peaks assume
-  DollarsPerSecond price;  // of renting one, as listed publicly
-  std::string notes;       // what a reader of the profile should know
+      1.0;  // clock under hours of dense GEMM, of the clock that the peaks assume
+  double speed_variation = 0.0;  // relative standard deviation of the speed of devices of one batch
+  DollarsPerSecond price;        // of renting one, as listed publicly
+  std::string notes;             // what a reader of the profile should know
   Sources sources;
 
   bool operator==(const AcceleratorSpec&) const = default;

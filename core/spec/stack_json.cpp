@@ -59,6 +59,12 @@ void read_overlap(ObjectReader object, FillIn& fill, StackSpec& spec) {
   object.refuse_unknown_keys();
 }
 
+void read_communication(ObjectReader object, FillIn& fill, StackSpec& spec) {
+  spec.collective_ratio =
+      fill.number(object, "collective_ratio", spec.collective_ratio, kRatio, kDefault);
+  object.refuse_unknown_keys();
+}
+
 void read_host(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.launch_time = Seconds(
       fill.number(object, "launch_s", spec.launch_time.value(), {0.0, 1.0, false}, kDefault));
@@ -180,6 +186,7 @@ StackSpec read_stack(const json& document, const std::string& source) {
   FillIn fill("", spec.sources, spec.filled_in);
   read_fusion(section(object, "fusion"), fill, spec);
   read_overlap(section(object, "overlap"), fill, spec);
+  read_communication(section(object, "communication"), fill, spec);
   read_host(section(object, "host"), fill, spec);
   read_gradients(section(object, "gradients"), fill, spec);
   read_memory(section(object, "memory"), fill, spec);
@@ -199,6 +206,7 @@ ordered_json to_json(const StackSpec& spec) {
                            {"zero_stages", spec.zero_stages},
                            {"fusion", fusion_json(spec)},
                            {"overlap", overlap_json(spec)},
+                           {"communication", {{"collective_ratio", spec.collective_ratio}}},
                            {"host",
                             {{"launch_s", spec.launch_time.value()},
                              {"cuda_graphs", spec.cuda_graphs},

@@ -58,6 +58,10 @@ struct StackSpec {
   double overlap_slowdown =
       0.1;  // share of the compute rate that a collective's SMs and traffic cost beside it
 
+  double collective_ratio =
+      1.0;  // speed of a collective between the kernels of a step over that of a benchmark: its
+            // ranks do not arrive together, and its buffers are not in a cache
+
   // Host.
   Seconds launch_time =
       microseconds(5.0);             // that the host needs to issue one op, framework included

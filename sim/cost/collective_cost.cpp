@@ -260,7 +260,7 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& p
 
 Seconds collective_time(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                         const ClusterSpec& cluster, const StackSpec& stack) {
-  return collective_cost(kind, bytes, placement, cluster, stack).time;
+  return collective_cost(kind, bytes, placement, cluster, stack).time / stack.collective_ratio;
 }
 
 }  // namespace shardwright::sim

@@ -2,11 +2,14 @@
 
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
+#include "sim/cost/slowest_device.hpp"
 
 namespace shardwright::sim {
 
 Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack)
-    : cluster_(cluster), stack_(stack) {
+    : cluster_(cluster),
+      stack_(stack),
+      slowest_(slowest_device_factor(cluster.accelerator, plan.world_size())) {
   for (int group = 0; group < kGroups; ++group) {
     placements_.push_back(place(static_cast<Group>(group), plan, cluster));
   }
@@ -14,7 +17,8 @@ Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& st
 
 Seconds Pricer::price(const Op& op) const {
   const auto* message = std::get_if<CommunicationWork>(&op.work);
-  if (message == nullptr) return kernel_cost(op.kind, op.work, op.precision, cluster_, stack_).time;
+  if (message == nullptr)
+    return kernel_cost(op.kind, op.work, op.precision, cluster_, stack_).time * slowest_;
   const GroupPlacement& placement = placements_[static_cast<std::size_t>(message->group)];
   // A ring shift is one message from each member to the next.
   const OpKind kind = op.kind == OpKind::RingShift ? OpKind::Send : op.kind;

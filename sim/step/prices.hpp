@@ -11,7 +11,7 @@
 namespace shardwright::sim {
 
 // Durations of the ops of one block, in issue order, on a device and a network that nothing else
-// uses.
+// uses; those of kernels on the slowest device that takes part.
 using BlockPrices = std::vector<Seconds>;
 
 struct Prices {
@@ -33,6 +33,7 @@ class Pricer {
  private:
   const ClusterSpec& cluster_;
   const StackSpec& stack_;
+  double slowest_;                          // time of a kernel on the slowest device of all ranks
   std::vector<GroupPlacement> placements_;  // by Group
 };
 

@@ -7,6 +7,7 @@
 #include "core/program/groups.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
+#include "sim/cost/slowest_device.hpp"
 #include "sim/memory/memory_replay.hpp"
 
 namespace shardwright::sim {
@@ -315,7 +316,8 @@ double StageCoster::over_parameters(OpKind kind, double read, double written, st
                                     const Plan& plan) const {
   return kernel_cost(kind, MemoryWork{Bytes(read), Bytes(written), Flop(), kernels}, plan.precision,
                      cluster_, stack_)
-      .time.value();
+             .time.value() *
+         slowest_device_factor(cluster_.accelerator, plan.world_size());
 }
 
 double StageCoster::message_time(OpKind kind, Group group, double bytes, const Plan& plan) {

@@ -154,27 +154,37 @@ ValidationReport report_on(std::vector<RowComparison> rows) {
   return report;
 }
 
-}  // namespace
-
-RowComparison compare_row(const TrainingRow& row) {
+RowComparison described(const TrainingRow& row) {
   RowComparison comparison;
   comparison.id = row.id;
   comparison.source = row.source_title;
   comparison.accelerator = row.cluster.gpu;
   comparison.stack = row.stack;
   comparison.group = row.group;
+  return comparison;
+}
+
+}  // namespace
+
+RowComparison compare_row(const TrainingRow& row) {
   RowScenario prepared = scenario_of(row);
+  RowComparison comparison =
+      prepared.scenario ? compare_with(row, *prepared.scenario) : described(row);
+  comparison.skipped = !prepared.scenario.has_value();
+  comparison.reason = std::move(prepared.reason);
   comparison.filled_in = std::move(prepared.filled_in);
-  if (!prepared.scenario) {
-    comparison.skipped = true;
-    comparison.reason = std::move(prepared.reason);
-    return comparison;
-  }
-  const Scenario& scenario = *prepared.scenario;
+  return comparison;
+}
+
+RowComparison compare_with(const TrainingRow& row, const Scenario& scenario) {
+  RowComparison comparison = described(row);
   comparison.parallelism = parallelism_of(scenario.plan);
   comparison.tokens =
       static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
   const StepResult result = simulate_step(scenario);
+  comparison.predicted_step = result.step;
+  comparison.predicted_time = result.time();
+  comparison.predicted_peak = result.memory();
   compare_time(row, scenario, result, comparison);
   compare_memory(row, scenario, result, comparison);
   return comparison;

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "core/spec/scenario.hpp"
+#include "sim/step/step_result.hpp"
 #include "sim/validation/error_statistics.hpp"
 #include "sim/validation/training_row.hpp"
 
@@ -26,6 +28,9 @@ struct RowComparison {
   double tokens = 0.0;                             // of a step
   std::optional<Bytes> measured_memory;
   Bytes predicted_memory;
+  Seconds predicted_step;
+  TimeBreakdown predicted_time;  // of the bottleneck stage; adds up to predicted_step
+  MemoryPeak predicted_peak;     // of the fullest stage
   bool out_of_memory_measured = false;
   bool out_of_memory_predicted = false;
   bool timed = false;    // there is a measurement of time to compare with
@@ -63,6 +68,9 @@ ValidationReport validate_rows(const std::vector<std::string>& files,
                                const ValidationOptions& options = {});
 
 RowComparison compare_row(const TrainingRow& row);
+
+// The same with a scenario at hand, which stands for that of the row.
+RowComparison compare_with(const TrainingRow& row, const Scenario& scenario);
 
 // True if the median and the 90th percentile of the absolute errors of the time are at most these
 // ratios.

@@ -1,0 +1,294 @@
+#include "sim/calibration/training_fit.hpp"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "sim/validation/row_scenario.hpp"
+#include "sim/validation/validation.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// Repeated measurements of one configuration differ by 1 to 7 %; below this a residual is noise.
+constexpr double kNoise = 0.04;
+// A source of n rows counts like kFullRows + sqrt(n - kFullRows) rows.
+constexpr double kFullRows = 8.0;
+// Of a parameter's spread: the step of the numerical derivative.
+constexpr double kProbe = 0.15;
+// A parameter is determined if the rows cut its deviation to this share of the prior spread.
+constexpr double kDetermined = 0.6;
+// A prior counts like this many rows that are off by one deviation.
+constexpr double kPriorWeight = 1.0;
+
+class Fit {
+ public:
+  Fit(const std::vector<TrainingRow>& rows, const TrainingFitOptions& options);
+
+  TrainingFit run();
+
+ private:
+  struct Observation {
+    TrainingRow row;
+    double weight = 1.0;
+  };
+
+  double inner(const TrainingParameter& parameter, double value) const {
+    return parameter.logarithmic ? std::log(value) : value;
+  }
+  double outer(const TrainingParameter& parameter, double inner_value) const {
+    const double value = parameter.logarithmic ? std::exp(inner_value) : inner_value;
+    return std::clamp(value, parameter.low, parameter.high);
+  }
+  void weigh_sources();
+  Scenario with(std::size_t row, const Eigen::VectorXd& point) const;
+  double residual(std::size_t row, const Scenario& scenario) const;
+  Eigen::VectorXd residuals(const Eigen::VectorXd& point) const;
+  Eigen::MatrixXd derivatives(const Eigen::VectorXd& point, const Eigen::VectorXd& at) const;
+  Eigen::VectorXd row_weights(const Eigen::VectorXd& residual) const;
+  struct Step {
+    Eigen::VectorXd point, deviation;
+  };
+  Step solve(const Eigen::MatrixXd& jacobian, const Eigen::VectorXd& residual,
+             const Eigen::VectorXd& weights, const Eigen::VectorXd& point) const;
+  Eigen::VectorXd clamped(const Eigen::VectorXd& point) const;
+  double cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) const;
+  void descend();
+  void drop_undetermined();
+  std::vector<HeldOutError> hold_out_each_source() const;
+  bool tell(const std::string& text) const { return !options_.progress || options_.progress(text); }
+
+  const TrainingFitOptions& options_;
+  std::vector<Observation> observations_;
+  std::vector<Scenario> scenarios_;
+  std::vector<TrainingParameter> parameters_;
+  std::vector<bool> free_;
+  Eigen::VectorXd start_, prior_, point_, deviation_;
+};
+
+Fit::Fit(const std::vector<TrainingRow>& rows, const TrainingFitOptions& options)
+    : options_(options) {
+  for (const TrainingRow& row : rows) {
+    if (!row.target || row.measured.oom) continue;
+    RowScenario prepared = scenario_of(row);
+    if (!prepared.scenario) continue;
+    observations_.push_back({row, 1.0});
+    scenarios_.push_back(std::move(*prepared.scenario));
+  }
+  if (observations_.empty())
+    throw InputError("fit", {{"", "no measured step that can be simulated", "at least one"}});
+  weigh_sources();
+  parameters_ = training_parameters(scenarios_, options.least_rows);
+  free_.assign(parameters_.size(), true);
+  const auto count = static_cast<Eigen::Index>(parameters_.size());
+  start_.resize(count);
+  prior_.resize(count);
+  for (std::size_t j = 0; j < parameters_.size(); ++j) {
+    const TrainingParameter& parameter = parameters_[j];
+    start_[static_cast<Eigen::Index>(j)] =
+        inner(parameter, std::clamp(parameter.get(scenarios_[parameter.rows.front()]),
+                                    parameter.low, parameter.high));
+    prior_[static_cast<Eigen::Index>(j)] = inner(parameter, parameter.typical);
+  }
+  point_ = start_;
+  deviation_ = Eigen::VectorXd::Zero(count);
+}
+
+void Fit::weigh_sources() {
+  std::map<std::string, double> sizes;
+  for (const Observation& each : observations_) sizes[each.row.source_title] += 1.0;
+  for (Observation& each : observations_) {
+    const double n = sizes[each.row.source_title];
+    each.weight = n <= kFullRows ? 1.0 : (kFullRows + std::sqrt(n - kFullRows)) / n;
+  }
+}
+
+Scenario Fit::with(std::size_t row, const Eigen::VectorXd& point) const {
+  Scenario scenario = scenarios_[row];
+  for (std::size_t j = 0; j < parameters_.size(); ++j) {
+    const TrainingParameter& parameter = parameters_[j];
+    if (std::binary_search(parameter.rows.begin(), parameter.rows.end(), row))
+      parameter.set(scenario, outer(parameter, point[static_cast<Eigen::Index>(j)]));
+  }
+  return scenario;
+}
+
+double Fit::residual(std::size_t row, const Scenario& scenario) const {
+  return std::log1p(compare_with(observations_[row].row, scenario).error);
+}
+
+Eigen::VectorXd Fit::residuals(const Eigen::VectorXd& point) const {
+  Eigen::VectorXd result(static_cast<Eigen::Index>(observations_.size()));
+  tbb::parallel_for(std::size_t{0}, observations_.size(), [&](std::size_t row) {
+    result[static_cast<Eigen::Index>(row)] = residual(row, with(row, point));
+  });
+  return result;
+}
+
+// By row and parameter; `at` are the residuals at the point itself.
+Eigen::MatrixXd Fit::derivatives(const Eigen::VectorXd& point, const Eigen::VectorXd& at) const {
+  Eigen::MatrixXd jacobian =
+      Eigen::MatrixXd::Zero(at.size(), static_cast<Eigen::Index>(parameters_.size()));
+  tbb::parallel_for(std::size_t{0}, parameters_.size(), [&](std::size_t j) {
+    const TrainingParameter& parameter = parameters_[j];
+    if (!free_[j]) return;
+    const auto column = static_cast<Eigen::Index>(j);
+    double step = kProbe * parameter.spread;
+    if (point[column] + step > inner(parameter, parameter.high)) step = -step;
+    Eigen::VectorXd probe = point;
+    probe[column] += step;
+    tbb::parallel_for(std::size_t{0}, parameter.rows.size(), [&](std::size_t i) {
+      const std::size_t row = parameter.rows[i];
+      const auto index = static_cast<Eigen::Index>(row);
+      jacobian(index, column) = (residual(row, with(row, probe)) - at[index]) / step;
+    });
+  });
+  return jacobian;
+}
+
+Eigen::VectorXd Fit::row_weights(const Eigen::VectorXd& residual) const {
+  Eigen::VectorXd weights(residual.size());
+  for (Eigen::Index i = 0; i < residual.size(); ++i) {
+    weights[i] = observations_[static_cast<std::size_t>(i)].weight /
+                 (kNoise * std::max(kNoise, std::abs(residual[i])));
+  }
+  return weights;
+}
+
+Fit::Step Fit::solve(const Eigen::MatrixXd& jacobian, const Eigen::VectorXd& residual,
+                     const Eigen::VectorXd& weights, const Eigen::VectorXd& point) const {
+  Eigen::MatrixXd normal = jacobian.transpose() * weights.asDiagonal() * jacobian;
+  Eigen::VectorXd gradient = jacobian.transpose() * weights.asDiagonal() * residual;
+  for (Eigen::Index j = 0; j < point.size(); ++j) {
+    const double spread = parameters_[static_cast<std::size_t>(j)].spread;
+    const double precision = kPriorWeight / (spread * spread);
+    normal(j, j) += precision;
+    gradient[j] += precision * (point[j] - prior_[j]);
+  }
+  const Eigen::LDLT<Eigen::MatrixXd> factors(normal);
+  const Eigen::MatrixXd covariance =
+      factors.solve(Eigen::MatrixXd::Identity(point.size(), point.size()));
+  return {point - factors.solve(gradient), covariance.diagonal().cwiseSqrt()};
+}
+
+Eigen::VectorXd Fit::clamped(const Eigen::VectorXd& point) const {
+  Eigen::VectorXd result = point;
+  for (Eigen::Index j = 0; j < point.size(); ++j) {
+    const auto index = static_cast<std::size_t>(j);
+    result[j] =
+        free_[index] ? inner(parameters_[index], outer(parameters_[index], point[j])) : start_[j];
+  }
+  return result;
+}
+
+double Fit::cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) const {
+  double sum = 0.0;
+  for (Eigen::Index i = 0; i < residual.size(); ++i) {
+    const double size = std::abs(residual[i]) / kNoise;
+    sum += observations_[static_cast<std::size_t>(i)].weight *
+           (size < 1.0 ? size * size : 2.0 * size - 1.0);
+  }
+  for (Eigen::Index j = 0; j < point.size(); ++j) {
+    const double spread = parameters_[static_cast<std::size_t>(j)].spread;
+    if (free_[static_cast<std::size_t>(j)])
+      sum += kPriorWeight * std::pow((point[j] - prior_[j]) / spread, 2.0);
+  }
+  return sum;
+}
+
+// Gauss-Newton with halved steps where the cost would rise.
+void Fit::descend() {
+  Eigen::VectorXd at = residuals(point_);
+  double best = cost(at, point_);
+  for (int iteration = 0; iteration < options_.iterations; ++iteration) {
+    if (!tell(fmt::format("iteration {}, cost {:.1f}", iteration + 1, best))) return;
+    const Step step = solve(derivatives(point_, at), at, row_weights(at), point_);
+    deviation_ = step.deviation;
+    double share = 1.0, found = best;
+    Eigen::VectorXd next, next_at;
+    for (int halving = 0; halving < 4; ++halving, share /= 2.0) {
+      next = clamped(point_ + share * (step.point - point_));
+      next_at = residuals(next);
+      found = cost(next_at, next);
+      if (found < best) break;
+    }
+    if (found >= best * (1.0 - 1e-3)) {
+      if (found < best) point_ = next;
+      return;
+    }
+    point_ = next;
+    at = next_at;
+    best = found;
+  }
+}
+
+void Fit::drop_undetermined() {
+  for (std::size_t j = 0; j < parameters_.size(); ++j) {
+    free_[j] = deviation_[static_cast<Eigen::Index>(j)] < kDetermined * parameters_[j].spread;
+  }
+  point_ = clamped(point_);
+}
+
+// Leaves out the rows of one source at a time. The step is taken from the optimum of all rows with
+// its derivatives, which are nearly those of the optimum without the source.
+std::vector<HeldOutError> Fit::hold_out_each_source() const {
+  std::map<std::string, std::vector<std::size_t>> sources;
+  for (std::size_t row = 0; row < observations_.size(); ++row)
+    sources[observations_[row].row.source_title].push_back(row);
+  const Eigen::VectorXd at = residuals(point_);
+  const Eigen::MatrixXd jacobian = derivatives(point_, at);
+  const Eigen::VectorXd weights = row_weights(at);
+  std::vector<HeldOutError> errors(observations_.size());
+  for (const auto& [source, rows] : sources) {
+    Eigen::VectorXd without = weights;
+    for (const std::size_t row : rows) without[static_cast<Eigen::Index>(row)] = 0.0;
+    const Eigen::VectorXd point = clamped(solve(jacobian, at, without, point_).point);
+    tbb::parallel_for(std::size_t{0}, rows.size(),
+                      [&, &held = rows, &name = source](std::size_t i) {
+                        const std::size_t row = held[i];
+                        errors[row] = {observations_[row].row.id, name,
+                                       std::expm1(residual(row, with(row, point)))};
+                      });
+  }
+  return errors;
+}
+
+ErrorSummary summary_of(const Eigen::VectorXd& residuals) {
+  std::vector<ErrorSample> samples;
+  for (const double each : residuals) samples.push_back({std::expm1(each), false});
+  return summarise(samples);
+}
+
+TrainingFit Fit::run() {
+  TrainingFit fit;
+  fit.before = summary_of(residuals(start_));
+  descend();
+  drop_undetermined();
+  descend();
+  fit.after = summary_of(residuals(point_));
+  fit.held_out_errors = hold_out_each_source();
+  std::vector<ErrorSample> samples;
+  for (const HeldOutError& each : fit.held_out_errors) samples.push_back({each.error, false});
+  fit.held_out = summarise(samples);
+  for (std::size_t j = 0; j < parameters_.size(); ++j) {
+    const auto index = static_cast<Eigen::Index>(j);
+    fit.parameters.push_back({parameters_[j], outer(parameters_[j], start_[index]),
+                              outer(parameters_[j], point_[index]), deviation_[index], free_[j]});
+  }
+  return fit;
+}
+
+}  // namespace
+
+TrainingFit fit_training(const std::vector<TrainingRow>& rows, const TrainingFitOptions& options) {
+  return Fit(rows, options).run();
+}
+
+}  // namespace shardwright::sim

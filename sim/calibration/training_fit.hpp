@@ -1,0 +1,52 @@
+// Fits figures of accelerators and stacks to measured training steps.
+//
+// The residual of a row is the logarithm of predicted over measured step time. The fit minimises
+//   sum_rows  w_row rho(residual / noise)  +  sum_parameters  ((x - typical) / spread)^2
+// by Gauss-Newton steps with numerical derivatives; rho is the absolute value beyond the noise
+// (iteratively reweighted least squares), so that rows which the model cannot explain do not bend
+// the parameters. Rows of a large source count less each, so that no source outvotes all others.
+// A parameter whose deviation stays close to its prior `spread` is not determined by the rows: it
+// keeps the figure of its profile and is reported as such.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/calibration/training_parameters.hpp"
+#include "sim/validation/error_statistics.hpp"
+#include "sim/validation/training_row.hpp"
+
+namespace shardwright::sim {
+
+struct FittedFigure {
+  TrainingParameter parameter;
+  double before = 0.0, after = 0.0;  // the profile's figure and the fitted one
+  double deviation = 0.0;            // standard deviation of `after`; relative if logarithmic
+  bool determined = false;           // otherwise `after` is `before`
+};
+
+struct HeldOutError {
+  std::string id, source;
+  double error = 0.0;  // ratio, of a fit that has seen no row of this source
+};
+
+struct TrainingFit {
+  std::vector<FittedFigure> parameters;
+  ErrorSummary before, after, held_out;  // of the step time
+  std::vector<HeldOutError> held_out_errors;
+};
+
+struct TrainingFitOptions {
+  std::size_t least_rows = 6;  // that a profile needs to have its figures fitted
+  int iterations = 6;
+  // Told what is going on; false stops the fit, which then returns what it has.
+  std::function<bool(const std::string&)> progress;
+};
+
+// Rows that cannot be simulated or have no step time are left out. Throws InputError if none is
+// left.
+TrainingFit fit_training(const std::vector<TrainingRow>& rows,
+                         const TrainingFitOptions& options = {});
+
+}  // namespace shardwright::sim

@@ -1,0 +1,30 @@
+// The figures of accelerators and stacks that measured training steps can determine.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/spec/scenario.hpp"
+
+namespace shardwright::sim {
+
+// One figure of one profile. `get` and `set` act on a scenario that the profile is part of.
+struct TrainingParameter {
+  std::string profile;           // "h100-sxm", "megatron-core"
+  std::string key;               // of the figure in the profile's file, "host/launch_s"
+  double low = 0.0, high = 0.0;  // physical range
+  double typical = 0.0;          // what is expected before any row is seen
+  double spread = 0.0;           // how far from that it may plausibly lie, one deviation
+  bool logarithmic = false;      // steps and `spread` are relative
+  std::function<double(const Scenario&)> get;
+  std::function<void(Scenario&, double)> set;
+  std::vector<std::size_t> rows;  // indices of the scenarios that it governs
+};
+
+// A parameter for each figure of each profile that at least `least_rows` of the scenarios use.
+std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& scenarios,
+                                                   std::size_t least_rows);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,192 @@
+#include "sim/validation/report_charts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace shardwright::sim {
+namespace {
+
+// Okabe and Ito's palette, which colour-blind readers can tell apart (Color universal design,
+// 2008).
+constexpr std::array<const char*, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                 "#e69f00", "#56b4e9", "#000000", "#999999"};
+constexpr double kChartSize = 480.0, kMargin = 56.0;
+constexpr double kBinWidth = 0.05, kLastBin = 0.5;
+constexpr double kBarWidth = 360.0, kBarHeight = 14.0;
+
+const char* colour(std::size_t index) {
+  return kColours[index % kColours.size()];
+}
+
+double measured_step(const RowComparison& row) {
+  return row.predicted_step.value() / (1.0 + row.error);
+}
+
+// Maps seconds to a place on an axis of kChartSize, by powers of ten.
+class LogAxis {
+ public:
+  LogAxis(double low, double high)
+      : first_(std::floor(std::log10(low))),
+        last_(std::max(std::ceil(std::log10(high)), first_ + 1.0)) {}
+
+  double at(double value) const {
+    return kChartSize * (std::log10(value) - first_) / (last_ - first_);
+  }
+  double first() const { return first_; }
+  double last() const { return last_; }
+
+ private:
+  double first_, last_;
+};
+
+std::string line(double x1, double y1, double x2, double y2, const char* kind) {
+  return fmt::format(R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" class="{}"/>)", x1,
+                     y1, x2, y2, kind);
+}
+
+std::string label(double x, double y, const std::string& text, const char* anchor = "middle") {
+  return fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>)", x, y, anchor,
+                     html_escaped(text));
+}
+
+std::string grid(const LogAxis& axis) {
+  std::string svg;
+  for (double power = axis.first(); power <= axis.last(); power += 1.0) {
+    const double value = std::pow(10.0, power), place = axis.at(value);
+    const double x = kMargin + place, y = kMargin + kChartSize - place;
+    svg += line(x, kMargin, x, kMargin + kChartSize, "grid");
+    svg += line(kMargin, y, kMargin + kChartSize, y, "grid");
+    svg += label(x, kMargin + kChartSize + 18.0, fmt::format("{:g} s", value));
+    svg += label(kMargin - 6.0, y + 4.0, fmt::format("{:g} s", value), "end");
+  }
+  return svg;
+}
+
+std::string legend(const std::map<std::string, std::size_t>& colours) {
+  std::string svg;
+  double y = kMargin + 10.0;
+  for (const auto& [name, index] : colours) {
+    svg += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="{}"/>)",
+                       kMargin + kChartSize + 20.0, y - 4.0, colour(index));
+    svg += label(kMargin + kChartSize + 30.0, y, name, "start");
+    y += 18.0;
+  }
+  return svg;
+}
+
+std::string dot(const RowComparison& row, const LogAxis& axis, std::size_t colour_index) {
+  return fmt::format(
+      R"(<circle cx="{:.1f}" cy="{:.1f}" r="3" fill="{}" fill-opacity="0.6"><title>{}: measured {:.4g} s, predicted {:.4g} s ({:+.1f} %)</title></circle>)",
+      kMargin + axis.at(measured_step(row)),
+      kMargin + kChartSize - axis.at(row.predicted_step.value()), colour(colour_index),
+      html_escaped(row.id), measured_step(row), row.predicted_step.value(), 100.0 * row.error);
+}
+
+}  // namespace
+
+std::string html_escaped(const std::string& text) {
+  std::string escaped;
+  for (const char each : text) {
+    switch (each) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += each;
+    }
+  }
+  return escaped;
+}
+
+std::string scatter_chart(const std::vector<const RowComparison*>& rows) {
+  double low = std::numeric_limits<double>::infinity(), high = 0.0;
+  std::map<std::string, std::size_t> colours;
+  for (const RowComparison* row : rows) {
+    low = std::min({low, measured_step(*row), row->predicted_step.value()});
+    high = std::max({high, measured_step(*row), row->predicted_step.value()});
+    colours.emplace(row->accelerator, colours.size());
+  }
+  if (rows.empty() || low <= 0.0) return {};
+  const LogAxis axis(low, high);
+  std::string svg = fmt::format(
+      R"(<svg viewBox="0 0 {0:.0f} {1:.0f}" width="{0:.0f}" height="{1:.0f}" role="img">)",
+      kChartSize + 2.0 * kMargin + 220.0, kChartSize + 2.0 * kMargin);
+  svg += grid(axis);
+  svg += line(kMargin, kMargin + kChartSize, kMargin + kChartSize, kMargin, "diagonal");
+  for (const RowComparison* row : rows) svg += dot(*row, axis, colours.at(row->accelerator));
+  svg += label(kMargin + kChartSize / 2.0, kMargin + kChartSize + 40.0, "measured step time");
+  svg += label(kMargin, kMargin - 14.0, "predicted step time", "start");
+  return svg + legend(colours) + "</svg>";
+}
+
+std::string error_histogram(const std::vector<const RowComparison*>& rows) {
+  constexpr auto kBins = static_cast<int>(2.0 * kLastBin / kBinWidth);
+  std::array<std::size_t, kBins> counts{};
+  for (const RowComparison* row : rows) {
+    const auto bin = static_cast<int>(std::floor((row->error + kLastBin) / kBinWidth));
+    ++counts[static_cast<std::size_t>(std::clamp(bin, 0, kBins - 1))];
+  }
+  const std::size_t most = *std::max_element(counts.begin(), counts.end());
+  if (most == 0) return {};
+  constexpr double kHeight = 180.0;
+  std::string svg = fmt::format(
+      R"(<svg viewBox="0 0 {0:.0f} {1:.0f}" width="{0:.0f}" height="{1:.0f}" role="img">)",
+      kChartSize + 2.0 * kMargin, kHeight + 60.0);
+  const double width = kChartSize / kBins;
+  for (int bin = 0; bin < kBins; ++bin) {
+    const std::size_t count = counts[static_cast<std::size_t>(bin)];
+    const double height = kHeight * static_cast<double>(count) / static_cast<double>(most);
+    svg += fmt::format(
+        R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}"><title>{} rows</title></rect>)",
+        kMargin + width * bin, 20.0 + kHeight - height, width - 1.0, height, colour(0), count);
+    if (bin % 4 == 0) {
+      svg += label(kMargin + width * bin, 38.0 + kHeight,
+                   fmt::format("{:+.0f} %", 100.0 * (kBinWidth * bin - kLastBin)));
+    }
+  }
+  svg += line(kMargin + kChartSize / 2.0, 10.0, kMargin + kChartSize / 2.0, 20.0 + kHeight,
+              "diagonal");
+  return svg + "</svg>";
+}
+
+std::string breakdown_bar(const TimeBreakdown& time) {
+  const std::array<std::pair<const char*, Seconds>, 7> parts = {
+      {{"GEMM", time.gemm},
+       {"attention", time.attention},
+       {"memory-bound kernels", time.memory_bound},
+       {"optimizer", time.optimizer},
+       {"exposed communication", time.exposed_total()},
+       {"bubble", time.bubble},
+       {"host", time.host + time.stall}}};
+  const double total = time.total().value();
+  if (total <= 0.0) return {};
+  std::string svg = fmt::format(
+      R"(<svg viewBox="0 0 {0:.0f} {1:.0f}" width="{0:.0f}" height="{1:.0f}" role="img">)",
+      kBarWidth, kBarHeight);
+  double x = 0.0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double share = parts[i].second.value() / total;
+    svg += fmt::format(
+        R"(<rect x="{:.2f}" y="0" width="{:.2f}" height="{:.0f}" fill="{}"><title>{}: {:.1f} %</title></rect>)",
+        x, kBarWidth * share, kBarHeight, colour(i), parts[i].first, 100.0 * share);
+    x += kBarWidth * share;
+  }
+  return svg + "</svg>";
+}
+
+}  // namespace shardwright::sim
