@@ -121,6 +121,7 @@ PartParameters rank_parameters(const std::vector<ParameterTensor>& tensors, cons
     switch (tensor.shard) {
       case ShardKind::Replicated:
         parameters.dense += elements;
+        if (tensor.name.find("norm.") != std::string::npos) parameters.norms += elements;
         break;
       case ShardKind::Column:
       case ShardKind::Row:
@@ -160,6 +161,9 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
   }
   set.embedding_parameters = rank_parameters(embedding_parameters(model), plan);
   set.head_parameters = rank_parameters(head_parameters(model), plan);
+  set.tied_head_parameters = {set.head_parameters.dense + set.embedding_parameters.dense,
+                              set.head_parameters.expert + set.embedding_parameters.expert,
+                              set.head_parameters.norms};
   if (gathers) writer.use_gathered_parameters("embedding", set.embedding_parameters.total());
   set.embedding = builder.build(
       "embedding", [](LayerWriter& w) { w.embedding_forward(); },

@@ -31,6 +31,7 @@ struct PartBlocks {
 struct PartParameters {
   double dense = 0.0;   // replicated over the data group
   double expert = 0.0;  // replicated over the expert-data group
+  double norms = 0.0;   // of `dense`: norms, which each tensor-parallel rank holds whole
 
   double total() const { return dense + expert; }
 };
@@ -47,6 +48,7 @@ struct BlockSet {
 
   PartBlocks embedding, head;
   PartParameters embedding_parameters, head_parameters;
+  PartParameters tied_head_parameters;  // of a head that has its own copy of the embedding
 
   TensorRef hidden, hidden_gradient;  // at a layer's input
   Bytes boundary_bytes;               // of the hidden state that one stage sends to the next

@@ -27,7 +27,8 @@ Op data_parallel_op(const std::string& name, OpKind kind, Group group, Stream st
 
 bool same(const Op& a, const Op& b) {
   return a.kind == b.kind && a.stream == b.stream && a.phase == b.phase && a.work == b.work &&
-         a.name == b.name && a.reads == b.reads && a.writes == b.writes && a.frees == b.frees;
+         a.name == b.name && a.payload == b.payload && a.reads == b.reads && a.writes == b.writes &&
+         a.frees == b.frees;
 }
 
 }  // namespace
@@ -72,8 +73,10 @@ BlockId CommonBlocks::receive(TensorRef tensor, bool gradient, std::int32_t peer
 }
 
 BlockId CommonBlocks::data_parallel(const std::string& name, OpKind kind, Group group,
-                                    Stream stream, Phase phase, Bytes bytes) {
-  return add(data_parallel_op(name, kind, group, stream, phase, bytes));
+                                    Stream stream, Phase phase, Bytes bytes, Payload payload) {
+  Op op = data_parallel_op(name, kind, group, stream, phase, bytes);
+  op.payload = payload;
+  return add(std::move(op));
 }
 
 BlockId CommonBlocks::gather(TensorRef gathered, Bytes dense, Bytes expert) {

@@ -19,7 +19,7 @@ class CommonBlocks {
 
   // One collective on the parameters or gradients of a rank: `bytes` as in CommunicationWork.
   BlockId data_parallel(const std::string& name, OpKind kind, Group group, Stream stream,
-                        Phase phase, Bytes bytes);
+                        Phase phase, Bytes bytes, Payload payload);
   // FSDP: gathers a part's parameters into `gathered`; reduces the part's gradient and frees it.
   // Dense parameters and those of experts go over different groups.
   BlockId gather(TensorRef gathered, Bytes dense, Bytes expert);

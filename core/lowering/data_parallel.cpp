@@ -33,6 +33,12 @@ bool StageWriter::is_last_microbatch(const Slot& slot) const {
   return completed_[chunk] + 1 == in_.schedule.routes[route].microbatches.count;
 }
 
+std::vector<PartId> StageWriter::parts_with(const Part& part) const {
+  if (part.blocks == &in_.blocks.embedding) return {kEmbeddingPart};
+  if (part.parameters == &in_.blocks.tied_head_parameters) return {part.layer, kEmbeddingPart};
+  return {part.layer};
+}
+
 void StageWriter::reduce_part(const Part& part, const Slot& slot) {
   const double element = storage_bytes(in_.plan.precision).value();
   const double reduced = in_.stack.fp32_gradient_reduction ? 4.0 : element;
@@ -44,16 +50,17 @@ void StageWriter::reduce_part(const Part& part, const Slot& slot) {
     last_reduce_ = call_common(block, part.layer, slot, {last_op_}) + 1;
     if (is_last_microbatch(slot)) {
       reduce_bytes("gradients.replicas", part.parameters->dense * reduced / dense_shards(in_.plan),
-                   Group::ShardOuter, Group::ShardOuter, slot);
+                   Group::ShardOuter, Group::ShardOuter, parts_with(part), slot);
       reduce_bytes("expert_gradients.replicas",
                    part.parameters->expert * reduced / expert_shards(in_.plan),
-                   Group::ExpertShardOuter, Group::ExpertShardOuter, slot);
+                   Group::ExpertShardOuter, Group::ExpertShardOuter, parts_with(part), slot);
     }
     return;
   }
   if (in_.plan.zero_stage < 2 && !is_last_microbatch(slot)) return;
   bucket_.dense += part.parameters->dense * reduced;
   bucket_.expert += part.parameters->expert * reduced;
+  for (const PartId id : parts_with(part)) bucket_.parts.push_back(id);
   const bool beside_backward = in_.stack.overlap_grad_reduce && in_.plan.overlap.grad_reduce &&
                                in_.stack.buckets != GradientBuckets::Single;
   const bool full = in_.stack.buckets == GradientBuckets::PerLayer ||
@@ -62,20 +69,22 @@ void StageWriter::reduce_part(const Part& part, const Slot& slot) {
 }
 
 void StageWriter::flush_bucket(const Slot& slot) {
-  reduce_bytes("gradients", bucket_.dense, Group::ShardInner, Group::ShardOuter, slot);
-  reduce_bytes("expert_gradients", bucket_.expert, Group::ExpertShardInner, Group::ExpertShardOuter,
+  reduce_bytes("gradients", bucket_.dense, Group::ShardInner, Group::ShardOuter, bucket_.parts,
                slot);
+  reduce_bytes("expert_gradients", bucket_.expert, Group::ExpertShardInner, Group::ExpertShardOuter,
+               bucket_.parts, slot);
   bucket_ = {};
 }
 
 void StageWriter::reduce_bytes(const std::string& name, double bytes, Group inner, Group outer,
-                               const Slot& slot) {
+                               const std::vector<PartId>& parts, const Slot& slot) {
   if (bytes <= 0.0) return;
   const auto reduce = [&](const std::string& what, OpKind kind, Group group, double size) {
     if (group_size(group, in_.plan) == 1) return;
-    const BlockId block = common_.data_parallel(name + what, kind, group, Stream::GradientReduce,
-                                                Phase::BackwardWeight, Bytes(size));
-    last_reduce_ = call_common(block, -1, slot, {last_op_}) + 1;
+    const BlockId block =
+        common_.data_parallel(name + what, kind, group, Stream::GradientReduce,
+                              Phase::BackwardWeight, Bytes(size), Payload::Gradients);
+    last_reduce_ = call_common(block, -1, slot, {last_op_}, parts) + 1;
   };
   if (in_.plan.zero_stage == 0) {
     const bool experts = inner == Group::ExpertShardInner;
@@ -99,6 +108,7 @@ void StageWriter::gather_beside_first_forward() {
     for (std::size_t i = 0; i < parts_[chunk].size(); ++i) {
       bucket.dense += parts_[chunk][i].parameters->dense * element;
       bucket.expert += parts_[chunk][i].parameters->expert * element;
+      for (const PartId id : parts_with(parts_[chunk][i])) bucket.parts.push_back(id);
       const bool last = i + 1 == parts_[chunk].size();
       if (!last && bucket.dense + bucket.expert < in_.stack.bucket_bytes.value()) continue;
       first_gather_[chunk][first] = gather_parameters(bucket, {});
@@ -113,9 +123,10 @@ std::uint32_t StageWriter::gather_parameters(const Bucket& bytes,
   std::uint32_t op = 0;
   const auto gather = [&](const char* name, Group group, double size) {
     if (size <= 0.0 || group_size(group, in_.plan) == 1) return;
-    const BlockId block = common_.data_parallel(
-        name, OpKind::AllGather, group, Stream::ParameterGather, Phase::Optimizer, Bytes(size));
-    op = call_common(block, -1, kOutsideOfSlots, on) + 1;
+    const BlockId block =
+        common_.data_parallel(name, OpKind::AllGather, group, Stream::ParameterGather,
+                              Phase::Optimizer, Bytes(size), Payload::Parameters);
+    op = call_common(block, -1, kOutsideOfSlots, on, bytes.parts) + 1;
   };
   gather("parameters.all_gather", Group::ShardInner, bytes.dense);
   gather("expert_parameters.all_gather", Group::ExpertShardInner, bytes.expert);
@@ -126,27 +137,62 @@ void StageWriter::gather_after_optimizer() {
   const bool splits = in_.plan.zero_stage == 1 || in_.plan.zero_stage == 2;
   if (!splits || (in_.stack.overlap_param_gather && in_.plan.overlap.param_gather)) return;
   const double element = storage_bytes(in_.plan.precision).value();
-  gather_parameters({rank_.parameters.dense * element, rank_.parameters.expert * element},
-                    {last_op_});
+  Bucket all{rank_.parameters.dense * element, rank_.parameters.expert * element, {}};
+  for (const std::vector<Part>& chunk : parts_) {
+    for (const Part& part : chunk) {
+      for (const PartId id : parts_with(part)) all.parts.push_back(id);
+    }
+  }
+  gather_parameters(all, {last_op_});
 }
 
 void StageWriter::tie_embeddings() {
   if (!in_.model.tied_embeddings || in_.plan.pp == 1) return;
-  const auto& positions = in_.schedule.position[static_cast<std::size_t>(stage_)];
-  const auto last = static_cast<std::int32_t>(in_.parts.size()) - 1;
-  const bool embeds = std::find(positions.begin(), positions.end(), 0) != positions.end();
-  const bool heads = std::find(positions.begin(), positions.end(), last) != positions.end();
-  if (embeds == heads) return;
+  if (holds(0) == holds(static_cast<std::int32_t>(in_.parts.size()) - 1)) return;
   const double size =
       in_.stack.fp32_main_gradients ? 4.0 : storage_bytes(in_.plan.precision).value();
   const BlockId block = common_.data_parallel(
       "embedding.tie", OpKind::AllReduce, Group::EmbeddingTie, Stream::GradientReduce,
-      Phase::Optimizer, Bytes(in_.blocks.embedding_parameters.total() * size));
+      Phase::Optimizer, Bytes(in_.blocks.embedding_parameters.total() * size),
+      Payload::TiedGradient);
   last_reduce_ = call_common(block, -1, kOutsideOfSlots, {last_op_}) + 1;
+}
+
+// Megatron-LM: after the gradients of the data-parallel ranks are added up
+// (`_allreduce_non_tensor_model_parallel_grads`,
+// megatron/core/distributed/finalize_model_grads.py).
+void StageWriter::reduce_replicated_gradients() {
+  if (in_.plan.tp == 1 || !in_.plan.sequence_parallel) return;
+  double norms = 0.0;
+  for (const std::vector<Part>& chunk : parts_) {
+    for (const Part& part : chunk) norms += part.parameters->norms;
+  }
+  if (norms == 0.0) return;
+  const double size =
+      in_.stack.fp32_main_gradients ? 4.0 : storage_bytes(in_.plan.precision).value();
+  const BlockId block = common_.data_parallel(
+      "norm_gradients.all_reduce", OpKind::AllReduce, Group::Tensor, Stream::GradientReduce,
+      Phase::Optimizer, Bytes(norms * size), Payload::ReplicatedGradients);
+  last_reduce_ = call_common(block, -1, kOutsideOfSlots, {last_op_}) + 1;
+}
+
+// The gradient norm is that of all parameters: over the shards where the gradients are split, and
+// over the tensor-parallel ranks and stages.
+void StageWriter::write_gradient_norm() {
+  const auto reduce = [&](const char* name, Group group) {
+    if (group_size(group, in_.plan) == 1) return;
+    wait_for(
+        call_common(common_.data_parallel(name, OpKind::AllReduce, group, Stream::GradientReduce,
+                                          Phase::Optimizer, Bytes(4.0), Payload::GradientNorm),
+                    -1, kOutsideOfSlots, {last_op_}));
+  };
+  if (in_.plan.zero_stage >= 1) reduce("gradient_norm.shards.all_reduce", Group::ShardInner);
+  reduce("gradient_norm.all_reduce", Group::ModelParallel);
 }
 
 void StageWriter::write_optimizer() {
   flush_bucket(kOutsideOfSlots);
+  reduce_replicated_gradients();
   tie_embeddings();
   const double element = storage_bytes(in_.plan.precision).value();
   const bool splits = in_.plan.zero_stage >= 1;
@@ -158,12 +204,7 @@ void StageWriter::write_optimizer() {
   call_part(common_.over_parameters("gradient_norm", OpKind::GradientNorm,
                                     Bytes(updated * gradient), Bytes(), 1),
             whole, kOutsideOfSlots);
-  if (group_size(Group::ModelParallel, in_.plan) > 1) {
-    wait_for(call_common(
-        common_.data_parallel("gradient_norm.all_reduce", OpKind::AllReduce, Group::ModelParallel,
-                              Stream::GradientReduce, Phase::Optimizer, Bytes(4.0)),
-        -1, kOutsideOfSlots, {last_op_}));
-  }
+  write_gradient_norm();
   if (in_.plan.offload_optimizer) {
     call_part(common_.over_parameters("optimizer.offload", OpKind::Offload,
                                       Bytes(updated * gradient), Bytes(updated * element), 1),

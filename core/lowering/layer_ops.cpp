@@ -234,6 +234,7 @@ void LayerWriter::head_forward() {
   if (plan_.tp > 1) {
     collective("loss.all_reduce", OpKind::AllReduce, Group::Tensor, phase_,
                static_cast<double>(shape_.tokens) * 4.0 * 3.0, {statistics}, {statistics});
+    ops_.back().payload = Payload::SoftmaxStatistics;
   }
   const double copy = stack_.fused_loss ? 1.0 : 4.0 / shape_.element;
   memory_op("loss", OpKind::Loss, phase_, logits_elements, logits_elements * copy,
@@ -266,7 +267,7 @@ void LayerWriter::head_backward() {
   linear_backward({"head", LinearSplit::Column, shape_.hidden, shape_.vocab, normed, logits},
                   gradient, normed_gradient);
   memory_op("head.norm.backward", OpKind::Norm, Phase::BackwardInput, 2.0 * elements, elements,
-            {input(), normed_gradient}, {input_gradient()},
+            {normed_gradient, input()}, {input_gradient()},
             stack_.fused_norm ? 1 : kUnfusedNormKernels);
   if (!stack_.fused_norm) ops_.back().reads.push_back(norm_intermediates("head.norm"));
   format_ = plan_.precision;

@@ -162,6 +162,9 @@ class LayerWriter {
   void exchange_tokens(const std::string& name, Phase phase, const ExpertShape& expert,
                        bool to_experts, TensorRef in, TensorRef out);
 
+  // op_parameters.cpp
+  void name_parameters(Op& op) const;
+
   // op_writing.cpp
   Op& append(std::string name, OpKind kind, Phase phase, std::vector<TensorRef> reads,
              std::vector<TensorRef> writes);

@@ -47,6 +47,7 @@ void LayerWriter::use_gathered_parameters(std::string_view kind, double paramete
 }
 
 std::vector<Op> LayerWriter::take() {
+  for (Op& op : ops_) name_parameters(op);
   return std::exchange(ops_, {});
 }
 

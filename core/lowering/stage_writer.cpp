@@ -86,6 +86,11 @@ std::size_t StageWriter::position_of(std::int32_t chunk) const {
       in_.schedule.position[static_cast<std::size_t>(stage_)][static_cast<std::size_t>(chunk)]);
 }
 
+bool StageWriter::holds(std::int32_t position) const {
+  const auto& positions = in_.schedule.position[static_cast<std::size_t>(stage_)];
+  return std::find(positions.begin(), positions.end(), position) != positions.end();
+}
+
 std::vector<StageWriter::Part> StageWriter::list_parts(std::int32_t chunk) const {
   const BlockSet& blocks = in_.blocks;
   const std::size_t position = position_of(chunk);
@@ -102,8 +107,9 @@ std::vector<StageWriter::Part> StageWriter::list_parts(std::int32_t chunk) const
                      &blocks.layer_parameters[kind], static_cast<std::int32_t>(layer)});
   }
   if (position + 1 == in_.parts.size()) {
-    parts.push_back(
-        {&blocks.head, &blocks.head_parameters, static_cast<std::int32_t>(in_.model.layers)});
+    const bool copies = in_.model.tied_embeddings && in_.plan.zero_stage < 3 && !holds(0);
+    parts.push_back({&blocks.head, copies ? &blocks.tied_head_parameters : &blocks.head_parameters,
+                     static_cast<std::int32_t>(in_.model.layers)});
   }
   return parts;
 }
@@ -116,6 +122,7 @@ const std::vector<Op>& StageWriter::open_call(BlockId block, std::int32_t layer,
   call.chunk = slot.chunk;
   call.first_op = rank_.ops;
   call.first_wait = static_cast<std::uint32_t>(rank_.waits.size());
+  call.first_covered = static_cast<std::uint32_t>(rank_.covered.size());
   rank_.calls.push_back(call);
   const std::vector<Op>& ops = common_.block(block).ops;
   rank_.ops += static_cast<std::uint32_t>(ops.size());
@@ -123,8 +130,10 @@ const std::vector<Op>& StageWriter::open_call(BlockId block, std::int32_t layer,
 }
 
 std::uint32_t StageWriter::call_common(BlockId block, std::int32_t layer, const Slot& slot,
-                                       const std::vector<std::uint32_t>& on) {
+                                       const std::vector<std::uint32_t>& on,
+                                       const std::vector<PartId>& covered) {
   open_call(block, layer, slot);
+  rank_.covered.insert(rank_.covered.end(), covered.begin(), covered.end());
   for (const std::uint32_t op : on) rank_.waits.push_back({rank_.calls.back().first_op, op});
   return rank_.ops - 1;
 }

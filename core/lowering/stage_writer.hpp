@@ -42,6 +42,7 @@ class StageWriter {
   // Bytes of dense and of experts' parameters or gradients, as in a gradient bucket that fills up.
   struct Bucket {
     double dense = 0.0, expert = 0.0;
+    std::vector<PartId> parts;
   };
 
   // stage_writer.cpp
@@ -54,6 +55,7 @@ class StageWriter {
   }
   std::vector<Part> list_parts(std::int32_t chunk) const;
   std::size_t position_of(std::int32_t chunk) const;  // in the forward order
+  bool holds(std::int32_t position) const;            // one of its chunks is this part of the model
   LayerRange layers_of(std::int32_t chunk) const { return in_.parts[position_of(chunk)]; }
   // Layer `layer` is the one whose input crosses the boundary.
   void receive(bool gradient, const Place& from, std::int64_t layer, const Slot& slot);
@@ -62,7 +64,8 @@ class StageWriter {
   // Appends a call of a small block whose first op waits for `on`; returns the number of its last
   // op.
   std::uint32_t call_common(BlockId block, std::int32_t layer, const Slot& slot,
-                            const std::vector<std::uint32_t>& on);
+                            const std::vector<std::uint32_t>& on,
+                            const std::vector<PartId>& covered = {});
   const std::vector<Op>& open_call(BlockId block, std::int32_t layer, const Slot& slot);
   void wait_for(std::uint32_t on) { pending_.push_back(on); }
   // The ops of a part's block that wait for what was issued before it.
@@ -79,7 +82,9 @@ class StageWriter {
   void reduce_part(const Part& part, const Slot& slot);
   void flush_bucket(const Slot& slot);
   void reduce_bytes(const std::string& name, double bytes, Group inner, Group outer,
-                    const Slot& slot);
+                    const std::vector<PartId>& parts, const Slot& slot);
+  // The parts of the model whose parameters a part of a slot has.
+  std::vector<PartId> parts_with(const Part& part) const;
   bool is_last_microbatch(const Slot& slot) const;
   // ZeRO-1 and 2: the updated parameters, beside the first forward pass or after the optimizer.
   void gather_beside_first_forward();
@@ -89,6 +94,9 @@ class StageWriter {
   std::uint32_t gather_parameters(const Bucket& bytes, const std::vector<std::uint32_t>& on);
   void write_optimizer();
   void tie_embeddings();
+  // With sequence parallelism each tensor-parallel rank has the norms' gradients of its own tokens.
+  void reduce_replicated_gradients();
+  void write_gradient_norm();
 
   LoweringInput in_;
   std::int32_t stage_;

@@ -11,6 +11,24 @@
 
 namespace shardwright {
 
+// What an executor computes follows from kind and phase, the parameters, and the operands in the
+// order of Op::reads and Op::writes:
+//
+//   Gemm        forward (x) -> (y): y = x W^T + b; backward by input (dy) -> (dx); backward by
+//   weight
+//               (dy, x) -> (): adds to the gradients of W and b. Where a collective adds up the
+//               outputs of several ranks, b is meant once.
+//   Attention   (qkv) -> (out, statistics); backward (qkv, out, statistics, dout) -> (dqkv). A row
+//               holds the heads' queries, then keys, then values.
+//   Norm        (x) -> (y); backward (dy, [gradient that goes around the norm and is added,] x) ->
+//   (dx) Rope        in place Activation  (up) -> (out), a row of `up` holding the gate before the
+//   rest; backward (up, dout) ->
+//               (dup)
+//   Residual    (branch, skip) -> (sum)
+//   Embedding   () -> (hidden); backward (gradient) -> ()
+//   Loss        (logits) -> (statistics: for each token maximum, sum of exponentials, logit of the
+//               target); (logits, statistics) -> (probabilities); backward (probabilities) ->
+//               (gradient of the logits)
 enum class OpKind : std::uint8_t {
   Gemm,         // GemmWork
   GroupedGemm,  // GemmWork, `groups` experts at once
@@ -150,6 +168,20 @@ struct CommunicationWork {
   double hidden_share = 0.0;
 
   bool operator==(const CommunicationWork&) const = default;
+};
+
+// What a collective carries, where it is not only the values of the tensors that it reads and
+// writes: mostly states that a rank holds from step to step.
+enum class Payload : std::uint8_t {
+  Tensors,
+  Parameters,           // of the parts that the call covers
+  Gradients,            // of the parts that the call covers
+  ReplicatedGradients,  // of parameters that each tensor-parallel rank holds whole and applies to
+                        // its part of the sequence: norms
+  TiedGradient,         // of the embedding that the first and the last stage both hold
+  GradientNorm,         // the sum of the gradients' squares
+  SoftmaxStatistics,    // the tensor holds maxima, sums of exponentials relative to them and logits
+                        // of the ranks' parts of the vocabulary, which become those of the whole
 };
 
 using Work = std::variant<GemmWork, AttentionWork, MemoryWork, CommunicationWork>;

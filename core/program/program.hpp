@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,11 @@ struct Op {
   std::vector<std::uint16_t> waits;  // earlier ops of this block on other streams
   std::vector<TensorRef> reads, writes;
   std::vector<TensorRef> frees;  // after the op: tensors that nothing reads any more
+  // The parameters that it applies, or whose gradients it adds to: names of `parameter_tensors`
+  // without ".weight" and ".bias", with "*" for the call's layer. The rows of several are stacked
+  // in this order: "layers.*.attention.q_proj", "layers.*.attention.k_proj", …
+  std::vector<std::string> parameters;
+  Payload payload = Payload::Tensors;
 };
 
 // A template: the ops of one layer (or of the embedding, of the head, of a bucket's reduction …) in
@@ -85,6 +91,12 @@ struct Block {
 
 using BlockId = std::uint32_t;
 
+// A part of the model that holds parameters: a layer by its index, the head (with the final norm)
+// as the layer after the last one, and the token embedding. A stage that holds a second copy of a
+// tied embedding holds it as this part.
+using PartId = std::int32_t;
+inline constexpr PartId kEmbeddingPart = -1;
+
 // One instance of a block on a rank.
 struct Call {
   BlockId block = 0;
@@ -93,7 +105,8 @@ struct Call {
   std::int32_t microbatch = -1;
   std::int32_t chunk = 0;
   std::uint32_t first_op = 0;
-  std::uint32_t first_wait = 0;  // into RankProgram::waits; ends where the next call's begin
+  std::uint32_t first_wait = 0;     // into RankProgram::waits; ends where the next call's begin
+  std::uint32_t first_covered = 0;  // into RankProgram::covered, likewise
 };
 
 // Op `op` of the rank waits for the earlier op `on`, which another call issued on another stream.
@@ -118,7 +131,9 @@ struct RankProgram {
   std::int32_t stage = 0;
   std::vector<Call> calls;
   std::vector<Wait> waits;  // grouped by call, ascending in `op` within each
-  std::uint32_t ops = 0;    // in all calls together
+  // Grouped by call: the parts whose gradients or parameters a call's collectives carry.
+  std::vector<PartId> covered;
+  std::uint32_t ops = 0;  // in all calls together
   std::vector<PersistentMemory> persistent;
   StageParameters parameters;
 };
@@ -129,6 +144,14 @@ struct Program {
   std::vector<Block> blocks;
   // One rank program per pipeline stage: ranks of a stage differ only in the data that they see.
   std::vector<RankProgram> stages;
+
+  // The parts that the call with this index covers.
+  static std::span<const PartId> covered(const RankProgram& rank, std::size_t call) {
+    const std::size_t first = rank.calls[call].first_covered;
+    const std::size_t end =
+        call + 1 < rank.calls.size() ? rank.calls[call + 1].first_covered : rank.covered.size();
+    return {rank.covered.data() + first, end - first};
+  }
 
   // The op with number `op` of a rank program, given the call that it belongs to.
   const Op& op(const Call& call, std::uint32_t number) const {

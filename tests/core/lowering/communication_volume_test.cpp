@@ -66,7 +66,7 @@ TEST_P(VolumeOfRanks, TensorParallel) {
 
 // Each all-reduce becomes an all-gather and a reduce-scatter of the same volume together; inputs of
 // the column-split layers, of which a rank keeps only its part, are gathered again for the weight
-// gradients.
+// gradients. The norms' gradients of the parts of the sequence are added up in fp32, once a step.
 TEST_P(VolumeOfRanks, SequenceParallel) {
   LoweringCase made = dense();
   made.plan.tp = GetParam();
@@ -74,8 +74,9 @@ TEST_P(VolumeOfRanks, SequenceParallel) {
   const double loss = 2.0 * others(n()) * kTokens * 12.0;
   const double layer = 4.0 * 2.0 * half + 2.0 * half;
   const double embedding = 2.0 * half, head = 3.0 * half;
+  const double norms = 2.0 * others(n()) * 4.0 * (2.0 * kLayers + 1.0) * kHidden;
   EXPECT_NEAR(sent(made, Group::Tensor),
-              kMicrobatches * (kLayers * layer + embedding + head + loss), 1.0);
+              kMicrobatches * (kLayers * layer + embedding + head + loss) + norms, 1.0);
 }
 
 // Full recomputation runs the forward collectives again.
@@ -99,7 +100,8 @@ TEST_P(VolumeOfRanks, DataParallel) {
 }
 
 // Reduce-scatter of the gradients and all-gather of the parameters: 2 P w where both have w bytes.
-// ZeRO-2 keeps only its shard of the gradients, so it reduces them after each microbatch.
+// ZeRO-2 keeps only its shard of the gradients, so it reduces them after each microbatch. Each adds
+// up the squares of its shards' gradients, one fp32 number.
 TEST_P(VolumeOfRanks, ZeroOneAndTwo) {
   for (const bool overlaps : {true, false}) {
     LoweringCase made = with_replicas(dense(), GetParam());
@@ -107,9 +109,10 @@ TEST_P(VolumeOfRanks, ZeroOneAndTwo) {
     made.stack.fp32_gradient_reduction = false;
     const double one_way = others(n()) * kElement * parameters_of(made);
     made.plan.zero_stage = 1;
-    EXPECT_NEAR(sent(made, Group::ShardInner), 2.0 * one_way, 1.0);
+    const double norm = 2.0 * others(n()) * 4.0;
+    EXPECT_NEAR(sent(made, Group::ShardInner), 2.0 * one_way + norm, 1.0);
     made.plan.zero_stage = 2;
-    EXPECT_NEAR(sent(made, Group::ShardInner), (1.0 + kMicrobatches) * one_way, 1.0);
+    EXPECT_NEAR(sent(made, Group::ShardInner), (1.0 + kMicrobatches) * one_way + norm, 1.0);
   }
 }
 
@@ -121,8 +124,9 @@ TEST_P(VolumeOfRanks, ZeroThree) {
   made.plan.zero_stage = 3;
   const double embedding = static_cast<double>(made.model.vocab * made.model.hidden);
   const double gathered_and_reduced = 3.0 * parameters_of(made) - embedding;
+  const double norm = 2.0 * others(n()) * 4.0;
   EXPECT_NEAR(sent(made, Group::ShardInner),
-              kMicrobatches * others(n()) * kElement * gathered_and_reduced, 1.0);
+              kMicrobatches * others(n()) * kElement * gathered_and_reduced + norm, 1.0);
 }
 
 // Hybrid sharding: the same inside, and one all-reduce of the shards outside.

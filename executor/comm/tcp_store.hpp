@@ -1,0 +1,68 @@
+// The table through which ranks find each other, over TCP: one process serves it, all others ask.
+//
+// Who connects must first send the run's secret token; without it nothing is read or answered. The
+// server listens at the address it is given and nowhere else.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "executor/comm/store.hpp"
+
+namespace shardwright::executor {
+
+// 128 random bits from the operating system, in hexadecimal.
+std::string new_token();
+
+class TcpStoreServer {
+ public:
+  // Listens at a numeric address or a name of this host; port 0: any that is free. Throws
+  // CommunicationError.
+  TcpStoreServer(const std::string& address, std::uint16_t port, std::string token);
+  ~TcpStoreServer();
+  TcpStoreServer(const TcpStoreServer&) = delete;
+  TcpStoreServer& operator=(const TcpStoreServer&) = delete;
+
+  std::uint16_t port() const { return port_; }
+
+ private:
+  void accept_clients();
+  void serve(int client);
+
+  std::string token_;
+  LocalStore table_;
+  int listener_ = -1;
+  std::uint16_t port_ = 0;
+  std::atomic<bool> closing_{false};
+  std::mutex mutex_;  // of the clients
+  std::list<int> clients_;
+  std::list<std::thread> servers_;
+  std::thread acceptor_;
+};
+
+class TcpStore final : public Store {
+ public:
+  // Tries to connect until `timeout` has passed. Throws CommunicationError.
+  TcpStore(const std::string& address, std::uint16_t port, const std::string& token,
+           std::chrono::milliseconds timeout);
+  ~TcpStore() override;
+  TcpStore(const TcpStore&) = delete;
+  TcpStore& operator=(const TcpStore&) = delete;
+
+  void set(const std::string& key, const std::string& value) override;
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) override;
+
+  // The address of this host from which it reaches the server.
+  std::string own_address() const;
+
+ private:
+  std::mutex mutex_;
+  int socket_ = -1;
+};
+
+}  // namespace shardwright::executor

@@ -1,0 +1,54 @@
+#include "executor/data/batch_loader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+std::uint64_t count_samples(const TokenFile& file, const Plan& plan) {
+  const auto needed = static_cast<std::uint64_t>(plan.seq_len) + 1;
+  if (file.tokens() < needed) {
+    throw InputError("the data",
+                     {{"", fmt::format("{} tokens", file.tokens()),
+                       fmt::format("at least {}: a sequence and the token after it", needed)}});
+  }
+  return (file.tokens() - 1) / static_cast<std::uint64_t>(plan.seq_len);
+}
+
+}  // namespace
+
+BatchLoader::BatchLoader(const TokenFile& file, const Plan& plan, std::int64_t vocabulary,
+                         std::uint64_t seed)
+    : file_(file),
+      plan_(plan),
+      vocabulary_(vocabulary),
+      samples_(count_samples(file, plan)),
+      order_(seed, samples_) {}
+
+Batch BatchLoader::load(std::int64_t step, std::int64_t data_rank) const {
+  Batch batch;
+  batch.tokens_each = plan_.micro_batch * plan_.seq_len;
+  std::vector<std::int32_t> sample(static_cast<std::size_t>(plan_.seq_len) + 1);
+  for (std::int64_t m = 0; m < plan_.microbatches(); ++m) {
+    for (std::int64_t i = 0; i < plan_.micro_batch; ++i) {
+      const std::int64_t in_step = (m * plan_.dp + data_rank) * plan_.micro_batch + i;
+      const auto number = static_cast<std::uint64_t>(step * plan_.global_batch + in_step);
+      file_.read(order_.sample(number) * static_cast<std::uint64_t>(plan_.seq_len), sample);
+      batch.tokens.insert(batch.tokens.end(), sample.begin(), sample.end() - 1);
+      batch.targets.insert(batch.targets.end(), sample.begin() + 1, sample.end());
+      const auto [least, most] = std::minmax_element(sample.begin(), sample.end());
+      if (*least >= 0 && *most < vocabulary_) continue;
+      throw InputError("the data",
+                       {{"", fmt::format("the token {}", *least < 0 ? *least : *most),
+                         fmt::format("0 to {}, the model's vocabulary", vocabulary_ - 1)}});
+    }
+  }
+  return batch;
+}
+
+}  // namespace shardwright::executor

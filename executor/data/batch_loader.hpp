@@ -1,0 +1,34 @@
+// Cuts a corpus into samples and hands a data-parallel rank its part of each step's batch.
+#pragma once
+
+#include <cstdint>
+
+#include "core/spec/plan.hpp"
+#include "executor/data/batch.hpp"
+#include "executor/data/sample_order.hpp"
+#include "executor/data/token_file.hpp"
+
+namespace shardwright::executor {
+
+// Sample i is the tokens from i * seq_len on, and the one token after them. The samples of a step
+// are the same under every plan with its batch and sequence; which rank has which is up to the
+// plan.
+class BatchLoader {
+ public:
+  // Throws InputError if the corpus is shorter than one sample. The file outlives the loader.
+  BatchLoader(const TokenFile& file, const Plan& plan, std::int64_t vocabulary, std::uint64_t seed);
+
+  // Steps count from 0. Throws InputError if a token is not in the vocabulary.
+  Batch load(std::int64_t step, std::int64_t data_rank) const;
+
+  std::uint64_t samples() const { return samples_; }
+
+ private:
+  const TokenFile& file_;
+  const Plan& plan_;
+  std::int64_t vocabulary_;
+  std::uint64_t samples_;
+  SampleOrder order_;
+};
+
+}  // namespace shardwright::executor

@@ -1,0 +1,36 @@
+// Random numbers as a function of a key and a counter: the same wherever and in whatever order they
+// are drawn.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace shardwright::executor {
+
+// The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+// OOPSLA 2014).
+constexpr std::uint64_t mix(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15U;
+  value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
+  return value ^ (value >> 31U);
+}
+
+constexpr std::uint64_t random_bits(std::uint64_t key, std::uint64_t counter) {
+  return mix(mix(key) ^ mix(counter + 0x632be59bd9b4e019U));
+}
+
+// FNV-1a of a text, with a seed.
+constexpr std::uint64_t key_of(std::uint64_t seed, std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U ^ mix(seed);
+  for (const char c : text)
+    hash = (hash ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001b3U};
+  return hash;
+}
+
+// In (0, 1].
+constexpr double random_unit(std::uint64_t key, std::uint64_t counter) {
+  return static_cast<double>((random_bits(key, counter) >> 11U) + 1) * 0x1p-53;
+}
+
+}  // namespace shardwright::executor

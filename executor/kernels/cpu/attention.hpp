@@ -1,0 +1,110 @@
+// Causal attention, one head after another, with the scores of a head in memory. Included by
+// cpu_kernels.cpp alone.
+//
+//   P = softmax(mask(Q K^T / sqrt(d))),  O = P V
+//   dV = P^T dO,  dS = P (dO V^T - rowsum(dO O)),  dQ = dS K / sqrt(d),  dK = dS^T Q / sqrt(d)
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "executor/kernels/cpu/cpu_kernels.hpp"
+#include "executor/kernels/cpu/eigen_maps.hpp"
+
+namespace shardwright::executor {
+
+// Where a head of a sequence lies in the rows of queries, keys and values.
+struct HeadPlace {
+  std::int64_t row_width = 0, query = 0, key = 0, value = 0;  // elements
+  std::int64_t out_width = 0, out = 0;
+
+  HeadPlace(const AttentionWork& work, std::int64_t sequence, std::int64_t head) {
+    const std::int64_t d = work.qk_head_dim, dv = work.v_head_dim;
+    const std::int64_t kv_head = head / (work.heads / work.kv_heads);
+    row_width = (work.heads + work.kv_heads) * d + work.kv_heads * dv;
+    const std::int64_t start = sequence * work.q_tokens * row_width;
+    query = start + head * d;
+    key = start + (work.heads + kv_head) * d;
+    value = start + (work.heads + work.kv_heads) * d + kv_head * dv;
+    out_width = work.heads * dv;
+    out = sequence * work.q_tokens * out_width + head * dv;
+  }
+};
+
+// Of one head: Q K^T / sqrt(d), with the tokens after the query's own at minus infinity.
+template <class Real>
+RowMatrix<Real> masked_scores(const AttentionWork& work, const Real* qkv, const HeadPlace& place) {
+  const std::int64_t s = work.q_tokens, d = work.qk_head_dim;
+  const Real scale = Real(1) / std::sqrt(static_cast<Real>(d));
+  RowMatrix<Real> scores(s, s);
+  scores.noalias() = scale * (matrix<Real>(qkv + place.query, s, d, place.row_width) *
+                              matrix<Real>(qkv + place.key, s, d, place.row_width).transpose());
+  for (std::int64_t i = 0; i < s; ++i)
+    scores.row(i).tail(s - 1 - i).setConstant(-std::numeric_limits<Real>::infinity());
+  return scores;
+}
+
+template <class Real>
+void CpuKernels<Real>::attention(const AttentionWork& work, const void* qkv, void* out,
+                                 void* statistics, Queue /*queue*/) {
+  const auto* in = static_cast<const Real*>(qkv);
+  const std::int64_t s = work.q_tokens, dv = work.v_head_dim;
+  for (std::int64_t sequence = 0; sequence < work.batch; ++sequence) {
+    for (std::int64_t head = 0; head < work.heads; ++head) {
+      const HeadPlace place(work, sequence, head);
+      RowMatrix<Real> scores = masked_scores(work, in, place);
+      auto log_sums = row<Real>(statistics, sequence * work.heads + head, s);
+      for (std::int64_t i = 0; i < s; ++i) {
+        const Real most = scores.row(i).maxCoeff();
+        log_sums(i) = most + std::log((scores.row(i).array() - most).exp().sum());
+        scores.row(i) = (scores.row(i).array() - log_sums(i)).exp();
+      }
+      matrix<Real>(static_cast<Real*>(out) + place.out, s, dv, place.out_width).noalias() =
+          scores * matrix<Real>(in + place.value, s, dv, place.row_width);
+    }
+  }
+}
+
+// Adds to the gradients of the head's keys and values, which heads of a group share.
+template <class Real>
+void attention_head_backward(const AttentionWork& work, const HeadPlace& place, const Real* qkv,
+                             const Real* out, const ConstRowMap<Real>& log_sums, const Real* dout,
+                             Real* dqkv) {
+  const std::int64_t s = work.q_tokens, d = work.qk_head_dim, dv = work.v_head_dim;
+  const Real scale = Real(1) / std::sqrt(static_cast<Real>(d));
+  RowMatrix<Real> probabilities = masked_scores(work, qkv, place);
+  for (std::int64_t i = 0; i < s; ++i)
+    probabilities.row(i) = (probabilities.row(i).array() - log_sums(i)).exp();
+  const auto out_gradient = matrix<Real>(dout + place.out, s, dv, place.out_width);
+  const auto output = matrix<Real>(out + place.out, s, dv, place.out_width);
+  matrix<Real>(dqkv + place.value, s, dv, place.row_width).noalias() +=
+      probabilities.transpose() * out_gradient;
+  RowMatrix<Real> scores(s, s);
+  scores.noalias() =
+      out_gradient * matrix<Real>(qkv + place.value, s, dv, place.row_width).transpose();
+  scores.colwise() -= out_gradient.cwiseProduct(output).rowwise().sum().eval();
+  scores = scale * scores.cwiseProduct(probabilities);
+  matrix<Real>(dqkv + place.query, s, d, place.row_width).noalias() =
+      scores * matrix<Real>(qkv + place.key, s, d, place.row_width);
+  matrix<Real>(dqkv + place.key, s, d, place.row_width).noalias() +=
+      scores.transpose() * matrix<Real>(qkv + place.query, s, d, place.row_width);
+}
+
+template <class Real>
+void CpuKernels<Real>::attention_backward(const AttentionWork& work, const void* qkv,
+                                          const void* out, const void* statistics, const void* dout,
+                                          void* dqkv, Queue /*queue*/) {
+  const HeadPlace layout(work, 0, 0);
+  matrix<Real>(dqkv, work.batch * work.q_tokens, layout.row_width).setZero();
+  for (std::int64_t sequence = 0; sequence < work.batch; ++sequence) {
+    for (std::int64_t head = 0; head < work.heads; ++head) {
+      attention_head_backward<Real>(
+          work, HeadPlace(work, sequence, head), static_cast<const Real*>(qkv),
+          static_cast<const Real*>(out),
+          row<Real>(statistics, sequence * work.heads + head, work.q_tokens),
+          static_cast<const Real*>(dout), static_cast<Real*>(dqkv));
+    }
+  }
+}
+
+}  // namespace shardwright::executor

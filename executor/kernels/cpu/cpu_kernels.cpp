@@ -1,0 +1,27 @@
+#include "executor/kernels/cpu/cpu_kernels.hpp"
+
+#include <cstdlib>
+#include <new>
+
+#include "executor/kernels/cpu/attention.hpp"
+#include "executor/kernels/cpu/elementwise.hpp"
+#include "executor/kernels/cpu/linear.hpp"
+#include "executor/kernels/cpu/norm.hpp"
+#include "executor/kernels/cpu/optimizer.hpp"
+#include "executor/kernels/cpu/vocabulary.hpp"
+
+namespace shardwright::executor {
+
+template <class Real>
+std::shared_ptr<void> CpuKernels<Real>::allocate(std::size_t bytes) {
+  constexpr std::size_t kAlignment = 64;
+  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  return {memory, &std::free};
+}
+
+template class CpuKernels<float>;
+template class CpuKernels<double>;
+
+}  // namespace shardwright::executor

@@ -1,0 +1,117 @@
+#include "executor/launch/launch_place.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr std::int64_t kMostRanks = 1'000'000, kMostPort = 65'534;
+
+// Where a launcher says what; "" where it does not.
+struct LauncherVariables {
+  const char* launcher;
+  const char* rank;
+  const char* world;
+  const char* local_rank;
+  const char* local_world;
+};
+
+constexpr LauncherVariables kLaunchers[] = {
+    {"shardwright", "SHARDWRIGHT_RANK", "SHARDWRIGHT_WORLD_SIZE", "SHARDWRIGHT_LOCAL_RANK",
+     "SHARDWRIGHT_LOCAL_WORLD_SIZE"},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"},
+};
+
+class EnvironmentReader {
+ public:
+  explicit EnvironmentReader(const Environment& environment)
+      : environment_(environment), problems_("the environment") {}
+
+  std::int64_t number(const std::string& name, std::int64_t least, std::int64_t most) {
+    const std::optional<std::string> text = environment_(name);
+    std::int64_t value = 0;
+    const char* end = text ? text->data() + text->size() : nullptr;
+    const bool read =
+        text && std::from_chars(text->data(), end, value).ptr == end && !text->empty();
+    if (read && value >= least && value <= most) return value;
+    problems_.add(name, text ? "\"" + *text + "\"" : "nothing",
+                  fmt::format("an integer from {} to {}", least, most));
+    return least;
+  }
+
+  std::int64_t number_or(const std::string& name, std::int64_t fallback, std::int64_t least,
+                         std::int64_t most) {
+    return environment_(name) ? number(name, least, most) : fallback;
+  }
+
+  void need(bool holds, const std::string& name, const std::string& found,
+            const std::string& expected) {
+    if (!holds) problems_.add(name, found, expected);
+  }
+
+  void finish() const { problems_.throw_if_any(); }
+
+ private:
+  const Environment& environment_;
+  ProblemList problems_;
+};
+
+// Where the ranks meet: as the variables say that all launchers may be given, or at the first host.
+void read_master(const Environment& environment, EnvironmentReader& reader, LaunchPlace& place) {
+  place.master_address = environment("MASTER_ADDR").value_or("");
+  const auto nodes = environment("SLURM_JOB_NODELIST");
+  if (place.master_address.empty() && place.launcher == "Slurm" && nodes)
+    place.master_address = first_slurm_host(*nodes);
+  if (place.master_address.empty() && place.local_world == place.world)
+    place.master_address = "127.0.0.1";
+  reader.need(!place.master_address.empty(), "MASTER_ADDR", "nothing",
+              "the address of the host of rank 0");
+  const auto port = reader.number_or("MASTER_PORT", kDefaultPort, 1, kMostPort);
+  const bool taken = place.launcher == "torchrun";
+  place.master_port = static_cast<std::uint16_t>(port + (taken ? 1 : 0));
+}
+
+}  // namespace
+
+std::optional<LaunchPlace> read_launch_place(const Environment& environment) {
+  for (const LauncherVariables& names : kLaunchers) {
+    if (!environment(names.rank)) continue;
+    EnvironmentReader reader(environment);
+    LaunchPlace place;
+    place.launcher = names.launcher;
+    place.world = reader.number(names.world, 1, kMostRanks);
+    place.rank = reader.number(names.rank, 0, kMostRanks);
+    place.local_rank = reader.number_or(names.local_rank, 0, 0, kMostRanks);
+    place.local_world = reader.number_or(names.local_world, 1, 1, kMostRanks);
+    reader.need(place.rank < place.world, names.rank, std::to_string(place.rank),
+                fmt::format("less than {}, which {} says", place.world, names.world));
+    read_master(environment, reader, place);
+    // Our launcher serves the rendezvous itself.
+    place.serves_rendezvous = place.rank == 0 && place.launcher != "shardwright";
+    reader.finish();
+    return place;
+  }
+  return std::nullopt;
+}
+
+std::string first_slurm_host(const std::string& node_list) {
+  const std::size_t end = node_list.find_first_of(",[");
+  std::string host = node_list.substr(0, end);
+  if (end == std::string::npos || node_list[end] == ',') return host;
+  const std::size_t number_end = node_list.find_first_of("-,]", end + 1);
+  host += node_list.substr(end + 1, number_end - end - 1);
+  const std::size_t close = node_list.find(']', end);
+  if (close == std::string::npos) return host;
+  const std::size_t next = node_list.find(',', close);
+  const std::size_t length = next == std::string::npos ? next : next - close - 1;
+  return host + node_list.substr(close + 1, length);
+}
+
+}  // namespace shardwright::executor

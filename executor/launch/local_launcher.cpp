@@ -1,0 +1,146 @@
+#include "executor/launch/local_launcher.hpp"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "core/base/error.hpp"
+#include "executor/comm/tcp_store.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr const char* kLoopback = "127.0.0.1";
+constexpr std::chrono::milliseconds kBetweenLooks{5};
+constexpr int kSignalStatus = 128;  // a process that a signal ended counts as this plus its number
+
+// The signal that asked this launcher to stop; 0: none.
+volatile std::sig_atomic_t stop_signal = 0;
+
+extern "C" void remember_signal(int signal) {
+  stop_signal = signal;
+}
+
+void watch_signals() {
+  struct sigaction action {};
+  action.sa_handler = remember_signal;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+}
+
+// Environment of a rank: this process's own, and where the rank is.
+std::vector<std::string> environment_of(std::int64_t rank, std::int64_t world,
+                                        const TcpStoreServer& rendezvous,
+                                        const std::string& token) {
+  std::vector<std::string> values;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const bool replaced = text.rfind("SHARDWRIGHT_", 0) == 0 || text.rfind("MASTER_", 0) == 0;
+    if (!replaced) values.push_back(text);
+  }
+  values.push_back(fmt::format("SHARDWRIGHT_RANK={}", rank));
+  values.push_back(fmt::format("SHARDWRIGHT_WORLD_SIZE={}", world));
+  values.push_back(fmt::format("SHARDWRIGHT_LOCAL_RANK={}", rank));
+  values.push_back(fmt::format("SHARDWRIGHT_LOCAL_WORLD_SIZE={}", world));
+  values.push_back(fmt::format("SHARDWRIGHT_TOKEN={}", token));
+  values.push_back(fmt::format("MASTER_ADDR={}", kLoopback));
+  values.push_back(fmt::format("MASTER_PORT={}", rendezvous.port()));
+  return values;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+class RankProcesses {
+ public:
+  ~RankProcesses() {
+    for (const Rank& rank : ranks_) {
+      if (rank.running) kill(rank.process, SIGKILL);
+    }
+    while (running() > 0) look();
+  }
+
+  void start(std::vector<std::string> arguments, std::vector<std::string> environment) {
+    const std::vector<char*> argv = pointers_to(arguments);
+    const std::vector<char*> envp = pointers_to(environment);
+    const pid_t launcher = getpid();
+    const pid_t process = fork();
+    if (process < 0) throw RuntimeFailure(std::string("no process: ") + std::strerror(errno));
+    if (process == 0) {
+      // Only what is safe in the child of a process with threads.
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != launcher) _exit(1);
+      execve("/proc/self/exe", argv.data(), envp.data());
+      _exit(1);
+    }
+    ranks_.push_back({process, true});
+  }
+
+  // Notes which processes have ended.
+  void look() {
+    for (Rank& rank : ranks_) {
+      int status = 0;
+      if (!rank.running || waitpid(rank.process, &status, WNOHANG) != rank.process) continue;
+      rank.running = false;
+      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kSignalStatus + WTERMSIG(status);
+      if (code != 0 && first_failure_ == 0) first_failure_ = code;
+      if (WIFSIGNALED(status) && !stopping_) {
+        fmt::print(stderr, "rank {} was ended by signal {}\n", &rank - ranks_.data(),
+                   WTERMSIG(status));
+      }
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+
+  void signal_all(int signal) {
+    stopping_ = true;
+    for (const Rank& rank : ranks_) {
+      if (rank.running) kill(rank.process, signal);
+    }
+  }
+
+  std::ptrdiff_t running() const {
+    return std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.running; });
+  }
+  int first_failure() const { return first_failure_; }
+
+ private:
+  struct Rank {
+    pid_t process;
+    bool running;
+  };
+
+  std::vector<Rank> ranks_;
+  int first_failure_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+int launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
+                 std::chrono::milliseconds grace) {
+  const std::string token = new_token();
+  const TcpStoreServer rendezvous(kLoopback, 0, token);
+  watch_signals();
+  RankProcesses ranks;
+  for (std::int64_t rank = 0; rank < world; ++rank)
+    ranks.start(arguments, environment_of(rank, world, rendezvous, token));
+  while (ranks.running() > 0 && ranks.first_failure() == 0 && stop_signal == 0) ranks.look();
+  if (ranks.running() > 0) ranks.signal_all(SIGTERM);
+  const auto deadline = std::chrono::steady_clock::now() + grace;
+  while (ranks.running() > 0 && std::chrono::steady_clock::now() < deadline) ranks.look();
+  return stop_signal != 0 ? kSignalStatus + stop_signal : ranks.first_failure();
+}
+
+}  // namespace shardwright::executor

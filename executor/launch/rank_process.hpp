@@ -1,0 +1,18 @@
+// One rank of a run, from meeting the others to the last step.
+#pragma once
+
+#include <string>
+
+#include "core/spec/scenario.hpp"
+#include "executor/launch/launch_place.hpp"
+#include "executor/launch/run_options.hpp"
+
+namespace shardwright::executor {
+
+// Trains. Rank 0 writes `out/metrics.jsonl` and prints the result; each rank writes the timelines
+// of the steps that were asked for, `out/timeline-STEP-RANK.json`. `token` is the run's secret.
+// Throws InputError, and RuntimeFailure that names rank, host and op.
+void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
+              const std::string& token);
+
+}  // namespace shardwright::executor

@@ -1,0 +1,49 @@
+#include "executor/launch/run_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace shardwright::executor {
+namespace {
+
+constexpr double kMostSeconds = 1e6;
+
+CLI::Range at_least(double least) {
+  return {least, 1e12};
+}
+
+}  // namespace
+
+void add_run_options(CLI::App& app, RunOptions& options) {
+  TrainingOptions& training = options.training;
+  app.add_option("PLAN", options.plan, "Plan file, as `shardwright plan --out` writes it")
+      ->required();
+  app.add_option("--data", options.data,
+                 "Corpus: text as bytes, or tokens of 16 or 32 bits in NAME.u16 or NAME.u32")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--out", options.out, "Folder of metrics and timelines")
+      ->required()
+      ->type_name("FOLDER");
+  app.add_option("--steps", training.steps, "Steps to train")->required()->check(at_least(1));
+  app.add_option("--seed", training.seed, "Of initial values and the order of samples");
+  app.add_option("--lr", training.learning_rate, "Learning rate at its peak")->check(at_least(0.0));
+  app.add_option("--min-lr-ratio", training.least_rate_ratio, "Of the peak, at the last step")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--warmup-steps", training.warmup_steps, "Until the peak")->check(at_least(0));
+  app.add_option("--beta1", training.beta1, "AdamW")->check(CLI::Range(0.0, 0.999999));
+  app.add_option("--beta2", training.beta2, "AdamW")->check(CLI::Range(0.0, 0.999999));
+  app.add_option("--weight-decay", training.weight_decay, "Of matrices")->check(at_least(0.0));
+  app.add_option("--clip", training.clip_norm, "Norm that gradients are scaled down to; 0: never")
+      ->check(at_least(0.0));
+  app.add_option("--timeline-steps", options.timeline_steps,
+                 "Steps (from 0) whose ops are recorded: 10,11")
+      ->delimiter(',')
+      ->check(at_least(0))
+      ->type_name("LIST");
+  app.add_option("--timeout", options.timeout_s, "Seconds until a silent rank has failed")
+      ->check(CLI::Range(0.1, kMostSeconds));
+  app.add_flag("--force", options.force, "Write over an earlier run's files");
+  app.add_flag("--no-progress", options.no_progress, "No progress line on the terminal");
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,34 @@
+// What a run is asked to do: the executor's command line.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "executor/runtime/training_options.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace shardwright::executor {
+
+struct RunOptions {
+  std::string plan;  // file
+  std::filesystem::path data, out;
+  TrainingOptions training;
+  std::vector<std::int64_t> timeline_steps;  // whose ops are recorded, from 0 on
+  double timeout_s = 60.0;                   // until a rank that does not answer has failed
+  bool force = false;                        // write over an earlier run
+  bool no_progress = false;
+
+  std::chrono::milliseconds timeout() const {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(timeout_s * 1e3));
+  }
+};
+
+void add_run_options(CLI::App& app, RunOptions& options);
+
+}  // namespace shardwright::executor

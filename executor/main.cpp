@@ -1,0 +1,93 @@
+// The program `shardwright-executor`: trains a model under a plan. `shardwright run` starts it, and
+// so do torchrun, Slurm and mpirun.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/spec/scenario.hpp"
+#include "executor/launch/launch_place.hpp"
+#include "executor/launch/local_launcher.hpp"
+#include "executor/launch/rank_process.hpp"
+#include "executor/launch/run_options.hpp"
+#include "executor/runtime/executable.hpp"
+
+namespace {
+
+using namespace shardwright;
+using namespace shardwright::executor;
+
+constexpr int kFailure = 1, kBadInput = 2;
+constexpr std::chrono::milliseconds kGrace{2000};
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+void prepare_folder(const RunOptions& options) {
+  const auto metrics = options.out / "metrics.jsonl";
+  if (std::filesystem::exists(metrics) && !options.force)
+    throw InputError("--out",
+                     {{"", metrics.string(), "a folder without an earlier run, or --force"}});
+  std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  if (error) throw InputError("--out", {{"", error.message(), "a folder that can be written"}});
+}
+
+std::string token_of(const LaunchPlace& place) {
+  const auto token = environment("SHARDWRIGHT_TOKEN");
+  if (place.world > 1 && (!token || token->empty())) {
+    throw InputError(
+        "the environment",
+        {{"SHARDWRIGHT_TOKEN", "nothing",
+          "a secret that all ranks of the run share, for instance of `openssl rand -hex 16`"}});
+  }
+  return token.value_or("");
+}
+
+int run(const RunOptions& options, const std::vector<std::string>& arguments) {
+  const Scenario scenario = load_scenario(options.plan);
+  check_executable(scenario.model, scenario.plan, scenario.stack, options.plan);
+  const std::int64_t world = scenario.plan.world_size();
+  std::optional<LaunchPlace> place = read_launch_place(environment);
+  // Of several processes the first one, which is the launcher where that is ours.
+  if (!place || place->serves_rendezvous) prepare_folder(options);
+  if (!place && world > 1) return launch_ranks(world, arguments, kGrace);
+  if (!place) place = LaunchPlace{};
+  if (place->world != world) {
+    throw InputError(
+        options.plan,
+        {{"/plan", fmt::format("a plan for {} ranks", world),
+          fmt::format("one for the {} that {} started", place->world, place->launcher)}});
+  }
+  run_rank(options, scenario, *place, token_of(*place));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv, argv + argc);
+  CLI::App app("Trains a model under a plan, on one or many ranks", "shardwright-executor");
+  RunOptions options;
+  add_run_options(app, options);
+  try {
+    app.parse(argc, argv);
+    return run(options, arguments);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadInput;
+  } catch (const InputError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return kBadInput;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "shardwright-executor: {}\n", error.what());
+    return kFailure;
+  }
+}

@@ -1,0 +1,194 @@
+// The ops of the model itself. Operands are in the order that core/program/op.hpp gives.
+#include "executor/runtime/op_runner.hpp"
+
+#include <algorithm>
+#include <string>
+#include <variant>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+bool is_backward(Phase phase) {
+  return phase == Phase::BackwardInput || phase == Phase::BackwardWeight;
+}
+
+const void* read(const BoundOp& bound, std::size_t index) {
+  return bound.reads.at(index).get();
+}
+
+void* write(const BoundOp& bound, std::size_t index) {
+  return bound.writes.at(index).get();
+}
+
+}  // namespace
+
+OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t rank,
+                   Kernels& kernels, const RankCommunicators& communicators,
+                   ParameterStore& parameters)
+    : model_(model),
+      program_(program),
+      shape_(shard_shape(model, program.plan)),
+      place_(RankGrid(program.plan).dense_coordinates(rank)),
+      kernels_(kernels),
+      communicators_(communicators),
+      parameters_(parameters) {}
+
+void OpRunner::run(const BoundOp& bound, StepState& state) {
+  if (is_communication(bound.op->kind)) {
+    communicate(bound, state);
+  } else {
+    compute(bound, state);
+  }
+}
+
+void OpRunner::compute(const BoundOp& bound, StepState& state) {
+  switch (bound.op->kind) {
+    case OpKind::Gemm:
+      return gemm(bound);
+    case OpKind::Norm:
+      return norm(bound);
+    case OpKind::Rope:
+      return rope(bound);
+    case OpKind::Activation:
+      return activation(bound);
+    case OpKind::Attention:
+      return attention(bound);
+    case OpKind::Residual:
+      return kernels_.add(shape_.residual_tokens * shape_.hidden, read(bound, 0), read(bound, 1),
+                          write(bound, 0), bound.queue);
+    case OpKind::Embedding:
+      return embedding(bound, state);
+    case OpKind::Loss:
+      return loss(bound, state);
+    case OpKind::GradientNorm:
+      return gradient_norm(bound, state);
+    case OpKind::Optimizer:
+      return optimizer(bound, state);
+    default:
+      SHARDWRIGHT_CHECK(false, "no kernel for " + bound.op->name);
+  }
+}
+
+OpRunner::Weights OpRunner::weights_of(const BoundOp& bound, std::size_t index) const {
+  const ParameterPlace& place =
+      parameters_.layout().find(bound.op->parameters.at(index), bound.call->layer);
+  Weights weights;
+  weights.weight = parameters_.weights(place.unit, place.weight);
+  weights.weight_gradient = parameters_.gradients(place.unit, place.weight);
+  if (!place.bias) return weights;
+  weights.bias_gradient = parameters_.gradients(place.unit, *place.bias);
+  // A bias that all ranks hold is added by one of those whose outputs are added up.
+  const bool adds =
+      !place.bias_replicated || place_[Axis::Tensor] == 0 || bound.op->kind == OpKind::Norm;
+  if (adds) weights.bias = parameters_.weights(place.unit, *place.bias);
+  return weights;
+}
+
+void OpRunner::gemm(const BoundOp& bound) {
+  const auto& work = std::get<GemmWork>(bound.op->work);
+  const Weights weights = weights_of(bound, 0);
+  switch (bound.op->phase) {
+    case Phase::BackwardInput:
+      return kernels_.linear_input_gradient({work.m, work.n, work.k}, read(bound, 0),
+                                            weights.weight, write(bound, 0), bound.queue);
+    case Phase::BackwardWeight:
+      return kernels_.linear_weight_gradient({work.k, work.n, work.m}, read(bound, 0),
+                                             read(bound, 1), weights.weight_gradient,
+                                             weights.bias_gradient, bound.queue);
+    default:
+      return kernels_.linear({work.m, work.k, work.n}, read(bound, 0), weights.weight, weights.bias,
+                             write(bound, 0), bound.queue);
+  }
+}
+
+void OpRunner::norm(const BoundOp& bound) {
+  const Weights weights = weights_of(bound, 0);
+  const NormShape shape{model_.norm, shape_.residual_tokens, shape_.hidden};
+  if (!is_backward(bound.op->phase)) {
+    kernels_.norm(shape, read(bound, 0), weights.weight, weights.bias, write(bound, 0),
+                  bound.queue);
+    return;
+  }
+  const bool goes_around = bound.reads.size() == 3;
+  kernels_.norm_backward(shape, read(bound, 0), goes_around ? read(bound, 1) : nullptr,
+                         read(bound, goes_around ? 2 : 1), weights.weight, write(bound, 0),
+                         weights.weight_gradient, weights.bias_gradient, bound.queue);
+}
+
+void OpRunner::rope(const BoundOp& bound) {
+  RopeShape shape;
+  shape.rows = shape_.tokens;
+  shape.heads = shape_.heads + shape_.kv_heads;
+  shape.head_dim = shape_.head_dim;
+  shape.row_width = (shape_.heads + 2 * shape_.kv_heads) * shape_.head_dim;
+  shape.rotated =
+      static_cast<std::int64_t>(model_.rotary_share * static_cast<double>(shape_.head_dim));
+  shape.seq_len = program_.plan.seq_len;
+  kernels_.rope(shape, is_backward(bound.op->phase), write(bound, 0), bound.queue);
+}
+
+void OpRunner::activation(const BoundOp& bound) {
+  const ActivationShape shape{model_.mlp.activation, model_.mlp.gated, shape_.tokens,
+                              model_.mlp.ffn_hidden / program_.plan.tp};
+  if (is_backward(bound.op->phase)) {
+    kernels_.activation_backward(shape, read(bound, 0), read(bound, 1), write(bound, 0),
+                                 bound.queue);
+  } else {
+    kernels_.activation(shape, read(bound, 0), write(bound, 0), bound.queue);
+  }
+}
+
+void OpRunner::attention(const BoundOp& bound) {
+  const auto& work = std::get<AttentionWork>(bound.op->work);
+  if (work.backward) {
+    kernels_.attention_backward(work, read(bound, 0), read(bound, 1), read(bound, 2),
+                                read(bound, 3), write(bound, 0), bound.queue);
+  } else {
+    kernels_.attention(work, read(bound, 0), write(bound, 0), write(bound, 1), bound.queue);
+  }
+}
+
+VocabularyShard OpRunner::vocabulary() const {
+  VocabularyShard shard;
+  shard.rows = shape_.vocab;
+  shard.first = std::min(place_[Axis::Tensor] * shape_.vocab, model_.vocab);
+  shard.count = std::min(shape_.vocab, model_.vocab - shard.first);
+  return shard;
+}
+
+void OpRunner::embedding(const BoundOp& bound, const StepState& state) {
+  const EmbeddingShape shape{vocabulary(), shape_.hidden, program_.plan.seq_len};
+  const Weights table = weights_of(bound, 0);
+  const bool has_positions = bound.op->parameters.size() > 1;
+  const Weights positions = has_positions ? weights_of(bound, 1) : Weights{};
+  const auto tokens = state.batch->tokens_of(bound.call->microbatch);
+  if (is_backward(bound.op->phase)) {
+    kernels_.embedding_backward(shape, tokens, read(bound, 0), table.weight_gradient,
+                                positions.weight_gradient, bound.queue);
+    return;
+  }
+  // The ranks' outputs are added up, so one of them adds the positions.
+  kernels_.embedding(shape, tokens, table.weight,
+                     place_[Axis::Tensor] == 0 ? positions.weight : nullptr, write(bound, 0),
+                     bound.queue);
+}
+
+void OpRunner::loss(const BoundOp& bound, StepState& state) {
+  const LossShape shape{vocabulary(), shape_.tokens};
+  const auto targets = state.batch->targets_of(bound.call->microbatch);
+  if (is_backward(bound.op->phase)) {
+    const double tokens = static_cast<double>(program_.plan.global_batch) *
+                          static_cast<double>(program_.plan.seq_len);
+    kernels_.loss_backward(shape, targets, static_cast<float>(1.0 / tokens), read(bound, 0),
+                           write(bound, 0), bound.queue);
+  } else if (bound.reads.size() == 1) {
+    kernels_.loss_statistics(shape, targets, read(bound, 0), write(bound, 0), bound.queue);
+  } else {
+    kernels_.loss_probabilities(shape, read(bound, 0), read(bound, 1), write(bound, 0), &state.loss,
+                                bound.queue);
+  }
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,94 @@
+// Runs one op of a program: finds its operands' shapes and parameters and calls the kernel or the
+// collective.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/lowering/shard_shape.hpp"
+#include "core/program/program.hpp"
+#include "core/program/rank_grid.hpp"
+#include "executor/comm/rank_communicators.hpp"
+#include "executor/data/batch.hpp"
+#include "executor/kernels/kernels.hpp"
+#include "executor/runtime/parameter_store.hpp"
+
+namespace shardwright::executor {
+
+// An op in its place, with its tensors.
+struct BoundOp {
+  const Op* op = nullptr;
+  const Call* call = nullptr;
+  std::vector<std::shared_ptr<void>> reads, writes;
+  std::span<const PartId> covered;
+  Queue queue = nullptr;
+};
+
+// What a step works on and brings about besides tensors and parameters.
+struct StepState {
+  const Batch* batch = nullptr;
+  AdamStep adam;
+  double clip_norm = 0.0;  // gradients are scaled to this norm at most; 0: not at all
+
+  double loss = 0.0;              // sum over the tokens of this rank; on the last stage
+  double gradient_squares = 0.0;  // of all parameters, once the program has added them up
+};
+
+class OpRunner {
+ public:
+  // Everything referred to outlives the runner.
+  OpRunner(const ModelSpec& model, const Program& program, std::int64_t rank, Kernels& kernels,
+           const RankCommunicators& communicators, ParameterStore& parameters);
+
+  // Throws CommunicationError; `state` outlives the run.
+  void run(const BoundOp& bound, StepState& state);
+
+ private:
+  struct Weights {
+    const void* weight = nullptr;
+    const void* bias = nullptr;
+    void* weight_gradient = nullptr;
+    void* bias_gradient = nullptr;
+  };
+
+  // op_runner.cpp: kernels
+  void compute(const BoundOp& bound, StepState& state);
+  void gemm(const BoundOp& bound);
+  void norm(const BoundOp& bound);
+  void rope(const BoundOp& bound);
+  void activation(const BoundOp& bound);
+  void attention(const BoundOp& bound);
+  void embedding(const BoundOp& bound, const StepState& state);
+  void loss(const BoundOp& bound, StepState& state);
+  Weights weights_of(const BoundOp& bound, std::size_t index) const;
+  VocabularyShard vocabulary() const;
+
+  // state_ops.cpp: what works on all parameters of the rank
+  void gradient_norm(const BoundOp& bound, StepState& state);
+  void optimizer(const BoundOp& bound, const StepState& state);
+  bool counts_in_norm(const ParameterUnit& unit, const ParameterSlice& slice) const;
+
+  // communication_ops.cpp
+  void communicate(const BoundOp& bound, StepState& state);
+  void exchange_tensors(const BoundOp& bound, const CommunicationWork& work);
+  void message(const BoundOp& bound, const CommunicationWork& work);
+  void softmax_statistics(const BoundOp& bound, Communicator& group);
+  void reduce_gradients(const BoundOp& bound, Communicator& group);
+  void gather_parameters(const BoundOp& bound, Communicator& group);
+  void add_replicated_gradients(const BoundOp& bound, Communicator& group);
+  void add_tied_gradient(const BoundOp& bound, Communicator& group);
+  void add_gradient_norm(Communicator& group, StepState& state);
+  std::size_t elements_of(TensorRef ref) const;
+
+  const ModelSpec& model_;
+  const Program& program_;
+  ShardShape shape_;
+  RankCoordinates place_;
+  Kernels& kernels_;
+  const RankCommunicators& communicators_;
+  ParameterStore& parameters_;
+};
+
+}  // namespace shardwright::executor

@@ -1,0 +1,167 @@
+#include "executor/runtime/parameter_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+std::int64_t divide_up(std::int64_t amount, std::int64_t parts) {
+  return (amount + parts - 1) / parts;
+}
+
+ParameterSlice slice_of(const ParameterTensor& tensor, std::int64_t tp, std::int64_t tensor_rank) {
+  ParameterSlice slice;
+  slice.name = tensor.name;
+  slice.shape = tensor.shape;
+  slice.replicated = tensor.shard == ShardKind::Replicated;
+  slice.rows = slice.held_rows = tensor.shape.front();
+  slice.columns = slice.whole_columns();
+  switch (tensor.shard) {
+    case ShardKind::Column:
+    case ShardKind::Vocabulary: {
+      slice.held_rows = divide_up(tensor.shape.front(), tp);
+      slice.first_row = std::min(tensor_rank * slice.held_rows, tensor.shape.front());
+      slice.rows = std::min(slice.held_rows, tensor.shape.front() - slice.first_row);
+      break;
+    }
+    case ShardKind::Row:
+      slice.columns = slice.whole_columns() / tp;
+      slice.first_column = tensor_rank * slice.columns;
+      break;
+    default:
+      break;
+  }
+  return slice;
+}
+
+class LayoutBuilder {
+ public:
+  LayoutBuilder(const Program& program, const ModelSpec& model, std::int64_t tensor_rank)
+      : program_(program), model_(model), tensor_rank_(tensor_rank) {
+    for (ParameterTensor& tensor : parameter_tensors(model))
+      tensors_.emplace(tensor.name, std::move(tensor));
+  }
+
+  void add(const Op& op, const Call& call) {
+    std::vector<std::string> names;
+    for (const std::string& pattern : op.parameters)
+      names.push_back(parameter_name(pattern, call.layer));
+    // An op that shares its first parameter with another one (a tied head) shares all that it uses.
+    if (names.empty() || layout_.places.count(names.front()) > 0) return;
+    // The position embedding is added to the token embedding, not stacked on it.
+    if (op.kind == OpKind::Embedding) {
+      for (const std::string& name : names) add_group({name}, part_of(name));
+    } else {
+      add_group(names, part_of(names.front()));
+    }
+  }
+
+  ParameterLayout finish(std::int64_t shards) {
+    const auto parts = static_cast<std::size_t>(shards);
+    for (ParameterUnit& unit : layout_.units)
+      unit.elements = (unit.elements + parts - 1) / parts * parts;
+    return std::move(layout_);
+  }
+
+ private:
+  PartId part_of(const std::string& name) const {
+    if (name.rfind("layers.", 0) == 0) return std::stoi(name.substr(7));
+    const bool embeds = name.find("embedding") != std::string::npos;
+    return embeds ? kEmbeddingPart : static_cast<PartId>(model_.layers);
+  }
+
+  std::size_t unit_for(const std::string& name, PartId part) {
+    const bool token_embedding = name == "embedding";
+    for (std::size_t i = 0; i < layout_.units.size(); ++i) {
+      const ParameterUnit& unit = layout_.units[i];
+      if (unit.part == part && unit.token_embedding == token_embedding) return i;
+    }
+    layout_.units.push_back({part, {}, 0, token_embedding, false});
+    return layout_.units.size() - 1;
+  }
+
+  void add_group(const std::vector<std::string>& names, PartId part) {
+    const std::size_t unit = unit_for(names.front(), part);
+    for (const std::string& name : names) {
+      ParameterPlace place;
+      place.unit = unit;
+      place.weight = append(unit, name + ".weight");
+      layout_.places[name] = place;
+    }
+    for (const std::string& name : names) {
+      if (tensors_.count(name + ".bias") == 0) continue;
+      ParameterPlace& place = layout_.places[name];
+      place.bias = append(unit, name + ".bias");
+      place.bias_replicated = layout_.units[unit].slices.back().replicated;
+    }
+  }
+
+  std::size_t append(std::size_t unit_index, const std::string& name) {
+    ParameterUnit& unit = layout_.units[unit_index];
+    const auto tensor = tensors_.find(name);
+    SHARDWRIGHT_CHECK(tensor != tensors_.end(), "an op applies \"" + name + "\"");
+    ParameterSlice slice = slice_of(tensor->second, program_.plan.tp, tensor_rank_);
+    slice.offset = unit.elements;
+    unit.elements += slice.elements();
+    unit.slices.push_back(std::move(slice));
+    return unit.slices.back().offset;
+  }
+
+  const Program& program_;
+  const ModelSpec& model_;
+  std::int64_t tensor_rank_;
+  std::map<std::string, ParameterTensor> tensors_;
+  ParameterLayout layout_;
+};
+
+}  // namespace
+
+std::int64_t ParameterSlice::whole_columns() const {
+  std::int64_t product = 1;
+  for (std::size_t i = 1; i < shape.size(); ++i) product *= shape[i];
+  return product;
+}
+
+const ParameterPlace& ParameterLayout::find(const std::string& pattern, std::int32_t layer) const {
+  const auto found = places.find(parameter_name(pattern, layer));
+  SHARDWRIGHT_CHECK(found != places.end(), "a parameter that is not laid out: " + pattern);
+  return found->second;
+}
+
+std::vector<std::size_t> ParameterLayout::units_of(PartId part) const {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    if (units[i].part == part) found.push_back(i);
+  }
+  return found;
+}
+
+std::string parameter_name(const std::string& pattern, std::int32_t layer) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string::npos) return pattern;
+  return pattern.substr(0, star) + std::to_string(layer) + pattern.substr(star + 1);
+}
+
+ParameterLayout lay_out_parameters(const Program& program, const ModelSpec& model,
+                                   std::int64_t stage, std::int64_t tensor_rank,
+                                   std::int64_t shards) {
+  LayoutBuilder builder(program, model, tensor_rank);
+  const RankProgram& rank = program.stages[static_cast<std::size_t>(stage)];
+  bool embeds = false;
+  for (const Call& call : rank.calls) {
+    for (const Op& op : program.blocks[call.block].ops) {
+      builder.add(op, call);
+      embeds = embeds || op.kind == OpKind::Embedding;
+    }
+  }
+  ParameterLayout layout = builder.finish(shards);
+  for (ParameterUnit& unit : layout.units) unit.is_copy = unit.token_embedding && !embeds;
+  return layout;
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,60 @@
+// One rank of a training run: its parameters, its program, and the steps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/program/program.hpp"
+#include "core/spec/model_spec.hpp"
+#include "executor/comm/rank_communicators.hpp"
+#include "executor/kernels/kernels.hpp"
+#include "executor/runtime/op_runner.hpp"
+#include "executor/runtime/parameter_store.hpp"
+#include "executor/runtime/step_runner.hpp"
+#include "executor/runtime/training_options.hpp"
+
+namespace shardwright::executor {
+
+struct StepReport {
+  std::int64_t step = 0;       // from 0 on
+  double loss = 0.0;           // mean over the tokens of the global batch, in nats
+  double gradient_norm = 0.0;  // before clipping
+  double learning_rate = 0.0;
+  double seconds = 0.0;  // from the first op of this rank to its last
+};
+
+class RankTrainer {
+ public:
+  // Parameters begin as `fill_initial` says. Everything referred to outlives the trainer.
+  // Throws CommunicationError.
+  RankTrainer(const ModelSpec& model, const Program& program, std::int64_t rank, Kernels& kernels,
+              const OpenCommunicator& open, const TrainingOptions& options);
+
+  // Runs step `step` on this rank's part of the batch; all ranks do so. Throws OpError,
+  // CommunicationError.
+  StepReport step(std::int64_t step, const Batch& batch, StepRecorder* recorder = nullptr);
+
+  // After it each rank has all of its weights as the last step left them (ZeRO-1 may gather them
+  // only in the next step).
+  void gather_parameters();
+
+  ParameterStore& parameters() { return parameters_; }
+  const RankCoordinates& place() const { return place_; }
+  std::size_t peak_tensor_bytes() const { return runner_.peak_tensor_bytes(); }
+
+ private:
+  void initialise();
+  double sum_over_world(double own);
+
+  const ModelSpec& model_;
+  const Program& program_;
+  TrainingOptions options_;
+  RankCoordinates place_;
+  RankCommunicators communicators_;
+  ParameterStore parameters_;
+  OpRunner ops_;
+  StepRunner runner_;
+};
+
+}  // namespace shardwright::executor

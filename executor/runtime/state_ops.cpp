@@ -1,0 +1,52 @@
+// Gradient norm and optimizer: over all parameters that the rank updates.
+#include <cmath>
+
+#include "executor/runtime/op_runner.hpp"
+
+namespace shardwright::executor {
+
+// Each parameter counts once, though several tensor-parallel ranks or stages may hold it.
+bool OpRunner::counts_in_norm(const ParameterUnit& unit, const ParameterSlice& slice) const {
+  return !unit.is_copy && !(slice.replicated && place_[Axis::Tensor] != 0);
+}
+
+void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
+  state.gradient_squares = 0.0;
+  const std::vector<ParameterUnit>& units = parameters_.layout().units;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    for (const ParameterSlice& slice : units[u].slices) {
+      if (!counts_in_norm(units[u], slice)) continue;
+      const ElementRange range =
+          overlap(parameters_.own(u), {slice.offset, slice.offset + slice.elements()});
+      if (range.size() == 0) continue;
+      kernels_.add_squares(static_cast<std::int64_t>(range.size()),
+                           parameters_.gradients(u, range.begin), &state.gradient_squares,
+                           bound.queue);
+    }
+  }
+}
+
+void OpRunner::optimizer(const BoundOp& bound, const StepState& state) {
+  AdamStep step = state.adam;
+  const double norm = std::sqrt(state.gradient_squares);
+  if (state.clip_norm > 0.0 && norm > state.clip_norm)
+    step.gradient_scale = static_cast<float>(state.clip_norm / norm);
+  const std::vector<ParameterUnit>& units = parameters_.layout().units;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    for (const ParameterSlice& slice : units[u].slices) {
+      const ElementRange range =
+          overlap(parameters_.own(u), {slice.offset, slice.offset + slice.elements()});
+      if (range.size() == 0) continue;
+      AdamStep of_slice = step;
+      // Biases and norms do not decay.
+      if (!slice.is_matrix()) of_slice.weight_decay = 0.0F;
+      kernels_.adamw(static_cast<std::int64_t>(range.size()), of_slice,
+                     parameters_.gradients(u, range.begin), parameters_.weights(u, range.begin),
+                     parameters_.first_moments(u, range.begin),
+                     parameters_.second_moments(u, range.begin), bound.queue);
+    }
+  }
+  parameters_.zero_gradients(bound.queue);
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,36 @@
+// Records when each op of a step ran, as a measured Timeline.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "core/program/program.hpp"
+#include "core/program/rank_grid.hpp"
+#include "core/timeline/timeline.hpp"
+
+namespace shardwright::executor {
+
+class StepRecorder {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Times count from now on.
+  StepRecorder(const Plan& plan, std::int64_t rank);
+
+  // May be called by several threads.
+  void add(const Op& op, const Call& call, Clock::time_point start, Clock::time_point end);
+
+  // Spans in the order of their starts.
+  Timeline take();
+
+ private:
+  RankGrid grid_;
+  std::int32_t rank_;
+  Clock::time_point origin_;
+  std::mutex mutex_;
+  Timeline timeline_;
+};
+
+}  // namespace shardwright::executor

@@ -1,0 +1,220 @@
+// The backward kernels against central differences, in fp64.
+//
+// For an operation y(x) and random weights r, the gradient of sum(r y) along x_i is
+// (sum(r y(x + h e_i)) - sum(r y(x - h e_i))) / 2h.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "executor/data/counter_random.hpp"
+#include "executor/kernels/cpu/cpu_kernels.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+using Values = std::vector<double>;
+constexpr double kStep = 1e-5;
+constexpr double kTolerance = 1e-8;
+
+Values random_values(std::size_t count, std::uint64_t key) {
+  Values values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = 2.0 * random_unit(key, i) - 1.0;
+  return values;
+}
+
+double weighted_sum(const Values& weights, const Values& values) {
+  return std::inner_product(weights.begin(), weights.end(), values.begin(), 0.0);
+}
+
+// `objective` depends on `x`, which it refers to.
+void expect_gradient(const char* what, Values& x, const Values& gradient,
+                     const std::function<double()>& objective) {
+  ASSERT_EQ(x.size(), gradient.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double at = x[i];
+    x[i] = at + kStep;
+    const double above = objective();
+    x[i] = at - kStep;
+    const double below = objective();
+    x[i] = at;
+    const double expected = (above - below) / (2.0 * kStep);
+    EXPECT_NEAR(gradient[i], expected, kTolerance * std::max(1.0, std::abs(expected)))
+        << what << " " << i;
+  }
+}
+
+CpuKernels<double>& kernels() {
+  static CpuKernels<double> made;
+  return made;
+}
+
+TEST(Gradient, OfLinear) {
+  const LinearShape shape{5, 4, 3};
+  Values x = random_values(20, 1), weight = random_values(12, 2), bias = random_values(3, 3);
+  const Values r = random_values(15, 4);
+  const auto objective = [&] {
+    Values y(15);
+    kernels().linear(shape, x.data(), weight.data(), bias.data(), y.data(), nullptr);
+    return weighted_sum(r, y);
+  };
+  Values dx(20), dweight(12), dbias(3);
+  kernels().linear_input_gradient(shape, r.data(), weight.data(), dx.data(), nullptr);
+  kernels().linear_weight_gradient(shape, r.data(), x.data(), dweight.data(), dbias.data(),
+                                   nullptr);
+  expect_gradient("input", x, dx, objective);
+  expect_gradient("weight", weight, dweight, objective);
+  expect_gradient("bias", bias, dbias, objective);
+}
+
+TEST(Gradient, OfNormsWithWhatGoesAround) {
+  for (const NormKind kind : {NormKind::LayerNorm, NormKind::RmsNorm}) {
+    const NormShape shape{kind, 3, 6};
+    Values x = random_values(18, 1), weight = random_values(6, 2), bias = random_values(6, 3);
+    const Values r = random_values(18, 4), around = random_values(18, 5);
+    const auto objective = [&] {
+      Values y(18);
+      kernels().norm(shape, x.data(), weight.data(), bias.data(), y.data(), nullptr);
+      return weighted_sum(r, y) + weighted_sum(around, x);
+    };
+    Values dx(18), dweight(6), dbias(6);
+    kernels().norm_backward(shape, r.data(), around.data(), x.data(), weight.data(), dx.data(),
+                            dweight.data(), dbias.data(), nullptr);
+    expect_gradient("input", x, dx, objective);
+    expect_gradient("weight", weight, dweight, objective);
+    expect_gradient("bias", bias, dbias, objective);
+  }
+}
+
+TEST(Gradient, OfRotaryPositions) {
+  // Two heads of eight, of which six are rotated, and one that is left alone.
+  const RopeShape shape{6, 24, 2, 8, 6, 3};
+  Values x = random_values(144, 1);
+  const Values r = random_values(144, 2);
+  const auto objective = [&] {
+    Values y = x;
+    kernels().rope(shape, false, y.data(), nullptr);
+    return weighted_sum(r, y);
+  };
+  Values dx = r;
+  kernels().rope(shape, true, dx.data(), nullptr);
+  expect_gradient("input", x, dx, objective);
+}
+
+TEST(Gradient, OfActivations) {
+  for (const Activation kind : {Activation::Gelu, Activation::Relu, Activation::Silu}) {
+    for (const bool gated : {false, true}) {
+      const ActivationShape shape{kind, gated, 3, 5};
+      Values up = random_values(gated ? 30 : 15, 1);
+      const Values r = random_values(15, 2);
+      const auto objective = [&] {
+        Values y(15);
+        kernels().activation(shape, up.data(), y.data(), nullptr);
+        return weighted_sum(r, y);
+      };
+      Values dup(up.size());
+      kernels().activation_backward(shape, up.data(), r.data(), dup.data(), nullptr);
+      expect_gradient(name_of(kind), up, dup, objective);
+    }
+  }
+}
+
+TEST(Gradient, OfCausalAttentionWithSharedKeys) {
+  AttentionWork work;
+  work.batch = 2;
+  work.heads = 4;
+  work.kv_heads = 2;
+  work.q_tokens = work.kv_tokens = 5;
+  work.qk_head_dim = work.v_head_dim = 3;
+  Values qkv = random_values(10 * 24, 1);
+  const Values r = random_values(10 * 12, 2);
+  Values out(10 * 12), statistics(10 * 4);
+  const auto objective = [&] {
+    kernels().attention(work, qkv.data(), out.data(), statistics.data(), nullptr);
+    return weighted_sum(r, out);
+  };
+  objective();
+  Values dqkv(qkv.size());
+  kernels().attention_backward(work, qkv.data(), out.data(), statistics.data(), r.data(),
+                               dqkv.data(), nullptr);
+  expect_gradient("queries, keys, values", qkv, dqkv, objective);
+}
+
+// A rank that holds the tokens 4 to 6 of a vocabulary, padded to four rows.
+TEST(Gradient, OfEmbedding) {
+  const EmbeddingShape shape{{4, 3, 4}, 2, 3};
+  const std::vector<std::int32_t> tokens = {4, 0, 6, 5, 5, 7};
+  Values table = random_values(8, 1), positions = random_values(6, 2);
+  const Values r = random_values(12, 3);
+  const auto objective = [&] {
+    Values y(12);
+    kernels().embedding(shape, tokens, table.data(), positions.data(), y.data(), nullptr);
+    return weighted_sum(r, y);
+  };
+  Values dtable(8), dpositions(6);
+  kernels().embedding_backward(shape, tokens, r.data(), dtable.data(), dpositions.data(), nullptr);
+  expect_gradient("table", table, dtable, objective);
+  expect_gradient("positions", positions, dpositions, objective);
+}
+
+// Cross-entropy over a vocabulary of 7 in two parts, the second one padded.
+TEST(Gradient, OfLossOverTwoPartsOfAVocabulary) {
+  const LossShape parts[] = {{{0, 4, 4}, 3}, {{4, 3, 4}, 3}};
+  const std::vector<std::int32_t> targets = {1, 6, 4};
+  constexpr std::size_t kRows = 3;
+  Values logits[] = {random_values(12, 1), random_values(12, 2)};
+  Values probabilities[] = {Values(12), Values(12)};
+  const auto objective = [&] {
+    Values own[] = {Values(9), Values(9)};
+    for (const int part : {0, 1}) {
+      kernels().loss_statistics(parts[part], targets, logits[part].data(), own[part].data(),
+                                nullptr);
+    }
+    // What the ranks' all-reduces make of it.
+    Values all(9);
+    for (std::size_t r = 0; r < kRows; ++r) all[r] = std::max(own[0][r], own[1][r]);
+    for (Values& statistics : own) {
+      const Values maxima(statistics.begin(), statistics.begin() + kRows);
+      std::copy_n(all.begin(), kRows, statistics.begin());
+      kernels().loss_rescale(kRows, maxima.data(), statistics.data(), nullptr);
+      for (std::size_t i = kRows; i < all.size(); ++i) all[i] += statistics[i];
+    }
+    double losses[] = {0.0, 0.0};
+    for (const int part : {0, 1}) {
+      kernels().loss_probabilities(parts[part], logits[part].data(), all.data(),
+                                   probabilities[part].data(), &losses[part], nullptr);
+    }
+    EXPECT_EQ(losses[0], losses[1]);
+    return 0.5 * losses[0];
+  };
+  for (const int part : {0, 1}) {
+    objective();
+    Values gradient(12);
+    kernels().loss_backward(parts[part], targets, 0.5F, probabilities[part].data(), gradient.data(),
+                            nullptr);
+    expect_gradient("logits", logits[part], gradient, objective);
+  }
+}
+
+// Two steps by hand: m = (1-b1) g, v = (1-b2) g^2, both corrected, and the weight decayed apart.
+TEST(AdamW, FollowsItsDefinition) {
+  AdamStep step;
+  step.learning_rate = 0.5F;
+  step.beta1 = 0.5F;
+  step.beta2 = 0.75F;
+  step.epsilon = 0.0F;
+  step.weight_decay = 0.25F;
+  step.gradient_scale = 0.5F;
+  Values weight = {2.0}, first = {0.0}, second = {0.0};
+  const Values gradient = {4.0};
+  kernels().adamw(1, step, gradient.data(), weight.data(), first.data(), second.data(), nullptr);
+  EXPECT_DOUBLE_EQ(first[0], 1.0);
+  EXPECT_DOUBLE_EQ(second[0], 1.0);
+  EXPECT_DOUBLE_EQ(weight[0], 2.0 * 0.875 - 0.5);  // m / sqrt(v) = 2 / 2
+}
+
+}  // namespace
+}  // namespace shardwright::executor

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Loss and gradients of a small GPT-2 and a small Llama in PyTorch, fp64, as JSON on standard output.
+
+    tests/executor/pytorch_reference.py > tests/executor/runtime/pytorch_reference.json
+
+Needs PyTorch (Debian: python3-torch). Weights are a formula of the parameter's number and the
+element's index that the test knows as well; names, order and shapes are those of `parameter_tensors`.
+"""
+import json
+import math
+
+import torch
+
+torch.set_default_dtype(torch.float64)
+SEQUENCES, TOKENS, VOCABULARY, HIDDEN, HEADS, HEAD_DIM, FFN, LAYERS = 2, 6, 11, 8, 4, 2, 12, 2
+
+
+def formula(number, name, shape):
+    count = math.prod(shape)
+    values = 0.4 * torch.sin(0.9 * torch.arange(count) + 1.7 * number)
+    if name.endswith("norm.weight"):
+        values = values + 1.0
+    # Rounded to what the executor starts from.
+    return values.float().double().reshape(shape).requires_grad_()
+
+
+def tokens(offset):
+    flat = [(7 * i * i + 3 * i + offset) % VOCABULARY for i in range(SEQUENCES * TOKENS)]
+    return torch.tensor(flat).reshape(SEQUENCES, TOKENS)
+
+
+def linear_shapes(prefix, outputs, inputs, bias):
+    shapes = [(prefix + ".weight", (outputs, inputs))]
+    return shapes + [(prefix + ".bias", (outputs,))] if bias else shapes
+
+
+def shapes_of(llama, kv_heads):
+    bias = not llama
+
+    def norm(name):
+        return [(name + ".weight", (HIDDEN,))] + ([(name + ".bias", (HIDDEN,))] if bias else [])
+
+    shapes = [("embedding.weight", (VOCABULARY, HIDDEN))]
+    if not llama:
+        shapes.append(("position_embedding.weight", (TOKENS + 2, HIDDEN)))
+    for layer in range(LAYERS):
+        prefix = f"layers.{layer}."
+        shapes += norm(prefix + "attention_norm")
+        shapes += linear_shapes(prefix + "attention.q_proj", HEADS * HEAD_DIM, HIDDEN, bias)
+        shapes += linear_shapes(prefix + "attention.k_proj", kv_heads * HEAD_DIM, HIDDEN, bias)
+        shapes += linear_shapes(prefix + "attention.v_proj", kv_heads * HEAD_DIM, HIDDEN, bias)
+        shapes += linear_shapes(prefix + "attention.o_proj", HIDDEN, HEADS * HEAD_DIM, bias)
+        shapes += norm(prefix + "mlp_norm")
+        if llama:
+            shapes += linear_shapes(prefix + "mlp.gate_proj", FFN, HIDDEN, bias)
+        shapes += linear_shapes(prefix + "mlp.up_proj", FFN, HIDDEN, bias)
+        shapes += linear_shapes(prefix + "mlp.down_proj", HIDDEN, FFN, bias)
+    shapes += norm("final_norm")
+    if llama:
+        shapes.append(("head.weight", (VOCABULARY, HIDDEN)))
+    return shapes
+
+
+class Model:
+    def __init__(self, llama, kv_heads):
+        self.llama, self.kv_heads = llama, kv_heads
+        self.weights = {name: formula(number, name, shape)
+                        for number, (name, shape) in enumerate(shapes_of(llama, kv_heads))}
+
+    def norm(self, name, x):
+        if self.llama:
+            scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
+            return x * scale * self.weights[name + ".weight"]
+        return torch.nn.functional.layer_norm(
+            x, (HIDDEN,), self.weights[name + ".weight"], self.weights[name + ".bias"], 1e-5)
+
+    def linear(self, name, x):
+        return torch.nn.functional.linear(
+            x, self.weights[name + ".weight"], self.weights.get(name + ".bias"))
+
+    def heads(self, x, count):
+        return x.reshape(SEQUENCES, TOKENS, count, HEAD_DIM).transpose(1, 2)
+
+    def rotate(self, x):
+        if not self.llama:
+            return x
+        frequencies = 10000.0 ** (-torch.arange(0, HEAD_DIM, 2) / HEAD_DIM)
+        angles = torch.arange(TOKENS)[:, None] * frequencies
+        cosine, sine = angles.cos().repeat(1, 2), angles.sin().repeat(1, 2)
+        first, second = x.chunk(2, dim=-1)
+        return x * cosine + torch.cat((-second, first), dim=-1) * sine
+
+    def attention(self, prefix, x):
+        q = self.rotate(self.heads(self.linear(prefix + "q_proj", x), HEADS))
+        k = self.rotate(self.heads(self.linear(prefix + "k_proj", x), self.kv_heads))
+        v = self.heads(self.linear(prefix + "v_proj", x), self.kv_heads)
+        group = HEADS // self.kv_heads
+        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+        scores = q @ k.transpose(-1, -2) / math.sqrt(HEAD_DIM)
+        scores = scores.masked_fill(torch.ones(TOKENS, TOKENS).triu(1).bool(), -math.inf)
+        out = (scores.softmax(-1) @ v).transpose(1, 2).reshape(SEQUENCES, TOKENS, -1)
+        return self.linear(prefix + "o_proj", out)
+
+    def feed_forward(self, prefix, x):
+        up = self.linear(prefix + "up_proj", x)
+        if self.llama:
+            up = torch.nn.functional.silu(self.linear(prefix + "gate_proj", x)) * up
+        else:
+            up = torch.nn.functional.gelu(up, approximate="tanh")
+        return self.linear(prefix + "down_proj", up)
+
+    def loss(self):
+        x = self.weights["embedding.weight"][tokens(0)]
+        if not self.llama:
+            x = x + self.weights["position_embedding.weight"][:TOKENS]
+        for layer in range(LAYERS):
+            prefix = f"layers.{layer}."
+            x = x + self.attention(prefix + "attention.", self.norm(prefix + "attention_norm", x))
+            x = x + self.feed_forward(prefix + "mlp.", self.norm(prefix + "mlp_norm", x))
+        head = self.weights.get("head.weight", self.weights["embedding.weight"])
+        logits = self.norm("final_norm", x) @ head.T
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens(5).flatten())
+
+
+def reference(llama, kv_heads):
+    model = Model(llama, kv_heads)
+    loss = model.loss()
+    loss.backward()
+    gradients = {name: [float(f"{value:.9e}") for value in weight.grad.flatten()]
+                 for name, weight in model.weights.items()}
+    return {"loss": loss.item(), "gradients": gradients}
+
+
+print(json.dumps({"pytorch": torch.__version__, "gpt2": reference(False, HEADS),
+                  "llama": reference(True, 2)}, indent=None, separators=(",", ":")))

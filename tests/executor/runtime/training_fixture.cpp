@@ -1,0 +1,116 @@
+#include "tests/executor/runtime/training_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <future>
+#include <mutex>
+
+#include "core/lowering/lowering.hpp"
+#include "core/spec/profile_library.hpp"
+#include "executor/comm/gloo_communicator.hpp"
+#include "executor/data/batch_loader.hpp"
+#include "executor/kernels/cpu/cpu_kernels.hpp"
+#include "executor/runtime/rank_trainer.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+// Words from a small set, so that there is something to learn.
+std::string made_up_text() {
+  const std::vector<std::string> words = {"the ", "rank ",  "sends ", "its ",   "shard ", "to ",
+                                          "a ",   "stage ", "and ",   "waits ", "for ",   "it. "};
+  std::string text;
+  std::uint64_t state = 7;
+  while (text.size() < 20'000) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    text += words[(state >> 33U) % words.size()];
+  }
+  return text;
+}
+
+const TokenFile& corpus() {
+  static const TokenFile file = [] {
+    const std::string name = testing::TempDir() + "shardwright-corpus.txt";
+    std::ofstream(name) << made_up_text();
+    return TokenFile(name);
+  }();
+  return file;
+}
+
+std::vector<double> train_rank(const ModelSpec& model, const Program& program, std::int64_t rank,
+                               const TrainingOptions& options, Store& store) {
+  CpuKernels<float> kernels;
+  GlooDevice device({});
+  const OpenCommunicator open = [&](const std::string& key, int member, int size) {
+    return device.connect(store, key, member, size);
+  };
+  RankTrainer trainer(model, program, rank, kernels, open, options);
+  const BatchLoader loader(corpus(), program.plan, model.vocab, options.seed);
+  std::vector<double> losses;
+  for (std::int64_t step = 0; step < options.steps; ++step) {
+    const Batch batch = loader.load(step, trainer.place()[Axis::Data]);
+    losses.push_back(trainer.step(step, batch).loss);
+  }
+  return losses;
+}
+
+}  // namespace
+
+ModelSpec small_llama() {
+  ModelSpec model;
+  model.name = "small-llama";
+  model.layers = 4;
+  model.hidden = 32;
+  model.vocab = 256;
+  model.attention.heads = 4;
+  model.attention.kv_heads = 2;
+  model.attention.head_dim = 8;
+  model.mlp.ffn_hidden = 48;
+  return model;
+}
+
+ModelSpec small_gpt2() {
+  ModelSpec model;
+  model.name = "small-gpt2";
+  model.layers = 4;
+  model.hidden = 32;
+  model.vocab = 257;
+  model.attention.heads = model.attention.kv_heads = 4;
+  model.attention.head_dim = 8;
+  model.attention.qkv_bias = model.attention.output_bias = true;
+  model.mlp = {.ffn_hidden = 64, .activation = Activation::Gelu, .gated = false, .bias = true};
+  model.norm = NormKind::LayerNorm;
+  model.norm_bias = true;
+  model.position = PositionKind::Learned;
+  model.position_embeddings = 64;
+  model.tied_embeddings = true;
+  return model;
+}
+
+Plan one_rank_plan() {
+  Plan plan;
+  plan.zero_stage = 0;
+  plan.micro_batch = 1;
+  plan.global_batch = 8;
+  plan.seq_len = 32;
+  plan.precision = Precision::Fp32;
+  return plan;
+}
+
+std::vector<double> train(const ModelSpec& model, const Plan& plan,
+                          const TrainingOptions& options) {
+  const Program program = lower(model, plan, load_stack("shardwright"));
+  LocalStore store;
+  std::vector<std::future<std::vector<double>>> ranks;
+  for (std::int64_t rank = 0; rank < plan.world_size(); ++rank) {
+    ranks.push_back(std::async(std::launch::async, [&, rank] {
+      return train_rank(model, program, rank, options, store);
+    }));
+  }
+  std::vector<double> losses;
+  for (auto& rank : ranks) losses = rank.get();
+  return losses;
+}
+
+}  // namespace shardwright::executor
