@@ -86,7 +86,7 @@ Table stage_table(const sim::StepResult& result) {
   for (std::size_t i = 0; i < result.stages.size(); ++i) {
     const sim::TimeBreakdown& time = result.stages[i].time;
     table.add_row({format_count(static_cast<std::int64_t>(i)),
-                   seconds(time.compute() + time.optimizer), seconds(time.exposed_total()),
+                   seconds(time.compute() + time.optimizer + time.interference), seconds(time.exposed_total()),
                    seconds(time.bubble), seconds(time.host),
                    format_fixed(result.stages[i].memory.peak.value() / 1e9, 1)});
   }
@@ -130,6 +130,7 @@ std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown
                                                         {"attention", time.attention},
                                                         {"memory-bound kernels", time.memory_bound},
                                                         {"optimizer", time.optimizer},
+                                                        {"collectives beside kernels", time.interference},
                                                         {"pipeline bubble", time.bubble},
                                                         {"waiting for the host", time.host}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})

@@ -46,7 +46,8 @@ std::vector<Figure> figures_of(const sim::StepResult& result) {
                                  {"gemm_s", time.gemm.value()},
                                  {"attention_s", time.attention.value()},
                                  {"memory_bound_s", time.memory_bound.value()},
-                                 {"optimizer_s", time.optimizer.value()}};
+                                 {"optimizer_s", time.optimizer.value()},
+                                 {"interference_s", time.interference.value()}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline}) {
     figures.push_back({fmt::format("exposed_{}_s", name_of(axis)), time.exposed_on(axis).value()});
   }

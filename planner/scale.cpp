@@ -20,6 +20,7 @@ std::vector<Part> parts_of(const PlanCandidate& candidate) {
   const Seconds step = candidate.result.step;
   std::vector<Part> parts = {{"kernels", time.compute() / step},
                              {"the optimizer", time.optimizer / step},
+                             {"collectives that slow the kernels beside them", time.interference / step},
                              {"the pipeline bubble", time.bubble / step},
                              {"waiting for the host", time.host / step}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline}) {
