@@ -6,7 +6,8 @@
 namespace shardwright::sim {
 
 void RunningCollectives::add(Stream stream, double start, double finish) {
-  if (finish > start) queues_[static_cast<std::size_t>(stream)].intervals.push_back({start, finish});
+  if (finish > start)
+    queues_[static_cast<std::size_t>(stream)].intervals.push_back({start, finish});
 }
 
 void RunningCollectives::forget(double time) {

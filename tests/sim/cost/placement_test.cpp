@@ -194,7 +194,8 @@ void expect_same_as_enumeration(const Plan& plan, std::int64_t domain) {
     RC_ASSERT(found == expected);
   }
   RC_ASSERT(figures_of(Group::Pipeline, plan, cluster) == brute_force_pairs(plan, domain, false));
-  RC_ASSERT(figures_of(Group::EmbeddingTie, plan, cluster) == brute_force_pairs(plan, domain, true));
+  RC_ASSERT(figures_of(Group::EmbeddingTie, plan, cluster) ==
+            brute_force_pairs(plan, domain, true));
 }
 
 TEST(Placement, EqualsEnumerationWhereDegreesArePowersOfTwo) {
