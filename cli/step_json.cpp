@@ -52,6 +52,7 @@ ordered_json time_json(const sim::TimeBreakdown& time) {
           {"memory_bound_s", time.memory_bound.value()},
           {"recompute_s", time.recompute.value()},
           {"optimizer_s", time.optimizer.value()},
+          {"interference_s", time.interference.value()},
           {"exposed", std::move(exposed)},
           {"bubble_s", time.bubble.value()},
           {"host_s", time.host.value()}};

@@ -86,8 +86,8 @@ Table stage_table(const sim::StepResult& result) {
   for (std::size_t i = 0; i < result.stages.size(); ++i) {
     const sim::TimeBreakdown& time = result.stages[i].time;
     table.add_row({format_count(static_cast<std::int64_t>(i)),
-                   seconds(time.compute() + time.optimizer), seconds(time.exposed_total()),
-                   seconds(time.bubble), seconds(time.host),
+                   seconds(time.compute() + time.optimizer + time.interference),
+                   seconds(time.exposed_total()), seconds(time.bubble), seconds(time.host),
                    format_fixed(result.stages[i].memory.peak.value() / 1e9, 1)});
   }
   return table;
@@ -126,12 +126,14 @@ std::string plan_text(const Plan& plan) {
 }
 
 std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown& time) {
-  std::vector<std::pair<std::string, Seconds>> parts = {{"matrix products", time.gemm},
-                                                        {"attention", time.attention},
-                                                        {"memory-bound kernels", time.memory_bound},
-                                                        {"optimizer", time.optimizer},
-                                                        {"pipeline bubble", time.bubble},
-                                                        {"waiting for the host", time.host}};
+  std::vector<std::pair<std::string, Seconds>> parts = {
+      {"matrix products", time.gemm},
+      {"attention", time.attention},
+      {"memory-bound kernels", time.memory_bound},
+      {"optimizer", time.optimizer},
+      {"collectives beside kernels", time.interference},
+      {"pipeline bubble", time.bubble},
+      {"waiting for the host", time.host}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})
     parts.emplace_back(exposed_name(axis), time.exposed_on(axis));
   std::erase_if(parts, [](const auto& part) { return part.second.value() <= 0.0; });

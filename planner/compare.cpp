@@ -42,11 +42,10 @@ struct Figure {
 
 std::vector<Figure> figures_of(const sim::StepResult& result) {
   const sim::TimeBreakdown& time = result.time();
-  std::vector<Figure> figures = {{"step_s", result.step.value()},
-                                 {"gemm_s", time.gemm.value()},
-                                 {"attention_s", time.attention.value()},
-                                 {"memory_bound_s", time.memory_bound.value()},
-                                 {"optimizer_s", time.optimizer.value()}};
+  std::vector<Figure> figures = {
+      {"step_s", result.step.value()},         {"gemm_s", time.gemm.value()},
+      {"attention_s", time.attention.value()}, {"memory_bound_s", time.memory_bound.value()},
+      {"optimizer_s", time.optimizer.value()}, {"interference_s", time.interference.value()}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline}) {
     figures.push_back({fmt::format("exposed_{}_s", name_of(axis)), time.exposed_on(axis).value()});
   }

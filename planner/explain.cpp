@@ -110,6 +110,7 @@ std::string limit_of(const sim::StepResult& result, const std::vector<Sensitivit
                                {"attention", time.attention},
                                {"memory-bound kernels", time.memory_bound},
                                {"the optimizer", time.optimizer},
+                               {"collectives that slow the kernels beside them", time.interference},
                                {"the pipeline bubble", time.bubble},
                                {"the host that issues the kernels", time.host}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline}) {

@@ -18,10 +18,12 @@ struct Part {
 std::vector<Part> parts_of(const PlanCandidate& candidate) {
   const sim::TimeBreakdown& time = candidate.result.time();
   const Seconds step = candidate.result.step;
-  std::vector<Part> parts = {{"kernels", time.compute() / step},
-                             {"the optimizer", time.optimizer / step},
-                             {"the pipeline bubble", time.bubble / step},
-                             {"waiting for the host", time.host / step}};
+  std::vector<Part> parts = {
+      {"kernels", time.compute() / step},
+      {"the optimizer", time.optimizer / step},
+      {"collectives that slow the kernels beside them", time.interference / step},
+      {"the pipeline bubble", time.bubble / step},
+      {"waiting for the host", time.host / step}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline}) {
     parts.push_back(
         {fmt::format("exposed {} communication", name_of(axis)), time.exposed_on(axis) / step});

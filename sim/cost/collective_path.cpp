@@ -17,11 +17,25 @@ double scale_up_share(const GroupPlacement& placement, const ClusterSpec& cluste
   return others > 0.0 ? static_cast<double>(placement.per_node - 1) / others : 1.0;
 }
 
-// Member nodes of the group below one switch of a level, on average.
+// Member nodes of the group below one switch of a level.
 double nodes_below(const GroupPlacement& placement, const FabricLevel& level) {
-  const double spacing = static_cast<double>(placement.span) / static_cast<double>(placement.nodes);
-  return std::clamp(static_cast<double>(level.nodes) / spacing, 1.0,
-                    static_cast<double>(placement.nodes));
+  if (placement.grid.empty()) {
+    const auto nodes = static_cast<double>(placement.nodes);
+    const double spacing = static_cast<double>(placement.span) / nodes;
+    return std::clamp(static_cast<double>(level.nodes) / spacing, 1.0, nodes);
+  }
+  std::int64_t below = 1;
+  for (const auto& [count, stride] : placement.grid)
+    below *= std::clamp<std::int64_t>(level.nodes / stride, 1, count);
+  return static_cast<double>(below);
+}
+
+// True if all nodes that the group, or the pipeline of the pair, has members on are below one
+// switch.
+bool stays_below(const GroupPlacement& placement, const FabricLevel& level) {
+  std::int64_t extent = placement.grid.empty() ? placement.span : 1;
+  for (const auto& [count, stride] : placement.grid) extent += (count - 1) * stride;
+  return extent <= level.nodes;
 }
 
 // How much slower the thinnest level makes a pattern in which a share `crossing(nodes below)` of
@@ -31,7 +45,7 @@ double uplink_slowdown(const GroupPlacement& placement, const FabricSpec& fabric
                        Crossing crossing) {
   double slowdown = 1.0;
   for (const FabricLevel& level : fabric.levels) {
-    if (placement.span <= level.nodes) break;
+    if (stays_below(placement, level)) break;
     slowdown = std::max(slowdown, level.oversubscription * crossing(nodes_below(placement, level)));
   }
   return slowdown;

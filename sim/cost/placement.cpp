@@ -119,7 +119,9 @@ GroupPlacement place_aligned(const GroupLattice& lattice, std::int64_t domain, s
     const std::int64_t per_node = std::clamp<std::int64_t>(domain / stride, 1, count);
     result.size *= count;
     result.per_node *= per_node;
-    result.span += (count / per_node - 1) * std::max<std::int64_t>(1, stride / domain);
+    const std::int64_t spacing = std::max<std::int64_t>(1, stride / domain);
+    result.span += (count / per_node - 1) * spacing;
+    result.grid.append(count / per_node, spacing);
   }
   result.nodes = result.size / result.per_node;
   if (result.nodes > 1) result.groups_per_node = std::min(domain, world) / result.per_node;
@@ -217,11 +219,14 @@ GroupPlacement place_pairs(const StagePairs& pairs, const Plan& plan, std::int64
   // From the first stage of a node alone, or from its last one where every stage has a partner.
   const std::int64_t start = std::min(pairs.first_stages, stages_per_node) - 1;
   const std::int64_t distance = (start + pairs.hops) / stages_per_node;
-  return {.size = 2,
-          .per_node = 1,
-          .nodes = 2,
-          .groups_per_node = std::min(domain, pairs.inside),
-          .span = distance * nodes_per_stage + 1};
+  GroupPlacement result{.size = 2,
+                        .per_node = 1,
+                        .nodes = 2,
+                        .groups_per_node = std::min(domain, pairs.inside),
+                        .span = distance * nodes_per_stage + 1};
+  result.grid.append((pairs.first_stages + pairs.hops + stages_per_node - 1) / stages_per_node,
+                     result.span - 1);
+  return result;
 }
 
 }  // namespace

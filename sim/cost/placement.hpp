@@ -17,6 +17,33 @@
 
 namespace shardwright::sim {
 
+struct GroupDimension {
+  std::int64_t count = 1;
+  std::int64_t stride = 1;
+
+  bool operator==(const GroupDimension&) const = default;
+};
+
+// A group's members: rank = first member + sum_i index_i * stride_i with 0 <= index_i < count_i.
+// Dimensions of count 1 are left out; inner ones come first.
+class GroupLattice {
+ public:
+  void append(std::int64_t count, std::int64_t stride);
+  // Puts `dimension` in front of the first one that has a larger stride.
+  void insert(GroupDimension dimension);
+  std::int64_t members() const;
+  bool empty() const { return used_ == 0; }
+  const GroupDimension* begin() const { return dimensions_.data(); }
+  const GroupDimension* end() const { return dimensions_.data() + used_; }
+
+  bool operator==(const GroupLattice&) const = default;
+
+ private:
+  std::array<GroupDimension, 6> dimensions_;  // a group has at most two axes that the pipeline axis
+                                              // may each cut in two, and that axis itself
+  std::size_t used_ = 0;
+};
+
 // The shape of a group on the cluster. A "node" here is a scale-up domain: a server, or a rack such
 // as an NVL72. Where the groups of one kind lie differently (degrees that do not divide the node),
 // it is the worst of them: the collectives of a step wait for the slowest.
@@ -27,6 +54,9 @@ struct GroupPlacement {
   std::int64_t groups_per_node = 1;  // groups of this kind that share one node's NICs: those with
                                      // members on it and elsewhere; at least 1
   std::int64_t span = 1;             // nodes from the first to the last that hold members
+  // How the members' nodes lie, where all groups of the kind lie alike; empty: evenly over `span`.
+  // For pairs of stages, those of the whole pipeline, which messages cross at once.
+  GroupLattice grid = {};
 
   bool operator==(const GroupPlacement&) const = default;
 };
@@ -38,28 +68,6 @@ std::int64_t domain_size(const ClusterSpec& cluster);
 // neighbouring stages, and for `Group::EmbeddingTie` the pair of the first and the last; there
 // `groups_per_node` counts the pairs whose earlier stage is on the node.
 GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster);
-
-struct GroupDimension {
-  std::int64_t count = 1;
-  std::int64_t stride = 1;
-};
-
-// A group's members: rank = first member + sum_i index_i * stride_i with 0 <= index_i < count_i.
-// Dimensions of count 1 are left out; inner ones come first.
-class GroupLattice {
- public:
-  void append(std::int64_t count, std::int64_t stride);
-  // Puts `dimension` in front of the first one that has a larger stride.
-  void insert(GroupDimension dimension);
-  std::int64_t members() const;
-  const GroupDimension* begin() const { return dimensions_.data(); }
-  const GroupDimension* end() const { return dimensions_.data() + used_; }
-
- private:
-  std::array<GroupDimension, 6> dimensions_;  // a group has at most two axes that the pipeline axis
-                                              // may each cut in two, and that axis itself
-  std::size_t used_ = 0;
-};
 
 // The group that holds rank 0; every other group of the kind is a translation of it.
 GroupLattice group_lattice(Group group, const Plan& plan);

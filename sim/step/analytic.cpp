@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/step/bound.hpp"
+#include "sim/step/stage_paths.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -30,10 +31,31 @@ double extra_bubble(const StageCosts& costs) {
   return costs.profile->extra_bubble * chunk;
 }
 
+// As the bound's, with what collectives likely cost the kernels beside them and with all reductions
+// that the slots likely do not hide.
+double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage) {
+  const StageCost& cost = costs.stages[stage];
+  const DataParallelCost& first = costs.stages[0].data;
+  const double end = slots_end(costs, stage) + cost.interference;
+  double drain = drained(costs, stage, end);
+  if (plan.schedule == ScheduleKind::OneFOneB && costs.stages.size() > 1)
+    drain = std::max(drain, rounds_drained(costs, stage) + cost.interference);
+  return std::max(end + cost.data.likely_tail + after_reduction(costs, stage),
+                  drain + first.likely_tail + costs.stages[0].norm);
+}
+
 }  // namespace
 
 Seconds analytic_step(const StageCosts& costs, const Plan& plan) {
-  return bound_step(costs, plan) + Seconds(exposed_gathers(costs) + extra_bubble(costs));
+  double slots = messages_drained(costs, plan) + costs.stages[0].norm, update = 0.0;
+  for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
+    const StageCost& cost = costs.stages[stage];
+    slots = std::max(slots, likely_end(costs, plan, stage));
+    update = std::max(update, cost.optimizer + cost.data.late_gathers);
+  }
+  const double step =
+      slots + costs.norm_reduce + update + exposed_gathers(costs) + extra_bubble(costs);
+  return std::max(Seconds(step), bound_step(costs, plan));
 }
 
 }  // namespace shardwright::sim

@@ -28,6 +28,7 @@ FlatOp flatten(const Op& op, const Plan& plan) {
   FlatOp entry;
   entry.stream = op.stream;
   entry.meeting = meeting_of(op, plan);
+  entry.kernel = op.stream == Stream::Compute && !is_communication(op.kind);
   entry.sends = op.kind == OpKind::Send;
   entry.gradient = op.stream == Stream::SendGradient || op.stream == Stream::ReceiveGradient;
   if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
@@ -71,6 +72,7 @@ FlatProgram flatten(const Program& program, const Prices& prices) {
       entry.waits = static_cast<std::uint16_t>(op.waits.size());
       flat.waits.insert(flat.waits.end(), op.waits.begin(), op.waits.end());
       busy.add(op, entry.duration);
+      busy.launch += entry.launch;
       ops.push_back(entry);
     }
   }

@@ -23,15 +23,18 @@ struct FlatOp {
   Meeting meeting = Meeting::None;
   Group group = Group::Tensor;
   bool collective = false;  // of its group, on one stage or several
+  bool kernel = false;      // on the compute stream: slower beside collectives
   bool sends = false;
   bool gradient = false;
   std::int32_t peer_offset = 0;
 };
 
-// Time that one call of a block keeps streams busy, in seconds, sorted for the breakdown.
+// Time that one call of a block keeps streams and the host busy, in seconds, sorted for the
+// breakdown.
 struct BlockBusy {
   double gemm = 0.0, attention = 0.0, memory_bound = 0.0, optimizer = 0.0, recompute = 0.0;
   std::array<double, kStreams> stream{};
+  double launch = 0.0;  // of the host, for all ops
 
   void add(const Op& op, double duration);
 };

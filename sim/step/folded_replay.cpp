@@ -9,6 +9,7 @@
 
 #include "sim/step/flat_program.hpp"
 #include "sim/step/gap_blame.hpp"
+#include "sim/step/interference.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -40,20 +41,30 @@ struct Rank {
   std::array<double, kStreams> busy{};
   double last_finish = 0.0;
   std::array<std::uint32_t, kGroups> gatherings{};  // of each group so far
+  RunningCollectives collectives;
+  std::vector<Seconds> interference;  // by op, if it is kept
 
   Rank() { stream_pending.fill(kNoOp); }
 };
 
 class Replay {
  public:
-  Replay(const Program& program, const Prices& prices)
-      : program_(program), flat_(flatten(program, prices)), ranks_(program.stages.size()) {
-    for (std::size_t s = 0; s < ranks_.size(); ++s) ranks_[s].ops.resize(program.stages[s].ops);
+  Replay(const Program& program, const Prices& prices, const ReplayOptions& options)
+      : program_(program),
+        options_(options),
+        flat_(flatten(program, prices)),
+        interference_(prices.interference),
+        ranks_(program.stages.size()) {
+    const bool keeps_interference = options.keep_finish_times && interference_ > 0.0;
+    for (std::size_t s = 0; s < ranks_.size(); ++s) {
+      ranks_[s].ops.resize(program.stages[s].ops);
+      if (keeps_interference) ranks_[s].interference.resize(program.stages[s].ops);
+    }
     const auto stages = program.stages.size();
     channel_free_.assign(2 * stages * stages, 0.0);
   }
 
-  FoldedReplay run(const ReplayOptions& options) {
+  FoldedReplay run() {
     for (std::size_t s = 0; s < ranks_.size(); ++s) post_receives(static_cast<std::int32_t>(s));
     bool moved = true;
     while (moved) {
@@ -61,7 +72,7 @@ class Replay {
       for (std::size_t s = 0; s < ranks_.size(); ++s)
         moved = advance(static_cast<std::int32_t>(s)) || moved;
     }
-    return report(options);
+    return report();
   }
 
  private:
@@ -103,7 +114,7 @@ class Replay {
       if (posts) {
         post_message(s, calls[c], ops.front(), {s, calls[c].first_op, host + ops.front().launch});
       }
-      for (const FlatOp& op : ops) host += op.launch;
+      host += flat_.busy[calls[c].block].launch;
     }
   }
 
@@ -154,9 +165,25 @@ class Replay {
       return true;
     }
     if (op.stream == Stream::Compute) explain_gap({free, ready, host, cause}, rank.ops, rank.time);
-    finish_op(rank, number, ready + op.duration);
-    rank.stream_free[stream] = ready + op.duration;
+    const double finish = finish_beside_collectives(rank, op, number, ready);
+    finish_op(rank, number, finish);
+    rank.stream_free[stream] = finish;
     return true;
+  }
+
+  // Of an op of one rank or one stage that starts at `start`.
+  double finish_beside_collectives(Rank& rank, const FlatOp& op, std::uint32_t number,
+                                   double start) const {
+    const double alone = start + op.duration;
+    if (interference_ == 0.0) return alone;
+    if (op.collective) rank.collectives.add(op.stream, start, alone);
+    if (!op.kernel) return alone;
+    const double finish = rank.collectives.finish_of_kernel(start, op.duration, interference_);
+    const Seconds cost(finish - alone);
+    rank.time.interference += cost;
+    rank.busy[static_cast<std::size_t>(Stream::Compute)] += cost.value();
+    if (!rank.interference.empty()) rank.interference[number] = cost;
+    return finish;
   }
 
   // Takes over the finish of a collective with other stages that the stream waits behind; false if
@@ -241,7 +268,7 @@ class Replay {
     for (std::size_t i = 0; i < rank.busy.size(); ++i) rank.busy[i] += busy.stream[i];
   }
 
-  FoldedReplay report(const ReplayOptions& options) {
+  FoldedReplay report() {
     FoldedReplay result;
     for (std::size_t s = 0; s < ranks_.size(); ++s) {
       result.step = std::max(result.step, Seconds(ranks_[s].last_finish));
@@ -254,16 +281,19 @@ class Replay {
       result.time.push_back(rank.time);
       std::array<Seconds, kStreams>& busy = result.busy.emplace_back();
       for (std::size_t i = 0; i < busy.size(); ++i) busy[i] = Seconds(rank.busy[i]);
-      if (!options.keep_finish_times) continue;
+      if (!options_.keep_finish_times) continue;
       FinishTimes& finish = result.finish.emplace_back();
       finish.reserve(rank.ops.size());
       for (const OpTime& op : rank.ops) finish.push_back(Seconds(op.finish));
+      if (interference_ > 0.0) result.interference.push_back(std::move(rank.interference));
     }
     return result;
   }
 
   const Program& program_;
+  const ReplayOptions& options_;
   FlatProgram flat_;
+  double interference_;
   std::vector<Rank> ranks_;
   std::vector<double> channel_free_;                     // by direction, sender and receiver
   std::unordered_map<std::uint64_t, Message> messages_;  // of which only one end has come so far
@@ -274,7 +304,7 @@ class Replay {
 
 FoldedReplay replay_folded(const Program& program, const Prices& prices,
                            const ReplayOptions& options) {
-  return Replay(program, prices).run(options);
+  return Replay(program, prices, options).run();
 }
 
 }  // namespace shardwright::sim

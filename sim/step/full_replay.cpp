@@ -60,8 +60,9 @@ struct ChannelEnd {
 
 class Engine {
  public:
+  // `alike`: the event rung, with finish times kept.
   Engine(const Program& program, const ClusterSpec& cluster, const Prices& prices,
-         const FullOptions& options)
+         const FoldedReplay& alike, const FullOptions& options)
       : program_(program),
         options_(options),
         flat_(flatten(program, prices)),
@@ -69,6 +70,7 @@ class Engine {
         grid_(program.plan),
         transfers_(program.plan, cluster, lane_programs_.transfers, options.slow_nics,
                    options.contention) {
+    set_up_interference(alike);
     set_up_ranks();
     set_up_gatherings();
     set_up_channels();
@@ -95,6 +97,15 @@ class Engine {
   LaneMask all_lanes(std::uint32_t stage) const {
     const std::size_t lanes = lanes_of(stage).lanes.size();
     return static_cast<LaneMask>((std::uint64_t{1} << lanes) - 1);
+  }
+
+  // Which kernel runs beside which collective is as in a step of ranks that are all alike.
+  void set_up_interference(const FoldedReplay& alike) {
+    for (std::size_t stage = 0; stage < alike.interference.size(); ++stage) {
+      for (Lane& lane : lane_programs_.stages[stage].lanes) {
+        for (LaneOp& op : lane.ops) op.interference = alike.interference[stage][op.number].value();
+      }
+    }
   }
 
   void set_up_ranks() {
@@ -237,12 +248,11 @@ class Engine {
 
   void compute(std::uint32_t r, LaneState& state, const LaneOp& op, const Arrival& arrival) {
     RankState& rank = ranks_[r];
-    double duration = op.duration;
-    if (op.computes) {
-      duration *= rank.factor * op_factor(options_.variation, r, op.number);
-      rank.compute += duration;
-    }
-    if (RankWatch* watch = watch_of(rank)) watch->compute(op, arrival, state.free, duration);
+    double factor = 1.0;
+    if (op.computes) factor = rank.factor * op_factor(options_.variation, r, op.number);
+    const double duration = (op.duration + op.interference) * factor;
+    if (op.computes) rank.compute += duration;
+    if (RankWatch* watch = watch_of(rank)) watch->compute(op, arrival, state.free, factor);
     state.free = arrival.ready + duration;
     finish_op(rank, op, state.free);
   }
@@ -409,8 +419,9 @@ void check_options(const FullOptions& options, const Plan& plan, const ClusterSp
 FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const Prices& prices,
                        const FullOptions& options) {
   check_options(options, program.plan, cluster);
-  FullReplay result = Engine(program, cluster, prices, options).run();
-  result.uniform_step = replay_folded(program, prices).step;
+  const FoldedReplay alike = replay_folded(program, prices, {.keep_finish_times = true});
+  FullReplay result = Engine(program, cluster, prices, alike, options).run();
+  result.uniform_step = alike.step;
   return result;
 }
 

@@ -24,7 +24,7 @@ LaneOp prototype(const Op& op, const FlatOp& flat, LanePrograms& known) {
   LaneOp result;
   result.duration = flat.duration;
   result.waits = flat.waits;
-  result.computes = op.stream == Stream::Compute && !is_communication(op.kind);
+  result.computes = flat.kernel;
   if (flat.collective) result.meetings = index_of({flat.group, flat.stream}, known.meetings);
   if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
     const OpKind kind = flat.meeting == Meeting::Message ? OpKind::Send : op.kind;

@@ -21,6 +21,7 @@ using LaneMask = std::uint32_t;
 struct LaneOp {
   double host = 0.0;             // when the host has issued it: the host never waits for the device
   double duration = 0.0;         // priced
+  double interference = 0.0;     // of a kernel: that collectives beside it cost
   std::uint32_t number = 0;      // of the op in the rank program
   std::uint32_t slot = kNone;    // where its finish is kept, if another lane waits for it
   std::uint32_t first_wait = 0;  // into LaneProgram::waits

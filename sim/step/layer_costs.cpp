@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "sim/memory/memory_replay.hpp"
+#include "sim/step/interference.hpp"
 #include "sim/step/prices.hpp"
 
 namespace shardwright::sim {
@@ -66,7 +67,12 @@ class CostBuilder {
     const Block& block = set_.blocks[id];
     const BlockPrices prices = pricer_.price(block);
     BlockCost cost;
-    replay(block, prices, cost);
+    cost.time = cost.passing = replay(block, prices, 0.0);
+    if (stack_.overlap_slowdown > 0.0)
+      cost.interference = replay(block, prices, stack_.overlap_slowdown) - cost.time;
+    for (std::size_t i = 0; i < block.ops.size(); ++i) {
+      if (block.ops[i].stream == Stream::Compute) cost.compute += prices[i].value();
+    }
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
       if (stack_.cuda_graphs && i > 0) break;
       cost.launch +=
@@ -85,8 +91,11 @@ class CostBuilder {
            !reads(op, set_.hidden_gradient.tensor);
   }
 
-  void replay(const Block& block, const BlockPrices& prices, BlockCost& cost) const {
+  // The time from the block's start to its end, if collectives slow kernels down so (as
+  // interference.hpp has it).
+  double replay(const Block& block, const BlockPrices& prices, double slowdown) const {
     std::vector<double> finish(block.ops.size());
+    RunningCollectives running;
     std::array<double, kStreams> free{};
     free.fill(kBefore);
     free[static_cast<std::size_t>(Stream::Compute)] = 0.0;
@@ -96,12 +105,13 @@ class CostBuilder {
       double start = i == 0 && !may_run_before(op) ? std::max(stream, 0.0) : stream;
       for (const std::uint16_t on : op.waits) start = std::max(start, finish[on]);
       finish[i] = stream = start + prices[i].value();
-      if (op.stream == Stream::Compute) cost.compute += prices[i].value();
+      if (slowdown == 0.0) continue;
+      if (op.stream != Stream::Compute) running.add(op.stream, start, stream);
+      if (op.stream == Stream::Compute && !is_communication(op.kind))
+        finish[i] = stream = running.finish_of_kernel(start, prices[i].value(), slowdown);
     }
     const double computed = free[static_cast<std::size_t>(Stream::Compute)];
-    cost.time = block.ops.empty() ? 0.0 : std::max(finish.back(), computed);
-    cost.time = std::max(cost.time, 0.0);
-    cost.passing = cost.time;
+    return block.ops.empty() ? 0.0 : std::max({finish.back(), computed, 0.0});
   }
 
   const BlockSet& set_;
@@ -118,7 +128,8 @@ BlockCost operator+(const BlockCost& first, const BlockCost& second) {
           first.compute + second.compute,
           first.launch + second.launch,
           std::max(first.rise, first.net + second.rise),
-          first.net + second.net};
+          first.net + second.net,
+          first.interference + second.interference};
 }
 
 LayerCosts layer_costs(const ModelSpec& model, const Plan& cut, const ClusterSpec& cluster,

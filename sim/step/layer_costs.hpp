@@ -20,12 +20,13 @@ namespace shardwright::sim {
 
 // What one call of a block takes. Plain doubles: seconds and bytes; evaluations add up millions.
 struct BlockCost {
-  double time = 0.0;     // from its start to the end of its last op
-  double passing = 0.0;  // from the arrival of its input, where all else is ready
-  double compute = 0.0;  // of `time`, kernels on the compute stream
-  double launch = 0.0;   // that the host needs to issue its ops
-  double rise = 0.0;     // of memory inside of the block above the level at its start
-  double net = 0.0;      // of memory from its start to its end
+  double time = 0.0;          // from its start to the end of its last op
+  double passing = 0.0;       // from the arrival of its input, where all else is ready
+  double compute = 0.0;       // of `time`, kernels on the compute stream
+  double launch = 0.0;        // that the host needs to issue its ops
+  double rise = 0.0;          // of memory inside of the block above the level at its start
+  double net = 0.0;           // of memory from its start to its end
+  double interference = 0.0;  // beyond `time`: collectives inside of it slow its kernels down
 };
 
 // One block after the other.

@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "sim/cost/collective_cost.hpp"
+#include "sim/cost/collective_path.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -60,8 +61,11 @@ NodeLinks::NodeLinks(const Plan& plan, const ClusterSpec& cluster,
   const std::int64_t nics = nics_of_domain(cluster);
   const std::int64_t nodes = domains_of(plan, cluster);
   ports_ = std::min(nics, domain_);
-  for (int group = 0; group < kGroups; ++group)
+  for (int group = 0; group < kGroups; ++group) {
     placements_.push_back(place(static_cast<Group>(group), plan, cluster));
+    const CollectivePath path = path_of(placements_.back(), cluster);
+    passing_.push_back(path.remote / path.per_node);
+  }
   port_ratio_.assign(static_cast<std::size_t>(nodes * ports_), 1.0);
   // The data of a port is cut evenly over its NICs, so the slowest one sets the pace.
   for (const SlowNic& slow : slow_nics) {
@@ -157,14 +161,16 @@ TransferShape NodeLinks::shape(const TransferKind& kind,
     rails[on_node].push_back(members[i]);
   }
   if (nodes < 2) return result;
+  const bool switches = kind.kind != OpKind::AllToAll;
   const BytesPerSecond share = member_share(kind.group);
-  const BytesPerSecond rate = std::min(member_demand(kind), share);
+  const BytesPerSecond most = switches ? passing_[static_cast<std::size_t>(kind.group)] : share;
+  const BytesPerSecond rate = std::min(member_demand(kind), most);
   const double ratio = slowest_port(members);
   result.slowdown = std::max(1.0, rate / share / ratio);
   const bool message = kind.kind == OpKind::Send;
   for (const std::vector<std::int32_t>& each : rails) {
     if (each.size() < 2) continue;
-    result.rails.push_back(rail(each, message, kind.kind != OpKind::AllToAll));
+    result.rails.push_back(rail(each, message, switches));
     result.rails.back().rate = rate / result.slowdown;
   }
   return result;

@@ -13,8 +13,9 @@
 //   y = min(b / D, share)   bytes per second,
 //
 // where b are the bytes that leave a member's port in the priced time D, and `share` is what the
-// price gives a member of its NICs when all groups of the kind run at once. So groups of one kind
-// never slow each other down beyond their price; different kinds do.
+// price gives a member of its NICs and of the switches above when all groups of the kind run at
+// once (b is that of one ring; hierarchical algorithms send less). So groups of one kind never slow
+// each other down beyond their price; different kinds do.
 //
 // Known simplifications: a transfer's latency stretches with its bandwidth; an all-to-all uses no
 // switch links (its price has them).
@@ -81,6 +82,7 @@ class NodeLinks {
   double nics_ = 1.0;       // of a node
   BytesPerSecond nic_;
   std::vector<GroupPlacement> placements_;  // by Group
+  std::vector<BytesPerSecond> passing_;     // by Group: of a member, through NICs and switches
   std::vector<Level> levels_;
   std::vector<double> port_ratio_;  // what slow NICs leave, by port of the cluster
   std::vector<BytesPerSecond> capacities_;

@@ -45,6 +45,9 @@ class Builder {
     span.stream = op.stream;
     span.name = op.name;
     span.duration = prices_.blocks[call.block][i];
+    if (!replay_.interference.empty())
+      span.duration +=
+          replay_.interference[static_cast<std::size_t>(rank.stage)][call.first_op + i];
     span.start = std::max(Seconds(0), finish[call.first_op + i] - span.duration);
     span.kind = op.kind;
     span.phase = op.phase;

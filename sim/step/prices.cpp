@@ -38,6 +38,7 @@ Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec
   Prices prices;
   prices.launch = stack.launch_time / cluster.node.host.speed;
   prices.launch_per_call = stack.cuda_graphs;
+  prices.interference = stack.overlap_slowdown;
   prices.blocks.reserve(program.blocks.size());
   for (const Block& block : program.blocks) prices.blocks.push_back(pricer.price(block));
   return prices;

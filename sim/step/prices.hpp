@@ -18,6 +18,7 @@ struct Prices {
   std::vector<BlockPrices> blocks;  // by BlockId
   Seconds launch;                   // that the host needs to issue one op
   bool launch_per_call = false;     // a call is issued as a whole (CUDA graphs)
+  double interference = 0.0;        // kernels take 1 + this times as long beside a collective
 };
 
 Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack);

@@ -29,11 +29,13 @@ void RankWatch::arrive(const LaneOp& op, const Arrival& arrival) {
       arrival.cause == kNoOp && arrival.ready > op.host;
 }
 
-void RankWatch::compute(const LaneOp& op, const Arrival& arrival, double free, double duration) {
+void RankWatch::compute(const LaneOp& op, const Arrival& arrival, double free, double factor) {
   OpTime& time = ops_[op.number];
+  const double duration = (op.duration + op.interference) * factor;
   time.finish = arrival.ready + duration;
   time.duration = static_cast<float>(duration);
-  busy_.add(program_.blocks[op.block].ops[op.place], duration);
+  busy_.add(program_.blocks[op.block].ops[op.place], op.duration * factor);
+  gaps_.interference += Seconds(op.interference * factor);
   if (flat_.ops[op.block][op.place].stream != Stream::Compute) return;
   explain_gap({free, arrival.ready, op.host, arrival.cause}, ops_, gaps_);
   computed_ = time.finish;

@@ -22,8 +22,8 @@ class RankWatch {
   RankWatch(const Program& program, const FlatProgram& flat, const LaneProgram& lanes);
 
   void arrive(const LaneOp& op, const Arrival& arrival);
-  // `free`: when the op before it in its lane finished.
-  void compute(const LaneOp& op, const Arrival& arrival, double free, double duration);
+  // `free`: when the op before it in its lane finished; `factor`: of its duration.
+  void compute(const LaneOp& op, const Arrival& arrival, double free, double factor);
   void communicate(const LaneOp& op, double start, double duration);
 
   // The op that a slot is of.

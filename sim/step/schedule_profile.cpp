@@ -57,12 +57,43 @@ void pass(HeldActivations& now, const Slot& slot) {
   }
 }
 
+void find_warmup(const std::vector<Slot>& slots, StageProfile& profile) {
+  profile.warmup.assign(profile.position.size(), 0);
+  for (const Slot& slot : slots) {
+    if (slot.phase != SlotPhase::Forward) {
+      profile.first_gradient_chunk = slot.chunk;
+      return;
+    }
+    ++profile.warmup[static_cast<std::size_t>(slot.chunk)];
+  }
+}
+
+bool completes_gradients(const Slot& slot) {
+  return slot.phase == SlotPhase::Backward || slot.phase == SlotPhase::BackwardWeight;
+}
+
+void find_completions(const std::vector<Slot>& slots, StageProfile& profile) {
+  profile.from_completion.assign(profile.position.size(), {});
+  SlotCounts counts;
+  for (auto slot = slots.rbegin(); slot != slots.rend(); ++slot) {
+    ++counts.of[static_cast<std::size_t>(cost_of(slot->phase))];
+    auto& order = profile.completion_order;
+    if (!completes_gradients(*slot) ||
+        std::find(order.begin(), order.end(), slot->chunk) != order.end())
+      continue;
+    order.insert(order.begin(), slot->chunk);
+    profile.from_completion[static_cast<std::size_t>(slot->chunk)] = counts;
+  }
+}
+
 StageProfile profile_stage(const std::vector<Slot>& slots, std::vector<std::int32_t> position) {
   StageProfile profile;
   HeldActivations now;
   now.forwarded.assign(position.size(), 0);
   now.half_done.assign(position.size(), 0);
   profile.position = std::move(position);
+  find_warmup(slots, profile);
+  find_completions(slots, profile);
   profile.trailing_weights.assign(profile.position.size(), 0);
   for (const Slot& slot : slots) {
     now.slot = cost_of(slot.phase);
@@ -92,7 +123,13 @@ double extra_bubble_of(const PipelineSchedule& schedule, const ScheduleProfile& 
     const auto trailing =
         std::accumulate(each.trailing_weights.begin(), each.trailing_weights.end(), 0);
     const double worked = first + timing->busy[stage].value();
-    explained = std::max({explained, worked, worked - trailing + last * backward});
+    const auto warmup = std::accumulate(each.warmup.begin(), each.warmup.end(), 0);
+    const auto first_back = each.position[static_cast<std::size_t>(each.first_gradient_chunk)];
+    const auto positions = static_cast<double>(profile.joined.size());
+    const double returned = positions + (positions - 1.0 - first_back) * backward +
+                            timing->busy[stage].value() - warmup;
+    const double ended = std::max(worked, returned);
+    explained = std::max({explained, ended, ended - trailing + last * backward});
   }
   return std::max(0.0, timing->makespan.value() - explained) / 3.0;
 }

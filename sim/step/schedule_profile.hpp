@@ -1,6 +1,7 @@
 // What the estimates need to know of a pipeline schedule, without its lists of slots.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -21,10 +22,23 @@ struct HeldActivations {
   std::vector<std::int32_t> forwarded, half_done;
 };
 
+// Slots of a stage over all of its chunks.
+struct SlotCounts {
+  std::array<std::int32_t, kSlotCosts> of{};
+
+  bool operator==(const SlotCounts&) const = default;
+};
+
 struct StageProfile {
   std::vector<std::int32_t> position;    // by chunk: of its part of the model in forward order
   std::int32_t last_gradient_chunk = 0;  // of the last slot that hands a gradient on
   std::vector<std::int32_t> trailing_weights;  // by chunk: weight gradients after that slot
+  std::int32_t first_gradient_chunk = 0;       // of the first slot that hands a gradient on …
+  std::vector<std::int32_t> warmup;            // … and by chunk: forward slots before it
+  // By chunk: the slots from the one on that completes its gradients. The chunks in the order in
+  // which that happens.
+  std::vector<SlotCounts> from_completion;
+  std::vector<std::int32_t> completion_order;
   std::vector<HeldActivations> held;  // of which none holds less than another in all chunks
 };
 

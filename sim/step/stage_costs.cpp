@@ -1,6 +1,8 @@
 #include "sim/step/stage_costs.hpp"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <numeric>
 
 #include "core/lowering/stage_states.hpp"
@@ -24,7 +26,7 @@ double reduced_bytes(const Plan& plan, const StackSpec& stack) {
 }
 
 BlockCost allocation(double bytes) {
-  return {0.0, 0.0, 0.0, 0.0, std::max(bytes, 0.0), bytes};
+  return {0.0, 0.0, 0.0, 0.0, std::max(bytes, 0.0), bytes, 0.0};
 }
 
 bool is_backward(SlotCost which) {
@@ -53,6 +55,8 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
       plan.pp > 1 && sends_may_block(plan.schedule) && !(stack_.overlap_p2p && plan.overlap.p2p);
   cost_chunks(layers, plan);
   chain_chunks();
+  passages_.clear();
+  for (const ChunkCost& chunk : costs_.chunks) passages_.push_back(passage_of(chunk));
   costs_.tie = 0.0;
   if (model_.tied_embeddings && plan.pp > 1 && plan.schedule != ScheduleKind::ZbV &&
       plan.schedule != ScheduleKind::DualPipe) {
@@ -91,6 +95,7 @@ void StageCoster::chain_chunks() {
   const ScheduleProfile& profile = *costs_.profile;
   costs_.forward_chain.assign(count + 1, 0.0);
   costs_.gradient_chain.assign(count + 1, 0.0);
+  costs_.gradient_arrival.assign(count, 0.0);
   for (std::size_t i = 0; i < count; ++i) {
     const ChunkCost& chunk = costs_.chunks[i];
     const double whole = chunk.of(SlotCost::Backward).passing;
@@ -103,7 +108,10 @@ void StageCoster::chain_chunks() {
     costs_.forward_chain[i + 1] =
         costs_.forward_chain[i] + chunk.of(SlotCost::Forward).passing + message;
     costs_.gradient_chain[i + 1] = costs_.gradient_chain[i] + gradient + message;
+    costs_.gradient_arrival[i] = message - costs_.gradient_chain[i + 1];
   }
+  for (double& arrival : costs_.gradient_arrival)
+    arrival += costs_.forward_chain[count] + costs_.gradient_chain[count];
 }
 
 // Two neighbouring chunks that are not at the ends of the model.
@@ -161,8 +169,12 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
     const auto which = static_cast<SlotCost>(i);
     BlockCost cost = slot_cost(which, plan);
     if (plan.zero_stage == 3) {
+      const double computing = cost.time;
       cost.time = sharded_time(which, plan, false);
       cost.passing = sharded_time(which, plan, true);
+      const double hidden = std::max(0.0, gathering_ - (cost.time - computing));
+      const double slowdown = stack_.overlap_slowdown;
+      cost.interference += hidden * slowdown / (1.0 + slowdown);
     }
     if (which == SlotCost::Forward)
       cost = message(receives_input) + cost + message(-receives_gradient);
@@ -214,17 +226,19 @@ double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_ga
     return *parts_[is_backward(which) ? count - 1 - i : i];
   };
   gather_end_.assign(count, 0.0);
+  gathering_ = 0.0;
   double computed = 0.0, stream = 0.0;
   std::size_t gathered = 0;
   for (std::size_t i = 0; i < count; ++i) {
     for (; gathered <= std::min(i + ahead, count - 1); ++gathered) {
       const PartCost& part = part_at(gathered);
       if (!part.gathers[static_cast<std::size_t>(which)]) continue;
-      stream = std::max(stream, computed) +
-               message_time(OpKind::AllGather, Group::ShardInner, part.parameters.dense * element,
-                            plan) +
-               message_time(OpKind::AllGather, Group::ExpertShardInner,
-                            part.parameters.expert * element, plan);
+      const double gather = message_time(OpKind::AllGather, Group::ShardInner,
+                                         part.parameters.dense * element, plan) +
+                            message_time(OpKind::AllGather, Group::ExpertShardInner,
+                                         part.parameters.expert * element, plan);
+      gathering_ += gather;
+      stream = std::max(stream, computed) + gather;
       if (first_gathered && i == 0) stream = 0.0;
       gather_end_[gathered] = stream;
     }
@@ -257,43 +271,64 @@ PartParameters StageCoster::stage_parameters(const LayerCosts& layers, std::size
 }
 
 StageCost StageCoster::stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage) {
-  const ScheduleProfile& profile = *costs_.profile;
   StageCost cost;
+  add_slots(stage, cost);
+  cost.data = data_parallel(layers, plan, stage, cost);
+  const double hidden = std::max(0.0, cost.data.likely_reduce - cost.data.likely_tail) +
+                        cost.data.early_gathers - cost.data.first_gather;
+  const double slowdown = stack_.overlap_slowdown;
+  cost.interference =
+      std::min(cost.interference + hidden * slowdown / (1.0 + slowdown), slowdown * cost.compute);
+  add_update(layers, plan, stage, cost);
+  return cost;
+}
+
+void StageCoster::add_slots(std::size_t stage, StageCost& cost) const {
+  const StageProfile& profile = costs_.profile->stages[stage];
+  const double slots = costs_.microbatches * costs_.profile->microbatch_share;
   double computing = 0.0, gathering = 0.0, sending = 0.0;
-  for (const std::int32_t position : profile.stages[stage].position) {
-    const ChunkCost& chunk = costs_.chunks[static_cast<std::size_t>(position)];
-    const double slots = costs_.microbatches * profile.microbatch_share;
-    const BlockCost& whole = chunk.of(SlotCost::Backward);
-    const BlockCost& input = chunk.of(SlotCost::BackwardInput);
-    const BlockCost& weight = chunk.of(SlotCost::BackwardWeight);
-    double backward = whole.time, backward_passing = whole.passing, launch = whole.launch;
-    if (profile.splits_backward) {
-      backward = input.time + weight.time;
-      backward_passing = input.passing + weight.passing;
-      launch = input.launch + weight.launch;
-    }
-    if (profile.mixes_backward) {
-      backward = std::min(backward, whole.time);
-      backward_passing = std::min(backward_passing, whole.passing);
-      launch = std::min(launch, whole.launch);
-    }
-    const double split = input.compute + weight.compute;
-    const double kernels = profile.mixes_backward    ? std::min(split, whole.compute)
-                           : profile.splits_backward ? split
-                                                     : whole.compute;
-    cost.compute += slots * (chunk.of(SlotCost::Forward).compute + kernels);
-    const BlockCost& forward = chunk.of(SlotCost::Forward);
-    computing += slots * (forward.passing + backward_passing);
-    gathering += slots * (forward.time + backward - forward.passing - backward_passing);
-    cost.first_exposed = std::max(cost.first_exposed, forward.time - forward.passing);
-    if (costs_.blocking && position > 0) sending += slots * costs_.message;
-    if (costs_.blocking && static_cast<std::size_t>(position) + 1 < ranges_.size())
-      sending += slots * costs_.message;
-    cost.launch += slots * (chunk.of(SlotCost::Forward).launch + launch);
+  for (std::size_t i = 0; i < profile.position.size(); ++i) {
+    const auto position = static_cast<std::size_t>(profile.position[i]);
+    const Passage& passage = passages_[position];
+    const double neighbours =
+        (position > 0 ? 1.0 : 0.0) + (position + 1 < ranges_.size() ? 1.0 : 0.0);
+    const double sent = costs_.blocking ? neighbours * costs_.message : 0.0;
+    cost.compute += slots * passage.compute;
+    cost.launch += slots * passage.launch;
+    cost.interference += slots * passage.interference;
+    computing += slots * (passage.forward_passing + passage.backward_passing);
+    gathering += slots * (passage.forward_exposed() + passage.backward_exposed());
+    sending += slots * sent;
+    cost.first_exposed = std::max(cost.first_exposed, passage.forward_exposed());
+    cost.gradient_exposed = std::max(cost.gradient_exposed, passage.backward_exposed());
+    cost.warmup += profile.warmup[i] * (passage.forward + sent);
   }
   // A slot's first gather begins when the slot before has ended, and so does that one's message.
   cost.busy = computing + std::max(gathering, sending);
-  cost.data = data_parallel(layers, plan, stage);
+}
+
+// What one microbatch takes in a chunk, as the schedule cuts its backward pass.
+StageCoster::Passage StageCoster::passage_of(const ChunkCost& chunk) const {
+  const BlockCost& forward = chunk.of(SlotCost::Forward);
+  const BlockCost& whole = chunk.of(SlotCost::Backward);
+  const BlockCost& input = chunk.of(SlotCost::BackwardInput);
+  const BlockCost& weight = chunk.of(SlotCost::BackwardWeight);
+  const bool splits = costs_.profile->splits_backward, mixes = costs_.profile->mixes_backward;
+  const auto backward = [&](double BlockCost::*member) {
+    const double split = input.*member + weight.*member;
+    return mixes ? std::min(split, whole.*member) : splits ? split : whole.*member;
+  };
+  return {forward.time,
+          forward.passing,
+          backward(&BlockCost::time),
+          backward(&BlockCost::passing),
+          forward.compute + backward(&BlockCost::compute),
+          forward.launch + backward(&BlockCost::launch),
+          forward.interference + backward(&BlockCost::interference)};
+}
+
+void StageCoster::add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage,
+                             StageCost& cost) const {
   const PartParameters parameters = stage_parameters(layers, stage);
   const bool splits = plan.zero_stage >= 1;
   const double updated = parameters.dense / (splits ? dense_shards(plan) : 1.0) +
@@ -309,7 +344,6 @@ StageCost StageCoster::stage_cost(const LayerCosts& layers, const Plan& plan, st
                 OpKind::Optimizer, updated * (gradient + states), updated * (states + element),
                 stack_.fused_optimizer ? 1 : static_cast<std::int64_t>(kUnfusedOptimizerKernels),
                 plan);
-  return cost;
 }
 
 double StageCoster::over_parameters(OpKind kind, double read, double written, std::int64_t kernels,
@@ -348,29 +382,57 @@ double StageCoster::scatter_time(double dense, double expert, const Plan& plan) 
 }
 
 DataParallelCost StageCoster::data_parallel(const LayerCosts& layers, const Plan& plan,
-                                            std::size_t stage) {
+                                            std::size_t stage, const StageCost& slots) {
   DataParallelCost cost;
   reduce_in_buckets(layers, plan, stage, cost);
+  // Reductions of all microbatches begin with the first gradient, those of the last one as above.
+  if (plan.zero_stage >= 2)
+    cost.likely_tail = std::max(cost.likely_tail, cost.likely_reduce - slots.busy + slots.warmup);
   if (plan.zero_stage == 1 || plan.zero_stage == 2) gather_parameters(layers, plan, stage, cost);
   return cost;
 }
 
-// The last microbatch fills the buckets from the stage's last chunk to its first, in each from the
-// last part to the first.
+// By chunk of the stage: the time from the start of the slot that completes its gradients to the
+// end of the stage's last slot.
+void StageCoster::find_completions(std::size_t stage) {
+  const StageProfile& profile = costs_.profile->stages[stage];
+  const std::size_t chunks = profile.position.size();
+  std::array<double, kSlotCosts> mean{};
+  for (const std::int32_t position : profile.position) {
+    for (std::size_t i = 0; i < kSlotCosts; ++i)
+      mean[i] += costs_.chunks[static_cast<std::size_t>(position)].slot[i].time;
+  }
+  from_completion_.assign(chunks, 0.0);
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    for (std::size_t i = 0; i < kSlotCosts; ++i)
+      from_completion_[chunk] +=
+          profile.from_completion[chunk].of[i] * mean[i] / static_cast<double>(chunks);
+  }
+}
+
+// The last microbatch fills the buckets chunk by chunk, in each from the last part to the first.
 void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage,
                                     DataParallelCost& cost) {
   const double size = reduced_bytes(plan, stack_);
   const bool beside =
       plan.zero_stage == 3 || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
                                stack_.buckets != GradientBuckets::Single);
-  double dense = 0.0, expert = 0.0, elapsed = 0.0, stream = 0.0, scattered = 0.0;
-  const auto& positions = costs_.profile->stages[stage].position;
-  for (std::size_t chunk = positions.size(); chunk-- > 0;) {
-    list_parts(layers, plan, static_cast<std::size_t>(positions[chunk]));
+  const SlotCost completes =
+      costs_.profile->splits_backward ? SlotCost::BackwardWeight : SlotCost::Backward;
+  const StageProfile& profile = costs_.profile->stages[stage];
+  find_completions(stage);
+  double dense = 0.0, expert = 0.0, stream = 0.0, scattered = 0.0;
+  double likely = -std::numeric_limits<double>::infinity();
+  double elapsed = 0.0;
+  for (const std::int32_t chunk : profile.completion_order) {
+    const auto c = static_cast<std::size_t>(chunk);
+    list_parts(layers, plan, static_cast<std::size_t>(profile.position[c]));
     if (chunk == 0) stream = 0.0;  // what came before may be through
+    double completing = -from_completion_[c];
     for (std::size_t i = parts_.size(); i-- > 0;) {
       const PartCost& part = *parts_[i];
       if (chunk == 0) elapsed += part.of(SlotCost::Backward).time;
+      completing += part.of(completes).time;
       dense += part.parameters.dense * size;
       expert += part.parameters.expert * size;
       const bool full = plan.zero_stage == 3 || stack_.buckets == GradientBuckets::PerLayer ||
@@ -380,6 +442,7 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
       cost.reduce += cost.last_reduce;
       if (plan.zero_stage == 3) scattered += scatter_time(dense, expert, plan);
       stream = std::max(stream, elapsed) + cost.last_reduce;
+      likely = std::max(likely, completing) + cost.last_reduce;
       dense = expert = 0.0;
     }
   }
@@ -387,16 +450,20 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
     cost.last_reduce = reduce_time(dense, expert, plan);
     cost.reduce += cost.last_reduce;
     stream = std::max(stream, elapsed) + cost.last_reduce;
+    likely = std::max(likely, 0.0) + cost.last_reduce;
   }
   cost.reduce_from_last_slot = stream;
+  cost.likely_tail = std::max(likely, 0.0);
   const double rounds = costs_.microbatches * costs_.profile->microbatch_share;
-  cost.step_reduce = cost.reduce;
   // Replicas of a hybrid group meet once, after the last microbatch.
-  cost.step_reduce += (rounds - 1.0) * scattered;
+  cost.step_reduce = cost.reduce + (rounds - 1.0) * scattered;
+  cost.likely_reduce = cost.step_reduce;
   if (plan.zero_stage == 2) {
     // Buckets fill up across microbatches. However they do, one message of all bytes takes less.
     const PartParameters all = chunk_parameters(stage);
     cost.step_reduce = reduce_time(all.dense * size * rounds, all.expert * size * rounds, plan);
+    cost.likely_reduce = beside ? cost.reduce * rounds : cost.step_reduce;
+    if (!beside) cost.likely_tail = cost.step_reduce;
   }
 }
 

@@ -34,13 +34,19 @@ struct DataParallelCost {
   double first_gather = 0.0;   // before the first forward can begin …
   double early_gathers = 0.0;  // … and before it can end
   double late_gathers = 0.0;   // after the optimizer, where nothing hides them
+  // Likely, all messages of the step, and how much later the last one ends than the last slot.
+  double likely_reduce = 0.0;
+  double likely_tail = 0.0;
 };
 
 struct StageCost {
-  double busy = 0.0;           // of all slots of the step
-  double compute = 0.0;        // of this, kernels on the compute stream
-  double first_exposed = 0.0;  // of `busy`: gathers that may be through before the first slot
-  double launch = 0.0;         // of the host, for all slots
+  double busy = 0.0;              // of all slots of the step
+  double compute = 0.0;           // of this, kernels on the compute stream
+  double first_exposed = 0.0;     // of `busy`: gathers that may be through before the first slot
+  double launch = 0.0;            // of the host, for all slots
+  double warmup = 0.0;            // of `busy`, at most: slots before the first gradient comes back
+  double gradient_exposed = 0.0;  // of `busy`: gathers that may be through before it comes back
+  double interference = 0.0;      // likely, that collectives cost the kernels beside them
   DataParallelCost data;
   double norm = 0.0;  // of the gradients
   double optimizer = 0.0;
@@ -53,6 +59,8 @@ struct StageCosts {
   // By position, with one more at the end: from the start of a microbatch's way to its arrival
   // there, and from the end of its gradient there to the end of the way back.
   std::vector<double> forward_chain, gradient_chain;
+  // By position: until the gradient of the first microbatch has come back there.
+  std::vector<double> gradient_arrival;
   double microbatches = 0.0;
   double message = 0.0;      // one pipeline message
   bool blocking = false;     // a stage waits for its messages to be sent
@@ -74,6 +82,14 @@ class StageCoster {
   const StageCosts& cost(const LayerCosts& layers, const Plan& plan);
 
  private:
+  // One microbatch in one chunk: forward and backward pass.
+  struct Passage {
+    double forward, forward_passing, backward, backward_passing;
+    double compute, launch, interference;
+
+    double forward_exposed() const { return forward - forward_passing; }
+    double backward_exposed() const { return backward - backward_passing; }
+  };
   struct Message {
     OpKind kind;
     Group group;
@@ -90,9 +106,15 @@ class StageCoster {
   BlockCost slot_cost(SlotCost which, const Plan& plan) const;
   double sharded_time(SlotCost which, const Plan& plan, bool first_gathered);
   StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
+  void add_slots(std::size_t stage, StageCost& cost) const;
+  void add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage,
+                  StageCost& cost) const;
+  Passage passage_of(const ChunkCost& chunk) const;
+  void find_completions(std::size_t stage);
   PartParameters chunk_parameters(std::size_t stage) const;
   PartParameters stage_parameters(const LayerCosts& layers, std::size_t stage) const;
-  DataParallelCost data_parallel(const LayerCosts& layers, const Plan& plan, std::size_t stage);
+  DataParallelCost data_parallel(const LayerCosts& layers, const Plan& plan, std::size_t stage,
+                                 const StageCost& slots);
   void reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage,
                          DataParallelCost& cost);
   void gather_parameters(const LayerCosts& layers, const Plan& plan, std::size_t stage,
@@ -113,6 +135,9 @@ class StageCoster {
   std::vector<LayerRange> ranges_;
   std::vector<const PartCost*> parts_;   // of the chunk at hand, in forward order
   std::vector<double> gather_end_;       // by part of the slot at hand
+  double gathering_ = 0.0;               // all gathers of the slot at hand
+  std::vector<Passage> passages_;        // by position
+  std::vector<double> from_completion_;  // by chunk of the stage at hand
   std::vector<std::size_t> chunk_kind_;  // by position: the first chunk of a run of like ones
   Plan priced_;                          // the plan whose groups `messages_` were priced for
   std::vector<Message> messages_;

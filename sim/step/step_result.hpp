@@ -15,6 +15,7 @@ namespace shardwright::sim {
 struct TimeBreakdown {
   Seconds gemm, attention, memory_bound;  // kernels; recomputation included
   Seconds optimizer;
+  Seconds interference;  // that these kernels take longer because collectives run beside them
   std::array<Seconds, 5> exposed{};  // by Axis: communication that nothing ran beside
   Seconds bubble;                    // waiting for other stages
   Seconds host;                      // waiting for the host to issue the next op
@@ -24,7 +25,9 @@ struct TimeBreakdown {
 
   Seconds compute() const { return gemm + attention + memory_bound; }
   Seconds exposed_total() const;
-  Seconds total() const { return compute() + optimizer + exposed_total() + bubble + host + stall; }
+  Seconds total() const {
+    return compute() + optimizer + interference + exposed_total() + bubble + host + stall;
+  }
   Seconds& exposed_on(Axis axis) { return exposed[static_cast<std::size_t>(axis)]; }
   Seconds exposed_on(Axis axis) const { return exposed[static_cast<std::size_t>(axis)]; }
 };

@@ -5,10 +5,13 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/program/rank_grid.hpp"
+#include "sim/cost/placement.hpp"
 #include "sim/step/folded_replay.hpp"
 #include "tests/sim/step/random_scenario.hpp"
 
@@ -99,6 +102,32 @@ RC_GTEST_PROP(FullReplay, ContentionNeverMakesAStepFaster, ()) {
   RC_ASSERT(!shared.deadlocked);
   RC_ASSERT(shared.step.value() >= alone.step.value() * (1.0 - 1e-9));
   if (shared.contention_delay.value() < 1e-12) expect_near(shared.step, alone.step, alone.step);
+}
+
+// Kinds of communication that cross nodes: group and stream.
+std::set<std::pair<Group, Stream>> kinds_between_nodes(const Priced& priced) {
+  std::set<std::pair<Group, Stream>> kinds;
+  for (const Block& block : priced.program.blocks) {
+    for (const Op& op : block.ops) {
+      const auto* message = std::get_if<CommunicationWork>(&op.work);
+      if (message == nullptr) continue;
+      if (place(message->group, priced.scenario.plan, priced.scenario.cluster).nodes > 1)
+        kinds.insert({message->group, op.stream});
+    }
+  }
+  return kinds;
+}
+
+// Prices have all groups of a kind running at once, so only kinds that meet on the NICs can make
+// the step longer than the event rung's.
+RC_GTEST_PROP(FullReplay, ContentionComesFromSeveralKindsBetweenNodesOnly, ()) {
+  const Priced priced(any_small_scenario(
+      testing::one_of<std::string>({"dgx-h100", "a100-leaf-spine-2to1", "h100-pcie-server"})));
+  FullOptions options;
+  options.contention = true;
+  const FullReplay full = priced.replay(options);
+  RC_ASSERT(full.step.value() >= full.uniform_step.value() * (1.0 - 1e-9));
+  if (kinds_between_nodes(priced).size() < 2) expect_near(full.step, full.uniform_step, full.step);
 }
 
 RC_GTEST_PROP(FullReplay, PartsOfAStragglingRankAddUpToTheStep, ()) {
