@@ -17,8 +17,10 @@ constexpr int kMostIterations = 60;
 constexpr double kEnough = 1e-5;  // relative gain at which the fit stops
 constexpr double kMostDamping = 1e8;
 constexpr double kNormalQuantile = 1.96;
-constexpr double kWidest = 2.0;      // factor to either side of a determined parameter's interval
-constexpr double kNearLimit = 1e-4;  // in logarithms
+constexpr double kWidest = 1.5;  // factor to either side of a determined parameter's interval
+constexpr double kMostCorrelation = 0.97;  // of two parameters that are told apart
+constexpr double kUnknownVariance = 1e9;   // of a residual, with no more rows than parameters
+constexpr double kNearLimit = 1e-4;        // in logarithms
 
 VectorXd to_eigen(const std::vector<double>& values) {
   return VectorXd::Map(values.data(), static_cast<Eigen::Index>(values.size()));
@@ -37,7 +39,10 @@ class Problem {
  public:
   Problem(const std::vector<FitParameter>& parameters, const Residuals& residuals)
       : parameters_(parameters), residuals_(residuals) {
-    for (std::size_t i = 0; i < parameters.size(); ++i) free_.push_back(i);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      free_.push_back(i);
+      held_.push_back(parameters[i].value);
+    }
   }
 
   Eigen::Index size() const { return static_cast<Eigen::Index>(free_.size()); }
@@ -45,7 +50,10 @@ class Problem {
   const FitParameter& parameter(Eigen::Index i) const {
     return parameters_[free_[static_cast<std::size_t>(i)]];
   }
-  void fix(std::size_t parameter) { std::erase(free_, parameter); }
+  void hold(std::size_t parameter, double value) {
+    std::erase(free_, parameter);
+    held_[parameter] = value;
+  }
 
   VectorXd start() const {
     VectorXd x(size());
@@ -68,8 +76,7 @@ class Problem {
   }
 
   std::vector<double> values(const VectorXd& x) const {
-    std::vector<double> all;
-    for (const FitParameter& each : parameters_) all.push_back(each.value);
+    std::vector<double> all = held_;
     for (Eigen::Index i = 0; i < size(); ++i)
       all[free_[static_cast<std::size_t>(i)]] = std::exp(x[i]);
     return all;
@@ -93,6 +100,7 @@ class Problem {
   const std::vector<FitParameter>& parameters_;
   const Residuals& residuals_;
   std::vector<std::size_t> free_;
+  std::vector<double> held_;  // values of the others, by parameter
 };
 
 struct NormalEquations {
@@ -152,70 +160,73 @@ VectorXd minimise(const Problem& problem) {
   return x;
 }
 
-// Standard errors of the logarithms; none for parameters that the normal equations do not reach.
-std::vector<std::optional<double>> standard_errors(const Problem& problem, const VectorXd& x) {
-  const VectorXd residuals = problem.residuals(x);
-  NormalEquations equations = normal_equations(problem.jacobian(x, residuals), residuals);
-  const auto degrees = static_cast<double>(residuals.size() - problem.size());
-  std::vector<std::optional<double>> errors(static_cast<std::size_t>(problem.size()));
-  if (degrees <= 0.0) return errors;
-  const VectorXd weights = weights_of(residuals);
-  const double variance = (weights.array() * residuals.array().square()).sum() / degrees;
-  // What no row feels has no error at all; a little of its own keeps the others' finite.
-  for (Eigen::Index i = 0; i < problem.size(); ++i) equations.matrix(i, i) += 1e-9;
-  const MatrixXd covariance =
-      equations.matrix.ldlt().solve(MatrixXd::Identity(problem.size(), problem.size())) * variance;
-  for (Eigen::Index i = 0; i < problem.size(); ++i) {
-    const double square = covariance(i, i);
-    if (square >= 0.0 && std::isfinite(square))
-      errors[static_cast<std::size_t>(i)] = std::sqrt(square);
-  }
-  return errors;
-}
-
+// What the data say of the free parameters' logarithms.
 struct Round {
   VectorXd x;
-  std::vector<std::optional<double>> errors;
+  double loss = 0.0;
+  double variance = 0.0;  // of a residual
+  MatrixXd covariance;
 };
-
-bool is_determined(const std::optional<double>& error) {
-  return error && kNormalQuantile * *error <= std::log(kWidest);
-}
-
-// The free parameter that the data say least about, if they do not determine it.
-std::optional<std::size_t> least_determined(const Problem& problem, const Round& round) {
-  std::optional<std::size_t> worst;
-  double largest = 0.0;
-  for (Eigen::Index i = 0; i < problem.size(); ++i) {
-    const auto& error = round.errors[static_cast<std::size_t>(i)];
-    if (is_determined(error)) continue;
-    const double size = error ? *error : 1e9;
-    if (worst && size <= largest) continue;
-    worst = problem.free()[static_cast<std::size_t>(i)];
-    largest = size;
-  }
-  return worst;
-}
 
 Round solve(const Problem& problem) {
   Round round;
   round.x = minimise(problem);
-  round.errors = standard_errors(problem, round.x);
+  const VectorXd residuals = problem.residuals(round.x);
+  round.loss = loss(residuals);
+  NormalEquations equations = normal_equations(problem.jacobian(round.x, residuals), residuals);
+  const auto degrees = static_cast<double>(residuals.size() - problem.size());
+  const VectorXd weights = weights_of(residuals);
+  round.variance = degrees > 0.0 ? (weights.array() * residuals.array().square()).sum() / degrees
+                                 : kUnknownVariance;
+  // What no row feels has no error at all; a little of its own keeps the others' finite.
+  for (Eigen::Index i = 0; i < problem.size(); ++i) equations.matrix(i, i) += 1e-9;
+  round.covariance =
+      equations.matrix.ldlt().solve(MatrixXd::Identity(problem.size(), problem.size())) *
+      round.variance;
   return round;
+}
+
+// Half of the 95 % interval, in logarithms.
+double half_width(const Round& round, Eigen::Index i) {
+  return kNormalQuantile * std::sqrt(std::max(0.0, round.covariance(i, i)));
+}
+
+bool goes_with_an_earlier_one(const Round& round, Eigen::Index i) {
+  for (Eigen::Index earlier = 0; earlier < i; ++earlier) {
+    const double both = round.covariance(i, i) * round.covariance(earlier, earlier);
+    if (std::abs(round.covariance(i, earlier)) > kMostCorrelation * std::sqrt(both)) return true;
+  }
+  return false;
+}
+
+// The free parameter that the data say least about, if they do not determine it.
+std::optional<Eigen::Index> least_determined(const Problem& problem, const Round& round) {
+  std::optional<Eigen::Index> worst;
+  for (Eigen::Index i = 0; i < problem.size(); ++i) {
+    if (half_width(round, i) <= std::log(kWidest)) continue;
+    if (!worst || half_width(round, i) > half_width(round, *worst)) worst = i;
+  }
+  for (Eigen::Index i = 0; i < problem.size() && !worst; ++i)
+    if (goes_with_an_earlier_one(round, i)) worst = i;
+  return worst;
+}
+
+// True if the data speak for the limit that a parameter has reached against its first value.
+bool is_driven_to_limit(const Problem& problem, const Round& round, Eigen::Index i) {
+  if (!problem.at_limit(round.x, i)) return false;
+  Problem without = problem;
+  without.hold(problem.free()[static_cast<std::size_t>(i)], problem.parameter(i).value);
+  const double worse = loss(without.residuals(minimise(without))) - round.loss;
+  return 2.0 * worse * kScale * kScale > kNormalQuantile * kNormalQuantile * round.variance;
 }
 
 void report(const Problem& problem, const Round& round, FitResult& result) {
   for (Eigen::Index i = 0; i < problem.size(); ++i) {
     FittedParameter& each = result.parameters[problem.free()[static_cast<std::size_t>(i)]];
     each.value = std::exp(round.x[i]);
-    each.verdict = FitVerdict::Fitted;
-    if (problem.at_limit(round.x, i)) {
-      each.verdict = FitVerdict::AtLimit;
-      continue;
-    }
-    const double half = kNormalQuantile * round.errors[static_cast<std::size_t>(i)].value_or(0.0);
-    each.low = each.value * std::exp(-half);
-    each.high = each.value * std::exp(half);
+    each.verdict = problem.at_limit(round.x, i) ? FitVerdict::AtLimit : FitVerdict::Fitted;
+    each.low = std::max(problem.parameter(i).least, each.value * std::exp(-half_width(round, i)));
+    each.high = std::min(problem.parameter(i).most, each.value * std::exp(half_width(round, i)));
   }
 }
 
@@ -246,13 +257,18 @@ FitResult fit(const std::vector<FitParameter>& parameters, const Residuals& resi
   Problem problem(parameters, residuals);
   while (problem.size() > 0 && !result.residuals_before.empty()) {
     const Round round = solve(problem);
-    if (const auto worst = least_determined(problem, round)) {
-      problem.fix(*worst);
-      continue;
+    const std::optional<Eigen::Index> worst = least_determined(problem, round);
+    if (!worst) {
+      report(problem, round, result);
+      result.residuals_after = residuals(problem.values(round.x));
+      break;
     }
-    report(problem, round, result);
-    result.residuals_after = residuals(problem.values(round.x));
-    break;
+    FittedParameter& each = result.parameters[problem.free()[static_cast<std::size_t>(*worst)]];
+    if (is_driven_to_limit(problem, round, *worst)) {
+      each.value = std::exp(round.x[*worst]);
+      each.verdict = FitVerdict::AtLimit;
+    }
+    problem.hold(problem.free()[static_cast<std::size_t>(*worst)], each.value);
   }
   return result;
 }

@@ -22,6 +22,7 @@ struct CollectiveTiming {
   Bytes bytes;              // as in `CommunicationWork`
   std::optional<Algorithm> forced;
   bool for_fitting = false;
+  Seconds call;  // that the benchmark's framework adds to each collective; zero for nccl-tests
   Seconds measured;
   std::string unsupported;  // why the row cannot be predicted; empty: it can
 };

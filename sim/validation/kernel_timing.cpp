@@ -205,6 +205,10 @@ KernelTiming read_timing(ObjectReader& row) {
   timing.gpu = row.text("gpu");
   const Columns columns = read_columns(row);
   timing.op = columns.op;
+  if (says(timing.gpu, "unspecified")) {
+    timing.unsupported = "the source does not name the device";
+    return timing;
+  }
   timing.precision = precision_of(columns.dtype);
   const bool is_copy = columns.op == "memcpy";
   if (!is_copy && columns.op != "gemm" && columns.op.rfind("attention", 0) != 0) {
@@ -231,8 +235,9 @@ TimingComparison compare(const KernelTiming& timing,
   row.source = timing.source;
   row.device = timing.gpu;
   row.op = timing.op;
-  row.reason = accelerator ? timing.unsupported
-                           : fmt::format("no shipped profile of the device \"{}\"", timing.gpu);
+  row.reason = timing.unsupported;
+  if (row.reason.empty() && !accelerator)
+    row.reason = fmt::format("no shipped profile of the device \"{}\"", timing.gpu);
   row.skipped = !row.reason.empty();
   if (row.skipped) return row;
   row.profile = accelerator->name;
@@ -250,7 +255,6 @@ std::vector<KernelTiming> read_kernel_timings(const std::string& file) {
 }
 
 std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& gpu) {
-  if (says(gpu, "unspecified")) return std::nullopt;
   const std::optional<std::string> name = find_accelerator(gpu);
   if (!name) return std::nullopt;
   AcceleratorSpec accelerator = load_accelerator(*name);
