@@ -53,6 +53,7 @@ void add_simulate_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);
+void add_fit_command(CLI::App& app, Action& action);
 void add_network_command(CLI::App& app, Action& action);
 void add_models_command(CLI::App& app, Action& action);
 void add_clusters_command(CLI::App& app, Action& action);

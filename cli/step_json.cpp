@@ -58,6 +58,16 @@ ordered_json time_json(const sim::TimeBreakdown& time) {
           {"host_s", time.host.value()}};
 }
 
+namespace {
+
+ordered_json basis_json(const sim::BasisTimes& basis) {
+  return {{"measured_s", basis.measured.value()},
+          {"formula_s", basis.formula.value()},
+          {"extrapolated_s", basis.extrapolated.value()}};
+}
+
+}  // namespace
+
 ordered_json step_json(const Plan& plan, const sim::StepResult& result) {
   ordered_json memory = memory_json(result.memory());
   memory["stage"] = result.fullest;
@@ -71,6 +81,7 @@ ordered_json step_json(const Plan& plan, const sim::StepResult& result) {
           {"hfu", result.throughput.hfu},
           {"memory", std::move(memory)},
           {"time", std::move(time)},
+          {"kernel_time_basis", basis_json(result.basis)},
           {"stages", stages_json(result)}};
 }
 

@@ -12,6 +12,7 @@
 #include "cli/format.hpp"
 #include "cli/option_values.hpp"
 #include "cli/output.hpp"
+#include "cli/timing_report.hpp"
 #include "core/base/error.hpp"
 #include "sim/validation/validation.hpp"
 
@@ -26,6 +27,7 @@ struct ValidateOptions {
   std::string grades = "ABC";
   std::string max_median, max_p90;
   bool every_row = false;
+  TimingOptions timings;
 };
 
 // What the user asks for; infinite where nothing is.
@@ -111,8 +113,23 @@ void add_report(Page& page, const sim::ValidationReport& report, bool every_row)
   }
 }
 
+// True for kernels or collectives; exactly one kind of file is compared at a time.
+bool compares_timings(const ValidateOptions& options) {
+  const int kinds = (options.files.empty() ? 0 : 1) + (options.timings.kernels.empty() ? 0 : 1) +
+                    (options.timings.collectives.empty() ? 0 : 1);
+  if (kinds == 1) return options.files.empty();
+  throw InputError("shardwright validate",
+                   {{"FILE", kinds == 0 ? "nothing" : "several kinds of measurements",
+                     "files of training steps, or one of --kernels FILE and --collectives FILE"}});
+}
+
 ExitCode validate(const ValidateOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
+  if (compares_timings(options)) {
+    TimingOptions timings = options.timings;
+    timings.every_row = options.every_row;
+    return validate_timings(timings, options.common);
+  }
   const Tolerance tolerance = read_options(options);
   const sim::ValidationReport report =
       sim::validate_rows(options.files, {.grades = options.grades});
@@ -138,9 +155,21 @@ void add_validate_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("validate", "Compare simulated steps with published measurements");
   const auto options = std::make_shared<ValidateOptions>();
-  command->add_option("files", options->files, "Measurements, one JSON object per line")
-      ->required()
+  command->add_option("files", options->files, "Measured steps, one JSON object per line")
       ->type_name("FILE...");
+  command
+      ->add_option("--kernels", options->timings.kernels,
+                   "Compare timings of kernels in place of steps, one JSON object per line")
+      ->type_name("FILE");
+  command
+      ->add_option("--collectives", options->timings.collectives,
+                   "Compare timings of collectives in place of steps, one JSON object per line")
+      ->type_name("FILE");
+  command
+      ->add_option("--fail-over", options->timings.fail_over,
+                   "With these: exit with 5 if the median or the 90th percentile of the absolute "
+                   "errors is above these percentages, as in 8,25")
+      ->type_name("MEDIAN,P90");
   command->add_option("--grades", options->grades, "Rows of these grades (default ABC)")
       ->type_name("ABC");
   command

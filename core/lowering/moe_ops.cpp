@@ -46,6 +46,7 @@ void LayerWriter::expert_weight_gradient(const std::string& name, const ExpertSh
         .n = k,
         .k = expert.rows,
         .groups = expert.local_experts,
+        .groups_share_k = true,
         .accumulate_fp32 = !gathers_parameters_},
        {in, out_gradient}, writes);
 }

@@ -110,11 +110,13 @@ inline constexpr int kGroups = 13;
 
 const char* name_of(Group group);
 
-// C[m, n] (+)= A[m, k] B[k, n], `batch` times; or `groups` experts that share m rows in total.
+// C[m, n] (+)= A[m, k] B[k, n], `batch` times; or `groups` experts that share m rows in total, or
+// (weight gradients) k rows.
 struct GemmWork {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
   std::int64_t groups = 1;
+  bool groups_share_k = false;
   bool accumulate_fp32 = false;  // adds into an fp32 output (weight gradients)
 
   Flop flop() const {

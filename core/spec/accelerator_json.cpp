@@ -41,6 +41,8 @@ void read_gemm_efficiency(ObjectReader& object, FillIn& fill, KernelEfficiency& 
       fill.number(object, "wave_loss_ratio", efficiency.wave_loss, kRatioOrZero, reason);
   efficiency.operand_bandwidth_ratio = fill.number(
       object, "operand_bandwidth_ratio", efficiency.operand_bandwidth_ratio, kPositive, reason);
+  efficiency.result_exposed =
+      fill.number(object, "result_exposed_ratio", efficiency.result_exposed, kRatioOrZero, reason);
   efficiency.power_slowdown = fill.number(object, "power_slowdown_ratio", efficiency.power_slowdown,
                                           kNonNegative, "no throttling known");
   efficiency.power_delay = Seconds(fill.number(
@@ -178,6 +180,7 @@ ordered_json to_json(const AcceleratorSpec& spec) {
         {"gemm_overhead_s", spec.efficiency.gemm_overhead.value()},
         {"wave_loss_ratio", spec.efficiency.wave_loss},
         {"operand_bandwidth_ratio", spec.efficiency.operand_bandwidth_ratio},
+        {"result_exposed_ratio", spec.efficiency.result_exposed},
         {"power_slowdown_ratio", spec.efficiency.power_slowdown},
         {"power_delay_s", spec.efficiency.power_delay.value()},
         {"l2_bandwidth_ratio", spec.efficiency.l2_bandwidth_ratio},

@@ -132,6 +132,7 @@ ClusterSpec read_cluster(const json& document, const std::string& source,
   ObjectReader object(plain, "", problems);
   check_schema(object, "shardwright/cluster");
   cluster.name = object.text("name");
+  if (object.has("aliases")) cluster.aliases = object.texts("aliases");
   if (object.has("filled_in")) cluster.filled_in = object.texts("filled_in");
   FillIn fill("", cluster.sources, cluster.filled_in);
   PartReader parts(object, library, cluster.filled_in);
@@ -162,6 +163,7 @@ ordered_json to_json(const ClusterSpec& cluster) {
                            {"accelerator", to_json(cluster.accelerator)},
                            {"node", to_json(cluster.node)},
                            {"fabric", to_json(cluster.fabric)}};
+  if (!cluster.aliases.empty()) document["aliases"] = cluster.aliases;
   if (cluster.nodes > 0 || cluster.sources.contains("/nodes")) document["nodes"] = cluster.nodes;
   document["power_usage_effectiveness_ratio"] = cluster.power_usage_effectiveness;
   write_price(document, cluster.price, cluster.sources);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "core/spec/measured_kernel.hpp"
 #include "core/spec/precision.hpp"
 
 namespace shardwright {
@@ -57,7 +58,9 @@ struct KernelEfficiency {
                            // library balances it (stream-K)
   double operand_bandwidth_ratio = 5.0;  // operands that reach the matrix units through L2 and
                                          // multicast, over achieved memory bandwidth
-  double l2_bandwidth_ratio = 2.5;       // achieved L2 over achieved memory bandwidth, streaming
+  double result_exposed = 0.2;      // of the time to write a GEMM's result, that no other tile's
+                                    // products hide
+  double l2_bandwidth_ratio = 2.5;  // achieved L2 over achieved memory bandwidth, streaming
   double l2_share = 0.5;        // of the L2 cache that stays resident from one kernel to the next
   double host_link = 0.85;      // of the link to the host, for large copies
   double power_slowdown = 0.0;  // relative time that a long GEMM takes longer once the device has
@@ -85,8 +88,11 @@ struct AcceleratorSpec {
   double sustained_clock_ratio =
       1.0;  // clock under hours of dense GEMM, of the clock that the peaks assume
   double speed_variation = 0.0;  // relative standard deviation of the speed of devices of one batch
-  DollarsPerSecond price;        // of renting one, as listed publicly
-  std::string notes;             // what a reader of the profile should know
+  // Timings on this device, which go before the formulas in their range. They are no part of the
+  // profile's file: a table of their own holds them (sim/cost/measured_kernels.hpp).
+  std::vector<MeasuredKernel> measured_kernels;
+  DollarsPerSecond price;  // of renting one, as listed publicly
+  std::string notes;       // what a reader of the profile should know
   Sources sources;
 
   bool operator==(const AcceleratorSpec&) const = default;
@@ -183,6 +189,7 @@ struct FabricSpec {
 
 struct ClusterSpec {
   std::string name;
+  std::vector<std::string> aliases;  // how published measurements name systems like this one
   AcceleratorSpec accelerator;
   NodeSpec node;
   FabricSpec fabric;

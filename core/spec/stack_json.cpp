@@ -41,6 +41,7 @@ void read_fusion(ObjectReader object, FillIn& fill, StackSpec& spec) {
   read("loss", spec.fused_loss);
   read("softmax", spec.fused_softmax);
   read("optimizer", spec.fused_optimizer);
+  spec.fused_grouped_gemm = object.boolean_or("grouped_gemm", spec.fused_grouped_gemm);
   read("wgrad_accumulation", spec.fused_wgrad_accumulation);
   object.refuse_unknown_keys();
 }
@@ -113,7 +114,8 @@ ordered_json fusion_json(const StackSpec& spec) {
                           {"softmax", spec.fused_softmax},
                           {"optimizer", spec.fused_optimizer},
                           {"wgrad_accumulation", spec.fused_wgrad_accumulation}};
-  // Figures that a profile may leave out without a word: the best kernels.
+  // What a profile may leave out without a word.
+  if (spec.fused_grouped_gemm) section["grouped_gemm"] = true;
   const auto write_ratio = [&section](const char* key, double value) {
     if (value != 1.0) section[key] = value;
   };

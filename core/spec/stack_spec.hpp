@@ -46,6 +46,8 @@ struct StackSpec {
   bool fused_loss = true;  // vocabulary-parallel cross-entropy without an fp32 copy of the logits
   bool fused_softmax = true;    // scale + mask + softmax in one kernel, where attention is unfused
   bool fused_optimizer = true;  // multi-tensor Adam
+  bool fused_grouped_gemm = false;  // one kernel for the GEMMs of all experts of a rank; otherwise
+                                    // the library runs them one by one
   bool fused_wgrad_accumulation = true;  // weight gradients are added in fp32 inside the GEMM
 
   // Overlap that the stack is able to do. A plan may switch each off.

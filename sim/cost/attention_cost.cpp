@@ -1,6 +1,7 @@
 #include "sim/cost/attention_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/cost/matrix_peak.hpp"
 
@@ -8,13 +9,15 @@ namespace shardwright::sim {
 namespace {
 
 // Fitted over A100, H100 and B200 together.
-constexpr double kSoftmaxWidth = 46.0;       // d0: width of a head whose products cost as much
-                                             // as its softmax
-constexpr double kForwardStartKeys = 155.0;  // fixed cost of a block of queries, in keys
-constexpr double kBackwardStartKeys = 232.0;
-constexpr double kDiagonalKeys = 113.0;  // masked keys in the tiles along the diagonal
+constexpr double kSoftmaxWidth = 36.0;       // d0 forward: width of a head whose two products cost
+                                             // as much as its softmax
+constexpr double kForwardStartKeys = 153.0;  // fixed cost of a block of queries, in keys
+constexpr double kBackwardStartKeys = 240.0;
+constexpr double kDiagonalKeys = 74.0;  // masked keys in the tiles along the diagonal
 constexpr double kQueryTile = 128.0;
 constexpr double kReferenceWidth = 128.0;
+constexpr double kForwardProducts = 2.0, kBackwardProducts = 5.0;
+constexpr double kCornerPower = 4.0;  // rounds the corner between all blocks and the longest one
 
 struct Problem {
   double sequences, heads, kv_heads, q_tokens, kv_tokens, width, products, share;
@@ -27,12 +30,21 @@ Problem problem_of(const AttentionWork& work) {
           static_cast<double>(work.q_tokens),
           static_cast<double>(work.kv_tokens),
           static_cast<double>(std::max(work.qk_head_dim, work.v_head_dim)),
-          work.backward ? 5.0 : 2.0,
+          work.backward ? kBackwardProducts : kForwardProducts,
           work.score_share};
 }
 
-double width_efficiency(double width) {
-  return width / (width + kSoftmaxWidth) * (kReferenceWidth + kSoftmaxWidth) / kReferenceWidth;
+// The softmax of a score costs the same beside two products as beside five.
+double width_efficiency(const Problem& p) {
+  const double softmax = kSoftmaxWidth * kForwardProducts / p.products;
+  return p.width / (p.width + softmax) * (kReferenceWidth + softmax) / kReferenceWidth;
+}
+
+Seconds rounded_max(Seconds a, Seconds b) {
+  const double larger = std::max(a, b).value();
+  if (larger <= 0.0) return {};
+  const double ratio = std::min(a, b).value() / larger;
+  return Seconds(larger * std::pow(1.0 + std::pow(ratio, kCornerPower), 1.0 / kCornerPower));
 }
 
 // Speed of the stack's kernel over the best one for the device.
@@ -65,7 +77,7 @@ KernelCost attention_cost(const AttentionWork& work, Precision precision,
       matrix_peak(accelerator, precision == Precision::Fp8 ? Precision::Bf16 : precision);
   const double share = work.backward ? efficiency.attention_backward : efficiency.attention_forward;
   const FlopPerSecond rate =
-      peak * std::min(1.0, share * kernel_ratio(accelerator, stack) * width_efficiency(p.width));
+      peak * std::min(1.0, share * kernel_ratio(accelerator, stack) * width_efficiency(p));
 
   const double extra = extra_keys(work);
   const double flop_per_score = 2.0 * p.width * p.products;
@@ -78,7 +90,7 @@ KernelCost attention_cost(const AttentionWork& work, Precision precision,
       (rate / static_cast<double>(accelerator.compute_units));
   const Bytes traffic = traffic_of(work, p, precision);
   const Seconds moving = traffic / (accelerator.memory_bandwidth * efficiency.memory);
-  const Seconds busy = std::max(computing, longest_block);
+  const Seconds busy = rounded_max(computing, longest_block);
   const Seconds time = efficiency.kernel_overhead + std::max(busy, moving);
   const bool compute_bound = busy >= moving;
   return {time,

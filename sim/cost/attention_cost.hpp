@@ -2,10 +2,12 @@
 //
 // A block of queries walks over the keys and values that its mask shows:
 //
-//   time    = overhead + max(compute, longest block, memory)
+//   time    = overhead + max((compute^4 + longest^4)^(1/4), memory)
 //   compute = scores' products * (1 + (start + diagonal) / visible) / (peak * efficiency * width)
 //   visible = kv_tokens * score_share, the keys that a query sees on average
-//   width   = d / (d + d0), relative to d = 128: the softmax costs the same for any head width
+//   longest = the block that sees the most keys, alone on a compute unit
+//   width   = d / (d + d0), relative to d = 128: the softmax costs the same for any head width;
+//             d0 is 36 beside the two products of the forward pass, 2/5 of it beside five
 //   memory  = queries, keys, values and results once (in the backward pass gradients, too)
 //
 // `start` is a block's fixed cost in keys; `diagonal` are the masked keys that share a tile with

@@ -41,13 +41,16 @@ constexpr std::array<Tile, 11> kPairedTiles = {{{256, 256},
                                                 {64, 64}}};
 constexpr std::array<double, 6> kSplits = {2, 3, 4, 6, 8, 16};
 
-// Fitted over all devices of the ground truth (tests/ground_truth/kernels.jsonl).
-constexpr double kTileEdgeLoss = 20.0;   // elements: a tile of edges m, n loses kTileEdgeLoss *
-                                         // (1/m + 1/n) of its rate to moving its operands
+// Shared by all devices.
+constexpr double kTileEdgeLoss = 20.0;       // elements: a tile of edges m, n loses kTileEdgeLoss *
+                                             // (1/m + 1/n) of its rate to moving its operands
+constexpr double kWideTileEdgeLoss = 100.0;  // the same of 4-byte operands up to Hopper, which pass
+                                             // through registers unless both lie along k
 constexpr double kFillElements = 164.0;  // of k, at 16 bits: filling and draining a tile's pipeline
 constexpr double kSplitTraffic = 1.4;    // partial sums of split-k, per fp32 element and part
 constexpr double kWideOperandTraffic = 1.6;  // 4-byte operands are re-laid out on their way
 constexpr double kLeastSplitDepth = 64.0;    // elements of k that a part of split-k has at least
+constexpr Seconds kGroupIssue = microseconds(8.8);  // of one GEMM among several, by its host thread
 
 std::span<const Tile> tiles_of(const AcceleratorSpec& accelerator) {
   const std::string& architecture = accelerator.architecture;
@@ -60,34 +63,39 @@ double operand_bytes(Precision precision) {
   return precision == Precision::Fp8 ? 1.0 : storage_bytes(precision).value();
 }
 
-// Sizes in elements, as doubles, with the rows of one group.
+// Sizes in elements, as doubles, of one of `products` alike GEMMs.
 struct Shape {
   double rows, n, k, products, operand_bytes;
 };
 
 Shape shape_of(const GemmWork& work, Precision precision) {
   const auto groups = static_cast<double>(std::max<std::int64_t>(1, work.groups));
-  return {static_cast<double>(work.m) / groups, static_cast<double>(work.n),
-          static_cast<double>(work.k), groups * static_cast<double>(work.batch),
-          operand_bytes(precision)};
+  Shape shape{static_cast<double>(work.m), static_cast<double>(work.n), static_cast<double>(work.k),
+              groups * static_cast<double>(work.batch), operand_bytes(precision)};
+  (work.groups_share_k ? shape.k : shape.rows) /= groups;
+  return shape;
 }
 
-// Each operand and result once; an fp32 accumulator is read and written.
-Bytes traffic_of(const GemmWork& work, const Shape& shape, Precision precision) {
-  const double result = work.accumulate_fp32 ? 8.0 : storage_bytes(precision).value();
-  return Bytes(shape.products * ((shape.rows + shape.n) * shape.k * shape.operand_bytes +
-                                 shape.rows * shape.n * result));
+// Each operand once.
+Bytes operand_traffic(const Shape& shape) {
+  return Bytes(shape.products * (shape.rows + shape.n) * shape.k * shape.operand_bytes);
+}
+
+// The result once; an fp32 accumulator is read and written.
+Bytes result_traffic(const GemmWork& work, const Shape& shape, Precision precision) {
+  const double element = work.accumulate_fp32 ? 8.0 : storage_bytes(precision).value();
+  return Bytes(shape.products * shape.rows * shape.n * element);
 }
 
 struct Machine {
-  double units, flop_per_unit_s, operand_bytes_per_s, wave_loss;
+  double units, flop_per_unit_s, operand_bytes_per_s, wave_loss, overhead_s, tile_edge_loss;
 };
 
-// Cube of the time that one choice of tile and split takes.
 double cubed(double value) {
   return value * value * value;
 }
 
+// Cube of the time that one choice of tile and split takes.
 double split_time_cubed(const Shape& shape, const Machine& machine, const Tile& tile, double blocks,
                         double split, double operands_s) {
   const double waves = blocks * split / machine.units;
@@ -95,10 +103,11 @@ double split_time_cubed(const Shape& shape, const Machine& machine, const Tile& 
       machine.wave_loss * std::ceil(waves) + (1.0 - machine.wave_loss) * std::max(1.0, waves);
   const double fill = kFillElements * 2.0 / shape.operand_bytes;
   const double tile_s = 2.0 * tile.m * tile.n * (shape.k / split + fill) / machine.flop_per_unit_s;
-  const double partial_sums =
-      split > 1.0 ? shape.rows * shape.n * shape.products * 4.0 * split * kSplitTraffic : 0.0;
-  return cubed(effective_waves * tile_s + partial_sums / machine.operand_bytes_per_s) +
-         cubed(operands_s);
+  const double reduce_s = split > 1.0 ? shape.rows * shape.n * shape.products * 4.0 * split *
+                                                kSplitTraffic / machine.operand_bytes_per_s +
+                                            machine.overhead_s
+                                      : 0.0;
+  return cubed(effective_waves * tile_s + reduce_s) + cubed(operands_s);
 }
 
 // The best choice of tile and split; cubed, as cubes order like their roots.
@@ -106,7 +115,7 @@ double best_time_cubed(const Shape& shape, const Machine& machine, std::span<con
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : tiles) {
     Machine with_tile = machine;
-    with_tile.flop_per_unit_s /= 1.0 + kTileEdgeLoss * (1.0 / tile.m + 1.0 / tile.n);
+    with_tile.flop_per_unit_s /= 1.0 + machine.tile_edge_loss * (1.0 / tile.m + 1.0 / tile.n);
     const double blocks =
         std::ceil(shape.rows / tile.m) * std::ceil(shape.n / tile.n) * shape.products;
     const double operands_s = blocks * (tile.m + tile.n) * shape.k * shape.operand_bytes *
@@ -126,32 +135,55 @@ double power_factor(Seconds work, const KernelEfficiency& efficiency) {
   return 1.0 + efficiency.power_slowdown * (work / (work + efficiency.power_delay));
 }
 
+double tile_edge_loss(const Shape& shape, const AcceleratorSpec& accelerator) {
+  const bool through_registers =
+      shape.operand_bytes > 2.0 && accelerator.architecture != "blackwell";
+  return through_registers ? kWideTileEdgeLoss : kTileEdgeLoss;
+}
+
+Machine machine_of(const Shape& shape, const AcceleratorSpec& accelerator, FlopPerSecond reachable,
+                   BytesPerSecond bandwidth) {
+  const KernelEfficiency& efficiency = accelerator.efficiency;
+  const auto units = static_cast<double>(accelerator.compute_units);
+  const double edge_loss = tile_edge_loss(shape, accelerator);
+  // The efficiency is that of a 256 x 256 pair of edges; smaller ones lose more.
+  const double widest = 1.0 + edge_loss * 2.0 / 256.0;
+  return {units,
+          reachable.value() * widest / units,
+          bandwidth.value() * efficiency.operand_bandwidth_ratio,
+          efficiency.wave_loss,
+          efficiency.gemm_overhead.value(),
+          edge_loss};
+}
+
 }  // namespace
 
-KernelCost gemm_cost(const GemmWork& work, Precision precision,
-                     const AcceleratorSpec& accelerator) {
+KernelCost gemm_cost(const GemmWork& work, Precision precision, const AcceleratorSpec& accelerator,
+                     GroupedGemm grouped) {
   if (work.flop() <= Flop(0)) return {};
   const KernelEfficiency& efficiency = accelerator.efficiency;
   const FlopPerSecond peak = matrix_peak(accelerator, precision);
   const FlopPerSecond reachable = peak * matrix_efficiency(accelerator, precision);
   const BytesPerSecond bandwidth = accelerator.memory_bandwidth * efficiency.memory;
-  const Shape shape = shape_of(work, precision);
-  const auto units = static_cast<double>(accelerator.compute_units);
-  // The datasheet's tile efficiency is that of a 256 x 256 pair of edges; smaller ones lose more.
-  const double widest = 1.0 + kTileEdgeLoss * 2.0 / 256.0;
-  const Machine machine{units, reachable.value() * widest / units,
-                        bandwidth.value() * efficiency.operand_bandwidth_ratio,
-                        efficiency.wave_loss};
+  Shape shape = shape_of(work, precision);
+  const double launches =
+      work.groups > 1 && grouped == GroupedGemm::OneByOne ? shape.products : 1.0;
+  shape.products /= launches;
 
+  const Machine machine = machine_of(shape, accelerator, reachable, bandwidth);
   const double computing = std::cbrt(best_time_cubed(shape, machine, tiles_of(accelerator))) *
                            power_factor(work.flop() / reachable, efficiency);
-  const Bytes traffic = traffic_of(work, shape, precision);
+  const Bytes result = result_traffic(work, shape, precision);
+  const Bytes traffic = operand_traffic(shape) + result;
   const double moving = (traffic / bandwidth).value();
-  const Seconds time =
-      efficiency.gemm_overhead + Seconds(std::cbrt(cubed(computing) + cubed(moving)));
+  Seconds busy = Seconds(std::cbrt(cubed(computing) + cubed(moving))) +
+                 result / bandwidth * efficiency.result_exposed;
+  if (launches > 1.0) busy = std::max(busy, kGroupIssue) * launches;
+  const Seconds time = efficiency.gemm_overhead + busy;
   const bool compute_bound = computing >= moving;
   return {time,
-          compute_bound ? work.flop() / time / peak : traffic / time / accelerator.memory_bandwidth,
+          compute_bound ? work.flop() / time / peak
+                        : traffic * launches / time / accelerator.memory_bandwidth,
           compute_bound};
 }
 

@@ -1,24 +1,72 @@
 #include "sim/cost/kernel_cost.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "core/base/error.hpp"
 #include "sim/cost/attention_cost.hpp"
 #include "sim/cost/gemm_cost.hpp"
+#include "sim/cost/measured_kernels.hpp"
 #include "sim/cost/memory_cost.hpp"
 
 namespace shardwright::sim {
 
-KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
-                       const AcceleratorSpec& accelerator, const StackSpec& stack) {
-  SHARDWRIGHT_CHECK(
-      !is_communication(kind) && kind != OpKind::Offload,
-      "no kernel of the device alone: kind " + std::to_string(static_cast<int>(kind)));
+namespace {
+
+// The shapes that the formulas were fitted on.
+constexpr double kLeastEdge = 64.0, kLeastDepth = 256.0, kLargestEdge = 131'072.0;
+constexpr std::int64_t kLeastTokens = 512, kMostTokens = 131'072;
+
+bool is_fitted_shape(const GemmWork& work) {
+  const double groups = static_cast<double>(work.groups);
+  const double rows = static_cast<double>(work.m) / (work.groups_share_k ? 1.0 : groups);
+  const double depth = static_cast<double>(work.k) / (work.groups_share_k ? groups : 1.0);
+  const auto columns = static_cast<double>(work.n);
+  return std::min(rows, columns) >= kLeastEdge && depth >= kLeastDepth &&
+         std::max({rows, columns, depth}) <= kLargestEdge;
+}
+
+bool is_fitted_shape(const AttentionWork& work) {
+  return std::min(work.q_tokens, work.kv_tokens) >= kLeastTokens &&
+         std::max(work.q_tokens, work.kv_tokens) <= kMostTokens;
+}
+
+CostBasis basis_of(const Work& work, const AcceleratorSpec& accelerator) {
+  bool fitted = true;
   if (const auto* gemm = std::get_if<GemmWork>(&work))
-    return gemm_cost(*gemm, precision, accelerator);
+    fitted = accelerator.efficiency.matrix_main_loop > 0.0 && is_fitted_shape(*gemm);
+  if (const auto* attention = std::get_if<AttentionWork>(&work))
+    fitted = accelerator.efficiency.matrix_main_loop > 0.0 && is_fitted_shape(*attention);
+  return fitted ? CostBasis::Formula : CostBasis::Extrapolated;
+}
+
+KernelCost cost_of(const Work& work, Precision precision, const AcceleratorSpec& accelerator,
+                   const StackSpec& stack) {
+  if (const auto* gemm = std::get_if<GemmWork>(&work)) {
+    return gemm_cost(*gemm, precision, accelerator,
+                     stack.fused_grouped_gemm ? GroupedGemm::OneKernel : GroupedGemm::OneByOne);
+  }
   if (const auto* attention = std::get_if<AttentionWork>(&work))
     return attention_cost(*attention, precision, accelerator, stack);
   return memory_cost(std::get<MemoryWork>(work), accelerator);
+}
+
+}  // namespace
+
+KernelCost formula_cost(OpKind kind, const Work& work, Precision precision,
+                        const AcceleratorSpec& accelerator, const StackSpec& stack) {
+  SHARDWRIGHT_CHECK(
+      !is_communication(kind) && kind != OpKind::Offload,
+      "no kernel of the device alone: kind " + std::to_string(static_cast<int>(kind)));
+  KernelCost cost = cost_of(work, precision, accelerator, stack);
+  cost.basis = basis_of(work, accelerator);
+  return cost;
+}
+
+KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
+                       const AcceleratorSpec& accelerator, const StackSpec& stack) {
+  return with_measurements(formula_cost(kind, work, precision, accelerator, stack), kind, work,
+                           precision, accelerator, stack);
 }
 
 Seconds kernel_time(OpKind kind, const Work& work, Precision precision,

@@ -2,7 +2,8 @@
 //
 // GEMMs are in gemm_cost.hpp, fused attention in attention_cost.hpp, everything that is limited by
 // memory traffic in memory_cost.hpp. All three rest on `AcceleratorSpec` alone, its
-// `KernelEfficiency` included; nothing is fitted per model or per published run.
+// `KernelEfficiency` included; nothing is fitted per model or per published run. Where the
+// accelerator has measured kernels, these go before the formulas (measured_kernels.hpp).
 #pragma once
 
 #include "core/program/op.hpp"
@@ -17,6 +18,10 @@ namespace shardwright::sim {
 // `OpKind::Offload`, whose path is the node's, not the device's (see the overload for clusters).
 KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
                        const AcceleratorSpec& accelerator, const StackSpec& stack);
+
+// The same by the formulas alone, whatever was measured.
+KernelCost formula_cost(OpKind kind, const Work& work, Precision precision,
+                        const AcceleratorSpec& accelerator, const StackSpec& stack);
 
 // `kernel_cost(...).time`.
 Seconds kernel_time(OpKind kind, const Work& work, Precision precision,

@@ -17,19 +17,30 @@ Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& st
 
 Seconds Pricer::price(const Op& op) const {
   const auto* message = std::get_if<CommunicationWork>(&op.work);
-  if (message == nullptr)
-    return kernel_cost(op.kind, op.work, op.precision, cluster_, stack_).time * slowest_;
-  const GroupPlacement& placement = placements_[static_cast<std::size_t>(message->group)];
-  // A ring shift is one message from each member to the next.
-  const OpKind kind = op.kind == OpKind::RingShift ? OpKind::Send : op.kind;
-  return collective_time(kind, message->bytes, placement, cluster_, stack_) *
-         (1.0 - message->hidden_share);
+  if (message != nullptr) return price_message(op.kind, *message);
+  return kernel_cost(op.kind, op.work, op.precision, cluster_, stack_).time * slowest_;
 }
 
-BlockPrices Pricer::price(const Block& block) const {
+Seconds Pricer::price_message(OpKind op_kind, const CommunicationWork& message) const {
+  const GroupPlacement& placement = placements_[static_cast<std::size_t>(message.group)];
+  // A ring shift is one message from each member to the next.
+  const OpKind kind = op_kind == OpKind::RingShift ? OpKind::Send : op_kind;
+  return collective_time(kind, message.bytes, placement, cluster_, stack_) *
+         (1.0 - message.hidden_share);
+}
+
+BlockPrices Pricer::price(const Block& block, BasisTimes* basis) const {
   BlockPrices prices;
   prices.reserve(block.ops.size());
-  for (const Op& op : block.ops) prices.push_back(price(op));
+  for (const Op& op : block.ops) {
+    if (basis == nullptr || is_communication(op.kind)) {
+      prices.push_back(price(op));
+      continue;
+    }
+    const KernelCost cost = kernel_cost(op.kind, op.work, op.precision, cluster_, stack_);
+    basis->add(cost.basis, cost.time * slowest_);
+    prices.push_back(cost.time * slowest_);
+  }
   return prices;
 }
 
@@ -40,7 +51,10 @@ Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec
   prices.launch_per_call = stack.cuda_graphs;
   prices.interference = stack.overlap_slowdown;
   prices.blocks.reserve(program.blocks.size());
-  for (const Block& block : program.blocks) prices.blocks.push_back(pricer.price(block));
+  for (const Block& block : program.blocks) {
+    BasisTimes& basis = prices.basis.emplace_back();
+    prices.blocks.push_back(pricer.price(block, &basis));
+  }
   return prices;
 }
 

@@ -6,6 +6,7 @@
 #include "core/program/program.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/stack_spec.hpp"
+#include "sim/cost/cost.hpp"
 #include "sim/cost/placement.hpp"
 
 namespace shardwright::sim {
@@ -16,6 +17,7 @@ using BlockPrices = std::vector<Seconds>;
 
 struct Prices {
   std::vector<BlockPrices> blocks;  // by BlockId
+  std::vector<BasisTimes> basis;    // of a block's kernels, by BlockId
   Seconds launch;                   // that the host needs to issue one op
   bool launch_per_call = false;     // a call is issued as a whole (CUDA graphs)
   double interference = 0.0;        // kernels take 1 + this times as long beside a collective
@@ -29,9 +31,12 @@ class Pricer {
   Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack);
 
   Seconds price(const Op& op) const;
-  BlockPrices price(const Block& block) const;
+  // Adds what the prices of the block's kernels rest on to `basis`, if there is one.
+  BlockPrices price(const Block& block, BasisTimes* basis = nullptr) const;
 
  private:
+  Seconds price_message(OpKind kind, const CommunicationWork& message) const;
+
   const ClusterSpec& cluster_;
   const StackSpec& stack_;
   double slowest_;                          // time of a kernel on the slowest device of all ranks

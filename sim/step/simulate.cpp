@@ -30,6 +30,13 @@ std::int32_t best_stage(const std::vector<StageResult>& stages, Less less) {
                                    stages.begin());
 }
 
+BasisTimes basis_of(const RankProgram& rank, const Prices& prices) {
+  BasisTimes times;
+  if (prices.basis.empty()) return times;
+  for (const Call& call : rank.calls) times += prices.basis[call.block];
+  return times;
+}
+
 }  // namespace
 
 Seconds TimeBreakdown::exposed_total() const {
@@ -63,6 +70,7 @@ StepResult simulate_step(const Scenario& scenario, const Program& program, const
   result.fullest = best_stage(result.stages, [](const StageResult& a, const StageResult& b) {
     return a.memory.peak < b.memory.peak;
   });
+  result.basis = basis_of(program.stages[static_cast<std::size_t>(result.bottleneck)], prices);
   result.throughput = throughput(scenario, program, result.step);
   return result;
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/units.hpp"
 #include "core/program/program.hpp"
+#include "sim/cost/cost.hpp"
 
 namespace shardwright::sim {
 
@@ -68,6 +69,7 @@ struct StepResult {
       0;  // the stage whose compute stream is busiest: its breakdown is the report's
   std::int32_t fullest = 0;  // the stage with the highest memory peak
   Throughput throughput;
+  BasisTimes basis;  // the bottleneck's kernels by what their prices rest on
 
   const TimeBreakdown& time() const { return stages[static_cast<std::size_t>(bottleneck)].time; }
   const MemoryPeak& memory() const { return stages[static_cast<std::size_t>(fullest)].memory; }

@@ -65,7 +65,8 @@ void set_accelerators_per_node(ClusterSpec& cluster, std::int64_t count) {
 }  // namespace
 
 NetworkText read_network(const std::string& text, std::int64_t gpus_per_node) {
-  static const std::regex kSeveral(R"((\d+)\s*x\s*(\d+)\s*(Gb|GbE))", std::regex::icase);
+  static const std::regex kSeveral(R"((\d+)\s*x\s*(?:NDR|HDR)?(\d+)\s*(?:GbE|Gb|G\b|IB))",
+                                   std::regex::icase);
   static const std::regex kOne(R"((\d+)\s*Gb/s per (node|GPU))", std::regex::icase);
   NetworkText network;
   network.protocol = protocol_in(text);

@@ -1,0 +1,160 @@
+// shardwright fit
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "cli/format.hpp"
+#include "cli/output.hpp"
+#include "core/base/error.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/profile_library.hpp"
+#include "sim/calibration/profile_fit.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+constexpr auto kNumber = ColumnKind::Number;
+
+struct FitOptions {
+  CommonOptions common;
+  std::string what, file, accelerator, cluster, out;
+};
+
+struct Fitted {
+  std::vector<sim::FitStage> stages;
+  nlohmann::ordered_json profile;
+};
+
+void check(const FitOptions& options) {
+  ProblemList problems("shardwright fit");
+  const bool kernels = options.what == "kernels";
+  if (!kernels && options.what != "collectives")
+    problems.add("KIND", "\"" + options.what + "\"", "kernels or collectives");
+  else if (kernels && options.accelerator.empty())
+    problems.add("--accelerator", "nothing", "the profile to fit, a name or a file");
+  else if (!kernels && options.cluster.empty())
+    problems.add("--cluster", "nothing", "the profile to fit, a name or a file");
+  problems.throw_if_any();
+}
+
+Fitted run_fit(const FitOptions& options) {
+  Fitted fitted;
+  if (options.what == "kernels") {
+    AcceleratorSpec accelerator = load_accelerator(options.accelerator);
+    const std::string command =
+        fmt::format("shardwright fit kernels --accelerator {}", accelerator.name);
+    fitted.stages = sim::fit_kernels(accelerator, sim::read_kernel_timings(options.file), command);
+    fitted.profile = to_json(accelerator);
+    return fitted;
+  }
+  ClusterSpec cluster = load_cluster(options.cluster);
+  const std::string command = fmt::format("shardwright fit collectives --cluster {}", cluster.name);
+  fitted.stages =
+      sim::fit_collectives(cluster, sim::read_collective_timings(options.file), command);
+  fitted.profile = to_json(cluster);
+  return fitted;
+}
+
+sim::ErrorSummary summary_of(const std::vector<double>& residuals) {
+  std::vector<sim::ErrorSample> samples;
+  for (const double residual : residuals) samples.push_back({std::expm1(residual), false});
+  return sim::summarise(samples);
+}
+
+void add_stage(Page& page, const sim::FitStage& stage) {
+  page.heading(stage.name);
+  Table table({{"figure"},
+               {"before", kNumber},
+               {"fitted", kNumber},
+               {"95 % from", kNumber},
+               {"to", kNumber},
+               {"verdict"}});
+  for (const sim::FittedParameter& each : stage.result.parameters) {
+    const bool interval = each.verdict == sim::FitVerdict::Fitted;
+    table.add_row({each.name, format_number(each.before, 4), format_number(each.value, 4),
+                   interval ? format_number(each.low, 4) : "",
+                   interval ? format_number(each.high, 4) : "", name_of(each.verdict)});
+  }
+  page.table(table);
+  const sim::ErrorSummary before = summary_of(stage.result.residuals_before);
+  const sim::ErrorSummary after = summary_of(stage.result.residuals_after);
+  page.paragraph(fmt::format(
+      "{}: median error {} % before, {} % after; 90th percentile {} % before, {} % after.",
+      format_plural(static_cast<std::int64_t>(stage.rows), "row"),
+      format_percent(before.median_abs), format_percent(after.median_abs),
+      format_percent(before.p90_abs), format_percent(after.p90_abs)));
+}
+
+nlohmann::ordered_json stage_json(const sim::FitStage& stage) {
+  nlohmann::ordered_json figures = nlohmann::ordered_json::array();
+  for (const sim::FittedParameter& each : stage.result.parameters) {
+    const bool interval = each.verdict == sim::FitVerdict::Fitted;
+    figures.push_back({{"pointer", each.name},
+                       {"before", each.before},
+                       {"value", each.value},
+                       {"low", interval ? nlohmann::ordered_json(each.low) : nullptr},
+                       {"high", interval ? nlohmann::ordered_json(each.high) : nullptr},
+                       {"verdict", name_of(each.verdict)}});
+  }
+  const sim::ErrorSummary after = summary_of(stage.result.residuals_after);
+  return {{"name", stage.name},
+          {"rows", stage.rows},
+          {"figures", std::move(figures)},
+          {"median_abs_pct", 100.0 * after.median_abs},
+          {"p90_abs_pct", 100.0 * after.p90_abs},
+          {"bias_pct", 100.0 * after.bias}};
+}
+
+ExitCode fit(const FitOptions& options) {
+  check_destination("--json", options.common.json, options.common.force);
+  check_destination("--out", options.out, options.common.force);
+  check(options);
+  const Fitted fitted = run_fit(options);
+  if (fitted.stages.empty()) {
+    throw InputError(options.file, {{"", "no timing that this profile stands for",
+                                     "at least one row of its device or system"}});
+  }
+  Page page = new_page(options.common);
+  nlohmann::ordered_json document = new_document("fit");
+  document["stages"] = nlohmann::ordered_json::array();
+  for (const sim::FitStage& stage : fitted.stages) {
+    add_stage(page, stage);
+    document["stages"].push_back(stage_json(stage));
+  }
+  if (!options.out.empty())
+    write_file(options.out, json_text(fitted.profile), options.common.force);
+  deliver(options.common, page, document);
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+void add_fit_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("fit", "Fit a profile's physical figures to published timings");
+  command->footer(R"(Examples:
+  shardwright fit kernels gemm.jsonl --accelerator h100-sxm --out my-h100.json
+  shardwright fit collectives collectives.jsonl --cluster dgx-h100)");
+  const auto options = std::make_shared<FitOptions>();
+  command->add_option("kind", options->what, "kernels or collectives")
+      ->required()
+      ->type_name("KIND");
+  command->add_option("file", options->file, "Timings, one JSON object per line")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--accelerator", options->accelerator, "Kernels: the profile to fit")
+      ->type_name("NAME|FILE");
+  command->add_option("--cluster", options->cluster, "Collectives: the profile to fit")
+      ->type_name("NAME|FILE");
+  command->add_option("--out", options->out, "Write the fitted profile")->type_name("FILE|-");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return fit(*options); }; });
+}
+
+}  // namespace shardwright::cli

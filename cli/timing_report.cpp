@@ -1,0 +1,121 @@
+#include "cli/timing_report.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "cli/format.hpp"
+#include "cli/option_values.hpp"
+#include "sim/validation/collective_timing.hpp"
+#include "sim/validation/kernel_timing.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+constexpr auto kNumber = ColumnKind::Number;
+constexpr std::size_t kLongestName = 48;
+
+// Limits as ratios; infinite where there is none.
+struct Limits {
+  double median = std::numeric_limits<double>::infinity();
+  double p90 = std::numeric_limits<double>::infinity();
+};
+
+double read_percent(const std::string& text, ProblemList& problems) {
+  const std::string percent = text.ends_with("%") ? text : text + "%";
+  return read_ratio("--fail-over", percent, problems);
+}
+
+Limits read_limits(const std::string& text) {
+  Limits limits;
+  if (text.empty()) return limits;
+  ProblemList problems("shardwright validate");
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos) {
+    problems.add("--fail-over", "\"" + text + "\"", "two percentages as in 8,25");
+  } else {
+    limits = {read_percent(text.substr(0, comma), problems),
+              read_percent(text.substr(comma + 1), problems)};
+  }
+  problems.throw_if_any();
+  return limits;
+}
+
+Table summary_table(const std::string& what) {
+  return Table({{what},
+                {"rows", kNumber},
+                {"median", kNumber, "%"},
+                {"p90", kNumber, "%"},
+                {"bias", kNumber, "%"}});
+}
+
+void add_summary(Table& table, const std::string& name, const sim::ErrorSummary& summary) {
+  table.add_row({name, format_count(static_cast<std::int64_t>(summary.n)),
+                 format_percent(summary.median_abs), format_percent(summary.p90_abs),
+                 format_percent(summary.bias)});
+}
+
+std::string shortened(const std::string& text) {
+  return text.size() <= kLongestName ? text : text.substr(0, kLongestName - 1) + "…";
+}
+
+void add_summaries(Page& page, const std::string& what,
+                   const std::map<std::string, sim::ErrorSummary>& summaries) {
+  if (summaries.empty()) return;
+  Table table = summary_table(what);
+  for (const auto& [name, summary] : summaries) add_summary(table, shortened(name), summary);
+  page.table(table);
+}
+
+void add_rows(Page& page, const sim::TimingReport& report) {
+  Table table({{"row"}, {"measured", kNumber}, {"predicted", kNumber}, {"error", kNumber, "%"}});
+  for (const sim::TimingComparison& row : report.rows) {
+    if (row.skipped) continue;
+    table.add_row({row.id, format_time(row.measured), format_time(row.predicted),
+                   fmt::format("{:+.1f}", 100.0 * row.error())});
+  }
+  page.table(table);
+}
+
+void add_skipped(Page& page, const sim::TimingReport& report) {
+  if (report.skipped == 0) return;
+  Table table({{"skipped because"}, {"rows", kNumber}});
+  for (const auto& [reason, count] : report.skipped_by_reason)
+    table.add_row({reason, format_count(static_cast<std::int64_t>(count))});
+  table.add_row({"in all", format_count(static_cast<std::int64_t>(report.skipped))});
+  page.table(table);
+}
+
+}  // namespace
+
+ExitCode validate_timings(const TimingOptions& options, const CommonOptions& common) {
+  const Limits limits = read_limits(options.fail_over);
+  const bool kernels = !options.kernels.empty();
+  const sim::TimingReport report = kernels ? sim::validate_kernels(options.kernels)
+                                           : sim::validate_collectives(options.collectives);
+  if (report.rows.empty()) {
+    throw InputError(kernels ? options.kernels : options.collectives,
+                     {{"", "no rows", "at least one measured row"}});
+  }
+  const bool limited = !options.fail_over.empty();
+  const bool within = !limited || sim::within_tolerance(report, limits.median, limits.p90);
+  Page page = new_page(common);
+  if (options.every_row) add_rows(page, report);
+  Table overall = summary_table("absolute error of the time");
+  add_summary(overall, kernels ? "all kernels" : "all collectives", report.all);
+  page.table(overall);
+  add_summaries(page, kernels ? "device and op" : "device and collective", report.by_device_and_op);
+  add_summaries(page, "device", report.by_device);
+  add_summaries(page, "source", report.by_source);
+  add_skipped(page, report);
+  if (!within) page.warning("the errors are outside of the tolerance asked for");
+  nlohmann::ordered_json document =
+      new_document(kernels ? "kernel-validation" : "collective-validation");
+  document["within_tolerance"] = within;
+  document.update(sim::to_json(report));
+  deliver(common, page, document);
+  return within ? ExitCode::Ok : ExitCode::OutsideTolerance;
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,20 @@
+// `shardwright validate --kernels` and `--collectives`.
+#pragma once
+
+#include <string>
+
+#include "cli/command.hpp"
+#include "cli/exit_code.hpp"
+
+namespace shardwright::cli {
+
+struct TimingOptions {
+  std::string kernels, collectives;  // files; empty: not asked for
+  std::string fail_over;             // "MEDIAN,P90" in percent; empty: no limit
+  bool every_row = false;
+};
+
+// Compares predicted timings with those of one of the two files and prints them.
+ExitCode validate_timings(const TimingOptions& options, const CommonOptions& common);
+
+}  // namespace shardwright::cli

@@ -1,0 +1,48 @@
+// Published timings of collectives: rows of `collectives.jsonl`-like files
+// (docs/formats/timing_rows.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/program/op.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "sim/cost/collective_cost.hpp"
+#include "sim/validation/timing_report.hpp"
+
+namespace shardwright::sim {
+
+struct CollectiveTiming {
+  std::string id, source, system, gpu;
+  std::string name;  // of the collective: "all_reduce", "alltoall", …
+  OpKind kind = OpKind::AllReduce;
+  std::int64_t members = 2, nodes = 1;
+  std::int64_t groups = 1;  // that run at the same time, on one node
+  Bytes bytes;              // as in `CommunicationWork`
+  std::optional<Algorithm> forced;
+  bool for_fitting = false;
+  Seconds call;  // that the benchmark's framework adds to each collective; zero for nccl-tests
+  Seconds measured;
+  std::string unsupported;  // why the row cannot be predicted; empty: it can
+};
+
+// Throws InputError with all problems of the file.
+std::vector<CollectiveTiming> read_collective_timings(const std::string& file);
+
+// The shipped cluster that the timing's system is: the one with an alias that stands in the
+// system's name, else the one with its accelerator whose network is nearest to what the name says.
+// None where no cluster has the accelerator.
+std::optional<ClusterSpec> cluster_of(const CollectiveTiming& timing);
+
+// All of the world is one group, or `timing.groups` alike on one node. A ring of sends fills every
+// member's NIC.
+GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSpec& cluster);
+
+Seconds predict(const CollectiveTiming& timing, const ClusterSpec& cluster);
+
+// Predicts every row with shipped clusters; rows without one, rows that do not say enough and
+// those that are no full printed table ("fit": false) are skipped with their reason.
+TimingReport validate_collectives(const std::string& file);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,286 @@
+#include "sim/validation/kernel_timing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/spec/profile_library.hpp"
+#include "sim/cost/kernel_cost.hpp"
+#include "sim/validation/json_lines.hpp"
+#include "sim/validation/row_notes.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// Rates over the best kernel of a device, fitted on published attention timings.
+constexpr double kFlashAttention2OnHopper = 0.61;
+constexpr double kTritonTutorialOnHopper = 0.79;
+
+// What a call into Transformer Engine's attention takes from Python; shorter kernels wait for it.
+constexpr Seconds kForwardCall = microseconds(90.0);
+constexpr Seconds kBackwardCall = microseconds(105.0);
+
+// Arrays of 2^25 doubles are BabelStream's default; copies whose size is not given are as large.
+constexpr Bytes kStreamArray = Bytes(33554432.0 * 8.0);
+
+using Kernel = KernelTiming::Kernel;
+
+Precision precision_of(const std::string& dtype) {
+  if (dtype.rfind("fp8", 0) == 0) return Precision::Fp8;
+  if (dtype.rfind("tf32", 0) == 0) return Precision::Tf32;
+  if (dtype == "fp32") return Precision::Fp32;
+  return dtype == "fp16" ? Precision::Fp16 : Precision::Bf16;
+}
+
+// A row's columns; optional ones are 0, "" or false where the source does not say.
+struct Columns {
+  std::string op, dtype, stage, implementation, notes, gradient_format, result_format;
+  std::int64_t m = 0, n = 0, k = 0, batch = 1, groups = 1;
+  std::int64_t heads = 0, kv_heads = 0, tokens = 0, head_dim = 0, v_head_dim = 0;
+  bool accumulates = false, causal = false, mask_known = false;
+  double tflops = 0.0, gigabytes_per_s = 0.0;
+};
+
+Columns read_columns(ObjectReader& row) {
+  Columns columns;
+  columns.op = row.text("op");
+  columns.dtype = row.text_or("dtype", "");
+  columns.stage = row.text_or("stage", "");
+  columns.implementation = row.text_or("impl", "");
+  columns.notes = row.text_or("notes", "");
+  columns.gradient_format = row.text_or("main_grad_dtype", "");
+  columns.result_format = row.text_or("out_dtype", "");
+  columns.m = row.integer_or("m", 0);
+  columns.n = row.integer_or("n", 0);
+  columns.k = row.integer_or("k", 0);
+  columns.batch = row.integer_or("batch", 1);
+  columns.groups = row.integer_or("groups", 1);
+  columns.heads = row.integer_or("heads", 0);
+  columns.kv_heads = row.integer_or("kv_heads", columns.heads);
+  columns.tokens = row.integer_or("seq", 0);
+  columns.head_dim = row.integer_or("head_dim", 0);
+  columns.v_head_dim = row.integer_or("v_head_dim", columns.head_dim);
+  columns.accumulates = row.boolean_or("accumulate", false);
+  columns.mask_known = row.has("causal");
+  columns.causal = row.boolean_or("causal", false);
+  columns.tflops = row.number_or("tflops", 0.0);
+  columns.gigabytes_per_s = row.number_or("gb_s", 0.0);
+  return columns;
+}
+
+// Groups: `m` is the rows of one. The gradient by the input contracts over n, that by the weight
+// over the rows.
+GemmWork gemm_of(const Columns& columns) {
+  GemmWork work{.m = columns.m, .n = columns.n, .k = columns.k, .batch = columns.batch};
+  work.accumulate_fp32 = columns.accumulates && columns.result_format == "fp32";
+  if (columns.groups == 1) return work;
+  work.groups = columns.groups;
+  if (columns.stage == "bwd_grad_w") {
+    return {.m = columns.n,
+            .n = columns.k,
+            .k = columns.m * columns.groups,
+            .groups = columns.groups,
+            .groups_share_k = true,
+            .accumulate_fp32 = columns.gradient_format == "fp32"};
+  }
+  work.m *= columns.groups;
+  if (columns.stage == "bwd_grad_act") std::swap(work.n, work.k);
+  return work;
+}
+
+void read_gemm(const Columns& columns, KernelTiming& timing) {
+  if (std::min({columns.m, columns.n, columns.k}) < 1) {
+    timing.unsupported = "the source does not give the whole shape";
+    return;
+  }
+  const GemmWork work = gemm_of(columns);
+  timing.op = fmt::format("{} {}", columns.groups > 1 ? "grouped_gemm" : "gemm", columns.dtype);
+  // DeepGEMM runs all groups in one kernel, vendors' libraries run them one by one.
+  timing.stack.fused_grouped_gemm = says(timing.source, "deepgemm");
+  timing.kernels = {{columns.groups > 1 ? OpKind::GroupedGemm : OpKind::Gemm, work, {}}};
+  timing.measured = work.flop() / teraflops(columns.tflops);
+}
+
+AttentionWork attention_of(const Columns& columns, bool backward) {
+  return {.batch = columns.batch,
+          .heads = columns.heads,
+          .kv_heads = columns.kv_heads,
+          .q_tokens = columns.tokens,
+          .kv_tokens = columns.tokens,
+          .qk_head_dim = columns.head_dim,
+          .v_head_dim = columns.v_head_dim,
+          .score_share = columns.causal ? 0.5 : 1.0,
+          .backward = backward};
+}
+
+// PyTorch's own operators: products over the whole score matrix, and passes over it: softmax and,
+// with a mask, its filling. Backward: four products, the gradients of softmax and mask.
+void add_unfused(const Columns& columns, bool backward, KernelTiming& timing) {
+  const std::int64_t batch = columns.batch * columns.heads, tokens = columns.tokens;
+  const GemmWork scores{.m = tokens, .n = tokens, .k = columns.head_dim, .batch = batch};
+  const GemmWork values{.m = tokens, .n = columns.v_head_dim, .k = tokens, .batch = batch};
+  const double elements =
+      static_cast<double>(batch) * static_cast<double>(tokens) * static_cast<double>(tokens);
+  const Bytes matrix = storage_bytes(timing.precision) * elements;
+  const double passes = columns.causal ? 2.0 : 1.0;
+  for (int repeat = 0; repeat < (backward ? 2 : 1); ++repeat) {
+    timing.kernels.push_back({OpKind::Gemm, scores, {}});
+    timing.kernels.push_back({OpKind::Gemm, values, {}});
+  }
+  MemoryWork softmax;
+  softmax.read = matrix * (passes + (backward ? 1.0 : 0.0));
+  softmax.written = matrix * passes;
+  timing.kernels.push_back({OpKind::Softmax, softmax, {}});
+}
+
+void set_implementation(const Columns& columns, KernelTiming& timing) {
+  const std::string& text = columns.implementation.empty() ? columns.notes : columns.implementation;
+  if (says(text, "triton tutorial"))
+    timing.stack.hopper_attention_kernel_ratio = kTritonTutorialOnHopper;
+  else if (says(text, "flashattention-2"))
+    timing.stack.hopper_attention_kernel_ratio = kFlashAttention2OnHopper;
+}
+
+std::string attention_gap(const Columns& columns, Precision precision) {
+  if (precision == Precision::Fp8)
+    return "attention on fp8 operands has no model: training keeps it in 16 bits";
+  if (std::min({columns.heads, columns.tokens, columns.head_dim}) < 1)
+    return "the source does not give the whole shape";
+  return columns.mask_known ? "" : "the source does not give the mask";
+}
+
+// FlashAttention's convention: a causal mask counts half, the backward pass 2.5 times the forward.
+void read_attention(const Columns& columns, KernelTiming& timing) {
+  timing.op = fmt::format("{} {}", columns.op, columns.dtype);
+  timing.unsupported = attention_gap(columns, timing.precision);
+  if (!timing.unsupported.empty()) return;
+  set_implementation(columns, timing);
+  const bool unfused = says(columns.implementation, "standard");
+  const bool calls = says(columns.notes, "transformerengine");
+  if (unfused) timing.op = "unfused_" + timing.op;
+  double counted = 0.0;
+  for (const bool backward : {false, true}) {
+    if (columns.op.find(backward ? "bwd" : "fwd") == std::string::npos) continue;
+    counted += backward ? 2.5 : 1.0;
+    const Seconds call = calls ? (backward ? kBackwardCall : kForwardCall) : Seconds(0);
+    if (unfused)
+      add_unfused(columns, backward, timing);
+    else
+      timing.kernels.push_back({OpKind::Attention, attention_of(columns, backward), call});
+  }
+  timing.measured = attention_of(columns, false).flop() * counted / teraflops(columns.tflops);
+}
+
+bool says_any(const std::string& text, std::initializer_list<const char*> phrases) {
+  return std::any_of(phrases.begin(), phrases.end(),
+                     [&](const char* phrase) { return says(text, phrase); });
+}
+
+void read_copy(const Columns& columns, KernelTiming& timing) {
+  timing.op = "memcpy";
+  if (says_any(columns.notes, {"host to device", "device to host", "host_to_device",
+                               "device_to_host", "H2D", "D2H"})) {
+    timing.unsupported = "a copy to or from the host, which is a property of the node";
+    return;
+  }
+  if (says(columns.notes, "device to device read") || says(columns.notes, "peer")) {
+    timing.unsupported = "a copy between devices, which is a property of the node";
+    return;
+  }
+  MemoryWork work;
+  const bool sums = says_any(columns.notes, {"add", "triad"});
+  const bool reads_only = says(columns.notes, "dot");
+  work.read = kStreamArray * (sums || reads_only ? 2.0 : 1.0);
+  work.written = reads_only ? Bytes(0) : kStreamArray;
+  timing.kernels = {{OpKind::Residual, work, {}}};
+  timing.measured = (work.read + work.written) / gigabytes_per_second(columns.gigabytes_per_s);
+}
+
+KernelTiming read_timing(ObjectReader& row) {
+  KernelTiming timing;
+  timing.id = row.text("id");
+  timing.source = source_of(row);
+  timing.gpu = row.text("gpu");
+  const Columns columns = read_columns(row);
+  timing.op = columns.op;
+  if (says(timing.gpu, "unspecified")) {
+    timing.unsupported = "the source does not name the device";
+    return timing;
+  }
+  timing.precision = precision_of(columns.dtype);
+  const bool is_copy = columns.op == "memcpy";
+  if (!is_copy && columns.op != "gemm" && columns.op.rfind("attention", 0) != 0) {
+    timing.unsupported = fmt::format("no model of \"{}\"", columns.op);
+    return timing;
+  }
+  if ((is_copy ? columns.gigabytes_per_s : columns.tflops) <= 0.0) {
+    timing.unsupported = "the source gives no rate";
+    return timing;
+  }
+  if (is_copy)
+    read_copy(columns, timing);
+  else if (columns.op == "gemm")
+    read_gemm(columns, timing);
+  else
+    read_attention(columns, timing);
+  return timing;
+}
+
+TimingComparison compare(const KernelTiming& timing,
+                         const std::optional<AcceleratorSpec>& accelerator) {
+  TimingComparison row;
+  row.id = timing.id;
+  row.source = timing.source;
+  row.device = timing.gpu;
+  row.op = timing.op;
+  row.reason = timing.unsupported;
+  if (row.reason.empty() && !accelerator)
+    row.reason = fmt::format("no shipped profile of the device \"{}\"", timing.gpu);
+  row.skipped = !row.reason.empty();
+  if (row.skipped) return row;
+  row.profile = accelerator->name;
+  row.measured = timing.measured;
+  row.predicted = predict(timing, *accelerator);
+  return row;
+}
+
+}  // namespace
+
+std::vector<KernelTiming> read_kernel_timings(const std::string& file) {
+  std::vector<KernelTiming> timings;
+  for_each_json_line(file, [&](ObjectReader& row) { timings.push_back(read_timing(row)); });
+  return timings;
+}
+
+std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& gpu) {
+  const std::optional<std::string> name = find_accelerator(gpu);
+  if (!name) return std::nullopt;
+  AcceleratorSpec accelerator = load_accelerator(*name);
+  accelerator.sustained_clock_ratio = 1.0;
+  return accelerator;
+}
+
+Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator) {
+  Seconds sum;
+  for (const auto& [kind, work, call] : timing.kernels) {
+    const Seconds kernel =
+        formula_cost(kind, work, timing.precision, accelerator, timing.stack).time;
+    sum += std::max(kernel, call);
+  }
+  return sum;
+}
+
+TimingReport validate_kernels(const std::string& file) {
+  std::vector<TimingComparison> rows;
+  std::map<std::string, std::optional<AcceleratorSpec>> accelerators;
+  for (const KernelTiming& timing : read_kernel_timings(file)) {
+    const auto [found, is_new] = accelerators.try_emplace(timing.gpu);
+    if (is_new) found->second = benchmarked_accelerator(timing.gpu);
+    rows.push_back(compare(timing, found->second));
+  }
+  return report_on(std::move(rows));
+}
+
+}  // namespace shardwright::sim

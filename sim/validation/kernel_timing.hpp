@@ -1,0 +1,47 @@
+// Published timings of single kernels: rows of `gemm.jsonl`-like files
+// (docs/formats/timing_rows.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/program/op.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/stack_spec.hpp"
+#include "sim/validation/timing_report.hpp"
+
+namespace shardwright::sim {
+
+// What ran and how long it took. Kernels of one timing run after each other.
+struct KernelTiming {
+  struct Kernel {
+    OpKind kind = OpKind::Gemm;
+    Work work;
+    Seconds call;  // that the host takes for the framework's call around it; zero: not felt
+  };
+
+  std::string id, source, gpu;
+  std::string op;  // "gemm bf16", "grouped_gemm bf16", "attention_fwd fp16", "memcpy"
+  Precision precision = Precision::Bf16;
+  std::vector<Kernel> kernels;
+  StackSpec stack;  // how far the implementation is from the device's best
+  Seconds measured;
+  std::string unsupported;  // why the row cannot be predicted; empty: it can
+};
+
+// Throws InputError with all problems of the file.
+std::vector<KernelTiming> read_kernel_timings(const std::string& file);
+
+// The shipped profile of the timing's device at the clock of a short benchmark, whose
+// `sustained_clock_ratio` is 1. None where there is no such profile.
+std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& gpu);
+
+// By the formulas, whatever was measured.
+Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator);
+
+// Predicts every row of the file with shipped profiles; rows without one, and rows that do not say
+// enough, are skipped with their reason.
+TimingReport validate_kernels(const std::string& file);
+
+}  // namespace shardwright::sim
