@@ -146,7 +146,7 @@ Figures<ClusterSpec> node_figures() {
                  [](ClusterSpec& c) -> double& { return c.node.scale_up.in_network_efficiency; }),
           figure("/node/scale_up/pair_efficiency_ratio", 0.05, 1.0,
                  [](ClusterSpec& c) -> double& { return c.node.scale_up.pair_efficiency; }),
-          latency("/node/scale_up/latency_s", 1e-7, 2e-5,
+          latency("/node/scale_up/latency_s", 5e-7, 2e-5,
                   [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.latency; }),
           latency("/node/scale_up/collective_overhead_s", 1e-6, 2e-4,
                   [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.collective_overhead; })};

@@ -1,6 +1,7 @@
 #include "sim/cost/kernel_cost.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "core/base/error.hpp"
@@ -40,12 +41,16 @@ CostBasis basis_of(const Work& work, const AcceleratorSpec& accelerator) {
   return fitted ? CostBasis::Formula : CostBasis::Extrapolated;
 }
 
+// A graph is issued as a whole.
+std::optional<Seconds> group_issue(const StackSpec& stack) {
+  if (stack.fused_grouped_gemm) return std::nullopt;
+  return stack.cuda_graphs ? Seconds(0) : stack.launch_time;
+}
+
 KernelCost cost_of(const Work& work, Precision precision, const AcceleratorSpec& accelerator,
                    const StackSpec& stack) {
-  if (const auto* gemm = std::get_if<GemmWork>(&work)) {
-    return gemm_cost(*gemm, precision, accelerator,
-                     stack.fused_grouped_gemm ? GroupedGemm::OneKernel : GroupedGemm::OneByOne);
-  }
+  if (const auto* gemm = std::get_if<GemmWork>(&work))
+    return gemm_cost(*gemm, precision, accelerator, group_issue(stack));
   if (const auto* attention = std::get_if<AttentionWork>(&work))
     return attention_cost(*attention, precision, accelerator, stack);
   return memory_cost(std::get<MemoryWork>(work), accelerator);
