@@ -29,7 +29,12 @@ AcceleratorSpec b200() {
 }
 
 ClusterSpec dgx_h100() {
-  static const ClusterSpec kCluster = load_cluster("dgx-h100");
+  static const ClusterSpec kCluster = [] {
+    ClusterSpec cluster = load_cluster("dgx-h100");
+    cluster.fabric.levels.clear();
+    cluster.fabric.in_network_reduction = false;
+    return cluster;
+  }();
   return kCluster;
 }
 

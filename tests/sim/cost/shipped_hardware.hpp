@@ -9,7 +9,8 @@ AcceleratorSpec a100();
 AcceleratorSpec h100();
 AcceleratorSpec b200();
 
-// Eight H100 per node on NVLink 4 with one 400 Gb/s NIC each.
+// Eight H100 per node on NVLink 4 with one 400 Gb/s NIC each, below one switch that adds nothing
+// up.
 ClusterSpec dgx_h100();
 
 }  // namespace shardwright::sim::testing
