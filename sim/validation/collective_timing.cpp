@@ -139,7 +139,9 @@ std::vector<CollectiveTiming> read_collective_timings(const std::string& file) {
 }
 
 std::optional<ClusterSpec> cluster_of(const CollectiveTiming& timing) {
-  if (const ClusterSpec* named = named_cluster(timing.system + " " + timing.gpu + " " + timing.notes)) return *named;
+  if (const ClusterSpec* named =
+          named_cluster(timing.system + " " + timing.gpu + " " + timing.notes))
+    return *named;
   std::vector<std::string> filled_in;
   std::string reason;
   return cluster_of_row(as_training_row(timing), filled_in, reason);
