@@ -16,6 +16,7 @@
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/stack_json.hpp"
+#include "sim/cost/measured_kernels.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -164,6 +165,17 @@ ChosenScenario from_row(const ScenarioOptions& options, const std::string& comma
   return chosen;
 }
 
+ChosenScenario choose_formulas(const ScenarioOptions& options, const std::string& command) {
+  if (!options.plan_file.empty() && !options.row.empty()) {
+    throw InputError(command, {{"--row", "also --plan", "one of the two"}});
+  }
+  if (!options.plan_file.empty()) {
+    return from_document(read_json_argument(options.plan_file), options.plan_file, options,
+                         command);
+  }
+  return options.row.empty() ? from_command_line(options, command) : from_row(options, command);
+}
+
 }  // namespace
 
 void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
@@ -187,6 +199,11 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
       ->type_name("FILE:ID")
       ->group(kGroup);
   command.add_option("--gpus", options.gpus, "Accelerators")->type_name("N")->group(kGroup);
+  command
+      .add_option("--kernels", options.kernels,
+                  "Measured kernels of the accelerator as CSV, which go before the formulas")
+      ->type_name("FILE")
+      ->group(kGroup);
   for (const FieldOption& field : kFieldOptions) {
     command.add_option(field.option, options.fields[field.key], field.help)
         ->type_name(field.type)
@@ -202,14 +219,11 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
 }
 
 ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command) {
-  if (!options.plan_file.empty() && !options.row.empty()) {
-    throw InputError(command, {{"--row", "also --plan", "one of the two"}});
+  ChosenScenario chosen = choose_formulas(options, command);
+  if (!options.kernels.empty()) {
+    chosen.scenario.cluster.accelerator.measured_kernels = sim::read_kernel_table(options.kernels);
   }
-  if (!options.plan_file.empty()) {
-    return from_document(read_json_argument(options.plan_file), options.plan_file, options,
-                         command);
-  }
-  return options.row.empty() ? from_command_line(options, command) : from_row(options, command);
+  return chosen;
 }
 
 }  // namespace shardwright::cli

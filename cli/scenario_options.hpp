@@ -19,6 +19,7 @@ struct ScenarioOptions {
   std::string row;        // "FILE:ID", a published measurement; empty: none
   std::string model, cluster, stack;
   std::string gpus;
+  std::string kernels;                        // a table of measured kernels; empty: none
   std::map<std::string, std::string> fields;  // of the plan, by JSON key
   std::vector<std::string> settings;          // "key=value", for fields without an option
 };

@@ -139,14 +139,17 @@ ClusterFigure latency(const char* pointer, double least, double most,
           [reach](ClusterSpec& cluster, double value) { reach(cluster) = Seconds(value); }};
 }
 
+// What NCCL takes NVLink 4 for at most: 20.6 of 25 GB/s a link (src/graph/topo.h).
+constexpr double kRingCeiling = 0.824;
+
 Figures<ClusterSpec> node_figures() {
-  return {figure("/node/scale_up/ring_efficiency_ratio", 0.05, 1.0,
+  return {figure("/node/scale_up/ring_efficiency_ratio", 0.05, kRingCeiling,
                  [](ClusterSpec& c) -> double& { return c.node.scale_up.ring_efficiency; }),
           figure("/node/scale_up/in_network_efficiency_ratio", 0.05, 1.0,
                  [](ClusterSpec& c) -> double& { return c.node.scale_up.in_network_efficiency; }),
           figure("/node/scale_up/pair_efficiency_ratio", 0.05, 1.0,
                  [](ClusterSpec& c) -> double& { return c.node.scale_up.pair_efficiency; }),
-          latency("/node/scale_up/latency_s", 1e-7, 2e-5,
+          latency("/node/scale_up/latency_s", 5e-7, 2e-5,
                   [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.latency; }),
           latency("/node/scale_up/collective_overhead_s", 1e-6, 2e-4,
                   [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.collective_overhead; })};

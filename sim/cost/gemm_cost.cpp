@@ -50,7 +50,6 @@ constexpr double kFillElements = 164.0;  // of k, at 16 bits: filling and draini
 constexpr double kSplitTraffic = 1.4;    // partial sums of split-k, per fp32 element and part
 constexpr double kWideOperandTraffic = 1.6;  // 4-byte operands are re-laid out on their way
 constexpr double kLeastSplitDepth = 64.0;    // elements of k that a part of split-k has at least
-constexpr Seconds kGroupIssue = microseconds(8.8);  // of one GEMM among several, by its host thread
 
 std::span<const Tile> tiles_of(const AcceleratorSpec& accelerator) {
   const std::string& architecture = accelerator.architecture;
@@ -159,15 +158,14 @@ Machine machine_of(const Shape& shape, const AcceleratorSpec& accelerator, FlopP
 }  // namespace
 
 KernelCost gemm_cost(const GemmWork& work, Precision precision, const AcceleratorSpec& accelerator,
-                     GroupedGemm grouped) {
+                     std::optional<Seconds> issue) {
   if (work.flop() <= Flop(0)) return {};
   const KernelEfficiency& efficiency = accelerator.efficiency;
   const FlopPerSecond peak = matrix_peak(accelerator, precision);
   const FlopPerSecond reachable = peak * matrix_efficiency(accelerator, precision);
   const BytesPerSecond bandwidth = accelerator.memory_bandwidth * efficiency.memory;
   Shape shape = shape_of(work, precision);
-  const double launches =
-      work.groups > 1 && grouped == GroupedGemm::OneByOne ? shape.products : 1.0;
+  const double launches = work.groups > 1 && issue ? shape.products : 1.0;
   shape.products /= launches;
 
   const Machine machine = machine_of(shape, accelerator, reachable, bandwidth);
@@ -178,7 +176,7 @@ KernelCost gemm_cost(const GemmWork& work, Precision precision, const Accelerato
   const double moving = (traffic / bandwidth).value();
   Seconds busy = Seconds(std::cbrt(cubed(computing) + cubed(moving))) +
                  result / bandwidth * efficiency.result_exposed;
-  if (launches > 1.0) busy = std::max(busy, kGroupIssue) * launches;
+  if (launches > 1.0) busy = std::max(busy, *issue) * launches;
   const Seconds time = efficiency.gemm_overhead + busy;
   const bool compute_bound = computing >= moving;
   return {time,

@@ -26,7 +26,7 @@
 // NVIDIA, Matrix Multiplication Background User's Guide; Osama et al., Stream-K (arXiv 2301.03598).
 #pragma once
 
-#include <cstdint>
+#include <optional>
 
 #include "core/program/op.hpp"
 #include "core/spec/cluster_spec.hpp"
@@ -35,12 +35,11 @@
 
 namespace shardwright::sim {
 
-// How the GEMMs of a rank's experts run.
-enum class GroupedGemm : std::uint8_t { OneKernel, OneByOne };
-
 // `precision` is that of the operands; fp8 operands take one byte and give a bf16 output. With
-// `work.groups` experts, each is taken to hold an equal part of the rows that they share.
+// `work.groups` experts, each is taken to hold an equal part of the rows that they share. `issue`:
+// the host's time for one GEMM, where a library runs those of the experts one by one; none: one
+// kernel runs them all.
 KernelCost gemm_cost(const GemmWork& work, Precision precision, const AcceleratorSpec& accelerator,
-                     GroupedGemm grouped = GroupedGemm::OneByOne);
+                     std::optional<Seconds> issue = std::nullopt);
 
 }  // namespace shardwright::sim

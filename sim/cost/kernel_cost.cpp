@@ -1,6 +1,7 @@
 #include "sim/cost/kernel_cost.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "core/base/error.hpp"
@@ -40,12 +41,16 @@ CostBasis basis_of(const Work& work, const AcceleratorSpec& accelerator) {
   return fitted ? CostBasis::Formula : CostBasis::Extrapolated;
 }
 
+// A graph is issued as a whole.
+std::optional<Seconds> group_issue(const StackSpec& stack, double host_speed) {
+  if (stack.fused_grouped_gemm) return std::nullopt;
+  return stack.cuda_graphs ? Seconds(0) : stack.launch_time / host_speed;
+}
+
 KernelCost cost_of(const Work& work, Precision precision, const AcceleratorSpec& accelerator,
-                   const StackSpec& stack) {
-  if (const auto* gemm = std::get_if<GemmWork>(&work)) {
-    return gemm_cost(*gemm, precision, accelerator,
-                     stack.fused_grouped_gemm ? GroupedGemm::OneKernel : GroupedGemm::OneByOne);
-  }
+                   const StackSpec& stack, double host_speed) {
+  if (const auto* gemm = std::get_if<GemmWork>(&work))
+    return gemm_cost(*gemm, precision, accelerator, group_issue(stack, host_speed));
   if (const auto* attention = std::get_if<AttentionWork>(&work))
     return attention_cost(*attention, precision, accelerator, stack);
   return memory_cost(std::get<MemoryWork>(work), accelerator);
@@ -54,19 +59,21 @@ KernelCost cost_of(const Work& work, Precision precision, const AcceleratorSpec&
 }  // namespace
 
 KernelCost formula_cost(OpKind kind, const Work& work, Precision precision,
-                        const AcceleratorSpec& accelerator, const StackSpec& stack) {
+                        const AcceleratorSpec& accelerator, const StackSpec& stack,
+                        double host_speed) {
   SHARDWRIGHT_CHECK(
       !is_communication(kind) && kind != OpKind::Offload,
       "no kernel of the device alone: kind " + std::to_string(static_cast<int>(kind)));
-  KernelCost cost = cost_of(work, precision, accelerator, stack);
+  KernelCost cost = cost_of(work, precision, accelerator, stack, host_speed);
   cost.basis = basis_of(work, accelerator);
   return cost;
 }
 
 KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
-                       const AcceleratorSpec& accelerator, const StackSpec& stack) {
-  return with_measurements(formula_cost(kind, work, precision, accelerator, stack), kind, work,
-                           precision, accelerator, stack);
+                       const AcceleratorSpec& accelerator, const StackSpec& stack,
+                       double host_speed) {
+  return with_measurements(formula_cost(kind, work, precision, accelerator, stack, host_speed),
+                           kind, work, precision, accelerator, stack, host_speed);
 }
 
 Seconds kernel_time(OpKind kind, const Work& work, Precision precision,
@@ -78,7 +85,7 @@ KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
                        const ClusterSpec& cluster, const StackSpec& stack) {
   if (kind == OpKind::Offload)
     return offload_cost(std::get<MemoryWork>(work), cluster.node.host, cluster.accelerator);
-  return kernel_cost(kind, work, precision, cluster.accelerator, stack);
+  return kernel_cost(kind, work, precision, cluster.accelerator, stack, cluster.node.host.speed);
 }
 
 }  // namespace shardwright::sim

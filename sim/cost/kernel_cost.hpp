@@ -16,12 +16,15 @@ namespace shardwright::sim {
 
 // The cost of a kernel that runs on the device alone. `kind` must be neither a communication nor
 // `OpKind::Offload`, whose path is the node's, not the device's (see the overload for clusters).
+// `host_speed`: as in HostSpec; the host issues the GEMMs of experts.
 KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
-                       const AcceleratorSpec& accelerator, const StackSpec& stack);
+                       const AcceleratorSpec& accelerator, const StackSpec& stack,
+                       double host_speed = 1.0);
 
 // The same by the formulas alone, whatever was measured.
 KernelCost formula_cost(OpKind kind, const Work& work, Precision precision,
-                        const AcceleratorSpec& accelerator, const StackSpec& stack);
+                        const AcceleratorSpec& accelerator, const StackSpec& stack,
+                        double host_speed = 1.0);
 
 // `kernel_cost(...).time`.
 Seconds kernel_time(OpKind kind, const Work& work, Precision precision,

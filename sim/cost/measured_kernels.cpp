@@ -62,21 +62,23 @@ Neighbours neighbours_of(const Scaled& wanted, OpKind kind, Precision precision,
 }
 
 double measured_ratio(const MeasuredKernel& kernel, const AcceleratorSpec& accelerator,
-                      const StackSpec& stack) {
+                      const StackSpec& stack, double host_speed) {
   return kernel.time /
-         formula_cost(kernel.kind, kernel.work, kernel.precision, accelerator, stack).time;
+         formula_cost(kernel.kind, kernel.work, kernel.precision, accelerator, stack, host_speed)
+             .time;
 }
 
 }  // namespace
 
 KernelCost with_measurements(KernelCost formula, OpKind kind, const Work& work, Precision precision,
-                             const AcceleratorSpec& accelerator, const StackSpec& stack) {
+                             const AcceleratorSpec& accelerator, const StackSpec& stack,
+                             double host_speed) {
   if (accelerator.measured_kernels.empty() || formula.time <= Seconds(0)) return formula;
   const Scaled wanted = scaled(work);
   const Neighbours near = neighbours_of(wanted, kind, precision, accelerator.measured_kernels);
   if (near.below == nullptr || near.above == nullptr) return formula;
-  const double low = std::log(measured_ratio(*near.below, accelerator, stack));
-  const double high = std::log(measured_ratio(*near.above, accelerator, stack));
+  const double low = std::log(measured_ratio(*near.below, accelerator, stack, host_speed));
+  const double high = std::log(measured_ratio(*near.above, accelerator, stack, host_speed));
   const double span = std::log(near.above_scale / near.below_scale);
   const double place = span > 0.0 ? std::log(wanted.scale / near.below_scale) / span : 0.0;
   const double ratio = std::exp(low + (high - low) * place);

@@ -18,7 +18,8 @@ namespace shardwright::sim {
 
 // The formula's cost, corrected by the accelerator's measured kernels where they reach.
 KernelCost with_measurements(KernelCost formula, OpKind kind, const Work& work, Precision precision,
-                             const AcceleratorSpec& accelerator, const StackSpec& stack);
+                             const AcceleratorSpec& accelerator, const StackSpec& stack,
+                             double host_speed);
 
 // Reads the format of docs/formats/kernel_table.md. Throws InputError with all problems, each with
 // its line and column.

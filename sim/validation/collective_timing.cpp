@@ -70,7 +70,8 @@ CollectiveTiming read_timing(ObjectReader& row) {
   timing.for_fitting = row.boolean_or("fit", true);
   if (const auto kind = kinds().find(timing.name); kind != kinds().end())
     timing.kind = kind->second;
-  timing.call = call_of(row.text_or("notes", ""));
+  timing.notes = row.text_or("notes", "");
+  timing.call = call_of(timing.notes);
   timing.measured = measured_time(row, timing);
   timing.unsupported = gap_of(timing);
   return timing;
@@ -138,7 +139,9 @@ std::vector<CollectiveTiming> read_collective_timings(const std::string& file) {
 }
 
 std::optional<ClusterSpec> cluster_of(const CollectiveTiming& timing) {
-  if (const ClusterSpec* named = named_cluster(timing.system + " " + timing.gpu)) return *named;
+  if (const ClusterSpec* named =
+          named_cluster(timing.system + " " + timing.gpu + " " + timing.notes))
+    return *named;
   std::vector<std::string> filled_in;
   std::string reason;
   return cluster_of_row(as_training_row(timing), filled_in, reason);

@@ -14,7 +14,7 @@
 namespace shardwright::sim {
 
 struct CollectiveTiming {
-  std::string id, source, system, gpu;
+  std::string id, source, system, gpu, notes;
   std::string name;  // of the collective: "all_reduce", "alltoall", …
   OpKind kind = OpKind::AllReduce;
   std::int64_t members = 2, nodes = 1;
@@ -31,8 +31,8 @@ struct CollectiveTiming {
 std::vector<CollectiveTiming> read_collective_timings(const std::string& file);
 
 // The shipped cluster that the timing's system is: the one with an alias that stands in the
-// system's name, else the one with its accelerator whose network is nearest to what the name says.
-// None where no cluster has the accelerator.
+// system's name or the notes, else the one with its accelerator whose network is nearest to what
+// the name says. None where no cluster has the accelerator.
 std::optional<ClusterSpec> cluster_of(const CollectiveTiming& timing);
 
 // All of the world is one group, or `timing.groups` alike on one node. A ring of sends fills every

@@ -34,7 +34,9 @@ BytesPerSecond gigabits(double count) {
 
 std::optional<FabricProtocol> protocol_in(const std::string& text) {
   if (says(text, "infiniband")) return FabricProtocol::InfiniBand;
-  if (says(text, "roce")) return FabricProtocol::RoCE;
+  // "process" holds the letters, too.
+  static const std::regex kRoce(R"(\broce)", std::regex::icase);
+  if (std::regex_search(text, kRoce)) return FabricProtocol::RoCE;
   if (says(text, "efa")) return FabricProtocol::Efa;
   if (says(text, "ethernet")) return FabricProtocol::Ethernet;
   return std::nullopt;

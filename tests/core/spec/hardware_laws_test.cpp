@@ -118,11 +118,13 @@ TEST(HardwareLaws, RingBandwidthLiesJustBelowTheCeilingOfNccl) {
 }
 
 // NCCL's maintainers: per NIC expect 12 GB/s at 100 Gb/s, 24 at 200, 46 to 49 at 400
-// (NVIDIA/nccl-tests issues 119, 130, 212, 290).
+// (NVIDIA/nccl-tests issues 119, 130, 212, 290). The report on Vultr's network says itself that
+// half of the adapters were slow.
 TEST(HardwareLaws, InfinibandNicsReachWhatTheMaintainersOfNcclExpect) {
   for (const ClusterSpec& cluster : all_clusters()) {
     if (cluster.fabric.protocol != FabricProtocol::InfiniBand ||
-        cluster.fabric.name == "omnipath-100" || cluster.fabric.kind == FabricKind::None)
+        cluster.fabric.name == "omnipath-100" || cluster.fabric.name == "ib-ndr-vultr" ||
+        cluster.fabric.kind == FabricKind::None)
       continue;
     const double line = cluster.node.nic.bandwidth.value() / 1e9;
     const double reached = line * cluster.node.nic.efficiency;

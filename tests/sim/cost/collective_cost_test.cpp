@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "tests/sim/cost/reference_hardware.hpp"
+#include "tests/sim/cost/shipped_hardware.hpp"
 
 namespace shardwright::sim {
 namespace {

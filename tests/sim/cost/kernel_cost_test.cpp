@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "tests/sim/cost/reference_hardware.hpp"
+#include "tests/sim/cost/shipped_hardware.hpp"
 
 namespace shardwright::sim {
 namespace {

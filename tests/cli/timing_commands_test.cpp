@@ -1,0 +1,79 @@
+// validate --kernels and --collectives, fit, and tables of measured kernels on the command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command_run.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::string shipped(const std::string& name) {
+  return std::string(SHARDWRIGHT_SOURCE_DIR) + "/tests/ground_truth/" + name;
+}
+
+TEST(TimingCommands, FailOverDecidesTheExitCode) {
+  const std::string file = shipped("kernels.jsonl");
+  EXPECT_EQ(run_command({"validate", "--kernels", file, "--fail-over", "8,25"}).exit_code, 0);
+  EXPECT_EQ(run_command({"validate", "--kernels", file, "--fail-over", "0.1,25"}).exit_code, 5);
+  EXPECT_EQ(run_command({"validate", "--kernels", file, "--fail-over", "8"}).exit_code, 2);
+}
+
+TEST(TimingCommands, EveryRowIsComparedOrSkippedWithAReason) {
+  const CommandResult result =
+      run_command({"validate", "--collectives", shipped("collectives.jsonl"), "--json", "-"});
+  const json document = json::parse(result.output);
+  std::size_t skipped = 0;
+  for (const json& row : document.at("rows")) {
+    const bool is_skipped = row.at("status") == "skipped";
+    skipped += is_skipped ? 1 : 0;
+    EXPECT_EQ(is_skipped, !row.at("reason").get<std::string>().empty());
+    EXPECT_EQ(is_skipped, row.at("predicted").is_null());
+  }
+  EXPECT_EQ(document.at("summary").at("skipped"), skipped);
+  EXPECT_EQ(document.at("summary").at("n").get<std::size_t>() + skipped,
+            document.at("rows").size());
+}
+
+TEST(TimingCommands, BadInputNamesFileAndLine) {
+  const ScratchFolder folder;
+  const std::string bad = folder.write("bad.jsonl", "{\"id\":\"a\",\"gpu\":3}\n");
+  const CommandResult result = run_command({"validate", "--kernels", bad});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("bad.jsonl: line 1/gpu"));
+  EXPECT_EQ(run_command({"validate"}).exit_code, 2);
+  EXPECT_EQ(run_command({"fit", "kernels", bad}).exit_code, 2);
+  EXPECT_EQ(run_command({"fit", "weather", bad}).exit_code, 2);
+}
+
+TEST(TimingCommands, AFittedProfileCanBeLoadedAndNamesItsCommand) {
+  const ScratchFolder folder;
+  const std::string profile = folder.file("h800.json");
+  const CommandResult result = run_command(
+      {"fit", "kernels", shipped("kernels.jsonl"), "--accelerator", "h800", "--out", profile});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.output, HasSubstr("not determined by the data"));
+  EXPECT_THAT(folder.read("h800.json"), HasSubstr("shardwright fit kernels --accelerator h800"));
+  EXPECT_EQ(
+      run_command({"fit", "kernels", shipped("kernels.jsonl"), "--accelerator", profile}).exit_code,
+      0);
+}
+
+TEST(TimingCommands, MeasuredKernelsShowInTheBasisOfAStep) {
+  const ScratchFolder folder;
+  const std::string table =
+      folder.write("kernels.csv", "op,precision,m,n,k,time_s\ngemm,bf16,8192,14336,4096,2e-3\n");
+  const CommandResult result = run_command(
+      {"simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8", "--tp", "2",
+       "--global-batch", "32", "--seq-len", "8192", "--kernels", table, "--json", "-"});
+  const json basis = json::parse(result.output).at("kernel_time_basis");
+  EXPECT_GT(basis.at("measured_s").get<double>(), 0.0);
+  EXPECT_GT(basis.at("formula_s").get<double>(), 0.0);
+}
+
+}  // namespace
+}  // namespace shardwright::cli

@@ -1,0 +1,111 @@
+// The fit finds what made the data, says how sure it is, and refuses what the data do not tell.
+#include "sim/calibration/least_squares.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/spec/profile_library.hpp"
+#include "sim/calibration/profile_fit.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// Time = a + x / b at sizes x, with a deterministic wobble.
+Residuals line_residuals(double a, double b, double wobble) {
+  return [=](const std::vector<double>& values) {
+    std::vector<double> residuals;
+    for (int i = 0; i < 24; ++i) {
+      const double x = std::exp2(i);
+      const double measured = (a + x / b) * std::exp(wobble * std::sin(3.7 * i));
+      residuals.push_back(std::log((values[0] + x / values[1]) / measured));
+    }
+    return residuals;
+  };
+}
+
+TEST(LeastSquares, RecoversParametersWithinTheirIntervals) {
+  const FitResult result =
+      fit({{"a", 1.0, 1e-3, 1e6}, {"b", 1.0, 1e-3, 1e6}}, line_residuals(20.0, 50.0, 0.05));
+  EXPECT_EQ(result.parameters[0].verdict, FitVerdict::Fitted);
+  EXPECT_LE(result.parameters[0].low, 20.0);
+  EXPECT_GE(result.parameters[0].high, 20.0);
+  EXPECT_LE(result.parameters[1].low, 50.0);
+  EXPECT_GE(result.parameters[1].high, 50.0);
+  EXPECT_LT(result.parameters[0].high / result.parameters[0].low, 1.2);
+}
+
+TEST(LeastSquares, OddMeasurementsDoNotPullTheFit) {
+  const Residuals clean = line_residuals(20.0, 50.0, 0.0);
+  const FitResult result =
+      fit({{"a", 1.0, 1e-3, 1e6}, {"b", 1.0, 1e-3, 1e6}}, [&](const std::vector<double>& values) {
+        std::vector<double> residuals = clean(values);
+        residuals[3] += 3.0;
+        residuals[20] -= 3.0;
+        return residuals;
+      });
+  EXPECT_NEAR(result.parameters[0].value, 20.0, 1.0);
+  EXPECT_NEAR(result.parameters[1].value, 50.0, 2.5);
+}
+
+TEST(LeastSquares, LeavesWhatTheDataDoNotTellUnchanged) {
+  const Residuals line = line_residuals(20.0, 50.0, 0.02);
+  const FitResult result =
+      fit({{"a", 1.0, 1e-3, 1e6}, {"unused", 0.3, 0.1, 1.0}, {"b", 1.0, 1e-3, 1e6}},
+          [&](const std::vector<double>& values) {
+            return line({values[0], values[2]});
+          });
+  EXPECT_EQ(result.parameters[1].verdict, FitVerdict::Undetermined);
+  EXPECT_EQ(result.parameters[1].value, 0.3);
+  EXPECT_EQ(result.parameters[0].verdict, FitVerdict::Fitted);
+}
+
+TEST(LeastSquares, TellsApartNoTwinParameters) {
+  const FitResult result =
+      fit({{"a", 2.0, 1e-3, 1e3}, {"twin", 3.0, 1e-3, 1e3}}, [](const std::vector<double>& values) {
+        std::vector<double> residuals;
+        for (int i = 0; i < 20; ++i)
+          residuals.push_back(std::log(values[0] * values[1] / 30.0) + 0.01 * std::cos(i));
+        return residuals;
+      });
+  EXPECT_EQ(result.parameters[0].verdict == FitVerdict::Undetermined,
+            result.parameters[1].verdict != FitVerdict::Undetermined);
+  EXPECT_NEAR(result.parameters[0].value * result.parameters[1].value, 30.0, 0.5);
+}
+
+TEST(LeastSquares, StaysWithinPhysicalLimits) {
+  const FitResult result =
+      fit({{"a", 1.0, 1e-3, 5.0}, {"b", 1.0, 1e-3, 1e6}}, line_residuals(20.0, 50.0, 0.01));
+  EXPECT_EQ(result.parameters[0].verdict, FitVerdict::AtLimit);
+  EXPECT_DOUBLE_EQ(result.parameters[0].value, 5.0);
+}
+
+// Timings that the model itself made from changed figures give these figures back.
+TEST(ProfileFit, FindsTheFiguresThatMadeTheTimings) {
+  AcceleratorSpec truth = *benchmarked_accelerator("H100-SXM");
+  truth.efficiency.matrix_main_loop = 0.7;
+  truth.efficiency.gemm_overhead = microseconds(8.0);
+  std::vector<KernelTiming> timings;
+  for (const std::int64_t m : {256, 1024, 4096, 16384}) {
+    for (const std::int64_t k : {256, 1024, 4096}) {
+      KernelTiming timing;
+      timing.gpu = "H100-SXM";
+      timing.op = "gemm bf16";
+      timing.kernels = {{OpKind::Gemm, GemmWork{.m = m, .n = 4096, .k = k}, {}}};
+      timing.measured = predict(timing, truth);
+      timings.push_back(timing);
+    }
+  }
+  AcceleratorSpec fitted = load_accelerator("h100-sxm");
+  const double sustained = fitted.sustained_clock_ratio;
+  const std::vector<FitStage> stages = fit_kernels(fitted, timings, "a test");
+  ASSERT_EQ(stages.size(), 1U);
+  EXPECT_NEAR(fitted.efficiency.matrix_main_loop, 0.7, 0.02);
+  EXPECT_NEAR(fitted.efficiency.gemm_overhead.value(), 8e-6, 4e-7);
+  EXPECT_EQ(fitted.efficiency.matrix_fp8, load_accelerator("h100-sxm").efficiency.matrix_fp8);
+  EXPECT_EQ(fitted.sustained_clock_ratio, sustained);
+  EXPECT_EQ(fitted.sources.at("/efficiency/gemm_overhead_s").confidence, Confidence::Fitted);
+}
+
+}  // namespace
+}  // namespace shardwright::sim

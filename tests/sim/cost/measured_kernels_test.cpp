@@ -1,0 +1,105 @@
+// Measured kernels go before the formula in their range, and tables survive writing and reading.
+#include "sim/cost/measured_kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "core/base/error.hpp"
+#include "sim/cost/kernel_cost.hpp"
+#include "tests/sim/cost/shipped_hardware.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+GemmWork gemm(std::int64_t m) {
+  return {.m = m, .n = 4096, .k = 4096};
+}
+
+KernelCost cost(const GemmWork& work, const AcceleratorSpec& device) {
+  return kernel_cost(OpKind::Gemm, work, Precision::Bf16, device, StackSpec{});
+}
+
+// Measured at m = 1024 and 4096, 1.5 and 1.2 times as slow as the formula says.
+AcceleratorSpec measured_device() {
+  AcceleratorSpec device = testing::h100();
+  for (const auto& [m, slower] : {std::pair{1024, 1.5}, std::pair{4096, 1.2}}) {
+    const Seconds formula = cost(gemm(m), testing::h100()).time;
+    device.measured_kernels.push_back({OpKind::Gemm, Precision::Bf16, gemm(m), formula * slower});
+  }
+  return device;
+}
+
+double ratio(std::int64_t m) {
+  return cost(gemm(m), measured_device()).time / cost(gemm(m), testing::h100()).time;
+}
+
+TEST(MeasuredKernels, GiveTheTimeOfTheirShapeAndBetweenTwo) {
+  EXPECT_NEAR(ratio(1024), 1.5, 1e-12);
+  EXPECT_NEAR(ratio(4096), 1.2, 1e-12);
+  EXPECT_NEAR(ratio(2048), std::sqrt(1.5 * 1.2), 1e-12);
+  EXPECT_EQ(cost(gemm(2048), measured_device()).basis, CostBasis::Measured);
+}
+
+TEST(MeasuredKernels, LeaveTheFormulaOutsideOfTheirRange) {
+  EXPECT_NEAR(ratio(512), 1.0, 1e-12);
+  EXPECT_NEAR(ratio(8192), 1.0, 1e-12);
+  EXPECT_EQ(cost(gemm(8192), measured_device()).basis, CostBasis::Formula);
+  GemmWork other = gemm(2048);
+  other.k = 2048;
+  EXPECT_EQ(cost(other, measured_device()).basis, CostBasis::Formula);
+}
+
+TEST(CostBasis, ShapesAndDevicesWithoutAFitAreExtrapolated) {
+  EXPECT_EQ(cost(gemm(8), testing::h100()).basis, CostBasis::Extrapolated);
+  AcceleratorSpec unfitted = testing::h100();
+  unfitted.efficiency.matrix_main_loop = 0.0;
+  EXPECT_EQ(cost(gemm(4096), unfitted).basis, CostBasis::Extrapolated);
+}
+
+TEST(KernelTable, SurvivesWritingAndReading) {
+  const AttentionWork attention{.batch = 2,
+                                .heads = 32,
+                                .kv_heads = 8,
+                                .q_tokens = 4096,
+                                .kv_tokens = 8192,
+                                .qk_head_dim = 192,
+                                .v_head_dim = 128,
+                                .score_share = 0.5,
+                                .backward = true};
+  GemmWork grouped{.m = 1024, .n = 2048, .k = 512, .batch = 3, .groups = 8};
+  grouped.groups_share_k = grouped.accumulate_fp32 = true;
+  const MemoryWork norm{.read = Bytes(1e6), .written = Bytes(2e6), .flop = Flop(0), .kernels = 4};
+  const std::vector<MeasuredKernel> kernels = {
+      {OpKind::GroupedGemm, Precision::Fp8, grouped, microseconds(12.5)},
+      {OpKind::Attention, Precision::Bf16, attention, microseconds(0.1)},
+      {OpKind::Norm, Precision::Bf16, norm, microseconds(3.0)}};
+  const std::string file = ::testing::TempDir() + "kernels.csv";
+  {
+    std::ofstream stream(file);
+    write_kernel_table(stream, kernels);
+  }
+  EXPECT_EQ(read_kernel_table(file), kernels);
+}
+
+TEST(KernelTable, BadCellsAreAllNamed) {
+  const std::string file = ::testing::TempDir() + "bad.csv";
+  std::ofstream(file) << "op,precision,m,n,k,time_s\n"
+                         "gemm,bf16,0,2,3,1e-5\n"
+                         "gem,bf16,1,2,3,-1\n"
+                         "gemm,bf16,1\n";
+  try {
+    read_kernel_table(file);
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    std::vector<std::string> places;
+    for (const Problem& problem : error.problems()) places.push_back(problem.where);
+    EXPECT_EQ(places,
+              (std::vector<std::string>{"line 2/m", "line 3/op", "line 3/time_s", "line 4"}));
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::sim

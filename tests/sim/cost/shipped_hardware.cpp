@@ -1,0 +1,41 @@
+#include "tests/sim/cost/shipped_hardware.hpp"
+
+#include "core/spec/profile_library.hpp"
+
+namespace shardwright::sim::testing {
+namespace {
+
+AcceleratorSpec benchmarked(const char* name) {
+  AcceleratorSpec spec = load_accelerator(name);
+  spec.sustained_clock_ratio = 1.0;
+  return spec;
+}
+
+}  // namespace
+
+AcceleratorSpec a100() {
+  static const AcceleratorSpec kSpec = benchmarked("a100-80gb");
+  return kSpec;
+}
+
+AcceleratorSpec h100() {
+  static const AcceleratorSpec kSpec = benchmarked("h100-sxm");
+  return kSpec;
+}
+
+AcceleratorSpec b200() {
+  static const AcceleratorSpec kSpec = benchmarked("b200");
+  return kSpec;
+}
+
+ClusterSpec dgx_h100() {
+  static const ClusterSpec kCluster = [] {
+    ClusterSpec cluster = load_cluster("dgx-h100");
+    cluster.fabric.levels.clear();
+    cluster.fabric.in_network_reduction = false;
+    return cluster;
+  }();
+  return kCluster;
+}
+
+}  // namespace shardwright::sim::testing
