@@ -12,6 +12,7 @@
 
 #include "core/base/error.hpp"
 #include "core/spec/scenario.hpp"
+#include "executor/data/batch_loader.hpp"
 #include "executor/launch/launch_place.hpp"
 #include "executor/launch/local_launcher.hpp"
 #include "executor/launch/rank_process.hpp"
@@ -55,6 +56,9 @@ std::string token_of(const LaunchPlace& place) {
 int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   const Scenario scenario = load_scenario(options.plan);
   check_executable(scenario.model, scenario.plan, scenario.stack, options.plan);
+  // What is wrong with the data is said once, before there are several ranks.
+  const TokenFile file(options.data);
+  const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed);
   const std::int64_t world = scenario.plan.world_size();
   std::optional<LaunchPlace> place = read_launch_place(environment);
   // Of several processes the first one, which is the launcher where that is ours.

@@ -1,7 +1,10 @@
 // Rotary positions, activations and sums. Included by cpu_kernels.cpp alone.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <complex>
+#include <vector>
 
 #include "executor/kernels/cpu/cpu_kernels.hpp"
 #include "executor/kernels/cpu/eigen_maps.hpp"
@@ -9,15 +12,26 @@
 
 namespace shardwright::executor {
 
+// A point on the unit circle for each pair of a head, at one position.
 template <class Real>
-void rotate_head(const RopeShape& shape, std::int64_t position, bool inverse, Real* head) {
-  const std::int64_t half = shape.rotated / 2;
-  for (std::int64_t i = 0; i < half; ++i) {
+std::vector<std::complex<Real>> turns_at(const RopeShape& shape, std::int64_t position,
+                                         bool inverse) {
+  std::vector<std::complex<Real>> turns;
+  for (std::int64_t i = 0; i < shape.rotated / 2; ++i) {
     const double angle =
         static_cast<double>(position) *
         std::pow(kRopeBase, -2.0 * static_cast<double>(i) / static_cast<double>(shape.rotated));
-    const auto cosine = static_cast<Real>(std::cos(angle));
-    const auto sine = static_cast<Real>(inverse ? -std::sin(angle) : std::sin(angle));
+    turns.push_back(std::complex<Real>(std::polar(1.0, inverse ? -angle : angle)));
+  }
+  return turns;
+}
+
+template <class Real>
+void turn_head(const std::vector<std::complex<Real>>& turns, Real* head) {
+  const auto half = static_cast<std::int64_t>(turns.size());
+  for (std::int64_t i = 0; i < half; ++i) {
+    const Real cosine = turns[static_cast<std::size_t>(i)].real();
+    const Real sine = turns[static_cast<std::size_t>(i)].imag();
     const Real first = head[i], second = head[i + half];
     head[i] = first * cosine - second * sine;
     head[i + half] = second * cosine + first * sine;
@@ -26,10 +40,13 @@ void rotate_head(const RopeShape& shape, std::int64_t position, bool inverse, Re
 
 template <class Real>
 void CpuKernels<Real>::rope(const RopeShape& shape, bool inverse, void* data, Queue /*queue*/) {
-  for (std::int64_t r = 0; r < shape.rows; ++r) {
-    Real* start = static_cast<Real*>(data) + r * shape.row_width;
-    for (std::int64_t head = 0; head < shape.heads; ++head)
-      rotate_head(shape, r % shape.seq_len, inverse, start + head * shape.head_dim);
+  for (std::int64_t position = 0; position < shape.seq_len; ++position) {
+    const std::vector<std::complex<Real>> turns = turns_at<Real>(shape, position, inverse);
+    for (std::int64_t r = position; r < shape.rows; r += shape.seq_len) {
+      Real* start = static_cast<Real*>(data) + r * shape.row_width;
+      for (std::int64_t head = 0; head < shape.heads; ++head)
+        turn_head(turns, start + head * shape.head_dim);
+    }
   }
 }
 

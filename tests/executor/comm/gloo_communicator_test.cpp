@@ -1,0 +1,115 @@
+// Collectives over small integers, whose sums are exact in any order.
+#include "executor/comm/gloo_communicator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <numeric>
+#include <vector>
+
+namespace shardwright::executor {
+namespace {
+
+// Calls `work` on each of `size` ranks at once.
+void on_ranks(int size, const std::function<void(Communicator&)>& work,
+              std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+  LocalStore store;
+  std::vector<std::future<void>> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back(std::async(std::launch::async, [&, rank] {
+      GlooDevice device({"127.0.0.1", timeout});
+      const auto communicator = device.connect(store, "group", rank, size);
+      work(*communicator);
+    }));
+  }
+  for (auto& rank : ranks) rank.get();
+}
+
+float value_of(int rank, std::size_t index) {
+  return static_cast<float>((rank + 3) * static_cast<int>(index % 17) - rank);
+}
+
+std::vector<float> values_of(int rank, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = value_of(rank, i);
+  return values;
+}
+
+class Gloo : public testing::TestWithParam<int> {};
+
+TEST_P(Gloo, AllReduceAddsAndTakesMaxima) {
+  const int size = GetParam();
+  on_ranks(size, [size](Communicator& group) {
+    for (const std::size_t count : {std::size_t{1}, std::size_t{5}, std::size_t{1000}}) {
+      std::vector<float> sum = values_of(group.rank(), count), most = sum;
+      group.all_reduce(sum.data(), count, Element::Float32, Reduction::Sum, nullptr);
+      group.all_reduce(most.data(), count, Element::Float32, Reduction::Max, nullptr);
+      for (std::size_t i = 0; i < count; ++i) {
+        float expected = 0.0F, largest = value_of(0, i);
+        for (int rank = 0; rank < size; ++rank) {
+          expected += value_of(rank, i);
+          largest = std::max(largest, value_of(rank, i));
+        }
+        ASSERT_EQ(sum[i], expected);
+        ASSERT_EQ(most[i], largest);
+      }
+    }
+  });
+}
+
+// An all-reduce is a reduce-scatter and an all-gather.
+TEST_P(Gloo, ReduceScatterAndAllGatherInPlaceAreAnAllReduce) {
+  on_ranks(GetParam(), [](Communicator& group) {
+    const std::size_t each = 33, count = each * static_cast<std::size_t>(group.size());
+    std::vector<float> together = values_of(group.rank(), count), apart = together;
+    group.all_reduce(together.data(), count, Element::Float32, Reduction::Sum, nullptr);
+    float* own = apart.data() + static_cast<std::size_t>(group.rank()) * each;
+    group.reduce_scatter(apart.data(), own, each, Element::Float32, nullptr);
+    group.all_gather(own, apart.data(), each, Element::Float32, nullptr);
+    EXPECT_EQ(apart, together);
+  });
+}
+
+TEST_P(Gloo, BroadcastGivesAllTheRootsValues) {
+  on_ranks(GetParam(), [](Communicator& group) {
+    std::vector<float> values = values_of(group.rank(), 100);
+    group.broadcast(values.data(), 400, group.size() - 1, nullptr);
+    EXPECT_EQ(values, values_of(group.size() - 1, 100));
+  });
+}
+
+TEST_P(Gloo, MessagesOfAChannelKeepTheirOrder) {
+  on_ranks(GetParam(), [](Communicator& group) {
+    const int next = (group.rank() + 1) % group.size();
+    const int before = (group.rank() + group.size() - 1) % group.size();
+    auto sending = std::async(std::launch::async, [&] {
+      for (int i = 0; i < 20; ++i) {
+        const int message = 100 * group.rank() + i;
+        group.send(&message, sizeof message, next, 0, nullptr);
+      }
+    });
+    for (int i = 0; i < 20; ++i) {
+      int message = 0;
+      group.receive(&message, sizeof message, before, 0, nullptr);
+      EXPECT_EQ(message, 100 * before + i);
+    }
+    sending.get();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Gloo, testing::Values(2, 3, 4));
+
+TEST(Gloo, APeerThatDoesNotComeIsAnError) {
+  const auto with_a_silent_peer = [](Communicator& group) {
+    float value = 1.0F;
+    if (group.rank() == 0)
+      group.all_reduce(&value, 1, Element::Float32, Reduction::Sum, nullptr);
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds(800));
+  };
+  EXPECT_THROW(on_ranks(2, with_a_silent_peer, std::chrono::milliseconds(300)), CommunicationError);
+}
+
+}  // namespace
+}  // namespace shardwright::executor

@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+#include <set>
+
+#include "core/base/error.hpp"
+#include "executor/data/batch_loader.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+std::string write(const std::string& name, const std::string& content) {
+  const std::string file = testing::TempDir() + name;
+  std::ofstream(file, std::ios::binary) << content;
+  return file;
+}
+
+TEST(TokenFile, ReadsTextAsBytesAndBinaryTokens) {
+  const std::string bytes("\x01\xff\x02\x00", 4);
+  std::vector<std::int32_t> text(4), pairs(2), whole(1);
+  TokenFile(write("a.txt", bytes)).read(0, text);
+  TokenFile(write("a.u16", bytes)).read(0, pairs);
+  TokenFile(write("a.u32", bytes)).read(0, whole);
+  EXPECT_EQ(text, (std::vector<std::int32_t>{1, 255, 2, 0}));
+  EXPECT_EQ(pairs, (std::vector<std::int32_t>{0xff01, 2}));
+  EXPECT_EQ(whole, (std::vector<std::int32_t>{0x0002ff01}));
+}
+
+TEST(TokenFile, RefusesWhatHoldsNoWholeTokens) {
+  EXPECT_THROW(TokenFile(write("odd.u16", "abc")), InputError);
+  EXPECT_THROW(TokenFile(write("empty.txt", "")), InputError);
+  EXPECT_THROW(TokenFile("/nowhere/at/all"), InputError);
+  EXPECT_THROW(TokenFile(testing::TempDir()), InputError);
+}
+
+TEST(SampleOrder, MeetsEachSampleOnceAnEpoch) {
+  for (const std::uint64_t samples : {1U, 2U, 3U, 17U, 256U, 1000U}) {
+    const SampleOrder order(5, samples);
+    for (const std::uint64_t epoch : {0U, 1U, 7U}) {
+      std::set<std::uint64_t> met;
+      for (std::uint64_t i = 0; i < samples; ++i) met.insert(order.sample(epoch * samples + i));
+      EXPECT_EQ(met.size(), samples);
+      EXPECT_LT(*met.rbegin(), samples);
+    }
+  }
+}
+
+TEST(SampleOrder, DependsOnSeedAndEpoch) {
+  const auto first_fifty = [](std::uint64_t seed, std::uint64_t from) {
+    const SampleOrder order(seed, 1000);
+    std::vector<std::uint64_t> samples;
+    for (std::uint64_t i = 0; i < 50; ++i) samples.push_back(order.sample(from + i));
+    return samples;
+  };
+  EXPECT_EQ(first_fifty(1, 0), first_fifty(1, 0));
+  EXPECT_NE(first_fifty(1, 0), first_fifty(2, 0));
+  EXPECT_NE(first_fifty(1, 0), first_fifty(1, 1000));
+}
+
+// Whatever the plan, the ranks together see the same sequences in a step, none of them twice.
+TEST(BatchLoader, GivesAllPlansTheSameSamples) {
+  std::string text;
+  for (int i = 0; i < 4001; ++i) text += static_cast<char>(i % 251);
+  const TokenFile file(write("loader.txt", text));
+  const auto sequences = [&](std::int64_t dp, std::int64_t micro_batch) {
+    Plan plan;
+    plan.dp = dp;
+    plan.micro_batch = micro_batch;
+    plan.global_batch = 8;
+    plan.seq_len = 10;
+    const BatchLoader loader(file, plan, 256, 3);
+    std::multiset<std::vector<std::int32_t>> met;
+    for (std::int64_t rank = 0; rank < dp; ++rank) {
+      const Batch batch = loader.load(4, rank);
+      for (std::size_t i = 0; i < batch.tokens.size(); i += 10) {
+        met.insert({batch.tokens.begin() + static_cast<std::ptrdiff_t>(i),
+                    batch.tokens.begin() + static_cast<std::ptrdiff_t>(i) + 10});
+        for (std::size_t j = i; j + 1 < i + 10; ++j)
+          EXPECT_EQ(batch.targets[j], batch.tokens[j + 1]);
+      }
+    }
+    return met;
+  };
+  EXPECT_EQ(sequences(1, 1).size(), 8U);
+  EXPECT_EQ(sequences(1, 1), sequences(4, 2));
+  EXPECT_EQ(sequences(1, 1), sequences(2, 1));
+}
+
+TEST(BatchLoader, RefusesTokensBeyondTheVocabularyAndShortCorpora) {
+  const TokenFile file(write("short.txt", "abcdefgh"));
+  Plan plan;
+  plan.seq_len = 8;
+  EXPECT_THROW(BatchLoader(file, plan, 256, 1), InputError);
+  plan.seq_len = 7;
+  EXPECT_THROW(BatchLoader(file, plan, 100, 1).load(0, 0), InputError);
+  EXPECT_NO_THROW(BatchLoader(file, plan, 256, 1).load(0, 0));
+}
+
+}  // namespace
+}  // namespace shardwright::executor

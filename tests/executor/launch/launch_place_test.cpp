@@ -1,0 +1,74 @@
+#include "executor/launch/launch_place.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+std::optional<LaunchPlace> read(const Variables& variables) {
+  return read_launch_place([&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+TEST(LaunchPlace, IsNoneWithoutALauncher) {
+  EXPECT_EQ(read({{"HOME", "/root"}}), std::nullopt);
+}
+
+// pytorch.org/docs/stable/elastic/run.html, "Environment Variables"
+TEST(LaunchPlace, OfTorchrunLeavesItsStoreTheMasterPort) {
+  const LaunchPlace place = *read({{"RANK", "3"},
+                                   {"WORLD_SIZE", "4"},
+                                   {"LOCAL_RANK", "1"},
+                                   {"LOCAL_WORLD_SIZE", "2"},
+                                   {"MASTER_ADDR", "10.0.0.7"},
+                                   {"MASTER_PORT", "29500"}});
+  EXPECT_EQ(place, (LaunchPlace{3, 4, 1, 2, "10.0.0.7", 29501, false, "torchrun"}));
+}
+
+TEST(LaunchPlace, OfOpenMpiOnOneHostMeetsAtLoopback) {
+  const LaunchPlace place = *read({{"OMPI_COMM_WORLD_RANK", "0"},
+                                   {"OMPI_COMM_WORLD_SIZE", "2"},
+                                   {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
+  EXPECT_EQ(place, (LaunchPlace{0, 2, 0, 2, "127.0.0.1", kDefaultPort, true, "Open MPI"}));
+}
+
+TEST(LaunchPlace, OfSlurmMeetsAtTheFirstNode) {
+  const LaunchPlace place = *read({{"SLURM_PROCID", "9"},
+                                   {"SLURM_NTASKS", "16"},
+                                   {"SLURM_LOCALID", "1"},
+                                   {"SLURM_JOB_NODELIST", "gpu[07,09-12]"}});
+  EXPECT_EQ(place.master_address, "gpu07");
+  EXPECT_EQ(place.rank, 9);
+}
+
+// slurm.schedmd.com/scontrol.html, "show hostnames"
+TEST(LaunchPlace, TakesTheFirstHostOfASlurmList) {
+  EXPECT_EQ(first_slurm_host("node5"), "node5");
+  EXPECT_EQ(first_slurm_host("node5,node7"), "node5");
+  EXPECT_EQ(first_slurm_host("node[10,20-25],cpu1"), "node10");
+  EXPECT_EQ(first_slurm_host("node[010-012]-ib,x"), "node010-ib");
+}
+
+TEST(LaunchPlace, NamesEachVariableThatIsWrong) {
+  try {
+    read({{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "4x"}, {"MASTER_PORT", "0"}});
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    std::vector<std::string> names;
+    for (const Problem& problem : error.problems()) names.push_back(problem.where);
+    EXPECT_THAT(names, testing::IsSupersetOf({"OMPI_COMM_WORLD_SIZE", "MASTER_PORT"}));
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::executor
