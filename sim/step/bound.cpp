@@ -31,12 +31,10 @@ double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage)
   const StageCost& cost = costs.stages[stage];
   const double end = slots_end(costs, stage);
   const double sending = costs.blocking && stage > 0 ? costs.message : 0.0;
-  double bound = std::max({end, reduced(costs, plan, stage, end - sending),
-                           filled(costs, stage) + cost.data.step_reduce}) +
-                 after_reduction(costs, stage);
-  double drain = drained(costs, stage, end);
-  if (plan.schedule == ScheduleKind::OneFOneB && costs.stages.size() > 1)
-    drain = std::max(drain, rounds_drained(costs, stage));
+  const double bound = std::max({end, reduced(costs, plan, stage, end - sending),
+                                 filled(costs, stage) + cost.data.step_reduce}) +
+                       after_reduction(costs, stage);
+  const double drain = std::max(drained(costs, stage, end), rounds_drained(costs, stage));
   return std::max(bound, reduced(costs, plan, 0, drain) + costs.stages[0].norm);
 }
 
