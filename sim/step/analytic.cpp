@@ -37,24 +37,25 @@ struct Likely {
   double tail = 0.0;          // from the last slot to the end of the last reduction
 };
 
-// `end`: of the stage's slots.
+// `end`: of the stage's slots, were it not for interference.
 Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, double end) {
   const StageCost& cost = costs.stages[stage];
   const DataParallelCost& data = cost.data;
-  Likely result;
-  result.tail = data.likely_tail;
+  double reduced = end + data.likely_tail;
   double computing = 1.0;  // share of the time beside reductions
   if (plan.zero_stage >= 2) {
     // Reductions begin with the first gradient.
     const double begin = std::max(returned(costs, stage), filled(costs, stage) + cost.warmup);
-    result.tail = std::max(result.tail, begin + data.likely_reduce - end);
+    reduced = std::max(reduced, begin + data.likely_reduce);
     computing = std::min(1.0, cost.compute / end);
   }
-  const double hidden = std::max(0.0, data.likely_reduce - result.tail) * computing +
+  const double hidden = std::max(0.0, data.likely_reduce - (reduced - end)) * computing +
                         data.early_gathers - data.first_gather;
+  Likely result;
   result.interference =
       std::min(cost.interference + hidden * costs.slowdown / (1.0 + costs.slowdown),
                costs.slowdown * cost.compute);
+  result.tail = std::max(data.likely_tail, reduced - end - result.interference);
   return result;
 }
 
@@ -64,14 +65,15 @@ double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, 
   const Likely more = likely(costs, plan, stage, slots);
   const double drain = std::max(drained(costs, stage, slots), rounds_drained(costs, stage));
   return more.interference + std::max(slots + more.tail + after_reduction(costs, stage),
-                                      drain + first_tail + costs.stages[0].norm);
+                                      drain + first_tail + after_reduction(costs, 0));
 }
 
 }  // namespace
 
 Seconds analytic_step(const StageCosts& costs, const Plan& plan) {
   const double first_tail = likely(costs, plan, 0, slots_end(costs, 0)).tail;
-  double slots = messages_drained(costs, plan) + first_tail + costs.stages[0].norm, update = 0.0;
+  double slots = messages_drained(costs, plan) + first_tail + after_reduction(costs, 0),
+         update = 0.0;
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageCost& cost = costs.stages[stage];
     slots = std::max(slots, likely_end(costs, plan, stage, first_tail));
