@@ -64,8 +64,12 @@ double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, 
   const double slots = slots_end(costs, stage);
   const Likely more = likely(costs, plan, stage, slots);
   const double drain = std::max(drained(costs, stage, slots), rounds_drained(costs, stage));
-  return more.interference + std::max(slots + more.tail + after_reduction(costs, stage),
-                                      drain + first_tail + after_reduction(costs, 0));
+  const double device =
+      more.interference + std::max(slots + more.tail + after_reduction(costs, stage),
+                                   drain + first_tail + after_reduction(costs, 0));
+  const double host = issued_and_drained(costs, stage) + costs.stages[0].data.last_reduce +
+                      after_reduction(costs, 0);
+  return std::max(device, host);
 }
 
 }  // namespace

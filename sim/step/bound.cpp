@@ -35,7 +35,8 @@ double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage)
                                  filled(costs, stage) + cost.data.step_reduce}) +
                        after_reduction(costs, stage);
   const double drain = std::max(drained(costs, stage, end), rounds_drained(costs, stage));
-  return std::max(bound, reduced(costs, plan, 0, drain) + after_reduction(costs, 0));
+  const double passed = std::max(reduced(costs, plan, 0, drain), issued_and_drained(costs, stage));
+  return std::max(bound, passed + after_reduction(costs, 0));
 }
 
 }  // namespace

@@ -74,6 +74,13 @@ double messages_drained(const StageCosts& costs, const Plan& plan) {
          costs.gradient_chain.back();
 }
 
+double issued_and_drained(const StageCosts& costs, std::size_t stage) {
+  // Weight gradients may be issued after the last gradient.
+  const bool gradient_last = !costs.profile->splits_backward;
+  const double drain = gradient_last ? drain_of(costs, costs.profile->stages[stage]) : 0.0;
+  return costs.stages[stage].launch + drain;
+}
+
 double after_reduction(const StageCosts& costs, std::size_t stage) {
   const bool ties = stage == 0 || stage + 1 == costs.stages.size();
   return (ties ? costs.tie : 0.0) + costs.stages[stage].norm;
