@@ -31,26 +31,56 @@ double extra_bubble(const StageCosts& costs) {
   return costs.profile->extra_bubble * chunk;
 }
 
-// As the bound's, with what collectives likely cost the kernels beside them and with all reductions
-// that the slots likely do not hide.
-double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage) {
+// A stage's slots and reductions, as they likely are.
+struct Likely {
+  double interference = 0.0;  // that collectives cost the kernels beside them
+  double tail = 0.0;          // from the last slot to the end of the last reduction
+};
+
+// `end`: of the stage's slots, were it not for interference.
+Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, double end) {
   const StageCost& cost = costs.stages[stage];
-  const DataParallelCost& first = costs.stages[0].data;
-  const double end = slots_end(costs, stage) + cost.interference;
-  double drain = drained(costs, stage, end);
-  if (plan.schedule == ScheduleKind::OneFOneB && costs.stages.size() > 1)
-    drain = std::max(drain, rounds_drained(costs, stage) + cost.interference);
-  return std::max(end + cost.data.likely_tail + after_reduction(costs, stage),
-                  drain + first.likely_tail + costs.stages[0].norm);
+  const DataParallelCost& data = cost.data;
+  double reduced = end + data.likely_tail;
+  double computing = 1.0;  // share of the time beside reductions
+  if (plan.zero_stage >= 2) {
+    // Reductions begin with the first gradient.
+    const double begin = std::max(returned(costs, stage), filled(costs, stage) + cost.warmup);
+    reduced = std::max(reduced, begin + data.likely_reduce);
+    computing = std::min(1.0, cost.compute / end);
+  }
+  const double hidden = std::max(0.0, data.likely_reduce - (reduced - end)) * computing +
+                        data.early_gathers - data.first_gather;
+  Likely result;
+  result.interference =
+      std::min(cost.interference + hidden * costs.slowdown / (1.0 + costs.slowdown),
+               costs.slowdown * cost.compute);
+  result.tail = std::max(data.likely_tail, reduced - end - result.interference);
+  return result;
+}
+
+// As the bound's, with what collectives cost the kernels beside them and with all reductions.
+double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, double first_tail) {
+  const double slots = slots_end(costs, stage);
+  const Likely more = likely(costs, plan, stage, slots);
+  const double drain = std::max(drained(costs, stage, slots), rounds_drained(costs, stage));
+  const double device =
+      more.interference + std::max(slots + more.tail + after_reduction(costs, stage),
+                                   drain + first_tail + after_reduction(costs, 0));
+  const double host = issued_and_drained(costs, stage) + costs.stages[0].data.last_reduce +
+                      after_reduction(costs, 0);
+  return std::max(device, host);
 }
 
 }  // namespace
 
 Seconds analytic_step(const StageCosts& costs, const Plan& plan) {
-  double slots = messages_drained(costs, plan) + costs.stages[0].norm, update = 0.0;
+  const double first_tail = likely(costs, plan, 0, slots_end(costs, 0)).tail;
+  double slots = messages_drained(costs, plan) + first_tail + after_reduction(costs, 0),
+         update = 0.0;
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageCost& cost = costs.stages[stage];
-    slots = std::max(slots, likely_end(costs, plan, stage));
+    slots = std::max(slots, likely_end(costs, plan, stage, first_tail));
     update = std::max(update, cost.optimizer + cost.data.late_gathers);
   }
   const double step =

@@ -31,19 +31,19 @@ double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage)
   const StageCost& cost = costs.stages[stage];
   const double end = slots_end(costs, stage);
   const double sending = costs.blocking && stage > 0 ? costs.message : 0.0;
-  double bound = std::max({end, reduced(costs, plan, stage, end - sending),
-                           filled(costs, stage) + cost.data.step_reduce}) +
-                 after_reduction(costs, stage);
-  double drain = drained(costs, stage, end);
-  if (plan.schedule == ScheduleKind::OneFOneB && costs.stages.size() > 1)
-    drain = std::max(drain, rounds_drained(costs, stage));
-  return std::max(bound, reduced(costs, plan, 0, drain) + costs.stages[0].norm);
+  const double bound = std::max({end, reduced(costs, plan, stage, end - sending),
+                                 filled(costs, stage) + cost.data.step_reduce}) +
+                       after_reduction(costs, stage);
+  const double drain = std::max(drained(costs, stage, end), rounds_drained(costs, stage));
+  const double passed = std::max(reduced(costs, plan, 0, drain), issued_and_drained(costs, stage));
+  return std::max(bound, passed + after_reduction(costs, 0));
 }
 
 }  // namespace
 
 Seconds bound_step(const StageCosts& costs, const Plan& plan) {
-  double slots = messages_drained(costs, plan) + costs.stages[0].norm, update = 0.0, host = 0.0;
+  double slots = messages_drained(costs, plan) + after_reduction(costs, 0), update = 0.0,
+         host = 0.0;
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageCost& cost = costs.stages[stage];
     slots = std::max(slots, stage_bound(costs, plan, stage));

@@ -68,6 +68,16 @@ void find_warmup(const std::vector<Slot>& slots, StageProfile& profile) {
   }
 }
 
+void find_window(const std::vector<Slot>& slots, StageProfile& profile) {
+  if (profile.position.size() > 1) return;
+  std::int32_t in_flight = 0;
+  for (const Slot& slot : slots) {
+    if (slot.phase == SlotPhase::Forward) ++in_flight;
+    if (slot.phase == SlotPhase::Backward || slot.phase == SlotPhase::BackwardInput) --in_flight;
+    profile.window = std::max(profile.window, in_flight);
+  }
+}
+
 bool completes_gradients(const Slot& slot) {
   return slot.phase == SlotPhase::Backward || slot.phase == SlotPhase::BackwardWeight;
 }
@@ -93,6 +103,7 @@ StageProfile profile_stage(const std::vector<Slot>& slots, std::vector<std::int3
   now.half_done.assign(position.size(), 0);
   profile.position = std::move(position);
   find_warmup(slots, profile);
+  find_window(slots, profile);
   find_completions(slots, profile);
   profile.trailing_weights.assign(profile.position.size(), 0);
   for (const Slot& slot : slots) {

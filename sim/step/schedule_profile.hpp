@@ -35,6 +35,8 @@ struct StageProfile {
   std::vector<std::int32_t> trailing_weights;  // by chunk: weight gradients after that slot
   std::int32_t first_gradient_chunk = 0;       // of the first slot that hands a gradient on …
   std::vector<std::int32_t> warmup;            // … and by chunk: forward slots before it
+  std::int32_t window = 0;  // most microbatches between their forward and their gradient, if the
+                            // stage has one chunk; else 0
   // By chunk: the slots from the one on that completes its gradients. The chunks in the order in
   // which that happens.
   std::vector<SlotCounts> from_completion;

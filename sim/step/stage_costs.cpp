@@ -42,6 +42,7 @@ bool makes_weight_gradients(SlotCost which) {
 const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) {
   costs_.profile = &profiles_.of(plan.schedule, shape_of(plan));
   costs_.microbatches = static_cast<double>(plan.microbatches());
+  costs_.slowdown = stack_.overlap_slowdown;
   ranges_ = split_layers(model_, plan);
   if (priced_.pp != plan.pp || priced_.dp != plan.dp || priced_.shard_group != plan.shard_group ||
       priced_.tp != plan.tp || priced_.cp != plan.cp || priced_.ep != plan.ep ||
@@ -273,12 +274,7 @@ PartParameters StageCoster::stage_parameters(const LayerCosts& layers, std::size
 StageCost StageCoster::stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage) {
   StageCost cost;
   add_slots(stage, cost);
-  cost.data = data_parallel(layers, plan, stage, cost);
-  const double hidden = std::max(0.0, cost.data.likely_reduce - cost.data.likely_tail) +
-                        cost.data.early_gathers - cost.data.first_gather;
-  const double slowdown = stack_.overlap_slowdown;
-  cost.interference =
-      std::min(cost.interference + hidden * slowdown / (1.0 + slowdown), slowdown * cost.compute);
+  cost.data = data_parallel(layers, plan, stage);
   add_update(layers, plan, stage, cost);
   return cost;
 }
@@ -382,12 +378,9 @@ double StageCoster::scatter_time(double dense, double expert, const Plan& plan) 
 }
 
 DataParallelCost StageCoster::data_parallel(const LayerCosts& layers, const Plan& plan,
-                                            std::size_t stage, const StageCost& slots) {
+                                            std::size_t stage) {
   DataParallelCost cost;
   reduce_in_buckets(layers, plan, stage, cost);
-  // Reductions of all microbatches begin with the first gradient, those of the last one as above.
-  if (plan.zero_stage >= 2)
-    cost.likely_tail = std::max(cost.likely_tail, cost.likely_reduce - slots.busy + slots.warmup);
   if (plan.zero_stage == 1 || plan.zero_stage == 2) gather_parameters(layers, plan, stage, cost);
   return cost;
 }

@@ -34,7 +34,8 @@ struct DataParallelCost {
   double first_gather = 0.0;   // before the first forward can begin …
   double early_gathers = 0.0;  // … and before it can end
   double late_gathers = 0.0;   // after the optimizer, where nothing hides them
-  // Likely, all messages of the step, and how much later the last one ends than the last slot.
+  // Likely, all messages of the step, and how much later those of the last microbatch end than its
+  // last slot.
   double likely_reduce = 0.0;
   double likely_tail = 0.0;
 };
@@ -46,7 +47,7 @@ struct StageCost {
   double launch = 0.0;            // of the host, for all slots
   double warmup = 0.0;            // of `busy`, at most: slots before the first gradient comes back
   double gradient_exposed = 0.0;  // of `busy`: gathers that may be through before it comes back
-  double interference = 0.0;      // likely, that collectives cost the kernels beside them
+  double interference = 0.0;      // likely, that collectives of its blocks cost their kernels
   DataParallelCost data;
   double norm = 0.0;  // of the gradients
   double optimizer = 0.0;
@@ -62,6 +63,7 @@ struct StageCosts {
   // By position: until the gradient of the first microbatch has come back there.
   std::vector<double> gradient_arrival;
   double microbatches = 0.0;
+  double slowdown = 0.0;     // of kernels beside collectives
   double message = 0.0;      // one pipeline message
   bool blocking = false;     // a stage waits for its messages to be sent
   double tie = 0.0;          // all-reduce of a tied embedding's gradient
@@ -113,8 +115,7 @@ class StageCoster {
   void find_completions(std::size_t stage);
   PartParameters chunk_parameters(std::size_t stage) const;
   PartParameters stage_parameters(const LayerCosts& layers, std::size_t stage) const;
-  DataParallelCost data_parallel(const LayerCosts& layers, const Plan& plan, std::size_t stage,
-                                 const StageCost& slots);
+  DataParallelCost data_parallel(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage,
                          DataParallelCost& cost);
   void gather_parameters(const LayerCosts& layers, const Plan& plan, std::size_t stage,

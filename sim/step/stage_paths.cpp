@@ -20,14 +20,14 @@ double trailing_weights(const StageCosts& costs, const StageProfile& stage) {
   return sum;
 }
 
-// The first gradient comes back to the stage.
-double returned(const StageCosts& costs, const StageProfile& stage) {
+}  // namespace
+
+double returned(const StageCosts& costs, std::size_t stage) {
+  const StageProfile& profile = costs.profile->stages[stage];
   const std::int32_t position =
-      stage.position[static_cast<std::size_t>(stage.first_gradient_chunk)];
+      profile.position[static_cast<std::size_t>(profile.first_gradient_chunk)];
   return costs.gradient_arrival[static_cast<std::size_t>(position)];
 }
-
-}  // namespace
 
 double filled(const StageCosts& costs, std::size_t stage) {
   double least = infinite<Seconds>().value();
@@ -39,8 +39,7 @@ double filled(const StageCosts& costs, std::size_t stage) {
 double slots_end(const StageCosts& costs, std::size_t stage) {
   const StageCost& cost = costs.stages[stage];
   return std::max(filled(costs, stage) + cost.busy - cost.first_exposed,
-                  returned(costs, costs.profile->stages[stage]) + cost.busy - cost.warmup -
-                      cost.gradient_exposed);
+                  returned(costs, stage) + cost.busy - cost.warmup - cost.gradient_exposed);
 }
 
 double drained(const StageCosts& costs, std::size_t stage, double end) {
@@ -51,16 +50,19 @@ double drained(const StageCosts& costs, std::size_t stage, double end) {
 }
 
 double rounds_drained(const StageCosts& costs, std::size_t stage) {
+  const StageProfile& profile = costs.profile->stages[stage];
   const auto stages = costs.stages.size();
+  if (profile.window == 0 || stages == 1) return 0.0;
   const double round = costs.forward_chain[stages] - costs.forward_chain[stage] +
                        costs.gradient_chain[stages] - costs.gradient_chain[stage];
-  const auto window = static_cast<double>(stages - stage);
+  const auto window = static_cast<double>(profile.window);
   const double rounds =
       static_cast<double>(static_cast<std::int64_t>((costs.microbatches - 1.0) / window));
   const double left = costs.microbatches - 1.0 - rounds * window;
+  const SlotCost gradient =
+      costs.profile->splits_backward ? SlotCost::BackwardInput : SlotCost::Backward;
   return filled(costs, stage) + (rounds + 1.0) * round +
-         left * costs.chunks[stage].of(SlotCost::Backward).passing +
-         drain_of(costs, costs.profile->stages[stage]);
+         left * costs.chunks[stage].of(gradient).passing + drain_of(costs, profile);
 }
 
 double messages_drained(const StageCosts& costs, const Plan& plan) {
@@ -70,6 +72,13 @@ double messages_drained(const StageCosts& costs, const Plan& plan) {
   const double messages = costs.microbatches * costs.profile->microbatch_share * chunks;
   return costs.chunks.front().of(SlotCost::Forward).passing + messages * costs.message +
          costs.gradient_chain.back();
+}
+
+double issued_and_drained(const StageCosts& costs, std::size_t stage) {
+  // Weight gradients may be issued after the last gradient.
+  const bool gradient_last = !costs.profile->splits_backward;
+  const double drain = gradient_last ? drain_of(costs, costs.profile->stages[stage]) : 0.0;
+  return costs.stages[stage].launch + drain;
 }
 
 double after_reduction(const StageCosts& costs, std::size_t stage) {

@@ -13,6 +13,9 @@ namespace shardwright::sim {
 // The stage's first slot begins: a microbatch has passed the stages before it.
 double filled(const StageCosts& costs, std::size_t stage);
 
+// The first gradient comes back to the stage.
+double returned(const StageCosts& costs, std::size_t stage);
+
 // The stage's slots are through and, where sends block, their messages: they follow each other from
 // the first one on, and from the first one that a gradient comes back for.
 double slots_end(const StageCosts& costs, std::size_t stage);
@@ -20,12 +23,16 @@ double slots_end(const StageCosts& costs, std::size_t stage);
 // The first stage has the last gradient, if the slots of `stage` are through at `end`.
 double drained(const StageCosts& costs, std::size_t stage, double end);
 
-// The same with 1F1B, of rounds: a stage of which w microbatches are in flight starts a forward
-// only after the backward of w microbatches before has come back from the stages behind it.
+// The same, of rounds: a stage with one chunk of which w microbatches are in flight starts a
+// forward only after the gradient of w microbatches before has come back from the stages behind it.
+// 0 where stages have several chunks.
 double rounds_drained(const StageCosts& costs, std::size_t stage);
 
 // The same, of the messages between the first two stages, which pass one after the other.
 double messages_drained(const StageCosts& costs, const Plan& plan);
+
+// The same, if the host of `stage` issues its last gradient last of all.
+double issued_and_drained(const StageCosts& costs, std::size_t stage);
 
 // After its last gradient is reduced a stage ties its embedding and computes its gradient norm.
 double after_reduction(const StageCosts& costs, std::size_t stage);

@@ -46,6 +46,39 @@ inline PlanRequest random_request(std::mt19937& random) {
   return request;
 }
 
+// Kinds of training, from those that the network holds up to those that the host does.
+enum class Workload { Dense, Small, Experts };
+
+// A published model on any cluster and stack.
+inline PlanRequest any_request(std::mt19937& random, Workload workload) {
+  const bool small = workload == Workload::Small;
+  PlanRequest request;
+  request.model = load_model(pick<std::string>(
+      random,
+      small ? std::vector<std::string>{"gpt2", "llama3.2-1b"}
+      : workload == Workload::Dense
+          ? std::vector<std::string>{"llama3-8b", "llama3-70b", "gpt3-175b", "llama3.1-405b"}
+          : std::vector<std::string>{"mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3"}));
+  request.cluster = load_cluster(pick<std::string>(
+      random, {"dgx-h100", "dgx-a100", "h100-pcie-server", "dgx-v100", "grand-teton-h100-roce"}));
+  request.stack = load_stack(pick<std::string>(
+      random, {"megatron-core", "megatron-lm-2021", "fsdp2", "deepspeed-zero", "shardwright"}));
+  request.gpus = pick<std::int64_t>(random, small ? std::vector<std::int64_t>{1, 2, 4, 8, 16, 32}
+                                                  : std::vector<std::int64_t>{32, 64, 128, 256});
+  request.global_batch =
+      pick<std::int64_t>(random, small ? std::vector<std::int64_t>{8, 16, 32, 64}
+                                       : std::vector<std::int64_t>{64, 128, 256});
+  request.seq_len = pick<std::int64_t>(random, small ? std::vector<std::int64_t>{512, 1024, 4096}
+                                                     : std::vector<std::int64_t>{2048, 8192});
+  request.precision = Precision::Fp16;
+  request.limits.max_micro_batch = 4;
+  request.limits.min_cp_tokens = 256;
+  request.limits.max_cp = 4;
+  request.limits.max_pp = 32;
+  request.limits.max_vpp = 8;
+  return request;
+}
+
 // The plans of a request that break no rule.
 inline std::vector<Plan> valid_plans(const PlanRequest& request) {
   std::vector<Plan> plans;

@@ -79,24 +79,31 @@ TEST(Rungs, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {
   EXPECT_GT(compared, 1000);
 }
 
-TEST(Rungs, AnalyticIsNearEventForPlansOfPublishedSize) {
-  PlanRequest request;
-  request.model = load_model("llama3-8b");
-  request.cluster = load_cluster("dgx-h100");
-  request.stack = load_stack("megatron-core");
-  request.gpus = 32;
-  request.global_batch = 128;
-  request.seq_len = 8192;
-  request.limits.max_micro_batch = 2;
-  std::vector<Plan> plans = valid_plans(request);
-  std::mt19937 random(7);
-  std::shuffle(plans.begin(), plans.end(), random);
-  plans.resize(200);
-  const auto near = std::count_if(plans.begin(), plans.end(), [&](const Plan& plan) {
-    const Rungs rungs = climb(request, plan);
-    return std::abs(rungs.analytic / rungs.event - 1.0) <= 0.05;
-  });
-  EXPECT_GE(near, 180);
+// Every schedule, sharding, degree and kind of model, whether or not the plan fits.
+TEST(Rungs, AnalyticIsNearEventForMostPlansOfAllKinds) {
+  constexpr int kEach = 16, kPlans = 6;
+  std::mt19937 random(20240718);
+  std::int64_t compared = 0, all_near = 0;
+  for (const Workload workload : {Workload::Dense, Workload::Small, Workload::Experts}) {
+    std::int64_t near = 0, drawn = 0;
+    for (int i = 0; i < kEach; ++i) {
+      const PlanRequest request = any_request(random, workload);
+      std::vector<Plan> plans = valid_plans(request);
+      for (int n = 0; n < kPlans && !plans.empty(); ++n) {
+        const Plan plan = pick(random, plans);
+        const Rungs rungs = climb(request, plan);
+        ++drawn;
+        near += std::abs(rungs.analytic / rungs.event - 1.0) <= 0.05;
+        ASSERT_GE(rungs.analytic, rungs.bound) << describe(request, plan);
+        ASSERT_LE(rungs.bound, rungs.event) << describe(request, plan);
+      }
+    }
+    EXPECT_GE(near * 100, drawn * 80) << static_cast<int>(workload);
+    compared += drawn;
+    all_near += near;
+  }
+  EXPECT_GE(all_near * 100, compared * 90) << compared;
+  EXPECT_GT(compared, 250);
 }
 
 }  // namespace
