@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "cli/format.hpp"
 #include "cli/output.hpp"
+#include "cli/training_fit_report.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
@@ -23,7 +24,10 @@ constexpr auto kNumber = ColumnKind::Number;
 
 struct FitOptions {
   CommonOptions common;
-  std::string what, file, accelerator, cluster, out;
+  std::string what;
+  std::vector<std::string> files;
+  std::string accelerator, cluster, out;
+  std::string grades = "A";
 };
 
 struct Fitted {
@@ -35,7 +39,9 @@ void check(const FitOptions& options) {
   ProblemList problems("shardwright fit");
   const bool kernels = options.what == "kernels";
   if (!kernels && options.what != "collectives")
-    problems.add("KIND", "\"" + options.what + "\"", "kernels or collectives");
+    problems.add("KIND", "\"" + options.what + "\"", "kernels, collectives or training");
+  else if (options.files.size() > 1)
+    problems.add("FILE", std::to_string(options.files.size()) + " files", "one file of timings");
   else if (kernels && options.accelerator.empty())
     problems.add("--accelerator", "nothing", "the profile to fit, a name or a file");
   else if (!kernels && options.cluster.empty())
@@ -49,14 +55,15 @@ Fitted run_fit(const FitOptions& options) {
     AcceleratorSpec accelerator = load_accelerator(options.accelerator);
     const std::string command =
         fmt::format("shardwright fit kernels --accelerator {}", accelerator.name);
-    fitted.stages = sim::fit_kernels(accelerator, sim::read_kernel_timings(options.file), command);
+    fitted.stages =
+        sim::fit_kernels(accelerator, sim::read_kernel_timings(options.files.front()), command);
     fitted.profile = to_json(accelerator);
     return fitted;
   }
   ClusterSpec cluster = load_cluster(options.cluster);
   const std::string command = fmt::format("shardwright fit collectives --cluster {}", cluster.name);
   fitted.stages =
-      sim::fit_collectives(cluster, sim::read_collective_timings(options.file), command);
+      sim::fit_collectives(cluster, sim::read_collective_timings(options.files.front()), command);
   fitted.profile = to_json(cluster);
   return fitted;
 }
@@ -113,12 +120,14 @@ nlohmann::ordered_json stage_json(const sim::FitStage& stage) {
 
 ExitCode fit(const FitOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
+  if (options.what == "training")
+    return fit_training_steps({options.files, options.grades, options.out}, options.common);
   check_destination("--out", options.out, options.common.force);
   check(options);
   const Fitted fitted = run_fit(options);
   if (fitted.stages.empty()) {
-    throw InputError(options.file, {{"", "no timing that this profile stands for",
-                                     "at least one row of its device or system"}});
+    throw InputError(options.files.front(), {{"", "no timing that this profile stands for",
+                                              "at least one row of its device or system"}});
   }
   Page page = new_page(options.common);
   nlohmann::ordered_json document = new_document("fit");
@@ -137,22 +146,28 @@ ExitCode fit(const FitOptions& options) {
 
 void add_fit_command(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand("fit", "Fit a profile's physical figures to published timings");
+      app.add_subcommand("fit", "Fit profiles' physical figures to published timings");
   command->footer(R"(Examples:
   shardwright fit kernels gemm.jsonl --accelerator h100-sxm --out my-h100.json
-  shardwright fit collectives collectives.jsonl --cluster dgx-h100)");
+  shardwright fit collectives collectives.jsonl --cluster dgx-h100
+  shardwright fit training steps/*.jsonl --out profiles)");
   const auto options = std::make_shared<FitOptions>();
-  command->add_option("kind", options->what, "kernels or collectives")
+  command->add_option("kind", options->what, "kernels, collectives or training")
       ->required()
       ->type_name("KIND");
-  command->add_option("file", options->file, "Timings, one JSON object per line")
+  command->add_option("files", options->files, "Timings, one JSON object per line")
       ->required()
-      ->type_name("FILE");
+      ->type_name("FILE...");
   command->add_option("--accelerator", options->accelerator, "Kernels: the profile to fit")
       ->type_name("NAME|FILE");
   command->add_option("--cluster", options->cluster, "Collectives: the profile to fit")
       ->type_name("NAME|FILE");
-  command->add_option("--out", options->out, "Write the fitted profile")->type_name("FILE|-");
+  command
+      ->add_option("--out", options->out,
+                   "Write the fitted profile; training: a folder for all of them")
+      ->type_name("FILE|-|FOLDER");
+  command->add_option("--grades", options->grades, "Training: rows of these grades (default A)")
+      ->type_name("ABC");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return fit(*options); }; });
 }

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "cli/error_limits.hpp"
 #include "cli/format.hpp"
-#include "cli/option_values.hpp"
 #include "sim/validation/collective_timing.hpp"
 #include "sim/validation/kernel_timing.hpp"
 
@@ -15,32 +14,6 @@ namespace {
 
 constexpr auto kNumber = ColumnKind::Number;
 constexpr std::size_t kLongestName = 48;
-
-// Limits as ratios; infinite where there is none.
-struct Limits {
-  double median = std::numeric_limits<double>::infinity();
-  double p90 = std::numeric_limits<double>::infinity();
-};
-
-double read_percent(const std::string& text, ProblemList& problems) {
-  const std::string percent = text.ends_with("%") ? text : text + "%";
-  return read_ratio("--fail-over", percent, problems);
-}
-
-Limits read_limits(const std::string& text) {
-  Limits limits;
-  if (text.empty()) return limits;
-  ProblemList problems("shardwright validate");
-  const std::size_t comma = text.find(',');
-  if (comma == std::string::npos) {
-    problems.add("--fail-over", "\"" + text + "\"", "two percentages as in 8,25");
-  } else {
-    limits = {read_percent(text.substr(0, comma), problems),
-              read_percent(text.substr(comma + 1), problems)};
-  }
-  problems.throw_if_any();
-  return limits;
-}
 
 Table summary_table(const std::string& what) {
   return Table({{what},
@@ -90,7 +63,7 @@ void add_skipped(Page& page, const sim::TimingReport& report) {
 }  // namespace
 
 ExitCode validate_timings(const TimingOptions& options, const CommonOptions& common) {
-  const Limits limits = read_limits(options.fail_over);
+  const ErrorLimits limits = read_error_limits(options.fail_over);
   const bool kernels = !options.kernels.empty();
   const sim::TimingReport report = kernels ? sim::validate_kernels(options.kernels)
                                            : sim::validate_collectives(options.collectives);
@@ -98,8 +71,7 @@ ExitCode validate_timings(const TimingOptions& options, const CommonOptions& com
     throw InputError(kernels ? options.kernels : options.collectives,
                      {{"", "no rows", "at least one measured row"}});
   }
-  const bool limited = !options.fail_over.empty();
-  const bool within = !limited || sim::within_tolerance(report, limits.median, limits.p90);
+  const bool within = sim::within_tolerance(report, limits.median, limits.p90);
   Page page = new_page(common);
   if (options.every_row) add_rows(page, report);
   Table overall = summary_table("absolute error of the time");

@@ -2,18 +2,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/error_limits.hpp"
 #include "cli/format.hpp"
-#include "cli/option_values.hpp"
 #include "cli/output.hpp"
 #include "cli/timing_report.hpp"
 #include "core/base/error.hpp"
+#include "sim/validation/html_report.hpp"
 #include "sim/validation/validation.hpp"
 
 namespace shardwright::cli {
@@ -25,27 +25,17 @@ struct ValidateOptions {
   CommonOptions common;
   std::vector<std::string> files;
   std::string grades = "ABC";
-  std::string max_median, max_p90;
+  std::string fail_over;
+  std::string report;  // HTML file
   bool every_row = false;
   TimingOptions timings;
 };
 
-// What the user asks for; infinite where nothing is.
-struct Tolerance {
-  double median = std::numeric_limits<double>::infinity();
-  double p90 = std::numeric_limits<double>::infinity();
-};
-
-Tolerance read_options(const ValidateOptions& options) {
+void check_grades(const std::string& grades) {
   ProblemList problems("shardwright validate");
-  Tolerance tolerance;
-  if (!options.max_median.empty())
-    tolerance.median = read_ratio("--max-median", options.max_median, problems);
-  if (!options.max_p90.empty()) tolerance.p90 = read_ratio("--max-p90", options.max_p90, problems);
-  if (options.grades.empty() || options.grades.find_first_not_of("ABC") != std::string::npos)
-    problems.add("--grades", "\"" + options.grades + "\"", "some of the letters A, B and C");
+  if (grades.empty() || grades.find_first_not_of("ABC") != std::string::npos)
+    problems.add("--grades", "\"" + grades + "\"", "some of the letters A, B and C");
   problems.throw_if_any();
-  return tolerance;
 }
 
 std::vector<std::string> summary_row(const std::string& name, const sim::ErrorSummary& summary) {
@@ -98,6 +88,7 @@ void add_report(Page& page, const sim::ValidationReport& report, bool every_row)
   add_summaries(page, "step time by source", report.by_source);
   add_summaries(page, "step time by accelerator", report.by_accelerator);
   add_summaries(page, "step time by stack", report.by_stack);
+  add_summaries(page, "step time by parallelism", report.by_parallelism);
   const sim::OutOfMemoryTable& oom = report.out_of_memory;
   page.paragraph(
       fmt::format("Out of memory: {} predicted rightly, {} missed, {} predicted wrongly, {} "
@@ -128,9 +119,12 @@ ExitCode validate(const ValidateOptions& options) {
   if (compares_timings(options)) {
     TimingOptions timings = options.timings;
     timings.every_row = options.every_row;
+    timings.fail_over = options.fail_over;
     return validate_timings(timings, options.common);
   }
-  const Tolerance tolerance = read_options(options);
+  check_destination("--report", options.report, options.common.force);
+  check_grades(options.grades);
+  const ErrorLimits limits = read_error_limits(options.fail_over);
   const sim::ValidationReport report =
       sim::validate_rows(options.files, {.grades = options.grades});
   if (report.rows.empty()) {
@@ -138,13 +132,15 @@ ExitCode validate(const ValidateOptions& options) {
     problems.add("FILE", "no rows of the grades asked for", "at least one measured row");
     problems.throw_if_any();
   }
-  const bool within = sim::within_tolerance(report, tolerance.median, tolerance.p90);
+  const bool within = sim::within_tolerance(report, limits.median, limits.p90);
   Page page = new_page(options.common);
   add_report(page, report, options.every_row);
   if (!within) page.warning("the errors are outside of the tolerance asked for");
   nlohmann::ordered_json document = new_document("validation");
   document["within_tolerance"] = within;
   document.update(sim::to_json(report));
+  if (!options.report.empty())
+    write_file(options.report, sim::html_report(report), options.common.force);
   deliver(options.common, page, document);
   return within ? ExitCode::Ok : ExitCode::OutsideTolerance;
 }
@@ -166,20 +162,16 @@ void add_validate_command(CLI::App& app, Action& action) {
                    "Compare timings of collectives in place of steps, one JSON object per line")
       ->type_name("FILE");
   command
-      ->add_option("--fail-over", options->timings.fail_over,
-                   "With these: exit with 5 if the median or the 90th percentile of the absolute "
-                   "errors is above these percentages, as in 8,25")
+      ->add_option("--fail-over", options->fail_over,
+                   "Exit with 5 if the median or the 90th percentile of the absolute errors is "
+                   "above these percentages, as in 8,25")
       ->type_name("MEDIAN,P90");
+  command
+      ->add_option("--report", options->report,
+                   "Write the comparison of steps with charts and every row")
+      ->type_name("FILE.html");
   command->add_option("--grades", options->grades, "Rows of these grades (default ABC)")
       ->type_name("ABC");
-  command
-      ->add_option("--max-median", options->max_median,
-                   "Exit with 5 if the median absolute error of the time is above this")
-      ->type_name("RATIO");
-  command
-      ->add_option("--max-p90", options->max_p90,
-                   "Exit with 5 if the 90th percentile of the absolute errors is above this")
-      ->type_name("RATIO");
   command->add_flag("--every-row", options->every_row, "Print each row too");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return validate(*options); }; });

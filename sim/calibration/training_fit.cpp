@@ -27,6 +27,9 @@ constexpr double kProbe = 0.15;
 constexpr double kDetermined = 0.6;
 // A prior counts like this many rows that are off by one deviation.
 constexpr double kPriorWeight = 1.0;
+// All parameters; those that are determined; without one source after the other.
+constexpr double kPasses = 3.0;
+constexpr double kTwoSided95 = 1.96;
 
 class Fit {
  public:
@@ -60,10 +63,12 @@ class Fit {
              const Eigen::VectorXd& weights, const Eigen::VectorXd& point) const;
   Eigen::VectorXd clamped(const Eigen::VectorXd& point) const;
   double cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) const;
-  void descend();
+  void descend(double pass);
   void drop_undetermined();
   std::vector<HeldOutError> hold_out_each_source() const;
-  bool tell(const std::string& text) const { return !options_.progress || options_.progress(text); }
+  bool tell(double share, const std::string& text) const {
+    return !options_.progress || options_.progress(share, text);
+  }
 
   const TrainingFitOptions& options_;
   std::vector<Observation> observations_;
@@ -204,11 +209,12 @@ double Fit::cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) 
 }
 
 // Gauss-Newton with halved steps where the cost would rise.
-void Fit::descend() {
+void Fit::descend(double pass) {
   Eigen::VectorXd at = residuals(point_);
   double best = cost(at, point_);
   for (int iteration = 0; iteration < options_.iterations; ++iteration) {
-    if (!tell(fmt::format("iteration {}, cost {:.1f}", iteration + 1, best))) return;
+    const double done = (static_cast<double>(iteration) / options_.iterations + pass) / kPasses;
+    if (!tell(done, fmt::format("iteration {}, cost {:.1f}", iteration + 1, best))) return;
     const Step step = solve(derivatives(point_, at), at, row_weights(at), point_);
     deviation_ = step.deviation;
     double share = 1.0, found = best;
@@ -269,9 +275,10 @@ ErrorSummary summary_of(const Eigen::VectorXd& residuals) {
 TrainingFit Fit::run() {
   TrainingFit fit;
   fit.before = summary_of(residuals(start_));
-  descend();
+  descend(0.0);
   drop_undetermined();
-  descend();
+  descend(1.0);
+  tell(2.0 / kPasses, "leaving out one source after the other");
   fit.after = summary_of(residuals(point_));
   fit.held_out_errors = hold_out_each_source();
   std::vector<ErrorSample> samples;
@@ -279,8 +286,11 @@ TrainingFit Fit::run() {
   fit.held_out = summarise(samples);
   for (std::size_t j = 0; j < parameters_.size(); ++j) {
     const auto index = static_cast<Eigen::Index>(j);
-    fit.parameters.push_back({parameters_[j], outer(parameters_[j], start_[index]),
-                              outer(parameters_[j], point_[index]), deviation_[index], free_[j]});
+    const auto at = [&](double deviations) {
+      return outer(parameters_[j], point_[index] + deviations * deviation_[index]);
+    };
+    fit.figures.push_back({parameters_[j], outer(parameters_[j], start_[index]), at(0.0),
+                           at(-kTwoSided95), at(kTwoSided95), free_[j]});
   }
   return fit;
 }

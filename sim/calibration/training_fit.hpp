@@ -22,7 +22,7 @@ namespace shardwright::sim {
 struct FittedFigure {
   TrainingParameter parameter;
   double before = 0.0, after = 0.0;  // the profile's figure and the fitted one
-  double deviation = 0.0;            // standard deviation of `after`; relative if logarithmic
+  double low = 0.0, high = 0.0;      // 95 % confidence interval
   bool determined = false;           // otherwise `after` is `before`
 };
 
@@ -32,16 +32,17 @@ struct HeldOutError {
 };
 
 struct TrainingFit {
-  std::vector<FittedFigure> parameters;
+  std::vector<FittedFigure> figures;
   ErrorSummary before, after, held_out;  // of the step time
   std::vector<HeldOutError> held_out_errors;
 };
 
 struct TrainingFitOptions {
   std::size_t least_rows = 6;  // that a profile needs to have its figures fitted
-  int iterations = 6;
-  // Told what is going on; false stops the fit, which then returns what it has.
-  std::function<bool(const std::string&)> progress;
+  int iterations = 4;
+  // Told what is going on and which share is done; false stops the fit, which then returns what it
+  // has.
+  std::function<bool(double, const std::string&)> progress;
 };
 
 // Rows that cannot be simulated or have no step time are left out. Throws InputError if none is

@@ -6,12 +6,10 @@
 namespace shardwright::sim {
 namespace {
 
-enum class Profile { Accelerator, Stack };
-
 // What all parameters of one key have in common. `applies`: the figure has an effect on such
 // scenarios.
 struct Figure {
-  Profile profile;
+  ProfileKind profile;
   const char* key;
   double low, high, typical, spread;
   bool logarithmic;
@@ -31,45 +29,45 @@ bool has_newer_attention_units(const Scenario& scenario) {
 
 const std::vector<Figure>& figures() {
   static const std::vector<Figure> kFigures = {
-      {Profile::Accelerator, "efficiency/sustained_clock_ratio", 0.5, 1.0, 0.88, 0.08, false,
+      {ProfileKind::Accelerator, "efficiency/sustained_clock_ratio", 0.5, 1.0, 0.88, 0.08, false,
        always, [](const Scenario& each) { return each.cluster.accelerator.sustained_clock_ratio; },
        [](Scenario& each, double value) {
          each.cluster.accelerator.sustained_clock_ratio = value;
        }},
-      {Profile::Accelerator, "efficiency/speed_variation_ratio", 0.0, 0.03, 0.008, 0.005, false,
+      {ProfileKind::Accelerator, "efficiency/speed_variation_ratio", 0.0, 0.03, 0.008, 0.005, false,
        always, [](const Scenario& each) { return each.cluster.accelerator.speed_variation; },
        [](Scenario& each, double value) { each.cluster.accelerator.speed_variation = value; }},
-      {Profile::Stack, "fusion/attention_kernel_ratio", 0.2, 1.2, 0.95, 0.25, true,
+      {ProfileKind::Stack, "fusion/attention_kernel_ratio", 0.2, 1.2, 0.95, 0.25, true,
        [](const Scenario& each) {
          return each.stack.flash_attention && !has_newer_attention_units(each);
        },
        [](const Scenario& each) { return each.stack.attention_kernel_ratio; },
        [](Scenario& each, double value) { each.stack.attention_kernel_ratio = value; }},
-      {Profile::Stack, "fusion/hopper_attention_kernel_ratio", 0.2, 1.2, 0.75, 0.3, true,
+      {ProfileKind::Stack, "fusion/hopper_attention_kernel_ratio", 0.2, 1.2, 0.75, 0.3, true,
        [](const Scenario& each) {
          return each.stack.flash_attention && has_newer_attention_units(each);
        },
        [](const Scenario& each) { return each.stack.hopper_attention_kernel_ratio; },
        [](Scenario& each, double value) { each.stack.hopper_attention_kernel_ratio = value; }},
-      {Profile::Stack, "overlap/slowdown_ratio", 0.0, 0.5, 0.1, 0.1, false, always,
+      {ProfileKind::Stack, "overlap/slowdown_ratio", 0.0, 0.5, 0.1, 0.1, false, always,
        [](const Scenario& each) { return each.stack.overlap_slowdown; },
        [](Scenario& each, double value) { each.stack.overlap_slowdown = value; }},
-      {Profile::Stack, "overlap/tensor_parallel_share_ratio", 0.0, 1.0, 0.6, 0.2, false,
+      {ProfileKind::Stack, "overlap/tensor_parallel_share_ratio", 0.0, 1.0, 0.6, 0.2, false,
        [](const Scenario& each) { return each.stack.overlap_tp && each.plan.tp > 1; },
        [](const Scenario& each) { return each.stack.tp_overlap_share; },
        [](Scenario& each, double value) { each.stack.tp_overlap_share = value; }},
-      {Profile::Stack, "communication/collective_ratio", 0.4, 1.0, 0.8, 0.15, true, always,
+      {ProfileKind::Stack, "communication/collective_ratio", 0.4, 1.0, 0.8, 0.15, true, always,
        [](const Scenario& each) { return each.stack.collective_ratio; },
        [](Scenario& each, double value) { each.stack.collective_ratio = value; }},
-      {Profile::Stack, "host/launch_s", 1e-6, 1e-4, 9e-6, 0.5, true, always,
+      {ProfileKind::Stack, "host/launch_s", 1e-6, 1e-4, 9e-6, 0.5, true, always,
        [](const Scenario& each) { return each.stack.launch_time.value(); },
        [](Scenario& each, double value) { each.stack.launch_time = Seconds(value); }}};
   return kFigures;
 }
 
 const std::string& profile_of(const Figure& figure, const Scenario& scenario) {
-  return figure.profile == Profile::Accelerator ? scenario.cluster.accelerator.name
-                                                : scenario.stack.name;
+  return figure.profile == ProfileKind::Accelerator ? scenario.cluster.accelerator.name
+                                                    : scenario.stack.name;
 }
 
 }  // namespace
@@ -84,9 +82,9 @@ std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& 
     }
     for (auto& [profile, governed] : rows) {
       if (governed.size() < least_rows) continue;
-      parameters.push_back({profile, figure.key, figure.low, figure.high, figure.typical,
-                            figure.spread, figure.logarithmic, figure.get, figure.set,
-                            std::move(governed)});
+      parameters.push_back({figure.profile, profile, figure.key, figure.low, figure.high,
+                            figure.typical, figure.spread, figure.logarithmic, figure.get,
+                            figure.set, std::move(governed)});
     }
   }
   return parameters;

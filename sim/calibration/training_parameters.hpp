@@ -10,8 +10,11 @@
 
 namespace shardwright::sim {
 
+enum class ProfileKind { Accelerator, Stack };
+
 // One figure of one profile. `get` and `set` act on a scenario that the profile is part of.
 struct TrainingParameter {
+  ProfileKind kind = ProfileKind::Accelerator;
   std::string profile;           // "h100-sxm", "megatron-core"
   std::string key;               // of the figure in the profile's file, "host/launch_s"
   double low = 0.0, high = 0.0;  // physical range

@@ -335,9 +335,9 @@ const std::vector<BadCase> kFlows = {
     {"RowsThatAreNoJson", {"validate", "@"}, "{\"id\": \n", {"bad.json", "line 1"}},
     {"MissingRows", {"validate", "/no/rows.jsonl"}, "", {"/no/rows.jsonl"}},
     {"BadTolerance",
-     {"validate", "@", "--max-median", "-3%"},
+     {"validate", "@", "--fail-over", "-3,25"},
      "",
-     {"--max-median: found \"-3%\"", "ratio"}},
+     {"--fail-over: found \"-3%\"", "ratio"}},
     {"BadGrade", {"validate", "@", "--grades", "AX"}, "", {"--grades: found \"AX\""}},
 };
 INSTANTIATE_TEST_SUITE_P(FlowsAndRows, BadInput, testing::ValuesIn(kFlows), test_name);

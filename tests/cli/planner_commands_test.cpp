@@ -208,7 +208,7 @@ TEST(ValidateCommand, ToleranceDecidesTheExitCode) {
       R"("measured": {"iteration_s": 0.001}, "stack": "megatron-core", "grade": "A", "target": {"metric": "step_s", "value": 0.001, "derived": false}})"
       "\n");
   EXPECT_EQ(run_command({"validate", rows}).exit_code, 0);
-  EXPECT_EQ(run_command({"validate", rows, "--max-median", "1%"}).exit_code, 5);
+  EXPECT_EQ(run_command({"validate", rows, "--fail-over", "1,1000"}).exit_code, 5);
 }
 
 }  // namespace

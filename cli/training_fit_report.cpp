@@ -1,0 +1,166 @@
+#include "cli/training_fit_report.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/format.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "core/base/data_directory.hpp"
+#include "core/base/error.hpp"
+#include "sim/calibration/training_fit.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr auto kNumber = ColumnKind::Number;
+constexpr const char* kSource = "training-fit";
+
+std::vector<sim::TrainingRow> rows_of(const TrainingFitRequest& request) {
+  std::vector<sim::TrainingRow> rows;
+  for (const std::string& file : request.files) {
+    for (sim::TrainingRow& row : sim::read_training_rows(file)) {
+      if (!row.grade.empty() && request.grades.find(row.grade) != std::string::npos)
+        rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+std::filesystem::path profile_file(const sim::TrainingParameter& parameter) {
+  const char* folder = parameter.kind == sim::ProfileKind::Accelerator ? "accelerators" : "stacks";
+  return std::filesystem::path(folder) / (parameter.profile + ".json");
+}
+
+// The shipped profiles with the fitted figures in place, by path below the folder of profiles.
+std::map<std::filesystem::path, ordered_json> fitted_profiles(const sim::TrainingFit& fit) {
+  std::map<std::filesystem::path, ordered_json> profiles;
+  for (const sim::FittedFigure& figure : fit.figures) {
+    if (!figure.determined) continue;
+    const std::filesystem::path path = profile_file(figure.parameter);
+    const auto [found, is_new] = profiles.try_emplace(path);
+    if (is_new) {
+      std::ifstream file(data_directory() / "hardware_profiles" / path);
+      found->second = ordered_json::parse(file);
+    }
+    ordered_json& profile = found->second;
+    profile[ordered_json::json_pointer("/" + figure.parameter.key)] = {
+        {"value", ordered_json::parse(fmt::format("{:.4g}", figure.after))},
+        {"source", kSource},
+        {"confidence", "fitted"}};
+    profile["sources"][kSource] = {
+        {"title",
+         "Fitted to published training steps by `shardwright fit training`; docs/validation.md "
+         "names the sources and the errors"}};
+  }
+  return profiles;
+}
+
+void write_profiles(const sim::TrainingFit& fit, const std::string& folder, bool overwrite) {
+  for (const auto& [path, profile] : fitted_profiles(fit)) {
+    const std::filesystem::path target = std::filesystem::path(folder) / path;
+    std::filesystem::create_directories(target.parent_path());
+    write_file(target.string(), json_text(profile), overwrite);
+  }
+}
+
+Table errors_table(const sim::TrainingFit& fit) {
+  Table table({{"absolute error of the step time"},
+               {"rows", kNumber},
+               {"median", kNumber, "%"},
+               {"p90", kNumber, "%"},
+               {"bias", kNumber, "%"}});
+  const auto add = [&table](const char* name, const sim::ErrorSummary& summary) {
+    table.add_row({name, format_count(static_cast<std::int64_t>(summary.n)),
+                   format_percent(summary.median_abs), format_percent(summary.p90_abs),
+                   format_percent(summary.bias)});
+  };
+  add("profiles as they are", fit.before);
+  add("fitted", fit.after);
+  add("each source by a fit that has not seen it", fit.held_out);
+  return table;
+}
+
+Table figures_table(const sim::TrainingFit& fit) {
+  Table table({{"profile"},
+               {"figure"},
+               {"rows", kNumber},
+               {"before", kNumber},
+               {"fitted", kNumber},
+               {"95 % from", kNumber},
+               {"to", kNumber}});
+  for (const sim::FittedFigure& each : fit.figures) {
+    const auto number = [&](double value) {
+      return each.determined ? format_number(value, 4) : std::string();
+    };
+    table.add_row({each.parameter.profile, each.parameter.key,
+                   format_count(static_cast<std::int64_t>(each.parameter.rows.size())),
+                   format_number(each.before, 4),
+                   each.determined ? format_number(each.after, 4) : "not determined",
+                   number(each.low), number(each.high)});
+  }
+  return table;
+}
+
+ordered_json summary_json(const sim::ErrorSummary& summary) {
+  return {{"n", summary.n},
+          {"median_abs_pct", 100.0 * summary.median_abs},
+          {"mean_abs_pct", 100.0 * summary.mean_abs},
+          {"p90_abs_pct", 100.0 * summary.p90_abs},
+          {"bias_pct", 100.0 * summary.bias}};
+}
+
+ordered_json fit_json(const sim::TrainingFit& fit) {
+  ordered_json figures = ordered_json::array(), held_out = ordered_json::array();
+  for (const sim::FittedFigure& each : fit.figures) {
+    figures.push_back({{"profile", each.parameter.profile},
+                       {"figure", each.parameter.key},
+                       {"rows", each.parameter.rows.size()},
+                       {"before", each.before},
+                       {"value", each.after},
+                       {"determined", each.determined},
+                       {"low", each.determined ? ordered_json(each.low) : ordered_json()},
+                       {"high", each.determined ? ordered_json(each.high) : ordered_json()}});
+  }
+  for (const sim::HeldOutError& each : fit.held_out_errors) {
+    held_out.push_back(
+        {{"id", each.id}, {"source", each.source}, {"error_pct", 100.0 * each.error}});
+  }
+  return {{"figures", std::move(figures)},
+          {"errors",
+           {{"before", summary_json(fit.before)},
+            {"after", summary_json(fit.after)},
+            {"held_out", summary_json(fit.held_out)}}},
+          {"held_out", std::move(held_out)}};
+}
+
+}  // namespace
+
+ExitCode fit_training_steps(const TrainingFitRequest& request, const CommonOptions& common) {
+  const InterruptWatch interrupt;
+  ProgressLine progress(show_progress(common));
+  sim::TrainingFitOptions options;
+  options.progress = [&](double share, const std::string& text) {
+    progress.show(share, text);
+    return !interrupt.interrupted();
+  };
+  const sim::TrainingFit fit = sim::fit_training(rows_of(request), options);
+  if (interrupt.interrupted()) return ExitCode::Interrupted;
+  if (!request.out.empty()) write_profiles(fit, request.out, common.force);
+  Page page = new_page(common);
+  page.table(errors_table(fit));
+  page.table(figures_table(fit));
+  nlohmann::ordered_json document = new_document("training-fit");
+  document.update(fit_json(fit));
+  deliver(common, page, document);
+  return ExitCode::Ok;
+}
+
+}  // namespace shardwright::cli
