@@ -6,6 +6,7 @@
 
 #include "cli/error_limits.hpp"
 #include "cli/format.hpp"
+#include "core/base/error.hpp"
 #include "sim/validation/collective_timing.hpp"
 #include "sim/validation/kernel_timing.hpp"
 

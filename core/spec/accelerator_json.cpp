@@ -76,8 +76,9 @@ void read_efficiency(ObjectReader object, FillIn& fill, AcceleratorSpec& spec) {
       fill.number(object, "host_link_ratio", efficiency.host_link, kRatio, reason);
   spec.sustained_clock_ratio =
       fill.number(object, "sustained_clock_ratio", 1.0, kRatio, "no throttling known");
-  spec.speed_variation = fill.number(object, "speed_variation_ratio", spec.speed_variation,
-                                     {0.0, 0.2, false}, "devices are alike");
+  // Known of few devices; without it all are taken to be alike.
+  spec.speed_variation =
+      object.number_or("speed_variation_ratio", spec.speed_variation, {0.0, 0.2, false});
   object.refuse_unknown_keys();
 }
 
