@@ -18,7 +18,7 @@ const Slot kOutsideOfSlots{SlotPhase::Forward, false, 0, -1};
 
 void StageWriter::gather_ahead(const std::vector<Part>& parts, std::size_t index, bool backward,
                                const Slot& slot) {
-  if (in_.plan.zero_stage < 3) return;
+  if (!shards_parameters(in_.plan)) return;
   const auto ahead = static_cast<std::size_t>(in_.stack.prefetch_layers);
   for (std::size_t i = index; i <= std::min(index + ahead, parts.size() - 1); ++i) {
     gather_part(parts[i], backward, i, slot);
@@ -36,12 +36,12 @@ bool StageWriter::is_last_microbatch(const Slot& slot) const {
 void StageWriter::reduce_part(const Part& part, const Slot& slot) {
   const double element = storage_bytes(in_.plan.precision).value();
   const double reduced = in_.stack.fp32_gradient_reduction ? 4.0 : element;
-  if (in_.plan.zero_stage == 3) {
+  if (shards_parameters(in_.plan)) {
     if (part.parameters->total() == 0.0) return;
-    const BlockId block = common_.reduce_gradient({part.blocks->parameter_gradient, 0},
+    const BlockId block = around_.reduce_gradient({part.blocks->parameter_gradient, 0},
                                                   Bytes(part.parameters->dense * reduced),
                                                   Bytes(part.parameters->expert * reduced));
-    last_reduce_ = call_common(block, part.layer, slot, {last_op_}) + 1;
+    last_reduce_ = call_around(block, part.layer, slot, ends()) + 1;
     if (is_last_microbatch(slot)) {
       reduce_bytes("gradients.replicas", part.parameters->dense * reduced / dense_shards(in_.plan),
                    Group::ShardOuter, Group::ShardOuter, slot);
@@ -51,7 +51,7 @@ void StageWriter::reduce_part(const Part& part, const Slot& slot) {
     }
     return;
   }
-  if (in_.plan.zero_stage < 2 && !is_last_microbatch(slot)) return;
+  if (in_.plan.zero_stage != 2 && !is_last_microbatch(slot)) return;
   bucket_.dense += part.parameters->dense * reduced;
   bucket_.expert += part.parameters->expert * reduced;
   const bool beside_backward = in_.stack.overlap_grad_reduce && in_.plan.overlap.grad_reduce &&
@@ -73,9 +73,9 @@ void StageWriter::reduce_bytes(const std::string& name, double bytes, Group inne
   if (bytes <= 0.0) return;
   const auto reduce = [&](const std::string& what, OpKind kind, Group group, double size) {
     if (group_size(group, in_.plan) == 1) return;
-    const BlockId block = common_.data_parallel(name + what, kind, group, Stream::GradientReduce,
+    const BlockId block = around_.data_parallel(name + what, kind, group, Stream::GradientReduce,
                                                 Phase::BackwardWeight, Bytes(size));
-    last_reduce_ = call_common(block, -1, slot, {last_op_}) + 1;
+    last_reduce_ = call_around(block, -1, slot, ends()) + 1;
   };
   if (in_.plan.zero_stage == 0) {
     const bool experts = inner == Group::ExpertShardInner;
@@ -113,9 +113,9 @@ std::uint32_t StageWriter::gather_parameters(const Bucket& bytes,
   std::uint32_t op = 0;
   const auto gather = [&](const char* name, Group group, double size) {
     if (size <= 0.0 || group_size(group, in_.plan) == 1) return;
-    const BlockId block = common_.data_parallel(
+    const BlockId block = around_.data_parallel(
         name, OpKind::AllGather, group, Stream::ParameterGather, Phase::Optimizer, Bytes(size));
-    op = call_common(block, -1, kOutsideOfSlots, on) + 1;
+    op = call_around(block, -1, kOutsideOfSlots, on) + 1;
   };
   gather("parameters.all_gather", Group::ShardInner, bytes.dense);
   gather("expert_parameters.all_gather", Group::ExpertShardInner, bytes.expert);
@@ -126,57 +126,77 @@ void StageWriter::gather_after_optimizer() {
   const bool splits = in_.plan.zero_stage == 1 || in_.plan.zero_stage == 2;
   if (!splits || (in_.stack.overlap_param_gather && in_.plan.overlap.param_gather)) return;
   const double element = storage_bytes(in_.plan.precision).value();
-  gather_parameters({rank_.parameters.dense * element, rank_.parameters.expert * element},
-                    {last_op_});
+  gather_parameters({rank_.parameters.dense * element, rank_.parameters.expert * element}, ends());
+}
+
+void StageWriter::all_reduce_states(const std::string& name, Group group, double bytes) {
+  if (bytes <= 0.0 || group_size(group, in_.plan) == 1) return;
+  const BlockId block = around_.data_parallel(
+      name, OpKind::AllReduce, group, Stream::GradientReduce, Phase::Optimizer, Bytes(bytes));
+  last_reduce_ = call_around(block, -1, kOutsideOfSlots, ends()) + 1;
 }
 
 void StageWriter::tie_embeddings() {
-  if (!in_.model.tied_embeddings || in_.plan.pp == 1) return;
-  const auto& positions = in_.schedule.position[static_cast<std::size_t>(stage_)];
-  const auto last = static_cast<std::int32_t>(in_.parts.size()) - 1;
-  const bool embeds = std::find(positions.begin(), positions.end(), 0) != positions.end();
-  const bool heads = std::find(positions.begin(), positions.end(), last) != positions.end();
-  if (embeds == heads) return;
+  if (!shares_embedding(in_.model, in_.plan)) return;
+  const ModelEnds ends = ends_of_model(in_.schedule, in_.parts, stage_);
+  if (ends.embedding == ends.head) return;
   const double size =
       in_.stack.fp32_main_gradients ? 4.0 : storage_bytes(in_.plan.precision).value();
-  const BlockId block = common_.data_parallel(
-      "embedding.tie", OpKind::AllReduce, Group::EmbeddingTie, Stream::GradientReduce,
-      Phase::Optimizer, Bytes(in_.blocks.embedding_parameters.total() * size));
-  last_reduce_ = call_common(block, -1, kOutsideOfSlots, {last_op_}) + 1;
+  all_reduce_states("embedding.tie", Group::EmbeddingTie,
+                    in_.blocks.embedding_parameters.total() * size);
+}
+
+// Gradients that ranks other than data-parallel ones know a part of. After the data-parallel
+// reduction, as in Megatron Core's finalize_model_grads.
+void StageWriter::add_up_copies() {
+  const double element = storage_bytes(in_.plan.precision).value();
+  const double main = in_.stack.fp32_main_gradients ? 4.0 : element;
+  const double reduced = in_.stack.fp32_gradient_reduction ? 4.0 : element;
+  const double dense_parts = in_.plan.zero_stage >= 1 ? dense_shards(in_.plan) : 1.0;
+  const double expert_parts = in_.plan.zero_stage >= 1 ? expert_shards(in_.plan) : 1.0;
+  all_reduce_states("replicated_gradients.all_reduce", Group::Tensor,
+                    tensor_reduced_ * main / (in_.plan.zero_stage == 3 ? dense_parts : 1.0));
+  all_reduce_states("mirrored_gradients.all_reduce", Group::Mirror,
+                    rank_.parameters.dense * reduced / dense_parts);
+  all_reduce_states("mirrored_expert_gradients.all_reduce", Group::Mirror,
+                    rank_.parameters.expert * reduced / expert_parts);
+  tie_embeddings();
+}
+
+void StageWriter::write_gradient_norm(double bytes) {
+  if (last_reduce_ > 0) wait_for(last_reduce_ - 1);
+  call_part(
+      around_.over_parameters("gradient_norm", OpKind::GradientNorm, Bytes(bytes), Bytes(), 1),
+      kWholeRank, kOutsideOfSlots);
+  if (group_size(Group::ModelParallel, in_.plan) == 1) return;
+  wait_for(call_around(
+      around_.data_parallel("gradient_norm.all_reduce", OpKind::AllReduce, Group::ModelParallel,
+                            Stream::GradientReduce, Phase::Optimizer, Bytes(4.0)),
+      -1, kOutsideOfSlots, ends()));
 }
 
 void StageWriter::write_optimizer() {
   flush_bucket(kOutsideOfSlots);
-  tie_embeddings();
+  add_up_copies();
   const double element = storage_bytes(in_.plan.precision).value();
   const bool splits = in_.plan.zero_stage >= 1;
   const double updated = rank_.parameters.dense / (splits ? dense_shards(in_.plan) : 1.0) +
                          rank_.parameters.expert / (splits ? expert_shards(in_.plan) : 1.0);
-  const Part whole{nullptr, nullptr, -1};
   const double gradient = in_.stack.fp32_main_gradients ? 4.0 : element;
-  if (last_reduce_ > 0) wait_for(last_reduce_ - 1);
-  call_part(common_.over_parameters("gradient_norm", OpKind::GradientNorm,
-                                    Bytes(updated * gradient), Bytes(), 1),
-            whole, kOutsideOfSlots);
-  if (group_size(Group::ModelParallel, in_.plan) > 1) {
-    wait_for(call_common(
-        common_.data_parallel("gradient_norm.all_reduce", OpKind::AllReduce, Group::ModelParallel,
-                              Stream::GradientReduce, Phase::Optimizer, Bytes(4.0)),
-        -1, kOutsideOfSlots, {last_op_}));
-  }
+  write_gradient_norm(updated * gradient);
   if (in_.plan.offload_optimizer) {
-    call_part(common_.over_parameters("optimizer.offload", OpKind::Offload,
+    call_part(around_.over_parameters("optimizer.offload", OpKind::Offload,
                                       Bytes(updated * gradient), Bytes(updated * element), 1),
-              whole, kOutsideOfSlots);
+              kWholeRank, kOutsideOfSlots);
     return;
   }
   const double states =
       in_.stack.master_weight_bytes.value() + in_.stack.optimizer_state_bytes.value();
   call_part(
-      common_.over_parameters("optimizer", OpKind::Optimizer, Bytes(updated * (gradient + states)),
+      around_.over_parameters("optimizer", OpKind::Optimizer, Bytes(updated * (gradient + states)),
                               Bytes(updated * (states + element)),
                               in_.stack.fused_optimizer ? 1 : kUnfusedOptimizerKernels),
-      whole, kOutsideOfSlots);
+      kWholeRank, kOutsideOfSlots);
 }
 
 }  // namespace shardwright

@@ -43,6 +43,14 @@ ShardShape shard_shape(const ModelSpec& model, const Plan& plan) {
   return shape;
 }
 
+std::int64_t trained_mtp_layers(const ModelSpec& model, const Plan& plan) {
+  return plan.multi_token_prediction ? model.mtp_layers : 0;
+}
+
+bool shares_embedding(const ModelSpec& model, const Plan& plan) {
+  return model.tied_embeddings || trained_mtp_layers(model, plan) > 0;
+}
+
 std::vector<LayerRange> split_layers(const ModelSpec& model, const Plan& plan) {
   const std::vector<std::int64_t> counts =
       plan.stage_layers.empty() ? even_split(model, plan) : plan.stage_layers;

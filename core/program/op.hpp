@@ -85,10 +85,16 @@ enum class Group : std::uint8_t {
   ExpertShardInner,
   ExpertShardOuter,
   Pipeline,       // neighbours along the pipeline; point-to-point only
-  EmbeddingTie,   // first and last stage, which both hold a tied embedding
+  EmbeddingTie,   // first and last stage, which both hold a shared embedding
   ModelParallel,  // tp x pp of one replica: the gradient norm
+  Mirror,         // DualPipe: the two stages that hold copies of the same parts of the model
 };
-inline constexpr int kGroups = 13;
+inline constexpr int kGroups = 14;
+
+// True for collectives between the stages of a pipeline.
+constexpr bool joins_stages(Group group) {
+  return group == Group::EmbeddingTie || group == Group::ModelParallel || group == Group::Mirror;
+}
 
 const char* name_of(Group group);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/program/groups.hpp"
+
 namespace shardwright::sim {
 namespace {
 
@@ -54,13 +56,13 @@ double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, dou
   const auto first = static_cast<std::size_t>(costs.profile->stages[stage].position.front());
   const double last_slot = costs.chunks[first].of(SlotCost::Backward).time;
   // Gathered parameters may hold the kernels of the last slot up.
-  if (plan.zero_stage == 3) return end + data.last_reduce;
+  if (shards_parameters(plan)) return end + data.last_reduce;
   return std::max(end + data.last_reduce, end - last_slot + data.reduce_from_last_slot);
 }
 
 double tail_of(const StageCosts& costs, std::size_t stage) {
   const bool ties = stage == 0 || stage + 1 == costs.stages.size();
-  return (ties ? costs.tie : 0.0) + costs.stages[stage].norm;
+  return costs.stages[stage].copies + (ties ? costs.tie : 0.0) + costs.stages[stage].norm;
 }
 
 double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage) {
@@ -73,11 +75,12 @@ double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage)
   const double end = sent - (costs.blocking && stage > 0 ? costs.message : 0.0);
   double bound = std::max(sent, reduced(costs, plan, stage, end)) + tail_of(costs, stage);
   bound = std::max(bound, fill + cost.data.step_reduce + tail_of(costs, stage));
+  bound = std::max(bound, fill + cost.offload);
   const double drained = end - trailing_weights(costs, profile) + drain;
-  bound = std::max(bound, reduced(costs, plan, 0, drained) + costs.stages[0].norm);
+  bound = std::max(bound, reduced(costs, plan, 0, drained) + tail_of(costs, 0));
   if (plan.schedule == ScheduleKind::OneFOneB && costs.stages.size() > 1) {
     const double rounds = fill + rounds_of(costs, stage) + drain;
-    bound = std::max(bound, reduced(costs, plan, 0, rounds) + costs.stages[0].norm);
+    bound = std::max(bound, reduced(costs, plan, 0, rounds) + tail_of(costs, 0));
   }
   return bound;
 }

@@ -19,6 +19,7 @@ namespace shardwright::sim {
 struct ChunkCost {
   std::array<BlockCost, kSlotCosts> slot;
   PartParameters parameters;
+  double copy_time = 0.0;  // of activations to the host and back
 
   const BlockCost& of(SlotCost which) const { return slot[static_cast<std::size_t>(which)]; }
 };
@@ -41,8 +42,10 @@ struct StageCost {
   double compute = 0.0;        // of this, kernels on the compute stream
   double first_exposed = 0.0;  // of `busy`: gathers that may be through before the first slot
   double launch = 0.0;         // of the host, for all slots
+  double offload = 0.0;        // copies of activations, one after the other
   DataParallelCost data;
-  double norm = 0.0;  // of the gradients
+  double copies = 0.0;  // adding up gradients over tensor-parallel ranks and mirrored stages
+  double norm = 0.0;    // of the gradients
   double optimizer = 0.0;
 };
 
@@ -88,10 +91,17 @@ class StageCoster {
   ChunkCost chunk_cost(const LayerCosts& layers, const Plan& plan, std::size_t position);
   void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
   BlockCost slot_cost(SlotCost which, const Plan& plan) const;
+  double offloaded_bytes(std::size_t i) const;
+  BlockCost copies_before(SlotCost which, std::size_t i) const;
+  BlockCost copies_after(SlotCost which, std::size_t i) const;
+  BlockCost copy_cost(double bytes) const;
   double sharded_time(SlotCost which, const Plan& plan, bool first_gathered);
   StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   PartParameters chunk_parameters(std::size_t stage) const;
-  PartParameters stage_parameters(const LayerCosts& layers, std::size_t stage) const;
+  bool copies_embedding(const Plan& plan, std::size_t stage) const;
+  PartParameters stage_parameters(const LayerCosts& layers, const Plan& plan,
+                                  std::size_t stage) const;
+  double copies_time(const PartParameters& parameters, const Plan& plan);
   DataParallelCost data_parallel(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage,
                          DataParallelCost& cost);
@@ -112,6 +122,7 @@ class StageCoster {
   StageCosts costs_;
   std::vector<LayerRange> ranges_;
   std::vector<const PartCost*> parts_;   // of the chunk at hand, in forward order
+  std::size_t last_layer_ = 0;           // of these; beyond them if there is no layer
   std::vector<double> gather_end_;       // by part of the slot at hand
   std::vector<std::size_t> chunk_kind_;  // by position: the first chunk of a run of like ones
   Plan priced_;                          // the plan whose groups `messages_` were priced for
