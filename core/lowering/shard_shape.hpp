@@ -48,7 +48,8 @@ struct LayerRange {
 
 // Splits the layers into plan.chunks() ranges in the order of the forward pass: as
 // plan.stage_layers says, or evenly. The remainder goes to the first chunks, sparing the ends where
-// embedding or head count as layers.
+// embedding or head count as layers; trained multi-token-prediction layers count as layers of the
+// last one.
 std::vector<LayerRange> split_layers(const ModelSpec& model, const Plan& plan);
 
 }  // namespace shardwright

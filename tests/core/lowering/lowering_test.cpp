@@ -252,6 +252,25 @@ TEST(Lowering, OffloadsActivationsOfAllButTheLastLayer) {
   EXPECT_DOUBLE_EQ(fetched, stored);
 }
 
+// 61 layers and one more on 16 stages: 62 / 16, of which the last stage runs the one. Where a stage
+// has one layer there is no room for it.
+TEST(Lowering, EvenSplitsLeaveRoomForMultiTokenPrediction) {
+  LoweringCase made = dense();
+  made.model.layers = 61;
+  made.plan.pp = 16;
+  const auto last = [&made] { return split_layers(made.model, made.plan).back(); };
+  EXPECT_EQ(last(), (LayerRange{58, 3}));
+  made.model.mtp_layers = 1;
+  EXPECT_EQ(last(), (LayerRange{59, 2}));
+  made.plan.multi_token_prediction = false;
+  EXPECT_EQ(last(), (LayerRange{58, 3}));
+  made.plan.multi_token_prediction = true;
+  made.model.layers = 16;
+  made.model.mtp_layers = 2;
+  made.plan.head_counts_as_layer = true;
+  EXPECT_EQ(last(), (LayerRange{16, 0}));
+}
+
 // Megatron's selective recomputation is for the score matrices; a fused kernel has none.
 TEST(Lowering, SelectiveRecomputationRunsOnlyUnfusedAttentionAgain) {
   LoweringCase made = dense();
