@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/program/groups.hpp"
 #include "sim/cost/placement.hpp"
 
 namespace shardwright::planner {
@@ -150,9 +151,11 @@ class PlanWalk {
 
   void with_sharding(int stage, std::int64_t group) {
     // Nothing is sharded over one rank.
-    if (stage > 0 && plan_.dp * plan_.cp * plan_.ep == 1) return;
     plan_.zero_stage = stage;
     plan_.shard_group = group;
+    if (stage > 0 && group_size(Group::ShardInner, plan_) == 1 &&
+        group_size(Group::ExpertShardInner, plan_) == 1)
+      return;
     visit_(plan_);
   }
 
@@ -185,6 +188,7 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
   cut.precision = request.precision;
   // What the stack can hide, it hides: that never makes a step longer.
   cut.overlap.tensor_parallel = request.stack.overlap_tp;
+  cut.overlap.expert_parallel = request.stack.overlap_ep && has_shared_experts(request.model);
   const auto with_micro_batches = [&] {
     for (cut.micro_batch = 1; cut.micro_batch <= request.limits.max_micro_batch;
          cut.micro_batch *= 2)

@@ -114,6 +114,7 @@ void LayerWriter::latent_projections_forward() {
   const std::int64_t kv_down_width = latent.kv_rank + model_.attention.qk_rope_head_dim;
   linear_forward({"attention.kv_down", LinearSplit::None, shape_.hidden, kv_down_width, latent.in,
                   latent.kv_down});
+  const TensorRef rotary_key = gather_rotary_key(latent);
   const double elements = residual_rows * static_cast<double>(latent.kv_rank);
   memory_op("attention.kv_norm", OpKind::Norm, phase_, elements, elements, {latent.kv_down},
             {latent.kv_normed});
@@ -122,8 +123,33 @@ void LayerWriter::latent_projections_forward() {
   const double rows = static_cast<double>(shape_.tokens);
   memory_op("attention.rope", OpKind::Rope, phase_,
             rows * static_cast<double>(latent.q_width + latent.kv_width),
-            rows * static_cast<double>(latent.q_width + latent.kv_width), {latent.qkv, kv},
-            {latent.qkv}, stack_.fused_rope ? 1 : kUnfusedRopeKernels);
+            rows * static_cast<double>(latent.q_width + latent.kv_width),
+            {latent.qkv, kv, rotary_key}, {latent.qkv},
+            stack_.fused_rope ? 1 : kUnfusedRopeKernels);
+}
+
+TensorRef LayerWriter::gather_rotary_key(const LatentShape& latent) {
+  if (!shape_.gathers_sequence) return latent.kv_down;
+  const double elements = static_cast<double>(shape_.tokens * model_.attention.qk_rope_head_dim);
+  const TensorRef gathered = temporary("attention.rotary_key.gathered", elements);
+  collective("attention.rotary_key.all_gather", OpKind::AllGather, Group::Tensor, phase_,
+             elements * shape_.element, {latent.kv_down}, {gathered});
+  return gathered;
+}
+
+std::optional<TensorRef> LayerWriter::reduce_rotary_key_gradient() {
+  if (plan_.tp == 1) return std::nullopt;
+  const auto width = static_cast<double>(model_.attention.qk_rope_head_dim);
+  const double elements = static_cast<double>(shape_.tokens) * width;
+  const TensorRef partial = temporary("attention.rotary_key.gradient.partial", elements);
+  ops_.back().writes.push_back(partial);
+  const TensorRef gradient = temporary("attention.rotary_key.gradient",
+                                       static_cast<double>(shape_.residual_tokens) * width);
+  collective(shape_.gathers_sequence ? "attention.rotary_key.reduce_scatter"
+                                     : "attention.rotary_key.all_reduce",
+             shape_.gathers_sequence ? OpKind::ReduceScatter : OpKind::AllReduce, Group::Tensor,
+             Phase::BackwardInput, elements * shape_.element, {partial}, {gradient});
+  return gradient;
 }
 
 void LayerWriter::latent_projections_backward() {
@@ -136,6 +162,7 @@ void LayerWriter::latent_projections_backward() {
             rows * static_cast<double>(latent.q_width + latent.kv_width),
             rows * static_cast<double>(latent.q_width + latent.kv_width), {latent.qkv_gradient},
             {kv_gradient}, stack_.fused_rope ? 1 : kUnfusedRopeKernels);
+  const std::optional<TensorRef> rotary_gradient = reduce_rotary_key_gradient();
   const auto in_gradient =
       temporary("attention.norm.out.gradient", residual_rows * static_cast<double>(shape_.hidden));
 
@@ -153,6 +180,7 @@ void LayerWriter::latent_projections_backward() {
                   kv_gradient, kv_normed_gradient);
   memory_op("attention.kv_norm.backward", OpKind::Norm, Phase::BackwardInput, 2.0 * kv_elements,
             kv_elements, {latent.kv_down, kv_normed_gradient}, {kv_down_gradient});
+  if (rotary_gradient) ops_.back().reads.push_back(*rotary_gradient);
   latent_queries_backward(latent, in_gradient);
   // The last of the two adds its part in its GEMM.
   linear_backward({"attention.kv_down",

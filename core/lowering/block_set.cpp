@@ -7,6 +7,8 @@
 #include <functional>
 #include <utility>
 
+#include "core/program/groups.hpp"
+
 namespace shardwright {
 namespace {
 
@@ -30,6 +32,14 @@ class PartBuilder {
  public:
   PartBuilder(BlockSet& set, LayerWriter& writer, const TensorTable& tensors)
       : set_(set), writer_(writer), tensors_(tensors) {}
+
+  // Adds the copies of what a part's forward pass keeps for its backward pass.
+  void add_offload(const std::string& name, PartBlocks& part) {
+    const std::vector<TensorRef> kept = kept_activations(set_.blocks[part.forward]);
+    part.offloads = true;
+    part.store = add({name + ".store", {offload(name + ".store", kept, {})}});
+    part.fetch = add({name + ".fetch", {offload(name + ".fetch", {}, kept)}});
+  }
 
   PartBlocks build(const std::string& name, const WriteOps& forward, const WriteOps& backward,
                    bool recomputed) {
@@ -83,6 +93,39 @@ class PartBuilder {
     derive_frees(order, tensors_.tensors(), passed_on, passed_in);
   }
 
+  // Activations that the block writes for a later one of its part.
+  std::vector<TensorRef> kept_activations(const Block& block) const {
+    std::vector<TensorRef> kept;
+    for (const Op& op : block.ops) {
+      for (const TensorRef ref : op.writes) {
+        const bool keeps = tensors_.tensors()[ref.tensor].category == MemoryCategory::Activations &&
+                           ref != writer_.output();
+        if (keeps && std::find(kept.begin(), kept.end(), ref) == kept.end()) kept.push_back(ref);
+      }
+      for (const TensorRef ref : op.frees) std::erase(kept, ref);
+    }
+    return kept;
+  }
+
+  // A copy of `stored` to the host, which frees them, or of `fetched` from there.
+  Op offload(const std::string& name, const std::vector<TensorRef>& stored,
+             const std::vector<TensorRef>& fetched) const {
+    const auto bytes_of = [this](const std::vector<TensorRef>& refs) {
+      Bytes sum;
+      for (const TensorRef ref : refs) sum += tensors_.tensors()[ref.tensor].bytes;
+      return sum;
+    };
+    Op op;
+    op.name = name;
+    op.kind = OpKind::Offload;
+    op.stream = Stream::Offload;
+    op.phase = stored.empty() ? Phase::BackwardInput : Phase::Forward;
+    op.work = MemoryWork{bytes_of(stored), bytes_of(fetched), Flop(), 1};
+    op.reads = op.frees = stored;
+    op.writes = fetched;
+    return op;
+  }
+
   BlockId add(Block block) {
     set_.blocks.push_back(std::move(block));
     return static_cast<BlockId>(set_.blocks.size() - 1);
@@ -92,6 +135,11 @@ class PartBuilder {
   LayerWriter& writer_;
   const TensorTable& tensors_;
 };
+
+// Ranks over which a column-split tensor is spread; further ones hold copies.
+std::int64_t shards_of(const ParameterTensor& tensor, const Plan& plan) {
+  return tensor.most_shards > 0 ? std::min(tensor.most_shards, plan.tp) : plan.tp;
+}
 
 // Sorts the layers into kinds: the index of the kind of each, and one layer of each kind.
 std::vector<std::int64_t> sort_layers(const ModelSpec& model,
@@ -107,23 +155,44 @@ std::vector<std::int64_t> sort_layers(const ModelSpec& model,
   return example;
 }
 
+// Elements of the gradient that each tensor-parallel rank knows only a part of, although it holds
+// all of the parameter (or of a share of it that others hold, too). As Megatron Core adds them up
+// (finalize_model_grads.py); learned positions see the whole sequence.
+double reduced_over_tensor(const ParameterTensor& tensor, const Plan& plan) {
+  if (plan.tp == 1) return 0.0;
+  const auto elements = static_cast<double>(tensor.elements());
+  if (tensor.shard == ShardKind::Column && plan.tp > shards_of(tensor, plan)) return elements;
+  const bool whole_sequence = tensor.place == ParameterPlace::Embedding && tensor.shape.size() > 1;
+  const bool partial = tensor.shard == ShardKind::Replicated && plan.sequence_parallel;
+  return partial && !whole_sequence ? elements : 0.0;
+}
+
 bool some_layers_kept(const Plan& plan) {
   return plan.recompute != RecomputePolicy::Full || plan.recompute_layers > 0;
 }
 
 }  // namespace
 
+PartParameters& PartParameters::operator+=(const PartParameters& more) {
+  dense += more.dense;
+  expert += more.expert;
+  tensor_reduced += more.tensor_reduced;
+  return *this;
+}
+
 PartParameters rank_parameters(const std::vector<ParameterTensor>& tensors, const Plan& plan) {
   PartParameters parameters;
   for (const ParameterTensor& tensor : tensors) {
     const auto elements = static_cast<double>(tensor.elements());
     const auto tp = static_cast<double>(plan.tp), ep = static_cast<double>(plan.ep);
+    parameters.tensor_reduced += reduced_over_tensor(tensor, plan);
     switch (tensor.shard) {
       case ShardKind::Replicated:
         parameters.dense += elements;
-        if (tensor.name.find("norm.") != std::string::npos) parameters.norms += elements;
         break;
       case ShardKind::Column:
+        parameters.dense += elements / static_cast<double>(shards_of(tensor, plan));
+        break;
       case ShardKind::Row:
       case ShardKind::Vocabulary:
         parameters.dense += elements / tp;
@@ -145,7 +214,7 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
   TensorTable tensors;
   LayerWriter writer(model, plan, stack, tensors);
   PartBuilder builder(set, writer, tensors);
-  const bool gathers = plan.zero_stage == 3;
+  const bool gathers = shards_parameters(plan);
   const std::vector<std::int64_t> examples = sort_layers(model, set.kind_of_layer);
   for (std::size_t kind = 0; kind < examples.size(); ++kind) {
     const std::int64_t layer = examples[kind];
@@ -155,15 +224,15 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
     const WriteOps forward = [layer](LayerWriter& w) { w.forward(layer); };
     const WriteOps backward = [layer](LayerWriter& w) { w.backward(layer); };
     if (some_layers_kept(plan)) set.kept.push_back(builder.build(name, forward, backward, false));
+    if (plan.offload_activations && !set.kept.empty()) builder.add_offload(name, set.kept.back());
     if (plan.recompute == RecomputePolicy::Full) {
       set.recomputed.push_back(builder.build(name + ".recomputed", forward, backward, true));
     }
   }
   set.embedding_parameters = rank_parameters(embedding_parameters(model), plan);
   set.head_parameters = rank_parameters(head_parameters(model), plan);
-  set.tied_head_parameters = {set.head_parameters.dense + set.embedding_parameters.dense,
-                              set.head_parameters.expert + set.embedding_parameters.expert,
-                              set.head_parameters.norms};
+  if (trained_mtp_layers(model, plan) > 0)
+    set.head_parameters += rank_parameters(mtp_parameters(model), plan);
   if (gathers) writer.use_gathered_parameters("embedding", set.embedding_parameters.total());
   set.embedding = builder.build(
       "embedding", [](LayerWriter& w) { w.embedding_forward(); },

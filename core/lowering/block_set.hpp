@@ -25,15 +25,22 @@ struct PartBlocks {
   // FSDP only: the tensors that hold a gathered copy of the parameters and their unsharded
   // gradient.
   TensorId parameters = 0, parameter_gradient = 0;
+  // Where activations are offloaded: what the forward pass keeps goes to the host and comes back.
+  bool offloads = false;
+  BlockId store = 0, fetch = 0;
 };
 
 // Parameters of one rank's share of a part.
 struct PartParameters {
   double dense = 0.0;   // replicated over the data group
   double expert = 0.0;  // replicated over the expert-data group
-  double norms = 0.0;   // of `dense`: norms, which each tensor-parallel rank holds whole
+  // Elements of dense gradients that tensor-parallel ranks add up at the end of the step: of
+  // parameters that each of them holds and uses on its own part of the sequence, and of key/value
+  // heads of which some of them hold copies.
+  double tensor_reduced = 0.0;
 
   double total() const { return dense + expert; }
+  PartParameters& operator+=(const PartParameters& more);
 };
 
 struct BlockSet {
@@ -48,7 +55,6 @@ struct BlockSet {
 
   PartBlocks embedding, head;
   PartParameters embedding_parameters, head_parameters;
-  PartParameters tied_head_parameters;  // of a head that has its own copy of the embedding
 
   TensorRef hidden, hidden_gradient;  // at a layer's input
   Bytes boundary_bytes;               // of the hidden state that one stage sends to the next

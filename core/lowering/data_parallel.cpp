@@ -18,7 +18,7 @@ const Slot kOutsideOfSlots{SlotPhase::Forward, false, 0, -1};
 
 void StageWriter::gather_ahead(const std::vector<Part>& parts, std::size_t index, bool backward,
                                const Slot& slot) {
-  if (in_.plan.zero_stage < 3) return;
+  if (!shards_parameters(in_.plan)) return;
   const auto ahead = static_cast<std::size_t>(in_.stack.prefetch_layers);
   for (std::size_t i = index; i <= std::min(index + ahead, parts.size() - 1); ++i) {
     gather_part(parts[i], backward, i, slot);
@@ -35,19 +35,29 @@ bool StageWriter::is_last_microbatch(const Slot& slot) const {
 
 std::vector<PartId> StageWriter::parts_with(const Part& part) const {
   if (part.blocks == &in_.blocks.embedding) return {kEmbeddingPart};
-  if (part.parameters == &in_.blocks.tied_head_parameters) return {part.layer, kEmbeddingPart};
+  if (part.blocks == &in_.blocks.head && copies_embedding_) return {part.layer, kEmbeddingPart};
   return {part.layer};
+}
+
+std::vector<PartId> StageWriter::all_parts() const {
+  std::vector<PartId> all;
+  for (const std::vector<Part>& chunk : parts_) {
+    for (const Part& part : chunk) {
+      for (const PartId id : parts_with(part)) all.push_back(id);
+    }
+  }
+  return all;
 }
 
 void StageWriter::reduce_part(const Part& part, const Slot& slot) {
   const double element = storage_bytes(in_.plan.precision).value();
   const double reduced = in_.stack.fp32_gradient_reduction ? 4.0 : element;
-  if (in_.plan.zero_stage == 3) {
+  if (shards_parameters(in_.plan)) {
     if (part.parameters->total() == 0.0) return;
-    const BlockId block = common_.reduce_gradient({part.blocks->parameter_gradient, 0},
+    const BlockId block = around_.reduce_gradient({part.blocks->parameter_gradient, 0},
                                                   Bytes(part.parameters->dense * reduced),
                                                   Bytes(part.parameters->expert * reduced));
-    last_reduce_ = call_common(block, part.layer, slot, {last_op_}) + 1;
+    last_reduce_ = call_around(block, part.layer, slot, ends()) + 1;
     if (is_last_microbatch(slot)) {
       reduce_bytes("gradients.replicas", part.parameters->dense * reduced / dense_shards(in_.plan),
                    Group::ShardOuter, Group::ShardOuter, parts_with(part), slot);
@@ -57,7 +67,7 @@ void StageWriter::reduce_part(const Part& part, const Slot& slot) {
     }
     return;
   }
-  if (in_.plan.zero_stage < 2 && !is_last_microbatch(slot)) return;
+  if (in_.plan.zero_stage != 2 && !is_last_microbatch(slot)) return;
   bucket_.dense += part.parameters->dense * reduced;
   bucket_.expert += part.parameters->expert * reduced;
   for (const PartId id : parts_with(part)) bucket_.parts.push_back(id);
@@ -82,9 +92,9 @@ void StageWriter::reduce_bytes(const std::string& name, double bytes, Group inne
   const auto reduce = [&](const std::string& what, OpKind kind, Group group, double size) {
     if (group_size(group, in_.plan) == 1) return;
     const BlockId block =
-        common_.data_parallel(name + what, kind, group, Stream::GradientReduce,
+        around_.data_parallel(name + what, kind, group, Stream::GradientReduce,
                               Phase::BackwardWeight, Bytes(size), Payload::Gradients);
-    last_reduce_ = call_common(block, -1, slot, {last_op_}, parts) + 1;
+    last_reduce_ = call_around(block, -1, slot, ends(), parts) + 1;
   };
   if (in_.plan.zero_stage == 0) {
     const bool experts = inner == Group::ExpertShardInner;
@@ -124,9 +134,9 @@ std::uint32_t StageWriter::gather_parameters(const Bucket& bytes,
   const auto gather = [&](const char* name, Group group, double size) {
     if (size <= 0.0 || group_size(group, in_.plan) == 1) return;
     const BlockId block =
-        common_.data_parallel(name, OpKind::AllGather, group, Stream::ParameterGather,
+        around_.data_parallel(name, OpKind::AllGather, group, Stream::ParameterGather,
                               Phase::Optimizer, Bytes(size), Payload::Parameters);
-    op = call_common(block, -1, kOutsideOfSlots, on, bytes.parts) + 1;
+    op = call_around(block, -1, kOutsideOfSlots, on, bytes.parts) + 1;
   };
   gather("parameters.all_gather", Group::ShardInner, bytes.dense);
   gather("expert_parameters.all_gather", Group::ExpertShardInner, bytes.expert);
@@ -137,54 +147,62 @@ void StageWriter::gather_after_optimizer() {
   const bool splits = in_.plan.zero_stage == 1 || in_.plan.zero_stage == 2;
   if (!splits || (in_.stack.overlap_param_gather && in_.plan.overlap.param_gather)) return;
   const double element = storage_bytes(in_.plan.precision).value();
-  Bucket all{rank_.parameters.dense * element, rank_.parameters.expert * element, {}};
-  for (const std::vector<Part>& chunk : parts_) {
-    for (const Part& part : chunk) {
-      for (const PartId id : parts_with(part)) all.parts.push_back(id);
-    }
-  }
-  gather_parameters(all, {last_op_});
+  gather_parameters(
+      {rank_.parameters.dense * element, rank_.parameters.expert * element, all_parts()}, ends());
+}
+
+void StageWriter::all_reduce_gradients(const std::string& name, Group group, double bytes,
+                                       Payload payload, const std::vector<PartId>& covered) {
+  if (bytes <= 0.0 || group_size(group, in_.plan) == 1) return;
+  const BlockId block =
+      around_.data_parallel(name, OpKind::AllReduce, group, Stream::GradientReduce,
+                            Phase::Optimizer, Bytes(bytes), payload);
+  last_reduce_ = call_around(block, -1, kOutsideOfSlots, ends(), covered) + 1;
 }
 
 void StageWriter::tie_embeddings() {
-  if (!in_.model.tied_embeddings || in_.plan.pp == 1) return;
-  if (holds(0) == holds(static_cast<std::int32_t>(in_.parts.size()) - 1)) return;
+  if (!shares_embedding(in_.model, in_.plan)) return;
+  const ModelEnds ends = ends_of_model(in_.schedule, in_.parts, stage_);
+  if (ends.embedding == ends.head) return;
   const double size =
       in_.stack.fp32_main_gradients ? 4.0 : storage_bytes(in_.plan.precision).value();
-  const BlockId block = common_.data_parallel(
-      "embedding.tie", OpKind::AllReduce, Group::EmbeddingTie, Stream::GradientReduce,
-      Phase::Optimizer, Bytes(in_.blocks.embedding_parameters.total() * size),
-      Payload::TiedGradient);
-  last_reduce_ = call_common(block, -1, kOutsideOfSlots, {last_op_}) + 1;
+  all_reduce_gradients("embedding.tie", Group::EmbeddingTie,
+                       in_.blocks.embedding_parameters.total() * size, Payload::TiedGradient);
 }
 
-// Megatron-LM: after the gradients of the data-parallel ranks are added up
-// (`_allreduce_non_tensor_model_parallel_grads`,
-// megatron/core/distributed/finalize_model_grads.py).
-void StageWriter::reduce_replicated_gradients() {
-  if (in_.plan.tp == 1 || !in_.plan.sequence_parallel) return;
-  double norms = 0.0;
-  for (const std::vector<Part>& chunk : parts_) {
-    for (const Part& part : chunk) norms += part.parameters->norms;
-  }
-  if (norms == 0.0) return;
-  const double size =
-      in_.stack.fp32_main_gradients ? 4.0 : storage_bytes(in_.plan.precision).value();
-  const BlockId block = common_.data_parallel(
-      "norm_gradients.all_reduce", OpKind::AllReduce, Group::Tensor, Stream::GradientReduce,
-      Phase::Optimizer, Bytes(norms * size), Payload::ReplicatedGradients);
-  last_reduce_ = call_common(block, -1, kOutsideOfSlots, {last_op_}) + 1;
+// Gradients that ranks other than data-parallel ones know a part of. After the data-parallel
+// reduction, as in Megatron Core (megatron/core/distributed/finalize_model_grads.py).
+void StageWriter::add_up_copies() {
+  const double element = storage_bytes(in_.plan.precision).value();
+  const double main = in_.stack.fp32_main_gradients ? 4.0 : element;
+  const double reduced = in_.stack.fp32_gradient_reduction ? 4.0 : element;
+  const double dense_parts = in_.plan.zero_stage >= 1 ? dense_shards(in_.plan) : 1.0;
+  const double expert_parts = in_.plan.zero_stage >= 1 ? expert_shards(in_.plan) : 1.0;
+  all_reduce_gradients("replicated_gradients.all_reduce", Group::Tensor,
+                       tensor_reduced_ * main / (in_.plan.zero_stage == 3 ? dense_parts : 1.0),
+                       Payload::ReplicatedGradients);
+  all_reduce_gradients("mirrored_gradients.all_reduce", Group::Mirror,
+                       rank_.parameters.dense * reduced / dense_parts, Payload::Gradients,
+                       all_parts());
+  all_reduce_gradients("mirrored_expert_gradients.all_reduce", Group::Mirror,
+                       rank_.parameters.expert * reduced / expert_parts, Payload::Gradients,
+                       all_parts());
+  tie_embeddings();
 }
 
-// The gradient norm is that of all parameters: over the shards where the gradients are split, and
-// over the tensor-parallel ranks and stages.
-void StageWriter::write_gradient_norm() {
+// The norm is that of all parameters: over the shards where the gradients are split, and over the
+// tensor-parallel ranks and stages.
+void StageWriter::write_gradient_norm(double bytes) {
+  if (last_reduce_ > 0) wait_for(last_reduce_ - 1);
+  call_part(
+      around_.over_parameters("gradient_norm", OpKind::GradientNorm, Bytes(bytes), Bytes(), 1),
+      kWholeRank, kOutsideOfSlots);
   const auto reduce = [&](const char* name, Group group) {
     if (group_size(group, in_.plan) == 1) return;
-    wait_for(
-        call_common(common_.data_parallel(name, OpKind::AllReduce, group, Stream::GradientReduce,
-                                          Phase::Optimizer, Bytes(4.0), Payload::GradientNorm),
-                    -1, kOutsideOfSlots, {last_op_}));
+    const BlockId block =
+        around_.data_parallel(name, OpKind::AllReduce, group, Stream::GradientReduce,
+                              Phase::Optimizer, Bytes(4.0), Payload::GradientNorm);
+    wait_for(call_around(block, -1, kOutsideOfSlots, ends()));
   };
   if (in_.plan.zero_stage >= 1) reduce("gradient_norm.shards.all_reduce", Group::ShardInner);
   reduce("gradient_norm.all_reduce", Group::ModelParallel);
@@ -192,32 +210,26 @@ void StageWriter::write_gradient_norm() {
 
 void StageWriter::write_optimizer() {
   flush_bucket(kOutsideOfSlots);
-  reduce_replicated_gradients();
-  tie_embeddings();
+  add_up_copies();
   const double element = storage_bytes(in_.plan.precision).value();
   const bool splits = in_.plan.zero_stage >= 1;
   const double updated = rank_.parameters.dense / (splits ? dense_shards(in_.plan) : 1.0) +
                          rank_.parameters.expert / (splits ? expert_shards(in_.plan) : 1.0);
-  const Part whole{nullptr, nullptr, -1};
   const double gradient = in_.stack.fp32_main_gradients ? 4.0 : element;
-  if (last_reduce_ > 0) wait_for(last_reduce_ - 1);
-  call_part(common_.over_parameters("gradient_norm", OpKind::GradientNorm,
-                                    Bytes(updated * gradient), Bytes(), 1),
-            whole, kOutsideOfSlots);
-  write_gradient_norm();
+  write_gradient_norm(updated * gradient);
   if (in_.plan.offload_optimizer) {
-    call_part(common_.over_parameters("optimizer.offload", OpKind::Offload,
+    call_part(around_.over_parameters("optimizer.offload", OpKind::Offload,
                                       Bytes(updated * gradient), Bytes(updated * element), 1),
-              whole, kOutsideOfSlots);
+              kWholeRank, kOutsideOfSlots);
     return;
   }
   const double states =
       in_.stack.master_weight_bytes.value() + in_.stack.optimizer_state_bytes.value();
   call_part(
-      common_.over_parameters("optimizer", OpKind::Optimizer, Bytes(updated * (gradient + states)),
+      around_.over_parameters("optimizer", OpKind::Optimizer, Bytes(updated * (gradient + states)),
                               Bytes(updated * (states + element)),
                               in_.stack.fused_optimizer ? 1 : kUnfusedOptimizerKernels),
-      whole, kOutsideOfSlots);
+      kWholeRank, kOutsideOfSlots);
 }
 
 }  // namespace shardwright

@@ -25,36 +25,49 @@ void LayerWriter::activation_backward(const std::string& name, double rows, std:
             stack_.fused_activation ? 1 : kUnfusedActivationKernels);
 }
 
-void LayerWriter::dense_forward(const std::string& name, std::int64_t ffn, TensorRef in,
-                                TensorRef out) {
-  const std::int64_t width = ffn / plan_.tp;
-  const std::int64_t up_width = width * (model_.mlp.gated ? 2 : 1);
+LayerWriter::DenseShape LayerWriter::dense_shape(const std::string& name, std::int64_t ffn) {
+  DenseShape dense;
+  dense.name = name;
+  dense.width = ffn / plan_.tp;
+  dense.up_width = dense.width * (model_.mlp.gated ? 2 : 1);
   const auto rows = static_cast<double>(shape_.tokens);
-  const TensorRef up = activation(name + ".up.out", rows * static_cast<double>(up_width));
-  const TensorRef activated =
-      gemm_input(name + ".activation.out", rows * static_cast<double>(width));
-  linear_forward({name + ".up", LinearSplit::Column, shape_.hidden, up_width, in, up});
-  activation_forward(name + ".activation", rows, width, up, activated);
-  linear_forward({name + ".down", LinearSplit::Row, width, shape_.hidden, activated, out});
+  dense.up = activation(name + ".up.out", rows * static_cast<double>(dense.up_width));
+  dense.activated = gemm_input(name + ".activation.out", rows * static_cast<double>(dense.width));
+  return dense;
 }
 
-void LayerWriter::dense_backward(const std::string& name, std::int64_t ffn, TensorRef in,
-                                 TensorRef out_gradient, TensorRef in_gradient) {
-  const std::int64_t width = ffn / plan_.tp;
-  const std::int64_t up_width = width * (model_.mlp.gated ? 2 : 1);
+void LayerWriter::dense_up_forward(const DenseShape& dense, TensorRef in) {
+  linear_forward(
+      {dense.name + ".up", LinearSplit::Column, shape_.hidden, dense.up_width, in, dense.up});
+  activation_forward(dense.name + ".activation", static_cast<double>(shape_.tokens), dense.width,
+                     dense.up, dense.activated);
+}
+
+void LayerWriter::dense_down_forward(const DenseShape& dense, TensorRef out) {
+  linear_forward(
+      {dense.name + ".down", LinearSplit::Row, dense.width, shape_.hidden, dense.activated, out});
+}
+
+void LayerWriter::dense_down_backward(const DenseShape& dense, TensorRef out_gradient) {
   const auto rows = static_cast<double>(shape_.tokens);
-  const TensorRef up = activation(name + ".up.out", rows * static_cast<double>(up_width));
-  const TensorRef activated =
-      gemm_input(name + ".activation.out", rows * static_cast<double>(width));
   const TensorRef activated_gradient =
-      temporary(name + ".activation.gradient", rows * static_cast<double>(width));
+      temporary(dense.name + ".activation.gradient", rows * static_cast<double>(dense.width));
   const TensorRef up_gradient =
-      temporary(name + ".up.gradient", rows * static_cast<double>(up_width));
-  linear_backward({name + ".down", LinearSplit::Row, width, shape_.hidden, activated, {}},
-                  out_gradient, activated_gradient);
-  activation_backward(name + ".activation", rows, width, up, activated_gradient, up_gradient);
-  linear_backward({name + ".up", LinearSplit::Column, shape_.hidden, up_width, in, up}, up_gradient,
-                  in_gradient);
+      temporary(dense.name + ".up.gradient", rows * static_cast<double>(dense.up_width));
+  linear_backward(
+      {dense.name + ".down", LinearSplit::Row, dense.width, shape_.hidden, dense.activated, {}},
+      out_gradient, activated_gradient);
+  activation_backward(dense.name + ".activation", rows, dense.width, dense.up, activated_gradient,
+                      up_gradient);
+}
+
+void LayerWriter::dense_up_backward(const DenseShape& dense, TensorRef in, TensorRef in_gradient) {
+  const TensorRef up_gradient =
+      temporary(dense.name + ".up.gradient",
+                static_cast<double>(shape_.tokens) * static_cast<double>(dense.up_width));
+  linear_backward(
+      {dense.name + ".up", LinearSplit::Column, shape_.hidden, dense.up_width, in, dense.up},
+      up_gradient, in_gradient);
 }
 
 }  // namespace shardwright

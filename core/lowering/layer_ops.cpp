@@ -54,12 +54,18 @@ void LayerWriter::norm_backward(const std::string& name, TensorRef in,
   ops_.back().reads.push_back(norm_intermediates(name));
 }
 
+// One byte an element.
+TensorRef LayerWriter::dropout_mask(const std::string& name) {
+  return bytes_tensor(name + ".dropout_mask", MemoryCategory::Activations,
+                      static_cast<double>(shape_.residual_tokens * shape_.hidden));
+}
+
 void LayerWriter::residual_forward(const std::string& name, TensorRef branch, TensorRef skip,
                                    TensorRef out) {
   const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
   std::vector<TensorRef> writes = {out};
   if (model_.dropout > 0.0 && stack_.dropout_mask_saved) {
-    writes.push_back(bytes_tensor(name + ".dropout_mask", MemoryCategory::Activations, elements));
+    writes.push_back(dropout_mask(name));
   }
   const bool one_kernel = stack_.fused_dropout_add || model_.dropout == 0.0;
   memory_op(name, OpKind::Residual, phase_, 2.0 * elements, elements, {branch, skip}, writes,
@@ -71,7 +77,7 @@ void LayerWriter::residual_backward(const std::string& name, TensorRef out_gradi
   const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
   std::vector<TensorRef> reads = {out_gradient};
   if (stack_.dropout_mask_saved) {
-    reads.push_back(bytes_tensor(name + ".dropout_mask", MemoryCategory::Activations, elements));
+    reads.push_back(dropout_mask(name));
   }
   memory_op(name + ".backward", OpKind::Dropout, Phase::BackwardInput, 1.5 * elements, elements,
             reads, {branch_gradient});
@@ -96,7 +102,9 @@ void LayerWriter::forward(std::int64_t layer) {
   if (model_.is_sparse(layer)) {
     sparse_forward(ffn_in, ffn_out);
   } else {
-    dense_forward("ffn", model_.mlp.ffn_hidden, ffn_in, ffn_out);
+    const DenseShape dense = dense_shape("ffn", model_.mlp.ffn_hidden);
+    dense_up_forward(dense, ffn_in);
+    dense_down_forward(dense, ffn_out);
   }
   ffn_out = branch_forward("ffn", ffn_out);
   TensorRef skip = middle;
@@ -137,7 +145,9 @@ void LayerWriter::backward(std::int64_t layer) {
   if (model_.is_sparse(layer)) {
     sparse_backward(ffn_in, ffn_gradient, ffn_in_gradient);
   } else {
-    dense_backward("ffn", model_.mlp.ffn_hidden, ffn_in, ffn_gradient, ffn_in_gradient);
+    const DenseShape dense = dense_shape("ffn", model_.mlp.ffn_hidden);
+    dense_down_backward(dense, ffn_gradient);
+    dense_up_backward(dense, ffn_in, ffn_in_gradient);
   }
   // The gradient that goes around the attention block, and what its norm adds up.
   TensorRef around = output_gradient();
@@ -169,108 +179,6 @@ TensorRef LayerWriter::branch_backward(const std::string& branch, TensorRef grad
     gradient = normed;
   }
   return gradient;
-}
-
-void LayerWriter::embedding_forward() {
-  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
-  const auto gathered = static_cast<double>(shape_.tokens * shape_.hidden);
-  const bool reduces = plan_.tp > 1;
-  const TensorRef looked_up = reduces ? temporary("embedding.partial", gathered) : input();
-  memory_op("embedding", OpKind::Embedding, phase_, gathered, gathered, {}, {looked_up});
-  read_parameters(ops_.back());
-  if (reduces) {
-    collective("embedding.reduce",
-               shape_.gathers_sequence ? OpKind::ReduceScatter : OpKind::AllReduce, Group::Tensor,
-               phase_, gathered * shape_.element, {looked_up}, {input()});
-  }
-  if (model_.embedding_norm) norm_forward("embedding.norm", input(), input());
-  if (model_.dropout > 0.0) {
-    memory_op("embedding.dropout", OpKind::Dropout, phase_, elements, elements, {input()},
-              {input()});
-  }
-}
-
-void LayerWriter::embedding_backward() {
-  const auto gathered = static_cast<double>(shape_.tokens * shape_.hidden);
-  TensorRef gradient = input_gradient();
-  if (shape_.gathers_sequence) {
-    gradient = temporary("embedding.gradient.gathered", gathered);
-    collective("embedding.gradient.all_gather", OpKind::AllGather, Group::Tensor,
-               Phase::BackwardInput, gathered * shape_.element, {input_gradient()}, {gradient});
-  }
-  std::vector<TensorRef> writes;
-  if (gathers_parameters_) writes.push_back(parameter_gradient());
-  memory_op("embedding.backward", OpKind::Embedding, Phase::BackwardWeight, gathered, gathered,
-            {gradient}, writes);
-}
-
-// Every stack that trains in FP8 leaves the output head in 16 bits.
-Precision LayerWriter::head_format() const {
-  return plan_.precision == Precision::Fp8 ? Precision::Bf16 : plan_.precision;
-}
-
-void LayerWriter::head_forward() {
-  format_ = head_format();
-  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
-  const auto logits_elements = static_cast<double>(shape_.tokens * shape_.vocab);
-  const TensorRef normed = activation("head.norm.out", elements);
-  const TensorRef logits =
-      bytes_tensor("logits", MemoryCategory::Logits, logits_elements * shape_.element);
-  norm_forward("head.norm", input(), normed);
-  linear_forward({"head", LinearSplit::Column, shape_.hidden, shape_.vocab, normed, logits});
-  // The vocabulary-parallel cross-entropy exchanges the maximum, the target's logit and the sum of
-  // exponentials.
-  const TensorRef statistics = bytes_tensor("loss.statistics", MemoryCategory::Temporaries,
-                                            static_cast<double>(shape_.tokens) * 4.0 * 3.0);
-  // Unless it is fused, the loss works on an fp32 copy of the logits and keeps its probabilities in
-  // fp32.
-  const TensorRef probabilities =
-      bytes_tensor("loss.probabilities", MemoryCategory::Logits,
-                   logits_elements * (stack_.fused_loss ? shape_.element : 4.0));
-  memory_op("loss.statistics", OpKind::Loss, phase_, logits_elements, 0.0, {logits}, {statistics});
-  const TensorRef copy_of_logits =
-      bytes_tensor("logits.fp32", MemoryCategory::Logits, logits_elements * 4.0);
-  if (!stack_.fused_loss) ops_.back().writes.push_back(copy_of_logits);
-  if (plan_.tp > 1) {
-    collective("loss.all_reduce", OpKind::AllReduce, Group::Tensor, phase_,
-               static_cast<double>(shape_.tokens) * 4.0 * 3.0, {statistics}, {statistics});
-    ops_.back().payload = Payload::SoftmaxStatistics;
-  }
-  const double copy = stack_.fused_loss ? 1.0 : 4.0 / shape_.element;
-  memory_op("loss", OpKind::Loss, phase_, logits_elements, logits_elements * copy,
-            {logits, statistics}, {probabilities}, stack_.fused_loss ? 1 : 4);
-  if (!stack_.fused_loss) ops_.back().reads.push_back(copy_of_logits);
-  format_ = plan_.precision;
-}
-
-void LayerWriter::head_backward() {
-  format_ = head_format();
-  const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
-  const auto logits_elements = static_cast<double>(shape_.tokens * shape_.vocab);
-  const double copy = stack_.fused_loss ? 1.0 : 4.0 / shape_.element;
-  const TensorRef normed = activation("head.norm.out", elements);
-  const TensorRef logits =
-      bytes_tensor("logits", MemoryCategory::Logits, logits_elements * shape_.element);
-  const TensorRef probabilities =
-      bytes_tensor("loss.probabilities", MemoryCategory::Logits,
-                   logits_elements * (stack_.fused_loss ? shape_.element : 4.0));
-  const TensorRef gradient =
-      bytes_tensor("logits.gradient", MemoryCategory::Logits, logits_elements * shape_.element);
-  const TensorRef normed_gradient = temporary("head.norm.out.gradient", elements);
-  memory_op("loss.backward", OpKind::Loss, Phase::BackwardInput, logits_elements * copy,
-            logits_elements, {probabilities}, {gradient});
-  // The gradient comes in fp32 as well and is cast afterwards.
-  if (!stack_.fused_loss) {
-    ops_.back().writes.push_back(
-        bytes_tensor("logits.gradient.fp32", MemoryCategory::Logits, logits_elements * 4.0));
-  }
-  linear_backward({"head", LinearSplit::Column, shape_.hidden, shape_.vocab, normed, logits},
-                  gradient, normed_gradient);
-  memory_op("head.norm.backward", OpKind::Norm, Phase::BackwardInput, 2.0 * elements, elements,
-            {normed_gradient, input()}, {input_gradient()},
-            stack_.fused_norm ? 1 : kUnfusedNormKernels);
-  if (!stack_.fused_norm) ops_.back().reads.push_back(norm_intermediates("head.norm"));
-  format_ = plan_.precision;
 }
 
 }  // namespace shardwright

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,8 @@ class LayerWriter {
   // The token embedding: writes input() of the first layer.
   void embedding_forward();
   void embedding_backward();
-  // Final norm, output head and loss: reads input() as the call's layer's, writes input_gradient().
+  // Final norm, output head and loss, and the layers that predict further tokens: reads input() as
+  // the call's layer's, writes input_gradient().
   void head_forward();
   void head_backward();
 
@@ -49,10 +51,10 @@ class LayerWriter {
   // Phase of the ops to come: Forward, or Recompute for the second run of a forward pass.
   void set_phase(Phase phase) { phase_ = phase; }
 
-  TensorRef input() const { return {hidden_, 0}; }
-  TensorRef output() const { return {hidden_, 1}; }
-  TensorRef input_gradient() const { return {hidden_gradient_, 0}; }
-  TensorRef output_gradient() const { return {hidden_gradient_, 1}; }
+  TensorRef input() const { return ends_.in; }
+  TensorRef output() const { return ends_.out; }
+  TensorRef input_gradient() const { return ends_.in_gradient; }
+  TensorRef output_gradient() const { return ends_.out_gradient; }
   // FSDP only: the gathered parameters and the unsharded gradient of a layer of the kind written
   // last.
   TensorRef parameters() const { return {parameters_, 0}; }
@@ -63,6 +65,11 @@ class LayerWriter {
   bool gathers_parameters() const { return gathers_parameters_; }
 
  private:
+  // The tensors that a layer hands over.
+  struct LayerEnds {
+    TensorRef in, out, in_gradient, out_gradient;
+  };
+
   // layer_ops.cpp
   void norm_forward(const std::string& name, TensorRef in, TensorRef out);
   // `gradients` are added up: that of the output and those that went around the norm.
@@ -77,6 +84,40 @@ class LayerWriter {
   void residual_forward(const std::string& name, TensorRef branch, TensorRef skip, TensorRef out);
   void residual_backward(const std::string& name, TensorRef out_gradient,
                          TensorRef branch_gradient);
+  TensorRef dropout_mask(const std::string& name);
+
+  // embedding_ops.cpp
+  void lookup_forward(const std::string& name, TensorRef out);
+  void lookup_backward(const std::string& name, TensorRef out_gradient);
+  TensorRef embedding_norm_input();
+
+  // head_ops.cpp
+  struct LossTensors {
+    double elements = 0.0;  // logits of a rank
+    double copy = 1.0;      // size of what the loss keeps over that of the logits
+    TensorRef logits, probabilities, gradient;
+  };
+  LossTensors loss_tensors();
+  Precision head_format() const;
+  Linear output_head(TensorRef in);
+  // Output head and loss on `in`.
+  void loss_forward(TensorRef in);
+  void loss_backward(TensorRef in, TensorRef in_gradient);
+  TensorRef head_input();
+
+  // mtp_ops.cpp
+  class MtpScope;
+  struct MtpTensors {
+    TensorRef embedding, joined, normed;
+  };
+  MtpTensors mtp_tensors();
+  Linear mtp_join(const MtpTensors& mtp, TensorRef out) const;
+  // Predicts one more token from the hidden state `previous`; returns that of this depth.
+  TensorRef mtp_forward(std::int64_t depth, TensorRef previous);
+  // `gradients`: of this depth's hidden state, from the depth after it. Returns that of the one
+  // before.
+  TensorRef mtp_backward(std::int64_t depth, const std::vector<TensorRef>& gradients);
+  TensorRef mtp_output(std::int64_t depth);
 
   // linear_ops.cpp
   void linear_forward(const Linear& linear);
@@ -84,7 +125,6 @@ class LayerWriter {
   // split over ranks, whose collective writes the whole).
   void linear_backward(const Linear& linear, TensorRef output_gradient, TensorRef input_gradient,
                        bool adds = false);
-  Precision head_format() const;
   // With FP8 GEMMs: reads the tensor and writes it as FP8, along the rows and along the columns
   // (the weight gradient needs the transposed one).
   void cast_to_fp8(const std::string& name, Phase phase, double elements, TensorRef tensor);
@@ -111,6 +151,11 @@ class LayerWriter {
     TensorRef in, q_down, q_normed, kv_down, kv_normed, qkv, qkv_gradient;
   };
   LatentShape latent_shape();
+  // The rotary part of the key, which all heads share: each tensor-parallel rank needs that of all
+  // tokens, and its gradient is the sum over the heads of all ranks. The latter directly after the
+  // op that computes it.
+  TensorRef gather_rotary_key(const LatentShape& latent);
+  std::optional<TensorRef> reduce_rotary_key_gradient();
   void latent_queries_backward(const LatentShape& latent, TensorRef in_gradient);
   // Positions (and Qwen3's norm of queries and keys), in place.
   void rotate_forward(const std::string& name, double width, TensorRef tensor);
@@ -136,9 +181,17 @@ class LayerWriter {
   UnfusedTensors unfused_tensors();
 
   // feed_forward_ops.cpp
-  void dense_forward(const std::string& name, std::int64_t ffn, TensorRef in, TensorRef out);
-  void dense_backward(const std::string& name, std::int64_t ffn, TensorRef in,
-                      TensorRef out_gradient, TensorRef in_gradient);
+  struct DenseShape {
+    std::string name;
+    std::int64_t width = 0, up_width = 0;
+    TensorRef up, activated;
+  };
+  DenseShape dense_shape(const std::string& name, std::int64_t ffn);
+  // The block in two halves: to the activation, and from it. Backward the second half comes first.
+  void dense_up_forward(const DenseShape& dense, TensorRef in);
+  void dense_down_forward(const DenseShape& dense, TensorRef out);
+  void dense_down_backward(const DenseShape& dense, TensorRef out_gradient);
+  void dense_up_backward(const DenseShape& dense, TensorRef in, TensorRef in_gradient);
   void activation_forward(const std::string& name, double rows, std::int64_t ffn, TensorRef up,
                           TensorRef out);
   void activation_backward(const std::string& name, double rows, std::int64_t ffn, TensorRef up,
@@ -151,9 +204,20 @@ class LayerWriter {
     std::int64_t rows = 0;         // of tokens x top_k that the rank's experts work on
     std::int64_t routed_rows = 0;  // of tokens x top_k that the rank sends out
     std::int64_t width = 0, up_width = 0, local_experts = 0;
+    bool moves = false;  // tokens to other ranks
     TensorRef permuted, received, up, activated;
   };
   ExpertShape expert_shape();
+  TensorRef router_scores();
+  void route_forward(TensorRef in);
+  // Adds the router's part to `in_gradient`.
+  void route_backward(TensorRef in, TensorRef in_gradient);
+  // From the tokens that a rank received to what its experts make of them.
+  void experts_forward(const ExpertShape& expert, TensorRef out);
+  void experts_backward(const ExpertShape& expert, TensorRef out_gradient, TensorRef in_gradient);
+  // Of a weight [outputs, hidden] that each rank applies to its own tokens.
+  void weight_gradient_of_replicated(const std::string& name, std::int64_t outputs,
+                                     TensorRef output_gradient, TensorRef input);
   void expert_gemm(const std::string& name, Phase phase, const ExpertShape& expert, std::int64_t n,
                    std::int64_t k, TensorRef in, TensorRef out);
   void expert_weight_gradient(const std::string& name, const ExpertShape& expert, std::int64_t n,
@@ -162,11 +226,26 @@ class LayerWriter {
   void exchange_tokens(const std::string& name, Phase phase, const ExpertShape& expert,
                        bool to_experts, TensorRef in, TensorRef out);
 
+  // shared_expert_ops.cpp
+  // Shared experts run beside the exchange of tokens; otherwise before it.
+  bool overlaps_exchange() const;
+  DenseShape shared_shape();
+  TensorRef shared_output();
+  TensorRef shared_input_gradient();
+  TensorRef ungated_output();
+  TensorRef gate_value();
+  TensorRef gate_gradient();
+  void shared_up_forward(TensorRef in);
+  void shared_down_forward();
+  void shared_down_backward(TensorRef out_gradient);
+  void shared_up_backward(TensorRef in);
+
   // op_parameters.cpp
-  void name_parameters(Op& op) const;
+  // Of an op with this name, without `prefix_`.
+  std::vector<std::string> parameters_of(const std::string& name, OpKind kind) const;
 
   // op_writing.cpp
-  Op& append(std::string name, OpKind kind, Phase phase, std::vector<TensorRef> reads,
+  Op& append(const std::string& name, OpKind kind, Phase phase, std::vector<TensorRef> reads,
              std::vector<TensorRef> writes);
   void gemm(const std::string& name, Phase phase, GemmWork work, std::vector<TensorRef> reads,
             std::vector<TensorRef> writes);
@@ -195,8 +274,9 @@ class LayerWriter {
   Precision format_;  // that is multiplied in
   Phase phase_ = Phase::Forward;
   std::vector<Op> ops_;
-  TensorId hidden_ = 0;
-  TensorId hidden_gradient_ = 0;
+  std::int64_t mtp_layers_ = 0;  // that are trained
+  std::string prefix_;           // of the names of ops and tensors
+  LayerEnds ends_;
   TensorId parameters_ = 0;
   TensorId parameter_gradient_ = 0;
   bool gathers_parameters_ = false;

@@ -17,10 +17,10 @@ Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
   program.plan = plan;
   program.tensors = blocks.tensors;
   program.blocks = blocks.blocks;
-  CommonBlocks common(program);
+  SurroundingBlocks around(program);
   const std::vector<LayerRange> parts = split_layers(model, plan);
   for (std::int32_t stage = 0; stage < plan.pp; ++stage) {
-    StageWriter writer({model, plan, stack, blocks, schedule, parts}, stage, common);
+    StageWriter writer({model, plan, stack, blocks, schedule, parts}, stage, around);
     program.stages.push_back(writer.write());
   }
   return program;

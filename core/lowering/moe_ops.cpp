@@ -21,6 +21,7 @@ LayerWriter::ExpertShape LayerWriter::expert_shape() {
   expert.up_width = expert.width * (model_.mlp.gated ? 2 : 1);
   const auto hidden = static_cast<double>(shape_.hidden);
   const auto rows = static_cast<double>(expert.rows);
+  expert.moves = plan_.ep > 1 || plan_.expert_tp > 1;
   expert.permuted = temporary("experts.permuted", static_cast<double>(expert.routed_rows) * hidden);
   expert.received = gemm_input("experts.in", rows * hidden);
   expert.up = activation("experts.up.out", rows * static_cast<double>(expert.up_width));
@@ -76,108 +77,138 @@ void LayerWriter::exchange_tokens(const std::string& name, Phase phase, const Ex
   }
 }
 
-void LayerWriter::sparse_forward(TensorRef in, TensorRef out) {
+TensorRef LayerWriter::router_scores() {
+  return bytes_tensor("router.scores", MemoryCategory::Activations,
+                      static_cast<double>(shape_.residual_tokens * model_.moe->experts) * 4.0);
+}
+
+void LayerWriter::route_forward(TensorRef in) {
   const MoeSpec& moe = *model_.moe;
-  const ExpertShape expert = expert_shape();
-  const auto tokens = static_cast<double>(shape_.residual_tokens),
-             hidden = static_cast<double>(shape_.hidden);
-  const auto routed = static_cast<double>(expert.routed_rows);
-  const bool moves = plan_.ep > 1 || plan_.expert_tp > 1;
-  const TensorRef scores = bytes_tensor("router.scores", MemoryCategory::Activations,
-                                        tokens * static_cast<double>(moe.experts) * 4.0);
+  const auto tokens = static_cast<double>(shape_.residual_tokens);
+  const TensorRef scores = router_scores();
   gemm("router", phase_, {.m = shape_.residual_tokens, .n = moe.experts, .k = shape_.hidden}, {in},
        {scores});
   read_parameters(ops_.back());
   memory_op("router.top_k", OpKind::Router, phase_, tokens * static_cast<double>(moe.experts) * 2.0,
             tokens * static_cast<double>(moe.top_k) * 4.0, {scores}, {scores}, 4);
-  memory_op("experts.permute", OpKind::Permute, phase_, routed * hidden, routed * hidden,
-            {in, scores}, {moves ? expert.permuted : expert.received});
-  if (moves)
-    exchange_tokens("experts.dispatch", phase_, expert, true, expert.permuted, expert.received);
-  const TensorRef computed = temporary("experts.out", static_cast<double>(expert.rows) * hidden);
-  expert_gemm("experts.up", phase_, expert, expert.up_width, shape_.hidden, expert.received,
-              expert.up);
-  activation_forward("experts.activation", static_cast<double>(expert.rows), expert.width,
-                     expert.up, expert.activated);
-  expert_gemm("experts.down", phase_, expert, shape_.hidden, expert.width, expert.activated,
-              computed);
-  const TensorRef returned = moves ? temporary("experts.returned", routed * hidden) : computed;
-  if (moves) exchange_tokens("experts.combine", phase_, expert, false, computed, returned);
-  std::vector<TensorRef> parts = {returned, scores};
-  if (moe.shared_experts > 0) {
-    const TensorRef shared = temporary("shared_experts.out", tokens * hidden);
-    dense_forward("shared_experts", moe.shared_expert_ffn, in, shared);
-    parts.push_back(shared);
-  }
-  memory_op("experts.unpermute", OpKind::Permute, phase_, routed * hidden, tokens * hidden, parts,
-            {out});
 }
 
-void LayerWriter::sparse_backward(TensorRef in, TensorRef out_gradient, TensorRef in_gradient) {
+void LayerWriter::route_backward(TensorRef in, TensorRef in_gradient) {
   const MoeSpec& moe = *model_.moe;
-  const ExpertShape expert = expert_shape();
-  const auto tokens = static_cast<double>(shape_.residual_tokens),
-             hidden = static_cast<double>(shape_.hidden);
-  const auto routed = static_cast<double>(expert.routed_rows),
-             rows = static_cast<double>(expert.rows);
-  const bool moves = plan_.ep > 1 || plan_.expert_tp > 1;
-  const TensorRef scores = bytes_tensor("router.scores", MemoryCategory::Activations,
-                                        tokens * static_cast<double>(moe.experts) * 4.0);
-  const TensorRef computed_gradient = temporary("experts.out.gradient", rows * hidden);
-  const TensorRef returned_gradient =
-      moves ? temporary("experts.returned.gradient", routed * hidden) : computed_gradient;
-  memory_op("experts.unpermute.backward", OpKind::Permute, Phase::BackwardInput, tokens * hidden,
-            routed * hidden, {out_gradient, scores}, {returned_gradient});
-  if (moves) {
-    exchange_tokens("experts.combine.gradient", Phase::BackwardInput, expert, true,
-                    returned_gradient, computed_gradient);
-  }
-  const TensorRef activated_gradient =
-      temporary("experts.activation.gradient", rows * static_cast<double>(expert.width));
-  const TensorRef up_gradient =
-      temporary("experts.up.gradient", rows * static_cast<double>(expert.up_width));
-  const TensorRef received_gradient = temporary("experts.in.gradient", rows * hidden);
-  expert_gemm("experts.down.dgrad", Phase::BackwardInput, expert, expert.width, shape_.hidden,
-              computed_gradient, activated_gradient);
-  expert_weight_gradient("experts.down.wgrad", expert, shape_.hidden, expert.width,
-                         expert.activated, computed_gradient);
-  activation_backward("experts.activation", rows, expert.width, expert.up, activated_gradient,
-                      up_gradient);
-  expert_gemm("experts.up.dgrad", Phase::BackwardInput, expert, shape_.hidden, expert.up_width,
-              up_gradient, received_gradient);
-  expert_weight_gradient("experts.up.wgrad", expert, expert.up_width, shape_.hidden,
-                         expert.received, up_gradient);
-  const TensorRef permuted_gradient =
-      moves ? temporary("experts.permuted.gradient", routed * hidden) : received_gradient;
-  if (moves) {
-    exchange_tokens("experts.dispatch.gradient", Phase::BackwardInput, expert, false,
-                    received_gradient, permuted_gradient);
-  }
-  std::vector<TensorRef> parts = {permuted_gradient, scores};
-  if (moe.shared_experts > 0) {
-    const TensorRef shared_gradient = temporary("shared_experts.gradient", tokens * hidden);
-    dense_backward("shared_experts", moe.shared_expert_ffn, in, out_gradient, shared_gradient);
-    parts.push_back(shared_gradient);
-  }
-  memory_op("experts.permute.backward", OpKind::Permute, Phase::BackwardInput, routed * hidden,
-            tokens * hidden, parts, {in_gradient});
-  const TensorRef score_gradient = bytes_tensor("router.gradient", MemoryCategory::Temporaries,
-                                                tokens * static_cast<double>(moe.experts) * 4.0);
-  memory_op("router.top_k.backward", OpKind::Router, Phase::BackwardInput,
-            tokens * static_cast<double>(moe.experts) * 2.0,
-            tokens * static_cast<double>(moe.experts) * 2.0, {scores}, {score_gradient}, 2);
+  const double scores = static_cast<double>(shape_.residual_tokens * moe.experts);
+  const TensorRef score_gradient =
+      bytes_tensor("router.gradient", MemoryCategory::Temporaries, scores * 4.0);
+  memory_op("router.top_k.backward", OpKind::Router, Phase::BackwardInput, scores * 2.0,
+            scores * 2.0, {router_scores()}, {score_gradient}, 2);
   gemm("router.dgrad", Phase::BackwardInput,
        {.m = shape_.residual_tokens, .n = shape_.hidden, .k = moe.experts},
        {score_gradient, in_gradient}, {in_gradient});
   read_parameters(ops_.back());
+  weight_gradient_of_replicated("router.wgrad", moe.experts, score_gradient, in);
+}
+
+void LayerWriter::weight_gradient_of_replicated(const std::string& name, std::int64_t outputs,
+                                                TensorRef output_gradient, TensorRef input) {
   std::vector<TensorRef> writes;
   if (gathers_parameters_) writes.push_back(parameter_gradient());
-  gemm("router.wgrad", Phase::BackwardWeight,
-       {.m = moe.experts,
+  gemm(name, Phase::BackwardWeight,
+       {.m = outputs,
         .n = shape_.hidden,
         .k = shape_.residual_tokens,
         .accumulate_fp32 = !gathers_parameters_},
-       {score_gradient, in}, writes);
+       {output_gradient, input}, writes);
+}
+
+void LayerWriter::experts_forward(const ExpertShape& expert, TensorRef out) {
+  expert_gemm("experts.up", phase_, expert, expert.up_width, shape_.hidden, expert.received,
+              expert.up);
+  activation_forward("experts.activation", static_cast<double>(expert.rows), expert.width,
+                     expert.up, expert.activated);
+  expert_gemm("experts.down", phase_, expert, shape_.hidden, expert.width, expert.activated, out);
+}
+
+void LayerWriter::experts_backward(const ExpertShape& expert, TensorRef out_gradient,
+                                   TensorRef in_gradient) {
+  const auto rows = static_cast<double>(expert.rows);
+  const TensorRef activated_gradient =
+      temporary("experts.activation.gradient", rows * static_cast<double>(expert.width));
+  const TensorRef up_gradient =
+      temporary("experts.up.gradient", rows * static_cast<double>(expert.up_width));
+  expert_gemm("experts.down.dgrad", Phase::BackwardInput, expert, expert.width, shape_.hidden,
+              out_gradient, activated_gradient);
+  expert_weight_gradient("experts.down.wgrad", expert, shape_.hidden, expert.width,
+                         expert.activated, out_gradient);
+  activation_backward("experts.activation", rows, expert.width, expert.up, activated_gradient,
+                      up_gradient);
+  expert_gemm("experts.up.dgrad", Phase::BackwardInput, expert, shape_.hidden, expert.up_width,
+              up_gradient, in_gradient);
+  expert_weight_gradient("experts.up.wgrad", expert, expert.up_width, shape_.hidden,
+                         expert.received, up_gradient);
+}
+
+// Shared experts fill the compute stream while tokens travel, or run before they leave.
+void LayerWriter::sparse_forward(TensorRef in, TensorRef out) {
+  const ExpertShape expert = expert_shape();
+  const auto hidden = static_cast<double>(shape_.hidden);
+  const double routed = static_cast<double>(expert.routed_rows) * hidden;
+  const bool shares = has_shared_experts(model_), beside = overlaps_exchange();
+  if (shares && !beside) {
+    shared_up_forward(in);
+    shared_down_forward();
+  }
+  route_forward(in);
+  memory_op("experts.permute", OpKind::Permute, phase_, routed, routed, {in, router_scores()},
+            {expert.moves ? expert.permuted : expert.received});
+  if (expert.moves)
+    exchange_tokens("experts.dispatch", phase_, expert, true, expert.permuted, expert.received);
+  if (beside) shared_up_forward(in);
+  const TensorRef computed = temporary("experts.out", static_cast<double>(expert.rows) * hidden);
+  experts_forward(expert, computed);
+  const TensorRef returned = expert.moves ? temporary("experts.returned", routed) : computed;
+  if (expert.moves) exchange_tokens("experts.combine", phase_, expert, false, computed, returned);
+  if (beside) shared_down_forward();
+  std::vector<TensorRef> parts = {returned, router_scores()};
+  if (shares) parts.push_back(shared_output());
+  memory_op("experts.unpermute", OpKind::Permute, phase_, routed,
+            static_cast<double>(shape_.residual_tokens) * hidden, parts, {out});
+}
+
+void LayerWriter::sparse_backward(TensorRef in, TensorRef out_gradient, TensorRef in_gradient) {
+  const ExpertShape expert = expert_shape();
+  const auto hidden = static_cast<double>(shape_.hidden);
+  const double routed = static_cast<double>(expert.routed_rows) * hidden,
+               rows = static_cast<double>(expert.rows) * hidden,
+               elements = static_cast<double>(shape_.residual_tokens) * hidden;
+  const bool shares = has_shared_experts(model_), beside = overlaps_exchange();
+  const TensorRef computed_gradient = temporary("experts.out.gradient", rows);
+  const TensorRef returned_gradient =
+      expert.moves ? temporary("experts.returned.gradient", routed) : computed_gradient;
+  const TensorRef received_gradient = temporary("experts.in.gradient", rows);
+  const TensorRef permuted_gradient =
+      expert.moves ? temporary("experts.permuted.gradient", routed) : received_gradient;
+  const Phase phase = Phase::BackwardInput;
+  if (shares && !beside) {
+    shared_down_backward(out_gradient);
+    shared_up_backward(in);
+  }
+  memory_op("experts.unpermute.backward", OpKind::Permute, phase, elements, routed,
+            {out_gradient, router_scores()}, {returned_gradient});
+  if (expert.moves) {
+    exchange_tokens("experts.combine.gradient", phase, expert, true, returned_gradient,
+                    computed_gradient);
+  }
+  if (beside) shared_down_backward(out_gradient);
+  experts_backward(expert, computed_gradient, received_gradient);
+  if (expert.moves) {
+    exchange_tokens("experts.dispatch.gradient", phase, expert, false, received_gradient,
+                    permuted_gradient);
+  }
+  if (beside) shared_up_backward(in);
+  std::vector<TensorRef> parts = {permuted_gradient, router_scores()};
+  if (shares) parts.push_back(shared_input_gradient());
+  memory_op("experts.permute.backward", OpKind::Permute, phase, routed, elements, parts,
+            {in_gradient});
+  route_backward(in, in_gradient);
 }
 
 }  // namespace shardwright

@@ -27,12 +27,14 @@ LayerWriter::LayerWriter(const ModelSpec& model, const Plan& plan, const StackSp
       stack_(stack),
       tensors_(tensors),
       shape_(shard_shape(model, plan)),
-      format_(plan.precision) {
+      format_(plan.precision),
+      mtp_layers_(trained_mtp_layers(model, plan)) {
   const double hidden_bytes =
       static_cast<double>(shape_.residual_tokens * shape_.hidden) * shape_.element;
-  hidden_ = tensors_.add("hidden", MemoryCategory::Activations, Bytes(hidden_bytes));
-  hidden_gradient_ =
+  const TensorId hidden = tensors_.add("hidden", MemoryCategory::Activations, Bytes(hidden_bytes));
+  const TensorId gradient =
       tensors_.add("hidden.gradient", MemoryCategory::Temporaries, Bytes(hidden_bytes));
+  ends_ = {{hidden, 0}, {hidden, 1}, {gradient, 0}, {gradient, 1}};
 }
 
 void LayerWriter::use_gathered_parameters(std::string_view kind, double parameters) {
@@ -47,17 +49,17 @@ void LayerWriter::use_gathered_parameters(std::string_view kind, double paramete
 }
 
 std::vector<Op> LayerWriter::take() {
-  for (Op& op : ops_) name_parameters(op);
   return std::exchange(ops_, {});
 }
 
-Op& LayerWriter::append(std::string name, OpKind kind, Phase phase, std::vector<TensorRef> reads,
-                        std::vector<TensorRef> writes) {
+Op& LayerWriter::append(const std::string& name, OpKind kind, Phase phase,
+                        std::vector<TensorRef> reads, std::vector<TensorRef> writes) {
   Op op;
-  op.name = std::move(name);
+  op.name = prefix_ + name;
   op.kind = kind;
   op.phase = phase;
   op.precision = format_;
+  op.parameters = parameters_of(name, kind);
   op.reads = std::move(reads);
   op.writes = std::move(writes);
   ops_.push_back(std::move(op));
@@ -123,7 +125,7 @@ TensorRef LayerWriter::temporary(std::string_view name, double elements) {
 }
 
 TensorRef LayerWriter::bytes_tensor(std::string_view name, MemoryCategory category, double bytes) {
-  return {tensors_.add(name, category, Bytes(bytes)), 0};
+  return {tensors_.add(prefix_ + std::string(name), category, Bytes(bytes)), 0};
 }
 
 }  // namespace shardwright

@@ -14,12 +14,16 @@ std::int64_t divide_up(std::int64_t amount, std::int64_t parts) {
 
 std::vector<std::int64_t> even_split(const ModelSpec& model, const Plan& plan) {
   const auto chunks = static_cast<std::size_t>(plan.chunks());
-  const std::int64_t units =
-      model.layers + (plan.embedding_counts_as_layer ? 1 : 0) + (plan.head_counts_as_layer ? 1 : 0);
+  const std::int64_t head = plan.head_counts_as_layer ? 1 : 0;
+  const std::int64_t layers = model.layers + (plan.embedding_counts_as_layer ? 1 : 0) + head;
+  // Multi-token-prediction layers are layers of the last chunk, as far as it has room for them.
+  std::int64_t further = trained_mtp_layers(model, plan);
+  while ((layers + further) / plan.chunks() < head + further) --further;
+  const std::int64_t units = layers + further;
   std::vector<std::int64_t> counts(chunks, units / plan.chunks());
   for (std::size_t i = 0; i < static_cast<std::size_t>(units % plan.chunks()); ++i) ++counts[i];
   if (plan.embedding_counts_as_layer) --counts.front();
-  if (plan.head_counts_as_layer) --counts.back();
+  counts.back() -= head + further;
   return counts;
 }
 
@@ -41,6 +45,14 @@ ShardShape shard_shape(const ModelSpec& model, const Plan& plan) {
   shape.vocab = divide_up(model.vocab, plan.tp);
   shape.element = storage_bytes(plan.precision).value();
   return shape;
+}
+
+std::int64_t trained_mtp_layers(const ModelSpec& model, const Plan& plan) {
+  return plan.multi_token_prediction ? model.mtp_layers : 0;
+}
+
+bool shares_embedding(const ModelSpec& model, const Plan& plan) {
+  return model.tied_embeddings || trained_mtp_layers(model, plan) > 0;
 }
 
 std::vector<LayerRange> split_layers(const ModelSpec& model, const Plan& plan) {

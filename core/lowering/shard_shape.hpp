@@ -30,6 +30,14 @@ struct ShardShape {
 
 ShardShape shard_shape(const ModelSpec& model, const Plan& plan);
 
+// Multi-token-prediction layers that the plan trains: all that the model has, or none.
+std::int64_t trained_mtp_layers(const ModelSpec& model, const Plan& plan);
+
+// True if the output head (tied to it) or the multi-token-prediction layers (which embed the next
+// token) use the embedding: a last stage that is not the first one then holds a copy of it, and the
+// two add up their gradients.
+bool shares_embedding(const ModelSpec& model, const Plan& plan);
+
 // Layers of one model chunk: `count` layers from `first` on.
 struct LayerRange {
   std::int64_t first = 0;
@@ -40,7 +48,8 @@ struct LayerRange {
 
 // Splits the layers into plan.chunks() ranges in the order of the forward pass: as
 // plan.stage_layers says, or evenly. The remainder goes to the first chunks, sparing the ends where
-// embedding or head count as layers.
+// embedding or head count as layers; trained multi-token-prediction layers count as layers of the
+// last one.
 std::vector<LayerRange> split_layers(const ModelSpec& model, const Plan& plan);
 
 }  // namespace shardwright

@@ -6,28 +6,30 @@
 
 namespace shardwright {
 
+ModelEnds ends_of_model(const PipelineSchedule& schedule, const std::vector<LayerRange>& parts,
+                        std::int32_t stage) {
+  const auto& positions = schedule.position[static_cast<std::size_t>(stage)];
+  const auto last = static_cast<std::int32_t>(parts.size()) - 1;
+  return {std::find(positions.begin(), positions.end(), 0) != positions.end(),
+          std::find(positions.begin(), positions.end(), last) != positions.end()};
+}
+
 PartParameters stage_parameters(const ModelSpec& model, const BlockSet& blocks,
                                 const PipelineSchedule& schedule,
-                                const std::vector<LayerRange>& parts, std::int32_t stage) {
+                                const std::vector<LayerRange>& parts, const Plan& plan,
+                                std::int32_t stage) {
   PartParameters sum;
-  const auto add = [&sum](const PartParameters& more) {
-    sum.dense += more.dense;
-    sum.expert += more.expert;
-  };
-  const auto last = static_cast<std::int32_t>(parts.size()) - 1;
-  bool has_embedding = false, has_head = false;
   for (const std::int32_t position : schedule.position[static_cast<std::size_t>(stage)]) {
     const LayerRange& range = parts[static_cast<std::size_t>(position)];
     for (std::int64_t layer = range.first; layer < range.first + range.count; ++layer) {
-      add(blocks.layer_parameters[static_cast<std::size_t>(
-          blocks.kind_of_layer[static_cast<std::size_t>(layer)])]);
+      sum += blocks.layer_parameters[static_cast<std::size_t>(
+          blocks.kind_of_layer[static_cast<std::size_t>(layer)])];
     }
-    has_embedding = has_embedding || position == 0;
-    has_head = has_head || position == last;
   }
-  if (has_embedding) add(blocks.embedding_parameters);
-  if (has_head) add(blocks.head_parameters);
-  if (has_head && !has_embedding && model.tied_embeddings) add(blocks.embedding_parameters);
+  const ModelEnds ends = ends_of_model(schedule, parts, stage);
+  const bool copies = ends.head && shares_embedding(model, plan);
+  if (ends.embedding || copies) sum += blocks.embedding_parameters;
+  if (ends.head) sum += blocks.head_parameters;
   return sum;
 }
 
@@ -45,10 +47,7 @@ Bytes gradient_placeholders(const BlockSet& blocks, const PipelineSchedule& sche
   double parameters = 0.0;
   for (const PartParameters& layer : blocks.layer_parameters)
     parameters = std::max(parameters, layer.dense);
-  const auto last = static_cast<std::int32_t>(parts.size()) - 1;
-  const auto& positions = schedule.position[static_cast<std::size_t>(stage)];
-  if (std::find(positions.begin(), positions.end(), last) != positions.end())
-    parameters += std::max(blocks.head_parameters.dense, blocks.embedding_parameters.dense);
+  if (ends_of_model(schedule, parts, stage).head) parameters += blocks.embedding_parameters.dense;
   return storage_bytes(plan.precision) * parameters;
 }
 

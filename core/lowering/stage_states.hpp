@@ -10,10 +10,18 @@
 
 namespace shardwright {
 
-// Parameters of one rank of the stage, with a copy of a tied embedding on the last stage.
+// The ends of the model that a stage holds.
+struct ModelEnds {
+  bool embedding = false, head = false;
+};
+ModelEnds ends_of_model(const PipelineSchedule& schedule, const std::vector<LayerRange>& parts,
+                        std::int32_t stage);
+
+// Parameters of one rank of the stage, with a copy of a shared embedding on the last stage.
 PartParameters stage_parameters(const ModelSpec& model, const BlockSet& blocks,
                                 const PipelineSchedule& schedule,
-                                const std::vector<LayerRange>& parts, std::int32_t stage);
+                                const std::vector<LayerRange>& parts, const Plan& plan,
+                                std::int32_t stage);
 
 // Ranks over which ZeRO splits what the plan's stage splits: dense parameters, and those of
 // experts.
@@ -22,7 +30,8 @@ double expert_shards(const Plan& plan);
 
 // Where a weight's gradient is added up inside of a GEMM, autograd still wants a gradient to hand
 // on: Transformer Engine keeps one unused tensor for each shape of weight (`get_dummy_wgrad`), that
-// is, for the weights of one layer, and of the head where the stage has it.
+// is, for the weights of one layer, and of the head where the stage has it, which is as large as
+// the embedding.
 Bytes gradient_placeholders(const BlockSet& blocks, const PipelineSchedule& schedule,
                             const std::vector<LayerRange>& parts, const Plan& plan,
                             std::int32_t stage);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/lowering/block_set.hpp"
-#include "core/lowering/common_blocks.hpp"
 #include "core/lowering/shard_shape.hpp"
+#include "core/lowering/surrounding_blocks.hpp"
 #include "core/program/program.hpp"
 #include "core/schedule/pipeline_schedule.hpp"
 #include "core/spec/stack_spec.hpp"
@@ -28,7 +28,7 @@ struct LoweringInput {
 
 class StageWriter {
  public:
-  StageWriter(const LoweringInput& input, std::int32_t stage, CommonBlocks& common);
+  StageWriter(const LoweringInput& input, std::int32_t stage, SurroundingBlocks& around);
 
   RankProgram write();
 
@@ -38,14 +38,17 @@ class StageWriter {
     const PartBlocks* blocks = nullptr;
     const PartParameters* parameters = nullptr;
     std::int32_t layer = 0;
+    bool offloaded = false;  // its activations go to the host between its passes
   };
+  static constexpr Part kWholeRank{nullptr, nullptr, -1,
+                                   false};  // of what is called once in a step
   // Bytes of dense and of experts' parameters or gradients, as in a gradient bucket that fills up.
   struct Bucket {
     double dense = 0.0, expert = 0.0;
     std::vector<PartId> parts;
   };
 
-  // stage_writer.cpp
+  // stage_writer.cpp, activation_offload.cpp
   void write_forward(const Slot& slot);
   void write_backward(const Slot& slot);
   void write_weight_gradients(const Slot& slot);
@@ -55,21 +58,33 @@ class StageWriter {
   }
   std::vector<Part> list_parts(std::int32_t chunk) const;
   std::size_t position_of(std::int32_t chunk) const;  // in the forward order
-  bool holds(std::int32_t position) const;            // one of its chunks is this part of the model
   LayerRange layers_of(std::int32_t chunk) const { return in_.parts[position_of(chunk)]; }
+  // Offload of activations. After the forward pass of part `index`: sends those of the part before
+  // to the host, whose forward pass ended with the ops `on`.
+  void store_before(const std::vector<Part>& parts, std::size_t index,
+                    const std::vector<std::uint32_t>& on, const Slot& slot);
+  // Before the backward pass of part `index` (in its order): brings back those of this part, unless
+  // they are here, and of the next one; the next call waits for the former.
+  void fetch_ahead(const std::vector<Part>& parts, std::size_t index, const Slot& slot);
   // Layer `layer` is the one whose input crosses the boundary.
   void receive(bool gradient, const Place& from, std::int64_t layer, const Slot& slot);
   void send(bool gradient, const Place& to, std::int64_t layer, const Slot& slot);
   void call_part(BlockId block, const Part& part, const Slot& slot);
-  // Appends a call of a small block whose first op waits for `on`; returns the number of its last
-  // op.
-  std::uint32_t call_common(BlockId block, std::int32_t layer, const Slot& slot,
+  // Appends a call of a small block whose first op waits for the ends of `on`; returns the number
+  // of its last op.
+  std::uint32_t call_around(BlockId block, std::int32_t layer, const Slot& slot,
                             const std::vector<std::uint32_t>& on,
                             const std::vector<PartId>& covered = {});
   const std::vector<Op>& open_call(BlockId block, std::int32_t layer, const Slot& slot);
   void wait_for(std::uint32_t on) { pending_.push_back(on); }
-  // The ops of a part's block that wait for what was issued before it.
-  const std::vector<std::uint16_t>& entries_of(BlockId block);
+  // What comes after all of the last part's call waits for these ops.
+  std::vector<std::uint32_t> ends() const;
+  // How a block follows the one before it and is followed by the next.
+  struct Seams {
+    std::vector<std::uint16_t> entries;  // ops that wait for what was issued before the block
+    std::vector<std::uint16_t> exits;    // ops that no later op of the block waits for
+  };
+  const Seams& seams_of(BlockId block);
 
   // data_parallel.cpp
   // FSDP: issues the gathers of parts `index` to `index` + prefetch of a slot, unless they were
@@ -83,8 +98,9 @@ class StageWriter {
   void flush_bucket(const Slot& slot);
   void reduce_bytes(const std::string& name, double bytes, Group inner, Group outer,
                     const std::vector<PartId>& parts, const Slot& slot);
-  // The parts of the model whose parameters a part of a slot has.
+  // The parts of the model whose parameters a part of a slot has; and all of the stage.
   std::vector<PartId> parts_with(const Part& part) const;
+  std::vector<PartId> all_parts() const;
   bool is_last_microbatch(const Slot& slot) const;
   // ZeRO-1 and 2: the updated parameters, beside the first forward pass or after the optimizer.
   void gather_beside_first_forward();
@@ -93,23 +109,29 @@ class StageWriter {
   // gather.
   std::uint32_t gather_parameters(const Bucket& bytes, const std::vector<std::uint32_t>& on);
   void write_optimizer();
+  void write_gradient_norm(double bytes);
+  void add_up_copies();
   void tie_embeddings();
-  // With sequence parallelism each tensor-parallel rank has the norms' gradients of its own tokens.
-  void reduce_replicated_gradients();
-  void write_gradient_norm();
+  // All-reduce of gradients after the last backward, once in a step; nothing in a group of one.
+  void all_reduce_gradients(const std::string& name, Group group, double bytes, Payload payload,
+                            const std::vector<PartId>& covered = {});
 
   LoweringInput in_;
   std::int32_t stage_;
-  CommonBlocks& common_;
+  SurroundingBlocks& around_;
   RankProgram rank_;
 
   std::vector<std::vector<Part>> parts_;  // by chunk
 
   std::vector<std::uint32_t> pending_;  // ops that the next part's call waits for
-  std::vector<std::optional<std::vector<std::uint16_t>>> entries_;  // by block, once found
-  std::uint32_t last_op_ = 0;                                       // of the last part's call
-  bool wrote_part_ = false;
-  bool last_op_on_compute_ = true;
+  std::vector<TensorId> handed_over_;   // to a part by other calls than those of its own blocks
+  std::vector<std::optional<Seams>> seams_;  // by block, once found
+  // The exits of the last part's call: after them all of it is done.
+  struct Exit {
+    std::uint32_t op = 0;
+    Stream stream = Stream::Compute;
+  };
+  std::vector<Exit> exits_;
 
   Bucket bucket_;
   std::vector<std::int64_t> completed_;  // by chunk: microbatches whose gradients are complete
@@ -117,7 +139,11 @@ class StageWriter {
   // slot at hand: FSDP's.
   std::vector<std::vector<std::uint32_t>> first_gather_;
   std::vector<std::uint32_t> slot_gather_;
+  std::vector<std::uint32_t> slot_copy_;  // of activations, to the host or back
   std::uint32_t last_reduce_ = 0;
+  double tensor_reduced_ = 0.0;    // see PartParameters
+  bool copies_embedding_ = false;  // the output head's part holds a copy of the embedding, too
+  PartParameters head_and_copy_;   // of that part
 };
 
 }  // namespace shardwright

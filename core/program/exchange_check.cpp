@@ -133,8 +133,8 @@ void compare(Group group, std::int32_t stage, const CollectiveList& expected,
                            a - expected.begin(), name_of(group)));
 }
 
-// `group` joins stages: all of them, or those two that share a tied embedding.
-void check_collectives(const Program& program, Group group, FindingList& findings) {
+// By stage, in order of issue.
+std::vector<CollectiveList> list_collectives(const Program& program, Group group) {
   std::vector<CollectiveList> issued(program.stages.size());
   for (const RankProgram& rank : program.stages) {
     for_each_op(program, rank, [&](const PlacedOp& placed) {
@@ -144,6 +144,20 @@ void check_collectives(const Program& program, Group group, FindingList& finding
           {placed.op.kind, work->bytes.value(), placed.number});
     });
   }
+  return issued;
+}
+
+// Each stage and its mirror image along the pipeline.
+void check_mirrors(const Program& program, FindingList& findings) {
+  const std::vector<CollectiveList> issued = list_collectives(program, Group::Mirror);
+  for (std::size_t s = 0; s < issued.size(); ++s)
+    compare(Group::Mirror, static_cast<std::int32_t>(s), issued[issued.size() - 1 - s], issued[s],
+            findings);
+}
+
+// `group` joins stages: all of them, or those two that share an embedding.
+void check_collectives(const Program& program, Group group, FindingList& findings) {
+  const std::vector<CollectiveList> issued = list_collectives(program, group);
   std::vector<std::size_t> members;
   for (std::size_t s = 0; s < issued.size(); ++s) {
     if (group == Group::ModelParallel || !issued[s].empty()) members.push_back(s);
@@ -168,6 +182,7 @@ void check_exchanges(const Program& program, FindingList& findings) {
   }
   for (const Group group : {Group::EmbeddingTie, Group::ModelParallel})
     check_collectives(program, group, findings);
+  check_mirrors(program, findings);
 }
 
 }  // namespace shardwright

@@ -47,8 +47,15 @@ std::int64_t group_size(Group group, const Plan& plan) {
       return std::min<std::int64_t>(plan.pp, 2);
     case Group::ModelParallel:
       return plan.tp * plan.pp;
+    case Group::Mirror:
+      return plan.schedule == ScheduleKind::DualPipe ? std::min<std::int64_t>(plan.pp, 2) : 1;
   }
   return 1;
+}
+
+bool shards_parameters(const Plan& plan) {
+  return plan.zero_stage == 3 &&
+         (group_size(Group::ShardInner, plan) > 1 || group_size(Group::ExpertShardInner, plan) > 1);
 }
 
 Axis axis_of(Group group) {
@@ -64,6 +71,7 @@ Axis axis_of(Group group) {
     case Group::EmbeddingTie:
       return Axis::Pipeline;
     case Group::ModelParallel:
+    case Group::Mirror:
     case Group::Data:
     case Group::ExpertData:
     case Group::ShardInner:

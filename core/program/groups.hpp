@@ -11,6 +11,10 @@ namespace shardwright {
 // Members of one group of this kind; 1 means that its collectives vanish.
 std::int64_t group_size(Group group, const Plan& plan);
 
+// True if parameters are split over more than one rank, so that they are gathered before use
+// (FSDP).
+bool shards_parameters(const Plan& plan);
+
 // The axis under which a group's exposed time is reported: tensor, context, expert, data or
 // pipeline.
 Axis axis_of(Group group);

@@ -21,10 +21,20 @@ constexpr std::array kStreamNames = {
     "send_gradient",   "receive_gradient", "offload"};
 constexpr std::array kPhaseNames = {"forward", "recompute", "backward_input", "backward_weight",
                                     "optimizer"};
-constexpr std::array kGroupNames = {
-    "tensor",      "context",       "expert",        "expert_tensor",      "data",
-    "expert_data", "shard_inner",   "shard_outer",   "expert_shard_inner", "expert_shard_outer",
-    "pipeline",    "embedding_tie", "model_parallel"};
+constexpr std::array kGroupNames = {"tensor",
+                                    "context",
+                                    "expert",
+                                    "expert_tensor",
+                                    "data",
+                                    "expert_data",
+                                    "shard_inner",
+                                    "shard_outer",
+                                    "expert_shard_inner",
+                                    "expert_shard_outer",
+                                    "pipeline",
+                                    "embedding_tie",
+                                    "model_parallel",
+                                    "mirror"};
 constexpr std::array kMemoryNames = {
     "weights",     "master_weights",      "gradients", "optimizer_states",      "activations",
     "temporaries", "gathered_parameters", "logits",    "communication_buffers", "context"};

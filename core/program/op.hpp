@@ -14,21 +14,23 @@ namespace shardwright {
 // What an executor computes follows from kind and phase, the parameters, and the operands in the
 // order of Op::reads and Op::writes:
 //
-//   Gemm        forward (x) -> (y): y = x W^T + b; backward by input (dy) -> (dx); backward by
-//   weight
-//               (dy, x) -> (): adds to the gradients of W and b. Where a collective adds up the
-//               outputs of several ranks, b is meant once.
-//   Attention   (qkv) -> (out, statistics); backward (qkv, out, statistics, dout) -> (dqkv). A row
-//               holds the heads' queries, then keys, then values.
-//   Norm        (x) -> (y); backward (dy, [gradient that goes around the norm and is added,] x) ->
-//   (dx) Rope        in place Activation  (up) -> (out), a row of `up` holding the gate before the
-//   rest; backward (up, dout) ->
-//               (dup)
+//   Gemm        forward (x) -> (y): y = x W^T + b
+//               backward by input (dy) -> (dx)
+//               backward by weight (dy, x) -> (): adds to the gradients of W and b
+//               Where a collective adds up the outputs of several ranks, b is meant once.
+//   Attention   (qkv) -> (out, statistics); a row holds the heads' queries, keys, values
+//               backward (qkv, out, statistics, dout) -> (dqkv)
+//   Norm        (x) -> (y)
+//               backward (dy, [gradients that go around the norm and are added,] x) -> (dx)
+//   Rope        in place
+//   Activation  (up) -> (out), a row of `up` holding the gate before the rest
+//               backward (up, dout) -> (dup)
 //   Residual    (branch, skip) -> (sum)
-//   Embedding   () -> (hidden); backward (gradient) -> ()
-//   Loss        (logits) -> (statistics: for each token maximum, sum of exponentials, logit of the
-//               target); (logits, statistics) -> (probabilities); backward (probabilities) ->
-//               (gradient of the logits)
+//   Embedding   () -> (hidden)
+//               backward (gradient) -> ()
+//   Loss        (logits) -> (statistics: of each token maximum, sum of exponentials, its logit)
+//               (logits, statistics) -> (probabilities)
+//               backward (probabilities) -> (gradient of the logits)
 enum class OpKind : std::uint8_t {
   Gemm,         // GemmWork
   GroupedGemm,  // GemmWork, `groups` experts at once
@@ -103,10 +105,16 @@ enum class Group : std::uint8_t {
   ExpertShardInner,
   ExpertShardOuter,
   Pipeline,       // neighbours along the pipeline; point-to-point only
-  EmbeddingTie,   // first and last stage, which both hold a tied embedding
+  EmbeddingTie,   // first and last stage, which both hold a shared embedding
   ModelParallel,  // tp x pp of one replica: the gradient norm
+  Mirror,         // DualPipe: the two stages that hold copies of the same parts of the model
 };
-inline constexpr int kGroups = 13;
+inline constexpr int kGroups = 14;
+
+// True for collectives between the stages of a pipeline.
+constexpr bool joins_stages(Group group) {
+  return group == Group::EmbeddingTie || group == Group::ModelParallel || group == Group::Mirror;
+}
 
 const char* name_of(Group group);
 
@@ -179,7 +187,8 @@ enum class Payload : std::uint8_t {
   Parameters,           // of the parts that the call covers
   Gradients,            // of the parts that the call covers
   ReplicatedGradients,  // of parameters that each tensor-parallel rank holds whole and applies to
-                        // its part of the sequence: norms
+                        // its part of the sequence (norms, router, latent attention's projections
+                        // down), and of key/value heads that some of them share
   TiedGradient,         // of the embedding that the first and the last stage both hold
   GradientNorm,         // the sum of the gradients' squares
   SoftmaxStatistics,    // the tensor holds maxima, sums of exponentials relative to them and logits

@@ -91,9 +91,9 @@ struct Block {
 
 using BlockId = std::uint32_t;
 
-// A part of the model that holds parameters: a layer by its index, the head (with the final norm)
-// as the layer after the last one, and the token embedding. A stage that holds a second copy of a
-// tied embedding holds it as this part.
+// A part of the model that holds parameters: a layer by its index, the head (with the final norm
+// and the layers that predict further tokens) as the layer after the last one, and the token
+// embedding. A stage that holds a second copy of a shared embedding holds it as this part.
 using PartId = std::int32_t;
 inline constexpr PartId kEmbeddingPart = -1;
 

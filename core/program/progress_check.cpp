@@ -5,6 +5,7 @@
 // times: a queue that is stuck is looked at again when the op that it lacks is done.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -139,16 +140,18 @@ class Progress {
   std::size_t members_of(const Op& op) const {
     if (op.kind == OpKind::Send || op.kind == OpKind::Receive) return 2;
     const auto* work = std::get_if<CommunicationWork>(&op.work);
-    const bool joins_stages = work != nullptr && (work->group == Group::EmbeddingTie ||
-                                                  work->group == Group::ModelParallel);
-    return joins_stages ? members_[static_cast<std::size_t>(work->group)] : 1;
+    if (work == nullptr || !joins_stages(work->group)) return 1;
+    return work->group == Group::Mirror ? 2 : members_[static_cast<std::size_t>(work->group)];
   }
 
   MeetingKey key_of(QueueId id, Stage& stage, const Op& op, std::uint32_t number) const {
     const auto& work = std::get<CommunicationWork>(op.work);
     if (op.kind != OpKind::Send && op.kind != OpKind::Receive) {
       const auto group = static_cast<std::size_t>(work.group);
-      return {-1, static_cast<std::int32_t>(group), stage.turns[group]++, 0};
+      const auto stages = static_cast<std::int32_t>(stages_.size());
+      const std::int32_t pair =
+          work.group == Group::Mirror ? std::min(id.stage, stages - 1 - id.stage) : 0;
+      return {-1, static_cast<std::int32_t>(group), stage.turns[group]++, pair};
     }
     const bool gradient = op.stream == Stream::SendGradient || op.stream == Stream::ReceiveGradient;
     const std::int32_t peer = id.stage + work.peer_offset;

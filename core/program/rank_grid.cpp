@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
+#include "core/program/groups.hpp"
 
 namespace shardwright {
 namespace {
@@ -44,7 +45,10 @@ GroupTable collect(const std::vector<std::int64_t>& first_members) {
 }  // namespace
 
 RankGrid::RankGrid(const Plan& plan)
-    : stages_(plan.pp), stage_ranks_(plan.dp * plan.tp * plan.cp), shard_group_(plan.shard_group) {
+    : stages_(plan.pp),
+      stage_ranks_(plan.dp * plan.tp * plan.cp),
+      shard_group_(plan.shard_group),
+      mirrors_(group_size(Group::Mirror, plan) > 1) {
   dense_[Axis::Tensor] = plan.tp;
   dense_[Axis::Context] = plan.cp;
   dense_[Axis::Expert] = 1;
@@ -157,6 +161,11 @@ std::int64_t RankGrid::first_member(Group group, std::int64_t rank) const {
     case Group::EmbeddingTie: {
       const StageRank place = locate(rank);
       return place.stage + 1 == stages_ ? rank_at({0, place.index}) : rank;
+    }
+    case Group::Mirror: {
+      if (!mirrors_) return rank;
+      const StageRank place = locate(rank);
+      return rank_at({std::min(place.stage, stages_ - 1 - place.stage), place.index});
     }
     case Group::ModelParallel:
       return rank_at({0, locate(at_zero(rank, dense_, kTensor)).index});

@@ -83,6 +83,7 @@ class RankGrid {
   std::int64_t stage_ranks_ = 1;
   std::int64_t inside_pipeline_ = 1;  // ranks between neighbouring stages
   std::int64_t shard_group_ = 0;
+  bool mirrors_ = false;  // DualPipe
 };
 
 }  // namespace shardwright

@@ -18,7 +18,7 @@ class TensorList {
       : model_(model), prefix_(std::move(prefix)), place_(place), layer_(layer) {}
 
   void add(const std::string& name, std::vector<std::int64_t> shape, ShardKind shard) {
-    tensors_.push_back({prefix_ + name, place_, layer_, std::move(shape), shard});
+    tensors_.push_back({prefix_ + name, place_, layer_, std::move(shape), shard, most_shards_});
   }
 
   // Weight [output, input] and, if there is one, bias [output]. The bias of a matrix that is split
@@ -29,7 +29,15 @@ class TensorList {
     if (bias) add(name + ".bias", {output}, without_input(shard));
   }
 
-  // The same for the matrices of all experts of a layer.
+  // The same, split over so many ranks at most.
+  void limited_linear(const std::string& name, std::int64_t output, std::int64_t input,
+                      std::int64_t most_shards, bool bias) {
+    most_shards_ = most_shards;
+    linear(name, output, input, ShardKind::Column, bias);
+    most_shards_ = 0;
+  }
+
+  // Weight and bias of the matrices of all experts of a layer.
   void experts(const std::string& name, std::int64_t output, std::int64_t input, ShardKind shard,
                bool bias) {
     add(name + ".weight", {model_.moe->experts, output, input}, shard);
@@ -58,6 +66,7 @@ class TensorList {
   std::string prefix_;
   ParameterPlace place_;
   std::int64_t layer_;
+  std::int64_t most_shards_ = 0;
   std::vector<ParameterTensor> tensors_;
 };
 
@@ -66,8 +75,10 @@ void add_grouped_query_attention(TensorList& list, const ModelSpec& model) {
   const std::int64_t query = attention.heads * attention.head_dim;
   const std::int64_t key = attention.kv_heads * attention.head_dim;
   list.linear("attention.q_proj", query, model.hidden, ShardKind::Column, attention.qkv_bias);
-  list.linear("attention.k_proj", key, model.hidden, ShardKind::Column, attention.qkv_bias);
-  list.linear("attention.v_proj", key, model.hidden, ShardKind::Column, attention.qkv_bias);
+  list.limited_linear("attention.k_proj", key, model.hidden, attention.kv_heads,
+                      attention.qkv_bias);
+  list.limited_linear("attention.v_proj", key, model.hidden, attention.kv_heads,
+                      attention.qkv_bias);
   if (attention.qk_norm) {
     list.rms_norm("attention.q_norm", attention.head_dim);
     list.rms_norm("attention.k_norm", attention.head_dim);

@@ -74,6 +74,10 @@ std::int64_t ParameterTensor::elements() const {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
+bool has_shared_experts(const ModelSpec& model) {
+  return model.moe && model.moe->shared_experts > 0;
+}
+
 ParameterCount count_parameters(const ModelSpec& model) {
   ParameterCount count;
   count.total = elements_of(embedding_parameters(model)) + elements_of(head_parameters(model));

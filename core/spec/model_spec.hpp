@@ -150,6 +150,9 @@ struct ParameterTensor {
   std::vector<std::int64_t>
       shape;  // [output, input] for matrices; experts' matrices are [experts, output, input]
   ShardKind shard = ShardKind::Replicated;
+  // Tensor-parallel ranks that a column-split tensor can be spread over (the heads of keys and
+  // values), of which further ranks hold copies; 0: any number.
+  std::int64_t most_shards = 0;
 
   std::int64_t elements() const;
 };
@@ -180,6 +183,9 @@ struct ParameterCount {
 
   bool operator==(const ParameterCount&) const = default;
 };
+
+// True if the model's sparse layers have experts that every token passes.
+bool has_shared_experts(const ModelSpec& model);
 
 ParameterCount count_parameters(const ModelSpec& model);
 

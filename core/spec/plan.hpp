@@ -86,6 +86,7 @@ struct Plan {
   bool head_counts_as_layer = false;
   bool offload_optimizer = false;  // optimizer states and step on the host
   bool offload_activations = false;
+  bool multi_token_prediction = true;  // train the model's layers that predict further tokens
 
   std::int64_t world_size() const { return dp * tp * pp * cp; }
   std::int64_t chunks() const { return pp * vpp; }

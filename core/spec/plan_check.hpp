@@ -33,30 +33,32 @@ bool world_size_in_range(const Plan& plan);
 
 // In the order in which they are tried: a plan is counted under the first that it breaks.
 enum class PlanRule : std::uint8_t {
-  Range,             // every number within the limits above
-  WorldSize,         // dp * tp * pp * cp is the number of accelerators asked for
-  ClusterSize,       // … and the cluster has as many
-  Precision,         // the accelerator multiplies in the plan's format
-  Heads,             // heads % tp
-  KvHeads,           // kv_heads % tp, or tp % kv_heads where they are replicated
-  FfnHidden,         // width of dense feed-forward blocks and of shared experts % tp
-  ExpertParallel,    // only with experts
-  Experts,           // experts % ep
-  ExpertFfn,         // width of one expert % expert_tp
-  ExpertGroups,      // dp * cp * tp % (ep * expert_tp)
-  ContextParallel,   // seq_len % (2 * cp): causal halves are paired; Ulysses: seq_len % cp
-  UlyssesHeads,      // Ulysses also splits the heads of a tensor-parallel rank over cp
-  SequenceParallel,  // seq_len / cp % tp
-  Positions,         // learned position embeddings reach as far as seq_len
-  GlobalBatch,       // global_batch % (dp * micro_batch)
-  VirtualStages,     // vpp is what the schedule runs
-  ScheduleShape,     // the schedule runs this many stages and microbatches
-  Layers,            // enough layers for an even split over pp * vpp chunks
-  StageLayers,       // stage_layers: pp * vpp numbers that add up to the layers
-  RecomputeLayers,   // only with full recomputation, and no more than the layers
-  ZeroStage,         // 0 to 3
-  ShardGroup,        // divides dp * cp; only where something is sharded
-  RankOrder,         // each axis once
+  Range,              // every number within the limits above
+  WorldSize,          // dp * tp * pp * cp is the number of accelerators asked for
+  ClusterSize,        // … and the cluster has as many
+  Precision,          // the accelerator multiplies in the plan's format
+  Heads,              // heads % tp
+  KvHeads,            // kv_heads % tp, or tp % kv_heads where they are replicated
+  FfnHidden,          // width of dense feed-forward blocks and of shared experts % tp
+  ExpertParallel,     // only with experts
+  Experts,            // experts % ep
+  ExpertFfn,          // width of one expert % expert_tp
+  ExpertGroups,       // dp * cp * tp % (ep * expert_tp)
+  ContextParallel,    // seq_len % (2 * cp): causal halves are paired; Ulysses: seq_len % cp
+  UlyssesHeads,       // Ulysses also splits the heads of a tensor-parallel rank over cp
+  SequenceParallel,   // seq_len / cp % tp
+  Positions,          // learned position embeddings reach as far as seq_len
+  GlobalBatch,        // global_batch % (dp * micro_batch)
+  VirtualStages,      // vpp is what the schedule runs
+  ScheduleShape,      // the schedule runs this many stages and microbatches
+  Layers,             // enough layers for an even split over pp * vpp chunks
+  StageLayers,        // stage_layers: pp * vpp numbers that add up to the layers
+  RecomputeLayers,    // only with full recomputation, and no more than the layers
+  ZeroStage,          // 0 to 3
+  ShardGroup,         // divides dp * cp; only where something is sharded
+  RankOrder,          // each axis once
+  ExpertOverlap,      // only with shared experts, which the exchange of tokens can hide behind
+  ActivationOffload,  // only where a layer's activations are kept: not with full recomputation
 };
 
 // "world_size", "kv_heads", …: for counts and tables.

@@ -59,6 +59,8 @@ void read_execution(ObjectReader& object, Plan& plan) {
   plan.recompute_layers =
       object.integer_or("recompute_layers", plan.recompute_layers, {0, kMaxDegree});
   plan.precision = object.choice_or("precision", plan.precision, precision_names());
+  plan.multi_token_prediction =
+      object.boolean_or("multi_token_prediction", plan.multi_token_prediction);
 }
 
 void read_overlap(ObjectReader& object, OverlapSwitches& overlap) {
@@ -156,7 +158,8 @@ nlohmann::ordered_json to_json(const Plan& plan) {
           {"embedding_counts_as_layer", plan.embedding_counts_as_layer},
           {"head_counts_as_layer", plan.head_counts_as_layer},
           {"offload_optimizer", plan.offload_optimizer},
-          {"offload_activations", plan.offload_activations}};
+          {"offload_activations", plan.offload_activations},
+          {"multi_token_prediction", plan.multi_token_prediction}};
 }
 
 }  // namespace shardwright

@@ -404,6 +404,27 @@ Problem rank_order_problem(const PlanSubject& s) {
           "each of tp, cp, ep, dp and pp once, innermost first"};
 }
 
+// What would do nothing
+
+bool expert_overlap_holds(const PlanSubject& s) {
+  return !s.plan.overlap.expert_parallel || has_shared_experts(s.model);
+}
+
+Problem expert_overlap_problem(const PlanSubject& s) {
+  return {
+      "/overlap/expert_parallel", "true",
+      fmt::format("false: the model {} has no shared experts to compute meanwhile", s.model.name)};
+}
+
+bool activation_offload_holds(const PlanSubject& s) {
+  return !s.plan.offload_activations || s.plan.recompute != RecomputePolicy::Full;
+}
+
+Problem activation_offload_problem(const PlanSubject&) {
+  return {"/offload_activations", "true",
+          "false, or another recomputation than full, which keeps no activations to offload"};
+}
+
 constexpr std::array kRules = {
     RuleDefinition{PlanRule::Range, "range", range_holds, range_problem},
     RuleDefinition{PlanRule::WorldSize, "world_size", world_size_holds, world_size_problem},
@@ -437,6 +458,10 @@ constexpr std::array kRules = {
     RuleDefinition{PlanRule::ZeroStage, "zero_stage", zero_stage_holds, zero_stage_problem},
     RuleDefinition{PlanRule::ShardGroup, "shard_group", shard_group_holds, shard_group_problem},
     RuleDefinition{PlanRule::RankOrder, "rank_order", rank_order_holds, rank_order_problem},
+    RuleDefinition{PlanRule::ExpertOverlap, "expert_overlap", expert_overlap_holds,
+                   expert_overlap_problem},
+    RuleDefinition{PlanRule::ActivationOffload, "activation_offload", activation_offload_holds,
+                   activation_offload_problem},
 };
 
 // Rules are looked up by their number.

@@ -113,8 +113,9 @@ void OpRunner::gather_parameters(const BoundOp& bound, Communicator& group) {
   }
 }
 
-// Norms lie scattered over the units; they travel in one message. Where ZeRO splits the gradients,
-// what this rank does not update is carried along and not used.
+// Of what the executor trains these are the norms, which lie scattered over the units; they travel
+// in one message. (Each rank knows all of the gradients of row-split layers' biases.) Where ZeRO
+// splits the gradients, what this rank does not update is carried along and not used.
 void OpRunner::add_replicated_gradients(const BoundOp& bound, Communicator& group) {
   struct Piece {
     void* gradient;

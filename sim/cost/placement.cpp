@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/program/groups.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -288,6 +289,8 @@ GroupLattice group_lattice(Group group, const Plan& plan) {
       return with_stages({}, pair, 1);
     case Group::EmbeddingTie:
       return with_stages({}, pair, plan.pp - 1);
+    case Group::Mirror:
+      return with_stages({}, group_size(Group::Mirror, plan), plan.pp - 1);
     case Group::ModelParallel:
       return with_stages(dense(Axis::Tensor), plan.pp, 1);
   }
@@ -299,7 +302,8 @@ GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster) 
   const std::int64_t domain = domain_size(cluster);
   if (group == Group::Pipeline)
     return place_pairs({inside_pipeline(plan), 1, plan.pp - 1}, plan, domain);
-  if (group == Group::EmbeddingTie)
+  if (group == Group::Mirror && group_size(group, plan) == 1) return {};
+  if (group == Group::EmbeddingTie || group == Group::Mirror)
     return place_pairs({inside_pipeline(plan), plan.pp - 1, 1}, plan, domain);
   const GroupLattice lattice = group_lattice(group, plan);
   const std::int64_t world = plan.world_size();

@@ -65,8 +65,9 @@ struct GroupPlacement {
 std::int64_t domain_size(const ClusterSpec& cluster);
 
 // The placement of one kind of group of a valid plan. For `Group::Pipeline` it is a pair of
-// neighbouring stages, and for `Group::EmbeddingTie` the pair of the first and the last; there
-// `groups_per_node` counts the pairs whose earlier stage is on the node.
+// neighbouring stages, and for `Group::EmbeddingTie` and `Group::Mirror` the pair of the first and
+// the last, of all mirrored pairs the one that lies farthest apart; there `groups_per_node` counts
+// the pairs whose earlier stage is on the node.
 GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster);
 
 // The group that holds rank 0; every other group of the kind is a translation of it.

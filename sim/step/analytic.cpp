@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/program/groups.hpp"
 #include "sim/step/bound.hpp"
 #include "sim/step/stage_paths.hpp"
 
@@ -43,7 +44,7 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
   const DataParallelCost& data = cost.data;
   double reduced = end + data.likely_tail;
   double computing = 1.0;  // share of the time beside reductions
-  if (plan.zero_stage >= 2) {
+  if (plan.zero_stage == 2 || shards_parameters(plan)) {
     // Reductions begin with the first gradient.
     const double begin = std::max(returned(costs, stage), filled(costs, stage) + cost.warmup);
     reduced = std::max(reduced, begin + data.likely_reduce);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/program/groups.hpp"
 #include "sim/step/stage_paths.hpp"
 
 namespace shardwright::sim {
@@ -23,7 +24,7 @@ double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, dou
   const auto first = static_cast<std::size_t>(costs.profile->stages[stage].position.front());
   const double last_slot = costs.chunks[first].of(SlotCost::Backward).time;
   // Gathered parameters may hold the kernels of the last slot up.
-  if (plan.zero_stage == 3) return end + data.last_reduce;
+  if (shards_parameters(plan)) return end + data.last_reduce;
   return std::max(end + data.last_reduce, end - last_slot + data.reduce_from_last_slot);
 }
 
@@ -36,7 +37,7 @@ double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage)
                        after_reduction(costs, stage);
   const double drain = std::max(drained(costs, stage, end), rounds_drained(costs, stage));
   const double passed = std::max(reduced(costs, plan, 0, drain), issued_and_drained(costs, stage));
-  return std::max(bound, passed + after_reduction(costs, 0));
+  return std::max({bound, passed + after_reduction(costs, 0), filled(costs, stage) + cost.offload});
 }
 
 }  // namespace

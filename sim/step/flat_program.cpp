@@ -9,9 +9,7 @@ Meeting meeting_of(const Op& op, const Plan& plan) {
   if (op.kind == OpKind::Send || op.kind == OpKind::Receive) return Meeting::Message;
   const auto* message = std::get_if<CommunicationWork>(&op.work);
   if (message == nullptr || plan.pp == 1) return Meeting::None;
-  const bool crosses =
-      message->group == Group::EmbeddingTie || message->group == Group::ModelParallel;
-  return crosses ? Meeting::Collective : Meeting::None;
+  return joins_stages(message->group) ? Meeting::Collective : Meeting::None;
 }
 
 std::int64_t kernels_of(const Op& op) {

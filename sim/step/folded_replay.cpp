@@ -242,14 +242,21 @@ class Replay {
     messages_.erase(key);
   }
 
+  // The number of the pair that a stage and its mirror image along the pipeline make.
+  std::size_t mirror_pair(std::int32_t stage) const {
+    const auto place = static_cast<std::size_t>(stage);
+    return std::min(place, ranks_.size() - 1 - place);
+  }
+
   void join(Rank& rank, const FlatOp& op, const MessageEnd& member) {
     const auto group = static_cast<std::size_t>(op.group);
-    const std::size_t turn = rank.gatherings[group]++;
+    std::size_t turn = rank.gatherings[group]++;
+    if (op.group == Group::Mirror) turn = turn * ranks_.size() + mirror_pair(member.stage);
     std::vector<Gathering>& gatherings = gatherings_[group];
     if (gatherings.size() <= turn) gatherings.resize(turn + 1);
     std::vector<MessageEnd>& members = gatherings[turn].members;
     members.push_back(member);
-    const std::size_t expected = op.group == Group::EmbeddingTie ? 2 : ranks_.size();
+    const std::size_t expected = op.group == Group::ModelParallel ? ranks_.size() : 2;
     if (members.size() < expected) return;
     double start = 0.0;
     for (const MessageEnd& each : members) start = std::max(start, each.ready);

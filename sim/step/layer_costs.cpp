@@ -53,6 +53,11 @@ class CostBuilder {
     part.gathers = {forward_gathers, backward_gathers, backward_gathers, false};
     part.gathered_bytes = set_.tensors[blocks.parameters].bytes.value();
     part.gradient_bytes = set_.tensors[blocks.parameter_gradient].bytes.value();
+    if (blocks.offloads) {
+      part.offloaded_bytes = -block(blocks.store).net;
+      part.copy_time = pricer_.price(set_.blocks[blocks.store]).front().value() +
+                       pricer_.price(set_.blocks[blocks.fetch]).front().value();
+    }
     return part;
   }
 

@@ -40,8 +40,10 @@ struct PartCost {
   std::array<BlockCost, kSlotCosts> slot;  // backward slots include the recomputed forward pass
   std::array<bool, kSlotCosts> gathers{};  // FSDP: the slot's first block reads the parameters
   PartParameters parameters;
-  double gathered_bytes = 0.0;  // FSDP: of the gathered parameters …
-  double gradient_bytes = 0.0;  // … and of their unsharded gradient
+  double gathered_bytes = 0.0;   // FSDP: of the gathered parameters …
+  double gradient_bytes = 0.0;   // … and of their unsharded gradient
+  double offloaded_bytes = 0.0;  // of activations that go to the host, where they do …
+  double copy_time = 0.0;        // … and of the copies there and back
 
   const BlockCost& of(SlotCost which) const { return slot[static_cast<std::size_t>(which)]; }
 };

@@ -59,7 +59,7 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
   passages_.clear();
   for (const ChunkCost& chunk : costs_.chunks) passages_.push_back(passage_of(chunk));
   costs_.tie = 0.0;
-  if (model_.tied_embeddings && plan.pp > 1 && plan.schedule != ScheduleKind::ZbV &&
+  if (shares_embedding(model_, plan) && plan.pp > 1 && plan.schedule != ScheduleKind::ZbV &&
       plan.schedule != ScheduleKind::DualPipe) {
     const double size = stack_.fp32_main_gradients ? 4.0 : element_bytes(plan);
     costs_.tie = message_time(OpKind::AllReduce, Group::EmbeddingTie,
@@ -139,6 +139,7 @@ std::size_t StageCoster::stage_like(std::size_t stage) const {
 
 void StageCoster::list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position) {
   parts_.clear();
+  last_layer_ = parts_.max_size();
   const LayerRange& range = ranges_[position];
   if (position == 0) parts_.push_back(&layers.embedding);
   for (std::int64_t i = 0; i < range.count; ++i) {
@@ -146,6 +147,7 @@ void StageCoster::list_parts(const LayerCosts& layers, const Plan& plan, std::si
         static_cast<std::size_t>(layers.kind_of_layer[static_cast<std::size_t>(range.first + i)]);
     const bool recomputed = plan.recompute == RecomputePolicy::Full &&
                             (plan.recompute_layers == 0 || i < plan.recompute_layers);
+    if (i + 1 == range.count) last_layer_ = parts_.size();
     parts_.push_back(recomputed ? &layers.recomputed[kind] : &layers.kept[kind]);
   }
   if (position + 1 == ranges_.size()) parts_.push_back(&layers.head);
@@ -169,7 +171,7 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
   for (std::size_t i = 0; i < kSlotCosts; ++i) {
     const auto which = static_cast<SlotCost>(i);
     BlockCost cost = slot_cost(which, plan);
-    if (plan.zero_stage == 3) {
+    if (shards_parameters(plan)) {
       const double computing = cost.time;
       cost.time = sharded_time(which, plan, false);
       cost.passing = sharded_time(which, plan, true);
@@ -183,9 +185,9 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
       cost = message(receives_gradient) + cost + message(-receives_input);
     chunk.slot[i] = cost;
   }
-  for (const PartCost* part : parts_) {
-    chunk.parameters.dense += part->parameters.dense;
-    chunk.parameters.expert += part->parameters.expert;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    chunk.parameters += parts_[i]->parameters;
+    if (offloaded_bytes(i) > 0.0) chunk.copy_time += parts_[i]->copy_time;
   }
   return chunk;
 }
@@ -193,7 +195,7 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
 BlockCost StageCoster::slot_cost(SlotCost which, const Plan& plan) const {
   BlockCost sum;
   const std::size_t count = parts_.size();
-  const bool sharded = plan.zero_stage == 3;
+  const bool sharded = shards_parameters(plan);
   const double launch = stack_.launch_time.value() / cluster_.node.host.speed;
   const auto ahead = static_cast<std::size_t>(stack_.prefetch_layers);
   const auto part_at = [&](std::size_t i) -> const PartCost& {
@@ -208,7 +210,7 @@ BlockCost StageCoster::slot_cost(SlotCost which, const Plan& plan) const {
       sum = sum + allocation(next.gathered_bytes);
       sum.launch += launch * (next.parameters.expert > 0.0 ? 2.0 : 1.0);
     }
-    sum = sum + part.of(which);
+    sum = sum + copies_before(which, i) + part.of(which) + copies_after(which, i);
     if (sharded && makes_weight_gradients(which) && part.parameters.total() > 0.0) {
       sum = sum + allocation(-part.gradient_bytes);
       sum.launch += launch * (part.parameters.expert > 0.0 ? 2.0 : 1.0);
@@ -251,24 +253,40 @@ double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_ga
 PartParameters StageCoster::chunk_parameters(std::size_t stage) const {
   PartParameters sum;
   for (const std::int32_t position : costs_.profile->stages[stage].position) {
-    sum.dense += costs_.chunks[static_cast<std::size_t>(position)].parameters.dense;
-    sum.expert += costs_.chunks[static_cast<std::size_t>(position)].parameters.expert;
+    sum += costs_.chunks[static_cast<std::size_t>(position)].parameters;
   }
   return sum;
 }
 
-PartParameters StageCoster::stage_parameters(const LayerCosts& layers, std::size_t stage) const {
-  PartParameters sum = chunk_parameters(stage);
+bool StageCoster::copies_embedding(const Plan& plan, std::size_t stage) const {
   bool embeds = false, heads = false;
   for (const std::int32_t position : costs_.profile->stages[stage].position) {
     embeds = embeds || position == 0;
     heads = heads || static_cast<std::size_t>(position) + 1 == ranges_.size();
   }
-  if (heads && !embeds && model_.tied_embeddings) {
-    sum.dense += layers.embedding.parameters.dense;
-    sum.expert += layers.embedding.parameters.expert;
-  }
+  return heads && !embeds && shares_embedding(model_, plan);
+}
+
+PartParameters StageCoster::stage_parameters(const LayerCosts& layers, const Plan& plan,
+                                             std::size_t stage) const {
+  PartParameters sum = chunk_parameters(stage);
+  if (copies_embedding(plan, stage)) sum += layers.embedding.parameters;
   return sum;
+}
+
+// Gradients that ranks other than data-parallel ones know a part of.
+double StageCoster::copies_time(const PartParameters& parameters, const Plan& plan) {
+  const double main = stack_.fp32_main_gradients ? 4.0 : element_bytes(plan);
+  const double reduced = reduced_bytes(plan, stack_);
+  const double dense_parts = plan.zero_stage >= 1 ? dense_shards(plan) : 1.0;
+  const double expert_parts = plan.zero_stage >= 1 ? expert_shards(plan) : 1.0;
+  return message_time(OpKind::AllReduce, Group::Tensor,
+                      parameters.tensor_reduced * main / (plan.zero_stage == 3 ? dense_parts : 1.0),
+                      plan) +
+         message_time(OpKind::AllReduce, Group::Mirror, parameters.dense * reduced / dense_parts,
+                      plan) +
+         message_time(OpKind::AllReduce, Group::Mirror, parameters.expert * reduced / expert_parts,
+                      plan);
 }
 
 StageCost StageCoster::stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage) {
@@ -292,6 +310,7 @@ void StageCoster::add_slots(std::size_t stage, StageCost& cost) const {
     cost.compute += slots * passage.compute;
     cost.launch += slots * passage.launch;
     cost.interference += slots * passage.interference;
+    cost.offload += slots * costs_.chunks[position].copy_time;
     computing += slots * (passage.forward_passing + passage.backward_passing);
     gathering += slots * (passage.forward_exposed() + passage.backward_exposed());
     sending += slots * sent;
@@ -324,14 +343,15 @@ StageCoster::Passage StageCoster::passage_of(const ChunkCost& chunk) const {
 }
 
 void StageCoster::add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage,
-                             StageCost& cost) const {
-  const PartParameters parameters = stage_parameters(layers, stage);
+                             StageCost& cost) {
+  const PartParameters parameters = stage_parameters(layers, plan, stage);
   const bool splits = plan.zero_stage >= 1;
   const double updated = parameters.dense / (splits ? dense_shards(plan) : 1.0) +
                          parameters.expert / (splits ? expert_shards(plan) : 1.0);
   const double element = element_bytes(plan);
   const double gradient = stack_.fp32_main_gradients ? 4.0 : element;
   const double states = stack_.master_weight_bytes.value() + stack_.optimizer_state_bytes.value();
+  cost.copies = copies_time(parameters, plan);
   cost.norm = over_parameters(OpKind::GradientNorm, updated * gradient, 0.0, 1, plan);
   cost.optimizer =
       plan.offload_optimizer
@@ -408,8 +428,8 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
                                     DataParallelCost& cost) {
   const double size = reduced_bytes(plan, stack_);
   const bool beside =
-      plan.zero_stage == 3 || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
-                               stack_.buckets != GradientBuckets::Single);
+      shards_parameters(plan) || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
+                                  stack_.buckets != GradientBuckets::Single);
   const SlotCost completes =
       costs_.profile->splits_backward ? SlotCost::BackwardWeight : SlotCost::Backward;
   const StageProfile& profile = costs_.profile->stages[stage];
@@ -428,12 +448,15 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
       completing += part.of(completes).time;
       dense += part.parameters.dense * size;
       expert += part.parameters.expert * size;
-      const bool full = plan.zero_stage == 3 || stack_.buckets == GradientBuckets::PerLayer ||
+      // FSDP reduces what the part's own parameters are.
+      const bool copies = &part == &layers.head && copies_embedding(plan, stage);
+      if (copies && !shards_parameters(plan)) dense += layers.embedding.parameters.dense * size;
+      const bool full = shards_parameters(plan) || stack_.buckets == GradientBuckets::PerLayer ||
                         dense + expert >= stack_.bucket_bytes.value();
       if (!beside || !full) continue;
       cost.last_reduce = reduce_time(dense, expert, plan);
       cost.reduce += cost.last_reduce;
-      if (plan.zero_stage == 3) scattered += scatter_time(dense, expert, plan);
+      if (shards_parameters(plan)) scattered += scatter_time(dense, expert, plan);
       stream = std::max(stream, elapsed) + cost.last_reduce;
       likely = std::max(likely, completing) + cost.last_reduce;
       dense = expert = 0.0;
@@ -468,7 +491,7 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
            message_time(OpKind::AllGather, Group::ExpertShardInner, expert, plan);
   };
   if (!(stack_.overlap_param_gather && plan.overlap.param_gather)) {
-    const PartParameters parameters = stage_parameters(layers, stage);
+    const PartParameters parameters = stage_parameters(layers, plan, stage);
     cost.late_gathers = gather(parameters.dense * element, parameters.expert * element);
     return;
   }
@@ -477,6 +500,8 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     dense += parts_[i]->parameters.dense * element;
     expert += parts_[i]->parameters.expert * element;
+    const bool copies = parts_[i] == &layers.head && copies_embedding(plan, stage);
+    if (copies) dense += layers.embedding.parameters.dense * element;
     if (i + 1 < parts_.size() && dense + expert < stack_.bucket_bytes.value()) continue;
     const double time = gather(dense, expert);
     if (cost.early_gathers == 0.0) cost.first_gather = time;
@@ -495,7 +520,7 @@ double StageCoster::placeholders(const LayerCosts& layers, const Plan& plan,
   const auto& positions = costs_.profile->stages[stage].position;
   const auto last = static_cast<std::int32_t>(ranges_.size()) - 1;
   if (std::find(positions.begin(), positions.end(), last) != positions.end()) {
-    parameters += std::max(layers.head.parameters.dense, layers.embedding.parameters.dense);
+    parameters += layers.embedding.parameters.dense;
   }
   return parameters * element_bytes(plan);
 }
@@ -508,9 +533,9 @@ void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
     if (stage_like(stage) == stage) {
       states = 0.0;
       for (const PersistentMemory& state :
-           persistent_memory(stage_parameters(layers, stage), plan, stack_))
+           persistent_memory(stage_parameters(layers, plan, stage), plan, stack_))
         states += state.bytes.value();
-      if (stack_.gradient_placeholders && plan.zero_stage < 3)
+      if (stack_.gradient_placeholders && !shards_parameters(plan))
         states += placeholders(layers, plan, stage);
     }
     double highest = 0.0;

@@ -19,6 +19,7 @@ namespace shardwright::sim {
 struct ChunkCost {
   std::array<BlockCost, kSlotCosts> slot;
   PartParameters parameters;
+  double copy_time = 0.0;  // of activations to the host and back
 
   const BlockCost& of(SlotCost which) const { return slot[static_cast<std::size_t>(which)]; }
 };
@@ -48,8 +49,10 @@ struct StageCost {
   double warmup = 0.0;            // of `busy`, at most: slots before the first gradient comes back
   double gradient_exposed = 0.0;  // of `busy`: gathers that may be through before it comes back
   double interference = 0.0;      // likely, that collectives of its blocks cost their kernels
+  double offload = 0.0;           // copies of activations, one after the other
   DataParallelCost data;
-  double norm = 0.0;  // of the gradients
+  double copies = 0.0;  // adding up gradients over tensor-parallel ranks and mirrored stages
+  double norm = 0.0;    // of the gradients
   double optimizer = 0.0;
 };
 
@@ -106,15 +109,21 @@ class StageCoster {
   ChunkCost chunk_cost(const LayerCosts& layers, const Plan& plan, std::size_t position);
   void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
   BlockCost slot_cost(SlotCost which, const Plan& plan) const;
+  double offloaded_bytes(std::size_t i) const;
+  BlockCost copies_before(SlotCost which, std::size_t i) const;
+  BlockCost copies_after(SlotCost which, std::size_t i) const;
+  BlockCost copy_cost(double bytes) const;
   double sharded_time(SlotCost which, const Plan& plan, bool first_gathered);
   StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void add_slots(std::size_t stage, StageCost& cost) const;
-  void add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage,
-                  StageCost& cost) const;
+  void add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage, StageCost& cost);
   Passage passage_of(const ChunkCost& chunk) const;
   void find_completions(std::size_t stage);
   PartParameters chunk_parameters(std::size_t stage) const;
-  PartParameters stage_parameters(const LayerCosts& layers, std::size_t stage) const;
+  bool copies_embedding(const Plan& plan, std::size_t stage) const;
+  PartParameters stage_parameters(const LayerCosts& layers, const Plan& plan,
+                                  std::size_t stage) const;
+  double copies_time(const PartParameters& parameters, const Plan& plan);
   DataParallelCost data_parallel(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage,
                          DataParallelCost& cost);
@@ -135,6 +144,7 @@ class StageCoster {
   StageCosts costs_;
   std::vector<LayerRange> ranges_;
   std::vector<const PartCost*> parts_;   // of the chunk at hand, in forward order
+  std::size_t last_layer_ = 0;           // of these; beyond them if there is no layer
   std::vector<double> gather_end_;       // by part of the slot at hand
   double gathering_ = 0.0;               // all gathers of the slot at hand
   std::vector<Passage> passages_;        // by position

@@ -83,7 +83,7 @@ double issued_and_drained(const StageCosts& costs, std::size_t stage) {
 
 double after_reduction(const StageCosts& costs, std::size_t stage) {
   const bool ties = stage == 0 || stage + 1 == costs.stages.size();
-  return (ties ? costs.tie : 0.0) + costs.stages[stage].norm;
+  return costs.stages[stage].copies + (ties ? costs.tie : 0.0) + costs.stages[stage].norm;
 }
 
 }  // namespace shardwright::sim

@@ -34,7 +34,8 @@ double messages_drained(const StageCosts& costs, const Plan& plan);
 // The same, if the host of `stage` issues its last gradient last of all.
 double issued_and_drained(const StageCosts& costs, std::size_t stage);
 
-// After its last gradient is reduced a stage ties its embedding and computes its gradient norm.
+// After its last gradient is reduced a stage adds up what other ranks than data-parallel ones know
+// a part of, and computes its gradient norm.
 double after_reduction(const StageCosts& costs, std::size_t stage);
 
 }  // namespace shardwright::sim

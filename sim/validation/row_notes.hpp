@@ -28,6 +28,9 @@ bool notes_say_no_tensor_overlap(std::string_view notes);
 // All-to-all of experts runs beside compute.
 bool notes_say_expert_overlap(std::string_view notes);
 
+// Trained without its multi-token-prediction layers.
+bool notes_say_no_further_tokens(std::string_view notes);
+
 // The whole step is launched as CUDA graphs; graphs of single modules save little.
 bool notes_say_cuda_graphs(std::string_view notes);
 

@@ -126,12 +126,14 @@ void recompute_every_second_layer(const ModelSpec& model, Plan& plan,
   filled_in.emplace_back("recompute: every second layer, for selective recomputation in PyTorch");
 }
 
-void set_overlap(const TrainingRow& row, const StackSpec& stack, Plan& plan) {
+void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack,
+                 Plan& plan) {
   plan.overlap.grad_reduce = row.plan.overlap_grad_reduce.value_or(stack.overlap_grad_reduce);
   plan.overlap.param_gather = row.plan.overlap_grad_reduce.value_or(stack.overlap_param_gather);
   plan.overlap.tensor_parallel =
       stack.overlap_tp && plan.sequence_parallel && !notes_say_no_tensor_overlap(row.notes);
-  plan.overlap.expert_parallel = stack.overlap_ep && notes_say_expert_overlap(row.notes);
+  plan.overlap.expert_parallel =
+      stack.overlap_ep && has_shared_experts(model) && notes_say_expert_overlap(row.notes);
 }
 
 bool set_batch(const TrainingRow& row, Plan& plan, std::vector<std::string>& filled_in,
@@ -198,6 +200,7 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
       !set_choices(row, plan, filled_in, reason))
     return std::nullopt;
   set_expert_parallel(row, model, plan);
+  plan.multi_token_prediction = !notes_say_no_further_tokens(row.notes);
   plan.sequence_parallel = plan.tp > 1 && value_or(row.plan.sequence_parallel, stack.overlap_tp,
                                                    "sequence_parallel", filled_in);
   plan.zero_stage = static_cast<int>(value_or<std::int64_t>(
@@ -208,7 +211,7 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
   set_stage_layers(model, plan, filled_in);
   if (stack.family == "pytorch" && plan.recompute == RecomputePolicy::Selective)
     recompute_every_second_layer(model, plan, filled_in);
-  set_overlap(row, stack, plan);
+  set_overlap(row, model, stack, plan);
   return plan;
 }
 

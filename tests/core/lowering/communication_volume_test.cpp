@@ -74,9 +74,52 @@ TEST_P(VolumeOfRanks, SequenceParallel) {
   const double loss = 2.0 * others(n()) * kTokens * 12.0;
   const double layer = 4.0 * 2.0 * half + 2.0 * half;
   const double embedding = 2.0 * half, head = 3.0 * half;
-  const double norms = 2.0 * others(n()) * 4.0 * (2.0 * kLayers + 1.0) * kHidden;
+  // Once in a step the fp32 gradients of the norms, which each rank applied to its own tokens
+  // (Megatron Core, finalize_model_grads).
+  const double norms = 2.0 * others(n()) * (2.0 * kLayers + 1.0) * kHidden * 4.0;
   EXPECT_NEAR(sent(made, Group::Tensor),
               kMicrobatches * (kLayers * layer + embedding + head + loss) + norms, 1.0);
+}
+
+// MLA's down projections are not split: the rotary key, which all heads share, is gathered forward
+// and its gradient scattered backward; their gradients and those of the norms in the bottlenecks
+// are added up once.
+TEST_P(VolumeOfRanks, LatentAttention) {
+  LoweringCase made = dense();
+  made.model.attention = {.kind = AttentionKind::MultiHeadLatent,
+                          .heads = 8,
+                          .kv_heads = 8,
+                          .head_dim = 12,
+                          .q_lora_rank = 16,
+                          .kv_lora_rank = 24,
+                          .qk_nope_head_dim = 8,
+                          .qk_rope_head_dim = 4,
+                          .v_head_dim = 8};
+  made.plan.tp = GetParam();
+  const double token = others(n()) * kTokens * kElement;
+  const double hidden = token * kHidden;
+  const double loss = 2.0 * others(n()) * kTokens * 12.0;
+  // Up projections gather their bottlenecks forward and for the weight gradient, and scatter
+  // backward; output and feed-forward as elsewhere.
+  const double layer =
+      3.0 * token * (16.0 + 24.0) + 2.0 * token * 4.0 + 2.0 * hidden + 5.0 * hidden;
+  const double replicated = 2.0 * kHidden + kHidden * (16.0 + 24.0 + 4.0) + 16.0 + 24.0;
+  const double added_up = 2.0 * others(n()) * 4.0 * (kLayers * replicated + kHidden);
+  EXPECT_NEAR(sent(made, Group::Tensor),
+              kMicrobatches * (kLayers * layer + 5.0 * hidden + loss) + added_up, 1.0);
+}
+
+// Ranks beyond the key/value heads hold copies of them, whose gradients are added up.
+TEST(Volume, OfReplicatedKeyValueHeads) {
+  LoweringCase made = dense();
+  made.model.attention.kv_heads = 1;
+  made.plan.tp = 4;
+  made.plan.sequence_parallel = false;
+  const double with_one = sent(made, Group::Tensor);
+  made.model.attention.kv_heads = 4;
+  const double key_and_value = 2.0 * kHidden * 8.0;
+  EXPECT_NEAR(with_one - sent(made, Group::Tensor),
+              2.0 * others(4.0) * kLayers * key_and_value * 4.0, 1.0);
 }
 
 // Full recomputation runs the forward collectives again.
@@ -214,6 +257,50 @@ TEST(Volume, TiedEmbedding) {
   made.plan.pp = 2;
   const double gradient = 4.0 * static_cast<double>(made.model.vocab * made.model.hidden);
   EXPECT_NEAR(sent(made, Group::EmbeddingTie), 2.0 * gradient, 1.0);
+}
+
+// A multi-token-prediction layer embeds the next token: a last stage that lacks the embedding holds
+// a copy.
+TEST(Volume, EmbeddingThatMultiTokenPredictionShares) {
+  LoweringCase made = dense();
+  made.model.mtp_layers = 1;
+  made.plan.pp = 2;
+  const double gradient = 4.0 * static_cast<double>(made.model.vocab * made.model.hidden);
+  EXPECT_NEAR(sent(made, Group::EmbeddingTie), 2.0 * gradient, 1.0);
+  made.plan.multi_token_prediction = false;
+  EXPECT_EQ(sent(made, Group::EmbeddingTie), 0.0);
+}
+
+// Per depth, as Megatron Core lays it out: the embedding's reduction, the gather of both states
+// before the projection and of its output after it, a layer, and the head; and their gradients.
+TEST_P(VolumeOfRanks, MultiTokenPrediction) {
+  LoweringCase made = dense();
+  made.plan.tp = GetParam();
+  const double without = sent(made, Group::Tensor);
+  made.model.mtp_layers = 1;
+  const double half = others(n()) * kTokens * kHidden * kElement;
+  const double loss = 2.0 * others(n()) * kTokens * 12.0;
+  const double layer = 10.0 * half, embedding = 2.0 * half, head = 3.0 * half;
+  const double join = 3.0 * 2.0 * half + 2.0 * half;
+  const double norms = 2.0 * others(n()) * 5.0 * kHidden * 4.0;
+  EXPECT_NEAR(sent(made, Group::Tensor) - without,
+              kMicrobatches * (layer + embedding + head + join + loss) + norms, 1.0);
+}
+
+// DualPipe holds each part of the model on two ranks, which add up what each of them knows of its
+// gradient.
+TEST(Volume, DualPipeAddsUpTheGradientsOfBothCopies) {
+  LoweringCase made = dense();
+  made.plan.pp = 4;
+  made.plan.schedule = ScheduleKind::DualPipe;
+  made.plan.global_batch = 16;
+  const double parameters = static_cast<double>(count_parameters(made.model).total);
+  // 2 (n-1)/n of one fp32 number per parameter, n = 2, on each of the two ranks.
+  EXPECT_NEAR(sent(made, Group::Mirror), 2.0 * 4.0 * parameters, 1.0);
+  // Sharded over data-parallel ranks, each adds up its own shard.
+  LoweringCase sharded = with_replicas(made, 2);
+  sharded.plan.zero_stage = 1;
+  EXPECT_NEAR(sent(sharded, Group::Mirror), 4.0 * parameters, 1.0);
 }
 
 TEST(Volume, BytesSentAreBytesReceivedAndEachMicrobatchPassesOnce) {

@@ -47,7 +47,8 @@ double layer_weights(const LoweringCase& made, std::int64_t layer) {
   const MoeSpec& moe = *model.moe;
   const double routed =
       static_cast<double>(model.hidden * (moe.experts + matrices * moe.top_k * moe.expert_ffn));
-  return attention + routed * copies(made) +
+  const double gate = moe.shared_expert_gate ? static_cast<double>(model.hidden) : 0.0;
+  return attention + (routed + gate) * copies(made) +
          static_cast<double>(matrices * model.hidden * moe.shared_expert_ffn);
 }
 
@@ -72,7 +73,12 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
   const auto qk = static_cast<double>(a.heads * a.head_dim);
   const auto v = static_cast<double>(a.heads * a.value_head_dim());
   ExpectedFlop sum;
-  for (const LayerRange& chunk : split_layers(made.model, plan)) {
+  const std::int64_t further = plan.multi_token_prediction ? made.model.mtp_layers : 0;
+  std::vector<LayerRange> chunks = split_layers(made.model, plan);
+  // Multi-token-prediction layers are recomputed whatever the number of layers that are.
+  for (std::int64_t depth = 0; depth < further; ++depth)
+    chunks.push_back({made.model.layers + depth, 1});
+  for (const LayerRange& chunk : chunks) {
     for (std::int64_t i = 0; i < chunk.count; ++i) {
       const std::int64_t layer = chunk.first + i;
       const double weights = 2.0 * tokens * layer_weights(made, layer);
@@ -89,7 +95,10 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
     }
   }
   const std::int64_t vocab = (made.model.vocab + plan.tp - 1) / plan.tp * plan.tp;
-  const double head = 2.0 * tokens * static_cast<double>(made.model.hidden * vocab);
+  const auto hidden = static_cast<double>(made.model.hidden);
+  const auto depths = static_cast<double>(further);
+  const double head =
+      2.0 * tokens * hidden * ((1.0 + depths) * static_cast<double>(vocab) + depths * 2.0 * hidden);
   sum.forward += head;
   sum.backward_input += head;
   sum.backward_weight += head;

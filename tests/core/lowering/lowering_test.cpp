@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "core/lowering/block_builder.hpp"
+#include "core/lowering/block_set.hpp"
 #include "core/program/validate.hpp"
+#include "core/program/volumes.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
 
 namespace shardwright {
@@ -120,6 +122,153 @@ TEST(Lowering, ShardsNoParametersWhereThereAreNone) {
       EXPECT_TRUE(work == nullptr || work->bytes > Bytes()) << op.name;
     }
   }
+}
+
+bool has_op(const Program& program, const std::string& name) {
+  return std::any_of(program.blocks.begin(), program.blocks.end(), [&](const Block& block) {
+    return std::any_of(block.ops.begin(), block.ops.end(),
+                       [&](const Op& op) { return op.name == name; });
+  });
+}
+
+TEST(Lowering, RunsAFinalNormOnlyWhereTheModelHasOne) {
+  LoweringCase made = dense();
+  for (const std::int64_t tp : {1, 2}) {
+    made.plan.tp = tp;
+    for (const bool norm : {true, false}) {
+      made.model.final_norm = norm;
+      const Program program = made.lower();
+      EXPECT_EQ(has_op(program, "head.norm"), norm);
+      EXPECT_EQ(has_op(program, "head.norm.backward"), norm);
+      EXPECT_TRUE(validate(program).empty());
+    }
+  }
+}
+
+TEST(Lowering, EmbeddingPassesItsGradientThroughDropoutAndNorm) {
+  LoweringCase made = dense();
+  made.model.dropout = 0.1;
+  made.model.embedding_norm = true;
+  const Program program = made.lower();
+  const std::vector<Op> ops = ops_of(program, "embedding.backward");
+  std::vector<std::string> names;
+  for (const Op& op : ops) names.push_back(op.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"embedding.dropout.backward",
+                                             "embedding.norm.backward", "embedding.backward"}));
+  EXPECT_TRUE(validate(program).empty());
+}
+
+// Over one rank nothing is sharded, so nothing is gathered, and gradients are added up in place.
+TEST(Lowering, FsdpOverOneRankGathersNothing) {
+  LoweringCase made = dense();
+  made.plan.zero_stage = 3;
+  EXPECT_FALSE(has_op(made.lower(), "parameters.all_gather"));
+  made.plan.dp = 2;
+  EXPECT_TRUE(has_op(made.lower(), "parameters.all_gather"));
+  made.plan.shard_group = 1;  // whole copies, as replicas
+  const Program program = made.lower();
+  EXPECT_FALSE(has_op(program, "parameters.all_gather"));
+  EXPECT_TRUE(has_op(program, "gradients.all_reduce"));
+  EXPECT_TRUE(validate(program).empty());
+}
+
+// Each rank beyond the key/value heads holds a whole one.
+TEST(Lowering, CountsReplicatedKeyValueHeadsOnEachRank) {
+  LoweringCase made = dense();
+  made.model.attention.kv_heads = 2;
+  made.plan.tp = 8;
+  const std::vector<ParameterTensor> tensors = layer_parameters(made.model, 0);
+  const double query_and_output = 2.0 * 64.0 * 8.0, key_and_value = 2.0 * 64.0 * 8.0;
+  const double ffn = 3.0 * 64.0 * 16.0, norms = 2.0 * 64.0;
+  EXPECT_DOUBLE_EQ(rank_parameters(tensors, made.plan).dense,
+                   query_and_output + key_and_value + ffn + norms);
+}
+
+LoweringCase sparse() {
+  LoweringCase made = dense();
+  made.model.moe = MoeSpec{
+      .experts = 8, .top_k = 2, .expert_ffn = 32, .shared_experts = 1, .shared_expert_ffn = 32};
+  made.plan.dp = made.plan.ep = 2;
+  return made;
+}
+
+// FLOP on the compute stream between an exchange of tokens and the op that waits for it.
+double hidden_flop(const std::vector<Op>& ops, const std::string& exchange) {
+  std::size_t i = 0;
+  while (ops.at(i).name != exchange) ++i;
+  const auto at = static_cast<std::uint16_t>(i);
+  double flop = 0.0;
+  for (++i; i < ops.size(); ++i) {
+    const std::vector<std::uint16_t>& waits = ops[i].waits;
+    if (std::find(waits.begin(), waits.end(), at) != waits.end()) break;
+    flop += model_flop(ops[i].work).value();
+  }
+  return flop;
+}
+
+// The two halves of the shared experts run while tokens travel, where stack and plan say so.
+TEST(Lowering, SharedExpertsHideTheExchangeOfTokens) {
+  LoweringCase made = sparse();
+  const double up = 2.0 * 64.0 * 64.0 * 64.0, down = up / 2.0;
+  for (const bool able : {false, true}) {
+    for (const bool wanted : {false, true}) {
+      made.stack.overlap_ep = able;
+      made.plan.overlap.expert_parallel = wanted;
+      const Program program = made.lower();
+      const std::vector<Op> forward = ops_of(program, "layer.forward"),
+                            backward = ops_of(program, "layer.backward");
+      const double on = able && wanted ? 1.0 : 0.0;
+      EXPECT_DOUBLE_EQ(hidden_flop(forward, "experts.dispatch"), on * up);
+      EXPECT_DOUBLE_EQ(hidden_flop(forward, "experts.combine"), on * down);
+      EXPECT_DOUBLE_EQ(hidden_flop(backward, "experts.combine.gradient"), on * 2.0 * down);
+      EXPECT_DOUBLE_EQ(hidden_flop(backward, "experts.dispatch.gradient"), on * 2.0 * up);
+      EXPECT_TRUE(validate(program).empty());
+    }
+  }
+}
+
+// Of the layers of a chunk all but the last go to the host and come back, each byte once; what they
+// keep is gone from the device meanwhile.
+TEST(Lowering, OffloadsActivationsOfAllButTheLastLayer) {
+  LoweringCase made = dense();
+  const BlockSet blocks = make_blocks(made.model, made.plan, made.stack);
+  const double kept =
+      kept_bytes(blocks.blocks[blocks.kept.front().forward], blocks.tensors).value();
+  made.plan.offload_activations = true;
+  const Program program = made.lower();
+  EXPECT_TRUE(validate(program).empty());
+  double stored = 0.0, fetched = 0.0;
+  for (const Call& call : program.stages.front().calls) {
+    for (const Op& op : program.blocks[call.block].ops) {
+      if (op.kind != OpKind::Offload) continue;
+      EXPECT_EQ(op.stream, Stream::Offload);
+      stored += std::get<MemoryWork>(op.work).read.value();
+      fetched += std::get<MemoryWork>(op.work).written.value();
+    }
+  }
+  // The layer's output is the next one's input, and stays.
+  const double output = 64.0 * 64.0 * 2.0;
+  EXPECT_DOUBLE_EQ(stored, 4.0 * 3.0 * (kept - output));
+  EXPECT_DOUBLE_EQ(fetched, stored);
+}
+
+// 61 layers and one more on 16 stages: 62 / 16, of which the last stage runs the one. Where a stage
+// has one layer there is no room for it.
+TEST(Lowering, EvenSplitsLeaveRoomForMultiTokenPrediction) {
+  LoweringCase made = dense();
+  made.model.layers = 61;
+  made.plan.pp = 16;
+  const auto last = [&made] { return split_layers(made.model, made.plan).back(); };
+  EXPECT_EQ(last(), (LayerRange{58, 3}));
+  made.model.mtp_layers = 1;
+  EXPECT_EQ(last(), (LayerRange{59, 2}));
+  made.plan.multi_token_prediction = false;
+  EXPECT_EQ(last(), (LayerRange{58, 3}));
+  made.plan.multi_token_prediction = true;
+  made.model.layers = 16;
+  made.model.mtp_layers = 2;
+  made.plan.head_counts_as_layer = true;
+  EXPECT_EQ(last(), (LayerRange{16, 0}));
 }
 
 // Megatron's selective recomputation is for the score matrices; a fused kernel has none.

@@ -28,12 +28,13 @@ inline std::string shown(const LoweringCase& c) {
   return fmt::format(
       "dp {} tp {} pp {} cp {} ({}) ep {} expert_tp {} vpp {} sp {} zero {} shard_group {} {} "
       "recompute {}/{} micro_batch {} microbatches {} layers {} moe {} mla {} norms {} parallel {} "
-      "dropout {} flash {}",
+      "dropout {} flash {} mtp {} offload {}",
       p.dp, p.tp, p.pp, p.cp, name_of(p.context_parallel), p.ep, p.expert_tp, p.vpp,
       p.sequence_parallel, p.zero_stage, p.shard_group, name_of(p.schedule), name_of(p.recompute),
       p.recompute_layers, p.micro_batch, p.microbatches(), c.model.layers, c.model.moe.has_value(),
       c.model.attention.kind == AttentionKind::MultiHeadLatent, c.model.norms_per_layer,
-      c.model.parallel_block, c.model.dropout, c.stack.flash_attention);
+      c.model.parallel_block, c.model.dropout, c.stack.flash_attention,
+      p.multi_token_prediction ? c.model.mtp_layers : 0, p.offload_activations);
 }
 
 // Makes cases from a seed; the same seed makes the same cases on any machine.
@@ -88,6 +89,7 @@ class CaseGenerator {
       model.attention.full_attention_first_layers = between(0, 2);
     }
     if (flag()) model.moe = experts(model.layers);
+    if (flag(4)) model.mtp_layers = between(1, 2);
     return model;
   }
 
@@ -109,6 +111,7 @@ class CaseGenerator {
     moe.expert_ffn = 32;
     moe.shared_experts = between(0, 1);
     moe.shared_expert_ffn = 32 * moe.shared_experts;
+    moe.shared_expert_gate = moe.shared_experts > 0 && flag();
     moe.first_dense_layers = between(0, layers - 1);
     moe.layer_interval = between(1, 2);
     return moe;
@@ -148,7 +151,10 @@ class CaseGenerator {
          {&plan.overlap.grad_reduce, &plan.overlap.param_gather, &plan.overlap.tensor_parallel,
           &plan.overlap.p2p, &plan.embedding_counts_as_layer, &plan.head_counts_as_layer})
       *flipped = flag();
+    plan.overlap.expert_parallel = has_shared_experts(model) && flag();
+    plan.multi_token_prediction = !flag(4);
     plan.offload_optimizer = flag(8);
+    plan.offload_activations = plan.recompute != RecomputePolicy::Full && flag(4);
     if (flag(3)) plan.stage_layers = uneven(model.layers, plan.chunks());
     return plan;
   }
@@ -168,8 +174,8 @@ class CaseGenerator {
          {&stack.flash_attention, &stack.fused_norm, &stack.fused_rope, &stack.fused_activation,
           &stack.fused_dropout_add, &stack.fused_loss, &stack.fused_softmax, &stack.fused_optimizer,
           &stack.fused_wgrad_accumulation, &stack.overlap_grad_reduce, &stack.overlap_param_gather,
-          &stack.overlap_tp, &stack.overlap_p2p, &stack.cuda_graphs, &stack.fp32_gradient_reduction,
-          &stack.fp32_main_gradients, &stack.dropout_mask_saved})
+          &stack.overlap_tp, &stack.overlap_p2p, &stack.overlap_ep, &stack.cuda_graphs,
+          &stack.fp32_gradient_reduction, &stack.fp32_main_gradients, &stack.dropout_mask_saved})
       *flipped = flag();
     stack.prefetch_layers = between(0, 2);
     stack.buckets =

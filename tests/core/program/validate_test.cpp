@@ -124,6 +124,26 @@ TEST(Validate, FindsCollectivesThatDifferBetweenStages) {
   EXPECT_TRUE(finds(FindingKind::Collective, program));
 }
 
+// With DualPipe stage s adds its gradients up with stage p-1-s.
+TEST(Validate, FindsMirroredStagesThatDoNotAddUpTheSame) {
+  LoweringCase made;
+  made.model.layers = 4;
+  made.model.hidden = 64;
+  made.model.vocab = 128;
+  made.model.attention = {.heads = 8, .kv_heads = 4, .head_dim = 8};
+  made.model.mlp.ffn_hidden = 128;
+  made.plan.pp = 4;
+  made.plan.schedule = ScheduleKind::DualPipe;
+  made.plan.global_batch = 8;
+  Program program = made.lower();
+  ASSERT_TRUE(validate(program).empty());
+  const auto sums =
+      calls_of(program, 1, [](const Op& op) { return op.name == "mirrored_gradients.all_reduce"; });
+  ASSERT_EQ(sums.size(), 1U);
+  std::get<CommunicationWork>(own_first_op(program, *sums.front()).work).bytes = Bytes(1.0);
+  EXPECT_TRUE(finds(FindingKind::Collective, program));
+}
+
 TEST(Validate, FindsAStageThatLeavesACollectiveOut) {
   Program program = good_program();
   const auto norms =

@@ -161,6 +161,13 @@ std::vector<Breakage> dense_breakages() {
       {PlanRule::RankOrder, "an axis twice",
        [](Case& c) { c.plan.rank_order[0] = Axis::Pipeline; }},
       {PlanRule::RankOrder, "an axis missing", [](Case& c) { c.plan.rank_order.pop_back(); }},
+      {PlanRule::ExpertOverlap, "a dense model",
+       [](Case& c) { c.plan.overlap.expert_parallel = true; }},
+      {PlanRule::ActivationOffload, "nothing is kept",
+       [](Case& c) {
+         c.plan.recompute = RecomputePolicy::Full;
+         c.plan.offload_activations = true;
+       }},
   };
 }
 

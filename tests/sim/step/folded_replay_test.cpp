@@ -124,8 +124,9 @@ TEST(FoldedReplay, OfOneRankIsTheSumOfItsOps) {
     PricedCase priced = random_case(seed);
     if (priced.made.plan.world_size() > 1) continue;
     ++compared;
+    // Nobody to talk to, and copies to the host free: they run beside the kernels.
     priced.prices = changed(priced, [](const Op& op, Seconds price) {
-      return is_communication(op.kind) ? Seconds(0.0) : price;  // with nobody
+      return is_communication(op.kind) || op.stream == Stream::Offload ? Seconds(0.0) : price;
     });
     priced.prices.launch = Seconds(0.0);
     double sum = 0.0;
@@ -178,8 +179,8 @@ std::vector<std::vector<ChunkTimes>> chunk_times_of(const PricedCase& priced, st
   return times;
 }
 
-// With communication, host and optimizer free, what is left is the schedule. Not DualPipe: the
-// ideal times run its pairs as one, the program one after the other.
+// With communication, copies to the host, host and optimizer free, what is left is the schedule.
+// Not DualPipe: the ideal times run its pairs as one, the program one after the other.
 TEST(FoldedReplay, WithoutCommunicationIsTheScheduleAlone) {
   int compared = 0;
   for (std::uint64_t seed = 0; compared < 400; ++seed) {
@@ -188,7 +189,8 @@ TEST(FoldedReplay, WithoutCommunicationIsTheScheduleAlone) {
     if (plan.schedule == ScheduleKind::DualPipe) continue;
     ++compared;
     priced.prices = changed(priced, [](const Op& op, Seconds price) {
-      return is_communication(op.kind) || op.phase == Phase::Optimizer ? Seconds(0.0) : price;
+      const bool beside = is_communication(op.kind) || op.stream == Stream::Offload;
+      return beside || op.phase == Phase::Optimizer ? Seconds(0.0) : price;
     });
     priced.prices.launch = Seconds(0.0);
     const PipelineSchedule schedule = make_schedule(plan.schedule, shape_of(plan));

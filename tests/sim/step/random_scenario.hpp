@@ -39,6 +39,9 @@ inline ModelSpec small_model(bool sparse, bool tied) {
     model.moe->top_k = 2;
     model.moe->expert_ffn = 2048;
     model.moe->first_dense_layers = 1;
+    model.moe->shared_experts = one_of<std::int64_t>({0, 1});
+    model.moe->shared_expert_ffn = 2048 * model.moe->shared_experts;
+    model.moe->shared_expert_gate = model.moe->shared_experts > 0 && *rc::gen::arbitrary<bool>();
   }
   return model;
 }
@@ -69,6 +72,8 @@ inline Plan any_small_plan(bool sparse) {
   plan.context_parallel = one_of(
       {ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses});
   plan.overlap.p2p = *rc::gen::arbitrary<bool>();
+  plan.overlap.expert_parallel = sparse && *rc::gen::arbitrary<bool>();
+  plan.offload_activations = one_of({false, false, true});
   for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i)
     std::swap(plan.rank_order[i], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i + 1)]);
   return plan;
@@ -79,6 +84,7 @@ inline Scenario any_small_scenario(const std::string& cluster = "dgx-h100") {
   Scenario scenario;
   const bool sparse = *rc::gen::arbitrary<bool>();
   scenario.model = small_model(sparse, *rc::gen::arbitrary<bool>());
+  scenario.model.mtp_layers = one_of<std::int64_t>({0, 0, 1});
   scenario.cluster = load_cluster(cluster);
   scenario.stack = load_stack(one_of<std::string>({"megatron-core", "megatron-lm-2021", "fsdp2"}));
   do {

@@ -1,4 +1,4 @@
-#include "core/lowering/common_blocks.hpp"
+#include "core/lowering/surrounding_blocks.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -33,12 +33,12 @@ bool same(const Op& a, const Op& b) {
 
 }  // namespace
 
-BlockId CommonBlocks::add(Op op) {
+BlockId SurroundingBlocks::add(Op op) {
   const std::string name = op.name;
   return add(Block{name, {std::move(op)}});
 }
 
-BlockId CommonBlocks::add(Block block) {
+BlockId SurroundingBlocks::add(Block block) {
   for (Op& op : block.ops) op.precision = program_.plan.precision;
   for (std::size_t id = program_.blocks.size(); id-- > first_own_;) {
     const std::vector<Op>& ops = program_.blocks[id].ops;
@@ -49,7 +49,7 @@ BlockId CommonBlocks::add(Block block) {
   return static_cast<BlockId>(program_.blocks.size() - 1);
 }
 
-BlockId CommonBlocks::send(TensorRef tensor, bool gradient, std::int32_t peer_offset) {
+BlockId SurroundingBlocks::send(TensorRef tensor, bool gradient, std::int32_t peer_offset) {
   Op op;
   op.name = gradient ? "send_gradient" : "send_activation";
   op.kind = OpKind::Send;
@@ -61,7 +61,7 @@ BlockId CommonBlocks::send(TensorRef tensor, bool gradient, std::int32_t peer_of
   return add(std::move(op));
 }
 
-BlockId CommonBlocks::receive(TensorRef tensor, bool gradient, std::int32_t peer_offset) {
+BlockId SurroundingBlocks::receive(TensorRef tensor, bool gradient, std::int32_t peer_offset) {
   Op op;
   op.name = gradient ? "receive_gradient" : "receive_activation";
   op.kind = OpKind::Receive;
@@ -72,14 +72,14 @@ BlockId CommonBlocks::receive(TensorRef tensor, bool gradient, std::int32_t peer
   return add(std::move(op));
 }
 
-BlockId CommonBlocks::data_parallel(const std::string& name, OpKind kind, Group group,
-                                    Stream stream, Phase phase, Bytes bytes, Payload payload) {
+BlockId SurroundingBlocks::data_parallel(const std::string& name, OpKind kind, Group group,
+                                         Stream stream, Phase phase, Bytes bytes, Payload payload) {
   Op op = data_parallel_op(name, kind, group, stream, phase, bytes);
   op.payload = payload;
   return add(std::move(op));
 }
 
-BlockId CommonBlocks::gather(TensorRef gathered, Bytes dense, Bytes expert) {
+BlockId SurroundingBlocks::gather(TensorRef gathered, Bytes dense, Bytes expert) {
   Block block{"parameters.all_gather", {}};
   const auto append = [&](const char* name, Group group, Bytes bytes) {
     Op op = data_parallel_op(name, OpKind::AllGather, group, Stream::ParameterGather,
@@ -93,7 +93,7 @@ BlockId CommonBlocks::gather(TensorRef gathered, Bytes dense, Bytes expert) {
   return add(std::move(block));
 }
 
-BlockId CommonBlocks::reduce_gradient(TensorRef gradient, Bytes dense, Bytes expert) {
+BlockId SurroundingBlocks::reduce_gradient(TensorRef gradient, Bytes dense, Bytes expert) {
   Block block{"gradients.reduce_scatter", {}};
   const auto append = [&](const char* name, Group group, Bytes bytes) {
     Op op = data_parallel_op(name, OpKind::ReduceScatter, group, Stream::GradientReduce,
@@ -107,8 +107,8 @@ BlockId CommonBlocks::reduce_gradient(TensorRef gradient, Bytes dense, Bytes exp
   return add(std::move(block));
 }
 
-BlockId CommonBlocks::over_parameters(const std::string& name, OpKind kind, Bytes read,
-                                      Bytes written, std::int64_t kernels) {
+BlockId SurroundingBlocks::over_parameters(const std::string& name, OpKind kind, Bytes read,
+                                           Bytes written, std::int64_t kernels) {
   Op op;
   op.name = name;
   op.kind = kind;

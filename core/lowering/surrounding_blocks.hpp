@@ -9,9 +9,10 @@
 namespace shardwright {
 
 // Adds blocks to a program, each distinct one once.
-class CommonBlocks {
+class SurroundingBlocks {
  public:
-  explicit CommonBlocks(Program& program) : program_(program), first_own_(program.blocks.size()) {}
+  explicit SurroundingBlocks(Program& program)
+      : program_(program), first_own_(program.blocks.size()) {}
 
   // A message to or from the stage `peer_offset` away: the hidden state, or its gradient.
   BlockId send(TensorRef tensor, bool gradient, std::int32_t peer_offset);

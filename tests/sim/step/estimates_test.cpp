@@ -1,0 +1,84 @@
+// The estimates of the lower rungs beside the event simulation, for whatever a plan file may hold:
+// schedules, shared experts, multi-token prediction and offload that no search tries included.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "core/spec/model_library.hpp"
+#include "sim/step/bound.hpp"
+#include "sim/step/layer_costs.hpp"
+#include "sim/step/simulate.hpp"
+#include "sim/step/stage_costs.hpp"
+#include "tests/sim/step/random_scenario.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+RC_GTEST_PROP(Estimates, BoundIsBelowEventAndMemoryThatOfTheReplay, ()) {
+  const Scenario scenario = testing::any_small_scenario();
+  const LayerCosts layers =
+      layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
+  ScheduleProfiles profiles;
+  StageCoster coster(scenario.model, scenario.cluster, scenario.stack, profiles);
+  const StageCosts& costs = coster.cost(layers, scenario.plan);
+  const StepResult event = simulate_step(scenario);
+  RC_ASSERT(bound_step(costs, scenario.plan) <= event.step);
+  const double memory = costs.memory.value() / event.memory().peak.value();
+  RC_ASSERT(memory > 1.0 - 1e-9);
+  RC_ASSERT(memory < 1.0 + 1e-9);
+}
+
+Scenario eight_layers() {
+  Scenario scenario;
+  scenario.model = load_model("llama3-8b");
+  scenario.model.layers = 8;
+  scenario.cluster = load_cluster("dgx-h100");
+  scenario.stack = load_stack("megatron-core");
+  scenario.plan.tp = 8;
+  scenario.plan.seq_len = 8192;
+  scenario.plan.global_batch = 4;
+  return scenario;
+}
+
+// What is on the host is not on the device; a copy that the kernels beside it do not hide takes the
+// time that the link takes.
+TEST(OffloadOfActivations, TradesMemoryForTheTimeOfTheLink) {
+  Scenario scenario = eight_layers();
+  const StepResult kept = simulate_step(scenario);
+  scenario.plan.offload_activations = true;
+  const StepResult offloaded = simulate_step(scenario);
+  EXPECT_LT(offloaded.memory().peak, kept.memory().peak);
+  EXPECT_GE(offloaded.step, kept.step);
+  scenario.cluster.node.host.accelerator_link = scenario.cluster.node.host.accelerator_link * 0.01;
+  const StepResult slow = simulate_step(scenario);
+  // Copied both ways for each of 4 microbatches: of 7 layers two outputs of norms, of attention's
+  // projections and core, of the feed-forward and its gate, and one residual, each of 8192 tokens.
+  const double tokens = 8192.0 * 4.0, ranks = 8.0;
+  const double widths = 3.0 * 4096.0 + 6144.0 + 4096.0 + 3.0 * 14336.0;
+  const double statistics = 32.0 * 4.0;
+  const double bytes = 7.0 * 2.0 * tokens * (2.0 * widths + statistics) / ranks;
+  const Seconds copied = Bytes(bytes) / scenario.cluster.node.host.accelerator_link;
+  EXPECT_GT(slow.step, copied);
+  EXPECT_LT(slow.step, 2.0 * copied);
+}
+
+// One more layer, head and loss on the last stage, of 61 layers as of 8.
+TEST(MultiTokenPrediction, CostsTimeAndMemoryOnlyWhereItIsTrained) {
+  Scenario scenario = eight_layers();
+  const StepResult without = simulate_step(scenario);
+  scenario.model.mtp_layers = 1;
+  const StepResult with = simulate_step(scenario);
+  scenario.plan.multi_token_prediction = false;
+  const StepResult off = simulate_step(scenario);
+  EXPECT_EQ(off.step, without.step);
+  EXPECT_EQ(off.memory().peak, without.memory().peak);
+  // FLOP of a ninth layer, of a second head and of the projection.
+  const double layer = 4096.0 * (6144.0 + 4096.0) + 3.0 * 4096.0 * 14336.0;
+  const double head = 4096.0 * 128256.0, join = 2.0 * 4096.0 * 4096.0;
+  const double more = (layer + head + join) / (8.0 * layer + head);
+  EXPECT_GT(with.step / without.step, 1.0 + 0.8 * more);
+  EXPECT_LT(with.step / without.step, 1.0 + 1.2 * more);
+  EXPECT_GT(with.memory().peak, without.memory().peak);
+}
+
+}  // namespace
+}  // namespace shardwright::sim
