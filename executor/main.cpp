@@ -33,12 +33,14 @@ std::optional<std::string> environment(const std::string& name) {
 }
 
 void prepare_folder(const RunOptions& options) {
-  const auto metrics = options.out / "metrics.jsonl";
-  if (std::filesystem::exists(metrics) && !options.force)
-    throw InputError("--out",
-                     {{"", metrics.string(), "a folder without an earlier run, or --force"}});
+  const auto metrics = options.metrics_file();
+  if (std::filesystem::exists(metrics) && !options.force && !options.resume)
+    throw InputError(
+        "--out", {{"", metrics.string(), "a folder without an earlier run, --resume or --force"}});
   std::error_code error;
-  std::filesystem::create_directories(options.out, error);
+  // A later --resume must not find the checkpoints of the run that is written over.
+  if (!options.resume) std::filesystem::remove_all(options.checkpoint_folder(), error);
+  if (!error) std::filesystem::create_directories(options.out, error);
   if (error) throw InputError("--out", {{"", error.message(), "a folder that can be written"}});
 }
 

@@ -73,7 +73,7 @@ TEST(BatchLoader, GivesAllPlansTheSameSamples) {
     const BatchLoader loader(file, plan, 256, 3);
     std::multiset<std::vector<std::int32_t>> met;
     for (std::int64_t rank = 0; rank < dp; ++rank) {
-      const Batch batch = loader.load(4, rank);
+      const Batch batch = loader.load(32, rank);
       for (std::size_t i = 0; i < batch.tokens.size(); i += 10) {
         met.insert({batch.tokens.begin() + static_cast<std::ptrdiff_t>(i),
                     batch.tokens.begin() + static_cast<std::ptrdiff_t>(i) + 10});

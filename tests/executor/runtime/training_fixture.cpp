@@ -49,7 +49,8 @@ std::vector<double> train_rank(const ModelSpec& model, const Program& program, s
   const BatchLoader loader(corpus(), program.plan, model.vocab, options.seed);
   std::vector<double> losses;
   for (std::int64_t step = 0; step < options.steps; ++step) {
-    const Batch batch = loader.load(step, trainer.place()[Axis::Data]);
+    const auto first = static_cast<std::uint64_t>(step * program.plan.global_batch);
+    const Batch batch = loader.load(first, trainer.place()[Axis::Data]);
     losses.push_back(trainer.step(step, batch).loss);
   }
   return losses;
