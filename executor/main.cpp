@@ -55,6 +55,18 @@ std::string token_of(const LaunchPlace& place) {
   return token.value_or("");
 }
 
+// Starts the ranks, and again after a failure.
+int launch(const RunOptions& options, std::int64_t world, std::vector<std::string> arguments) {
+  LaunchResult result = launch_ranks(world, arguments, kGrace);
+  if (!options.resume) arguments.emplace_back("--resume");
+  for (std::int64_t restart = 1; restart <= options.restarts; ++restart) {
+    if (result.status == 0 || result.status == kBadInput || result.stopped) break;
+    fmt::print(stderr, "restart {} of {}\n", restart, options.restarts);
+    result = launch_ranks(world, arguments, kGrace);
+  }
+  return result.status;
+}
+
 int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   const Scenario scenario = load_scenario(options.plan);
   check_executable(scenario.model, scenario.plan, scenario.stack, options.plan);
@@ -65,7 +77,7 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   std::optional<LaunchPlace> place = read_launch_place(environment);
   // Of several processes the first one, which is the launcher where that is ours.
   if (!place || place->serves_rendezvous) prepare_folder(options);
-  if (!place && world > 1) return launch_ranks(world, arguments, kGrace);
+  if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);
   if (!place) place = LaunchPlace{};
   if (place->world != world) {
     throw InputError(

@@ -39,6 +39,12 @@ std::string checksum(const std::filesystem::path& file) {
   return fmt::format("{:016x}", mix(sum ^ bytes));
 }
 
+// Of the members of a state file but for the sum itself.
+std::string state_sum(nlohmann::json document) {
+  document.erase("checksum");
+  return fmt::format("{:016x}", key_of(0, document.dump()));
+}
+
 void flush_to_disk(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const bool flushed = descriptor >= 0 && ::fsync(descriptor) == 0;
@@ -72,6 +78,8 @@ StateFile read_state_file(const std::filesystem::path& file) {
   StateFile read;
   if (reader.text("schema") != kSchema) reader.problem("schema", "another one", kSchema);
   reader.integer("version", {1, 1});
+  if (reader.text("checksum") != state_sum(document))
+    reader.problem("checksum", "that of another content", "the sum of the other members");
   read.state.steps = reader.integer("steps");
   read.state.samples = read_unsigned(reader, "samples");
   read.state.seed = read_unsigned(reader, "seed");
@@ -131,6 +139,7 @@ void CheckpointFolder::finish(const RunState& state) const {
     flush_to_disk(folder / file);
     document["checksums"][file] = checksum(folder / file);
   }
+  document["checksum"] = state_sum(document);
   std::ofstream stream(folder / kStateFile);
   stream << document.dump(2) << '\n';
   stream.close();

@@ -46,6 +46,9 @@ void add_run_options(CLI::App& app, RunOptions& options) {
   app.add_option("--keep", options.keep_checkpoints, "Checkpoints that are kept")
       ->check(at_least(1));
   app.add_flag("--resume", options.resume, "Go on from the newest checkpoint, if there is one");
+  app.add_option("--restarts", options.restarts,
+                 "Times that failed ranks are started again, from the newest checkpoint")
+      ->check(at_least(0));
   app.add_option("--timeout", options.timeout_s, "Seconds until a silent rank has failed")
       ->check(CLI::Range(0.1, kMostSeconds));
   app.add_flag("--force", options.force, "Write over an earlier run's files");

@@ -23,8 +23,9 @@ struct RunOptions {
   double timeout_s = 60.0;                   // until a rank that does not answer has failed
   std::int64_t checkpoint_every = 0;         // steps; 0: none
   std::int64_t keep_checkpoints = 2;
-  bool resume = false;  // from the newest checkpoint in `out` that is whole, if there is one
-  bool force = false;   // write over an earlier run
+  bool resume = false;        // from the newest checkpoint in `out` that is whole, if there is one
+  std::int64_t restarts = 0;  // after failures, from the newest checkpoint
+  bool force = false;         // write over an earlier run
   bool no_progress = false;
 
   std::filesystem::path metrics_file() const { return out / "metrics.jsonl"; }
