@@ -18,7 +18,7 @@ void add_run_options(CLI::App& app, RunOptions& options) {
   app.add_option("PLAN", options.plan, "Plan file, as `shardwright plan --out` writes it")
       ->required();
   app.add_option("--data", options.data,
-                 "Corpus: text as bytes, or tokens of 16 or 32 bits in NAME.u16 or NAME.u32")
+                 "Corpus: text as bytes, or tokens of llm.c, nanoGPT or Megatron in NAME.bin")
       ->required()
       ->type_name("FILE");
   app.add_option("--out", options.out, "Folder of metrics and timelines")
