@@ -89,18 +89,23 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv, argv + argc);
+int parse_and_run(int argc, char** argv) {
   CLI::App app("Trains a model under a plan, on one or many ranks", "shardwright-executor");
   RunOptions options;
   add_run_options(app, options);
   try {
     app.parse(argc, argv);
-    return run(options, arguments);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kBadInput;
+  }
+  return run(options, std::vector<std::string>(argv, argv + argc));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
   } catch (const InputError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return kBadInput;

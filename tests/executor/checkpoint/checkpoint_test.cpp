@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kSaved = 3, kSteps = 6;
 
 std::filesystem::path empty_folder(const std::string& name) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / ("shardwright-" + name);
+  auto folder = std::filesystem::path(testing::TempDir()) / ("shardwright-" + name);
   std::filesystem::remove_all(folder);
   return folder;
 }
@@ -133,13 +133,13 @@ TEST(Checkpoint, DamageIsNoticedAndTheOneBeforeIsUsed) {
   const auto damaged = folder / "step-00000003";
   std::vector<std::function<void()>> damages;
   for (const char* file : {kModelFile, kOptimizerFile, kStateFile}) {
-    damages.push_back([=] { std::filesystem::remove(damaged / file); });
-    damages.push_back([=] {
+    damages.emplace_back([=] { std::filesystem::remove(damaged / file); });
+    damages.emplace_back([=] {
       std::filesystem::resize_file(damaged / file, std::filesystem::file_size(damaged / file) / 2);
     });
   }
   for (std::uint64_t i = 0; i < 60; ++i) {
-    damages.push_back([=] {
+    damages.emplace_back([=] {
       const char* const files[] = {kModelFile, kOptimizerFile, kStateFile};
       const auto file = damaged / files[i % 3];
       flip_bit(file, random_bits(1, i) % (8 * std::filesystem::file_size(file)));

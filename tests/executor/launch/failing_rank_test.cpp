@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -16,8 +17,6 @@
 #include "core/spec/scenario.hpp"
 #include "executor/data/counter_random.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
-
-extern char** environ;
 
 namespace shardwright::executor {
 namespace {
@@ -34,13 +33,13 @@ std::filesystem::path plan_file() {
   scenario.plan = one_rank_plan();
   scenario.plan.dp = scenario.plan.pp = 2;
   scenario.plan.zero_stage = 1;
-  const auto file = std::filesystem::path(testing::TempDir()) / "shardwright-failing-plan.json";
+  auto file = std::filesystem::path(testing::TempDir()) / "shardwright-failing-plan.json";
   std::ofstream(file) << to_json(scenario).dump();
   return file;
 }
 
 std::filesystem::path text_file() {
-  const auto file = std::filesystem::path(testing::TempDir()) / "shardwright-failing.txt";
+  auto file = std::filesystem::path(testing::TempDir()) / "shardwright-failing.txt";
   std::ofstream stream(file);
   for (int i = 0; i < 2000; ++i) stream << "token " << i * i % 97 << ' ';
   return file;
@@ -64,6 +63,7 @@ class StartedRun {
                                           "2"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     std::vector<char*> pointers;
+    pointers.reserve(arguments.size() + 1);
     for (std::string& argument : arguments) pointers.push_back(argument.data());
     pointers.push_back(nullptr);
     EXPECT_EQ(
@@ -86,7 +86,7 @@ class StartedRun {
   }
 
   // Exit status; -1 if it does not end within a minute.
-  int wait() {
+  int wait() const {
     const auto deadline = Clock::now() + 60s;
     int status = 0;
     while (waitpid(launcher_, &status, WNOHANG) == 0) {
@@ -101,7 +101,7 @@ class StartedRun {
 };
 
 std::filesystem::path empty_folder() {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "shardwright-failing";
+  auto folder = std::filesystem::path(testing::TempDir()) / "shardwright-failing";
   std::filesystem::remove_all(folder);
   return folder;
 }
