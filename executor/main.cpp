@@ -33,12 +33,14 @@ std::optional<std::string> environment(const std::string& name) {
 }
 
 void prepare_folder(const RunOptions& options) {
-  const auto metrics = options.out / "metrics.jsonl";
-  if (std::filesystem::exists(metrics) && !options.force)
-    throw InputError("--out",
-                     {{"", metrics.string(), "a folder without an earlier run, or --force"}});
+  const auto metrics = options.metrics_file();
+  if (std::filesystem::exists(metrics) && !options.force && !options.resume)
+    throw InputError(
+        "--out", {{"", metrics.string(), "a folder without an earlier run, --resume or --force"}});
   std::error_code error;
-  std::filesystem::create_directories(options.out, error);
+  // A later --resume must not find the checkpoints of the run that is written over.
+  if (!options.resume) std::filesystem::remove_all(options.checkpoint_folder(), error);
+  if (!error) std::filesystem::create_directories(options.out, error);
   if (error) throw InputError("--out", {{"", error.message(), "a folder that can be written"}});
 }
 
@@ -53,6 +55,18 @@ std::string token_of(const LaunchPlace& place) {
   return token.value_or("");
 }
 
+// Starts the ranks, and again after a failure.
+int launch(const RunOptions& options, std::int64_t world, std::vector<std::string> arguments) {
+  LaunchResult result = launch_ranks(world, arguments, kGrace);
+  if (!options.resume) arguments.emplace_back("--resume");
+  for (std::int64_t restart = 1; restart <= options.restarts; ++restart) {
+    if (result.status == 0 || result.status == kBadInput || result.stopped) break;
+    fmt::print(stderr, "restart {} of {}\n", restart, options.restarts);
+    result = launch_ranks(world, arguments, kGrace);
+  }
+  return result.status;
+}
+
 int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   const Scenario scenario = load_scenario(options.plan);
   check_executable(scenario.model, scenario.plan, scenario.stack, options.plan);
@@ -63,7 +77,7 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   std::optional<LaunchPlace> place = read_launch_place(environment);
   // Of several processes the first one, which is the launcher where that is ours.
   if (!place || place->serves_rendezvous) prepare_folder(options);
-  if (!place && world > 1) return launch_ranks(world, arguments, kGrace);
+  if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);
   if (!place) place = LaunchPlace{};
   if (place->world != world) {
     throw InputError(
@@ -75,18 +89,23 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv, argv + argc);
+int parse_and_run(int argc, char** argv) {
   CLI::App app("Trains a model under a plan, on one or many ranks", "shardwright-executor");
   RunOptions options;
   add_run_options(app, options);
   try {
     app.parse(argc, argv);
-    return run(options, arguments);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kBadInput;
+  }
+  return run(options, std::vector<std::string>(argv, argv + argc));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
   } catch (const InputError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return kBadInput;

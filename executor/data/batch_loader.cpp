@@ -30,14 +30,14 @@ BatchLoader::BatchLoader(const TokenFile& file, const Plan& plan, std::int64_t v
       samples_(count_samples(file, plan)),
       order_(seed, samples_) {}
 
-Batch BatchLoader::load(std::int64_t step, std::int64_t data_rank) const {
+Batch BatchLoader::load(std::uint64_t first_sample, std::int64_t data_rank) const {
   Batch batch;
   batch.tokens_each = plan_.micro_batch * plan_.seq_len;
   std::vector<std::int32_t> sample(static_cast<std::size_t>(plan_.seq_len) + 1);
   for (std::int64_t m = 0; m < plan_.microbatches(); ++m) {
     for (std::int64_t i = 0; i < plan_.micro_batch; ++i) {
       const std::int64_t in_step = (m * plan_.dp + data_rank) * plan_.micro_batch + i;
-      const auto number = static_cast<std::uint64_t>(step * plan_.global_batch + in_step);
+      const std::uint64_t number = first_sample + static_cast<std::uint64_t>(in_step);
       file_.read(order_.sample(number) * static_cast<std::uint64_t>(plan_.seq_len), sample);
       batch.tokens.insert(batch.tokens.end(), sample.begin(), sample.end() - 1);
       batch.targets.insert(batch.targets.end(), sample.begin() + 1, sample.end());

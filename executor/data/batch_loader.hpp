@@ -18,8 +18,9 @@ class BatchLoader {
   // Throws InputError if the corpus is shorter than one sample. The file outlives the loader.
   BatchLoader(const TokenFile& file, const Plan& plan, std::int64_t vocabulary, std::uint64_t seed);
 
-  // Steps count from 0. Throws InputError if a token is not in the vocabulary.
-  Batch load(std::int64_t step, std::int64_t data_rank) const;
+  // The batch that begins with the run's sample of this number. Throws InputError if a token is not
+  // in the vocabulary.
+  Batch load(std::uint64_t first_sample, std::int64_t data_rank) const;
 
   std::uint64_t samples() const { return samples_; }
 

@@ -1,13 +1,14 @@
 #include "executor/data/token_file.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "core/base/error.hpp"
@@ -20,15 +21,9 @@ namespace {
   throw InputError(file.string(), {{"", std::move(found), std::move(expected)}});
 }
 
-std::size_t token_size(const std::filesystem::path& file) {
-  if (file.extension() == ".u16") return 2;
-  if (file.extension() == ".u32") return 4;
-  return 1;
-}
-
 }  // namespace
 
-TokenFile::TokenFile(const std::filesystem::path& file) : token_bytes_(token_size(file)) {
+TokenFile::TokenFile(const std::filesystem::path& file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) refuse(file, std::strerror(errno), "a readable file of tokens");
   struct stat status = {};
@@ -39,9 +34,12 @@ TokenFile::TokenFile(const std::filesystem::path& file) : token_bytes_(token_siz
   ::close(descriptor);
   if (memory == MAP_FAILED) refuse(file, "no data", "a file that is not empty");
   data_ = static_cast<const std::byte*>(memory);
-  if (bytes_ % token_bytes_ == 0) return;
-  ::munmap(memory, bytes_);
-  refuse(file, fmt::format("{} bytes", bytes_), fmt::format("a multiple of {}", token_bytes_));
+  try {
+    format_ = find_token_format(file, {data_, bytes_});
+  } catch (...) {
+    ::munmap(memory, bytes_);
+    throw;
+  }
 }
 
 TokenFile::~TokenFile() {
@@ -50,10 +48,12 @@ TokenFile::~TokenFile() {
 
 void TokenFile::read(std::uint64_t first, std::span<std::int32_t> out) const {
   SHARDWRIGHT_CHECK(first + out.size() <= tokens(), "tokens beyond the end of the file");
+  const std::byte* start = data_ + format_.first_byte + first * format_.token_bytes;
   for (std::size_t i = 0; i < out.size(); ++i) {
-    std::uint32_t token = 0;
-    std::memcpy(&token, data_ + (first + i) * token_bytes_, token_bytes_);
-    out[i] = static_cast<std::int32_t>(token);
+    std::uint64_t token = 0;
+    std::memcpy(&token, start + i * format_.token_bytes, format_.token_bytes);
+    constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
+    out[i] = static_cast<std::int32_t>(std::min(token, kMost));  // beyond any vocabulary
   }
 }
 

@@ -128,8 +128,8 @@ class RankProcesses {
 
 }  // namespace
 
-int launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
-                 std::chrono::milliseconds grace) {
+LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
+                          std::chrono::milliseconds grace) {
   const std::string token = new_token();
   const TcpStoreServer rendezvous(kLoopback, 0, token);
   watch_signals();
@@ -140,7 +140,8 @@ int launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
   if (ranks.running() > 0) ranks.signal_all(SIGTERM);
   const auto deadline = std::chrono::steady_clock::now() + grace;
   while (ranks.running() > 0 && std::chrono::steady_clock::now() < deadline) ranks.look();
-  return stop_signal != 0 ? kSignalStatus + stop_signal : ranks.first_failure();
+  if (stop_signal != 0) return {kSignalStatus + stop_signal, true};
+  return {ranks.first_failure(), false};
 }
 
 }  // namespace shardwright::executor

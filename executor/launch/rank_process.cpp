@@ -13,6 +13,7 @@
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
+#include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/comm/gloo_communicator.hpp"
 #include "executor/comm/tcp_store.hpp"
 #include "executor/data/batch_loader.hpp"
@@ -64,28 +65,53 @@ class RankRun {
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
         meeting_(options, place, token),
         trainer_(scenario.model, program_, place.rank, kernels_, meeting_.opener(),
-                 options.training) {}
+                 options.training),
+        checkpoints_(options.checkpoint_folder(), options.keep_checkpoints, scenario.model,
+                     trainer_, [](const std::string& text) { fmt::print(stderr, "{}\n", text); }) {
+    state_.seed = options.training.seed;
+    state_.seq_len = plan_.seq_len;
+  }
 
   void train() {
+    if (options_.resume) resume();
     const std::int64_t tokens = plan_.global_batch * plan_.seq_len;
     std::optional<MetricsLog> metrics;
-    if (rank_ == 0) metrics.emplace(options_.out / "metrics.jsonl", tokens);
+    if (rank_ == 0) metrics.emplace(options_.metrics_file(), tokens, state_.steps);
     RunProgress progress(rank_ == 0 && !options_.no_progress, options_.training.steps);
-    for (std::int64_t step = 0; step < options_.training.steps; ++step) {
+    while (state_.steps < options_.training.steps) {
+      const std::int64_t step = state_.steps;
       const StepReport report = run_step(step);
       if (metrics) metrics->write(report, Bytes(static_cast<double>(trainer_.peak_tensor_bytes())));
       progress.show(report);
       if (!std::isfinite(report.loss))
         throw RuntimeFailure(fmt::format("the loss of step {} is {}", step, report.loss));
       last_ = report;
+      ++state_.steps;
+      state_.samples += static_cast<std::uint64_t>(plan_.global_batch);
+      const std::int64_t every = options_.checkpoint_every;
+      if (every > 0 && state_.steps % every == 0) checkpoints_.save(state_);
     }
   }
 
   const StepReport& last() const { return last_; }
 
  private:
+  void resume() {
+    const std::optional<RunState> found = checkpoints_.load_newest();
+    if (!found) return;
+    const RunState expected{found->steps, found->samples, options_.training.seed, plan_.seq_len};
+    if (*found != expected) {
+      throw InputError(
+          "--resume",
+          {{"",
+            fmt::format("a run with --seed {} and sequences of {}", found->seed, found->seq_len),
+            fmt::format("--seed {} and {} as before", expected.seed, expected.seq_len)}});
+    }
+    state_ = *found;
+  }
+
   StepReport run_step(std::int64_t step) {
-    const Batch batch = loader_.load(step, trainer_.place()[Axis::Data]);
+    const Batch batch = loader_.load(state_.samples, trainer_.place()[Axis::Data]);
     const auto& wanted = options_.timeline_steps;
     if (std::find(wanted.begin(), wanted.end(), step) == wanted.end())
       return trainer_.step(step, batch);
@@ -111,6 +137,8 @@ class RankRun {
   CpuKernels<float> kernels_;
   Meeting meeting_;
   RankTrainer trainer_;
+  RunCheckpoints checkpoints_;
+  RunState state_;
   StepReport last_;
 };
 

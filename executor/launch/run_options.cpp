@@ -18,7 +18,7 @@ void add_run_options(CLI::App& app, RunOptions& options) {
   app.add_option("PLAN", options.plan, "Plan file, as `shardwright plan --out` writes it")
       ->required();
   app.add_option("--data", options.data,
-                 "Corpus: text as bytes, or tokens of 16 or 32 bits in NAME.u16 or NAME.u32")
+                 "Corpus: text as bytes, or tokens of llm.c, nanoGPT or Megatron in NAME.bin")
       ->required()
       ->type_name("FILE");
   app.add_option("--out", options.out, "Folder of metrics and timelines")
@@ -40,6 +40,15 @@ void add_run_options(CLI::App& app, RunOptions& options) {
       ->delimiter(',')
       ->check(at_least(0))
       ->type_name("LIST");
+  app.add_option("--checkpoint-every", options.checkpoint_every,
+                 "Steps between checkpoints in OUT/checkpoints; 0: none")
+      ->check(at_least(0));
+  app.add_option("--keep", options.keep_checkpoints, "Checkpoints that are kept")
+      ->check(at_least(1));
+  app.add_flag("--resume", options.resume, "Go on from the newest checkpoint, if there is one");
+  app.add_option("--restarts", options.restarts,
+                 "Times that failed ranks are started again, from the newest checkpoint")
+      ->check(at_least(0));
   app.add_option("--timeout", options.timeout_s, "Seconds until a silent rank has failed")
       ->check(CLI::Range(0.1, kMostSeconds));
   app.add_flag("--force", options.force, "Write over an earlier run's files");

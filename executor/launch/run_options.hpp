@@ -21,9 +21,15 @@ struct RunOptions {
   TrainingOptions training;
   std::vector<std::int64_t> timeline_steps;  // whose ops are recorded, from 0 on
   double timeout_s = 60.0;                   // until a rank that does not answer has failed
-  bool force = false;                        // write over an earlier run
+  std::int64_t checkpoint_every = 0;         // steps; 0: none
+  std::int64_t keep_checkpoints = 2;
+  bool resume = false;        // from the newest checkpoint in `out` that is whole, if there is one
+  std::int64_t restarts = 0;  // after failures, from the newest checkpoint
+  bool force = false;         // write over an earlier run
   bool no_progress = false;
 
+  std::filesystem::path metrics_file() const { return out / "metrics.jsonl"; }
+  std::filesystem::path checkpoint_folder() const { return out / "checkpoints"; }
   std::chrono::milliseconds timeout() const {
     return std::chrono::milliseconds(static_cast<std::int64_t>(timeout_s * 1e3));
   }

@@ -79,7 +79,7 @@ class OpRunner {
   void gather_parameters(const BoundOp& bound, Communicator& group);
   void add_replicated_gradients(const BoundOp& bound, Communicator& group);
   void add_tied_gradient(const BoundOp& bound, Communicator& group);
-  void add_gradient_norm(Communicator& group, StepState& state);
+  static void add_gradient_norm(Communicator& group, StepState& state);
   std::size_t elements_of(TensorRef ref) const;
 
   const ModelSpec& model_;

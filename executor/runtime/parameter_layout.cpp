@@ -52,7 +52,7 @@ class LayoutBuilder {
     for (const std::string& pattern : op.parameters)
       names.push_back(parameter_name(pattern, call.layer));
     // An op that shares its first parameter with another one (a tied head) shares all that it uses.
-    if (names.empty() || layout_.places.count(names.front()) > 0) return;
+    if (names.empty() || layout_.places.contains(names.front())) return;
     // The position embedding is added to the token embedding, not stacked on it.
     if (op.kind == OpKind::Embedding) {
       for (const std::string& name : names) add_group({name}, part_of(name));
@@ -94,7 +94,7 @@ class LayoutBuilder {
       layout_.places[name] = place;
     }
     for (const std::string& name : names) {
-      if (tensors_.count(name + ".bias") == 0) continue;
+      if (!tensors_.contains(name + ".bias")) continue;
       ParameterPlace& place = layout_.places[name];
       place.bias = append(unit, name + ".bias");
       place.bias_replicated = layout_.units[unit].slices.back().replicated;

@@ -34,6 +34,7 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
     : model_(model),
       program_(program),
       options_(options),
+      rank_(rank),
       place_(RankGrid(program.plan).dense_coordinates(rank)),
       communicators_(program, rank, open),
       parameters_(layout_of(program, model, rank), kernels, shard_place(program.plan, rank)),

@@ -40,16 +40,19 @@ class RankTrainer {
   void gather_parameters();
 
   ParameterStore& parameters() { return parameters_; }
+  std::int64_t rank() const { return rank_; }
   const RankCoordinates& place() const { return place_; }
+  // Of a number of each rank; all ranks call it.
+  double sum_over_world(double own);
   std::size_t peak_tensor_bytes() const { return runner_.peak_tensor_bytes(); }
 
  private:
   void initialise();
-  double sum_over_world(double own);
 
   const ModelSpec& model_;
   const Program& program_;
   TrainingOptions options_;
+  std::int64_t rank_;
   RankCoordinates place_;
   RankCommunicators communicators_;
   ParameterStore parameters_;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "core/base/error.hpp"
 
@@ -18,10 +19,25 @@ nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
+// A last line that was cut off is dropped.
+std::string lines_before(const std::filesystem::path& file, std::int64_t first_step) {
+  std::ifstream earlier(file);
+  std::string kept, line;
+  while (std::getline(earlier, line)) {
+    const nlohmann::json read = nlohmann::json::parse(line, nullptr, false);
+    if (read.is_object() && read.value("step", first_step) < first_step) kept += line + '\n';
+  }
+  return kept;
+}
+
 }  // namespace
 
-MetricsLog::MetricsLog(const std::filesystem::path& file, std::int64_t tokens_per_step)
-    : stream_(file), file_(file), tokens_per_step_(static_cast<double>(tokens_per_step)) {
+MetricsLog::MetricsLog(const std::filesystem::path& file, std::int64_t tokens_per_step,
+                       std::int64_t first_step)
+    : file_(file), tokens_per_step_(static_cast<double>(tokens_per_step)) {
+  const std::string kept = lines_before(file, first_step);
+  stream_.open(file);
+  stream_ << kept << std::flush;
   if (!stream_) throw RuntimeFailure(file.string() + " cannot be written");
 }
 

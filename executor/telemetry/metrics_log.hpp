@@ -13,8 +13,10 @@ namespace shardwright::executor {
 
 class MetricsLog {
  public:
-  // Begins a new file. Throws RuntimeFailure if it cannot be written.
-  MetricsLog(const std::filesystem::path& file, std::int64_t tokens_per_step);
+  // Keeps the lines of an earlier file whose steps lie before `first_step`. Throws RuntimeFailure
+  // if it cannot be written.
+  MetricsLog(const std::filesystem::path& file, std::int64_t tokens_per_step,
+             std::int64_t first_step);
 
   // {"step": 0, "loss": 5.54, "gradient_norm": 1.2, "learning_rate": 3e-4, "step_s": 0.01,
   //  "tokens_per_s": 1e5, "tensor_peak_bytes": 1e6}, each line at once. Throws RuntimeFailure.

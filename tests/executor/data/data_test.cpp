@@ -28,6 +28,56 @@ TEST(TokenFile, ReadsTextAsBytesAndBinaryTokens) {
   EXPECT_EQ(whole, (std::vector<std::int32_t>{0x0002ff01}));
 }
 
+std::string as_bytes(std::initializer_list<std::int64_t> values, std::size_t bytes_each) {
+  std::string text;
+  for (const std::int64_t value : values)
+    text.append(reinterpret_cast<const char*>(&value), bytes_each);
+  return text;
+}
+
+std::string llmc_file(std::int64_t magic, std::int64_t version, const std::string& tokens,
+                      std::int64_t count) {
+  std::string text = as_bytes({magic, version, count}, 4);
+  text.resize(1024, '\0');
+  return text + tokens;
+}
+
+std::vector<std::int32_t> tokens_in(const std::string& file) {
+  const TokenFile read(file);
+  std::vector<std::int32_t> tokens(read.tokens());
+  read.read(0, tokens);
+  return tokens;
+}
+
+const std::vector<std::int32_t> kThree = {5, 50'000, 7};
+
+TEST(TokenFile, ReadsFilesOfNanoGptAndLlmc) {
+  const std::string shorts = as_bytes({5, 50'000, 7}, 2), longs = as_bytes({5, 50'000, 7}, 4);
+  EXPECT_EQ(tokens_in(write("nano.bin", shorts)), kThree);
+  EXPECT_EQ(tokens_in(write("gpt2.bin", llmc_file(20240520, 1, shorts, 3))), kThree);
+  EXPECT_EQ(tokens_in(write("llama3.bin", llmc_file(20240801, 7, longs, 3))), kThree);
+  EXPECT_THROW(tokens_in(write("cut.bin", llmc_file(20240520, 1, shorts, 4))), InputError);
+}
+
+// Two documents of one and two tokens.
+std::string megatron_index(std::int64_t type) {
+  return std::string("MMIDIDX\0\0", 9) + as_bytes({1}, 8) + as_bytes({type}, 1) +
+         as_bytes({2, 3}, 8) + as_bytes({1, 2}, 4) + as_bytes({0, 2}, 8) + as_bytes({0, 1, 2}, 8);
+}
+
+TEST(TokenFile, ReadsMegatronsIndexedDatasets) {
+  for (const auto& [type, bytes] : {std::pair{8, 2}, {4, 4}, {5, 8}}) {
+    write("indexed.idx", megatron_index(type));
+    const auto size = static_cast<std::size_t>(bytes);
+    EXPECT_EQ(tokens_in(write("indexed.bin", as_bytes({5, 50'000, 7}, size))), kThree);
+    EXPECT_THROW(tokens_in(write("indexed.bin", as_bytes({5, 50'000}, size))), InputError);
+  }
+  write("indexed.idx", megatron_index(7));  // floats
+  EXPECT_THROW(tokens_in(write("indexed.bin", as_bytes({5, 50'000, 7}, 4))), InputError);
+  write("indexed.idx", "MMIDIDX");
+  EXPECT_THROW(tokens_in(write("indexed.bin", as_bytes({5, 50'000, 7}, 2))), InputError);
+}
+
 TEST(TokenFile, RefusesWhatHoldsNoWholeTokens) {
   EXPECT_THROW(TokenFile(write("odd.u16", "abc")), InputError);
   EXPECT_THROW(TokenFile(write("empty.txt", "")), InputError);
@@ -73,7 +123,7 @@ TEST(BatchLoader, GivesAllPlansTheSameSamples) {
     const BatchLoader loader(file, plan, 256, 3);
     std::multiset<std::vector<std::int32_t>> met;
     for (std::int64_t rank = 0; rank < dp; ++rank) {
-      const Batch batch = loader.load(4, rank);
+      const Batch batch = loader.load(32, rank);
       for (std::size_t i = 0; i < batch.tokens.size(); i += 10) {
         met.insert({batch.tokens.begin() + static_cast<std::ptrdiff_t>(i),
                     batch.tokens.begin() + static_cast<std::ptrdiff_t>(i) + 10});

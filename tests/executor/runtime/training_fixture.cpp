@@ -38,23 +38,6 @@ const TokenFile& corpus() {
   return file;
 }
 
-std::vector<double> train_rank(const ModelSpec& model, const Program& program, std::int64_t rank,
-                               const TrainingOptions& options, Store& store) {
-  CpuKernels<float> kernels;
-  GlooDevice device({});
-  const OpenCommunicator open = [&](const std::string& key, int member, int size) {
-    return device.connect(store, key, member, size);
-  };
-  RankTrainer trainer(model, program, rank, kernels, open, options);
-  const BatchLoader loader(corpus(), program.plan, model.vocab, options.seed);
-  std::vector<double> losses;
-  for (std::int64_t step = 0; step < options.steps; ++step) {
-    const Batch batch = loader.load(step, trainer.place()[Axis::Data]);
-    losses.push_back(trainer.step(step, batch).loss);
-  }
-  return losses;
-}
-
 }  // namespace
 
 ModelSpec small_llama() {
@@ -98,18 +81,43 @@ Plan one_rank_plan() {
   return plan;
 }
 
-std::vector<double> train(const ModelSpec& model, const Plan& plan,
-                          const TrainingOptions& options) {
+void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+              const std::function<void(RankTrainer&, const BatchLoader&)>& work) {
   const Program program = lower(model, plan, load_stack("shardwright"));
   LocalStore store;
-  std::vector<std::future<std::vector<double>>> ranks;
-  for (std::int64_t rank = 0; rank < plan.world_size(); ++rank) {
-    ranks.push_back(std::async(std::launch::async, [&, rank] {
-      return train_rank(model, program, rank, options, store);
-    }));
-  }
+  const auto run = [&](std::int64_t rank) {
+    CpuKernels<float> kernels;
+    GlooDevice device({});
+    const OpenCommunicator open = [&](const std::string& key, int member, int size) {
+      return device.connect(store, key, member, size);
+    };
+    RankTrainer trainer(model, program, rank, kernels, open, options);
+    work(trainer, BatchLoader(corpus(), plan, model.vocab, options.seed));
+  };
+  std::vector<std::future<void>> ranks;
+  for (std::int64_t rank = 0; rank < plan.world_size(); ++rank)
+    ranks.push_back(std::async(std::launch::async, run, rank));
+  for (auto& rank : ranks) rank.get();
+}
+
+std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, std::int64_t first,
+                              std::int64_t last) {
   std::vector<double> losses;
-  for (auto& rank : ranks) losses = rank.get();
+  for (std::int64_t step = first; step < last; ++step) {
+    const auto sample = static_cast<std::uint64_t>(step * one_rank_plan().global_batch);
+    const Batch batch = loader.load(sample, trainer.place()[Axis::Data]);
+    losses.push_back(trainer.step(step, batch).loss);
+  }
+  return losses;
+}
+
+std::vector<double> train(const ModelSpec& model, const Plan& plan,
+                          const TrainingOptions& options) {
+  std::vector<double> losses;
+  on_ranks(model, plan, options, [&](RankTrainer& trainer, const BatchLoader& loader) {
+    std::vector<double> own = run_steps(trainer, loader, 0, options.steps);
+    if (trainer.rank() == 0) losses = std::move(own);
+  });
   return losses;
 }
 

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "core/spec/model_spec.hpp"
 #include "core/spec/plan.hpp"
+#include "executor/data/batch_loader.hpp"
+#include "executor/runtime/rank_trainer.hpp"
 #include "executor/runtime/training_options.hpp"
 
 namespace shardwright::executor {
@@ -19,7 +22,15 @@ ModelSpec small_gpt2();
 // One rank, fp32, no ZeRO.
 Plan one_rank_plan();
 
-// Losses of each step of a run on a made-up text.
+// Calls `work` on each rank of a plan at once, with the rank's trainer and a made-up text.
+void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+              const std::function<void(RankTrainer&, const BatchLoader&)>& work);
+
+// Steps `first` to `last` - 1, and their losses.
+std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, std::int64_t first,
+                              std::int64_t last);
+
+// Losses of each step of a run.
 std::vector<double> train(const ModelSpec& model, const Plan& plan, const TrainingOptions& options);
 
 }  // namespace shardwright::executor

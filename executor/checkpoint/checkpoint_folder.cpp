@@ -1,0 +1,189 @@
+#include "executor/checkpoint/checkpoint_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "core/base/json_reader.hpp"
+#include "executor/data/counter_random.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr const char* kSchema = "shardwright/checkpoint";
+constexpr const char* kPrefix = "step-";
+constexpr const char* kUnfinished = ".unfinished";
+
+// Each word changes the sum of what came before one to one, so a change of any one word shows.
+std::string checksum(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw RuntimeFailure(file.string() + " cannot be read");
+  std::array<std::uint64_t, 8192> words{};
+  std::uint64_t sum = 0, bytes = 0;
+  while (stream) {
+    words.fill(0);
+    stream.read(reinterpret_cast<char*>(words.data()), sizeof words);
+    const auto got = static_cast<std::uint64_t>(stream.gcount());
+    bytes += got;
+    for (std::size_t i = 0; i < (got + 7) / 8; ++i) sum = mix(sum ^ words[i]);
+  }
+  return fmt::format("{:016x}", mix(sum ^ bytes));
+}
+
+// Of the members of a state file but for the sum itself.
+std::string state_sum(nlohmann::json document) {
+  document.erase("checksum");
+  return fmt::format("{:016x}", key_of(0, document.dump()));
+}
+
+void flush_to_disk(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool flushed = descriptor >= 0 && ::fsync(descriptor) == 0;
+  const std::string why = std::strerror(errno);
+  if (descriptor >= 0) ::close(descriptor);
+  if (!flushed) throw RuntimeFailure(path.string() + ": " + why);
+}
+
+std::string text_of(std::uint64_t value) {
+  return fmt::format("{}", value);
+}
+
+std::uint64_t read_unsigned(ObjectReader& reader, const std::string& key) {
+  const std::string text = reader.text(key);
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  if (text.empty() || std::from_chars(text.data(), end, value).ptr != end)
+    reader.problem(key, "\"" + text + "\"", "an unsigned integer as text");
+  return value;
+}
+
+struct StateFile {
+  RunState state;
+  std::string model_sum, optimizer_sum;
+};
+
+StateFile read_state_file(const std::filesystem::path& file) {
+  const nlohmann::json document = read_json_file(file);
+  ProblemList problems(file.string());
+  ObjectReader reader(document, "", problems);
+  StateFile read;
+  if (reader.text("schema") != kSchema) reader.problem("schema", "another one", kSchema);
+  reader.integer("version", {1, 1});
+  if (reader.text("checksum") != state_sum(document))
+    reader.problem("checksum", "that of another content", "the sum of the other members");
+  read.state.steps = reader.integer("steps");
+  read.state.samples = read_unsigned(reader, "samples");
+  read.state.seed = read_unsigned(reader, "seed");
+  read.state.seq_len = reader.integer("seq_len");
+  ObjectReader sums = reader.object("checksums");
+  read.model_sum = sums.text(kModelFile);
+  read.optimizer_sum = sums.text(kOptimizerFile);
+  problems.throw_if_any();
+  return read;
+}
+
+std::optional<std::int64_t> steps_in(const std::string& name) {
+  if (name.rfind(kPrefix, 0) != 0) return std::nullopt;
+  std::int64_t steps = 0;
+  const char* end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + std::strlen(kPrefix), end, steps);
+  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return steps;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> CheckpointFolder::steps() const {
+  std::vector<std::int64_t> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    if (const auto steps = steps_in(entry.path().filename().string())) found.push_back(*steps);
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+std::filesystem::path CheckpointFolder::path(std::int64_t steps) const {
+  return folder_ / fmt::format("{}{:08}", kPrefix, steps);
+}
+
+std::filesystem::path CheckpointFolder::unfinished(std::int64_t steps) const {
+  return path(steps).string() + kUnfinished;
+}
+
+std::filesystem::path CheckpointFolder::begin(std::int64_t steps) const {
+  const std::filesystem::path folder = unfinished(steps);
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  std::filesystem::create_directories(folder, error);
+  if (error) throw RuntimeFailure(folder.string() + ": " + error.message());
+  return folder;
+}
+
+void CheckpointFolder::finish(const RunState& state) const {
+  const std::filesystem::path folder = unfinished(state.steps);
+  nlohmann::ordered_json document = {
+      {"schema", kSchema},           {"version", 1},
+      {"steps", state.steps},        {"samples", text_of(state.samples)},
+      {"seed", text_of(state.seed)}, {"seq_len", state.seq_len}};
+  for (const char* file : {kModelFile, kOptimizerFile}) {
+    flush_to_disk(folder / file);
+    document["checksums"][file] = checksum(folder / file);
+  }
+  document["checksum"] = state_sum(document);
+  std::ofstream stream(folder / kStateFile);
+  stream << document.dump(2) << '\n';
+  stream.close();
+  if (!stream) throw RuntimeFailure((folder / kStateFile).string() + " cannot be written");
+  flush_to_disk(folder / kStateFile);
+  flush_to_disk(folder);
+  std::error_code error;
+  std::filesystem::remove_all(path(state.steps), error);
+  std::filesystem::rename(folder, path(state.steps), error);
+  if (error) throw RuntimeFailure(folder.string() + ": " + error.message());
+  flush_to_disk(folder_);
+}
+
+std::optional<std::string> CheckpointFolder::find_damage(std::int64_t steps) const {
+  try {
+    const StateFile read = read_state_file(path(steps) / kStateFile);
+    for (const auto& [file, sum] :
+         {std::pair{kModelFile, read.model_sum}, std::pair{kOptimizerFile, read.optimizer_sum}}) {
+      if (checksum(path(steps) / file) != sum)
+        return (path(steps) / file).string() + " is not as it was written";
+    }
+    if (read.state.steps != steps) return path(steps).string() + " holds another step";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
+
+RunState CheckpointFolder::read_state(std::int64_t steps) const {
+  return read_state_file(path(steps) / kStateFile).state;
+}
+
+void CheckpointFolder::prune(std::int64_t keep) const {
+  std::error_code error;
+  std::vector<std::filesystem::path> old;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind(kPrefix, 0) == 0 && entry.path().extension() == kUnfinished)
+      old.push_back(entry.path());
+  }
+  const std::vector<std::int64_t> complete = steps();
+  for (std::size_t i = static_cast<std::size_t>(keep); i < complete.size(); ++i)
+    old.push_back(path(complete[i]));
+  for (const auto& folder : old) std::filesystem::remove_all(folder, error);
+}
+
+}  // namespace shardwright::executor

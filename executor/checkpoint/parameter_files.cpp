@@ -1,0 +1,125 @@
+#include "executor/checkpoint/parameter_files.hpp"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/checkpoint/checkpoint_folder.hpp"
+#include "executor/checkpoint/safetensors.hpp"
+#include "executor/checkpoint/stored_names.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr const char* kFirstMoment = ".exp_avg";
+constexpr const char* kSecondMoment = ".exp_avg_sq";
+
+// The parameters of a model by name, and how many elements the tensor of each has.
+struct Stored {
+  StoredPlace place;
+  std::int64_t tensor_elements = 0;
+};
+
+std::map<std::string, Stored> stored_parameters(const ModelSpec& model) {
+  std::map<std::string, std::int64_t> sizes;
+  for (const StoredTensor& tensor : stored_tensors(model)) sizes[tensor.name] = tensor.elements();
+  std::map<std::string, Stored> found;
+  for (const ParameterTensor& parameter : parameter_tensors(model)) {
+    StoredPlace place = stored_place(model, parameter);
+    const std::int64_t elements = sizes.at(place.tensor);
+    found[parameter.name] = {std::move(place), elements};
+  }
+  return found;
+}
+
+// Calls visit(element of the unit, index in the tensor) for the elements of a slice within a range
+// of its unit, but for padding.
+template <class Visit>
+void for_each_element(const ParameterSlice& slice, const StoredPlace& place, ElementRange range,
+                      Visit visit) {
+  const ElementRange within = overlap(range, {slice.offset, slice.offset + slice.elements()});
+  for (std::size_t element = within.begin; element < within.end; ++element) {
+    const auto index = static_cast<std::int64_t>(element - slice.offset);
+    const std::int64_t row = index / slice.columns, column = index % slice.columns;
+    if (row >= slice.rows) continue;
+    visit(element,
+          static_cast<std::size_t>(place.offset + (slice.first_row + row) * place.row_stride +
+                                   (slice.first_column + column) * place.column_stride));
+  }
+}
+
+template <class Visit>
+void for_each_slice(const ParameterStore& parameters, Visit visit) {
+  const std::vector<ParameterUnit>& units = parameters.layout().units;
+  for (std::size_t unit = 0; unit < units.size(); ++unit) {
+    for (const ParameterSlice& slice : units[unit].slices) visit(unit, units[unit], slice);
+  }
+}
+
+float& value(void* memory) {
+  return *static_cast<float*>(memory);
+}
+
+}  // namespace
+
+void create_parameter_files(const std::filesystem::path& folder, const ModelSpec& model) {
+  const std::vector<StoredTensor> weights = stored_tensors(model);
+  std::vector<StoredTensor> moments;
+  for (const StoredTensor& tensor : weights) {
+    moments.push_back({tensor.name + kFirstMoment, tensor.shape});
+    moments.push_back({tensor.name + kSecondMoment, tensor.shape});
+  }
+  create_safetensors(folder / kModelFile, weights);
+  create_safetensors(folder / kOptimizerFile, moments);
+}
+
+void write_parameters(const std::filesystem::path& folder, const ModelSpec& model,
+                      const ParameterStore& parameters, const RankCoordinates& place) {
+  using Access = SafetensorsFile::Access;
+  const std::map<std::string, Stored> stored = stored_parameters(model);
+  // Without ZeRO the first of the data-parallel ranks writes for all.
+  const bool replica = parameters.shard().count == 1 && place[Axis::Data] != 0;
+  SafetensorsFile weights(folder / kModelFile, Access::Write);
+  SafetensorsFile moments(folder / kOptimizerFile, Access::Write);
+  for_each_slice(parameters, [&](std::size_t unit, const ParameterUnit& of,
+                                 const ParameterSlice& slice) {
+    if (replica || of.is_copy || (slice.replicated && place[Axis::Tensor] != 0)) return;
+    const auto& [where, elements] = stored.at(slice.name);
+    const auto weight = weights.tensor(where.tensor, elements);
+    const auto first = moments.tensor(where.tensor + kFirstMoment, elements);
+    const auto second = moments.tensor(where.tensor + kSecondMoment, elements);
+    for_each_element(slice, where, parameters.own(unit), [&](std::size_t element, std::size_t to) {
+      weight[to] = value(parameters.weights(unit, element));
+      first[to] = value(parameters.first_moments(unit, element));
+      second[to] = value(parameters.second_moments(unit, element));
+    });
+  });
+  weights.sync();
+  moments.sync();
+}
+
+void read_parameters(const std::filesystem::path& folder, const ModelSpec& model,
+                     ParameterStore& parameters) {
+  using Access = SafetensorsFile::Access;
+  const std::map<std::string, Stored> stored = stored_parameters(model);
+  SafetensorsFile weights(folder / kModelFile, Access::Read);
+  SafetensorsFile moments(folder / kOptimizerFile, Access::Read);
+  for_each_slice(parameters, [&](std::size_t unit, const ParameterUnit& of,
+                                 const ParameterSlice& slice) {
+    const auto& [where, elements] = stored.at(slice.name);
+    const auto weight = weights.tensor(where.tensor, elements);
+    const auto first = moments.tensor(where.tensor + kFirstMoment, elements);
+    const auto second = moments.tensor(where.tensor + kSecondMoment, elements);
+    for_each_element(slice, where, {0, of.elements}, [&](std::size_t element, std::size_t from) {
+      value(parameters.weights(unit, element)) = weight[from];
+    });
+    for_each_element(slice, where, parameters.own(unit),
+                     [&](std::size_t element, std::size_t from) {
+                       value(parameters.first_moments(unit, element)) = first[from];
+                       value(parameters.second_moments(unit, element)) = second[from];
+                     });
+  });
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,59 @@
+// Files of named tensors in the safetensors format (huggingface.co/docs/safetensors): eight bytes
+// with the length of a JSON header, the header, then the tensors' bytes. Here all tensors are fp32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shardwright::executor {
+
+struct StoredTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+
+  std::int64_t elements() const;
+};
+
+// Makes a file of these tensors, all zero, with its space reserved. Throws RuntimeFailure.
+void create_safetensors(const std::filesystem::path& file,
+                        const std::vector<StoredTensor>& tensors);
+
+// A file whose tensors are read, or written, in place; several processes may write to different
+// elements at once.
+class SafetensorsFile {
+ public:
+  enum class Access : std::uint8_t { Read, Write };
+
+  // Throws RuntimeFailure for a file that is not there or not whole: sizes and offsets are checked.
+  SafetensorsFile(const std::filesystem::path& file, Access access);
+  ~SafetensorsFile();
+  SafetensorsFile(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+
+  // Throws RuntimeFailure if the file has no such tensor of so many elements.
+  std::span<float> tensor(const std::string& name, std::int64_t elements);
+  std::span<const std::byte> content() const { return {data_, bytes_}; }
+  // Writes what was changed to the disk. Throws RuntimeFailure.
+  void sync();
+
+ private:
+  struct Range {
+    std::size_t begin = 0, end = 0;  // bytes from the start of the file
+  };
+
+  void map(Access access);
+  void read_header();
+  [[noreturn]] void refuse(const std::string& why) const;
+
+  std::filesystem::path file_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::map<std::string, Range> ranges_;
+};
+
+}  // namespace shardwright::executor

@@ -1,0 +1,69 @@
+// run: hands over to the executor, with its streams and exit status.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/command_run.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using testing::HasSubstr;
+
+std::string plan_file(const ScratchFolder& folder, const std::string& precision) {
+  const std::string file = folder.file("plan.json");
+  const CommandResult made =
+      run_command({"simulate", "--model", "tiny-llama", "--cluster", "h100-pcie-server", "--stack",
+                   "shardwright", "--gpus", "2", "--tp", "2", "--global-batch", "2", "--seq-len",
+                   "16", "--precision", precision, "--out", file});
+  EXPECT_EQ(made.exit_code, 0) << made.errors;
+  return file;
+}
+
+std::string text_file(const ScratchFolder& folder) {
+  const std::string file = folder.file("corpus.txt");
+  std::ofstream(file) << std::string(500, 'a') << std::string(500, 'b');
+  return file;
+}
+
+TEST(RunCommand, TrainsAPlanAndWritesMetrics) {
+  const ScratchFolder folder;
+  const std::string out = folder.file("run");
+  const CommandResult result = run_command({"run", plan_file(folder, "fp32"), "--data",
+                                            text_file(folder), "--steps", "3", "--out", out});
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("3 steps, loss "));
+  std::ifstream metrics(out + "/metrics.jsonl");
+  int steps = 0;
+  for (std::string line; std::getline(metrics, line); ++steps) {
+    const auto read = nlohmann::json::parse(line);
+    EXPECT_EQ(read.at("step"), steps);
+    EXPECT_GT(read.at("tokens_per_s"), 0.0);
+  }
+  EXPECT_EQ(steps, 3);
+}
+
+TEST(RunCommand, RefusesWhatTheExecutorLacks) {
+  const ScratchFolder folder;
+  const CommandResult result =
+      run_command({"run", plan_file(folder, "bf16"), "--data", text_file(folder), "--steps", "3",
+                   "--out", folder.file("run")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("/plan/precision: found bf16; expected fp32"));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("run")));
+}
+
+TEST(RunCommand, ExplainsTheExecutorsOptions) {
+  const CommandResult help = run_command({"run", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.output, HasSubstr("--checkpoint-every"));
+  const CommandResult unknown = run_command({"run", "--no-such-option"});
+  EXPECT_EQ(unknown.exit_code, 2);
+}
+
+}  // namespace
+}  // namespace shardwright::cli

@@ -1,0 +1,230 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <optional>
+
+#include "core/base/error.hpp"
+#include "executor/checkpoint/run_checkpoints.hpp"
+#include "executor/checkpoint/safetensors.hpp"
+#include "executor/checkpoint/stored_names.hpp"
+#include "executor/data/counter_random.hpp"
+#include "tests/executor/runtime/training_fixture.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr std::int64_t kSaved = 3, kSteps = 6;
+
+std::filesystem::path empty_folder(const std::string& name) {
+  auto folder = std::filesystem::path(testing::TempDir()) / ("shardwright-" + name);
+  std::filesystem::remove_all(folder);
+  return folder;
+}
+
+TrainingOptions six_steps() {
+  TrainingOptions options;
+  options.steps = kSteps;
+  options.learning_rate = 3e-3;
+  options.warmup_steps = 2;
+  return options;
+}
+
+Plan plan_of(std::int64_t dp, std::int64_t tp, std::int64_t pp, int zero_stage) {
+  Plan plan = one_rank_plan();
+  plan.dp = dp;
+  plan.tp = tp;
+  plan.pp = pp;
+  plan.zero_stage = zero_stage;
+  plan.micro_batch = 2;
+  return plan;
+}
+
+RunState state_after(std::int64_t steps) {
+  return {steps, static_cast<std::uint64_t>(steps * one_rank_plan().global_batch), 1, 32};
+}
+
+// Losses of a run under `plan` that saves its state after each step up to the third one.
+std::vector<double> run_and_save(const ModelSpec& model, const Plan& plan,
+                                 const std::filesystem::path& folder) {
+  std::vector<double> losses;
+  on_ranks(model, plan, six_steps(), [&](RankTrainer& trainer, const BatchLoader& loader) {
+    RunCheckpoints checkpoints(folder, 2, model, trainer, [](const std::string&) {});
+    std::vector<double> own;
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      own.push_back(run_steps(trainer, loader, step, step + 1).front());
+      if (step < kSaved) checkpoints.save(state_after(step + 1));
+    }
+    if (trainer.rank() == 0) losses = own;
+  });
+  return losses;
+}
+
+struct Resumed {
+  std::optional<RunState> state;
+  std::vector<double> losses;  // from there to the sixth step
+  std::vector<std::string> said;
+};
+
+Resumed resume(const ModelSpec& model, const Plan& plan, const std::filesystem::path& folder) {
+  Resumed resumed;
+  on_ranks(model, plan, six_steps(), [&](RankTrainer& trainer, const BatchLoader& loader) {
+    RunCheckpoints checkpoints(folder, 2, model, trainer,
+                               [&](const std::string& text) { resumed.said.push_back(text); });
+    const auto state = checkpoints.load_newest();
+    std::vector<double> own = run_steps(trainer, loader, state ? state->steps : 0, kSteps);
+    if (trainer.rank() != 0) return;
+    resumed.state = state;
+    resumed.losses = own;
+  });
+  return resumed;
+}
+
+TEST(Checkpoint, ResumesTheLossCurveExactlyUnderTheSamePlan) {
+  for (const Plan& plan : {plan_of(1, 1, 1, 0), plan_of(2, 2, 1, 1)}) {
+    const auto folder = empty_folder("exact");
+    const std::vector<double> losses = run_and_save(small_gpt2(), plan, folder);
+    const Resumed resumed = resume(small_gpt2(), plan, folder);
+    ASSERT_EQ(resumed.state, state_after(kSaved));
+    EXPECT_EQ(resumed.losses, std::vector<double>(losses.begin() + kSaved, losses.end()));
+    EXPECT_TRUE(resumed.said.empty());
+  }
+}
+
+TEST(Checkpoint, ResumesUnderOtherPlansWithinRounding) {
+  for (const ModelSpec& model : {small_gpt2(), small_llama()}) {
+    const auto folder = empty_folder("other-plan");
+    const std::vector<double> losses = run_and_save(model, plan_of(2, 1, 2, 1), folder);
+    for (const Plan& plan :
+         {plan_of(1, 1, 1, 0), plan_of(1, 2, 1, 0), plan_of(4, 1, 1, 1), plan_of(1, 2, 2, 1)}) {
+      const Resumed resumed = resume(model, plan, folder);
+      ASSERT_EQ(resumed.losses.size(), static_cast<std::size_t>(kSteps - kSaved));
+      for (std::size_t i = 0; i < resumed.losses.size(); ++i)
+        EXPECT_NEAR(resumed.losses[i] / losses[kSaved + i], 1.0, 1e-5);
+    }
+  }
+}
+
+TEST(Checkpoint, KeepsTheLastOnesAndNothingUnfinished) {
+  const auto folder = empty_folder("keep");
+  run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.insert(entry.path().filename().string());
+  EXPECT_EQ(names, (std::set<std::string>{"step-00000002", "step-00000003"}));
+}
+
+void flip_bit(const std::filesystem::path& file, std::uint64_t bit) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekg(static_cast<std::streamoff>(bit / 8));
+  const int byte = stream.get();
+  stream.seekp(static_cast<std::streamoff>(bit / 8));
+  stream.put(static_cast<char>(byte ^ (1 << (bit % 8))));
+}
+
+// Flipped bits, cut-off and missing files: the checkpoint before is used, and that is said.
+TEST(Checkpoint, DamageIsNoticedAndTheOneBeforeIsUsed) {
+  const ModelSpec model = small_llama();
+  const Plan plan = plan_of(1, 1, 1, 0);
+  const auto folder = empty_folder("damage"), whole = empty_folder("whole");
+  run_and_save(model, plan, whole);
+  const auto damaged = folder / "step-00000003";
+  std::vector<std::function<void()>> damages;
+  for (const char* file : {kModelFile, kOptimizerFile, kStateFile}) {
+    damages.emplace_back([=] { std::filesystem::remove(damaged / file); });
+    damages.emplace_back([=] {
+      std::filesystem::resize_file(damaged / file, std::filesystem::file_size(damaged / file) / 2);
+    });
+  }
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    damages.emplace_back([=] {
+      const char* const files[] = {kModelFile, kOptimizerFile, kStateFile};
+      const auto file = damaged / files[i % 3];
+      flip_bit(file, random_bits(1, i) % (8 * std::filesystem::file_size(file)));
+    });
+  }
+  for (const auto& damage : damages) {
+    std::filesystem::remove_all(folder);
+    std::filesystem::copy(whole, folder, std::filesystem::copy_options::recursive);
+    damage();
+    const CheckpointFolder checkpoints(folder);
+    EXPECT_TRUE(checkpoints.find_damage(3));
+    EXPECT_FALSE(checkpoints.find_damage(2));
+  }
+  const Resumed resumed = resume(model, plan, folder);
+  EXPECT_EQ(resumed.state, state_after(2));
+  EXPECT_EQ(resumed.said.size(), 1U);
+  std::filesystem::remove(folder / "step-00000002" / kStateFile);
+  EXPECT_THROW(resume(model, plan, folder), RuntimeFailure);
+}
+
+TEST(Checkpoint, OfAnotherModelIsRefused) {
+  const auto folder = empty_folder("another");
+  run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
+  ModelSpec wider = small_llama();
+  wider.mlp.ffn_hidden *= 2;
+  EXPECT_THROW(resume(wider, plan_of(1, 1, 1, 0), folder), RuntimeFailure);
+  EXPECT_THROW(resume(small_gpt2(), plan_of(1, 1, 1, 0), folder), RuntimeFailure);
+}
+
+// transformers: LlamaForCausalLM and GPT2LMHeadModel; Conv1D weights are [input, output].
+TEST(StoredNames, AreHuggingFaces) {
+  std::map<std::string, std::vector<std::int64_t>> llama, gpt2;
+  for (const StoredTensor& tensor : stored_tensors(small_llama()))
+    llama[tensor.name] = tensor.shape;
+  for (const StoredTensor& tensor : stored_tensors(small_gpt2())) gpt2[tensor.name] = tensor.shape;
+  using Shape = std::vector<std::int64_t>;
+  EXPECT_EQ(llama.size(), 4U * 9U + 3U);
+  EXPECT_EQ(llama.at("model.embed_tokens.weight"), (Shape{256, 32}));
+  EXPECT_EQ(llama.at("model.layers.3.self_attn.k_proj.weight"), (Shape{16, 32}));
+  EXPECT_EQ(llama.at("model.layers.0.mlp.down_proj.weight"), (Shape{32, 48}));
+  EXPECT_EQ(llama.at("model.norm.weight"), (Shape{32}));
+  EXPECT_EQ(llama.at("lm_head.weight"), (Shape{256, 32}));
+  EXPECT_EQ(gpt2.size(), 4U * 12U + 4U);
+  EXPECT_EQ(gpt2.at("transformer.h.1.attn.c_attn.weight"), (Shape{32, 96}));
+  EXPECT_EQ(gpt2.at("transformer.h.1.attn.c_attn.bias"), (Shape{96}));
+  EXPECT_EQ(gpt2.at("transformer.h.2.mlp.c_proj.weight"), (Shape{64, 32}));
+  EXPECT_EQ(gpt2.at("transformer.ln_f.bias"), (Shape{32}));
+}
+
+// Every element of every tensor is one element of one parameter.
+TEST(StoredNames, PlacesCoverTheTensorsOnce) {
+  for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
+    std::map<std::string, std::vector<int>> met;
+    for (const StoredTensor& tensor : stored_tensors(model))
+      met[tensor.name].assign(static_cast<std::size_t>(tensor.elements()), 0);
+    for (const ParameterTensor& parameter : parameter_tensors(model)) {
+      const StoredPlace place = stored_place(model, parameter);
+      const std::int64_t rows = parameter.shape.front();
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t column = 0; column < parameter.elements() / rows; ++column) {
+          ++met.at(place.tensor)
+                .at(static_cast<std::size_t>(place.offset + row * place.row_stride +
+                                             column * place.column_stride));
+        }
+      }
+    }
+    for (const auto& [name, counts] : met) {
+      for (const int count : counts) ASSERT_EQ(count, 1) << name;
+    }
+  }
+}
+
+TEST(Safetensors, RefusesFilesThatAreNotWhole) {
+  const auto file = empty_folder("broken.safetensors");
+  using Access = SafetensorsFile::Access;
+  create_safetensors(file, {{"a", {2, 3}}, {"b", {4}}});
+  SafetensorsFile(file, Access::Write).tensor("b", 4)[3] = 7.0F;
+  EXPECT_EQ(SafetensorsFile(file, Access::Read).tensor("b", 4)[3], 7.0F);
+  EXPECT_THROW(SafetensorsFile(file, Access::Read).tensor("a", 5), RuntimeFailure);
+  EXPECT_THROW(SafetensorsFile(file, Access::Read).tensor("c", 4), RuntimeFailure);
+  for (auto size = std::filesystem::file_size(file); size-- > 0;) {
+    std::filesystem::resize_file(file, size);
+    EXPECT_THROW(SafetensorsFile(file, Access::Read), RuntimeFailure) << size;
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::executor
