@@ -11,6 +11,7 @@
 
 namespace shardwright::sim {
 
-Seconds analytic_step(const StageCosts& costs, const Plan& plan);
+// `bound`: of the same costs.
+Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound);
 
 }  // namespace shardwright::sim
