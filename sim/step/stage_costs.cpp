@@ -56,13 +56,11 @@ Bytes StageCoster::memory(const LayerCosts& layers, const Plan& plan) {
 
 // Neighbouring plans split the layers alike.
 void StageCoster::split(const Plan& plan) {
-  const bool same = !ranges_.empty() && plan.stage_layers.empty() && split_.stage_layers.empty() &&
-                    split_.chunks() == plan.chunks() &&
-                    split_.embedding_counts_as_layer == plan.embedding_counts_as_layer &&
-                    split_.head_counts_as_layer == plan.head_counts_as_layer;
-  if (same) return;
+  const Split asked{plan.chunks(), plan.embedding_counts_as_layer, plan.head_counts_as_layer};
+  const bool even = plan.stage_layers.empty();
+  if (even && asked == split_) return;
   ranges_ = split_layers(model_, plan);
-  split_ = plan;
+  split_ = even ? asked : Split{};
 }
 
 const StageCosts& StageCoster::times(const LayerCosts& layers, const Plan& plan) {

@@ -101,6 +101,13 @@ class StageCoster {
     double forward_exposed() const { return forward - forward_passing; }
     double backward_exposed() const { return backward - backward_passing; }
   };
+  // What an even split of the layers depends on.
+  struct Split {
+    std::int64_t chunks = 0;
+    bool embedding = false, head = false;
+
+    bool operator==(const Split&) const = default;
+  };
   struct Message {
     OpKind kind;
     Group group;
@@ -151,7 +158,7 @@ class StageCoster {
   ScheduleProfiles& profiles_;
   StageCosts costs_;
   std::vector<LayerRange> ranges_;
-  Plan split_;  // the plan whose chunks `ranges_` are
+  Split split_;  // of `ranges_`
   // By chunk_key; the times of sharded ones are those of the groups of `priced_`.
   std::unordered_map<std::uint64_t, ChunkCost> chunks_, sharded_chunks_;
   std::vector<const PartCost*> parts_;   // of the chunk at hand, in forward order
