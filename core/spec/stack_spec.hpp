@@ -58,7 +58,7 @@ struct StackSpec {
   bool overlap_ep = false;  // all-to-all beside compute of another microbatch or of shared experts
   double tp_overlap_share = 0.7;  // of a tensor-parallel collective that overlap_tp hides at most
   double overlap_slowdown =
-      0.1;  // share of the compute rate that a collective's SMs and traffic cost beside it
+      0.1;  // relative time that kernels take longer beside a collective (its SMs and traffic)
 
   double collective_ratio =
       1.0;  // speed of a collective between the kernels of a step over that of a benchmark: its
