@@ -2,21 +2,14 @@
 // costs, memory, bound and analytic time of every plan of one cut of the layers.
 #include <benchmark/benchmark.h>
 
-#include "core/spec/model_library.hpp"
-#include "core/spec/profile_library.hpp"
+#include "bench/published_requests.hpp"
 #include "planner/plan_evaluation.hpp"
 
 namespace shardwright::planner {
 namespace {
 
 void evaluate_plans(benchmark::State& state) {
-  PlanRequest request;
-  request.model = load_model("gpt3-175b");
-  request.cluster = load_cluster("dgx-a100");
-  request.stack = load_stack("megatron-core");
-  request.gpus = 4096;
-  request.global_batch = 1536;
-  request.seq_len = 2048;
+  const PlanRequest request = gpt3_on_4096_a100();
   const std::vector<Plan> cuts = layer_cuts(space_of(request));
   sim::ScheduleProfiles profiles;
   std::int64_t evaluated = 0;

@@ -80,17 +80,17 @@ class CutEvaluation {
       cut.dp = request_.gpus / (cut.tp * cut.cp);
       layers_ = sim::layer_costs(request_.model, cut, request_.cluster, request_.stack);
     }
-    const sim::StageCosts& costs = coster_.cost(*layers_, plan);
-    if (costs.memory > available_) {
+    const Bytes memory = coster_.memory(*layers_, plan);
+    if (memory > available_) {
       ++result_.too_large;
-      if (costs.memory.value() < result_.tightest.memory)
-        result_.tightest = {costs.memory.value(), plan};
+      if (memory.value() < result_.tightest.memory) result_.tightest = {memory.value(), plan};
       return;
     }
+    const sim::StageCosts& costs = coster_.times(*layers_, plan);
     const Seconds bound = sim::bound_step(costs, plan);
     result_.plans.push_back({bound_of_score(request_, plan, costs, bound), bound.value(),
-                             sim::analytic_step(costs, plan).value(), costs.memory.value(), number_,
-                             index});
+                             sim::analytic_step(costs, plan, bound).value(), costs.memory.value(),
+                             number_, index});
   }
 
   const PlanRequest& request_;

@@ -9,10 +9,19 @@ Precision LayerWriter::head_format() const {
   return plan_.precision == Precision::Fp8 ? Precision::Bf16 : plan_.precision;
 }
 
+// Without a vocabulary-parallel loss every tensor-parallel rank computes the whole of it.
+bool LayerWriter::gathers_logits() const {
+  return plan_.tp > 1 && !stack_.parallel_loss;
+}
+
 LayerWriter::LossTensors LayerWriter::loss_tensors() {
   LossTensors loss;
-  loss.elements = static_cast<double>(shape_.tokens * shape_.vocab);
-  loss.logits = bytes_tensor("logits", MemoryCategory::Logits, loss.elements * shape_.element);
+  const auto shard = static_cast<double>(shape_.tokens * shape_.vocab);
+  loss.shard = bytes_tensor("logits", MemoryCategory::Logits, shard * shape_.element);
+  loss.elements = gathers_logits() ? shard * static_cast<double>(plan_.tp) : shard;
+  loss.logits = gathers_logits() ? bytes_tensor("logits.gathered", MemoryCategory::Logits,
+                                                loss.elements * shape_.element)
+                                 : loss.shard;
   // Unless it is fused, the loss works on an fp32 copy of the logits and keeps its probabilities in
   // fp32.
   loss.copy = stack_.fused_loss ? 1.0 : 4.0 / shape_.element;
@@ -24,13 +33,17 @@ LayerWriter::LossTensors LayerWriter::loss_tensors() {
 }
 
 Linear LayerWriter::output_head(TensorRef in) {
-  return {"head", LinearSplit::Column, shape_.hidden, shape_.vocab, in, loss_tensors().logits};
+  return {"head", LinearSplit::Column, shape_.hidden, shape_.vocab, in, loss_tensors().shard};
 }
 
 void LayerWriter::loss_forward(TensorRef in) {
   format_ = head_format();
   const LossTensors loss = loss_tensors();
   linear_forward(output_head(in));
+  if (gathers_logits()) {
+    collective("logits.all_gather", OpKind::AllGather, Group::Tensor, phase_,
+               loss.elements * shape_.element, {loss.shard}, {loss.logits});
+  }
   // The vocabulary-parallel cross-entropy exchanges the maximum, the target's logit and the sum of
   // exponentials.
   const double statistics_bytes = static_cast<double>(shape_.tokens) * 4.0 * 3.0;
@@ -41,7 +54,7 @@ void LayerWriter::loss_forward(TensorRef in) {
   const TensorRef copy_of_logits =
       bytes_tensor("logits.fp32", MemoryCategory::Logits, loss.elements * 4.0);
   if (!stack_.fused_loss) ops_.back().writes.push_back(copy_of_logits);
-  if (plan_.tp > 1) {
+  if (plan_.tp > 1 && !gathers_logits()) {
     collective("loss.all_reduce", OpKind::AllReduce, Group::Tensor, phase_, statistics_bytes,
                {statistics}, {statistics});
     ops_.back().payload = Payload::SoftmaxStatistics;

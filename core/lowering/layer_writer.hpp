@@ -93,10 +93,12 @@ class LayerWriter {
 
   // head_ops.cpp
   struct LossTensors {
-    double elements = 0.0;  // logits of a rank
+    double elements = 0.0;  // logits that the loss of a rank sees
     double copy = 1.0;      // size of what the loss keeps over that of the logits
+    TensorRef shard;        // the rank's output of the head
     TensorRef logits, probabilities, gradient;
   };
+  bool gathers_logits() const;
   LossTensors loss_tensors();
   Precision head_format() const;
   Linear output_head(TensorRef in);

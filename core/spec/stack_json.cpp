@@ -39,6 +39,7 @@ void read_fusion(ObjectReader object, FillIn& fill, StackSpec& spec) {
   read("activation", spec.fused_activation);
   read("dropout_add", spec.fused_dropout_add);
   read("loss", spec.fused_loss);
+  spec.parallel_loss = object.boolean_or("parallel_loss", spec.parallel_loss);
   read("softmax", spec.fused_softmax);
   read("optimizer", spec.fused_optimizer);
   spec.fused_grouped_gemm = object.boolean_or("grouped_gemm", spec.fused_grouped_gemm);
@@ -111,6 +112,7 @@ ordered_json fusion_json(const StackSpec& spec) {
                           {"activation", spec.fused_activation},
                           {"dropout_add", spec.fused_dropout_add},
                           {"loss", spec.fused_loss},
+                          {"parallel_loss", spec.parallel_loss},
                           {"softmax", spec.fused_softmax},
                           {"optimizer", spec.fused_optimizer},
                           {"wgrad_accumulation", spec.fused_wgrad_accumulation}};

@@ -44,6 +44,8 @@ struct StackSpec {
   bool fused_activation = true;   // bias + GELU, SwiGLU
   bool fused_dropout_add = true;  // bias + dropout + residual
   bool fused_loss = true;  // vocabulary-parallel cross-entropy without an fp32 copy of the logits
+  bool parallel_loss = true;    // each tensor-parallel rank computes the loss of its part of the
+                                // vocabulary; otherwise the logits are gathered on all of them
   bool fused_softmax = true;    // scale + mask + softmax in one kernel, where attention is unfused
   bool fused_optimizer = true;  // multi-tensor Adam
   bool fused_grouped_gemm = false;  // one kernel for the GEMMs of all experts of a rank; otherwise
@@ -58,7 +60,7 @@ struct StackSpec {
   bool overlap_ep = false;  // all-to-all beside compute of another microbatch or of shared experts
   double tp_overlap_share = 0.7;  // of a tensor-parallel collective that overlap_tp hides at most
   double overlap_slowdown =
-      0.1;  // share of the compute rate that a collective's SMs and traffic cost beside it
+      0.1;  // relative time that kernels take longer beside a collective (its SMs and traffic)
 
   double collective_ratio =
       1.0;  // speed of a collective between the kernels of a step over that of a benchmark: its

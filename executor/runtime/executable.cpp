@@ -73,7 +73,7 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
 // The kernels that the executor has are fused; a stack without that fusion writes other ops.
 void check_stack(Requirements& needs, const StackSpec& stack) {
   const bool fused = stack.flash_attention && stack.fused_norm && stack.fused_loss &&
-                     stack.fused_wgrad_accumulation;
+                     stack.parallel_loss && stack.fused_wgrad_accumulation;
   needs.need(fused, "/stack", fmt::format("\"{}\", which does not fuse its kernels", stack.name),
              "a stack with fused attention, norms, loss and weight gradients: \"shardwright\"");
 }

@@ -15,7 +15,7 @@ double exposed_gathers(const StageCosts& costs) {
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const auto first = static_cast<std::size_t>(costs.profile->stages[stage].position.front());
     const DataParallelCost& data = costs.stages[stage].data;
-    const double hidden = costs.chunks[first].of(SlotCost::Forward).time + data.first_gather;
+    const double hidden = costs.chunk(first).of(SlotCost::Forward).time + data.first_gather;
     worst = std::max(worst, data.early_gathers - hidden);
   }
   return worst;
@@ -75,7 +75,7 @@ double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, 
 
 }  // namespace
 
-Seconds analytic_step(const StageCosts& costs, const Plan& plan) {
+Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) {
   const double first_tail = likely(costs, plan, 0, slots_end(costs, 0)).tail;
   double slots = messages_drained(costs, plan) + first_tail + after_reduction(costs, 0),
          update = 0.0;
@@ -86,7 +86,7 @@ Seconds analytic_step(const StageCosts& costs, const Plan& plan) {
   }
   const double step =
       slots + costs.norm_reduce + update + exposed_gathers(costs) + extra_bubble(costs);
-  return std::max(Seconds(step), bound_step(costs, plan));
+  return std::max(Seconds(step), bound);
 }
 
 }  // namespace shardwright::sim

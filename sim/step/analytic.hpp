@@ -1,8 +1,8 @@
 // The analytic rung: the step time in closed form, for ranking plans.
 //
-// That of the bound (bound.hpp), and what the bound leaves out because it may not happen: gathers
-// that the first forward pass does not hide, and the bubble that a schedule has with equal chunks
-// beyond filling and draining.
+// The ways of the bound (bound.hpp) with what is likely instead of what is certain: reductions that
+// the slots do not hide, kernels that collectives slow down, gathers that the first forward pass
+// does not hide, and the bubble that a schedule has with equal chunks beyond filling and draining.
 #pragma once
 
 #include "core/base/units.hpp"
@@ -11,6 +11,7 @@
 
 namespace shardwright::sim {
 
-Seconds analytic_step(const StageCosts& costs, const Plan& plan);
+// `bound`: of the same costs.
+Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound);
 
 }  // namespace shardwright::sim

@@ -21,8 +21,8 @@ Seconds estimated_step(const Scenario& scenario, Fidelity fidelity) {
   ScheduleProfiles profiles;
   StageCoster coster(scenario.model, scenario.cluster, scenario.stack, profiles);
   const StageCosts& costs = coster.cost(layers, scenario.plan);
-  return fidelity == Fidelity::Bound ? bound_step(costs, scenario.plan)
-                                     : analytic_step(costs, scenario.plan);
+  const Seconds bound = bound_step(costs, scenario.plan);
+  return fidelity == Fidelity::Bound ? bound : analytic_step(costs, scenario.plan, bound);
 }
 
 void set_step(RungResult& rung, Seconds step) {

@@ -22,12 +22,21 @@ SlotCost cost_of(SlotPhase phase) {
   return SlotCost::Forward;
 }
 
+// `a` holds as much as `b` or more, of every chunk.
 bool covers(const HeldActivations& a, const HeldActivations& b) {
   if (a.slot != b.slot || a.chunk != b.chunk) return false;
   for (std::size_t i = 0; i < a.forwarded.size(); ++i) {
     if (a.forwarded[i] < b.forwarded[i] || a.half_done[i] < b.half_done[i]) return false;
   }
   return true;
+}
+
+bool holds_no_more(const std::vector<HeldActivations>& held,
+                   const std::vector<HeldActivations>& than) {
+  return std::all_of(held.begin(), held.end(), [&than](const HeldActivations& each) {
+    return std::any_of(than.begin(), than.end(),
+                       [&each](const HeldActivations& other) { return covers(other, each); });
+  });
 }
 
 void remember(std::vector<HeldActivations>& held, const HeldActivations& now) {
@@ -169,6 +178,10 @@ ScheduleProfile profile_schedule(const PipelineSchedule& schedule) {
       whole = whole || slot.phase == SlotPhase::Backward;
       profile.splits_backward = profile.splits_backward || slot.phase == SlotPhase::BackwardWeight;
     }
+  }
+  for (std::size_t stage = 1; stage < profile.stages.size(); ++stage) {
+    StageProfile& each = profile.stages[stage];
+    each.holds_no_more_than_before = holds_no_more(each.held, profile.stages[stage - 1].held);
   }
   profile.mixes_backward = whole && profile.splits_backward;
   profile.extra_bubble = extra_bubble_of(schedule, profile);

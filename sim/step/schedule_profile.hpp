@@ -41,7 +41,8 @@ struct StageProfile {
   // which that happens.
   std::vector<SlotCounts> from_completion;
   std::vector<std::int32_t> completion_order;
-  std::vector<HeldActivations> held;  // of which none holds less than another in all chunks
+  std::vector<HeldActivations> held;       // of which none holds less than another in all chunks
+  bool holds_no_more_than_before = false;  // all of `held` is covered by the stage before
 };
 
 struct ScheduleProfile {

@@ -40,24 +40,45 @@ bool makes_weight_gradients(SlotCost which) {
 }  // namespace
 
 const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) {
+  memory(layers, plan);
+  return times(layers, plan);
+}
+
+Bytes StageCoster::memory(const LayerCosts& layers, const Plan& plan) {
   costs_.profile = &profiles_.of(plan.schedule, shape_of(plan));
   costs_.microbatches = static_cast<double>(plan.microbatches());
   costs_.slowdown = stack_.overlap_slowdown;
+  split(plan);
+  find_chunks(layers, plan);
+  find_peak(layers, plan);
+  return costs_.memory;
+}
+
+// Neighbouring plans split the layers alike.
+void StageCoster::split(const Plan& plan) {
+  const Split asked{plan.chunks(), plan.embedding_counts_as_layer, plan.head_counts_as_layer};
+  const bool even = plan.stage_layers.empty();
+  if (even && asked == split_) return;
   ranges_ = split_layers(model_, plan);
-  if (priced_.pp != plan.pp || priced_.dp != plan.dp || priced_.shard_group != plan.shard_group ||
-      priced_.tp != plan.tp || priced_.cp != plan.cp || priced_.ep != plan.ep ||
-      priced_.expert_tp != plan.expert_tp) {
+  split_ = even ? asked : Split{};
+}
+
+const StageCosts& StageCoster::times(const LayerCosts& layers, const Plan& plan) {
+  if (priced_.pp != plan.pp || priced_.dp != plan.dp || priced_.tp != plan.tp ||
+      priced_.cp != plan.cp || priced_.ep != plan.ep || priced_.expert_tp != plan.expert_tp) {
     messages_.clear();
+    sharded_chunks_.clear();
     priced_ = plan;
   }
+  for (int group = 0; group < kGroups; ++group)
+    alone_[static_cast<std::size_t>(group)] = group_size(static_cast<Group>(group), plan) == 1;
   costs_.message =
       plan.pp == 1 ? 0.0 : message_time(OpKind::Send, Group::Pipeline, layers.boundary_bytes, plan);
   costs_.blocking =
       plan.pp > 1 && sends_may_block(plan.schedule) && !(stack_.overlap_p2p && plan.overlap.p2p);
-  cost_chunks(layers, plan);
+  if (shards_parameters(plan)) shard_chunks(layers, plan);
   chain_chunks();
-  passages_.clear();
-  for (const ChunkCost& chunk : costs_.chunks) passages_.push_back(passage_of(chunk));
+  find_passages();
   costs_.tie = 0.0;
   if (shares_embedding(model_, plan) && plan.pp > 1 && plan.schedule != ScheduleKind::ZbV &&
       plan.schedule != ScheduleKind::DualPipe) {
@@ -70,25 +91,85 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
   for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
     const std::size_t like = stage_like(s);
     costs_.stages[s] = like < s ? costs_.stages[like] : stage_cost(layers, plan, s);
+    costs_.stages[s].warmup = warmup_of(s);
   }
-  find_peak(layers, plan);
   return costs_;
 }
 
-// Most chunks are alike: those are costed once.
-void StageCoster::cost_chunks(const LayerCosts& layers, const Plan& plan) {
+// Most chunks are alike, in one plan and in the plans before it.
+void StageCoster::find_chunks(const LayerCosts& layers, const Plan& plan) {
   const std::size_t count = ranges_.size();
   costs_.chunks.resize(count);
   chunk_kind_.assign(count, 0);
   for (std::size_t i = 0; i < count; ++i) {
-    chunk_kind_[i] = i;
-    if (i > 1 && i + 1 < count && are_alike(layers, i - 1, i)) {
-      chunk_kind_[i] = chunk_kind_[i - 1];
-      costs_.chunks[i] = costs_.chunks[i - 1];
-    } else {
-      costs_.chunks[i] = chunk_cost(layers, plan, i);
-    }
+    const bool like = i > 1 && i + 1 < count && are_alike(layers, i - 1, i);
+    chunk_kind_[i] = like ? chunk_kind_[i - 1] : i;
+    costs_.chunks[i] = like ? costs_.chunks[i - 1] : known_chunk(layers, plan, i);
   }
+}
+
+// Names a chunk among those of the same layer costs: which layers it has, which of its ends is one
+// of the model or lies on its own stage, and what is recomputed and sharded.
+std::uint64_t StageCoster::chunk_key(const LayerCosts& layers, const Plan& plan,
+                                     std::size_t position) const {
+  const std::vector<bool>& joined = costs_.profile->joined;
+  const bool last = position + 1 == ranges_.size();
+  const bool one_kind = layers.kept.size() <= 1 && layers.recomputed.size() <= 1;
+  std::uint64_t key = 0;
+  const auto append = [&key](std::uint64_t value, int bits) { key = key << bits | value; };
+  append(static_cast<std::uint64_t>(ranges_[position].count), 12);
+  append(one_kind ? 0 : static_cast<std::uint64_t>(ranges_[position].first), 12);
+  append(static_cast<std::uint64_t>(plan.recompute_layers), 12);
+  append(static_cast<std::uint64_t>(plan.recompute), 3);
+  append(position == 0, 1);
+  append(last, 1);
+  append(joined[position], 1);
+  append(!last && joined[position + 1], 1);
+  append(shards_parameters(plan), 1);
+  return key;
+}
+
+const ChunkCost* StageCoster::known_chunk(const LayerCosts& layers, const Plan& plan,
+                                          std::size_t position) {
+  const auto [found, is_new] = chunks_.try_emplace(chunk_key(layers, plan, position));
+  if (is_new) found->second = chunk_cost(layers, plan, position);
+  return &found->second;
+}
+
+// FSDP: the slots' times with the gathers of this plan's groups.
+void StageCoster::shard_chunks(const LayerCosts& layers, const Plan& plan) {
+  for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    if (chunk_kind_[i] < i) {
+      costs_.chunks[i] = costs_.chunks[i - 1];
+      continue;
+    }
+    const auto group = static_cast<std::uint64_t>(plan.shard_group) << 44;
+    const auto [found, is_new] = sharded_chunks_.try_emplace(chunk_key(layers, plan, i) | group);
+    if (is_new) found->second = sharded(*costs_.chunks[i], layers, plan, i);
+    costs_.chunks[i] = &found->second;
+  }
+}
+
+ChunkCost StageCoster::sharded(ChunkCost chunk, const LayerCosts& layers, const Plan& plan,
+                               std::size_t position) {
+  list_parts(layers, plan, position);
+  const double slowdown = stack_.overlap_slowdown;
+  for (std::size_t i = 0; i < kSlotCosts; ++i) {
+    const auto which = static_cast<SlotCost>(i);
+    BlockCost& cost = chunk.slot[i];
+    const double computing = cost.time;
+    cost.time = sharded_time(which, plan, false);
+    cost.passing = sharded_time(which, plan, true);
+    const double hidden = std::max(0.0, gathering_ - (cost.time - computing));
+    cost.interference += hidden * slowdown / (1.0 + slowdown);
+  }
+  return chunk;
+}
+
+void StageCoster::find_passages() {
+  passages_.resize(ranges_.size());
+  for (std::size_t i = 0; i < ranges_.size(); ++i)
+    passages_[i] = chunk_kind_[i] < i ? passages_[i - 1] : passage_of(costs_.chunk(i));
 }
 
 void StageCoster::chain_chunks() {
@@ -98,7 +179,7 @@ void StageCoster::chain_chunks() {
   costs_.gradient_chain.assign(count + 1, 0.0);
   costs_.gradient_arrival.assign(count, 0.0);
   for (std::size_t i = 0; i < count; ++i) {
-    const ChunkCost& chunk = costs_.chunks[i];
+    const ChunkCost& chunk = costs_.chunk(i);
     const double whole = chunk.of(SlotCost::Backward).passing;
     const double input = chunk.of(SlotCost::BackwardInput).passing;
     const double gradient = profile.mixes_backward    ? std::min(whole, input)
@@ -171,14 +252,6 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
   for (std::size_t i = 0; i < kSlotCosts; ++i) {
     const auto which = static_cast<SlotCost>(i);
     BlockCost cost = slot_cost(which, plan);
-    if (shards_parameters(plan)) {
-      const double computing = cost.time;
-      cost.time = sharded_time(which, plan, false);
-      cost.passing = sharded_time(which, plan, true);
-      const double hidden = std::max(0.0, gathering_ - (cost.time - computing));
-      const double slowdown = stack_.overlap_slowdown;
-      cost.interference += hidden * slowdown / (1.0 + slowdown);
-    }
     if (which == SlotCost::Forward)
       cost = message(receives_input) + cost + message(-receives_gradient);
     if (which == SlotCost::Backward || which == SlotCost::BackwardInput)
@@ -253,7 +326,7 @@ double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_ga
 PartParameters StageCoster::chunk_parameters(std::size_t stage) const {
   PartParameters sum;
   for (const std::int32_t position : costs_.profile->stages[stage].position) {
-    sum += costs_.chunks[static_cast<std::size_t>(position)].parameters;
+    sum += costs_.chunk(static_cast<std::size_t>(position)).parameters;
   }
   return sum;
 }
@@ -304,22 +377,37 @@ void StageCoster::add_slots(std::size_t stage, StageCost& cost) const {
   for (std::size_t i = 0; i < profile.position.size(); ++i) {
     const auto position = static_cast<std::size_t>(profile.position[i]);
     const Passage& passage = passages_[position];
-    const double neighbours =
-        (position > 0 ? 1.0 : 0.0) + (position + 1 < ranges_.size() ? 1.0 : 0.0);
-    const double sent = costs_.blocking ? neighbours * costs_.message : 0.0;
     cost.compute += slots * passage.compute;
     cost.launch += slots * passage.launch;
     cost.interference += slots * passage.interference;
-    cost.offload += slots * costs_.chunks[position].copy_time;
+    cost.offload += slots * costs_.chunk(position).copy_time;
     computing += slots * (passage.forward_passing + passage.backward_passing);
     gathering += slots * (passage.forward_exposed() + passage.backward_exposed());
-    sending += slots * sent;
+    sending += slots * sending_of(position);
     cost.first_exposed = std::max(cost.first_exposed, passage.forward_exposed());
     cost.gradient_exposed = std::max(cost.gradient_exposed, passage.backward_exposed());
-    cost.warmup += profile.warmup[i] * (passage.forward + sent);
   }
   // A slot's first gather begins when the slot before has ended, and so does that one's message.
   cost.busy = computing + std::max(gathering, sending);
+}
+
+// Messages of one microbatch in a chunk, if the stage waits for them.
+double StageCoster::sending_of(std::size_t position) const {
+  if (!costs_.blocking) return 0.0;
+  const double neighbours =
+      (position > 0 ? 1.0 : 0.0) + (position + 1 < ranges_.size() ? 1.0 : 0.0);
+  return neighbours * costs_.message;
+}
+
+// Stages of like chunks differ in it.
+double StageCoster::warmup_of(std::size_t stage) const {
+  const StageProfile& profile = costs_.profile->stages[stage];
+  double sum = 0.0;
+  for (std::size_t i = 0; i < profile.position.size(); ++i) {
+    const auto position = static_cast<std::size_t>(profile.position[i]);
+    sum += profile.warmup[i] * (passages_[position].forward + sending_of(position));
+  }
+  return sum;
 }
 
 // What one microbatch takes in a chunk, as the schedule cuts its backward pass.
@@ -371,13 +459,15 @@ double StageCoster::over_parameters(OpKind kind, double read, double written, st
 }
 
 double StageCoster::message_time(OpKind kind, Group group, double bytes, const Plan& plan) {
-  if (bytes <= 0.0 || group_size(group, plan) == 1) return 0.0;
+  if (bytes <= 0.0 || alone_[static_cast<std::size_t>(group)]) return 0.0;
   for (const Message& known : messages_) {
-    if (known.kind == kind && known.group == group && known.bytes == bytes) return known.time;
+    if (known.bytes == bytes && known.kind == kind && known.group == group &&
+        known.shard_group == plan.shard_group)
+      return known.time;
   }
   const double time =
       collective_time(kind, Bytes(bytes), place(group, plan, cluster_), cluster_, stack_).value();
-  messages_.push_back({kind, group, bytes, time});
+  messages_.push_back({kind, group, plan.shard_group, bytes, time});
   return time;
 }
 
@@ -413,7 +503,7 @@ void StageCoster::find_completions(std::size_t stage) {
   std::array<double, kSlotCosts> mean{};
   for (const std::int32_t position : profile.position) {
     for (std::size_t i = 0; i < kSlotCosts; ++i)
-      mean[i] += costs_.chunks[static_cast<std::size_t>(position)].slot[i].time;
+      mean[i] += costs_.chunk(static_cast<std::size_t>(position)).slot[i].time;
   }
   from_completion_.assign(chunks, 0.0);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
@@ -437,6 +527,7 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
   double dense = 0.0, expert = 0.0, stream = 0.0, scattered = 0.0;
   double likely = -std::numeric_limits<double>::infinity();
   double elapsed = 0.0;
+  double known_dense = -1.0, known_expert = -1.0, scatter = 0.0;  // of the bucket before
   for (const std::int32_t chunk : profile.completion_order) {
     const auto c = static_cast<std::size_t>(chunk);
     list_parts(layers, plan, static_cast<std::size_t>(profile.position[c]));
@@ -454,9 +545,14 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
       const bool full = shards_parameters(plan) || stack_.buckets == GradientBuckets::PerLayer ||
                         dense + expert >= stack_.bucket_bytes.value();
       if (!beside || !full) continue;
-      cost.last_reduce = reduce_time(dense, expert, plan);
+      if (dense != known_dense || expert != known_expert) {
+        cost.last_reduce = reduce_time(dense, expert, plan);
+        if (shards_parameters(plan)) scatter = scatter_time(dense, expert, plan);
+        known_dense = dense;
+        known_expert = expert;
+      }
       cost.reduce += cost.last_reduce;
-      if (shards_parameters(plan)) scattered += scatter_time(dense, expert, plan);
+      scattered += scatter;
       stream = std::max(stream, elapsed) + cost.last_reduce;
       likely = std::max(likely, completing) + cost.last_reduce;
       dense = expert = 0.0;
@@ -530,7 +626,9 @@ void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
   double most = -1.0, states = 0.0;
   for (std::size_t stage = 0; stage < costs_.profile->stages.size(); ++stage) {
     const StageProfile& profile = costs_.profile->stages[stage];
-    if (stage_like(stage) == stage) {
+    const bool like_before = stage_like(stage) < stage;
+    if (like_before && profile.holds_no_more_than_before) continue;
+    if (!like_before) {
       states = 0.0;
       for (const PersistentMemory& state :
            persistent_memory(stage_parameters(layers, plan, stage), plan, stack_))
@@ -542,14 +640,14 @@ void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
     for (const HeldActivations& held : profile.held) {
       double level = 0.0;
       for (std::size_t chunk = 0; chunk < profile.position.size(); ++chunk) {
-        const ChunkCost& cost = costs_.chunks[static_cast<std::size_t>(profile.position[chunk])];
+        const ChunkCost& cost = costs_.chunk(static_cast<std::size_t>(profile.position[chunk]));
         const double forwarded = cost.of(SlotCost::Forward).net;
         level += held.forwarded[chunk] * forwarded;
         level += held.half_done[chunk] * (forwarded + cost.of(SlotCost::BackwardInput).net);
       }
       const auto position =
           static_cast<std::size_t>(profile.position[static_cast<std::size_t>(held.chunk)]);
-      highest = std::max(highest, level + costs_.chunks[position].of(held.slot).rise);
+      highest = std::max(highest, level + costs_.chunk(position).of(held.slot).rise);
     }
     if (states + highest <= most) continue;
     most = states + highest;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "core/base/units.hpp"
@@ -58,7 +59,7 @@ struct StageCost {
 
 struct StageCosts {
   const ScheduleProfile* profile = nullptr;
-  std::vector<ChunkCost> chunks;  // in forward order
+  std::vector<const ChunkCost*> chunks;  // in forward order
   std::vector<StageCost> stages;
   // By position, with one more at the end: from the start of a microbatch's way to its arrival
   // there, and from the end of its gradient there to the end of the way back.
@@ -73,6 +74,8 @@ struct StageCosts {
   double norm_reduce = 0.0;  // all-reduce of the gradient norm
   Bytes memory;              // the highest peak of all stages: that of memory_replay.hpp
   std::int32_t fullest = 0;  // the stage that has it
+
+  const ChunkCost& chunk(std::size_t position) const { return *chunks[position]; }
 };
 
 // Costs plans that cut layers alike, one after the other. Keeps what neighbouring plans share.
@@ -83,8 +86,14 @@ class StageCoster {
               ScheduleProfiles& profiles)
       : model_(model), cluster_(cluster), stack_(stack), profiles_(profiles) {}
 
-  // The costs stay valid until the next call. `layers` are those of the plan's cut.
+  // The costs stay valid until the next call. `layers` are those of the plan's cut, the same at
+  // each call.
   const StageCosts& cost(const LayerCosts& layers, const Plan& plan);
+
+  // The same in two steps: what the plan needs, and for plans that fit, what they take. `times` is
+  // for the plan that `memory` was asked for last.
+  Bytes memory(const LayerCosts& layers, const Plan& plan);
+  const StageCosts& times(const LayerCosts& layers, const Plan& plan);
 
  private:
   // One microbatch in one chunk: forward and backward pass.
@@ -95,14 +104,29 @@ class StageCoster {
     double forward_exposed() const { return forward - forward_passing; }
     double backward_exposed() const { return backward - backward_passing; }
   };
+  // What an even split of the layers depends on.
+  struct Split {
+    std::int64_t chunks = 0;
+    bool embedding = false, head = false;
+
+    bool operator==(const Split&) const = default;
+  };
   struct Message {
     OpKind kind;
     Group group;
+    std::int64_t shard_group;
     double bytes;
     double time;
   };
 
-  void cost_chunks(const LayerCosts& layers, const Plan& plan);
+  void split(const Plan& plan);
+  void find_chunks(const LayerCosts& layers, const Plan& plan);
+  std::uint64_t chunk_key(const LayerCosts& layers, const Plan& plan, std::size_t position) const;
+  const ChunkCost* known_chunk(const LayerCosts& layers, const Plan& plan, std::size_t position);
+  void shard_chunks(const LayerCosts& layers, const Plan& plan);
+  ChunkCost sharded(ChunkCost chunk, const LayerCosts& layers, const Plan& plan,
+                    std::size_t position);
+  void find_passages();
   bool are_alike(const LayerCosts& layers, std::size_t a, std::size_t b) const;
   std::size_t stage_like(std::size_t stage) const;
   void chain_chunks();
@@ -117,6 +141,8 @@ class StageCoster {
   StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void add_slots(std::size_t stage, StageCost& cost) const;
   void add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage, StageCost& cost);
+  double sending_of(std::size_t position) const;
+  double warmup_of(std::size_t stage) const;
   Passage passage_of(const ChunkCost& chunk) const;
   void find_completions(std::size_t stage);
   PartParameters chunk_parameters(std::size_t stage) const;
@@ -143,6 +169,9 @@ class StageCoster {
   ScheduleProfiles& profiles_;
   StageCosts costs_;
   std::vector<LayerRange> ranges_;
+  Split split_;  // of `ranges_`
+  // By chunk_key; the times of sharded ones are those of the groups of `priced_`.
+  std::unordered_map<std::uint64_t, ChunkCost> chunks_, sharded_chunks_;
   std::vector<const PartCost*> parts_;   // of the chunk at hand, in forward order
   std::size_t last_layer_ = 0;           // of these; beyond them if there is no layer
   std::vector<double> gather_end_;       // by part of the slot at hand
@@ -152,6 +181,7 @@ class StageCoster {
   std::vector<std::size_t> chunk_kind_;  // by position: the first chunk of a run of like ones
   Plan priced_;                          // the plan whose groups `messages_` were priced for
   std::vector<Message> messages_;
+  std::array<bool, kGroups> alone_{};  // by group of the plan at hand: it has one member
 };
 
 }  // namespace shardwright::sim

@@ -15,7 +15,7 @@ double trailing_weights(const StageCosts& costs, const StageProfile& stage) {
   double sum = 0.0;
   for (std::size_t chunk = 0; chunk < stage.position.size(); ++chunk) {
     const auto position = static_cast<std::size_t>(stage.position[chunk]);
-    sum += stage.trailing_weights[chunk] * costs.chunks[position].of(SlotCost::BackwardWeight).time;
+    sum += stage.trailing_weights[chunk] * costs.chunk(position).of(SlotCost::BackwardWeight).time;
   }
   return sum;
 }
@@ -62,7 +62,7 @@ double rounds_drained(const StageCosts& costs, std::size_t stage) {
   const SlotCost gradient =
       costs.profile->splits_backward ? SlotCost::BackwardInput : SlotCost::Backward;
   return filled(costs, stage) + (rounds + 1.0) * round +
-         left * costs.chunks[stage].of(gradient).passing + drain_of(costs, profile);
+         left * costs.chunk(stage).of(gradient).passing + drain_of(costs, profile);
 }
 
 double messages_drained(const StageCosts& costs, const Plan& plan) {
@@ -70,7 +70,7 @@ double messages_drained(const StageCosts& costs, const Plan& plan) {
   const double chunks =
       plan.schedule == ScheduleKind::Interleaved ? static_cast<double>(plan.vpp) : 1.0;
   const double messages = costs.microbatches * costs.profile->microbatch_share * chunks;
-  return costs.chunks.front().of(SlotCost::Forward).passing + messages * costs.message +
+  return costs.chunk(0).of(SlotCost::Forward).passing + messages * costs.message +
          costs.gradient_chain.back();
 }
 

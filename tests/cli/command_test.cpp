@@ -75,7 +75,8 @@ TEST(Command, SimulateAddsUp) {
   const json step = json::parse(run_command(with(kSimulate, {"--json", "-"})).output);
   const json& time = step["time"];
   double total = time["compute_s"].get<double>() + time["optimizer_s"].get<double>() +
-                 time["bubble_s"].get<double>() + time["host_s"].get<double>();
+                 time["interference_s"].get<double>() + time["bubble_s"].get<double>() +
+                 time["host_s"].get<double>();
   for (const json& exposed : time["exposed"]) total += exposed.get<double>();
   EXPECT_NEAR(total, step["step_s"].get<double>(), 1e-9);
 

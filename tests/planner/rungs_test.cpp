@@ -44,7 +44,7 @@ Rungs climb(const PlanRequest& request, const Plan& plan) {
   const sim::StepResult event = sim::simulate_step(scenario_of(request, plan));
   return {plan,
           sim::bound_step(costs, plan).value(),
-          sim::analytic_step(costs, plan).value(),
+          sim::analytic_step(costs, plan, sim::bound_step(costs, plan)).value(),
           event.step.value(),
           costs.memory.value(),
           event.memory().peak.value()};
