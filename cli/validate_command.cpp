@@ -10,6 +10,7 @@
 
 #include "cli/command.hpp"
 #include "cli/format.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/option_values.hpp"
 #include "cli/output.hpp"
 #include "cli/timing_report.hpp"
@@ -93,7 +94,9 @@ void add_report(Page& page, const sim::ValidationReport& report, bool every_row)
   if (every_row) add_rows(page, report);
   Table overall = summary_table("absolute error of");
   overall.add_row(summary_row("step time", report.time));
-  overall.add_row(summary_row("peak memory", report.memory));
+  std::vector<std::string> memory = summary_row("peak memory", report.memory);
+  memory.back().clear();  // memory is predicted without an interval
+  overall.add_row(std::move(memory));
   page.table(overall);
   add_summaries(page, "step time by source", report.by_source);
   add_summaries(page, "step time by accelerator", report.by_accelerator);
@@ -131,9 +134,10 @@ ExitCode validate(const ValidateOptions& options) {
     return validate_timings(timings, options.common);
   }
   const Tolerance tolerance = read_options(options);
+  const InterruptWatch interrupt;
   const sim::ValidationReport report =
-      sim::validate_rows(options.files, {.grades = options.grades});
-  if (report.rows.empty()) {
+      sim::validate_rows(options.files, {.grades = options.grades, .stop = interrupt.token()});
+  if (report.rows.empty() && !report.partial) {
     ProblemList problems("validate");
     problems.add("FILE", "no rows of the grades asked for", "at least one measured row");
     problems.throw_if_any();
@@ -141,11 +145,14 @@ ExitCode validate(const ValidateOptions& options) {
   const bool within = sim::within_tolerance(report, tolerance.median, tolerance.p90);
   Page page = new_page(options.common);
   add_report(page, report, options.every_row);
+  if (report.partial) page.warning("interrupted: the rows simulated so far");
   if (!within) page.warning("the errors are outside of the tolerance asked for");
   nlohmann::ordered_json document = new_document("validation");
+  document["partial"] = report.partial;
   document["within_tolerance"] = within;
   document.update(sim::to_json(report));
   deliver(options.common, page, document);
+  if (report.partial) return ExitCode::Interrupted;
   return within ? ExitCode::Ok : ExitCode::OutsideTolerance;
 }
 
