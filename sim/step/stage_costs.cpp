@@ -4,13 +4,13 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/lowering/stage_states.hpp"
 #include "core/program/groups.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/slowest_device.hpp"
-#include "sim/memory/memory_replay.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -37,16 +37,26 @@ bool makes_weight_gradients(SlotCost which) {
   return which == SlotCost::Backward || which == SlotCost::BackwardWeight;
 }
 
+// What chunks do not depend on is the same in all; of schedules they only see which chunks meet.
+Plan without_data_parallelism(const Plan& plan) {
+  Plan key = plan;
+  key.dp = key.global_batch = 1;
+  key.zero_stage = 0;
+  key.shard_group = 0;
+  key.offload_optimizer = false;
+  key.schedule = ScheduleKind::OneFOneB;
+  return key;
+}
+
 }  // namespace
 
-const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) {
+const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan, Bytes limit) {
   costs_.profile = &profiles_.of(plan.schedule, shape_of(plan));
   costs_.microbatches = static_cast<double>(plan.microbatches());
   costs_.slowdown = stack_.overlap_slowdown;
-  ranges_ = split_layers(model_, plan);
   if (priced_.pp != plan.pp || priced_.dp != plan.dp || priced_.shard_group != plan.shard_group ||
       priced_.tp != plan.tp || priced_.cp != plan.cp || priced_.ep != plan.ep ||
-      priced_.expert_tp != plan.expert_tp) {
+      priced_.expert_tp != plan.expert_tp || priced_.rank_order != plan.rank_order) {
     messages_.clear();
     priced_ = plan;
   }
@@ -55,6 +65,8 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
   costs_.blocking =
       plan.pp > 1 && sends_may_block(plan.schedule) && !(stack_.overlap_p2p && plan.overlap.p2p);
   cost_chunks(layers, plan);
+  find_peak(layers, plan);
+  if (costs_.memory > limit) return costs_;
   chain_chunks();
   passages_.clear();
   for (const ChunkCost& chunk : costs_.chunks) passages_.push_back(passage_of(chunk));
@@ -70,13 +82,20 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
   for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
     const std::size_t like = stage_like(s);
     costs_.stages[s] = like < s ? costs_.stages[like] : stage_cost(layers, plan, s);
+    costs_.stages[s].warmup = warmup_of(s);  // where chunks are alike, slots may still differ
   }
-  find_peak(layers, plan);
   return costs_;
 }
 
 // Most chunks are alike: those are costed once.
 void StageCoster::cost_chunks(const LayerCosts& layers, const Plan& plan) {
+  Plan key = without_data_parallelism(plan);
+  const bool sharded = plan.zero_stage == 3;
+  if (!sharded && chunked_ == key && chunked_joined_ == costs_.profile->joined) return;
+  chunked_.reset();
+  if (!sharded) chunked_ = std::move(key);
+  chunked_joined_ = costs_.profile->joined;
+  ranges_ = split_layers(model_, plan);
   const std::size_t count = ranges_.size();
   costs_.chunks.resize(count);
   chunk_kind_.assign(count, 0);
@@ -248,29 +267,6 @@ double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_ga
   return computed;
 }
 
-PartParameters StageCoster::chunk_parameters(std::size_t stage) const {
-  PartParameters sum;
-  for (const std::int32_t position : costs_.profile->stages[stage].position) {
-    sum.dense += costs_.chunks[static_cast<std::size_t>(position)].parameters.dense;
-    sum.expert += costs_.chunks[static_cast<std::size_t>(position)].parameters.expert;
-  }
-  return sum;
-}
-
-PartParameters StageCoster::stage_parameters(const LayerCosts& layers, std::size_t stage) const {
-  PartParameters sum = chunk_parameters(stage);
-  bool embeds = false, heads = false;
-  for (const std::int32_t position : costs_.profile->stages[stage].position) {
-    embeds = embeds || position == 0;
-    heads = heads || static_cast<std::size_t>(position) + 1 == ranges_.size();
-  }
-  if (heads && !embeds && model_.tied_embeddings) {
-    sum.dense += layers.embedding.parameters.dense;
-    sum.expert += layers.embedding.parameters.expert;
-  }
-  return sum;
-}
-
 StageCost StageCoster::stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage) {
   StageCost cost;
   add_slots(stage, cost);
@@ -286,9 +282,7 @@ void StageCoster::add_slots(std::size_t stage, StageCost& cost) const {
   for (std::size_t i = 0; i < profile.position.size(); ++i) {
     const auto position = static_cast<std::size_t>(profile.position[i]);
     const Passage& passage = passages_[position];
-    const double neighbours =
-        (position > 0 ? 1.0 : 0.0) + (position + 1 < ranges_.size() ? 1.0 : 0.0);
-    const double sent = costs_.blocking ? neighbours * costs_.message : 0.0;
+    const double sent = sending_of(position);
     cost.compute += slots * passage.compute;
     cost.launch += slots * passage.launch;
     cost.interference += slots * passage.interference;
@@ -297,10 +291,27 @@ void StageCoster::add_slots(std::size_t stage, StageCost& cost) const {
     sending += slots * sent;
     cost.first_exposed = std::max(cost.first_exposed, passage.forward_exposed());
     cost.gradient_exposed = std::max(cost.gradient_exposed, passage.backward_exposed());
-    cost.warmup += profile.warmup[i] * (passage.forward + sent);
   }
   // A slot's first gather begins when the slot before has ended, and so does that one's message.
   cost.busy = computing + std::max(gathering, sending);
+}
+
+// Messages of a slot of the chunk that hold the next slot up.
+double StageCoster::sending_of(std::size_t position) const {
+  if (!costs_.blocking) return 0.0;
+  const double before = position > 0 ? 1.0 : 0.0;
+  const double behind = position + 1 < ranges_.size() ? 1.0 : 0.0;
+  return (before + behind) * costs_.message;
+}
+
+double StageCoster::warmup_of(std::size_t stage) const {
+  const StageProfile& profile = costs_.profile->stages[stage];
+  double warmup = 0.0;
+  for (std::size_t i = 0; i < profile.position.size(); ++i) {
+    const auto position = static_cast<std::size_t>(profile.position[i]);
+    warmup += profile.warmup[i] * (passages_[position].forward + sending_of(position));
+  }
+  return warmup;
 }
 
 // What one microbatch takes in a chunk, as the schedule cuts its backward pass.
@@ -351,10 +362,11 @@ double StageCoster::over_parameters(OpKind kind, double read, double written, st
 }
 
 double StageCoster::message_time(OpKind kind, Group group, double bytes, const Plan& plan) {
-  if (bytes <= 0.0 || group_size(group, plan) == 1) return 0.0;
+  if (bytes <= 0.0) return 0.0;
   for (const Message& known : messages_) {
     if (known.kind == kind && known.group == group && known.bytes == bytes) return known.time;
   }
+  if (group_size(group, plan) == 1) return 0.0;
   const double time =
       collective_time(kind, Bytes(bytes), place(group, plan, cluster_), cluster_, stack_).value();
   messages_.push_back({kind, group, bytes, time});
@@ -483,55 +495,6 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
     cost.early_gathers += time;
     dense = expert = 0.0;
   }
-}
-
-// See gradient_placeholders (core/lowering/stage_states.hpp).
-double StageCoster::placeholders(const LayerCosts& layers, const Plan& plan,
-                                 std::size_t stage) const {
-  double parameters = 0.0;
-  for (const auto* kinds : {&layers.kept, &layers.recomputed}) {
-    for (const PartCost& layer : *kinds) parameters = std::max(parameters, layer.parameters.dense);
-  }
-  const auto& positions = costs_.profile->stages[stage].position;
-  const auto last = static_cast<std::int32_t>(ranges_.size()) - 1;
-  if (std::find(positions.begin(), positions.end(), last) != positions.end()) {
-    parameters += std::max(layers.head.parameters.dense, layers.embedding.parameters.dense);
-  }
-  return parameters * element_bytes(plan);
-}
-
-// The peak of memory_replay.hpp: what is held before a slot and the rise inside of it.
-void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
-  double most = -1.0, states = 0.0;
-  for (std::size_t stage = 0; stage < costs_.profile->stages.size(); ++stage) {
-    const StageProfile& profile = costs_.profile->stages[stage];
-    if (stage_like(stage) == stage) {
-      states = 0.0;
-      for (const PersistentMemory& state :
-           persistent_memory(stage_parameters(layers, stage), plan, stack_))
-        states += state.bytes.value();
-      if (stack_.gradient_placeholders && plan.zero_stage < 3)
-        states += placeholders(layers, plan, stage);
-    }
-    double highest = 0.0;
-    for (const HeldActivations& held : profile.held) {
-      double level = 0.0;
-      for (std::size_t chunk = 0; chunk < profile.position.size(); ++chunk) {
-        const ChunkCost& cost = costs_.chunks[static_cast<std::size_t>(profile.position[chunk])];
-        const double forwarded = cost.of(SlotCost::Forward).net;
-        level += held.forwarded[chunk] * forwarded;
-        level += held.half_done[chunk] * (forwarded + cost.of(SlotCost::BackwardInput).net);
-      }
-      const auto position =
-          static_cast<std::size_t>(profile.position[static_cast<std::size_t>(held.chunk)]);
-      highest = std::max(highest, level + costs_.chunks[position].of(held.slot).rise);
-    }
-    if (states + highest <= most) continue;
-    most = states + highest;
-    costs_.fullest = static_cast<std::int32_t>(stage);
-  }
-  costs_.memory = Bytes(most * (1.0 + stack_.fragmentation)) + stack_.context_memory +
-                  stack_.communicator_memory * communicators(plan);
 }
 
 }  // namespace shardwright::sim

@@ -80,8 +80,10 @@ class StageCoster {
               ScheduleProfiles& profiles)
       : model_(model), cluster_(cluster), stack_(stack), profiles_(profiles) {}
 
-  // The costs stay valid until the next call. `layers` are those of the plan's cut.
-  const StageCosts& cost(const LayerCosts& layers, const Plan& plan);
+  // The costs stay valid until the next call. `layers` are those of the plan's cut, the same for
+  // all calls. Of a plan whose memory exceeds `limit` only the memory is told.
+  const StageCosts& cost(const LayerCosts& layers, const Plan& plan,
+                         Bytes limit = infinite<Bytes>());
 
  private:
   // One microbatch in one chunk: forward and backward pass.
@@ -108,6 +110,8 @@ class StageCoster {
   BlockCost slot_cost(SlotCost which, const Plan& plan) const;
   double sharded_time(SlotCost which, const Plan& plan, bool first_gathered);
   StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
+  double sending_of(std::size_t position) const;
+  double warmup_of(std::size_t stage) const;
   void add_slots(std::size_t stage, StageCost& cost) const;
   void add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage,
                   StageCost& cost) const;
@@ -140,6 +144,8 @@ class StageCoster {
   std::vector<Passage> passages_;        // by position
   std::vector<double> from_completion_;  // by chunk of the stage at hand
   std::vector<std::size_t> chunk_kind_;  // by position: the first chunk of a run of like ones
+  std::optional<Plan> chunked_;          // what the chunks were costed for …
+  std::vector<bool> chunked_joined_;     // … and which of them the schedule joins
   Plan priced_;                          // the plan whose groups `messages_` were priced for
   std::vector<Message> messages_;
 };

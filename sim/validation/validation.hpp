@@ -62,7 +62,7 @@ struct ValidationReport {
 
 struct ValidationOptions {
   std::string grades = "ABC";  // rows of these grades; rows that ran out of memory have none
-  std::stop_token stop;        // rows that have not begun when it is requested are left out
+  std::stop_token stop{};      // rows that have not begun when it is requested are left out
 };
 
 // Simulates every row of the files. Rows run in parallel; the report does not depend on the number
