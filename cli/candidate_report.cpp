@@ -54,6 +54,7 @@ const std::vector<PlanColumn>& plan_columns() {
       {{"mb", kNumber}, "", [count](P p) { return count(p.micro_batch); }},
       {{"schedule"}, "", [](P p) { return std::string(p.pp > 1 ? name_of(p.schedule) : ""); }},
       {{"recompute"}, "none", recompute_text},
+      {{"layers"}, "", layer_split_text},
       {{"offload"},
        "",
        [](P p) {
@@ -102,6 +103,13 @@ std::int64_t assumed_figures(const Sources& sources) {
 
 }  // namespace
 
+std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen) {
+  return fmt::format("{}{} of {}, {}, best {}", format_plural(chosen, "sequence"),
+                     request.global_batch == 0 ? " (chosen: the knee of the throughput)" : "",
+                     format_plural(request.seq_len, "token"), name_of(request.precision),
+                     name_of(request.objective));
+}
+
 Table candidate_table(const std::vector<PlanCandidate>& candidates) {
   const auto plan_part = columns_with_news(candidates);
   std::vector<Column> columns = {{"#", kNumber}};
@@ -135,8 +143,8 @@ Table front_table(const std::vector<PlanCandidate>& front) {
   return table;
 }
 
-ordered_json candidate_json(const PlanCandidate& candidate) {
-  ordered_json json = step_json(candidate.plan, candidate.result);
+ordered_json candidate_json(const PlanCandidate& candidate, Bytes capacity) {
+  ordered_json json = step_json(candidate.plan, candidate.result, capacity);
   json["analytic_s"] = candidate.analytic.value();
   json["bound_s"] = candidate.bound.value();
   json["dollars_per_step"] = candidate.dollars_per_step.value();

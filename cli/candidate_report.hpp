@@ -10,6 +10,13 @@
 
 namespace shardwright::cli {
 
+// A peak that leaves less of the memory free is worth a warning.
+inline constexpr double kTightMemory = 0.95;
+
+// "1,024 sequences of 8,192 tokens, bf16, best time". `chosen` is the batch of the best plan, which
+// the search picks where the user left it open.
+std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen);
+
 // One row per plan: degrees and choices (those that are the same and trivial everywhere are left
 // out), step time, rates, memory.
 Table candidate_table(const std::vector<planner::PlanCandidate>& candidates);
@@ -17,8 +24,8 @@ Table candidate_table(const std::vector<planner::PlanCandidate>& candidates);
 // The fastest plans of a front: step time against memory.
 Table front_table(const std::vector<planner::PlanCandidate>& front);
 
-// An element of `plans`.
-nlohmann::ordered_json candidate_json(const planner::PlanCandidate& candidate);
+// An element of `plans`. `capacity`: an accelerator's memory.
+nlohmann::ordered_json candidate_json(const planner::PlanCandidate& candidate, Bytes capacity);
 
 // {"space", "rejected", "evaluated", "simulated"}.
 nlohmann::ordered_json counts_json(const planner::SearchCounts& counts);

@@ -37,10 +37,10 @@ bool show_progress(const CommonOptions& options) {
   return !options.no_progress && stderr_is_terminal();
 }
 
-void deliver(const CommonOptions& options, const Page& page,
-             const nlohmann::ordered_json& document) {
+void deliver(const CommonOptions& options, const Page& page, const nlohmann::ordered_json& document,
+             bool stdout_taken) {
   if (!options.json.empty()) write_file(options.json, json_text(document), options.force);
-  if (options.json != "-") write_stdout(page.text());
+  if (options.json != "-" && !stdout_taken) write_stdout(page.text());
 }
 
 nlohmann::ordered_json new_document(const std::string& name) {

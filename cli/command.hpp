@@ -39,9 +39,10 @@ Page new_page(const CommonOptions& options);
 // True if a progress line should be drawn.
 bool show_progress(const CommonOptions& options);
 
-// Prints the page, or the JSON in its place; writes the JSON to its file.
-void deliver(const CommonOptions& options, const Page& page,
-             const nlohmann::ordered_json& document);
+// Prints the page, or the JSON in its place; writes the JSON to its file. `stdout_taken`: the
+// command has printed another document, so the page is left out.
+void deliver(const CommonOptions& options, const Page& page, const nlohmann::ordered_json& document,
+             bool stdout_taken = false);
 
 // The first members of every document: {"schema": "shardwright/NAME", "version": 1,
 // "tool_version": …}.

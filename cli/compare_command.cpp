@@ -10,6 +10,7 @@
 #include "cli/format.hpp"
 #include "cli/output.hpp"
 #include "cli/step_json.hpp"
+#include "core/base/error.hpp"
 #include "core/spec/scenario.hpp"
 #include "planner/compare.hpp"
 
@@ -48,6 +49,7 @@ ordered_json comparison_json(const Scenario& first, const Scenario& second,
                              const planner::Comparison& comparison) {
   ordered_json document = new_document("comparison");
   document["verdict"] = comparison.verdict;
+  document["judged_by"] = name_of(comparison.yardstick);
   document["inputs"] = ordered_json::array();
   for (const planner::InputDifference& input : comparison.inputs) {
     document["inputs"].push_back({{"field", input.field}, {"a", input.first}, {"b", input.second}});
@@ -59,13 +61,17 @@ ordered_json comparison_json(const Scenario& first, const Scenario& second,
                                    {"b", result.second},
                                    {"change", result.change()}});
   }
-  document["a"] = step_json(first.plan, comparison.first);
-  document["b"] = step_json(second.plan, comparison.second);
+  document["a"] = step_json(first.plan, comparison.first, first.cluster.accelerator.memory);
+  document["b"] = step_json(second.plan, comparison.second, second.cluster.accelerator.memory);
   return document;
 }
 
 ExitCode compare(const CompareOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
+  if (options.first == "-" && options.second == "-") {
+    throw InputError("shardwright compare",
+                     {{"B", "standard input, which is A too", "a file of its own"}});
+  }
   const Scenario first = load_scenario(options.first);
   const Scenario second = load_scenario(options.second);
   const planner::Comparison comparison = planner::compare(first, second);

@@ -7,6 +7,7 @@
 
 #include "cli/command.hpp"
 #include "cli/format.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/option_values.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_options.hpp"
@@ -44,7 +45,15 @@ ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanati
   ordered_json document = new_document("explanation");
   document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
   document["filled_in"] = chosen.filled_in;
+  document["partial"] = explanation.partial;
   document["limit"] = explanation.limit;
+  document["shares"] = ordered_json::array();
+  for (const planner::TimeShare& share : explanation.shares) {
+    document["shares"].push_back({{"what", share.what},
+                                  {"share_ratio", share.share},
+                                  {"mainly", share.mainly},
+                                  {"mainly_ratio", share.mainly_share}});
+  }
   document["gain_ratio"] = gain;
   document["sensitivities"] = ordered_json::array();
   for (const planner::Sensitivity& sensitivity : explanation.sensitivities) {
@@ -53,7 +62,8 @@ ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanati
                                          {"throughput_gain_ratio", sensitivity.gain},
                                          {"through", sensitivity.through}});
   }
-  document.update(step_json(scenario.plan, explanation.result));
+  document.update(
+      step_json(scenario.plan, explanation.result, scenario.cluster.accelerator.memory));
   return document;
 }
 
@@ -64,14 +74,17 @@ ExitCode explain(const ExplainOptions& options) {
                                            : read_ratio("--gain", options.gain, problems);
   problems.throw_if_any();
   const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright explain");
-  const planner::Explanation explanation = planner::explain(chosen.scenario, gain);
+  const InterruptWatch interrupt;
+  const planner::Explanation explanation =
+      planner::explain(chosen.scenario, gain, interrupt.token());
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, explanation.result);
   page.paragraph(fmt::format("What limits it: {}.", explanation.limit));
-  page.table(sensitivity_table(explanation, gain));
+  if (explanation.partial) page.warning("interrupted: not every resource was tried");
+  if (!explanation.sensitivities.empty()) page.table(sensitivity_table(explanation, gain));
   add_filled_in(page, chosen.filled_in);
   deliver(options.common, page, explain_json(chosen, explanation, gain));
-  return ExitCode::Ok;
+  return explanation.partial ? ExitCode::Interrupted : ExitCode::Ok;
 }
 
 }  // namespace

@@ -61,15 +61,12 @@ struct ByteUnit {
   double bytes;
 };
 constexpr std::array kByteUnits = {
-    ByteUnit{"", 1.0},
-    ByteUnit{"B", 1.0},
-    ByteUnit{"MB", 1e6},
-    ByteUnit{"GB", 1e9},
-    ByteUnit{"TB", 1e12},
-    ByteUnit{"MiB", 1048576.0},
-    ByteUnit{"GiB", 1073741824.0},
-    ByteUnit{"TiB", 1099511627776.0},
+    ByteUnit{"B", 1.0},         ByteUnit{"kB", 1e3},           ByteUnit{"KiB", 1024.0},
+    ByteUnit{"MB", 1e6},        ByteUnit{"GB", 1e9},           ByteUnit{"TB", 1e12},
+    ByteUnit{"MiB", 1048576.0}, ByteUnit{"GiB", 1073741824.0}, ByteUnit{"TiB", 1099511627776.0},
 };
+
+constexpr Bytes kLeastMemory = gigabytes(0.1);
 
 }  // namespace
 
@@ -95,14 +92,21 @@ std::pair<std::int64_t, std::int64_t> read_count_range(const std::string& option
   return {first, std::max(first, last)};
 }
 
-Bytes read_bytes(const std::string& option, const std::string& text, ProblemList& problems) {
-  if (const auto number = parse_number(text); number && number->value > 0.0) {
-    for (const ByteUnit& unit : kByteUnits) {
-      if (number->rest == unit.name) return Bytes(number->value * unit.bytes);
-    }
+Bytes read_memory_size(const std::string& option, const std::string& text, ProblemList& problems) {
+  const auto number = parse_number(text);
+  const auto refuse = [&](const std::string& expected) {
+    problems.add(option, quoted(text), expected);
+    return kLeastMemory;
+  };
+  if (!number || number->value <= 0.0) return refuse("a size above 0 as in 70GB or 64GiB");
+  if (number->rest.empty())
+    return refuse(fmt::format("a size with its unit, as in {0}GB or {0}GiB", text));
+  for (const ByteUnit& unit : kByteUnits) {
+    if (number->rest != unit.name) continue;
+    const Bytes size(number->value * unit.bytes);
+    return size < kLeastMemory ? refuse("at least 0.1GB") : size;
   }
-  problems.add(option, quoted(text), "a size above 0 as in 70GB or 64GiB");
-  return Bytes(1.0);
+  return refuse("a size above 0 as in 70GB or 64GiB");
 }
 
 double read_ratio(const std::string& option, const std::string& text, ProblemList& problems) {

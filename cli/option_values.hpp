@@ -20,8 +20,9 @@ std::pair<std::int64_t, std::int64_t> read_count_range(const std::string& option
                                                        const std::string& text, std::int64_t most,
                                                        ProblemList& problems);
 
-// "70GB", "64 GiB", "8e10": decimal and binary units; a bare number counts bytes.
-Bytes read_bytes(const std::string& option, const std::string& text, ProblemList& problems);
+// The memory of an accelerator with its unit, decimal or binary: "70GB", "64 GiB". Less than 0.1 GB
+// is a slip.
+Bytes read_memory_size(const std::string& option, const std::string& text, ProblemList& problems);
 
 // A ratio above 0 as "0.1" or "10%".
 double read_ratio(const std::string& option, const std::string& text, ProblemList& problems);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -81,6 +82,13 @@ bool is_special(const fs::path& file) {
   return fs::exists(status) && !fs::is_regular_file(status);
 }
 
+bool is_same_file(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty() || is_special(a)) return false;
+  if (a == "-" || b == "-") return a == b;
+  std::error_code ignored;
+  return fs::absolute(a, ignored).lexically_normal() == fs::absolute(b, ignored).lexically_normal();
+}
+
 void write_special(const std::string& file, std::string_view text) {
   const int descriptor = open(file.c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor < 0) fail(file, errno);
@@ -94,7 +102,8 @@ void check_finite(const ordered_json& value, const std::string& pointer) {
   if (value.is_number_float() && !std::isfinite(value.get<double>()))
     throw RuntimeFailure(fmt::format("the result is not a number at {}", pointer));
   if (!value.is_structured()) return;
-  for (const auto& [key, member] : value.items()) check_finite(member, pointer + "/" + key);
+  for (const auto& [key, member] : value.items())
+    check_finite(member, fmt::format("{}/{}", pointer, key));
 }
 
 }  // namespace
@@ -121,6 +130,28 @@ void check_destination(const std::string& option, const std::string& file, bool 
     throw InputError(option, {{"", fmt::format("no folder \"{}\"", folder.string()),
                                "a file in a folder that exists"}});
   }
+}
+
+void check_destinations(const std::vector<Destination>& destinations, bool overwrite) {
+  for (const Destination& each : destinations) check_destination(each.option, each.file, overwrite);
+  for (auto second = destinations.begin(); second != destinations.end(); ++second) {
+    const auto first = std::find_if(destinations.begin(), second, [&](const Destination& other) {
+      return is_same_file(other.file, second->file);
+    });
+    if (first == second) continue;
+    throw InputError(
+        second->option,
+        {{"",
+          fmt::format("{}, which is that of {} too",
+                      second->file == "-" ? "standard output" : "\"" + second->file + "\"",
+                      first->option),
+          "a file of its own"}});
+  }
+}
+
+bool take_stdout(const std::vector<Destination>& destinations) {
+  return std::any_of(destinations.begin(), destinations.end(),
+                     [](const Destination& each) { return each.file == "-"; });
 }
 
 void write_file(const std::string& file_or_dash, std::string_view text, bool overwrite) {

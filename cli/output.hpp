@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardwright::cli {
 
@@ -23,6 +24,18 @@ void write_stdout(std::string_view text);
 // Throws InputError if the file exists and `overwrite` is false, or its folder does not exist.
 // Asked before the work, so that hours of search do not end in a refusal. "-" always passes.
 void check_destination(const std::string& option, const std::string& file, bool overwrite);
+
+// An option that names a file to write, and the file; "-" is standard output, empty is none.
+struct Destination {
+  std::string option;
+  std::string file;
+};
+
+// The same for all files that a command writes. Throws InputError too if two of them are one.
+void check_destinations(const std::vector<Destination>& destinations, bool overwrite);
+
+// True if one of them is standard output, which then takes nothing else.
+bool take_stdout(const std::vector<Destination>& destinations);
 
 // Writes to a temporary file in the same folder and renames it, so that no reader ever meets half a
 // file; "-" is standard output, and what is no regular file (a pipe, /dev/null) is written to as it

@@ -8,6 +8,7 @@
 #include "cli/candidate_report.hpp"
 #include "cli/command.hpp"
 #include "cli/format.hpp"
+#include "cli/infeasible_report.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/request_options.hpp"
@@ -24,22 +25,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A peak that leaves less of the memory free is worth a warning.
-constexpr double kTightMemory = 0.95;
-
 struct PlanOptions {
   CommonOptions common;
   RequestOptions request;
   std::string plan_out;
 };
-
-// `chosen` is the batch of the best plan, which the search picks where the user left it open.
-std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen) {
-  return fmt::format("{}{} of {} tokens, {}, best {}", format_plural(chosen, "sequence"),
-                     request.global_batch == 0 ? " (chosen: the knee of the throughput)" : "",
-                     format_count(request.seq_len), name_of(request.precision),
-                     name_of(request.objective));
-}
 
 std::string machine_text(const planner::PlanRequest& request) {
   return fmt::format("{} on {} × {} ({}), {}", request.model.name, format_count(request.gpus),
@@ -72,16 +62,6 @@ void add_result(Page& page, const ChosenRequest& chosen, const planner::SearchRe
   add_assumptions(page, request.cluster, request.stack, chosen.filled_in);
 }
 
-ordered_json infeasible_json(const planner::NoFeasiblePlan& infeasible) {
-  ordered_json json = {{"reason", infeasible.reason},
-                       {"shortfall_bytes", infeasible.shortfall.value()},
-                       {"needed_bytes", infeasible.needed.value()},
-                       {"available_bytes", infeasible.available.value()},
-                       {"closes_it", infeasible.closes_it}};
-  json["nearest"] = infeasible.nearest ? to_json(*infeasible.nearest) : ordered_json();
-  return json;
-}
-
 ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult& result) {
   const planner::PlanRequest& request = chosen.request;
   ordered_json document = new_document("plans");
@@ -91,23 +71,16 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
   document["partial"] = result.partial;
   document["search"] = counts_json(result.counts);
   document["search"]["wall_s"] = result.wall_s;
-  document["plans"] = ordered_json::array();
-  for (const auto& candidate : result.plans) document["plans"].push_back(candidate_json(candidate));
-  document["front"] = ordered_json::array();
-  for (const auto& candidate : result.front) document["front"].push_back(candidate_json(candidate));
+  const auto list = [&](const std::vector<planner::PlanCandidate>& candidates) {
+    ordered_json elements = ordered_json::array();
+    for (const planner::PlanCandidate& candidate : candidates)
+      elements.push_back(candidate_json(candidate, request.cluster.accelerator.memory));
+    return elements;
+  };
+  document["plans"] = list(result.plans);
+  document["front"] = list(result.front);
   if (result.infeasible) document["infeasible"] = infeasible_json(*result.infeasible);
   return document;
-}
-
-// The answer "none" is no result for a pipe to read: its reasons go to standard error.
-void report_infeasible(const planner::NoFeasiblePlan& infeasible) {
-  fmt::print(stderr, "no feasible plan: {}\n", infeasible.reason);
-  if (infeasible.nearest) {
-    fmt::print(stderr, "nearest: {}, {} short of the {} that it needs per accelerator\n",
-               plan_text(*infeasible.nearest), format_bytes(infeasible.shortfall),
-               format_bytes(infeasible.needed));
-  }
-  for (const std::string& change : infeasible.closes_it) fmt::print(stderr, "- {}\n", change);
 }
 
 ExitCode deliver_none(const PlanOptions& options, const ChosenRequest& chosen,
@@ -135,13 +108,13 @@ ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen) {
   }
   Page page = new_page(options.common);
   add_result(page, chosen, result);
-  deliver(options.common, page, plan_json(chosen, result));
+  deliver(options.common, page, plan_json(chosen, result), options.plan_out == "-");
   return result.partial ? ExitCode::Interrupted : ExitCode::Ok;
 }
 
 ExitCode plan(const PlanOptions& options) {
-  check_destination("--json", options.common.json, options.common.force);
-  check_destination("--out", options.plan_out, options.common.force);
+  check_destinations({{"--json", options.common.json}, {"--out", options.plan_out}},
+                     options.common.force);
   ChosenRequest chosen = choose_request(options.request, "shardwright plan");
   if (chosen.gpus.first == chosen.gpus.second) return plan_one_size(options, chosen);
   return run_scale(options.common, chosen, options.plan_out);

@@ -72,7 +72,7 @@ void read_numbers(const RequestOptions& options, PlanRequest& request, ProblemLi
     return static_cast<int>(read_count("--threads", text, kMostThreads, problems));
   });
   read_if_given(options.max_memory, request.max_memory, [&](const std::string& text) {
-    return read_bytes("--max-memory", text, problems);
+    return read_memory_size("--max-memory", text, problems);
   });
 }
 
@@ -91,6 +91,24 @@ void read_choices(const RequestOptions& options, PlanRequest& request, ProblemLi
   };
   add_constraints(options.fix, "--fix", request.constraints.fixed);
   add_constraints(options.forbid, "--forbid", request.constraints.forbidden);
+}
+
+// Choices that are tried beside the usual one only where the user asks: they multiply the space and
+// seldom win.
+void read_vary(const std::vector<std::string>& names, planner::SearchLimits& limits,
+               ProblemList& problems) {
+  const std::vector<std::string> choices = {"rank-order", "offload", "sequence-parallel"};
+  for (const std::string& name : names) {
+    if (name == "rank-order") {
+      limits.rank_orders = {Plan().rank_order, planner::pipeline_inside_data()};
+    } else if (name == "offload") {
+      limits.offload_optimizer = {false, true};
+    } else if (name == "sequence-parallel") {
+      limits.sequence_parallel = {true, false};
+    } else {
+      problems.add("--vary", fmt::format("\"{}\"", name), one_of(name, choices));
+    }
+  }
 }
 
 PlanRequest request_of(const Scenario& scenario) {
@@ -137,6 +155,14 @@ void add_limits(CLI::App& command, RequestOptions& options) {
       ->take_all()
       ->group(kGroup);
   command
+      .add_option("--vary", options.vary,
+                  "Also try rank-order (pipeline inside of data parallelism), offload (of the "
+                  "optimizer), sequence-parallel (off)")
+      ->type_name("CHOICE,...")
+      ->delimiter(',')
+      ->take_all()
+      ->group(kGroup);
+  command
       .add_option("--max-memory", options.max_memory,
                   "Memory per accelerator that a plan may take, as 70GB")
       ->type_name("SIZE")
@@ -174,6 +200,7 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
   read_parts(options, chosen.request, problems);
   read_numbers(options, chosen.request, problems);
   read_choices(options, chosen.request, problems);
+  read_vary(options.vary, chosen.request.limits, problems);
   chosen.gpus = {chosen.request.gpus, chosen.request.gpus};
   if (!options.gpus.empty())
     chosen.gpus = read_count_range("--gpus", options.gpus, kMaxWorld, problems);

@@ -20,7 +20,7 @@ struct RequestOptions {
   std::string gpus, global_batch, seq_len;
   std::string precision, objective;
   std::string top, threads, max_memory, max_global_batch;
-  std::vector<std::string> fix, forbid;
+  std::vector<std::string> fix, forbid, vary;
 };
 
 void add_request_options(CLI::App& command, RequestOptions& options);

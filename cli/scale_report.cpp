@@ -1,12 +1,14 @@
 #include "cli/scale_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/candidate_report.hpp"
 #include "cli/format.hpp"
+#include "cli/infeasible_report.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/search_progress.hpp"
@@ -64,13 +66,13 @@ planner::SearchCounts total_counts(const planner::ScaleResult& result) {
   return total;
 }
 
-ordered_json point_json(const planner::ScalePoint& point) {
+ordered_json point_json(const planner::ScalePoint& point, Bytes capacity) {
   ordered_json json = {{"gpus", point.gpus},
                        {"tokens_per_s", point.tokens_per_s},
                        {"efficiency", point.efficiency},
                        {"on_front", point.on_front},
                        {"search", counts_json(point.counts)}};
-  json["best"] = point.best ? candidate_json(*point.best) : ordered_json();
+  json["best"] = point.best ? candidate_json(*point.best, capacity) : ordered_json();
   return json;
 }
 
@@ -83,33 +85,17 @@ ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult&
   document["partial"] = result.partial;
   document["search"] = counts_json(total_counts(result));
   document["search"]["wall_s"] = result.wall_s;
+  const Bytes capacity = request.cluster.accelerator.memory;
   document["points"] = ordered_json::array();
   document["plans"] = ordered_json::array();
   for (const planner::ScalePoint& point : result.points) {
-    document["points"].push_back(point_json(point));
-    if (point.best) document["plans"].push_back(candidate_json(*point.best));
+    document["points"].push_back(point_json(point, capacity));
+    if (point.best) document["plans"].push_back(candidate_json(*point.best, capacity));
   }
   document["knee"] = result.knee ? ordered_json(*result.knee) : ordered_json();
   document["knee_cause"] = result.knee_cause;
+  if (result.infeasible) document["infeasible"] = infeasible_json(*result.infeasible);
   return document;
-}
-
-void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResult& result) {
-  const planner::PlanRequest& request = chosen.request;
-  page.heading(fmt::format("{} on {} ({}), {}", request.model.name,
-                           request.cluster.accelerator.name, request.cluster.name,
-                           request.stack.name));
-  if (result.partial) page.warning("interrupted: the sizes searched so far");
-  page.table(point_table(result));
-  if (result.knee) {
-    page.paragraph(
-        fmt::format("Scaling ends at {} GPUs: {}", format_count(*result.knee), result.knee_cause));
-  } else {
-    page.paragraph(fmt::format("Efficiency stays above {} % up to the largest size.",
-                               format_number(100.0 * planner::kKneeEfficiency)));
-  }
-  add_counts(page, total_counts(result), result.wall_s);
-  add_assumptions(page, request.cluster, request.stack, chosen.filled_in);
 }
 
 const planner::PlanCandidate* fastest(const planner::ScaleResult& result) {
@@ -121,6 +107,43 @@ const planner::PlanCandidate* fastest(const planner::ScaleResult& result) {
     rate = point.tokens_per_s;
   }
   return best;
+}
+
+void warn_of_full_memory(Page& page, const planner::PlanRequest& request,
+                         const planner::ScaleResult& result) {
+  const Bytes capacity = request.cluster.accelerator.memory;
+  std::vector<std::string> sizes;
+  double fullest = 0.0;
+  for (const planner::ScalePoint& point : result.points) {
+    const double share = point.best ? point.best->result.memory().peak / capacity : 0.0;
+    if (share > kTightMemory) sizes.push_back(format_count(point.gpus));
+    fullest = std::max(fullest, share);
+  }
+  if (sizes.empty()) return;
+  page.warning(fmt::format(
+      "on {} GPUs the best plan fills up to {} % of the memory; --max-memory leaves more free",
+      fmt::join(sizes, ", "), format_percent(fullest)));
+}
+
+void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResult& result) {
+  const planner::PlanRequest& request = chosen.request;
+  page.heading(fmt::format("{} on {} ({}), {}", request.model.name,
+                           request.cluster.accelerator.name, request.cluster.name,
+                           request.stack.name));
+  if (const planner::PlanCandidate* best = fastest(result))
+    page.facts({{"goal", goal_text(request, best->plan.global_batch)}});
+  if (result.partial) page.warning("interrupted: the sizes searched so far");
+  page.table(point_table(result));
+  warn_of_full_memory(page, request, result);
+  if (result.knee) {
+    page.paragraph(
+        fmt::format("Scaling ends at {} GPUs: {}", format_count(*result.knee), result.knee_cause));
+  } else {
+    page.paragraph(fmt::format("Efficiency stays above {} % up to the largest size.",
+                               format_number(100.0 * planner::kKneeEfficiency)));
+  }
+  add_counts(page, total_counts(result), result.wall_s);
+  add_assumptions(page, request.cluster, request.stack, chosen.filled_in);
 }
 
 }  // namespace
@@ -140,9 +163,13 @@ ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
     const Scenario scenario = planner::scenario_of(chosen.request, best->plan);
     write_file(plan_out, json_text(to_json(scenario)), options.force);
   }
+  if (result.infeasible) {
+    fmt::print(stderr, "on {} GPUs: ", format_count(chosen.gpus.second));
+    report_infeasible(*result.infeasible);
+  }
   Page page = new_page(options);
   add_scale(page, chosen, result);
-  deliver(options, page, scale_json(chosen, result));
+  deliver(options, page, scale_json(chosen, result), best != nullptr && plan_out == "-");
   if (result.partial) return ExitCode::Interrupted;
   return best == nullptr ? ExitCode::NoFeasiblePlan : ExitCode::Ok;
 }

@@ -107,7 +107,7 @@ Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
   }
   ProblemList plan_problems("");
   ObjectReader reader(document, "", plan_problems);
-  const Plan plan = read_plan(reader);
+  Plan plan = read_plan(reader);
   try {
     plan_problems.throw_if_any();
   } catch (const InputError& error) {
@@ -137,30 +137,89 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
   return {std::move(scenario), std::move(filled_in)};
 }
 
+bool gives(const ScenarioOptions& options, const std::string& key) {
+  const auto field = options.fields.find(key);
+  return (field != options.fields.end() && !field->second.empty()) ||
+         std::any_of(options.settings.begin(), options.settings.end(),
+                     [&](const std::string& setting) { return setting.starts_with(key + "="); });
+}
+
+std::string degrees_text(const json& plan) {
+  return fmt::format("tp {} x pp {} x cp {}", degree(plan, "tp"), degree(plan, "pp"),
+                     degree(plan, "cp"));
+}
+
+// Ranks of one replica; 0 where the degrees are out of all proportion, which the plan's own check
+// says.
+std::int64_t replica_ranks(const json& plan) {
+  const double ranks = static_cast<double>(degree(plan, "tp")) *
+                       static_cast<double>(degree(plan, "pp")) *
+                       static_cast<double>(degree(plan, "cp"));
+  return ranks > static_cast<double>(kMaxWorld) ? 0 : static_cast<std::int64_t>(ranks);
+}
+
+// A plan stays on the accelerators of its file, or on those of --gpus, unless its data parallelism
+// is given too: it takes what the other degrees leave.
+void fit_data_parallel(const ScenarioOptions& options, const json& before, json& plan,
+                       std::vector<std::string>& filled_in, ProblemList& problems) {
+  const std::int64_t old_replica = replica_ranks(before), replica = replica_ranks(plan);
+  const std::int64_t in_file = degree(before, "dp") * old_replica;
+  const std::int64_t wanted =
+      options.gpus.empty() ? in_file : read_count("--gpus", options.gpus, kMaxWorld, problems);
+  if (replica == 0 || old_replica == 0) return;
+  if (gives(options, "dp")) {
+    const std::int64_t world = degree(plan, "dp") * replica;
+    if (world == wanted) return;
+    if (!options.gpus.empty()) {
+      problems.add("--gpus", fmt::format("{}", wanted),
+                   fmt::format("dp {} x {} = {}", degree(plan, "dp"), degrees_text(plan), world));
+    }
+    filled_in.push_back(
+        fmt::format("{} accelerators, by the degrees given: the plan file has {}", world, in_file));
+    return;
+  }
+  if (wanted % replica != 0) {
+    problems.add("plan", fmt::format("{} = {} ranks", degrees_text(plan), replica),
+                 fmt::format("a divisor of {} accelerators (or another --gpus or --dp)", wanted));
+    return;
+  }
+  const std::int64_t dp = wanted / replica;
+  if (dp == degree(plan, "dp")) return;
+  plan["dp"] = dp;
+  filled_in.push_back(
+      fmt::format("dp {}: what {} leaves of {} accelerators", dp, degrees_text(plan), wanted));
+}
+
 // Replaces the parts of a plan file that options name, and fields of its plan.
-void replace_parts(const ScenarioOptions& options, json& document, ProblemList& problems) {
+void replace_parts(const ScenarioOptions& options, json& document,
+                   std::vector<std::string>& filled_in, ProblemList& problems) {
   if (!options.model.empty())
     document["model"] = json(to_json(read_model_option(options.model, problems)));
   if (!options.cluster.empty())
     document["cluster"] = json(to_json(read_cluster_option(options.cluster, problems)));
   if (!options.stack.empty())
     document["stack"] = json(to_json(read_stack_option(options.stack, problems)));
-  if (document.contains("plan") && document["plan"].is_object())
-    apply_fields(options, document["plan"], problems);
+  if (!document.contains("plan") || !document["plan"].is_object()) return;
+  json& plan = document["plan"];
+  const json before = plan;
+  apply_fields(options, plan, problems);
+  fit_data_parallel(options, before, plan, filled_in, problems);
 }
 
 ChosenScenario from_document(json document, const std::string& source,
                              const ScenarioOptions& options, const std::string& command) {
   ProblemList problems(command);
-  if (document.is_object()) replace_parts(options, document, problems);
+  std::vector<std::string> filled_in;
+  if (document.is_object()) replace_parts(options, document, filled_in, problems);
   problems.throw_if_any();
-  return {read_scenario(document, source), {}};
+  return {read_scenario(document, source), std::move(filled_in)};
 }
 
 ChosenScenario from_row(const ScenarioOptions& options, const std::string& command) {
   std::vector<std::string> filled_in;
   const Scenario scenario = read_row_option(options.row, filled_in);
   ChosenScenario chosen = from_document(json(to_json(scenario)), options.row, options, command);
+  filled_in.insert(filled_in.end(), chosen.filled_in.begin(), chosen.filled_in.end());
   chosen.filled_in = std::move(filled_in);
   return chosen;
 }
@@ -198,7 +257,9 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
   command.add_option("--row", options.row, "A published measurement, in place of a plan file")
       ->type_name("FILE:ID")
       ->group(kGroup);
-  command.add_option("--gpus", options.gpus, "Accelerators")->type_name("N")->group(kGroup);
+  command.add_option("--gpus", options.gpus, "Accelerators; with a plan file in place of its own")
+      ->type_name("N")
+      ->group(kGroup);
   command
       .add_option("--kernels", options.kernels,
                   "Measured kernels of the accelerator as CSV, which go before the formulas")

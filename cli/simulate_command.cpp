@@ -70,7 +70,7 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen, const sim::Ru
   document["filled_in"] = chosen.filled_in;
   document["fidelity"] = name_of(rung.fidelity);
   document["partial"] = rung.cancelled;
-  document.update(step_json(scenario.plan, rung.result));
+  document.update(step_json(scenario.plan, rung.result, scenario.cluster.accelerator.memory));
   document["event_step_s"] = rung.event_step.value();
   return document;
 }
@@ -85,9 +85,9 @@ void add_fidelity(Page& page, const sim::RungResult& rung) {
 }
 
 ExitCode simulate(const SimulateOptions& options) {
-  check_destination("--json", options.common.json, options.common.force);
-  check_destination("--out", options.plan_out, options.common.force);
-  check_destination("--trace", options.trace, options.common.force);
+  const std::vector<Destination> files = {
+      {"--json", options.common.json}, {"--out", options.plan_out}, {"--trace", options.trace}};
+  check_destinations(files, options.common.force);
   const sim::Fidelity fidelity = read_fidelity(options.fidelity);
   const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright simulate");
   const sim::RungResult rung = run(options, chosen.scenario, fidelity);
@@ -98,7 +98,7 @@ ExitCode simulate(const SimulateOptions& options) {
   add_step(page, chosen.scenario, rung.result);
   add_fidelity(page, rung);
   add_filled_in(page, chosen.filled_in);
-  deliver(options.common, page, simulate_json(chosen, rung));
+  deliver(options.common, page, simulate_json(chosen, rung), take_stdout(files));
   return rung.cancelled ? ExitCode::Interrupted : ExitCode::Ok;
 }
 

@@ -68,7 +68,7 @@ ordered_json basis_json(const sim::BasisTimes& basis) {
 
 }  // namespace
 
-ordered_json step_json(const Plan& plan, const sim::StepResult& result) {
+ordered_json step_json(const Plan& plan, const sim::StepResult& result, Bytes capacity) {
   ordered_json memory = memory_json(result.memory());
   memory["stage"] = result.fullest;
   ordered_json time = time_json(result.time());
@@ -79,6 +79,7 @@ ordered_json step_json(const Plan& plan, const sim::StepResult& result) {
           {"tflops_per_gpu", result.throughput.tflops_per_gpu},
           {"mfu", result.throughput.mfu},
           {"hfu", result.throughput.hfu},
+          {"fits", result.memory().peak <= capacity},
           {"memory", std::move(memory)},
           {"time", std::move(time)},
           {"kernel_time_basis", basis_json(result.basis)},

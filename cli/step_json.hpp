@@ -11,9 +11,10 @@
 
 namespace shardwright::cli {
 
-// {"plan", "step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "hfu", "memory", "time",
-// "stages"}. Seconds and bytes without a suffix only inside of "exposed" and "breakdown".
-nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result);
+// {"plan", "step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "hfu", "fits", "memory",
+// "time", "stages"}; "fits": the peak is within `capacity`, an accelerator's memory. Seconds and
+// bytes without a suffix only inside of "exposed" and "breakdown".
+nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result, Bytes capacity);
 
 // The parts of the step on one stage.
 nlohmann::ordered_json time_json(const sim::TimeBreakdown& time);

@@ -1,6 +1,7 @@
 #include "cli/step_page.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -40,6 +41,24 @@ std::string recompute_text(const Plan& plan) {
   return plan.recompute_layers > 0
              ? fmt::format("{} in {}", name, format_plural(plan.recompute_layers, "layer"))
              : name;
+}
+
+// Runs of equal numbers: "7×5 8×3".
+std::string layers_text(const std::vector<std::int64_t>& counts) {
+  std::string text;
+  for (auto first = counts.begin(); first != counts.end();) {
+    const auto next =
+        std::find_if(first, counts.end(), [first](std::int64_t count) { return count != *first; });
+    text += fmt::format("{}{}×{}", text.empty() ? "" : " ", *first, next - first);
+    first = next;
+  }
+  return text;
+}
+
+std::string rank_order_text(const std::vector<Axis>& order) {
+  std::vector<const char*> names;
+  for (const Axis axis : order) names.push_back(name_of(axis));
+  return fmt::format("{}", fmt::join(names, "-"));
 }
 
 Table time_table(const sim::StepResult& result) {
@@ -100,13 +119,19 @@ std::string cluster_text(const Scenario& scenario) {
 }
 
 std::string batch_text(const Plan& plan) {
-  return fmt::format("{} of {} tokens, {} of {} per replica",
-                     format_plural(plan.global_batch, "sequence"), format_count(plan.seq_len),
+  return fmt::format("{} of {}, {} of {} per replica", format_plural(plan.global_batch, "sequence"),
+                     format_plural(plan.seq_len, "token"),
                      format_plural(plan.microbatches(), "microbatch"),
                      format_count(plan.micro_batch));
 }
 
 }  // namespace
+
+std::string layer_split_text(const Plan& plan) {
+  if (plan.pp == 1) return "";
+  if (!plan.stage_layers.empty()) return layers_text(plan.stage_layers);
+  return plan.embedding_counts_as_layer ? "ends count" : "";
+}
 
 std::string plan_text(const Plan& plan) {
   std::string text = fmt::format("dp {}, tp {}, pp {}", plan.dp, plan.tp, plan.pp);
@@ -122,6 +147,9 @@ std::string plan_text(const Plan& plan) {
   if (plan.offload_optimizer) text += ", optimizer offloaded";
   if (plan.offload_activations) text += ", activations offloaded";
   if (plan.pp > 1 && plan.embedding_counts_as_layer) text += ", embedding and head as layers";
+  if (!plan.stage_layers.empty()) text += ", layers " + layers_text(plan.stage_layers);
+  if (plan.pp > 1 && plan.rank_order != Plan().rank_order)
+    text += ", ranks " + rank_order_text(plan.rank_order);
   return text;
 }
 

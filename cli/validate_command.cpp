@@ -10,6 +10,7 @@
 #include "cli/command.hpp"
 #include "cli/error_limits.hpp"
 #include "cli/format.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/timing_report.hpp"
 #include "core/base/error.hpp"
@@ -83,7 +84,9 @@ void add_report(Page& page, const sim::ValidationReport& report, bool every_row)
   if (every_row) add_rows(page, report);
   Table overall = summary_table("absolute error of");
   overall.add_row(summary_row("step time", report.time));
-  overall.add_row(summary_row("peak memory", report.memory));
+  std::vector<std::string> memory = summary_row("peak memory", report.memory);
+  memory.back().clear();  // memory is predicted without an interval
+  overall.add_row(std::move(memory));
   page.table(overall);
   add_summaries(page, "step time by source", report.by_source);
   add_summaries(page, "step time by accelerator", report.by_accelerator);
@@ -125,9 +128,10 @@ ExitCode validate(const ValidateOptions& options) {
   check_destination("--report", options.report, options.common.force);
   check_grades(options.grades);
   const ErrorLimits limits = read_error_limits(options.fail_over);
+  const InterruptWatch interrupt;
   const sim::ValidationReport report =
-      sim::validate_rows(options.files, {.grades = options.grades});
-  if (report.rows.empty()) {
+      sim::validate_rows(options.files, {.grades = options.grades, .stop = interrupt.token()});
+  if (report.rows.empty() && !report.partial) {
     ProblemList problems("validate");
     problems.add("FILE", "no rows of the grades asked for", "at least one measured row");
     problems.throw_if_any();
@@ -135,13 +139,16 @@ ExitCode validate(const ValidateOptions& options) {
   const bool within = sim::within_tolerance(report, limits.median, limits.p90);
   Page page = new_page(options.common);
   add_report(page, report, options.every_row);
+  if (report.partial) page.warning("interrupted: the rows simulated so far");
   if (!within) page.warning("the errors are outside of the tolerance asked for");
   nlohmann::ordered_json document = new_document("validation");
+  document["partial"] = report.partial;
   document["within_tolerance"] = within;
   document.update(sim::to_json(report));
   if (!options.report.empty())
     write_file(options.report, sim::html_report(report), options.common.force);
   deliver(options.common, page, document);
+  if (report.partial) return ExitCode::Interrupted;
   return within ? ExitCode::Ok : ExitCode::OutsideTolerance;
 }
 

@@ -24,6 +24,7 @@ std::int64_t throughput_knee(const PlanRequest& request) {
   std::vector<BatchRate> rates;
   PlanRequest trial = request;
   trial.top = 1;
+  trial.front = trial.advice = false;
   trial.progress = nullptr;
   const std::int64_t most = largest_batch(request);
   std::int64_t last = 1;

@@ -1,6 +1,7 @@
 // Two scenarios side by side: what differs between them, and what that does to the step.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,23 @@ struct ResultDifference {
   double change() const { return second - first; }
 };
 
+// What decides which of two scenarios is faster: steps compare only where they train as many tokens
+// on as many accelerators.
+enum class Yardstick : std::uint8_t {
+  Step,
+  TokensPerSecond,                // other batches or sequences
+  TokensPerSecondPerAccelerator,  // other numbers of accelerators
+};
+
+// "step_s", "tokens_per_s", "tokens_per_s_per_gpu": the figure of the results that decides.
+const char* name_of(Yardstick yardstick);
+
 struct Comparison {
   sim::StepResult first, second;
   std::vector<InputDifference> inputs;
   std::vector<ResultDifference> results;  // step, each part of the breakdown, memory, rates
-  std::string verdict;                    // one line: which is faster, and mainly through what
+  Yardstick yardstick = Yardstick::Step;
+  std::string verdict;  // one line: which is faster by the yardstick, and mainly through what
 };
 
 Comparison compare(const Scenario& first, const Scenario& second);

@@ -10,6 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/spec/plan_check.hpp"
 #include "core/spec/plan_names.hpp"
 
 namespace shardwright::planner {
@@ -26,6 +27,8 @@ struct FieldDefinition {
   const char* alias;  // how the field is called in plan files, where that is another name
   std::int64_t (*value)(const Plan& plan);
   std::vector<NamedValue> (*names)();  // of the values; empty for numbers
+  std::int64_t least = 1;              // of numbers
+  std::int64_t most = kMaxBatch;
 };
 
 template <class E>
@@ -61,9 +64,9 @@ const std::array<FieldDefinition, 18> kFields = {{
     {PlanField::ExpertTp, "expert_tp", "", [](const Plan& p) { return p.expert_tp; }, numbers},
     {PlanField::Vpp, "vpp", "", [](const Plan& p) { return p.vpp; }, numbers},
     {PlanField::ZeroStage, "zero", "zero_stage",
-     [](const Plan& p) { return static_cast<std::int64_t>(p.zero_stage); }, numbers},
-    {PlanField::ShardGroup, "shard_group", "", [](const Plan& p) { return p.shard_group; },
-     numbers},
+     [](const Plan& p) { return static_cast<std::int64_t>(p.zero_stage); }, numbers, 0, 3},
+    {PlanField::ShardGroup, "shard_group", "", [](const Plan& p) { return p.shard_group; }, numbers,
+     0},
     {PlanField::MicroBatch, "micro_batch", "", [](const Plan& p) { return p.micro_batch; },
      numbers},
     {PlanField::GlobalBatch, "global_batch", "", [](const Plan& p) { return p.global_batch; },
@@ -75,7 +78,7 @@ const std::array<FieldDefinition, 18> kFields = {{
     {PlanField::Recompute, "recompute", "",
      [](const Plan& p) { return static_cast<std::int64_t>(p.recompute); }, recomputations},
     {PlanField::RecomputeLayers, "recompute_layers", "",
-     [](const Plan& p) { return p.recompute_layers; }, numbers},
+     [](const Plan& p) { return p.recompute_layers; }, numbers, 0},
     {PlanField::ContextParallel, "context_parallel", "",
      [](const Plan& p) { return static_cast<std::int64_t>(p.context_parallel); },
      context_parallel_kinds},
@@ -117,8 +120,10 @@ std::int64_t parse_value(const FieldDefinition& field, const std::string& text,
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (text.empty() || error != std::errc{} || stop != end || value < 0) {
-    refuse(option, text, fmt::format("a number for {}, 0 or more", field.name));
+  const bool is_number = !text.empty() && error == std::errc{} && stop == end;
+  if (!is_number || value < field.least || value > field.most) {
+    refuse(option, text,
+           fmt::format("a number from {} to {} for {}", field.least, field.most, field.name));
   }
   return value;
 }

@@ -80,12 +80,13 @@ std::vector<Variant> roomier_variants(const Plan& plan) {
 }
 
 // The fastest variant that needs the additional memory.
-Sensitivity capacity_sensitivity(const Scenario& scenario, const ClusterSpec& larger,
-                                 Seconds step) {
+Sensitivity capacity_sensitivity(const Scenario& scenario, const ClusterSpec& larger, Seconds step,
+                                 const std::stop_token& stop) {
   Sensitivity sensitivity;
   sensitivity.resource = Resource::MemoryCapacity;
   sensitivity.step = step;
   for (const Variant& variant : roomier_variants(scenario.plan)) {
+    if (stop.stop_requested()) break;
     if (first_broken_rule(scenario.model, larger, variant.plan)) continue;
     const sim::StepResult result =
         sim::simulate_step({scenario.model, larger, scenario.stack, variant.plan});
@@ -99,32 +100,45 @@ Sensitivity capacity_sensitivity(const Scenario& scenario, const ClusterSpec& la
   return sensitivity;
 }
 
-struct Share {
-  std::string what;
+struct Part {
+  std::string name;
   Seconds time;
 };
 
-std::string limit_of(const sim::StepResult& result, const std::vector<Sensitivity>& sensitivities) {
-  const sim::TimeBreakdown& time = result.time();
-  std::vector<Share> shares = {{"GEMMs", time.gemm},
-                               {"attention", time.attention},
-                               {"memory-bound kernels", time.memory_bound},
-                               {"the optimizer", time.optimizer},
-                               {"collectives that slow the kernels beside them", time.interference},
-                               {"the pipeline bubble", time.bubble},
-                               {"the host that issues the kernels", time.host}};
-  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline}) {
-    shares.push_back(
-        {fmt::format("exposed {} communication", name_of(axis)), time.exposed_on(axis)});
+TimeShare share_of(const std::string& what, Seconds step, const std::vector<Part>& parts) {
+  TimeShare share{what, 0.0, {}, 0.0};
+  std::int64_t used = 0;
+  for (const Part& part : parts) {
+    const double of_step = part.time / step;
+    share.share += of_step;
+    used += of_step > 0.0 ? 1 : 0;
+    if (of_step <= share.mainly_share) continue;
+    share.mainly = part.name;
+    share.mainly_share = of_step;
   }
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const Share& a, const Share& b) { return a.time > b.time; });
+  if (used < 2) share.mainly.clear();
+  return share;
+}
+
+std::string text_of(const TimeShare& share) {
+  std::string text = fmt::format("{} with {:.0f} % of the step", share.what, 100.0 * share.share);
+  if (!share.mainly.empty())
+    text += fmt::format(" (mostly {}: {:.0f} %)", share.mainly, 100.0 * share.mainly_share);
+  return text;
+}
+
+// Gains below this are rounding.
+constexpr double kNoGain = 0.0005;
+
+std::string limit_of(const Explanation& explanation, double gain) {
+  std::string text = text_of(explanation.shares[0]) + ", then " + text_of(explanation.shares[1]);
+  if (explanation.sensitivities.empty()) return text;
   const auto most =
-      std::max_element(sensitivities.begin(), sensitivities.end(),
+      std::max_element(explanation.sensitivities.begin(), explanation.sensitivities.end(),
                        [](const Sensitivity& a, const Sensitivity& b) { return a.gain < b.gain; });
-  return fmt::format("{} take {:.0f} % of the step, then {} with {:.0f} %; more {} would help most",
-                     shares[0].what, 100.0 * (shares[0].time / result.step), shares[1].what,
-                     100.0 * (shares[1].time / result.step), name_of(most->resource));
+  if (most->gain < kNoGain) return text + "; more of no single resource would help";
+  return text + fmt::format("; of {:.0f} % more of each resource, {} would help most: {:+.1f} %",
+                            100.0 * gain, name_of(most->resource), 100.0 * most->gain);
 }
 
 }  // namespace
@@ -162,24 +176,48 @@ ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain)
   return better;
 }
 
-Explanation explain(const Scenario& scenario, double gain) {
+std::vector<TimeShare> time_shares(const sim::StepResult& result) {
+  const sim::TimeBreakdown& time = result.time();
+  std::vector<Part> exposed;
+  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})
+    exposed.push_back({name_of(axis), time.exposed_on(axis)});
+  exposed.push_back({"kernels that it slows", time.interference});
+  std::vector<TimeShare> shares = {
+      share_of("matrix products and attention", result.step,
+               {{"matrix products", time.gemm}, {"attention", time.attention}}),
+      share_of("memory-bound kernels", result.step,
+               {{"the layers' own", time.memory_bound}, {"the optimizer", time.optimizer}}),
+      share_of("exposed communication", result.step, exposed),
+      share_of("the pipeline bubble", result.step, {{"", time.bubble}}),
+      share_of("waiting for the host", result.step, {{"", time.host}})};
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const TimeShare& a, const TimeShare& b) { return a.share > b.share; });
+  return shares;
+}
+
+Explanation explain(const Scenario& scenario, double gain, const std::stop_token& stop) {
   Explanation explanation;
   explanation.result = sim::simulate_step(scenario);
+  explanation.shares = time_shares(explanation.result);
   const Seconds step = explanation.result.step;
   for (const Resource resource : kResources) {
+    explanation.partial = stop.stop_requested();
+    if (explanation.partial) break;
     const ClusterSpec better = improved(scenario.cluster, resource, gain);
     Sensitivity sensitivity;
     if (resource == Resource::MemoryCapacity) {
-      sensitivity = capacity_sensitivity(scenario, better, step);
+      sensitivity = capacity_sensitivity(scenario, better, step, stop);
     } else {
       sensitivity.resource = resource;
       sensitivity.step =
           sim::simulate_step({scenario.model, better, scenario.stack, scenario.plan}).step;
     }
+    // A search among variants that was cut short has no answer.
+    if (resource == Resource::MemoryCapacity && stop.stop_requested()) continue;
     sensitivity.gain = step / sensitivity.step - 1.0;
     explanation.sensitivities.push_back(std::move(sensitivity));
   }
-  explanation.limit = limit_of(explanation.result, explanation.sensitivities);
+  explanation.limit = limit_of(explanation, gain);
   return explanation;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -34,16 +35,32 @@ struct Sensitivity {
   std::string through;  // for capacity: the variant of the plan that then fits, else empty
 };
 
+// What the bottleneck stage spends its step on, by what would shorten it: arithmetic, memory
+// bandwidth, the network (all axes together), a better schedule, a faster host.
+struct TimeShare {
+  std::string what;           // "exposed communication", …
+  double share = 0.0;         // of the step
+  std::string mainly;         // its largest part ("dp"), empty where it has but one
+  double mainly_share = 0.0;  // of the step
+};
+
+// Largest first.
+std::vector<TimeShare> time_shares(const sim::StepResult& result);
+
 struct Explanation {
   sim::StepResult result;
+  std::vector<TimeShare> shares;
   std::vector<Sensitivity> sensitivities;  // in the order of `Resource`
   std::string limit;                       // one line: what limits this plan
+  bool partial = false;                    // stopped: sensitivities are missing
 };
 
 inline constexpr double kSensitivityStep = 0.1;
 
 // By re-simulation. More memory lets the plan recompute less or take larger microbatches; those
-// variants that did not fit before are tried.
-Explanation explain(const Scenario& scenario, double gain = kSensitivityStep);
+// variants that did not fit before are tried. Once `stop` is requested no further simulation
+// begins.
+Explanation explain(const Scenario& scenario, double gain = kSensitivityStep,
+                    const std::stop_token& stop = {});
 
 }  // namespace shardwright::planner

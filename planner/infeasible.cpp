@@ -3,83 +3,190 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
-#include "core/lowering/lowering.hpp"
 #include "core/spec/plan_check.hpp"
-#include "sim/memory/memory_replay.hpp"
 
 namespace shardwright::planner {
 namespace {
 
-Bytes peak_of(const PlanRequest& request, const Plan& plan) {
-  Bytes most;
-  const Program program = lower(request.model, plan, request.stack);
-  for (const sim::MemoryPeak& peak : sim::peak_memory(program, request.stack))
-    most = std::max(most, peak.peak);
+// Three digits, as the command prints sizes.
+std::string size_text(Bytes bytes) {
+  return bytes >= gigabytes(999.5) ? fmt::format("{:.3g} TB", bytes.value() / 1e12)
+                                   : fmt::format("{:.3g} GB", bytes.value() / 1e9);
+}
+
+// Digits in threes, as the command prints counts.
+std::string count_text(std::int64_t count) {
+  std::string text = fmt::format("{}", count);
+  for (std::size_t end = text.size(); end > 3; end -= 3) text.insert(end - 3, ",");
+  return text;
+}
+
+// A size that --max-memory takes, not below `bytes`.
+std::string size_option(Bytes bytes) {
+  return fmt::format("{:.1f}GB", std::ceil(bytes.value() / 1e8) / 10.0);
+}
+
+std::string option_of(const Constraints& constraints, std::size_t index) {
+  const std::size_t fixed = constraints.fixed.size();
+  return index < fixed ? "fix " + to_string(constraints.fixed[index])
+                       : "forbid " + to_string(constraints.forbidden[index - fixed]);
+}
+
+// What most plans fall to, rules and constraints alike.
+Rejection biggest_rejection(const PlanRequest& request, const Evaluation& evaluation) {
+  Rejection most;
+  const auto look_at = [&](const std::string& rule, std::int64_t count) {
+    if (count > most.count) most = {rule, count};
+  };
+  for (std::size_t i = 0; i < evaluation.broken_rules.size(); ++i)
+    look_at(fmt::format("the rule {}", name_of(static_cast<PlanRule>(i))),
+            evaluation.broken_rules[i]);
+  for (std::size_t i = 0; i < evaluation.broken_constraints.size(); ++i)
+    look_at(option_of(request.constraints, i), evaluation.broken_constraints[i]);
   return most;
 }
 
-double gigabytes_of(Bytes bytes) {
-  return bytes.value() / 1e9;
-}
-
-// The change of the nearest plan that brings it down to what is available, if `changed` does.
-void try_change(const PlanRequest& request, const Plan& changed, const std::string& change,
-                NoFeasiblePlan& result) {
-  if (first_broken_rule(request.model, request.cluster, changed)) return;
-  const Bytes peak = peak_of(request, changed);
-  if (peak > result.available) return;
-  result.closes_it.push_back(
-      fmt::format("{}: it then needs {:.1f} GB", change, gigabytes_of(peak)));
-}
-
-// More ranks of data parallelism split the states further.
-void try_more_accelerators(const PlanRequest& request, NoFeasiblePlan& result) {
-  for (const std::int64_t factor : {2, 4, 8, 16}) {
-    Plan larger = *result.nearest;
-    larger.dp *= factor;
-    larger.global_batch *= factor;
-    if (larger.zero_stage < 3) larger.zero_stage = std::max(larger.zero_stage, 1);
-    const std::size_t before = result.closes_it.size();
-    try_change(request, larger,
-               fmt::format("{} accelerators, with the global batch {}", larger.world_size(),
-                           larger.global_batch),
-               result);
-    if (result.closes_it.size() > before) return;
+// Changes one thing of the request after the other and lists those after which a plan fits.
+class Remedies {
+ public:
+  Remedies(const PlanRequest& request, const Evaluation& evaluation, NoFeasiblePlan& result)
+      : request_(request), evaluation_(evaluation), result_(result) {
+    request_.progress = nullptr;
   }
-}
 
-std::string biggest_rule(const Evaluation& evaluation) {
-  const auto most =
-      std::max_element(evaluation.broken_rules.begin(), evaluation.broken_rules.end());
-  if (most == evaluation.broken_rules.end() || *most == 0) return "none";
-  return name_of(static_cast<PlanRule>(most - evaluation.broken_rules.begin()));
-}
+  void list() {
+    raise_limit();
+    drop_constraints();
+    offload();
+    change_batch();
+    shorten_sequences();
+    add_accelerators();
+    ask_for_larger_accelerators();
+  }
+
+ private:
+  bool try_change(const PlanRequest& changed, const std::string& change) {
+    if (request_.stop.stop_requested() || !has_feasible_plan(changed)) return false;
+    result_.closes_it.push_back(change);
+    return true;
+  }
+
+  // The nearest plan needs what it needs: no search is wanted.
+  void raise_limit() {
+    const bool limited = result_.available < request_.cluster.accelerator.memory;
+    if (!result_.nearest || !limited) return;
+    if (result_.needed <= request_.cluster.accelerator.memory)
+      result_.closes_it.push_back(fmt::format("--max-memory {}", size_option(result_.needed)));
+  }
+
+  void drop_constraints() {
+    const Constraints& all = request_.constraints;
+    const std::size_t count = all.fixed.size() + all.forbidden.size();
+    bool helped = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      PlanRequest changed = request_;
+      std::vector<Constraint>& list =
+          i < all.fixed.size() ? changed.constraints.fixed : changed.constraints.forbidden;
+      list.erase(list.begin() +
+                 static_cast<std::ptrdiff_t>(i < all.fixed.size() ? i : i - all.fixed.size()));
+      helped = try_change(changed, fmt::format("without --{}", option_of(all, i))) || helped;
+    }
+    if (helped || count < 2) return;
+    PlanRequest changed = request_;
+    changed.constraints = {};
+    try_change(changed, "without any --fix and --forbid");
+  }
+
+  void offload() {
+    const std::vector<bool>& tried = request_.limits.offload_optimizer;
+    if (!result_.nearest || std::find(tried.begin(), tried.end(), true) != tried.end()) return;
+    PlanRequest changed = request_;
+    changed.limits.offload_optimizer = {true};
+    try_change(changed, "optimizer states on the host: --fix offload_optimizer=true");
+  }
+
+  // Replicas that the batch does not divide over.
+  void change_batch() {
+    const std::int64_t least = evaluation_.least_replicas;
+    if (least == 0 || result_.nearest) return;
+    constexpr int kDoublings = 12;
+    std::int64_t batch = (request_.global_batch + least - 1) / least * least;
+    for (int i = 0; i < kDoublings && batch <= kMaxBatch; ++i, batch *= 2) {
+      PlanRequest changed = request_;
+      changed.global_batch = batch;
+      if (try_change(changed, fmt::format("--global-batch {}", batch))) return;
+    }
+  }
+
+  void shorten_sequences() {
+    const std::int64_t positions = request_.model.position_embeddings;
+    if (request_.model.position != PositionKind::Learned || positions == 0) return;
+    if (request_.seq_len <= positions) return;
+    PlanRequest changed = request_;
+    changed.seq_len = positions;
+    try_change(changed, fmt::format("--seq-len {}, the model's learned positions", positions));
+  }
+
+  void add_accelerators() {
+    const std::int64_t nodes = request_.cluster.nodes;
+    const std::int64_t most =
+        nodes > 0 ? nodes * request_.cluster.accelerators_per_node() : kMaxWorld;
+    constexpr std::int64_t kMostFactor = 1024;
+    for (std::int64_t factor = 2; factor <= kMostFactor; factor *= 2) {
+      PlanRequest changed = request_;
+      changed.gpus = request_.gpus * factor;
+      if (changed.gpus > most || !result_.nearest) return;
+      if (least_memory(changed) > result_.available) continue;
+      if (try_change(changed, fmt::format("{} accelerators: --gpus {}", count_text(changed.gpus),
+                                          changed.gpus)))
+        return;
+      if (changed.global_batch > kMaxBatch / factor) return;
+      changed.global_batch *= factor;
+      if (try_change(changed,
+                     fmt::format(
+                         "{} accelerators and as much more of a batch: --gpus {} --global-batch {}",
+                         count_text(changed.gpus), changed.gpus, changed.global_batch)))
+        return;
+    }
+  }
+
+  void ask_for_larger_accelerators() {
+    const Bytes device = request_.cluster.accelerator.memory;
+    if (!result_.nearest || result_.needed <= device) return;
+    result_.closes_it.push_back(fmt::format(
+        "accelerators with {} of memory, {} more than the {}", size_text(result_.needed),
+        size_text(result_.needed - device), request_.cluster.accelerator.name));
+  }
+
+  PlanRequest request_;
+  const Evaluation& evaluation_;
+  NoFeasiblePlan& result_;
+};
 
 }  // namespace
 
 NoFeasiblePlan explain_infeasible(const PlanRequest& request, const Evaluation& evaluation) {
   NoFeasiblePlan result;
   result.available = available_memory(request);
-  if (!evaluation.tightest.plan) {
+  if (evaluation.tightest.plan) {
+    result.nearest = evaluation.tightest.plan;
+    result.needed = Bytes(evaluation.tightest.memory);
+    result.shortfall = result.needed - result.available;
+    const bool limited = result.available < request.cluster.accelerator.memory;
     result.reason = fmt::format(
-        "none of the {} plans of the space obeys the rules and constraints; most fall "
-        "to the rule {}",
-        evaluation.space, biggest_rule(evaluation));
-    return result;
+        "{} plans obey the rules and constraints, none fits into {}{}: the smallest "
+        "needs {}",
+        evaluation.too_large, limited ? "the --max-memory of " : "", size_text(result.available),
+        size_text(result.needed));
+  } else {
+    const Rejection most = biggest_rejection(request, evaluation);
+    result.reason = fmt::format(
+        "none of the {} plans of the space obeys the rules and constraints; most, {}, fall to {}",
+        count_text(evaluation.space), count_text(most.count), most.rule);
   }
-  result.nearest = evaluation.tightest.plan;
-  result.needed = Bytes(evaluation.tightest.memory);
-  result.shortfall = result.needed - result.available;
-  result.reason = fmt::format(
-      "{} plans obey the rules, none fits into {:.1f} GB: the smallest needs {:.1f} GB",
-      evaluation.too_large, gigabytes_of(result.available), gigabytes_of(result.needed));
-  Plan offloaded = *result.nearest;
-  offloaded.offload_optimizer = true;
-  try_change(request, offloaded, "optimizer states and step on the host", result);
-  try_more_accelerators(request, result);
-  result.closes_it.push_back(
-      fmt::format("accelerators with {:.1f} GB more memory", gigabytes_of(result.shortfall)));
+  Remedies(request, evaluation, result).list();
   return result;
 }
 

@@ -31,6 +31,13 @@ Objective parse_objective(const std::string& text, const std::string& option) {
   throw InputError(option, {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
 }
 
+Seconds computing_time(const sim::StepResult& result) {
+  Seconds sum;
+  for (const sim::StageResult& stage : result.stages)
+    sum += stage.time.compute() + stage.time.optimizer;
+  return sum / static_cast<double>(result.stages.size());
+}
+
 StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
                          Seconds computing) {
   const AcceleratorSpec& accelerator = cluster.accelerator;

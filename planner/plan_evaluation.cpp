@@ -1,9 +1,14 @@
 #include "planner/plan_evaluation.hpp"
 
-#include <algorithm>
-#include <numeric>
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/parallel_for.h>
 
+#include <algorithm>
+#include <atomic>
+
+#include "core/lowering/stage_states.hpp"
 #include "core/spec/plan_check.hpp"
+#include "planner/layer_cost_cache.hpp"
 #include "sim/step/analytic.hpp"
 #include "sim/step/bound.hpp"
 #include "sim/step/layer_costs.hpp"
@@ -51,7 +56,8 @@ class CutEvaluation {
         cut_(cut),
         number_(number),
         available_(available_memory(request)),
-        coster_(request.model, request.cluster, request.stack, profiles) {
+        hopeless_(!request.advice && least_memory(request) > available_),
+        profiles_(profiles) {
     result_.broken_rules.assign(all_plan_rules().size(), 0);
     result_.broken_constraints.assign(
         request.constraints.fixed.size() + request.constraints.forbidden.size(), 0);
@@ -68,6 +74,7 @@ class CutEvaluation {
     if (const auto rule =
             first_broken_rule(request_.model, request_.cluster, plan, request_.gpus)) {
       ++result_.broken_rules[static_cast<std::size_t>(*rule)];
+      if (*rule == PlanRule::GlobalBatch) note_replicas(plan.dp);
       return;
     }
     const std::size_t constraint = first_broken(request_.constraints, plan);
@@ -75,30 +82,78 @@ class CutEvaluation {
       ++result_.broken_constraints[constraint];
       return;
     }
-    if (!layers_) {
-      Plan cut = cut_;
-      cut.dp = request_.gpus / (cut.tp * cut.cp);
-      layers_ = sim::layer_costs(request_.model, cut, request_.cluster, request_.stack);
+    if (!hopeless_) price_layers(plan);
+    if (hopeless_ || states_exceed(plan)) {
+      ++result_.too_large;
+      return;
     }
-    const Bytes memory = coster_.memory(*layers_, plan);
+    const Bytes memory = coster_->memory(*layers_, plan);
     if (memory > available_) {
       ++result_.too_large;
       if (memory.value() < result_.tightest.memory) result_.tightest = {memory.value(), plan};
       return;
     }
-    const sim::StageCosts& costs = coster_.times(*layers_, plan);
+    const sim::StageCosts& costs = coster_->times(*layers_, plan);
     const Seconds bound = sim::bound_step(costs, plan);
     result_.plans.push_back({bound_of_score(request_, plan, costs, bound), bound.value(),
                              sim::analytic_step(costs, plan, bound).value(), costs.memory.value(),
                              number_, index});
   }
 
+  // Where the pipeline axis is the outermost, its depth does not matter to groups within a stage.
+  void price_layers(const Plan& plan) {
+    const bool outermost = plan.rank_order.back() == Axis::Pipeline;
+    const std::int64_t pp = outermost ? 1 : plan.pp;
+    if (layers_ && priced_pp_ == pp) return;
+    Plan cut = cut_;
+    cut.pp = priced_pp_ = pp;
+    cut.dp = request_.gpus / (cut.tp * cut.cp * pp);
+    layers_ = request_.layer_costs
+                  ? request_.layer_costs->of(request_.model, request_.cluster, request_.stack, cut)
+                  : std::make_shared<const sim::LayerCosts>(
+                        sim::layer_costs(request_.model, cut, request_.cluster, request_.stack));
+    coster_.emplace(request_.model, request_.cluster, request_.stack, profiles_);
+    parameters_ = {};
+    for (const std::int32_t kind : layers_->kind_of_layer) {
+      const auto& kinds = layers_->kept.empty() ? layers_->recomputed : layers_->kept;
+      add_parameters(kinds[static_cast<std::size_t>(kind)]);
+    }
+    add_parameters(layers_->embedding);
+    add_parameters(layers_->head);
+  }
+
+  void add_parameters(const sim::PartCost& part) {
+    parameters_.dense += part.parameters.dense;
+    parameters_.expert += part.parameters.expert;
+  }
+
+  // True if what a stage holds from step to step, on average over the stages, exceeds both the
+  // memory and the peak of the tightest plan: then this one neither fits nor is tighter.
+  bool states_exceed(const Plan& plan) const {
+    const auto stages = static_cast<double>(plan.pp);
+    const PartParameters share{parameters_.dense / stages, parameters_.expert / stages};
+    constexpr double kRounding = 1.0 - 1e-9;  // sums in another order than the peak's
+    double states = 0.0;
+    for (const PersistentMemory& state : persistent_memory(share, plan, request_.stack))
+      states += state.bytes.value() * kRounding;
+    return Bytes(states) > available_ && states > result_.tightest.memory;
+  }
+
+  void note_replicas(std::int64_t replicas) {
+    std::int64_t& least = result_.least_replicas;
+    least = least == 0 ? replicas : std::min(least, replicas);
+  }
+
   const PlanRequest& request_;
   const Plan& cut_;
   std::uint32_t number_;
   Bytes available_;
-  sim::StageCoster coster_;
-  std::optional<sim::LayerCosts> layers_;
+  bool hopeless_;
+  sim::ScheduleProfiles& profiles_;
+  std::optional<sim::StageCoster> coster_;
+  std::shared_ptr<const sim::LayerCosts> layers_;
+  PartParameters parameters_;  // of all layers, the embedding and the head, on one rank of each
+  std::int64_t priced_pp_ = 0;
   Evaluation result_;
 };
 
@@ -116,11 +171,30 @@ void Evaluation::add(const Evaluation& other) {
   add_counts(broken_constraints, other.broken_constraints);
   plans.insert(plans.end(), other.plans.begin(), other.plans.end());
   if (other.tightest.memory < tightest.memory) tightest = other.tightest;
+  if (other.least_replicas > 0)
+    least_replicas =
+        least_replicas == 0 ? other.least_replicas : std::min(least_replicas, other.least_replicas);
 }
 
 Bytes available_memory(const PlanRequest& request) {
   const Bytes device = request.cluster.accelerator.memory;
   return request.max_memory > Bytes() ? std::min(request.max_memory, device) : device;
+}
+
+Bytes least_memory(const PlanRequest& request) {
+  const double parameters = static_cast<double>(count_parameters(request.model).total);
+  const PartParameters share{parameters / static_cast<double>(request.gpus), 0.0};
+  auto least = infinite<Bytes>();
+  for (const int zero_stage : request.limits.zero_stages) {
+    Plan plan;
+    plan.zero_stage = zero_stage;
+    plan.precision = request.precision;
+    Bytes sum;
+    for (const PersistentMemory& state : persistent_memory(share, plan, request.stack))
+      sum += state.bytes;
+    least = std::min(least, sum);
+  }
+  return least;
 }
 
 SpaceRequest space_of(const PlanRequest& request) {
@@ -131,6 +205,26 @@ SpaceRequest space_of(const PlanRequest& request) {
 Evaluation evaluate_cut(const PlanRequest& request, const std::vector<Plan>& cuts,
                         std::uint32_t cut, sim::ScheduleProfiles& profiles) {
   return CutEvaluation(request, cuts[cut], cut, profiles).run();
+}
+
+Evaluation evaluate_space(const PlanRequest& request, const std::vector<Plan>& cuts,
+                          const std::function<bool(const Evaluation& of_cut)>& enough) {
+  std::vector<Evaluation> of_cut(cuts.size());
+  tbb::enumerable_thread_specific<sim::ScheduleProfiles> profiles;
+  std::atomic<bool> stopped = false;
+  tbb::parallel_for(std::size_t{0}, cuts.size(), [&](std::size_t cut) {
+    if (stopped || request.stop.stop_requested()) return;
+    of_cut[cut] = evaluate_cut(request, cuts, static_cast<std::uint32_t>(cut), profiles.local());
+    if (enough(of_cut[cut])) stopped = true;
+  });
+  Evaluation all;
+  for (const Evaluation& each : of_cut) all.add(each);
+  return all;
+}
+
+bool has_feasible_plan(const PlanRequest& request) {
+  const auto fits = [](const Evaluation& of_cut) { return !of_cut.plans.empty(); };
+  return fits(evaluate_space(request, layer_cuts(space_of(request)), fits));
 }
 
 Plan find_plan(const PlanRequest& request, const std::vector<Plan>& cuts,

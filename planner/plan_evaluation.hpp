@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ struct EvaluatedPlan {
   std::uint32_t cut = 0;     // of layer_cuts
   std::uint32_t index = 0;   // of the plans of the cut, in the order of the space
 
+  bool is(const EvaluatedPlan& other) const { return cut == other.cut && index == other.index; }
   bool comes_before(const EvaluatedPlan& other) const {
     return cut != other.cut ? cut < other.cut : index < other.index;
   }
@@ -40,17 +42,31 @@ struct Evaluation {
   std::int64_t too_large = 0;
   std::vector<EvaluatedPlan> plans;
   TightPlan tightest;
+  // Of the plans that fall to the rule on the global batch, the fewest replicas; 0 without such.
+  std::int64_t least_replicas = 0;
 
   void add(const Evaluation& other);
 };
 
 Bytes available_memory(const PlanRequest& request);
 
+// The model's states alone, spread over all accelerators: no plan of the space needs less.
+Bytes least_memory(const PlanRequest& request);
+
 SpaceRequest space_of(const PlanRequest& request);
 
+// Where not even the states fit and nobody asks for the tightest plan, plans are only counted.
 // The space of `request`, cut number `cut` of `cuts`.
 Evaluation evaluate_cut(const PlanRequest& request, const std::vector<Plan>& cuts,
                         std::uint32_t cut, sim::ScheduleProfiles& profiles);
+
+// The whole space of `request`, in parallel. Cuts that have not begun when `enough`, called after
+// each, says so are left out.
+Evaluation evaluate_space(const PlanRequest& request, const std::vector<Plan>& cuts,
+                          const std::function<bool(const Evaluation& of_cut)>& enough);
+
+// True if a plan of the space obeys the rules and constraints and fits.
+bool has_feasible_plan(const PlanRequest& request);
 
 Plan find_plan(const PlanRequest& request, const std::vector<Plan>& cuts,
                const EvaluatedPlan& evaluated);

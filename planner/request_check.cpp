@@ -39,6 +39,11 @@ void check_request(const PlanRequest& request) {
   check_range(problems, "--gpus", request.gpus, 1, kMaxWorld);
   check_range(problems, "--global-batch", request.global_batch, 0, kMaxBatch);
   check_range(problems, "--max-global-batch", request.max_global_batch, 0, kMaxBatch);
+  if (request.max_global_batch > 0 && request.global_batch > request.max_global_batch) {
+    problems.add(
+        "--global-batch", fmt::format("{}", request.global_batch),
+        fmt::format("auto, or at most the {} of --max-global-batch", request.max_global_batch));
+  }
   check_range(problems, "--seq-len", request.seq_len, 1, kMaxSeqLen);
   check_range(problems, "--top", request.top, 1, 1000);
   check_range(problems, "--threads", request.threads, 0, 1024);
@@ -86,6 +91,15 @@ void adapt_limits(PlanRequest& request) {
         break;
       case PlanField::ZeroStage:
         add_values(limits.zero_stages, constraint);
+        break;
+      case PlanField::ShardGroup:
+        add_values(limits.shard_groups, constraint);
+        break;
+      case PlanField::RecomputeLayers:
+        add_values(limits.recompute_layers, constraint);
+        break;
+      case PlanField::OffloadOptimizer:
+        add_values(limits.offload_optimizer, constraint);
         break;
       default:
         break;

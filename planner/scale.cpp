@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "planner/batch_knee.hpp"
+#include "planner/layer_cost_cache.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -43,6 +44,11 @@ std::string cause_of(const ScalePoint& smallest, const ScalePoint& behind) {
   return fmt::format("{} grows from {:.0f} % of the step on {} accelerators to {:.0f} % on {}",
                      what, 100.0 * before[most].share, smallest.gpus, 100.0 * after[most].share,
                      behind.gpus);
+}
+
+bool any_fits(const std::vector<ScalePoint>& points) {
+  return std::any_of(points.begin(), points.end(),
+                     [](const ScalePoint& point) { return point.best.has_value(); });
 }
 
 void rate_points(std::vector<ScalePoint>& points) {
@@ -90,13 +96,17 @@ ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& s
   ScaleResult result;
   PlanRequest each = request;
   each.top = 1;
+  each.front = false;
+  each.layer_costs = std::make_shared<LayerCostCache>();
   if (each.global_batch == 0 && !sizes.empty()) {
     each.gpus = sizes.back();
     each.global_batch = throughput_knee(each);
   }
   for (const std::int64_t gpus : sizes) {
     each.gpus = gpus;
+    each.advice = gpus == sizes.back() && !any_fits(result.points);
     SearchResult found = search(each);
+    result.infeasible = std::move(found.infeasible);
     ScalePoint point;
     point.gpus = gpus;
     point.counts = std::move(found.counts);

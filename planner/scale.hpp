@@ -25,6 +25,7 @@ struct ScaleResult {
   std::optional<std::int64_t> knee;
   std::string
       knee_cause;  // which part of the step grows there, as a sentence; empty without a knee
+  std::optional<NoFeasiblePlan> infeasible;  // of the largest size, where no size has a plan
   double wall_s = 0.0;
   bool partial = false;
 };
@@ -35,7 +36,7 @@ inline constexpr double kKneeEfficiency = 0.8;
 std::vector<std::int64_t> machine_sizes(std::int64_t first, std::int64_t last);
 
 // `request.gpus` is replaced by each size in turn. A global batch of 0 takes the knee of the
-// largest size, so that all sizes train the same.
+// largest size, so that all sizes train the same. There is no front.
 ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& sizes);
 
 }  // namespace shardwright::planner

@@ -1,7 +1,6 @@
 #include "planner/search.hpp"
 
 #include <fmt/format.h>
-#include <tbb/enumerable_thread_specific.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
@@ -14,6 +13,7 @@
 #include "core/spec/plan_check.hpp"
 #include "planner/batch_knee.hpp"
 #include "planner/infeasible.hpp"
+#include "planner/layer_cost_cache.hpp"
 #include "planner/pareto.hpp"
 #include "planner/plan_evaluation.hpp"
 #include "planner/request_check.hpp"
@@ -25,17 +25,10 @@ namespace {
 // Plans that are simulated at once. Fixed, so that the number of simulations does not depend on the
 // number of threads.
 constexpr std::size_t kBatch = 4;
-// Members of the Pareto front that are simulated at most.
-constexpr std::size_t kLargestFront = 16;
+// Memories at most for which the Pareto front has the fastest plan.
+constexpr std::size_t kLargestFront = 10;
 
 using Clock = std::chrono::steady_clock;
-
-Seconds computing(const sim::StepResult& result) {
-  Seconds sum;
-  for (const sim::StageResult& stage : result.stages)
-    sum += stage.time.compute() + stage.time.optimizer;
-  return sum / static_cast<double>(result.stages.size());
-}
 
 class Search {
  public:
@@ -50,13 +43,13 @@ class Search {
       return a.score_bound != b.score_bound ? a.score_bound < b.score_bound : a.comes_before(b);
     });
     simulate_best();
-    simulate_front();
+    if (request_.front) simulate_front();
     SearchResult result;
     fill_counts(result.counts);
     result.partial = request_.stop.stop_requested();
     for (Simulated& each : best_) result.plans.push_back(std::move(each.candidate));
     result.front = std::move(front_);
-    if (plans.empty() && !result.partial)
+    if (plans.empty() && !result.partial && request_.advice)
       result.infeasible = explain_infeasible(request_, evaluation_);
     result.wall_s = std::chrono::duration<double>(Clock::now() - start).count();
     return result;
@@ -74,18 +67,13 @@ class Search {
   };
 
   void evaluate() {
-    std::vector<Evaluation> of_cut(cuts_.size());
-    tbb::enumerable_thread_specific<sim::ScheduleProfiles> profiles;
-    tbb::parallel_for(std::size_t{0}, cuts_.size(), [&](std::size_t cut) {
-      if (request_.stop.stop_requested()) return;
-      of_cut[cut] =
-          evaluate_cut(request_, cuts_, static_cast<std::uint32_t>(cut), profiles.local());
+    evaluation_ = evaluate_space(request_, cuts_, [this](const Evaluation& of_cut) {
       const std::lock_guard lock(progress_mutex_);
-      progress_.checked += of_cut[cut].space;
-      progress_.space = progress_.checked;
+      progress_.checked += of_cut.space;
+      progress_.share += 1.0 / static_cast<double>(cuts_.size());
       report();
+      return false;
     });
-    for (const Evaluation& each : of_cut) evaluation_.add(each);
   }
 
   void report() const {
@@ -136,43 +124,98 @@ class Search {
     candidate.result = sim::simulate_step(scenario_of(request_, candidate.plan));
     candidate.analytic = Seconds(evaluated.analytic);
     candidate.bound = Seconds(evaluated.bound);
-    const StepExpense expense = step_expense(request_.cluster, candidate.plan,
-                                             candidate.result.step, computing(candidate.result));
+    const StepExpense expense = step_expense(
+        request_.cluster, candidate.plan, candidate.result.step, computing_time(candidate.result));
     candidate.dollars_per_step = expense.price;
     candidate.joules_per_step = expense.energy;
     candidate.score = score(request_.objective, candidate.plan, candidate.result, expense);
     return candidate;
   }
 
-  // The front by the analytic rung, its members simulated, and the best plans.
+  // For some memories at which the analytic rung sees a trade, the fastest plan that needs no more.
+  // Branch and bound as above, all memories side by side: each wave simulates the next plan of
+  // each.
   void simulate_front() {
+    std::vector<EvaluatedPlan> plans = evaluation_.plans;
+    std::sort(plans.begin(), plans.end(), [](const EvaluatedPlan& a, const EvaluatedPlan& b) {
+      return a.bound != b.bound ? a.bound < b.bound : a.comes_before(b);
+    });
+    std::vector<Simulated> known = best_;
+    std::vector<FrontMember> members = front_members(plans);
+    while (!request_.stop.stop_requested()) {
+      const std::vector<EvaluatedPlan> wave = next_wave(plans, known, members);
+      if (wave.empty()) break;
+      for (Simulated& each : simulate(wave)) known.push_back(std::move(each));
+    }
     if (request_.stop.stop_requested()) return;
+    std::vector<const Simulated*> fastest;
     std::vector<TradeOff> points;
-    for (const EvaluatedPlan& plan : evaluation_.plans)
-      points.push_back({plan.analytic, plan.memory});
-    std::vector<EvaluatedPlan> members;
-    for (const std::size_t index : pareto_front(points))
-      members.push_back(evaluation_.plans[index]);
-    thin_out(members);
-    std::vector<Simulated> simulated = simulate(members);
-    // The analytic rung may have ranked the best plans below another one.
-    simulated.insert(simulated.begin(), best_.begin(), best_.end());
-    points.clear();
-    for (const Simulated& each : simulated) {
-      points.push_back(
-          {each.candidate.result.step.value(), each.candidate.result.memory().peak.value()});
+    for (const FrontMember& member : members) {
+      const Simulated* found = fastest_within(member.memory, known);
+      if (found == nullptr) continue;
+      fastest.push_back(found);
+      points.push_back({found->candidate.result.step.value(), found->evaluated.memory});
     }
     for (const std::size_t index : pareto_front(points))
-      front_.push_back(std::move(simulated[index].candidate));
+      front_.push_back(fastest[index]->candidate);
   }
 
-  // Both ends and members between them, evenly.
-  static void thin_out(std::vector<EvaluatedPlan>& members) {
-    if (members.size() <= kLargestFront) return;
-    std::vector<EvaluatedPlan> kept;
-    for (std::size_t i = 0; i < kLargestFront; ++i)
-      kept.push_back(members[i * (members.size() - 1) / (kLargestFront - 1)]);
-    members = std::move(kept);
+  static const Simulated* fastest_within(double memory, const std::vector<Simulated>& known) {
+    const Simulated* fastest = nullptr;
+    for (const Simulated& each : known) {
+      if (each.evaluated.memory > memory) continue;
+      const bool faster =
+          fastest == nullptr || each.candidate.result.step < fastest->candidate.result.step;
+      if (faster) fastest = &each;
+    }
+    return fastest;
+  }
+
+  struct FrontMember {
+    double memory;         // that a plan may need
+    std::size_t next = 0;  // plan to look at, in the order of their bounds
+  };
+
+  // The plans that may yet be the fastest of a member, at most one for each.
+  static std::vector<EvaluatedPlan> next_wave(const std::vector<EvaluatedPlan>& plans,
+                                              const std::vector<Simulated>& known,
+                                              std::vector<FrontMember>& members) {
+    std::vector<EvaluatedPlan> wave;
+    for (FrontMember& member : members) {
+      const Simulated* found = fastest_within(member.memory, known);
+      const double fastest =
+          found == nullptr ? infinite<Seconds>().value() : found->candidate.result.step.value();
+      const auto same_as = [&](const EvaluatedPlan& plan) {
+        return [&plan](const EvaluatedPlan& other) { return other.is(plan); };
+      };
+      for (; member.next < plans.size() && plans[member.next].bound < fastest; ++member.next) {
+        const EvaluatedPlan& plan = plans[member.next];
+        const bool done = std::any_of(known.begin(), known.end(), [&](const Simulated& each) {
+          return each.evaluated.is(plan);
+        });
+        if (plan.memory > member.memory || done) continue;
+        if (std::none_of(wave.begin(), wave.end(), same_as(plan))) wave.push_back(plan);
+        break;
+      }
+    }
+    return wave;
+  }
+
+  // Of the analytic front: both ends and members between them, evenly.
+  static std::vector<FrontMember> front_members(const std::vector<EvaluatedPlan>& plans) {
+    std::vector<TradeOff> points;
+    points.reserve(plans.size());
+    for (const EvaluatedPlan& plan : plans) points.push_back({plan.analytic, plan.memory});
+    const std::vector<std::size_t> front = pareto_front(points);
+    const std::size_t count = std::min(front.size(), kLargestFront);
+    std::vector<FrontMember> members;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t place = count == 1 ? 0 : i * (front.size() - 1) / (count - 1);
+      members.push_back({plans[front[place]].memory});
+    }
+    // The fastest of all may need more than the analytic rung's fastest.
+    if (!members.empty()) members.front().memory = infinite<Bytes>().value();
+    return members;
   }
 
   void fill_counts(SearchCounts& counts) const {
@@ -220,7 +263,10 @@ SearchResult search(const PlanRequest& request) {
   SearchResult result;
   tbb::task_arena arena(request.threads > 0 ? request.threads : tbb::task_arena::automatic);
   arena.execute([&] {
-    if (complete.global_batch == 0) complete.global_batch = throughput_knee(complete);
+    if (complete.global_batch == 0) {
+      if (!complete.layer_costs) complete.layer_costs = std::make_shared<LayerCostCache>();
+      complete.global_batch = throughput_knee(complete);
+    }
     result = Search(complete).run();
   });
   return result;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -22,9 +23,11 @@
 
 namespace shardwright::planner {
 
+class LayerCostCache;
+
 struct SearchProgress {
-  std::int64_t space = 0;
-  std::int64_t checked = 0;    // of the space, so far
+  double share = 0.0;          // of the ways to cut layers that were looked at
+  std::int64_t checked = 0;    // plans, so far
   std::int64_t simulated = 0;  // so far
   std::optional<Seconds> best_step;
 };
@@ -43,7 +46,11 @@ struct PlanRequest {
   Bytes max_memory;  // per accelerator; zero: what the accelerator has
   SearchLimits limits;
   std::int64_t top = 5;
-  int threads = 0;  // 0: as many as there are cores
+  bool front = true;                            // also the Pareto front
+  bool advice = true;                           // where no plan fits, look for what would help
+  int threads = 0;                              // 0: as many as there are cores
+  std::shared_ptr<LayerCostCache> layer_costs;  // of searches with the same model, cluster and
+                                                // stack; null: none
   std::stop_token stop;
   std::function<void(const SearchProgress&)> progress;  // called from one thread at a time
 };

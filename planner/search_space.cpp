@@ -83,7 +83,12 @@ class PlanWalk {
     fsdp_ = cut.zero_stage == 3;
     plan_.pp = pp;
     plan_.dp = request_.gpus / (cut.tp * cut.cp * pp);
-    walk_schedules();
+    const bool first_order = cut.rank_order == request_.limits.rank_orders.front();
+    if (!first_order && (plan_.pp == 1 || plan_.dp == 1)) return;
+    for (const bool offload : request_.limits.offload_optimizer) {
+      plan_.offload_optimizer = offload;
+      walk_schedules();
+    }
   }
 
  private:
@@ -107,32 +112,59 @@ class PlanWalk {
   void with_schedule(ScheduleKind schedule, std::int64_t vpp) {
     plan_.schedule = schedule;
     plan_.vpp = vpp;
-    with_ends(false);
-    const bool evens = request_.model.layers % plan_.chunks() != 0 &&
-                       (request_.model.layers + 2) % plan_.chunks() == 0;
-    if (request_.limits.balanced_ends && evens) with_ends(true);
+    const std::vector<LayerSplit>& splits = request_.limits.layer_splits;
+    for (const LayerSplit split : splits) {
+      if (split != splits.front() && !differs(split)) continue;
+      set_split(split);
+      with_split();
+    }
+    set_split(LayerSplit::FrontHeavy);
   }
 
-  void with_ends(bool counted) {
-    plan_.embedding_counts_as_layer = counted;
-    plan_.head_counts_as_layer = counted;
+  // From the front-heavy split, on as many chunks as the plan has. With one layer too few for an
+  // even split the ends that count as layers make up for it, and all is as before.
+  bool differs(LayerSplit split) const {
+    const std::int64_t chunks = plan_.chunks(), layers = request_.model.layers;
+    if (split == LayerSplit::BalancedEnds)
+      return chunks > 2 && (layers < chunks || layers % chunks != chunks - 1);
+    return layers > chunks && layers % chunks != 0;
+  }
+
+  void set_split(LayerSplit split) {
+    const bool ends = split == LayerSplit::BalancedEnds;
+    plan_.embedding_counts_as_layer = ends;
+    plan_.head_counts_as_layer = ends;
+    plan_.stage_layers.clear();
+    if (split != LayerSplit::FrontLight) return;
+    const std::int64_t chunks = plan_.chunks(), layers = request_.model.layers;
+    plan_.stage_layers.assign(static_cast<std::size_t>(chunks), layers / chunks);
+    std::for_each(plan_.stage_layers.end() - static_cast<std::ptrdiff_t>(layers % chunks),
+                  plan_.stage_layers.end(), [](std::int64_t& count) { ++count; });
+  }
+
+  void with_split() {
     if (cut_policy_ == RecomputePolicy::Selective) {
       with_recompute(RecomputePolicy::Selective, 0);
       return;
     }
     if (tries(request_.limits, RecomputePolicy::None)) with_recompute(RecomputePolicy::None, 0);
     if (!tries(request_.limits, RecomputePolicy::Full)) return;
-    const std::int64_t layers =
-        (request_.model.layers + plan_.chunks() - 1) / std::max<std::int64_t>(1, plan_.chunks());
-    if (request_.limits.partial_recompute) {
-      std::int64_t previous = 0;
-      for (const std::int64_t quarter : {1, 2, 3}) {
-        const std::int64_t count = layers * quarter / 4;
-        if (count > previous && count < layers) with_recompute(RecomputePolicy::Full, count);
-        previous = std::max(previous, count);
-      }
-    }
+    for (const std::int64_t count : partial_counts()) with_recompute(RecomputePolicy::Full, count);
     with_recompute(RecomputePolicy::Full, 0);
+  }
+
+  // Layers of a chunk that full recomputation may stop at.
+  std::vector<std::int64_t> partial_counts() const {
+    const std::int64_t chunks = std::max<std::int64_t>(1, plan_.chunks());
+    const std::int64_t layers = (request_.model.layers + chunks - 1) / chunks;
+    std::vector<std::int64_t> counts = request_.limits.recompute_layers;
+    if (request_.limits.partial_recompute) {
+      for (const std::int64_t quarter : {1, 2, 3}) counts.push_back(layers * quarter / 4);
+    }
+    std::erase_if(counts, [layers](std::int64_t count) { return count < 1 || count >= layers; });
+    std::sort(counts.begin(), counts.end());
+    counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+    return counts;
   }
 
   void with_recompute(RecomputePolicy policy, std::int64_t layers) {
@@ -141,12 +173,21 @@ class PlanWalk {
     for (const int stage : request_.limits.zero_stages) {
       if ((stage == 3) != fsdp_) continue;
       with_sharding(stage, 0);
-      const std::int64_t node = sim::domain_size(request_.cluster) / plan_.tp;
+      const std::int64_t node = data_ranks_of_a_node();
       const std::int64_t data = plan_.dp * plan_.cp;
       const bool hybrid = stage == 3 && request_.limits.sharding_within_node && node > 1 &&
                           node < data && data % node == 0;
       if (hybrid) with_sharding(stage, node);
+      for (const std::int64_t group : request_.limits.shard_groups) {
+        if (stage > 0 && group > 0 && !(hybrid && group == node)) with_sharding(stage, group);
+      }
     }
+  }
+
+  std::int64_t data_ranks_of_a_node() const {
+    std::int64_t inside = plan_.tp;
+    if (plan_.rank_order == pipeline_inside_data()) inside *= plan_.pp;
+    return sim::domain_size(request_.cluster) / inside;
   }
 
   void with_sharding(int stage, std::int64_t group) {
@@ -167,6 +208,10 @@ class PlanWalk {
 };
 
 }  // namespace
+
+std::vector<Axis> pipeline_inside_data() {
+  return {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Pipeline, Axis::Data};
+}
 
 SearchLimits limits_of(const StackSpec& stack, SearchLimits limits) {
   const auto keep = [](auto& tried, const auto& runs) {
@@ -189,10 +234,16 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
   // What the stack can hide, it hides: that never makes a step longer.
   cut.overlap.tensor_parallel = request.stack.overlap_tp;
   cut.overlap.expert_parallel = request.stack.overlap_ep && has_shared_experts(request.model);
+  const auto with_rank_orders = [&] {
+    for (const std::vector<Axis>& order : request.limits.rank_orders) {
+      cut.rank_order = order;
+      append_cuts(request, cut, cuts);
+    }
+  };
   const auto with_micro_batches = [&] {
     for (cut.micro_batch = 1; cut.micro_batch <= request.limits.max_micro_batch;
          cut.micro_batch *= 2)
-      append_cuts(request, cut, cuts);
+      with_rank_orders();
   };
   const auto with_experts = [&] {
     for (const std::int64_t ep : expert_degrees(request)) {

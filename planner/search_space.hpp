@@ -17,6 +17,13 @@
 
 namespace shardwright::planner {
 
+// How layers fall to the chunks of a pipeline. Splits that come to the same are tried once.
+enum class LayerSplit : std::uint8_t {
+  FrontHeavy,    // evenly, the first chunks take what is left over
+  FrontLight,    // evenly, the last chunks take it: the first stages hold the most microbatches
+  BalancedEnds,  // evenly, with the embedding and the head counted as layers
+};
+
 // The values that the search tries. Degrees are divisors of the number of accelerators.
 struct SearchLimits {
   std::int64_t max_tp = 0;   // 0: what the scale-up domain joins
@@ -32,15 +39,25 @@ struct SearchLimits {
   std::vector<int> zero_stages = {0, 1, 2, 3};
   std::vector<RecomputePolicy> recompute = {RecomputePolicy::None, RecomputePolicy::Selective,
                                             RecomputePolicy::Full};
-  bool balanced_ends = true;  // embedding and head counted as layers, where that evens the split
+  std::vector<LayerSplit> layer_splits = {LayerSplit::FrontHeavy, LayerSplit::FrontLight,
+                                          LayerSplit::BalancedEnds};
+  // Others than the first with pipeline and data parallelism only: else they mean the same.
+  std::vector<std::vector<Axis>> rank_orders = {Plan().rank_order};
+  std::vector<bool> offload_optimizer = {false};
   bool partial_recompute =
       true;  // full recomputation of a quarter, half, three quarters of a chunk
   bool sharding_within_node = true;  // ZeRO-3 over the data-parallel ranks of a node as well (HSDP)
+  std::vector<std::int64_t> recompute_layers;  // further numbers of recomputed layers of a chunk …
+  std::vector<std::int64_t> shard_groups;      // … and shard groups (ZeRO-1 to 3)
   std::vector<ContextParallelKind> context_parallel = {
       ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses};
 
   bool operator==(const SearchLimits&) const = default;
 };
+
+// Tensor, context and expert parallelism inside of the pipeline, that inside of data parallelism:
+// neighbouring stages lie closer together, and the replicas further apart.
+std::vector<Axis> pipeline_inside_data();
 
 // `limits` without the schedules and ZeRO stages that the stack does not run.
 SearchLimits limits_of(const StackSpec& stack, SearchLimits limits = {});

@@ -187,8 +187,9 @@ ordered_json to_json(const AcceleratorSpec& spec) {
         {"l2_bandwidth_ratio", spec.efficiency.l2_bandwidth_ratio},
         {"l2_share_ratio", spec.efficiency.l2_share},
         {"host_link_ratio", spec.efficiency.host_link},
-        {"sustained_clock_ratio", spec.sustained_clock_ratio},
-        {"speed_variation_ratio", spec.speed_variation}}}};
+        {"sustained_clock_ratio", spec.sustained_clock_ratio}}}};
+  if (spec.speed_variation > 0.0)
+    document["efficiency"]["speed_variation_ratio"] = spec.speed_variation;
   write_price(document, spec.price, spec.sources);
   if (!spec.notes.empty()) document["notes"] = spec.notes;
   attach_sources(document, spec.sources);

@@ -55,8 +55,8 @@ enum class PlanRule : std::uint8_t {
   StageLayers,        // stage_layers: pp * vpp numbers that add up to the layers
   RecomputeLayers,    // only with full recomputation, and no more than the layers
   ZeroStage,          // 0 to 3
-  ShardGroup,         // divides dp * cp; only where something is sharded
-  RankOrder,          // each axis once
+  ShardGroup,         // divides dp * cp and nests with them; only where something is sharded
+  RankOrder,          // each axis once; the pipeline axis cuts no group of experts unevenly
   ExpertOverlap,      // only with shared experts, which the exchange of tokens can hide behind
   ActivationOffload,  // only where a layer's activations are kept: not with full recomputation
 };

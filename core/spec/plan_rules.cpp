@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/schedule/pipeline_schedule.hpp"
+#include "core/spec/rank_nesting.hpp"
 
 namespace shardwright {
 namespace {
@@ -376,7 +377,8 @@ Problem zero_stage_problem(const PlanSubject& s) {
 
 bool shard_group_holds(const PlanSubject& s) {
   if (s.plan.shard_group == 0) return true;
-  return s.plan.zero_stage > 0 && divides(s.plan.shard_group, s.plan.dp * s.plan.cp);
+  return s.plan.zero_stage > 0 && shard_group_nests(s.plan) &&
+         (!s.model.moe || shard_group_nests_with_experts(s.plan));
 }
 
 Problem shard_group_problem(const PlanSubject& s) {
@@ -385,23 +387,38 @@ Problem shard_group_problem(const PlanSubject& s) {
             fmt::format("{} with ZeRO stage {}", s.plan.shard_group, s.plan.zero_stage),
             "0: nothing is sharded"};
   }
-  return {"/shard_group", fmt::format("{}", s.plan.shard_group),
-          fmt::format("0 or a divisor of dp x cp = {}", s.plan.dp * s.plan.cp)};
+  const std::string found = fmt::format("{}", s.plan.shard_group);
+  if (shard_group_nests(s.plan)) {
+    return {"/shard_group", found,
+            fmt::format("0 or a divisor of the {} replicas of an expert", expert_replicas(s.plan))};
+  }
+  const bool context = inner_data_axis(s.plan) == Axis::Context;
+  return {
+      "/shard_group", found,
+      fmt::format("0 or a divisor of dp x cp = {} that divides {} = {} or is a multiple of it",
+                  s.plan.dp * s.plan.cp, context ? "cp" : "dp", context ? s.plan.cp : s.plan.dp)};
 }
 
 constexpr unsigned kEveryAxis = 0b11111;
 
-bool rank_order_holds(const PlanSubject& s) {
+bool has_each_axis(const Plan& plan) {
   unsigned seen = 0;
-  for (const Axis axis : s.plan.rank_order) seen |= 1U << static_cast<unsigned>(axis);
-  return s.plan.rank_order.size() == 5 && seen == kEveryAxis;
+  for (const Axis axis : plan.rank_order) seen |= 1U << static_cast<unsigned>(axis);
+  return plan.rank_order.size() == 5 && seen == kEveryAxis;
+}
+
+bool rank_order_holds(const PlanSubject& s) {
+  return has_each_axis(s.plan) && (!s.model.moe || pipeline_nests_with_experts(s.plan));
 }
 
 Problem rank_order_problem(const PlanSubject& s) {
   std::vector<const char*> names;
   for (const Axis axis : s.plan.rank_order) names.push_back(name_of(axis));
   return {"/rank_order", fmt::format("[{}]", fmt::join(names, ", ")),
-          "each of tp, cp, ep, dp and pp once, innermost first"};
+          has_each_axis(s.plan)
+              ? fmt::format("pp last: the ranks inside of it do not nest with expert_tp {} x ep {}",
+                            s.plan.expert_tp, s.plan.ep)
+              : "each of tp, cp, ep, dp and pp once, innermost first"};
 }
 
 // What would do nothing

@@ -41,13 +41,19 @@ bool is_path(const std::string& name) {
   return name.find('/') != std::string::npos || name.ends_with(".json");
 }
 
+// "clusters": what the profiles of a folder are called one by one.
+std::string singular(const std::string& folder) {
+  return folder.substr(0, folder.size() - 1);
+}
+
 // The file that a user's name or path means.
 fs::path profile_file(const std::string& folder, const std::string& name_or_path) {
   if (is_path(name_or_path)) return name_or_path;
   const std::vector<std::string> names = shipped(folder);
   if (std::find(names.begin(), names.end(), name_or_path) == names.end()) {
-    throw InputError(folder, {{"", fmt::format("\"{}\"", name_or_path),
-                               one_of(name_or_path, names) + ", or the path of a JSON file"}});
+    throw InputError(name_or_path,
+                     {{"", fmt::format("no {} of this name", singular(folder)),
+                       one_of(name_or_path, names) + ", or the path of a JSON file"}});
   }
   return folder_path(folder) / (name_or_path + ".json");
 }

@@ -41,8 +41,9 @@ Degrees expert_degrees(const Plan& plan) {
   return degrees;
 }
 
-// Ranks of one stage that lie inside of the pipeline axis.
+// Ranks of one stage that lie inside of the pipeline axis; a single stage is not cut by it.
 std::int64_t inside_pipeline(const Plan& plan) {
+  if (plan.pp == 1) return plan.tp * plan.cp * plan.dp;
   std::int64_t inside = 1;
   const Degrees degrees = dense_degrees(plan);
   for (Axis axis : plan.rank_order) {

@@ -33,7 +33,7 @@ double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage)
   const double end = slots_end(costs, stage);
   const double sending = costs.blocking && stage > 0 ? costs.message : 0.0;
   const double bound = std::max({end, reduced(costs, plan, stage, end - sending),
-                                 filled(costs, stage) + cost.data.step_reduce}) +
+                                 filled(costs, stage) + cost.data.step_reduce, cost.launch}) +
                        after_reduction(costs, stage);
   const double drain = std::max(drained(costs, stage, end), rounds_drained(costs, stage));
   const double passed = std::max(reduced(costs, plan, 0, drain), issued_and_drained(costs, stage));

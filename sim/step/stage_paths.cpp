@@ -76,9 +76,8 @@ double messages_drained(const StageCosts& costs, const Plan& plan) {
 
 double issued_and_drained(const StageCosts& costs, std::size_t stage) {
   // Weight gradients may be issued after the last gradient.
-  const bool gradient_last = !costs.profile->splits_backward;
-  const double drain = gradient_last ? drain_of(costs, costs.profile->stages[stage]) : 0.0;
-  return costs.stages[stage].launch + drain;
+  if (costs.profile->splits_backward) return 0.0;
+  return costs.stages[stage].launch + drain_of(costs, costs.profile->stages[stage]);
 }
 
 double after_reduction(const StageCosts& costs, std::size_t stage) {

@@ -31,7 +31,8 @@ double rounds_drained(const StageCosts& costs, std::size_t stage);
 // The same, of the messages between the first two stages, which pass one after the other.
 double messages_drained(const StageCosts& costs, const Plan& plan);
 
-// The same, if the host of `stage` issues its last gradient last of all.
+// The same, of the host of `stage`, which issues its last gradient last of all. 0 where weight
+// gradients may come after it.
 double issued_and_drained(const StageCosts& costs, std::size_t stage);
 
 // After its last gradient is reduced a stage adds up what other ranks than data-parallel ones know

@@ -199,10 +199,18 @@ ValidationReport validate_rows(const std::vector<std::string>& files,
       if (wanted) rows.push_back(std::move(row));
     }
   }
-  std::vector<RowComparison> comparisons(rows.size());
-  tbb::parallel_for(std::size_t{0}, rows.size(),
-                    [&](std::size_t i) { comparisons[i] = compare_row(rows[i]); });
-  return report_on(std::move(comparisons));
+  std::vector<std::optional<RowComparison>> comparisons(rows.size());
+  tbb::parallel_for(std::size_t{0}, rows.size(), [&](std::size_t i) {
+    if (!options.stop.stop_requested()) comparisons[i] = compare_row(rows[i]);
+  });
+  std::vector<RowComparison> done;
+  for (std::optional<RowComparison>& comparison : comparisons) {
+    if (comparison) done.push_back(std::move(*comparison));
+  }
+  const bool partial = done.size() < rows.size();
+  ValidationReport report = report_on(std::move(done));
+  report.partial = partial;
+  return report;
 }
 
 bool within_tolerance(const ValidationReport& report, double median, double p90) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ using ErrorsByName = std::map<std::string, ErrorSummary>;
 
 struct ValidationReport {
   std::vector<RowComparison> rows;  // in the order of the files
+  bool partial = false;             // stopped before the last row
   std::size_t skipped = 0;
   ErrorSummary time;
   ErrorSummary memory;
@@ -60,6 +62,7 @@ struct ValidationReport {
 
 struct ValidationOptions {
   std::string grades = "ABC";  // rows of these grades; rows that ran out of memory have none
+  std::stop_token stop{};      // rows that have not begun when it is requested are left out
 };
 
 // Simulates every row of the files. Rows run in parallel; the report does not depend on the number

@@ -16,6 +16,13 @@ Json summary_json(const ErrorSummary& summary) {
           {"coverage", summary.coverage}};
 }
 
+// Memory is predicted without an interval.
+Json memory_summary_json(const ErrorSummary& summary) {
+  Json json = summary_json(summary);
+  json["coverage"] = nullptr;
+  return json;
+}
+
 Json summaries_json(const ErrorsByName& summaries) {
   Json json = Json::object();
   for (const auto& [name, summary] : summaries) json[name] = summary_json(summary);
@@ -78,8 +85,10 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
   summary["by_stack"] = summaries_json(report.by_stack);
   summary["by_parallelism"] = summaries_json(report.by_parallelism);
   summary["rank_correlation"] = report.rank_correlation ? Json(*report.rank_correlation) : Json();
-  summary["memory"] = summary_json(report.memory);
-  summary["memory_by_source"] = summaries_json(report.memory_by_source);
+  summary["memory"] = memory_summary_json(report.memory);
+  summary["memory_by_source"] = Json::object();
+  for (const auto& [name, memory] : report.memory_by_source)
+    summary["memory_by_source"][name] = memory_summary_json(memory);
   const OutOfMemoryTable& oom = report.out_of_memory;
   return {{"rows", std::move(rows)},
           {"summary", std::move(summary)},

@@ -142,6 +142,50 @@ TEST(Command, OptionsReplaceFieldsOfAPlanFile) {
   EXPECT_EQ(json::parse(result.output)["plan"]["tp"], 4);
 }
 
+// Data parallelism takes what the other degrees leave of the plan's accelerators, and says so.
+TEST(Command, PlanFilesKeepTheirAccelerators) {
+  const ScratchFolder folder;
+  const std::string file = folder.file("plan.json");
+  ASSERT_EQ(run_command(with(kSimulate, {"--out", file})).exit_code, 0);
+  const auto plan_with = [&](const std::vector<std::string>& more) {
+    const CommandResult result =
+        run_command(with({"simulate", "--plan", file, "--json", "-"}, more));
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    return json::parse(result.output);
+  };
+  const json narrower = plan_with({"--tp", "4"});
+  EXPECT_EQ(narrower["plan"]["dp"], 2);
+  EXPECT_THAT(narrower["filled_in"].dump(), HasSubstr("dp 2"));
+  EXPECT_EQ(plan_with({"--gpus", "16"})["plan"]["dp"], 8);
+  const json larger = plan_with({"--dp", "8"});
+  EXPECT_THAT(larger["filled_in"].dump(), HasSubstr("16 accelerators"));
+
+  const CommandResult indivisible = run_command({"simulate", "--plan", file, "--tp", "3"});
+  EXPECT_EQ(indivisible.exit_code, 2);
+  EXPECT_THAT(indivisible.errors, HasSubstr("a divisor of 8 accelerators"));
+  EXPECT_EQ(run_command({"simulate", "--plan", file, "--gpus", "16", "--dp", "2"}).exit_code, 2);
+}
+
+TEST(Command, SaysWhetherAPlanFits) {
+  EXPECT_EQ(json::parse(run_command(with(kSimulate, {"--json", "-"})).output)["fits"], true);
+  std::vector<std::string> large = kSimulate;
+  large[2] = "llama3-70b";
+  EXPECT_EQ(json::parse(run_command(with(large, {"--json", "-"})).output)["fits"], false);
+}
+
+TEST(Command, OneTokenIsSingular) {
+  std::vector<std::string> one = kSimulate;
+  one.back() = "1";
+  one[8] = "1";  // --tp
+  EXPECT_THAT(run_command(one).output, HasSubstr("sequences of 1 token,"));
+}
+
+TEST(Command, UnknownClustersAreNamedByTheirOption) {
+  const CommandResult result = run_command({"simulate", "--cluster", "dgx-h10"});
+  EXPECT_THAT(result.errors, HasSubstr("--cluster dgx-h10: found no cluster of this name"));
+  EXPECT_THAT(result.errors, HasSubstr("did you mean \"dgx-h100\"?"));
+}
+
 TEST(Command, EnvironmentVariablesStandInForOptions) {
   const CommandResult result =
       run_command(with(kSimulate, {"--json", "-"}), {.environment = {{"SHARDWRIGHT_ZERO", "3"}}});

@@ -121,6 +121,32 @@ TEST(ScaleCommand, FindsAPlanForEachSize) {
   EXPECT_DOUBLE_EQ(document["points"][0]["efficiency"].get<double>(), 1.0);
 }
 
+TEST(ScaleCommand, NamesTheChosenBatchAndWarnsOfFullMemory) {
+  const CommandResult result =
+      run_command({"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8..16",
+                   "--global-batch", "auto", "--max-global-batch", "16", "--seq-len", "8192"});
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("sequences (chosen: the knee of the throughput)"));
+  const json tight = json_of({"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus",
+                              "2..8", "--global-batch", "16", "--seq-len", "8192"});
+  double fullest = 0.0;
+  for (const json& plan : tight["plans"])
+    fullest = std::max(fullest, plan["memory"]["peak_bytes"].get<double>() / 80e9);
+  const CommandResult text =
+      run_command({"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "2..8",
+                   "--global-batch", "16", "--seq-len", "8192"});
+  EXPECT_EQ(text.output.find("of the memory; --max-memory") != std::string::npos, fullest > 0.95);
+}
+
+TEST(ScaleCommand, SaysWhatIsMissingWhereNothingFits) {
+  const CommandResult result =
+      run_command({"scale", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus", "2..4",
+                   "--global-batch", "16", "--seq-len", "8192"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.errors, HasSubstr("on 4 GPUs: no feasible plan"));
+  EXPECT_THAT(result.errors, HasSubstr("--gpus"));
+}
+
 std::string write_plan(const ScratchFolder& folder, const std::string& name,
                        const std::string& tp) {
   const std::string file = folder.file(name);
@@ -146,6 +172,31 @@ TEST(CompareCommand, ListsWhatDiffers) {
       json_of({"compare", write_plan(folder, "a.json", "2"), write_plan(folder, "b.json", "4")});
   EXPECT_THAT(document["inputs"].dump(), HasSubstr("/plan/tp"));
   EXPECT_NE(document["a"]["step_s"], document["b"]["step_s"]);
+}
+
+TEST(CompareCommand, SaysByWhatItJudges) {
+  const ScratchFolder folder;
+  const std::string small = write_plan(folder, "a.json", "2"), large = folder.file("b.json");
+  ASSERT_EQ(run_command({"simulate", "--plan", small, "--gpus", "16", "--out", large}).exit_code,
+            0);
+  const json document = json_of({"compare", small, large});
+  EXPECT_EQ(document["judged_by"], "tokens_per_s_per_gpu");
+  EXPECT_THAT(document["verdict"].get<std::string>(), HasSubstr("8 and 16 accelerators"));
+}
+
+// Work of which one simulation takes far longer than the test waits.
+TEST(ExplainCommand, InterruptsPrintWhatIsDone) {
+  RunningCommand running({"explain", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus",
+                          "128", "--tp", "8", "--pp", "16", "--global-batch", "20000", "--seq-len",
+                          "8192", "--json", "-"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  running.interrupt();
+  const CommandResult result = running.finish();
+  EXPECT_EQ(result.exit_code, 130) << result.errors;
+  const json document = json::parse(result.output, nullptr, false);
+  EXPECT_EQ(document.value("partial", false), true);
+  EXPECT_LT(document["sensitivities"].size(), 7U);
+  EXPECT_GT(document["step_s"].get<double>(), 0.0);
 }
 
 struct BadRequest {
@@ -180,9 +231,27 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{"BadConstraint", {"--global-batch", "8", "--fix", "tpp=8"}, "--fix"},
         BadRequest{
             "ConstraintWithoutValue", {"--global-batch", "8", "--forbid", "zero"}, "--forbid"},
+        BadRequest{"NoSuchZeroStage",
+                   {"--global-batch", "8", "--fix", "zero=5"},
+                   "a number from 0 to 3 for zero"},
+        BadRequest{"NoReplica", {"--global-batch", "8", "--fix", "dp=0"}, "--fix: found \"0\""},
         BadRequest{"BadMemory",
                    {"--global-batch", "8", "--max-memory", "70XB"},
                    "--max-memory: found \"70XB\""},
+        BadRequest{
+            "MemoryWithoutUnit", {"--global-batch", "8", "--max-memory", "80"}, "80GB or 80GiB"},
+        BadRequest{"TinyMemory",
+                   {"--global-batch", "8", "--max-memory", "80MB"},
+                   "--max-memory: found \"80MB\""},
+        BadRequest{"BatchAboveItsLimit",
+                   {"--global-batch", "8", "--max-global-batch", "3"},
+                   "at most the 3 of --max-global-batch"},
+        BadRequest{"TwoDocumentsOnStandardOutput",
+                   {"--global-batch", "8", "--json", "-", "--out", "-"},
+                   "--out: found standard output"},
+        BadRequest{"BadVariation",
+                   {"--global-batch", "8", "--vary", "rank-orders"},
+                   "did you mean \"rank-order\"?"},
         BadRequest{
             "InfiniteMemory", {"--global-batch", "8", "--max-memory", "1e999"}, "--max-memory"},
         BadRequest{"BadPrecision", {"--global-batch", "8", "--precision", "bf1"}, "\"bf16\""},
@@ -196,19 +265,45 @@ TEST(BadPlanRequest, RangesGoUpwards) {
   EXPECT_THAT(result.errors, HasSubstr("--gpus: found \"64..8\""));
 }
 
+// A made-up measurement that no machine reaches: the error is far above one percent.
+std::string row(const std::string& id, const std::string& global_batch) {
+  return R"({"id": ")" + id +
+         R"(", "source": {"title": "t", "where": "w"}, )"
+         R"("model": {"name": "Llama3-8B", "layers": 32, "hidden": 4096, "ffn_hidden": 14336, "heads": 32, "kv_heads": 8, "head_dim": 128, "vocab": 128256, "seq_len": 8192, "gated_mlp": true, "tied_embeddings": false, "moe": null}, )"
+         R"("cluster": {"gpu": "H100-SXM5-80GB", "gpus": 8, "gpus_per_node": 8, "intra_node": "", "inter_node": null}, )"
+         R"("plan": {"dp": 4, "tp": 2, "pp": 1, "cp": 1, "ep": 1, "virtual_pp": 1, "micro_batch": 1, "global_batch": )" +
+         global_batch +
+         R"(, "zero_stage": 1, "sequence_parallel": true, "recompute": "none", "precision": "bf16", "overlap_grad_reduce": true, "schedule": "1f1b"}, )"
+         R"("measured": {"iteration_s": 0.001}, "stack": "megatron-core", "grade": "A", "target": {"metric": "step_s", "value": 0.001, "derived": false}})"
+         "\n";
+}
+
 TEST(ValidateCommand, ToleranceDecidesTheExitCode) {
   const ScratchFolder folder;
-  // A made-up measurement that no machine reaches: the error is far above one percent.
-  const std::string rows = folder.write(
-      "rows.jsonl",
-      R"({"id": "x", "source": {"title": "t", "where": "w"}, )"
-      R"("model": {"name": "Llama3-8B", "layers": 32, "hidden": 4096, "ffn_hidden": 14336, "heads": 32, "kv_heads": 8, "head_dim": 128, "vocab": 128256, "seq_len": 8192, "gated_mlp": true, "tied_embeddings": false, "moe": null}, )"
-      R"("cluster": {"gpu": "H100-SXM5-80GB", "gpus": 8, "gpus_per_node": 8, "intra_node": "", "inter_node": null}, )"
-      R"("plan": {"dp": 4, "tp": 2, "pp": 1, "cp": 1, "ep": 1, "virtual_pp": 1, "micro_batch": 1, "global_batch": 32, "zero_stage": 1, "sequence_parallel": true, "recompute": "none", "precision": "bf16", "overlap_grad_reduce": true, "schedule": "1f1b"}, )"
-      R"("measured": {"iteration_s": 0.001}, "stack": "megatron-core", "grade": "A", "target": {"metric": "step_s", "value": 0.001, "derived": false}})"
-      "\n");
+  const std::string rows = folder.write("rows.jsonl", row("x", "32"));
   EXPECT_EQ(run_command({"validate", rows}).exit_code, 0);
   EXPECT_EQ(run_command({"validate", rows, "--fail-over", "1,1000"}).exit_code, 5);
+}
+
+TEST(ValidateCommand, InterruptsPrintTheRowsThatAreDone) {
+  const ScratchFolder folder;
+  std::string rows;
+  for (int i = 0; i < 60; ++i) rows += row(std::to_string(i), "200000");
+  RunningCommand running({"validate", folder.write("rows.jsonl", rows), "--json", "-"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  running.interrupt();
+  const CommandResult result = running.finish();
+  EXPECT_EQ(result.exit_code, 130) << result.errors;
+  const json document = json::parse(result.output, nullptr, false);
+  EXPECT_EQ(document.value("partial", false), true);
+  EXPECT_LT(document["rows"].size(), 60U);
+}
+
+// Memory is predicted without an interval, so nothing can lie in one.
+TEST(ValidateCommand, ClaimsNoIntervalForMemory) {
+  const ScratchFolder folder;
+  const json document = json_of({"validate", folder.write("rows.jsonl", row("x", "32"))});
+  EXPECT_TRUE(document["summary"]["memory"]["coverage"].is_null());
 }
 
 }  // namespace

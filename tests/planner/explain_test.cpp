@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stop_token>
+
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "planner/compare.hpp"
@@ -20,6 +22,38 @@ Scenario llama_with_tensor_parallelism() {
   scenario.plan.global_batch = 32;
   scenario.plan.seq_len = 8192;
   return scenario;
+}
+
+// Matrix products take more than any one axis, but less than all communication together.
+TEST(Explain, AddsUpCommunicationBeforeItNamesTheLimit) {
+  sim::StepResult result;
+  result.step = Seconds(1.0);
+  result.stages.resize(1);
+  sim::TimeBreakdown& time = result.stages[0].time;
+  time.gemm = Seconds(0.36);
+  time.attention = Seconds(0.04);
+  time.exposed[static_cast<std::size_t>(Axis::Tensor)] = Seconds(0.2);
+  time.exposed[static_cast<std::size_t>(Axis::Data)] = Seconds(0.3);
+  time.bubble = Seconds(0.1);
+  const std::vector<TimeShare> shares = time_shares(result);
+  EXPECT_EQ(shares[0].what, "exposed communication");
+  EXPECT_DOUBLE_EQ(shares[0].share, 0.5);
+  EXPECT_EQ(shares[0].mainly, "dp");
+  EXPECT_DOUBLE_EQ(shares[1].share, 0.4);
+  double sum = 0.0;
+  for (const TimeShare& share : shares) sum += share.share;
+  EXPECT_DOUBLE_EQ(sum, 1.0);
+}
+
+TEST(Explain, StopsBetweenSimulations) {
+  std::stop_source source;
+  source.request_stop();
+  const Explanation explanation =
+      explain(llama_with_tensor_parallelism(), kSensitivityStep, source.get_token());
+  EXPECT_TRUE(explanation.partial);
+  EXPECT_TRUE(explanation.sensitivities.empty());
+  EXPECT_GT(explanation.result.step, Seconds());
+  EXPECT_FALSE(explanation.limit.empty());
 }
 
 TEST(Explain, NoResourceHurtsAndAllTogetherGainTheirShare) {

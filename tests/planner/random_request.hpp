@@ -43,6 +43,8 @@ inline PlanRequest random_request(std::mt19937& random) {
   request.limits.min_cp_tokens = 256;
   request.limits.max_cp = 2;
   request.limits.partial_recompute = pick<bool>(random, {true, false});
+  if (pick<int>(random, {0, 1, 2}) == 0)
+    request.limits.rank_orders = {Plan().rank_order, pipeline_inside_data()};
   return request;
 }
 

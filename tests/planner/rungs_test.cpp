@@ -18,8 +18,12 @@ constexpr std::size_t kPlansEach = 50;
 
 Plan cut_of(const Plan& plan) {
   Plan cut = plan;
-  cut.dp = plan.dp * plan.pp;
-  cut.pp = cut.vpp = 1;
+  cut.vpp = 1;
+  cut.stage_layers.clear();
+  if (plan.rank_order.back() == Axis::Pipeline) {
+    cut.dp = plan.dp * plan.pp;
+    cut.pp = 1;
+  }
   cut.shard_group = 0;
   if (plan.zero_stage < 3) cut.zero_stage = 0;
   if (plan.recompute != RecomputePolicy::Selective) {
@@ -56,7 +60,9 @@ std::string describe(const PlanRequest& request, const Plan& plan) {
          std::to_string(plan.vpp) + " cp" + std::to_string(plan.cp) + " ep" +
          std::to_string(plan.ep) + " zero" + std::to_string(plan.zero_stage) + " mb" +
          std::to_string(plan.micro_batch) + " " + name_of(plan.schedule) + " " +
-         name_of(plan.recompute);
+         name_of(plan.recompute) + (plan.stage_layers.empty() ? "" : " front-light") +
+         (plan.embedding_counts_as_layer ? " ends counted" : "") +
+         (plan.rank_order.back() == Axis::Pipeline ? "" : " pp inside dp");
 }
 
 TEST(Rungs, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/base/error.hpp"
+#include "core/lowering/shard_shape.hpp"
+#include "core/spec/plan_json.hpp"
 #include "planner/request_check.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/planner/random_request.hpp"
@@ -16,6 +20,8 @@ namespace {
 struct Scored {
   double score;
   std::size_t place;  // in the order of the space
+  Seconds step;
+  Bytes memory;
 };
 
 Seconds computing(const sim::StepResult& result) {
@@ -35,7 +41,8 @@ std::vector<Scored> simulate_all(const PlanRequest& request, const std::vector<P
     const sim::StepResult result = sim::simulate_step(scenario_of(request, plan));
     if (result.memory().peak > available_memory(request)) continue;
     const StepExpense expense = step_expense(request.cluster, plan, result.step, computing(result));
-    all.push_back({score(request.objective, plan, result, expense), place});
+    all.push_back({score(request.objective, plan, result, expense), place, result.step,
+                   result.memory().peak});
   }
   std::sort(all.begin(), all.end(), [](const Scored& a, const Scored& b) {
     return a.score != b.score ? a.score < b.score : a.place < b.place;
@@ -58,10 +65,26 @@ PlanRequest small_request(std::mt19937& random) {
   request.limits.max_micro_batch = 2;
   request.limits.max_cp = 1;
   request.limits.partial_recompute = false;
+  if (pick<int>(random, {0, 1, 2}) == 0) request.model.layers = 7;  // uneven splits
+  if (pick<bool>(random, {true, false}))
+    request.limits.rank_orders = {Plan().rank_order, pipeline_inside_data()};
+  if (pick<int>(random, {0, 1, 2, 3}) == 0) request.limits.offload_optimizer = {false, true};
   if (request.model.moe) request.constraints.fixed = {parse_constraint("expert_tp=1", "--fix")};
   // Sometimes memory decides.
   request.max_memory = pick<Bytes>(random, {Bytes(), gigabytes(12.0), gigabytes(20.0)});
   return request;
+}
+
+// No plan of the space is as small as a member of the front and faster.
+void expect_front(const SearchResult& result, const std::vector<Scored>& oracle) {
+  ASSERT_EQ(result.front.empty(), oracle.empty());
+  for (const PlanCandidate& member : result.front) {
+    for (const Scored& other : oracle) {
+      // The closed form of the memory and the replay differ in the last digits.
+      const bool smaller = other.memory <= member.result.memory().peak * (1.0 - 1e-9);
+      ASSERT_FALSE(smaller && other.step < member.result.step);
+    }
+  }
 }
 
 TEST(Search, EqualsExhaustiveSimulationOnRandomSpaces) {
@@ -80,6 +103,7 @@ TEST(Search, EqualsExhaustiveSimulationOnRandomSpaces) {
     ASSERT_EQ(result.counts.evaluated, static_cast<std::int64_t>(oracle.size()));
     ASSERT_EQ(result.plans.size(), std::min<std::size_t>(oracle.size(), 3));
     ASSERT_EQ(result.infeasible.has_value(), oracle.empty());
+    expect_front(result, oracle);
     with_plans += oracle.empty() ? 0 : 1;
     for (std::size_t i = 0; i < result.plans.size(); ++i) {
       ASSERT_EQ(result.plans[i].score, oracle[i].score) << "trial " << trial << " place " << i;
@@ -133,6 +157,88 @@ TEST(Search, FrontTradesTimeForMemory) {
     EXPECT_GT(result.front[i].result.step, result.front[i - 1].result.step);
     EXPECT_LT(result.front[i].result.memory().peak, result.front[i - 1].result.memory().peak);
   }
+}
+
+TEST(Search, SplitsLayersThatDoNotDivideInEachWay) {
+  PlanRequest request = llama_on_one_node();
+  request.model.layers = 30;
+  request.constraints.fixed = {parse_constraint("pp=4", "--fix"),
+                               parse_constraint("vpp=1", "--fix")};
+  std::set<std::vector<std::int64_t>> splits;
+  adapt_limits(request);
+  for (const Plan& plan : enumerate_plans(space_of(request))) {
+    if (plan.pp != 4 || plan.vpp != 1) continue;
+    std::vector<std::int64_t> counts;
+    for (const LayerRange& range : split_layers(request.model, plan)) counts.push_back(range.count);
+    splits.insert(counts);
+  }
+  EXPECT_EQ(splits,
+            (std::set<std::vector<std::int64_t>>{{8, 8, 7, 7}, {7, 7, 8, 8}, {7, 8, 8, 7}}));
+}
+
+TEST(Search, TriesEachPlanOnce) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 20; ++trial) {
+    PlanRequest request = small_request(random);
+    adapt_limits(request);
+    std::set<std::string> seen;
+    for (Plan plan : enumerate_plans(space_of(request))) {
+      // Splits that come to the same are the same plan.
+      if (first_broken_rule(request.model, request.cluster, plan, request.gpus)) continue;
+      std::vector<std::int64_t> counts;
+      for (const LayerRange& range : split_layers(request.model, plan))
+        counts.push_back(range.count);
+      plan.stage_layers = counts;
+      plan.embedding_counts_as_layer = plan.head_counts_as_layer = false;
+      ASSERT_TRUE(seen.insert(to_json(plan).dump()).second) << to_json(plan).dump();
+    }
+  }
+}
+
+TEST(Search, LooksForWhatWouldHelpWhereNothingFits) {
+  PlanRequest request = llama_on_one_node();
+  request.max_memory = gigabytes(10.0);
+  request.constraints.fixed = {parse_constraint("pp=1", "--fix")};
+  const SearchResult result = search(request);
+  ASSERT_TRUE(result.infeasible.has_value());
+  const std::vector<std::string>& changes = result.infeasible->closes_it;
+  ASSERT_FALSE(changes.empty());
+  // The limit is the user's, not the accelerator's.
+  EXPECT_EQ(changes.front().rfind("--max-memory", 0), 0U) << changes.front();
+  for (const std::string& change : changes)
+    EXPECT_EQ(change.find("accelerators with"), std::string::npos) << change;
+}
+
+TEST(Search, NamesTheConstraintThatNoPlanKeeps) {
+  PlanRequest request = llama_on_one_node();
+  request.constraints.fixed = {parse_constraint("tp=3", "--fix")};
+  const SearchResult result = search(request);
+  ASSERT_TRUE(result.infeasible.has_value());
+  EXPECT_NE(result.infeasible->reason.find("fix tp=3"), std::string::npos)
+      << result.infeasible->reason;
+  EXPECT_EQ(result.infeasible->closes_it, std::vector<std::string>{"without --fix tp=3"});
+}
+
+TEST(Search, AsksForABatchThatEnoughReplicasDivide) {
+  PlanRequest request = llama_on_one_node();
+  request.gpus = 1'000'000;
+  request.global_batch = 1024;
+  request.seq_len = 4096;
+  const SearchResult result = search(request);
+  ASSERT_TRUE(result.infeasible.has_value());
+  ASSERT_FALSE(result.infeasible->closes_it.empty());
+  const std::string& change = result.infeasible->closes_it.front();
+  ASSERT_EQ(change.rfind("--global-batch ", 0), 0U) << change;
+  request.global_batch = std::stoll(change.substr(15));
+  request.front = false;
+  request.top = 1;
+  EXPECT_TRUE(has_feasible_plan(request));
+}
+
+TEST(Search, RefusesABatchAboveItsOwnLimit) {
+  PlanRequest request = llama_on_one_node();
+  request.max_global_batch = request.global_batch - 1;
+  EXPECT_THROW(search(request), InputError);
 }
 
 TEST(Search, SaysByHowMuchTheSmallestPlanMisses) {

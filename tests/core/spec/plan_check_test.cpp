@@ -153,6 +153,14 @@ std::vector<Breakage> dense_breakages() {
        }},
       {PlanRule::ZeroStage, "stage 4", [](Case& c) { c.plan.zero_stage = 4; }},
       {PlanRule::ShardGroup, "3 of 8", [](Case& c) { c.plan.shard_group = 3; }},
+      {PlanRule::ShardGroup, "4 across rows of 6",
+       [](Case& c) {
+         c.plan.dp = 2;
+         c.plan.cp = 6;
+         c.accelerators = 384;
+         c.plan.seq_len = 12288;
+         c.plan.shard_group = 4;
+       }},
       {PlanRule::ShardGroup, "nothing is sharded",
        [](Case& c) {
          c.plan.shard_group = 4;
@@ -173,6 +181,27 @@ std::vector<Breakage> dense_breakages() {
 
 std::vector<Breakage> sparse_breakages() {
   return {
+      {PlanRule::RankOrder, "24 ranks inside of the pipeline, groups of 16 experts",
+       [](Case& c) {
+         c.plan.tp = 2;
+         c.plan.cp = 12;
+         c.plan.dp = 4;
+         c.plan.expert_tp = 1;
+         c.plan.seq_len = 12288;
+         c.accelerators = 384;
+         c.plan.rank_order = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Pipeline,
+                              Axis::Data};
+       }},
+      {PlanRule::ShardGroup, "4 of the 6 replicas of an expert",
+       [](Case& c) {
+         c.plan.dp = 12;
+         c.plan.tp = 8;
+         c.plan.cp = 2;
+         c.plan.pp = 2;
+         c.plan.shard_group = 4;
+         c.plan.global_batch = 48;
+         c.accelerators = 384;
+       }},
       {PlanRule::FfnHidden, "an odd shared expert",
        [](Case& c) { c.model.moe->shared_expert_ffn = 4097; }},
       {PlanRule::Experts, "60 experts on ep 16", [](Case& c) { c.model.moe->experts = 60; }},

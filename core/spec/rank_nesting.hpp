@@ -1,0 +1,31 @@
+// Whether the groups of ranks that a plan asks for fall into each other: hybrid shard groups into
+// the data-parallel ranks, groups of experts into the ranks inside of the pipeline axis. Groups
+// that do not nest have members at irregular distances, which no communication library builds and
+// neither pricing nor lowering describes.
+//
+// Plans are within the limits of plan_check.hpp; their rank order may lack axes.
+#pragma once
+
+#include <cstdint>
+
+#include "core/spec/plan.hpp"
+
+namespace shardwright {
+
+// The axis along which data-parallel ranks are numbered first: context or data.
+Axis inner_data_axis(const Plan& plan);
+
+// Ranks of a stage that hold the same part of the experts.
+std::int64_t expert_replicas(const Plan& plan);
+
+// Shard groups are runs of the dp * cp ranks that split them evenly, and rows of the inner axis are
+// made of whole groups or groups of whole rows.
+bool shard_group_nests(const Plan& plan);
+
+// The same for the replicas of an expert, which the pipeline axis may part.
+bool shard_group_nests_with_experts(const Plan& plan);
+
+// The pipeline axis cuts groups of experts into equal parts, or not at all.
+bool pipeline_nests_with_experts(const Plan& plan);
+
+}  // namespace shardwright

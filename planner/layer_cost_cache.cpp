@@ -1,0 +1,36 @@
+#include "planner/layer_cost_cache.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/spec/plan_json.hpp"
+#include "sim/cost/placement.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+std::string key_of(const Plan& cut, std::int64_t domain) {
+  Plan key = cut;
+  key.global_batch = 1;
+  const bool whole_domains = cut.world_size() % domain == 0;
+  if (whole_domains && cut.pp == 1 && cut.rank_order.back() == Axis::Pipeline) key.dp = 1;
+  return to_json(key).dump();
+}
+
+}  // namespace
+
+std::shared_ptr<const sim::LayerCosts> LayerCostCache::of(const ModelSpec& model,
+                                                          const ClusterSpec& cluster,
+                                                          const StackSpec& stack, const Plan& cut) {
+  const std::string key = key_of(cut, sim::domain_size(cluster));
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(key);
+    if (found != known_.end()) return found->second;
+  }
+  auto costs =
+      std::make_shared<const sim::LayerCosts>(sim::layer_costs(model, cut, cluster, stack));
+  const std::lock_guard lock(mutex_);
+  return known_.emplace(key, std::move(costs)).first->second;
+}
+
+}  // namespace shardwright::planner
