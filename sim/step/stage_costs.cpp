@@ -70,6 +70,7 @@ const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) 
   for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
     const std::size_t like = stage_like(s);
     costs_.stages[s] = like < s ? costs_.stages[like] : stage_cost(layers, plan, s);
+    costs_.stages[s].warmup = warmup_of(s);
   }
   find_peak(layers, plan);
   return costs_;
@@ -301,25 +302,39 @@ void StageCoster::add_slots(std::size_t stage, StageCost& cost) const {
   const StageProfile& profile = costs_.profile->stages[stage];
   const double slots = costs_.microbatches * costs_.profile->microbatch_share;
   double computing = 0.0, gathering = 0.0, sending = 0.0;
-  for (std::size_t i = 0; i < profile.position.size(); ++i) {
-    const auto position = static_cast<std::size_t>(profile.position[i]);
+  for (const std::int32_t each : profile.position) {
+    const auto position = static_cast<std::size_t>(each);
     const Passage& passage = passages_[position];
-    const double neighbours =
-        (position > 0 ? 1.0 : 0.0) + (position + 1 < ranges_.size() ? 1.0 : 0.0);
-    const double sent = costs_.blocking ? neighbours * costs_.message : 0.0;
     cost.compute += slots * passage.compute;
     cost.launch += slots * passage.launch;
     cost.interference += slots * passage.interference;
     cost.offload += slots * costs_.chunks[position].copy_time;
     computing += slots * (passage.forward_passing + passage.backward_passing);
     gathering += slots * (passage.forward_exposed() + passage.backward_exposed());
-    sending += slots * sent;
+    sending += slots * sending_of(position);
     cost.first_exposed = std::max(cost.first_exposed, passage.forward_exposed());
     cost.gradient_exposed = std::max(cost.gradient_exposed, passage.backward_exposed());
-    cost.warmup += profile.warmup[i] * (passage.forward + sent);
   }
   // A slot's first gather begins when the slot before has ended, and so does that one's message.
   cost.busy = computing + std::max(gathering, sending);
+}
+
+// Messages of one microbatch that a chunk's stage waits for.
+double StageCoster::sending_of(std::size_t position) const {
+  const double neighbours =
+      (position > 0 ? 1.0 : 0.0) + (position + 1 < ranges_.size() ? 1.0 : 0.0);
+  return costs_.blocking ? neighbours * costs_.message : 0.0;
+}
+
+// Stages of like chunks differ in it.
+double StageCoster::warmup_of(std::size_t stage) const {
+  const StageProfile& profile = costs_.profile->stages[stage];
+  double sum = 0.0;
+  for (std::size_t i = 0; i < profile.position.size(); ++i) {
+    const auto position = static_cast<std::size_t>(profile.position[i]);
+    sum += profile.warmup[i] * (passages_[position].forward + sending_of(position));
+  }
+  return sum;
 }
 
 // What one microbatch takes in a chunk, as the schedule cuts its backward pass.

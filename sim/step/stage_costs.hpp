@@ -116,6 +116,8 @@ class StageCoster {
   double sharded_time(SlotCost which, const Plan& plan, bool first_gathered);
   StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void add_slots(std::size_t stage, StageCost& cost) const;
+  double sending_of(std::size_t position) const;
+  double warmup_of(std::size_t stage) const;
   void add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage, StageCost& cost);
   Passage passage_of(const ChunkCost& chunk) const;
   void find_completions(std::size_t stage);
