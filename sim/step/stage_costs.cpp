@@ -151,7 +151,7 @@ void StageCoster::list_parts(const LayerCosts& layers, const Plan& plan, std::si
     if (i + 1 == range.count) last_layer_ = parts_.size();
     parts_.push_back(recomputed ? &layers.recomputed[kind] : &layers.kept[kind]);
   }
-  if (position + 1 == ranges_.size()) parts_.push_back(&layers.head);
+  if (position + 1 == ranges_.size()) parts_.push_back(&layers.head_of(plan));
 }
 
 ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
@@ -464,7 +464,7 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
       dense += part.parameters.dense * size;
       expert += part.parameters.expert * size;
       // FSDP reduces what the part's own parameters are.
-      const bool copies = &part == &layers.head && copies_embedding(plan, stage);
+      const bool copies = &part == &layers.head_of(plan) && copies_embedding(plan, stage);
       if (copies && !shards_parameters(plan)) dense += layers.embedding.parameters.dense * size;
       const bool full = shards_parameters(plan) || stack_.buckets == GradientBuckets::PerLayer ||
                         dense + expert >= stack_.bucket_bytes.value();
@@ -515,7 +515,7 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     dense += parts_[i]->parameters.dense * element;
     expert += parts_[i]->parameters.expert * element;
-    const bool copies = parts_[i] == &layers.head && copies_embedding(plan, stage);
+    const bool copies = parts_[i] == &layers.head_of(plan) && copies_embedding(plan, stage);
     if (copies) dense += layers.embedding.parameters.dense * element;
     if (i + 1 < parts_.size() && dense + expert < stack_.bucket_bytes.value()) continue;
     const double time = gather(dense, expert);
