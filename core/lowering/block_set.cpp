@@ -238,9 +238,14 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
       "embedding", [](LayerWriter& w) { w.embedding_forward(); },
       [](LayerWriter& w) { w.embedding_backward(); }, false);
   if (gathers) writer.use_gathered_parameters("head", set.head_parameters.total());
-  set.head = builder.build(
-      "head", [](LayerWriter& w) { w.head_forward(); }, [](LayerWriter& w) { w.head_backward(); },
-      false);
+  const auto build_head = [&](const char* name, bool recomputes) {
+    return builder.build(
+        name, [](LayerWriter& w) { w.head_forward(); },
+        [recomputes](LayerWriter& w) { w.head_backward(recomputes); }, false);
+  };
+  set.head = build_head("head", false);
+  if (plan.recompute == RecomputePolicy::Full && trained_mtp_layers(model, plan) > 0)
+    set.recomputed_head = build_head("head.recomputed", true);
   set.tensors = tensors.tensors();
   set.hidden = writer.input();
   set.hidden_gradient = writer.input_gradient();

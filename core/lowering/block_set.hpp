@@ -6,6 +6,7 @@
 // that share them.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/lowering/layer_writer.hpp"
@@ -54,6 +55,8 @@ struct BlockSet {
   std::vector<std::int32_t> kind_of_layer;
 
   PartBlocks embedding, head;
+  // The head with its further layers recomputed, where it has any and the plan recomputes layers.
+  std::optional<PartBlocks> recomputed_head;
   PartParameters embedding_parameters, head_parameters;
 
   TensorRef hidden, hidden_gradient;  // at a layer's input

@@ -35,7 +35,7 @@ bool StageWriter::is_last_microbatch(const Slot& slot) const {
 
 std::vector<PartId> StageWriter::parts_with(const Part& part) const {
   if (part.blocks == &in_.blocks.embedding) return {kEmbeddingPart};
-  if (part.blocks == &in_.blocks.head && copies_embedding_) return {part.layer, kEmbeddingPart};
+  if (part.parameters == &head_and_copy_ && copies_embedding_) return {part.layer, kEmbeddingPart};
   return {part.layer};
 }
 

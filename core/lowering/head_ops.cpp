@@ -92,10 +92,11 @@ void LayerWriter::head_forward() {
     previous = mtp_forward(depth, previous);
 }
 
-void LayerWriter::head_backward() {
+void LayerWriter::head_backward(bool recomputes) {
   const auto elements = static_cast<double>(shape_.residual_tokens * shape_.hidden);
   std::vector<TensorRef> gradients;  // that come back to the output of the last layer
-  for (std::int64_t depth = mtp_layers_; depth-- > 0;) gradients = {mtp_backward(depth, gradients)};
+  for (std::int64_t depth = mtp_layers_; depth-- > 0;)
+    gradients = {mtp_backward(depth, gradients, recomputes)};
   if (!model_.final_norm && gradients.empty()) {
     loss_backward(head_input(), input_gradient());
     return;

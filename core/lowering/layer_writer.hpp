@@ -44,7 +44,8 @@ class LayerWriter {
   // Final norm, output head and loss, and the layers that predict further tokens: reads input() as
   // the call's layer's, writes input_gradient().
   void head_forward();
-  void head_backward();
+  // `recomputes`: runs the forward pass of these layers again.
+  void head_backward(bool recomputes);
 
   // The ops written since the last call of this function.
   std::vector<Op> take();
@@ -118,7 +119,8 @@ class LayerWriter {
   TensorRef mtp_forward(std::int64_t depth, TensorRef previous);
   // `gradients`: of this depth's hidden state, from the depth after it. Returns that of the one
   // before.
-  TensorRef mtp_backward(std::int64_t depth, const std::vector<TensorRef>& gradients);
+  TensorRef mtp_backward(std::int64_t depth, const std::vector<TensorRef>& gradients,
+                         bool recomputes);
   TensorRef mtp_output(std::int64_t depth);
 
   // linear_ops.cpp

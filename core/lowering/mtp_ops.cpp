@@ -73,7 +73,8 @@ TensorRef LayerWriter::mtp_forward(std::int64_t depth, TensorRef previous) {
   return output();
 }
 
-TensorRef LayerWriter::mtp_backward(std::int64_t depth, const std::vector<TensorRef>& gradients) {
+TensorRef LayerWriter::mtp_backward(std::int64_t depth, const std::vector<TensorRef>& gradients,
+                                    bool recomputes) {
   const TensorRef previous = depth == 0 ? input() : mtp_output(depth - 1);
   const MtpScope scope(*this, depth);
   const MtpTensors mtp = mtp_tensors();
@@ -82,7 +83,7 @@ TensorRef LayerWriter::mtp_backward(std::int64_t depth, const std::vector<Tensor
   loss_backward(mtp.normed, sum.front());
   sum.insert(sum.end(), gradients.begin(), gradients.end());
   norm_backward("norm", output(), sum, output_gradient());
-  if (plan_.recompute == RecomputePolicy::Full) {
+  if (recomputes) {
     const Phase before = std::exchange(phase_, Phase::Recompute);
     forward(model_.layers + depth);
     phase_ = before;

@@ -133,8 +133,8 @@ std::vector<StageWriter::Part> StageWriter::list_parts(std::int32_t chunk) const
                      of_layer->offloads && i + 1 < range.count});
   }
   if (position + 1 == in_.parts.size()) {
-    parts.push_back(
-        {&blocks.head, &head_and_copy_, static_cast<std::int32_t>(in_.model.layers), false});
+    const PartBlocks* head = blocks.recomputed_head ? &*blocks.recomputed_head : &blocks.head;
+    parts.push_back({head, &head_and_copy_, static_cast<std::int32_t>(in_.model.layers), false});
   }
   return parts;
 }

@@ -68,8 +68,7 @@ double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, 
   const double device =
       more.interference + std::max(slots + more.tail + after_reduction(costs, stage),
                                    drain + first_tail + after_reduction(costs, 0));
-  const double host = issued_and_drained(costs, stage) + costs.stages[0].data.last_reduce +
-                      after_reduction(costs, 0);
+  const double host = issued_and_finished(costs, stage) + costs.stages[0].data.last_reduce;
   return std::max(device, host);
 }
 

@@ -36,8 +36,9 @@ double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage)
                                  filled(costs, stage) + cost.data.step_reduce, cost.launch}) +
                        after_reduction(costs, stage);
   const double drain = std::max(drained(costs, stage, end), rounds_drained(costs, stage));
-  const double passed = std::max(reduced(costs, plan, 0, drain), issued_and_drained(costs, stage));
-  return std::max({bound, passed + after_reduction(costs, 0), filled(costs, stage) + cost.offload});
+  const double passed = reduced(costs, plan, 0, drain) + after_reduction(costs, 0);
+  return std::max(
+      {bound, passed, issued_and_finished(costs, stage), filled(costs, stage) + cost.offload});
 }
 
 }  // namespace

@@ -151,6 +151,8 @@ LayerCosts layer_costs(const ModelSpec& model, const Plan& cut, const ClusterSpe
   }
   costs.embedding = builder.part(set.embedding, set.embedding_parameters);
   costs.head = builder.part(set.head, set.head_parameters);
+  if (set.recomputed_head)
+    costs.recomputed_head = builder.part(*set.recomputed_head, set.head_parameters);
   costs.boundary_bytes = set.boundary_bytes.value();
   return costs;
 }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/lowering/block_set.hpp"
@@ -52,7 +53,12 @@ struct LayerCosts {
   std::vector<PartCost> kept, recomputed;  // by layer kind; empty where no plan of the cut has it
   std::vector<std::int32_t> kind_of_layer;
   PartCost embedding, head;
-  double boundary_bytes = 0.0;  // of the hidden state between stages
+  std::optional<PartCost> recomputed_head;  // see BlockSet
+  double boundary_bytes = 0.0;              // of the hidden state between stages
+
+  const PartCost& head_of(const Plan& plan) const {
+    return plan.recompute == RecomputePolicy::Full && recomputed_head ? *recomputed_head : head;
+  }
 };
 
 // `cut`: any plan that cuts layers like the plans to estimate and runs on as many accelerators.

@@ -232,7 +232,7 @@ void StageCoster::list_parts(const LayerCosts& layers, const Plan& plan, std::si
     if (i + 1 == range.count) last_layer_ = parts_.size();
     parts_.push_back(recomputed ? &layers.recomputed[kind] : &layers.kept[kind]);
   }
-  if (position + 1 == ranges_.size()) parts_.push_back(&layers.head);
+  if (position + 1 == ranges_.size()) parts_.push_back(&layers.head_of(plan));
 }
 
 ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
@@ -351,8 +351,8 @@ void StageCoster::add_slots(std::size_t stage, StageCost& cost) const {
   const StageProfile& profile = costs_.profile->stages[stage];
   const double slots = costs_.microbatches * costs_.profile->microbatch_share;
   double computing = 0.0, gathering = 0.0, sending = 0.0;
-  for (std::size_t i = 0; i < profile.position.size(); ++i) {
-    const auto position = static_cast<std::size_t>(profile.position[i]);
+  for (const std::int32_t each : profile.position) {
+    const auto position = static_cast<std::size_t>(each);
     const Passage& passage = passages_[position];
     cost.compute += slots * passage.compute;
     cost.launch += slots * passage.launch;
@@ -368,12 +368,11 @@ void StageCoster::add_slots(std::size_t stage, StageCost& cost) const {
   cost.busy = computing + std::max(gathering, sending);
 }
 
-// Messages of one microbatch in a chunk, if the stage waits for them.
+// Messages of one microbatch that a chunk's stage waits for.
 double StageCoster::sending_of(std::size_t position) const {
-  if (!costs_.blocking) return 0.0;
   const double neighbours =
       (position > 0 ? 1.0 : 0.0) + (position + 1 < ranges_.size() ? 1.0 : 0.0);
-  return neighbours * costs_.message;
+  return costs_.blocking ? neighbours * costs_.message : 0.0;
 }
 
 // Stages of like chunks differ in it.
@@ -517,7 +516,7 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
       dense += part.parameters.dense * size;
       expert += part.parameters.expert * size;
       // FSDP reduces what the part's own parameters are.
-      const bool copies = &part == &layers.head && copies_embedding(plan, stage);
+      const bool copies = &part == &layers.head_of(plan) && copies_embedding(plan, stage);
       if (copies && !shards_parameters(plan)) dense += layers.embedding.parameters.dense * size;
       const bool full = shards_parameters(plan) || stack_.buckets == GradientBuckets::PerLayer ||
                         dense + expert >= stack_.bucket_bytes.value();
@@ -573,7 +572,7 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     dense += parts_[i]->parameters.dense * element;
     expert += parts_[i]->parameters.expert * element;
-    const bool copies = parts_[i] == &layers.head && copies_embedding(plan, stage);
+    const bool copies = parts_[i] == &layers.head_of(plan) && copies_embedding(plan, stage);
     if (copies) dense += layers.embedding.parameters.dense * element;
     if (i + 1 < parts_.size() && dense + expert < stack_.bucket_bytes.value()) continue;
     const double time = gather(dense, expert);

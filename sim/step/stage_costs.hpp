@@ -140,6 +140,8 @@ class StageCoster {
   double sharded_time(SlotCost which, const Plan& plan, bool first_gathered);
   StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void add_slots(std::size_t stage, StageCost& cost) const;
+  double sending_of(std::size_t position) const;
+  double warmup_of(std::size_t stage) const;
   void add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage, StageCost& cost);
   double sending_of(std::size_t position) const;
   double warmup_of(std::size_t stage) const;

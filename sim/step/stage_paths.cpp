@@ -74,15 +74,16 @@ double messages_drained(const StageCosts& costs, const Plan& plan) {
          costs.gradient_chain.back();
 }
 
-double issued_and_drained(const StageCosts& costs, std::size_t stage) {
-  // Weight gradients may be issued after the last gradient.
-  if (costs.profile->splits_backward) return 0.0;
-  return costs.stages[stage].launch + drain_of(costs, costs.profile->stages[stage]);
-}
-
 double after_reduction(const StageCosts& costs, std::size_t stage) {
   const bool ties = stage == 0 || stage + 1 == costs.stages.size();
   return costs.stages[stage].copies + (ties ? costs.tie : 0.0) + costs.stages[stage].norm;
+}
+
+double issued_and_finished(const StageCosts& costs, std::size_t stage) {
+  const double issued = costs.stages[stage].launch;
+  // Weight gradients may be issued after the last gradient.
+  if (costs.profile->splits_backward) return issued + after_reduction(costs, stage);
+  return issued + drain_of(costs, costs.profile->stages[stage]) + after_reduction(costs, 0);
 }
 
 }  // namespace shardwright::sim

@@ -31,12 +31,13 @@ double rounds_drained(const StageCosts& costs, std::size_t stage);
 // The same, of the messages between the first two stages, which pass one after the other.
 double messages_drained(const StageCosts& costs, const Plan& plan);
 
-// The same, of the host of `stage`, which issues its last gradient last of all. 0 where weight
-// gradients may come after it.
-double issued_and_drained(const StageCosts& costs, std::size_t stage);
-
 // After its last gradient is reduced a stage adds up what other ranks than data-parallel ones know
 // a part of, and computes its gradient norm.
 double after_reduction(const StageCosts& costs, std::size_t stage);
+
+// The host of `stage` has issued all slots, and what comes after the last gradient's reduction is
+// through: on the first stage, which the gradient of the last slot drains to; on the stage itself
+// where weight gradients may be issued last.
+double issued_and_finished(const StageCosts& costs, std::size_t stage);
 
 }  // namespace shardwright::sim
