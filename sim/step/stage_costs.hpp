@@ -143,8 +143,6 @@ class StageCoster {
   double sending_of(std::size_t position) const;
   double warmup_of(std::size_t stage) const;
   void add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage, StageCost& cost);
-  double sending_of(std::size_t position) const;
-  double warmup_of(std::size_t stage) const;
   Passage passage_of(const ChunkCost& chunk) const;
   void find_completions(std::size_t stage);
   PartParameters chunk_parameters(std::size_t stage) const;
