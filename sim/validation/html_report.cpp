@@ -81,7 +81,7 @@ std::string row_line(const RowComparison& row) {
 
 std::string rows_table(const std::vector<const RowComparison*>& rows) {
   std::string html =
-      R"(<table><tr><th>row</th><th>stack</th><th>metric</th><th class="n">measured</th><th class="n">predicted</th><th class="n">error %</th><th>predicted time: GEMM, attention, memory-bound, optimizer, exposed communication, bubble, host</th></tr>)"
+      R"(<table><tr><th>row</th><th>stack</th><th>metric</th><th class="n">measured</th><th class="n">predicted</th><th class="n">error %</th><th>predicted time: GEMM, attention, memory-bound, optimizer, slowed by collectives, exposed communication, bubble, host</th></tr>)"
       "\n";
   for (const RowComparison* row : rows) html += row_line(*row);
   return html + "</table>\n";

@@ -34,9 +34,9 @@ TEST(Validation, EveryRowIsComparedOrSkippedWithAReason) {
 }
 
 TEST(Validation, PredictsPublishedStepsWithinThePublishedTolerance) {
-  EXPECT_TRUE(within_tolerance(shipped_report(), 0.25, 0.55))
+  EXPECT_TRUE(within_tolerance(shipped_report(), 0.08, 0.20))
       << "median " << shipped_report().time.median_abs << ", p90 " << shipped_report().time.p90_abs;
-  EXPECT_FALSE(within_tolerance(shipped_report(), 0.0, 0.55));
+  EXPECT_FALSE(within_tolerance(shipped_report(), 0.0, 0.20));
 }
 
 TEST(Validation, RanksPlansOfAGroupBetterThanChance) {
