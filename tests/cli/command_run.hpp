@@ -5,12 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -76,7 +78,14 @@ class RunningCommand {
     execute(arguments);
   }
 
-  void interrupt() const { kill(process_, SIGINT); }
+  // Ctrl-C once the command has begun its work: it catches the signal by then, and has had a
+  // moment for a first result.
+  void interrupt_at_work() const {
+    for (int waited = 0; waited < 600 && !catches_interrupts(); ++waited)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    kill(process_, SIGINT);
+  }
 
   CommandResult finish() {
     int status = 0;
@@ -86,6 +95,15 @@ class RunningCommand {
   }
 
  private:
+  bool catches_interrupts() const {
+    std::ifstream status("/proc/" + std::to_string(process_) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.rfind("SigCgt:", 0) == 0)
+        return (std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1) & 1U) != 0;
+    }
+    return false;
+  }
+
   static void redirect(const std::string& file, int flags, int descriptor) {
     constexpr int kMode = 0600;
     const int opened = open(file.c_str(), flags, kMode);

@@ -2,11 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/cli/command_run.hpp"
@@ -105,8 +103,7 @@ TEST(PlanCommand, InterruptedSearchesExitWith130) {
   RunningCommand running({"plan", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus",
                           "256..16384", "--global-batch", "auto", "--seq-len", "8192", "--threads",
                           "1", "--json", "-"});
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));
-  running.interrupt();
+  running.interrupt_at_work();
   const CommandResult result = running.finish();
   EXPECT_EQ(result.exit_code, 130) << result.errors;
   EXPECT_EQ(json::parse(result.output, nullptr, false).value("partial", false), true);
@@ -189,8 +186,7 @@ TEST(ExplainCommand, InterruptsPrintWhatIsDone) {
   RunningCommand running({"explain", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus",
                           "128", "--tp", "8", "--pp", "16", "--global-batch", "20000", "--seq-len",
                           "8192", "--json", "-"});
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));
-  running.interrupt();
+  running.interrupt_at_work();
   const CommandResult result = running.finish();
   EXPECT_EQ(result.exit_code, 130) << result.errors;
   const json document = json::parse(result.output, nullptr, false);
@@ -290,8 +286,7 @@ TEST(ValidateCommand, InterruptsPrintTheRowsThatAreDone) {
   std::string rows;
   for (int i = 0; i < 60; ++i) rows += row(std::to_string(i), "200000");
   RunningCommand running({"validate", folder.write("rows.jsonl", rows), "--json", "-"});
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));
-  running.interrupt();
+  running.interrupt_at_work();
   const CommandResult result = running.finish();
   EXPECT_EQ(result.exit_code, 130) << result.errors;
   const json document = json::parse(result.output, nullptr, false);
