@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -68,12 +67,6 @@ Fitted run_fit(const FitOptions& options) {
   return fitted;
 }
 
-sim::ErrorSummary summary_of(const std::vector<double>& residuals) {
-  std::vector<sim::ErrorSample> samples;
-  for (const double residual : residuals) samples.push_back({std::expm1(residual), false});
-  return sim::summarise(samples);
-}
-
 void add_stage(Page& page, const sim::FitStage& stage) {
   page.heading(stage.name);
   Table table({{"figure"},
@@ -89,8 +82,8 @@ void add_stage(Page& page, const sim::FitStage& stage) {
                    interval ? format_number(each.high, 4) : "", name_of(each.verdict)});
   }
   page.table(table);
-  const sim::ErrorSummary before = summary_of(stage.result.residuals_before);
-  const sim::ErrorSummary after = summary_of(stage.result.residuals_after);
+  const sim::ErrorSummary before = sim::summarise_logarithms(stage.result.residuals_before);
+  const sim::ErrorSummary after = sim::summarise_logarithms(stage.result.residuals_after);
   page.paragraph(fmt::format(
       "{}: median error {} % before, {} % after; 90th percentile {} % before, {} % after.",
       format_plural(static_cast<std::int64_t>(stage.rows), "row"),
@@ -109,7 +102,7 @@ nlohmann::ordered_json stage_json(const sim::FitStage& stage) {
                        {"high", interval ? nlohmann::ordered_json(each.high) : nullptr},
                        {"verdict", name_of(each.verdict)}});
   }
-  const sim::ErrorSummary after = summary_of(stage.result.residuals_after);
+  const sim::ErrorSummary after = sim::summarise_logarithms(stage.result.residuals_after);
   return {{"name", stage.name},
           {"rows", stage.rows},
           {"figures", std::move(figures)},

@@ -4,20 +4,12 @@
 
 #include "core/program/op.hpp"
 #include "core/spec/plan_json.hpp"
+#include "sim/step/step_result_json.hpp"
 
 namespace shardwright::cli {
 namespace {
 
 using nlohmann::ordered_json;
-
-ordered_json memory_json(const sim::MemoryPeak& memory) {
-  ordered_json breakdown = ordered_json::object();
-  for (int i = 0; i < kMemoryCategories; ++i) {
-    const auto category = static_cast<MemoryCategory>(i);
-    breakdown[name_of(category)] = memory.of(category).value();
-  }
-  return {{"peak_bytes", memory.peak.value()}, {"breakdown", std::move(breakdown)}};
-}
 
 ordered_json streams_json(const sim::StageResult& stage) {
   ordered_json streams = ordered_json::object();
@@ -33,32 +25,12 @@ ordered_json streams_json(const sim::StageResult& stage) {
 ordered_json stages_json(const sim::StepResult& result) {
   ordered_json stages = ordered_json::array();
   for (const sim::StageResult& stage : result.stages) {
-    stages.push_back({{"time", time_json(stage.time)},
+    stages.push_back({{"time", sim::time_json(stage.time)},
                       {"streams", streams_json(stage)},
-                      {"memory", memory_json(stage.memory)}});
+                      {"memory", sim::memory_json(stage.memory)}});
   }
   return stages;
 }
-
-}  // namespace
-
-ordered_json time_json(const sim::TimeBreakdown& time) {
-  ordered_json exposed = ordered_json::object();
-  for (const Axis axis : {Axis::Tensor, Axis::Data, Axis::Pipeline, Axis::Context, Axis::Expert})
-    exposed[name_of(axis)] = time.exposed_on(axis).value();
-  return {{"compute_s", time.compute().value()},
-          {"gemm_s", time.gemm.value()},
-          {"attention_s", time.attention.value()},
-          {"memory_bound_s", time.memory_bound.value()},
-          {"recompute_s", time.recompute.value()},
-          {"optimizer_s", time.optimizer.value()},
-          {"interference_s", time.interference.value()},
-          {"exposed", std::move(exposed)},
-          {"bubble_s", time.bubble.value()},
-          {"host_s", time.host.value()}};
-}
-
-namespace {
 
 ordered_json basis_json(const sim::BasisTimes& basis) {
   return {{"measured_s", basis.measured.value()},
@@ -69,9 +41,9 @@ ordered_json basis_json(const sim::BasisTimes& basis) {
 }  // namespace
 
 ordered_json step_json(const Plan& plan, const sim::StepResult& result, Bytes capacity) {
-  ordered_json memory = memory_json(result.memory());
+  ordered_json memory = sim::memory_json(result.memory());
   memory["stage"] = result.fullest;
-  ordered_json time = time_json(result.time());
+  ordered_json time = sim::time_json(result.time());
   time["stage"] = result.bottleneck;
   return {{"plan", to_json(plan)},
           {"step_s", result.step.value()},

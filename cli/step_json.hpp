@@ -16,9 +16,6 @@ namespace shardwright::cli {
 // bytes without a suffix only inside of "exposed" and "breakdown".
 nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result, Bytes capacity);
 
-// The parts of the step on one stage.
-nlohmann::ordered_json time_json(const sim::TimeBreakdown& time);
-
 // {"model", "cluster", "stack"}: the names of what an answer rests on.
 nlohmann::ordered_json inputs_json(const ModelSpec& model, const ClusterSpec& cluster,
                                    const StackSpec& stack);

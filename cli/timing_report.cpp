@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/error_limits.hpp"
+#include "cli/error_table.hpp"
 #include "cli/format.hpp"
 #include "core/base/error.hpp"
 #include "sim/validation/collective_timing.hpp"
@@ -16,29 +17,14 @@ namespace {
 constexpr auto kNumber = ColumnKind::Number;
 constexpr std::size_t kLongestName = 48;
 
-Table summary_table(const std::string& what) {
-  return Table({{what},
-                {"rows", kNumber},
-                {"median", kNumber, "%"},
-                {"p90", kNumber, "%"},
-                {"bias", kNumber, "%"}});
-}
-
-void add_summary(Table& table, const std::string& name, const sim::ErrorSummary& summary) {
-  table.add_row({name, format_count(static_cast<std::int64_t>(summary.n)),
-                 format_percent(summary.median_abs), format_percent(summary.p90_abs),
-                 format_percent(summary.bias)});
-}
-
 std::string shortened(const std::string& text) {
   return text.size() <= kLongestName ? text : text.substr(0, kLongestName - 1) + "…";
 }
 
-void add_summaries(Page& page, const std::string& what,
-                   const std::map<std::string, sim::ErrorSummary>& summaries) {
+void add_summaries(Page& page, const std::string& what, const sim::ErrorsByName& summaries) {
   if (summaries.empty()) return;
-  Table table = summary_table(what);
-  for (const auto& [name, summary] : summaries) add_summary(table, shortened(name), summary);
+  Table table = error_table(what);
+  for (const auto& [name, summary] : summaries) add_errors(table, shortened(name), summary);
   page.table(table);
 }
 
@@ -75,8 +61,8 @@ ExitCode validate_timings(const TimingOptions& options, const CommonOptions& com
   const bool within = sim::within_tolerance(report, limits.median, limits.p90);
   Page page = new_page(common);
   if (options.every_row) add_rows(page, report);
-  Table overall = summary_table("absolute error of the time");
-  add_summary(overall, kernels ? "all kernels" : "all collectives", report.all);
+  Table overall = error_table("absolute error of the time");
+  add_errors(overall, kernels ? "all kernels" : "all collectives", report.all);
   page.table(overall);
   add_summaries(page, kernels ? "device and op" : "device and collective", report.by_device_and_op);
   add_summaries(page, "device", report.by_device);

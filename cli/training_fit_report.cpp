@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/error_table.hpp"
 #include "cli/format.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
@@ -72,19 +73,10 @@ void write_profiles(const sim::TrainingFit& fit, const std::string& folder, bool
 }
 
 Table errors_table(const sim::TrainingFit& fit) {
-  Table table({{"absolute error of the step time"},
-               {"rows", kNumber},
-               {"median", kNumber, "%"},
-               {"p90", kNumber, "%"},
-               {"bias", kNumber, "%"}});
-  const auto add = [&table](const char* name, const sim::ErrorSummary& summary) {
-    table.add_row({name, format_count(static_cast<std::int64_t>(summary.n)),
-                   format_percent(summary.median_abs), format_percent(summary.p90_abs),
-                   format_percent(summary.bias)});
-  };
-  add("profiles as they are", fit.before);
-  add("fitted", fit.after);
-  add("each source by a fit that has not seen it", fit.held_out);
+  Table table = error_table("absolute error of the step time");
+  add_errors(table, "profiles as they are", fit.before);
+  add_errors(table, "fitted", fit.after);
+  add_errors(table, "each source by a fit that has not seen it", fit.held_out);
   return table;
 }
 
@@ -109,14 +101,6 @@ Table figures_table(const sim::TrainingFit& fit) {
   return table;
 }
 
-ordered_json summary_json(const sim::ErrorSummary& summary) {
-  return {{"n", summary.n},
-          {"median_abs_pct", 100.0 * summary.median_abs},
-          {"mean_abs_pct", 100.0 * summary.mean_abs},
-          {"p90_abs_pct", 100.0 * summary.p90_abs},
-          {"bias_pct", 100.0 * summary.bias}};
-}
-
 ordered_json fit_json(const sim::TrainingFit& fit) {
   ordered_json figures = ordered_json::array(), held_out = ordered_json::array();
   for (const sim::FittedFigure& each : fit.figures) {
@@ -135,9 +119,9 @@ ordered_json fit_json(const sim::TrainingFit& fit) {
   }
   return {{"figures", std::move(figures)},
           {"errors",
-           {{"before", summary_json(fit.before)},
-            {"after", summary_json(fit.after)},
-            {"held_out", summary_json(fit.held_out)}}},
+           {{"before", sim::to_json(fit.before)},
+            {"after", sim::to_json(fit.after)},
+            {"held_out", sim::to_json(fit.held_out)}}},
           {"held_out", std::move(held_out)}};
 }
 

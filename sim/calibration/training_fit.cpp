@@ -30,6 +30,7 @@ constexpr double kPriorWeight = 1.0;
 // All parameters; those that are determined; without one source after the other.
 constexpr double kPasses = 3.0;
 constexpr double kTwoSided95 = 1.96;
+constexpr double kLeastGain = 1.0 - 1e-3;  // of a step's cost, over the one before, to go on
 
 class Fit {
  public:
@@ -76,6 +77,7 @@ class Fit {
   std::vector<TrainingParameter> parameters_;
   std::vector<bool> free_;
   Eigen::VectorXd start_, prior_, point_, deviation_;
+  Eigen::VectorXd at_;  // residuals at point_
 };
 
 Fit::Fit(const std::vector<TrainingRow>& rows, const TrainingFitOptions& options)
@@ -210,12 +212,11 @@ double Fit::cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) 
 
 // Gauss-Newton with halved steps where the cost would rise.
 void Fit::descend(double pass) {
-  Eigen::VectorXd at = residuals(point_);
-  double best = cost(at, point_);
+  double best = cost(at_, point_);
   for (int iteration = 0; iteration < options_.iterations; ++iteration) {
     const double done = (static_cast<double>(iteration) / options_.iterations + pass) / kPasses;
     if (!tell(done, fmt::format("iteration {}, cost {:.1f}", iteration + 1, best))) return;
-    const Step step = solve(derivatives(point_, at), at, row_weights(at), point_);
+    const Step step = solve(derivatives(point_, at_), at_, row_weights(at_), point_);
     deviation_ = step.deviation;
     double share = 1.0, found = best;
     Eigen::VectorXd next, next_at;
@@ -225,12 +226,10 @@ void Fit::descend(double pass) {
       found = cost(next_at, next);
       if (found < best) break;
     }
-    if (found >= best * (1.0 - 1e-3)) {
-      if (found < best) point_ = next;
-      return;
-    }
+    if (found >= best) return;
     point_ = next;
-    at = next_at;
+    at_ = next_at;
+    if (found >= best * kLeastGain) return;
     best = found;
   }
 }
@@ -240,6 +239,7 @@ void Fit::drop_undetermined() {
     free_[j] = deviation_[static_cast<Eigen::Index>(j)] < kDetermined * parameters_[j].spread;
   }
   point_ = clamped(point_);
+  at_ = residuals(point_);
 }
 
 // Leaves out the rows of one source at a time. The step is taken from the optimum of all rows with
@@ -248,14 +248,13 @@ std::vector<HeldOutError> Fit::hold_out_each_source() const {
   std::map<std::string, std::vector<std::size_t>> sources;
   for (std::size_t row = 0; row < observations_.size(); ++row)
     sources[observations_[row].row.source_title].push_back(row);
-  const Eigen::VectorXd at = residuals(point_);
-  const Eigen::MatrixXd jacobian = derivatives(point_, at);
-  const Eigen::VectorXd weights = row_weights(at);
+  const Eigen::MatrixXd jacobian = derivatives(point_, at_);
+  const Eigen::VectorXd weights = row_weights(at_);
   std::vector<HeldOutError> errors(observations_.size());
   for (const auto& [source, rows] : sources) {
     Eigen::VectorXd without = weights;
     for (const std::size_t row : rows) without[static_cast<Eigen::Index>(row)] = 0.0;
-    const Eigen::VectorXd point = clamped(solve(jacobian, at, without, point_).point);
+    const Eigen::VectorXd point = clamped(solve(jacobian, at_, without, point_).point);
     tbb::parallel_for(std::size_t{0}, rows.size(),
                       [&, &held = rows, &name = source](std::size_t i) {
                         const std::size_t row = held[i];
@@ -266,20 +265,15 @@ std::vector<HeldOutError> Fit::hold_out_each_source() const {
   return errors;
 }
 
-ErrorSummary summary_of(const Eigen::VectorXd& residuals) {
-  std::vector<ErrorSample> samples;
-  for (const double each : residuals) samples.push_back({std::expm1(each), false});
-  return summarise(samples);
-}
-
 TrainingFit Fit::run() {
   TrainingFit fit;
-  fit.before = summary_of(residuals(start_));
+  at_ = residuals(point_);
+  fit.before = summarise_logarithms({at_.begin(), at_.end()});
   descend(0.0);
   drop_undetermined();
   descend(1.0);
   tell(2.0 / kPasses, "leaving out one source after the other");
-  fit.after = summary_of(residuals(point_));
+  fit.after = summarise_logarithms({at_.begin(), at_.end()});
   fit.held_out_errors = hold_out_each_source();
   std::vector<ErrorSample> samples;
   for (const HeldOutError& each : fit.held_out_errors) samples.push_back({each.error, false});

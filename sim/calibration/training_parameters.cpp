@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "sim/cost/attention_cost.hpp"
+
 namespace shardwright::sim {
 namespace {
 
@@ -22,11 +24,6 @@ bool always(const Scenario&) {
   return true;
 }
 
-bool has_newer_attention_units(const Scenario& scenario) {
-  const std::string& architecture = scenario.cluster.accelerator.architecture;
-  return architecture == "hopper" || architecture == "blackwell";
-}
-
 const std::vector<Figure>& figures() {
   static const std::vector<Figure> kFigures = {
       {ProfileKind::Accelerator, "efficiency/sustained_clock_ratio", 0.5, 1.0, 0.88, 0.08, false,
@@ -39,13 +36,15 @@ const std::vector<Figure>& figures() {
        [](Scenario& each, double value) { each.cluster.accelerator.speed_variation = value; }},
       {ProfileKind::Stack, "fusion/attention_kernel_ratio", 0.2, 1.2, 0.95, 0.25, true,
        [](const Scenario& each) {
-         return each.stack.flash_attention && !has_newer_attention_units(each);
+         return each.stack.flash_attention &&
+                !has_asynchronous_matrix_units(each.cluster.accelerator);
        },
        [](const Scenario& each) { return each.stack.attention_kernel_ratio; },
        [](Scenario& each, double value) { each.stack.attention_kernel_ratio = value; }},
       {ProfileKind::Stack, "fusion/hopper_attention_kernel_ratio", 0.2, 1.2, 0.75, 0.3, true,
        [](const Scenario& each) {
-         return each.stack.flash_attention && has_newer_attention_units(each);
+         return each.stack.flash_attention &&
+                has_asynchronous_matrix_units(each.cluster.accelerator);
        },
        [](const Scenario& each) { return each.stack.hopper_attention_kernel_ratio; },
        [](Scenario& each, double value) { each.stack.hopper_attention_kernel_ratio = value; }},

@@ -49,9 +49,8 @@ Seconds rounded_max(Seconds a, Seconds b) {
 
 // Speed of the stack's kernel over the best one for the device.
 double kernel_ratio(const AcceleratorSpec& accelerator, const StackSpec& stack) {
-  const bool asynchronous =
-      accelerator.architecture == "hopper" || accelerator.architecture == "blackwell";
-  return asynchronous ? stack.hopper_attention_kernel_ratio : stack.attention_kernel_ratio;
+  return has_asynchronous_matrix_units(accelerator) ? stack.hopper_attention_kernel_ratio
+                                                    : stack.attention_kernel_ratio;
 }
 
 // Keys that a block of queries pays for beyond those that it sees.
@@ -67,6 +66,10 @@ Bytes traffic_of(const AttentionWork& work, const Problem& p, Precision precisio
 }
 
 }  // namespace
+
+bool has_asynchronous_matrix_units(const AcceleratorSpec& accelerator) {
+  return accelerator.architecture == "hopper" || accelerator.architecture == "blackwell";
+}
 
 KernelCost attention_cost(const AttentionWork& work, Precision precision,
                           const AcceleratorSpec& accelerator, const StackSpec& stack) {

@@ -34,7 +34,7 @@ class CostBuilder {
       : set_(set),
         stack_(stack),
         pricer_(cut, cluster, stack),
-        launch_(stack.launch_time.value() / cluster.node.host.speed) {}
+        launch_(launch_time(stack, cluster).value()) {}
 
   PartCost part(const PartBlocks& blocks, const PartParameters& parameters) const {
     PartCost part;

@@ -18,7 +18,13 @@ Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& st
 Seconds Pricer::price(const Op& op) const {
   const auto* message = std::get_if<CommunicationWork>(&op.work);
   if (message != nullptr) return price_message(op.kind, *message);
-  return kernel_cost(op.kind, op.work, op.precision, cluster_, stack_).time * slowest_;
+  return kernel(op).time;
+}
+
+KernelCost Pricer::kernel(const Op& op) const {
+  KernelCost cost = kernel_cost(op.kind, op.work, op.precision, cluster_, stack_);
+  cost.time = cost.time * slowest_;
+  return cost;
 }
 
 Seconds Pricer::price_message(OpKind op_kind, const CommunicationWork& message) const {
@@ -37,17 +43,21 @@ BlockPrices Pricer::price(const Block& block, BasisTimes* basis) const {
       prices.push_back(price(op));
       continue;
     }
-    const KernelCost cost = kernel_cost(op.kind, op.work, op.precision, cluster_, stack_);
-    basis->add(cost.basis, cost.time * slowest_);
-    prices.push_back(cost.time * slowest_);
+    const KernelCost cost = kernel(op);
+    basis->add(cost.basis, cost.time);
+    prices.push_back(cost.time);
   }
   return prices;
+}
+
+Seconds launch_time(const StackSpec& stack, const ClusterSpec& cluster) {
+  return stack.launch_time / cluster.node.host.speed;
 }
 
 Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack) {
   const Pricer pricer(program.plan, cluster, stack);
   Prices prices;
-  prices.launch = stack.launch_time / cluster.node.host.speed;
+  prices.launch = launch_time(stack, cluster);
   prices.launch_per_call = stack.cuda_graphs;
   prices.interference = stack.overlap_slowdown;
   prices.blocks.reserve(program.blocks.size());

@@ -23,6 +23,9 @@ struct Prices {
   double interference = 0.0;        // kernels take 1 + this times as long beside a collective
 };
 
+// That the host of the cluster's nodes needs to issue one op.
+Seconds launch_time(const StackSpec& stack, const ClusterSpec& cluster);
+
 Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack);
 
 // Prices one block at a time, looking each group's placement up once.
@@ -35,6 +38,7 @@ class Pricer {
   BlockPrices price(const Block& block, BasisTimes* basis = nullptr) const;
 
  private:
+  KernelCost kernel(const Op& op) const;
   Seconds price_message(OpKind kind, const CommunicationWork& message) const;
 
   const ClusterSpec& cluster_;

@@ -11,6 +11,7 @@
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/slowest_device.hpp"
 #include "sim/memory/memory_replay.hpp"
+#include "sim/step/prices.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -244,7 +245,7 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
       first || costs_.profile->joined[position] ? 0.0 : layers.boundary_bytes;
   const double receives_gradient =
       last || costs_.profile->joined[position + 1] ? 0.0 : layers.boundary_bytes;
-  const double launch = stack_.launch_time.value() / cluster_.node.host.speed;
+  const double launch = launch_time(stack_, cluster_).value();
   const auto message = [&](double bytes) {
     BlockCost cost = allocation(bytes);
     cost.launch = bytes == 0.0 ? 0.0 : launch;
@@ -270,7 +271,7 @@ BlockCost StageCoster::slot_cost(SlotCost which, const Plan& plan) const {
   BlockCost sum;
   const std::size_t count = parts_.size();
   const bool sharded = shards_parameters(plan);
-  const double launch = stack_.launch_time.value() / cluster_.node.host.speed;
+  const double launch = launch_time(stack_, cluster_).value();
   const auto ahead = static_cast<std::size_t>(stack_.prefetch_layers);
   const auto part_at = [&](std::size_t i) -> const PartCost& {
     return *parts_[is_backward(which) ? count - 1 - i : i];

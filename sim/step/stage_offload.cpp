@@ -2,6 +2,7 @@
 // lowering writes around the parts of a chunk (core/lowering/activation_offload.cpp).
 #include <algorithm>
 
+#include "sim/step/prices.hpp"
 #include "sim/step/stage_costs.hpp"
 
 namespace shardwright::sim {
@@ -30,7 +31,7 @@ BlockCost StageCoster::copy_cost(double bytes) const {
   BlockCost cost;
   cost.rise = std::max(bytes, 0.0);
   cost.net = bytes;
-  if (bytes != 0.0) cost.launch = stack_.launch_time.value() / cluster_.node.host.speed;
+  if (bytes != 0.0) cost.launch = launch_time(stack_, cluster_).value();
   return cost;
 }
 

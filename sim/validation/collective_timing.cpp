@@ -55,9 +55,10 @@ std::string gap_of(const CollectiveTiming& timing) {
   return "";
 }
 
-CollectiveTiming read_timing(ObjectReader& row) {
+CollectiveTiming read_timing(ObjectReader& row, RowIds& ids) {
   CollectiveTiming timing;
   timing.id = row.text("id");
+  ids.add(row, timing.id);
   timing.source = source_of(row);
   timing.system = row.text_or("system", "");
   timing.gpu = row.text_or("gpu", "");
@@ -87,19 +88,10 @@ TrainingRow as_training_row(const CollectiveTiming& timing) {
   return row;
 }
 
-const std::vector<ClusterSpec>& library() {
-  static const std::vector<ClusterSpec> kClusters = [] {
-    std::vector<ClusterSpec> clusters;
-    for (const std::string& name : shipped_clusters()) clusters.push_back(load_cluster(name));
-    return clusters;
-  }();
-  return kClusters;
-}
-
 const ClusterSpec* named_cluster(const std::string& system) {
   const ClusterSpec* best = nullptr;
   std::size_t longest = 0;
-  for (const ClusterSpec& cluster : library()) {
+  for (const ClusterSpec& cluster : cluster_library()) {
     for (const std::string& alias : cluster.aliases) {
       if (alias.size() <= longest || !says(system, lower_case(alias))) continue;
       longest = alias.size();
@@ -134,7 +126,8 @@ TimingComparison compare(const CollectiveTiming& timing) {
 
 std::vector<CollectiveTiming> read_collective_timings(const std::string& file) {
   std::vector<CollectiveTiming> timings;
-  for_each_json_line(file, [&](ObjectReader& row) { timings.push_back(read_timing(row)); });
+  RowIds ids;
+  for_each_json_line(file, [&](ObjectReader& row) { timings.push_back(read_timing(row, ids)); });
   return timings;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 
@@ -33,6 +34,26 @@ ErrorSummary summarise(const std::vector<ErrorSample>& samples) {
           .p90_abs = quantile(absolute, 0.9),
           .bias = quantile(errors, 0.5),
           .coverage = covered / n};
+}
+
+ErrorSummary summarise_logarithms(const std::vector<double>& residuals) {
+  std::vector<ErrorSample> samples;
+  for (const double residual : residuals) samples.push_back({std::expm1(residual), false});
+  return summarise(samples);
+}
+
+ErrorsByName summarise_each(const SamplesByName& samples) {
+  ErrorsByName summaries;
+  for (const auto& [name, each] : samples) summaries[name] = summarise(each);
+  return summaries;
+}
+
+nlohmann::ordered_json to_json(const ErrorSummary& summary) {
+  return {{"n", summary.n},
+          {"median_abs_pct", 100.0 * summary.median_abs},
+          {"mean_abs_pct", 100.0 * summary.mean_abs},
+          {"p90_abs_pct", 100.0 * summary.p90_abs},
+          {"bias_pct", 100.0 * summary.bias}};
 }
 
 std::optional<double> kendall_tau(const std::vector<double>& a, const std::vector<double>& b) {

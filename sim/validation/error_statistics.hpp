@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace shardwright::sim {
@@ -25,6 +28,18 @@ struct ErrorSample {
 };
 
 ErrorSummary summarise(const std::vector<ErrorSample>& samples);
+
+// The same of residuals as fits have them, logarithms of predicted over measured.
+ErrorSummary summarise_logarithms(const std::vector<double>& residuals);
+
+using SamplesByName = std::map<std::string, std::vector<ErrorSample>>;
+using ErrorsByName = std::map<std::string, ErrorSummary>;
+
+ErrorsByName summarise_each(const SamplesByName& samples);
+
+// {"n", "median_abs_pct", "mean_abs_pct", "p90_abs_pct", "bias_pct"}; without the coverage, which
+// only predictions with an interval have.
+nlohmann::ordered_json to_json(const ErrorSummary& summary);
 
 // Kendall's tau-b: 1 where two rankings agree on every pair, -1 where on none. Pairs that are tied
 // in one ranking count for neither side. None if one of them ties all (Kendall, Rank correlation

@@ -4,7 +4,6 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 
 namespace shardwright::sim {
 namespace {
@@ -21,7 +20,6 @@ void for_each_json_line(const std::string& file, const std::function<void(Object
   std::ifstream stream(file);
   if (!stream) throw InputError(file, {{"", "no such readable file", "a file of JSON lines"}});
   ProblemList problems(file);
-  std::set<std::string> ids;
   std::string text;
   for (std::size_t number = 1; std::getline(stream, text); ++number) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
@@ -29,15 +27,16 @@ void for_each_json_line(const std::string& file, const std::function<void(Object
     try {
       const nlohmann::json document = parse_json(text, file);
       ObjectReader object(document, line, problems);
-      const std::string id = object.text("id");
-      if (!ids.insert(id).second)
-        problems.add(line + "/id", fmt::format("\"{}\" again", id), "each id once");
       read(object);
     } catch (const InputError& error) {
       add_problems(problems, line, error);
     }
   }
   problems.throw_if_any();
+}
+
+void RowIds::add(ObjectReader& row, const std::string& id) {
+  if (!ids_.insert(id).second) row.problem("id", fmt::format("\"{}\" again", id), "each id once");
 }
 
 std::string source_of(ObjectReader& row) {

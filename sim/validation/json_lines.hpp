@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include "core/base/json_reader.hpp"
@@ -9,9 +10,19 @@
 namespace shardwright::sim {
 
 // Calls `read` with each line's object; its pointer begins with "line N". Throws InputError with
-// all problems of the file if it cannot be read, a line is no JSON object, an "id" is missing or
-// stands twice, or `read` added problems.
+// all problems of the file if it cannot be read, a line is no JSON object, or `read` added
+// problems.
 void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read);
+
+// The ids of a file's rows, of which each may stand once.
+class RowIds {
+ public:
+  // Adds a problem at the row's "id" if a row before has it.
+  void add(ObjectReader& row, const std::string& id);
+
+ private:
+  std::set<std::string> ids_;
+};
 
 // A row's "source": a text, or an object with a title. Empty where there is none.
 std::string source_of(ObjectReader& row);

@@ -202,9 +202,10 @@ void read_copy(const Columns& columns, KernelTiming& timing) {
   timing.measured = (work.read + work.written) / gigabytes_per_second(columns.gigabytes_per_s);
 }
 
-KernelTiming read_timing(ObjectReader& row) {
+KernelTiming read_timing(ObjectReader& row, RowIds& ids) {
   KernelTiming timing;
   timing.id = row.text("id");
+  ids.add(row, timing.id);
   timing.source = source_of(row);
   timing.gpu = row.text("gpu");
   const Columns columns = read_columns(row);
@@ -254,7 +255,8 @@ TimingComparison compare(const KernelTiming& timing,
 
 std::vector<KernelTiming> read_kernel_timings(const std::string& file) {
   std::vector<KernelTiming> timings;
-  for_each_json_line(file, [&](ObjectReader& row) { timings.push_back(read_timing(row)); });
+  RowIds ids;
+  for_each_json_line(file, [&](ObjectReader& row) { timings.push_back(read_timing(row, ids)); });
   return timings;
 }
 

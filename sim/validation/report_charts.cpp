@@ -24,8 +24,12 @@ const char* colour(std::size_t index) {
   return kColours[index % kColours.size()];
 }
 
+double predicted_step(const RowComparison& row) {
+  return row.predicted_time.total().value();
+}
+
 double measured_step(const RowComparison& row) {
-  return row.predicted_step.value() / (1.0 + row.error);
+  return predicted_step(row) / (1.0 + row.error);
 }
 
 // Maps seconds to a place on an axis of kChartSize, by powers of ten.
@@ -83,9 +87,9 @@ std::string legend(const std::map<std::string, std::size_t>& colours) {
 std::string dot(const RowComparison& row, const LogAxis& axis, std::size_t colour_index) {
   return fmt::format(
       R"(<circle cx="{:.1f}" cy="{:.1f}" r="3" fill="{}" fill-opacity="0.6"><title>{}: measured {:.4g} s, predicted {:.4g} s ({:+.1f} %)</title></circle>)",
-      kMargin + axis.at(measured_step(row)),
-      kMargin + kChartSize - axis.at(row.predicted_step.value()), colour(colour_index),
-      html_escaped(row.id), measured_step(row), row.predicted_step.value(), 100.0 * row.error);
+      kMargin + axis.at(measured_step(row)), kMargin + kChartSize - axis.at(predicted_step(row)),
+      colour(colour_index), html_escaped(row.id), measured_step(row), predicted_step(row),
+      100.0 * row.error);
 }
 
 }  // namespace
@@ -117,8 +121,8 @@ std::string scatter_chart(const std::vector<const RowComparison*>& rows) {
   double low = std::numeric_limits<double>::infinity(), high = 0.0;
   std::map<std::string, std::size_t> colours;
   for (const RowComparison* row : rows) {
-    low = std::min({low, measured_step(*row), row->predicted_step.value()});
-    high = std::max({high, measured_step(*row), row->predicted_step.value()});
+    low = std::min({low, measured_step(*row), predicted_step(*row)});
+    high = std::max({high, measured_step(*row), predicted_step(*row)});
     colours.emplace(row->accelerator, colours.size());
   }
   if (rows.empty() || low <= 0.0) return {};

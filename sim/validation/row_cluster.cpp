@@ -15,15 +15,6 @@ namespace {
 // Bandwidths that differ by less than this are the same (800 Gb/s, 4 x 200 Gb/s, 100 GB/s).
 constexpr double kSameBandwidth = 0.02;
 
-const std::vector<ClusterSpec>& library() {
-  static const std::vector<ClusterSpec> kClusters = [] {
-    std::vector<ClusterSpec> clusters;
-    for (const std::string& name : shipped_clusters()) clusters.push_back(load_cluster(name));
-    return clusters;
-  }();
-  return kClusters;
-}
-
 BytesPerSecond per_node(const NodeSpec& node) {
   return node.nic.bandwidth * static_cast<double>(node.nic.per_node);
 }
@@ -66,6 +57,15 @@ void set_accelerators_per_node(ClusterSpec& cluster, std::int64_t count) {
 
 }  // namespace
 
+const std::vector<ClusterSpec>& cluster_library() {
+  static const std::vector<ClusterSpec> kClusters = [] {
+    std::vector<ClusterSpec> clusters;
+    for (const std::string& name : shipped_clusters()) clusters.push_back(load_cluster(name));
+    return clusters;
+  }();
+  return kClusters;
+}
+
 NetworkText read_network(const std::string& text, std::int64_t gpus_per_node) {
   static const std::regex kSeveral(R"((\d+)\s*x\s*(?:NDR|HDR)?(\d+)\s*(?:GbE|Gb|G\b|IB))",
                                    std::regex::icase);
@@ -90,7 +90,7 @@ std::optional<ClusterSpec> cluster_of_row(const TrainingRow& row,
   const std::int64_t count = row.cluster.gpus_per_node.value_or(8);
   const NetworkText network = read_network(row.cluster.inter_node, count);
   const ClusterSpec* best = nullptr;
-  for (const ClusterSpec& cluster : library()) {
+  for (const ClusterSpec& cluster : cluster_library()) {
     if (!accelerator || cluster.accelerator.name != *accelerator) continue;
     if (best == nullptr || distance(cluster, network, count) < distance(*best, network, count))
       best = &cluster;

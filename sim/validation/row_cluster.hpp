@@ -10,6 +10,9 @@
 
 namespace shardwright::sim {
 
+// The shipped clusters, read once.
+const std::vector<ClusterSpec>& cluster_library();
+
 // What a source says of the network between nodes.
 struct NetworkText {
   BytesPerSecond per_node;  // and direction; zero: not said

@@ -7,27 +7,10 @@ namespace shardwright::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using SamplesByName = std::map<std::string, std::vector<ErrorSample>>;
-using SummariesByName = std::map<std::string, ErrorSummary>;
 
-SummariesByName summarise_each(const SamplesByName& samples) {
-  SummariesByName summaries;
-  for (const auto& [name, each] : samples) summaries[name] = summarise(each);
-  return summaries;
-}
-
-// Timings have no intervals, so no coverage.
-Json summary_json(const ErrorSummary& summary) {
-  return {{"n", summary.n},
-          {"median_abs_pct", 100.0 * summary.median_abs},
-          {"mean_abs_pct", 100.0 * summary.mean_abs},
-          {"p90_abs_pct", 100.0 * summary.p90_abs},
-          {"bias_pct", 100.0 * summary.bias}};
-}
-
-Json summaries_json(const SummariesByName& summaries) {
+Json summaries_json(const ErrorsByName& summaries) {
   Json json = Json::object();
-  for (const auto& [name, summary] : summaries) json[name] = summary_json(summary);
+  for (const auto& [name, summary] : summaries) json[name] = to_json(summary);
   return json;
 }
 
@@ -79,7 +62,7 @@ bool within_tolerance(const TimingReport& report, double median, double p90) {
 nlohmann::ordered_json to_json(const TimingReport& report) {
   Json rows = Json::array();
   for (const TimingComparison& row : report.rows) rows.push_back(row_json(row));
-  Json summary = summary_json(report.all);
+  Json summary = to_json(report.all);
   summary["skipped"] = report.skipped;
   summary["skipped_by_reason"] = report.skipped_by_reason;
   summary["by_device"] = summaries_json(report.by_device);

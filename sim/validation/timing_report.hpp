@@ -28,8 +28,8 @@ struct TimingReport {
   std::vector<TimingComparison> rows;  // in the order of the file
   std::size_t skipped = 0;
   ErrorSummary all;
-  std::map<std::string, ErrorSummary> by_device, by_op, by_source;
-  std::map<std::string, ErrorSummary> by_device_and_op;  // "DEVICE  OP"
+  ErrorsByName by_device, by_op, by_source;
+  ErrorsByName by_device_and_op;  // "DEVICE  OP"
   std::map<std::string, std::size_t> skipped_by_reason;
 };
 

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
+#include "sim/validation/json_lines.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -129,35 +128,16 @@ TrainingRow read_row(ObjectReader object) {
   return row;
 }
 
-// Problems of text that is no JSON at all, at their line.
-void add_problems(ProblemList& problems, const std::string& line, const InputError& error) {
-  for (const Problem& problem : error.problems())
-    problems.add(line + problem.where, problem.found, problem.expected);
-}
-
 }  // namespace
 
 std::vector<TrainingRow> read_training_rows(const std::string& file) {
-  std::ifstream stream(file);
-  if (!stream) throw InputError(file, {{"", "no such readable file", "a file of JSON lines"}});
-  ProblemList problems(file);
   std::vector<TrainingRow> rows;
-  std::set<std::string> ids;
-  std::string text;
-  for (std::size_t number = 1; std::getline(stream, text); ++number) {
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string line = fmt::format("line {}", number);
-    try {
-      const nlohmann::json document = parse_json(text, file);
-      rows.push_back(read_row(ObjectReader(document, line, problems)));
-      rows.back().file = file;
-      if (!ids.insert(rows.back().id).second)
-        problems.add(line + "/id", fmt::format("\"{}\" again", rows.back().id), "each id once");
-    } catch (const InputError& error) {
-      add_problems(problems, line, error);
-    }
-  }
-  problems.throw_if_any();
+  RowIds ids;
+  for_each_json_line(file, [&](ObjectReader& object) {
+    rows.push_back(read_row(object));
+    rows.back().file = file;
+    ids.add(object, rows.back().id);
+  });
   return rows;
 }
 

@@ -110,14 +110,6 @@ void count_fit(const RowComparison& row, OutOfMemoryTable& table) {
   }
 }
 
-using SamplesByName = std::map<std::string, std::vector<ErrorSample>>;
-
-ErrorsByName summarise_each(const SamplesByName& samples) {
-  ErrorsByName summaries;
-  for (const auto& [name, each] : samples) summaries[name] = summarise(each);
-  return summaries;
-}
-
 ValidationReport report_on(std::vector<RowComparison> rows) {
   ValidationReport report;
   std::vector<ErrorSample> times, memories;
@@ -182,7 +174,6 @@ RowComparison compare_with(const TrainingRow& row, const Scenario& scenario) {
   comparison.tokens =
       static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
   const StepResult result = simulate_step(scenario);
-  comparison.predicted_step = result.step;
   comparison.predicted_time = result.time();
   comparison.predicted_peak = result.memory();
   compare_time(row, scenario, result, comparison);

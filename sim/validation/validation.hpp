@@ -29,8 +29,7 @@ struct RowComparison {
   double tokens = 0.0;                             // of a step
   std::optional<Bytes> measured_memory;
   Bytes predicted_memory;
-  Seconds predicted_step;
-  TimeBreakdown predicted_time;  // of the bottleneck stage; adds up to predicted_step
+  TimeBreakdown predicted_time;  // of the bottleneck stage; adds up to the predicted step
   MemoryPeak predicted_peak;     // of the fullest stage
   bool out_of_memory_measured = false;
   bool out_of_memory_predicted = false;
@@ -44,8 +43,6 @@ struct RowComparison {
 struct OutOfMemoryTable {
   std::size_t true_positive = 0, false_positive = 0, true_negative = 0, false_negative = 0;
 };
-
-using ErrorsByName = std::map<std::string, ErrorSummary>;
 
 struct ValidationReport {
   std::vector<RowComparison> rows;  // in the order of the files

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "sim/step/step_result_json.hpp"
 #include "sim/validation/validation.hpp"
 
 namespace shardwright::sim {
@@ -8,12 +9,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json summary_json(const ErrorSummary& summary) {
-  return {{"n", summary.n},
-          {"median_abs_pct", 100.0 * summary.median_abs},
-          {"mean_abs_pct", 100.0 * summary.mean_abs},
-          {"p90_abs_pct", 100.0 * summary.p90_abs},
-          {"bias_pct", 100.0 * summary.bias},
-          {"coverage", summary.coverage}};
+  Json json = to_json(summary);
+  json["coverage"] = summary.coverage;
+  return json;
 }
 
 // Memory is predicted without an interval.
@@ -29,29 +27,6 @@ Json summaries_json(const ErrorsByName& summaries) {
   return json;
 }
 
-// Seconds of the predicted step by what they are spent on.
-Json time_json(const TimeBreakdown& time) {
-  Json exposed = Json::object();
-  for (const Axis axis : {Axis::Tensor, Axis::Data, Axis::Pipeline, Axis::Context, Axis::Expert})
-    exposed[name_of(axis)] = time.exposed_on(axis).value();
-  return {{"gemm_s", time.gemm.value()},
-          {"attention_s", time.attention.value()},
-          {"memory_bound_s", time.memory_bound.value()},
-          {"optimizer_s", time.optimizer.value()},
-          {"exposed", std::move(exposed)},
-          {"bubble_s", time.bubble.value()},
-          {"host_s", time.host.value()},
-          {"recompute_s", time.recompute.value()}};
-}
-
-// Bytes at the predicted peak by what they hold.
-Json memory_json(const MemoryPeak& peak) {
-  Json breakdown = Json::object();
-  for (std::size_t i = 0; i < peak.breakdown.size(); ++i)
-    breakdown[name_of(static_cast<MemoryCategory>(i))] = peak.breakdown[i].value();
-  return breakdown;
-}
-
 Json row_json(const RowComparison& row) {
   Json json = {{"id", row.id}};
   const bool shown = row.timed && !row.skipped;
@@ -64,7 +39,7 @@ Json row_json(const RowComparison& row) {
       {"measured_bytes", row.measured_memory ? Json(row.measured_memory->value()) : Json()},
       {"predicted_bytes", row.skipped ? Json() : Json(row.predicted_memory.value())}};
   if (!row.skipped) {
-    json["memory"]["breakdown"] = memory_json(row.predicted_peak);
+    json["memory"]["breakdown"] = memory_json(row.predicted_peak)["breakdown"];
     json["time"] = time_json(row.predicted_time);
   }
   json["status"] = row.skipped ? "skipped" : "ok";

@@ -1,0 +1,22 @@
+#include "cli/error_table.hpp"
+
+#include "cli/format.hpp"
+
+namespace shardwright::cli {
+
+Table error_table(const std::string& what) {
+  constexpr auto kNumber = ColumnKind::Number;
+  return Table({{what},
+                {"rows", kNumber},
+                {"median", kNumber, "%"},
+                {"p90", kNumber, "%"},
+                {"bias", kNumber, "%"}});
+}
+
+void add_errors(Table& table, const std::string& name, const sim::ErrorSummary& summary) {
+  table.add_row({name, format_count(static_cast<std::int64_t>(summary.n)),
+                 format_percent(summary.median_abs), format_percent(summary.p90_abs),
+                 format_percent(summary.bias)});
+}
+
+}  // namespace shardwright::cli

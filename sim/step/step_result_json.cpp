@@ -1,0 +1,36 @@
+#include "sim/step/step_result_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/program/op.hpp"
+
+namespace shardwright::sim {
+
+using nlohmann::ordered_json;
+
+ordered_json time_json(const TimeBreakdown& time) {
+  ordered_json exposed = ordered_json::object();
+  for (const Axis axis : {Axis::Tensor, Axis::Data, Axis::Pipeline, Axis::Context, Axis::Expert})
+    exposed[name_of(axis)] = time.exposed_on(axis).value();
+  return {{"compute_s", time.compute().value()},
+          {"gemm_s", time.gemm.value()},
+          {"attention_s", time.attention.value()},
+          {"memory_bound_s", time.memory_bound.value()},
+          {"recompute_s", time.recompute.value()},
+          {"optimizer_s", time.optimizer.value()},
+          {"interference_s", time.interference.value()},
+          {"exposed", std::move(exposed)},
+          {"bubble_s", time.bubble.value()},
+          {"host_s", time.host.value()}};
+}
+
+ordered_json memory_json(const MemoryPeak& memory) {
+  ordered_json breakdown = ordered_json::object();
+  for (int i = 0; i < kMemoryCategories; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    breakdown[name_of(category)] = memory.of(category).value();
+  }
+  return {{"peak_bytes", memory.peak.value()}, {"breakdown", std::move(breakdown)}};
+}
+
+}  // namespace shardwright::sim
