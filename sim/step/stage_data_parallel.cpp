@@ -1,0 +1,168 @@
+// Reductions and gathers of data parallelism in the costs of a stage, and the gradients that other
+// ranks know a part of.
+#include <algorithm>
+
+#include "core/lowering/stage_states.hpp"
+#include "core/program/groups.hpp"
+#include "sim/step/stage_costs.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+double reduced_bytes(const Plan& plan, const StackSpec& stack) {
+  return stack.fp32_gradient_reduction ? 4.0 : storage_bytes(plan.precision).value();
+}
+
+}  // namespace
+
+// Gradients that ranks other than data-parallel ones know a part of.
+double StageCoster::copies_time(const PartParameters& parameters, const Plan& plan) {
+  const double main = stack_.fp32_main_gradients ? 4.0 : storage_bytes(plan.precision).value();
+  const double reduced = reduced_bytes(plan, stack_);
+  const double dense_parts = plan.zero_stage >= 1 ? dense_shards(plan) : 1.0;
+  const double expert_parts = plan.zero_stage >= 1 ? expert_shards(plan) : 1.0;
+  return message_time(OpKind::AllReduce, Group::Tensor,
+                      parameters.tensor_reduced * main / (plan.zero_stage == 3 ? dense_parts : 1.0),
+                      plan) +
+         message_time(OpKind::AllReduce, Group::Mirror, parameters.dense * reduced / dense_parts,
+                      plan) +
+         message_time(OpKind::AllReduce, Group::Mirror, parameters.expert * reduced / expert_parts,
+                      plan);
+}
+
+double StageCoster::reduce_time(double dense, double expert, const Plan& plan) {
+  if (plan.zero_stage == 0) {
+    return message_time(OpKind::AllReduce, Group::Data, dense, plan) +
+           message_time(OpKind::AllReduce, Group::ExpertData, expert, plan);
+  }
+  return scatter_time(dense, expert, plan) +
+         message_time(OpKind::AllReduce, Group::ShardOuter, dense / dense_shards(plan), plan) +
+         message_time(OpKind::AllReduce, Group::ExpertShardOuter, expert / expert_shards(plan),
+                      plan);
+}
+
+double StageCoster::scatter_time(double dense, double expert, const Plan& plan) {
+  return message_time(OpKind::ReduceScatter, Group::ShardInner, dense, plan) +
+         message_time(OpKind::ReduceScatter, Group::ExpertShardInner, expert, plan);
+}
+
+DataParallelCost StageCoster::data_parallel(const LayerCosts& layers, const Plan& plan,
+                                            std::size_t stage) {
+  DataParallelCost cost;
+  reduce_in_buckets(layers, plan, stage, cost);
+  if (plan.zero_stage == 1 || plan.zero_stage == 2) gather_parameters(layers, plan, stage, cost);
+  return cost;
+}
+
+// By chunk of the stage: the time from the start of the slot that completes its gradients to the
+// end of the stage's last slot.
+void StageCoster::find_completions(std::size_t stage) {
+  const StageProfile& profile = costs_.profile->stages[stage];
+  const std::size_t chunks = profile.position.size();
+  std::array<double, kSlotCosts> mean{};
+  for (const std::int32_t position : profile.position) {
+    for (std::size_t i = 0; i < kSlotCosts; ++i)
+      mean[i] += costs_.chunk(static_cast<std::size_t>(position)).slot[i].time;
+  }
+  from_completion_.assign(chunks, 0.0);
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    for (std::size_t i = 0; i < kSlotCosts; ++i)
+      from_completion_[chunk] +=
+          profile.from_completion[chunk].of[i] * mean[i] / static_cast<double>(chunks);
+  }
+}
+
+// The last microbatch fills the buckets chunk by chunk, in each from the last part to the first.
+void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage,
+                                    DataParallelCost& cost) {
+  const double size = reduced_bytes(plan, stack_);
+  const bool beside =
+      shards_parameters(plan) || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
+                                  stack_.buckets != GradientBuckets::Single);
+  const SlotCost completes =
+      costs_.profile->splits_backward ? SlotCost::BackwardWeight : SlotCost::Backward;
+  const StageProfile& profile = costs_.profile->stages[stage];
+  find_completions(stage);
+  double dense = 0.0, expert = 0.0, stream = 0.0, scattered = 0.0;
+  double likely = -std::numeric_limits<double>::infinity();
+  double elapsed = 0.0;
+  double known_dense = -1.0, known_expert = -1.0, scatter = 0.0;  // of the bucket before
+  for (const std::int32_t chunk : profile.completion_order) {
+    const auto c = static_cast<std::size_t>(chunk);
+    list_parts(layers, plan, static_cast<std::size_t>(profile.position[c]));
+    if (chunk == 0) stream = 0.0;  // what came before may be through
+    double completing = -from_completion_[c];
+    for (std::size_t i = parts_.size(); i-- > 0;) {
+      const PartCost& part = *parts_[i];
+      if (chunk == 0) elapsed += part.of(SlotCost::Backward).time;
+      completing += part.of(completes).time;
+      dense += part.parameters.dense * size;
+      expert += part.parameters.expert * size;
+      // FSDP reduces what the part's own parameters are.
+      const bool copies = &part == &layers.head_of(plan) && copies_embedding(plan, stage);
+      if (copies && !shards_parameters(plan)) dense += layers.embedding.parameters.dense * size;
+      const bool full = shards_parameters(plan) || stack_.buckets == GradientBuckets::PerLayer ||
+                        dense + expert >= stack_.bucket_bytes.value();
+      if (!beside || !full) continue;
+      if (dense != known_dense || expert != known_expert) {
+        cost.last_reduce = reduce_time(dense, expert, plan);
+        if (shards_parameters(plan)) scatter = scatter_time(dense, expert, plan);
+        known_dense = dense;
+        known_expert = expert;
+      }
+      cost.reduce += cost.last_reduce;
+      scattered += scatter;
+      stream = std::max(stream, elapsed) + cost.last_reduce;
+      likely = std::max(likely, completing) + cost.last_reduce;
+      dense = expert = 0.0;
+    }
+  }
+  if (dense + expert > 0.0) {
+    cost.last_reduce = reduce_time(dense, expert, plan);
+    cost.reduce += cost.last_reduce;
+    stream = std::max(stream, elapsed) + cost.last_reduce;
+    likely = std::max(likely, 0.0) + cost.last_reduce;
+  }
+  cost.reduce_from_last_slot = stream;
+  cost.likely_tail = std::max(likely, 0.0);
+  const double rounds = costs_.microbatches * costs_.profile->microbatch_share;
+  // Replicas of a hybrid group meet once, after the last microbatch.
+  cost.step_reduce = cost.reduce + (rounds - 1.0) * scattered;
+  cost.likely_reduce = cost.step_reduce;
+  if (plan.zero_stage == 2) {
+    // Buckets fill up across microbatches. However they do, one message of all bytes takes less.
+    const PartParameters all = chunk_parameters(stage);
+    cost.step_reduce = reduce_time(all.dense * size * rounds, all.expert * size * rounds, plan);
+    cost.likely_reduce = beside ? cost.reduce * rounds : cost.step_reduce;
+    if (!beside) cost.likely_tail = cost.step_reduce;
+  }
+}
+
+void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, std::size_t stage,
+                                    DataParallelCost& cost) {
+  const double element = storage_bytes(plan.precision).value();
+  const auto gather = [&](double dense, double expert) {
+    return message_time(OpKind::AllGather, Group::ShardInner, dense, plan) +
+           message_time(OpKind::AllGather, Group::ExpertShardInner, expert, plan);
+  };
+  if (!(stack_.overlap_param_gather && plan.overlap.param_gather)) {
+    const PartParameters parameters = stage_parameters(layers, plan, stage);
+    cost.late_gathers = gather(parameters.dense * element, parameters.expert * element);
+    return;
+  }
+  list_parts(layers, plan, static_cast<std::size_t>(costs_.profile->stages[stage].position[0]));
+  double dense = 0.0, expert = 0.0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    dense += parts_[i]->parameters.dense * element;
+    expert += parts_[i]->parameters.expert * element;
+    const bool copies = parts_[i] == &layers.head_of(plan) && copies_embedding(plan, stage);
+    if (copies) dense += layers.embedding.parameters.dense * element;
+    if (i + 1 < parts_.size() && dense + expert < stack_.bucket_bytes.value()) continue;
+    const double time = gather(dense, expert);
+    if (cost.early_gathers == 0.0) cost.first_gather = time;
+    cost.early_gathers += time;
+    dense = expert = 0.0;
+  }
+}
+
+}  // namespace shardwright::sim
