@@ -133,8 +133,7 @@ class Search {
   }
 
   // For some memories at which the analytic rung sees a trade, the fastest plan that needs no more.
-  // Branch and bound as above, all memories side by side: each wave simulates the next plan of
-  // each.
+  // Branch and bound as above, all memories side by side, in waves that keep all threads busy.
   void simulate_front() {
     std::vector<EvaluatedPlan> plans = evaluation_.plans;
     std::sort(plans.begin(), plans.end(), [](const EvaluatedPlan& a, const EvaluatedPlan& b) {
@@ -176,29 +175,41 @@ class Search {
     std::size_t next = 0;  // plan to look at, in the order of their bounds
   };
 
-  // The plans that may yet be the fastest of a member, at most one for each.
+  // Plans that may yet be the fastest of a member: of each the next one, then the one after that,
+  // until there are enough.
   static std::vector<EvaluatedPlan> next_wave(const std::vector<EvaluatedPlan>& plans,
                                               const std::vector<Simulated>& known,
                                               std::vector<FrontMember>& members) {
     std::vector<EvaluatedPlan> wave;
-    for (FrontMember& member : members) {
-      const Simulated* found = fastest_within(member.memory, known);
-      const double fastest =
-          found == nullptr ? infinite<Seconds>().value() : found->candidate.result.step.value();
-      const auto same_as = [&](const EvaluatedPlan& plan) {
-        return [&plan](const EvaluatedPlan& other) { return other.is(plan); };
-      };
-      for (; member.next < plans.size() && plans[member.next].bound < fastest; ++member.next) {
-        const EvaluatedPlan& plan = plans[member.next];
-        const bool done = std::any_of(known.begin(), known.end(), [&](const Simulated& each) {
-          return each.evaluated.is(plan);
-        });
-        if (plan.memory > member.memory || done) continue;
-        if (std::none_of(wave.begin(), wave.end(), same_as(plan))) wave.push_back(plan);
-        break;
+    bool grew = true;
+    while (grew && wave.size() < kLargestFront) {
+      grew = false;
+      for (FrontMember& member : members) {
+        const EvaluatedPlan* plan = next_of(member, plans, known);
+        if (plan == nullptr) continue;
+        grew = true;
+        ++member.next;
+        const bool waits = std::any_of(wave.begin(), wave.end(),
+                                       [&](const EvaluatedPlan& other) { return other.is(*plan); });
+        if (!waits) wave.push_back(*plan);
       }
     }
     return wave;
+  }
+
+  // Null when what is known of the member cannot be beaten.
+  static const EvaluatedPlan* next_of(FrontMember& member, const std::vector<EvaluatedPlan>& plans,
+                                      const std::vector<Simulated>& known) {
+    const Simulated* found = fastest_within(member.memory, known);
+    const double fastest =
+        found == nullptr ? infinite<Seconds>().value() : found->candidate.result.step.value();
+    for (; member.next < plans.size() && plans[member.next].bound < fastest; ++member.next) {
+      const EvaluatedPlan& plan = plans[member.next];
+      const bool done = std::any_of(known.begin(), known.end(),
+                                    [&](const Simulated& each) { return each.evaluated.is(plan); });
+      if (plan.memory <= member.memory && !done) return &plan;
+    }
+    return nullptr;
   }
 
   // Of the analytic front: both ends and members between them, evenly.

@@ -49,27 +49,41 @@ BlockId SurroundingBlocks::add(Block block) {
   return static_cast<BlockId>(program_.blocks.size() - 1);
 }
 
+template <class Write>
+BlockId SurroundingBlocks::once(const Key& key, Write write) {
+  for (const auto& [known, block] : known_) {
+    if (known == key) return block;
+  }
+  const BlockId block = write();
+  known_.emplace_back(key, block);
+  return block;
+}
+
 BlockId SurroundingBlocks::send(TensorRef tensor, bool gradient, std::int32_t peer_offset) {
-  Op op;
-  op.name = gradient ? "send_gradient" : "send_activation";
-  op.kind = OpKind::Send;
-  op.stream = gradient ? Stream::SendGradient : Stream::SendActivation;
-  op.phase = gradient ? Phase::BackwardInput : Phase::Forward;
-  op.work = communication(Group::Pipeline, program_.tensors[tensor.tensor].bytes, peer_offset);
-  op.reads = {tensor};
-  op.frees = {tensor};
-  return add(std::move(op));
+  return once({OpKind::Send, tensor, gradient, peer_offset, {}, {}}, [&] {
+    Op op;
+    op.name = gradient ? "send_gradient" : "send_activation";
+    op.kind = OpKind::Send;
+    op.stream = gradient ? Stream::SendGradient : Stream::SendActivation;
+    op.phase = gradient ? Phase::BackwardInput : Phase::Forward;
+    op.work = communication(Group::Pipeline, program_.tensors[tensor.tensor].bytes, peer_offset);
+    op.reads = {tensor};
+    op.frees = {tensor};
+    return add(std::move(op));
+  });
 }
 
 BlockId SurroundingBlocks::receive(TensorRef tensor, bool gradient, std::int32_t peer_offset) {
-  Op op;
-  op.name = gradient ? "receive_gradient" : "receive_activation";
-  op.kind = OpKind::Receive;
-  op.stream = gradient ? Stream::ReceiveGradient : Stream::ReceiveActivation;
-  op.phase = gradient ? Phase::BackwardInput : Phase::Forward;
-  op.work = communication(Group::Pipeline, program_.tensors[tensor.tensor].bytes, peer_offset);
-  op.writes = {tensor};
-  return add(std::move(op));
+  return once({OpKind::Receive, tensor, gradient, peer_offset, {}, {}}, [&] {
+    Op op;
+    op.name = gradient ? "receive_gradient" : "receive_activation";
+    op.kind = OpKind::Receive;
+    op.stream = gradient ? Stream::ReceiveGradient : Stream::ReceiveActivation;
+    op.phase = gradient ? Phase::BackwardInput : Phase::Forward;
+    op.work = communication(Group::Pipeline, program_.tensors[tensor.tensor].bytes, peer_offset);
+    op.writes = {tensor};
+    return add(std::move(op));
+  });
 }
 
 BlockId SurroundingBlocks::data_parallel(const std::string& name, OpKind kind, Group group,
@@ -80,31 +94,36 @@ BlockId SurroundingBlocks::data_parallel(const std::string& name, OpKind kind, G
 }
 
 BlockId SurroundingBlocks::gather(TensorRef gathered, Bytes dense, Bytes expert) {
-  Block block{"parameters.all_gather", {}};
-  const auto append = [&](const char* name, Group group, Bytes bytes) {
-    Op op = data_parallel_op(name, OpKind::AllGather, group, Stream::ParameterGather,
-                             Phase::Forward, bytes);
-    if (!block.ops.empty()) op.reads = {gathered};
-    op.writes = {gathered};
-    block.ops.push_back(std::move(op));
-  };
-  if (dense > Bytes()) append("parameters.all_gather", Group::ShardInner, dense);
-  if (expert > Bytes()) append("expert_parameters.all_gather", Group::ExpertShardInner, expert);
-  return add(std::move(block));
+  return once({OpKind::AllGather, gathered, false, 0, dense, expert}, [&] {
+    Block block{"parameters.all_gather", {}};
+    const auto append = [&](const char* name, Group group, Bytes bytes) {
+      Op op = data_parallel_op(name, OpKind::AllGather, group, Stream::ParameterGather,
+                               Phase::Forward, bytes);
+      if (!block.ops.empty()) op.reads = {gathered};
+      op.writes = {gathered};
+      block.ops.push_back(std::move(op));
+    };
+    if (dense > Bytes()) append("parameters.all_gather", Group::ShardInner, dense);
+    if (expert > Bytes()) append("expert_parameters.all_gather", Group::ExpertShardInner, expert);
+    return add(std::move(block));
+  });
 }
 
 BlockId SurroundingBlocks::reduce_gradient(TensorRef gradient, Bytes dense, Bytes expert) {
-  Block block{"gradients.reduce_scatter", {}};
-  const auto append = [&](const char* name, Group group, Bytes bytes) {
-    Op op = data_parallel_op(name, OpKind::ReduceScatter, group, Stream::GradientReduce,
-                             Phase::BackwardWeight, bytes);
-    op.reads = {gradient};
-    block.ops.push_back(std::move(op));
-  };
-  if (dense > Bytes()) append("gradients.reduce_scatter", Group::ShardInner, dense);
-  if (expert > Bytes()) append("expert_gradients.reduce_scatter", Group::ExpertShardInner, expert);
-  block.ops.back().frees = {gradient};
-  return add(std::move(block));
+  return once({OpKind::ReduceScatter, gradient, true, 0, dense, expert}, [&] {
+    Block block{"gradients.reduce_scatter", {}};
+    const auto append = [&](const char* name, Group group, Bytes bytes) {
+      Op op = data_parallel_op(name, OpKind::ReduceScatter, group, Stream::GradientReduce,
+                               Phase::BackwardWeight, bytes);
+      op.reads = {gradient};
+      block.ops.push_back(std::move(op));
+    };
+    if (dense > Bytes()) append("gradients.reduce_scatter", Group::ShardInner, dense);
+    if (expert > Bytes())
+      append("expert_gradients.reduce_scatter", Group::ExpertShardInner, expert);
+    block.ops.back().frees = {gradient};
+    return add(std::move(block));
+  });
 }
 
 BlockId SurroundingBlocks::over_parameters(const std::string& name, OpKind kind, Bytes read,

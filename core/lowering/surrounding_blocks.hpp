@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/program/program.hpp"
 
@@ -33,11 +35,26 @@ class SurroundingBlocks {
   const Block& block(BlockId id) const { return program_.blocks[id]; }
 
  private:
+  // What tells the blocks of layers and messages apart. There is one for each layer and
+  // microbatch, so they are looked up before they are written.
+  struct Key {
+    OpKind kind;
+    TensorRef tensor;
+    bool gradient = false;
+    std::int32_t peer_offset = 0;
+    Bytes dense, expert;
+
+    bool operator==(const Key&) const = default;
+  };
+
+  template <class Write>
+  BlockId once(const Key& key, Write write);
   BlockId add(Op op);
   BlockId add(Block block);
 
   Program& program_;
   std::size_t first_own_;  // blocks before it are those of the model's parts
+  std::vector<std::pair<Key, BlockId>> known_;
 };
 
 }  // namespace shardwright

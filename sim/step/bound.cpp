@@ -15,11 +15,14 @@ bool in_loop(const Plan& plan) {
   return plan.schedule != ScheduleKind::ZbV && plan.schedule != ScheduleKind::DualPipe;
 }
 
+// True if the order in which gradients are complete is that of the buckets' costs.
+bool knows_buckets(const StageCosts& costs, const Plan& plan) {
+  return in_loop(plan) && !costs.profile->splits_backward && plan.zero_stage != 2;
+}
+
 // Reductions of the stage after its last slot ended at `end`.
 double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, double end) {
-  // Elsewhere the order in which gradients are complete is not that of the buckets' costs.
-  const bool known = in_loop(plan) && !costs.profile->splits_backward && plan.zero_stage != 2;
-  if (!known) return end;
+  if (!knows_buckets(costs, plan)) return end;
   const DataParallelCost& data = costs.stages[stage].data;
   const auto first = static_cast<std::size_t>(costs.profile->stages[stage].position.front());
   const double last_slot = costs.chunk(first).of(SlotCost::Backward).time;
@@ -28,13 +31,40 @@ double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, dou
   return std::max(end + data.last_reduce, end - last_slot + data.reduce_from_last_slot);
 }
 
+// The end of the stage's slots and reductions, if its kernels work more slowly beside the
+// collectives of data parallelism. Until then the compute stream works, which takes C alone, or
+// stands still, for a time I. Of the collectives' time R what does not pass while it stands still
+// passes beside kernels and costs them the share k = s / (1 + s), with s as in interference.hpp:
+//
+//   end >= C + I + k max(0, R - I)
+//
+// That grows with I, so the least I will do: waiting for the first microbatch or the first
+// gradient, for the collectives of layers, and for the last reduction. Gathers and reductions may
+// run at the same time. Reductions begin after the first gradient; none runs beside a kernel that
+// was issued before it, for it waits for that kernel.
+double interfered(const StageCosts& costs, const Plan& plan, std::size_t stage) {
+  const StageCost& cost = costs.stages[stage];
+  const double share = costs.slowdown / (1.0 + costs.slowdown);
+  const double last = knows_buckets(costs, plan) ? cost.data.last_reduce : 0.0;
+  const double still = cost.stalled + last;
+  const double reducing = cost.data.step_reduce;
+  const double running = std::max(reducing, cost.sharding + cost.data.early_gathers);
+  const double first = filled(costs, stage);
+  const double from_start =
+      first - cost.first_exposed + share * std::max(0.0, running - still - first);
+  const double from_gradient = returned(costs, stage) - cost.warmup - cost.gradient_exposed +
+                               share * std::max(0.0, reducing - still);
+  return cost.compute + still + std::max(from_start, from_gradient);
+}
+
 double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage) {
   const StageCost& cost = costs.stages[stage];
   const double end = slots_end(costs, stage);
   const double sending = costs.blocking && stage > 0 ? costs.message : 0.0;
-  const double bound = std::max({end, reduced(costs, plan, stage, end - sending),
-                                 filled(costs, stage) + cost.data.step_reduce, cost.launch}) +
-                       after_reduction(costs, stage);
+  const double bound =
+      std::max({end, reduced(costs, plan, stage, end - sending), interfered(costs, plan, stage),
+                filled(costs, stage) + cost.data.step_reduce, cost.launch}) +
+      after_reduction(costs, stage);
   const double drain = std::max(drained(costs, stage, end), rounds_drained(costs, stage));
   const double passed = reduced(costs, plan, 0, drain) + after_reduction(costs, 0);
   return std::max(

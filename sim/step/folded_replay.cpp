@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
-#include <unordered_map>
 #include <utility>
 
+#include "core/base/error.hpp"
 #include "sim/step/flat_program.hpp"
 #include "sim/step/gap_blame.hpp"
 #include "sim/step/interference.hpp"
@@ -20,9 +19,16 @@ struct MessageEnd {
   double ready = 0.0;
 };
 
-// One pipeline message: both ends, once they have come to it.
-struct Message {
-  std::optional<MessageEnd> sender, receiver;
+// One direction between two stages. Both send and receive its messages in the same order.
+struct Channel {
+  struct Waiting {
+    MessageEnd end;
+    std::uint64_t key;
+  };
+  std::vector<Waiting> waiting;  // ends that have come before their other ends: all of one side …
+  std::size_t first = 0;         // … from this one on
+  bool sends = false;            // the side
+  double free = 0.0;
 };
 
 // A collective of several stages.
@@ -61,7 +67,7 @@ class Replay {
       if (keeps_interference) ranks_[s].interference.resize(program.stages[s].ops);
     }
     const auto stages = program.stages.size();
-    channel_free_.assign(2 * stages * stages, 0.0);
+    channels_.resize(2 * stages * stages);
   }
 
   FoldedReplay run() {
@@ -222,24 +228,30 @@ class Replay {
   }
 
   void post_message(std::int32_t s, const Call& call, const FlatOp& op, const MessageEnd& end) {
-    const std::int32_t from = op.sends ? s : s + op.peer_offset;
     const std::uint64_t key = message_key(call, op);
-    Message& message = messages_[key];
-    (op.sends ? message.sender : message.receiver) = end;
-    if (!message.sender || !message.receiver) return;
-    const std::int32_t to = message.receiver->stage;
-    const std::size_t stages = ranks_.size();
-    const std::size_t channel = (op.gradient ? stages * stages : 0) +
-                                static_cast<std::size_t>(from) * stages +
-                                static_cast<std::size_t>(to);
-    const double start =
-        std::max({message.sender->ready, message.receiver->ready, channel_free_[channel]});
-    const double finish = start + op.duration;
-    channel_free_[channel] = finish;
-    for (const MessageEnd& each : {*message.sender, *message.receiver}) {
-      finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, finish);
+    Channel& channel = channel_of(s, op);
+    if (channel.first == channel.waiting.size()) {
+      channel.waiting.clear();
+      channel.first = 0;
+      channel.sends = op.sends;
     }
-    messages_.erase(key);
+    if (channel.sends == op.sends) {
+      channel.waiting.push_back({end, key});
+      return;
+    }
+    const Channel::Waiting& other = channel.waiting[channel.first++];
+    SHARDWRIGHT_CHECK(other.key == key, "two stages exchange messages in different orders");
+    channel.free = std::max({end.ready, other.end.ready, channel.free}) + op.duration;
+    for (const MessageEnd& each : {end, other.end})
+      finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, channel.free);
+  }
+
+  Channel& channel_of(std::int32_t s, const FlatOp& op) {
+    const auto here = static_cast<std::size_t>(s);
+    const auto there = static_cast<std::size_t>(s + op.peer_offset);
+    const std::size_t from = op.sends ? here : there, to = op.sends ? there : here;
+    const std::size_t stages = ranks_.size();
+    return channels_[((op.gradient ? stages : 0) + from) * stages + to];
   }
 
   // The number of the pair that a stage and its mirror image along the pipeline make.
@@ -302,8 +314,7 @@ class Replay {
   FlatProgram flat_;
   double interference_;
   std::vector<Rank> ranks_;
-  std::vector<double> channel_free_;                     // by direction, sender and receiver
-  std::unordered_map<std::uint64_t, Message> messages_;  // of which only one end has come so far
+  std::vector<Channel> channels_;  // by what they carry, sender and receiver
   std::array<std::vector<Gathering>, kGroups> gatherings_;
 };
 

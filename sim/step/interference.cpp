@@ -6,28 +6,34 @@
 namespace shardwright::sim {
 
 void RunningCollectives::add(Stream stream, double start, double finish) {
-  if (finish > start)
-    queues_[static_cast<std::size_t>(stream)].intervals.push_back({start, finish});
+  if (finish <= start) return;
+  Queue& queue = queues_[static_cast<std::size_t>(stream)];
+  if (queue.intervals.empty()) busy_.push_back(static_cast<std::size_t>(stream));
+  queue.intervals.push_back({start, finish});
 }
 
 void RunningCollectives::forget(double time) {
-  for (Queue& queue : queues_) {
+  std::erase_if(busy_, [this, time](std::size_t stream) {
+    Queue& queue = queues_[stream];
     while (queue.first < queue.intervals.size() && queue.intervals[queue.first].finish <= time)
       ++queue.first;
-    if (queue.first < queue.intervals.size() || queue.first == 0) continue;
+    if (queue.first < queue.intervals.size()) return false;
     queue.intervals.clear();
     queue.first = 0;
-  }
+    return true;
+  });
 }
 
 double RunningCollectives::finish_of_kernel(double start, double duration, double slowdown) {
-  forget(start);
+  if (!busy_.empty()) forget(start);
+  if (busy_.empty()) return start + duration;
   double time = start, left = duration;
   while (true) {
     // The state at `time`, and until when it lasts at least.
     bool beside = false;
     double change = std::numeric_limits<double>::infinity();
-    for (const Queue& queue : queues_) {
+    for (const std::size_t stream : busy_) {
+      const Queue& queue = queues_[stream];
       for (std::size_t i = queue.first; i < queue.intervals.size(); ++i) {
         const Interval& interval = queue.intervals[i];
         if (interval.finish <= time) continue;

@@ -46,6 +46,7 @@ class RunningCollectives {
   void forget(double time);
 
   std::array<Queue, kStreams> queues_;
+  std::vector<std::size_t> busy_;  // queues with a collective that has not ended
 };
 
 }  // namespace shardwright::sim

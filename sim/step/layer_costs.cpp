@@ -73,10 +73,12 @@ class CostBuilder {
     const BlockPrices prices = pricer_.price(block);
     BlockCost cost;
     cost.time = cost.passing = replay(block, prices, 0.0);
-    if (stack_.overlap_slowdown > 0.0)
-      cost.interference = replay(block, prices, stack_.overlap_slowdown) - cost.time;
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
       if (block.ops[i].stream == Stream::Compute) cost.compute += prices[i].value();
+    }
+    if (stack_.overlap_slowdown > 0.0) {
+      cost.interference = replay(block, prices, stack_.overlap_slowdown) - cost.time;
+      cost.stalled = stalled(block, prices);
     }
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
       if (stack_.cuda_graphs && i > 0) break;
@@ -94,6 +96,18 @@ class CostBuilder {
   bool may_run_before(const Op& op) const {
     return op.stream != Stream::Compute && !reads(op, set_.hidden.tensor) &&
            !reads(op, set_.hidden_gradient.tensor);
+  }
+
+  // With slower kernels the block ends later, but by no more than they take longer: it stands still
+  // the least where all of them take the longest.
+  double stalled(const Block& block, BlockPrices prices) const {
+    double computing = 0.0;
+    for (std::size_t i = 0; i < block.ops.size(); ++i) {
+      if (block.ops[i].stream != Stream::Compute) continue;
+      prices[i] = prices[i] * (1.0 + stack_.overlap_slowdown);
+      computing += prices[i].value();
+    }
+    return std::max(0.0, replay(block, prices, 0.0) - computing);
   }
 
   // The time from the block's start to its end, if collectives slow kernels down so (as
@@ -134,7 +148,9 @@ BlockCost operator+(const BlockCost& first, const BlockCost& second) {
           first.launch + second.launch,
           std::max(first.rise, first.net + second.rise),
           first.net + second.net,
-          first.interference + second.interference};
+          first.interference + second.interference,
+          first.stalled + second.stalled,
+          first.sharding + second.sharding};
 }
 
 LayerCosts layer_costs(const ModelSpec& model, const Plan& cut, const ClusterSpec& cluster,

@@ -28,6 +28,10 @@ struct BlockCost {
   double rise = 0.0;          // of memory inside of the block above the level at its start
   double net = 0.0;           // of memory from its start to its end
   double interference = 0.0;  // beyond `time`: collectives inside of it slow its kernels down
+  // Of `time`, that the compute stream stands still for collectives even if others slow each of its
+  // kernels down all the way.
+  double stalled = 0.0;
+  double sharding = 0.0;  // FSDP: at least, while its gathers or reductions run
 };
 
 // One block after the other.

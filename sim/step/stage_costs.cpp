@@ -23,7 +23,10 @@ double element_bytes(const Plan& plan) {
 }
 
 BlockCost allocation(double bytes) {
-  return {0.0, 0.0, 0.0, 0.0, std::max(bytes, 0.0), bytes, 0.0};
+  BlockCost cost;
+  cost.rise = std::max(bytes, 0.0);
+  cost.net = bytes;
+  return cost;
 }
 
 bool is_backward(SlotCost which) {
@@ -158,6 +161,9 @@ ChunkCost StageCoster::sharded(ChunkCost chunk, const LayerCosts& layers, const 
     const double computing = cost.time;
     cost.time = sharded_time(which, plan, false);
     cost.passing = sharded_time(which, plan, true);
+    // The first gather begins after the slot before and holds the first kernel up.
+    cost.stalled += cost.time - cost.passing;
+    cost.sharding = std::max(gathering_, reductions_within(which, plan));
     const double hidden = std::max(0.0, gathering_ - (cost.time - computing));
     cost.interference += hidden * slowdown / (1.0 + slowdown);
   }
@@ -321,6 +327,24 @@ double StageCoster::sharded_time(SlotCost which, const Plan& plan, bool first_ga
   return computed;
 }
 
+// FSDP: of the reductions of a slot of whole backward passes, those that surely end before it does.
+// The rest may run beside the gathers of the slot that comes next.
+double StageCoster::reductions_within(SlotCost which, const Plan& plan) {
+  if (which != SlotCost::Backward || costs_.profile->splits_backward) return 0.0;
+  const double size = stack_.fp32_gradient_reduction ? 4.0 : element_bytes(plan);
+  double computed = 0.0, reduced = 0.0, stream = 0.0;
+  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
+    computed += (*part)->of(which).time;
+    const PartParameters& parameters = (*part)->parameters;
+    const double reduce = scatter_time(parameters.dense * size, parameters.expert * size, plan);
+    stream = std::max(stream, computed) + reduce;
+    reduced += reduce;
+  }
+  // Otherwise they may pile up from slot to slot.
+  const bool keeps_up = reduced <= computed;
+  return keeps_up ? reduced - (stream - computed) : 0.0;
+}
+
 StageCost StageCoster::stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage) {
   StageCost cost;
   add_slots(stage, cost);
@@ -339,6 +363,8 @@ void StageCoster::add_slots(std::size_t stage, StageCost& cost) const {
     cost.compute += slots * passage.compute;
     cost.launch += slots * passage.launch;
     cost.interference += slots * passage.interference;
+    cost.stalled += slots * passage.stalled;
+    cost.sharding += slots * passage.sharding;
     cost.offload += slots * costs_.chunk(position).copy_time;
     computing += slots * (passage.forward_passing + passage.backward_passing);
     gathering += slots * (passage.forward_exposed() + passage.backward_exposed());
@@ -385,7 +411,9 @@ StageCoster::Passage StageCoster::passage_of(const ChunkCost& chunk) const {
           backward(&BlockCost::passing),
           forward.compute + backward(&BlockCost::compute),
           forward.launch + backward(&BlockCost::launch),
-          forward.interference + backward(&BlockCost::interference)};
+          forward.interference + backward(&BlockCost::interference),
+          forward.stalled + backward(&BlockCost::stalled),
+          forward.sharding + backward(&BlockCost::sharding)};
 }
 
 void StageCoster::add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage,

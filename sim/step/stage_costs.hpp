@@ -50,6 +50,8 @@ struct StageCost {
   double warmup = 0.0;            // of `busy`, at most: slots before the first gradient comes back
   double gradient_exposed = 0.0;  // of `busy`: gathers that may be through before it comes back
   double interference = 0.0;      // likely, that collectives of its blocks cost their kernels
+  double stalled = 0.0;           // of `busy`, as BlockCost has it
+  double sharding = 0.0;          // FSDP: at least, while gathers or reductions run
   double offload = 0.0;           // copies of activations, one after the other
   DataParallelCost data;
   double copies = 0.0;  // adding up gradients over tensor-parallel ranks and mirrored stages
@@ -99,7 +101,7 @@ class StageCoster {
   // One microbatch in one chunk: forward and backward pass.
   struct Passage {
     double forward, forward_passing, backward, backward_passing;
-    double compute, launch, interference;
+    double compute, launch, interference, stalled, sharding;
 
     double forward_exposed() const { return forward - forward_passing; }
     double backward_exposed() const { return backward - backward_passing; }
@@ -138,6 +140,7 @@ class StageCoster {
   BlockCost copies_after(SlotCost which, std::size_t i) const;
   BlockCost copy_cost(double bytes) const;
   double sharded_time(SlotCost which, const Plan& plan, bool first_gathered);
+  double reductions_within(SlotCost which, const Plan& plan);
   StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void add_slots(std::size_t stage, StageCost& cost) const;
   double sending_of(std::size_t position) const;
