@@ -9,11 +9,12 @@
 #include "sim/step/layer_costs.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/planner/random_request.hpp"
+#include "tests/planner/sample_share.hpp"
 
 namespace shardwright::planner {
 namespace {
 
-constexpr int kRequests = 40;
+constexpr int kRequests = 40 / kSampleShare;
 constexpr std::size_t kPlansEach = 50;
 
 Plan cut_of(const Plan& plan) {
@@ -82,12 +83,12 @@ TEST(Rungs, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {
           << describe(request, plan);
     }
   }
-  EXPECT_GT(compared, 1000);
+  EXPECT_GT(compared, 1000 / kSampleShare);
 }
 
 // Every schedule, sharding, degree and kind of model, whether or not the plan fits.
 TEST(Rungs, AnalyticIsNearEventForMostPlansOfAllKinds) {
-  constexpr int kEach = 16, kPlans = 6;
+  constexpr int kEach = 16 / kSampleShare, kPlans = 6;
   std::mt19937 random(20240718);
   std::int64_t compared = 0, all_near = 0;
   for (const Workload workload : {Workload::Dense, Workload::Small, Workload::Experts}) {
@@ -109,7 +110,7 @@ TEST(Rungs, AnalyticIsNearEventForMostPlansOfAllKinds) {
     all_near += near;
   }
   EXPECT_GE(all_near * 100, compared * 90) << compared;
-  EXPECT_GT(compared, 250);
+  EXPECT_GT(compared, 250 / kSampleShare);
 }
 
 }  // namespace

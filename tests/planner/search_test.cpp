@@ -13,6 +13,7 @@
 #include "planner/request_check.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/planner/random_request.hpp"
+#include "tests/planner/sample_share.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -89,8 +90,9 @@ void expect_front(const SearchResult& result, const std::vector<Scored>& oracle)
 
 TEST(Search, EqualsExhaustiveSimulationOnRandomSpaces) {
   std::mt19937 random(99);
+  constexpr int kSpaces = 200 / kSampleShare;
   std::int64_t with_plans = 0;
-  for (int trial = 0; with_plans < 200 && trial < 400; ++trial) {
+  for (int trial = 0; with_plans < kSpaces && trial < 2 * kSpaces; ++trial) {
     PlanRequest request = small_request(random);
     request.threads = 1 + trial % 2;
     PlanRequest adapted = request;
@@ -110,7 +112,7 @@ TEST(Search, EqualsExhaustiveSimulationOnRandomSpaces) {
       ASSERT_EQ(result.plans[i].plan, space[oracle[i].place]) << "trial " << trial;
     }
   }
-  EXPECT_EQ(with_plans, 200);
+  EXPECT_EQ(with_plans, kSpaces);
 }
 
 PlanRequest llama_on_one_node() {
