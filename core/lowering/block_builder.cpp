@@ -27,12 +27,15 @@ void derive_waits(std::vector<Op>& ops) {
     std::vector<std::uint16_t> readers;  // since then
   };
   std::map<TensorRef, Uses> uses;
+  std::optional<std::uint16_t> last_kernel;
   for (std::uint16_t i = 0; i < ops.size(); ++i) {
     Op& op = ops[i];
     op.waits.clear();
     const auto wait_for = [&](std::uint16_t on) {
       if (ops[on].stream != op.stream) op.waits.push_back(on);
     };
+    if (op.after_kernels && last_kernel) wait_for(*last_kernel);
+    if (op.stream == Stream::Compute) last_kernel = i;
     for (const TensorRef ref : op.reads) {
       const Uses& before = uses[ref];
       if (before.writer) wait_for(*before.writer);

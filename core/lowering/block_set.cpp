@@ -249,7 +249,9 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
   set.tensors = tensors.tensors();
   set.hidden = writer.input();
   set.hidden_gradient = writer.input_gradient();
-  set.boundary_bytes = set.tensors[set.hidden.tensor].bytes;
+  set.boundary_bytes = set.message_bytes = set.tensors[set.hidden.tensor].bytes;
+  if (stack.scatters_messages && plan.tp > 1 && !plan.sequence_parallel)
+    set.message_bytes = set.boundary_bytes / static_cast<double>(plan.tp);
   return set;
 }
 

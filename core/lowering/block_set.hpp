@@ -60,7 +60,8 @@ struct BlockSet {
   PartParameters embedding_parameters, head_parameters;
 
   TensorRef hidden, hidden_gradient;  // at a layer's input
-  Bytes boundary_bytes;               // of the hidden state that one stage sends to the next
+  Bytes boundary_bytes;               // of the hidden state that one stage hands to the next …
+  Bytes message_bytes;  // … and of what each rank sends of it: less where the next stage gathers
 };
 
 BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& stack);

@@ -2,7 +2,7 @@
 //
 // Column split: [all-gather of the input] GEMM. Row split: GEMM [reduce-scatter or all-reduce of
 // the output]. In the backward pass a column-split layer reduces its input gradient beside the
-// weight-gradient GEMM.
+// weight-gradient GEMM, or after it where the stack leaves both GEMMs to one node of autograd.
 #include "core/lowering/layer_writer.hpp"
 
 namespace shardwright {
@@ -64,13 +64,18 @@ void LayerWriter::linear_backward(const Linear& linear, TensorRef output_gradien
        {gradient}, {partial});
   if (adds) ops_.back().reads.push_back(partial);
   read_parameters(ops_.back());
-  if (reduces) {
+  const auto reduce = [&] {
+    if (!reduces) return;
     collective(
         linear.name + (shape_.gathers_sequence ? ".dgrad.reduce_scatter" : ".dgrad.all_reduce"),
         shape_.gathers_sequence ? OpKind::ReduceScatter : OpKind::AllReduce, Group::Tensor,
         Phase::BackwardInput, in_elements * shape_.element, {partial}, {input_gradient});
-  }
+  };
+  if (stack_.overlap_input_gradient) reduce();
   weight_gradient(linear, gradient, input, rows);
+  if (stack_.overlap_input_gradient) return;
+  reduce();
+  if (reduces) ops_.back().after_kernels = true;
 }
 
 void LayerWriter::weight_gradient(const Linear& linear, TensorRef output_gradient, TensorRef input,

@@ -17,7 +17,7 @@ Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
   program.plan = plan;
   program.tensors = blocks.tensors;
   program.blocks = blocks.blocks;
-  SurroundingBlocks around(program);
+  SurroundingBlocks around(program, blocks.message_bytes);
   const std::vector<LayerRange> parts = split_layers(model, plan);
   for (std::int32_t stage = 0; stage < plan.pp; ++stage) {
     StageWriter writer({model, plan, stack, blocks, schedule, parts}, stage, around);

@@ -62,10 +62,18 @@ std::vector<PersistentMemory> persistent_memory(const PartParameters& parameters
                          parameters.expert / (split ? expert_shards(plan) : 1.0)));
   };
   const bool fp32 = plan.precision == Precision::Fp32 || plan.precision == Precision::Tf32;
-  const double gradient = stack.fp32_main_gradients ? 4.0 : element;
+  const bool halves_too = stack.keeps_half_gradients && stack.fp32_main_gradients && !fp32;
+  const double gradient =
+      (stack.fp32_main_gradients ? 4.0 : element) + (halves_too ? element : 0.0);
   std::vector<PersistentMemory> memory = {{MemoryCategory::Weights, held(element, 3)},
                                           {MemoryCategory::Gradients, held(gradient, 2)}};
+  if (stack.reduction_buffer && plan.zero_stage >= 1) {
+    const Bytes all(element * (parameters.dense + parameters.expert));
+    memory.push_back({MemoryCategory::CommunicationBuffers, std::min(stack.bucket_bytes, all)});
+  }
   if (plan.offload_optimizer) return memory;
+  if (!stack.fp32_main_gradients && !fp32)
+    memory.push_back({MemoryCategory::Temporaries, held(stack.step_gradient_bytes.value(), 1)});
   if (!fp32)
     memory.push_back({MemoryCategory::MasterWeights, held(stack.master_weight_bytes.value(), 1)});
   memory.push_back({MemoryCategory::OptimizerStates, held(stack.optimizer_state_bytes.value(), 1)});

@@ -66,7 +66,7 @@ BlockId SurroundingBlocks::send(TensorRef tensor, bool gradient, std::int32_t pe
     op.kind = OpKind::Send;
     op.stream = gradient ? Stream::SendGradient : Stream::SendActivation;
     op.phase = gradient ? Phase::BackwardInput : Phase::Forward;
-    op.work = communication(Group::Pipeline, program_.tensors[tensor.tensor].bytes, peer_offset);
+    op.work = communication(Group::Pipeline, message_, peer_offset);
     op.reads = {tensor};
     op.frees = {tensor};
     return add(std::move(op));
@@ -80,9 +80,19 @@ BlockId SurroundingBlocks::receive(TensorRef tensor, bool gradient, std::int32_t
     op.kind = OpKind::Receive;
     op.stream = gradient ? Stream::ReceiveGradient : Stream::ReceiveActivation;
     op.phase = gradient ? Phase::BackwardInput : Phase::Forward;
-    op.work = communication(Group::Pipeline, program_.tensors[tensor.tensor].bytes, peer_offset);
+    op.work = communication(Group::Pipeline, message_, peer_offset);
     op.writes = {tensor};
-    return add(std::move(op));
+    const Bytes whole = program_.tensors[tensor.tensor].bytes;
+    if (message_ == whole) return add(std::move(op));
+    Op gather;
+    gather.name = op.name + ".all_gather";
+    gather.kind = OpKind::AllGather;
+    gather.stream = Stream::TensorParallel;
+    gather.phase = op.phase;
+    gather.work = communication(Group::Tensor, whole);
+    gather.reads = gather.writes = {tensor};
+    gather.waits = {0};
+    return add(Block{op.name, {op, gather}});
   });
 }
 

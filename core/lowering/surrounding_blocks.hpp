@@ -13,10 +13,12 @@ namespace shardwright {
 // Adds blocks to a program, each distinct one once.
 class SurroundingBlocks {
  public:
-  explicit SurroundingBlocks(Program& program)
-      : program_(program), first_own_(program.blocks.size()) {}
+  // `message`: what a rank sends of a hidden state.
+  SurroundingBlocks(Program& program, Bytes message)
+      : program_(program), first_own_(program.blocks.size()), message_(message) {}
 
-  // A message to or from the stage `peer_offset` away: the hidden state, or its gradient.
+  // A message to or from the stage `peer_offset` away: the hidden state, or its gradient. Where
+  // each tensor-parallel rank receives a part of it, a gather follows.
   BlockId send(TensorRef tensor, bool gradient, std::int32_t peer_offset);
   BlockId receive(TensorRef tensor, bool gradient, std::int32_t peer_offset);
 
@@ -54,6 +56,7 @@ class SurroundingBlocks {
 
   Program& program_;
   std::size_t first_own_;  // blocks before it are those of the model's parts
+  Bytes message_;
   std::vector<std::pair<Key, BlockId>> known_;
 };
 

@@ -76,6 +76,7 @@ void read_efficiency(ObjectReader object, FillIn& fill, AcceleratorSpec& spec) {
       fill.number(object, "host_link_ratio", efficiency.host_link, kRatio, reason);
   spec.sustained_clock_ratio =
       fill.number(object, "sustained_clock_ratio", 1.0, kRatio, "no throttling known");
+  spec.sustained_fp8_clock_ratio = object.number_or("sustained_fp8_clock_ratio", 0.0, kRatio);
   // Known of few devices; without it all are taken to be alike.
   spec.speed_variation =
       object.number_or("speed_variation_ratio", spec.speed_variation, {0.0, 0.2, false});
@@ -188,6 +189,8 @@ ordered_json to_json(const AcceleratorSpec& spec) {
         {"l2_share_ratio", spec.efficiency.l2_share},
         {"host_link_ratio", spec.efficiency.host_link},
         {"sustained_clock_ratio", spec.sustained_clock_ratio}}}};
+  if (spec.sustained_fp8_clock_ratio > 0.0)
+    document["efficiency"]["sustained_fp8_clock_ratio"] = spec.sustained_fp8_clock_ratio;
   if (spec.speed_variation > 0.0)
     document["efficiency"]["speed_variation_ratio"] = spec.speed_variation;
   write_price(document, spec.price, spec.sources);

@@ -85,8 +85,9 @@ struct AcceleratorSpec {
   Watts power;  // thermal design power
   Watts idle_power;
   KernelEfficiency efficiency;
-  double sustained_clock_ratio =
-      1.0;  // clock under hours of dense GEMM, of the clock that the peaks assume
+  // Clock under hours of dense GEMM, of the clock that the peaks assume. Products of 8-bit elements
+  // draw less power, so the clock falls less where power limits it; 0 = it is not known apart.
+  double sustained_clock_ratio = 1.0, sustained_fp8_clock_ratio = 0.0;
   double speed_variation = 0.0;  // relative standard deviation of the speed of devices of one batch
   // Timings on this device, which go before the formulas in their range. They are no part of the
   // profile's file: a table of their own holds them (sim/cost/measured_kernels.hpp).

@@ -52,6 +52,7 @@ void read_overlap(ObjectReader object, FillIn& fill, StackSpec& spec) {
   read("grad_reduce", spec.overlap_grad_reduce);
   read("param_gather", spec.overlap_param_gather);
   read("tensor_parallel", spec.overlap_tp);
+  spec.overlap_input_gradient = object.boolean_or("input_gradient", spec.overlap_input_gradient);
   read("p2p", spec.overlap_p2p);
   read("expert_parallel", spec.overlap_ep);
   spec.tp_overlap_share = fill.number(object, "tensor_parallel_share_ratio", spec.tp_overlap_share,
@@ -64,6 +65,7 @@ void read_overlap(ObjectReader object, FillIn& fill, StackSpec& spec) {
 void read_communication(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.collective_ratio =
       fill.number(object, "collective_ratio", spec.collective_ratio, kRatio, kDefault);
+  spec.scatters_messages = object.boolean_or("scatters_messages", spec.scatters_messages);
   object.refuse_unknown_keys();
 }
 
@@ -98,6 +100,10 @@ void read_memory(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.communicator_memory = bytes("communicator_bytes", spec.communicator_memory, kNonNegative);
   spec.fragmentation =
       fill.number(object, "fragmentation_ratio", spec.fragmentation, {0.0, 0.9, false}, kDefault);
+  spec.step_gradient_bytes = Bytes(object.number_or(
+      "step_gradient_bytes", spec.step_gradient_bytes.value(), {0.0, 16.0, false}));
+  spec.keeps_half_gradients = object.boolean_or("keeps_half_gradients", spec.keeps_half_gradients);
+  spec.reduction_buffer = object.boolean_or("reduction_buffer", spec.reduction_buffer);
   spec.gradient_placeholders =
       object.boolean_or("gradient_placeholders", spec.gradient_placeholders);
   spec.fp8_saved_inputs = object.boolean_or("fp8_saved_inputs", spec.fp8_saved_inputs);
@@ -130,6 +136,7 @@ ordered_json overlap_json(const StackSpec& spec) {
   return {{"grad_reduce", spec.overlap_grad_reduce},
           {"param_gather", spec.overlap_param_gather},
           {"tensor_parallel", spec.overlap_tp},
+          {"input_gradient", spec.overlap_input_gradient},
           {"p2p", spec.overlap_p2p},
           {"expert_parallel", spec.overlap_ep},
           {"tensor_parallel_share_ratio", spec.tp_overlap_share},
@@ -159,14 +166,19 @@ std::vector<std::string> schedules_json(const StackSpec& spec) {
 }
 
 ordered_json memory_json(const StackSpec& spec) {
-  return {{"master_weight_bytes", spec.master_weight_bytes.value()},
-          {"optimizer_state_bytes", spec.optimizer_state_bytes.value()},
-          {"context_bytes", spec.context_memory.value()},
-          {"communicator_bytes", spec.communicator_memory.value()},
-          {"fragmentation_ratio", spec.fragmentation},
-          {"gradient_placeholders", spec.gradient_placeholders},
-          {"fp8_saved_inputs", spec.fp8_saved_inputs},
-          {"dropout_mask_saved", spec.dropout_mask_saved}};
+  ordered_json section = {{"master_weight_bytes", spec.master_weight_bytes.value()},
+                          {"optimizer_state_bytes", spec.optimizer_state_bytes.value()},
+                          {"context_bytes", spec.context_memory.value()},
+                          {"communicator_bytes", spec.communicator_memory.value()},
+                          {"fragmentation_ratio", spec.fragmentation},
+                          {"keeps_half_gradients", spec.keeps_half_gradients},
+                          {"reduction_buffer", spec.reduction_buffer},
+                          {"gradient_placeholders", spec.gradient_placeholders},
+                          {"fp8_saved_inputs", spec.fp8_saved_inputs},
+                          {"dropout_mask_saved", spec.dropout_mask_saved}};
+  if (spec.step_gradient_bytes > Bytes())
+    section["step_gradient_bytes"] = spec.step_gradient_bytes.value();
+  return section;
 }
 
 }  // namespace
@@ -210,7 +222,9 @@ ordered_json to_json(const StackSpec& spec) {
                            {"zero_stages", spec.zero_stages},
                            {"fusion", fusion_json(spec)},
                            {"overlap", overlap_json(spec)},
-                           {"communication", {{"collective_ratio", spec.collective_ratio}}},
+                           {"communication",
+                            {{"collective_ratio", spec.collective_ratio},
+                             {"scatters_messages", spec.scatters_messages}}},
                            {"host",
                             {{"launch_s", spec.launch_time.value()},
                              {"cuda_graphs", spec.cuda_graphs},

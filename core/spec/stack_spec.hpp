@@ -56,7 +56,9 @@ struct StackSpec {
   bool overlap_grad_reduce = true;   // gradient buckets beside the backward pass
   bool overlap_param_gather = true;  // ZeRO-1 parameter gathers beside the next forward pass
   bool overlap_tp = false;  // tensor-parallel collectives cut up and hidden behind their GEMMs
-  bool overlap_p2p = true;  // pipeline sends beside compute (interleaved schedules)
+  bool overlap_input_gradient = true;  // a column-split layer's input gradient is reduced beside
+                                       // its weight-gradient GEMM
+  bool overlap_p2p = true;             // pipeline sends beside compute (interleaved schedules)
   bool overlap_ep = false;  // all-to-all beside compute of another microbatch or of shared experts
   double tp_overlap_share = 0.7;  // of a tensor-parallel collective that overlap_tp hides at most
   double overlap_slowdown =
@@ -65,6 +67,10 @@ struct StackSpec {
   double collective_ratio =
       1.0;  // speed of a collective between the kernels of a step over that of a benchmark: its
             // ranks do not arrive together, and its buffers are not in a cache
+
+  // Where tensor-parallel ranks hold the same hidden state, each sends a part of it to the next
+  // stage, which gathers the parts (arXiv 2104.04473, section 4.1).
+  bool scatters_messages = false;
 
   // Host.
   Seconds launch_time =
@@ -83,6 +89,10 @@ struct StackSpec {
   // moments).
   Bytes master_weight_bytes = Bytes(4);
   Bytes optimizer_state_bytes = Bytes(8);
+  Bytes step_gradient_bytes = Bytes(0);  // … and its fp32 copy of half-precision gradients
+  bool keeps_half_gradients = false;     // where gradients are added up in fp32, those of the last
+                                         // microbatch stay beside the sum
+  bool reduction_buffer = false;  // with ZeRO, gradients are copied into a bucket to be reduced
 
   // Memory that no tensor of the program explains.
   Bytes context_memory = gigabytes(1.0);  // CUDA context, libraries and their workspaces

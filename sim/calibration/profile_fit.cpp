@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/spec/profile_library.hpp"
+#include "sim/cost/matrix_peak.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -168,7 +169,8 @@ std::vector<FitStage> fit_kernels(AcceleratorSpec& accelerator,
                                   const std::vector<KernelTiming>& timings,
                                   const std::string& provenance) {
   const std::vector<KernelTiming> own = of_device(timings, accelerator.name);
-  const double sustained = std::exchange(accelerator.sustained_clock_ratio, 1.0);
+  const AcceleratorSpec sustained = accelerator;
+  accelerator = at_full_clock(std::move(accelerator));
   std::vector<FitStage> stages;
   const auto run = [&](const std::string& name, const char* word,
                        const Figures<AcceleratorSpec>& figures) {
@@ -180,7 +182,8 @@ std::vector<FitStage> fit_kernels(AcceleratorSpec& accelerator,
   run("memory", "memcpy", memory_figures());
   run("gemm", "gemm", gemm_figures());
   run("attention", "attention", attention_figures());
-  accelerator.sustained_clock_ratio = sustained;
+  accelerator.sustained_clock_ratio = sustained.sustained_clock_ratio;
+  accelerator.sustained_fp8_clock_ratio = sustained.sustained_fp8_clock_ratio;
   return stages;
 }
 

@@ -31,6 +31,16 @@ const std::vector<Figure>& figures() {
        [](Scenario& each, double value) {
          each.cluster.accelerator.sustained_clock_ratio = value;
        }},
+      {ProfileKind::Accelerator, "efficiency/sustained_fp8_clock_ratio", 0.5, 1.0, 0.88, 0.08,
+       false,
+       [](const Scenario& each) {
+         return each.plan.precision == Precision::Fp8 &&
+                each.cluster.accelerator.sustained_fp8_clock_ratio > 0.0;
+       },
+       [](const Scenario& each) { return each.cluster.accelerator.sustained_fp8_clock_ratio; },
+       [](Scenario& each, double value) {
+         each.cluster.accelerator.sustained_fp8_clock_ratio = value;
+       }},
       {ProfileKind::Accelerator, "efficiency/speed_variation_ratio", 0.0, 0.03, 0.008, 0.005, false,
        always, [](const Scenario& each) { return each.cluster.accelerator.speed_variation; },
        [](Scenario& each, double value) { each.cluster.accelerator.speed_variation = value; }},

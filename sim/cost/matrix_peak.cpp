@@ -32,7 +32,14 @@ FlopPerSecond matrix_peak(const AcceleratorSpec& accelerator, Precision precisio
       peak = first_of({peaks.fp8, peaks.bf16, peaks.fp16, peaks.fp32, vector});
       break;
   }
-  return peak * accelerator.sustained_clock_ratio;
+  const bool apart = precision == Precision::Fp8 && peaks.fp8 > FlopPerSecond(0) &&
+                     accelerator.sustained_fp8_clock_ratio > 0.0;
+  return peak * (apart ? accelerator.sustained_fp8_clock_ratio : accelerator.sustained_clock_ratio);
+}
+
+AcceleratorSpec at_full_clock(AcceleratorSpec accelerator) {
+  accelerator.sustained_clock_ratio = accelerator.sustained_fp8_clock_ratio = 1.0;
+  return accelerator;
 }
 
 double matrix_efficiency(const AcceleratorSpec& accelerator, Precision precision) {

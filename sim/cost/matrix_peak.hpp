@@ -12,6 +12,9 @@ namespace shardwright::sim {
 // round), tf32 as fp32, and all else on the vector units.
 FlopPerSecond matrix_peak(const AcceleratorSpec& accelerator, Precision precision);
 
+// The device as short benchmarks find it: before power and heat pull its clock down.
+AcceleratorSpec at_full_clock(AcceleratorSpec accelerator);
+
 // The share of that peak that a tile's main loop reaches.
 double matrix_efficiency(const AcceleratorSpec& accelerator, Precision precision);
 

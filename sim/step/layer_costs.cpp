@@ -170,6 +170,7 @@ LayerCosts layer_costs(const ModelSpec& model, const Plan& cut, const ClusterSpe
   if (set.recomputed_head)
     costs.recomputed_head = builder.part(*set.recomputed_head, set.head_parameters);
   costs.boundary_bytes = set.boundary_bytes.value();
+  costs.message_bytes = set.message_bytes.value();
   return costs;
 }
 

@@ -58,7 +58,8 @@ struct LayerCosts {
   std::vector<std::int32_t> kind_of_layer;
   PartCost embedding, head;
   std::optional<PartCost> recomputed_head;  // see BlockSet
-  double boundary_bytes = 0.0;              // of the hidden state between stages
+  double boundary_bytes = 0.0;              // of the hidden state between stages …
+  double message_bytes = 0.0;               // … and of what a rank sends of it
 
   const PartCost& head_of(const Plan& plan) const {
     return plan.recompute == RecomputePolicy::Full && recomputed_head ? *recomputed_head : head;

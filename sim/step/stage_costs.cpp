@@ -73,8 +73,11 @@ const StageCosts& StageCoster::times(const LayerCosts& layers, const Plan& plan)
   }
   for (int group = 0; group < kGroups; ++group)
     alone_[static_cast<std::size_t>(group)] = group_size(static_cast<Group>(group), plan) == 1;
-  costs_.message =
-      plan.pp == 1 ? 0.0 : message_time(OpKind::Send, Group::Pipeline, layers.boundary_bytes, plan);
+  costs_.message = costs_.gather = 0.0;
+  if (plan.pp > 1)
+    costs_.message = message_time(OpKind::Send, Group::Pipeline, layers.message_bytes, plan);
+  if (plan.pp > 1 && layers.message_bytes < layers.boundary_bytes)
+    costs_.gather = message_time(OpKind::AllGather, Group::Tensor, layers.boundary_bytes, plan);
   costs_.blocking =
       plan.pp > 1 && sends_may_block(plan.schedule) && !(stack_.overlap_p2p && plan.overlap.p2p);
   if (shards_parameters(plan)) shard_chunks(layers, plan);
@@ -190,7 +193,7 @@ void StageCoster::chain_chunks() {
                             : profile.splits_backward ? input
                                                       : whole;
     const bool last = i + 1 == count;
-    const double message = last || profile.joined[i + 1] ? 0.0 : costs_.message;
+    const double message = last || profile.joined[i + 1] ? 0.0 : costs_.message + costs_.gather;
     costs_.forward_chain[i + 1] =
         costs_.forward_chain[i] + chunk.of(SlotCost::Forward).passing + message;
     costs_.gradient_chain[i + 1] = costs_.gradient_chain[i] + gradient + message;
@@ -250,7 +253,9 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
   const double launch = launch_time(stack_, cluster_).value();
   const auto message = [&](double bytes) {
     BlockCost cost = allocation(bytes);
-    cost.launch = bytes == 0.0 ? 0.0 : launch;
+    const bool gathers = bytes > 0.0 && layers.message_bytes < layers.boundary_bytes;
+    const double ops = bytes == 0.0 ? 0.0 : gathers && !stack_.cuda_graphs ? 2.0 : 1.0;
+    cost.launch = ops * launch;
     return cost;
   };
   for (std::size_t i = 0; i < kSlotCosts; ++i) {

@@ -70,7 +70,8 @@ struct StageCosts {
   std::vector<double> gradient_arrival;
   double microbatches = 0.0;
   double slowdown = 0.0;     // of kernels beside collectives
-  double message = 0.0;      // one pipeline message
+  double message = 0.0;      // one pipeline message …
+  double gather = 0.0;       // … and the gather after it, where each rank receives a part
   bool blocking = false;     // a stage waits for its messages to be sent
   double tie = 0.0;          // all-reduce of a tied embedding's gradient
   double norm_reduce = 0.0;  // all-reduce of the gradient norm

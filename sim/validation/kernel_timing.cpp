@@ -8,6 +8,7 @@
 
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/kernel_cost.hpp"
+#include "sim/cost/matrix_peak.hpp"
 #include "sim/validation/json_lines.hpp"
 #include "sim/validation/row_notes.hpp"
 
@@ -263,9 +264,7 @@ std::vector<KernelTiming> read_kernel_timings(const std::string& file) {
 std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& gpu) {
   const std::optional<std::string> name = find_accelerator(gpu);
   if (!name) return std::nullopt;
-  AcceleratorSpec accelerator = load_accelerator(*name);
-  accelerator.sustained_clock_ratio = 1.0;
-  return accelerator;
+  return at_full_clock(load_accelerator(*name));
 }
 
 Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator) {

@@ -75,7 +75,8 @@ std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes) {
 }
 
 MemoryReading memory_reading_in(std::string_view notes) {
-  return says_any(notes, {"max_memory_allocated", "max-allocated", "peak allocated"})
+  return says_any(notes,
+                  {"max_memory_allocated", "max_memory_usage", "max-allocated", "peak allocated"})
              ? MemoryReading::Allocated
              : MemoryReading::Device;
 }

@@ -181,6 +181,8 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
   constexpr std::string_view kCompiled = "-compile";
   if (notes_say_not_compiled(row.notes) && name.ends_with(kCompiled))
     name.resize(name.size() - kCompiled.size());
+  // The name has stood for two generations of the software.
+  if (name == "megatron-deepspeed" && row.source_year.value_or(0) >= 2023) name += "-23";
   StackSpec stack = load_stack(name);
   if (stack.name.starts_with("generic"))
     filled_in.push_back(fmt::format("stack: {} for \"{}\"", stack.name, row.stack));

@@ -113,6 +113,7 @@ TrainingRow read_row(ObjectReader object) {
   ObjectReader source = object.object("source");
   row.source_title = source.text_or("title", "");
   row.source_address = source.text_or("where", "");
+  if (source.has("year")) row.source_year = source.integer("year");
   row.model = read_model_row(object.object("model"));
   row.cluster = read_cluster_row(object.object("cluster"));
   row.plan = read_plan_row(object.object("plan"));

@@ -71,6 +71,7 @@ struct TrainingRow {
   std::string id;
   std::string file;  // that it was read from
   std::string source_title, source_address;
+  std::optional<std::int64_t> source_year;
   ModelRow model;
   ClusterRow cluster;
   PlanRow plan;

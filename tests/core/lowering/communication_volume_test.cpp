@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/lowering/shard_shape.hpp"
+#include "core/program/validate.hpp"
 #include "core/program/volumes.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
 
@@ -45,6 +46,26 @@ double sent(const LoweringCase& made, Group group) {
 
 double others(double members) {
   return (members - 1.0) / members;
+}
+
+// arXiv 2104.04473, section 4.1: each rank sends its part of what all of them hold alike, and the
+// next stage gathers the parts.
+TEST(ScatteredMessages, MoveBytesFromThePipelineToTheTensorGroup) {
+  LoweringCase whole = dense();
+  whole.plan.tp = 4;
+  whole.plan.pp = 2;
+  whole.plan.sequence_parallel = false;
+  LoweringCase parts = whole;
+  parts.stack.scatters_messages = true;
+  ASSERT_TRUE(validate(parts.lower()).empty());
+  const double messages = sent(whole, Group::Pipeline);
+  ASSERT_EQ(messages, 2.0 * kMicrobatches * kTokens * kHidden * kElement);
+  EXPECT_DOUBLE_EQ(sent(parts, Group::Pipeline), messages / 4.0);
+  EXPECT_DOUBLE_EQ(sent(parts, Group::Tensor), sent(whole, Group::Tensor) + messages * others(4.0));
+  // With sequence parallelism the ranks hold parts anyway.
+  for (LoweringCase* each : {&whole, &parts}) each->plan.sequence_parallel = true;
+  EXPECT_EQ(sent(parts, Group::Pipeline), sent(whole, Group::Pipeline));
+  EXPECT_EQ(sent(parts, Group::Tensor), sent(whole, Group::Tensor));
 }
 
 class VolumeOfRanks : public testing::TestWithParam<std::int64_t> {

@@ -157,7 +157,7 @@ TEST(ProfileLibrary, WhatIsNotShippedIsNotFound) {
 TEST(ProfileLibrary, StacksOfPublishedMeasurementsAreShipped) {
   for (const char* name :
        {"fsdp1", "fsdp1-compile", "fsdp2", "fsdp2-compile", "megatron-core", "megatron-deepspeed",
-        "megatron-flash-2023", "megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022",
+        "megatron-deepspeed-23", "megatron-flash-2023", "megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022",
         "megatron-lm-2023", "nemo-2022", "nemo-te", "deepspeed-zero", "shardwright"})
     EXPECT_EQ(find_stack(name), name);
   EXPECT_EQ(find_stack("Megatron Core"), "megatron-core");

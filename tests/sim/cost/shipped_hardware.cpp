@@ -1,14 +1,13 @@
 #include "tests/sim/cost/shipped_hardware.hpp"
 
 #include "core/spec/profile_library.hpp"
+#include "sim/cost/matrix_peak.hpp"
 
 namespace shardwright::sim::testing {
 namespace {
 
 AcceleratorSpec benchmarked(const char* name) {
-  AcceleratorSpec spec = load_accelerator(name);
-  spec.sustained_clock_ratio = 1.0;
-  return spec;
+  return at_full_clock(load_accelerator(name));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/lowering/lowering.hpp"
+#include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
 
@@ -29,6 +30,77 @@ ClusterSpec faster(ClusterSpec cluster, double k) {
     *latency *= 1.0 / k;
   for (FabricLevel& level : cluster.fabric.levels) level.latency *= 1.0 / k;
   return cluster;
+}
+
+Scenario llama_on_two_nodes() {
+  Scenario scenario;
+  scenario.model = load_model("llama3-8b");
+  scenario.cluster = load_cluster("dgx-a100");
+  scenario.stack = load_stack("megatron-lm-2022");
+  Plan& plan = scenario.plan;
+  plan.tp = 8;
+  plan.pp = 2;
+  plan.sequence_parallel = false;
+  plan.global_batch = 16;
+  plan.seq_len = 4096;
+  return scenario;
+}
+
+// Of two collectives a layer in the backward pass, each is hidden beside a GEMM or not.
+TEST(InputGradients, ReducedAfterTheWeightGradientsAreExposed) {
+  Scenario scenario = llama_on_two_nodes();
+  const StepResult beside = simulate_step(scenario);
+  scenario.stack.overlap_input_gradient = false;
+  const StepResult after = simulate_step(scenario);
+  const auto exposed = [](const StepResult& result) {
+    return result.stages[0].time.exposed_on(Axis::Tensor).value();
+  };
+  EXPECT_GT(exposed(after), 1.5 * exposed(beside));
+  EXPECT_LT(exposed(after), 2.5 * exposed(beside));
+  EXPECT_GT(after.step, beside.step);
+  const auto busy = [](const StepResult& result) {
+    return result.stages[0].streams[static_cast<std::size_t>(Stream::TensorParallel)].busy.value();
+  };
+  EXPECT_DOUBLE_EQ(busy(after), busy(beside));
+}
+
+TEST(ScatteredMessages, TakeOnlyAShareOfTheTimeOfWholeOnes) {
+  Scenario scenario = llama_on_two_nodes();
+  const StepResult parts = simulate_step(scenario);
+  scenario.stack.scatters_messages = false;
+  const StepResult whole = simulate_step(scenario);
+  EXPECT_LT(parts.step, whole.step);
+  const auto sending = [](const StepResult& result) {
+    return result.stages[0].streams[static_cast<std::size_t>(Stream::SendActivation)].busy.value();
+  };
+  EXPECT_LT(sending(parts), sending(whole) / 2.0);
+  EXPECT_GT(sending(parts), sending(whole) / 8.0);
+}
+
+// DeepSpeed's optimizers hold more than the states: an fp32 copy of the rank's gradients, or the
+// bf16 gradients beside their fp32 sum, and the bucket that is reduced.
+TEST(StepMemory, OfDeepSpeedHoldsGradientsTwice) {
+  Scenario scenario = llama_on_two_nodes();
+  scenario.plan.zero_stage = 1;
+  scenario.plan.dp = 2;
+  scenario.plan.pp = 1;
+  scenario.plan.precision = Precision::Fp16;
+  scenario.stack.fp32_main_gradients = false;
+  scenario.stack.fragmentation = 0.0;
+  const auto peak = [&scenario] { return simulate_step(scenario).memory().peak.value(); };
+  const double parameters =
+      simulate_step(scenario).memory().of(MemoryCategory::Weights).value() / 2.0;
+  const double plain = peak();
+  scenario.stack.step_gradient_bytes = Bytes(4);
+  EXPECT_NEAR(peak() - plain, 4.0 * parameters / 2.0, 1.0);
+  scenario.stack.reduction_buffer = true;
+  EXPECT_NEAR(peak() - plain, 2.0 * parameters + scenario.stack.bucket_bytes.value(), 1.0);
+  scenario.stack.reduction_buffer = false;
+  scenario.stack.fp32_main_gradients = true;
+  const double summed = peak();
+  EXPECT_NEAR(summed - plain, 2.0 * parameters, 1.0);
+  scenario.stack.keeps_half_gradients = true;
+  EXPECT_NEAR(peak() - summed, 2.0 * parameters, 1.0);
 }
 
 Scenario random_scenario(std::uint64_t seed, const ClusterSpec& cluster) {
