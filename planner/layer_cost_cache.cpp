@@ -1,6 +1,7 @@
 #include "planner/layer_cost_cache.hpp"
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "core/spec/plan_json.hpp"
 #include "sim/cost/placement.hpp"
@@ -8,12 +9,13 @@
 namespace shardwright::planner {
 namespace {
 
-std::string key_of(const Plan& cut, std::int64_t domain) {
+// `block`: accelerators of a domain that the job takes.
+std::string key_of(const Plan& cut, std::int64_t block) {
   Plan key = cut;
   key.global_batch = 1;
-  const bool whole_domains = cut.world_size() % domain == 0;
+  const bool whole_domains = cut.world_size() % block == 0;
   if (whole_domains && cut.pp == 1 && cut.rank_order.back() == Axis::Pipeline) key.dp = 1;
-  return to_json(key).dump();
+  return to_json(key).dump() + std::to_string(block);
 }
 
 }  // namespace
@@ -21,7 +23,7 @@ std::string key_of(const Plan& cut, std::int64_t domain) {
 std::shared_ptr<const sim::LayerCosts> LayerCostCache::of(const ModelSpec& model,
                                                           const ClusterSpec& cluster,
                                                           const StackSpec& stack, const Plan& cut) {
-  const std::string key = key_of(cut, sim::domain_size(cluster));
+  const std::string key = key_of(cut, sim::domain_block(cluster, cut.world_size()));
   {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(key);

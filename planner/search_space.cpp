@@ -187,7 +187,7 @@ class PlanWalk {
   std::int64_t data_ranks_of_a_node() const {
     std::int64_t inside = plan_.tp;
     if (plan_.rank_order == pipeline_inside_data()) inside *= plan_.pp;
-    return sim::domain_size(request_.cluster) / inside;
+    return sim::domain_block(request_.cluster, request_.gpus) / inside;
   }
 
   void with_sharding(int stage, std::int64_t group) {

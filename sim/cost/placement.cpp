@@ -237,6 +237,16 @@ std::int64_t domain_size(const ClusterSpec& cluster) {
   return std::max<std::int64_t>({1, cluster.node.accelerators, cluster.node.scale_up.domain});
 }
 
+std::int64_t domain_block(const ClusterSpec& cluster, std::int64_t world_size) {
+  const std::int64_t domain = domain_size(cluster);
+  if (world_size <= domain) return domain;
+  const std::int64_t node = std::max<std::int64_t>(1, cluster.node.accelerators);
+  for (std::int64_t block = domain; 2 * block > domain; block -= node) {
+    if (world_size % block == 0) return block;
+  }
+  return domain;
+}
+
 void GroupLattice::append(std::int64_t count, std::int64_t stride) {
   if (count <= 1) return;
   SHARDWRIGHT_CHECK(used_ < dimensions_.size(), "too many dimensions");
@@ -300,7 +310,7 @@ GroupLattice group_lattice(Group group, const Plan& plan) {
 }
 
 GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster) {
-  const std::int64_t domain = domain_size(cluster);
+  const std::int64_t domain = domain_block(cluster, plan.world_size());
   if (group == Group::Pipeline)
     return place_pairs({inside_pipeline(plan), 1, plan.pp - 1}, plan, domain);
   if (group == Group::Mirror && group_size(group, plan) == 1) return {};

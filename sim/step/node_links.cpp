@@ -19,8 +19,8 @@ std::int64_t nics_of_domain(const ClusterSpec& cluster) {
 }
 
 std::int64_t domains_of(const Plan& plan, const ClusterSpec& cluster) {
-  const std::int64_t domain = domain_size(cluster);
-  return (plan.world_size() + domain - 1) / domain;
+  const std::int64_t block = domain_block(cluster, plan.world_size());
+  return (plan.world_size() + block - 1) / block;
 }
 
 // Bytes that a node sends to others for one transfer of a group, as sim/cost/collective_cost.hpp
@@ -55,7 +55,7 @@ void check_slow_nics(const std::vector<SlowNic>& nics, const Plan& plan,
 
 NodeLinks::NodeLinks(const Plan& plan, const ClusterSpec& cluster,
                      const std::vector<SlowNic>& slow_nics)
-    : domain_(domain_size(cluster)),
+    : domain_(domain_block(cluster, plan.world_size())),
       nics_(static_cast<double>(nics_of_domain(cluster))),
       nic_(cluster.node.nic.bandwidth * cluster.node.nic.efficiency) {
   const std::int64_t nics = nics_of_domain(cluster);
