@@ -3,7 +3,7 @@
 namespace shardwright::sim {
 namespace {
 
-constexpr double kLowRatio = 0.88, kHighRatio = 1.17;  // of the step time
+constexpr double kLowRatio = 0.92, kHighRatio = 1.16;  // of the step time
 
 }  // namespace
 

@@ -34,9 +34,9 @@ TEST(Validation, EveryRowIsComparedOrSkippedWithAReason) {
 }
 
 TEST(Validation, PredictsPublishedStepsWithinThePublishedTolerance) {
-  EXPECT_TRUE(within_tolerance(shipped_report(), 0.08, 0.20))
+  EXPECT_TRUE(within_tolerance(shipped_report(), 0.07, 0.18))
       << "median " << shipped_report().time.median_abs << ", p90 " << shipped_report().time.p90_abs;
-  EXPECT_FALSE(within_tolerance(shipped_report(), 0.0, 0.20));
+  EXPECT_FALSE(within_tolerance(shipped_report(), 0.0, 0.18));
 }
 
 TEST(Validation, RanksPlansOfAGroupBetterThanChance) {
