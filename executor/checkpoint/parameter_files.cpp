@@ -57,10 +57,6 @@ void for_each_slice(const ParameterStore& parameters, Visit visit) {
   }
 }
 
-float& value(void* memory) {
-  return *static_cast<float*>(memory);
-}
-
 }  // namespace
 
 void create_parameter_files(const std::filesystem::path& folder, const ModelSpec& model) {
@@ -89,10 +85,17 @@ void write_parameters(const std::filesystem::path& folder, const ModelSpec& mode
     const auto weight = weights.tensor(where.tensor, elements);
     const auto first = moments.tensor(where.tensor + kFirstMoment, elements);
     const auto second = moments.tensor(where.tensor + kSecondMoment, elements);
-    for_each_element(slice, where, parameters.own(unit), [&](std::size_t element, std::size_t to) {
-      weight[to] = value(parameters.weights(unit, element));
-      first[to] = value(parameters.first_moments(unit, element));
-      second[to] = value(parameters.second_moments(unit, element));
+    const ElementRange own =
+        overlap(parameters.own(unit), {slice.offset, slice.offset + slice.elements()});
+    const std::vector<float> weight_values = parameters.read(OptimizerArray::Weights, unit, own);
+    const std::vector<float> first_values =
+        parameters.read(OptimizerArray::FirstMoments, unit, own);
+    const std::vector<float> second_values =
+        parameters.read(OptimizerArray::SecondMoments, unit, own);
+    for_each_element(slice, where, own, [&](std::size_t element, std::size_t to) {
+      weight[to] = weight_values[element - own.begin];
+      first[to] = first_values[element - own.begin];
+      second[to] = second_values[element - own.begin];
     });
   });
   weights.sync();
@@ -105,21 +108,29 @@ void read_parameters(const std::filesystem::path& folder, const ModelSpec& model
   const std::map<std::string, Stored> stored = stored_parameters(model);
   SafetensorsFile weights(folder / kModelFile, Access::Read);
   SafetensorsFile moments(folder / kOptimizerFile, Access::Read);
-  for_each_slice(parameters, [&](std::size_t unit, const ParameterUnit& of,
-                                 const ParameterSlice& slice) {
-    const auto& [where, elements] = stored.at(slice.name);
-    const auto weight = weights.tensor(where.tensor, elements);
-    const auto first = moments.tensor(where.tensor + kFirstMoment, elements);
-    const auto second = moments.tensor(where.tensor + kSecondMoment, elements);
-    for_each_element(slice, where, {0, of.elements}, [&](std::size_t element, std::size_t from) {
-      value(parameters.weights(unit, element)) = weight[from];
-    });
-    for_each_element(slice, where, parameters.own(unit),
-                     [&](std::size_t element, std::size_t from) {
-                       value(parameters.first_moments(unit, element)) = first[from];
-                       value(parameters.second_moments(unit, element)) = second[from];
-                     });
-  });
+  for_each_slice(
+      parameters, [&](std::size_t unit, const ParameterUnit& /*of*/, const ParameterSlice& slice) {
+        const auto& [where, elements] = stored.at(slice.name);
+        const auto weight = weights.tensor(where.tensor, elements);
+        const auto first = moments.tensor(where.tensor + kFirstMoment, elements);
+        const auto second = moments.tensor(where.tensor + kSecondMoment, elements);
+        const ElementRange whole{slice.offset, slice.offset + slice.elements()};
+        const ElementRange own = overlap(parameters.own(unit), whole);
+        // Padding is 0.
+        std::vector<float> weight_values(whole.size()), first_values(own.size()),
+            second_values(own.size());
+        for_each_element(slice, where, whole, [&](std::size_t element, std::size_t from) {
+          weight_values[element - whole.begin] = weight[from];
+        });
+        for_each_element(slice, where, own, [&](std::size_t element, std::size_t from) {
+          first_values[element - own.begin] = first[from];
+          second_values[element - own.begin] = second[from];
+        });
+        parameters.set_weights(unit, whole.begin, weight_values);
+        if (own.size() == 0) return;
+        parameters.write(OptimizerArray::FirstMoments, unit, own.begin, first_values);
+        parameters.write(OptimizerArray::SecondMoments, unit, own.begin, second_values);
+      });
 }
 
 }  // namespace shardwright::executor

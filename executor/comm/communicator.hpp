@@ -5,24 +5,12 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "executor/kernels/element.hpp"
 #include "executor/kernels/queue.hpp"
 
 namespace shardwright::executor {
 
-enum class Element : std::uint8_t { Float32, Float64, Bfloat16 };
 enum class Reduction : std::uint8_t { Sum, Max };
-
-constexpr std::size_t bytes_of(Element element) {
-  switch (element) {
-    case Element::Float64:
-      return 8;
-    case Element::Bfloat16:
-      return 2;
-    case Element::Float32:
-      break;
-  }
-  return 4;
-}
 
 // An exchange that did not come about: a peer that died or did not arrive in time.
 class CommunicationError : public std::runtime_error {
@@ -57,6 +45,8 @@ class Communicator {
   virtual void send(const void* data, std::size_t bytes, int peer, int channel, Queue queue) = 0;
   virtual void receive(void* data, std::size_t bytes, int peer, int channel, Queue queue) = 0;
 
+  // Throws CommunicationError if a call that returned at once has failed since.
+  virtual void check() {}
   // Makes all calls that wait, here and at the other members, fail soon.
   virtual void abort() = 0;
 };

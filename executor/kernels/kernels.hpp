@@ -1,9 +1,9 @@
 // The computations that a decoder's Program is made of, for one device.
 //
 // Matrices are row-major. Activations, their gradients and the weights that are applied have the
-// backend's format; gradients of weights, optimizer states and statistics are fp32 (the CPU
-// computes in one format throughout). Rows are tokens, those of one sequence after another. Calls
-// with a queue return at once where the device runs on its own.
+// format `element()`; gradients of weights, optimizer states and statistics have
+// `state_element()`. Rows are tokens, those of one sequence after another. All pointers and spans
+// are into the device's memory. Calls with a queue return at once where the device runs on its own.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,7 @@
 
 #include "core/program/op.hpp"
 #include "core/spec/model_spec.hpp"
+#include "executor/kernels/element.hpp"
 #include "executor/kernels/queue.hpp"
 
 namespace shardwright::executor {
@@ -60,18 +61,30 @@ struct LossShape {
 // AdamW (arXiv 1711.05101) of one step.
 struct AdamStep {
   float learning_rate = 0.0F, beta1 = 0.9F, beta2 = 0.95F, epsilon = 1e-8F, weight_decay = 0.0F;
-  float gradient_scale = 1.0F;  // of clipping
-  std::int64_t step = 1;        // from 1 on: corrects the moments' bias
+  float clip_norm = 0.0F;  // gradients are scaled to this norm at most; 0: not at all
+  std::int64_t step = 1;   // from 1 on: corrects the moments' bias
+};
+
+// The arrays that AdamW works on, in the states' format but for `applied`.
+struct AdamArrays {
+  const void* gradient = nullptr;
+  void* weight = nullptr;
+  void* first_moment = nullptr;
+  void* second_moment = nullptr;
+  void* applied = nullptr;  // gets the weight in the activations' format; null: `weight` is applied
 };
 
 class Kernels {
  public:
   virtual ~Kernels() = default;
 
-  // Bytes of one element of an activation.
-  virtual std::size_t element_bytes() const = 0;
+  virtual Element element() const = 0;
+  virtual Element state_element() const = 0;
   // Memory of the device, of unspecified content; back to the device with the last owner.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
+  // From and to the host's memory; the device must be idle. Return when it is done.
+  virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void download(void* to, const void* from, std::size_t bytes) = 0;
 
   // y = x W^T + b
   virtual void linear(const LinearShape& shape, const void* x, const void* weight, const void* bias,
@@ -135,8 +148,9 @@ class Kernels {
   // Adds the sum of the squares to `sum`.
   virtual void add_squares(std::int64_t elements, const void* gradient, double* sum,
                            Queue queue) = 0;
-  virtual void adamw(std::int64_t elements, const AdamStep& step, const void* gradient,
-                     void* weight, void* first_moment, void* second_moment, Queue queue) = 0;
+  // `gradient_squares`: sum of the squares of all gradients, which their norm is the root of.
+  virtual void adamw(std::int64_t elements, const AdamStep& step, const AdamArrays& arrays,
+                     const double* gradient_squares, Queue queue) = 0;
   virtual void zero(void* data, std::size_t bytes, Queue queue) = 0;
   // Within the device.
   virtual void copy(void* to, const void* from, std::size_t bytes, Queue queue) = 0;

@@ -9,8 +9,6 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr Element kElement = Element::Float32;
-
 // Activations and their gradients pass each other in channels of their own.
 int channel_of(Stream stream) {
   return stream == Stream::SendGradient || stream == Stream::ReceiveGradient ? 1 : 0;
@@ -19,7 +17,8 @@ int channel_of(Stream stream) {
 }  // namespace
 
 std::size_t OpRunner::elements_of(TensorRef ref) const {
-  return static_cast<std::size_t>(program_.tensors[ref.tensor].bytes.value()) / bytes_of(kElement);
+  return static_cast<std::size_t>(program_.tensors[ref.tensor].bytes.value()) /
+         bytes_of(kernels_.element());
 }
 
 void OpRunner::communicate(const BoundOp& bound, StepState& state) {
@@ -41,7 +40,8 @@ void OpRunner::communicate(const BoundOp& bound, StepState& state) {
     case Payload::TiedGradient:
       return add_tied_gradient(bound, group);
     case Payload::GradientNorm:
-      return add_gradient_norm(group, state);
+      return group.all_reduce(state.gradient_squares, 1, Element::Float64, Reduction::Sum,
+                              bound.queue);
   }
 }
 
@@ -51,26 +51,27 @@ void OpRunner::message(const BoundOp& bound, const CommunicationWork& work) {
   const auto bytes = static_cast<std::size_t>(work.bytes.value());
   const int channel = channel_of(bound.op->stream);
   if (bound.op->kind == OpKind::Send) {
-    pipeline.send(bound.reads.front().get(), bytes, peer, channel, bound.queue);
+    pipeline.send(bound.reads.front(), bytes, peer, channel, bound.queue);
   } else {
-    pipeline.receive(bound.writes.front().get(), bytes, peer, channel, bound.queue);
+    pipeline.receive(bound.writes.front(), bytes, peer, channel, bound.queue);
   }
 }
 
 void OpRunner::exchange_tensors(const BoundOp& bound, const CommunicationWork& work) {
   Communicator& group = communicators_.of(work.group);
-  const void* in = bound.reads.front().get();
-  void* out = bound.writes.front().get();
+  const Element element = kernels_.element();
+  const void* in = bound.reads.front();
+  void* out = bound.writes.front();
   const std::size_t read = elements_of(bound.op->reads.front());
   const std::size_t written = elements_of(bound.op->writes.front());
   switch (bound.op->kind) {
     case OpKind::AllReduce:
-      if (out != in) kernels_.copy(out, in, written * bytes_of(kElement), bound.queue);
-      return group.all_reduce(out, written, kElement, Reduction::Sum, bound.queue);
+      if (out != in) kernels_.copy(out, in, written * bytes_of(element), bound.queue);
+      return group.all_reduce(out, written, element, Reduction::Sum, bound.queue);
     case OpKind::AllGather:
-      return group.all_gather(in, out, read, kElement, bound.queue);
+      return group.all_gather(in, out, read, element, bound.queue);
     case OpKind::ReduceScatter:
-      return group.reduce_scatter(in, out, written, kElement, bound.queue);
+      return group.reduce_scatter(in, out, written, element, bound.queue);
     default:
       SHARDWRIGHT_CHECK(false, "no collective for " + bound.op->name);
   }
@@ -78,26 +79,27 @@ void OpRunner::exchange_tensors(const BoundOp& bound, const CommunicationWork& w
 
 // Two reductions under one op: maxima first, then what is relative to them.
 void OpRunner::softmax_statistics(const BoundOp& bound, Communicator& group) {
+  const Element state = kernels_.state_element();
   const auto rows = static_cast<std::size_t>(shape_.tokens);
-  auto* statistics = static_cast<std::byte*>(bound.writes.front().get());
-  const std::size_t bytes = rows * kernels_.element_bytes();
-  const std::shared_ptr<void> own_maxima = kernels_.allocate(bytes);
-  kernels_.copy(own_maxima.get(), statistics, bytes, bound.queue);
-  group.all_reduce(statistics, rows, kElement, Reduction::Max, bound.queue);
-  kernels_.loss_rescale(shape_.tokens, own_maxima.get(), statistics, bound.queue);
-  group.all_reduce(statistics + bytes, 2 * rows, kElement, Reduction::Sum, bound.queue);
+  auto* statistics = static_cast<std::byte*>(bound.writes.front());
+  const std::size_t bytes = rows * bytes_of(state);
+  kernels_.copy(own_maxima_.get(), statistics, bytes, bound.queue);
+  group.all_reduce(statistics, rows, state, Reduction::Max, bound.queue);
+  kernels_.loss_rescale(shape_.tokens, own_maxima_.get(), statistics, bound.queue);
+  group.all_reduce(statistics + bytes, 2 * rows, state, Reduction::Sum, bound.queue);
 }
 
 void OpRunner::reduce_gradients(const BoundOp& bound, Communicator& group) {
+  const Element state = kernels_.state_element();
   for (const PartId part : bound.covered) {
     for (const std::size_t unit : parameters_.layout().units_of(part)) {
       if (bound.op->kind == OpKind::AllReduce) {
         group.all_reduce(parameters_.gradients(unit), parameters_.layout().units[unit].elements,
-                         kElement, Reduction::Sum, bound.queue);
+                         state, Reduction::Sum, bound.queue);
       } else {
         const ElementRange own = parameters_.own(unit);
         group.reduce_scatter(parameters_.gradients(unit), parameters_.gradients(unit, own.begin),
-                             own.size(), kElement, bound.queue);
+                             own.size(), state, bound.queue);
       }
     }
   }
@@ -108,7 +110,7 @@ void OpRunner::gather_parameters(const BoundOp& bound, Communicator& group) {
     for (const std::size_t unit : parameters_.layout().units_of(part)) {
       const ElementRange own = parameters_.own(unit);
       group.all_gather(parameters_.weights(unit, own.begin), parameters_.weights(unit), own.size(),
-                       kElement, bound.queue);
+                       kernels_.element(), bound.queue);
     }
   }
 }
@@ -119,32 +121,36 @@ void OpRunner::gather_parameters(const BoundOp& bound, Communicator& group) {
 void OpRunner::add_replicated_gradients(const BoundOp& bound, Communicator& group) {
   struct Piece {
     void* gradient;
-    std::size_t elements;
+    std::byte* joined;
+    std::size_t bytes;
   };
+  const Element state = kernels_.state_element();
+  auto* next = static_cast<std::byte*>(norm_gradients_.get());
   std::vector<Piece> pieces;
-  std::size_t total = 0;
   const std::vector<ParameterUnit>& units = parameters_.layout().units;
   for (std::size_t u = 0; u < units.size(); ++u) {
     for (const ParameterSlice& slice : units[u].slices) {
       if (!slice.is_norm()) continue;
-      pieces.push_back({parameters_.gradients(u, slice.offset), slice.elements()});
-      total += slice.elements();
+      pieces.push_back(
+          {parameters_.gradients(u, slice.offset), next, slice.elements() * bytes_of(state)});
+      next += pieces.back().bytes;
     }
   }
-  const std::size_t element = bytes_of(kElement);
-  const std::shared_ptr<void> joined = kernels_.allocate(total * element);
-  auto* start = static_cast<std::byte*>(joined.get());
-  std::byte* next = start;
-  for (const Piece& piece : pieces) {
-    kernels_.copy(next, piece.gradient, piece.elements * element, bound.queue);
-    next += piece.elements * element;
+  for (const Piece& piece : pieces)
+    kernels_.copy(piece.joined, piece.gradient, piece.bytes, bound.queue);
+  group.all_reduce(norm_gradients_.get(), norm_gradient_elements(), state, Reduction::Sum,
+                   bound.queue);
+  for (const Piece& piece : pieces)
+    kernels_.copy(piece.gradient, piece.joined, piece.bytes, bound.queue);
+}
+
+std::size_t OpRunner::norm_gradient_elements() const {
+  std::size_t elements = 0;
+  for (const ParameterUnit& unit : parameters_.layout().units) {
+    for (const ParameterSlice& slice : unit.slices)
+      elements += slice.is_norm() ? slice.elements() : 0;
   }
-  group.all_reduce(start, total, kElement, Reduction::Sum, bound.queue);
-  next = start;
-  for (const Piece& piece : pieces) {
-    kernels_.copy(piece.gradient, next, piece.elements * element, bound.queue);
-    next += piece.elements * element;
-  }
+  return elements;
 }
 
 void OpRunner::add_tied_gradient(const BoundOp& bound, Communicator& group) {
@@ -152,15 +158,9 @@ void OpRunner::add_tied_gradient(const BoundOp& bound, Communicator& group) {
   for (std::size_t u = 0; u < units.size(); ++u) {
     if (!units[u].token_embedding) continue;
     const ElementRange own = parameters_.own(u);
-    group.all_reduce(parameters_.gradients(u, own.begin), own.size(), kElement, Reduction::Sum,
-                     bound.queue);
+    group.all_reduce(parameters_.gradients(u, own.begin), own.size(), kernels_.state_element(),
+                     Reduction::Sum, bound.queue);
   }
-}
-
-void OpRunner::add_gradient_norm(Communicator& group, StepState& state) {
-  auto squares = static_cast<float>(state.gradient_squares);
-  group.all_reduce(&squares, 1, kElement, Reduction::Sum, nullptr);
-  state.gradient_squares = static_cast<double>(squares);
 }
 
 }  // namespace shardwright::executor

@@ -15,11 +15,11 @@ bool is_backward(Phase phase) {
 }
 
 const void* read(const BoundOp& bound, std::size_t index) {
-  return bound.reads.at(index).get();
+  return bound.reads.at(index);
 }
 
 void* write(const BoundOp& bound, std::size_t index) {
-  return bound.writes.at(index).get();
+  return bound.writes.at(index);
 }
 
 }  // namespace
@@ -33,7 +33,12 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
       place_(RankGrid(program.plan).dense_coordinates(rank)),
       kernels_(kernels),
       communicators_(communicators),
-      parameters_(parameters) {}
+      parameters_(parameters) {
+  if (program.plan.tp == 1) return;
+  const std::size_t state = bytes_of(kernels.state_element());
+  own_maxima_ = kernels.allocate(static_cast<std::size_t>(shape_.tokens) * state);
+  norm_gradients_ = kernels.allocate(norm_gradient_elements() * state);
+}
 
 void OpRunner::run(const BoundOp& bound, StepState& state) {
   if (is_communication(bound.op->kind)) {
@@ -150,6 +155,11 @@ void OpRunner::attention(const BoundOp& bound) {
   }
 }
 
+std::span<const std::int32_t> OpRunner::part(const std::int32_t* all, const BoundOp& bound) const {
+  const auto each = static_cast<std::size_t>(shape_.tokens);
+  return {all + static_cast<std::size_t>(bound.call->microbatch) * each, each};
+}
+
 VocabularyShard OpRunner::vocabulary() const {
   VocabularyShard shard;
   shard.rows = shape_.vocab;
@@ -163,7 +173,7 @@ void OpRunner::embedding(const BoundOp& bound, const StepState& state) {
   const Weights table = weights_of(bound, 0);
   const bool has_positions = bound.op->parameters.size() > 1;
   const Weights positions = has_positions ? weights_of(bound, 1) : Weights{};
-  const auto tokens = state.batch->tokens_of(bound.call->microbatch);
+  const auto tokens = part(state.tokens, bound);
   if (is_backward(bound.op->phase)) {
     kernels_.embedding_backward(shape, tokens, read(bound, 0), table.weight_gradient,
                                 positions.weight_gradient, bound.queue);
@@ -177,7 +187,7 @@ void OpRunner::embedding(const BoundOp& bound, const StepState& state) {
 
 void OpRunner::loss(const BoundOp& bound, StepState& state) {
   const LossShape shape{vocabulary(), shape_.tokens};
-  const auto targets = state.batch->targets_of(bound.call->microbatch);
+  const auto targets = part(state.targets, bound);
   if (is_backward(bound.op->phase)) {
     const double tokens = static_cast<double>(program_.plan.global_batch) *
                           static_cast<double>(program_.plan.seq_len);
@@ -186,7 +196,7 @@ void OpRunner::loss(const BoundOp& bound, StepState& state) {
   } else if (bound.reads.size() == 1) {
     kernels_.loss_statistics(shape, targets, read(bound, 0), write(bound, 0), bound.queue);
   } else {
-    kernels_.loss_probabilities(shape, read(bound, 0), read(bound, 1), write(bound, 0), &state.loss,
+    kernels_.loss_probabilities(shape, read(bound, 0), read(bound, 1), write(bound, 0), state.loss,
                                 bound.queue);
   }
 }

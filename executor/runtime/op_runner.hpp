@@ -11,7 +11,6 @@
 #include "core/program/program.hpp"
 #include "core/program/rank_grid.hpp"
 #include "executor/comm/rank_communicators.hpp"
-#include "executor/data/batch.hpp"
 #include "executor/kernels/kernels.hpp"
 #include "executor/runtime/parameter_store.hpp"
 
@@ -21,19 +20,19 @@ namespace shardwright::executor {
 struct BoundOp {
   const Op* op = nullptr;
   const Call* call = nullptr;
-  std::vector<std::shared_ptr<void>> reads, writes;
+  std::vector<void*> reads, writes;
   std::span<const PartId> covered;
   Queue queue = nullptr;
 };
 
-// What a step works on and brings about besides tensors and parameters.
+// What a step works on and brings about besides tensors and parameters, in the device's memory.
 struct StepState {
-  const Batch* batch = nullptr;
+  const std::int32_t* tokens = nullptr;   // of all microbatches, one after another
+  const std::int32_t* targets = nullptr;  // the token that follows each token
   AdamStep adam;
-  double clip_norm = 0.0;  // gradients are scaled to this norm at most; 0: not at all
 
-  double loss = 0.0;              // sum over the tokens of this rank; on the last stage
-  double gradient_squares = 0.0;  // of all parameters, once the program has added them up
+  double* loss = nullptr;              // sum over the tokens of this rank; on the last stage
+  double* gradient_squares = nullptr;  // of all parameters, once the program has added them up
 };
 
 class OpRunner {
@@ -42,7 +41,7 @@ class OpRunner {
   OpRunner(const ModelSpec& model, const Program& program, std::int64_t rank, Kernels& kernels,
            const RankCommunicators& communicators, ParameterStore& parameters);
 
-  // Throws CommunicationError; `state` outlives the run.
+  // Throws CommunicationError; `state` outlives what is issued.
   void run(const BoundOp& bound, StepState& state);
 
  private:
@@ -63,6 +62,8 @@ class OpRunner {
   void embedding(const BoundOp& bound, const StepState& state);
   void loss(const BoundOp& bound, StepState& state);
   Weights weights_of(const BoundOp& bound, std::size_t index) const;
+  // Of the microbatch that the op works on.
+  std::span<const std::int32_t> part(const std::int32_t* all, const BoundOp& bound) const;
   VocabularyShard vocabulary() const;
 
   // state_ops.cpp: what works on all parameters of the rank
@@ -79,7 +80,7 @@ class OpRunner {
   void gather_parameters(const BoundOp& bound, Communicator& group);
   void add_replicated_gradients(const BoundOp& bound, Communicator& group);
   void add_tied_gradient(const BoundOp& bound, Communicator& group);
-  static void add_gradient_norm(Communicator& group, StepState& state);
+  std::size_t norm_gradient_elements() const;
   std::size_t elements_of(TensorRef ref) const;
 
   const ModelSpec& model_;
@@ -89,6 +90,8 @@ class OpRunner {
   Kernels& kernels_;
   const RankCommunicators& communicators_;
   ParameterStore& parameters_;
+  // Memory of ops that need some of their own; those of one kind run one after another.
+  std::shared_ptr<void> own_maxima_, norm_gradients_;
 };
 
 }  // namespace shardwright::executor

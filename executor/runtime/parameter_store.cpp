@@ -1,9 +1,26 @@
 #include "executor/runtime/parameter_store.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
+#include "core/base/error.hpp"
+
 namespace shardwright::executor {
+namespace {
+
+void* at(const std::shared_ptr<void>& memory, std::size_t element, Element format) {
+  return static_cast<std::byte*>(memory.get()) + element * bytes_of(format);
+}
+
+// To the nearest, ties to even. NaN stays one.
+std::uint16_t to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (value != value) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U);
+}
+
+}  // namespace
 
 ElementRange overlap(ElementRange a, ElementRange b) {
   const std::size_t begin = std::max(a.begin, b.begin);
@@ -12,15 +29,21 @@ ElementRange overlap(ElementRange a, ElementRange b) {
 
 ParameterStore::ParameterStore(ParameterLayout layout, Kernels& kernels, ShardPlace shard)
     : layout_(std::move(layout)), kernels_(kernels), shard_(shard) {
+  const Element applied = kernels_.element(), state = kernels_.state_element();
   for (std::size_t unit = 0; unit < layout_.units.size(); ++unit) {
-    const std::size_t elements = layout_.units[unit].elements;
-    memory_.push_back({allocate_zeros(elements), allocate_zeros(elements),
-                       allocate_zeros(own(unit).size()), allocate_zeros(own(unit).size())});
+    const std::size_t elements = layout_.units[unit].elements, updated = own(unit).size();
+    UnitMemory memory;
+    memory.weights = allocate_zeros(elements, applied);
+    memory.gradients = allocate_zeros(elements, state);
+    if (!applies_updated()) memory.updated_weights = allocate_zeros(updated, state);
+    memory.first_moments = allocate_zeros(updated, state);
+    memory.second_moments = allocate_zeros(updated, state);
+    memory_.push_back(std::move(memory));
   }
 }
 
-std::shared_ptr<void> ParameterStore::allocate_zeros(std::size_t elements) {
-  const std::size_t bytes = elements * kernels_.element_bytes();
+std::shared_ptr<void> ParameterStore::allocate_zeros(std::size_t elements, Element format) {
+  const std::size_t bytes = elements * bytes_of(format);
   std::shared_ptr<void> memory = kernels_.allocate(bytes);
   kernels_.zero(memory.get(), bytes, nullptr);
   bytes_ += bytes;
@@ -32,30 +55,81 @@ ElementRange ParameterStore::own(std::size_t unit) const {
   return {each * shard_.index, each * (shard_.index + 1)};
 }
 
-void* ParameterStore::at(const std::shared_ptr<void>& memory, std::size_t element) const {
-  return static_cast<std::byte*>(memory.get()) + element * kernels_.element_bytes();
+bool ParameterStore::applies_updated() const {
+  return kernels_.element() == kernels_.state_element();
 }
 
 void* ParameterStore::weights(std::size_t unit, std::size_t element) const {
-  return at(memory_[unit].weights, element);
+  return at(memory_[unit].weights, element, kernels_.element());
 }
 
 void* ParameterStore::gradients(std::size_t unit, std::size_t element) const {
-  return at(memory_[unit].gradients, element);
+  return at(memory_[unit].gradients, element, kernels_.state_element());
+}
+
+void* ParameterStore::updated_weights(std::size_t unit, std::size_t element) const {
+  return array(OptimizerArray::Weights, unit, element);
 }
 
 void* ParameterStore::first_moments(std::size_t unit, std::size_t element) const {
-  return at(memory_[unit].first_moments, element - own(unit).begin);
+  return array(OptimizerArray::FirstMoments, unit, element);
 }
 
 void* ParameterStore::second_moments(std::size_t unit, std::size_t element) const {
-  return at(memory_[unit].second_moments, element - own(unit).begin);
+  return array(OptimizerArray::SecondMoments, unit, element);
+}
+
+void* ParameterStore::array(OptimizerArray array, std::size_t unit, std::size_t element) const {
+  const UnitMemory& memory = memory_[unit];
+  const Element state = kernels_.state_element();
+  const std::size_t place = element - own(unit).begin;
+  switch (array) {
+    case OptimizerArray::FirstMoments:
+      return at(memory.first_moments, place, state);
+    case OptimizerArray::SecondMoments:
+      return at(memory.second_moments, place, state);
+    case OptimizerArray::Weights:
+      break;
+  }
+  return applies_updated() ? weights(unit, element) : at(memory.updated_weights, place, state);
+}
+
+void ParameterStore::set_weights(std::size_t unit, std::size_t first,
+                                 std::span<const float> values) {
+  const ElementRange updated = overlap(own(unit), {first, first + values.size()});
+  if (updated.size() > 0) {
+    write(OptimizerArray::Weights, unit, updated.begin,
+          values.subspan(updated.begin - first, updated.size()));
+  }
+  if (applies_updated()) {
+    kernels_.upload(weights(unit, first), values.data(), values.size_bytes());
+    return;
+  }
+  SHARDWRIGHT_CHECK(kernels_.element() == Element::Bfloat16, "weights are applied in bf16");
+  std::vector<std::uint16_t> rounded(values.size());
+  std::transform(values.begin(), values.end(), rounded.begin(), to_bfloat16);
+  kernels_.upload(weights(unit, first), rounded.data(), rounded.size() * sizeof(std::uint16_t));
+}
+
+std::vector<float> ParameterStore::read(OptimizerArray which, std::size_t unit,
+                                        ElementRange range) const {
+  SHARDWRIGHT_CHECK(kernels_.state_element() == Element::Float32, "states are fp32");
+  std::vector<float> values(range.size());
+  if (values.empty()) return values;
+  kernels_.download(values.data(), array(which, unit, range.begin), range.size() * sizeof(float));
+  return values;
+}
+
+void ParameterStore::write(OptimizerArray which, std::size_t unit, std::size_t first,
+                           std::span<const float> values) {
+  SHARDWRIGHT_CHECK(kernels_.state_element() == Element::Float32, "states are fp32");
+  kernels_.upload(array(which, unit, first), values.data(), values.size_bytes());
 }
 
 void ParameterStore::zero_gradients(Queue queue) {
   for (std::size_t unit = 0; unit < memory_.size(); ++unit) {
     kernels_.zero(memory_[unit].gradients.get(),
-                  layout_.units[unit].elements * kernels_.element_bytes(), queue);
+                  layout_.units[unit].elements * bytes_of(kernels_.state_element()), queue);
   }
 }
 

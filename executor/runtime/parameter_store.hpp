@@ -1,10 +1,12 @@
-// What a rank holds from step to step: weights, their gradients, and the optimizer's moments of the
-// part that it updates.
+// What a rank holds from step to step: the weights that it applies, their gradients, and, of the
+// part that it updates, the optimizer's weights and moments. Where the weights that are applied
+// have fewer bits than the optimizer's, the latter are arrays of their own.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "executor/kernels/kernels.hpp"
@@ -27,9 +29,12 @@ struct ShardPlace {
   std::size_t count = 1, index = 0;
 };
 
+// The arrays in which an optimizer keeps what it updates.
+enum class OptimizerArray : std::uint8_t { Weights, FirstMoments, SecondMoments };
+
 class ParameterStore {
  public:
-  // Gradients and moments are 0, weights unspecified.
+  // All is 0.
   ParameterStore(ParameterLayout layout, Kernels& kernels, ShardPlace shard);
 
   const ParameterLayout& layout() const { return layout_; }
@@ -39,20 +44,31 @@ class ParameterStore {
 
   void* weights(std::size_t unit, std::size_t element = 0) const;
   void* gradients(std::size_t unit, std::size_t element = 0) const;
-  // Moments of an element that this rank updates.
+  // Of an element that this rank updates.
+  void* updated_weights(std::size_t unit, std::size_t element) const;
   void* first_moments(std::size_t unit, std::size_t element) const;
   void* second_moments(std::size_t unit, std::size_t element) const;
+  // The optimizer's weights are the ones that are applied.
+  bool applies_updated() const;
+
+  // Between host and device, which must be idle. Elements of a unit from `first` on, as they are
+  // applied and, as far as this rank updates them, in the optimizer's weights.
+  void set_weights(std::size_t unit, std::size_t first, std::span<const float> values);
+  // A range that this rank updates.
+  std::vector<float> read(OptimizerArray array, std::size_t unit, ElementRange range) const;
+  void write(OptimizerArray array, std::size_t unit, std::size_t first,
+             std::span<const float> values);
 
   void zero_gradients(Queue queue);
   std::size_t bytes() const { return bytes_; }
 
  private:
   struct UnitMemory {
-    std::shared_ptr<void> weights, gradients, first_moments, second_moments;
+    std::shared_ptr<void> weights, gradients, updated_weights, first_moments, second_moments;
   };
 
-  void* at(const std::shared_ptr<void>& memory, std::size_t element) const;
-  std::shared_ptr<void> allocate_zeros(std::size_t elements);
+  void* array(OptimizerArray array, std::size_t unit, std::size_t element) const;
+  std::shared_ptr<void> allocate_zeros(std::size_t elements, Element format);
 
   ParameterLayout layout_;
   Kernels& kernels_;

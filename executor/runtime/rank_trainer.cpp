@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cmath>
+#include <vector>
 
+#include "core/base/error.hpp"
 #include "core/program/groups.hpp"
 #include "core/program/rank_grid.hpp"
 #include "executor/runtime/initial_values.hpp"
@@ -26,20 +28,30 @@ ParameterLayout layout_of(const Program& program, const ModelSpec& model, std::i
                             static_cast<std::int64_t>(shard_place(program.plan, rank).count));
 }
 
+std::size_t batch_bytes(const Plan& plan) {
+  return static_cast<std::size_t>(plan.global_batch / plan.dp * plan.seq_len) *
+         sizeof(std::int32_t);
+}
+
 }  // namespace
 
 RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::int64_t rank,
                          Kernels& kernels, const OpenCommunicator& open,
-                         const TrainingOptions& options)
+                         const TrainingOptions& options, const MakeQueues& make_queues)
     : model_(model),
       program_(program),
+      kernels_(kernels),
       options_(options),
       rank_(rank),
       place_(RankGrid(program.plan).dense_coordinates(rank)),
       communicators_(program, rank, open),
       parameters_(layout_of(program, model, rank), kernels, shard_place(program.plan, rank)),
+      sums_(kernels.allocate(sizeof(Sums))),
+      tokens_(kernels.allocate(batch_bytes(program.plan))),
+      targets_(kernels.allocate(batch_bytes(program.plan))),
       ops_(model, program, rank, kernels, communicators_, parameters_),
-      runner_(program, place_[Axis::Pipeline], kernels, ops_, [this] { communicators_.abort(); }) {
+      runner_(program, place_[Axis::Pipeline], kernels, ops_, make_queues,
+              [this] { communicators_.abort(); }) {
   initialise();
 }
 
@@ -47,27 +59,44 @@ void RankTrainer::initialise() {
   const std::vector<ParameterUnit>& units = parameters_.layout().units;
   for (std::size_t u = 0; u < units.size(); ++u) {
     for (const ParameterSlice& slice : units[u].slices) {
-      fill_initial(model_, options_.seed, slice,
-                   {static_cast<float*>(parameters_.weights(u, slice.offset)), slice.elements()});
+      std::vector<float> values(slice.elements());
+      fill_initial(model_, options_.seed, slice, values);
+      parameters_.set_weights(u, slice.offset, values);
     }
   }
 }
 
-StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder* recorder) {
+StepState RankTrainer::state_of(std::int64_t step, const Batch& batch) {
+  const std::size_t bytes = batch.tokens.size() * sizeof(std::int32_t);
+  SHARDWRIGHT_CHECK(bytes <= batch_bytes(program_.plan), "a batch of another plan");
+  kernels_.upload(tokens_.get(), batch.tokens.data(), bytes);
+  kernels_.upload(targets_.get(), batch.targets.data(), bytes);
+  const Sums none;
+  kernels_.upload(sums_.get(), &none, sizeof(none));
   StepState state;
-  state.batch = &batch;
+  state.tokens = static_cast<const std::int32_t*>(tokens_.get());
+  state.targets = static_cast<const std::int32_t*>(targets_.get());
   state.adam = adam_step(options_, step);
-  state.clip_norm = options_.clip_norm;
+  auto* sums = static_cast<Sums*>(sums_.get());
+  state.loss = &sums->loss;
+  state.gradient_squares = &sums->gradient_squares;
+  return state;
+}
+
+StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder* recorder) {
+  StepState state = state_of(step, batch);
   const auto start = std::chrono::steady_clock::now();
   runner_.run(state, recorder);
   const auto end = std::chrono::steady_clock::now();
+  Sums sums;
+  kernels_.download(&sums, sums_.get(), sizeof(sums));
   const double tokens =
       static_cast<double>(program_.plan.global_batch) * static_cast<double>(program_.plan.seq_len);
   StepReport report;
   report.step = step;
   // Each tensor-parallel rank of the last stage has the whole loss of its replica.
-  report.loss = sum_over_world(place_[Axis::Tensor] == 0 ? state.loss : 0.0) / tokens;
-  report.gradient_norm = std::sqrt(state.gradient_squares);
+  report.loss = sum_over_world(place_[Axis::Tensor] == 0 ? sums.loss : 0.0) / tokens;
+  report.gradient_norm = std::sqrt(sums.gradient_squares);
   report.learning_rate = learning_rate(options_, step);
   report.seconds = std::chrono::duration<double>(end - start).count();
   return report;
@@ -75,7 +104,11 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
 
 double RankTrainer::sum_over_world(double own) {
   Communicator* world = communicators_.world();
-  if (world != nullptr) world->all_reduce(&own, 1, Element::Float64, Reduction::Sum, nullptr);
+  if (world == nullptr) return own;
+  double* sum = &static_cast<Sums*>(sums_.get())->over_world;
+  kernels_.upload(sum, &own, sizeof(own));
+  world->all_reduce(sum, 1, Element::Float64, Reduction::Sum, nullptr);
+  kernels_.download(&own, sum, sizeof(own));
   return own;
 }
 

@@ -8,10 +8,12 @@
 #include "core/program/program.hpp"
 #include "core/spec/model_spec.hpp"
 #include "executor/comm/rank_communicators.hpp"
+#include "executor/data/batch.hpp"
 #include "executor/kernels/kernels.hpp"
 #include "executor/runtime/op_runner.hpp"
 #include "executor/runtime/parameter_store.hpp"
 #include "executor/runtime/step_runner.hpp"
+#include "executor/runtime/stream_queues.hpp"
 #include "executor/runtime/training_options.hpp"
 
 namespace shardwright::executor {
@@ -26,10 +28,11 @@ struct StepReport {
 
 class RankTrainer {
  public:
-  // Parameters begin as `fill_initial` says. Everything referred to outlives the trainer.
-  // Throws CommunicationError.
+  // Parameters begin as `fill_initial` says. Everything referred to outlives the trainer; kernels,
+  // communicators and queues are those of one device. Throws CommunicationError.
   RankTrainer(const ModelSpec& model, const Program& program, std::int64_t rank, Kernels& kernels,
-              const OpenCommunicator& open, const TrainingOptions& options);
+              const OpenCommunicator& open, const TrainingOptions& options,
+              const MakeQueues& make_queues = make_stream_queues);
 
   // Runs step `step` on this rank's part of the batch; all ranks do so. Throws OpError,
   // CommunicationError.
@@ -48,14 +51,24 @@ class RankTrainer {
 
  private:
   void initialise();
+  // The device's memory of a step.
+  StepState state_of(std::int64_t step, const Batch& batch);
+
+  // What the device adds up, beside tensors.
+  struct Sums {
+    double loss = 0.0, gradient_squares = 0.0, over_world = 0.0;
+  };
 
   const ModelSpec& model_;
   const Program& program_;
+  Kernels& kernels_;
   TrainingOptions options_;
   std::int64_t rank_;
   RankCoordinates place_;
   RankCommunicators communicators_;
   ParameterStore parameters_;
+  std::shared_ptr<void> sums_;              // Sums
+  std::shared_ptr<void> tokens_, targets_;  // of a step
   OpRunner ops_;
   StepRunner runner_;
 };

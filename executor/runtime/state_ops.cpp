@@ -1,6 +1,4 @@
 // Gradient norm and optimizer: over all parameters that the rank updates.
-#include <cmath>
-
 #include "executor/runtime/op_runner.hpp"
 
 namespace shardwright::executor {
@@ -11,7 +9,7 @@ bool OpRunner::counts_in_norm(const ParameterUnit& unit, const ParameterSlice& s
 }
 
 void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
-  state.gradient_squares = 0.0;
+  kernels_.zero(state.gradient_squares, sizeof(double), bound.queue);
   const std::vector<ParameterUnit>& units = parameters_.layout().units;
   for (std::size_t u = 0; u < units.size(); ++u) {
     for (const ParameterSlice& slice : units[u].slices) {
@@ -20,30 +18,30 @@ void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
           overlap(parameters_.own(u), {slice.offset, slice.offset + slice.elements()});
       if (range.size() == 0) continue;
       kernels_.add_squares(static_cast<std::int64_t>(range.size()),
-                           parameters_.gradients(u, range.begin), &state.gradient_squares,
+                           parameters_.gradients(u, range.begin), state.gradient_squares,
                            bound.queue);
     }
   }
 }
 
 void OpRunner::optimizer(const BoundOp& bound, const StepState& state) {
-  AdamStep step = state.adam;
-  const double norm = std::sqrt(state.gradient_squares);
-  if (state.clip_norm > 0.0 && norm > state.clip_norm)
-    step.gradient_scale = static_cast<float>(state.clip_norm / norm);
   const std::vector<ParameterUnit>& units = parameters_.layout().units;
   for (std::size_t u = 0; u < units.size(); ++u) {
     for (const ParameterSlice& slice : units[u].slices) {
       const ElementRange range =
           overlap(parameters_.own(u), {slice.offset, slice.offset + slice.elements()});
       if (range.size() == 0) continue;
-      AdamStep of_slice = step;
+      AdamStep of_slice = state.adam;
       // Biases and norms do not decay.
       if (!slice.is_matrix()) of_slice.weight_decay = 0.0F;
-      kernels_.adamw(static_cast<std::int64_t>(range.size()), of_slice,
-                     parameters_.gradients(u, range.begin), parameters_.weights(u, range.begin),
-                     parameters_.first_moments(u, range.begin),
-                     parameters_.second_moments(u, range.begin), bound.queue);
+      AdamArrays arrays;
+      arrays.gradient = parameters_.gradients(u, range.begin);
+      arrays.weight = parameters_.updated_weights(u, range.begin);
+      arrays.first_moment = parameters_.first_moments(u, range.begin);
+      arrays.second_moment = parameters_.second_moments(u, range.begin);
+      if (!parameters_.applies_updated()) arrays.applied = parameters_.weights(u, range.begin);
+      kernels_.adamw(static_cast<std::int64_t>(range.size()), of_slice, arrays,
+                     state.gradient_squares, bound.queue);
     }
   }
   parameters_.zero_gradients(bound.queue);

@@ -1,20 +1,20 @@
 // Walks a rank's program: issues each op, in the order of its calls, to the queue of its stream.
 //
-// This is the walk that the simulator prices. At issue the op's tensors are allocated and freed, so
-// memory follows the program; it runs when its stream and the ops that it waits for have come so
+// This is the walk that the simulator prices. Tensors lie where `TensorPlan` has placed them, so
+// memory follows the program; an op runs when its stream and the ops that it waits for have come so
 // far.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
-#include "core/base/units.hpp"
 #include "core/program/program.hpp"
 #include "core/program/program_checks.hpp"
+#include "executor/runtime/op_queues.hpp"
 #include "executor/runtime/op_runner.hpp"
-#include "executor/runtime/stream_queues.hpp"
-#include "executor/runtime/tensor_pool.hpp"
+#include "executor/runtime/tensor_plan.hpp"
 #include "executor/telemetry/step_recorder.hpp"
 
 namespace shardwright::executor {
@@ -23,7 +23,7 @@ class StepRunner {
  public:
   // Everything referred to outlives the runner. `on_failure` makes ops that wait for peers fail.
   StepRunner(const Program& program, std::int64_t stage, Kernels& kernels, OpRunner& ops,
-             std::function<void()> on_failure);
+             const MakeQueues& make_queues, std::function<void()> on_failure);
 
   // Runs one step. `recorder` gets the span of each op; null: nothing is recorded. Throws OpError
   // for an op that failed.
@@ -31,22 +31,22 @@ class StepRunner {
   // Brings the parameters that other ranks updated up to date, as the next step would begin with.
   void gather_parameters(StepState& state);
 
-  // The most bytes that tensors took, as the program places them.
-  std::size_t peak_tensor_bytes() const { return pool_.peak_bytes(); }
+  // The most bytes that tensors take, as the program counts them.
+  std::size_t peak_tensor_bytes() const { return plan_.peak_bytes(); }
 
  private:
-  using Waits = std::vector<std::uint32_t>;
-
-  void issue(const PlacedOp& placed, std::span<const PartId> covered, StepState& state,
-             StepRecorder* recorder);
-  void run_op(const BoundOp& bound, StepState& state, StepRecorder* recorder);
+  QueuedOp queued(const PlacedOp& placed, std::span<const PartId> covered, const OpMemory& memory,
+                  StepState& state);
+  void for_each_placed(const std::function<void(const PlacedOp&, std::span<const PartId>)>& visit);
+  std::vector<void*> pointers_to(const std::vector<std::size_t>& offsets) const;
 
   const Program& program_;
   const RankProgram& rank_;
   OpRunner& ops_;
   Queues queues_;
-  TensorPool pool_;
-  StreamQueues streams_;
+  TensorPlan plan_;
+  std::shared_ptr<void> arena_;
+  std::unique_ptr<OpQueues> streams_;  // last: ops that run use what is above
 };
 
 }  // namespace shardwright::executor

@@ -3,7 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/runtime/op_error.hpp"
+
 namespace shardwright::executor {
+namespace {
+
+void run_timed(const QueuedOp& op) {
+  const auto start = QueuedOp::Clock::now();
+  try {
+    op.run(nullptr);
+  } catch (const std::exception& error) {
+    throw OpError(op.name(), error.what());
+  }
+  if (op.ended) op.ended(start, QueuedOp::Clock::now());
+}
+
+}  // namespace
 
 StreamQueues::StreamQueues(std::size_t queues, std::function<void()> on_failure)
     : on_failure_(std::move(on_failure)), workers_(queues) {}
@@ -27,15 +42,14 @@ void StreamQueues::begin(std::uint32_t ops) {
   done_.assign(ops, false);
 }
 
-void StreamQueues::issue(std::size_t queue, std::uint32_t op, std::vector<std::uint32_t> waits,
-                         Task task) {
+void StreamQueues::issue(std::size_t queue, QueuedOp op) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Worker>& worker = workers_[queue];
   if (!worker) {
     worker = std::make_unique<Worker>();
     worker->thread = std::thread([this, &here = *worker] { work(here); });
   }
-  worker->items.push_back({op, std::move(waits), std::move(task)});
+  worker->items.push_back(std::move(op));
   ++pending_;
   worker->issued.notify_one();
 }
@@ -51,30 +65,28 @@ void StreamQueues::work(Worker& worker) {
   while (true) {
     worker.issued.wait(lock, [&] { return closing_ || !worker.items.empty(); });
     if (closing_) return;
-    Item item = std::move(worker.items.front());
+    QueuedOp op = std::move(worker.items.front());
     worker.items.pop_front();
-    ended_.wait(lock, [&] { return closing_ || failure_ || may_start(item); });
+    ended_.wait(lock, [&] { return closing_ || failure_ || may_start(op); });
     if (closing_) return;
-    run(std::move(item), lock);
+    run(std::move(op), lock);
   }
 }
 
-bool StreamQueues::may_start(const Item& item) const {
-  return std::all_of(item.waits.begin(), item.waits.end(),
+bool StreamQueues::may_start(const QueuedOp& op) const {
+  return std::all_of(op.waits.begin(), op.waits.end(),
                      [this](std::uint32_t on) { return done_[on]; });
 }
 
-void StreamQueues::run(Item item, std::unique_lock<std::mutex>& lock) {
-  const std::uint32_t op = item.op;
+void StreamQueues::run(QueuedOp op, std::unique_lock<std::mutex>& lock) {
   if (!failure_) {
     lock.unlock();
     std::exception_ptr failure;
     try {
-      item.task();
+      run_timed(op);
     } catch (...) {
       failure = std::current_exception();
     }
-    item.task = nullptr;  // gives the op's tensors back
     lock.lock();
     if (failure && !failure_) {
       failure_ = failure;
@@ -83,9 +95,13 @@ void StreamQueues::run(Item item, std::unique_lock<std::mutex>& lock) {
       lock.lock();
     }
   }
-  done_[op] = true;
+  done_[op.number] = true;
   --pending_;
   ended_.notify_all();
+}
+
+std::unique_ptr<OpQueues> make_stream_queues(std::size_t queues, std::function<void()> on_failure) {
+  return std::make_unique<StreamQueues>(queues, std::move(on_failure));
 }
 
 }  // namespace shardwright::executor

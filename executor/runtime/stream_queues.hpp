@@ -1,5 +1,4 @@
-// The streams of a rank on the CPU: one thread for each queue, which runs its ops in the order of
-// issue; an op starts when the ops that it waits for have ended.
+// The queues of a rank on the CPU: one thread for each.
 #pragma once
 
 #include <condition_variable>
@@ -12,42 +11,34 @@
 #include <thread>
 #include <vector>
 
+#include "executor/runtime/op_queues.hpp"
+
 namespace shardwright::executor {
 
-class StreamQueues {
+class StreamQueues final : public OpQueues {
  public:
-  using Task = std::function<void()>;
-
-  // Queues 0 .. queues - 1; each has a thread from its first op on. `on_failure` is called once, by
-  // the thread whose op failed first: it should make ops of other queues that wait for peers fail.
+  // Each queue has a thread from its first op on. `on_failure` is called by the thread whose op
+  // failed first.
   StreamQueues(std::size_t queues, std::function<void()> on_failure);
   // Waits for what runs; what was issued and has not begun is dropped.
-  ~StreamQueues();
+  ~StreamQueues() override;
   StreamQueues(const StreamQueues&) = delete;
   StreamQueues& operator=(const StreamQueues&) = delete;
 
-  // Ops are numbered 0 .. ops - 1 from now on; none of them has run.
-  void begin(std::uint32_t ops);
-  void issue(std::size_t queue, std::uint32_t op, std::vector<std::uint32_t> waits, Task task);
-  // Waits for all that was issued. Throws what the first op that failed threw; no op begins after
-  // it.
-  void drain();
+  void begin(std::uint32_t ops) override;
+  void issue(std::size_t queue, QueuedOp op) override;
+  void drain() override;
 
  private:
-  struct Item {
-    std::uint32_t op = 0;
-    std::vector<std::uint32_t> waits;
-    Task task;
-  };
   struct Worker {
-    std::deque<Item> items;
+    std::deque<QueuedOp> items;
     std::condition_variable issued;
     std::thread thread;
   };
 
   void work(Worker& worker);
-  bool may_start(const Item& item) const;
-  void run(Item item, std::unique_lock<std::mutex>& lock);
+  bool may_start(const QueuedOp& op) const;
+  void run(QueuedOp op, std::unique_lock<std::mutex>& lock);
 
   std::function<void()> on_failure_;
   std::mutex mutex_;
@@ -58,5 +49,7 @@ class StreamQueues {
   std::exception_ptr failure_;
   bool closing_ = false;
 };
+
+std::unique_ptr<OpQueues> make_stream_queues(std::size_t queues, std::function<void()> on_failure);
 
 }  // namespace shardwright::executor

@@ -23,6 +23,7 @@ AdamStep adam_step(const TrainingOptions& options, std::int64_t step) {
   adam.beta2 = static_cast<float>(options.beta2);
   adam.epsilon = static_cast<float>(options.epsilon);
   adam.weight_decay = static_cast<float>(options.weight_decay);
+  adam.clip_norm = static_cast<float>(options.clip_norm);
   adam.step = step + 1;
   return adam;
 }

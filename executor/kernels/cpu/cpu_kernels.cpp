@@ -1,6 +1,7 @@
 #include "executor/kernels/cpu/cpu_kernels.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "executor/kernels/cpu/attention.hpp"
@@ -19,6 +20,16 @@ std::shared_ptr<void> CpuKernels<Real>::allocate(std::size_t bytes) {
   void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
   if (memory == nullptr) throw std::bad_alloc();
   return {memory, &std::free};
+}
+
+template <class Real>
+void CpuKernels<Real>::upload(void* to, const void* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+template <class Real>
+void CpuKernels<Real>::download(void* to, const void* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
 }
 
 template class CpuKernels<float>;

@@ -8,8 +8,13 @@ namespace shardwright::executor {
 template <class Real>
 class CpuKernels final : public Kernels {
  public:
-  std::size_t element_bytes() const override { return sizeof(Real); }
+  Element element() const override {
+    return sizeof(Real) == sizeof(double) ? Element::Float64 : Element::Float32;
+  }
+  Element state_element() const override { return element(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override;
+  void upload(void* to, const void* from, std::size_t bytes) override;
+  void download(void* to, const void* from, std::size_t bytes) override;
 
   void linear(const LinearShape& shape, const void* x, const void* weight, const void* bias,
               void* y, Queue queue) override;
@@ -46,8 +51,8 @@ class CpuKernels final : public Kernels {
   void loss_backward(const LossShape& shape, std::span<const std::int32_t> targets, float scale,
                      const void* probabilities, void* dlogits, Queue queue) override;
   void add_squares(std::int64_t elements, const void* gradient, double* sum, Queue queue) override;
-  void adamw(std::int64_t elements, const AdamStep& step, const void* gradient, void* weight,
-             void* first_moment, void* second_moment, Queue queue) override;
+  void adamw(std::int64_t elements, const AdamStep& step, const AdamArrays& arrays,
+             const double* gradient_squares, Queue queue) override;
   void zero(void* data, std::size_t bytes, Queue queue) override;
   void copy(void* to, const void* from, std::size_t bytes, Queue queue) override;
 };

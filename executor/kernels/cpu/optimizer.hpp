@@ -16,18 +16,19 @@ void CpuKernels<Real>::add_squares(std::int64_t elements, const void* gradient, 
 }
 
 template <class Real>
-void CpuKernels<Real>::adamw(std::int64_t elements, const AdamStep& step, const void* gradient,
-                             void* weight, void* first_moment, void* second_moment,
-                             Queue /*queue*/) {
+void CpuKernels<Real>::adamw(std::int64_t elements, const AdamStep& step, const AdamArrays& arrays,
+                             const double* gradient_squares, Queue /*queue*/) {
   const auto count = static_cast<Real>(step.step);
   const auto beta1 = static_cast<Real>(step.beta1), beta2 = static_cast<Real>(step.beta2);
   const Real first_correction = Real(1) - std::pow(beta1, count);
   const Real second_correction = Real(1) - std::pow(beta2, count);
   const auto rate = static_cast<Real>(step.learning_rate);
-  const auto scaled = row<Real>(gradient, 0, elements) * static_cast<Real>(step.gradient_scale);
-  auto first = row<Real>(first_moment, 0, elements);
-  auto second = row<Real>(second_moment, 0, elements);
-  auto value = row<Real>(weight, 0, elements);
+  const double norm = std::sqrt(*gradient_squares), most = static_cast<double>(step.clip_norm);
+  const Real scale = most > 0.0 && norm > most ? static_cast<Real>(most / norm) : Real(1);
+  const auto scaled = row<Real>(arrays.gradient, 0, elements) * scale;
+  auto first = row<Real>(arrays.first_moment, 0, elements);
+  auto second = row<Real>(arrays.second_moment, 0, elements);
+  auto value = row<Real>(arrays.weight, 0, elements);
   first = first * beta1 + scaled * (Real(1) - beta1);
   second = second * beta2 + scaled.square() * (Real(1) - beta2);
   value *= Real(1) - rate * static_cast<Real>(step.weight_decay);

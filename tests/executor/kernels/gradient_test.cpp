@@ -207,10 +207,12 @@ TEST(AdamW, FollowsItsDefinition) {
   step.beta2 = 0.75F;
   step.epsilon = 0.0F;
   step.weight_decay = 0.25F;
-  step.gradient_scale = 0.5F;
+  step.clip_norm = 2.0F;  // half of the gradient's
   Values weight = {2.0}, first = {0.0}, second = {0.0};
   const Values gradient = {4.0};
-  kernels().adamw(1, step, gradient.data(), weight.data(), first.data(), second.data(), nullptr);
+  const double squares = 16.0;
+  kernels().adamw(1, step, {gradient.data(), weight.data(), first.data(), second.data(), nullptr},
+                  &squares, nullptr);
   EXPECT_DOUBLE_EQ(first[0], 1.0);
   EXPECT_DOUBLE_EQ(second[0], 1.0);
   EXPECT_DOUBLE_EQ(weight[0], 2.0 * 0.875 - 0.5);  // m / sqrt(v) = 2 / 2

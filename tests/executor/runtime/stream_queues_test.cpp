@@ -7,8 +7,19 @@
 #include <stdexcept>
 #include <vector>
 
+#include "executor/runtime/op_error.hpp"
+
 namespace shardwright::executor {
 namespace {
+
+QueuedOp op_of(std::uint32_t number, std::vector<std::uint32_t> waits, std::function<void()> work) {
+  QueuedOp op;
+  op.number = number;
+  op.waits = std::move(waits);
+  op.run = [work = std::move(work)](Queue /*queue*/) { work(); };
+  op.name = [] { return "op"; };
+  return op;
+}
 
 // Random ops on four queues: each runs after those before it on its queue and after what it waits
 // for.
@@ -26,10 +37,10 @@ TEST(StreamQueues, KeepTheOrderOfQueuesAndWaits) {
       queue_of.push_back(random() % 4);
       waits_of.emplace_back();
       for (int i = 0; i < 2 && op > 0; ++i) waits_of.back().push_back(random() % op);
-      queues.issue(queue_of.back(), op, waits_of.back(), [&, op] {
-        const std::lock_guard lock(mutex);
-        order.push_back(op);
-      });
+      queues.issue(queue_of.back(), op_of(op, waits_of.back(), [&, op] {
+                     const std::lock_guard lock(mutex);
+                     order.push_back(op);
+                   }));
     }
     queues.drain();
     ASSERT_EQ(order.size(), kOps);
@@ -50,10 +61,10 @@ TEST(StreamQueues, StopAtTheFirstFailureAndSayWhichItWas) {
   bool ran = false;
   StreamQueues queues(2, [&told] { ++told; });
   queues.begin(3);
-  queues.issue(0, 0, {}, [] { throw std::runtime_error("broken"); });
-  queues.issue(1, 1, {0}, [&ran] { ran = true; });
-  queues.issue(0, 2, {1}, [&ran] { ran = true; });
-  EXPECT_THROW(queues.drain(), std::runtime_error);
+  queues.issue(0, op_of(0, {}, [] { throw std::runtime_error("broken"); }));
+  queues.issue(1, op_of(1, {0}, [&ran] { ran = true; }));
+  queues.issue(0, op_of(2, {1}, [&ran] { ran = true; }));
+  EXPECT_THROW(queues.drain(), OpError);
   EXPECT_EQ(told, 1);
   EXPECT_FALSE(ran);
 }
