@@ -21,11 +21,16 @@ if(SHARDWRIGHT_MOLD)
 endif()
 
 add_library(shardwright_build_flags INTERFACE)
-target_compile_options(shardwright_build_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+target_compile_options(shardwright_build_flags INTERFACE
+                       $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor>
+                       $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
 if(SHARDWRIGHT_WARNINGS_AS_ERRORS)
-  target_compile_options(shardwright_build_flags INTERFACE -Werror)
+  target_compile_options(shardwright_build_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+                         $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 if(SHARDWRIGHT_SANITIZERS)
-  add_compile_options(-fsanitize=${SHARDWRIGHT_SANITIZERS} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${SHARDWRIGHT_SANITIZERS}>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>)
   add_link_options(-fsanitize=${SHARDWRIGHT_SANITIZERS})
 endif()

@@ -1,7 +1,4 @@
 # What the configure step found: the optional parts never stop a build, they only say that they are absent.
-include(CheckLanguage)
-check_language(CUDA)
-find_library(SHARDWRIGHT_NCCL_LIBRARY nccl)
 find_package(Qt6 QUIET COMPONENTS Widgets)
 
 function(shardwright_say_found what found)
@@ -13,8 +10,7 @@ function(shardwright_say_found what found)
 endfunction()
 
 message(STATUS "Shardwright ${PROJECT_VERSION} (${CMAKE_BUILD_TYPE})")
-shardwright_say_found("CUDA compiler" "${CMAKE_CUDA_COMPILER}")
-shardwright_say_found("NCCL" "${SHARDWRIGHT_NCCL_LIBRARY}")
+message(STATUS "  CUDA backend (optional): ${SHARDWRIGHT_CUDA_STATE}")
 shardwright_say_found("Qt 6" "${Qt6_FOUND}")
 shardwright_say_found("ccache" "${SHARDWRIGHT_CCACHE}")
 shardwright_say_found("mold" "${SHARDWRIGHT_MOLD}")

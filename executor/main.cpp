@@ -13,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/spec/scenario.hpp"
 #include "executor/data/batch_loader.hpp"
+#include "executor/launch/device_choice.hpp"
 #include "executor/launch/launch_place.hpp"
 #include "executor/launch/local_launcher.hpp"
 #include "executor/launch/rank_process.hpp"
@@ -44,6 +45,13 @@ void prepare_folder(const RunOptions& options) {
   if (error) throw InputError("--out", {{"", error.message(), "a folder that can be written"}});
 }
 
+// Before there are several ranks. Other launchers may give each process a GPU of its own.
+void prepare_gpus(const RunOptions& options, std::int64_t world) {
+  check_gpus(world, options.share_gpu);
+  if (options.share_gpu)
+    fmt::print(stderr, "ranks share GPUs: the times of this run are not a cluster's\n");
+}
+
 std::string token_of(const LaunchPlace& place) {
   const auto token = environment("SHARDWRIGHT_TOKEN");
   if (place.world > 1 && (!token || token->empty())) {
@@ -69,12 +77,15 @@ int launch(const RunOptions& options, std::int64_t world, std::vector<std::strin
 
 int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   const Scenario scenario = load_scenario(options.plan);
-  check_executable(scenario.model, scenario.plan, scenario.stack, options.plan);
+  const Device device = choose_device(options.device, scenario.plan.precision);
+  check_executable(scenario.model, scenario.plan, scenario.stack, device == Device::Cuda,
+                   options.plan);
   // What is wrong with the data is said once, before there are several ranks.
   const TokenFile file(options.data);
   const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed);
   const std::int64_t world = scenario.plan.world_size();
   std::optional<LaunchPlace> place = read_launch_place(environment);
+  if (device == Device::Cuda && !place) prepare_gpus(options, world);
   // Of several processes the first one, which is the launcher where that is ours.
   if (!place || place->serves_rendezvous) prepare_folder(options);
   if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);
@@ -85,7 +96,7 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
         {{"/plan", fmt::format("a plan for {} ranks", world),
           fmt::format("one for the {} that {} started", place->world, place->launcher)}});
   }
-  run_rank(options, scenario, *place, token_of(*place));
+  run_rank(options, scenario, *place, device, token_of(*place));
   return 0;
 }
 

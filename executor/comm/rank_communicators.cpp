@@ -49,6 +49,13 @@ Communicator& RankCommunicators::of(Group group) const {
   return *found;
 }
 
+void RankCommunicators::check() {
+  for (const auto& group : groups_) {
+    if (group) group->check();
+  }
+  if (world_) world_->check();
+}
+
 void RankCommunicators::abort() {
   for (const auto& group : groups_) {
     if (group) group->abort();

@@ -26,6 +26,8 @@ class RankCommunicators {
   Communicator& of(Group group) const;
   // All ranks; null in a world of one.
   Communicator* world() const { return world_.get(); }
+  // Of all of them.
+  void check();
   void abort();
 
  private:

@@ -14,10 +14,8 @@
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
-#include "executor/comm/gloo_communicator.hpp"
 #include "executor/comm/tcp_store.hpp"
 #include "executor/data/batch_loader.hpp"
-#include "executor/kernels/cpu/cpu_kernels.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/metrics_log.hpp"
 
@@ -29,7 +27,7 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
 }
 
-// How this rank reaches the others.
+// Where this rank finds the others.
 class Meeting {
  public:
   Meeting(const RunOptions& options, const LaunchPlace& place, const std::string& token) {
@@ -38,25 +36,26 @@ class Meeting {
       server_ = std::make_unique<TcpStoreServer>(place.master_address, place.master_port, token);
     store_ = std::make_unique<TcpStore>(place.master_address, place.master_port, token,
                                         options.timeout());
-    device_ = std::make_unique<GlooDevice>(GlooOptions{store_->own_address(), options.timeout()});
   }
 
-  OpenCommunicator opener() const {
-    return [this](const std::string& key, int rank, int size) {
-      return device_->connect(*store_, key, rank, size);
-    };
-  }
+  // Null in a world of one.
+  TcpStore* store() const { return store_.get(); }
 
  private:
   std::unique_ptr<TcpStoreServer> server_;
   std::unique_ptr<TcpStore> store_;
-  std::unique_ptr<GlooDevice> device_;
 };
+
+std::unique_ptr<RankBackend> open_backend(Device device, TcpStore* store, const LaunchPlace& place,
+                                          const RunOptions& options) {
+  const BackendOptions with{options.timeout(), options.share_gpu};
+  return device == Device::Cuda ? open_cuda(store, place, with) : open_cpu(store, with);
+}
 
 class RankRun {
  public:
   RankRun(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-          const std::string& token)
+          Device device, const std::string& token)
       : options_(options),
         plan_(scenario.plan),
         rank_(place.rank),
@@ -64,8 +63,9 @@ class RankRun {
         loader_(file_, scenario.plan, scenario.model.vocab, options.training.seed),
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
         meeting_(options, place, token),
-        trainer_(scenario.model, program_, place.rank, kernels_, meeting_.opener(),
-                 options.training),
+        backend_(open_backend(device, meeting_.store(), place, options)),
+        trainer_(scenario.model, program_, place.rank, backend_->kernels(), backend_->opener(),
+                 options.training, backend_->queues()),
         checkpoints_(options.checkpoint_folder(), options.keep_checkpoints, scenario.model,
                      trainer_, [](const std::string& text) { fmt::print(stderr, "{}\n", text); }) {
     state_.seed = options.training.seed;
@@ -134,8 +134,8 @@ class RankRun {
   TokenFile file_;
   BatchLoader loader_;
   Program program_;
-  CpuKernels<float> kernels_;
   Meeting meeting_;
+  std::unique_ptr<RankBackend> backend_;
   RankTrainer trainer_;
   RunCheckpoints checkpoints_;
   RunState state_;
@@ -145,9 +145,9 @@ class RankRun {
 }  // namespace
 
 void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-              const std::string& token) {
+              Device device, const std::string& token) {
   try {
-    RankRun run(options, scenario, place, token);
+    RankRun run(options, scenario, place, device, token);
     run.train();
     if (place.rank != 0) return;
     fmt::print("{} steps, loss {:.4f}, {}\n", options.training.steps, run.last().loss,

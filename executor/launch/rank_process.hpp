@@ -5,6 +5,7 @@
 
 #include "core/spec/scenario.hpp"
 #include "executor/launch/launch_place.hpp"
+#include "executor/launch/rank_backend.hpp"
 #include "executor/launch/run_options.hpp"
 
 namespace shardwright::executor {
@@ -13,6 +14,6 @@ namespace shardwright::executor {
 // of the steps that were asked for, `out/timeline-STEP-RANK.json`. `token` is the run's secret.
 // Throws InputError, and RuntimeFailure that names rank, host and op.
 void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-              const std::string& token);
+              Device device, const std::string& token);
 
 }  // namespace shardwright::executor

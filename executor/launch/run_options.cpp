@@ -24,6 +24,11 @@ void add_run_options(CLI::App& app, RunOptions& options) {
   app.add_option("--out", options.out, "Folder of metrics and timelines")
       ->required()
       ->type_name("FOLDER");
+  app.add_option("--device", options.device,
+                 "Where the ranks compute; auto: on GPUs if the plan is bf16 and there are any")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  app.add_flag("--share-gpu", options.share_gpu,
+               "Let ranks share a GPU: to try plans out, not to time them");
   app.add_option("--steps", training.steps, "Steps to train")->required()->check(at_least(1));
   app.add_option("--seed", training.seed, "Of initial values and the order of samples");
   app.add_option("--lr", training.learning_rate, "Learning rate at its peak")->check(at_least(0.0));

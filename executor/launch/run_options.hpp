@@ -18,6 +18,8 @@ namespace shardwright::executor {
 struct RunOptions {
   std::string plan;  // file
   std::filesystem::path data, out;
+  std::string device = "auto";  // "cpu", "cuda" or "auto"
+  bool share_gpu = false;       // several ranks may use one GPU
   TrainingOptions training;
   std::vector<std::int64_t> timeline_steps;  // whose ops are recorded, from 0 on
   double timeout_s = 60.0;                   // until a rank that does not answer has failed

@@ -48,6 +48,17 @@ void check_model(Requirements& needs, const ModelSpec& model) {
              "0: the executor has no dropout yet");
 }
 
+void check_device(Requirements& needs, const ModelSpec& model, const Plan& plan, bool on_gpu) {
+  const Precision wanted = on_gpu ? Precision::Bf16 : Precision::Fp32;
+  needs.need(plan.precision == wanted, "/plan/precision", name_of(plan.precision),
+             on_gpu ? "bf16, which GPUs compute in"
+                    : "fp32, which the CPU computes in, or a GPU: --device cuda");
+  const AttentionSpec& attention = model.attention;
+  const bool whole = attention.head_dim % 8 == 0 && attention.value_head_dim() % 8 == 0;
+  needs.need(!on_gpu || whole, "/model/attention/head_dim", std::to_string(attention.head_dim),
+             "a multiple of 8, as cuDNN's attention needs it");
+}
+
 void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& plan) {
   const auto is_one = [&](std::int64_t degree, const char* where) {
     needs.need(degree == 1, where, std::to_string(degree), "1");
@@ -64,8 +75,6 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
                      plan.schedule == ScheduleKind::OneFOneB ||
                      plan.schedule == ScheduleKind::Interleaved;
   needs.need(known, "/plan/schedule", name_of(plan.schedule), "gpipe, 1f1b or interleaved");
-  needs.need(plan.precision == Precision::Fp32, "/plan/precision", name_of(plan.precision),
-             "fp32, which the CPU computes in");
   needs.need(!plan.offload_optimizer && !plan.offload_activations, "/plan/offload_optimizer",
              "true", "states and activations on the device");
 }
@@ -80,11 +89,12 @@ void check_stack(Requirements& needs, const StackSpec& stack) {
 
 }  // namespace
 
-void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec& stack, bool on_gpu,
                       const std::string& source) {
   Requirements needs(source);
   check_model(needs, model);
   check_plan_kind(needs, model, plan);
+  check_device(needs, model, plan, on_gpu);
   check_stack(needs, stack);
   needs.throw_if_any();
 }

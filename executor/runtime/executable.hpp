@@ -10,8 +10,8 @@
 namespace shardwright::executor {
 
 // Throws InputError with all that the executor lacks for this plan of this model, as it is written
-// under this stack, on the CPU. `source` names the plan file.
-void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+// under this stack, on the CPU or a GPU. `source` names the plan file.
+void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec& stack, bool on_gpu,
                       const std::string& source);
 
 }  // namespace shardwright::executor

@@ -37,9 +37,16 @@ class OpQueues {
   virtual void drain() = 0;
 };
 
-// Makes queues 0 .. queues - 1. `on_failure` is called once, when an op has failed: it should make
-// ops of other queues that wait for peers fail.
-using MakeQueues =
-    std::function<std::unique_ptr<OpQueues>(std::size_t queues, std::function<void()> on_failure)>;
+// What queues ask of those who communicate.
+struct QueueHooks {
+  // Called once a step at most, when an op has failed: makes ops of other queues that wait for
+  // peers fail.
+  std::function<void()> on_failure;
+  // Throws CommunicationError if an exchange that was issued has failed.
+  std::function<void()> check;
+};
+
+// Makes queues 0 .. queues - 1.
+using MakeQueues = std::function<std::unique_ptr<OpQueues>(std::size_t queues, QueueHooks hooks)>;
 
 }  // namespace shardwright::executor

@@ -51,7 +51,7 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
       targets_(kernels.allocate(batch_bytes(program.plan))),
       ops_(model, program, rank, kernels, communicators_, parameters_),
       runner_(program, place_[Axis::Pipeline], kernels, ops_, make_queues,
-              [this] { communicators_.abort(); }) {
+              {[this] { communicators_.abort(); }, [this] { communicators_.check(); }}) {
   initialise();
 }
 

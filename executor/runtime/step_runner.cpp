@@ -5,14 +5,14 @@
 namespace shardwright::executor {
 
 StepRunner::StepRunner(const Program& program, std::int64_t stage, Kernels& kernels, OpRunner& ops,
-                       const MakeQueues& make_queues, std::function<void()> on_failure)
+                       const MakeQueues& make_queues, QueueHooks hooks)
     : program_(program),
       rank_(program.stages[static_cast<std::size_t>(stage)]),
       ops_(ops),
       queues_(program),
       plan_(program, rank_, queues_),
       arena_(kernels.allocate(plan_.arena_bytes())),
-      streams_(make_queues(queues_.count(), std::move(on_failure))) {}
+      streams_(make_queues(queues_.count(), std::move(hooks))) {}
 
 std::vector<void*> StepRunner::pointers_to(const std::vector<std::size_t>& offsets) const {
   std::vector<void*> pointers;

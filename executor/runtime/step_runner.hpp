@@ -21,9 +21,9 @@ namespace shardwright::executor {
 
 class StepRunner {
  public:
-  // Everything referred to outlives the runner. `on_failure` makes ops that wait for peers fail.
+  // Everything referred to outlives the runner.
   StepRunner(const Program& program, std::int64_t stage, Kernels& kernels, OpRunner& ops,
-             const MakeQueues& make_queues, std::function<void()> on_failure);
+             const MakeQueues& make_queues, QueueHooks hooks);
 
   // Runs one step. `recorder` gets the span of each op; null: nothing is recorded. Throws OpError
   // for an op that failed.

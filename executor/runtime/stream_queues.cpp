@@ -100,8 +100,8 @@ void StreamQueues::run(QueuedOp op, std::unique_lock<std::mutex>& lock) {
   ended_.notify_all();
 }
 
-std::unique_ptr<OpQueues> make_stream_queues(std::size_t queues, std::function<void()> on_failure) {
-  return std::make_unique<StreamQueues>(queues, std::move(on_failure));
+std::unique_ptr<OpQueues> make_stream_queues(std::size_t queues, QueueHooks hooks) {
+  return std::make_unique<StreamQueues>(queues, std::move(hooks.on_failure));
 }
 
 }  // namespace shardwright::executor

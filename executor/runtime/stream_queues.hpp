@@ -50,6 +50,6 @@ class StreamQueues final : public OpQueues {
   bool closing_ = false;
 };
 
-std::unique_ptr<OpQueues> make_stream_queues(std::size_t queues, std::function<void()> on_failure);
+std::unique_ptr<OpQueues> make_stream_queues(std::size_t queues, QueueHooks hooks);
 
 }  // namespace shardwright::executor

@@ -1,0 +1,186 @@
+#include "executor/kernels/cuda/attention_graphs.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace shardwright::executor {
+namespace {
+
+using Id = CudnnGraph::Id;
+using Shape = CudnnGraph::Shape;
+
+constexpr cudnnDataType_t kBf16 = CUDNN_DATA_BFLOAT16;
+
+// Sizes are [batch, heads, tokens, elements of a head].
+struct AttentionShapes {
+  std::int64_t batch, heads, kv_heads, tokens, qk_dim, v_dim, row;
+
+  explicit AttentionShapes(const AttentionWork& work)
+      : batch(work.batch),
+        heads(work.heads),
+        kv_heads(work.kv_heads),
+        tokens(work.q_tokens),
+        qk_dim(work.qk_head_dim),
+        v_dim(work.v_head_dim),
+        row((heads + kv_heads) * qk_dim + kv_heads * v_dim) {}
+
+  // Heads that lie next to each other in rows of `row` elements.
+  Shape in_rows(std::int64_t count, std::int64_t dim) const {
+    return {{batch, count, tokens, dim}, {tokens * row, dim, row, 1}};
+  }
+  Shape query() const { return in_rows(heads, qk_dim); }
+  Shape key() const { return in_rows(kv_heads, qk_dim); }
+  Shape value() const { return in_rows(kv_heads, v_dim); }
+  Shape out() const {
+    return {{batch, heads, tokens, v_dim}, {tokens * heads * v_dim, v_dim, heads * v_dim, 1}};
+  }
+  // One number for each query, or one for each pair of tokens.
+  Shape of_queries() const { return {{batch, heads, tokens, 1}, {heads * tokens, tokens, 1, 1}}; }
+  Shape scores() const {
+    return {{batch, heads, tokens, tokens}, {heads * tokens * tokens, tokens * tokens, tokens, 1}};
+  }
+  // By head, one after another.
+  Shape by_head(std::int64_t dim) const {
+    return {{batch, heads, tokens, dim}, {heads * tokens * dim, tokens * dim, dim, 1}};
+  }
+};
+
+Shape transposed(Shape shape) {
+  std::swap(shape.sizes[2], shape.sizes[3]);
+  std::swap(shape.strides[2], shape.strides[3]);
+  return shape;
+}
+
+float scale_of(const AttentionWork& work) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(work.qk_head_dim)));
+}
+
+// Minus infinity for the tokens after the query's own.
+Id mask(CudnnGraph& graph, const Shape& scores, Id x) {
+  const Id row = graph.between(scores, CUDNN_DATA_INT32);
+  const Id column = graph.between(scores, CUDNN_DATA_INT32);
+  const Id seen = graph.between(scores, CUDNN_DATA_BOOLEAN);
+  const Id masked = graph.between(scores);
+  const Id nothing = graph.scalar(-std::numeric_limits<float>::infinity());
+  graph.index(x, 2, row);
+  graph.index(x, 3, column);
+  graph.pointwise(CUDNN_POINTWISE_CMP_GE, row, column, seen, CUDNN_DATA_BOOLEAN);
+  graph.select(x, nothing, seen, masked);
+  return masked;
+}
+
+// Writes the log of the sum of exponentials to `statistics`.
+Id softmax(CudnnGraph& graph, const AttentionShapes& shapes, Id scores, Id statistics) {
+  const Id most = graph.between(shapes.of_queries()), sum = graph.between(shapes.of_queries());
+  const Id log = graph.between(shapes.of_queries());
+  const Id less = graph.between(shapes.scores()), exponentials = graph.between(shapes.scores());
+  const Id probabilities = graph.between(shapes.scores(), kBf16);
+  graph.reduce(CUDNN_REDUCE_TENSOR_MAX, scores, most);
+  graph.pointwise(CUDNN_POINTWISE_SUB, scores, most, less);
+  graph.pointwise(CUDNN_POINTWISE_EXP, less, exponentials);
+  graph.reduce(CUDNN_REDUCE_TENSOR_ADD, exponentials, sum);
+  graph.pointwise(CUDNN_POINTWISE_LOG, sum, log);
+  graph.pointwise(CUDNN_POINTWISE_ADD, most, log, statistics);
+  graph.pointwise(CUDNN_POINTWISE_DIV, exponentials, sum, probabilities);
+  return probabilities;
+}
+
+// out = transpose(x) y, where heads of `out` are those of x and y or the sums of groups of them.
+void transposed_product(CudnnGraph& graph, const AttentionShapes& shapes, Id x, Id y,
+                        std::int64_t dim, Id out) {
+  const Id turned = graph.between(transposed(shapes.scores()), kBf16);
+  graph.reshape(x, turned);
+  if (shapes.heads == shapes.kv_heads) return graph.matmul(turned, y, out);
+  const Id all_heads = graph.between(shapes.by_head(dim), kBf16);
+  graph.matmul(turned, y, all_heads);
+  graph.reduce(CUDNN_REDUCE_TENSOR_ADD, all_heads, out);
+}
+
+}  // namespace
+
+std::unique_ptr<AttentionForwardGraph> attention_forward_graph(const AttentionWork& work) {
+  const AttentionShapes shapes(work);
+  auto made = std::make_unique<AttentionForwardGraph>();
+  CudnnGraph& graph = made->graph;
+  made->query = graph.buffer(shapes.query(), kBf16);
+  made->key = graph.buffer(transposed(shapes.key()), kBf16);
+  made->value = graph.buffer(shapes.value(), kBf16);
+  made->out = graph.buffer(shapes.out(), kBf16);
+  made->statistics = graph.buffer(shapes.of_queries(), CUDNN_DATA_FLOAT);
+  const Id scale = graph.scalar(scale_of(work));
+  const Id products = graph.between(shapes.scores()), scores = graph.between(shapes.scores());
+  graph.matmul(made->query, made->key, products);
+  graph.pointwise(CUDNN_POINTWISE_MUL, products, scale, scores);
+  const Id masked = mask(graph, shapes.scores(), scores);
+  graph.matmul(softmax(graph, shapes, masked, made->statistics), made->value, made->out);
+  return made;
+}
+
+namespace {
+
+// The sums of dout * out, which the gradients of the scores are relative to.
+void add_sums(AttentionBackwardGraph& made, const AttentionShapes& shapes) {
+  CudnnGraph& graph = made.graph;
+  Shape products = shapes.by_head(shapes.v_dim);
+  products.strides[2] = shapes.heads * shapes.v_dim;
+  const Id product = graph.between(products), sum = graph.between(shapes.of_queries());
+  graph.pointwise(CUDNN_POINTWISE_MUL, made.dout, made.out, product);
+  graph.reduce(CUDNN_REDUCE_TENSOR_ADD, product, sum);
+  graph.pointwise(CUDNN_POINTWISE_MUL, sum, graph.scalar(1.0F), made.sums);
+}
+
+Id recomputed_probabilities(AttentionBackwardGraph& made, const AttentionShapes& shapes, Id scale) {
+  CudnnGraph& graph = made.graph;
+  const Id products = graph.between(shapes.scores()), scores = graph.between(shapes.scores());
+  const Id less = graph.between(shapes.scores()), probabilities = graph.between(shapes.scores());
+  graph.matmul(made.query, made.key, products);
+  graph.pointwise(CUDNN_POINTWISE_MUL, products, scale, scores);
+  graph.pointwise(CUDNN_POINTWISE_SUB, scores, made.statistics, less);
+  graph.pointwise(CUDNN_POINTWISE_EXP, mask(graph, shapes.scores(), less), probabilities);
+  return probabilities;
+}
+
+Id scores_gradient(AttentionBackwardGraph& made, const AttentionShapes& shapes, Id probabilities,
+                   Id scale) {
+  CudnnGraph& graph = made.graph;
+  const Id products = graph.between(shapes.scores()), less = graph.between(shapes.scores());
+  const Id softmax_gradient = graph.between(shapes.scores());
+  const Id gradient = graph.between(shapes.scores());
+  graph.matmul(made.dout, made.value, products);
+  graph.pointwise(CUDNN_POINTWISE_SUB, products, made.sums, less);
+  graph.pointwise(CUDNN_POINTWISE_MUL, less, probabilities, softmax_gradient);
+  graph.pointwise(CUDNN_POINTWISE_MUL, softmax_gradient, scale, gradient);
+  return gradient;
+}
+
+}  // namespace
+
+std::unique_ptr<AttentionBackwardGraph> attention_backward_graph(const AttentionWork& work) {
+  const AttentionShapes shapes(work);
+  auto made = std::make_unique<AttentionBackwardGraph>();
+  CudnnGraph& graph = made->graph;
+  made->query = graph.buffer(shapes.query(), kBf16);
+  made->key = graph.buffer(transposed(shapes.key()), kBf16);
+  made->value = graph.buffer(transposed(shapes.value()), kBf16);
+  made->out = graph.buffer(shapes.out(), kBf16);
+  made->dout = graph.buffer(shapes.out(), kBf16);
+  made->statistics = graph.buffer(shapes.of_queries(), CUDNN_DATA_FLOAT);
+  made->dquery = graph.buffer(shapes.query(), kBf16);
+  made->dkey = graph.buffer(shapes.key(), kBf16);
+  made->dvalue = graph.buffer(shapes.value(), kBf16);
+  made->sums = graph.buffer(shapes.of_queries(), CUDNN_DATA_FLOAT);
+  made->dquery_sums = graph.buffer(shapes.by_head(shapes.qk_dim), CUDNN_DATA_FLOAT);
+  const Id scale = graph.scalar(scale_of(work));
+  add_sums(*made, shapes);
+  const Id probabilities = recomputed_probabilities(*made, shapes, scale);
+  transposed_product(graph, shapes, probabilities, made->dout, shapes.v_dim, made->dvalue);
+  const Id gradient = scores_gradient(*made, shapes, probabilities, scale);
+  transposed_product(graph, shapes, gradient, made->query, shapes.qk_dim, made->dkey);
+  const Id keys = graph.between(shapes.key());
+  graph.reshape(made->key, keys);
+  graph.matmul(gradient, keys, made->dquery_sums);
+  graph.pointwise(CUDNN_POINTWISE_IDENTITY, made->dquery_sums, made->dquery);
+  return made;
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,43 @@
+// Sums over rows in two steps: blocks write sums of their rows, which are then added up in order.
+#pragma once
+
+#include <span>
+
+#include "executor/kernels/cuda/device_code.cuh"
+
+namespace shardwright::executor {
+
+// A block adds up 32 columns (or packs of columns) with 8 threads for each.
+constexpr unsigned kColumnLanes = 32, kRowLanes = 8;
+
+// sums[c] += the sum over the parts of parts[part, c]
+static __global__ void __launch_bounds__(kColumnLanes* kRowLanes)
+    add_parts_kernel(std::int64_t parts, std::int64_t width, const float* from, float* sums) {
+  __shared__ float lanes[kRowLanes][kColumnLanes];
+  const unsigned lane = threadIdx.x % kColumnLanes, row_lane = threadIdx.x / kColumnLanes;
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kColumnLanes + lane;
+  float sum = 0.0F;
+  if (column < width) {
+    for (std::int64_t part = row_lane; part < parts; part += kRowLanes)
+      sum += from[part * width + column];
+  }
+  lanes[row_lane][lane] = sum;
+  __syncthreads();
+  if (row_lane != 0 || column >= width) return;
+  for (unsigned other = 1; other < kRowLanes; ++other) sum += lanes[other][lane];
+  sums[column] += sum;
+}
+
+inline void add_parts(std::int64_t parts, std::int64_t width, const float* from, void* sums,
+                      Queue queue) {
+  launch(add_parts_kernel, dim3(static_cast<unsigned>(divide_up(width, kColumnLanes))),
+         kColumnLanes * kRowLanes, queue, parts, width, from, static_cast<float*>(sums));
+}
+
+// How many parts of `width` sums fit into the scratch memory, at most `wanted`.
+inline std::int64_t parts_that_fit(std::int64_t wanted, std::int64_t width,
+                                   std::span<float> scratch) {
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(scratch.size()) / width, 1, wanted);
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,83 @@
+#include "executor/kernels/cuda/cuda_device.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/kernels/cuda/cuda_error.hpp"
+
+namespace shardwright::executor {
+
+int count_gpus(std::string& why) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return count;
+  why = status == cudaSuccess ? "the driver names none" : cudaGetErrorString(status);
+  return 0;
+}
+
+std::string gpu_name(int ordinal) {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
+  return properties.name;
+}
+
+void use_gpu(int ordinal) {
+  check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
+}
+
+std::shared_ptr<void> gpu_memory(std::size_t bytes) {
+  void* memory = nullptr;
+  check_cuda(cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)), "cudaMalloc");
+  return {memory, &cudaFree};
+}
+
+CudaStream::CudaStream() {
+  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+}
+
+CudaStream::~CudaStream() {
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+CudaStream::CudaStream(CudaStream&& other) noexcept
+    : stream_(std::exchange(other.stream_, nullptr)) {}
+
+CudaStream& CudaStream::operator=(CudaStream&& other) noexcept {
+  std::swap(stream_, other.stream_);
+  return *this;
+}
+
+CudaEvent::CudaEvent(bool timed) {
+  check_cuda(cudaEventCreateWithFlags(&event_, timed ? cudaEventDefault : cudaEventDisableTiming),
+             "cudaEventCreate");
+}
+
+CudaEvent::~CudaEvent() {
+  if (event_ != nullptr) cudaEventDestroy(event_);
+}
+
+CudaEvent::CudaEvent(CudaEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+
+CudaEvent& CudaEvent::operator=(CudaEvent&& other) noexcept {
+  std::swap(event_, other.event_);
+  return *this;
+}
+
+void CudaEvent::record(cudaStream_t stream) {
+  check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord");
+}
+
+bool CudaEvent::has_passed() const {
+  const cudaError_t status = cudaEventQuery(event_);
+  if (status == cudaErrorNotReady) return false;
+  check_cuda(status, "what runs on the device");
+  return true;
+}
+
+double CudaEvent::seconds_since(const CudaEvent& earlier) const {
+  float milliseconds = 0.0F;
+  check_cuda(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "cudaEventElapsedTime");
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+}  // namespace shardwright::executor

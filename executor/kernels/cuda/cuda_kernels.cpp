@@ -1,0 +1,91 @@
+#include "executor/kernels/cuda/cuda_kernels.hpp"
+
+#include <algorithm>
+
+#include "executor/kernels/cuda/cuda_error.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+// cuBLAS takes 32 MiB on Hopper by itself (cuBLAS documentation, "cublasSetWorkspace").
+constexpr std::size_t kProductBytes = std::size_t{32} << 20U;
+constexpr std::size_t kLeastBytes = std::size_t{64} << 20U;
+
+cudaStream_t stream_of(Queue queue) {
+  return static_cast<cudaStream_t>(queue);
+}
+
+}  // namespace
+
+// Streams do not wait for the default stream, so the host does. (cudaMemcpy alone may return before
+// pageable memory has arrived.)
+void CudaKernels::upload(void* to, const void* from, std::size_t bytes) {
+  check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy to the device");
+  check_cuda(cudaStreamSynchronize(nullptr), "cudaMemcpy to the device");
+}
+
+void CudaKernels::download(void* to, const void* from, std::size_t bytes) {
+  check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy from the device");
+}
+
+CudaKernels::Workspace& CudaKernels::workspace(Queue queue, std::size_t least_bytes) {
+  Workspace& own = workspaces_[queue];
+  if (own.bytes >= least_bytes) return own;
+  // What was issued still works in it.
+  check_cuda(cudaStreamSynchronize(stream_of(queue)), "cudaStreamSynchronize");
+  own = {};
+  const std::size_t bytes = std::max(least_bytes, kLeastBytes);
+  own = {gpu_memory(bytes), bytes};
+  return own;
+}
+
+std::span<float> CudaKernels::scratch(Queue queue) {
+  const Workspace& own = workspace(queue, kLeastBytes);
+  return {static_cast<float*>(own.memory.get()), own.bytes / sizeof(float)};
+}
+
+ProductWorkspace CudaKernels::product_workspace(Queue queue) {
+  return {workspace(queue, kLeastBytes).memory.get(), kProductBytes};
+}
+
+void CudaKernels::linear(const LinearShape& shape, const void* x, const void* weight,
+                         const void* bias, void* y, Queue queue) {
+  products_.linear(shape, x, weight, bias, y, product_workspace(queue), queue);
+}
+
+void CudaKernels::linear_input_gradient(const LinearShape& shape, const void* dy,
+                                        const void* weight, void* dx, Queue queue) {
+  products_.input_gradient(shape, dy, weight, dx, product_workspace(queue), queue);
+}
+
+void CudaKernels::linear_weight_gradient(const LinearShape& shape, const void* dy, const void* x,
+                                         void* dweight, void* dbias, Queue queue) {
+  products_.add_weight_gradient(shape, dy, x, dweight, product_workspace(queue), queue);
+  if (dbias != nullptr) add_column_sums(shape.rows, shape.outputs, dy, dbias, queue);
+}
+
+void CudaKernels::attention(const AttentionWork& work, const void* qkv, void* out, void* statistics,
+                            Queue queue) {
+  const auto memory = [&](std::size_t bytes) { return workspace(queue, bytes).memory.get(); };
+  attention_.forward(work, qkv, out, statistics, memory, queue);
+}
+
+void CudaKernels::attention_backward(const AttentionWork& work, const void* qkv, const void* out,
+                                     const void* statistics, const void* dout, void* dqkv,
+                                     Queue queue) {
+  const auto memory = [&](std::size_t bytes) { return workspace(queue, bytes).memory.get(); };
+  attention_.backward(work, qkv, out, statistics, dout, dqkv, memory, queue);
+}
+
+void CudaKernels::zero(void* data, std::size_t bytes, Queue queue) {
+  check_cuda(cudaMemsetAsync(data, 0, bytes, stream_of(queue)), "cudaMemset");
+  if (queue == nullptr) check_cuda(cudaStreamSynchronize(nullptr), "cudaMemset");
+}
+
+void CudaKernels::copy(void* to, const void* from, std::size_t bytes, Queue queue) {
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_of(queue)),
+             "cudaMemcpy within the device");
+  if (queue == nullptr) check_cuda(cudaStreamSynchronize(nullptr), "cudaMemcpy within the device");
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,56 @@
+// The kernels of a CUDA device: matrix products by cuBLASLt, attention by cuDNN, all else of our
+// own.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "executor/kernels/cuda/cuda_device.hpp"
+#include "executor/kernels/cuda/fused_attention.hpp"
+#include "executor/kernels/cuda/fused_kernels.hpp"
+#include "executor/kernels/cuda/matrix_products.hpp"
+
+namespace shardwright::executor {
+
+// Queues are streams. One thread uses the kernels, and their GPU is its own (use_gpu). Calls throw
+// CudaError.
+class CudaKernels final : public FusedKernels {
+ public:
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return gpu_memory(bytes); }
+  void upload(void* to, const void* from, std::size_t bytes) override;
+  void download(void* to, const void* from, std::size_t bytes) override;
+
+  void linear(const LinearShape& shape, const void* x, const void* weight, const void* bias,
+              void* y, Queue queue) override;
+  void linear_input_gradient(const LinearShape& shape, const void* dy, const void* weight, void* dx,
+                             Queue queue) override;
+  void linear_weight_gradient(const LinearShape& shape, const void* dy, const void* x,
+                              void* dweight, void* dbias, Queue queue) override;
+  void attention(const AttentionWork& work, const void* qkv, void* out, void* statistics,
+                 Queue queue) override;
+  void attention_backward(const AttentionWork& work, const void* qkv, const void* out,
+                          const void* statistics, const void* dout, void* dqkv,
+                          Queue queue) override;
+  // Without a queue: returns when it is done.
+  void zero(void* data, std::size_t bytes, Queue queue) override;
+  void copy(void* to, const void* from, std::size_t bytes, Queue queue) override;
+
+ protected:
+  std::span<float> scratch(Queue queue) override;
+
+ private:
+  struct Workspace {
+    std::shared_ptr<void> memory;
+    std::size_t bytes = 0;
+  };
+
+  // Memory of a queue's calls, which take turns with it.
+  Workspace& workspace(Queue queue, std::size_t least_bytes);
+  ProductWorkspace product_workspace(Queue queue);
+
+  std::map<Queue, Workspace> workspaces_;
+  MatrixProducts products_;
+  FusedAttention attention_;
+};
+
+}  // namespace shardwright::executor

@@ -1,0 +1,222 @@
+#include "executor/kernels/cuda/cudnn_graph.hpp"
+
+#include <algorithm>
+
+#include "executor/kernels/cuda/cudnn_descriptor.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr std::int64_t kAlignment = 16;
+constexpr int kNoAxis = -1;
+
+// What cuDNN calls a tensor.
+std::int64_t unique_id(CudnnGraph::Id tensor) {
+  return static_cast<std::int64_t>(tensor) + 1;
+}
+
+}  // namespace
+
+CudnnHandle::CudnnHandle() {
+  check_cudnn(cudnnCreate(&handle_), "cudnnCreate");
+}
+
+CudnnHandle::~CudnnHandle() {
+  cudnnDestroy(handle_);
+}
+
+CudnnGraph::CudnnGraph() = default;
+CudnnGraph::~CudnnGraph() = default;
+
+CudnnGraph::Id CudnnGraph::add_tensor(const Shape& shape, cudnnDataType_t type, bool is_between,
+                                      bool by_value) {
+  const Id id = tensors_.size();
+  CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, shape.sizes.data())
+      .set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, shape.strides.data())
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, unique_id(id))
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kAlignment);
+  if (is_between) tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
+  if (by_value) tensor.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
+  tensors_.push_back(std::move(tensor).finish());
+  return id;
+}
+
+CudnnGraph::Id CudnnGraph::buffer(const Shape& shape, cudnnDataType_t type) {
+  return add_tensor(shape, type, false, false);
+}
+
+CudnnGraph::Id CudnnGraph::scalar(float value) {
+  const Id id = add_tensor({{1, 1, 1, 1}, {1, 1, 1, 1}}, CUDNN_DATA_FLOAT, false, true);
+  scalars_.emplace_back(id, std::make_unique<float>(value));
+  return id;
+}
+
+CudnnGraph::Id CudnnGraph::between(const Shape& shape, cudnnDataType_t type) {
+  return add_tensor(shape, type, true, false);
+}
+
+void CudnnGraph::matmul(Id a, Id b, Id out) {
+  CudnnDescriptor how(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  how.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  details_.push_back(std::move(how).finish());
+  CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, tensors_[a])
+      .set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, tensors_[b])
+      .set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, tensors_[out])
+      .set(CUDNN_ATTR_OPERATION_MATMUL_DESC, details_.back());
+  operations_.push_back(std::move(operation).finish());
+}
+
+CudnnDescriptor CudnnGraph::pointwise_of(cudnnPointwiseMode_t mode, cudnnDataType_t compute,
+                                         int axis) {
+  CudnnDescriptor how(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  how.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute);
+  if (axis != kNoAxis)
+    how.set(CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, static_cast<std::int64_t>(axis));
+  return std::move(how).finish();
+}
+
+void CudnnGraph::add_pointwise(const CudnnDescriptor& how,
+                               const std::vector<std::pair<int, Id>>& operands) {
+  CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+  for (const auto& [name, tensor] : operands)
+    operation.set(static_cast<cudnnBackendAttributeName_t>(name), tensors_[tensor]);
+  operations_.push_back(std::move(operation).finish());
+}
+
+void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Id x, Id out) {
+  details_.push_back(pointwise_of(mode, CUDNN_DATA_FLOAT, kNoAxis));
+  add_pointwise(details_.back(), {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                                  {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
+}
+
+void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Id x, Id y, Id out, cudnnDataType_t compute) {
+  details_.push_back(pointwise_of(mode, compute, kNoAxis));
+  add_pointwise(details_.back(), {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                                  {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, y},
+                                  {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
+}
+
+void CudnnGraph::select(Id x, Id y, Id mask, Id out) {
+  details_.push_back(pointwise_of(CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, kNoAxis));
+  add_pointwise(details_.back(), {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                                  {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, y},
+                                  {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, mask},
+                                  {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
+}
+
+void CudnnGraph::index(Id x, int axis, Id out) {
+  details_.push_back(pointwise_of(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, axis));
+  add_pointwise(details_.back(), {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                                  {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
+}
+
+void CudnnGraph::reduce(cudnnReduceTensorOp_t operation, Id x, Id out) {
+  CudnnDescriptor how(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  how.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, operation)
+      .set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  details_.push_back(std::move(how).finish());
+  CudnnDescriptor added(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  added.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, tensors_[x])
+      .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, tensors_[out])
+      .set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, details_.back());
+  operations_.push_back(std::move(added).finish());
+}
+
+void CudnnGraph::reshape(Id x, Id out) {
+  CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, tensors_[x])
+      .set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, tensors_[out]);
+  operations_.push_back(std::move(operation).finish());
+}
+
+namespace {
+
+CudnnDescriptor graph_of(const CudnnHandle& handle,
+                         const std::vector<CudnnDescriptor>& operations) {
+  std::vector<cudnnBackendDescriptor_t> pointers;
+  for (const CudnnDescriptor& operation : operations) pointers.push_back(operation.get());
+  CudnnDescriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph
+      .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+           static_cast<std::int64_t>(pointers.size()), pointers.data())
+      .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle.get());
+  return std::move(graph).finish();
+}
+
+// Best first.
+std::vector<CudnnDescriptor> engines_for(const CudnnDescriptor& graph) {
+  CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+      .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, CUDNN_HEUR_MODE_A);
+  heuristics = std::move(heuristics).finish();
+  std::int64_t count = 0;
+  check_cudnn(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+              "cuDNN's heuristics");
+  std::vector<CudnnDescriptor> engines;
+  std::vector<cudnnBackendDescriptor_t> pointers;
+  for (std::int64_t i = 0; i < count; ++i) {
+    engines.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    pointers.push_back(engines.back().get());
+  }
+  std::int64_t returned = 0;
+  check_cudnn(
+      cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                               CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &returned, pointers.data()),
+      "cuDNN's heuristics");
+  engines.erase(engines.begin() + returned, engines.end());
+  return engines;
+}
+
+}  // namespace
+
+void CudnnGraph::plan(const CudnnHandle& handle) {
+  std::string why = "its heuristics name none";
+  for (const CudnnDescriptor& engine : engines_for(graph_of(handle, operations_))) {
+    try {
+      CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle.get())
+          .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine);
+      plan_ = std::make_unique<CudnnDescriptor>(std::move(plan).finish());
+    } catch (const CudaError& error) {
+      why = error.what();
+      continue;
+    }
+    std::int64_t bytes = 0, count = 0;
+    check_cudnn(cudnnBackendGetAttribute(plan_->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                         CUDNN_TYPE_INT64, 1, &count, &bytes),
+                "cuDNN's workspace");
+    workspace_bytes_ = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0));
+    return;
+  }
+  throw CudaError("cuDNN has no engine for this graph", why);
+}
+
+void CudnnGraph::run(const CudnnHandle& handle, const std::vector<Binding>& buffers,
+                     void* workspace, Queue queue) const {
+  std::vector<std::int64_t> ids;
+  std::vector<void*> pointers;
+  for (const Binding& bound : buffers) {
+    ids.push_back(unique_id(bound.buffer));
+    pointers.push_back(bound.memory);
+  }
+  for (const auto& [id, value] : scalars_) {
+    ids.push_back(unique_id(id));
+    pointers.push_back(value.get());
+  }
+  const auto count = static_cast<std::int64_t>(ids.size());
+  CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data())
+      .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data())
+      .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+  pack = std::move(pack).finish();
+  check_cudnn(cudnnSetStream(handle.get(), static_cast<cudaStream_t>(queue)), "cudnnSetStream");
+  check_cudnn(cudnnBackendExecute(handle.get(), plan_->get(), pack.get()), "cudnnBackendExecute");
+}
+
+}  // namespace shardwright::executor

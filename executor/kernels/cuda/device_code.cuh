@@ -1,0 +1,107 @@
+// What the kernels of this folder share: packs of bf16 numbers, sums over a block, grids.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "executor/kernels/cuda/launch.cuh"
+
+namespace shardwright::executor {
+
+using Bf16 = __nv_bfloat16;
+
+constexpr unsigned kWarp = 32, kAllLanes = 0xffffffffU;
+// Elements of one 16-byte access.
+constexpr int kWide = 8;
+
+// kVec numbers that are read and written at once, 16 bytes if there are kWide of them.
+template <int kVec>
+struct alignas(sizeof(Bf16) * kVec) Pack {
+  Bf16 values[kVec];
+};
+
+template <int kVec>
+__device__ inline void load(const Bf16* from, float (&values)[kVec]) {
+  const Pack<kVec> pack = *reinterpret_cast<const Pack<kVec>*>(from);
+#pragma unroll
+  for (int i = 0; i < kVec; ++i) values[i] = __bfloat162float(pack.values[i]);
+}
+
+template <int kVec>
+__device__ inline void store(Bf16* to, const float (&values)[kVec]) {
+  Pack<kVec> pack;
+#pragma unroll
+  for (int i = 0; i < kVec; ++i) pack.values[i] = __float2bfloat16(values[i]);
+  *reinterpret_cast<Pack<kVec>*>(to) = pack;
+}
+
+// Sum over the threads of a block, the same in each and in each run. All threads call it; their
+// number is a multiple of 32, at most 1024.
+template <class Real>
+__device__ inline Real block_sum(Real value) {
+  __shared__ Real parts[kWarp];
+  for (unsigned lane = kWarp / 2; lane > 0; lane /= 2)
+    value += __shfl_xor_sync(kAllLanes, value, lane);
+  if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  Real sum = 0;
+  for (unsigned warp = 0; warp < blockDim.x / kWarp; ++warp) sum += parts[warp];
+  __syncthreads();  // before the next call writes
+  return sum;
+}
+
+__device__ inline float block_max(float value) {
+  __shared__ float parts[kWarp];
+  for (unsigned lane = kWarp / 2; lane > 0; lane /= 2)
+    value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, lane));
+  if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  float most = parts[0];
+  for (unsigned warp = 1; warp < blockDim.x / kWarp; ++warp) most = fmaxf(most, parts[warp]);
+  __syncthreads();
+  return most;
+}
+
+// Index of this thread among those of the grid, and how many there are.
+__device__ inline std::int64_t grid_index() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+
+__device__ inline std::int64_t grid_threads() {
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+constexpr unsigned kElementThreads = 256;
+
+inline std::int64_t divide_up(std::int64_t amount, std::int64_t parts) {
+  return (amount + parts - 1) / parts;
+}
+
+// Blocks of a kernel whose threads stride over `items`: enough to fill a device some times over.
+inline dim3 grid_over(std::int64_t items) {
+  constexpr std::int64_t kMostBlocks = 132 * 16;
+  return dim3(static_cast<unsigned>(
+      std::clamp<std::int64_t>(divide_up(items, kElementThreads), 1, kMostBlocks)));
+}
+
+inline bool is_wide(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % (kWide * sizeof(Bf16)) == 0;
+}
+
+// True if rows of this many elements, and all pointers given, allow 16-byte accesses. Null does.
+template <class... Pointers>
+bool is_wide(std::int64_t width, const Pointers*... pointers) {
+  return width % kWide == 0 && (is_wide(static_cast<const void*>(pointers)) && ...);
+}
+
+inline const Bf16* numbers(const void* data) {
+  return static_cast<const Bf16*>(data);
+}
+
+inline Bf16* numbers(void* data) {
+  return static_cast<Bf16*>(data);
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,65 @@
+// Kernels of our own on CUDA: all that is neither a matrix product nor attention. Activations and
+// the weights that are applied are bf16, all else fp32; sums are in fp32 or fp64, in an order that
+// does not change from run to run.
+//
+// A kernel reads and writes 16 bytes at once where rows and pointers allow it, otherwise element by
+// element.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "executor/kernels/kernels.hpp"
+
+namespace shardwright::executor {
+
+class FusedKernels : public Kernels {
+ public:
+  Element element() const final { return Element::Bfloat16; }
+  Element state_element() const final { return Element::Float32; }
+
+  // Throws CudaError for rows of more than 16,384 elements, or of more than 2,048 if their number
+  // is no multiple of 8.
+  void norm(const NormShape& shape, const void* x, const void* weight, const void* bias, void* y,
+            Queue queue) final;
+  void norm_backward(const NormShape& shape, const void* dy, const void* around, const void* x,
+                     const void* weight, void* dx, void* dweight, void* dbias, Queue queue) final;
+  void rope(const RopeShape& shape, bool inverse, void* data, Queue queue) final;
+  void activation(const ActivationShape& shape, const void* up, void* out, Queue queue) final;
+  void activation_backward(const ActivationShape& shape, const void* up, const void* dout,
+                           void* dup, Queue queue) final;
+  void add(std::int64_t elements, const void* a, const void* b, void* sum, Queue queue) final;
+  void embedding(const EmbeddingShape& shape, std::span<const std::int32_t> tokens,
+                 const void* table, const void* positions, void* out, Queue queue) final;
+  void embedding_backward(const EmbeddingShape& shape, std::span<const std::int32_t> tokens,
+                          const void* gradient, void* dtable, void* dpositions, Queue queue) final;
+  void loss_statistics(const LossShape& shape, std::span<const std::int32_t> targets,
+                       const void* logits, void* statistics, Queue queue) final;
+  void loss_rescale(std::int64_t rows, const void* own_maxima, void* statistics, Queue queue) final;
+  void loss_probabilities(const LossShape& shape, const void* logits, const void* statistics,
+                          void* probabilities, double* loss, Queue queue) final;
+  void loss_backward(const LossShape& shape, std::span<const std::int32_t> targets, float scale,
+                     const void* probabilities, void* dlogits, Queue queue) final;
+  void add_squares(std::int64_t elements, const void* gradient, double* sum, Queue queue) final;
+  void adamw(std::int64_t elements, const AdamStep& step, const AdamArrays& arrays,
+             const double* gradient_squares, Queue queue) final;
+
+ protected:
+  // Memory for intermediate results of one call, at least 1 MiB; the queue's next call may write
+  // over it.
+  virtual std::span<float> scratch(Queue queue) = 0;
+
+  // Adds the sums of the columns of `rows` [rows, width] to `sums`.
+  void add_column_sums(std::int64_t rows, std::int64_t width, const void* matrix, void* sums,
+                       Queue queue);
+
+ private:
+  // Cosine and sine of each pair at each position: float2 [seq_len, rotated / 2].
+  const void* rope_table(const RopeShape& shape);
+
+  std::map<std::pair<std::int64_t, std::int64_t>, std::shared_ptr<void>> rope_tables_;
+};
+
+}  // namespace shardwright::executor

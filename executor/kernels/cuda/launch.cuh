@@ -1,0 +1,23 @@
+// How kernels are started. Included by the .cu files of this folder alone; tests put a header of
+// their own in its place, which runs kernels on the CPU.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <utility>
+
+#include "executor/kernels/cuda/cuda_error.hpp"
+#include "executor/kernels/queue.hpp"
+
+namespace shardwright::executor {
+
+// Runs `kernel` with blocks of `threads`; `grid` counts blocks.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, unsigned threads, Queue queue,
+            Arguments&&... arguments) {
+  kernel<<<grid, threads, 0, static_cast<cudaStream_t>(queue)>>>(
+      std::forward<Arguments>(arguments)...);
+  check_cuda(cudaGetLastError(), "kernel launch");
+}
+
+}  // namespace shardwright::executor

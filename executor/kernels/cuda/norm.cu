@@ -1,0 +1,216 @@
+// LayerNorm (arXiv 1607.06450) and RMSNorm (arXiv 1910.07467).
+//
+//   n = (x - mean) r, r = 1 / sqrt(var + eps)  (RMSNorm: without the mean);  y = n w + b
+//   dn = dy w;  dx = (dn - mean(dn) - n mean(dn n)) r  (RMSNorm: without mean(dn))
+//
+// A block works on a row at a time and keeps it in registers; a thread has up to kPacks packs of
+// it.
+#include "executor/kernels/cuda/column_sums.cuh"
+#include "executor/kernels/cuda/fused_kernels.hpp"
+#include "executor/kernels/model_constants.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr unsigned kFewThreads = 128, kManyThreads = 256;
+// Rows are shared out over this many blocks at most where a block keeps sums of its rows.
+constexpr std::int64_t kMostParts = 264;
+
+// A row as the threads of a block hold it.
+template <int kVec, int kPacks>
+struct Row {
+  float values[kPacks][kVec];
+
+  __device__ static std::int64_t column(int pack) {
+    return (static_cast<std::int64_t>(pack) * blockDim.x + threadIdx.x) * kVec;
+  }
+
+  // What lies beyond the row is 0.
+  __device__ void read(const Bf16* row, std::int64_t width) {
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) {
+      if (column(pack) < width) {
+        load<kVec>(row + column(pack), values[pack]);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kVec; ++i) values[pack][i] = 0.0F;
+      }
+    }
+  }
+};
+
+// Makes of x the normalised row; returns r.
+template <int kVec, int kPacks>
+__device__ float normalise(bool centred, std::int64_t width, Row<kVec, kPacks>& x) {
+  using Place = Row<kVec, kPacks>;
+  const float share = 1.0F / static_cast<float>(width);
+  float mean = 0.0F;
+  if (centred) {
+    float sum = 0.0F;
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) {
+#pragma unroll
+      for (int i = 0; i < kVec; ++i) sum += x.values[pack][i];
+    }
+    mean = block_sum(sum) * share;
+  }
+  float squares = 0.0F;
+#pragma unroll
+  for (int pack = 0; pack < kPacks; ++pack) {
+    if (Place::column(pack) >= width) continue;
+#pragma unroll
+    for (int i = 0; i < kVec; ++i) {
+      x.values[pack][i] -= mean;
+      squares += x.values[pack][i] * x.values[pack][i];
+    }
+  }
+  const float inverse = rsqrtf(block_sum(squares) * share + static_cast<float>(kNormEpsilon));
+#pragma unroll
+  for (int pack = 0; pack < kPacks; ++pack) {
+#pragma unroll
+    for (int i = 0; i < kVec; ++i) x.values[pack][i] *= inverse;
+  }
+  return inverse;
+}
+
+template <int kVec, int kPacks>
+__global__ void norm_kernel(bool centred, std::int64_t width, const Bf16* x, const Bf16* weight,
+                            const Bf16* bias, Bf16* y) {
+  using Place = Row<kVec, kPacks>;
+  const std::int64_t start = static_cast<std::int64_t>(blockIdx.x) * width;
+  Place row;
+  row.read(x + start, width);
+  normalise(centred, width, row);
+#pragma unroll
+  for (int pack = 0; pack < kPacks; ++pack) {
+    const std::int64_t column = Place::column(pack);
+    if (column >= width) continue;
+    float scale[kVec], shift[kVec] = {};
+    load<kVec>(weight + column, scale);
+    if (bias != nullptr) load<kVec>(bias + column, shift);
+#pragma unroll
+    for (int i = 0; i < kVec; ++i) shift[i] += row.values[pack][i] * scale[i];
+    store<kVec>(y + start + column, shift);
+  }
+}
+
+struct NormGradientArguments {
+  bool centred;
+  std::int64_t rows, width;
+  const Bf16 *dy, *around, *x, *weight;
+  Bf16* dx;
+  float *weight_parts, *bias_parts;  // [gridDim.x, width]; bias_parts may be null
+};
+
+template <int kVec, int kPacks>
+__global__ void norm_backward_kernel(NormGradientArguments with) {
+  using Place = Row<kVec, kPacks>;
+  const float share = 1.0F / static_cast<float>(with.width);
+  float weight_sums[kPacks][kVec] = {}, bias_sums[kPacks][kVec] = {};
+  for (std::int64_t r = blockIdx.x; r < with.rows; r += gridDim.x) {
+    const std::int64_t start = r * with.width;
+    Place normalised, gradient;
+    normalised.read(with.x + start, with.width);
+    gradient.read(with.dy + start, with.width);
+    const float inverse = normalise(with.centred, with.width, normalised);
+    float along = 0.0F, sum = 0.0F;
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) {
+      if (Place::column(pack) >= with.width) continue;
+      float scale[kVec];
+      load<kVec>(with.weight + Place::column(pack), scale);
+#pragma unroll
+      for (int i = 0; i < kVec; ++i) {
+        const float dy = gradient.values[pack][i], n = normalised.values[pack][i];
+        weight_sums[pack][i] += dy * n;
+        bias_sums[pack][i] += dy;
+        gradient.values[pack][i] = dy * scale[i];
+        along += gradient.values[pack][i] * n;
+        sum += gradient.values[pack][i];
+      }
+    }
+    along = block_sum(along) * share;
+    const float mean = with.centred ? block_sum(sum) * share : 0.0F;
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) {
+      const std::int64_t column = Place::column(pack);
+      if (column >= with.width) continue;
+      float dx[kVec] = {};
+      if (with.around != nullptr) load<kVec>(with.around + start + column, dx);
+#pragma unroll
+      for (int i = 0; i < kVec; ++i) {
+        dx[i] += (gradient.values[pack][i] - mean - normalised.values[pack][i] * along) * inverse;
+      }
+      store<kVec>(with.dx + start + column, dx);
+    }
+  }
+#pragma unroll
+  for (int pack = 0; pack < kPacks; ++pack) {
+    const std::int64_t column = Place::column(pack);
+    if (column >= with.width) continue;
+    const std::int64_t place = static_cast<std::int64_t>(blockIdx.x) * with.width + column;
+#pragma unroll
+    for (int i = 0; i < kVec; ++i) {
+      with.weight_parts[place + i] = weight_sums[pack][i];
+      if (with.bias_parts != nullptr) with.bias_parts[place + i] = bias_sums[pack][i];
+    }
+  }
+}
+
+// Calls with<kVec, kPacks>(threads) for a row of `width` elements.
+template <class With>
+void choose_row(bool wide, std::int64_t width, const With& with) {
+  const std::int64_t packs = wide ? width / kWide : width;
+  const unsigned threads = packs <= kFewThreads ? kFewThreads : kManyThreads;
+  const std::int64_t each = divide_up(packs, threads);
+  if (each > 8) throw CudaError("norm", "rows of " + std::to_string(width) + " are too long");
+  const auto choose = [&](auto vec) {
+    constexpr int kVec = decltype(vec)::value;
+    if (each == 1) return with.template operator()<kVec, 1>(threads);
+    if (each == 2) return with.template operator()<kVec, 2>(threads);
+    if (each <= 4) return with.template operator()<kVec, 4>(threads);
+    return with.template operator()<kVec, 8>(threads);
+  };
+  if (wide) return choose(std::integral_constant<int, kWide>());
+  choose(std::integral_constant<int, 1>());
+}
+
+}  // namespace
+
+void FusedKernels::norm(const NormShape& shape, const void* x, const void* weight, const void* bias,
+                        void* y, Queue queue) {
+  const bool wide = is_wide(shape.width, x, weight, bias, y);
+  choose_row(wide, shape.width, [&]<int kVec, int kPacks>(unsigned threads) {
+    launch(norm_kernel<kVec, kPacks>, dim3(static_cast<unsigned>(shape.rows)), threads, queue,
+           shape.kind == NormKind::LayerNorm, shape.width, numbers(x), numbers(weight),
+           numbers(bias), numbers(y));
+  });
+}
+
+void FusedKernels::norm_backward(const NormShape& shape, const void* dy, const void* around,
+                                 const void* x, const void* weight, void* dx, void* dweight,
+                                 void* dbias, Queue queue) {
+  const std::span<float> memory = scratch(queue);
+  const std::int64_t parts =
+      parts_that_fit(std::min(shape.rows, kMostParts), 2 * shape.width, memory);
+  float* bias_parts = dbias == nullptr ? nullptr : memory.data() + parts * shape.width;
+  const NormGradientArguments with{shape.kind == NormKind::LayerNorm,
+                                   shape.rows,
+                                   shape.width,
+                                   numbers(dy),
+                                   numbers(around),
+                                   numbers(x),
+                                   numbers(weight),
+                                   numbers(dx),
+                                   memory.data(),
+                                   bias_parts};
+  const bool wide = is_wide(shape.width, dy, around, x, weight, dx);
+  choose_row(wide, shape.width, [&]<int kVec, int kPacks>(unsigned threads) {
+    launch(norm_backward_kernel<kVec, kPacks>, dim3(static_cast<unsigned>(parts)), threads, queue,
+           with);
+  });
+  add_parts(parts, shape.width, memory.data(), dweight, queue);
+  if (dbias != nullptr) add_parts(parts, shape.width, bias_parts, dbias, queue);
+}
+
+}  // namespace shardwright::executor

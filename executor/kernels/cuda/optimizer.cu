@@ -1,0 +1,88 @@
+// Gradient norm and AdamW.
+#include <cmath>
+
+#include "executor/kernels/cuda/device_code.cuh"
+#include "executor/kernels/cuda/fused_kernels.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr std::int64_t kMostSquareBlocks = 1024;
+
+__global__ void __launch_bounds__(kElementThreads)
+    squares_kernel(std::int64_t elements, const float* gradient, double* parts) {
+  double sum = 0.0;
+  for (std::int64_t i = grid_index(); i < elements; i += grid_threads()) {
+    const auto value = static_cast<double>(gradient[i]);
+    sum += value * value;
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+
+__global__ void __launch_bounds__(kElementThreads)
+    add_squares_kernel(std::int64_t parts, const double* from, double* sum) {
+  double all = 0.0;
+  for (std::int64_t i = threadIdx.x; i < parts; i += blockDim.x) all += from[i];
+  all = block_sum(all);
+  if (threadIdx.x == 0) *sum += all;
+}
+
+struct AdamArguments {
+  float kept, rate, beta1, beta2, epsilon, clip_norm;  // kept: what decay leaves of a weight
+  float first_correction, second_correction;
+};
+
+__global__ void __launch_bounds__(kElementThreads)
+    adamw_kernel(std::int64_t elements, AdamArguments step, const double* gradient_squares,
+                 const float* gradient, float* weight, float* first_moment, float* second_moment,
+                 Bf16* applied) {
+  const auto norm = static_cast<float>(sqrt(*gradient_squares));
+  const float scale = step.clip_norm > 0.0F && norm > step.clip_norm ? step.clip_norm / norm : 1.0F;
+  for (std::int64_t i = grid_index(); i < elements; i += grid_threads()) {
+    const float scaled = gradient[i] * scale;
+    const float first = first_moment[i] * step.beta1 + scaled * (1.0F - step.beta1);
+    const float second = second_moment[i] * step.beta2 + scaled * scaled * (1.0F - step.beta2);
+    const float change = step.rate * (first / step.first_correction) /
+                         (sqrtf(second / step.second_correction) + step.epsilon);
+    const float updated = weight[i] * step.kept - change;
+    first_moment[i] = first;
+    second_moment[i] = second;
+    weight[i] = updated;
+    if (applied != nullptr) applied[i] = __float2bfloat16(updated);
+  }
+}
+
+}  // namespace
+
+void FusedKernels::add_squares(std::int64_t elements, const void* gradient, double* sum,
+                               Queue queue) {
+  auto* parts = reinterpret_cast<double*>(scratch(queue).data());
+  const std::int64_t blocks =
+      std::clamp<std::int64_t>(divide_up(elements, 4 * kElementThreads), 1, kMostSquareBlocks);
+  launch(squares_kernel, dim3(static_cast<unsigned>(blocks)), kElementThreads, queue, elements,
+         static_cast<const float*>(gradient), parts);
+  launch(add_squares_kernel, dim3(1), kElementThreads, queue, blocks, parts, sum);
+}
+
+void FusedKernels::adamw(std::int64_t elements, const AdamStep& step, const AdamArrays& arrays,
+                         const double* gradient_squares, Queue queue) {
+  const auto count = static_cast<double>(step.step);
+  AdamArguments with{};
+  with.kept = 1.0F - step.learning_rate * step.weight_decay;
+  with.rate = step.learning_rate;
+  with.beta1 = step.beta1;
+  with.beta2 = step.beta2;
+  with.epsilon = step.epsilon;
+  with.clip_norm = step.clip_norm;
+  with.first_correction =
+      static_cast<float>(1.0 - std::pow(static_cast<double>(step.beta1), count));
+  with.second_correction =
+      static_cast<float>(1.0 - std::pow(static_cast<double>(step.beta2), count));
+  launch(adamw_kernel, grid_over(elements), kElementThreads, queue, elements, with,
+         gradient_squares, static_cast<const float*>(arrays.gradient),
+         static_cast<float*>(arrays.weight), static_cast<float*>(arrays.first_moment),
+         static_cast<float*>(arrays.second_moment), static_cast<Bf16*>(arrays.applied));
+}
+
+}  // namespace shardwright::executor

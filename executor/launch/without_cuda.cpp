@@ -1,0 +1,22 @@
+// In place of cuda_backend.cpp where the build has no CUDA.
+#include "core/base/error.hpp"
+#include "executor/launch/rank_backend.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr const char* kWithout = "this build is without CUDA";
+
+}  // namespace
+
+std::unique_ptr<RankBackend> open_cuda(TcpStore* /*store*/, const LaunchPlace& /*place*/,
+                                       const BackendOptions& /*options*/) {
+  throw InputError("--device", {{"", std::string("no CUDA device: ") + kWithout, "cpu"}});
+}
+
+std::int64_t visible_gpus(std::string& why_none) {
+  why_none = kWithout;
+  return 0;
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,153 @@
+#include "executor/runtime/cuda_queues.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+#include <utility>
+
+#include "executor/kernels/cuda/cuda_error.hpp"
+#include "executor/runtime/op_error.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+// Ops that the host may be ahead of the device. A stream takes about a thousand kernels before it
+// makes the host wait where no timeout is seen.
+constexpr std::size_t kMostPending = 256;
+constexpr std::chrono::microseconds kBetweenLooks{20};
+constexpr std::chrono::milliseconds kBetweenChecks{10};
+
+}  // namespace
+
+CudaQueues::CudaQueues(std::size_t queues, QueueHooks hooks, std::chrono::milliseconds timeout)
+    : hooks_(std::move(hooks)), timeout_(timeout), lanes_(queues) {}
+
+CudaQueues::~CudaQueues() {
+  for (const Lane& lane : lanes_) {
+    if (lane.stream) cudaStreamSynchronize(lane.stream->get());
+  }
+}
+
+void CudaQueues::begin(std::uint32_t ops) {
+  if (ends_.size() < ops) ends_.resize(ops);
+  measured_.clear();
+  origin_.reset();
+  failed_ = false;
+}
+
+CudaEvent& CudaQueues::end_of(std::uint32_t op) {
+  std::optional<CudaEvent>& end = ends_.at(op);
+  if (!end) end.emplace(false);
+  return *end;
+}
+
+void CudaQueues::issue(std::size_t queue, QueuedOp op) {
+  Lane& lane = lanes_.at(queue);
+  if (!lane.stream) lane.stream.emplace();
+  wait_until(kMostPending);
+  for (const std::uint32_t on : op.waits) {
+    check_cuda(cudaStreamWaitEvent(lane.stream->get(), end_of(on).get(), 0), "cudaStreamWaitEvent");
+  }
+  try {
+    start(lane, op);
+  } catch (const std::exception& error) {
+    fail(op.name(), error.what());
+  }
+}
+
+void CudaQueues::start(Lane& lane, QueuedOp& op) {
+  if (op.ended) {
+    start_measured(lane, op);
+  } else {
+    op.run(lane.stream->get());
+  }
+  end_of(op.number).record(lane.stream->get());
+  lane.pending.push_back({op.number, std::move(op.name)});
+  ++pending_;
+}
+
+// The first op finds the device idle, so that the host's clock and the device's meet.
+void CudaQueues::start_measured(Lane& lane, QueuedOp& op) {
+  const cudaStream_t stream = lane.stream->get();
+  if (!origin_) {
+    origin_.emplace(true);
+    origin_->record(stream);
+    check_cuda(cudaEventSynchronize(origin_->get()), "cudaEventSynchronize");
+    origin_time_ = Clock::now();
+  }
+  Measured measured{CudaEvent(true), CudaEvent(true), std::move(op.ended)};
+  measured.start.record(stream);
+  op.run(stream);
+  measured.end.record(stream);
+  measured_.push_back(std::move(measured));
+}
+
+bool CudaQueues::collect() {
+  bool any = false;
+  for (Lane& lane : lanes_) {
+    while (!lane.pending.empty() && ends_[lane.pending.front().number]->has_passed()) {
+      lane.pending.pop_front();
+      --pending_;
+      any = true;
+    }
+  }
+  return any;
+}
+
+void CudaQueues::wait_until(std::size_t pending) {
+  if (pending_ <= pending) return;
+  auto last_progress = Clock::now(), last_check = last_progress;
+  const auto first_pending = [this] {
+    const Pending* first = nullptr;
+    for (const Lane& lane : lanes_) {
+      if (lane.pending.empty()) continue;
+      if (first == nullptr || lane.pending.front().number < first->number)
+        first = &lane.pending.front();
+    }
+    return first == nullptr ? std::string("no op") : first->name();
+  };
+  while (pending_ > pending) {
+    try {
+      const bool any = collect();
+      const auto now = Clock::now();
+      if (any) last_progress = now;
+      if (now - last_check > kBetweenChecks) {
+        last_check = now;
+        hooks_.check();
+      }
+      if (any) continue;
+    } catch (const std::exception& error) {
+      fail(first_pending(), error.what());
+    }
+    if (Clock::now() - last_progress > timeout_) {
+      fail(first_pending(),
+           fmt::format("did not end within {} s", std::chrono::duration<double>(timeout_).count()));
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+// Ops that still run are dropped from the books: their streams are waited for at the end.
+void CudaQueues::fail(const std::string& op, const std::string& why) {
+  for (Lane& lane : lanes_) lane.pending.clear();
+  pending_ = 0;
+  if (!std::exchange(failed_, true)) hooks_.on_failure();
+  throw OpError(op, why);
+}
+
+void CudaQueues::drain() {
+  wait_until(0);
+  report_measured();
+}
+
+void CudaQueues::report_measured() {
+  const auto time_of = [this](const CudaEvent& event) {
+    return origin_time_ + std::chrono::duration_cast<Clock::duration>(
+                              std::chrono::duration<double>(event.seconds_since(*origin_)));
+  };
+  for (const Measured& measured : measured_)
+    measured.ended(time_of(measured.start), time_of(measured.end));
+  measured_.clear();
+}
+
+}  // namespace shardwright::executor
