@@ -107,7 +107,9 @@ double RankTrainer::sum_over_world(double own) {
   if (world == nullptr) return own;
   double* sum = &static_cast<Sums*>(sums_.get())->over_world;
   kernels_.upload(sum, &own, sizeof(own));
-  world->all_reduce(sum, 1, Element::Float64, Reduction::Sum, nullptr);
+  runner_.run_alone("sum over all ranks", [&](Queue queue) {
+    world->all_reduce(sum, 1, Element::Float64, Reduction::Sum, queue);
+  });
   kernels_.download(&own, sum, sizeof(own));
   return own;
 }

@@ -59,6 +59,15 @@ void StepRunner::run(StepState& state, StepRecorder* recorder) {
   streams_->drain();
 }
 
+void StepRunner::run_alone(const std::string& name, std::function<void(Queue)> work) {
+  QueuedOp op;
+  op.name = [name] { return name; };
+  op.run = std::move(work);
+  streams_->begin(1);
+  streams_->issue(0, std::move(op));
+  streams_->drain();
+}
+
 void StepRunner::gather_parameters(StepState& state) {
   streams_->begin(rank_.ops);
   for_each_placed([&](const PlacedOp& placed, std::span<const PartId> covered) {

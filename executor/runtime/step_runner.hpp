@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/program/program.hpp"
@@ -30,6 +31,9 @@ class StepRunner {
   void run(StepState& state, StepRecorder* recorder);
   // Brings the parameters that other ranks updated up to date, as the next step would begin with.
   void gather_parameters(StepState& state);
+
+  // Runs something that is no op of the program; `work` gets a queue. Throws OpError.
+  void run_alone(const std::string& name, std::function<void(Queue)> work);
 
   // The most bytes that tensors take, as the program counts them.
   std::size_t peak_tensor_bytes() const { return plan_.peak_bytes(); }

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::int64_t kAlignment = 16;
 constexpr int kNoAxis = -1;
+// From here on the attention engines clear the sums that they add to.
+constexpr std::size_t kLeastVersion = 90600;
 
 // What cuDNN calls a tensor.
 std::int64_t unique_id(CudnnGraph::Id tensor) {
@@ -18,6 +20,8 @@ std::int64_t unique_id(CudnnGraph::Id tensor) {
 }  // namespace
 
 CudnnHandle::CudnnHandle() {
+  if (cudnnGetVersion() < kLeastVersion)
+    throw CudaError("cuDNN " + std::to_string(cudnnGetVersion()), "9.6 is the oldest that will do");
   check_cudnn(cudnnCreate(&handle_), "cudnnCreate");
 }
 
