@@ -55,8 +55,8 @@ class ParameterStore {
   // applied and, as far as this rank updates them, in the optimizer's weights.
   void set_weights(std::size_t unit, std::size_t first, std::span<const float> values);
   // A range that this rank updates.
-  std::vector<float> read(OptimizerArray array, std::size_t unit, ElementRange range) const;
-  void write(OptimizerArray array, std::size_t unit, std::size_t first,
+  std::vector<float> read(OptimizerArray which, std::size_t unit, ElementRange range) const;
+  void write(OptimizerArray which, std::size_t unit, std::size_t first,
              std::span<const float> values);
 
   void zero_gradients(Queue queue);

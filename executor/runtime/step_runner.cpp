@@ -16,6 +16,7 @@ StepRunner::StepRunner(const Program& program, std::int64_t stage, Kernels& kern
 
 std::vector<void*> StepRunner::pointers_to(const std::vector<std::size_t>& offsets) const {
   std::vector<void*> pointers;
+  pointers.reserve(offsets.size());
   for (const std::size_t offset : offsets)
     pointers.push_back(static_cast<std::byte*>(arena_.get()) + offset);
   return pointers;

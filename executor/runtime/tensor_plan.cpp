@@ -68,7 +68,7 @@ class Planner {
     add_users(waits, one);
   }
 
-  std::size_t use(Block& block, std::size_t queue, std::uint32_t op) const {
+  static std::size_t use(Block& block, std::size_t queue, std::uint32_t op) {
     block.users[queue] = op;
     return block.offset;
   }

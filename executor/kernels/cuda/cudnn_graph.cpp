@@ -105,11 +105,11 @@ void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Id x, Id y, Id out, cudnnD
                                   {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
 }
 
-void CudnnGraph::select(Id x, Id y, Id mask, Id out) {
+void CudnnGraph::select(Id x, Id y, Id holds, Id out) {
   details_.push_back(pointwise_of(CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, kNoAxis));
   add_pointwise(details_.back(), {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
                                   {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, y},
-                                  {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, mask},
+                                  {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, holds},
                                   {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
 }
 
@@ -143,6 +143,7 @@ namespace {
 CudnnDescriptor graph_of(const CudnnHandle& handle,
                          const std::vector<CudnnDescriptor>& operations) {
   std::vector<cudnnBackendDescriptor_t> pointers;
+  pointers.reserve(operations.size());
   for (const CudnnDescriptor& operation : operations) pointers.push_back(operation.get());
   CudnnDescriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph

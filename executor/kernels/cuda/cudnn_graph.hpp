@@ -55,8 +55,8 @@ class CudnnGraph {
   void pointwise(cudnnPointwiseMode_t mode, Id x, Id out);
   void pointwise(cudnnPointwiseMode_t mode, Id x, Id y, Id out,
                  cudnnDataType_t compute = CUDNN_DATA_FLOAT);
-  // Where `mask` holds x, otherwise y.
-  void select(Id x, Id y, Id mask, Id out);
+  // Where `holds` is true x, otherwise y.
+  void select(Id x, Id y, Id holds, Id out);
   // The index of each element of x along an axis.
   void index(Id x, int axis, Id out);
   void reduce(cudnnReduceTensorOp_t operation, Id x, Id out);
@@ -76,7 +76,7 @@ class CudnnGraph {
 
  private:
   Id add_tensor(const Shape& shape, cudnnDataType_t type, bool is_between, bool by_value);
-  CudnnDescriptor pointwise_of(cudnnPointwiseMode_t mode, cudnnDataType_t compute, int axis);
+  static CudnnDescriptor pointwise_of(cudnnPointwiseMode_t mode, cudnnDataType_t compute, int axis);
   void add_pointwise(const CudnnDescriptor& how, const std::vector<std::pair<int, Id>>& operands);
 
   std::vector<CudnnDescriptor> tensors_, operations_;

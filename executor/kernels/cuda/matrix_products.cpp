@@ -138,7 +138,8 @@ struct MatrixProducts::Implementation {
 
   Implementation() { check_cublas(cublasLtCreate(handle.out()), "cublasLtCreate"); }
 
-  Planned plan(const Product& product, const Operands& operands, std::size_t workspace_bytes) {
+  Planned plan(const Product& product, const Operands& operands,
+               std::size_t workspace_bytes) const {
     Planned made = described(product);
     // The heuristics look at the bias's alignment.
     if (product.has_bias) describe(made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
