@@ -75,6 +75,14 @@ void LayerWriter::loss_backward(TensorRef in, TensorRef in_gradient) {
     ops_.back().writes.push_back(
         bytes_tensor("logits.gradient.fp32", MemoryCategory::Logits, loss.elements * 4.0));
   }
+  // PyTorch's cross-entropy is a log-softmax and a likelihood, each with a gradient; the fp32 copy
+  // of the logits is alive until both are done.
+  if (!stack_.fused_loss && !stack_.parallel_loss) {
+    ops_.back().reads.push_back(
+        bytes_tensor("logits.fp32", MemoryCategory::Logits, loss.elements * 4.0));
+    ops_.back().writes.push_back(
+        bytes_tensor("loss.gradient.fp32", MemoryCategory::Logits, loss.elements * 4.0));
+  }
   linear_backward(output_head(in), loss.gradient, in_gradient);
   format_ = plan_.precision;
 }

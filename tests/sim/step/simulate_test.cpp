@@ -77,6 +77,23 @@ TEST(ScatteredMessages, TakeOnlyAShareOfTheTimeOfWholeOnes) {
   EXPECT_GT(sending(parts), sending(whole) / 8.0);
 }
 
+// Bytes of a logit at the peak of a loss that is not fused: probabilities and their gradient in
+// fp32 and the gradient in 16 bits; PyTorch's keeps the fp32 logits and one more gradient.
+TEST(StepMemory, OfAnUnfusedLossIsTenBytesALogitAndEighteenInPyTorch) {
+  Scenario scenario = llama_on_two_nodes();
+  scenario.model.layers = 1;
+  scenario.plan.tp = scenario.plan.pp = 1;
+  scenario.plan.micro_batch = 4;
+  scenario.stack.fused_loss = false;
+  const auto logits = static_cast<double>(4 * scenario.plan.seq_len * scenario.model.vocab);
+  const auto bytes = [&] {
+    return simulate_step(scenario).memory().of(MemoryCategory::Logits).value() / logits;
+  };
+  EXPECT_DOUBLE_EQ(bytes(), 10.0);
+  scenario.stack.parallel_loss = false;
+  EXPECT_DOUBLE_EQ(bytes(), 18.0);
+}
+
 // DeepSpeed's optimizers hold more than the states: an fp32 copy of the rank's gradients, or the
 // bf16 gradients beside their fp32 sum, and the bucket that is reduced.
 TEST(StepMemory, OfDeepSpeedHoldsGradientsTwice) {
