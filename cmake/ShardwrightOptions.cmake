@@ -3,6 +3,8 @@ option(SHARDWRIGHT_BUILD_TESTS "Build the tests" ON)
 option(SHARDWRIGHT_BUILD_BENCH "Build the benchmarks (google/benchmark)" OFF)
 option(SHARDWRIGHT_BUILD_FUZZERS "Build the libFuzzer targets (needs clang)" OFF)
 option(SHARDWRIGHT_WITH_SIMGRID "Compare the flow-level network with SimGrid in the tests" OFF)
+set(SHARDWRIGHT_WITH_GUI AUTO CACHE STRING "Build the Qt 6 GUI: ON, OFF, or AUTO for where Qt 6 and QCustomPlot are")
+set_property(CACHE SHARDWRIGHT_WITH_GUI PROPERTY STRINGS AUTO ON OFF)
 option(SHARDWRIGHT_WARNINGS_AS_ERRORS "Treat warnings as errors" OFF)
 set(SHARDWRIGHT_SANITIZERS "" CACHE STRING "Sanitizers for every target, e.g. address,undefined")
 

@@ -1,5 +1,4 @@
 # What the configure step found: the optional parts never stop a build, they only say that they are absent.
-find_package(Qt6 QUIET COMPONENTS Widgets)
 
 function(shardwright_say_found what found)
   if(found)
@@ -11,7 +10,11 @@ endfunction()
 
 message(STATUS "Shardwright ${PROJECT_VERSION} (${CMAKE_BUILD_TYPE})")
 message(STATUS "  CUDA backend (optional): ${SHARDWRIGHT_CUDA_STATE}")
-shardwright_say_found("Qt 6" "${Qt6_FOUND}")
+if(SHARDWRIGHT_GUI)
+  message(STATUS "  GUI: Qt ${Qt6_VERSION} and QCustomPlot")
+else()
+  message(STATUS "  GUI: left out (${SHARDWRIGHT_NO_GUI_REASON})")
+endif()
 shardwright_say_found("ccache" "${SHARDWRIGHT_CCACHE}")
 shardwright_say_found("mold" "${SHARDWRIGHT_MOLD}")
 message(STATUS "  tests: ${SHARDWRIGHT_BUILD_TESTS}, benchmarks: ${SHARDWRIGHT_BUILD_BENCH}, "

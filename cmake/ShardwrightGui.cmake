@@ -1,0 +1,23 @@
+# Decides whether the GUI is built: SHARDWRIGHT_GUI is true where it is.
+set(SHARDWRIGHT_GUI OFF)
+if(SHARDWRIGHT_WITH_GUI STREQUAL "OFF")
+  set(SHARDWRIGHT_NO_GUI_REASON "SHARDWRIGHT_WITH_GUI=OFF")
+  return()
+endif()
+
+set(gui_requirement QUIET)
+if(NOT SHARDWRIGHT_WITH_GUI STREQUAL "AUTO")
+  set(gui_requirement REQUIRED)
+endif()
+find_package(Qt6 6.4 ${gui_requirement} COMPONENTS Core Gui Widgets PrintSupport Svg Test)
+if(Qt6_FOUND)
+  find_package(QCustomPlotQt6 ${gui_requirement})
+endif()
+
+if(NOT Qt6_FOUND)
+  set(SHARDWRIGHT_NO_GUI_REASON "Qt 6 not found")
+elseif(NOT QCustomPlotQt6_FOUND)
+  set(SHARDWRIGHT_NO_GUI_REASON "QCustomPlot for Qt 6 not found")
+else()
+  set(SHARDWRIGHT_GUI ON)
+endif()

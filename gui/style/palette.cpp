@@ -1,0 +1,185 @@
+#include "gui/style/palette.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+// Okabe and Ito, "Color Universal Design".
+constexpr QRgb kOrange = 0xffe69f00;
+constexpr QRgb kSkyBlue = 0xff56b4e9;
+constexpr QRgb kGreen = 0xff009e73;
+constexpr QRgb kYellow = 0xfff0e442;
+constexpr QRgb kBlue = 0xff0072b2;
+constexpr QRgb kVermilion = 0xffd55e00;
+constexpr QRgb kPurple = 0xffcc79a7;
+
+struct RoleStyle {
+  const char* title;
+  QRgb light, dark;  // by appearance: what is too pale on white is darker there, and the reverse
+  Qt::BrushStyle hatch;
+};
+
+constexpr std::array<RoleStyle, kRoles> kStyles = {{
+    {"forward", kBlue, 0xff3d9bd6, Qt::SolidPattern},
+    {"backward (input)", kGreen, 0xff25b58b, Qt::SolidPattern},
+    {"backward (weight)", 0xff7fc8ae, 0xff0b7a5b, Qt::SolidPattern},
+    {"recompute", kSkyBlue, 0xff8fd0f5, Qt::BDiagPattern},
+    {"optimizer", 0xff6a5acd, 0xff9d90ee, Qt::SolidPattern},
+    {"memory-bound kernels", 0xff8c9bb0, 0xff7b8aa3, Qt::SolidPattern},
+    {"tensor parallel", kVermilion, 0xffe8762b, Qt::SolidPattern},
+    {"data parallel", kPurple, 0xffdb93bb, Qt::SolidPattern},
+    {"pipeline parallel", kOrange, kOrange, Qt::SolidPattern},
+    {"context parallel", 0xff9c4f2e, 0xffc27a55, Qt::FDiagPattern},
+    {"expert parallel", 0xffd8c800, kYellow, Qt::SolidPattern},
+    {"bubble", 0xffd4d4d4, 0xff4a4d52, Qt::BDiagPattern},
+    {"host", 0xff7a7a7a, 0xffa0a0a0, Qt::DiagCrossPattern},
+    {"other", 0xffb5b0a6, 0xff6d6a64, Qt::SolidPattern},
+}};
+
+const RoleStyle& style_of(Role role) {
+  return kStyles[static_cast<std::size_t>(role)];
+}
+
+QPalette palette_of(QRgb window, QRgb base, QRgb text, QRgb button, QRgb accent) {
+  QPalette palette;
+  const QColor text_colour(text);
+  for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText,
+                          QPalette::ToolTipText, QPalette::BrightText})
+    palette.setColor(role, text_colour);
+  palette.setColor(QPalette::Window, QColor(window));
+  palette.setColor(QPalette::Base, QColor(base));
+  palette.setColor(QPalette::AlternateBase, QColor(window));
+  palette.setColor(QPalette::Button, QColor(button));
+  palette.setColor(QPalette::ToolTipBase, QColor(button));
+  palette.setColor(QPalette::Highlight, QColor(accent));
+  palette.setColor(QPalette::HighlightedText, Qt::white);
+  palette.setColor(QPalette::Link, QColor(accent));
+  QColor faint = text_colour;
+  faint.setAlphaF(0.5F);
+  palette.setColor(QPalette::PlaceholderText, faint);
+  for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
+    palette.setColor(QPalette::Disabled, role, faint);
+  return palette;
+}
+
+QColor mix(const QColor& first, const QColor& second, double share) {
+  const auto blend = [share](int from, int to) {
+    return static_cast<int>(from + (to - from) * share + 0.5);
+  };
+  return {blend(first.red(), second.red()), blend(first.green(), second.green()),
+          blend(first.blue(), second.blue())};
+}
+
+}  // namespace
+
+std::array<Role, kRoles> all_roles() {
+  std::array<Role, kRoles> roles{};
+  for (int index = 0; index < kRoles; ++index)
+    roles[static_cast<std::size_t>(index)] = static_cast<Role>(index);
+  return roles;
+}
+
+QString title_of(Role role) {
+  return QString::fromUtf8(style_of(role).title);
+}
+
+bool is_dark(const QPalette& palette) {
+  return palette.color(QPalette::Window).lightness() < 128;
+}
+
+QColor Colours::of(Role role) const {
+  return QColor(dark ? style_of(role).dark : style_of(role).light);
+}
+
+QColor Colours::text_on(Role role) const {
+  const QColor fill = of(role);
+  // Rec. 601 luma; above about half, black is the more legible.
+  const double luma = 0.299 * fill.red() + 0.587 * fill.green() + 0.114 * fill.blue();
+  return luma > 140.0 ? QColor(Qt::black) : QColor(Qt::white);
+}
+
+QColor Colours::series(int index) const {
+  constexpr std::array<QRgb, 8> light = {kBlue,   kVermilion, kGreen,     kPurple,
+                                         kOrange, kSkyBlue,   0xff6a5acd, 0xff5a5a5a};
+  constexpr std::array<QRgb, 8> night = {0xff3d9bd6, 0xffe8762b, 0xff25b58b, 0xffdb93bb,
+                                         kOrange,    kSkyBlue,   0xff9d90ee, 0xffb8b8b8};
+  const auto place = static_cast<std::size_t>(index) % light.size();
+  return QColor(dark ? night[place] : light[place]);
+}
+
+Colours colours_for(const QPalette& palette) {
+  Colours colours;
+  colours.dark = is_dark(palette);
+  colours.window = palette.color(QPalette::Window);
+  colours.base = palette.color(QPalette::Base);
+  colours.text = palette.color(QPalette::Text);
+  colours.muted_text = mix(colours.base, colours.text, 0.65);
+  colours.grid = mix(colours.base, colours.text, 0.12);
+  colours.frame = mix(colours.base, colours.text, 0.30);
+  colours.accent = palette.color(QPalette::Highlight);
+  colours.good = QColor(colours.dark ? 0xff25b58b : 0xff00795a);
+  colours.bad = QColor(colours.dark ? 0xffe8762b : 0xffb34700);
+  colours.warning = QColor(colours.dark ? 0xffe6b84d : 0xff8a5a00);
+  return colours;
+}
+
+Marker marker(int index) {
+  return static_cast<Marker>(index % kMarkers);
+}
+
+Qt::BrushStyle hatch(Role role) {
+  return style_of(role).hatch;
+}
+
+Role role_of(OpKind kind, Phase phase) {
+  if (kind == OpKind::Send || kind == OpKind::Receive) return Role::Pipeline;
+  if (kind == OpKind::Offload) return Role::Host;
+  if (is_communication(kind)) return Role::Other;
+  switch (phase) {
+    case Phase::Forward:
+      return Role::Forward;
+    case Phase::Recompute:
+      return Role::Recompute;
+    case Phase::BackwardInput:
+      return Role::BackwardInput;
+    case Phase::BackwardWeight:
+      return Role::BackwardWeight;
+    case Phase::Optimizer:
+      return Role::Optimizer;
+  }
+  return Role::Other;
+}
+
+Role role_of(Group group) {
+  switch (group) {
+    case Group::Tensor:
+    case Group::ExpertTensor:
+      return Role::Tensor;
+    case Group::Context:
+      return Role::Context;
+    case Group::Expert:
+      return Role::Expert;
+    case Group::Data:
+    case Group::ExpertData:
+    case Group::ShardInner:
+    case Group::ShardOuter:
+    case Group::ExpertShardInner:
+    case Group::ExpertShardOuter:
+      return Role::Data;
+    case Group::Pipeline:
+    case Group::EmbeddingTie:
+    case Group::ModelParallel:
+    case Group::Mirror:
+      return Role::Pipeline;
+  }
+  return Role::Other;
+}
+
+QPalette light_palette() {
+  return palette_of(0xfff4f5f7, 0xffffffff, 0xff1d2126, 0xfffafbfc, 0xff1f6feb);
+}
+
+QPalette dark_palette() {
+  return palette_of(0xff1e2126, 0xff17191d, 0xffe4e6ea, 0xff2a2e35, 0xff3b82f6);
+}
+
+}  // namespace shardwright::gui

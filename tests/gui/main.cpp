@@ -1,0 +1,23 @@
+#include <gtest/gtest.h>
+
+#include <QApplication>
+#include <QString>
+#include <QtGlobal>
+
+namespace {
+
+// A warning of Qt is a mistake of the program: it fails the test during which it came.
+void fail_on_warning(QtMsgType type, const QMessageLogContext&, const QString& message) {
+  if (type == QtDebugMsg || type == QtInfoMsg) return;
+  ADD_FAILURE() << "Qt says: " << message.toStdString();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  qputenv("QT_QPA_PLATFORM", "offscreen");
+  qInstallMessageHandler(fail_on_warning);
+  const QApplication application(argc, argv);
+  return RUN_ALL_TESTS();
+}
