@@ -1,0 +1,79 @@
+// A computation in the background whose newest result alone counts.
+#pragma once
+
+#include <QMetaObject>
+#include <QObject>
+#include <QString>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "gui/models/latest_worker.hpp"
+#include "gui/models/text.hpp"
+
+namespace shardwright::gui {
+
+// Belongs to `context`, in whose thread the answers arrive.
+template <class Result>
+class BackgroundJob {
+ public:
+  using Compute = std::function<Result(const std::stop_token&)>;
+  using Done = std::function<void(std::shared_ptr<const Result>)>;
+  using Failed = std::function<void(const QString&)>;
+
+  BackgroundJob(QObject* context, Done done, Failed failed)
+      : context_(context), done_(std::move(done)), failed_(std::move(failed)) {}
+
+  // Instead of whatever is computed now.
+  void start(Compute compute) {
+    const std::uint64_t id = ++newest_;
+    running_ = true;
+    worker_.submit([this, id, compute = std::move(compute)](const std::stop_token& stop) {
+      run(id, compute, stop);
+    });
+  }
+
+  void cancel() {
+    ++newest_;
+    running_ = false;
+    worker_.cancel();
+  }
+
+  bool is_running() const { return running_; }
+
+ private:
+  void run(std::uint64_t id, const Compute& compute, const std::stop_token& stop) {
+    try {
+      auto result = std::make_shared<const Result>(compute(stop));
+      if (!stop.stop_requested()) post(id, [this, result] { done_(result); });
+    } catch (const InputError& error) {
+      post(id, [this, text = error_text(error)] { failed_(text); });
+    } catch (const std::exception& error) {
+      post(id, [this, text = QString::fromUtf8(error.what())] { failed_(text); });
+    }
+  }
+
+  template <class Deliver>
+  void post(std::uint64_t id, Deliver deliver) {
+    QMetaObject::invokeMethod(
+        context_,
+        [this, id, deliver = std::move(deliver)] {
+          if (id != newest_) return;
+          running_ = false;
+          deliver();
+        },
+        Qt::QueuedConnection);
+  }
+
+  QObject* context_;
+  Done done_;
+  Failed failed_;
+  std::uint64_t newest_ = 0;  // of the context's thread alone
+  bool running_ = false;
+  LatestWorker worker_;  // last: its thread ends before what it uses
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,69 @@
+#include "gui/models/opened_file.hpp"
+
+#include <QDir>
+#include <QFileInfo>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json_reader.hpp"
+#include "core/spec/model_json.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "gui/models/text.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kExpected =
+    "a plan, a result of plan --json, a cluster, a model, a timeline or a folder of a run";
+
+OpenedFile open_folder(const QString& path) {
+  const QDir folder(path);
+  const QString metrics = folder.filePath(QStringLiteral("metrics.jsonl"));
+  if (!QFileInfo::exists(metrics)) {
+    if (QFileInfo::exists(folder.filePath(QStringLiteral("config.json"))))
+      return {path, load_model(path.toStdString())};
+    throw InputError(path.toStdString(), {{"", "a folder without metrics.jsonl", kExpected}});
+  }
+  RunFolder run{path, metrics, {}};
+  for (const QString& name : folder.entryList({QStringLiteral("timeline-*.json")}, QDir::Files))
+    run.timelines.push_back(folder.filePath(name));
+  return {path, run};
+}
+
+OpenedFile open_document(const QString& path) {
+  const std::string file = path.toStdString();
+  const json document = read_json_file(file);
+  const std::string schema =
+      document.is_object() && document.contains("schema") && document["schema"].is_string()
+          ? document["schema"].get<std::string>()
+          : "";
+  if (schema == kPlanSchema) return {path, read_scenario(document, file)};
+  if (schema == "shardwright/plans")
+    return {path, std::make_shared<const PlanSet>(read_plan_set(document, file))};
+  if (schema == "shardwright/cluster") return {path, load_cluster(file)};
+  if (schema == kTimelineSchema)
+    return {path, std::make_shared<const Timeline>(read_timeline(document, file))};
+  if (schema == kModelSchema || (document.is_object() && document.contains("model_type")))
+    return {path, load_model(file)};
+  const std::string found = schema.empty() ? "no schema" : "\"" + schema + "\"";
+  throw InputError(file, {{"/schema", found, kExpected}});
+}
+
+}  // namespace
+
+QString kind_of(const OpenedFile& file) {
+  constexpr std::array<const char*, 6> kKinds = {"plan",  "search result", "cluster",
+                                                 "model", "timeline",      "run folder"};
+  return QString::fromUtf8(kKinds[file.content.index()]);
+}
+
+OpenedFile open_file(const QString& path) {
+  const QFileInfo info(path);
+  if (!info.exists()) throw InputError(path.toStdString(), {{"", "no such file", kExpected}});
+  return info.isDir() ? open_folder(path) : open_document(path);
+}
+
+}  // namespace shardwright::gui

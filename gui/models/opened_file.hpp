@@ -1,0 +1,39 @@
+// Files that the window opens, told apart by what stands in them.
+#pragma once
+
+#include <QString>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/model_spec.hpp"
+#include "core/spec/scenario.hpp"
+#include "core/timeline/timeline.hpp"
+#include "gui/models/plan_set.hpp"
+
+namespace shardwright::gui {
+
+// A folder that `shardwright run --out` wrote.
+struct RunFolder {
+  QString folder;
+  QString metrics;                 // its metrics.jsonl
+  std::vector<QString> timelines;  // files, by step, then rank
+};
+
+struct OpenedFile {
+  QString path;
+  std::variant<Scenario, PlanSetPointer, ClusterSpec, ModelSpec, std::shared_ptr<const Timeline>,
+               RunFolder>
+      content;
+};
+
+// "plan", "search result", "cluster", "model", "timeline", "run folder".
+QString kind_of(const OpenedFile& file);
+
+// A plan file, what `plan --json` writes, a cluster, a model (Hugging Face's config.json as well),
+// a timeline of a run or a run folder. Throws InputError with every problem, for unknown documents
+// too.
+OpenedFile open_file(const QString& path);
+
+}  // namespace shardwright::gui

@@ -1,0 +1,122 @@
+#include "gui/models/plan_search.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "planner/layer_cost_cache.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kDebounceMs = 150;
+constexpr std::chrono::milliseconds kBetweenReports{100};
+constexpr std::int64_t kFirstPlans = 12;
+
+}  // namespace
+
+planner::SearchLimits narrow_limits() {
+  planner::SearchLimits limits;
+  limits.schedules = {ScheduleKind::OneFOneB, ScheduleKind::Interleaved};
+  limits.zero_stages = {1, 3};
+  limits.recompute = {RecomputePolicy::None, RecomputePolicy::Full};
+  limits.layer_splits = {planner::LayerSplit::BalancedEnds};
+  limits.context_parallel = {ContextParallelKind::AllGather};
+  limits.max_micro_batch = 4;
+  limits.partial_recompute = false;
+  limits.sharding_within_node = false;
+  return limits;
+}
+
+PlanSearch::PlanSearch(QObject* parent) : QObject(parent) {
+  debounce_.setSingleShot(true);
+  debounce_.setInterval(kDebounceMs);
+  connect(&debounce_, &QTimer::timeout, this, &PlanSearch::begin);
+}
+
+void PlanSearch::request(const ScenarioChoice& choice) {
+  wanted_ = choice;
+  ++newest_;
+  worker_.cancel();
+  debounce_.start();
+}
+
+void PlanSearch::cancel() {
+  if (debounce_.isActive()) {
+    debounce_.stop();
+    Q_EMIT finished();
+  }
+  worker_.cancel();
+}
+
+void PlanSearch::begin() {
+  running_ = true;
+  Q_EMIT started();
+  const std::uint64_t id = newest_;
+  worker_.submit(
+      [this, choice = wanted_, id](const std::stop_token& stop) { work(choice, id, stop); });
+}
+
+template <class Deliver>
+void PlanSearch::post(std::uint64_t id, Deliver deliver) {
+  QMetaObject::invokeMethod(
+      this,
+      [this, id, deliver = std::move(deliver)] {
+        if (id == newest_) deliver();
+      },
+      Qt::QueuedConnection);
+}
+
+void PlanSearch::work(const ScenarioChoice& choice, std::uint64_t id, const std::stop_token& stop) {
+  try {
+    search_both(load_request(choice), id, stop);
+  } catch (const InputError& error) {
+    post(id, [this, problems = error.problems()] { Q_EMIT failed(problems); });
+  } catch (const std::exception& error) {
+    const std::vector<Problem> problems = {{"", error.what(), ""}};
+    post(id, [this, problems] { Q_EMIT failed(problems); });
+  }
+  post(id, [this] {
+    running_ = false;
+    Q_EMIT finished();
+  });
+}
+
+void PlanSearch::watch(planner::PlanRequest& request, std::uint64_t id) {
+  auto last = std::make_shared<std::chrono::steady_clock::time_point>();
+  request.progress = [this, id, last](const planner::SearchProgress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - *last < kBetweenReports) return;
+    *last = now;
+    post(id, [this, progress] {
+      Q_EMIT progressed(progress.share, progress.checked, progress.simulated,
+                        progress.best_step ? progress.best_step->value() : 0.0);
+    });
+  };
+}
+
+void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
+                             const std::stop_token& stop) {
+  request.stop = stop;
+  request.layer_costs = std::make_shared<planner::LayerCostCache>();
+  watch(request, id);
+  const planner::SearchLimits all = request.limits;
+  request.limits = narrow_limits();
+  request.top = kFirstPlans;
+  request.advice = false;
+  const auto deliver = [&](bool complete) {
+    PlanSet found = plan_set_of(request, planner::search(request));
+    found.complete = found.complete && complete;
+    found.request.limits = all;
+    if (found.plans.empty() && (!complete || stop.stop_requested())) return;
+    auto set = std::make_shared<const PlanSet>(std::move(found));
+    post(id, [this, set = std::move(set)] { Q_EMIT this->found(set); });
+  };
+  deliver(false);
+  if (stop.stop_requested()) return;
+  request.limits = all;
+  request.top = kShownPlans;
+  request.advice = true;
+  deliver(true);
+}
+
+}  // namespace shardwright::gui

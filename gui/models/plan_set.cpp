@@ -1,0 +1,197 @@
+#include "gui/models/plan_set.hpp"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json_reader.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/plan_json.hpp"
+#include "core/spec/profile_library.hpp"
+#include "gui/models/text.hpp"
+#include "planner/pareto.hpp"
+#include "sim/step/simulate.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using nlohmann::json;
+using planner::PlanCandidate;
+
+void mark_front(PlanSet& set) {
+  std::vector<planner::TradeOff> points;
+  points.reserve(set.plans.size());
+  for (const PlanCandidate& plan : set.plans)
+    points.push_back({plan.result.step.value() / plan.tokens(), plan.result.memory().peak.value()});
+  set.on_front.assign(set.plans.size(), false);
+  for (const std::size_t index : planner::pareto_front(points)) set.on_front[index] = true;
+}
+
+void append_new(std::vector<PlanCandidate>& plans, const std::vector<PlanCandidate>& more) {
+  for (const PlanCandidate& candidate : more) {
+    const bool known = std::any_of(plans.begin(), plans.end(), [&](const PlanCandidate& other) {
+      return other.plan == candidate.plan;
+    });
+    if (!known) plans.push_back(candidate);
+  }
+}
+
+PlanCandidate candidate_of(const Scenario& scenario) {
+  PlanCandidate candidate;
+  candidate.plan = scenario.plan;
+  candidate.result = sim::simulate_step(scenario);
+  candidate.analytic = candidate.bound = candidate.result.step;
+  const auto expense = planner::step_expense(scenario.cluster, scenario.plan, candidate.result.step,
+                                             planner::computing_time(candidate.result));
+  candidate.dollars_per_step = expense.price;
+  candidate.joules_per_step = expense.energy;
+  candidate.score =
+      planner::score(planner::Objective::Time, scenario.plan, candidate.result, expense);
+  return candidate;
+}
+
+sim::TimeBreakdown read_time(ObjectReader object) {
+  const auto seconds = [&](const char* key) { return Seconds(object.number(key, kNonNegative)); };
+  sim::TimeBreakdown time;
+  time.gemm = seconds("gemm_s");
+  time.attention = seconds("attention_s");
+  time.memory_bound = seconds("memory_bound_s");
+  time.recompute = seconds("recompute_s");
+  time.optimizer = seconds("optimizer_s");
+  time.interference = seconds("interference_s");
+  time.bubble = seconds("bubble_s");
+  time.host = seconds("host_s");
+  ObjectReader exposed = object.object("exposed");
+  for (const Axis axis : {Axis::Tensor, Axis::Data, Axis::Pipeline, Axis::Context, Axis::Expert})
+    time.exposed_on(axis) = Seconds(exposed.number(name_of(axis), kNonNegative));
+  return time;
+}
+
+sim::MemoryPeak read_memory(ObjectReader object) {
+  sim::MemoryPeak memory;
+  memory.peak = Bytes(object.number("peak_bytes", kNonNegative));
+  ObjectReader breakdown = object.object("breakdown");
+  for (int i = 0; i < kMemoryCategories; ++i) {
+    memory.breakdown[static_cast<std::size_t>(i)] =
+        Bytes(breakdown.number(name_of(static_cast<MemoryCategory>(i)), kNonNegative));
+  }
+  return memory;
+}
+
+// The stage with the most of `amount`; the file's own word for it is `told`.
+std::int32_t stage_of(ObjectReader object, std::size_t stages) {
+  const IntegerRange range{0, stages == 0 ? 0 : static_cast<std::int64_t>(stages) - 1};
+  return static_cast<std::int32_t>(object.integer("stage", range));
+}
+
+sim::StepResult read_result(ObjectReader& object) {
+  sim::StepResult result;
+  result.step = Seconds(object.number("step_s"));
+  result.throughput.tokens_per_s_per_gpu = object.number("tokens_per_s_per_gpu");
+  result.throughput.tflops_per_gpu = object.number("tflops_per_gpu");
+  result.throughput.mfu = object.number("mfu");
+  result.throughput.hfu = object.number("hfu");
+  for (ObjectReader& stage : object.objects("stages"))
+    result.stages.push_back(
+        {read_time(stage.object("time")), {}, read_memory(stage.object("memory"))});
+  if (result.stages.empty()) {
+    object.problem("stages", "nothing", "at least one stage");
+    result.stages.emplace_back();
+  }
+  result.bottleneck = stage_of(object.object("time"), result.stages.size());
+  result.fullest = stage_of(object.object("memory"), result.stages.size());
+  return result;
+}
+
+PlanCandidate read_candidate(ObjectReader& object) {
+  PlanCandidate candidate;
+  ObjectReader plan = object.object("plan");
+  candidate.plan = read_plan(plan);
+  candidate.result = read_result(object);
+  candidate.analytic = Seconds(object.number("analytic_s", kNonNegative));
+  candidate.bound = Seconds(object.number("bound_s", kNonNegative));
+  candidate.dollars_per_step = Dollars(object.number("dollars_per_step", kNonNegative));
+  candidate.joules_per_step = Joules(object.number("joules_per_step", kNonNegative));
+  candidate.score = object.number("score", {-1e30, 1e30, false});
+  return candidate;
+}
+
+template <class Load>
+void read_part(ObjectReader& inputs, const char* key, const Load& load) {
+  const std::string name = inputs.text(key);
+  if (name.empty()) return;
+  try {
+    load(name);
+  } catch (const InputError& error) {
+    inputs.problem(key, "\"" + name + "\"", error.problems().front().expected);
+  }
+}
+
+void read_request(ObjectReader& root, planner::PlanRequest& request) {
+  ObjectReader inputs = root.object("inputs");
+  read_part(inputs, "model", [&](const std::string& name) { request.model = load_model(name); });
+  read_part(inputs, "cluster",
+            [&](const std::string& name) { request.cluster = load_cluster(name); });
+  read_part(inputs, "stack", [&](const std::string& name) { request.stack = load_stack(name); });
+}
+
+void take_goal(PlanSet& set) {
+  if (set.plans.empty()) return;
+  const Plan& plan = set.plans.front().plan;
+  set.request.gpus = plan.world_size();
+  set.request.global_batch = plan.global_batch;
+  set.request.seq_len = plan.seq_len;
+  set.request.precision = plan.precision;
+}
+
+}  // namespace
+
+Scenario PlanSet::scenario(std::size_t plan) const {
+  return {request.model, request.cluster, request.stack, plans[plan].plan};
+}
+
+PlanSet plan_set_of(const planner::PlanRequest& request, const planner::SearchResult& result) {
+  PlanSet set;
+  set.request = request;
+  set.request.progress = {};
+  set.request.stop = {};
+  set.plans = result.plans;
+  append_new(set.plans, result.front);
+  set.counts = result.counts;
+  set.wall_s = result.wall_s;
+  set.complete = !result.partial;
+  set.infeasible = result.infeasible;
+  set.origin = QStringLiteral("search");
+  mark_front(set);
+  return set;
+}
+
+PlanSet plan_set_of(const Scenario& scenario, const QString& origin) {
+  PlanSet set;
+  set.request.model = scenario.model;
+  set.request.cluster = scenario.cluster;
+  set.request.stack = scenario.stack;
+  set.plans = {candidate_of(scenario)};
+  set.origin = origin;
+  take_goal(set);
+  mark_front(set);
+  return set;
+}
+
+PlanSet read_plan_set(const json& document, const std::string& source) {
+  ProblemList problems(source);
+  ObjectReader root(document, "", problems);
+  PlanSet set;
+  read_request(root, set.request);
+  for (ObjectReader& plan : root.objects("plans")) set.plans.push_back(read_candidate(plan));
+  std::vector<PlanCandidate> front;
+  for (ObjectReader& plan : root.objects("front")) front.push_back(read_candidate(plan));
+  problems.throw_if_any();
+  append_new(set.plans, front);
+  set.origin = to_qstring(source);
+  take_goal(set);
+  mark_front(set);
+  return set;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,41 @@
+// Plans that were found for one request: what the views show.
+#pragma once
+
+#include <QString>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/spec/scenario.hpp"
+#include "planner/search.hpp"
+
+namespace shardwright::gui {
+
+struct PlanSet {
+  planner::PlanRequest request;               // without its callbacks
+  std::vector<planner::PlanCandidate> plans;  // best first, then those of the front alone
+  std::vector<bool> on_front;  // by plan: no other has both a shorter step and less memory
+  planner::SearchCounts counts;
+  double wall_s = 0.0;
+  bool complete = true;  // false: more may come, or the search was stopped
+  std::optional<planner::NoFeasiblePlan> infeasible;
+  QString origin;  // "search", or the file that it was read from
+
+  Scenario scenario(std::size_t plan) const;
+};
+
+// Shared between threads and views; never changed once it is made.
+using PlanSetPointer = std::shared_ptr<const PlanSet>;
+
+PlanSet plan_set_of(const planner::PlanRequest& request, const planner::SearchResult& result);
+
+// One plan as a set: simulated here. Throws InputError.
+PlanSet plan_set_of(const Scenario& scenario, const QString& origin);
+
+// What `shardwright plan --json` writes. The document names its model, cluster and stack; those
+// must be shipped ones. Throws InputError with every problem.
+PlanSet read_plan_set(const nlohmann::json& document, const std::string& source);
+
+}  // namespace shardwright::gui

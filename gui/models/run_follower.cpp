@@ -1,0 +1,125 @@
+#include "gui/models/run_follower.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/base/units.hpp"
+#include "gui/models/text.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kPollMs = 200;
+constexpr std::size_t kFewSteps = 5;
+constexpr double kSlower = 1.3;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<double> step_times(const std::vector<RunStep>& steps, std::size_t first,
+                               std::size_t end) {
+  std::vector<double> times;
+  for (std::size_t i = first; i < end; ++i) times.push_back(steps[i].step_s);
+  return times;
+}
+
+}  // namespace
+
+std::optional<RunStep> read_run_step(const QByteArray& line) {
+  const auto document = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+  if (!document.is_object() || !document.contains("step") || !document["step"].is_number())
+    return std::nullopt;
+  const auto number = [&](const char* key) {
+    const auto found = document.find(key);
+    return found != document.end() && found->is_number() ? found->get<double>()
+                                                         : std::numeric_limits<double>::quiet_NaN();
+  };
+  return RunStep{number("step"),   number("loss"),         number("gradient_norm"),
+                 number("step_s"), number("tokens_per_s"), number("tensor_peak_bytes")};
+}
+
+RunFollower::RunFollower(QObject* parent) : QObject(parent) {
+  timer_.setInterval(kPollMs);
+  connect(&timer_, &QTimer::timeout, this, &RunFollower::poll);
+}
+
+void RunFollower::follow(const QString& file) {
+  path_ = file;
+  position_ = 0;
+  rest_.clear();
+  steps_.clear();
+  damaged_ = 0;
+  timer_.start();
+  poll();
+}
+
+void RunFollower::finish() {
+  timer_.stop();
+  poll();
+}
+
+void RunFollower::poll() {
+  QFile file(path_);
+  if (!file.open(QIODevice::ReadOnly)) return;
+  if (file.size() < position_) {  // written anew
+    position_ = 0;
+    rest_.clear();
+    steps_.clear();
+  }
+  if (!file.seek(position_)) return;
+  const QByteArray read = file.readAll();
+  if (read.isEmpty()) return;
+  position_ += read.size();
+  rest_ += read;
+  qsizetype begin = 0;
+  for (qsizetype end = rest_.indexOf('\n'); end >= 0; end = rest_.indexOf('\n', begin)) {
+    take_line(rest_.mid(begin, end - begin));
+    begin = end + 1;
+  }
+  rest_ = rest_.mid(begin);
+  Q_EMIT grown();
+}
+
+void RunFollower::take_line(const QByteArray& line) {
+  if (line.trimmed().isEmpty()) return;
+  if (const auto step = read_run_step(line)) {
+    steps_.push_back(*step);
+  } else {
+    ++damaged_;
+  }
+}
+
+double recent_mean(const std::vector<RunStep>& steps, double RunStep::*figure, std::size_t count) {
+  if (steps.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const std::size_t first =
+      std::max(steps.size() > count ? steps.size() - count : 0, steps.size() > 1 ? 1ul : 0ul);
+  double sum = 0.0;
+  for (std::size_t i = first; i < steps.size(); ++i) sum += steps[i].*figure;
+  return sum / static_cast<double>(steps.size() - first);
+}
+
+QString bottleneck_warning(const std::vector<RunStep>& steps, double predicted_step_s) {
+  if (steps.size() < 2 * kFewSteps) return {};
+  const double now = median(step_times(steps, steps.size() - kFewSteps, steps.size()));
+  const double before = median(step_times(steps, 1, steps.size() - kFewSteps));
+  if (now > kSlower * before) {
+    return QStringLiteral(
+               "The last steps take %1, %2 more than those before: look for a slow rank "
+               "or a busy machine.")
+        .arg(time_text(Seconds(now)), percent_text(now / before - 1.0));
+  }
+  if (predicted_step_s > 0.0 && now > 2.0 * predicted_step_s) {
+    return QStringLiteral(
+               "Steps take %1 where %2 was predicted: calibrate, or look for what the "
+               "profile leaves out.")
+        .arg(time_text(Seconds(now)), time_text(Seconds(predicted_step_s)));
+  }
+  return {};
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,62 @@
+// Follows the metrics of a run while they are written.
+#pragma once
+
+#include <QFile>
+#include <QObject>
+#include <QTimer>
+#include <optional>
+#include <vector>
+
+namespace shardwright::gui {
+
+// A line of metrics.jsonl. NaN where the run wrote null.
+struct RunStep {
+  double step = 0.0;
+  double loss = 0.0;
+  double gradient_norm = 0.0;
+  double step_s = 0.0;
+  double tokens_per_s = 0.0;
+  double memory_bytes = 0.0;  // peak of rank 0's tensors
+};
+
+// Empty for what is no line of metrics.
+std::optional<RunStep> read_run_step(const QByteArray& line);
+
+class RunFollower : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit RunFollower(QObject* parent = nullptr);
+
+  // Reads `file`, which need not be there yet, from its beginning, then what is added to it.
+  void follow(const QString& file);
+  // Reads what is left and stops.
+  void finish();
+  const std::vector<RunStep>& steps() const { return steps_; }
+  const QString& file() const { return path_; }
+  // Lines that were no metrics.
+  int damaged_lines() const { return damaged_; }
+
+ Q_SIGNALS:
+  void grown();
+
+ private:
+  void poll();
+  void take_line(const QByteArray& line);
+
+  QTimer timer_;
+  QString path_;
+  qint64 position_ = 0;
+  QByteArray rest_;  // of a line that is still being written
+  std::vector<RunStep> steps_;
+  int damaged_ = 0;
+};
+
+// Mean of the last `count` steps' figure, leaving out the first step, which warms up.
+double recent_mean(const std::vector<RunStep>& steps, double RunStep::*figure,
+                   std::size_t count = 20);
+
+// What lets a run look slower than before or than predicted, in words; empty: nothing.
+QString bottleneck_warning(const std::vector<RunStep>& steps, double predicted_step_s);
+
+}  // namespace shardwright::gui

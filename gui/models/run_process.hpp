@@ -1,0 +1,58 @@
+// Starts `shardwright run` and stops it cleanly.
+#pragma once
+
+#include <QObject>
+#include <QProcess>
+#include <QString>
+#include <QTimer>
+#include <cstdint>
+
+#include "core/spec/scenario.hpp"
+
+namespace shardwright::gui {
+
+struct RunSettings {
+  QString data;  // corpus
+  QString out;   // folder
+  std::int64_t steps = 100;
+  std::int64_t timeline_step = 10;  // whose ops are recorded; -1: none
+  bool force = true;                // write over an earlier run in `out`
+};
+
+// The command `shardwright`: beside this program, or of a build tree. Empty if it is not there.
+QString find_command();
+
+class RunProcess : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit RunProcess(QObject* parent = nullptr);
+  // A run that is still going is interrupted and waited for, so that no rank outlives the window.
+  ~RunProcess() override;
+
+  // Writes the plan into the folder and starts. Throws RuntimeFailure if it cannot.
+  void start(const Scenario& scenario, const RunSettings& settings);
+  // Like Ctrl-C; killed if it does not end within `kPatienceMs`.
+  void stop();
+  bool is_running() const { return process_.state() != QProcess::NotRunning; }
+  const RunSettings& settings() const { return settings_; }
+
+  static constexpr int kPatienceMs = 10000;
+
+ Q_SIGNALS:
+  void started();
+  // `message`: what the run wrote to stderr, its last lines.
+  void ended(bool well, const QString& message);
+
+ private:
+  void take_errors();
+  void report(int code, QProcess::ExitStatus status);
+
+  QProcess process_;
+  QTimer patience_;
+  RunSettings settings_;
+  QByteArray errors_;
+  bool stopping_ = false;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,352 @@
+#include "gui/models/scenario_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <QStringList>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/base/data_directory.hpp"
+#include "core/base/json_reader.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "gui/models/text.hpp"
+#include "planner/request_check.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+struct FieldText {
+  const char* id;
+  const char* title;
+  const char* tip;
+};
+
+constexpr std::array<FieldText, kFields> kFieldTexts = {{
+    {"model", "Model",
+     "A shipped model, or a Hugging Face config.json (File → Open, or drop it here)."},
+    {"cluster", "Cluster", "A shipped cluster, or a cluster file of your own."},
+    {"accelerator", "Accelerator", "Replaces the cluster's accelerator."},
+    {"node", "Node", "Replaces the cluster's node: accelerators, NVLink, NICs, host."},
+    {"fabric", "Fabric", "Replaces the network between nodes."},
+    {"stack", "Stack",
+     "The training software: which kernels it fuses, what it overlaps, how long a launch takes."},
+    {"gpus", "GPUs",
+     "Accelerators that train together.\nUnit: devices. Range: 1 to 10,000,000, at most what the "
+     "cluster has."},
+    {"global_batch", "Global batch",
+     "Sequences of one training step.\nUnit: sequences. Range: 1 to 1,000,000,000; 0 is “auto”: "
+     "the "
+     "smallest batch of full throughput."},
+    {"seq_len", "Sequence", "Tokens of one sequence.\nUnit: tokens. Range: 1 to 1,000,000,000."},
+    {"precision", "Precision", "Number format of the matrix products."},
+    {"objective", "Objective",
+     "What is best: the fastest tokens, the cheapest, the smallest memory, or the most per joule."},
+    {"max_memory", "Memory limit",
+     "What a plan may take of each accelerator.\nUnit: GB (1e9 bytes). 0: all that the accelerator "
+     "has."},
+    {"constraints", "Constraints",
+     "What plans must look like, separated by semicolons: “tp=8; pp=2,4; not zero=3”.\nFields: dp, "
+     "tp, pp, cp, ep, vpp, zero, micro_batch, schedule, recompute, context_parallel …"},
+    {"what_if", "What if",
+     "Percent of the profile's figure.\nUnit: %. Range: 10 to 1000; 100 is the hardware as it is."},
+}};
+
+const FieldText& text_of(Field field) {
+  return kFieldTexts[static_cast<std::size_t>(field)];
+}
+
+// Runs `read`; its problems become problems of `field`.
+template <class Read>
+void read_field(Field field, ProblemList& problems, const Read& read) {
+  try {
+    read();
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) {
+      const std::string at = problem.where.empty() ? "" : " at " + problem.where;
+      problems.add(text_of(field).id, problem.found + at, problem.expected);
+    }
+  }
+}
+
+fs::path part_file(const std::string& folder, const std::string& name) {
+  if (name.find('/') != std::string::npos || name.ends_with(".json")) return name;
+  const auto names = shipped_profiles(folder);
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw InputError(name, {{"", fmt::format("\"{}\"", name), one_of(name, names)}});
+  return data_directory() / "hardware_profiles" / folder / (name + ".json");
+}
+
+// A cluster of parts that were never meant for each other must be checked as a file is.
+ClusterSpec checked(const ClusterSpec& cluster) {
+  const json document = json::parse(to_json(cluster).dump());
+  return read_cluster(document, cluster.name, PartLibrary{});
+}
+
+void replace_parts(const ScenarioChoice& choice, ClusterSpec& cluster, ProblemList& problems) {
+  read_field(Field::Accelerator, problems, [&] {
+    if (!choice.accelerator.empty()) cluster.accelerator = load_accelerator(choice.accelerator);
+  });
+  read_field(Field::Node, problems, [&] {
+    if (choice.node.empty()) return;
+    const fs::path file = part_file("nodes", choice.node);
+    cluster.node = read_node(read_json_file(file), file.string());
+  });
+  read_field(Field::Fabric, problems, [&] {
+    if (choice.fabric.empty()) return;
+    const fs::path file = part_file("fabrics", choice.fabric);
+    cluster.fabric = read_fabric(read_json_file(file), file.string());
+  });
+  if (!problems.empty()) return;
+  cluster.name += " (composed)";
+  read_field(Field::Cluster, problems, [&] { cluster = checked(cluster); });
+}
+
+void apply_what_ifs(const ScenarioChoice& choice, ClusterSpec& cluster, ProblemList& problems) {
+  bool changed = false;
+  for (int i = 0; i < kResources; ++i) {
+    const int percent = choice.what_if[static_cast<std::size_t>(i)];
+    if (percent == 100) continue;
+    if (percent < 10 || percent > 1000) {
+      problems.add(text_of(Field::WhatIf).id, fmt::format("{} %", percent), "10 to 1000 %");
+      continue;
+    }
+    cluster = planner::improved(cluster, static_cast<planner::Resource>(i), percent / 100.0 - 1.0);
+    changed = true;
+  }
+  if (changed) cluster.name += " (what if)";
+}
+
+ClusterSpec cluster_of(const ScenarioChoice& choice, ProblemList& problems) {
+  ClusterSpec cluster;
+  ProblemList own(problems.source());
+  read_field(Field::Cluster, own, [&] { cluster = load_cluster(choice.cluster); });
+  const bool replaced =
+      !choice.accelerator.empty() || !choice.node.empty() || !choice.fabric.empty();
+  if (own.empty() && replaced) replace_parts(choice, cluster, own);
+  if (own.empty()) apply_what_ifs(choice, cluster, own);
+  try {
+    own.throw_if_any();
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems())
+      problems.add(problem.where, problem.found, problem.expected);
+  }
+  return cluster;
+}
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\n");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
+}
+
+planner::Constraints constraints_of(const std::string& text) {
+  planner::Constraints constraints;
+  std::istringstream parts(text);
+  std::string part;
+  while (std::getline(parts, part, ';')) {
+    part = trimmed(part);
+    if (part.empty()) continue;
+    const bool forbids = part.starts_with("not ");
+    auto& list = forbids ? constraints.forbidden : constraints.fixed;
+    list.push_back(
+        planner::parse_constraint(forbids ? trimmed(part.substr(4)) : part, "constraints"));
+  }
+  return constraints;
+}
+
+Precision precision_of(const std::string& text) {
+  std::vector<std::string> names;
+  for (const auto precision :
+       {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16, Precision::Fp8}) {
+    if (text == name_of(precision)) return precision;
+    names.emplace_back(name_of(precision));
+  }
+  throw InputError("precision", {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
+}
+
+// One line of a summary: what, how much, and where that is from.
+QString fact(const QString& what, const QString& value, const Sources& sources,
+             const std::string& pointer) {
+  const auto found = sources.find(pointer);
+  QString line =
+      QStringLiteral("<tr><td>%1&nbsp;</td><td><b>%2</b></td><td>&nbsp;<i>%3</i></td></tr>");
+  QString source;
+  if (found != sources.end()) {
+    source = QStringLiteral("%1: %2").arg(QString::fromUtf8(name_of(found->second.confidence)),
+                                          to_qstring(found->second.source).toHtmlEscaped());
+  }
+  return line.arg(what, value.toHtmlEscaped(), source);
+}
+
+}  // namespace
+
+QString id_of(Field field) {
+  return QString::fromUtf8(text_of(field).id);
+}
+
+QString title_of(Field field) {
+  return QString::fromUtf8(text_of(field).title);
+}
+
+QString tip_of(Field field) {
+  return QString::fromUtf8(text_of(field).tip);
+}
+
+ClusterSpec load_cluster_of(const ScenarioChoice& choice) {
+  ProblemList problems("scenario");
+  ClusterSpec cluster = cluster_of(choice, problems);
+  problems.throw_if_any();
+  return cluster;
+}
+
+planner::PlanRequest load_request(const ScenarioChoice& choice) {
+  ProblemList problems("scenario");
+  planner::PlanRequest request;
+  read_field(Field::Model, problems, [&] { request.model = load_model(choice.model); });
+  request.cluster = cluster_of(choice, problems);
+  read_field(Field::Stack, problems, [&] { request.stack = load_stack(choice.stack); });
+  read_field(Field::Precision, problems,
+             [&] { request.precision = precision_of(choice.precision); });
+  read_field(Field::Objective, problems,
+             [&] { request.objective = planner::parse_objective(choice.objective, "objective"); });
+  read_field(Field::Constraints, problems,
+             [&] { request.constraints = constraints_of(choice.constraints); });
+  if (!std::isfinite(choice.max_memory_gb) || choice.max_memory_gb < 0.0)
+    problems.add("max_memory", fmt::format("{}", choice.max_memory_gb), "0 or more GB");
+  problems.throw_if_any();
+  request.gpus = choice.gpus;
+  request.global_batch = choice.global_batch;
+  request.seq_len = choice.seq_len;
+  request.max_memory = gigabytes(choice.max_memory_gb);
+  planner::check_request(request);
+  return request;
+}
+
+Field field_of(const std::string& where, Field fallback) {
+  std::string name = where.starts_with("--") ? where.substr(2) : where;
+  std::replace(name.begin(), name.end(), '-', '_');
+  for (int i = 0; i < kFields; ++i) {
+    if (name == kFieldTexts[static_cast<std::size_t>(i)].id) return static_cast<Field>(i);
+  }
+  return fallback;
+}
+
+std::vector<std::string> shipped_profiles(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry :
+       fs::directory_iterator(data_directory() / "hardware_profiles" / folder, error)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+QString cluster_summary(const ClusterSpec& cluster) {
+  const AcceleratorSpec& gpu = cluster.accelerator;
+  const NodeSpec& node = cluster.node;
+  QString text = QStringLiteral("<b>%1</b><table>").arg(to_qstring(cluster.name).toHtmlEscaped());
+  text += fact(QStringLiteral("accelerator"), to_qstring(gpu.name), {}, "");
+  text += fact(QStringLiteral("bf16 peak"), flop_rate_text(gpu.matrix.bf16), gpu.sources,
+               "/matrix/bf16_flop_per_s");
+  text +=
+      fact(QStringLiteral("memory"), bytes_text(gpu.memory), gpu.sources, "/memory/capacity_bytes");
+  text += fact(QStringLiteral("memory bandwidth"), bandwidth_text(gpu.memory_bandwidth),
+               gpu.sources, "/memory/bandwidth_bytes_per_s");
+  text +=
+      fact(QStringLiteral("node"),
+           QStringLiteral("%1, %2 accelerators").arg(to_qstring(node.name)).arg(node.accelerators),
+           {}, "");
+  text += fact(to_qstring(node.scale_up.name), bandwidth_text(node.scale_up.bandwidth),
+               node.sources, "/scale_up/bandwidth_bytes_per_s");
+  text +=
+      fact(QStringLiteral("NICs of a node"),
+           QStringLiteral("%1 × %2").arg(node.nic.per_node).arg(bandwidth_text(node.nic.bandwidth)),
+           node.sources, "/nic/bandwidth_bytes_per_s");
+  text += fact(QStringLiteral("fabric"),
+               QStringLiteral("%1, %2").arg(to_qstring(cluster.fabric.name),
+                                            QString::fromUtf8(name_of(cluster.fabric.kind))),
+               {}, "");
+  return text + QStringLiteral("</table>");
+}
+
+QString model_summary(const ModelSpec& model) {
+  QString text =
+      QStringLiteral(
+          "<b>%1</b>: %7 parameters, %2 layers, hidden %3, %4 heads (%5 key/value), vocabulary %6")
+          .arg(to_qstring(model.name).toHtmlEscaped(), count_text(model.layers),
+               count_text(model.hidden), count_text(model.attention.heads),
+               count_text(model.attention.kv_heads), count_text(model.vocab),
+               short_text(static_cast<double>(count_parameters(model).total)));
+  if (model.moe) {
+    text += QStringLiteral(", %1 experts of which %2 serve a token")
+                .arg(count_text(model.moe->experts), count_text(model.moe->top_k));
+  }
+  if (!model.source.empty())
+    text += QStringLiteral("<br><i>%1</i>").arg(to_qstring(model.source).toHtmlEscaped());
+  return text;
+}
+
+nlohmann::ordered_json to_json(const ScenarioChoice& choice) {
+  return {{"model", choice.model},
+          {"cluster", choice.cluster},
+          {"accelerator", choice.accelerator},
+          {"node", choice.node},
+          {"fabric", choice.fabric},
+          {"stack", choice.stack},
+          {"gpus", choice.gpus},
+          {"global_batch", choice.global_batch},
+          {"seq_len", choice.seq_len},
+          {"precision", choice.precision},
+          {"objective", choice.objective},
+          {"max_memory_gb", choice.max_memory_gb},
+          {"constraints", choice.constraints},
+          {"what_if", choice.what_if}};
+}
+
+ScenarioChoice read_choice(const json& document) {
+  ScenarioChoice choice;
+  if (!document.is_object()) return choice;
+  const auto take_text = [&](const char* key, std::string& value) {
+    const auto found = document.find(key);
+    if (found != document.end() && found->is_string()) value = found->get<std::string>();
+  };
+  const auto take_count = [&](const char* key, std::int64_t& value) {
+    const auto found = document.find(key);
+    if (found != document.end() && found->is_number_integer()) value = found->get<std::int64_t>();
+  };
+  for (const auto& [key, value] : {std::pair<const char*, std::string*>{"model", &choice.model},
+                                   {"cluster", &choice.cluster},
+                                   {"accelerator", &choice.accelerator},
+                                   {"node", &choice.node},
+                                   {"fabric", &choice.fabric},
+                                   {"stack", &choice.stack},
+                                   {"precision", &choice.precision},
+                                   {"objective", &choice.objective},
+                                   {"constraints", &choice.constraints}})
+    take_text(key, *value);
+  take_count("gpus", choice.gpus);
+  take_count("global_batch", choice.global_batch);
+  take_count("seq_len", choice.seq_len);
+  const auto memory = document.find("max_memory_gb");
+  if (memory != document.end() && memory->is_number()) choice.max_memory_gb = memory->get<double>();
+  const auto what_if = document.find("what_if");
+  if (what_if == document.end() || !what_if->is_array() || what_if->size() != kResources)
+    return choice;
+  for (std::size_t i = 0; i < kResources; ++i) {
+    const json& percent = (*what_if)[i];
+    if (percent.is_number_integer()) choice.what_if[i] = percent.get<int>();
+  }
+  return choice;
+}
+
+}  // namespace shardwright::gui

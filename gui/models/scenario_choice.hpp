@@ -1,0 +1,86 @@
+// What the user asks to be planned, as it stands in the fields: names and numbers, not yet loaded.
+#pragma once
+
+#include <QString>
+#include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/spec/cluster_spec.hpp"
+#include "planner/explain.hpp"
+#include "planner/search.hpp"
+
+namespace shardwright::gui {
+
+inline constexpr int kResources = 7;  // of planner::Resource
+
+// The fields of a scenario. Problems name them by `id_of`.
+enum class Field : std::uint8_t {
+  Model,
+  Cluster,
+  Accelerator,
+  Node,
+  Fabric,
+  Stack,
+  Gpus,
+  GlobalBatch,
+  SeqLen,
+  Precision,
+  Objective,
+  MaxMemory,
+  Constraints,
+  WhatIf,
+};
+inline constexpr int kFields = 14;
+
+// "model", "cluster", …: also the object names of the widgets.
+QString id_of(Field field);
+QString title_of(Field field);
+// Unit, range and meaning, for tool tips.
+QString tip_of(Field field);
+
+// The worked example that the window opens on is the default: Llama 3 70B on 512 H100.
+struct ScenarioChoice {
+  std::string model = "llama3-70b";       // a shipped name, or the path of a file or folder
+  std::string cluster = "dgx-h100";       // a shipped name, or the path of a file
+  std::string accelerator, node, fabric;  // replace the cluster's own; empty: the cluster's
+  std::string stack = "megatron-core";
+  std::int64_t gpus = 512;
+  std::int64_t global_batch = 1024;  // sequences; 0: auto
+  std::int64_t seq_len = 8192;       // tokens
+  std::string precision = "bf16";
+  std::string objective = "time";
+  double max_memory_gb = 0.0;  // per accelerator; 0: what it has
+  // "tp=8; not zero=3": separated by semicolons, "not" forbids.
+  std::string constraints;
+  // Percent of each planner::Resource: 100 is the profile's own.
+  std::array<int, kResources> what_if = {100, 100, 100, 100, 100, 100, 100};
+
+  bool operator==(const ScenarioChoice&) const = default;
+};
+
+// Loads the parts. Throws InputError with every problem; `where` is the id of the field.
+planner::PlanRequest load_request(const ScenarioChoice& choice);
+
+// The cluster alone, with replaced parts and what-ifs. Throws InputError.
+ClusterSpec load_cluster_of(const ScenarioChoice& choice);
+
+// The field that a problem's `where` means: its id, or an option of the planner ("--seq-len").
+// Those that name none belong to the scenario as a whole: Field::Model … by `fallback`.
+Field field_of(const std::string& where, Field fallback);
+
+// Names of the shipped profiles in a folder ("nodes", "fabrics"), sorted.
+std::vector<std::string> shipped_profiles(const std::string& folder);
+
+// What a cluster is made of, with the source of each figure, as rich text.
+QString cluster_summary(const ClusterSpec& cluster);
+QString model_summary(const ModelSpec& model);
+
+// For sessions. Reading takes defaults for what is missing and ignores what it does not know: a
+// session of another version must not stop the program.
+nlohmann::ordered_json to_json(const ScenarioChoice& choice);
+ScenarioChoice read_choice(const nlohmann::json& document);
+
+}  // namespace shardwright::gui

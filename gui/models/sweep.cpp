@@ -1,0 +1,285 @@
+#include "gui/models/sweep.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/spec/plan_check.hpp"
+#include "gui/models/plan_search.hpp"
+#include "gui/models/text.hpp"
+#include "planner/explain.hpp"
+#include "planner/scale.hpp"
+#include "sim/step/simulate.hpp"
+#include "sim/validation/prediction_interval.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using planner::PlanCandidate;
+
+struct AxisText {
+  const char* title;
+  const char* tip;
+};
+constexpr std::array<AxisText, kSweepAxes> kAxisTexts = {{
+    {"GPUs",
+     "The best plan of each size is searched for, among the usual schedules and shardings."},
+    {"Global batch (sequences)", "The chosen plan with other batches."},
+    {"Sequence length (tokens)",
+     "The chosen plan with other sequences; the batch keeps its tokens."},
+    {"Inter-node bandwidth (GB/s per NIC)", "The chosen plan on faster and slower NICs."},
+    {"Scale-up bandwidth (GB/s per GPU)", "The chosen plan on faster and slower NVLink."},
+    {"Memory bandwidth (GB/s)", "The chosen plan on faster and slower HBM."},
+}};
+
+constexpr std::array<const char*, kSweepFigures> kFigureTitles = {
+    "Tokens/s", "Tokens/s per GPU", "Step (s)", "MFU (%)", "Memory (GB)", "Cost ($ per Mtoken)"};
+
+// Below this gain per doubling, more bandwidth does not pay.
+constexpr double kLeastGain = 0.02;
+constexpr double kFullThroughput = 0.95;
+
+PlanCandidate simulated(const Scenario& scenario) {
+  PlanCandidate candidate;
+  candidate.plan = scenario.plan;
+  candidate.result = sim::simulate_step(scenario);
+  const auto expense = planner::step_expense(scenario.cluster, scenario.plan, candidate.result.step,
+                                             planner::computing_time(candidate.result));
+  candidate.dollars_per_step = expense.price;
+  candidate.joules_per_step = expense.energy;
+  return candidate;
+}
+
+SweepPoint point_of(double x, const Scenario& scenario) {
+  SweepPoint point;
+  point.x = x;
+  const auto broken = broken_rules(scenario.model, &scenario.cluster, scenario.plan);
+  if (!broken.empty()) {
+    point.fits = false;
+    point.why_not = problem_text(broken.front().problem);
+    return point;
+  }
+  point.best = simulated(scenario);
+  const Bytes peak = point.best->result.memory().peak;
+  point.fits = peak <= scenario.cluster.accelerator.memory;
+  if (!point.fits)
+    point.why_not = QStringLiteral("needs %1 of %2")
+                        .arg(bytes_text(peak), bytes_text(scenario.cluster.accelerator.memory));
+  return point;
+}
+
+planner::Resource resource_of(SweepAxis axis) {
+  if (axis == SweepAxis::ScaleUpBandwidth) return planner::Resource::ScaleUpBandwidth;
+  if (axis == SweepAxis::MemoryBandwidth) return planner::Resource::MemoryBandwidth;
+  return planner::Resource::ScaleOutBandwidth;
+}
+
+double bandwidth_of(SweepAxis axis, const ClusterSpec& cluster) {
+  if (axis == SweepAxis::ScaleUpBandwidth) return cluster.node.scale_up.bandwidth.value() / 1e9;
+  if (axis == SweepAxis::MemoryBandwidth) return cluster.accelerator.memory_bandwidth.value() / 1e9;
+  return cluster.node.nic.bandwidth.value() / 1e9;
+}
+
+struct Variant {
+  double x;
+  Scenario scenario;
+};
+
+std::vector<Variant> batch_variants(const Scenario& scenario) {
+  std::vector<Variant> variants;
+  const std::int64_t least = scenario.plan.dp * scenario.plan.micro_batch;
+  for (std::int64_t batch = least; batch <= kMaxBatch / 2 && variants.size() < 10; batch *= 2) {
+    Variant variant{static_cast<double>(batch), scenario};
+    variant.scenario.plan.global_batch = batch;
+    variants.push_back(std::move(variant));
+    if (batch > 8 * scenario.plan.global_batch) break;
+  }
+  return variants;
+}
+
+std::vector<Variant> sequence_variants(const Scenario& scenario) {
+  std::vector<Variant> variants;
+  for (std::int64_t length = 1024; length <= 262144; length *= 2) {
+    Variant variant{static_cast<double>(length), scenario};
+    Plan& plan = variant.scenario.plan;
+    const std::int64_t unit = plan.dp * plan.micro_batch;
+    const double batches = static_cast<double>(scenario.plan.global_batch) *
+                           static_cast<double>(scenario.plan.seq_len) /
+                           static_cast<double>(length * unit);
+    plan.seq_len = length;
+    plan.global_batch = std::max<std::int64_t>(1, std::llround(batches)) * unit;
+    variants.push_back(std::move(variant));
+  }
+  return variants;
+}
+
+std::vector<Variant> bandwidth_variants(SweepAxis axis, const Scenario& scenario) {
+  std::vector<Variant> variants;
+  for (const double factor : {0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0}) {
+    Variant variant{factor * bandwidth_of(axis, scenario.cluster), scenario};
+    variant.scenario.cluster = planner::improved(scenario.cluster, resource_of(axis), factor - 1.0);
+    variants.push_back(std::move(variant));
+  }
+  return variants;
+}
+
+double rate_of(const SweepPoint& point) {
+  return point.best->tokens() / point.best->result.step.value();
+}
+
+QString share_text(const PlanCandidate& candidate, Seconds part) {
+  return percent_text(part / candidate.result.step);
+}
+
+// The smallest batch with nearly all of the best throughput.
+void find_batch_knee(Sweep& sweep) {
+  double best = 0.0;
+  for (const SweepPoint& point : sweep.points) {
+    if (point.best) best = std::max(best, rate_of(point));
+  }
+  for (const SweepPoint& point : sweep.points) {
+    if (!point.best || rate_of(point) < kFullThroughput * best) continue;
+    const PlanCandidate& candidate = *point.best;
+    sweep.knee = point.x;
+    sweep.knee_reason =
+        QStringLiteral(
+            "95 % of the best throughput: bubble %1, exposed communication %2 of the "
+            "step")
+            .arg(share_text(candidate, candidate.result.time().bubble),
+                 share_text(candidate, candidate.result.time().exposed_total()));
+    return;
+  }
+}
+
+// Where doubling brings less than `kLeastGain`.
+void find_bandwidth_knee(Sweep& sweep) {
+  for (std::size_t i = 0; i + 1 < sweep.points.size(); ++i) {
+    const SweepPoint &here = sweep.points[i], &next = sweep.points[i + 1];
+    if (!here.best || !next.best) continue;
+    const double doublings = std::log2(next.x / here.x);
+    if (rate_of(next) / rate_of(here) - 1.0 > kLeastGain * doublings) continue;
+    sweep.knee = here.x;
+    sweep.knee_reason =
+        QStringLiteral(
+            "twice as much brings less than 2 %: exposed communication is %1 of the "
+            "step, kernels %2")
+            .arg(share_text(*here.best, here.best->result.time().exposed_total()),
+                 share_text(*here.best, here.best->result.time().compute()));
+    return;
+  }
+}
+
+// The longest sequence that fits.
+void find_sequence_knee(Sweep& sweep) {
+  for (std::size_t i = 0; i + 1 < sweep.points.size(); ++i) {
+    if (!sweep.points[i].fits || sweep.points[i + 1].fits) continue;
+    sweep.knee = sweep.points[i].x;
+    sweep.knee_reason = QStringLiteral("the longest that fits: beyond, the plan %1")
+                            .arg(sweep.points[i + 1].why_not);
+    return;
+  }
+}
+
+void find_knee(Sweep& sweep) {
+  if (sweep.axis == SweepAxis::GlobalBatch) return find_batch_knee(sweep);
+  if (sweep.axis == SweepAxis::SeqLen) return find_sequence_knee(sweep);
+  find_bandwidth_knee(sweep);
+}
+
+std::vector<Variant> variants_of(SweepAxis axis, const Scenario& scenario) {
+  if (axis == SweepAxis::GlobalBatch) return batch_variants(scenario);
+  if (axis == SweepAxis::SeqLen) return sequence_variants(scenario);
+  return bandwidth_variants(axis, scenario);
+}
+
+Sweep scale_sweep(planner::PlanRequest request, const std::function<void(double)>& progress,
+                  const std::stop_token& stop) {
+  request.limits = narrow_limits();
+  request.stop = stop;
+  const std::int64_t exist = request.cluster.nodes * request.cluster.accelerators_per_node();
+  const std::int64_t last =
+      exist > 0 ? std::min(exist, 8 * request.gpus) : std::min(kMaxWorld, 8 * request.gpus);
+  const auto sizes = planner::machine_sizes(std::max<std::int64_t>(1, request.gpus / 16), last);
+  std::size_t done = 0;
+  double before = 0.0;
+  request.progress = [&](const planner::SearchProgress& search) {
+    if (search.share < before) ++done;
+    before = search.share;
+    progress((static_cast<double>(done) + search.share) / static_cast<double>(sizes.size()));
+  };
+  planner::ScaleResult found = planner::scale(request, sizes);
+  Sweep sweep;
+  for (planner::ScalePoint& point : found.points) {
+    SweepPoint shown;
+    shown.x = static_cast<double>(point.gpus);
+    shown.best = std::move(point.best);
+    shown.fits = shown.best.has_value();
+    if (!shown.fits) shown.why_not = QStringLiteral("no plan fits");
+    sweep.points.push_back(std::move(shown));
+  }
+  if (found.knee) {
+    sweep.knee = static_cast<double>(*found.knee);
+    sweep.knee_reason = to_qstring(found.knee_cause);
+  }
+  return sweep;
+}
+
+}  // namespace
+
+QString title_of(SweepAxis axis) {
+  return QString::fromUtf8(kAxisTexts[static_cast<std::size_t>(axis)].title);
+}
+
+QString tip_of(SweepAxis axis) {
+  return QString::fromUtf8(kAxisTexts[static_cast<std::size_t>(axis)].tip);
+}
+
+QString title_of(SweepFigure figure) {
+  return QString::fromUtf8(kFigureTitles[static_cast<std::size_t>(figure)]);
+}
+
+SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate) {
+  const sim::StepResult& result = candidate.result;
+  const auto with_interval = [](double value, bool is_rate) {
+    const auto [low, high] = sim::prediction_interval(value, is_rate);
+    return SweepValue{value, low, high};
+  };
+  switch (figure) {
+    case SweepFigure::TokensPerSecond:
+      return with_interval(candidate.tokens() / result.step.value(), true);
+    case SweepFigure::TokensPerSecondPerGpu:
+      return with_interval(result.throughput.tokens_per_s_per_gpu, true);
+    case SweepFigure::Step:
+      return with_interval(result.step.value(), false);
+    case SweepFigure::Mfu:
+      return with_interval(100.0 * result.throughput.mfu, true);
+    case SweepFigure::Memory: {
+      const double memory = result.memory().peak.value() / 1e9;
+      return {memory, memory, memory};
+    }
+    case SweepFigure::CostPerMegatoken:
+      return with_interval(1e6 * candidate.dollars_per_token(), false);
+  }
+  return {};
+}
+
+Sweep run_sweep(SweepAxis axis, const planner::PlanRequest& request, const Scenario& scenario,
+                const std::function<void(double)>& progress, const std::stop_token& stop) {
+  if (axis == SweepAxis::Gpus) {
+    Sweep sweep = scale_sweep(request, progress, stop);
+    sweep.axis = axis;
+    return sweep;
+  }
+  Sweep sweep;
+  sweep.axis = axis;
+  const auto variants = variants_of(axis, scenario);
+  for (const Variant& variant : variants) {
+    if (stop.stop_requested()) return sweep;
+    sweep.points.push_back(point_of(variant.x, variant.scenario));
+    progress(static_cast<double>(sweep.points.size()) / static_cast<double>(variants.size()));
+  }
+  find_knee(sweep);
+  return sweep;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,67 @@
+// One quantity of a training step against another: GPUs, batch, sequence length, bandwidth.
+#pragma once
+
+#include <QString>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "planner/search.hpp"
+
+namespace shardwright::gui {
+
+enum class SweepAxis : std::uint8_t {
+  Gpus,         // the best plan of each size, by planner::scale
+  GlobalBatch,  // the plan as it is, from here on
+  SeqLen,
+  ScaleOutBandwidth,  // between nodes
+  ScaleUpBandwidth,   // NVLink
+  MemoryBandwidth,
+};
+inline constexpr int kSweepAxes = 6;
+
+QString title_of(SweepAxis axis);  // "GPUs", "Inter-node bandwidth (GB/s per NIC)"
+// What stays the same and what is searched again along the axis.
+QString tip_of(SweepAxis axis);
+
+enum class SweepFigure : std::uint8_t {
+  TokensPerSecond,
+  TokensPerSecondPerGpu,
+  Step,
+  Mfu,
+  Memory,
+  CostPerMegatoken,
+};
+inline constexpr int kSweepFigures = 6;
+
+QString title_of(SweepFigure figure);  // with its unit
+
+struct SweepPoint {
+  double x = 0.0;
+  std::optional<planner::PlanCandidate> best;  // none: no plan runs here
+  bool fits = true;                            // in memory
+  QString why_not;                             // where `best` is missing or does not fit
+};
+
+struct Sweep {
+  SweepAxis axis = SweepAxis::Gpus;
+  std::vector<SweepPoint> points;  // ascending in x
+  std::optional<double> knee;      // where more stops to pay
+  QString knee_reason;
+};
+
+struct SweepValue {
+  double value = 0.0;
+  double low = 0.0, high = 0.0;  // 80 % of measurements lie between; the value itself where the
+                                 // figure does not hang on the step time
+};
+
+SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate);
+
+// `scenario` is the plan that is swept, `request` what it was found for. Throws InputError.
+// `progress` gets shares of the work and may be called from several threads, one at a time.
+Sweep run_sweep(SweepAxis axis, const planner::PlanRequest& request, const Scenario& scenario,
+                const std::function<void(double)>& progress, const std::stop_token& stop);
+
+}  // namespace shardwright::gui

@@ -1,0 +1,29 @@
+// Tables as text: for the clipboard and for files.
+#pragma once
+
+#include <QModelIndex>
+#include <QString>
+#include <QStringList>
+#include <vector>
+
+class QAbstractItemModel;
+
+namespace shardwright::gui {
+
+// A table of texts, the first row its header.
+struct TextTable {
+  QStringList header;
+  std::vector<QStringList> rows;
+};
+
+// The given rows of a model in the order that they are shown; `columns`: those to take.
+TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& rows,
+                     const std::vector<int>& columns);
+// All rows.
+TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& columns);
+
+QString to_tsv(const TextTable& table);
+QString to_csv(const TextTable& table);  // RFC 4180
+QString to_markdown(const TextTable& table);
+
+}  // namespace shardwright::gui

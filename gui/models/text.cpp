@@ -1,0 +1,134 @@
+#include "gui/models/text.hpp"
+
+#include <QLocale>
+#include <QStringList>
+#include <array>
+#include <cmath>
+
+namespace shardwright::gui {
+namespace {
+
+struct Scale {
+  double factor;
+  const char* prefix;
+};
+constexpr std::array<Scale, 9> kScales = {{{1e18, "E"},
+                                           {1e15, "P"},
+                                           {1e12, "T"},
+                                           {1e9, "G"},
+                                           {1e6, "M"},
+                                           {1e3, "k"},
+                                           {1.0, ""},
+                                           {1e-3, "m"},
+                                           {1e-6, "µ"}}};
+
+// Three significant digits.
+QString three_digits(double value) {
+  const double size = std::abs(value);
+  return QString::number(value, 'f', size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+QString scaled(double value, const QString& unit, double least) {
+  const double size = std::abs(value);
+  if (size == 0.0) return QStringLiteral("0 ") + unit;
+  for (const Scale& scale : kScales) {
+    if (size < scale.factor * 0.9995 && scale.factor > least) continue;
+    return three_digits(value / scale.factor) + QLatin1Char(' ') + QString::fromUtf8(scale.prefix) +
+           unit;
+  }
+  return QString::number(value) + QLatin1Char(' ') + unit;
+}
+
+void add_if(QStringList& parts, bool wanted, const QString& text) {
+  if (wanted) parts.append(text);
+}
+
+}  // namespace
+
+QString to_qstring(const std::string& text) {
+  return QString::fromStdString(text);
+}
+
+QString time_text(Seconds time) {
+  const double hours = time.value() / 3600.0;
+  if (hours >= 48.0) return fixed_text(hours / 24.0, 1) + QStringLiteral(" days");
+  if (hours >= 2.0) return fixed_text(hours, 1) + QStringLiteral(" h");
+  if (time.value() >= 1000.0) return fixed_text(time.value(), 0) + QStringLiteral(" s");
+  if (time.value() >= 10.0) return fixed_text(time.value(), 2) + QStringLiteral(" s");
+  return scaled(time.value(), QStringLiteral("s"), 1e-6);
+}
+
+QString bytes_text(Bytes bytes) {
+  return scaled(bytes.value(), QStringLiteral("B"), 1.0);
+}
+
+QString bandwidth_text(BytesPerSecond bandwidth) {
+  return scaled(bandwidth.value(), QStringLiteral("B/s"), 1.0);
+}
+
+QString flop_rate_text(FlopPerSecond rate) {
+  return scaled(rate.value(), QStringLiteral("FLOP/s"), 1.0);
+}
+
+QString count_text(std::int64_t count) {
+  return QLocale(QLocale::English).toString(static_cast<qlonglong>(count));
+}
+
+QString fixed_text(double value, int decimals) {
+  if (!std::isfinite(value)) return QStringLiteral("–");
+  return QLocale(QLocale::English).toString(value, 'f', decimals);
+}
+
+QString percent_text(double ratio) {
+  return fixed_text(100.0 * ratio, 1) + QStringLiteral(" %");
+}
+
+QString signed_percent_text(double ratio) {
+  const QString sign = ratio >= 0.0 ? QStringLiteral("+") : QStringLiteral("−");
+  return sign + percent_text(std::abs(ratio));
+}
+
+QString short_text(double value) {
+  return scaled(value, QString(), 1.0).trimmed();
+}
+
+QString plan_text(const Plan& plan) {
+  QStringList parts = {QStringLiteral("dp %1").arg(plan.dp), QStringLiteral("tp %1").arg(plan.tp),
+                       QStringLiteral("pp %1").arg(plan.pp)};
+  add_if(parts, plan.cp > 1,
+         QStringLiteral("cp %1 %2")
+             .arg(plan.cp)
+             .arg(QString::fromUtf8(name_of(plan.context_parallel))));
+  add_if(parts, plan.ep > 1, QStringLiteral("ep %1").arg(plan.ep));
+  add_if(parts, plan.vpp > 1, QStringLiteral("vpp %1").arg(plan.vpp));
+  parts.append(QStringLiteral("zero %1").arg(plan.zero_stage));
+  add_if(parts, plan.shard_group > 0, QStringLiteral("shard group %1").arg(plan.shard_group));
+  parts.append(QStringLiteral("mb %1").arg(plan.micro_batch));
+  add_if(parts, plan.pp > 1, QString::fromUtf8(name_of(plan.schedule)));
+  if (plan.recompute != RecomputePolicy::None) {
+    QString text = QStringLiteral("recompute ") + QString::fromUtf8(name_of(plan.recompute));
+    if (plan.recompute_layers > 0) text += QStringLiteral(" %1").arg(plan.recompute_layers);
+    parts.append(text);
+  }
+  add_if(parts, plan.embedding_counts_as_layer || plan.head_counts_as_layer,
+         QStringLiteral("ends count"));
+  add_if(parts, plan.offload_optimizer, QStringLiteral("optimizer offloaded"));
+  return parts.join(QStringLiteral(" · "));
+}
+
+QString problem_text(const Problem& problem) {
+  QString text =
+      problem.where.empty() ? QString() : to_qstring(problem.where) + QStringLiteral(": ");
+  text += to_qstring(problem.found);
+  if (!problem.expected.empty())
+    text += QStringLiteral("; expected ") + to_qstring(problem.expected);
+  return text;
+}
+
+QString error_text(const InputError& error) {
+  QStringList lines;
+  for (const Problem& problem : error.problems()) lines.append(problem_text(problem));
+  return to_qstring(error.source()) + QStringLiteral(": ") + lines.join(QStringLiteral("\n"));
+}
+
+}  // namespace shardwright::gui

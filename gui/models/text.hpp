@@ -1,0 +1,41 @@
+// Numbers and plans as the views show them.
+#pragma once
+
+#include <QString>
+#include <cstdint>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/base/units.hpp"
+#include "core/spec/plan.hpp"
+
+namespace shardwright::gui {
+
+QString to_qstring(const std::string& text);
+
+// "16.15 s", "45.6 ms", "7.89 µs".
+QString time_text(Seconds time);
+// Powers of 1000: "80 GB".
+QString bytes_text(Bytes bytes);
+// "400 GB/s".
+QString bandwidth_text(BytesPerSecond bandwidth);
+QString flop_rate_text(FlopPerSecond rate);
+// "1,024".
+QString count_text(std::int64_t count);
+// With this many digits after the point; "–" for what is not finite.
+QString fixed_text(double value, int decimals);
+// A share: 0.4567 is "45.7 %".
+QString percent_text(double ratio);
+// "+3.2 %", "−0.5 %".
+QString signed_percent_text(double ratio);
+// Three significant digits in powers of 1000: "1.5 k", "3.2 M".
+QString short_text(double value);
+
+// "dp 16 · tp 8 · pp 4 · mb 1 · zero 1" and whatever else is not at its default.
+QString plan_text(const Plan& plan);
+
+// The problems of an input, one a line.
+QString problem_text(const Problem& problem);
+QString error_text(const InputError& error);
+
+}  // namespace shardwright::gui
