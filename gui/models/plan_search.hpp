@@ -32,7 +32,7 @@ class PlanSearch : public QObject {
   void request(const ScenarioChoice& choice);
   // Stops the search; `found` comes once more with what there is so far, if anything.
   void cancel();
-  bool is_running() const { return running_; }
+  bool is_running() const { return running_ || debounce_.isActive(); }
 
  Q_SIGNALS:
   void started();

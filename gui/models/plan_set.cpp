@@ -6,6 +6,7 @@
 
 #include "core/base/json_reader.hpp"
 #include "core/spec/model_library.hpp"
+#include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "gui/models/text.hpp"
@@ -78,7 +79,7 @@ sim::MemoryPeak read_memory(ObjectReader object) {
   return memory;
 }
 
-// The stage with the most of `amount`; the file's own word for it is `told`.
+// The stage that the parts of the report are of.
 std::int32_t stage_of(ObjectReader object, std::size_t stages) {
   const IntegerRange range{0, stages == 0 ? 0 : static_cast<std::int64_t>(stages) - 1};
   return static_cast<std::int32_t>(object.integer("stage", range));
@@ -103,10 +104,19 @@ sim::StepResult read_result(ObjectReader& object) {
   return result;
 }
 
-PlanCandidate read_candidate(ObjectReader& object) {
+// A plan that breaks a rule cannot be simulated again.
+void check_rules(const planner::PlanRequest& request, const Plan& plan, ObjectReader& object) {
+  const std::string pointer = object.pointer() + "/plan";
+  for (const BrokenRule& broken : broken_rules(request.model, &request.cluster, plan, 0, pointer)) {
+    object.problems().add(broken.problem.where, broken.problem.found, broken.problem.expected);
+  }
+}
+
+PlanCandidate read_candidate(const planner::PlanRequest& request, ObjectReader& object) {
   PlanCandidate candidate;
   ObjectReader plan = object.object("plan");
   candidate.plan = read_plan(plan);
+  if (object.problems().empty()) check_rules(request, candidate.plan, object);
   candidate.result = read_result(object);
   candidate.analytic = Seconds(object.number("analytic_s", kNonNegative));
   candidate.bound = Seconds(object.number("bound_s", kNonNegative));
@@ -183,9 +193,11 @@ PlanSet read_plan_set(const json& document, const std::string& source) {
   ObjectReader root(document, "", problems);
   PlanSet set;
   read_request(root, set.request);
-  for (ObjectReader& plan : root.objects("plans")) set.plans.push_back(read_candidate(plan));
+  for (ObjectReader& plan : root.objects("plans"))
+    set.plans.push_back(read_candidate(set.request, plan));
   std::vector<PlanCandidate> front;
-  for (ObjectReader& plan : root.objects("front")) front.push_back(read_candidate(plan));
+  for (ObjectReader& plan : root.objects("front"))
+    front.push_back(read_candidate(set.request, plan));
   problems.throw_if_any();
   append_new(set.plans, front);
   set.origin = to_qstring(source);

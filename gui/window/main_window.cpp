@@ -1,17 +1,53 @@
 #include "gui/window/main_window.hpp"
 
+#include <QApplication>
+#include <QCloseEvent>
 #include <QDockWidget>
-#include <QLabel>
+#include <QDragEnterEvent>
+#include <QMimeData>
+#include <QSettings>
+#include <QStatusBar>
+#include <QToolBar>
+#include <QUrl>
+#include <algorithm>
+
+#include "gui/models/text.hpp"
+#include "gui/views/message_bar.hpp"
+#include "gui/views/plans_view.hpp"
+#include "gui/views/run_view.hpp"
+#include "gui/views/scenario_view.hpp"
+#include "gui/views/sweep_view.hpp"
+#include "gui/views/why_view.hpp"
+#include "gui/window/command_palette.hpp"
+#include "gui/window/search_status.hpp"
+#include "gui/window/shortcut_overlay.hpp"
 
 namespace shardwright::gui {
 
-MainWindow::MainWindow() {
+MainWindow::MainWindow(QSettings* settings)
+    : settings_(settings),
+      registry_(new ActionRegistry(this)),
+      files_(
+          this, [this](const auto& files) { take_files(*files); },
+          [this](const QString& error) { show_problem(error); }) {
   setObjectName(QStringLiteral("main_window"));
   setWindowTitle(QStringLiteral("Shardwright"));
   setDockNestingEnabled(true);
-  create_docks();
+  setAcceptDrops(true);
   resize(1440, 900);
+  create_docks();
+  create_actions();
+  palette_ = new CommandPalette(registry_, this);
+  shortcuts_ = new ShortcutOverlay(registry_, this);
+  statusBar()->addWidget(new SearchStatus(&search_), 1);
+  statusBar()->setSizeGripEnabled(false);
+  connect_search();
+  connect_views();
+  default_layout_ = saveState();
+  restore_session();
 }
+
+MainWindow::~MainWindow() = default;
 
 QDockWidget* MainWindow::add_dock(const QString& id, const QString& title, QWidget* view,
                                   Qt::DockWidgetArea area) {
@@ -19,13 +55,130 @@ QDockWidget* MainWindow::add_dock(const QString& id, const QString& title, QWidg
   dock->setObjectName(id);
   dock->setWidget(view);
   addDockWidget(area, dock);
+  docks_.push_back(dock);
   return dock;
 }
 
 void MainWindow::create_docks() {
-  add_dock(QStringLiteral("scenario"), tr("Scenario"), new QLabel, Qt::LeftDockWidgetArea);
-  add_dock(QStringLiteral("plans"), tr("Plans"), new QLabel, Qt::RightDockWidgetArea);
-  add_dock(QStringLiteral("why"), tr("Why"), new QLabel, Qt::RightDockWidgetArea);
+  messages_ = new MessageBar;
+  auto* bar = new QToolBar(tr("Messages"));
+  bar->setObjectName(QStringLiteral("messages"));
+  bar->setMovable(false);
+  bar->toggleViewAction()->setVisible(false);
+  bar->addWidget(messages_);
+  addToolBar(Qt::TopToolBarArea, bar);
+  bar->hide();
+
+  scenario_view_ = new ScenarioView(&document_);
+  plans_view_ = new PlansView(&selection_);
+  why_view_ = new WhyView(&selection_);
+  sweep_view_ = new SweepView(&selection_);
+  run_view_ = new RunView(&selection_);
+  add_dock(QStringLiteral("scenario"), tr("Scenario"), scenario_view_, Qt::LeftDockWidgetArea);
+  add_dock(QStringLiteral("plans"), tr("Plans"), plans_view_, Qt::RightDockWidgetArea);
+  add_dock(QStringLiteral("why"), tr("Why"), why_view_, Qt::RightDockWidgetArea);
+  add_dock(QStringLiteral("sweeps"), tr("Sweeps"), sweep_view_, Qt::RightDockWidgetArea);
+  add_dock(QStringLiteral("run"), tr("Run"), run_view_, Qt::RightDockWidgetArea);
+  arrange_docks();
+}
+
+// Scenario on the left over the whole height, Plans above all others, which share a place.
+void MainWindow::arrange_docks() {
+  setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
+  for (std::size_t i = 3; i < docks_.size(); ++i) tabifyDockWidget(docks_[2], docks_[i]);
+  docks_[2]->raise();
+  resizeDocks({docks_[0], docks_[1]}, {320, 1120}, Qt::Horizontal);
+  resizeDocks({docks_[1], docks_[2]}, {430, 420}, Qt::Vertical);
+  last_dock_ = docks_[1];
+}
+
+void MainWindow::connect_search() {
+  connect(&document_, &ScenarioDocument::changed, this, &MainWindow::start);
+  connect(&search_, &PlanSearch::started, this,
+          [this] { plans_view_->show_waiting(tr("Searching …")); });
+  connect(&search_, &PlanSearch::found, this, [this](const PlanSetPointer& set) {
+    scenario_view_->show_problems({});
+    show_problem({});
+    selection_.show(set);
+  });
+  connect(&search_, &PlanSearch::failed, this, [this](const std::vector<Problem>& problems) {
+    QStringList texts;
+    for (const Problem& problem : scenario_view_->show_problems(problems))
+      texts.append(problem_text(problem));
+    show_problem(texts.join(QLatin1Char('\n')));
+    plans_view_->show_waiting(tr("The scenario has a problem: see its fields."));
+  });
+}
+
+void MainWindow::connect_views() {
+  for (const QDockWidget* dock : docks_) {
+    if (const auto* each = qobject_cast<View*>(dock->widget()))
+      connect(each, &View::problem, this, &MainWindow::show_problem);
+  }
+  connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, const QWidget* now) {
+    for (QDockWidget* dock : docks_) {
+      if (now != nullptr && dock->isAncestorOf(now)) last_dock_ = dock;
+    }
+  });
+}
+
+void MainWindow::show_problem(const QString& text) {
+  messages_->show_text(Tone::Problem, text);
+  messages_->parentWidget()->setVisible(!text.isEmpty());
+}
+
+void MainWindow::show_notice(const QString& text) {
+  messages_->show_text(Tone::Notice, text);
+  messages_->parentWidget()->setVisible(!text.isEmpty());
+}
+
+void MainWindow::start() {
+  search_.request(document_.choice());
+}
+
+bool MainWindow::is_busy() const {
+  return search_.is_running() || why_view_->is_busy() || sweep_view_->is_busy() ||
+         files_.is_running();
+}
+
+QWidget* MainWindow::view(const QString& id) const {
+  for (const QDockWidget* dock : docks_) {
+    if (dock->objectName() == id) return dock->widget();
+  }
+  return nullptr;
+}
+
+void MainWindow::raise_view(const QString& id) {
+  for (QDockWidget* dock : docks_) {
+    if (dock->objectName() != id) continue;
+    dock->show();
+    dock->raise();
+    dock->widget()->setFocus();
+    last_dock_ = dock;
+  }
+}
+
+QDockWidget* MainWindow::current_dock() const {
+  return last_dock_;
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  save_session();
+  QMainWindow::closeEvent(event);
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  QStringList paths;
+  for (const QUrl& url : event->mimeData()->urls()) {
+    if (url.isLocalFile()) paths.append(url.toLocalFile());
+  }
+  if (paths.isEmpty()) return;
+  event->acceptProposedAction();
+  open(paths);
 }
 
 }  // namespace shardwright::gui

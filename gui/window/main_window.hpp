@@ -2,22 +2,123 @@
 #pragma once
 
 #include <QMainWindow>
+#include <memory>
+#include <vector>
+
+#include "gui/models/background_job.hpp"
+#include "gui/models/opened_file.hpp"
+#include "gui/models/plan_search.hpp"
+#include "gui/models/scenario_document.hpp"
+#include "gui/models/selection.hpp"
+#include "gui/window/action_registry.hpp"
+#include "gui/window/recent_files.hpp"
 
 class QDockWidget;
+class QMenu;
+class QSettings;
 
 namespace shardwright::gui {
+
+class CommandPalette;
+class MessageBar;
+class PlansView;
+class RunView;
+class ScenarioView;
+class ShortcutOverlay;
+class SweepView;
+class View;
+class WhyView;
 
 class MainWindow : public QMainWindow {
   Q_OBJECT
 
  public:
-  MainWindow();
+  // Opens on the worked example, or on what `settings` remembers. Null: remembers nothing.
+  explicit MainWindow(QSettings* settings = nullptr);
+  ~MainWindow() override;
+
+  // Begins to search for plans of the scenario.
+  void start();
+  // In the background; two plans, results or timelines are compared.
+  void open(const QStringList& paths);
+
+  // The docks in their order; object names are the views' ids.
+  const std::vector<QDockWidget*>& docks() const { return docks_; }
+  QWidget* view(const QString& id) const;
+  void raise_view(const QString& id);
+  const ActionRegistry& actions() const { return *registry_; }
+  Selection& selection() { return selection_; }
+  ScenarioDocument& document() { return document_; }
+  // A search, an explanation, a sweep or the reading of files goes on.
+  bool is_busy() const;
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
 
  private:
-  // A dock named by `title` that holds `view`; its object name is `id`.
+  // What was read from files, ready to be shown.
+  struct Opened {
+    OpenedFile file;
+    PlanSetPointer plans;  // of plans and search results
+  };
+  static std::vector<Opened> read_files(const QStringList& paths);
+
+  // main_window.cpp
   QDockWidget* add_dock(const QString& id, const QString& title, QWidget* view,
                         Qt::DockWidgetArea area);
   void create_docks();
+  void arrange_docks();
+  void connect_search();
+  void connect_views();
+  void show_problem(const QString& text);
+  void show_notice(const QString& text);
+
+  // window_files.cpp
+  void take_files(const std::vector<Opened>& files);
+  void take_plans(const std::vector<Opened>& plans);
+  void take_file(const Opened& opened);
+  void choose_files();
+  void save_plan();
+  void fill_recent();
+  void export_view(const QString& suffix);
+  void copy_view_picture();
+  void copy_view_data();
+  void save_session();
+  void restore_session();
+
+  // window_actions.cpp
+  void create_actions();
+  void create_file_actions();
+  void create_edit_actions();
+  void create_plan_actions();
+  void create_view_actions();
+  void create_help_actions();
+  void create_menus();
+
+  // The view that the user looks at: with the focus, else the last that had it.
+  QDockWidget* current_dock() const;
+
+  QSettings* settings_;
+  ScenarioDocument document_;
+  PlanSearch search_;
+  Selection selection_;
+  RecentFiles recent_;
+  ActionRegistry* registry_;
+  MessageBar* messages_ = nullptr;
+  ScenarioView* scenario_view_ = nullptr;
+  PlansView* plans_view_ = nullptr;
+  WhyView* why_view_ = nullptr;
+  SweepView* sweep_view_ = nullptr;
+  RunView* run_view_ = nullptr;
+  CommandPalette* palette_ = nullptr;
+  ShortcutOverlay* shortcuts_ = nullptr;
+  QMenu* recent_menu_ = nullptr;
+  std::vector<QDockWidget*> docks_;
+  QDockWidget* last_dock_ = nullptr;
+  QByteArray default_layout_;
+  BackgroundJob<std::vector<Opened>> files_;
 };
 
 }  // namespace shardwright::gui

@@ -1,0 +1,38 @@
+// Where a plan's time and memory go, in the parts that charts show.
+#pragma once
+
+#include <QString>
+#include <stop_token>
+#include <vector>
+
+#include "core/program/program.hpp"
+#include "core/spec/scenario.hpp"
+#include "gui/style/palette.hpp"
+#include "planner/compare.hpp"
+#include "planner/explain.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::gui {
+
+// A part of the step of the bottleneck stage.
+struct TimePart {
+  QString title;  // "matrix products", "exposed: tensor parallel"
+  Role role = Role::Other;
+  Seconds time;
+};
+
+// In a fixed order, without those of zero length; they add up to the step.
+std::vector<TimePart> time_parts(const sim::TimeBreakdown& time);
+
+QString title_of(MemoryCategory category);
+
+// What is known of a plan after its explanation.
+struct PlanStory {
+  planner::Explanation explanation;
+  QString peak_moment;  // "while layer 3's attention.qkv runs forward, microbatch 5"
+};
+
+// Re-simulates; seconds for large plans. Throws InputError.
+PlanStory tell_story(const Scenario& scenario, const std::stop_token& stop);
+
+}  // namespace shardwright::gui

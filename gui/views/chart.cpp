@@ -1,0 +1,143 @@
+#include "gui/views/chart.hpp"
+
+#include <QEvent>
+#include <array>
+
+namespace shardwright::gui {
+namespace {
+
+bool is_vector(const QPaintEngine* engine) {
+  return engine != nullptr &&
+         (engine->type() == QPaintEngine::SVG || engine->type() == QPaintEngine::Pdf ||
+          engine->type() == QPaintEngine::Picture);
+}
+
+// Stylesheets and themes change the palette of a widget more than once; charts replot only for what
+// they use.
+bool same_look(const Colours& a, const Colours& b) {
+  return a.dark == b.dark && a.base == b.base && a.text == b.text && a.accent == b.accent;
+}
+
+}  // namespace
+
+Chart::Chart(QWidget* parent) : QCustomPlot(parent) {
+  setOpenGl(false);
+  setNoAntialiasingOnDrag(true);
+  axisRect()->setupFullAxesBox(false);
+  for (QCPAxis* axis : {xAxis2, yAxis2}) axis->setVisible(false);
+  restyle();
+}
+
+void Chart::allow_zoom() {
+  setInteractions(QCP::iRangeDrag | QCP::iRangeZoom | QCP::iSelectAxes);
+}
+
+void Chart::clear_all() {
+  clearPlottables();
+  clearItems();
+}
+
+QCPItemText* Chart::add_label(const QString& text, double x, double y, Qt::Alignment alignment) {
+  auto* label = new QCPItemText(this);
+  label->setText(text);
+  label->setColor(colours_.text);
+  label->setFont(font());
+  label->setPositionAlignment(alignment);
+  label->setPadding(QMargins(4, 1, 4, 1));
+  label->position->setCoords(x, y);
+  return label;
+}
+
+QCPItemText* Chart::add_note(const QString& text, double x_share, double y_share,
+                             Qt::Alignment alignment) {
+  auto* label = add_label(text, 0.0, 0.0, alignment);
+  label->position->setType(QCPItemPosition::ptAxisRectRatio);
+  label->position->setCoords(x_share, y_share);
+  label->setTextAlignment(alignment & Qt::AlignHorizontal_Mask);
+  return label;
+}
+
+void Chart::paintEvent(QPaintEvent* event) {
+  QPaintDevice* device = redirected(nullptr) != nullptr ? redirected(nullptr) : this;
+  const bool is_other_size = device->devicePixelRatioF() != devicePixelRatioF();
+  if (!is_vector(device->paintEngine()) && !is_other_size) {
+    QCustomPlot::paintEvent(event);
+    return;
+  }
+  QCPPainter painter;
+  if (painter.begin(this)) toPainter(&painter, width(), height());
+}
+
+void Chart::changeEvent(QEvent* event) {
+  QCustomPlot::changeEvent(event);
+  if (event->type() != QEvent::PaletteChange && event->type() != QEvent::FontChange) return;
+  if (event->type() == QEvent::PaletteChange && same_look(colours_, colours_for(palette()))) return;
+  restyle();
+  Q_EMIT restyled();
+  replot(rpQueuedReplot);
+}
+
+void Chart::style_axis(QCPAxis* axis) const {
+  axis->setBasePen(QPen(colours_.frame));
+  axis->setTickPen(QPen(colours_.frame));
+  axis->setSubTickPen(Qt::NoPen);
+  axis->setTickLabelColor(colours_.muted_text);
+  axis->setLabelColor(colours_.text);
+  axis->setTickLabelFont(font());
+  axis->setLabelFont(font());
+  axis->setSelectedBasePen(axis->basePen());
+  axis->setSelectedTickPen(axis->tickPen());
+  axis->setSelectedLabelFont(font());
+  axis->setSelectedTickLabelFont(font());
+  axis->setSelectedLabelColor(colours_.text);
+  axis->setSelectedTickLabelColor(colours_.muted_text);
+  axis->grid()->setPen(QPen(colours_.grid));
+  axis->grid()->setZeroLinePen(QPen(colours_.grid));
+  axis->grid()->setSubGridVisible(false);
+}
+
+void Chart::restyle() {
+  colours_ = colours_for(palette());
+  setBackground(QBrush(colours_.base));
+  for (QCPAxis* axis : {xAxis, yAxis, xAxis2, yAxis2}) style_axis(axis);
+  legend->setBrush(faded(colours_.base, 0.85));
+  legend->setBorderPen(QPen(colours_.grid));
+  legend->setTextColor(colours_.text);
+  legend->setFont(font());
+  legend->setRowSpacing(0);
+  legend->setMargins(QMargins(6, 3, 6, 3));
+}
+
+QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size) {
+  constexpr std::array<QCPScatterStyle::ScatterShape, kMarkers> kShapes = {
+      QCPScatterStyle::ssDisc,
+      QCPScatterStyle::ssSquare,
+      QCPScatterStyle::ssDiamond,
+      QCPScatterStyle::ssTriangle,
+      QCPScatterStyle::ssTriangleInverted,
+      QCPScatterStyle::ssCross,
+      QCPScatterStyle::ssPlus,
+      QCPScatterStyle::ssStar};
+  const auto shape = kShapes[static_cast<std::size_t>(marker)];
+  const bool is_line = marker >= Marker::Cross;
+  QPen pen(is_line ? colour : colour.darker(130));
+  pen.setWidthF(is_line ? 1.8 : 0.8);
+  return {shape, pen, QBrush(colour), size};
+}
+
+QColor faded(QColor colour, double opacity) {
+  colour.setAlphaF(static_cast<float>(opacity));
+  return colour;
+}
+
+QColor scale_colour(int step, int steps, bool dark) {
+  constexpr std::array<QRgb, 5> kCividis = {0xff00306f, 0xff46537b, 0xff7c7b78, 0xffb9a866,
+                                            0xffe8c91c};
+  constexpr std::array<QRgb, 5> kCividisNight = {0xff4f7fd6, 0xff6d8bb5, 0xff9a9a96, 0xffc7b66b,
+                                                 0xfffde737};
+  const int last = static_cast<int>(kCividis.size()) - 1;
+  const auto place = static_cast<std::size_t>(steps < 2 ? last : step * last / (steps - 1));
+  return QColor(dark ? kCividisNight[place] : kCividis[place]);
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,57 @@
+// A QCustomPlot in the colours of the desktop, and what the charts of all views share.
+#pragma once
+
+#include <qcustomplot.h>
+
+#include "gui/style/palette.hpp"
+
+namespace shardwright::gui {
+
+// Follows the palette: `restyled` comes after each change, for colours that data has.
+// Rendered into a vector device (SVG, PDF) it stays vectors, into one of another scale it is drawn
+// anew.
+class Chart : public QCustomPlot {
+  Q_OBJECT
+
+ public:
+  explicit Chart(QWidget* parent = nullptr);
+
+  const Colours& colours() const { return colours_; }
+  // Wheel zooms around the cursor, over an axis only that axis; dragging pans.
+  void allow_zoom();
+  // Removes plottables, items and the legend's entries.
+  void clear_all();
+  // A text beside a point in plot coordinates, `alignment` saying which of its corners lies there.
+  QCPItemText* add_label(const QString& text, double x, double y, Qt::Alignment alignment);
+  // A text at a share of the axis rectangle's width and height.
+  QCPItemText* add_note(const QString& text, double x_share, double y_share,
+                        Qt::Alignment alignment);
+
+  QSize minimumSizeHint() const override { return {120, 90}; }
+  QSize sizeHint() const override { return {320, 220}; }
+
+ Q_SIGNALS:
+  void restyled();
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  void restyle();
+  void style_axis(QCPAxis* axis) const;
+
+  Colours colours_;
+};
+
+// The shape, filled; `size` in pixels.
+QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size = 8.0);
+
+// The colour with this opacity.
+QColor faded(QColor colour, double opacity);
+
+// Light to dark over [0, 1]: five steps of the cividis scale, which is legible to colour-blind
+// readers (Nuñez, Anderton, Renslow 2018, doi 10.1371/journal.pone.0199239).
+QColor scale_colour(int step, int steps, bool dark);
+
+}  // namespace shardwright::gui

@@ -1,0 +1,30 @@
+#include "gui/views/empty_state.hpp"
+
+namespace shardwright::gui {
+
+EmptyState::EmptyState(QWidget* content, QWidget* parent)
+    : QStackedWidget(parent), label_(new QLabel) {
+  label_->setObjectName(QStringLiteral("hint"));
+  label_->setAlignment(Qt::AlignCenter);
+  label_->setWordWrap(true);
+  label_->setTextFormat(Qt::RichText);
+  label_->setMargin(24);
+  label_->setForegroundRole(QPalette::PlaceholderText);
+  addWidget(label_);
+  addWidget(content);
+}
+
+void EmptyState::show_hint(const QString& text) {
+  label_->setText(text);
+  setCurrentIndex(0);
+}
+
+void EmptyState::show_content() {
+  setCurrentIndex(1);
+}
+
+bool EmptyState::is_empty() const {
+  return currentIndex() == 0;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,26 @@
+// What a view shows while it has nothing to show: what to do.
+#pragma once
+
+#include <QLabel>
+#include <QStackedWidget>
+
+namespace shardwright::gui {
+
+// A page with a hint in front of a page with the content.
+class EmptyState : public QStackedWidget {
+  Q_OBJECT
+
+ public:
+  explicit EmptyState(QWidget* content, QWidget* parent = nullptr);
+
+  // Rich text.
+  void show_hint(const QString& text);
+  void show_content();
+  bool is_empty() const;
+  QString hint() const { return label_->text(); }
+
+ private:
+  QLabel* label_;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,33 @@
+// Errors and notices inside of the window.
+#pragma once
+
+#include <QFrame>
+#include <QLabel>
+
+namespace shardwright::gui {
+
+enum class Tone : std::uint8_t { Notice, Problem };
+
+class MessageBar : public QFrame {
+  Q_OBJECT
+
+ public:
+  explicit MessageBar(QWidget* parent = nullptr);
+
+  // Replaces what is shown, until the user closes it; an empty text hides the bar.
+  void show_text(Tone tone, const QString& text);
+  void clear();
+  QString text() const { return label_->text(); }
+
+ protected:
+  void changeEvent(QEvent* event) override;
+
+ private:
+  void restyle();
+
+  QLabel* sign_;
+  QLabel* label_;
+  Tone tone_ = Tone::Notice;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,77 @@
+#include "gui/views/picture_export.hpp"
+
+#include <QFile>
+#include <QFileInfo>
+#include <QImage>
+#include <QPainter>
+#include <QPdfWriter>
+#include <QSvgGenerator>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr double kExportScale = 2.0;
+constexpr int kDotsPerInch = 96;
+
+[[noreturn]] void fail(const QString& file, const QString& why) {
+  throw RuntimeFailure((file + QStringLiteral(": ") + why).toStdString());
+}
+
+void render(QWidget& widget, QPaintDevice& device, const QString& file) {
+  QPainter painter;
+  if (!painter.begin(&device)) fail(file, QStringLiteral("cannot be written"));
+  widget.render(&painter);
+}
+
+void export_svg(QWidget& widget, const QString& file) {
+  QFile target(file);
+  if (!target.open(QIODevice::WriteOnly)) fail(file, target.errorString());
+  QSvgGenerator generator;
+  generator.setOutputDevice(&target);
+  generator.setSize(widget.size());
+  generator.setViewBox(QRect(QPoint(0, 0), widget.size()));
+  generator.setResolution(kDotsPerInch);
+  render(widget, generator, file);
+}
+
+void export_pdf(QWidget& widget, const QString& file) {
+  QFile target(file);
+  if (!target.open(QIODevice::WriteOnly)) fail(file, target.errorString());
+  QPdfWriter writer(&target);
+  writer.setResolution(kDotsPerInch);
+  writer.setPageSize(
+      QPageSize(QSizeF(widget.size()) / kDotsPerInch, QPageSize::Inch, {}, QPageSize::ExactMatch));
+  writer.setPageMargins(QMarginsF());
+  render(widget, writer, file);
+}
+
+}  // namespace
+
+QImage picture_of(QWidget& widget, double scale) {
+  QImage image(widget.size() * scale, QImage::Format_ARGB32_Premultiplied);
+  image.setDevicePixelRatio(scale);
+  image.fill(widget.palette().color(QPalette::Window));
+  QPainter painter(&image);
+  widget.render(&painter);
+  return image;
+}
+
+void export_picture(QWidget& widget, const QString& file) {
+  const QString suffix = QFileInfo(file).suffix().toLower();
+  if (suffix == QStringLiteral("svg")) return export_svg(widget, file);
+  if (suffix == QStringLiteral("pdf")) return export_pdf(widget, file);
+  if (suffix != QStringLiteral("png")) fail(file, QStringLiteral("is no .png, .svg or .pdf"));
+  if (!picture_of(widget, kExportScale).save(file)) fail(file, QStringLiteral("cannot be written"));
+}
+
+void write_text_file(const QString& file, const QString& text) {
+  QFile target(file);
+  const QByteArray bytes = text.toUtf8();
+  if (!target.open(QIODevice::WriteOnly | QIODevice::Truncate) ||
+      target.write(bytes) != bytes.size())
+    fail(file, target.errorString());
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,19 @@
+// Views as pictures.
+#pragma once
+
+#include <QSize>
+#include <QString>
+#include <QWidget>
+
+namespace shardwright::gui {
+
+// The widget as it looks, at this many device pixels a pixel.
+QImage picture_of(QWidget& widget, double scale);
+
+// By the suffix of the file: .png (twice the resolution), .svg or .pdf. Throws RuntimeFailure.
+void export_picture(QWidget& widget, const QString& file);
+
+// Throws RuntimeFailure.
+void write_text_file(const QString& file, const QString& text);
+
+}  // namespace shardwright::gui

@@ -1,0 +1,298 @@
+#include "gui/views/plan_scatter.hpp"
+
+#include <QMouseEvent>
+#include <QToolTip>
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "gui/models/text.hpp"
+#include "planner/pareto.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kBins = 5;
+constexpr std::size_t kMostCategories = 8;
+constexpr double kNear = 12.0;  // pixels
+
+const PlanFigure& figure_at(int index) {
+  return plan_figures()[static_cast<std::size_t>(index)];
+}
+
+double distance(QPointF a, QPointF b) {
+  return std::hypot(a.x() - b.x(), a.y() - b.y());
+}
+
+}  // namespace
+
+PlanScatter::PlanScatter(QWidget* parent) : Chart(parent) {
+  setObjectName(QStringLiteral("scatter"));
+  setInteractions(QCP::iRangeZoom);
+  setMouseTracking(true);
+  legend->setVisible(true);
+  axisRect()->insetLayout()->setInsetAlignment(0, Qt::AlignTop | Qt::AlignRight);
+  connect(this, &Chart::restyled, this, &PlanScatter::rebuild);
+}
+
+void PlanScatter::set_axes(int x, int y, int colour) {
+  x_ = x;
+  y_ = y;
+  colour_ = colour;
+  rebuild();
+}
+
+void PlanScatter::show(PlanSetPointer set, std::vector<int> rows) {
+  set_ = std::move(set);
+  rows_ = std::move(rows);
+  rebuild();
+}
+
+void PlanScatter::mark(std::optional<std::size_t> chosen, std::optional<std::size_t> compared) {
+  chosen_ = chosen;
+  compared_ = compared;
+  update_marks();
+}
+
+double PlanScatter::value(int figure, int row) const {
+  const PlanFigure& of = figure_at(figure);
+  return of.value ? of.value(*set_, static_cast<std::size_t>(row)) : 0.0;
+}
+
+QPointF PlanScatter::pixel_of(int row) const {
+  return {xAxis->coordToPixel(value(x_, row)), yAxis->coordToPixel(value(y_, row))};
+}
+
+// Few values: each a category of its own.
+std::vector<PlanScatter::Category> PlanScatter::categories(
+    std::vector<int>& category_of_row) const {
+  const PlanFigure& figure = figure_at(colour_);
+  if (figure.kind == FigureKind::Measure) return bins(category_of_row);
+  // Numbers in their order, names in theirs.
+  std::map<std::pair<double, QString>, int> known;
+  for (const int row : rows_)
+    known[{value(colour_, row), figure.text(*set_, static_cast<std::size_t>(row))}] = 0;
+  std::vector<Category> found;
+  for (auto& [key, index] : known) {
+    const bool own = found.size() + 1 < kMostCategories || known.size() <= kMostCategories;
+    if (own) {
+      const int place = static_cast<int>(found.size());
+      found.push_back(
+          {figure.title + QLatin1Char(' ') + key.second, colours().series(place), marker(place)});
+    } else if (found.size() + 1 == kMostCategories) {
+      found.push_back({tr("others"), colours().series(7), marker(7)});
+    }
+    index = static_cast<int>(found.size()) - 1;
+  }
+  for (const int row : rows_) {
+    category_of_row.push_back(
+        known[{value(colour_, row), figure.text(*set_, static_cast<std::size_t>(row))}]);
+  }
+  return found;
+}
+
+// Many values: bins of equal width from light to dark.
+std::vector<PlanScatter::Category> PlanScatter::bins(std::vector<int>& category_of_row) const {
+  const PlanFigure& figure = figure_at(colour_);
+  double least = 0.0, most = 0.0;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const double each = value(colour_, rows_[i]);
+    least = i == 0 ? each : std::min(least, each);
+    most = i == 0 ? each : std::max(most, each);
+  }
+  const double width = (most - least) / kBins;
+  const int count = width > 0.0 ? kBins : 1;
+  std::vector<Category> found;
+  for (int bin = 0; bin < count; ++bin) {
+    const QString range = QStringLiteral("%1 %2 … %3")
+                              .arg(figure.title, fixed_text(least + bin * width, figure.decimals),
+                                   fixed_text(least + (bin + 1) * width, figure.decimals));
+    found.push_back({range, scale_colour(bin, count, colours().dark), marker(bin)});
+  }
+  for (const int row : rows_) {
+    const double place = width > 0.0 ? (value(colour_, row) - least) / width : 0.0;
+    category_of_row.push_back(std::clamp(static_cast<int>(place), 0, count - 1));
+  }
+  return found;
+}
+
+void PlanScatter::rebuild() {
+  clear_all();
+  outline_ = nullptr;
+  chosen_mark_ = compared_mark_ = nullptr;
+  front_.clear();
+  if (!set_) return replot(rpQueuedReplot);
+  xAxis->setLabel(figure_at(x_).heading());
+  yAxis->setLabel(figure_at(y_).heading());
+  if (!rows_.empty()) {
+    add_front();
+    add_points();
+    rescaleAxes();
+    xAxis->scaleRange(1.12);
+    yAxis->scaleRange(1.16);
+  }
+  update_marks();
+}
+
+void PlanScatter::add_points() {
+  std::vector<int> category_of_row;
+  const auto found = categories(category_of_row);
+  std::vector<QVector<double>> xs(found.size()), ys(found.size());
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const auto category = static_cast<std::size_t>(category_of_row[i]);
+    xs[category].append(value(x_, rows_[i]));
+    ys[category].append(value(y_, rows_[i]));
+  }
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    QCPGraph* points = addGraph();
+    points->setName(found[i].title);
+    points->setLineStyle(QCPGraph::lsNone);
+    points->setScatterStyle(scatter_style(found[i].shape, found[i].colour));
+    points->setData(xs[i], ys[i]);
+  }
+}
+
+void PlanScatter::add_front() {
+  const double x_sign = figure_at(x_).lower_is_better ? 1.0 : -1.0;
+  const double y_sign = figure_at(y_).lower_is_better ? 1.0 : -1.0;
+  std::vector<planner::TradeOff> points;
+  for (const int row : rows_) points.push_back({x_sign * value(x_, row), y_sign * value(y_, row)});
+  for (const std::size_t index : planner::pareto_front(points)) front_.push_back(rows_[index]);
+  auto* line = new QCPCurve(xAxis, yAxis);
+  line->setName(tr("Pareto front"));
+  line->setPen(QPen(colours().text, 1.4, Qt::DashLine));
+  QVector<double> xs, ys;
+  for (const int row : front_) {
+    // A front is a staircase: between two of its plans nothing better is known.
+    if (!xs.isEmpty()) {
+      xs.append(value(x_, row));
+      ys.append(ys.last());
+    }
+    xs.append(value(x_, row));
+    ys.append(value(y_, row));
+  }
+  line->setData(xs, ys);
+}
+
+void PlanScatter::update_marks() {
+  const auto ring = [this](QCPGraph*& graph, std::optional<std::size_t> plan, const QColor& colour,
+                           const QString& name) {
+    if (graph != nullptr) removeGraph(graph);
+    graph = nullptr;
+    if (!set_ || !plan || *plan >= set_->plans.size()) return;
+    graph = addGraph();
+    graph->setName(name);
+    graph->setLineStyle(QCPGraph::lsNone);
+    QPen pen(colour, 2.4);
+    graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssCircle, pen, Qt::NoBrush, 17));
+    const int row = static_cast<int>(*plan);
+    graph->addData(value(x_, row), value(y_, row));
+  };
+  ring(chosen_mark_, chosen_, colours().accent, tr("chosen"));
+  ring(compared_mark_, compared_, colours().warning, tr("compared with"));
+  replot(rpQueuedReplot);
+}
+
+std::optional<int> PlanScatter::row_at(QPointF pixel) const {
+  if (!set_) return std::nullopt;
+  std::optional<int> nearest;
+  double least = kNear;
+  for (const int row : rows_) {
+    const double away = distance(pixel_of(row), pixel);
+    if (away >= least) continue;
+    least = away;
+    nearest = row;
+  }
+  return nearest;
+}
+
+void PlanScatter::mousePressEvent(QMouseEvent* event) {
+  if (event->button() == Qt::LeftButton) {
+    pressed_ = true;
+    rectangle_ = event->modifiers().testFlag(Qt::ShiftModifier);
+    lasso_ = QPolygonF({event->position()});
+  } else if (event->button() == Qt::MiddleButton) {
+    panning_ = true;
+    pan_from_ = event->position();
+  }
+}
+
+void PlanScatter::mouseMoveEvent(QMouseEvent* event) {
+  const QPointF at = event->position();
+  if (panning_) {
+    xAxis->moveRange(xAxis->pixelToCoord(pan_from_.x()) - xAxis->pixelToCoord(at.x()));
+    yAxis->moveRange(yAxis->pixelToCoord(pan_from_.y()) - yAxis->pixelToCoord(at.y()));
+    pan_from_ = at;
+    return replot(rpQueuedReplot);
+  }
+  if (pressed_) {
+    if (rectangle_) {
+      lasso_ = QPolygonF({lasso_.front(), QPointF(at.x(), lasso_.front().y()), at,
+                          QPointF(lasso_.front().x(), at.y())});
+    } else {
+      lasso_.append(at);
+    }
+    return draw_lasso();
+  }
+  const auto row = row_at(at);
+  if (!row) return QToolTip::hideText();
+  const auto plan = static_cast<std::size_t>(*row);
+  QToolTip::showText(event->globalPosition().toPoint(),
+                     QStringLiteral("%1\n%2: %3\n%4: %5")
+                         .arg(plan_text(set_->plans[plan].plan), figure_at(x_).heading(),
+                              figure_at(x_).text(*set_, plan), figure_at(y_).heading(),
+                              figure_at(y_).text(*set_, plan)),
+                     this);
+}
+
+void PlanScatter::draw_lasso() {
+  if (outline_ == nullptr) {
+    outline_ = new QCPCurve(xAxis, yAxis);
+    outline_->removeFromLegend();
+    outline_->setPen(QPen(colours().accent, 1.5, Qt::DotLine));
+    outline_->setBrush(faded(colours().accent, 0.12));
+  }
+  QVector<double> xs, ys;
+  for (const QPointF& point : lasso_ + QPolygonF({lasso_.front()})) {
+    xs.append(xAxis->pixelToCoord(point.x()));
+    ys.append(yAxis->pixelToCoord(point.y()));
+  }
+  outline_->setData(xs, ys);
+  replot(rpQueuedReplot);
+}
+
+std::set<int> PlanScatter::rows_in_lasso() const {
+  std::set<int> inside;
+  for (const int row : rows_) {
+    if (lasso_.containsPoint(pixel_of(row), Qt::OddEvenFill)) inside.insert(row);
+  }
+  return inside;
+}
+
+void PlanScatter::mouseReleaseEvent(QMouseEvent* event) {
+  if (event->button() == Qt::MiddleButton) panning_ = false;
+  if (event->button() != Qt::LeftButton || !pressed_) return;
+  pressed_ = false;
+  if (outline_ != nullptr) removePlottable(outline_);
+  outline_ = nullptr;
+  const QRectF box = lasso_.boundingRect();
+  if (std::max(box.width(), box.height()) > kNear) {
+    const auto inside = rows_in_lasso();
+    replot(rpQueuedReplot);
+    if (!inside.empty()) Q_EMIT lassoed(inside);
+    return;
+  }
+  const auto row = row_at(event->position());
+  if (!row) return;
+  if (event->modifiers().testFlag(Qt::ControlModifier)) {
+    Q_EMIT compared(*row);
+  } else {
+    Q_EMIT clicked(*row);
+  }
+}
+
+void PlanScatter::mouseDoubleClickEvent(QMouseEvent*) {
+  rebuild();
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,76 @@
+// Plans as points: any two figures against each other, a third as colour and shape.
+#pragma once
+
+#include <QPointF>
+#include <QPolygonF>
+#include <set>
+#include <vector>
+
+#include "gui/models/plan_figures.hpp"
+#include "gui/views/chart.hpp"
+
+namespace shardwright::gui {
+
+class PlanScatter : public Chart {
+  Q_OBJECT
+
+ public:
+  explicit PlanScatter(QWidget* parent = nullptr);
+
+  // Indices into plan_figures(); names cannot be axes.
+  void set_axes(int x, int y, int colour);
+  // `rows`: the plans that are shown.
+  void show(PlanSetPointer set, std::vector<int> rows);
+  void mark(std::optional<std::size_t> chosen, std::optional<std::size_t> compared);
+
+  // The plans on the front of the two axes, in the order of the line.
+  const std::vector<int>& front() const { return front_; }
+  // Where a plan lies, in pixels.
+  QPointF pixel_of(int row) const;
+
+ Q_SIGNALS:
+  void clicked(int row);
+  void compared(int row);  // clicked with Ctrl
+  // Left dragged around points; with Shift a rectangle.
+  void lassoed(const std::set<int>& rows);
+
+ protected:
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+
+ private:
+  // What points of one colour and shape have in common.
+  struct Category {
+    QString title;
+    QColor colour;
+    Marker shape = Marker::Disc;
+  };
+
+  void rebuild();
+  void add_points();
+  void add_front();
+  void update_marks();
+  std::vector<Category> categories(std::vector<int>& category_of_row) const;
+  std::vector<Category> bins(std::vector<int>& category_of_row) const;
+  double value(int figure, int row) const;
+  // The row nearest to the pixel, if one is near.
+  std::optional<int> row_at(QPointF pixel) const;
+  void draw_lasso();
+  std::set<int> rows_in_lasso() const;
+
+  PlanSetPointer set_;
+  std::vector<int> rows_;
+  std::vector<int> front_;
+  std::optional<std::size_t> chosen_, compared_;
+  int x_ = 0, y_ = 0, colour_ = 0;
+  QPolygonF lasso_;  // pixels
+  bool rectangle_ = false, pressed_ = false, panning_ = false;
+  QPointF pan_from_;
+  QCPCurve* outline_ = nullptr;
+  QCPGraph* chosen_mark_ = nullptr;
+  QCPGraph* compared_mark_ = nullptr;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,354 @@
+#include "gui/views/plans_view.hpp"
+
+#include <QClipboard>
+#include <QComboBox>
+#include <QGuiApplication>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QSettings>
+#include <QSplitter>
+#include <QTableView>
+#include <QToolButton>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "gui/models/text.hpp"
+#include "gui/views/empty_state.hpp"
+#include "gui/views/plan_scatter.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kRowHeight = 22;
+
+QString rejected_text(const planner::SearchCounts& counts) {
+  auto rejected = counts.rejected;
+  std::stable_sort(rejected.begin(), rejected.end(),
+                   [](const auto& a, const auto& b) { return a.count > b.count; });
+  QStringList parts;
+  for (const planner::Rejection& rejection : rejected)
+    parts.append(to_qstring(rejection.rule) + QLatin1Char(' ') + count_text(rejection.count));
+  return parts.join(QStringLiteral(", "));
+}
+
+}  // namespace
+
+PlansView::PlansView(Selection* selection, QWidget* parent)
+    : View(parent),
+      selection_(selection),
+      model_(new PlanTableModel(this)),
+      filter_(new PlanFilter(this)) {
+  filter_->setSourceModel(model_);
+  auto* splitter = new QSplitter(Qt::Horizontal);
+  splitter->addWidget(create_table());
+  splitter->addWidget(create_scatter());
+  splitter->setStretchFactor(0, 3);
+  splitter->setStretchFactor(1, 2);
+  splitter->setChildrenCollapsible(false);
+  empty_ = new EmptyState(splitter);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 6, 6, 6);
+  layout->addWidget(empty_);
+  create_columns_menu();
+  connect_models();
+  show_waiting(
+      tr("Choose a model and a cluster in <b>Scenario</b>: plans are searched for at "
+         "once.<br>Or drop a plan file here."));
+}
+
+QWidget* PlansView::create_table() {
+  terms_ = new QLineEdit;
+  terms_->setObjectName(QStringLiteral("filter"));
+  terms_->setPlaceholderText(tr("Filter: tp=8, mfu>45, memory<60, interleaved, -full"));
+  terms_->setClearButtonEnabled(true);
+  terms_->setToolTip(
+      tr("Terms separated by commas, all of which must hold. Columns by their "
+         "name: step, rate, mfu, memory, dp, tp … A leading − turns a term round."));
+  lasso_chip_ = new QToolButton;
+  lasso_chip_->setObjectName(QStringLiteral("lasso_chip"));
+  lasso_chip_->setText(tr("lasso ✕"));
+  lasso_chip_->setToolTip(tr("Show the plans outside of the lasso again"));
+  lasso_chip_->hide();
+  columns_ = new QToolButton;
+  columns_->setObjectName(QStringLiteral("columns"));
+  columns_->setText(tr("Columns"));
+  columns_->setPopupMode(QToolButton::InstantPopup);
+  terms_problem_ = new QLabel;
+  terms_problem_->setObjectName(QStringLiteral("filter_problem"));
+  terms_problem_->setWordWrap(true);
+  terms_problem_->hide();
+
+  view_ = new QTableView;
+  view_->setObjectName(QStringLiteral("plans_table"));
+  view_->setModel(filter_);
+  view_->setSortingEnabled(true);
+  view_->sortByColumn(-1, Qt::AscendingOrder);
+  view_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  view_->setAlternatingRowColors(true);
+  view_->setWordWrap(false);
+  view_->setShowGrid(false);
+  view_->verticalHeader()->setDefaultSectionSize(kRowHeight);
+  view_->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
+  view_->horizontalHeader()->setSectionsMovable(true);
+  view_->horizontalHeader()->setHighlightSections(false);
+  view_->setContextMenuPolicy(Qt::CustomContextMenu);
+  summary_ = new QLabel;
+  summary_->setObjectName(QStringLiteral("summary"));
+  summary_->setWordWrap(true);
+  summary_->setForegroundRole(QPalette::PlaceholderText);
+
+  auto* line = new QHBoxLayout;
+  line->addWidget(terms_, 1);
+  line->addWidget(lasso_chip_);
+  line->addWidget(columns_);
+  auto* pane = new QWidget;
+  auto* layout = new QVBoxLayout(pane);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addLayout(line);
+  layout->addWidget(terms_problem_);
+  layout->addWidget(view_, 1);
+  layout->addWidget(summary_);
+  return pane;
+}
+
+QComboBox* PlansView::create_axis(const QString& id, const QString& figure, bool with_names) {
+  auto* box = new QComboBox;
+  box->setObjectName(id);
+  for (const PlanFigure& each : plan_figures()) {
+    if (each.value || with_names) box->addItem(each.heading(), each.id);
+  }
+  box->setCurrentIndex(box->findData(figure));
+  box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  box->setMinimumContentsLength(8);
+  connect(box, &QComboBox::currentIndexChanged, this, &PlansView::apply_axes);
+  return box;
+}
+
+QWidget* PlansView::create_scatter() {
+  x_ = create_axis(QStringLiteral("scatter_x"), QStringLiteral("step"), false);
+  y_ = create_axis(QStringLiteral("scatter_y"), QStringLiteral("memory"), false);
+  colour_ = create_axis(QStringLiteral("scatter_colour"), QStringLiteral("tp"), true);
+  scatter_ = new PlanScatter;
+  scatter_->setToolTip({});
+  scatter_->setWhatsThis(
+      tr("Drag around points to keep only those (Shift: a rectangle). Click "
+         "chooses a plan, Ctrl+click compares with it. The wheel zooms, over an "
+         "axis only that one; a double click shows all."));
+  auto* line = new QHBoxLayout;
+  line->addWidget(new QLabel(tr("x")));
+  line->addWidget(x_, 1);
+  line->addWidget(new QLabel(tr("y")));
+  line->addWidget(y_, 1);
+  line->addWidget(new QLabel(tr("colour")));
+  line->addWidget(colour_, 1);
+  auto* pane = new QWidget;
+  auto* layout = new QVBoxLayout(pane);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addLayout(line);
+  layout->addWidget(scatter_, 1);
+  auto* hint = new QLabel(tr("Drag to lasso · click to choose · Ctrl+click to compare"));
+  hint->setForegroundRole(QPalette::PlaceholderText);
+  layout->addWidget(hint);
+  return pane;
+}
+
+void PlansView::create_columns_menu() {
+  auto* menu = new QMenu(columns_);
+  const auto& figures = plan_figures();
+  for (std::size_t column = 0; column < figures.size(); ++column) {
+    const PlanFigure& figure = figures[column];
+    QAction* action = menu->addAction(figure.heading());
+    action->setObjectName(QStringLiteral("column_") + figure.id);
+    action->setCheckable(true);
+    action->setChecked(figure.shown);
+    action->setToolTip(figure.tip);
+    const int section = static_cast<int>(column);
+    view_->setColumnHidden(section, !figure.shown);
+    connect(action, &QAction::toggled, view_,
+            [this, section](bool on) { view_->setColumnHidden(section, !on); });
+  }
+  menu->setToolTipsVisible(true);
+  columns_->setMenu(menu);
+}
+
+void PlansView::connect_models() {
+  connect(selection_, &Selection::set_changed, this, &PlansView::show_set);
+  connect(selection_, &Selection::chosen_changed, this, &PlansView::follow_selection);
+  connect(selection_, &Selection::compared_changed, this, &PlansView::follow_selection);
+  connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          &PlansView::take_current);
+  connect(terms_, &QLineEdit::textChanged, this, [this](const QString& line) {
+    const QString problem = filter_->set_terms(line);
+    terms_problem_->setText(problem);
+    terms_problem_->setVisible(!problem.isEmpty());
+    update_points();
+  });
+  connect(lasso_chip_, &QToolButton::clicked, this, [this] {
+    filter_->clear_lasso();
+    update_points();
+  });
+  connect(scatter_, &PlanScatter::lassoed, this, [this](const std::set<int>& rows) {
+    filter_->set_lasso(rows);
+    update_points();
+  });
+  connect(scatter_, &PlanScatter::clicked, selection_,
+          [this](int row) { selection_->choose(static_cast<std::size_t>(row)); });
+  connect(scatter_, &PlanScatter::compared, selection_,
+          [this](int row) { selection_->compare_with(static_cast<std::size_t>(row)); });
+  connect(view_, &QTableView::customContextMenuRequested, this, [this](QPoint at) {
+    const QModelIndex index = filter_->mapToSource(view_->indexAt(at));
+    auto* menu = new QMenu(this);
+    menu->setAttribute(Qt::WA_DeleteOnClose);
+    if (index.isValid()) {
+      menu->addAction(tr("Compare the chosen plan with this one"), this, [this, row = index.row()] {
+        selection_->compare_with(static_cast<std::size_t>(row));
+      });
+    }
+    menu->addAction(tr("Copy as TSV"), this, &PlansView::copy_tsv);
+    menu->addAction(tr("Copy as Markdown"), this, &PlansView::copy_markdown);
+    menu->popup(view_->viewport()->mapToGlobal(at));
+  });
+  apply_axes();
+}
+
+void PlansView::apply_axes() {
+  const auto index = [](const QComboBox* box) {
+    return figure_index(box->currentData().toString());
+  };
+  if (scatter_ != nullptr && x_ && y_ && colour_)
+    scatter_->set_axes(index(x_), index(y_), index(colour_));
+}
+
+void PlansView::show_waiting(const QString& text) {
+  if (!selection_->set() || selection_->set()->plans.empty()) empty_->show_hint(text);
+}
+
+void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
+  QString text = QStringLiteral("<h3>%1</h3><p>%2</p>")
+                     .arg(tr("No plan fits"), to_qstring(none.reason).toHtmlEscaped());
+  if (!none.closes_it.empty()) {
+    text += tr("<p>What would help:</p>") + QStringLiteral("<p>");
+    for (const std::string& change : none.closes_it)
+      text += QStringLiteral("• ") + to_qstring(change).toHtmlEscaped() + QStringLiteral("<br>");
+    text += QStringLiteral("</p>");
+  }
+  empty_->show_hint(text);
+}
+
+void PlansView::show_set() {
+  const PlanSetPointer set = selection_->set();
+  filter_->clear_lasso();
+  const bool first = model_->rowCount() == 0;
+  model_->show(set);
+  if (set && set->infeasible && set->plans.empty()) {
+    show_infeasible(*set->infeasible);
+  } else if (!set || set->plans.empty()) {
+    empty_->show_hint(tr("No plans were found."));
+  } else {
+    empty_->show_content();
+    if (first) view_->resizeColumnsToContents();
+  }
+  update_points();
+}
+
+void PlansView::update_points() {
+  std::vector<int> rows;
+  for (int row = 0; row < filter_->rowCount(); ++row)
+    rows.push_back(filter_->mapToSource(filter_->index(row, 0)).row());
+  lasso_chip_->setVisible(filter_->has_lasso());
+  scatter_->show(model_->set(), std::move(rows));
+  update_summary();
+  follow_selection();
+}
+
+void PlansView::update_summary() {
+  const PlanSetPointer set = model_->set();
+  if (!set) return summary_->clear();
+  QString text = tr("%1 of %2 plans shown.")
+                     .arg(count_text(filter_->rowCount()), count_text(model_->rowCount()));
+  if (set->counts.space > 0) {
+    text += tr(" Searched %1 in %2: %3 rejected, %4 evaluated, %5 simulated.")
+                .arg(count_text(set->counts.space), time_text(Seconds(set->wall_s)),
+                     count_text(set->counts.rejected_total()), count_text(set->counts.evaluated),
+                     count_text(set->counts.simulated));
+    summary_->setToolTip(tr("Rejected by: %1").arg(rejected_text(set->counts)));
+  }
+  if (!set->complete) text += tr(" Not the whole space yet.");
+  summary_->setText(text);
+}
+
+void PlansView::follow_selection() {
+  scatter_->mark(selection_->chosen(), selection_->compared());
+  const auto chosen = selection_->chosen();
+  if (!chosen) return;
+  const QModelIndex index = filter_->mapFromSource(model_->index(static_cast<int>(*chosen), 0));
+  if (!index.isValid() || view_->currentIndex().row() == index.row()) return;
+  int column = view_->currentIndex().column();
+  if (column < 0) column = view_->horizontalHeader()->logicalIndexAt(0);
+  view_->selectRow(index.row());
+  view_->scrollTo(index.siblingAtColumn(std::max(column, 0)));
+}
+
+void PlansView::take_current(const QModelIndex& current) {
+  const QModelIndex index = filter_->mapToSource(current);
+  if (index.isValid()) selection_->choose(static_cast<std::size_t>(index.row()));
+}
+
+std::vector<int> PlansView::shown_columns() const {
+  std::vector<int> columns;
+  const QHeaderView* header = view_->horizontalHeader();
+  for (int visual = 0; visual < header->count(); ++visual) {
+    const int column = header->logicalIndex(visual);
+    if (!view_->isColumnHidden(column)) columns.push_back(column);
+  }
+  return columns;
+}
+
+TextTable PlansView::table() const {
+  return text_table(*filter_, shown_columns());
+}
+
+TextTable PlansView::chosen_table() const {
+  std::vector<int> rows;
+  for (const QModelIndex& index : view_->selectionModel()->selectedRows())
+    rows.push_back(index.row());
+  std::sort(rows.begin(), rows.end());
+  return rows.size() > 1 ? text_table(*filter_, rows, shown_columns()) : table();
+}
+
+void PlansView::copy_tsv() const {
+  QGuiApplication::clipboard()->setText(to_tsv(chosen_table()));
+}
+
+void PlansView::copy_markdown() const {
+  QGuiApplication::clipboard()->setText(to_markdown(chosen_table()));
+}
+
+void PlansView::focus_filter() {
+  terms_->setFocus();
+  terms_->selectAll();
+}
+
+void PlansView::save(QSettings& settings) const {
+  settings.setValue(QStringLiteral("plans/columns"), view_->horizontalHeader()->saveState());
+  for (const QComboBox* box : {x_, y_, colour_})
+    settings.setValue(QStringLiteral("plans/") + box->objectName(), box->currentData());
+}
+
+void PlansView::restore(const QSettings& settings) {
+  const QByteArray state = settings.value(QStringLiteral("plans/columns")).toByteArray();
+  if (!state.isEmpty()) view_->horizontalHeader()->restoreState(state);
+  for (QAction* action : columns_->menu()->actions()) {
+    const int column = figure_index(action->objectName().mid(7));
+    action->setChecked(!view_->isColumnHidden(column));
+  }
+  for (QComboBox* box : {x_, y_, colour_}) {
+    const int index = box->findData(settings.value(QStringLiteral("plans/") + box->objectName()));
+    if (index >= 0) box->setCurrentIndex(index);
+  }
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,69 @@
+// The plans that were found: a table beside a scatter plot.
+#pragma once
+
+#include <set>
+
+#include "gui/models/plan_table_model.hpp"
+#include "gui/models/selection.hpp"
+#include "gui/views/view.hpp"
+
+class QComboBox;
+class QLabel;
+class QLineEdit;
+class QSettings;
+class QTableView;
+class QToolButton;
+
+namespace shardwright::gui {
+
+class EmptyState;
+class PlanScatter;
+
+class PlansView : public View {
+  Q_OBJECT
+
+ public:
+  explicit PlansView(Selection* selection, QWidget* parent = nullptr);
+
+  TextTable table() const override;
+  // The chosen rows, or all that are shown if only one is.
+  TextTable chosen_table() const;
+  void copy_tsv() const;
+  void copy_markdown() const;
+  void focus_filter();
+  // While nothing was found yet: what goes on.
+  void show_waiting(const QString& text);
+
+  void save(QSettings& settings) const;
+  void restore(const QSettings& settings);
+
+ private:
+  QWidget* create_table();
+  QWidget* create_scatter();
+  QComboBox* create_axis(const QString& id, const QString& figure, bool with_names);
+  void create_columns_menu();
+  void connect_models();
+  void apply_axes();
+  void show_set();
+  void show_infeasible(const planner::NoFeasiblePlan& none);
+  void update_points();
+  void update_summary();
+  void follow_selection();
+  void take_current(const QModelIndex& current);
+  std::vector<int> shown_columns() const;
+
+  Selection* selection_;
+  PlanTableModel* model_;
+  PlanFilter* filter_;
+  QTableView* view_ = nullptr;
+  QLineEdit* terms_ = nullptr;
+  QLabel* terms_problem_ = nullptr;
+  QToolButton* lasso_chip_ = nullptr;
+  QToolButton* columns_ = nullptr;
+  QLabel* summary_ = nullptr;
+  QComboBox *x_ = nullptr, *y_ = nullptr, *colour_ = nullptr;
+  PlanScatter* scatter_ = nullptr;
+  EmptyState* empty_ = nullptr;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,31 @@
+#include "gui/views/power_spin_box.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+int power_above(int value, int most) {
+  int power = 1;
+  while (power <= value && power <= most / 2) power *= 2;
+  return power > value ? power : most;
+}
+
+int power_below(int value, int least) {
+  int power = 1;
+  while (power * 2 < value && power < (1 << 30)) power *= 2;
+  return value <= 1 ? least : power;
+}
+
+}  // namespace
+
+PowerSpinBox::PowerSpinBox(QWidget* parent) : QSpinBox(parent) {
+  setGroupSeparatorShown(true);
+}
+
+void PowerSpinBox::stepBy(int steps) {
+  int next = value();
+  for (; steps > 0; --steps) next = power_above(next, maximum());
+  for (; steps < 0; ++steps) next = power_below(next, minimum());
+  setValue(next);
+}
+
+}  // namespace shardwright::gui

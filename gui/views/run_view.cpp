@@ -1,0 +1,285 @@
+#include "gui/views/run_view.hpp"
+
+#include <QDir>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QGridLayout>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSettings>
+#include <QSplitter>
+#include <QToolButton>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/models/text.hpp"
+#include "gui/views/chart.hpp"
+#include "gui/views/empty_state.hpp"
+#include "gui/views/power_spin_box.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+// What no tensor explains is not in the run's own count of its tensors.
+Bytes tensor_memory(const sim::StepResult& result) {
+  Bytes tensors = result.stages.front().memory.peak;
+  return tensors - result.stages.front().memory.of(MemoryCategory::Context);
+}
+
+Chart* metric_chart(const QString& id, const QString& title) {
+  auto* chart = new Chart;
+  chart->setObjectName(id);
+  chart->allow_zoom();
+  chart->xAxis->setLabel(RunView::tr("step"));
+  chart->yAxis->setLabel(title);
+  chart->legend->setVisible(true);
+  return chart;
+}
+
+}  // namespace
+
+RunView::RunView(Selection* selection, QWidget* parent)
+    : View(parent), selection_(selection), process_(this), follower_(this) {
+  empty_ = new EmptyState(create_charts());
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 6, 6, 6);
+  layout->addWidget(create_controls());
+  layout->addWidget(empty_, 1);
+  connect(&process_, &RunProcess::started, this, &RunView::started);
+  connect(&process_, &RunProcess::ended, this, &RunView::take_end);
+  connect(&follower_, &RunFollower::grown, this, &RunView::update_charts);
+  connect(selection_, &Selection::chosen_changed, this, &RunView::update_controls);
+  empty_->show_hint(
+      tr("Name a corpus and a folder, then <b>Start</b>: this machine trains under the chosen "
+         "plan, one process a rank on its CPU cores.<br>Or open the folder of an earlier run."));
+  update_controls();
+}
+
+QLineEdit* RunView::add_path(QWidget& pane, const QString& id, const QString& hint) {
+  auto* line = new QLineEdit(&pane);
+  line->setObjectName(id);
+  line->setPlaceholderText(hint);
+  connect(line, &QLineEdit::textChanged, this, &RunView::update_controls);
+  return line;
+}
+
+QWidget* RunView::create_controls() {
+  auto* pane = new QWidget;
+  data_ =
+      add_path(*pane, QStringLiteral("run_data"), tr("text as bytes, or tokens in a .bin file"));
+  out_ = add_path(*pane, QStringLiteral("run_out"), tr("folder of metrics and timelines"));
+  steps_ = new PowerSpinBox;
+  steps_->setObjectName(QStringLiteral("run_steps"));
+  steps_->setRange(1, 1'000'000'000);
+  steps_->setValue(100);
+  const auto browse = [pane](auto choose) {
+    auto* button = new QToolButton(pane);
+    button->setText(QStringLiteral("…"));
+    connect(button, &QToolButton::clicked, pane, choose);
+    return button;
+  };
+  start_ = new QPushButton(tr("Start"));
+  start_->setObjectName(QStringLiteral("run_start"));
+  stop_ = new QPushButton(tr("Stop"));
+  stop_->setObjectName(QStringLiteral("run_stop"));
+  stop_->setToolTip(tr("Interrupts the run as Ctrl-C does; its files stay"));
+  state_ = new QLabel;
+  state_->setObjectName(QStringLiteral("run_state"));
+  state_->setWordWrap(true);
+  warning_ = new QLabel;
+  warning_->setObjectName(QStringLiteral("run_warning"));
+  warning_->setWordWrap(true);
+  warning_->hide();
+  auto* line = new QHBoxLayout;
+  line->addWidget(new QLabel(tr("Corpus")));
+  line->addWidget(data_, 2);
+  line->addWidget(browse([this] { choose_data(); }));
+  line->addWidget(new QLabel(tr("Folder")));
+  line->addWidget(out_, 2);
+  line->addWidget(browse([this] { choose_out(); }));
+  line->addWidget(new QLabel(tr("Steps")));
+  line->addWidget(steps_);
+  line->addWidget(start_);
+  line->addWidget(stop_);
+  auto* column = new QVBoxLayout(pane);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addLayout(line);
+  column->addWidget(state_);
+  column->addWidget(warning_);
+  connect(start_, &QPushButton::clicked, this, &RunView::start);
+  connect(stop_, &QPushButton::clicked, this, &RunView::stop);
+  return pane;
+}
+
+QWidget* RunView::create_charts() {
+  loss_ = metric_chart(QStringLiteral("run_loss"), tr("loss"));
+  rate_ = metric_chart(QStringLiteral("run_rate"), tr("tokens/s"));
+  memory_ = metric_chart(QStringLiteral("run_memory"), tr("tensors of rank 0 (MB)"));
+  auto* splitter = new QSplitter(Qt::Horizontal);
+  for (Chart* chart : {loss_, rate_, memory_}) {
+    splitter->addWidget(chart);
+    connect(chart, &Chart::restyled, this, &RunView::update_charts);
+  }
+  splitter->setChildrenCollapsible(false);
+  splitter->setSizes({300, 300, 300});
+  return splitter;
+}
+
+void RunView::choose_data() {
+  const QString file = QFileDialog::getOpenFileName(this, tr("Corpus"), data_->text());
+  if (!file.isEmpty()) data_->setText(file);
+}
+
+void RunView::choose_out() {
+  const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder"), out_->text());
+  if (!folder.isEmpty()) out_->setText(folder);
+}
+
+void RunView::start() {
+  const auto scenario = selection_->scenario();
+  if (!scenario) return;
+  predicted_ = selection_->set()->plans[*selection_->chosen()];
+  try {
+    process_.start(*scenario, {data_->text(), out_->text(), steps_->value()});
+  } catch (const RuntimeFailure& failure) {
+    Q_EMIT problem(QString::fromUtf8(failure.what()));
+    return;
+  }
+  Q_EMIT problem({});
+  last_message_ = tr("Running %1 …").arg(plan_text(scenario->plan));
+  begin_following(QDir(out_->text()).filePath(QStringLiteral("metrics.jsonl")));
+}
+
+void RunView::stop() {
+  process_.stop();
+  last_message_ = tr("Stopping …");
+  update_state();
+}
+
+void RunView::follow(const RunFolder& folder) {
+  predicted_.reset();
+  out_->setText(folder.folder);
+  last_message_ = tr("Run of %1").arg(folder.folder);
+  begin_following(folder.metrics);
+}
+
+void RunView::begin_following(const QString& metrics) {
+  follower_.follow(metrics);
+  empty_->show_content();
+  update_controls();
+  update_charts();
+}
+
+void RunView::take_end(bool well, const QString& message) {
+  follower_.finish();
+  last_message_ = message;
+  if (!well) Q_EMIT problem(message);
+  update_controls();
+  update_charts();
+  Q_EMIT ended(well);
+  if (well) Q_EMIT measured(process_.settings().out);
+}
+
+void RunView::update_controls() {
+  const bool running = process_.is_running();
+  const bool ready = selection_->chosen() && !data_->text().isEmpty() && !out_->text().isEmpty();
+  start_->setEnabled(ready && !running);
+  stop_->setEnabled(running);
+  start_->setToolTip(ready ? tr("Trains on this machine under the chosen plan")
+                           : tr("Choose a plan and name a corpus and a folder first"));
+  for (QWidget* field :
+       {static_cast<QWidget*>(data_), static_cast<QWidget*>(out_), static_cast<QWidget*>(steps_)})
+    field->setEnabled(!running);
+  update_state();
+}
+
+void RunView::update_state() {
+  const auto& steps = follower_.steps();
+  QString text = last_message_;
+  if (!steps.empty()) {
+    text += tr("  Step %1: loss %2, %3 tokens/s, %4 of tensors.")
+                .arg(count_text(static_cast<std::int64_t>(steps.back().step) + 1),
+                     fixed_text(steps.back().loss, 4),
+                     fixed_text(recent_mean(steps, &RunStep::tokens_per_s), 0),
+                     bytes_text(Bytes(steps.back().memory_bytes)));
+  }
+  if (follower_.damaged_lines() > 0)
+    text += tr("  %1 lines of the metrics cannot be read.").arg(follower_.damaged_lines());
+  state_->setText(text);
+  state_->setVisible(!text.isEmpty());
+  const QString warning =
+      bottleneck_warning(steps, predicted_ ? predicted_->result.step.value() : 0.0);
+  warning_->setText(QStringLiteral("⚠ ") + warning);
+  QPalette palette = warning_->palette();
+  palette.setColor(QPalette::WindowText, colours_for(this->palette()).warning);
+  warning_->setPalette(palette);
+  warning_->setVisible(!warning.isEmpty());
+}
+
+void RunView::draw(Chart& chart, double RunStep::*figure, double factor, double predicted) {
+  chart.clear_all();
+  QVector<double> xs, ys;
+  for (const RunStep& step : follower_.steps()) {
+    if (!std::isfinite(step.*figure)) continue;
+    xs.append(step.step);
+    ys.append(step.*figure * factor);
+  }
+  QCPGraph* measured = chart.addGraph();
+  measured->setName(tr("measured"));
+  measured->setPen(QPen(chart.colours().series(0), 1.8));
+  measured->setData(xs, ys, true);
+  double most = ys.isEmpty() ? 1.0 : *std::max_element(ys.begin(), ys.end());
+  const double last = xs.isEmpty() ? 1.0 : std::max(1.0, xs.last());
+  if (predicted > 0.0) {
+    QCPGraph* line = chart.addGraph();
+    line->setName(tr("predicted"));
+    line->setPen(QPen(chart.colours().series(1), 1.8, Qt::DashLine));
+    line->setData({0.0, last}, {predicted, predicted}, true);
+    most = std::max(most, predicted);
+  }
+  chart.xAxis->setRange(0.0, last);
+  chart.yAxis->setRange(0.0, 1.25 * most);
+  chart.replot(QCustomPlot::rpQueuedReplot);
+}
+
+void RunView::update_charts() {
+  const bool known = predicted_.has_value();
+  draw(*loss_, &RunStep::loss, 1.0, 0.0);
+  draw(*rate_, &RunStep::tokens_per_s, 1.0,
+       known ? predicted_->tokens() / predicted_->result.step.value() : 0.0);
+  draw(*memory_, &RunStep::memory_bytes, 1e-6,
+       known ? tensor_memory(predicted_->result).value() / 1e6 : 0.0);
+  update_state();
+}
+
+TextTable RunView::table() const {
+  TextTable table;
+  if (follower_.steps().empty()) return table;
+  table.header = {tr("Step"),     tr("Loss"),     tr("Gradient norm"),
+                  tr("Step (s)"), tr("Tokens/s"), tr("Tensors of rank 0 (bytes)")};
+  for (const RunStep& step : follower_.steps()) {
+    QStringList row;
+    for (const double value : {step.step, step.loss, step.gradient_norm, step.step_s,
+                               step.tokens_per_s, step.memory_bytes})
+      row.append(QString::number(value, 'g', 9));
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
+void RunView::save(QSettings& settings) const {
+  settings.setValue(QStringLiteral("run/data"), data_->text());
+  settings.setValue(QStringLiteral("run/out"), out_->text());
+  settings.setValue(QStringLiteral("run/steps"), steps_->value());
+}
+
+void RunView::restore(const QSettings& settings) {
+  data_->setText(settings.value(QStringLiteral("run/data")).toString());
+  out_->setText(settings.value(QStringLiteral("run/out")).toString());
+  steps_->setValue(settings.value(QStringLiteral("run/steps"), 100).toInt());
+}
+
+}  // namespace shardwright::gui

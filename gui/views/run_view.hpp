@@ -1,0 +1,72 @@
+// A training run: started with the chosen plan, followed live beside its prediction.
+#pragma once
+
+#include <optional>
+
+#include "gui/models/opened_file.hpp"
+#include "gui/models/run_follower.hpp"
+#include "gui/models/run_process.hpp"
+#include "gui/models/selection.hpp"
+#include "gui/views/view.hpp"
+
+class QLabel;
+class QLineEdit;
+class QPushButton;
+class QSettings;
+
+namespace shardwright::gui {
+
+class Chart;
+class EmptyState;
+class PowerSpinBox;
+
+class RunView : public View {
+  Q_OBJECT
+
+ public:
+  explicit RunView(Selection* selection, QWidget* parent = nullptr);
+
+  // Follows a run that something else started, or that has ended.
+  void follow(const RunFolder& folder);
+  void start();
+  void stop();
+  bool is_running() const { return process_.is_running(); }
+  const RunFollower& follower() const { return follower_; }
+  TextTable table() const override;
+
+  void save(QSettings& settings) const;
+  void restore(const QSettings& settings);
+
+ Q_SIGNALS:
+  void started();
+  void ended(bool well);
+  // The run wrote timelines of its ranks.
+  void measured(const QString& folder);
+
+ private:
+  QWidget* create_controls();
+  QWidget* create_charts();
+  QLineEdit* add_path(QWidget& pane, const QString& id, const QString& hint);
+  void choose_data();
+  void choose_out();
+  void begin_following(const QString& metrics);
+  void take_end(bool well, const QString& message);
+  void update_controls();
+  void update_charts();
+  void update_state();
+  void draw(Chart& chart, double RunStep::*figure, double factor, double predicted);
+
+  Selection* selection_;
+  RunProcess process_;
+  RunFollower follower_;
+  std::optional<planner::PlanCandidate> predicted_;
+  QLineEdit *data_ = nullptr, *out_ = nullptr;
+  PowerSpinBox* steps_ = nullptr;
+  QPushButton *start_ = nullptr, *stop_ = nullptr;
+  QLabel *state_ = nullptr, *warning_ = nullptr;
+  Chart *loss_ = nullptr, *rate_ = nullptr, *memory_ = nullptr;
+  EmptyState* empty_ = nullptr;
+  QString last_message_;
+};
+
+}  // namespace shardwright::gui

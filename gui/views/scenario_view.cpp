@@ -1,0 +1,313 @@
+#include "gui/views/scenario_view.hpp"
+
+#include <QComboBox>
+#include <QCompleter>
+#include <QDoubleSpinBox>
+#include <QFormLayout>
+#include <QGroupBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QScrollArea>
+#include <QSignalBlocker>
+#include <QVBoxLayout>
+#include <utility>
+
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "gui/models/text.hpp"
+#include "gui/style/palette.hpp"
+#include "gui/views/power_spin_box.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kMostBatch = 1'000'000'000;
+constexpr int kMostSequence = 1'000'000'000;
+constexpr int kMostGpus = 10'000'000;
+
+QFormLayout* add_group(QVBoxLayout& column, const QString& title) {
+  auto* group = new QGroupBox(title);
+  auto* form = new QFormLayout(group);
+  form->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
+  form->setContentsMargins(10, 6, 10, 8);
+  form->setVerticalSpacing(5);
+  column.addWidget(group);
+  return form;
+}
+
+QLabel* facts_label() {
+  auto* label = new QLabel;
+  label->setWordWrap(true);
+  label->setTextFormat(Qt::RichText);
+  label->setForegroundRole(QPalette::PlaceholderText);
+  QFont small = label->font();
+  small.setPointSizeF(small.pointSizeF() * 0.9);
+  label->setFont(small);
+  return label;
+}
+
+QString machine_facts(const ClusterSpec& cluster) {
+  return ScenarioView::tr("%1 × %2 (%3) a node, %4 %5, %6 × %7 NICs")
+      .arg(cluster.accelerators_per_node())
+      .arg(to_qstring(cluster.accelerator.name), bytes_text(cluster.accelerator.memory),
+           to_qstring(cluster.node.scale_up.name), bandwidth_text(cluster.node.scale_up.bandwidth))
+      .arg(cluster.node.nic.per_node)
+      .arg(bandwidth_text(cluster.node.nic.bandwidth));
+}
+
+}  // namespace
+
+ScenarioView::ScenarioView(ScenarioDocument* document, QWidget* parent)
+    : View(parent), document_(document) {
+  auto* fields = new QWidget;
+  auto* column = new QVBoxLayout(fields);
+  column->setContentsMargins(8, 8, 8, 8);
+  create_workload(*add_group(*column, tr("Workload")));
+  create_machine(*add_group(*column, tr("Machine")));
+  create_goal(*add_group(*column, tr("Goal")));
+  create_what_ifs(*add_group(*column, tr("What if the hardware had …")));
+  column->addStretch(1);
+
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(fields);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(scroll);
+  setMinimumWidth(300);
+  connect(document_, &ScenarioDocument::changed, this, &ScenarioView::take_document);
+  take_document();
+}
+
+void ScenarioView::create_workload(QFormLayout& form) {
+  add_names(form, Field::Model, shipped_models(), &ScenarioChoice::model, true);
+  model_facts_ = facts_label();
+  form.addRow(model_facts_);
+  PowerSpinBox* batch = add_count(form, Field::GlobalBatch, &ScenarioChoice::global_batch, 0,
+                                  kMostBatch, tr(" sequences"));
+  batch->setSpecialValueText(tr("auto"));
+  add_count(form, Field::SeqLen, &ScenarioChoice::seq_len, 1, kMostSequence, tr(" tokens"));
+  add_names(form, Field::Precision, {"bf16", "fp8", "fp16", "tf32", "fp32"},
+            &ScenarioChoice::precision, false);
+}
+
+void ScenarioView::create_machine(QFormLayout& form) {
+  const auto with_own = [](std::vector<std::string> names) {
+    names.insert(names.begin(), "");
+    return names;
+  };
+  add_names(form, Field::Cluster, shipped_clusters(), &ScenarioChoice::cluster, true);
+  cluster_facts_ = facts_label();
+  form.addRow(cluster_facts_);
+  add_count(form, Field::Gpus, &ScenarioChoice::gpus, 1, kMostGpus, QString());
+  add_names(form, Field::Stack, shipped_stacks(), &ScenarioChoice::stack, true);
+  add_names(form, Field::Accelerator, with_own(shipped_accelerators()),
+            &ScenarioChoice::accelerator, false);
+  add_names(form, Field::Node, with_own(shipped_profiles("nodes")), &ScenarioChoice::node, false);
+  add_names(form, Field::Fabric, with_own(shipped_profiles("fabrics")), &ScenarioChoice::fabric,
+            false);
+}
+
+void ScenarioView::create_goal(QFormLayout& form) {
+  std::vector<std::string> objectives;
+  for (const planner::Objective objective : planner::all_objectives())
+    objectives.emplace_back(name_of(objective));
+  add_names(form, Field::Objective, objectives, &ScenarioChoice::objective, false);
+
+  memory_ = new QDoubleSpinBox;
+  memory_->setRange(0.0, 1e6);
+  memory_->setDecimals(0);
+  memory_->setSuffix(tr(" GB"));
+  memory_->setSpecialValueText(tr("all of it"));
+  connect(memory_, &QDoubleSpinBox::valueChanged, this, [this](double value) {
+    edit(Field::MaxMemory, [value](ScenarioChoice& choice) { choice.max_memory_gb = value; });
+  });
+  add_row(form, Field::MaxMemory, memory_);
+
+  constraints_ = new QLineEdit;
+  constraints_->setPlaceholderText(tr("tp=8; not zero=3"));
+  constraints_->setClearButtonEnabled(true);
+  connect(constraints_, &QLineEdit::textEdited, this, [this](const QString& text) {
+    edit(Field::Constraints,
+         [&](ScenarioChoice& choice) { choice.constraints = text.toStdString(); });
+  });
+  add_row(form, Field::Constraints, constraints_);
+}
+
+void ScenarioView::create_what_ifs(QFormLayout& form) {
+  for (int i = 0; i < kResources; ++i) {
+    const auto resource = static_cast<planner::Resource>(i);
+    auto* box = new QSpinBox;
+    box->setObjectName(QStringLiteral("what_if_%1").arg(i));
+    box->setRange(10, 1000);
+    box->setSingleStep(10);
+    box->setSuffix(tr(" %"));
+    box->setToolTip(tip_of(Field::WhatIf));
+    connect(box, &QSpinBox::valueChanged, this, [this, i](int percent) {
+      edit(Field::WhatIf,
+           [=](ScenarioChoice& choice) { choice.what_if[static_cast<std::size_t>(i)] = percent; });
+    });
+    QString title = QString::fromUtf8(name_of(resource));
+    title[0] = title[0].toUpper();
+    if (resource == planner::Resource::Latency) {
+      title = tr("Latency, divided by");
+    }
+    form.addRow(title, box);
+    what_ifs_[static_cast<std::size_t>(i)] = box;
+  }
+}
+
+void ScenarioView::add_row(QFormLayout& form, Field field, QWidget* widget) {
+  widget->setObjectName(id_of(field));
+  widget->setToolTip(tip_of(field));
+  auto* problem = new QLabel;
+  problem->setObjectName(QStringLiteral("problem_") + id_of(field));
+  problem->setWordWrap(true);
+  problem->setTextFormat(Qt::PlainText);
+  problem->hide();
+  auto* title = new QLabel(title_of(field));
+  title->setToolTip(tip_of(field));
+  title->setBuddy(widget);
+  form.addRow(title, widget);
+  form.addRow(problem);
+  problems_[static_cast<std::size_t>(field)] = problem;
+}
+
+QComboBox* ScenarioView::add_names(QFormLayout& form, Field field,
+                                   const std::vector<std::string>& names,
+                                   std::string ScenarioChoice::*member, bool may_be_path) {
+  auto* box = new QComboBox;
+  box->setEditable(may_be_path);
+  box->setInsertPolicy(QComboBox::NoInsert);
+  box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  box->setMinimumContentsLength(12);
+  for (const std::string& name : names)
+    box->addItem(name.empty() ? tr("the cluster's own") : to_qstring(name), to_qstring(name));
+  const auto take = [this, field, member](const QString& value) {
+    edit(field, [&](ScenarioChoice& choice) { choice.*member = value.toStdString(); });
+  };
+  connect(box, &QComboBox::activated, this,
+          [box, take](int index) { take(box->itemData(index).toString()); });
+  if (may_be_path) {
+    box->completer()->setCompletionMode(QCompleter::PopupCompletion);
+    box->completer()->setFilterMode(Qt::MatchContains);
+    connect(box->lineEdit(), &QLineEdit::editingFinished, this,
+            [box, take] { take(box->currentText().trimmed()); });
+  }
+  names_.push_back({box, member});
+  add_row(form, field, box);
+  return box;
+}
+
+PowerSpinBox* ScenarioView::add_count(QFormLayout& form, Field field,
+                                      std::int64_t ScenarioChoice::*member, int least, int most,
+                                      const QString& suffix) {
+  auto* box = new PowerSpinBox;
+  box->setRange(least, most);
+  box->setSuffix(suffix);
+  connect(box, &QSpinBox::valueChanged, this, [this, field, member](int value) {
+    edit(field, [&](ScenarioChoice& choice) { choice.*member = value; });
+  });
+  counts_.push_back({box, member});
+  add_row(form, field, box);
+  return box;
+}
+
+template <class Change>
+void ScenarioView::edit(Field field, Change change) {
+  if (taking_) return;
+  ScenarioChoice next = document_->choice();
+  change(next);
+  document_->edit(field, next);
+}
+
+void ScenarioView::take_document() {
+  taking_ = true;
+  const ScenarioChoice& choice = document_->choice();
+  for (const NameField& field : names_) {
+    const QString value = to_qstring(choice.*(field.member));
+    const int index = field.box->findData(value);
+    if (index >= 0) {
+      field.box->setCurrentIndex(index);
+    } else {
+      field.box->setEditText(value);
+    }
+  }
+  for (const CountField& field : counts_)
+    field.box->setValue(static_cast<int>(choice.*(field.member)));
+  memory_->setValue(choice.max_memory_gb);
+  const QString constraints = to_qstring(choice.constraints);
+  if (constraints_->text() != constraints) constraints_->setText(constraints);
+  for (std::size_t i = 0; i < what_ifs_.size(); ++i) what_ifs_[i]->setValue(choice.what_if[i]);
+  taking_ = false;
+  update_tips();
+}
+
+// What is wrong is told by the search, with its field.
+void ScenarioView::update_tips() {
+  try {
+    const ModelSpec model = load_model(document_->choice().model);
+    model_facts_->setText(model_summary(model));
+    model_facts_->setVisible(true);
+  } catch (const std::exception&) {
+    model_facts_->setVisible(false);
+  }
+  try {
+    const ClusterSpec cluster = load_cluster_of(document_->choice());
+    cluster_facts_->setText(machine_facts(cluster));
+    cluster_facts_->setToolTip(cluster_summary(cluster));
+    cluster_facts_->setVisible(true);
+  } catch (const std::exception&) {
+    cluster_facts_->setVisible(false);
+  }
+}
+
+std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& problems) {
+  std::array<QString, kFields> texts;
+  std::vector<Problem> others;
+  for (const Problem& problem : problems) {
+    const Field field = field_of(problem.where, Field::WhatIf);
+    if (problems_[static_cast<std::size_t>(field)] == nullptr) {
+      others.push_back(problem);
+      continue;
+    }
+    QString& text = texts[static_cast<std::size_t>(field)];
+    if (!text.isEmpty()) text += QLatin1Char('\n');
+    text += problem_text({"", problem.found, problem.expected});
+  }
+  const QColor colour = colours_for(palette()).bad;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (problems_[i] == nullptr) continue;
+    QPalette palette = problems_[i]->palette();
+    palette.setColor(QPalette::WindowText, colour);
+    problems_[i]->setPalette(palette);
+    problems_[i]->setText(texts[i].isEmpty() ? QString() : QStringLiteral("⚠ ") + texts[i]);
+    problems_[i]->setVisible(!texts[i].isEmpty());
+  }
+  return others;
+}
+
+TextTable ScenarioView::table() const {
+  TextTable table;
+  table.header = {tr("Field"), tr("Value")};
+  const ScenarioChoice& choice = document_->choice();
+  const auto add = [&](Field field, const QString& value) {
+    table.rows.push_back({title_of(field), value});
+  };
+  add(Field::Model, to_qstring(choice.model));
+  add(Field::Cluster, to_qstring(choice.cluster));
+  add(Field::Stack, to_qstring(choice.stack));
+  add(Field::Gpus, QString::number(choice.gpus));
+  add(Field::GlobalBatch,
+      choice.global_batch == 0 ? tr("auto") : QString::number(choice.global_batch));
+  add(Field::SeqLen, QString::number(choice.seq_len));
+  add(Field::Precision, to_qstring(choice.precision));
+  add(Field::Objective, to_qstring(choice.objective));
+  add(Field::MaxMemory, QString::number(choice.max_memory_gb));
+  add(Field::Constraints, to_qstring(choice.constraints));
+  return table;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,71 @@
+// The fields of the scenario: what is to be planned, on which machine.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "gui/models/scenario_document.hpp"
+#include "gui/views/view.hpp"
+
+class QComboBox;
+class QDoubleSpinBox;
+class QFormLayout;
+class QLabel;
+class QLineEdit;
+class QSpinBox;
+
+namespace shardwright::gui {
+
+class PowerSpinBox;
+
+class ScenarioView : public View {
+  Q_OBJECT
+
+ public:
+  explicit ScenarioView(ScenarioDocument* document, QWidget* parent = nullptr);
+
+  // Shows each problem below the field that it belongs to. Returns those that belong to none.
+  std::vector<Problem> show_problems(const std::vector<Problem>& problems);
+  TextTable table() const override;
+
+ private:
+  void create_workload(QFormLayout& form);
+  void create_machine(QFormLayout& form);
+  void create_goal(QFormLayout& form);
+  void create_what_ifs(QFormLayout& form);
+
+  // A row of a title, a widget and a place for its problem.
+  void add_row(QFormLayout& form, Field field, QWidget* widget);
+  QComboBox* add_names(QFormLayout& form, Field field, const std::vector<std::string>& names,
+                       std::string ScenarioChoice::*member, bool may_be_path);
+  PowerSpinBox* add_count(QFormLayout& form, Field field, std::int64_t ScenarioChoice::*member,
+                          int least, int most, const QString& suffix);
+
+  void take_document();
+  void update_tips();
+  template <class Change>
+  void edit(Field field, Change change);
+
+  struct NameField {
+    QComboBox* box;
+    std::string ScenarioChoice::*member;
+  };
+  struct CountField {
+    PowerSpinBox* box;
+    std::int64_t ScenarioChoice::*member;
+  };
+
+  ScenarioDocument* document_;
+  bool taking_ = false;  // the document's values into the fields: no edits of the user
+  std::vector<NameField> names_;
+  std::vector<CountField> counts_;
+  QDoubleSpinBox* memory_ = nullptr;
+  QLineEdit* constraints_ = nullptr;
+  std::array<QSpinBox*, kResources> what_ifs_{};
+  std::array<QLabel*, kFields> problems_{};
+  QLabel* model_facts_ = nullptr;
+  QLabel* cluster_facts_ = nullptr;
+};
+
+}  // namespace shardwright::gui

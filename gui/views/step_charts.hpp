@@ -1,0 +1,75 @@
+// The charts that explain one step: where the time goes, where the memory goes, what would help.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "gui/models/plan_story.hpp"
+#include "gui/views/chart.hpp"
+
+namespace shardwright::gui {
+
+// The parts of the step one after the other, as floating bars; a second plan's beside them.
+class WaterfallChart : public Chart {
+  Q_OBJECT
+
+ public:
+  explicit WaterfallChart(QWidget* parent = nullptr);
+
+  void show(const sim::StepResult& result, std::optional<sim::StepResult> beside = std::nullopt);
+  void clear();
+
+ private:
+  struct Row {
+    QString title;
+    Role role;
+    Seconds start, time, beside_start, beside_time;
+  };
+
+  void rebuild();
+  std::vector<Row> rows() const;
+  void add_bar(double key, double width, Seconds start, Seconds time, Role role, bool is_beside);
+
+  std::optional<sim::StepResult> result_, beside_;
+};
+
+// Memory of each stage at its peak, by what it is held for, against the capacity.
+class MemoryChart : public Chart {
+  Q_OBJECT
+
+ public:
+  explicit MemoryChart(QWidget* parent = nullptr);
+
+  void show(const sim::StepResult& result, Bytes capacity);
+  // Below the title: when the peak is.
+  void set_moment(const QString& moment);
+  void clear();
+
+ private:
+  void rebuild();
+  void add_capacity();
+
+  std::optional<sim::StepResult> result_;
+  Bytes capacity_;
+  QString moment_;
+};
+
+// Gain of throughput through 10 % more of each resource.
+class SensitivityChart : public Chart {
+  Q_OBJECT
+
+ public:
+  explicit SensitivityChart(QWidget* parent = nullptr);
+
+  void show(std::vector<planner::Sensitivity> sensitivities);
+  void show_waiting();
+  void clear();
+
+ private:
+  void rebuild();
+
+  std::vector<planner::Sensitivity> sensitivities_;
+  bool waiting_ = false;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,249 @@
+#include "gui/views/sweep_view.hpp"
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPointer>
+#include <QProgressBar>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <limits>
+
+#include "gui/models/text.hpp"
+#include "gui/views/chart.hpp"
+#include "gui/views/empty_state.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kProgressSteps = 1000;
+
+// Ticks at the swept values themselves: powers of two read better than powers of ten.
+QSharedPointer<QCPAxisTickerText> ticker_of(const std::vector<SweepPoint>& points) {
+  QSharedPointer<QCPAxisTickerText> ticker(new QCPAxisTickerText);
+  for (const SweepPoint& point : points) {
+    const bool whole = point.x >= 10.0 || point.x == std::floor(point.x);
+    ticker->addTick(
+        point.x, point.x >= 100'000.0 ? short_text(point.x) : fixed_text(point.x, whole ? 0 : 2));
+  }
+  return ticker;
+}
+
+}  // namespace
+
+SweepView::SweepView(Selection* selection, QWidget* parent)
+    : View(parent),
+      selection_(selection),
+      job_(
+          this, [this](const auto& sweep) { take(*sweep); },
+          [this](const QString& error) {
+            progress_->hide();
+            Q_EMIT problem(error);
+          }) {
+  chart_ = new Chart;
+  chart_->setObjectName(QStringLiteral("sweep_chart"));
+  chart_->allow_zoom();
+  chart_->legend->setVisible(true);
+  chart_->axisRect()->insetLayout()->setInsetAlignment(0, Qt::AlignTop | Qt::AlignLeft);
+  empty_ = new EmptyState(chart_);
+  reason_ = new QLabel;
+  reason_->setObjectName(QStringLiteral("knee_reason"));
+  reason_->setWordWrap(true);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 6, 6, 6);
+  layout->addWidget(create_controls());
+  layout->addWidget(empty_, 1);
+  layout->addWidget(reason_);
+  connect(chart_, &Chart::restyled, this, &SweepView::rebuild);
+  connect(selection_, &Selection::chosen_changed, this, [this] {
+    outdated_ = true;
+    if (isVisible()) begin();
+  });
+  empty_->show_hint(
+      tr("Choose a plan in <b>Plans</b> to see how it fares on other machines and "
+         "with other batches."));
+}
+
+QWidget* SweepView::create_controls() {
+  axis_ = new QComboBox;
+  axis_->setObjectName(QStringLiteral("sweep_axis"));
+  for (int i = 0; i < kSweepAxes; ++i) {
+    axis_->addItem(title_of(static_cast<SweepAxis>(i)));
+    axis_->setItemData(i, tip_of(static_cast<SweepAxis>(i)), Qt::ToolTipRole);
+  }
+  figure_ = new QComboBox;
+  figure_->setObjectName(QStringLiteral("sweep_figure"));
+  for (int i = 0; i < kSweepFigures; ++i) figure_->addItem(title_of(static_cast<SweepFigure>(i)));
+  progress_ = new QProgressBar;
+  progress_->setRange(0, kProgressSteps);
+  progress_->setTextVisible(false);
+  progress_->setFixedWidth(140);
+  progress_->hide();
+  auto* controls = new QWidget;
+  auto* line = new QHBoxLayout(controls);
+  line->setContentsMargins(0, 0, 0, 0);
+  line->addWidget(figure_);
+  line->addWidget(new QLabel(tr("against")));
+  line->addWidget(axis_);
+  line->addWidget(progress_);
+  line->addStretch(1);
+  connect(axis_, &QComboBox::currentIndexChanged, this, [this] {
+    outdated_ = true;
+    begin();
+  });
+  connect(figure_, &QComboBox::currentIndexChanged, this, &SweepView::rebuild);
+  return controls;
+}
+
+void SweepView::set_axis(SweepAxis axis) {
+  axis_->setCurrentIndex(static_cast<int>(axis));
+}
+
+SweepFigure SweepView::figure() const {
+  return static_cast<SweepFigure>(figure_->currentIndex());
+}
+
+void SweepView::showEvent(QShowEvent* event) {
+  View::showEvent(event);
+  if (outdated_) begin();
+}
+
+void SweepView::begin() {
+  const auto scenario = selection_->scenario();
+  if (!scenario) return job_.cancel();
+  outdated_ = false;
+  const auto axis = static_cast<SweepAxis>(axis_->currentIndex());
+  axis_->setToolTip(tip_of(axis));
+  progress_->setValue(0);
+  progress_->show();
+  reason_->setText(tip_of(axis));
+  const auto progress = [bar = QPointer(progress_)](double share) {
+    QMetaObject::invokeMethod(
+        qApp,
+        [bar, share] {
+          if (bar) bar->setValue(static_cast<int>(share * kProgressSteps));
+        },
+        Qt::QueuedConnection);
+  };
+  job_.start([axis, progress, request = selection_->set()->request,
+              scenario = *scenario](const std::stop_token& stop) {
+    return run_sweep(axis, request, scenario, progress, stop);
+  });
+}
+
+void SweepView::take(const Sweep& sweep) {
+  sweep_ = sweep;
+  progress_->hide();
+  const bool any = std::any_of(sweep_.points.begin(), sweep_.points.end(),
+                               [](const SweepPoint& point) { return point.best.has_value(); });
+  if (any) {
+    empty_->show_content();
+  } else {
+    empty_->show_hint(tr("No plan runs at any of these points."));
+  }
+  QString text = tip_of(sweep_.axis);
+  if (sweep_.knee) {
+    text = tr("Knee at %1: %2. %3")
+               .arg(short_text(*sweep_.knee), sweep_.knee_reason, tip_of(sweep_.axis));
+  }
+  reason_->setText(text);
+  rebuild();
+  Q_EMIT settled();
+}
+
+void SweepView::rebuild() {
+  chart_->clear_all();
+  if (sweep_.points.empty()) return chart_->replot(QCustomPlot::rpQueuedReplot);
+  chart_->xAxis->setLabel(title_of(sweep_.axis));
+  chart_->yAxis->setLabel(title_of(figure()));
+  chart_->xAxis->setScaleType(QCPAxis::stLogarithmic);
+  chart_->xAxis->setTicker(ticker_of(sweep_.points));
+  add_line(figure());
+  add_missing();
+  chart_->xAxis->setRange(sweep_.points.front().x / 1.15, sweep_.points.back().x * 1.15);
+  add_knee();
+  chart_->replot(QCustomPlot::rpQueuedReplot);
+}
+
+void SweepView::add_line(SweepFigure shown) {
+  QVector<double> xs, values, lows, highs;
+  for (const SweepPoint& point : sweep_.points) {
+    if (!point.best) continue;
+    const SweepValue value = value_of(shown, *point.best);
+    xs.append(point.x);
+    values.append(value.value);
+    lows.append(value.low);
+    highs.append(value.high);
+  }
+  const QColor colour = chart_->colours().series(0);
+  QCPGraph* low = chart_->addGraph();
+  low->removeFromLegend();
+  low->setPen(Qt::NoPen);
+  low->setData(xs, lows, true);
+  QCPGraph* high = chart_->addGraph();
+  high->setName(tr("80 % of measurements"));
+  high->setPen(Qt::NoPen);
+  high->setBrush(faded(colour, 0.20));
+  high->setChannelFillGraph(low);
+  high->setData(xs, highs, true);
+  QCPGraph* line = chart_->addGraph();
+  line->setName(tr("predicted"));
+  line->setPen(QPen(colour, 2.0));
+  line->setScatterStyle(scatter_style(Marker::Disc, colour, 8.0));
+  line->setData(xs, values, true);
+  const auto most = std::max_element(highs.begin(), highs.end());
+  // Room above for the legend and the knee's label.
+  chart_->yAxis->setRange(0.0, most == highs.end() ? 1.0 : 1.25 * *most);
+}
+
+// Points that do not fit in memory, or where no plan runs.
+void SweepView::add_missing() {
+  QVector<double> xs, ys;
+  for (const SweepPoint& point : sweep_.points) {
+    if (point.fits) continue;
+    xs.append(point.x);
+    ys.append(point.best ? value_of(figure(), *point.best).value : 0.0);
+  }
+  if (xs.isEmpty()) return;
+  QCPGraph* crosses = chart_->addGraph();
+  crosses->setName(tr("does not fit"));
+  crosses->setLineStyle(QCPGraph::lsNone);
+  crosses->setScatterStyle(scatter_style(Marker::Cross, chart_->colours().bad, 13.0));
+  crosses->setData(xs, ys, true);
+}
+
+void SweepView::add_knee() {
+  if (!sweep_.knee) return;
+  auto* line = new QCPItemStraightLine(chart_);
+  line->setPen(QPen(chart_->colours().warning, 1.4, Qt::DashLine));
+  line->point1->setCoords(*sweep_.knee, 0.0);
+  line->point2->setCoords(*sweep_.knee, 1.0);
+  auto* label = chart_->add_label(tr("knee %1").arg(short_text(*sweep_.knee)), *sweep_.knee, 0.98,
+                                  Qt::AlignRight | Qt::AlignTop);
+  label->position->setTypeY(QCPItemPosition::ptAxisRectRatio);
+  label->position->setCoords(*sweep_.knee, 0.98);
+  label->setPositionAlignment(Qt::AlignRight | Qt::AlignBottom);
+  label->setColor(chart_->colours().warning);
+}
+
+TextTable SweepView::table() const {
+  TextTable table;
+  if (sweep_.points.empty()) return table;
+  table.header = {
+      title_of(sweep_.axis), title_of(figure()), tr("Low"), tr("High"), tr("Fits"), tr("Plan")};
+  for (const SweepPoint& point : sweep_.points) {
+    QStringList row = {QString::number(point.x, 'g', 9)};
+    if (point.best) {
+      const SweepValue value = value_of(figure(), *point.best);
+      for (const double each : {value.value, value.low, value.high})
+        row.append(QString::number(each, 'g', 9));
+      row += {point.fits ? tr("yes") : point.why_not, plan_text(point.best->plan)};
+    } else {
+      row += {QString(), QString(), QString(), point.why_not, QString()};
+    }
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,58 @@
+// One quantity against another, with the interval that measurements fall into.
+#pragma once
+
+#include "gui/models/background_job.hpp"
+#include "gui/models/selection.hpp"
+#include "gui/models/sweep.hpp"
+#include "gui/views/view.hpp"
+
+class QComboBox;
+class QLabel;
+class QProgressBar;
+
+namespace shardwright::gui {
+
+class Chart;
+class EmptyState;
+
+class SweepView : public View {
+  Q_OBJECT
+
+ public:
+  explicit SweepView(Selection* selection, QWidget* parent = nullptr);
+
+  TextTable table() const override;
+  bool is_busy() const { return job_.is_running(); }
+  void set_axis(SweepAxis axis);
+
+ Q_SIGNALS:
+  void settled();
+
+ protected:
+  // Sweeps only while somebody looks.
+  void showEvent(QShowEvent* event) override;
+
+ private:
+  QWidget* create_controls();
+  void begin();
+  void take(const Sweep& sweep);
+  void rebuild();
+  void add_line(SweepFigure figure);
+  void add_missing();
+  void add_knee();
+
+  SweepFigure figure() const;
+
+  Selection* selection_;
+  QComboBox* axis_ = nullptr;
+  QComboBox* figure_ = nullptr;
+  QProgressBar* progress_ = nullptr;
+  QLabel* reason_ = nullptr;
+  Chart* chart_ = nullptr;
+  EmptyState* empty_ = nullptr;
+  Sweep sweep_;
+  bool outdated_ = true;
+  BackgroundJob<Sweep> job_;
+};
+
+}  // namespace shardwright::gui

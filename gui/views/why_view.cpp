@@ -1,0 +1,224 @@
+#include "gui/views/why_view.hpp"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QSplitter>
+#include <QTabWidget>
+#include <QTableWidget>
+#include <QVBoxLayout>
+
+#include "gui/models/text.hpp"
+#include "gui/views/empty_state.hpp"
+#include "gui/views/step_charts.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+QWidget* titled(const QString& title, QWidget* content) {
+  auto* pane = new QWidget;
+  auto* layout = new QVBoxLayout(pane);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(2);
+  auto* label = new QLabel(title);
+  QFont bold = label->font();
+  bold.setBold(true);
+  label->setFont(bold);
+  layout->addWidget(label);
+  layout->addWidget(content, 1);
+  return pane;
+}
+
+// "time/exposed/tp_s" and the like, in words and units.
+QString figure_text(const QString& figure, double value) {
+  if (figure.endsWith(QStringLiteral("_bytes"))) return bytes_text(Bytes(value));
+  if (figure == QStringLiteral("mfu") || figure == QStringLiteral("hfu"))
+    return percent_text(value);
+  if (figure.contains(QStringLiteral("per_s"))) return fixed_text(value, 0);
+  if (figure.endsWith(QStringLiteral("_s")) || figure.contains(QStringLiteral("exposed")))
+    return time_text(Seconds(value));
+  return short_text(value);
+}
+
+void set_row(QTableWidget& table, int row, const QStringList& cells) {
+  for (int column = 0; column < cells.size(); ++column) {
+    auto* item = new QTableWidgetItem(cells[column]);
+    item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable);
+    if (column > 0) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    item->setToolTip(cells[column]);
+    table.setItem(row, column, item);
+  }
+}
+
+}  // namespace
+
+WhyView::WhyView(Selection* selection, QWidget* parent)
+    : View(parent),
+      selection_(selection),
+      story_(
+          this, [this](const auto& story) { take_story(*story); },
+          [this](const QString& error) { Q_EMIT problem(error); }),
+      comparison_(
+          this, [this](const auto& comparison) { take_comparison(*comparison); },
+          [this](const QString& error) { Q_EMIT problem(error); }) {
+  title_ = new QLabel;
+  title_->setObjectName(QStringLiteral("why_title"));
+  title_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  QFont bold = title_->font();
+  bold.setBold(true);
+  title_->setFont(bold);
+  limit_ = new QLabel;
+  limit_->setObjectName(QStringLiteral("why_limit"));
+  limit_->setWordWrap(true);
+  pages_ = new QTabWidget;
+  pages_->setObjectName(QStringLiteral("why_pages"));
+  pages_->setDocumentMode(true);
+  pages_->addTab(create_breakdown(), tr("Breakdown"));
+  pages_->addTab(create_comparison(), tr("Comparison"));
+  auto* content = new QWidget;
+  auto* column = new QVBoxLayout(content);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(title_);
+  column->addWidget(limit_);
+  column->addWidget(pages_, 1);
+  empty_ = new EmptyState(content);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 6, 6, 6);
+  layout->addWidget(empty_);
+  connect(selection_, &Selection::chosen_changed, this, &WhyView::show_chosen);
+  connect(selection_, &Selection::compared_changed, this, &WhyView::show_compared);
+  show_chosen();
+}
+
+QWidget* WhyView::create_breakdown() {
+  waterfall_ = new WaterfallChart;
+  memory_ = new MemoryChart;
+  sensitivity_ = new SensitivityChart;
+  auto* splitter = new QSplitter(Qt::Horizontal);
+  splitter->addWidget(titled(tr("Where the time goes"), waterfall_));
+  splitter->addWidget(titled(tr("Where the memory goes"), memory_));
+  splitter->addWidget(titled(tr("What would help"), sensitivity_));
+  splitter->setChildrenCollapsible(false);
+  splitter->setSizes({420, 380, 330});
+  return splitter;
+}
+
+QWidget* WhyView::create_comparison() {
+  verdict_ = new QLabel;
+  verdict_->setObjectName(QStringLiteral("verdict"));
+  verdict_->setWordWrap(true);
+  both_ = new WaterfallChart;
+  both_->setObjectName(QStringLiteral("waterfall_both"));
+  differences_ = new QTableWidget;
+  differences_->setObjectName(QStringLiteral("differences"));
+  differences_->setColumnCount(4);
+  differences_->verticalHeader()->hide();
+  differences_->setAlternatingRowColors(true);
+  differences_->setShowGrid(false);
+  differences_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  differences_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  auto* splitter = new QSplitter(Qt::Horizontal);
+  splitter->addWidget(titled(tr("Solid: the chosen plan · dotted: the other one"), both_));
+  splitter->addWidget(titled(tr("What differs"), differences_));
+  splitter->setChildrenCollapsible(false);
+  splitter->setSizes({520, 520});
+  auto* pane = new QWidget;
+  auto* layout = new QVBoxLayout(pane);
+  layout->setContentsMargins(0, 4, 0, 0);
+  layout->addWidget(verdict_);
+  layout->addWidget(splitter, 1);
+  no_comparison_ = new EmptyState(pane);
+  no_comparison_->show_hint(
+      tr("Ctrl+click a point in <b>Plans</b>, or a row's context menu, compares the chosen plan "
+         "with that one.<br>Opening a second plan file compares the two files."));
+  return no_comparison_;
+}
+
+void WhyView::show_chosen() {
+  const auto chosen = selection_->chosen();
+  if (!chosen) {
+    story_.cancel();
+    return empty_->show_hint(
+        tr("Choose a plan in <b>Plans</b>: its time and its memory are taken "
+           "apart here."));
+  }
+  const PlanSetPointer set = selection_->set();
+  const planner::PlanCandidate& candidate = set->plans[*chosen];
+  empty_->show_content();
+  title_->setText(
+      tr("%1 a step · %2").arg(time_text(candidate.result.step), plan_text(candidate.plan)));
+  limit_->setText(tr("Looking for what limits it …"));
+  waterfall_->show(candidate.result);
+  memory_->show(candidate.result, set->request.cluster.accelerator.memory);
+  sensitivity_->show_waiting();
+  story_.start([scenario = set->scenario(*chosen)](const std::stop_token& stop) {
+    return tell_story(scenario, stop);
+  });
+  show_compared();
+}
+
+void WhyView::take_story(const PlanStory& story) {
+  limit_->setText(tr("Limited by %1.").arg(to_qstring(story.explanation.limit)));
+  memory_->set_moment(story.peak_moment);
+  sensitivity_->show(story.explanation.sensitivities);
+  if (!is_busy()) Q_EMIT settled();
+}
+
+void WhyView::show_compared() {
+  const auto first = selection_->scenario(), second = selection_->compared_scenario();
+  if (!first || !second || selection_->chosen() == selection_->compared()) return;
+  begin_comparison(*first, *second);
+}
+
+void WhyView::compare_with(const Scenario& other, const QString& name) {
+  const auto first = selection_->scenario();
+  if (!first) return;
+  verdict_->setText(tr("Comparing with %1 …").arg(name));
+  begin_comparison(*first, other);
+}
+
+void WhyView::begin_comparison(const Scenario& first, const Scenario& second) {
+  comparison_.start(
+      [first, second](const std::stop_token&) { return planner::compare(first, second); });
+}
+
+void WhyView::take_comparison(const planner::Comparison& comparison) {
+  no_comparison_->show_content();
+  verdict_->setText(to_qstring(comparison.verdict));
+  both_->show(comparison.first, comparison.second);
+  differences_->clear();
+  differences_->setHorizontalHeaderLabels({tr("Figure"), tr("Chosen"), tr("Other"), tr("Change")});
+  differences_->setRowCount(static_cast<int>(comparison.inputs.size() + comparison.results.size()));
+  int row = 0;
+  for (const planner::InputDifference& input : comparison.inputs)
+    set_row(*differences_, row++,
+            {to_qstring(input.field), to_qstring(input.first), to_qstring(input.second), {}});
+  for (const planner::ResultDifference& result : comparison.results) {
+    const QString figure = to_qstring(result.figure);
+    const QString change = result.first != 0.0 ? signed_percent_text(result.change() / result.first)
+                                               : QStringLiteral("–");
+    set_row(*differences_, row++,
+            {figure, figure_text(figure, result.first), figure_text(figure, result.second),
+             result.change() == 0.0 ? QStringLiteral("=") : change});
+  }
+  pages_->setCurrentIndex(1);
+  if (!is_busy()) Q_EMIT settled();
+}
+
+TextTable WhyView::table() const {
+  TextTable table;
+  if (pages_->currentIndex() == 1) {
+    std::vector<int> columns = {0, 1, 2, 3};
+    return text_table(*differences_->model(), columns);
+  }
+  table.header = {tr("Part"), tr("Seconds"), tr("Share")};
+  const auto chosen = selection_->chosen();
+  if (!chosen) return table;
+  const sim::StepResult& result = selection_->set()->plans[*chosen].result;
+  for (const TimePart& part : time_parts(result.time()))
+    table.rows.push_back({part.title, QString::number(part.time.value(), 'g', 9),
+                          QString::number(part.time / result.step, 'g', 6)});
+  return table;
+}
+
+}  // namespace shardwright::gui

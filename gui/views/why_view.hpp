@@ -1,0 +1,63 @@
+// Why the chosen plan takes as long as it does, and how another one differs.
+#pragma once
+
+#include <memory>
+
+#include "gui/models/background_job.hpp"
+#include "gui/models/plan_story.hpp"
+#include "gui/models/selection.hpp"
+#include "gui/views/view.hpp"
+
+class QLabel;
+class QTabWidget;
+class QTableWidget;
+class QToolButton;
+
+namespace shardwright::gui {
+
+class EmptyState;
+class MemoryChart;
+class SensitivityChart;
+class WaterfallChart;
+
+class WhyView : public View {
+  Q_OBJECT
+
+ public:
+  explicit WhyView(Selection* selection, QWidget* parent = nullptr);
+
+  TextTable table() const override;
+  bool is_busy() const { return story_.is_running() || comparison_.is_running(); }
+  // The chosen plan against that of another file; the selection's own comparison takes over again.
+  void compare_with(const Scenario& other, const QString& name);
+
+ Q_SIGNALS:
+  // All that was to be computed is shown.
+  void settled();
+
+ private:
+  QWidget* create_breakdown();
+  QWidget* create_comparison();
+  void show_chosen();
+  void show_compared();
+  void begin_comparison(const Scenario& first, const Scenario& second);
+  void take_story(const PlanStory& story);
+  void take_comparison(const planner::Comparison& comparison);
+
+  Selection* selection_;
+  QLabel* title_ = nullptr;
+  QLabel* limit_ = nullptr;
+  QTabWidget* pages_ = nullptr;
+  WaterfallChart* waterfall_ = nullptr;
+  MemoryChart* memory_ = nullptr;
+  SensitivityChart* sensitivity_ = nullptr;
+  QLabel* verdict_ = nullptr;
+  WaterfallChart* both_ = nullptr;
+  QTableWidget* differences_ = nullptr;
+  EmptyState* empty_ = nullptr;
+  EmptyState* no_comparison_ = nullptr;
+  BackgroundJob<PlanStory> story_;
+  BackgroundJob<planner::Comparison> comparison_;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,41 @@
+// Every command of the window, once: menus, palette, the page of shortcuts and tests use the same.
+#pragma once
+
+#include <QAction>
+#include <QObject>
+#include <functional>
+#include <vector>
+
+namespace shardwright::gui {
+
+struct Command {
+  QString id;     // "file.open": the action's object name
+  QString group;  // "File": its menu
+  QString text;
+  QKeySequence shortcut;
+  QString tip;
+  std::function<void()> run;
+};
+
+class ActionRegistry : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit ActionRegistry(QWidget* window);
+
+  QAction* add(const Command& command);
+  // An action that something else made (docks, undo).
+  void adopt(const QString& group, QAction* action);
+
+  QAction* find(const QString& id) const;
+  const std::vector<QAction*>& actions() const { return actions_; }
+  // In the order of their first actions.
+  std::vector<QString> groups() const;
+  static QString group_of(const QAction* action);
+
+ private:
+  QWidget* window_;
+  std::vector<QAction*> actions_;
+};
+
+}  // namespace shardwright::gui

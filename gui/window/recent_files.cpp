@@ -1,0 +1,23 @@
+#include "gui/window/recent_files.hpp"
+
+#include <QFileInfo>
+#include <QSettings>
+
+namespace shardwright::gui {
+
+void RecentFiles::add(const QString& path) {
+  const QString absolute = QFileInfo(path).absoluteFilePath();
+  paths_.removeAll(absolute);
+  paths_.prepend(absolute);
+  while (paths_.size() > kMost) paths_.removeLast();
+}
+
+void RecentFiles::save(QSettings& settings) const {
+  settings.setValue(QStringLiteral("recent_files"), paths_);
+}
+
+void RecentFiles::restore(const QSettings& settings) {
+  paths_ = settings.value(QStringLiteral("recent_files")).toStringList().mid(0, kMost);
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,12 @@
+// Pictures of every view on the worked example, for the documentation and for looking at them.
+#pragma once
+
+#include <QString>
+
+namespace shardwright::gui {
+
+// Light and dark, at one and at two device pixels a pixel: FOLDER/VIEW-light.png, VIEW-dark@2x.png,
+// … False, with a reason on stderr, if something cannot be drawn or written.
+bool take_screenshots(const QString& folder);
+
+}  // namespace shardwright::gui

@@ -1,0 +1,96 @@
+#include "gui/window/shortcut_overlay.hpp"
+
+#include <QAction>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QVBoxLayout>
+#include <array>
+
+#include "gui/window/action_registry.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+struct Gesture {
+  const char* keys;
+  const char* what;
+};
+
+// What no action stands for: the mouse, and keys of single views.
+constexpr std::array kGestures = {
+    Gesture{"Click", "choose a plan"},
+    Gesture{"Ctrl+click", "compare the chosen plan with another"},
+    Gesture{"Drag", "lasso around points; with Shift a rectangle"},
+    Gesture{"Wheel", "zoom a plot; over an axis only that one"},
+    Gesture{"Middle drag", "pan a plot"},
+    Gesture{"Double click", "show all of a plot again"},
+};
+
+QString row(const QString& keys, const QString& what) {
+  return QStringLiteral("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>")
+      .arg(keys.toHtmlEscaped(), what.toHtmlEscaped());
+}
+
+QString part(const QString& title, const QString& rows) {
+  return QStringLiteral("<h4>%1</h4><table cellpadding=2>%2</table>").arg(title, rows);
+}
+
+}  // namespace
+
+ShortcutOverlay::ShortcutOverlay(const ActionRegistry* registry, QWidget* window)
+    : QFrame(window), registry_(registry), label_(new QLabel) {
+  setObjectName(QStringLiteral("shortcuts"));
+  setFrameShape(QFrame::StyledPanel);
+  setAutoFillBackground(true);
+  setFocusPolicy(Qt::StrongFocus);
+  label_->setTextFormat(Qt::RichText);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(24, 16, 24, 16);
+  layout->addWidget(label_);
+  hide();
+}
+
+QString ShortcutOverlay::text() const {
+  QStringList columns = {QString(), QString()};
+  const auto groups = registry_->groups();
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    QString rows;
+    for (const QAction* action : registry_->actions()) {
+      if (ActionRegistry::group_of(action) != groups[i] || action->shortcut().isEmpty()) continue;
+      QString what = action->text();
+      rows +=
+          row(action->shortcut().toString(QKeySequence::NativeText), what.remove(QLatin1Char('&')));
+    }
+    if (!rows.isEmpty()) columns[i < (groups.size() + 1) / 2 ? 0 : 1] += part(groups[i], rows);
+  }
+  QString gestures;
+  for (const Gesture& gesture : kGestures)
+    gestures += row(QString::fromUtf8(gesture.keys), QString::fromUtf8(gesture.what));
+  columns[1] += part(tr("Mouse"), gestures);
+  return tr("<h3>Keyboard and mouse</h3>") +
+         QStringLiteral("<table><tr><td>%1</td><td width=32></td><td>%2</td></tr></table>")
+             .arg(columns[0], columns[1]) +
+         tr("<p>Esc closes this page.</p>");
+}
+
+void ShortcutOverlay::toggle() {
+  if (isVisible()) return hide();
+  label_->setText(text());
+  adjustSize();
+  const QSize around = parentWidget()->size();
+  move((around.width() - width()) / 2, std::max(0, (around.height() - height()) / 2));
+  show();
+  raise();
+  setFocus();
+}
+
+void ShortcutOverlay::keyPressEvent(QKeyEvent* event) {
+  if (event->key() == Qt::Key_Escape) return hide();
+  QFrame::keyPressEvent(event);
+}
+
+void ShortcutOverlay::mousePressEvent(QMouseEvent*) {
+  hide();
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,143 @@
+// The commands of the window and its menus.
+#include <QApplication>
+#include <QDockWidget>
+#include <QMenu>
+#include <QMenuBar>
+
+#include "gui/views/plans_view.hpp"
+#include "gui/views/run_view.hpp"
+#include "gui/window/command_palette.hpp"
+#include "gui/window/main_window.hpp"
+#include "gui/window/shortcut_overlay.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+QKeySequence keys(const char* text) {
+  return QKeySequence(QString::fromUtf8(text));
+}
+
+}  // namespace
+
+void MainWindow::create_actions() {
+  create_file_actions();
+  create_edit_actions();
+  create_plan_actions();
+  create_view_actions();
+  create_help_actions();
+  create_menus();
+}
+
+void MainWindow::create_file_actions() {
+  const QString group = tr("File");
+  registry_->add({QStringLiteral("file.open"), group, tr("&Open …"), QKeySequence::Open,
+                  tr("A plan, a search result, a cluster, a model, a timeline"),
+                  [this] { choose_files(); }});
+  registry_->add({QStringLiteral("file.save_plan"), group, tr("&Save the chosen plan …"),
+                  QKeySequence::Save, tr("As a plan file, for shardwright run and simulate"),
+                  [this] { save_plan(); }});
+  for (const char* suffix : {"png", "svg", "pdf", "csv"}) {
+    const QString name = QString::fromUtf8(suffix);
+    const bool is_data = name == QStringLiteral("csv");
+    registry_->add({QStringLiteral("file.export_") + name, group,
+                    is_data ? tr("Export the view's data as CSV …")
+                            : tr("Export the view as %1 …").arg(name.toUpper()),
+                    name == QStringLiteral("png") ? keys("Ctrl+E") : QKeySequence(),
+                    tr("The view that had the focus last"), [this, name] { export_view(name); }});
+  }
+  registry_->add({QStringLiteral("file.quit"), group, tr("&Quit"), keys("Ctrl+Q"), QString(),
+                  [this] { close(); }});
+}
+
+void MainWindow::create_edit_actions() {
+  const QString group = tr("Edit");
+  QUndoStack* stack = document_.undo_stack();
+  QAction* undo = stack->createUndoAction(this, tr("Undo"));
+  undo->setObjectName(QStringLiteral("edit.undo"));
+  undo->setShortcut(QKeySequence::Undo);
+  QAction* redo = stack->createRedoAction(this, tr("Redo"));
+  redo->setObjectName(QStringLiteral("edit.redo"));
+  redo->setShortcut(QKeySequence::Redo);
+  for (QAction* action : {undo, redo}) {
+    addAction(action);
+    registry_->adopt(group, action);
+  }
+  registry_->add({QStringLiteral("edit.copy_tsv"), group, tr("Copy plans as TSV"),
+                  keys("Ctrl+Shift+C"), tr("The chosen rows, or all that are shown"),
+                  [this] { plans_view_->copy_tsv(); }});
+  registry_->add({QStringLiteral("edit.copy_markdown"), group, tr("Copy plans as Markdown"),
+                  keys("Ctrl+Shift+M"), tr("The chosen rows, or all that are shown"),
+                  [this] { plans_view_->copy_markdown(); }});
+  registry_->add({QStringLiteral("edit.copy_data"), group, tr("Copy the view's data"),
+                  QKeySequence(), tr("Of the view that had the focus last, as TSV"),
+                  [this] { copy_view_data(); }});
+  registry_->add({QStringLiteral("edit.copy_picture"), group, tr("Copy the view as a picture"),
+                  QKeySequence(), tr("Of the view that had the focus last"),
+                  [this] { copy_view_picture(); }});
+  registry_->add({QStringLiteral("edit.filter"), group, tr("&Filter plans"), QKeySequence::Find,
+                  tr("Terms such as tp=8, mfu>45"), [this] {
+                    raise_view(QStringLiteral("plans"));
+                    plans_view_->focus_filter();
+                  }});
+}
+
+void MainWindow::create_plan_actions() {
+  const QString group = tr("Plan");
+  registry_->add({QStringLiteral("plan.search"), group, tr("Search again"), keys("F5"),
+                  tr("Plans for the scenario as it stands"), [this] { start(); }});
+  registry_->add({QStringLiteral("plan.stop"), group, tr("Stop the search"), keys("Ctrl+."),
+                  tr("Keeps what was found"), [this] { search_.cancel(); }});
+  registry_->add({QStringLiteral("plan.example"), group, tr("Worked example"), QKeySequence(),
+                  tr("Llama 3 70B on 512 H100"), [this] {
+                    document_.replace(tr("worked example"), ScenarioChoice());
+                    start();
+                  }});
+  registry_->add({QStringLiteral("plan.run"), group, tr("Start a run"), keys("Ctrl+R"),
+                  tr("With the chosen plan"), [this] {
+                    raise_view(QStringLiteral("run"));
+                    run_view_->start();
+                  }});
+  registry_->add({QStringLiteral("plan.stop_run"), group, tr("Stop the run"), QKeySequence(),
+                  tr("As Ctrl-C does"), [this] { run_view_->stop(); }});
+}
+
+void MainWindow::create_view_actions() {
+  const QString group = tr("View");
+  int number = 1;
+  for (const QDockWidget* dock : docks_) {
+    registry_->add({QStringLiteral("view.") + dock->objectName(), group, dock->windowTitle(),
+                    keys(qPrintable(QStringLiteral("Alt+%1").arg(number++))),
+                    tr("Brings the view to the front"),
+                    [this, id = dock->objectName()] { raise_view(id); }});
+  }
+  registry_->add({QStringLiteral("view.reset"), group, tr("Reset the layout"), QKeySequence(),
+                  tr("All docks in their first places"), [this] {
+                    restoreState(default_layout_);
+                    for (QDockWidget* dock : docks_) dock->show();
+                    docks_[2]->raise();
+                  }});
+}
+
+void MainWindow::create_help_actions() {
+  const QString group = tr("Help");
+  registry_->add({QStringLiteral("help.shortcuts"), group, tr("Keyboard and mouse"), keys("?"),
+                  tr("All shortcuts"), [this] { shortcuts_->toggle(); }});
+  registry_->add({QStringLiteral("help.palette"), group, tr("Command palette"),
+                  keys("Ctrl+Shift+P"), tr("All commands by name"), [this] { palette_->open(); }});
+}
+
+void MainWindow::create_menus() {
+  for (const QString& group : registry_->groups()) {
+    QMenu* menu = menuBar()->addMenu(QStringLiteral("&") + group);
+    menu->setToolTipsVisible(true);
+    for (QAction* action : registry_->actions()) {
+      if (ActionRegistry::group_of(action) != group) continue;
+      menu->addAction(action);
+      if (action->objectName() != QStringLiteral("file.open")) continue;
+      recent_menu_ = menu->addMenu(tr("Open &recent"));
+      recent_menu_->setEnabled(false);
+    }
+  }
+}
+
+}  // namespace shardwright::gui
