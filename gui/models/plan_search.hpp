@@ -15,7 +15,7 @@
 namespace shardwright::gui {
 
 // Plans that a search shows besides the front.
-inline constexpr std::int64_t kShownPlans = 200;
+inline constexpr std::int64_t kShownPlans = 100;
 
 // The usual schedules and shardings only: a first answer within a second, which the whole search
 // then replaces.

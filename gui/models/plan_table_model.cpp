@@ -67,7 +67,9 @@ QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, in
   }
   if (section < 0 || section >= columnCount()) return {};
   const PlanFigure& figure = figure_at(section);
-  if (role == Qt::DisplayRole) return figure.heading();
+  // Two lines: numbers need less room than their unit.
+  if (role == Qt::DisplayRole)
+    return figure.unit.isEmpty() ? figure.title : figure.title + QLatin1Char('\n') + figure.unit;
   if (role == Qt::ToolTipRole) return figure.tip;
   return {};
 }

@@ -32,8 +32,13 @@ QString csv_cell(QString cell) {
 TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& rows,
                      const std::vector<int>& columns) {
   TextTable table;
-  for (const int column : columns)
-    table.header.append(model.headerData(column, Qt::Horizontal).toString());
+  for (const int column : columns) {
+    // Views break long titles before the unit.
+    QString title = model.headerData(column, Qt::Horizontal).toString();
+    if (title.contains(QLatin1Char('\n')))
+      title = title.replace(QLatin1Char('\n'), QStringLiteral(" (")) + QLatin1Char(')');
+    table.header.append(title);
+  }
   for (const int row : rows) {
     QStringList cells;
     for (const int column : columns) cells.append(model.index(row, column).data().toString());

@@ -2,6 +2,7 @@
 
 #include <QEvent>
 #include <array>
+#include <cmath>
 
 namespace shardwright::gui {
 namespace {
@@ -21,10 +22,10 @@ bool same_look(const Colours& a, const Colours& b) {
 }  // namespace
 
 Chart::Chart(QWidget* parent) : QCustomPlot(parent) {
-  setOpenGl(false);
   setNoAntialiasingOnDrag(true);
   axisRect()->setupFullAxesBox(false);
   for (QCPAxis* axis : {xAxis2, yAxis2}) axis->setVisible(false);
+  yAxis->setTicker(QSharedPointer<ShortTicker>::create());
   restyle();
 }
 
@@ -106,6 +107,16 @@ void Chart::restyle() {
   legend->setFont(font());
   legend->setRowSpacing(0);
   legend->setMargins(QMargins(6, 3, 6, 3));
+}
+
+QString ShortTicker::getTickLabel(double tick, const QLocale& locale, QChar format, int precision) {
+  if (std::abs(tick) < 10'000.0)
+    return QCPAxisTicker::getTickLabel(tick, locale, format, precision);
+  const double scale = std::abs(tick) < 1e6 ? 1e3 : std::abs(tick) < 1e9 ? 1e6 : 1e9;
+  const QString prefix = scale < 1e6   ? QStringLiteral(" k")
+                         : scale < 1e9 ? QStringLiteral(" M")
+                                       : QStringLiteral(" G");
+  return locale.toString(tick / scale, 'g', 4) + prefix;
 }
 
 QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size) {

@@ -44,6 +44,12 @@ class Chart : public QCustomPlot {
   Colours colours_;
 };
 
+// Labels with SI prefixes: "2 M" where the plain number would be a power of ten.
+class ShortTicker : public QCPAxisTicker {
+ protected:
+  QString getTickLabel(double tick, const QLocale& locale, QChar format, int precision) override;
+};
+
 // The shape, filled; `size` in pixels.
 QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size = 8.0);
 

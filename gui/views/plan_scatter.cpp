@@ -20,6 +20,21 @@ const PlanFigure& figure_at(int index) {
   return plan_figures()[static_cast<std::size_t>(index)];
 }
 
+// Ticks at 1, 2 and 5 of each power of ten: a logarithmic axis seldom spans more than two.
+class SparseTicker : public ShortTicker {
+ protected:
+  QVector<double> createTickVector(double, const QCPRange& range) override {
+    QVector<double> ticks;
+    const double first = std::pow(10.0, std::floor(std::log10(range.lower)));
+    for (double power = first; power <= range.upper && ticks.size() < 100; power *= 10.0) {
+      for (const double digit : {1.0, 2.0, 5.0}) {
+        if (range.contains(digit * power)) ticks.append(digit * power);
+      }
+    }
+    return ticks;
+  }
+};
+
 double distance(QPointF a, QPointF b) {
   return std::hypot(a.x() - b.x(), a.y() - b.y());
 }
@@ -127,11 +142,29 @@ void PlanScatter::rebuild() {
   if (!rows_.empty()) {
     add_front();
     add_points();
-    rescaleAxes();
-    xAxis->scaleRange(1.12);
-    yAxis->scaleRange(1.16);
+    fit_axis(*xAxis, x_);
+    fit_axis(*yAxis, y_);
   }
   update_marks();
+}
+
+// All points with a margin; logarithmic where they span more than a factor of four.
+void PlanScatter::fit_axis(QCPAxis& axis, int figure) const {
+  double least = value(figure, rows_.front()), most = least;
+  for (const int row : rows_) {
+    least = std::min(least, value(figure, row));
+    most = std::max(most, value(figure, row));
+  }
+  const bool logarithmic = least > 0.0 && most > 4.0 * least;
+  axis.setScaleType(logarithmic ? QCPAxis::stLogarithmic : QCPAxis::stLinear);
+  if (logarithmic) {
+    const double margin = std::pow(most / least, 0.07);
+    axis.setTicker(QSharedPointer<SparseTicker>::create());
+    return axis.setRange(least / margin, most * margin);
+  }
+  axis.setTicker(QSharedPointer<ShortTicker>::create());
+  const double margin = most > least ? 0.07 * (most - least) : 0.05 * std::max(1.0, std::abs(most));
+  axis.setRange(least - margin, most + margin);
 }
 
 void PlanScatter::add_points() {

@@ -52,6 +52,7 @@ class PlanScatter : public Chart {
   void add_points();
   void add_front();
   void update_marks();
+  void fit_axis(QCPAxis& axis, int figure) const;
   std::vector<Category> categories(std::vector<int>& category_of_row) const;
   std::vector<Category> bins(std::vector<int>& category_of_row) const;
   double value(int figure, int row) const;

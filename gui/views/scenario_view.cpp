@@ -28,7 +28,7 @@ constexpr int kMostGpus = 10'000'000;
 QFormLayout* add_group(QVBoxLayout& column, const QString& title) {
   auto* group = new QGroupBox(title);
   auto* form = new QFormLayout(group);
-  form->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
+  form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
   form->setContentsMargins(10, 6, 10, 8);
   form->setVerticalSpacing(5);
   column.addWidget(group);

@@ -36,7 +36,7 @@ QSharedPointer<QCPAxisTickerFixed> whole_numbers(std::size_t count) {
 
 WaterfallChart::WaterfallChart(QWidget* parent) : Chart(parent) {
   setObjectName(QStringLiteral("waterfall"));
-  prepare_bar_axes(*this, tr("time in the step of the bottleneck stage (s)"));
+  prepare_bar_axes(*this, tr("seconds of the step"));
   connect(this, &Chart::restyled, this, &WaterfallChart::rebuild);
 }
 
@@ -132,12 +132,6 @@ MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
 void MemoryChart::show(const sim::StepResult& result, Bytes capacity) {
   result_ = result;
   capacity_ = capacity;
-  moment_.clear();
-  rebuild();
-}
-
-void MemoryChart::set_moment(const QString& moment) {
-  moment_ = moment;
   rebuild();
 }
 
@@ -179,7 +173,7 @@ void MemoryChart::rebuild() {
     const QColor colour = colours().series(series);
     // Beyond eight categories the colours come again, hatched.
     bars->setBrush(QBrush(colour, series < 8 ? Qt::SolidPattern : Qt::BDiagPattern));
-    bars->setPen(QPen(colours().base, 0.8));
+    bars->setPen(Qt::NoPen);
     bars->setData(stages, sizes, true);
     if (below != nullptr) bars->moveAbove(below);
     below = bars;
@@ -187,21 +181,17 @@ void MemoryChart::rebuild() {
   }
   const double peak = result_->memory().peak.value() / 1e9;
   const auto stages = static_cast<double>(result_->stages.size());
-  // Tall enough for the note above the capacity line.
-  yAxis->setRange(0.0, 1.3 * std::max(peak, capacity_.value() / 1e9));
+  // Room for the capacity's label.
+  yAxis->setRange(0.0, 1.15 * std::max(peak, capacity_.value() / 1e9));
   xAxis->setRange(-0.7, stages - 0.3);
   xAxis->setTicker(whole_numbers(result_->stages.size()));
   add_capacity();
-  QString note =
-      tr("Peak %1 in stage %2").arg(bytes_text(result_->memory().peak)).arg(result_->fullest);
-  if (!moment_.isEmpty()) note += QStringLiteral(",\n") + moment_;
-  add_note(note, 0.0, 0.0, Qt::AlignLeft | Qt::AlignTop);
   replot(rpQueuedReplot);
 }
 
 SensitivityChart::SensitivityChart(QWidget* parent) : Chart(parent) {
   setObjectName(QStringLiteral("sensitivity"));
-  prepare_bar_axes(*this, tr("throughput through 10 % more (%)"));
+  prepare_bar_axes(*this, tr("gain of throughput (%)"));
   connect(this, &Chart::restyled, this, &SensitivityChart::rebuild);
 }
 
@@ -247,7 +237,7 @@ void SensitivityChart::rebuild() {
   }
   yAxis->setTicker(ticker_of(titles));
   yAxis->setRange(-0.6, static_cast<double>(std::max<std::size_t>(sensitivities_.size(), 1)) - 0.4);
-  xAxis->setRange(1.1 * least, 1.4 * most);
+  xAxis->setRange(1.1 * least, 1.6 * most);
   replot(rpQueuedReplot);
 }
 

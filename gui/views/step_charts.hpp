@@ -41,8 +41,6 @@ class MemoryChart : public Chart {
   explicit MemoryChart(QWidget* parent = nullptr);
 
   void show(const sim::StepResult& result, Bytes capacity);
-  // Below the title: when the peak is.
-  void set_moment(const QString& moment);
   void clear();
 
  private:
@@ -51,7 +49,6 @@ class MemoryChart : public Chart {
 
   std::optional<sim::StepResult> result_;
   Bytes capacity_;
-  QString moment_;
 };
 
 // Gain of throughput through 10 % more of each resource.

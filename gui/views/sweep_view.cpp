@@ -74,6 +74,7 @@ QWidget* SweepView::create_controls() {
   figure_ = new QComboBox;
   figure_->setObjectName(QStringLiteral("sweep_figure"));
   for (int i = 0; i < kSweepFigures; ++i) figure_->addItem(title_of(static_cast<SweepFigure>(i)));
+  figure_->setCurrentIndex(static_cast<int>(SweepFigure::TokensPerSecondPerGpu));
   progress_ = new QProgressBar;
   progress_->setRange(0, kProgressSteps);
   progress_->setTextVisible(false);

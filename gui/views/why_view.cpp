@@ -15,7 +15,7 @@
 namespace shardwright::gui {
 namespace {
 
-QWidget* titled(const QString& title, QWidget* content) {
+QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr) {
   auto* pane = new QWidget;
   auto* layout = new QVBoxLayout(pane);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -25,8 +25,15 @@ QWidget* titled(const QString& title, QWidget* content) {
   bold.setBold(true);
   label->setFont(bold);
   layout->addWidget(label);
+  if (note != nullptr) layout->addWidget(note);
   layout->addWidget(content, 1);
   return pane;
+}
+
+QString peak_text(const sim::StepResult& result) {
+  return WhyView::tr("Peak %1 in stage %2")
+      .arg(bytes_text(result.memory().peak))
+      .arg(result.fullest);
 }
 
 // "time/exposed/tp_s" and the like, in words and units.
@@ -96,7 +103,10 @@ QWidget* WhyView::create_breakdown() {
   sensitivity_ = new SensitivityChart;
   auto* splitter = new QSplitter(Qt::Horizontal);
   splitter->addWidget(titled(tr("Where the time goes"), waterfall_));
-  splitter->addWidget(titled(tr("Where the memory goes"), memory_));
+  peak_ = new QLabel;
+  peak_->setObjectName(QStringLiteral("why_peak"));
+  peak_->setWordWrap(true);
+  splitter->addWidget(titled(tr("Where the memory goes"), memory_, peak_));
   splitter->addWidget(titled(tr("What would help"), sensitivity_));
   splitter->setChildrenCollapsible(false);
   splitter->setSizes({420, 380, 330});
@@ -150,6 +160,7 @@ void WhyView::show_chosen() {
   limit_->setText(tr("Looking for what limits it …"));
   waterfall_->show(candidate.result);
   memory_->show(candidate.result, set->request.cluster.accelerator.memory);
+  peak_->setText(peak_text(candidate.result));
   sensitivity_->show_waiting();
   story_.start([scenario = set->scenario(*chosen)](const std::stop_token& stop) {
     return tell_story(scenario, stop);
@@ -159,7 +170,7 @@ void WhyView::show_chosen() {
 
 void WhyView::take_story(const PlanStory& story) {
   limit_->setText(tr("Limited by %1.").arg(to_qstring(story.explanation.limit)));
-  memory_->set_moment(story.peak_moment);
+  peak_->setText(peak_text(story.explanation.result) + QStringLiteral(", ") + story.peak_moment);
   sensitivity_->show(story.explanation.sensitivities);
   if (!is_busy()) Q_EMIT settled();
 }

@@ -47,6 +47,7 @@ class WhyView : public View {
   Selection* selection_;
   QLabel* title_ = nullptr;
   QLabel* limit_ = nullptr;
+  QLabel* peak_ = nullptr;
   QTabWidget* pages_ = nullptr;
   WaterfallChart* waterfall_ = nullptr;
   MemoryChart* memory_ = nullptr;

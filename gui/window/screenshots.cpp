@@ -16,7 +16,7 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kPatienceMs = 240'000;
+constexpr int kPatienceMs = 900'000;
 
 // Runs events until the window has nothing left to do.
 bool wait_until_idle(const MainWindow& window) {
@@ -42,13 +42,16 @@ bool save(QWidget& widget, const QDir& folder, const QString& name) {
   return true;
 }
 
+// Each view alone, then the whole window.
 bool save_all(MainWindow& window, const QDir& folder, const QString& look) {
   for (const QDockWidget* dock : window.docks()) {
     window.raise_view(dock->objectName());
     if (!wait_until_idle(window)) return false;
-    if (!save(window, folder, QStringLiteral("%1-%2").arg(dock->objectName(), look))) return false;
+    if (!save(*dock->widget(), folder, QStringLiteral("%1-%2").arg(dock->objectName(), look)))
+      return false;
   }
-  return true;
+  window.raise_view(QStringLiteral("why"));
+  return wait_until_idle(window) && save(window, folder, QStringLiteral("window-%1").arg(look));
 }
 
 }  // namespace
