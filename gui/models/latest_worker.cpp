@@ -26,10 +26,11 @@ void LatestWorker::submit(Task task) {
   wake_.notify_one();
 }
 
-void LatestWorker::cancel() {
+bool LatestWorker::cancel() {
   const std::lock_guard lock(mutex_);
-  waiting_.reset();
+  const bool waited = std::exchange(waiting_, std::nullopt).has_value();
   running_.request_stop();
+  return waited;
 }
 
 std::optional<LatestWorker::Task> LatestWorker::next() {

@@ -23,8 +23,8 @@ class LatestWorker {
 
   // A task must not throw.
   void submit(Task task);
-  // Asks the task at work to stop and drops the one that waits.
-  void cancel();
+  // Asks the task at work to stop and drops the one that waits; true if one did.
+  bool cancel();
 
  private:
   void work();

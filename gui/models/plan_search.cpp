@@ -41,11 +41,12 @@ void PlanSearch::request(const ScenarioChoice& choice) {
 }
 
 void PlanSearch::cancel() {
-  if (debounce_.isActive()) {
-    debounce_.stop();
-    Q_EMIT finished();
-  }
-  worker_.cancel();
+  const bool debounced = debounce_.isActive();
+  debounce_.stop();
+  // A search that has not begun says nothing by itself.
+  if (!worker_.cancel() && !debounced) return;
+  running_ = false;
+  Q_EMIT finished();
 }
 
 void PlanSearch::begin() {

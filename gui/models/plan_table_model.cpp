@@ -1,6 +1,7 @@
 #include "gui/models/plan_table_model.hpp"
 
 #include <QRegularExpression>
+#include <QSignalBlocker>
 #include <cmath>
 #include <utility>
 
@@ -117,20 +118,30 @@ QString PlanFilter::set_terms(const QString& line) {
     terms.push_back(term);
   }
   terms_ = std::move(terms);
-  invalidateFilter();
+  filter_anew();
   return {};
+}
+
+// As a reset: rows that leave one by one would be told, and moved, one by one.
+void PlanFilter::filter_anew() {
+  beginResetModel();
+  {
+    const QSignalBlocker quiet(this);
+    invalidate();
+  }
+  endResetModel();
 }
 
 void PlanFilter::set_lasso(std::set<int> rows) {
   lasso_ = std::move(rows);
   lasso_active_ = true;
-  invalidateFilter();
+  filter_anew();
 }
 
 void PlanFilter::clear_lasso() {
   lasso_.clear();
   lasso_active_ = false;
-  invalidateFilter();
+  filter_anew();
 }
 
 bool PlanFilter::accepts(const Term& term, int row) const {

@@ -69,6 +69,7 @@ class PlanFilter : public QSortFilterProxyModel {
   static bool read_term(const QString& text, Term& term);
   bool accepts(const Term& term, int row) const;
   const PlanTableModel* table() const;
+  void filter_anew();
 
   std::vector<Term> terms_;
   std::set<int> lasso_;

@@ -27,14 +27,13 @@ MessageBar::MessageBar(QWidget* parent) : QFrame(parent), sign_(new QLabel), lab
   layout->addWidget(close);
   setAutoFillBackground(true);
   restyle();
-  hide();
 }
 
 void MessageBar::show_text(Tone tone, const QString& text) {
   tone_ = tone;
   label_->setText(text);
   restyle();
-  setVisible(!text.isEmpty());
+  Q_EMIT wanted(!text.isEmpty());
 }
 
 void MessageBar::clear() {

@@ -1,4 +1,4 @@
-// Errors and notices inside of the window.
+// Errors and notices inside of the window. Whoever holds the bar shows it as `wanted` says.
 #pragma once
 
 #include <QFrame>
@@ -14,10 +14,13 @@ class MessageBar : public QFrame {
  public:
   explicit MessageBar(QWidget* parent = nullptr);
 
-  // Replaces what is shown, until the user closes it; an empty text hides the bar.
+  // Replaces what is shown, until the user closes it; with an empty text nothing is wanted.
   void show_text(Tone tone, const QString& text);
   void clear();
   QString text() const { return label_->text(); }
+
+ Q_SIGNALS:
+  void wanted(bool visible);
 
  protected:
   void changeEvent(QEvent* event) override;

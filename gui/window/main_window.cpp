@@ -68,6 +68,7 @@ void MainWindow::create_docks() {
   bar->addWidget(messages_);
   addToolBar(Qt::TopToolBarArea, bar);
   bar->hide();
+  connect(messages_, &MessageBar::wanted, bar, &QToolBar::setVisible);
 
   scenario_view_ = new ScenarioView(&document_);
   plans_view_ = new PlansView(&selection_);
@@ -124,12 +125,10 @@ void MainWindow::connect_views() {
 
 void MainWindow::show_problem(const QString& text) {
   messages_->show_text(Tone::Problem, text);
-  messages_->parentWidget()->setVisible(!text.isEmpty());
 }
 
 void MainWindow::show_notice(const QString& text) {
   messages_->show_text(Tone::Notice, text);
-  messages_->parentWidget()->setVisible(!text.isEmpty());
 }
 
 void MainWindow::start() {

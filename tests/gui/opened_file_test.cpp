@@ -1,0 +1,132 @@
+#include "gui/models/opened_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <QDir>
+#include <QFile>
+#include <QTemporaryDir>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/model_json.hpp"
+#include "gui/models/run_follower.hpp"
+#include "tests/gui/small_scenario.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+class OpenedFileTest : public testing::Test {
+ protected:
+  QString write(const char* name, const std::string& text) {
+    const QString path = folder_.filePath(QString::fromUtf8(name));
+    QFile file(path);
+    EXPECT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write(text.data(), static_cast<qint64>(text.size()));
+    return path;
+  }
+
+  // Where the problems of a file lie.
+  static std::vector<std::string> problems(const QString& path) {
+    try {
+      open_file(path);
+    } catch (const InputError& error) {
+      std::vector<std::string> places;
+      for (const Problem& problem : error.problems()) places.push_back(problem.where);
+      return places;
+    }
+    return {"none"};
+  }
+
+  QTemporaryDir folder_;
+};
+
+TEST_F(OpenedFileTest, TellsTheKindsApart) {
+  const Scenario scenario = small_set()->scenario(0);
+  const std::vector<std::pair<QString, const char*>> files = {
+      {write("plan.json", to_json(scenario).dump()), "plan"},
+      {write("cluster.json", to_json(scenario.cluster).dump()), "cluster"},
+      {write("model.json", to_json(scenario.model).dump()), "model"},
+      {write("timeline.json", to_json(Timeline{}).dump()), "timeline"},
+      {QStringLiteral(SHARDWRIGHT_SOURCE_DIR "/tests/core/spec/data/huggingface/qwen3-8b.json"),
+       "model"}};
+  for (const auto& [path, kind] : files)
+    EXPECT_EQ(kind_of(open_file(path)), QString::fromUtf8(kind)) << path.toStdString();
+}
+
+TEST_F(OpenedFileTest, APlanComesBackAsItWas) {
+  const Scenario scenario = small_set()->scenario(1);
+  const OpenedFile file = open_file(write("plan.json", to_json(scenario).dump()));
+  EXPECT_EQ(std::get<Scenario>(file.content), scenario);
+}
+
+TEST_F(OpenedFileTest, FoldersOfRunsHaveMetricsAndTimelines) {
+  write("metrics.jsonl", "");
+  write("timeline-10-0.json", "{}");
+  const OpenedFile file = open_file(folder_.path());
+  EXPECT_EQ(std::get<RunFolder>(file.content).timelines.size(), 1U);
+}
+
+TEST_F(OpenedFileTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_NE(problems(QStringLiteral("/no/such/file")), std::vector<std::string>{"none"});
+  EXPECT_NE(problems(folder_.path()), std::vector<std::string>{"none"});
+  EXPECT_NE(problems(write("text.json", "no json")), std::vector<std::string>{"none"});
+  EXPECT_NE(problems(write("list.json", "[1, 2]")), std::vector<std::string>{"none"});
+  EXPECT_EQ(problems(write("odd.json", R"({"schema": "shardwright/odd"})")),
+            std::vector<std::string>{"/schema"});
+}
+
+TEST_F(OpenedFileTest, NamesEveryProblemOfADamagedFile) {
+  nlohmann::ordered_json plan = to_json(small_set()->scenario(0));
+  plan["plan"]["tp"] = 3;
+  EXPECT_NE(problems(write("plan.json", plan.dump())), std::vector<std::string>{"none"});
+  nlohmann::ordered_json cluster = to_json(small_set()->request.cluster);
+  cluster["accelerator"]["memory"].erase("capacity_bytes");
+  EXPECT_NE(problems(write("cluster.json", cluster.dump())), std::vector<std::string>{"none"});
+  const auto timeline = problems(write("timeline.json", R"({"schema": "shardwright/timeline",
+      "version": 1, "origin": "guessed", "ranks": [], "spans": [{}], "flows": [], "memory": []})"));
+  EXPECT_GT(timeline.size(), 1U);
+}
+
+TEST_F(OpenedFileTest, RefusesASearchResultWithAPlanThatCannotRun) {
+  const auto text = [](int tp) {
+    return R"({"schema": "shardwright/plans", "version": 1, "inputs": {"model": "llama3.2-1b",
+      "cluster": "dgx-h100", "stack": "megatron-core"}, "front": [], "plans": [{"plan": {"dp": 1,
+      "tp": )" +
+           std::to_string(tp) + R"(, "pp": 1, "micro_batch": 1, "global_batch": 8, "seq_len": 2048},
+      "step_s": 1.0}]})";
+  };
+  const auto places = problems(write("plans.json", text(7)));
+  EXPECT_NE(std::find(places.begin(), places.end(), "/plans/0/plan/tp"), places.end());
+  EXPECT_NE(std::find(places.begin(), places.end(), "/plans/0/stages"), places.end());
+}
+
+TEST_F(OpenedFileTest, AFollowerReadsWhatIsAdded) {
+  const QString path = write("metrics.jsonl", R"({"step": 0, "loss": 5.5, "step_s": 0.2}
+{"step": 1, "loss": null, "step_s": 0.1}
+no line of metrics
+{"step": 2, "lo)");
+  RunFollower follower;
+  follower.follow(path);
+  ASSERT_EQ(follower.steps().size(), 2U);
+  EXPECT_TRUE(std::isnan(follower.steps()[1].loss));
+  EXPECT_EQ(follower.damaged_lines(), 1);
+  QFile file(path);
+  ASSERT_TRUE(file.open(QIODevice::Append));
+  file.write("ss\": 4.5}\n");
+  file.close();
+  ASSERT_TRUE(wait_for([&] { return follower.steps().size() == 3; }));
+  EXPECT_DOUBLE_EQ(follower.steps()[2].loss, 4.5);
+}
+
+TEST(BottleneckWarning, ComesWhenStepsGetSlower) {
+  std::vector<RunStep> steps;
+  for (int i = 0; i < 30; ++i) steps.push_back({double(i), 1.0, 1.0, 0.1, 1e4, 1e6});
+  EXPECT_EQ(bottleneck_warning(steps, 0.1), QString());
+  EXPECT_NE(bottleneck_warning(steps, 0.03), QString());
+  for (std::size_t i = 24; i < 30; ++i) steps[i].step_s = 0.2;
+  EXPECT_TRUE(bottleneck_warning(steps, 0.1).contains(QStringLiteral("200")));
+}
+
+}  // namespace
+}  // namespace shardwright::gui

@@ -1,0 +1,140 @@
+#include "gui/models/plan_search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <QSignalSpy>
+#include <atomic>
+
+#include "gui/models/background_job.hpp"
+#include "gui/models/selection.hpp"
+#include "tests/gui/small_scenario.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+TEST(PlanSearch, FindsThePlansThatTheCommandFinds) {
+  PlanSearch search;
+  PlanSetPointer last;
+  QObject::connect(&search, &PlanSearch::found, &search,
+                   [&](const PlanSetPointer& set) { last = set; });
+  QSignalSpy finished(&search, &PlanSearch::finished);
+  search.request(small_choice());
+  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(last->complete);
+  EXPECT_FALSE(search.is_running());
+  ASSERT_FALSE(last->plans.empty());
+  EXPECT_EQ(last->plans.front().plan, small_set()->plans.front().plan);
+  EXPECT_EQ(last->counts.space, small_set()->counts.space);
+}
+
+TEST(PlanSearch, ANewerRequestTakesThePlaceOfAnOlderOne) {
+  PlanSearch search;
+  std::vector<std::string> models;
+  QObject::connect(&search, &PlanSearch::found, &search,
+                   [&](const PlanSetPointer& set) { models.push_back(set->request.model.name); });
+  QSignalSpy finished(&search, &PlanSearch::finished);
+  QSignalSpy started(&search, &PlanSearch::started);
+  search.request(ScenarioChoice());  // takes seconds
+  ASSERT_TRUE(wait_for([&] { return started.count() == 1; }));
+  search.request(small_choice());
+  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  ASSERT_FALSE(models.empty());
+  EXPECT_EQ(models.back(), "llama3.2-1b");
+  EXPECT_EQ(std::count(models.begin(), models.end(), "llama3-70b"), 0);
+}
+
+TEST(PlanSearch, StopsWhenAsked) {
+  PlanSearch search;
+  QSignalSpy started(&search, &PlanSearch::started);
+  QSignalSpy finished(&search, &PlanSearch::finished);
+  ScenarioChoice choice;
+  choice.model = "llama3.1-405b";
+  choice.gpus = 16384;
+  search.request(choice);
+  ASSERT_TRUE(wait_for([&] { return started.count() == 1; }));
+  search.cancel();
+  EXPECT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  EXPECT_FALSE(search.is_running());
+}
+
+TEST(PlanSearch, EndsWithItsOwner) {
+  auto search = std::make_unique<PlanSearch>();
+  QSignalSpy started(search.get(), &PlanSearch::started);
+  search->request(ScenarioChoice());
+  ASSERT_TRUE(wait_for([&] { return started.count() == 1; }));
+  search.reset();
+  QCoreApplication::processEvents();
+}
+
+TEST(PlanSearch, TellsTheFieldOfAProblem) {
+  PlanSearch search;
+  std::vector<Problem> problems;
+  QObject::connect(&search, &PlanSearch::failed, &search,
+                   [&](const std::vector<Problem>& found) { problems = found; });
+  QSignalSpy finished(&search, &PlanSearch::finished);
+  ScenarioChoice choice = small_choice();
+  choice.model = "no-such-model";
+  search.request(choice);
+  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems.front().where, "model");
+}
+
+TEST(PlanSearch, SaysWhyNothingFits) {
+  PlanSearch search;
+  PlanSetPointer last;
+  QObject::connect(&search, &PlanSearch::found, &search,
+                   [&](const PlanSetPointer& set) { last = set; });
+  QSignalSpy finished(&search, &PlanSearch::finished);
+  ScenarioChoice choice = small_choice();
+  choice.model = "llama3-70b";
+  choice.gpus = 1;
+  search.request(choice);
+  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(last->plans.empty());
+  ASSERT_TRUE(last->infeasible);
+  EXPECT_FALSE(last->infeasible->reason.empty());
+}
+
+TEST(BackgroundJob, OnlyTheNewestResultCounts) {
+  QObject context;
+  std::vector<int> results;
+  BackgroundJob<int> job(
+      &context, [&](const auto& result) { results.push_back(*result); }, [](const QString&) {});
+  for (int i = 0; i < 20; ++i) job.start([i](const std::stop_token&) { return i; });
+  ASSERT_TRUE(wait_for([&] { return !job.is_running(); }));
+  EXPECT_EQ(results, std::vector<int>{19});
+}
+
+TEST(BackgroundJob, TellsAFailureInWords) {
+  QObject context;
+  QString failure;
+  BackgroundJob<int> job(
+      &context, [](const auto&) {}, [&](const QString& text) { failure = text; });
+  job.start([](const std::stop_token&) -> int {
+    throw InputError("plan.json", {{"/plan/tp", "3", "a divisor of 64"}});
+  });
+  ASSERT_TRUE(wait_for([&] { return !failure.isEmpty(); }));
+  EXPECT_EQ(failure, QStringLiteral("plan.json: /plan/tp: 3; expected a divisor of 64"));
+}
+
+TEST(Selection, KeepsAPlanThatIsFoundAgain) {
+  Selection selection;
+  selection.show(small_set());
+  EXPECT_EQ(selection.chosen(), std::optional<std::size_t>(0));
+  selection.choose(3);
+  auto reversed = std::make_shared<PlanSet>(*small_set());
+  std::reverse(reversed->plans.begin(), reversed->plans.end());
+  selection.show(reversed);
+  ASSERT_TRUE(selection.chosen());
+  EXPECT_EQ(reversed->plans[*selection.chosen()].plan, small_set()->plans[3].plan);
+  selection.choose(small_set()->plans.size());
+  EXPECT_FALSE(selection.chosen());
+  selection.show(nullptr);
+  EXPECT_FALSE(selection.scenario());
+}
+
+}  // namespace
+}  // namespace shardwright::gui

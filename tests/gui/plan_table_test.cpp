@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+#include <algorithm>
+#include <ctime>
+
+#include "gui/models/plan_table_model.hpp"
+#include "gui/models/table_text.hpp"
+#include "tests/gui/small_scenario.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+int column(const char* id) {
+  return figure_index(QString::fromUtf8(id));
+}
+
+// Plans that differ in their figures only.
+PlanSetPointer many_plans(std::size_t count) {
+  auto set = std::make_shared<PlanSet>();
+  set->request = small_request();
+  const planner::PlanCandidate& pattern = small_set()->plans.front();
+  set->plans.assign(count, pattern);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double share = static_cast<double>((i * 7919) % count) / static_cast<double>(count);
+    set->plans[i].result.step = Seconds(1.0 + share);
+    set->plans[i].plan.tp = 1 << (i % 4);
+  }
+  set->on_front.assign(count, false);
+  return set;
+}
+
+TEST(PlanTable, KeepsTheRulesOfItemModels) {
+  PlanTableModel model;
+  PlanFilter filter;
+  filter.setSourceModel(&model);
+  const QAbstractItemModelTester of_model(&model,
+                                          QAbstractItemModelTester::FailureReportingMode::Fatal);
+  const QAbstractItemModelTester of_filter(&filter,
+                                           QAbstractItemModelTester::FailureReportingMode::Fatal);
+  model.show(small_set());
+  filter.sort(column("memory"));
+  EXPECT_EQ(filter.set_terms(QStringLiteral("tp=1")), QString());
+  model.show(nullptr);
+  EXPECT_EQ(filter.rowCount(), 0);
+}
+
+TEST(PlanTable, SortsByNumbersNotByTheirText) {
+  PlanTableModel model;
+  model.show(small_set());
+  PlanFilter filter;
+  filter.setSourceModel(&model);
+  filter.sort(column("memory"), Qt::AscendingOrder);
+  double before = 0.0;
+  for (int row = 0; row < filter.rowCount(); ++row) {
+    const int source = filter.mapToSource(filter.index(row, 0)).row();
+    const double memory =
+        small_set()->plans[static_cast<std::size_t>(source)].result.memory().peak.value();
+    EXPECT_GE(memory, before);
+    before = memory;
+  }
+  EXPECT_GT(before, 0.0);
+}
+
+TEST(PlanTable, TermsFilterTogetherAndTurnRound) {
+  PlanTableModel model;
+  model.show(small_set());
+  PlanFilter filter;
+  filter.setSourceModel(&model);
+  const auto count = [&](const char* terms) {
+    EXPECT_EQ(filter.set_terms(QString::fromUtf8(terms)), QString()) << terms;
+    return filter.rowCount();
+  };
+  const int all = count("");
+  EXPECT_EQ(count("tp=1") + count("-tp=1"), all);
+  EXPECT_EQ(count("zero=3") + count("zero<3"), all);
+  EXPECT_LE(count("tp=1, zero=3"), count("tp=1"));
+  EXPECT_EQ(count("recompute=full") + count("-recompute=full"), all);
+  EXPECT_EQ(count("no such word"), 0);
+}
+
+TEST(PlanTable, SaysWhatIsWrongWithATerm) {
+  PlanTableModel model;
+  model.show(small_set());
+  PlanFilter filter;
+  filter.setSourceModel(&model);
+  const int all = filter.rowCount();
+  for (const char* wrong : {"nonsense=3", "mfu>many", "schedule<1f1b"}) {
+    EXPECT_TRUE(filter.set_terms(QString::fromUtf8(wrong)).contains(QString::fromUtf8(wrong)));
+    EXPECT_EQ(filter.rowCount(), all) << wrong;
+  }
+}
+
+TEST(PlanTable, TheLassoAndTheTermsHoldBoth) {
+  PlanTableModel model;
+  model.show(small_set());
+  PlanFilter filter;
+  filter.setSourceModel(&model);
+  filter.set_lasso({0, 2, 3});
+  EXPECT_EQ(filter.rowCount(), 3);
+  filter.set_terms(QStringLiteral("no such word"));
+  EXPECT_EQ(filter.rowCount(), 0);
+  filter.set_terms({});
+  filter.clear_lasso();
+  EXPECT_EQ(filter.rowCount(), model.rowCount());
+}
+
+// Processor time, since other programs may need the machine as well. The promise is 200 ms.
+TEST(PlanTable, SortsAndFiltersAHundredThousandPlansQuickly) {
+  PlanTableModel model;
+  model.show(many_plans(100'000));
+  PlanFilter filter;
+  filter.setSourceModel(&model);
+  const auto milliseconds_since = [](std::clock_t start) {
+    return static_cast<int>(1000 * (std::clock() - start) / CLOCKS_PER_SEC);
+  };
+  std::clock_t start = std::clock();
+  filter.sort(column("step"));
+  EXPECT_EQ(filter.rowCount(), 100'000);
+  const int sorting = milliseconds_since(start);
+  start = std::clock();
+  filter.set_terms(QStringLiteral("tp=8"));
+  EXPECT_EQ(filter.rowCount(), 25'000);
+  const int filtering = milliseconds_since(start);
+  EXPECT_LT(sorting, 400);
+  EXPECT_LT(filtering, 400);
+  RecordProperty("sort_ms", sorting);
+  RecordProperty("filter_ms", filtering);
+}
+
+TEST(TableText, KeepsCellsApart) {
+  const TextTable table{{QStringLiteral("a"), QStringLiteral("b")},
+                        {{QStringLiteral("1,5"), QStringLiteral("say \"x\"")},
+                         {QStringLiteral("p|q"), QStringLiteral("two\tparts")}}};
+  EXPECT_EQ(to_csv(table), QStringLiteral("a,b\n\"1,5\",\"say \"\"x\"\"\"\np|q,two\tparts\n"));
+  EXPECT_EQ(to_tsv(table), QStringLiteral("a\tb\n1,5\tsay \"x\"\np|q\ttwo parts\n"));
+  EXPECT_EQ(to_markdown(table), QStringLiteral("| a | b |\n| --- | --- |\n| 1,5 | say \"x\" |\n"
+                                               "| p\\|q | two\tparts |\n"));
+}
+
+TEST(TableText, TitlesHaveTheirUnitsOnOneLine) {
+  PlanTableModel model;
+  model.show(small_set());
+  const TextTable table = text_table(model, {column("step"), column("tp")});
+  EXPECT_EQ(table.header, QStringList({QStringLiteral("Step (s)"), QStringLiteral("tp")}));
+  EXPECT_EQ(table.rows.size(), small_set()->plans.size());
+}
+
+}  // namespace
+}  // namespace shardwright::gui

@@ -1,0 +1,101 @@
+#include "gui/models/scenario_choice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <QSignalSpy>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "gui/models/scenario_document.hpp"
+#include "tests/gui/small_scenario.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+std::vector<std::string> wrong_fields(const ScenarioChoice& choice) {
+  std::vector<std::string> fields;
+  try {
+    load_request(choice);
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) fields.push_back(problem.where);
+  }
+  return fields;
+}
+
+TEST(ScenarioChoice, TheDefaultIsTheWorkedExample) {
+  const planner::PlanRequest request = load_request(ScenarioChoice());
+  EXPECT_EQ(request.model.name, "llama3-70b");
+  EXPECT_EQ(request.cluster.accelerator.name, "h100-sxm");
+  EXPECT_EQ(request.gpus, 512);
+}
+
+TEST(ScenarioChoice, NamesEachFieldThatIsWrong) {
+  ScenarioChoice choice;
+  choice.model = "lama3-70b";
+  choice.stack = "megatron";
+  choice.precision = "bf17";
+  choice.constraints = "tp=8; not nonsense=3";
+  const auto fields = wrong_fields(choice);
+  for (const char* field : {"model", "precision", "constraints"})
+    EXPECT_NE(std::find(fields.begin(), fields.end(), field), fields.end()) << field;
+}
+
+TEST(ScenarioChoice, AProblemOfThePlannerFindsItsField) {
+  ScenarioChoice choice;
+  choice.gpus = 0;
+  const auto fields = wrong_fields(choice);
+  ASSERT_FALSE(fields.empty());
+  EXPECT_EQ(field_of(fields.front(), Field::Model), Field::Gpus);
+  EXPECT_EQ(field_of("--global-batch", Field::Model), Field::GlobalBatch);
+}
+
+TEST(ScenarioChoice, WhatIfsAndPartsChangeTheCluster) {
+  ScenarioChoice choice;
+  const ClusterSpec before = load_cluster_of(choice);
+  choice.what_if[static_cast<std::size_t>(planner::Resource::ScaleOutBandwidth)] = 200;
+  choice.accelerator = "h200";
+  const ClusterSpec after = load_cluster_of(choice);
+  EXPECT_DOUBLE_EQ(after.node.nic.bandwidth.value(), 2.0 * before.node.nic.bandwidth.value());
+  EXPECT_GT(after.accelerator.memory, before.accelerator.memory);
+  EXPECT_NE(after.name, before.name);
+}
+
+TEST(ScenarioChoice, SurvivesASession) {
+  ScenarioChoice choice = small_choice();
+  choice.what_if[2] = 150;
+  choice.max_memory_gb = 60.0;
+  EXPECT_EQ(read_choice(to_json(choice)), choice);
+}
+
+// A session may be of another version, or damaged.
+TEST(ScenarioChoice, TakesDefaultsForWhatASessionLacks) {
+  EXPECT_EQ(read_choice(nlohmann::json()), ScenarioChoice());
+  const auto odd = nlohmann::json::parse(
+      R"({"model": 7, "gpus": "many", "what_if": [1, "x"], "future": {}, "seq_len": 4096})");
+  const ScenarioChoice read = read_choice(odd);
+  EXPECT_EQ(read.model, ScenarioChoice().model);
+  EXPECT_EQ(read.seq_len, 4096);
+}
+
+TEST(ScenarioDocument, UndoesEditsOfOneFieldTogether) {
+  ScenarioDocument document;
+  QSignalSpy changed(&document, &ScenarioDocument::changed);
+  ScenarioChoice next = document.choice();
+  for (const std::int64_t gpus : {6, 64, 640}) {
+    next.gpus = gpus;
+    document.edit(Field::Gpus, next);
+  }
+  next.seq_len = 4096;
+  document.edit(Field::SeqLen, next);
+  EXPECT_EQ(document.undo_stack()->count(), 2);
+  EXPECT_EQ(changed.count(), 4);
+  document.undo_stack()->undo();
+  EXPECT_EQ(document.choice().gpus, 640);
+  document.undo_stack()->undo();
+  EXPECT_EQ(document.choice(), ScenarioChoice());
+  document.undo_stack()->redo();
+  EXPECT_EQ(document.choice().gpus, 640);
+}
+
+}  // namespace
+}  // namespace shardwright::gui

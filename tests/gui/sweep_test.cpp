@@ -1,0 +1,87 @@
+#include "gui/models/sweep.hpp"
+
+#include <gtest/gtest.h>
+
+#include "gui/models/plan_story.hpp"
+#include "tests/gui/small_scenario.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+Sweep sweep(SweepAxis axis) {
+  return run_sweep(axis, small_request(), small_set()->scenario(0), [](double) {}, {});
+}
+
+TEST(Sweep, MoreBandwidthIsNeverSlower) {
+  for (const SweepAxis axis : {SweepAxis::ScaleUpBandwidth, SweepAxis::MemoryBandwidth}) {
+    double before = std::numeric_limits<double>::infinity();
+    for (const SweepPoint& point : sweep(axis).points) {
+      ASSERT_TRUE(point.best);
+      EXPECT_LE(point.best->result.step.value(), before * 1.0001);
+      before = point.best->result.step.value();
+    }
+  }
+}
+
+TEST(Sweep, GoesThroughThePlanAsItIs) {
+  const Scenario scenario = small_set()->scenario(0);
+  const Sweep batches = sweep(SweepAxis::GlobalBatch);
+  const auto same =
+      std::find_if(batches.points.begin(), batches.points.end(), [&](const SweepPoint& point) {
+        return point.x == static_cast<double>(scenario.plan.global_batch);
+      });
+  ASSERT_NE(same, batches.points.end());
+  EXPECT_DOUBLE_EQ(same->best->result.step.value(), small_set()->plans.front().result.step.value());
+}
+
+TEST(Sweep, LongSequencesStopFitting) {
+  const Sweep lengths = sweep(SweepAxis::SeqLen);
+  EXPECT_TRUE(lengths.points.front().fits);
+  EXPECT_FALSE(lengths.points.back().fits);
+  EXPECT_FALSE(lengths.points.back().why_not.isEmpty());
+  ASSERT_TRUE(lengths.knee);
+}
+
+TEST(Sweep, SizesAreSearchedAgain) {
+  const Sweep sizes = sweep(SweepAxis::Gpus);
+  ASSERT_GT(sizes.points.size(), 3U);
+  for (const SweepPoint& point : sizes.points) {
+    if (!point.best) continue;
+    EXPECT_EQ(static_cast<double>(point.best->plan.world_size()), point.x);
+  }
+}
+
+TEST(Sweep, TheIntervalHoldsThePrediction) {
+  for (int i = 0; i < kSweepFigures; ++i) {
+    const SweepValue value = value_of(static_cast<SweepFigure>(i), small_set()->plans.front());
+    EXPECT_LE(value.low, value.value) << i;
+    EXPECT_GE(value.high, value.value) << i;
+  }
+}
+
+TEST(Sweep, EndsWhenStopped) {
+  std::stop_source stop;
+  stop.request_stop();
+  const Sweep none = run_sweep(
+      SweepAxis::GlobalBatch, small_request(), small_set()->scenario(0), [](double) {},
+      stop.get_token());
+  EXPECT_TRUE(none.points.empty());
+}
+
+TEST(PlanStory, ThePartsOfTheTimeAddUpToTheStep) {
+  for (const planner::PlanCandidate& candidate : small_set()->plans) {
+    Seconds sum;
+    for (const TimePart& part : time_parts(candidate.result.time())) sum += part.time;
+    EXPECT_NEAR(sum.value(), candidate.result.step.value(), 1e-6 * candidate.result.step.value());
+  }
+}
+
+TEST(PlanStory, NamesTheMomentOfThePeak) {
+  const PlanStory story = tell_story(small_set()->scenario(0), {});
+  EXPECT_TRUE(story.peak_moment.startsWith(QStringLiteral("while ")))
+      << qPrintable(story.peak_moment);
+  EXPECT_EQ(story.explanation.sensitivities.size(), 7U);
+}
+
+}  // namespace
+}  // namespace shardwright::gui

@@ -1,0 +1,336 @@
+// The window end to end: clicks, keys, wheel and drops.
+#include <gtest/gtest.h>
+
+#include <QClipboard>
+#include <QComboBox>
+#include <QDockWidget>
+#include <QDropEvent>
+#include <QGuiApplication>
+#include <QLabel>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QMimeData>
+#include <QSettings>
+#include <QSpinBox>
+#include <QTableView>
+#include <QTableWidget>
+#include <QTemporaryDir>
+#include <QToolButton>
+#include <QWheelEvent>
+#include <nlohmann/json.hpp>
+
+#include "core/spec/cluster_json.hpp"
+#include "gui/views/empty_state.hpp"
+#include "gui/views/message_bar.hpp"
+#include "gui/views/picture_export.hpp"
+#include "gui/views/plan_scatter.hpp"
+#include "gui/views/plans_view.hpp"
+#include "gui/views/step_charts.hpp"
+#include "gui/window/command_palette.hpp"
+#include "gui/window/main_window.hpp"
+#include "tests/gui/small_scenario.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+QString id(const char* text) {
+  return QString::fromUtf8(text);
+}
+
+class WindowTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    window_.resize(1400, 900);
+    window_.show();
+    window_.activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
+  }
+
+  template <class Widget>
+  Widget& find(const char* name) {
+    auto* found = window_.findChild<Widget*>(id(name));
+    EXPECT_NE(found, nullptr) << name;
+    return *found;
+  }
+
+  void trigger(const char* action) { window_.actions().find(id(action))->trigger(); }
+
+  void show_plans() {
+    window_.selection().show(small_set());
+    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  }
+
+  QString write(const char* name, const std::string& text) {
+    const QString path = folder_.filePath(id(name));
+    write_text_file(path, QString::fromStdString(text));
+    return path;
+  }
+
+  void drop(const QStringList& paths) {
+    QMimeData data;
+    QList<QUrl> urls;
+    for (const QString& path : paths) urls.append(QUrl::fromLocalFile(path));
+    data.setUrls(urls);
+    QDragEnterEvent enter(QPoint(50, 50), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(&window_, &enter);
+    EXPECT_TRUE(enter.isAccepted());
+    QDropEvent event(QPointF(50, 50), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(&window_, &event);
+    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  }
+
+  QTemporaryDir folder_;
+  MainWindow window_;
+};
+
+TEST_F(WindowTest, AScenarioBecomesPlansAndReasons) {
+  window_.document().reset(small_choice());
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set() != nullptr; }));
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  const PlanSetPointer set = window_.selection().set();
+  EXPECT_EQ(set->plans.front().plan, small_set()->plans.front().plan);
+  EXPECT_GT(find<QTableView>("plans_table").model()->rowCount(), 5);
+  EXPECT_TRUE(find<QLabel>("why_limit").text().startsWith(id("Limited by")));
+  EXPECT_GT(find<SensitivityChart>("sensitivity").plottableCount(), 5);
+}
+
+TEST_F(WindowTest, TypingIntoAFieldPlansAgainAndUndoTakesItBack) {
+  window_.document().reset(small_choice());
+  auto& gpus = find<QSpinBox>("gpus");
+  gpus.setFocus();
+  gpus.selectAll();
+  QTest::keyClicks(&gpus, id("4"));
+  QTest::keyClick(&gpus, Qt::Key_Tab);
+  EXPECT_EQ(window_.document().choice().gpus, 4);
+  ASSERT_TRUE(wait_for(
+      [&] { return window_.selection().set() && window_.selection().set()->request.gpus == 4; }));
+  trigger("edit.undo");
+  EXPECT_EQ(window_.document().choice().gpus, 8);
+  EXPECT_EQ(gpus.value(), 8);
+  trigger("edit.redo");
+  EXPECT_EQ(gpus.value(), 4);
+}
+
+TEST_F(WindowTest, AWrongFieldSaysSoBelowItself) {
+  ScenarioChoice choice = small_choice();
+  window_.document().reset(choice);
+  auto& constraints = find<QLineEdit>("constraints");
+  constraints.clear();
+  QTest::keyClicks(&constraints, id("tp=8; zeeero=3"));
+  auto& problem = find<QLabel>("problem_constraints");
+  ASSERT_TRUE(wait_for([&] { return !problem.isHidden(); }));
+  EXPECT_TRUE(problem.text().contains(id("zeeero")));
+  constraints.clear();
+  QTest::keyClicks(&constraints, id("tp=1"));
+  EXPECT_TRUE(wait_for([&] { return problem.isHidden(); }));
+}
+
+TEST_F(WindowTest, TableAndPlotShareTheSelection) {
+  show_plans();
+  auto& table = find<QTableView>("plans_table");
+  const QModelIndex third = table.model()->index(2, table.columnAt(5));
+  QTest::mouseClick(table.viewport(), Qt::LeftButton, {}, table.visualRect(third).center());
+  EXPECT_EQ(window_.selection().chosen(), std::optional<std::size_t>(2));
+
+  // A plan of the front lies apart from the crowd.
+  auto& scatter = find<PlanScatter>("scatter");
+  const int row = scatter.front().back();
+  QTest::mouseClick(&scatter, Qt::LeftButton, {}, scatter.pixel_of(row).toPoint());
+  ASSERT_TRUE(window_.selection().chosen());
+  EXPECT_EQ(table.currentIndex().row(), static_cast<int>(*window_.selection().chosen()));
+}
+
+TEST_F(WindowTest, ALassoFiltersTheTable) {
+  show_plans();
+  auto& table = find<QTableView>("plans_table");
+  auto& scatter = find<PlanScatter>("scatter");
+  const int all = table.model()->rowCount();
+  const QPoint at = scatter.pixel_of(scatter.front().front()).toPoint();
+  QTest::mousePress(&scatter, Qt::LeftButton, Qt::ShiftModifier, at - QPoint(15, 15));
+  QTest::mouseMove(&scatter, at);
+  QTest::mouseMove(&scatter, at + QPoint(15, 15));
+  QTest::mouseRelease(&scatter, Qt::LeftButton, Qt::ShiftModifier, at + QPoint(15, 15));
+  EXPECT_LT(table.model()->rowCount(), all);
+  EXPECT_GT(table.model()->rowCount(), 0);
+  auto& chip = find<QToolButton>("lasso_chip");
+  ASSERT_TRUE(chip.isVisible());
+  QTest::mouseClick(&chip, Qt::LeftButton);
+  EXPECT_EQ(table.model()->rowCount(), all);
+}
+
+TEST_F(WindowTest, TheWheelZoomsThePlotAndADoubleClickShowsAll) {
+  show_plans();
+  auto& scatter = find<PlanScatter>("scatter");
+  const double before = scatter.xAxis->range().size();
+  const QPointF at = scatter.axisRect()->center();
+  QWheelEvent wheel(at, scatter.mapToGlobal(at), {}, QPoint(0, 120), Qt::NoButton, Qt::NoModifier,
+                    Qt::NoScrollPhase, false);
+  QCoreApplication::sendEvent(&scatter, &wheel);
+  EXPECT_LT(scatter.xAxis->range().size(), before);
+  QTest::mouseDClick(&scatter, Qt::LeftButton, {}, at.toPoint());
+  EXPECT_DOUBLE_EQ(scatter.xAxis->range().size(), before);
+}
+
+TEST_F(WindowTest, TheFilterLineNarrowsTableAndPlot) {
+  show_plans();
+  trigger("edit.filter");
+  auto& filter = find<QLineEdit>("filter");
+  QTest::keyClicks(&filter, id("zero=3"));
+  auto& table = find<QTableView>("plans_table");
+  const int column = figure_index(id("zero"));
+  ASSERT_GT(table.model()->rowCount(), 0);
+  for (int row = 0; row < table.model()->rowCount(); ++row)
+    EXPECT_EQ(table.model()->index(row, column).data().toString(), id("3"));
+  QTest::keyClicks(&filter, id(", mfu>x"));
+  EXPECT_TRUE(find<QLabel>("filter_problem").isVisible());
+}
+
+TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
+  show_plans();
+  window_.selection().compare_with(2);
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_FALSE(find<QLabel>("verdict").text().isEmpty());
+  EXPECT_GT(find<QTableWidget>("differences").rowCount(), 5);
+}
+
+TEST_F(WindowTest, CopiesPlansAsTextWithUnits) {
+  show_plans();
+  trigger("edit.copy_tsv");
+  const QString tsv = QGuiApplication::clipboard()->text();
+  EXPECT_TRUE(tsv.startsWith(id("Step (s)\tTokens/s (per GPU)")));
+  EXPECT_EQ(tsv.count(QLatin1Char('\n')), static_cast<int>(small_set()->plans.size()) + 1);
+  trigger("edit.copy_markdown");
+  EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(id("| Step (s) |")));
+}
+
+TEST_F(WindowTest, DroppedPlansAreCompared) {
+  const QString first = write("first.json", to_json(small_set()->scenario(0)).dump());
+  const QString second = write("second.json", to_json(small_set()->scenario(3)).dump());
+  drop({first, second});
+  ASSERT_TRUE(window_.selection().set());
+  EXPECT_EQ(window_.selection().set()->plans.size(), 2U);
+  EXPECT_EQ(window_.selection().compared(), std::optional<std::size_t>(1));
+  EXPECT_TRUE(find<QLabel>("message").text().contains(id("second.json")));
+  EXPECT_FALSE(find<QLabel>("verdict").text().isEmpty());
+}
+
+TEST_F(WindowTest, ADroppedClusterIsPlannedFor) {
+  window_.document().reset(small_choice());
+  ClusterSpec cluster = small_set()->request.cluster;
+  cluster.name = "of-my-own";
+  drop({write("cluster.json", to_json(cluster).dump())});
+  ASSERT_TRUE(wait_for([&] {
+    const PlanSetPointer set = window_.selection().set();
+    return set && set->request.cluster.name == "of-my-own";
+  }));
+  trigger("edit.undo");
+  EXPECT_EQ(window_.document().choice().cluster, small_choice().cluster);
+}
+
+TEST_F(WindowTest, ADamagedFileIsToldInTheWindow) {
+  drop({write("bad.json", R"({"schema": "shardwright/plan", "version": 1})")});
+  auto& bar = find<MessageBar>("message_bar");
+  EXPECT_TRUE(bar.isVisible());
+  EXPECT_TRUE(bar.text().contains(id("/model"))) << qPrintable(bar.text());
+  QTest::mouseClick(&find<QToolButton>("close_message"), Qt::LeftButton);
+  EXPECT_FALSE(bar.isVisible());
+}
+
+TEST_F(WindowTest, NothingFitsIsExplained) {
+  ScenarioChoice choice = small_choice();
+  choice.model = "llama3-70b";
+  choice.gpus = 1;
+  window_.document().reset(choice);
+  ASSERT_TRUE(wait_for([&] {
+    const PlanSetPointer set = window_.selection().set();
+    return set && set->infeasible && set->complete;
+  }));
+  auto* plans = qobject_cast<QWidget*>(window_.view(id("plans")));
+  auto* hint = plans->findChild<QLabel*>(id("hint"));
+  ASSERT_TRUE(hint->isVisible());
+  EXPECT_TRUE(hint->text().contains(id("No plan fits")));
+}
+
+TEST_F(WindowTest, ThePaletteRunsCommandsByName) {
+  show_plans();
+  QTest::keyClick(&window_, Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
+  auto& palette = find<CommandPalette>("command_palette");
+  ASSERT_TRUE(palette.isVisible());
+  auto& line = find<QLineEdit>("command_line");
+  QTest::keyClicks(&line, id("copy mark"));
+  EXPECT_EQ(find<QListWidget>("commands").count(), 1);
+  QTest::keyClick(&line, Qt::Key_Return);
+  EXPECT_FALSE(palette.isVisible());
+  EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(id("| Step")));
+}
+
+TEST_F(WindowTest, TheQuestionMarkShowsTheShortcuts) {
+  QTest::keyClick(&window_, Qt::Key_Question);
+  auto& overlay = find<QFrame>("shortcuts");
+  ASSERT_TRUE(overlay.isVisible());
+  QTest::keyClick(&overlay, Qt::Key_Escape);
+  EXPECT_FALSE(overlay.isVisible());
+}
+
+TEST_F(WindowTest, EveryCommandHasANameAndItsOwnShortcut) {
+  std::set<QString> ids, shortcuts;
+  for (const QAction* action : window_.actions().actions()) {
+    EXPECT_FALSE(action->text().isEmpty());
+    EXPECT_TRUE(ids.insert(action->objectName()).second) << qPrintable(action->objectName());
+    const QString keys = action->shortcut().toString();
+    if (!keys.isEmpty()) {
+      EXPECT_TRUE(shortcuts.insert(keys).second) << qPrintable(keys);
+    }
+  }
+}
+
+TEST_F(WindowTest, EveryViewBecomesAPicture) {
+  show_plans();
+  for (const QDockWidget* dock : window_.docks()) {
+    window_.raise_view(dock->objectName());
+    for (const char* suffix : {"png", "svg", "pdf"}) {
+      const QString file = folder_.filePath(dock->objectName() + QLatin1Char('.') + id(suffix));
+      export_picture(*dock->widget(), file);
+      EXPECT_GT(QFileInfo(file).size(), 1000) << qPrintable(file);
+    }
+  }
+  EXPECT_THROW(export_picture(window_, id("/no/such/folder/a.png")), RuntimeFailure);
+  EXPECT_THROW(export_picture(window_, id("a.bmp")), RuntimeFailure);
+}
+
+TEST_F(WindowTest, LightAndDarkFollowThePalette) {
+  show_plans();
+  auto& waterfall = find<WaterfallChart>("waterfall");
+  const QPalette before = QApplication::palette();
+  QApplication::setPalette(dark_palette());
+  QCoreApplication::processEvents();
+  EXPECT_TRUE(waterfall.colours().dark);
+  QApplication::setPalette(light_palette());
+  QCoreApplication::processEvents();
+  EXPECT_FALSE(waterfall.colours().dark);
+  QApplication::setPalette(before);
+}
+
+TEST(Session, ComesBack) {
+  const QTemporaryDir folder;
+  QSettings settings(folder.filePath(id("session.ini")), QSettings::IniFormat);
+  {
+    MainWindow window(&settings);
+    window.document().reset(small_choice());
+    window.show();
+    window.findChild<QComboBox*>(id("scatter_x"))->setCurrentIndex(3);
+    window.close();
+  }
+  MainWindow window(&settings);
+  EXPECT_EQ(window.document().choice(), small_choice());
+  EXPECT_EQ(window.findChild<QComboBox*>(id("scatter_x"))->currentIndex(), 3);
+}
+
+TEST(CommandPaletteMatch, LettersOfEachWordInOrder) {
+  EXPECT_TRUE(matches_typed(id("Edit: Copy plans as Markdown"), id("cp mkd")));
+  EXPECT_TRUE(matches_typed(id("Edit: Undo"), QString()));
+  EXPECT_FALSE(matches_typed(id("Edit: Undo"), id("odnu")));
+}
+
+}  // namespace
+}  // namespace shardwright::gui
