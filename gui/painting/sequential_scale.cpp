@@ -1,0 +1,33 @@
+#include "gui/painting/sequential_scale.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace shardwright::gui {
+namespace {
+
+constexpr std::array<QRgb, 6> kLight = {0xffd9d9d2, 0xfffed98e, 0xfffe9929,
+                                        0xffd95f0e, 0xff993404, 0xff4a1500};
+constexpr std::array<QRgb, 6> kDark = {0xff3a3f47, 0xff7a3a0c, 0xffb8560f,
+                                       0xfff08c1e, 0xfffec44f, 0xfffff7bc};
+
+}  // namespace
+
+QColor sequential_colour(double share, bool dark) {
+  const auto& stops = dark ? kDark : kLight;
+  const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(stops.size() - 1);
+  const auto first = std::min(static_cast<std::size_t>(place), stops.size() - 2);
+  const double part = place - static_cast<double>(first);
+  const QColor a(stops[first]), b(stops[first + 1]);
+  const auto blend = [part](int from, int to) {
+    return static_cast<int>(std::lround(from + (to - from) * part));
+  };
+  return {blend(a.red(), b.red()), blend(a.green(), b.green()), blend(a.blue(), b.blue())};
+}
+
+double sequential_width(double share) {
+  return 1.0 + 4.0 * std::clamp(share, 0.0, 1.0);
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,277 @@
+#include "gui/schedule/schedule_painter.hpp"
+
+#include <QFontMetricsF>
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "gui/models/text.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr double kSummaryHeight = 26.0;
+constexpr double kAxisHeight = 24.0;
+constexpr double kNamesWidth = 150.0;
+constexpr double kLegendHeight = 26.0;
+constexpr double kLeastRow = 14.0, kMostRow = 46.0;
+constexpr double kLeastGap = 3.0;   // pixels of a box that is set apart from the next one
+constexpr double kMostFade = 0.45;  // of a stage's last chunk, towards the background
+constexpr float kFaint = 0.22F;     // of what the replay has not come to
+
+QFont font_of(int pixels, bool bold) {
+  QFont font;
+  font.setPixelSize(pixels);
+  font.setBold(bold);
+  return font;
+}
+
+// Strokes tell the phases apart without colour: forward is plain.
+Qt::BrushStyle pattern_of(SlotPhase phase) {
+  switch (phase) {
+    case SlotPhase::Forward:
+      return Qt::SolidPattern;
+    case SlotPhase::Backward:
+    case SlotPhase::BackwardInput:
+      return Qt::BDiagPattern;
+    case SlotPhase::BackwardWeight:
+      return Qt::Dense6Pattern;
+  }
+  return Qt::SolidPattern;
+}
+
+QColor faded(QColor colour, float alpha) {
+  colour.setAlphaF(alpha);
+  return colour;
+}
+
+}  // namespace
+
+ScheduleGeometry::ScheduleGeometry(const QSizeF& size, std::size_t stages) {
+  const double names_width = std::min(kNamesWidth, 0.3 * size.width());
+  const double width = std::max(1.0, size.width() - names_width - 10.0);
+  const double room = size.height() - kSummaryHeight - kAxisHeight - kLegendHeight;
+  row_height =
+      std::clamp(room / static_cast<double>(std::max<std::size_t>(1, stages)), kLeastRow, kMostRow);
+  axis = QRectF(names_width, kSummaryHeight, width, kAxisHeight);
+  plot = QRectF(names_width, axis.bottom(), width,
+                std::max(0.0, std::min(room, row_height * static_cast<double>(stages))));
+  names = QRectF(0.0, plot.top(), names_width, plot.height());
+  legend = QRectF(0.0, size.height() - kLegendHeight, size.width(), kLegendHeight);
+}
+
+QRectF ScheduleGeometry::row(std::size_t stage) const {
+  return {plot.left(), plot.top() + row_height * static_cast<double>(stage), plot.width(),
+          row_height};
+}
+
+SchedulePainter::SchedulePainter(QPainter& painter, const ScheduleGantt& gantt,
+                                 const ScheduleScene& scene, const Colours& colours,
+                                 const QSizeF& size)
+    : painter_(painter),
+      gantt_(gantt),
+      scene_(scene),
+      colours_(colours),
+      geometry_(size, gantt.stages().size()),
+      font_(font_of(12, false)),
+      bold_(font_of(12, true)),
+      small_(font_of(10, false)) {}
+
+void SchedulePainter::paint() {
+  painter_.save();
+  const QRectF all(0.0, 0.0, geometry_.legend.width(), geometry_.legend.bottom());
+  painter_.fillRect(all, colours_.base);
+  paint_summary();
+  paint_axis();
+  painter_.setClipRect(geometry_.plot);
+  for (std::size_t stage = 0; stage < gantt_.stages().size(); ++stage) paint_stage(stage);
+  painter_.setClipRect(geometry_.names);
+  for (std::size_t stage = 0; stage < gantt_.stages().size(); ++stage) paint_name(stage);
+  painter_.setClipping(false);
+  paint_moment();
+  paint_legend();
+  painter_.restore();
+}
+
+void SchedulePainter::paint_summary() {
+  painter_.setFont(bold_);
+  painter_.setPen(colours_.text);
+  painter_.drawText(QRectF(10.0, 0.0, geometry_.plot.right() - 10.0, kSummaryHeight),
+                    Qt::AlignVCenter, schedule_summary(gantt_));
+}
+
+void SchedulePainter::paint_axis() {
+  painter_.setFont(font_);
+  const QFontMetricsF metrics(font_);
+  const double width = geometry_.plot.width();
+  for (const TimeTick& tick : time_ticks(scene_.window, width, 90.0)) {
+    const double x = geometry_.plot.left() + scene_.window.x_of(tick.time, width);
+    painter_.setPen(colours_.grid);
+    painter_.drawLine(QPointF(x, geometry_.axis.bottom() - 5.0),
+                      QPointF(x, geometry_.plot.bottom()));
+    const double label = metrics.horizontalAdvance(tick.label);
+    const double left = std::clamp(x - label / 2.0, geometry_.plot.left(),
+                                   std::max(geometry_.plot.left(), geometry_.plot.right() - label));
+    painter_.setPen(colours_.muted_text);
+    painter_.drawText(QPointF(left, geometry_.axis.bottom() - 8.0), tick.label);
+  }
+  painter_.setFont(small_);
+  painter_.setPen(colours_.muted_text);
+  painter_.drawText(QRectF(0.0, geometry_.axis.top(), geometry_.names.width() - 10.0,
+                           geometry_.axis.height() - 5.0),
+                    Qt::AlignRight | Qt::AlignBottom, QStringLiteral("bubble"));
+}
+
+void SchedulePainter::paint_stage(std::size_t stage) {
+  const QRectF row = geometry_.row(stage);
+  const double inset = std::min(3.0, 0.1 * row.height());
+  const QRectF lane = row.adjusted(0.0, inset, 0.0, -inset);
+  painter_.fillRect(lane, faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F));
+  const GanttStage& of_stage = gantt_.stages()[stage];
+  const double width = geometry_.plot.width();
+  double painted_to = -1.0;
+  for (std::size_t i = 0; i < of_stage.boxes.size(); ++i) {
+    const GanttBox& box = of_stage.boxes[i];
+    if (box.finish < scene_.window.from || box.start > scene_.window.to) continue;
+    const double x0 = scene_.window.x_of(box.start, width);
+    const double x1 = scene_.window.x_of(box.finish, width);
+    // Of boxes within one pixel the first stands for all.
+    if (box.lane != GanttLane::Lower && x1 < painted_to + 0.5) continue;
+    painted_to = x1;
+    const double gap = x1 - x0 >= kLeastGap ? 1.0 : 0.0;
+    QRectF rect(row.left() + x0, lane.top(), std::max(0.5, x1 - x0 - gap), lane.height());
+    if (box.lane == GanttLane::Upper) rect.setBottom(lane.center().y() - 0.5);
+    if (box.lane == GanttLane::Lower) rect.setTop(lane.center().y() + 0.5);
+    paint_box(box, rect, scene_.hovered == BoxRef{stage, i});
+  }
+}
+
+// The later a chunk, the nearer to the background.
+QColor SchedulePainter::fill_of(const GanttBox& box) const {
+  const QColor colour = colours_.of(role_of(box.phase));
+  if (gantt_.chunks() < 2) return colour;
+  const double share = static_cast<double>(box.chunk) / static_cast<double>(gantt_.chunks() - 1);
+  const double fade = kMostFade * share;
+  const auto blend = [fade](int from, int to) {
+    return static_cast<int>(std::lround(from + (to - from) * fade));
+  };
+  return {blend(colour.red(), colours_.base.red()), blend(colour.green(), colours_.base.green()),
+          blend(colour.blue(), colours_.base.blue())};
+}
+
+void SchedulePainter::paint_box(const GanttBox& box, const QRectF& rect, bool hovered) {
+  const bool ahead = scene_.moment && box.start > *scene_.moment;
+  const QColor fill = fill_of(box);
+  const double luma = 0.299 * fill.red() + 0.587 * fill.green() + 0.114 * fill.blue();
+  const QColor ink = ahead          ? colours_.muted_text
+                     : luma > 140.0 ? QColor(Qt::black)
+                                    : QColor(Qt::white);
+  painter_.fillRect(rect, ahead ? faded(fill, kFaint) : fill);
+  const QString number = QString::number(box.microbatch);
+  painter_.setFont(font_);
+  QFontMetricsF metrics(font_);
+  if (metrics.horizontalAdvance(number) > rect.width() - 3.0) {
+    painter_.setFont(small_);
+    metrics = QFontMetricsF(small_);
+  }
+  const double text = metrics.horizontalAdvance(number);
+  const bool has_number = text <= rect.width() - 2.0 && rect.height() >= 11.0;
+  if (pattern_of(box.phase) != Qt::SolidPattern && rect.width() >= 4.0) {
+    // The strokes leave room for the number.
+    const double stripe = has_number ? std::max(4.0, 0.28 * rect.height()) : rect.height();
+    painter_.fillRect(QRectF(rect.left(), rect.bottom() - stripe, rect.width(), stripe),
+                      QBrush(faded(ink, ahead ? 0.35F : 0.6F), pattern_of(box.phase)));
+  }
+  if (has_number) {
+    painter_.setPen(ink);
+    painter_.drawText(
+        rect.adjusted(0.0, 0.0, 0.0, rect.height() > 24.0 ? -0.22 * rect.height() : 0.0),
+        Qt::AlignCenter, number);
+  }
+  const bool running = scene_.moment && box.start <= *scene_.moment && box.finish > *scene_.moment;
+  if (!running && !hovered) return;
+  painter_.setPen(QPen(running ? colours_.warning : colours_.text, 2.0));
+  painter_.setBrush(Qt::NoBrush);
+  painter_.drawRect(rect.adjusted(1.0, 1.0, -1.0, -1.0));
+}
+
+void SchedulePainter::paint_name(std::size_t stage) {
+  const QRectF row = geometry_.row(stage);
+  const QRectF name(10.0, row.top(), geometry_.names.width() - 20.0, row.height());
+  painter_.setFont(row.height() >= 15.0 ? font_ : small_);
+  painter_.setPen(colours_.text);
+  painter_.drawText(name, Qt::AlignVCenter, QStringLiteral("stage %1").arg(stage));
+  painter_.setPen(colours_.muted_text);
+  painter_.drawText(name, Qt::AlignVCenter | Qt::AlignRight,
+                    percent_text(gantt_.stages()[stage].bubble));
+}
+
+void SchedulePainter::paint_moment() {
+  if (!scene_.moment) return;
+  const double x =
+      geometry_.plot.left() + scene_.window.x_of(*scene_.moment, geometry_.plot.width());
+  if (x < geometry_.plot.left() - 0.5 || x > geometry_.plot.right() + 0.5) return;
+  painter_.setPen(QPen(colours_.accent, 2.0));
+  painter_.drawLine(QPointF(x, geometry_.axis.bottom() - 4.0), QPointF(x, geometry_.plot.bottom()));
+  painter_.setBrush(colours_.accent);
+  painter_.setPen(Qt::NoPen);
+  const double top = geometry_.axis.bottom() - 4.0;
+  painter_.drawPolygon(
+      QPolygonF({QPointF(x - 5.0, top - 6.0), QPointF(x + 5.0, top - 6.0), QPointF(x, top + 1.0)}));
+}
+
+void SchedulePainter::paint_legend() {
+  painter_.fillRect(geometry_.legend, colours_.window);
+  std::set<SlotPhase> phases;
+  for (const GanttBox& box : gantt_.stages().front().boxes) phases.insert(box.phase);
+  painter_.setFont(font_);
+  const QFontMetricsF metrics(font_);
+  double x = 10.0;
+  const double middle = geometry_.legend.center().y();
+  const auto entry = [&](const QString& text, const QColor& fill, Qt::BrushStyle pattern,
+                         const QColor& ink) {
+    const QRectF swatch(x, middle - 6.0, 18.0, 12.0);
+    painter_.fillRect(swatch, fill);
+    if (pattern != Qt::SolidPattern) painter_.fillRect(swatch, QBrush(faded(ink, 0.6F), pattern));
+    painter_.setPen(colours_.text);
+    painter_.drawText(QPointF(x + 24.0, middle + (metrics.ascent() - metrics.descent()) / 2.0),
+                      text);
+    x += 24.0 + metrics.horizontalAdvance(text) + 18.0;
+  };
+  for (const SlotPhase phase : phases)
+    entry(QString::fromUtf8(title_of(phase)), colours_.of(role_of(phase)), pattern_of(phase),
+          colours_.text_on(role_of(phase)));
+  entry(QStringLiteral("bubble"), faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F),
+        Qt::SolidPattern, {});
+  const QString numbers = gantt_.chunks() > 1
+                              ? QStringLiteral("numbers: microbatches; shades: chunks of a stage")
+                              : QStringLiteral("numbers: microbatches");
+  painter_.setPen(colours_.muted_text);
+  if (x + metrics.horizontalAdvance(numbers) < geometry_.legend.right())
+    painter_.drawText(QPointF(x, middle + (metrics.ascent() - metrics.descent()) / 2.0), numbers);
+}
+
+QString schedule_summary(const ScheduleGantt& gantt) {
+  const ScheduleShape& shape = gantt.shape();
+  QString text = QStringLiteral("%1 · %2 stages")
+                     .arg(QString::fromUtf8(name_of(gantt.kind())))
+                     .arg(shape.stages);
+  if (gantt.chunks() > 1) text += QStringLiteral(" of %1 chunks").arg(gantt.chunks());
+  return text + QStringLiteral(" · %1 microbatches · %2 · bubble %3")
+                    .arg(shape.microbatches)
+                    .arg(time_text(Seconds(gantt.makespan())), percent_text(gantt.bubble()));
+}
+
+QString slot_text(const ScheduleGantt& gantt, std::size_t stage, double time) {
+  const GanttStage& of_stage = gantt.stages()[stage];
+  const auto at = of_stage.at(time);
+  if (!at) return QStringLiteral("waits");
+  const GanttBox& box = of_stage.boxes[*at];
+  QString text = QStringLiteral("%1 of microbatch %2")
+                     .arg(QString::fromUtf8(title_of(box.phase)))
+                     .arg(box.microbatch);
+  if (gantt.chunks() > 1) text += QStringLiteral(", chunk %1").arg(box.chunk);
+  return text;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,68 @@
+// Paints a pipeline schedule: a row for each stage, boxes with microbatch numbers, a moment of the
+// replay. Knows no widget.
+#pragma once
+
+#include <QFont>
+#include <QPainter>
+#include <QRectF>
+#include <optional>
+
+#include "gui/painting/time_window.hpp"
+#include "gui/schedule/schedule_gantt.hpp"
+
+namespace shardwright::gui {
+
+struct BoxRef {
+  std::size_t stage = 0;
+  std::size_t box = 0;
+
+  bool operator==(const BoxRef&) const = default;
+};
+
+struct ScheduleScene {
+  TimeWindow window;
+  std::optional<double> moment;  // of the replay: what is not yet run is faint
+  std::optional<BoxRef> hovered;
+};
+
+struct ScheduleGeometry {
+  ScheduleGeometry(const QSizeF& size, std::size_t stages);
+
+  QRectF axis, names, plot, legend;
+  double row_height = 0.0;
+
+  QRectF row(std::size_t stage) const;
+};
+
+class SchedulePainter {
+ public:
+  SchedulePainter(QPainter& painter, const ScheduleGantt& gantt, const ScheduleScene& scene,
+                  const Colours& colours, const QSizeF& size);
+
+  void paint();
+
+ private:
+  void paint_summary();
+  void paint_axis();
+  void paint_stage(std::size_t stage);
+  void paint_name(std::size_t stage);
+  void paint_box(const GanttBox& box, const QRectF& rect, bool hovered);
+  void paint_moment();
+  void paint_legend();
+  QColor fill_of(const GanttBox& box) const;
+
+  QPainter& painter_;
+  const ScheduleGantt& gantt_;
+  const ScheduleScene& scene_;
+  const Colours& colours_;
+  ScheduleGeometry geometry_;
+  QFont font_, bold_, small_;
+};
+
+// "1f1b · 4 stages · 32 microbatches · bubble 8.6 %".
+QString schedule_summary(const ScheduleGantt& gantt);
+
+// What a stage runs at a time: "forward of microbatch 3, chunk 1", or that it waits.
+QString slot_text(const ScheduleGantt& gantt, std::size_t stage, double time);
+
+}  // namespace shardwright::gui

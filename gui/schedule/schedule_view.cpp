@@ -1,0 +1,164 @@
+#include "gui/schedule/schedule_view.hpp"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QScrollArea>
+#include <QSignalBlocker>
+#include <QSlider>
+#include <QStyle>
+#include <QToolButton>
+#include <QVBoxLayout>
+#include <cmath>
+
+#include "gui/models/text.hpp"
+#include "gui/schedule/stage_durations.hpp"
+#include "gui/views/empty_state.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr double kReplaySeconds = 12.0;  // for the whole step
+constexpr int kFrameMs = 16;
+constexpr int kSliderSteps = 10'000;
+
+}  // namespace
+
+ScheduleView::ScheduleView(QWidget* parent) : View(parent), canvas_(new ScheduleCanvas) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  create_controls();
+  auto* scroll = new QScrollArea(this);
+  scroll->setWidget(canvas_);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  empty_ = new EmptyState(scroll, this);
+  empty_->show_hint(QStringLiteral(
+      "<b>No pipeline schedule</b><br>Choose a plan with more than one pipeline stage "
+      "to see which stage runs which microbatch when."));
+  layout->addWidget(empty_, 1);
+  layout->addWidget(controls_);
+  setFocusProxy(canvas_);
+  ticks_.setInterval(kFrameMs);
+  connect_parts();
+  clear();
+}
+
+void ScheduleView::create_controls() {
+  controls_ = new QWidget(this);
+  auto* layout = new QHBoxLayout(controls_);
+  layout->setContentsMargins(8, 4, 8, 4);
+  play_ = new QToolButton(controls_);
+  play_->setIcon(style()->standardIcon(QStyle::SP_MediaPlay));
+  play_->setToolTip(QStringLiteral("Play the step slowly (Space)"));
+  play_->setAccessibleName(QStringLiteral("Play or pause"));
+  layout->addWidget(play_);
+  slider_ = new QSlider(Qt::Horizontal, controls_);
+  slider_->setRange(0, kSliderSteps);
+  slider_->setAccessibleName(QStringLiteral("Moment of the replay"));
+  layout->addWidget(slider_, 1);
+  moment_label_ = new QLabel(controls_);
+  moment_label_->setMinimumWidth(130);
+  layout->addWidget(moment_label_);
+  note_ = new QLabel(controls_);
+  layout->addWidget(note_);
+}
+
+void ScheduleView::connect_parts() {
+  connect(play_, &QToolButton::clicked, this, &ScheduleView::toggle);
+  connect(&ticks_, &QTimer::timeout, this, &ScheduleView::tick);
+  connect(slider_, &QSlider::valueChanged, this, [this](int value) {
+    pause();
+    set_moment(canvas_->gantt().makespan() * value / kSliderSteps);
+  });
+  connect(canvas_, &ScheduleCanvas::play_toggled, this, &ScheduleView::toggle);
+  connect(canvas_, &ScheduleCanvas::slot_selected, this, &ScheduleView::slot_selected);
+  connect(canvas_, &ScheduleCanvas::moment_changed, this, [this](double seconds) {
+    pause();
+    show_moment();
+    Q_EMIT moment_changed(seconds);
+  });
+  connect(canvas_, &ScheduleCanvas::replay_left, this, [this] {
+    pause();
+    show_moment();
+  });
+}
+
+void ScheduleView::set_plan(const Plan& plan, const ModelSpec& model, const Timeline* timeline) {
+  const ScheduleShape shape = shape_of(plan);
+  std::optional<StageChunkTimes> times;
+  if (timeline != nullptr) times = stage_durations(*timeline, model, plan);
+  const bool measured = times.has_value();
+  // One stage has no pipeline to show.
+  if (plan.pp < 2 || why_not(plan.schedule, shape)) return clear();
+  if (!measured) times = even_times(plan.schedule, shape);
+  set_gantt(ScheduleGantt(plan.schedule, shape, *times));
+  note_->setText(measured ? QStringLiteral("mean durations of the timeline, messages take no time")
+                          : QStringLiteral("even durations, messages take no time"));
+}
+
+void ScheduleView::set_gantt(ScheduleGantt gantt) {
+  pause();
+  canvas_->set_gantt(std::move(gantt));
+  note_->clear();
+  controls_->setVisible(!canvas_->gantt().empty());
+  empty_->setCurrentIndex(canvas_->gantt().empty() ? 0 : 1);
+  show_moment();
+}
+
+void ScheduleView::clear() {
+  set_gantt({});
+}
+
+void ScheduleView::play() {
+  if (canvas_->gantt().empty() || playing()) return;
+  played_from_ = canvas_->scene().moment.value_or(0.0);
+  if (played_from_ >= canvas_->gantt().makespan()) played_from_ = 0.0;
+  since_start_.start();
+  ticks_.start();
+  play_->setIcon(style()->standardIcon(QStyle::SP_MediaPause));
+  set_moment(played_from_);
+}
+
+void ScheduleView::pause() {
+  ticks_.stop();
+  play_->setIcon(style()->standardIcon(QStyle::SP_MediaPlay));
+}
+
+void ScheduleView::toggle() {
+  if (playing()) {
+    pause();
+  } else {
+    play();
+  }
+}
+
+void ScheduleView::tick() {
+  const double makespan = canvas_->gantt().makespan();
+  const double moment =
+      played_from_ + since_start_.elapsed() / (1000.0 * kReplaySeconds) * makespan;
+  if (moment >= makespan) pause();
+  set_moment(moment);
+}
+
+void ScheduleView::set_moment(double seconds) {
+  canvas_->set_moment(seconds);
+  show_moment();
+  if (canvas_->scene().moment) Q_EMIT moment_changed(*canvas_->scene().moment);
+}
+
+void ScheduleView::show_moment() {
+  const double makespan = canvas_->gantt().makespan();
+  const auto& moment = canvas_->scene().moment;
+  const QSignalBlocker quiet(slider_);
+  slider_->setValue(moment && makespan > 0.0
+                        ? static_cast<int>(std::lround(*moment / makespan * kSliderSteps))
+                        : 0);
+  if (canvas_->gantt().empty()) return moment_label_->clear();
+  moment_label_->setText(
+      QStringLiteral("%1 of %2")
+          .arg(time_text(Seconds(moment.value_or(0.0))), time_text(Seconds(makespan))));
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,66 @@
+// The pipeline schedule with the controls of its replay.
+#pragma once
+
+#include <QElapsedTimer>
+#include <QTimer>
+
+#include "core/spec/model_spec.hpp"
+#include "core/spec/plan.hpp"
+#include "core/timeline/timeline.hpp"
+#include "gui/schedule/schedule_canvas.hpp"
+#include "gui/views/view.hpp"
+
+class QLabel;
+class QSlider;
+class QToolButton;
+
+namespace shardwright::gui {
+
+class EmptyState;
+
+class ScheduleView : public View {
+  Q_OBJECT
+
+ public:
+  explicit ScheduleView(QWidget* parent = nullptr);
+
+  // With the durations that the timeline shows; where it lacks some, with even ones, and the view
+  // says so.
+  void set_plan(const Plan& plan, const ModelSpec& model, const Timeline* timeline = nullptr);
+  void set_gantt(ScheduleGantt gantt);
+  void clear();
+
+  ScheduleCanvas& canvas() { return *canvas_; }
+  const ScheduleCanvas& canvas() const { return *canvas_; }
+  bool playing() const { return ticks_.isActive(); }
+
+  TextTable table() const override { return schedule_table(canvas_->gantt()); }
+
+  void play();
+  void pause();
+  // In seconds of the step.
+  void set_moment(double seconds);
+
+ Q_SIGNALS:
+  void moment_changed(double seconds);
+  void slot_selected(int stage, const shardwright::gui::GanttBox& box);
+
+ private:
+  void create_controls();
+  void connect_parts();
+  void toggle();
+  void tick();
+  void show_moment();
+
+  ScheduleCanvas* canvas_;
+  EmptyState* empty_ = nullptr;
+  QWidget* controls_ = nullptr;
+  QToolButton* play_ = nullptr;
+  QSlider* slider_ = nullptr;
+  QLabel *moment_label_ = nullptr, *note_ = nullptr;
+  QTimer ticks_;
+  QElapsedTimer since_start_;
+  double played_from_ = 0.0;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,151 @@
+#include "gui/timeline/range_statistics.hpp"
+
+#include <algorithm>
+
+#include "gui/models/text.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr std::size_t kOpKinds = static_cast<std::size_t>(OpKind::Receive) + 1;
+
+QString kind_title(OpKind kind) {
+  return QString::fromUtf8(name_of(kind)).replace(QLatin1Char('_'), QLatin1Char(' '));
+}
+
+}  // namespace
+
+std::size_t RangeStatistics::count(std::size_t side) const {
+  std::size_t sum = 0;
+  for (const KindStatistics& kind : kinds) sum += kind.count[side];
+  return sum;
+}
+
+RangeStatistics range_statistics(const TimelineTracks& tracks, double from, double to) {
+  RangeStatistics result;
+  result.from = from;
+  result.to = to;
+  std::array<KindStatistics, kOpKinds> kinds;
+  std::array<double, 2> compute_busy{};
+  std::array<int, 2> compute_rows{};
+  for (const Track& track : tracks.tracks()) {
+    if (track.kind != TrackKind::Spans) continue;
+    const std::vector<RowSpan>& spans = tracks.rows()[track.row].spans();
+    const std::vector<Span>& all = tracks.timelines()[track.side]->spans;
+    const PositionRange range = tracks.rows()[track.row].visible(from, to);
+    double busy = 0.0;
+    for (std::size_t i = range.first; i < range.last; ++i) {
+      const double inside = std::min(spans[i].end, to) - std::max(spans[i].start, from);
+      if (inside < 0.0 || (inside == 0.0 && spans[i].end > spans[i].start)) continue;
+      KindStatistics& kind = kinds[static_cast<std::size_t>(all[spans[i].index].kind)];
+      kind.seconds[track.side] += inside;
+      ++kind.count[track.side];
+      busy += inside;
+    }
+    if (track.stream != Stream::Compute) continue;
+    compute_busy[track.side] += busy;
+    ++compute_rows[track.side];
+  }
+  for (std::size_t side = 0; side < 2; ++side) {
+    if (compute_rows[side] > 0 && result.length() > 0.0)
+      result.compute_busy[side] = compute_busy[side] / compute_rows[side] / result.length();
+  }
+  for (std::size_t kind = 0; kind < kOpKinds; ++kind) {
+    kinds[kind].kind = static_cast<OpKind>(kind);
+    if (kinds[kind].count[0] + kinds[kind].count[1] > 0) result.kinds.push_back(kinds[kind]);
+  }
+  std::stable_sort(result.kinds.begin(), result.kinds.end(), [](const auto& a, const auto& b) {
+    return a.seconds[0] + a.seconds[1] > b.seconds[0] + b.seconds[1];
+  });
+  return result;
+}
+
+void RangeStatisticsModel::set(RangeStatistics statistics, std::vector<TimelineOrigin> origins) {
+  beginResetModel();
+  statistics_ = std::move(statistics);
+  origins_ = std::move(origins);
+  total_ = {};
+  for (const KindStatistics& kind : statistics_.kinds) {
+    for (std::size_t side = 0; side < 2; ++side) {
+      total_.seconds[side] += kind.seconds[side];
+      total_.count[side] += kind.count[side];
+    }
+  }
+  endResetModel();
+}
+
+int RangeStatisticsModel::rowCount(const QModelIndex& parent) const {
+  if (parent.isValid() || statistics_.kinds.empty()) return 0;
+  return static_cast<int>(statistics_.kinds.size()) + 1;
+}
+
+int RangeStatisticsModel::columnCount(const QModelIndex& parent) const {
+  if (parent.isValid()) return 0;
+  return origins_.size() > 1 ? Difference + 1 : Share + 1;
+}
+
+QVariant RangeStatisticsModel::data(const QModelIndex& index, int role) const {
+  if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
+  const auto row = static_cast<std::size_t>(index.row());
+  const bool is_total = row == statistics_.kinds.size();
+  if (role == Qt::TextAlignmentRole)
+    return QVariant(index.column() == Kind ? Qt::AlignLeft | Qt::AlignVCenter
+                                           : Qt::AlignRight | Qt::AlignVCenter);
+  if (role != Qt::DisplayRole) return {};
+  if (is_total && index.column() == Kind) return QStringLiteral("all");
+  return text(is_total ? total_ : statistics_.kinds[row], index.column());
+}
+
+QString RangeStatisticsModel::text(const KindStatistics& line, int column) const {
+  const std::size_t other = 1;
+  switch (column) {
+    case Kind:
+      return kind_title(line.kind);
+    case Count:
+      return count_text(static_cast<std::int64_t>(line.count[0]));
+    case Time:
+      return time_text(Seconds(line.seconds[0]));
+    case Share:
+      return percent_text(total_.seconds[0] > 0.0 ? line.seconds[0] / total_.seconds[0] : 0.0);
+    case MeasuredCount:
+      return count_text(static_cast<std::int64_t>(line.count[other]));
+    case MeasuredTime:
+      return time_text(Seconds(line.seconds[other]));
+    case Difference:
+      if (line.seconds[0] <= 0.0 || line.count[other] == 0) return QStringLiteral("–");
+      return signed_percent_text(line.seconds[other] / line.seconds[0] - 1.0);
+    default:
+      return {};
+  }
+}
+
+QVariant RangeStatisticsModel::headerData(int section, Qt::Orientation orientation,
+                                          int role) const {
+  if (orientation != Qt::Horizontal || section < 0 || section >= columnCount()) return {};
+  if (role == Qt::TextAlignmentRole)
+    return QVariant(section == Kind ? Qt::AlignLeft | Qt::AlignVCenter
+                                    : Qt::AlignRight | Qt::AlignVCenter);
+  if (role != Qt::DisplayRole) return {};
+  const auto of_side = [&](const char* what, std::size_t side) {
+    const QString text = QString::fromUtf8(what);
+    return origins_.size() > 1 ? text + QStringLiteral(", ") + title_of(origins_[side]) : text;
+  };
+  switch (section) {
+    case Kind:
+      return QStringLiteral("kind");
+    case Count:
+      return of_side("spans", 0);
+    case Time:
+      return of_side("time", 0);
+    case Share:
+      return QStringLiteral("share");
+    case MeasuredCount:
+      return of_side("spans", 1);
+    case MeasuredTime:
+      return of_side("time", 1);
+    default:
+      return QStringLiteral("difference");
+  }
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,58 @@
+// What runs in a range of time: how long, how often, and how busy the streams are.
+#pragma once
+
+#include <QAbstractTableModel>
+#include <vector>
+
+#include "gui/timeline/timeline_tracks.hpp"
+
+namespace shardwright::gui {
+
+// Spans of one kind of op within the range; those that cross its ends count with the part inside.
+struct KindStatistics {
+  OpKind kind = OpKind::Gemm;
+  std::array<double, 2> seconds{};     // by side
+  std::array<std::size_t, 2> count{};  // by side
+};
+
+struct RangeStatistics {
+  double from = 0.0, to = 0.0;
+  std::vector<KindStatistics> kinds;  // longest first
+  // By side: of the compute streams shown, the share of the range in which an op runs, on average;
+  // negative where no compute stream is shown.
+  std::array<double, 2> compute_busy{-1.0, -1.0};
+
+  double length() const { return to - from; }
+  std::size_t count(std::size_t side) const;
+};
+
+RangeStatistics range_statistics(const TimelineTracks& tracks, double from, double to);
+
+// The statistics as a table: a row for each kind, and one for all.
+class RangeStatisticsModel : public QAbstractTableModel {
+  Q_OBJECT
+
+ public:
+  enum Column { Kind, Count, Time, Share, MeasuredCount, MeasuredTime, Difference };
+
+  using QAbstractTableModel::QAbstractTableModel;
+
+  // `origins` of the timelines shown, one or two.
+  void set(RangeStatistics statistics, std::vector<TimelineOrigin> origins);
+  const RangeStatistics& statistics() const { return statistics_; }
+
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
+  QVariant headerData(int section, Qt::Orientation orientation,
+                      int role = Qt::DisplayRole) const override;
+
+ private:
+  QString text(const KindStatistics& line, int column) const;
+
+  RangeStatistics statistics_;
+  std::vector<TimelineOrigin> origins_;
+  KindStatistics total_;
+};
+
+}  // namespace shardwright::gui

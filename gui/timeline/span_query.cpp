@@ -1,0 +1,150 @@
+#include "gui/timeline/span_query.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kOpKinds = static_cast<int>(OpKind::Receive) + 1;
+
+// The value of an enumeration with this name, in its spelling with or without underscores.
+template <class E>
+std::optional<int> value_named(const QString& name, int count) {
+  for (int i = 0; i < count; ++i) {
+    QString known = QString::fromUtf8(name_of(static_cast<E>(i)));
+    if (name.compare(known, Qt::CaseInsensitive) == 0) return i;
+    if (name.compare(known.replace(QLatin1Char('_'), QLatin1Char('-')), Qt::CaseInsensitive) == 0)
+      return i;
+  }
+  return std::nullopt;
+}
+
+bool contains_ignoring_case(const std::string& text, const std::string& lower_part) {
+  const auto lower = [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c; };
+  return std::search(text.begin(), text.end(), lower_part.begin(), lower_part.end(),
+                     [&](char a, char b) {
+                       return lower(static_cast<unsigned char>(a)) == static_cast<unsigned char>(b);
+                     }) != text.end();
+}
+
+bool has_bit(std::uint64_t bits, int bit) {
+  return (bits >> static_cast<unsigned>(bit) & 1U) != 0;
+}
+
+}  // namespace
+
+SpanQuery SpanQuery::parse(const QString& text, QStringList* problems) {
+  static const std::pair<const char*, Field> kFields[] = {
+      {"name", Field::Name},     {"kind", Field::Kind},
+      {"stream", Field::Stream}, {"phase", Field::Phase},
+      {"group", Field::Group},   {"layer", Field::Layer},
+      {"mb", Field::Microbatch}, {"microbatch", Field::Microbatch},
+      {"rank", Field::Rank}};
+  SpanQuery query;
+  query.text_ = text.simplified();
+  for (QString word : query.text_.split(QLatin1Char(' '), Qt::SkipEmptyParts)) {
+    Term term;
+    term.negated = word.size() > 1 && word.startsWith(QLatin1Char('-'));
+    if (term.negated) word.remove(0, 1);
+    const auto equals = word.indexOf(QLatin1Char('='));
+    const QString key = equals < 0 ? QStringLiteral("name") : word.left(equals).toLower();
+    const auto* const field =
+        std::find_if(std::begin(kFields), std::end(kFields),
+                     [&](const auto& each) { return key == QString::fromUtf8(each.first); });
+    QString problem;
+    if (field == std::end(kFields)) {
+      problem =
+          QStringLiteral("“%1” is no field: name, kind, stream, phase, group, layer, mb, rank")
+              .arg(key);
+    } else {
+      term.field = field->second;
+      if (read_values(word.mid(equals + 1), term, problem)) {
+        query.terms_.push_back(std::move(term));
+        continue;
+      }
+    }
+    if (problems != nullptr) problems->append(problem);
+  }
+  return query;
+}
+
+bool SpanQuery::read_values(const QString& value, Term& term, QString& problem) {
+  for (const QString& each : value.split(QLatin1Char(','), Qt::SkipEmptyParts)) {
+    std::optional<int> bit;
+    switch (term.field) {
+      case Field::Name:
+        term.names.push_back(each.toLower().toStdString());
+        continue;
+      case Field::Kind:
+        bit = value_named<OpKind>(each, kOpKinds);
+        break;
+      case Field::Stream:
+        bit = value_named<Stream>(each, kStreams);
+        break;
+      case Field::Phase:
+        bit = value_named<Phase>(each, kPhases);
+        break;
+      case Field::Group:
+        bit = value_named<Group>(each, kGroups);
+        break;
+      default: {
+        const auto dash = each.indexOf(QLatin1Char('-'), 1);
+        bool first_good = false, last_good = false;
+        const std::int64_t first = (dash < 0 ? each : each.left(dash)).toLongLong(&first_good);
+        const std::int64_t last = (dash < 0 ? each : each.mid(dash + 1)).toLongLong(&last_good);
+        if (first_good && last_good) {
+          term.ranges.push_back({first, last});
+          continue;
+        }
+      }
+    }
+    if (!bit) {
+      problem = QStringLiteral("“%1” is not known").arg(each);
+      return false;
+    }
+    term.values |= std::uint64_t{1} << static_cast<unsigned>(*bit);
+  }
+  if (term.names.empty() && term.values == 0 && term.ranges.empty()) {
+    problem = QStringLiteral("a term without a value");
+    return false;
+  }
+  return true;
+}
+
+bool SpanQuery::matches(const Span& span) const {
+  return std::all_of(terms_.begin(), terms_.end(),
+                     [&](const Term& term) { return holds(term, span) != term.negated; });
+}
+
+bool SpanQuery::holds(const Term& term, const Span& span) {
+  const auto in_range = [&](std::int64_t number) {
+    return std::any_of(term.ranges.begin(), term.ranges.end(), [&](const NumberRange& range) {
+      return number >= range.first && number <= range.last;
+    });
+  };
+  switch (term.field) {
+    case Field::Name:
+      return std::any_of(term.names.begin(), term.names.end(), [&](const std::string& part) {
+        return contains_ignoring_case(span.name, part);
+      });
+    case Field::Kind:
+      return has_bit(term.values, static_cast<int>(span.kind));
+    case Field::Stream:
+      return has_bit(term.values, static_cast<int>(span.stream));
+    case Field::Phase:
+      return has_bit(term.values, static_cast<int>(span.phase));
+    case Field::Group:
+      return span.group && has_bit(term.values, static_cast<int>(*span.group));
+    case Field::Layer:
+      return in_range(span.layer);
+    case Field::Microbatch:
+      return in_range(span.microbatch);
+    case Field::Rank:
+      return in_range(span.rank);
+  }
+  return false;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,169 @@
+#include "gui/timeline/span_row.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace shardwright::gui {
+namespace {
+
+constexpr std::size_t kBranching = 8;
+
+}  // namespace
+
+SpanRow::SpanRow(std::vector<RowSpan> spans) : spans_(std::move(spans)) {
+  const auto earlier = [](const RowSpan& a, const RowSpan& b) { return a.start < b.start; };
+  if (!std::is_sorted(spans_.begin(), spans_.end(), earlier))
+    std::stable_sort(spans_.begin(), spans_.end(), earlier);
+  reach_.reserve(spans_.size());
+  for (const RowSpan& span : spans_)
+    reach_.push_back(reach_.empty() ? span.end : std::max(reach_.back(), span.end));
+  std::vector<Node> level;
+  for (std::size_t first = 0; first < spans_.size(); first += kBranching) {
+    const std::size_t last = std::min(spans_.size(), first + kBranching);
+    Node node{spans_[first].start, spans_[first].end, {}};
+    for (std::size_t i = first; i < last; ++i) {
+      node.end = std::max(node.end, spans_[i].end);
+      node.busy[static_cast<std::size_t>(spans_[i].role)] += spans_[i].end - spans_[i].start;
+    }
+    level.push_back(node);
+  }
+  while (!level.empty()) {
+    levels_.push_back(std::move(level));
+    level.clear();
+    const std::vector<Node>& below = levels_.back();
+    if (below.size() <= kBranching) break;
+    for (std::size_t first = 0; first < below.size(); first += kBranching) {
+      Node node{below[first].start, below[first].end, {}};
+      for (std::size_t i = first; i < std::min(below.size(), first + kBranching); ++i) {
+        node.end = std::max(node.end, below[i].end);
+        for (std::size_t role = 0; role < node.busy.size(); ++role)
+          node.busy[role] += below[i].busy[role];
+      }
+      level.push_back(node);
+    }
+  }
+}
+
+PositionRange SpanRow::visible(double from, double to) const {
+  const auto first = std::lower_bound(reach_.begin(), reach_.end(), from) - reach_.begin();
+  const auto last = std::upper_bound(spans_.begin(), spans_.end(), to,
+                                     [](double time, const RowSpan& s) { return time < s.start; }) -
+                    spans_.begin();
+  return {static_cast<std::size_t>(first), static_cast<std::size_t>(std::max(first, last))};
+}
+
+std::optional<std::size_t> SpanRow::at(double time) const {
+  const PositionRange range = visible(time, time);
+  for (std::size_t i = range.last; i > range.first; --i) {
+    if (spans_[i - 1].end >= time) return i - 1;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> SpanRow::find(double start, std::uint32_t index) const {
+  auto at = std::lower_bound(spans_.begin(), spans_.end(), start,
+                             [](const RowSpan& span, double time) { return span.start < time; });
+  for (; at != spans_.end() && at->start == start; ++at) {
+    if (at->index == index) return static_cast<std::size_t>(at - spans_.begin());
+  }
+  return std::nullopt;
+}
+
+RoleTimes SpanRow::busy() const {
+  RoleTimes sum{};
+  if (levels_.empty()) return sum;
+  for (const Node& node : levels_.back()) {
+    for (std::size_t role = 0; role < sum.size(); ++role) sum[role] += node.busy[role];
+  }
+  return sum;
+}
+
+// Descends the pyramid for one paint.
+class SpanRow::Painter {
+ public:
+  Painter(const SpanRow& row, const TimeWindow& window, int width, double box_width)
+      : row_(row),
+        window_(window),
+        width_(width),
+        box_width_(box_width),
+        per_second_(width / window.length()) {}
+
+  RowLayout paint() {
+    if (!row_.levels_.empty()) {
+      const std::size_t top = row_.levels_.size() - 1;
+      for (std::size_t i = 0; i < row_.levels_[top].size(); ++i) descend(top, i);
+    }
+    collect_columns();
+    return std::move(layout_);
+  }
+
+ private:
+  double x_of(double time) const { return (time - window_.from) * per_second_; }
+  bool hidden(double start, double end) const { return end < window_.from || start > window_.to; }
+
+  void descend(std::size_t level, std::size_t index) {
+    const Node& node = row_.levels_[level][index];
+    if (hidden(node.start, node.end)) return;
+    if ((node.end - node.start) * per_second_ < 1.0) return add(node.start, node.end, node.busy);
+    const std::size_t first = index * kBranching;
+    if (level > 0) {
+      const std::size_t last = std::min(row_.levels_[level - 1].size(), first + kBranching);
+      for (std::size_t i = first; i < last; ++i) descend(level - 1, i);
+      return;
+    }
+    for (std::size_t i = first; i < std::min(row_.spans_.size(), first + kBranching); ++i)
+      add_span(i);
+  }
+
+  void add_span(std::size_t position) {
+    const RowSpan& span = row_.spans_[position];
+    if (hidden(span.start, span.end)) return;
+    const double x0 = x_of(span.start), x1 = x_of(span.end);
+    if (x1 - x0 >= box_width_) {
+      layout_.boxes.push_back({position, x0, x1});
+      return;
+    }
+    RoleTimes busy{};
+    busy[static_cast<std::size_t>(span.role)] = span.end - span.start;
+    add(span.start, span.end, busy);
+  }
+
+  // Spreads the time over the columns that it lies on, each as much as it covers.
+  void add(double start, double end, const RoleTimes& busy) {
+    if (columns_.empty()) columns_.resize(static_cast<std::size_t>(width_));
+    const double x0 = x_of(start), x1 = std::max(x_of(end), x0 + 1e-9);
+    const int first = static_cast<int>(std::floor(x0));
+    for (int column = std::max(0, first); column < width_ && column < x1; ++column) {
+      const double share = (std::min(x1, column + 1.0) - std::max(x0, double(column))) / (x1 - x0);
+      RoleTimes& times = columns_[static_cast<std::size_t>(column)];
+      for (std::size_t role = 0; role < busy.size(); ++role) times[role] += share * busy[role];
+    }
+  }
+
+  void collect_columns() {
+    for (std::size_t column = 0; column < columns_.size(); ++column) {
+      const RoleTimes& times = columns_[column];
+      const double busy = std::accumulate(times.begin(), times.end(), 0.0);
+      if (busy <= 0.0) continue;
+      const auto most = std::max_element(times.begin(), times.end()) - times.begin();
+      layout_.columns.push_back(
+          {static_cast<int>(column), busy * per_second_, static_cast<Role>(most)});
+    }
+  }
+
+  const SpanRow& row_;
+  const TimeWindow& window_;
+  int width_;
+  double box_width_;
+  double per_second_;  // pixels
+  RowLayout layout_;
+  std::vector<RoleTimes> columns_;
+};
+
+RowLayout SpanRow::lay_out(const TimeWindow& window, int width, double box_width) const {
+  if (width <= 0 || window.length() <= 0.0) return {};
+  return Painter(*this, window, width, box_width).paint();
+}
+
+}  // namespace shardwright::gui

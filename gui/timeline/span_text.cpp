@@ -1,0 +1,113 @@
+#include "gui/timeline/span_text.hpp"
+
+#include <QStringList>
+
+#include "gui/models/text.hpp"
+#include "gui/painting/exact_text.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+QString spaced(const char* name) {
+  return QString::fromUtf8(name).replace(QLatin1Char('_'), QLatin1Char(' '));
+}
+
+class ToolTip {
+ public:
+  void title(const QString& text) {
+    html_ = QStringLiteral("<b>%1</b><table cellspacing=0>").arg(text.toHtmlEscaped());
+  }
+  void line(const QString& what, const QString& value) {
+    html_ += QStringLiteral("<tr><td>%1&nbsp;&nbsp;</td><td>%2</td></tr>")
+                 .arg(what, value.toHtmlEscaped());
+  }
+  QString text() const { return html_ + QStringLiteral("</table>"); }
+
+ private:
+  QString html_;
+};
+
+void add_rates(const Span& span, ToolTip& tip) {
+  const bool timed = span.duration.value() > 0.0;
+  if (span.flop.value() > 0.0 && timed)
+    tip.line(QStringLiteral("rate"), flop_rate_text(span.flop / span.duration));
+  if (span.bytes.value() <= 0.0) return;
+  tip.line(QStringLiteral("moves"), bytes_text(span.bytes));
+  if (timed)
+    tip.line(QStringLiteral("algorithm bandwidth"), bandwidth_text(span.bytes / span.duration));
+}
+
+void add_counterpart(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
+  const auto other_ref = tracks.counterpart(ref);
+  if (!other_ref) return;
+  const Span& own = tracks.span(ref);
+  const Span& other = tracks.span(*other_ref);
+  const bool own_predicted = tracks.timelines()[ref.side]->origin == TimelineOrigin::Predicted;
+  const Span& predicted = own_predicted ? own : other;
+  const Span& measured = own_predicted ? other : own;
+  QString text = time_text(other.duration);
+  if (predicted.duration.value() > 0.0)
+    text += QStringLiteral(" (measured %1 of predicted)")
+                .arg(signed_percent_text(measured.duration / predicted.duration - 1.0));
+  tip.line(title_of(tracks.timelines()[other_ref->side]->origin), text);
+}
+
+}  // namespace
+
+QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref) {
+  const Span& span = tracks.span(ref);
+  ToolTip tip;
+  tip.title(to_qstring(span.name));
+  tip.line(QStringLiteral("kind"), spaced(name_of(span.kind)));
+  tip.line(QStringLiteral("phase"), spaced(name_of(span.phase)));
+  if (span.layer >= 0) tip.line(QStringLiteral("layer"), QString::number(span.layer));
+  if (span.microbatch >= 0)
+    tip.line(QStringLiteral("microbatch"), QString::number(span.microbatch));
+  tip.line(QStringLiteral("start"), time_text(span.start));
+  tip.line(title_of(tracks.timelines()[ref.side]->origin), time_text(span.duration));
+  add_counterpart(tracks, ref, tip);
+  if (span.group) tip.line(QStringLiteral("group"), spaced(name_of(*span.group)));
+  if (span.peer >= 0) tip.line(QStringLiteral("peer"), QString::number(span.peer));
+  add_rates(span, tip);
+  return tip.text();
+}
+
+QString span_line(const TimelineTracks& tracks, SpanRef ref) {
+  const Span& span = tracks.span(ref);
+  QStringList parts = {to_qstring(span.name), spaced(name_of(span.phase))};
+  if (span.layer >= 0) parts.append(QStringLiteral("layer %1").arg(span.layer));
+  if (span.microbatch >= 0) parts.append(QStringLiteral("mb %1").arg(span.microbatch));
+  parts.append(time_text(span.duration));
+  return parts.join(QStringLiteral(" · "));
+}
+
+TextTable span_table(const TimelineTracks& tracks, double from, double to) {
+  TextTable table;
+  for (const char* name : {"origin", "rank", "stream", "peer", "name", "kind", "phase", "layer",
+                           "microbatch", "start_s", "duration_s", "group", "bytes", "flop"})
+    table.header.append(QString::fromUtf8(name));
+  const auto number_or_nothing = [](std::int32_t number) {
+    return number < 0 ? QString() : QString::number(number);
+  };
+  for (const Track& track : tracks.tracks()) {
+    if (track.kind != TrackKind::Spans) continue;
+    const SpanRow& row = tracks.rows()[track.row];
+    const PositionRange range = row.visible(from, to);
+    for (std::size_t i = range.first; i < range.last; ++i) {
+      if (row.spans()[i].end < from) continue;
+      const Span& span = tracks.span(tracks.ref(track, i));
+      table.rows.push_back({title_of(tracks.timelines()[track.side]->origin),
+                            QString::number(span.rank), QString::fromUtf8(name_of(span.stream)),
+                            number_or_nothing(span.peer), to_qstring(span.name),
+                            QString::fromUtf8(name_of(span.kind)),
+                            QString::fromUtf8(name_of(span.phase)), number_or_nothing(span.layer),
+                            number_or_nothing(span.microbatch), exact_text(span.start.value()),
+                            exact_text(span.duration.value()),
+                            span.group ? QString::fromUtf8(name_of(*span.group)) : QString(),
+                            exact_text(span.bytes.value()), exact_text(span.flop.value())});
+    }
+  }
+  return table;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,21 @@
+// A span in words: for tool tips, and for files.
+#pragma once
+
+#include <QString>
+
+#include "gui/models/table_text.hpp"
+#include "gui/timeline/timeline_tracks.hpp"
+
+namespace shardwright::gui {
+
+// Rich text: name, phase, layer, microbatch, start, duration, rates, and the same op in the other
+// timeline.
+QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref);
+
+// One line: "attention.qkv · forward · layer 3 · mb 0 · 1.23 ms".
+QString span_line(const TimelineTracks& tracks, SpanRef ref);
+
+// The spans shown that overlap [from, to], a row each, in base units.
+TextTable span_table(const TimelineTracks& tracks, double from, double to);
+
+}  // namespace shardwright::gui

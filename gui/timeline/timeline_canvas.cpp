@@ -1,0 +1,465 @@
+#include "gui/timeline/timeline_canvas.hpp"
+
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPaintEngine>
+#include <QPaintEvent>
+#include <QScrollBar>
+#include <QTimer>
+#include <QToolTip>
+#include <QWheelEvent>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/models/text.hpp"
+#include "gui/painting/focus_frame.hpp"
+#include "gui/timeline/critical_path.hpp"
+#include "gui/timeline/span_text.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr double kWheelStep = 120.0;  // of QWheelEvent::angleDelta, for one notch
+constexpr double kZoomPerNotch = 1.25;
+constexpr double kKeyZoom = 1.5;
+constexpr double kKeyPan = 0.15;  // of what is shown
+constexpr double kWheelPan = 0.10;
+constexpr double kRowsPerNotch = 60.0;  // pixels
+constexpr int kBarSteps = 100'000;      // of the scroll bar for the whole time
+constexpr double kClickDistance = 4.0;  // pixels that a click may move
+constexpr std::size_t kMostEarlierWindows = 100;
+
+}  // namespace
+
+TimelineCanvas::TimelineCanvas(QWidget* parent)
+    : QAbstractScrollArea(parent), colours_(colours_for(palette())) {
+  setFocusPolicy(Qt::StrongFocus);
+  setFrameShape(QFrame::NoFrame);
+  setAccessibleName(QStringLiteral("Timeline of the training step"));
+  viewport()->setMouseTracking(true);
+  setMinimumSize(360, 160);
+}
+
+void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
+                                   std::shared_ptr<const Program> program, Bytes capacity) {
+  program_ = std::move(program);
+  tracks_.set_timelines(std::move(timelines));
+  const TimelineScene before = std::move(scene_);
+  scene_ = {};
+  scene_.show_arrows = before.show_arrows;
+  scene_.show_critical_path = before.show_critical_path;
+  scene_.capacity = capacity;
+  scene_.window = TimeWindow::whole(tracks_.end());
+  earlier_.clear();
+  critical_path_.clear();
+  matches_.clear();
+  tracks_changed();
+  // After the first paint.
+  QTimer::singleShot(0, this, &TimelineCanvas::find_critical_path);
+}
+
+void TimelineCanvas::find_critical_path() {
+  critical_path_.clear();
+  for (std::size_t side = 0; side < tracks_.timelines().size(); ++side) {
+    for (const std::uint32_t index :
+         shardwright::gui::critical_path(*tracks_.timelines()[side], program_.get()))
+      critical_path_.push_back({static_cast<std::uint8_t>(side), index});
+  }
+  tracks_changed();
+}
+
+void TimelineCanvas::set_filter(const SpanQuery& filter) {
+  tracks_.set_filter(filter);
+  scene_.hovered.reset();
+  tracks_changed();
+}
+
+void TimelineCanvas::set_matches(const std::vector<SpanRef>& matches) {
+  matches_ = matches;
+  tracks_changed();
+}
+
+void TimelineCanvas::tracks_changed() {
+  scene_.critical_path = SpanMarks(tracks_, critical_path_);
+  scene_.matches = SpanMarks(tracks_, matches_);
+  update_scroll_bars();
+  repaint_tracks();
+}
+
+void TimelineCanvas::set_show_arrows(bool show) {
+  scene_.show_arrows = show;
+  repaint_tracks();
+}
+
+void TimelineCanvas::set_show_critical_path(bool show) {
+  scene_.show_critical_path = show;
+  repaint_tracks();
+}
+
+void TimelineCanvas::repaint_tracks() {
+  backing_is_old_ = true;
+  viewport()->update();
+}
+
+TimelineGeometry TimelineCanvas::geometry() const {
+  return TimelineGeometry(QSizeF(viewport()->size()));
+}
+
+double TimelineCanvas::time_at(double x) const {
+  const QRectF plot = geometry().plot;
+  return scene_.window.time_at(std::clamp(x - plot.left(), 0.0, plot.width()), plot.width());
+}
+
+std::optional<SpanRef> TimelineCanvas::span_at(const QPointF& position) const {
+  const QRectF plot = geometry().plot;
+  if (!plot.contains(position)) return std::nullopt;
+  const auto index = tracks_.track_at(position.y() - plot.top() + scene_.scroll);
+  if (!index || tracks_.tracks()[*index].kind != TrackKind::Spans) return std::nullopt;
+  const Track& track = tracks_.tracks()[*index];
+  const SpanRow& row = tracks_.rows()[track.row];
+  const double time = time_at(position.x());
+  if (const auto exact = row.at(time)) return tracks_.ref(track, *exact);
+  // What is narrower than the mouse is steady may be missed by two pixels.
+  const double slack = 2.0 * scene_.window.length() / plot.width();
+  const PositionRange near = row.visible(time - slack, time + slack);
+  if (near.size() == 0 || row.spans()[near.last - 1].end < time - slack) return std::nullopt;
+  return tracks_.ref(track, near.last - 1);
+}
+
+void TimelineCanvas::change_window(const TimeWindow& window, bool remember) {
+  if (window == scene_.window) return;
+  if (remember && earlier_.size() < kMostEarlierWindows) earlier_.push_back(scene_.window);
+  scene_.window = window;
+  update_scroll_bars();
+  repaint_tracks();
+  Q_EMIT window_changed();
+}
+
+void TimelineCanvas::show_window(double from, double to) {
+  TimeWindow window = scene_.window;
+  window.show(from, to);
+  change_window(window, true);
+}
+
+void TimelineCanvas::zoom(double time, double factor) {
+  TimeWindow window = scene_.window;
+  window.zoom_about(time, factor);
+  change_window(window, false);
+}
+
+void TimelineCanvas::select_range(double from, double to) {
+  const TimeRange range{std::clamp(std::min(from, to), 0.0, scene_.window.limit),
+                        std::clamp(std::max(from, to), 0.0, scene_.window.limit)};
+  if (scene_.range == range) return;
+  scene_.range = range;
+  viewport()->update();
+  Q_EMIT range_selected(range.from, range.to);
+}
+
+void TimelineCanvas::clear_range() {
+  if (!scene_.range) return;
+  scene_.range.reset();
+  viewport()->update();
+  Q_EMIT range_cleared();
+}
+
+void TimelineCanvas::select_op(SpanRef ref) {
+  if (ref.side >= tracks_.timelines().size() ||
+      ref.index >= tracks_.timelines()[ref.side]->spans.size() || scene_.selected == ref)
+    return;
+  scene_.selected = ref;
+  viewport()->update();
+  Q_EMIT op_selected(ref);
+}
+
+void TimelineCanvas::clear_op() {
+  if (!scene_.selected) return;
+  scene_.selected.reset();
+  viewport()->update();
+  Q_EMIT op_cleared();
+}
+
+void TimelineCanvas::reveal(SpanRef ref) {
+  const auto index = tracks_.track_of(ref);
+  if (!index) return;
+  const Track& track = tracks_.tracks()[*index];
+  const double rows = geometry().rows_height();
+  if (track.y < scene_.scroll || track.y + track.height > scene_.scroll + rows)
+    verticalScrollBar()->setValue(static_cast<int>(track.y - rows / 2.0));
+  const Span& span = tracks_.span(ref);
+  const double from = span.start.value(), to = span.end().value();
+  if (from >= scene_.window.from && to <= scene_.window.to) return;
+  const double half = std::max(0.5 * scene_.window.length(), to - from);
+  TimeWindow window = scene_.window;
+  window.show(0.5 * (from + to) - half, 0.5 * (from + to) + half);
+  change_window(window, true);
+}
+
+bool TimelineCanvas::viewportEvent(QEvent* event) {
+  if (event->type() == QEvent::ToolTip) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    QToolTip::showText(help->globalPos(), tool_tip_at(help->pos()), viewport());
+    return true;
+  }
+  if (event->type() == QEvent::Leave && scene_.hovered) {
+    scene_.hovered.reset();
+    viewport()->update();
+  }
+  return QAbstractScrollArea::viewportEvent(event);
+}
+
+QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
+  if (const auto span = span_at(position)) return span_tool_tip(tracks_, *span);
+  const QRectF plot = geometry().plot;
+  const auto index = tracks_.track_at(position.y() - plot.top() + scene_.scroll);
+  if (!plot.contains(position) || !index || tracks_.tracks()[*index].kind != TrackKind::Memory)
+    return {};
+  const MemoryRow& row = tracks_.memory_rows()[tracks_.tracks()[*index].row];
+  const double time = time_at(position.x());
+  return QStringLiteral("%1 held at %2<br>peak %3 at %4")
+      .arg(bytes_text(Bytes(row.at(time))), time_text(Seconds(time)), bytes_text(Bytes(row.peak)),
+           time_text(Seconds(row.peak_time)));
+}
+
+void TimelineCanvas::paintEvent(QPaintEvent*) {
+  QPainter painter(viewport());
+  painter.fillRect(viewport()->rect(), colours_.base);
+  if (tracks_.empty()) return;
+  TimelinePainter timeline(painter, tracks_, scene_, colours_, QSizeF(viewport()->size()));
+  // Pictures of another resolution, and those that are no pixels, are painted afresh.
+  const bool to_screen = painter.paintEngine()->type() == QPaintEngine::Raster &&
+                         qFuzzyCompare(painter.deviceTransform().m11(), devicePixelRatioF());
+  if (to_screen) {
+    paint_from_backing(painter);
+  } else {
+    timeline.paint_tracks();
+  }
+  timeline.paint_overlay();
+  if (hasFocus()) paint_focus(painter, viewport()->rect(), colours_);
+}
+
+void TimelineCanvas::paint_from_backing(QPainter& painter) {
+  const double ratio = devicePixelRatioF();
+  if (backing_.size() != viewport()->size() * ratio) {
+    backing_ = QPixmap(viewport()->size() * ratio);
+    backing_.setDevicePixelRatio(ratio);
+    backing_is_old_ = true;
+  }
+  if (backing_is_old_) {
+    QPainter tracks_painter(&backing_);
+    TimelinePainter(tracks_painter, tracks_, scene_, colours_, QSizeF(viewport()->size()))
+        .paint_tracks();
+    backing_is_old_ = false;
+  }
+  painter.drawPixmap(0, 0, backing_);
+}
+
+void TimelineCanvas::resizeEvent(QResizeEvent*) {
+  update_scroll_bars();
+  repaint_tracks();
+}
+
+void TimelineCanvas::update_scroll_bars() {
+  setting_bars_ = true;
+  const double rows = geometry().rows_height();
+  verticalScrollBar()->setRange(0, static_cast<int>(std::max(0.0, tracks_.height() - rows)));
+  verticalScrollBar()->setPageStep(static_cast<int>(rows));
+  verticalScrollBar()->setSingleStep(20);
+  const TimeWindow& window = scene_.window;
+  const double share = window.length() / window.limit;
+  horizontalScrollBar()->setRange(0, static_cast<int>(std::lround((1.0 - share) * kBarSteps)));
+  horizontalScrollBar()->setPageStep(std::max(1, static_cast<int>(share * kBarSteps)));
+  horizontalScrollBar()->setSingleStep(std::max(1, static_cast<int>(0.1 * share * kBarSteps)));
+  horizontalScrollBar()->setValue(
+      static_cast<int>(std::lround(window.from / window.limit * kBarSteps)));
+  setting_bars_ = false;
+  scene_.scroll = verticalScrollBar()->value();
+}
+
+void TimelineCanvas::scrollContentsBy(int dx, int dy) {
+  if (setting_bars_) return;
+  if (dy != 0) {
+    scene_.scroll = verticalScrollBar()->value();
+    repaint_tracks();
+  }
+  if (dx == 0) return;
+  TimeWindow window = scene_.window;
+  window.pan(horizontalScrollBar()->value() * window.limit / kBarSteps - window.from);
+  change_window(window, false);
+}
+
+void TimelineCanvas::wheelEvent(QWheelEvent* event) {
+  if (tracks_.empty()) return;
+  // Some platforms turn Shift + wheel into a horizontal wheel.
+  const QPoint delta = event->angleDelta();
+  const double notches = (delta.y() != 0 ? delta.y() : delta.x()) / kWheelStep;
+  const bool over_axis = geometry().axis.contains(event->position());
+  const bool sideways = event->modifiers().testFlag(Qt::ShiftModifier) || delta.y() == 0;
+  if (event->modifiers().testFlag(Qt::ControlModifier) || (over_axis && !sideways)) {
+    zoom(time_at(event->position().x()), std::pow(kZoomPerNotch, notches));
+  } else if (sideways) {
+    TimeWindow window = scene_.window;
+    window.pan(-notches * kWheelPan * window.length());
+    change_window(window, false);
+  } else {
+    QScrollBar* bar = verticalScrollBar();
+    bar->setValue(bar->value() - static_cast<int>(std::lround(notches * kRowsPerNotch)));
+  }
+  event->accept();
+}
+
+void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
+  pressed_ = last_ = event->position();
+  moved_ = false;
+  if (tracks_.empty()) return;
+  const bool pans =
+      event->button() == Qt::MiddleButton ||
+      (event->button() == Qt::LeftButton && event->modifiers().testFlag(Qt::ShiftModifier));
+  const bool in_time = event->position().x() >= geometry().plot.left();
+  if (pans) {
+    drag_ = Drag::Pan;
+    viewport()->setCursor(Qt::ClosedHandCursor);
+  } else if (event->button() == Qt::LeftButton && in_time) {
+    drag_ = Drag::Range;
+  }
+}
+
+void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
+  const QPointF position = event->position();
+  moved_ = moved_ || (position - pressed_).manhattanLength() > kClickDistance;
+  if (drag_ == Drag::Range && moved_) {
+    select_range(time_at(pressed_.x()), time_at(position.x()));
+  } else if (drag_ == Drag::Pan) {
+    TimeWindow window = scene_.window;
+    window.pan((last_.x() - position.x()) / geometry().plot.width() * window.length());
+    change_window(window, false);
+    QScrollBar* bar = verticalScrollBar();
+    bar->setValue(bar->value() + static_cast<int>(last_.y() - position.y()));
+  } else if (const auto span = span_at(position); span != scene_.hovered) {
+    scene_.hovered = span;
+    viewport()->update();
+  }
+  last_ = position;
+}
+
+void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
+  const Drag drag = std::exchange(drag_, Drag::None);
+  viewport()->unsetCursor();
+  if (drag != Drag::Range || moved_) return;
+  clear_range();
+  if (const auto span = span_at(event->position())) {
+    select_op(*span);
+  } else {
+    clear_op();
+  }
+}
+
+void TimelineCanvas::mouseDoubleClickEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton) return;
+  change_window(TimeWindow::whole(scene_.window.limit), true);
+}
+
+void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
+  const double middle = 0.5 * (scene_.window.from + scene_.window.to);
+  // The keys zoom about the mouse where it is over the tracks.
+  const double focus = viewport()->underMouse() ? time_at(last_.x()) : middle;
+  const auto pan = [this](double share) {
+    TimeWindow window = scene_.window;
+    window.pan(share * window.length());
+    change_window(window, false);
+  };
+  switch (event->key()) {
+    case Qt::Key_W:
+    case Qt::Key_Plus:
+      return zoom(focus, kKeyZoom);
+    case Qt::Key_S:
+    case Qt::Key_Minus:
+      return zoom(focus, 1.0 / kKeyZoom);
+    case Qt::Key_A:
+      return pan(-kKeyPan);
+    case Qt::Key_D:
+      return pan(kKeyPan);
+    case Qt::Key_F:
+      return centre_or_fit();
+    case Qt::Key_Home:
+      return change_window(TimeWindow::whole(scene_.window.limit), true);
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+      if (scene_.range) show_window(scene_.range->from, scene_.range->to);
+      return;
+    case Qt::Key_Backspace:
+      if (earlier_.empty()) return;
+      change_window(earlier_.back(), false);
+      earlier_.pop_back();
+      return;
+    case Qt::Key_Escape:
+      clear_range();
+      return clear_op();
+    case Qt::Key_Left:
+    case Qt::Key_Right:
+    case Qt::Key_Up:
+    case Qt::Key_Down:
+      return select_neighbour(event->key());
+    default:
+      QAbstractScrollArea::keyPressEvent(event);
+  }
+}
+
+void TimelineCanvas::centre_or_fit() {
+  if (!scene_.selected) return;
+  const Span& span = tracks_.span(*scene_.selected);
+  const double from = span.start.value(), to = span.end().value();
+  const double middle = 0.5 * (from + to), half = 0.5 * scene_.window.length();
+  TimeWindow centred = scene_.window;
+  centred.show(middle - half, middle + half);
+  if (centred != scene_.window) return change_window(centred, true);
+  const double margin = 0.1 * (to - from);
+  show_window(from - margin, to + margin);
+}
+
+// Without a selected op the first one in view becomes it.
+void TimelineCanvas::select_neighbour(int key) {
+  const auto first_shown = [this](const Track& track) -> std::optional<SpanRef> {
+    const SpanRow& row = tracks_.rows()[track.row];
+    const PositionRange shown = row.visible(scene_.window.from, scene_.window.to);
+    if (shown.size() == 0) return std::nullopt;
+    return tracks_.ref(track, shown.first);
+  };
+  std::optional<std::size_t> at;
+  if (scene_.selected) at = tracks_.track_of(*scene_.selected);
+  const std::vector<Track>& tracks = tracks_.tracks();
+  std::optional<SpanRef> next;
+  if (!at) {
+    for (std::size_t i = 0; i < tracks.size() && !next; ++i) {
+      if (tracks[i].kind == TrackKind::Spans) next = first_shown(tracks[i]);
+    }
+  } else if (key == Qt::Key_Left || key == Qt::Key_Right) {
+    const SpanRow& row = tracks_.rows()[tracks[*at].row];
+    const auto position =
+        row.find(tracks_.span(*scene_.selected).start.value(), scene_.selected->index);
+    const std::size_t wanted = *position + (key == Qt::Key_Right ? 1 : -1);
+    if (wanted < row.spans().size()) next = tracks_.ref(tracks[*at], wanted);
+  } else {
+    const double start = tracks_.span(*scene_.selected).start.value();
+    const std::size_t step = key == Qt::Key_Down ? 1 : -1;
+    for (std::size_t i = *at + step; i < tracks.size() && !next; i += step) {
+      if (tracks[i].kind != TrackKind::Spans) continue;
+      const SpanRow& row = tracks_.rows()[tracks[i].row];
+      const PositionRange from = row.visible(start, scene_.window.limit);
+      if (from.size() > 0) next = tracks_.ref(tracks[i], from.first);
+    }
+  }
+  if (!next) return;
+  select_op(*next);
+  reveal(*next);
+}
+
+void TimelineCanvas::changeEvent(QEvent* event) {
+  QAbstractScrollArea::changeEvent(event);
+  if (event->type() != QEvent::PaletteChange) return;
+  colours_ = colours_for(palette());
+  repaint_tracks();
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,445 @@
+#include "gui/timeline/timeline_painter.hpp"
+
+#include <QFontMetricsF>
+#include <QPainterPath>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/models/text.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr double kAxisHeight = 26.0;
+constexpr double kNamesWidth = 190.0;
+constexpr double kLegendHeight = 26.0;
+constexpr double kTickSpacing = 110.0;
+constexpr double kLeastLabel = 34.0;  // pixels of a box that gets a text
+constexpr double kLeastHatch = 6.0;   // … a hatch
+constexpr int kLoadLevels = 8;        // shades of columns, so that like neighbours become one
+constexpr double kPadding = 3.0;      // above and below a row's spans
+constexpr double kMemoryHeadroom = 1.08;
+
+QColor mixed(const QColor& first, const QColor& second, double share) {
+  const auto blend = [share](int from, int to) {
+    return static_cast<int>(std::lround(from + (to - from) * share));
+  };
+  return {blend(first.red(), second.red()), blend(first.green(), second.green()),
+          blend(first.blue(), second.blue())};
+}
+
+QFont font_of(double pixels, bool bold) {
+  QFont font;
+  font.setPixelSize(static_cast<int>(pixels));
+  font.setBold(bold);
+  return font;
+}
+
+}  // namespace
+
+TimelineGeometry::TimelineGeometry(const QSizeF& size) {
+  const double names_width = std::min(kNamesWidth, size.width() * 0.4);
+  const double rows = std::max(0.0, size.height() - kAxisHeight - kLegendHeight);
+  axis = QRectF(names_width, 0.0, std::max(1.0, size.width() - names_width), kAxisHeight);
+  names = QRectF(0.0, kAxisHeight, names_width, rows);
+  plot = QRectF(names_width, kAxisHeight, axis.width(), rows);
+  legend = QRectF(0.0, kAxisHeight + rows, size.width(), kLegendHeight);
+}
+
+TimelinePainter::TimelinePainter(QPainter& painter, const TimelineTracks& tracks,
+                                 const TimelineScene& scene, const Colours& colours,
+                                 const QSizeF& size)
+    : painter_(painter),
+      tracks_(tracks),
+      scene_(scene),
+      colours_(colours),
+      geometry_(size),
+      font_(font_of(12, false)),
+      bold_(font_of(12, true)),
+      small_(font_of(11, false)) {}
+
+template <class Paint>
+void TimelinePainter::for_visible_tracks(Paint paint) {
+  for (const Track& track : tracks_.tracks()) {
+    const double y = geometry_.plot.top() + track.y - scene_.scroll;
+    if (y + track.height > geometry_.plot.top() && y < geometry_.plot.bottom()) paint(track, y);
+  }
+}
+
+void TimelinePainter::paint_tracks() {
+  painter_.save();
+  painter_.setFont(font_);
+  const QRectF all = geometry_.axis.united(geometry_.names).united(geometry_.legend);
+  painter_.fillRect(all, colours_.base);
+  paint_axis();
+  paint_names();
+  painter_.setClipRect(geometry_.plot);
+  for_visible_tracks([this](const Track& track, double y) {
+    if (track.kind == TrackKind::Spans) paint_spans(track, y);
+    if (track.kind == TrackKind::Memory) paint_memory(track, y);
+  });
+  if (scene_.show_arrows) paint_arrows();
+  painter_.setClipping(false);
+  paint_legend();
+  painter_.restore();
+}
+
+void TimelinePainter::paint_axis() {
+  painter_.fillRect(QRectF(0.0, 0.0, geometry_.axis.right(), kAxisHeight), colours_.window);
+  const QRectF corner(10.0, 0.0, geometry_.names.width() - 12.0, kAxisHeight);
+  painter_.setPen(colours_.muted_text);
+  painter_.drawText(corner, Qt::AlignVCenter | Qt::AlignLeft,
+                    QStringLiteral("%1 shown").arg(time_text(Seconds(scene_.window.length()))));
+  const QFontMetricsF metrics(font_);
+  for (const TimeTick& tick : time_ticks(scene_.window, geometry_.plot.width(), kTickSpacing)) {
+    const double x = geometry_.plot.left() + scene_.window.x_of(tick.time, geometry_.plot.width());
+    painter_.setPen(colours_.grid);
+    painter_.drawLine(QPointF(x, kAxisHeight), QPointF(x, geometry_.plot.bottom()));
+    painter_.setPen(colours_.frame);
+    painter_.drawLine(QPointF(x, kAxisHeight - 6.0), QPointF(x, kAxisHeight));
+    const double width = metrics.horizontalAdvance(tick.label);
+    const double left = std::clamp(x - width / 2.0, geometry_.plot.left() + 2.0,
+                                   geometry_.plot.right() - width - 2.0);
+    painter_.setPen(colours_.text);
+    painter_.drawText(QPointF(left, kAxisHeight - 9.0), tick.label);
+  }
+  painter_.setPen(colours_.frame);
+  painter_.drawLine(QPointF(0.0, kAxisHeight), QPointF(geometry_.axis.right(), kAxisHeight));
+}
+
+void TimelinePainter::paint_names() {
+  painter_.setClipRect(
+      QRectF(0.0, geometry_.plot.top(), geometry_.axis.right(), geometry_.plot.height()));
+  for_visible_tracks([this](const Track& track, double y) { paint_name(track, y); });
+  painter_.setClipping(false);
+  painter_.setPen(colours_.frame);
+  painter_.drawLine(geometry_.names.topRight(), geometry_.names.bottomRight());
+}
+
+void TimelinePainter::paint_name(const Track& track, double y) {
+  const QRectF row(0.0, y, geometry_.names.width(), track.height);
+  if (track.kind == TrackKind::Rank) {
+    painter_.fillRect(QRectF(0.0, y, geometry_.axis.right(), track.height), colours_.window);
+    painter_.setPen(colours_.text);
+    painter_.setFont(bold_);
+    painter_.drawText(row.adjusted(10.0, 0.0, -4.0, 0.0), Qt::AlignVCenter, track.label);
+    return;
+  }
+  painter_.setPen(colours_.grid);
+  painter_.drawLine(row.bottomLeft(), QPointF(geometry_.axis.right(), row.bottom()));
+  if (track.kind == TrackKind::Memory) return paint_memory_name(track, row);
+  const QFontMetricsF metrics(small_);
+  painter_.setFont(small_);
+  painter_.setPen(colours_.muted_text);
+  painter_.drawText(row.adjusted(0.0, 0.0, -6.0, 0.0), Qt::AlignVCenter | Qt::AlignRight,
+                    track.note);
+  // A measured row below its prediction needs no name of its own.
+  const Track& above = *(&track - 1);
+  if (track.side > 0 && above.stream == track.stream) return;
+  const double note_width = track.note.isEmpty() ? 0.0 : metrics.horizontalAdvance(track.note) + 8;
+  painter_.setFont(font_);
+  painter_.setPen(colours_.text);
+  const double room = row.width() - 26.0 - note_width;
+  painter_.drawText(row.adjusted(20.0, 0.0, 0.0, 0.0), Qt::AlignVCenter,
+                    QFontMetricsF(font_).elidedText(track.label, Qt::ElideRight, room));
+}
+
+void TimelinePainter::paint_memory_name(const Track& track, const QRectF& row) {
+  const QRectF upper(20.0, row.top() + 5.0, row.width() - 24.0, 18.0);
+  painter_.setFont(font_);
+  painter_.setPen(colours_.text);
+  const QString label = track.note.isEmpty() ? track.label : track.label + u' ' + track.note;
+  painter_.drawText(upper, Qt::AlignVCenter,
+                    QFontMetricsF(font_).elidedText(label, Qt::ElideRight, upper.width()));
+  painter_.setFont(small_);
+  painter_.setPen(colours_.muted_text);
+  painter_.drawText(
+      upper.translated(0.0, 18.0), Qt::AlignVCenter,
+      QStringLiteral("peak ") + bytes_text(Bytes(tracks_.memory_rows()[track.row].peak)));
+}
+
+void TimelinePainter::paint_spans(const Track& track, double y) {
+  const double top = y + kPadding, height = track.height - 2.0 * kPadding;
+  const RowLayout layout =
+      tracks_.rows()[track.row].lay_out(scene_.window, static_cast<int>(geometry_.plot.width()));
+  painter_.setFont(small_);
+  paint_columns(layout.columns, top, height);
+  for (const SpanBox& box : layout.boxes) paint_box(track, box, top, height);
+  paint_marks(track, y);
+}
+
+void TimelinePainter::paint_columns(const std::vector<ColumnLoad>& columns, double y,
+                                    double height) {
+  const auto level = [](const ColumnLoad& load) {
+    return std::clamp(static_cast<int>(std::ceil(load.busy * kLoadLevels)), 2, kLoadLevels);
+  };
+  for (std::size_t i = 0; i < columns.size();) {
+    std::size_t next = i + 1;
+    while (next < columns.size() && columns[next].role == columns[i].role &&
+           level(columns[next]) == level(columns[i]) &&
+           columns[next].column == columns[next - 1].column + 1)
+      ++next;
+    const QColor colour = mixed(colours_.base, colours_.of(columns[i].role),
+                                level(columns[i]) / static_cast<double>(kLoadLevels));
+    painter_.fillRect(
+        QRectF(geometry_.plot.left() + columns[i].column, y, static_cast<double>(next - i), height),
+        colour);
+    i = next;
+  }
+}
+
+void TimelinePainter::paint_box(const Track& track, const SpanBox& box, double y, double height) {
+  const RowSpan& span = tracks_.rows()[track.row].spans()[box.position];
+  const double left = geometry_.plot.left();
+  const double x0 = left + std::max(box.x0, -2.0);
+  const double x1 = left + std::min(box.x1, geometry_.plot.width() + 2.0);
+  // A gap keeps neighbours of one colour apart.
+  const double gap = x1 - x0 >= 4.0 ? 1.0 : 0.0;
+  const QRectF rect(x0, y, x1 - x0 - gap, height);
+  painter_.fillRect(rect, colours_.of(span.role));
+  if (hatch(span.role) != Qt::SolidPattern && rect.width() >= kLeastHatch) {
+    QColor lines = colours_.text_on(span.role);
+    lines.setAlphaF(0.35F);
+    painter_.fillRect(rect, QBrush(lines, hatch(span.role)));
+  }
+  const QRectF inside = rect.intersected(geometry_.plot);
+  if (inside.width() >= kLeastLabel)
+    paint_label(tracks_.timelines()[track.side]->spans[span.index], inside,
+                colours_.text_on(span.role));
+}
+
+void TimelinePainter::paint_label(const Span& span, const QRectF& box, const QColor& colour) {
+  Label& label = labels_[span.name];
+  const QFontMetricsF metrics(small_);
+  if (label.text.isEmpty()) {
+    label.text = to_qstring(span.name);
+    label.width = metrics.horizontalAdvance(label.text);
+  }
+  const double room = box.width() - 6.0;
+  QString text = label.text;
+  if (label.width > room) {
+    text = metrics.elidedText(text, Qt::ElideRight, room);
+  } else if (room > label.width + 110.0) {
+    if (span.layer >= 0) text += QStringLiteral(" · layer %1").arg(span.layer);
+    if (span.microbatch >= 0) text += QStringLiteral(" · mb %1").arg(span.microbatch);
+  }
+  painter_.setPen(colour);
+  const double baseline = box.top() + (box.height() + metrics.ascent() - metrics.descent()) / 2.0;
+  painter_.drawText(QPointF(box.left() + 3.0, baseline), text);
+}
+
+void TimelinePainter::paint_marks(const Track& track, double y) {
+  const int width = static_cast<int>(geometry_.plot.width());
+  const SpanRow& row = tracks_.rows()[track.row];
+  if (scene_.show_critical_path) {
+    for (const auto& [x0, x1] : scene_.critical_path.visible(row, track.row, scene_.window, width))
+      painter_.fillRect(QRectF(geometry_.plot.left() + x0, y + track.height - 4.0, x1 - x0, 3.0),
+                        colours_.text);
+  }
+  for (const auto& [x0, x1] : scene_.matches.visible(row, track.row, scene_.window, width)) {
+    painter_.fillRect(QRectF(geometry_.plot.left() + x0, y + 1.0, x1 - x0, 3.0), colours_.warning);
+  }
+}
+
+double TimelinePainter::memory_scale(const Track& track) const {
+  double most = scene_.capacity.value();
+  for (const MemoryRow& row : tracks_.memory_rows()) most = std::max(most, row.peak);
+  return most > 0.0 ? (track.height - 8.0) / (most * kMemoryHeadroom) : 0.0;
+}
+
+// The highest level in each column of pixels.
+void TimelinePainter::paint_memory(const Track& track, double y) {
+  const MemoryRow& row = tracks_.memory_rows()[track.row];
+  const double scale = memory_scale(track), bottom = y + track.height - 1.0;
+  const int width = static_cast<int>(geometry_.plot.width());
+  const double left = geometry_.plot.left();
+  QPolygonF area;
+  area.append(QPointF(left, bottom));
+  auto next =
+      std::lower_bound(row.points.begin(), row.points.end(), scene_.window.from,
+                       [](const MemoryPoint& point, double time) { return point.time < time; });
+  double level = row.at(scene_.window.from);
+  for (int column = 0; column < width; ++column) {
+    const double end = scene_.window.time_at(column + 1.0, width);
+    double most = level;
+    for (; next != row.points.end() && next->time < end; ++next) {
+      level = next->bytes;
+      most = std::max(most, level);
+    }
+    const double top = bottom - most * scale;
+    if (area.size() > 2 && area.back().y() == top) {
+      area.back().setX(left + column + 1.0);
+      continue;
+    }
+    area.append(QPointF(left + column, top));
+    area.append(QPointF(left + column + 1.0, top));
+  }
+  area.append(QPointF(left + width, bottom));
+  QColor fill = colours_.series(5);
+  painter_.setPen(QPen(fill, 1.2));
+  fill.setAlphaF(0.30F);
+  painter_.setBrush(fill);
+  painter_.drawPolygon(area);
+  paint_capacity(y, bottom, scale);
+}
+
+void TimelinePainter::paint_capacity(double top, double bottom, double scale) {
+  if (scene_.capacity.value() <= 0.0) return;
+  const double level = bottom - scene_.capacity.value() * scale;
+  painter_.setPen(QPen(colours_.bad, 1.0, Qt::DashLine));
+  painter_.drawLine(QPointF(geometry_.plot.left(), level), QPointF(geometry_.plot.right(), level));
+  painter_.setFont(small_);
+  painter_.setPen(colours_.muted_text);
+  painter_.drawText(
+      QRectF(geometry_.plot.left(), std::max(top, level) + 1.0, geometry_.plot.width() - 6.0, 14.0),
+      Qt::AlignRight | Qt::AlignTop, QStringLiteral("capacity ") + bytes_text(scene_.capacity));
+}
+
+std::optional<QRectF> TimelinePainter::box_of(SpanRef ref) const {
+  const auto index = tracks_.track_of(ref);
+  if (!index) return std::nullopt;
+  const Track& track = tracks_.tracks()[*index];
+  const Span& span = tracks_.span(ref);
+  const double width = geometry_.plot.width();
+  const double x0 = scene_.window.x_of(span.start.value(), width);
+  const double x1 = scene_.window.x_of(span.end().value(), width);
+  const double y = geometry_.plot.top() + track.y - scene_.scroll + kPadding;
+  return QRectF(geometry_.plot.left() + x0, y, std::max(1.0, x1 - x0),
+                track.height - 2.0 * kPadding);
+}
+
+void TimelinePainter::paint_arrows() {
+  std::vector<MessageArrow> shown;
+  for (std::uint8_t side = 0; side < tracks_.timelines().size(); ++side) {
+    for (const Flow& flow : tracks_.flows(side)) {
+      const MessageArrow arrow{{side, flow.from}, {side, flow.to}};
+      const double first = tracks_.span(arrow.from).start.value();
+      const double last = tracks_.span(arrow.to).end().value();
+      if (std::max(first, last) < scene_.window.from || std::min(first, last) > scene_.window.to)
+        continue;
+      shown.push_back(arrow);
+      if (shown.size() > kMostArrows) return;
+    }
+  }
+  for (const MessageArrow& arrow : shown) paint_arrow(arrow, colours_.muted_text);
+}
+
+void TimelinePainter::paint_arrow(const MessageArrow& arrow, const QColor& colour) {
+  const auto from = box_of(arrow.from), to = box_of(arrow.to);
+  if (!from || !to) return;
+  const bool down = to->top() > from->top();
+  const QPointF start(from->center().x(), down ? from->bottom() : from->top());
+  const QPointF end(to->center().x(), down ? to->top() : to->bottom());
+  const double bend = 0.4 * (end.y() - start.y());
+  QPainterPath path(start);
+  // Messages of a prediction start and end together; the bow keeps their arrows off the grid.
+  const double bow = std::min(14.0, 0.2 * std::abs(end.y() - start.y()));
+  path.cubicTo(start + QPointF(bow, bend), end + QPointF(bow, -bend), end);
+  painter_.setRenderHint(QPainter::Antialiasing, true);
+  painter_.setPen(QPen(colour, 1.2));
+  painter_.setBrush(Qt::NoBrush);
+  painter_.drawPath(path);
+  const double way = down ? 1.0 : -1.0;
+  painter_.setBrush(colour);
+  painter_.setPen(Qt::NoPen);
+  painter_.drawPolygon(
+      QPolygonF({end, end + QPointF(-3.0, -6.0 * way), end + QPointF(4.0, -5.0 * way)}));
+  painter_.setRenderHint(QPainter::Antialiasing, false);
+}
+
+void TimelinePainter::paint_overlay() {
+  painter_.save();
+  painter_.setFont(font_);
+  paint_range();
+  painter_.setClipRect(geometry_.plot);
+  for (const auto& ref : {scene_.hovered, scene_.selected}) {
+    if (!ref) continue;
+    for (const MessageArrow& arrow : tracks_.arrows_of(*ref)) paint_arrow(arrow, colours_.accent);
+    if (tracks_.compares()) {
+      if (const auto other = tracks_.counterpart(*ref)) paint_outline(*other, colours_.accent, 1.0);
+    }
+    paint_outline(*ref, ref == scene_.selected ? colours_.accent : colours_.text, 2.0);
+  }
+  painter_.restore();
+}
+
+void TimelinePainter::paint_outline(SpanRef ref, const QColor& colour, double pen_width) {
+  const auto box = box_of(ref);
+  if (!box) return;
+  painter_.setBrush(Qt::NoBrush);
+  painter_.setPen(QPen(colour, pen_width));
+  // Far outside of the view rectangles overflow the raster engine.
+  const QRectF shown = box->intersected(geometry_.plot.adjusted(-10.0, 0.0, 10.0, 0.0));
+  painter_.drawRect((shown.isEmpty() ? QRectF() : shown).adjusted(-1.0, -1.0, 1.0, 1.0));
+}
+
+void TimelinePainter::paint_range() {
+  if (!scene_.range) return;
+  const QRectF& plot = geometry_.plot;
+  const double x0 = plot.left() + scene_.window.x_of(scene_.range->from, plot.width());
+  const double x1 = plot.left() + scene_.window.x_of(scene_.range->to, plot.width());
+  const double left = std::clamp(x0, plot.left(), plot.right());
+  const double right = std::clamp(x1, plot.left(), plot.right());
+  QColor shade = colours_.accent;
+  shade.setAlphaF(0.16F);
+  painter_.fillRect(QRectF(left, plot.top(), right - left, plot.height()), shade);
+  painter_.fillRect(QRectF(left, plot.top() - 4.0, right - left, 4.0), colours_.accent);
+  painter_.setPen(colours_.accent);
+  for (const double x : {x0, x1}) {
+    if (x >= plot.left() && x <= plot.right())
+      painter_.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()));
+  }
+  const QString text = time_text(Seconds(scene_.range->to - scene_.range->from));
+  const double width = QFontMetricsF(bold_).horizontalAdvance(text) + 10.0;
+  const double at = std::clamp((left + right - width) / 2.0, plot.left(), plot.right() - width);
+  painter_.fillRect(QRectF(at, 3.0, width, 18.0), colours_.accent);
+  painter_.setPen(Qt::white);
+  painter_.setFont(bold_);
+  painter_.drawText(QRectF(at, 3.0, width, 18.0), Qt::AlignCenter, text);
+  painter_.setFont(font_);
+}
+
+void TimelinePainter::paint_legend() {
+  painter_.fillRect(geometry_.legend, colours_.window);
+  painter_.setPen(colours_.frame);
+  painter_.drawLine(geometry_.legend.topLeft(), geometry_.legend.topRight());
+  RoleTimes busy{};
+  for (const SpanRow& row : tracks_.rows()) {
+    const RoleTimes of_row = row.busy();
+    for (std::size_t role = 0; role < busy.size(); ++role) busy[role] += of_row[role];
+  }
+  const QFontMetricsF metrics(small_);
+  painter_.setFont(small_);
+  double x = geometry_.legend.left() + 10.0;
+  const double middle = geometry_.legend.center().y();
+  const auto entry = [&](const QString& text, auto swatch) {
+    const double width = 16.0 + metrics.horizontalAdvance(text) + 14.0;
+    if (x + width > geometry_.legend.right()) return;
+    swatch(QRectF(x, middle - 5.0, 11.0, 10.0));
+    painter_.setPen(colours_.text);
+    painter_.drawText(QPointF(x + 16.0, middle + (metrics.ascent() - metrics.descent()) / 2.0),
+                      text);
+    x += width;
+  };
+  for (const Role role : all_roles()) {
+    if (busy[static_cast<std::size_t>(role)] <= 0.0) continue;
+    entry(title_of(role), [&](const QRectF& box) {
+      painter_.fillRect(box, colours_.of(role));
+      QColor lines = colours_.text_on(role);
+      lines.setAlphaF(0.35F);
+      if (hatch(role) != Qt::SolidPattern) painter_.fillRect(box, QBrush(lines, hatch(role)));
+    });
+  }
+  if (scene_.show_critical_path && !scene_.critical_path.empty()) {
+    entry(QStringLiteral("critical path"), [&](const QRectF& box) {
+      painter_.fillRect(QRectF(box.left(), box.bottom() - 4.0, box.width(), 3.0), colours_.text);
+    });
+  }
+  if (!scene_.matches.empty()) {
+    entry(QStringLiteral("found"), [&](const QRectF& box) {
+      painter_.fillRect(QRectF(box.left(), box.top(), box.width(), 3.0), colours_.warning);
+    });
+  }
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,93 @@
+// Paints a timeline: tracks below a time axis, names at the left, a legend at the bottom. Knows no
+// widget, so that the window and exported files look the same.
+#pragma once
+
+#include <QFont>
+#include <QPainter>
+#include <QRectF>
+#include <optional>
+#include <unordered_map>
+
+#include "gui/timeline/span_marks.hpp"
+#include "gui/timeline/timeline_tracks.hpp"
+
+namespace shardwright::gui {
+
+struct TimeRange {
+  double from = 0.0, to = 0.0;  // in seconds
+
+  bool operator==(const TimeRange&) const = default;
+};
+
+// What is shown, and what stands out.
+struct TimelineScene {
+  TimeWindow window;
+  double scroll = 0.0;  // pixels of the tracks that are above the top
+  bool show_arrows = true;
+  bool show_critical_path = true;
+  SpanMarks critical_path;
+  SpanMarks matches;
+  std::optional<SpanRef> selected, hovered;
+  std::optional<TimeRange> range;
+  Bytes capacity;  // of a rank's memory; zero: not told
+};
+
+// Where the parts lie in a rectangle of the given size.
+struct TimelineGeometry {
+  explicit TimelineGeometry(const QSizeF& size);
+
+  QRectF axis, names, plot, legend;
+
+  // The height of the tracks that fits.
+  double rows_height() const { return plot.height(); }
+};
+
+class TimelinePainter {
+ public:
+  TimelinePainter(QPainter& painter, const TimelineTracks& tracks, const TimelineScene& scene,
+                  const Colours& colours, const QSizeF& size);
+
+  // Everything that does not follow the mouse.
+  void paint_tracks();
+  // The range and the spans that are selected or under the mouse.
+  void paint_overlay();
+
+ private:
+  template <class Paint>
+  void for_visible_tracks(Paint paint);
+  void paint_axis();
+  void paint_names();
+  void paint_name(const Track& track, double y);
+  void paint_memory_name(const Track& track, const QRectF& row);
+  void paint_spans(const Track& track, double y);
+  void paint_columns(const std::vector<ColumnLoad>& columns, double y, double height);
+  void paint_box(const Track& track, const SpanBox& box, double y, double height);
+  void paint_label(const Span& span, const QRectF& box, const QColor& colour);
+  void paint_marks(const Track& track, double y);
+  void paint_memory(const Track& track, double y);
+  void paint_capacity(double top, double bottom, double scale);
+  double memory_scale(const Track& track) const;
+  void paint_arrows();
+  void paint_arrow(const MessageArrow& arrow, const QColor& colour);
+  std::optional<QRectF> box_of(SpanRef ref) const;
+  void paint_outline(SpanRef ref, const QColor& colour, double pen_width);
+  void paint_range();
+  void paint_legend();
+
+  QPainter& painter_;
+  const TimelineTracks& tracks_;
+  const TimelineScene& scene_;
+  const Colours& colours_;
+  TimelineGeometry geometry_;
+  QFont font_, bold_, small_;
+  struct Label {
+    QString text;
+    double width = 0.0;
+  };
+  std::unordered_map<std::string, Label> labels_;
+};
+
+// More arrows than this in view are not painted: they would cover everything.
+inline constexpr std::size_t kMostArrows = 400;
+
+}  // namespace shardwright::gui

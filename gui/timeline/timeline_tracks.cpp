@@ -1,0 +1,303 @@
+#include "gui/timeline/timeline_tracks.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "gui/models/text.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr std::uint32_t kNoRow = std::numeric_limits<std::uint32_t>::max();
+constexpr double kRankHeight = 24.0;
+constexpr double kSpanHeight = 20.0;
+constexpr double kMemoryHeight = 46.0;
+
+// What tells a row from the others, in the order in which they stand.
+struct RowKey {
+  std::uint8_t side = 0;
+  std::int32_t rank = 0;
+  Stream stream = Stream::Compute;
+  std::int32_t peer = -1;
+
+  auto operator<=>(const RowKey&) const = default;
+};
+
+// Numbers rows as they come. Almost all spans are of few ranks, whose rows it finds without a
+// search.
+class RowNumbers {
+ public:
+  std::uint32_t of(const RowKey& key) {
+    if (key.rank < 0 || key.rank >= kFewRanks || key.peer >= 0) return numbered(key);
+    const std::size_t slot =
+        (static_cast<std::size_t>(key.side) * kFewRanks + static_cast<std::size_t>(key.rank)) *
+            kStreams +
+        static_cast<std::size_t>(key.stream);
+    if (fast_.size() <= slot) fast_.resize(slot + 1, kNoRow);
+    if (fast_[slot] == kNoRow) fast_[slot] = numbered(key);
+    return fast_[slot];
+  }
+  const std::map<RowKey, std::uint32_t>& all() const { return numbers_; }
+
+ private:
+  static constexpr std::int32_t kFewRanks = 64;
+
+  std::uint32_t numbered(const RowKey& key) {
+    return numbers_.emplace(key, static_cast<std::uint32_t>(numbers_.size())).first->second;
+  }
+
+  std::map<RowKey, std::uint32_t> numbers_;
+  std::vector<std::uint32_t> fast_;  // by side, rank and stream
+};
+
+QString stream_title(Stream stream) {
+  return QString::fromUtf8(name_of(stream)).replace(QLatin1Char('_'), QLatin1Char(' '));
+}
+
+}  // namespace
+
+Role role_of(const Span& span) {
+  return span.group ? role_of(*span.group) : role_of(span.kind, span.phase);
+}
+
+QString title_of(TimelineOrigin origin) {
+  return origin == TimelineOrigin::Predicted ? QStringLiteral("predicted")
+                                             : QStringLiteral("measured");
+}
+
+double MemoryRow::at(double time) const {
+  const auto after =
+      std::upper_bound(points.begin(), points.end(), time,
+                       [](double t, const MemoryPoint& point) { return t < point.time; });
+  return after == points.begin() ? 0.0 : std::prev(after)->bytes;
+}
+
+void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines) {
+  timelines_ = std::move(timelines);
+  // Predictions first.
+  std::stable_sort(timelines_.begin(), timelines_.end(),
+                   [](const auto& a, const auto& b) { return a->origin < b->origin; });
+  end_ = 0.0;
+  for (const auto& timeline : timelines_) {
+    for (const Span& span : timeline->spans) end_ = std::max(end_, span.end().value());
+  }
+  rebuild();
+}
+
+void TimelineTracks::set_filter(const SpanQuery& filter) {
+  filter_ = filter;
+  rebuild();
+}
+
+std::size_t TimelineTracks::all_spans() const {
+  std::size_t count = 0;
+  for (const auto& timeline : timelines_) count += timeline->spans.size();
+  return count;
+}
+
+void TimelineTracks::rebuild() {
+  tracks_.clear();
+  rows_.clear();
+  memory_rows_.clear();
+  row_of_span_.clear();
+  height_ = 0.0;
+  shown_spans_ = 0;
+  std::vector<RowPlace> places;
+  sort_spans_into_rows(places);
+  track_of_row_.assign(rows_.size(), std::nullopt);
+  std::vector<std::pair<QString, std::vector<RankPlace>>> kinds;  // by label, as they come
+  for (std::size_t side = 0; side < timelines_.size(); ++side) {
+    for (const TimelineRank& rank : timelines_[side]->ranks) {
+      const QString label = to_qstring(rank.label);
+      auto kind = std::find_if(kinds.begin(), kinds.end(),
+                               [&](const auto& each) { return each.first == label; });
+      if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {label, {}});
+      kind->second.push_back({static_cast<std::uint8_t>(side), rank.rank});
+    }
+  }
+  for (const auto& [label, ranks] : kinds) place_ranks(label, ranks, places);
+}
+
+void TimelineTracks::sort_spans_into_rows(std::vector<RowPlace>& places) {
+  RowNumbers numbers;
+  std::vector<std::vector<RowSpan>> rows;
+  for (std::size_t side = 0; side < timelines_.size(); ++side) {
+    const std::vector<Span>& spans = timelines_[side]->spans;
+    std::vector<std::uint32_t>& row_of_span = row_of_span_.emplace_back(spans.size(), kNoRow);
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      const Span& span = spans[i];
+      if (!filter_.matches(span)) continue;
+      const std::uint32_t row =
+          numbers.of({static_cast<std::uint8_t>(side), span.rank, span.stream, span.peer});
+      if (row >= rows.size()) rows.resize(row + 1);
+      row_of_span[i] = row;
+      rows[row].push_back(
+          {span.start.value(), span.end().value(), static_cast<std::uint32_t>(i), role_of(span)});
+      ++shown_spans_;
+    }
+  }
+  for (std::vector<RowSpan>& row : rows) rows_.emplace_back(std::move(row));
+  RowKey last;
+  std::size_t ordinal = 0;
+  for (const auto& [key, row] : numbers.all()) {
+    const bool same_stream = !places.empty() && key.side == last.side && key.rank == last.rank &&
+                             key.stream == last.stream;
+    ordinal = same_stream ? ordinal + 1 : 0;
+    places.push_back({key.stream, ordinal, {key.side, key.rank}, key.peer, row});
+    last = key;
+  }
+}
+
+void TimelineTracks::place_ranks(const QString& label, const std::vector<RankPlace>& ranks,
+                                 const std::vector<RowPlace>& places) {
+  std::vector<RowPlace> own;
+  for (const RowPlace& each : places) {
+    if (std::find(ranks.begin(), ranks.end(), each.place) != ranks.end()) own.push_back(each);
+  }
+  std::stable_sort(own.begin(), own.end(), [](const RowPlace& a, const RowPlace& b) {
+    return std::tie(a.stream, a.ordinal) < std::tie(b.stream, b.ordinal);
+  });
+  Track header;
+  header.label = label;
+  header.side = ranks.front().side;
+  header.rank = ranks.front().rank;
+  header.height = kRankHeight;
+  place(header);
+  for (const RowPlace& each : own) {
+    Track track;
+    track.kind = TrackKind::Spans;
+    track.label = stream_title(each.stream);
+    if (each.ordinal > 0) track.label += QStringLiteral(" (peer %1)").arg(each.peer);
+    track.note = note_of(each.place);
+    track.side = each.place.side;
+    track.rank = each.place.rank;
+    track.stream = each.stream;
+    track.peer = each.peer;
+    track.row = each.row;
+    track.height = kSpanHeight;
+    track_of_row_[each.row] = tracks_.size();
+    place(track);
+  }
+  for (const RankPlace& rank : ranks) place_memory(rank);
+}
+
+void TimelineTracks::place_memory(const RankPlace& rank) {
+  MemoryRow row;
+  for (const MemoryLevel& level : timelines_[rank.side]->memory) {
+    if (level.rank != rank.rank) continue;
+    row.points.push_back({level.time.value(), level.level.value()});
+    if (row.points.back().bytes > row.peak) {
+      row.peak = row.points.back().bytes;
+      row.peak_time = row.points.back().time;
+    }
+  }
+  if (row.points.empty()) return;
+  Track track;
+  track.kind = TrackKind::Memory;
+  track.label = QStringLiteral("memory");
+  track.note = note_of(rank);
+  track.side = rank.side;
+  track.rank = rank.rank;
+  track.row = memory_rows_.size();
+  track.height = kMemoryHeight;
+  memory_rows_.push_back(std::move(row));
+  place(track);
+}
+
+void TimelineTracks::place(Track track) {
+  track.y = height_;
+  height_ += track.height;
+  tracks_.push_back(std::move(track));
+}
+
+QString TimelineTracks::note_of(const RankPlace& rank) const {
+  if (!compares()) return {};
+  const TimelineOrigin origin = timelines_[rank.side]->origin;
+  return origin == TimelineOrigin::Predicted
+             ? title_of(origin)
+             : QStringLiteral("%1, rank %2").arg(title_of(origin)).arg(rank.rank);
+}
+
+std::optional<std::size_t> TimelineTracks::track_at(double y) const {
+  const auto after = std::upper_bound(tracks_.begin(), tracks_.end(), y,
+                                      [](double at, const Track& track) { return at < track.y; });
+  if (after == tracks_.begin()) return std::nullopt;
+  const Track& track = *std::prev(after);
+  if (y >= track.y + track.height) return std::nullopt;
+  return static_cast<std::size_t>(std::prev(after) - tracks_.begin());
+}
+
+std::optional<std::size_t> TimelineTracks::track_of(SpanRef ref) const {
+  if (ref.side >= row_of_span_.size() || ref.index >= row_of_span_[ref.side].size())
+    return std::nullopt;
+  const std::uint32_t row = row_of_span_[ref.side][ref.index];
+  if (row == kNoRow) return std::nullopt;
+  return track_of_row_[row];
+}
+
+std::vector<MessageArrow> TimelineTracks::arrows_of(SpanRef ref) const {
+  std::vector<MessageArrow> arrows;
+  for (const Flow& flow : flows(ref.side)) {
+    if (flow.from == ref.index || flow.to == ref.index)
+      arrows.push_back({{ref.side, flow.from}, {ref.side, flow.to}});
+  }
+  return arrows;
+}
+
+std::optional<SpanRef> TimelineTracks::counterpart(SpanRef ref) const {
+  const std::optional<std::size_t> track_index = track_of(ref);
+  if (!compares() || !track_index) return std::nullopt;
+  const Track& own = tracks_[*track_index];
+  // The other timeline's first track of the same stream below the same header.
+  std::size_t first = *track_index;
+  while (tracks_[first].kind != TrackKind::Rank) --first;
+  std::size_t ordinal = 0;
+  for (std::size_t i = first + 1; i < *track_index; ++i) {
+    ordinal += tracks_[i].side == own.side && tracks_[i].rank == own.rank &&
+                       tracks_[i].stream == own.stream
+                   ? 1
+                   : 0;
+  }
+  const Track* other = nullptr;
+  for (std::size_t i = first + 1; i < tracks_.size() && tracks_[i].kind == TrackKind::Spans; ++i) {
+    const Track& track = tracks_[i];
+    if (track.side == own.side || track.stream != own.stream) continue;
+    if (other != nullptr && other->rank != track.rank) continue;
+    other = &track;
+    if (ordinal-- == 0) break;
+  }
+  if (other == nullptr) return std::nullopt;
+  const Span& wanted = span(ref);
+  const auto alike = [&](const Span& each) {
+    return each.name == wanted.name && each.phase == wanted.phase && each.layer == wanted.layer &&
+           each.microbatch == wanted.microbatch;
+  };
+  std::size_t before = 0;
+  for (const RowSpan& each : rows_[own.row].spans()) {
+    if (each.index == ref.index) break;
+    before += alike(timelines_[ref.side]->spans[each.index]) ? 1 : 0;
+  }
+  for (const RowSpan& each : rows_[other->row].spans()) {
+    if (alike(timelines_[other->side]->spans[each.index]) && before-- == 0)
+      return SpanRef{other->side, each.index};
+  }
+  return std::nullopt;
+}
+
+std::vector<SpanRef> TimelineTracks::find(const SpanQuery& query) const {
+  std::vector<SpanRef> found;
+  if (query.empty()) return found;
+  for (const Track& track : tracks_) {
+    if (track.kind != TrackKind::Spans) continue;
+    const std::vector<Span>& spans = timelines_[track.side]->spans;
+    for (const RowSpan& each : rows_[track.row].spans()) {
+      if (query.matches(spans[each.index])) found.push_back({track.side, each.index});
+    }
+  }
+  return found;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,143 @@
+// What the timeline shows from top to bottom: for each kind of rank its streams, the predicted one
+// above the measured one, and its memory.
+//
+// Ranks belong together by their label ("stage 3"): a prediction has one rank of each stage, a
+// measurement may have several. Holds no widget.
+#pragma once
+
+#include <QString>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/timeline/timeline.hpp"
+#include "gui/timeline/span_query.hpp"
+#include "gui/timeline/span_row.hpp"
+
+namespace shardwright::gui {
+
+// A span of one of the timelines shown.
+struct SpanRef {
+  std::uint8_t side = 0;    // into TimelineTracks::timelines
+  std::uint32_t index = 0;  // into Timeline::spans
+
+  auto operator<=>(const SpanRef&) const = default;
+};
+
+enum class TrackKind : std::uint8_t { Rank, Spans, Memory };
+
+struct Track {
+  TrackKind kind = TrackKind::Rank;
+  QString label;
+  QString note;           // "measured, rank 3" where two timelines are compared
+  std::uint8_t side = 0;  // whose spans or memory it shows
+  std::int32_t rank = 0;
+  std::optional<Stream> stream;  // of spans
+  std::int32_t peer = -1;
+  std::size_t row = 0;  // into `rows` or `memory_rows`
+  double y = 0.0;       // from the top of the first track, in pixels
+  double height = 0.0;
+};
+
+struct MemoryPoint {
+  double time = 0.0;   // in seconds
+  double bytes = 0.0;  // from then on
+};
+
+// The memory of one rank.
+struct MemoryRow {
+  std::vector<MemoryPoint> points;  // ascending in time
+  double peak = 0.0;
+  double peak_time = 0.0;
+
+  // The level that holds at a time; 0 before the first point.
+  double at(double time) const;
+};
+
+// The start and the end of an arrow.
+struct MessageArrow {
+  SpanRef from, to;
+};
+
+class TimelineTracks {
+ public:
+  // One timeline, or a prediction and a measurement. None of them is null.
+  void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines);
+  // Spans that do not match are left out.
+  void set_filter(const SpanQuery& filter);
+
+  bool empty() const { return rows_.empty(); }
+  bool compares() const { return timelines_.size() > 1; }
+  const std::vector<std::shared_ptr<const Timeline>>& timelines() const { return timelines_; }
+  const std::vector<Track>& tracks() const { return tracks_; }
+  const std::vector<SpanRow>& rows() const { return rows_; }
+  const std::vector<MemoryRow>& memory_rows() const { return memory_rows_; }
+  double end() const { return end_; }        // of the last span, in seconds
+  double height() const { return height_; }  // of all tracks
+  std::size_t shown_spans() const { return shown_spans_; }
+  std::size_t all_spans() const;
+
+  const Span& span(SpanRef ref) const { return timelines_[ref.side]->spans[ref.index]; }
+  SpanRef ref(const Track& track, std::size_t position) const {
+    return {track.side, rows_[track.row].spans()[position].index};
+  }
+  // The track that lies at this height; none beyond the ends.
+  std::optional<std::size_t> track_at(double y) const;
+  // The track that shows a span; none if it is filtered out.
+  std::optional<std::size_t> track_of(SpanRef ref) const;
+
+  // Messages with a given end, and all of one side.
+  std::vector<MessageArrow> arrows_of(SpanRef ref) const;
+  const std::vector<Flow>& flows(std::uint8_t side) const { return timelines_[side]->flows; }
+
+  // The same op in the other timeline: same stage, stream, name, phase, layer and microbatch, and
+  // as many such ones before it.
+  std::optional<SpanRef> counterpart(SpanRef ref) const;
+
+  // Spans that match, in the order of tracks and starts; those that are filtered out are not found.
+  std::vector<SpanRef> find(const SpanQuery& query) const;
+
+ private:
+  // A rank of a timeline.
+  struct RankPlace {
+    std::uint8_t side = 0;
+    std::int32_t rank = 0;
+
+    bool operator==(const RankPlace&) const = default;
+  };
+  // A row of spans before it has its place.
+  struct RowPlace {
+    Stream stream = Stream::Compute;
+    std::size_t ordinal = 0;  // of the peer, among those of the same stream and rank
+    RankPlace place;
+    std::int32_t peer = -1;
+    std::size_t row = 0;
+  };
+
+  void rebuild();
+  void sort_spans_into_rows(std::vector<RowPlace>& places);
+  void place_ranks(const QString& label, const std::vector<RankPlace>& ranks,
+                   const std::vector<RowPlace>& places);
+  void place_memory(const RankPlace& rank);
+  void place(Track track);
+  QString note_of(const RankPlace& rank) const;
+
+  std::vector<std::shared_ptr<const Timeline>> timelines_;
+  SpanQuery filter_;
+  std::vector<Track> tracks_;
+  std::vector<SpanRow> rows_;
+  std::vector<MemoryRow> memory_rows_;
+  std::vector<std::optional<std::size_t>> track_of_row_;  // none: a rank that is not listed
+  std::vector<std::vector<std::uint32_t>> row_of_span_;   // by side and index; kNoRow: filtered out
+  double end_ = 0.0, height_ = 0.0;
+  std::size_t shown_spans_ = 0;
+};
+
+// The role that colours a span: of its group for communication, else of its kind and phase.
+Role role_of(const Span& span);
+
+// "predicted" or "measured".
+QString title_of(TimelineOrigin origin);
+
+}  // namespace shardwright::gui

@@ -1,0 +1,269 @@
+#include "gui/timeline/timeline_view.hpp"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QLineEdit>
+#include <QTableView>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "gui/models/text.hpp"
+#include "gui/timeline/span_text.hpp"
+#include "gui/views/empty_state.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kStatisticsHeight = 170;
+
+// A place in the step, to the microsecond.
+QString place_text(double seconds) {
+  return fixed_text(seconds * 1e3, 3) + QStringLiteral(" ms");
+}
+
+}  // namespace
+
+TimelineView::TimelineView(QWidget* parent)
+    : View(parent), canvas_(new TimelineCanvas), statistics_(new RangeStatisticsModel(this)) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  create_bar();
+  create_statistics();
+  layout->addWidget(bar_);
+  empty_ = new EmptyState(canvas_, this);
+  layout->addWidget(empty_, 1);
+  layout->addWidget(statistics_panel_);
+  setFocusProxy(canvas_);
+  connect_parts();
+  update_hint();
+}
+
+void TimelineView::create_bar() {
+  bar_ = new QWidget(this);
+  auto* layout = new QHBoxLayout(bar_);
+  layout->setContentsMargins(8, 4, 8, 4);
+  const QString syntax = QStringLiteral(
+      "Terms that must all hold: part of a name, kind=gemm,attention, stream=compute, "
+      "phase=forward, group=tensor, layer=0-7, mb=3, rank=0; a minus in front turns "
+      "a term round.");
+  const auto add_edit = [&](const QString& placeholder, const QString& name) {
+    auto* edit = new QLineEdit(bar_);
+    edit->setPlaceholderText(placeholder);
+    edit->setAccessibleName(name);
+    edit->setToolTip(syntax);
+    edit->setClearButtonEnabled(true);
+    edit->setMinimumWidth(150);
+    layout->addWidget(edit, 1);
+    return edit;
+  };
+  filter_edit_ = add_edit(QStringLiteral("Filter: kind=gemm stream=compute …"),
+                          QStringLiteral("Filter of ops"));
+  find_edit_ = add_edit(QStringLiteral("Find: qkv layer=3 …"), QStringLiteral("Search for ops"));
+  match_label_ = new QLabel(bar_);
+  layout->addWidget(match_label_);
+  auto* previous = add_button(QStringLiteral("‹"), QStringLiteral("Previous hit (,)"));
+  auto* next = add_button(QStringLiteral("›"), QStringLiteral("Next hit (.)"));
+  connect(previous, &QToolButton::clicked, this, &TimelineView::find_previous);
+  connect(next, &QToolButton::clicked, this, &TimelineView::find_next);
+  arrows_ =
+      add_button(QStringLiteral("Messages"), QStringLiteral("Arrows from sends to their receives"));
+  critical_ = add_button(QStringLiteral("Critical path"),
+                         QStringLiteral("Mark the ops that the end of the step waits for"));
+  for (QToolButton* toggle : {arrows_, critical_}) {
+    toggle->setCheckable(true);
+    toggle->setChecked(true);
+  }
+  status_ = new QLabel(bar_);
+  status_->setMinimumWidth(0);
+  layout->addWidget(status_, 1);
+}
+
+QToolButton* TimelineView::add_button(const QString& text, const QString& tip) {
+  auto* button = new QToolButton(bar_);
+  button->setText(text);
+  button->setToolTip(tip);
+  button->setAccessibleName(tip);
+  bar_->layout()->addWidget(button);
+  return button;
+}
+
+void TimelineView::create_statistics() {
+  statistics_panel_ = new QWidget(this);
+  statistics_panel_->setFixedHeight(kStatisticsHeight);
+  auto* layout = new QVBoxLayout(statistics_panel_);
+  layout->setContentsMargins(8, 4, 8, 4);
+  summary_ = new QLabel(statistics_panel_);
+  layout->addWidget(summary_);
+  table_ = new QTableView(statistics_panel_);
+  table_->setModel(statistics_);
+  table_->setAccessibleName(QStringLiteral("Statistics of the selected range"));
+  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table_->verticalHeader()->hide();
+  table_->verticalHeader()->setDefaultSectionSize(20);
+  table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table_->setShowGrid(false);
+  layout->addWidget(table_);
+  statistics_panel_->hide();
+}
+
+void TimelineView::connect_parts() {
+  connect(filter_edit_, &QLineEdit::textChanged, this, &TimelineView::filter);
+  connect(find_edit_, &QLineEdit::textChanged, this, &TimelineView::find);
+  connect(find_edit_, &QLineEdit::returnPressed, this, &TimelineView::find_next);
+  connect(arrows_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_arrows);
+  connect(critical_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_critical_path);
+  connect(canvas_, &TimelineCanvas::range_selected, this, [this](double from, double to) {
+    update_statistics();
+    Q_EMIT range_selected(from, to);
+  });
+  connect(canvas_, &TimelineCanvas::range_cleared, this, [this] {
+    update_statistics();
+    Q_EMIT range_cleared();
+  });
+  connect(canvas_, &TimelineCanvas::op_selected, this, [this](SpanRef ref) {
+    update_status();
+    Q_EMIT op_selected(ref);
+  });
+  connect(canvas_, &TimelineCanvas::op_cleared, this, [this] {
+    update_status();
+    Q_EMIT op_cleared();
+  });
+}
+
+void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
+                                 std::shared_ptr<const Program> program, Bytes capacity) {
+  canvas_->set_timelines(std::move(timelines), std::move(program), capacity);
+  update_hint();
+  if (!filter_edit_->text().isEmpty()) filter(filter_edit_->text());
+  find(find_edit_->text());
+  update_statistics();
+  update_status();
+}
+
+void TimelineView::select_range(double from, double to) {
+  canvas_->select_range(from, to);
+}
+
+void TimelineView::clear_range() {
+  canvas_->clear_range();
+}
+
+void TimelineView::show_problems(QLineEdit& edit, const QStringList& problems) {
+  QPalette colours = palette();
+  if (!problems.isEmpty()) colours.setColor(QPalette::Text, colours_for(palette()).bad);
+  edit.setPalette(colours);
+  status_->setText(problems.join(QStringLiteral("; ")));
+  if (problems.isEmpty()) update_status();
+}
+
+void TimelineView::filter(const QString& text) {
+  if (filter_edit_->text() != text) return filter_edit_->setText(text);
+  QStringList problems;
+  const SpanQuery query = SpanQuery::parse(text, &problems);
+  canvas_->set_filter(query);
+  update_hint();
+  find(find_edit_->text());
+  update_statistics();
+  show_problems(*filter_edit_, problems);
+}
+
+void TimelineView::find(const QString& text) {
+  if (find_edit_->text() != text) return find_edit_->setText(text);
+  QStringList problems;
+  matches_ = canvas_->tracks().find(SpanQuery::parse(text, &problems));
+  has_match_ = false;
+  canvas_->set_matches(matches_);
+  match_label_->setText(
+      text.isEmpty()
+          ? QString()
+          : QStringLiteral("%1 found").arg(count_text(static_cast<std::int64_t>(matches_.size()))));
+  show_problems(*find_edit_, problems);
+}
+
+void TimelineView::find_next() {
+  step_match(1);
+}
+
+void TimelineView::find_previous() {
+  step_match(-1);
+}
+
+void TimelineView::step_match(int step) {
+  if (matches_.empty()) return;
+  const std::size_t count = matches_.size();
+  if (!has_match_) {
+    match_ = step > 0 ? 0 : count - 1;
+  } else {
+    match_ = step > 0 ? (match_ + 1) % count : (match_ + count - 1) % count;
+  }
+  has_match_ = true;
+  match_label_->setText(QStringLiteral("%1 of %2")
+                            .arg(count_text(static_cast<std::int64_t>(match_ + 1)),
+                                 count_text(static_cast<std::int64_t>(count))));
+  canvas_->select_op(matches_[match_]);
+  canvas_->reveal(matches_[match_]);
+}
+
+void TimelineView::update_statistics() {
+  const auto& range = canvas_->scene().range;
+  statistics_panel_->setVisible(range.has_value());
+  std::vector<TimelineOrigin> origins;
+  for (const auto& timeline : canvas_->tracks().timelines()) origins.push_back(timeline->origin);
+  if (!range) return statistics_->set({}, origins);
+  const RangeStatistics figures = range_statistics(canvas_->tracks(), range->from, range->to);
+  QStringList parts = {QStringLiteral("<b>%1</b> from %2 to %3")
+                           .arg(time_text(Seconds(figures.length())), place_text(range->from),
+                                place_text(range->to))};
+  for (std::size_t side = 0; side < origins.size() && side < 2; ++side) {
+    const QString what =
+        origins.size() > 1 ? title_of(origins[side]) + QStringLiteral(": ") : QString();
+    parts.append(QStringLiteral("%1%2 spans")
+                     .arg(what, count_text(static_cast<std::int64_t>(figures.count(side)))));
+    if (figures.compute_busy[side] >= 0.0)
+      parts.append(QStringLiteral("compute %1 busy").arg(percent_text(figures.compute_busy[side])));
+  }
+  summary_->setText(parts.join(QStringLiteral("&nbsp;&nbsp;·&nbsp;&nbsp;")));
+  statistics_->set(figures, origins);
+}
+
+void TimelineView::update_hint() {
+  const TimelineTracks& tracks = canvas_->tracks();
+  if (!tracks.empty()) return empty_->show_content();
+  empty_->show_hint(
+      tracks.all_spans() > 0
+          ? QStringLiteral("<b>No op matches the filter</b><br>Clear or widen it above.")
+          : QStringLiteral("<b>No timeline yet</b><br>Choose a plan to see its predicted "
+                           "step, or drop a timeline file here."));
+}
+
+void TimelineView::update_status() {
+  const TimelineCanvas& canvas = *canvas_;
+  if (canvas.scene().selected) {
+    status_->setText(span_line(canvas.tracks(), *canvas.scene().selected));
+    return;
+  }
+  const std::size_t shown = canvas.tracks().shown_spans(), all = canvas.tracks().all_spans();
+  if (all == 0) return status_->clear();
+  const QString text = count_text(static_cast<std::int64_t>(shown));
+  status_->setText(
+      shown == all
+          ? QStringLiteral("%1 ops").arg(text)
+          : QStringLiteral("%1 of %2 ops").arg(text, count_text(static_cast<std::int64_t>(all))));
+}
+
+void TimelineView::keyPressEvent(QKeyEvent* event) {
+  if (event->key() == Qt::Key_Period) return find_next();
+  if (event->key() == Qt::Key_Comma) return find_previous();
+  if (event->matches(QKeySequence::Find)) return find_edit_->setFocus(Qt::ShortcutFocusReason);
+  QWidget::keyPressEvent(event);
+}
+
+TextTable TimelineView::table() const {
+  const TimeWindow& window = canvas_->scene().window;
+  return span_table(canvas_->tracks(), window.from, window.to);
+}
+
+}  // namespace shardwright::gui

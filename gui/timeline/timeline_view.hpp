@@ -1,0 +1,80 @@
+// The timeline with its filter, its search and the statistics of the range selected.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gui/timeline/range_statistics.hpp"
+#include "gui/timeline/timeline_canvas.hpp"
+#include "gui/views/view.hpp"
+
+class QLabel;
+class QLineEdit;
+class QTableView;
+class QToolButton;
+
+namespace shardwright::gui {
+
+class EmptyState;
+
+class TimelineView : public View {
+  Q_OBJECT
+
+ public:
+  explicit TimelineView(QWidget* parent = nullptr);
+
+  // One timeline, or a prediction and a measurement of the same plan; none shows how to get one.
+  // `program` may be null; where it is that of a prediction, the critical path follows its waits.
+  // `capacity` of a rank's memory is drawn as a line; zero leaves it out.
+  void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
+                     std::shared_ptr<const Program> program = nullptr, Bytes capacity = {});
+
+  TimelineCanvas& canvas() { return *canvas_; }
+  const TimelineCanvas& canvas() const { return *canvas_; }
+  const RangeStatisticsModel& statistics() const { return *statistics_; }
+
+  // The spans in the window shown.
+  TextTable table() const override;
+
+  // For the other views' selections; they tell nothing back where nothing changes.
+  void select_range(double from, double to);
+  void clear_range();
+  void find(const QString& text);
+  void filter(const QString& text);
+  void find_next();
+  void find_previous();
+
+ Q_SIGNALS:
+  void range_selected(double from, double to);  // in seconds
+  void range_cleared();
+  void op_selected(shardwright::gui::SpanRef ref);
+  void op_cleared();
+
+ protected:
+  void keyPressEvent(QKeyEvent* event) override;
+
+ private:
+  void create_bar();
+  void create_statistics();
+  void connect_parts();
+  QToolButton* add_button(const QString& text, const QString& tip);
+  void show_problems(QLineEdit& edit, const QStringList& problems);
+  void update_statistics();
+  void update_status();
+  void update_hint();
+  void step_match(int step);
+
+  TimelineCanvas* canvas_;
+  EmptyState* empty_ = nullptr;
+  RangeStatisticsModel* statistics_;
+  QLineEdit *filter_edit_ = nullptr, *find_edit_ = nullptr;
+  QLabel *match_label_ = nullptr, *status_ = nullptr, *summary_ = nullptr;
+  QToolButton *arrows_ = nullptr, *critical_ = nullptr;
+  QTableView* table_ = nullptr;
+  QWidget *bar_ = nullptr, *statistics_panel_ = nullptr;
+  std::vector<SpanRef> matches_;
+  std::size_t match_ = 0;
+  bool has_match_ = false;  // `match_` is selected
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,212 @@
+#include "gui/topology/link_traffic.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "core/program/groups.hpp"
+#include "core/program/rank_grid.hpp"
+#include "core/program/volumes.hpp"
+#include "gui/painting/exact_text.hpp"
+
+namespace shardwright::gui {
+
+using sim::LinkIndex;
+
+class LinkTraffic::Builder {
+ public:
+  Builder(const ClusterMap& map, const Plan& plan, LinkTraffic& traffic)
+      : map_(map), plan_(plan), grid_(plan), traffic_(traffic) {
+    load_of_link_.assign(map.topology().links().size(), 0.0);
+  }
+
+  void add(const Timeline& timeline) {
+    std::map<std::int64_t, std::int32_t> rank_of_stage;
+    for (const TimelineRank& rank : timeline.ranks)
+      rank_of_stage.try_emplace(stage_of(timeline, rank.rank), rank.rank);
+    for (const Span& span : timeline.spans) {
+      if (!is_communication(span.kind) || span.bytes.value() <= 0.0) continue;
+      const std::int64_t stage = stage_of(timeline, span.rank);
+      if (stage < 0 || stage >= plan_.pp || rank_of_stage.at(stage) != span.rank) continue;
+      add_span(span, stage, span.peer < 0 ? -1 : stage_of(timeline, span.peer));
+    }
+  }
+
+ private:
+  std::int64_t stage_of(const Timeline& timeline, std::int32_t rank) const {
+    if (timeline.origin == TimelineOrigin::Predicted) return rank;
+    return rank >= 0 && rank < grid_.world_size() ? grid_.locate(rank).stage : -1;
+  }
+
+  void add_span(const Span& span, std::int64_t stage, std::int64_t peer_stage) {
+    const bool message = span.kind == OpKind::Send;
+    if (span.kind == OpKind::Receive) return;
+    if (message ? peer_stage < 0 || peer_stage >= plan_.pp : !span.group.has_value()) return;
+    const Group group = message ? Group::Pipeline : *span.group;
+    const std::int64_t members = message ? 2 : group_size(group, plan_);
+    if (members < 2) return;
+    const OpKind shape = message || span.kind == OpKind::AllToAll || span.kind == OpKind::RingShift
+                             ? span.kind
+                             : OpKind::AllReduce;
+    const Bytes sent = sent_bytes(span.kind, span.bytes, members);
+    traffic_.transfers_.push_back({span.start.value(), span.end().value(),
+                                   pattern(stage, group, shape, message ? peer_stage : -1),
+                                   sent.value()});
+    traffic_.end_ = std::max(traffic_.end_, span.end().value());
+  }
+
+  std::uint32_t pattern(std::int64_t stage, Group group, OpKind shape, std::int64_t peer_stage) {
+    for (std::uint32_t i = 0; i < traffic_.patterns_.size(); ++i) {
+      const Pattern& known = traffic_.patterns_[i];
+      if (known.stage == stage && known.group == group && known.shape == shape &&
+          known.peer_stage == peer_stage)
+        return i;
+    }
+    Pattern made{stage, group, shape, peer_stage, 0.0, {}};
+    if (shape == OpKind::Send) {
+      load_messages(made);
+    } else {
+      load_groups(made);
+    }
+    for (LinkIndex link = 0; link < load_of_link_.size(); ++link) {
+      if (load_of_link_[link] == 0.0) continue;
+      made.loads.emplace_back(link, static_cast<float>(load_of_link_[link]));
+      load_of_link_[link] = 0.0;
+    }
+    traffic_.patterns_.push_back(std::move(made));
+    return static_cast<std::uint32_t>(traffic_.patterns_.size() - 1);
+  }
+
+  void load_messages(Pattern& pattern) {
+    for (std::int64_t i = 0; i < grid_.stage_size(); ++i) {
+      send(grid_.rank_at({pattern.stage, i}), grid_.rank_at({pattern.peer_stage, i}), 1.0);
+      pattern.senders += 1.0;
+    }
+  }
+
+  // A rank's own sends only: those of other stages come with their own spans.
+  void load_groups(Pattern& pattern) {
+    const GroupTable& table = table_of(pattern.group);
+    for (std::uint32_t group = 0; group < table.groups(); ++group) {
+      const auto members = table.members_of(group);
+      if (members.size() < 2) continue;
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        if (grid_.locate(members[i]).stage != pattern.stage) continue;
+        pattern.senders += 1.0;
+        if (pattern.shape == OpKind::AllToAll) {
+          send_to_all(members, i);
+        } else if (pattern.shape == OpKind::RingShift) {
+          send(members[i], members[(i + 1) % members.size()], 1.0);
+        } else {
+          send_around_rings(members, i);
+        }
+      }
+    }
+  }
+
+  void send_to_all(std::span<const std::int32_t> members, std::size_t i) {
+    const double share = 1.0 / static_cast<double>(members.size() - 1);
+    for (std::size_t other = 0; other < members.size(); ++other) {
+      if (other != i) send(members[i], members[other], share);
+    }
+  }
+
+  void send_around_rings(std::span<const std::int32_t> members, std::size_t i) {
+    const auto domain_of = [&](std::size_t m) {
+      return members[m] / static_cast<std::int32_t>(map_.domain_size());
+    };
+    std::size_t first = i, last = i + 1;
+    while (first > 0 && domain_of(first - 1) == domain_of(i)) --first;
+    while (last < members.size() && domain_of(last) == domain_of(i)) ++last;
+    const std::size_t here = last - first;
+    const std::size_t next_in_node = first + (i - first + 1) % here;
+    if (here == members.size()) return send(members[i], members[next_in_node], 1.0);
+    const std::size_t next_first = last % members.size();
+    std::size_t next_last = next_first + 1;
+    while (next_last < members.size() && domain_of(next_last) == domain_of(next_first)) ++next_last;
+    const double leaving = 1.0 / static_cast<double>(here);
+    if (here > 1) send(members[i], members[next_in_node], 1.0 - leaving);
+    send(members[i], members[next_first + (i - first) % (next_last - next_first)], leaving);
+  }
+
+  void send(std::int64_t from, std::int64_t to, double share) {
+    map_.topology().route(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to), route_);
+    for (const LinkIndex link : route_) load_of_link_[link] += share;
+  }
+
+  const GroupTable& table_of(Group group) {
+    auto& table = tables_[static_cast<std::size_t>(group)];
+    if (!table) table = grid_.table(group);
+    return *table;
+  }
+
+  const ClusterMap& map_;
+  const Plan& plan_;
+  RankGrid grid_;
+  LinkTraffic& traffic_;
+  std::array<std::optional<GroupTable>, kGroups> tables_;
+  std::vector<double> load_of_link_;
+  std::vector<LinkIndex> route_;
+};
+
+LinkTraffic::LinkTraffic(const ClusterMap& map, const Plan& plan, const Timeline& timeline)
+    : links_(map.topology().links().size()) {
+  Builder(map, plan, *this).add(timeline);
+}
+
+std::vector<double> LinkTraffic::sums(double from, double to) const {
+  std::vector<double> sums(patterns_.size(), 0.0);
+  for (const Transfer& transfer : transfers_) {
+    const double first = std::max(from, transfer.start), last = std::min(to, transfer.end);
+    if (last < first) continue;
+    const double length = transfer.end - transfer.start;
+    sums[transfer.pattern] += transfer.bytes * (length > 0.0 ? (last - first) / length : 1.0);
+  }
+  return sums;
+}
+
+std::vector<Bytes> LinkTraffic::bytes(double from, double to) const {
+  std::vector<Bytes> bytes(links_);
+  const std::vector<double> sums = this->sums(from, to);
+  for (std::size_t i = 0; i < patterns_.size(); ++i) {
+    for (const auto& [link, share] : patterns_[i].loads)
+      bytes[link] += Bytes(sums[i] * static_cast<double>(share));
+  }
+  return bytes;
+}
+
+Bytes LinkTraffic::sent(double from, double to) const {
+  const std::vector<double> sums = this->sums(from, to);
+  Bytes total;
+  for (std::size_t i = 0; i < patterns_.size(); ++i) total += Bytes(sums[i] * patterns_[i].senders);
+  return total;
+}
+
+std::vector<double> utilisation(const ClusterMap& map, const std::vector<Bytes>& bytes,
+                                double seconds) {
+  std::vector<double> shares(bytes.size(), 0.0);
+  if (seconds <= 0.0) return shares;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const BytesPerSecond capacity = map.topology().links()[i].capacity;
+    if (capacity.value() > 0.0) shares[i] = bytes[i] / (capacity * Seconds(seconds));
+  }
+  return shares;
+}
+
+TextTable link_table(const ClusterMap& map, const std::vector<Bytes>& bytes,
+                     const std::vector<double>& utilisation) {
+  TextTable table;
+  table.header = {QStringLiteral("from"),  QStringLiteral("to"),
+                  QStringLiteral("level"), QStringLiteral("capacity_bytes_per_s"),
+                  QStringLiteral("bytes"), QStringLiteral("utilisation_ratio")};
+  for (LinkIndex link = 0; link < bytes.size(); ++link) {
+    const sim::TopologyLink& ends = map.topology().links()[link];
+    table.rows.push_back({map.vertex_name(ends.from), map.vertex_name(ends.to),
+                          QString::fromUtf8(name_of(map.level(link))),
+                          exact_text(ends.capacity.value()), exact_text(bytes[link].value()),
+                          exact_text(utilisation[link])});
+  }
+  return table;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,330 @@
+#include "gui/topology/topology_painter.hpp"
+
+#include <QFontMetricsF>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/models/text.hpp"
+#include "gui/painting/sequential_scale.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using sim::LinkIndex;
+
+constexpr double kBadge = 13.0;
+constexpr double kScaleHeight = 12.0;
+constexpr double kRadius = 4.0;
+
+QFont font_of(int pixels, bool bold) {
+  QFont font;
+  font.setPixelSize(pixels);
+  font.setBold(bold);
+  return font;
+}
+
+bool holds(const std::vector<std::int32_t>& ranks, std::uint32_t rank) {
+  return std::binary_search(ranks.begin(), ranks.end(), static_cast<std::int32_t>(rank));
+}
+
+}  // namespace
+
+std::optional<LinkIndex> busiest_link(const std::vector<double>& utilisation) {
+  const auto most = std::max_element(utilisation.begin(), utilisation.end());
+  if (most == utilisation.end() || *most <= 0.0) return std::nullopt;
+  return static_cast<LinkIndex>(most - utilisation.begin());
+}
+
+QString link_load_text(const ClusterMap& map, const TopologyScene& scene, LinkIndex link) {
+  return QStringLiteral("%1: %2 of %3")
+      .arg(map.link_name(link), percent_text(scene.utilisation[link]),
+           bandwidth_text(map.topology().links()[link].capacity));
+}
+
+TopologyPainter::TopologyPainter(QPainter& painter, const ClusterMap& map, const PlanGroups& groups,
+                                 const TopologyLayout& layout, const TopologyScene& scene,
+                                 const Colours& colours)
+    : painter_(painter),
+      map_(map),
+      groups_(groups),
+      layout_(layout),
+      scene_(scene),
+      colours_(colours),
+      font_(font_of(12, false)),
+      bold_(font_of(12, true)),
+      small_(font_of(11, false)) {
+  if (scene_.rank) rank_groups_ = groups_.of(*scene_.rank);
+}
+
+void TopologyPainter::paint(const QRectF& panel) {
+  painter_.save();
+  painter_.setRenderHint(QPainter::Antialiasing, true);
+  for (const MapItem& item : layout_.items) {
+    if (item.kind == ItemKind::Domain) paint_item(item);
+  }
+  paint_lines();
+  paint_items();
+  paint_bottleneck();
+  painter_.setFont(small_);
+  painter_.setPen(colours_.muted_text);
+  for (const LevelLabel& level : layout_.levels)
+    painter_.drawText(QRectF(layout_.area.left(), level.y - 10.0, 68.0, 20.0),
+                      Qt::AlignVCenter | Qt::AlignLeft, level.text);
+  paint_panel(panel);
+  painter_.restore();
+}
+
+TopologyPainter::Load TopologyPainter::load_of(const MapLine& line) const {
+  Load load;
+  if (scene_.utilisation.empty()) return load;
+  for (const LinkIndex link : line.links) {
+    if (scene_.utilisation[link] > load.share) load = {scene_.utilisation[link], link};
+  }
+  return load;
+}
+
+// Busy ones last, so that they are not covered.
+void TopologyPainter::paint_lines() {
+  std::vector<std::pair<double, const MapLine*>> lines;
+  for (const MapLine& line : layout_.lines) lines.emplace_back(load_of(line).share, &line);
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [share, line] : lines) {
+    painter_.setPen(QPen(sequential_colour(share, colours_.dark), sequential_width(share),
+                         Qt::SolidLine, Qt::FlatCap));
+    painter_.drawLine(line->a, line->b);
+  }
+}
+
+void TopologyPainter::paint_items() {
+  for (const MapItem& item : layout_.items) {
+    if (item.kind != ItemKind::Domain) paint_item(item);
+  }
+}
+
+void TopologyPainter::paint_item(const MapItem& item) {
+  painter_.setFont(small_);
+  switch (item.kind) {
+    case ItemKind::Gpu:
+      return paint_gpu(item);
+    case ItemKind::MoreGpus:
+    case ItemKind::MoreDomains:
+    case ItemKind::MoreSwitches:
+      return paint_stack(item);
+    case ItemKind::Domain:
+      painter_.setPen(QPen(colours_.frame, 1.0));
+      painter_.setBrush(colours_.window);
+      painter_.drawRoundedRect(item.box, kRadius, kRadius);
+      painter_.setPen(colours_.text);
+      painter_.drawText(item.box.adjusted(8.0, 0.0, -8.0, -5.0), Qt::AlignBottom | Qt::AlignLeft,
+                        QFontMetricsF(small_).elidedText(domain_text(item), Qt::ElideRight,
+                                                         item.box.width() - 16.0));
+      return;
+    case ItemKind::Nic:
+    case ItemKind::Switch:
+    case ItemKind::ScaleUpSwitch:
+      painter_.setPen(QPen(colours_.frame, 1.0));
+      painter_.setBrush(colours_.base);
+      painter_.drawRoundedRect(item.box, 3.0, 3.0);
+      painter_.setPen(colours_.text);
+      painter_.drawText(
+          item.box, Qt::AlignCenter,
+          QFontMetricsF(small_).elidedText(item.label, Qt::ElideRight, item.box.width() - 4.0));
+  }
+}
+
+// "node 3 · ranks 24–31 · stage 1".
+QString TopologyPainter::domain_text(const MapItem& item) const {
+  const std::int64_t first = std::int64_t{item.first} * map_.domain_size();
+  const std::int64_t last = std::min<std::int64_t>(first + map_.domain_size(), map_.ranks()) - 1;
+  if (last < first) return item.label + QStringLiteral(" · not used");
+  QString text = item.label + QStringLiteral(" · ranks %1–%2").arg(first).arg(last);
+  std::int64_t lowest = groups_.stage_of(first), highest = lowest;
+  for (std::int64_t rank = first; rank <= last; ++rank) {
+    lowest = std::min(lowest, groups_.stage_of(rank));
+    highest = std::max(highest, groups_.stage_of(rank));
+  }
+  return text + (lowest == highest ? QStringLiteral(" · stage %1").arg(lowest)
+                                   : QStringLiteral(" · stages %1–%2").arg(lowest).arg(highest));
+}
+
+// Upright where the box is wide enough, else turned.
+void TopologyPainter::paint_rank_number(const MapItem& item) {
+  const QFontMetricsF metrics(small_);
+  if (metrics.horizontalAdvance(item.label) <= item.box.width() - 2.0) {
+    painter_.drawText(item.box.adjusted(0.0, 3.0, 0.0, 0.0), Qt::AlignHCenter | Qt::AlignTop,
+                      item.label);
+    return;
+  }
+  painter_.save();
+  painter_.translate(item.box.center().x(), item.box.top() + 4.0);
+  painter_.rotate(90.0);
+  painter_.drawText(QRectF(0.0, -item.box.width() / 2.0, item.box.height(), item.box.width()),
+                    Qt::AlignVCenter | Qt::AlignLeft, item.label);
+  painter_.restore();
+}
+
+// A badge with a letter for each axis along which the GPU works with the rank that stands out.
+void TopologyPainter::paint_gpu(const MapItem& item) {
+  const std::uint32_t rank = item.first;
+  const bool is_rank = scene_.rank && *scene_.rank == static_cast<std::int32_t>(rank);
+  const bool used = rank < map_.ranks();
+  painter_.setPen(QPen(is_rank ? colours_.accent : colours_.frame, is_rank ? 2.5 : 1.0));
+  painter_.setBrush(used ? colours_.base : colours_.window);
+  painter_.drawRoundedRect(item.box, 3.0, 3.0);
+  painter_.setPen(used ? colours_.text : colours_.muted_text);
+  paint_rank_number(item);
+  double y = item.box.bottom() - 3.0 - kBadge;
+  for (const AxisGroup& group : rank_groups_) {
+    if (!shows(group.axis) || !holds(group.ranks, rank) || y < item.box.top() + 16.0) continue;
+    paint_badge(QPointF(item.box.center().x() - kBadge / 2.0, y), group.axis);
+    y -= kBadge + 1.0;
+  }
+}
+
+void TopologyPainter::paint_badge(const QPointF& corner, Axis axis) {
+  const Role role = role_of(axis);
+  const QRectF badge(corner, QSizeF(kBadge, kBadge));
+  painter_.setPen(Qt::NoPen);
+  painter_.setBrush(colours_.of(role));
+  painter_.drawRoundedRect(badge, 2.0, 2.0);
+  painter_.setFont(small_);
+  painter_.setPen(colours_.text_on(role));
+  painter_.drawText(badge, Qt::AlignCenter, QString(letter_of(axis)));
+}
+
+// How many ranks of each group lie in domains that are not drawn.
+void TopologyPainter::paint_hidden_members(const MapItem& item) {
+  const std::int64_t from = std::int64_t{layout_.first_domain} * map_.domain_size();
+  const std::int64_t to = from + std::int64_t{layout_.shown_domains} * map_.domain_size();
+  double y = item.box.top() + 8.0;
+  for (const AxisGroup& group : rank_groups_) {
+    const auto hidden = std::count_if(group.ranks.begin(), group.ranks.end(),
+                                      [&](auto rank) { return rank < from || rank >= to; });
+    if (!shows(group.axis) || hidden == 0) continue;
+    paint_badge(QPointF(item.box.left() + 12.0, y), group.axis);
+    painter_.setPen(colours_.text);
+    painter_.drawText(QPointF(item.box.left() + 12.0 + kBadge + 5.0, y + kBadge - 2.0),
+                      QStringLiteral("× %1").arg(hidden));
+    y += kBadge + 3.0;
+  }
+}
+
+void TopologyPainter::paint_stack(const MapItem& item) {
+  for (const double shift : {6.0, 3.0, 0.0}) {
+    painter_.setPen(QPen(colours_.frame, 1.0));
+    painter_.setBrush(colours_.window);
+    painter_.drawRoundedRect(item.box.adjusted(shift, shift / 2.0, shift - 6.0, shift / 2.0 - 3.0),
+                             kRadius, kRadius);
+  }
+  painter_.setPen(colours_.text);
+  painter_.drawText(item.box.adjusted(0.0, 0.0, -6.0, -3.0), Qt::AlignCenter, item.label);
+  if (item.kind == ItemKind::MoreDomains) paint_hidden_members(item);
+}
+
+void TopologyPainter::paint_bottleneck() {
+  if (!scene_.bottleneck) return;
+  for (const MapLine& line : layout_.lines) {
+    const Load load = load_of(line);
+    if (load.share <= 0.0 || load.link != *scene_.bottleneck) continue;
+    const QPointF middle = 0.5 * (line.a + line.b);
+    painter_.setBrush(Qt::NoBrush);
+    painter_.setPen(QPen(colours_.bad, 2.0));
+    painter_.drawEllipse(middle, 9.0, 9.0);
+    const QString text = percent_text(load.share);
+    painter_.setFont(bold_);
+    const double width = QFontMetricsF(bold_).horizontalAdvance(text) + 10.0;
+    const QRectF label(middle.x() + 12.0, middle.y() - 10.0, width, 20.0);
+    painter_.setPen(QPen(colours_.bad, 1.0));
+    painter_.setBrush(colours_.base);
+    painter_.drawRoundedRect(label, 3.0, 3.0);
+    painter_.setPen(colours_.bad);
+    painter_.drawText(label, Qt::AlignCenter, text);
+    return;
+  }
+}
+
+double TopologyPainter::paint_text(const QRectF& panel, double y, const QString& text,
+                                   const QColor& colour, const QFont& font) {
+  painter_.setFont(font);
+  painter_.setPen(colour);
+  const QRectF room(panel.left(), y, panel.width(), panel.bottom() - y);
+  QRectF used;
+  painter_.drawText(room, Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, text, &used);
+  return used.bottom() + 2.0;
+}
+
+void TopologyPainter::paint_panel(const QRectF& panel) {
+  if (panel.width() < 60.0) return;
+  painter_.setPen(colours_.grid);
+  painter_.drawLine(QPointF(panel.left() - 10.0, panel.top()),
+                    QPointF(panel.left() - 10.0, panel.bottom()));
+  double y = paint_scale(panel, panel.top());
+  y = paint_bottleneck_text(panel, y + 10.0);
+  paint_groups(panel, y + 12.0);
+}
+
+double TopologyPainter::paint_scale(const QRectF& panel, double y) {
+  y = paint_text(panel, y, QStringLiteral("Link utilisation"), colours_.text, bold_);
+  y = paint_text(panel, y, scene_.span_title, colours_.muted_text, small_) + 4.0;
+  const double width = panel.width() - 14.0;
+  const int steps = 60;
+  painter_.setPen(Qt::NoPen);
+  for (int i = 0; i < steps; ++i) {
+    const double share = (i + 0.5) / steps;
+    const double height = 2.0 + (kScaleHeight - 2.0) * share;
+    painter_.setBrush(sequential_colour(share, colours_.dark));
+    painter_.drawRect(QRectF(panel.left() + width * i / steps, y + kScaleHeight - height,
+                             width / steps + 0.5, height));
+  }
+  painter_.setFont(small_);
+  painter_.setPen(colours_.muted_text);
+  for (const int percent : {0, 50, 100})
+    painter_.drawText(
+        QRectF(panel.left() + width * percent / 100.0 - 20.0, y + kScaleHeight + 2.0, 40.0, 14.0),
+        percent == 0 ? Qt::AlignRight : Qt::AlignCenter, QStringLiteral("%1 %").arg(percent));
+  return y + kScaleHeight + 18.0;
+}
+
+double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
+  if (!scene_.bottleneck)
+    return paint_text(panel, y, QStringLiteral("Nothing moves between GPUs in this time."),
+                      colours_.muted_text, font_);
+  y = paint_text(panel, y, QStringLiteral("◯ Busiest link"), colours_.bad, bold_);
+  const LinkIndex link = *scene_.bottleneck;
+  y = paint_text(panel, y, link_load_text(map_, scene_, link), colours_.text, font_);
+  return paint_text(panel, y,
+                    QStringLiteral("%1 in %2")
+                        .arg(bytes_text(scene_.bytes[link]), time_text(Seconds(scene_.seconds))),
+                    colours_.muted_text, small_);
+}
+
+void TopologyPainter::paint_groups(const QRectF& panel, double y) {
+  if (!scene_.rank) {
+    paint_text(panel, y,
+               QStringLiteral("Point at a GPU to see the groups that it is in; click to "
+                              "keep them."),
+               colours_.muted_text, font_);
+    return;
+  }
+  y = paint_text(panel, y,
+                 QStringLiteral("Rank %1 · stage %2%3")
+                     .arg(*scene_.rank)
+                     .arg(groups_.stage_of(*scene_.rank))
+                     .arg(scene_.pinned ? QStringLiteral(" · kept, Esc frees") : QString()),
+                 colours_.text, bold_) +
+      4.0;
+  for (const AxisGroup& group : rank_groups_) {
+    const Role role = role_of(group.axis);
+    painter_.setOpacity(shows(group.axis) ? 1.0 : 0.35);
+    paint_badge(QPointF(panel.left(), y + 1.0), group.axis);
+    const QRectF text = panel.adjusted(kBadge + 6.0, 0.0, 0.0, 0.0);
+    y = paint_text(text, y,
+                   QStringLiteral("%1: %2 ranks").arg(title_of(role)).arg(group.ranks.size()),
+                   colours_.text, font_);
+    y = paint_text(text, y, ranks_text(group.ranks), colours_.muted_text, small_) + 4.0;
+  }
+  painter_.setOpacity(1.0);
+}
+
+}  // namespace shardwright::gui

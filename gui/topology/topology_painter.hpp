@@ -1,0 +1,74 @@
+// Paints a cluster with the load on its links. Knows no widget.
+#pragma once
+
+#include <QFont>
+#include <QPainter>
+#include <optional>
+
+#include "gui/topology/link_traffic.hpp"
+#include "gui/topology/plan_groups.hpp"
+#include "gui/topology/topology_layout.hpp"
+
+namespace shardwright::gui {
+
+struct TopologyScene {
+  std::vector<double> utilisation;  // by link
+  std::vector<Bytes> bytes;         // by link
+  double seconds = 0.0;             // that they are of
+  QString span_title;               // "whole step", "from … to …"
+  std::optional<sim::LinkIndex> bottleneck;
+  std::optional<std::int32_t> rank;  // whose groups stand out
+  bool pinned = false;               // by a click
+  std::optional<Axis> axis;          // only this one; else all
+};
+
+class TopologyPainter {
+ public:
+  TopologyPainter(QPainter& painter, const ClusterMap& map, const PlanGroups& groups,
+                  const TopologyLayout& layout, const TopologyScene& scene, const Colours& colours);
+
+  // The cluster, and beside it what it tells, within `panel`.
+  void paint(const QRectF& panel);
+
+ private:
+  struct Load {
+    double share = 0.0;
+    sim::LinkIndex link = 0;  // that has it
+  };
+
+  Load load_of(const MapLine& line) const;
+  void paint_lines();
+  void paint_items();
+  void paint_item(const MapItem& item);
+  void paint_gpu(const MapItem& item);
+  void paint_rank_number(const MapItem& item);
+  void paint_badge(const QPointF& corner, Axis axis);
+  void paint_stack(const MapItem& item);
+  void paint_hidden_members(const MapItem& item);
+  QString domain_text(const MapItem& item) const;
+  void paint_bottleneck();
+  void paint_panel(const QRectF& panel);
+  double paint_scale(const QRectF& panel, double y);
+  double paint_bottleneck_text(const QRectF& panel, double y);
+  void paint_groups(const QRectF& panel, double y);
+  double paint_text(const QRectF& panel, double y, const QString& text, const QColor& colour,
+                    const QFont& font);
+  bool shows(Axis axis) const { return !scene_.axis || *scene_.axis == axis; }
+
+  QPainter& painter_;
+  const ClusterMap& map_;
+  const PlanGroups& groups_;
+  const TopologyLayout& layout_;
+  const TopologyScene& scene_;
+  const Colours& colours_;
+  std::vector<AxisGroup> rank_groups_;
+  QFont font_, bold_, small_;
+};
+
+// The link with the highest utilisation; none where nothing moves. Of equals the first.
+std::optional<sim::LinkIndex> busiest_link(const std::vector<double>& utilisation);
+
+// "NIC 0 of node 3 → leaf 0: 81 % of 50 GB/s".
+QString link_load_text(const ClusterMap& map, const TopologyScene& scene, sim::LinkIndex link);
+
+}  // namespace shardwright::gui

@@ -1,0 +1,44 @@
+#include "gui/topology/topology_view.hpp"
+
+#include <QVBoxLayout>
+
+#include "core/base/error.hpp"
+#include "gui/models/text.hpp"
+#include "gui/views/empty_state.hpp"
+
+namespace shardwright::gui {
+
+TopologyView::TopologyView(QWidget* parent)
+    : View(parent), canvas_(new TopologyCanvas), empty_(new EmptyState(canvas_, this)) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(empty_);
+  setFocusProxy(canvas_);
+  clear();
+}
+
+void TopologyView::set_plan(const ClusterSpec& cluster, const Plan& plan,
+                            const Timeline* timeline) {
+  try {
+    canvas_->set_plan(cluster, plan, timeline);
+    empty_->show_content();
+    Q_EMIT problem({});
+  } catch (const InputError& error) {
+    clear();
+    Q_EMIT problem(error_text(error));
+  }
+}
+
+void TopologyView::clear() {
+  canvas_->clear();
+  empty_->show_hint(QStringLiteral(
+      "<b>No cluster yet</b><br>Choose a plan to see how its ranks lie on the cluster "
+      "and which links they load."));
+}
+
+TextTable TopologyView::table() const {
+  if (canvas_->is_empty()) return {};
+  return link_table(canvas_->map(), canvas_->scene().bytes, canvas_->scene().utilisation);
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,37 @@
+// The cluster of a plan and the load of its links, as a view of the window.
+#pragma once
+
+#include "gui/topology/topology_canvas.hpp"
+#include "gui/views/view.hpp"
+
+namespace shardwright::gui {
+
+class EmptyState;
+
+class TopologyView : public View {
+  Q_OBJECT
+
+ public:
+  explicit TopologyView(QWidget* parent = nullptr);
+
+  // The links' load is that of the whole timeline until a range is selected; without a timeline
+  // they are idle. A plan whose ranks cannot be laid on the cluster is told by `problem`.
+  void set_plan(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline);
+  void clear();
+
+  TopologyCanvas& canvas() { return *canvas_; }
+  const TopologyCanvas& canvas() const { return *canvas_; }
+
+  // A row for each link.
+  TextTable table() const override;
+
+  // The time that the load is of, in seconds.
+  void select_range(double from, double to) { canvas_->select_range(from, to); }
+  void clear_range() { canvas_->clear_range(); }
+
+ private:
+  TopologyCanvas* canvas_;
+  EmptyState* empty_;
+};
+
+}  // namespace shardwright::gui

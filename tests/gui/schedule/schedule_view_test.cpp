@@ -1,0 +1,140 @@
+#include "gui/schedule/schedule_view.hpp"
+
+#include <gtest/gtest.h>
+
+#include <QFile>
+#include <QSignalSpy>
+#include <QSlider>
+#include <QTemporaryDir>
+
+#include "gui/views/empty_state.hpp"
+#include "gui/views/picture_export.hpp"
+#include "tests/gui/example_step.hpp"
+#include "tests/gui/painted_view_test.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using gui::testing::colours_in;
+using gui::testing::drag;
+using gui::testing::shown;
+using gui::testing::small_step;
+using gui::testing::turn_wheel;
+
+class ScheduleViewTest : public ::testing::Test {
+ protected:
+  ScheduleViewTest() {
+    const ScheduleShape shape{4, 1, 8};
+    view_.set_gantt(
+        ScheduleGantt(ScheduleKind::OneFOneB, shape, even_times(ScheduleKind::OneFOneB, shape)));
+    shown(view_, {900, 320});
+  }
+
+  ScheduleCanvas& canvas() { return view_.canvas(); }
+  const ScheduleScene& scene() { return canvas().scene(); }
+  ScheduleGeometry geometry() {
+    return {QSizeF(canvas().size()), canvas().gantt().stages().size()};
+  }
+  void press(Qt::Key key) { QTest::keyClick(&canvas(), key); }
+
+  ScheduleView view_;
+};
+
+TEST_F(ScheduleViewTest, SpacePlaysAndPauses) {
+  QSignalSpy moments(&view_, &ScheduleView::moment_changed);
+  press(Qt::Key_Space);
+  EXPECT_TRUE(view_.playing());
+  EXPECT_TRUE(QTest::qWaitFor([&] { return moments.size() > 3; }));
+  press(Qt::Key_Space);
+  EXPECT_FALSE(view_.playing());
+  ASSERT_TRUE(scene().moment.has_value());
+  EXPECT_GT(*scene().moment, 0.0);
+}
+
+TEST_F(ScheduleViewTest, ArrowsStepFromEventToEvent) {
+  press(Qt::Key_Right);
+  EXPECT_NEAR(*scene().moment, 1e-3, 1e-9);
+  press(Qt::Key_Right);
+  EXPECT_NEAR(*scene().moment, 2e-3, 1e-9);
+  press(Qt::Key_Left);
+  EXPECT_NEAR(*scene().moment, 1e-3, 1e-9);
+  press(Qt::Key_End);
+  EXPECT_EQ(*scene().moment, canvas().gantt().makespan());
+  press(Qt::Key_Home);
+  EXPECT_EQ(*scene().moment, 0.0);
+  press(Qt::Key_Escape);
+  EXPECT_FALSE(scene().moment.has_value());
+}
+
+TEST_F(ScheduleViewTest, DragAndSliderScrub) {
+  const QRectF plot = geometry().plot;
+  const int y = static_cast<int>(plot.center().y());
+  drag(canvas(), {static_cast<int>(plot.left()) + 10, y}, {static_cast<int>(plot.center().x()), y},
+       Qt::LeftButton);
+  EXPECT_NEAR(*scene().moment / canvas().gantt().makespan(), 0.5, 0.01);
+  auto* slider = view_.findChild<QSlider*>();
+  slider->setValue(slider->maximum() / 4);
+  EXPECT_NEAR(*scene().moment / canvas().gantt().makespan(), 0.25, 0.01);
+}
+
+TEST_F(ScheduleViewTest, ClickSelectsTheSlot) {
+  QSignalSpy selected(&view_, &ScheduleView::slot_selected);
+  const double x = geometry().plot.left() + scene().window.x_of(0.5e-3, geometry().plot.width());
+  QTest::mouseClick(&canvas(), Qt::LeftButton, {},
+                    QPointF(x, geometry().row(0).center().y()).toPoint());
+  ASSERT_EQ(selected.size(), 1);
+  EXPECT_EQ(selected[0][0].toInt(), 0);
+  EXPECT_EQ(selected[0][1].value<GanttBox>().microbatch, 0);
+  EXPECT_EQ(slot_text(canvas().gantt(), 0, 0.5e-3), "forward of microbatch 0");
+  EXPECT_EQ(slot_text(canvas().gantt(), 3, 0.5e-3), "waits");
+}
+
+TEST_F(ScheduleViewTest, WheelAndKeysZoomAndPan) {
+  turn_wheel(canvas(), {500.0, 100.0}, 4);
+  const TimeWindow zoomed = scene().window;
+  EXPECT_LT(zoomed.length(), 0.5 * zoomed.limit);
+  turn_wheel(canvas(), {500.0, 100.0}, -1, Qt::ShiftModifier);
+  EXPECT_GT(scene().window.from, zoomed.from);
+  press(Qt::Key_A);
+  EXPECT_NEAR(scene().window.from, zoomed.from, 1e-9);
+  press(Qt::Key_W);
+  EXPECT_LT(scene().window.length(), zoomed.length());
+  QTest::mouseDClick(&canvas(), Qt::LeftButton, {}, {500, 100});
+  EXPECT_TRUE(scene().window.shows_all());
+}
+
+TEST_F(ScheduleViewTest, ShowsThePlansScheduleWithItsOwnDurations) {
+  view_.set_plan(small_step().scenario.plan, small_step().scenario.model,
+                 small_step().timeline.get());
+  EXPECT_EQ(canvas().gantt().stages().size(), 2U);
+  EXPECT_FALSE(scene().moment.has_value());
+  EXPECT_FALSE(view_.table().rows.empty());
+}
+
+TEST_F(ScheduleViewTest, SaysWhatToDoWithoutAPipeline) {
+  Plan plan;
+  view_.set_plan(plan, small_step().scenario.model);
+  EXPECT_TRUE(view_.findChild<EmptyState*>()->is_empty());
+  EXPECT_TRUE(view_.table().rows.empty());
+  view_.play();
+  EXPECT_FALSE(view_.playing());
+  press(Qt::Key_Right);
+  EXPECT_FALSE(scene().moment.has_value());
+}
+
+TEST_F(ScheduleViewTest, PaintsInLightAndDarkAndAsVectors) {
+  for (const QPalette& palette : {light_palette(), dark_palette()}) {
+    view_.setPalette(palette);
+    view_.set_moment(0.4 * canvas().gantt().makespan());
+    EXPECT_GT(colours_in(canvas()), 20U);
+  }
+  QTemporaryDir folder;
+  const QString file = folder.filePath(QStringLiteral("s.svg"));
+  export_picture(view_, file);
+  QFile svg(file);
+  ASSERT_TRUE(svg.open(QIODevice::ReadOnly));
+  EXPECT_TRUE(svg.readAll().contains("1f1b · 4 stages"));
+}
+
+}  // namespace
+}  // namespace shardwright::gui

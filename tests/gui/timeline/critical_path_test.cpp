@@ -1,0 +1,67 @@
+#include "gui/timeline/critical_path.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "tests/gui/example_step.hpp"
+#include "tests/sim/step/random_scenario.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using gui::testing::step_of;
+
+Span span(std::int32_t rank, Stream stream, double start, double end, OpKind kind = OpKind::Gemm) {
+  Span made;
+  made.rank = rank;
+  made.stream = stream;
+  made.start = Seconds(start);
+  made.duration = Seconds(end - start);
+  made.kind = kind;
+  return made;
+}
+
+TEST(CriticalPath, FollowsWhatEndedLastAcrossStreamsAndMessages) {
+  Timeline timeline;
+  timeline.ranks = {{0, "stage 0"}, {1, "stage 1"}};
+  timeline.spans = {span(0, Stream::Compute, 0.0, 2.0),
+                    span(0, Stream::TensorParallel, 0.0, 1.0),
+                    span(0, Stream::SendActivation, 2.0, 3.0, OpKind::Send),
+                    span(1, Stream::Compute, 0.0, 1.0),
+                    span(1, Stream::ReceiveActivation, 2.0, 3.0, OpKind::Receive),
+                    span(1, Stream::Compute, 3.0, 5.0)};
+  timeline.flows = {{2, 4}};
+  EXPECT_EQ(critical_path(timeline), (std::vector<std::uint32_t>{0, 4, 5}));
+}
+
+TEST(CriticalPath, OfNothingIsEmpty) {
+  EXPECT_TRUE(critical_path(Timeline()).empty());
+}
+
+TEST(CriticalPath, EndsWhereSpansHaveNoLength) {
+  Timeline timeline;
+  timeline.ranks = {{0, "stage 0"}};
+  timeline.spans.assign(50, span(0, Stream::Compute, 1.0, 1.0));
+  EXPECT_LE(critical_path(timeline).size(), 50U);
+}
+
+// Whatever the plan, with and without its program: the path ends with the step, and goes on from
+// span to span without overlap.
+TEST(CriticalPath, RunsForwardInTimeToTheEndOfTheStep) {
+  EXPECT_TRUE(rc::check([] {
+    const auto step = step_of(sim::testing::any_small_scenario());
+    const std::vector<Span>& spans = step.timeline->spans;
+    double end = 0.0;
+    for (const Span& each : spans) end = std::max(end, each.end().value());
+    for (const Program* program : {static_cast<const Program*>(nullptr), step.program.get()}) {
+      const std::vector<std::uint32_t> path = critical_path(*step.timeline, program);
+      RC_ASSERT(!path.empty());
+      RC_ASSERT(spans[path.back()].end().value() == end);
+      for (std::size_t i = 1; i < path.size(); ++i)
+        RC_ASSERT(spans[path[i - 1]].end().value() <= spans[path[i]].start.value() + 2e-9);
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace shardwright::gui

@@ -1,0 +1,237 @@
+#include "gui/timeline/timeline_tracks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <set>
+
+#include "gui/timeline/range_statistics.hpp"
+#include "gui/timeline/span_marks.hpp"
+#include "gui/timeline/span_text.hpp"
+#include "tests/gui/example_step.hpp"
+#include "tests/sim/step/random_scenario.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using gui::testing::measured;
+using gui::testing::small_step;
+using gui::testing::step_of;
+
+TimelineTracks tracks_of(std::vector<std::shared_ptr<const Timeline>> timelines) {
+  TimelineTracks tracks;
+  tracks.set_timelines(std::move(timelines));
+  return tracks;
+}
+
+TEST(TimelineTracks, ShowEachSpanOnceInTheRowOfItsStream) {
+  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  std::set<std::uint32_t> seen;
+  for (const Track& track : tracks.tracks()) {
+    if (track.kind != TrackKind::Spans) continue;
+    for (const RowSpan& each : tracks.rows()[track.row].spans()) {
+      const Span& span = small_step().timeline->spans[each.index];
+      EXPECT_EQ(span.rank, track.rank);
+      EXPECT_EQ(span.stream, track.stream);
+      EXPECT_TRUE(seen.insert(each.index).second);
+    }
+  }
+  EXPECT_EQ(seen.size(), small_step().timeline->spans.size());
+}
+
+TEST(TimelineTracks, LieBelowEachOtherWithoutGaps) {
+  const TimelineTracks tracks =
+      tracks_of({small_step().timeline, measured(*small_step().timeline, 1.1)});
+  double y = 0.0;
+  for (std::size_t i = 0; i < tracks.tracks().size(); ++i) {
+    const Track& track = tracks.tracks()[i];
+    EXPECT_EQ(track.y, y);
+    EXPECT_EQ(tracks.track_at(y + track.height / 2.0), std::optional(i));
+    y += track.height;
+  }
+  EXPECT_EQ(y, tracks.height());
+  EXPECT_FALSE(tracks.track_at(y + 1.0));
+  EXPECT_FALSE(tracks.track_at(-1.0));
+}
+
+TEST(TimelineTracks, PutThePredictionAboveTheMeasurement) {
+  const TimelineTracks tracks =
+      tracks_of({measured(*small_step().timeline, 1.1), small_step().timeline});
+  for (std::size_t i = 0; i + 1 < tracks.tracks().size(); ++i) {
+    const Track& track = tracks.tracks()[i];
+    if (track.kind != TrackKind::Spans || track.side != 0) continue;
+    EXPECT_EQ(tracks.timelines()[0]->origin, TimelineOrigin::Predicted);
+    EXPECT_EQ(tracks.tracks()[i + 1].side, 1);
+    EXPECT_EQ(tracks.tracks()[i + 1].stream, track.stream);
+  }
+}
+
+TEST(TimelineTracks, CounterpartIsTheSameOpAndLeadsBack) {
+  const TimelineTracks tracks =
+      tracks_of({small_step().timeline, measured(*small_step().timeline, 1.1)});
+  const std::vector<Span>& spans = small_step().timeline->spans;
+  for (std::uint32_t i = 0; i < spans.size(); i += 37) {
+    const auto other = tracks.counterpart({0, i});
+    ASSERT_TRUE(other.has_value());
+    EXPECT_EQ(*other, (SpanRef{1, i}));
+    EXPECT_EQ(tracks.counterpart(*other), (SpanRef{0, i}));
+  }
+}
+
+// Messages are paired whatever the plan: each send has one arrow, to a receive of the same bytes
+// that does not end before the send begins.
+TEST(TimelineTracks, EverySendHasAnArrowToItsReceive) {
+  EXPECT_TRUE(rc::check([] {
+    const auto step = step_of(sim::testing::any_small_scenario());
+    const TimelineTracks tracks = tracks_of({step.timeline});
+    std::set<SpanRef> received;
+    std::size_t receives = 0;
+    for (std::uint32_t i = 0; i < step.timeline->spans.size(); ++i) {
+      const Span& span = step.timeline->spans[i];
+      receives += span.kind == OpKind::Receive ? 1 : 0;
+      if (span.kind != OpKind::Send) continue;
+      const std::vector<MessageArrow> arrows = tracks.arrows_of({0, i});
+      RC_ASSERT(arrows.size() == 1);
+      RC_ASSERT(arrows[0].from == (SpanRef{0, i}));
+      const Span& other = tracks.span(arrows[0].to);
+      RC_ASSERT(other.kind == OpKind::Receive && other.bytes == span.bytes);
+      RC_ASSERT(other.end() >= span.start);
+      RC_ASSERT(received.insert(arrows[0].to).second);
+    }
+    RC_ASSERT(received.size() == receives);
+  }));
+}
+
+TEST(TimelineTracks, FilterLeavesOutWhatDoesNotMatch) {
+  TimelineTracks tracks = tracks_of({small_step().timeline});
+  tracks.set_filter(SpanQuery::parse(QStringLiteral("kind=attention phase=forward")));
+  std::size_t expected = 0;
+  for (const Span& span : small_step().timeline->spans)
+    expected += span.kind == OpKind::Attention && span.phase == Phase::Forward ? 1 : 0;
+  ASSERT_GT(expected, 0U);
+  EXPECT_EQ(tracks.shown_spans(), expected);
+  EXPECT_EQ(tracks.all_spans(), small_step().timeline->spans.size());
+  tracks.set_filter({});
+  EXPECT_EQ(tracks.shown_spans(), tracks.all_spans());
+}
+
+TEST(TimelineTracks, HoldNothingWithoutSpans) {
+  EXPECT_TRUE(tracks_of({}).empty());
+  EXPECT_TRUE(tracks_of({std::make_shared<const Timeline>()}).empty());
+}
+
+// No reader lets this pass, but a timeline may be made in other ways.
+TEST(TimelineTracks, LeaveOutSpansOfRanksThatAreNotListed) {
+  Timeline timeline;
+  timeline.ranks = {{0, "stage 0"}};
+  timeline.spans.resize(2);
+  timeline.spans[1].rank = 7;
+  timeline.spans[1].duration = Seconds(1.0);
+  const TimelineTracks tracks = tracks_of({std::make_shared<const Timeline>(timeline)});
+  EXPECT_TRUE(tracks.track_of({0, 0}).has_value());
+  EXPECT_FALSE(tracks.track_of({0, 1}).has_value());
+}
+
+TEST(TimelineTracks, MemoryIsThatOfTheTimeline) {
+  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  ASSERT_EQ(tracks.memory_rows().size(), 2U);
+  for (const MemoryLevel& level : small_step().timeline->memory)
+    EXPECT_LE(level.level.value(), tracks.memory_rows()[static_cast<std::size_t>(level.rank)].peak);
+  const MemoryRow& row = tracks.memory_rows().front();
+  EXPECT_EQ(row.at(row.peak_time), row.peak);
+  EXPECT_EQ(MemoryRow().at(1.0), 0.0);
+}
+
+TEST(SpanQuery, TermsMustAllHoldAndMayBeTurnedRound) {
+  Span span;
+  span.name = "attention.QKV";
+  span.kind = OpKind::Gemm;
+  span.layer = 3;
+  span.group = Group::Tensor;
+  const auto matches = [&](const char* text) {
+    return SpanQuery::parse(QString::fromUtf8(text)).matches(span);
+  };
+  EXPECT_TRUE(matches(""));
+  EXPECT_TRUE(matches("qkv"));
+  EXPECT_TRUE(matches("norm,qkv kind=gemm,attention layer=2-4"));
+  EXPECT_FALSE(matches("qkv layer=4-9"));
+  EXPECT_FALSE(matches("-qkv"));
+  EXPECT_TRUE(matches("-kind=all-reduce group=tensor stream=compute"));
+  EXPECT_FALSE(matches("mb=0"));
+}
+
+TEST(SpanQuery, TellsWhatItCannotRead) {
+  QStringList problems;
+  const SpanQuery query =
+      SpanQuery::parse(QStringLiteral("colour=red layer=x kind=gem kind= qkv"), &problems);
+  EXPECT_EQ(problems.size(), 4);
+  EXPECT_FALSE(query.empty());
+}
+
+TEST(RangeStatistics, OfTheWholeCountEverySpanOnce) {
+  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  const RangeStatistics statistics = range_statistics(tracks, 0.0, tracks.end());
+  double expected = 0.0, found = 0.0;
+  for (const Span& span : small_step().timeline->spans) expected += span.duration.value();
+  for (const KindStatistics& kind : statistics.kinds) found += kind.seconds[0];
+  EXPECT_NEAR(found, expected, 1e-9 * expected);
+  EXPECT_EQ(statistics.count(0), small_step().timeline->spans.size());
+  EXPECT_GT(statistics.compute_busy[0], 0.3);
+  EXPECT_LE(statistics.compute_busy[0], 1.0);
+  EXPECT_LT(statistics.compute_busy[1], 0.0);
+}
+
+TEST(RangeStatistics, OfNeighbouringRangesAddUp) {
+  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  EXPECT_TRUE(rc::check([&] {
+    const double end = tracks.end();
+    const double a = end * *rc::gen::inRange(0, 500) / 1000.0;
+    const double b = a + end * *rc::gen::inRange(1, 250) / 1000.0;
+    const double c = b + end * *rc::gen::inRange(1, 250) / 1000.0;
+    const auto total = [&](double from, double to) {
+      double sum = 0.0;
+      for (const KindStatistics& kind : range_statistics(tracks, from, to).kinds)
+        sum += kind.seconds[0];
+      return sum;
+    };
+    const double whole = total(a, c);
+    RC_ASSERT(std::abs(total(a, b) + total(b, c) - whole) < 1e-9 * (1.0 + whole));
+  }));
+}
+
+TEST(SpanMarks, AreFoundWhereTheirSpansLie) {
+  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  const std::vector<SpanRef> found = tracks.find(SpanQuery::parse(QStringLiteral("qkv mb=2")));
+  ASSERT_FALSE(found.empty());
+  const SpanMarks marks(tracks, found);
+  EXPECT_EQ(marks.count(), found.size());
+  for (const SpanRef& ref : found) {
+    const Span& span = tracks.span(ref);
+    const std::size_t row = tracks.tracks()[*tracks.track_of(ref)].row;
+    TimeWindow window = TimeWindow::whole(tracks.end());
+    window.show(span.start.value(), span.end().value());
+    const auto extents = marks.visible(tracks.rows()[row], row, window, 1000);
+    EXPECT_TRUE(std::any_of(extents.begin(), extents.end(), [](const auto& each) {
+      return each.x0 <= 500.0 && each.x1 >= 500.0;
+    })) << span.name;
+  }
+}
+
+TEST(SpanText, TableHasTheSpansOfTheWindow) {
+  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  EXPECT_EQ(span_table(tracks, 0.0, tracks.end()).rows.size(), small_step().timeline->spans.size());
+  const TextTable none = span_table(tracks, tracks.end() + 1.0, tracks.end() + 2.0);
+  EXPECT_TRUE(none.rows.empty());
+  EXPECT_EQ(none.header.size(), 14);
+}
+
+TEST(SpanText, TipComparesPredictionAndMeasurement) {
+  const TimelineTracks tracks =
+      tracks_of({small_step().timeline, measured(*small_step().timeline, 1.25)});
+  EXPECT_THAT(span_tool_tip(tracks, {0, 100}).toStdString(), ::testing::HasSubstr("+25.0 %"));
+  EXPECT_THAT(span_tool_tip(tracks, {1, 100}).toStdString(), ::testing::HasSubstr("+25.0 %"));
+}
+
+}  // namespace
+}  // namespace shardwright::gui

@@ -1,0 +1,285 @@
+#include "gui/timeline/timeline_view.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+#include <QFile>
+#include <QHelpEvent>
+#include <QLineEdit>
+#include <QScrollBar>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QToolTip>
+
+#include "gui/views/empty_state.hpp"
+#include "gui/views/picture_export.hpp"
+#include "tests/gui/example_step.hpp"
+#include "tests/gui/painted_view_test.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using gui::testing::colours_in;
+using gui::testing::drag;
+using gui::testing::measured;
+using gui::testing::shown;
+using gui::testing::small_step;
+using gui::testing::turn_wheel;
+
+class TimelineViewTest : public ::testing::Test {
+ protected:
+  TimelineViewTest() {
+    view_.set_timelines({small_step().timeline}, small_step().program, gigabytes(80.0));
+    shown(view_, {1000, 600});
+  }
+
+  TimelineCanvas& canvas() { return view_.canvas(); }
+  QWidget& paper() { return *canvas().viewport(); }
+  const TimeWindow& window() const { return view_.canvas().scene().window; }
+  TimelineGeometry geometry() { return TimelineGeometry(QSizeF(paper().size())); }
+  double time_at(double x) {
+    return window().time_at(x - geometry().plot.left(), geometry().plot.width());
+  }
+  // The middle of a span on the screen.
+  QPointF place_of(SpanRef ref) {
+    const Track& track = canvas().tracks().tracks()[*canvas().tracks().track_of(ref)];
+    const Span& span = canvas().tracks().span(ref);
+    const double middle = span.start.value() + 0.5 * span.duration.value();
+    return {geometry().plot.left() + window().x_of(middle, geometry().plot.width()),
+            geometry().plot.top() + track.y - canvas().scene().scroll + track.height / 2.0};
+  }
+  void press(Qt::Key key) { QTest::keyClick(&canvas(), key); }
+
+  TimelineView view_;
+};
+
+TEST_F(TimelineViewTest, ControlWheelZoomsAboutTheCursor) {
+  const QPointF at(600.0, 200.0);
+  const double time = time_at(at.x()), before = window().length();
+  turn_wheel(paper(), at, 4, Qt::ControlModifier);
+  EXPECT_LT(window().length(), 0.5 * before);
+  EXPECT_NEAR(time_at(at.x()), time, 1e-6 * before);
+  turn_wheel(paper(), at, -20, Qt::ControlModifier);
+  EXPECT_TRUE(window().shows_all());
+}
+
+TEST_F(TimelineViewTest, WheelScrollsRowsAndZoomsOverTheAxis) {
+  const double length = window().length();
+  turn_wheel(paper(), {600.0, 200.0}, -1);
+  EXPECT_GT(canvas().scene().scroll, 0.0);
+  EXPECT_EQ(window().length(), length);
+  turn_wheel(paper(), {600.0, 10.0}, 1);
+  EXPECT_LT(window().length(), length);
+}
+
+TEST_F(TimelineViewTest, ShiftWheelAndMiddleDragPan) {
+  const double end = canvas().tracks().end();
+  canvas().show_window(0.4 * end, 0.5 * end);
+  const TimeWindow before = window();
+  turn_wheel(paper(), {600.0, 200.0}, -1, Qt::ShiftModifier);
+  EXPECT_GT(window().from, before.from);
+  EXPECT_NEAR(window().length(), before.length(), 1e-9);
+  canvas().show_window(before.from, before.to);
+  const double time = time_at(500.0);
+  drag(paper(), {500, 200}, {400, 200}, Qt::MiddleButton);
+  EXPECT_NEAR(time_at(400.0), time, 1e-6 * end);
+}
+
+TEST_F(TimelineViewTest, DragSelectsARangeWithItsStatistics) {
+  QSignalSpy selected(&view_, &TimelineView::range_selected);
+  drag(paper(), {300, 200}, {700, 210}, Qt::LeftButton);
+  ASSERT_TRUE(canvas().scene().range.has_value());
+  EXPECT_NEAR(canvas().scene().range->from, time_at(300.0), 1e-9);
+  EXPECT_NEAR(canvas().scene().range->to, time_at(700.0), 1e-9);
+  ASSERT_FALSE(selected.isEmpty());
+  EXPECT_EQ(selected.back().at(1).toDouble(), canvas().scene().range->to);
+  EXPECT_GT(view_.statistics().rowCount(), 3);
+  QSignalSpy cleared(&view_, &TimelineView::range_cleared);
+  press(Qt::Key_Escape);
+  EXPECT_EQ(cleared.size(), 1);
+  EXPECT_EQ(view_.statistics().rowCount(), 0);
+}
+
+TEST_F(TimelineViewTest, EnterZoomsToTheRangeAndBackspaceGoesBack) {
+  const TimeWindow before = window();
+  const double end = canvas().tracks().end();
+  view_.select_range(0.25 * end, 0.5 * end);
+  press(Qt::Key_Return);
+  EXPECT_NEAR(window().from, 0.25 * end, 1e-9);
+  EXPECT_NEAR(window().to, 0.5 * end, 1e-9);
+  press(Qt::Key_Backspace);
+  EXPECT_EQ(window(), before);
+}
+
+TEST_F(TimelineViewTest, KeysZoomAndPan) {
+  const double end = canvas().tracks().end();
+  press(Qt::Key_W);
+  EXPECT_LT(window().length(), end);
+  const double from = window().from;
+  press(Qt::Key_D);
+  EXPECT_GT(window().from, from);
+  press(Qt::Key_A);
+  EXPECT_NEAR(window().from, from, 1e-9);
+  press(Qt::Key_S);
+  press(Qt::Key_Home);
+  EXPECT_TRUE(window().shows_all());
+}
+
+TEST_F(TimelineViewTest, ClickSelectsTheOpAndFCentresThenFitsIt) {
+  const SpanRef ref{0, 200};
+  const Span& span = canvas().tracks().span(ref);
+  canvas().show_window(span.start.value() - 2e-3, span.end().value() + 1e-3);
+  QSignalSpy selected(&view_, &TimelineView::op_selected);
+  QTest::mouseClick(&paper(), Qt::LeftButton, {}, place_of(ref).toPoint());
+  ASSERT_EQ(selected.size(), 1);
+  EXPECT_EQ(canvas().scene().selected, ref);
+  const double length = window().length();
+  press(Qt::Key_F);
+  EXPECT_NEAR(window().from + window().to, (span.start + span.end()).value(), 1e-9);
+  EXPECT_NEAR(window().length(), length, 1e-9);
+  press(Qt::Key_F);
+  EXPECT_NEAR(window().length(), 1.2 * span.duration.value(), 1e-7);
+  QTest::mouseDClick(&paper(), Qt::LeftButton, {}, {500, 200});
+  EXPECT_TRUE(window().shows_all());
+}
+
+TEST_F(TimelineViewTest, ArrowKeysWalkThroughOps) {
+  press(Qt::Key_Right);
+  ASSERT_TRUE(canvas().scene().selected.has_value());
+  const SpanRef first = *canvas().scene().selected;
+  press(Qt::Key_Right);
+  EXPECT_NE(*canvas().scene().selected, first);
+  EXPECT_GE(canvas().tracks().span(*canvas().scene().selected).start,
+            canvas().tracks().span(first).start);
+  press(Qt::Key_Left);
+  EXPECT_EQ(*canvas().scene().selected, first);
+  press(Qt::Key_Left);
+  EXPECT_EQ(*canvas().scene().selected, first);
+  press(Qt::Key_Down);
+  EXPECT_NE(canvas().tracks().span(*canvas().scene().selected).stream,
+            canvas().tracks().span(first).stream);
+  press(Qt::Key_Up);
+  EXPECT_EQ(canvas().tracks().span(*canvas().scene().selected).stream,
+            canvas().tracks().span(first).stream);
+}
+
+TEST_F(TimelineViewTest, FindsOpsAndGoesFromHitToHit) {
+  view_.find(QStringLiteral("qkv mb=3 phase=forward"));
+  EXPECT_GT(canvas().scene().matches.count(), 0U);
+  view_.find_next();
+  ASSERT_TRUE(canvas().scene().selected.has_value());
+  const SpanRef first = *canvas().scene().selected;
+  EXPECT_EQ(canvas().tracks().span(first).microbatch, 3);
+  press(Qt::Key_Period);
+  EXPECT_NE(*canvas().scene().selected, first);
+  press(Qt::Key_Comma);
+  EXPECT_EQ(*canvas().scene().selected, first);
+  view_.find_previous();
+  EXPECT_NE(*canvas().scene().selected, first);
+  view_.find(QStringLiteral("nothing-is-called-so"));
+  view_.find_next();
+  EXPECT_EQ(canvas().scene().matches.count(), 0U);
+}
+
+TEST_F(TimelineViewTest, FilterThatMatchesNothingSaysWhatToDo) {
+  view_.filter(QStringLiteral("nothing-is-called-so"));
+  auto* empty = view_.findChild<EmptyState*>();
+  EXPECT_TRUE(empty->is_empty());
+  EXPECT_TRUE(empty->hint().contains(QStringLiteral("filter")));
+  view_.filter(QString());
+  EXPECT_FALSE(empty->is_empty());
+}
+
+TEST_F(TimelineViewTest, SaysWhatToDoWithoutATimeline) {
+  TimelineView view;
+  shown(view, {600, 300});
+  EXPECT_TRUE(view.findChild<EmptyState*>()->is_empty());
+  EXPECT_TRUE(view.table().rows.empty());
+  for (const Qt::Key key : {Qt::Key_W, Qt::Key_D, Qt::Key_F, Qt::Key_Return, Qt::Key_Backspace,
+                            Qt::Key_Right, Qt::Key_Down, Qt::Key_Escape})
+    QTest::keyClick(&view.canvas(), key);
+  view.find_next();
+  turn_wheel(*view.canvas().viewport(), {300.0, 100.0}, 1, Qt::ControlModifier);
+  EXPECT_FALSE(view.canvas().scene().selected.has_value());
+}
+
+TEST_F(TimelineViewTest, ToolTipTellsOfTheOp) {
+  const SpanRef ref{0, 200};
+  const Span& span = canvas().tracks().span(ref);
+  canvas().show_window(span.start.value() - 1e-3, span.end().value() + 1e-3);
+  const QPoint at = place_of(ref).toPoint();
+  QHelpEvent help(QEvent::ToolTip, at, paper().mapToGlobal(at));
+  QApplication::sendEvent(&paper(), &help);
+  EXPECT_TRUE(QToolTip::text().contains(QString::fromStdString(span.name)));
+  QToolTip::hideText();
+}
+
+TEST_F(TimelineViewTest, MarksTheCriticalPathAfterTheFirstPaint) {
+  EXPECT_TRUE(QTest::qWaitFor([&] { return !canvas().critical_path().empty(); }));
+  EXPECT_FALSE(canvas().scene().critical_path.empty());
+}
+
+TEST_F(TimelineViewTest, PaintsInLightAndDarkAndTwoTimelines) {
+  for (const QPalette& palette : {light_palette(), dark_palette()}) {
+    view_.setPalette(palette);
+    view_.set_timelines({small_step().timeline, measured(*small_step().timeline, 1.1)});
+    QApplication::processEvents();
+    view_.select_range(0.0, 0.01);
+    canvas().select_op({0, 300});
+    EXPECT_GT(colours_in(paper()), 20U);
+    EXPECT_EQ(view_.statistics().columnCount(), 7);
+  }
+}
+
+// Vectors, not a picture in a frame: what is painted stays text and rectangles.
+TEST_F(TimelineViewTest, ExportsAsVectors) {
+  QTemporaryDir folder;
+  for (const char* name : {"t.svg", "t.pdf", "t.png"}) {
+    const QString file = folder.filePath(QString::fromUtf8(name));
+    export_picture(canvas(), file);
+    EXPECT_GT(QFile(file).size(), 5000) << name;
+  }
+  QFile svg(folder.filePath(QStringLiteral("t.svg")));
+  ASSERT_TRUE(svg.open(QIODevice::ReadOnly));
+  const QByteArray text = svg.readAll();
+  EXPECT_TRUE(text.contains("critical path"));
+  EXPECT_TRUE(text.contains("stage 1"));
+  EXPECT_FALSE(text.contains("<image"));
+}
+
+TEST_F(TimelineViewTest, TableHasTheSpansInView) {
+  const std::size_t all = view_.table().rows.size();
+  EXPECT_EQ(all, small_step().timeline->spans.size());
+  canvas().show_window(0.0, 0.01);
+  EXPECT_LT(view_.table().rows.size(), all);
+}
+
+TEST_F(TimelineViewTest, ScrollBarsFollowAndLead) {
+  const double end = canvas().tracks().end();
+  canvas().show_window(0.5 * end, 0.6 * end);
+  QScrollBar* bar = canvas().horizontalScrollBar();
+  EXPECT_GT(bar->value(), 0);
+  bar->setValue(0);
+  EXPECT_EQ(window().from, 0.0);
+  EXPECT_NEAR(window().length(), 0.1 * end, 1e-9);
+}
+
+TEST(RangeStatisticsModel, IsAModel) {
+  RangeStatisticsModel model;
+  const QAbstractItemModelTester tester(&model,
+                                        QAbstractItemModelTester::FailureReportingMode::Fatal);
+  TimelineTracks tracks;
+  tracks.set_timelines({small_step().timeline, measured(*small_step().timeline, 1.2)});
+  model.set(range_statistics(tracks, 0.0, tracks.end()),
+            {TimelineOrigin::Predicted, TimelineOrigin::Measured});
+  EXPECT_EQ(model.columnCount(), 7);
+  const int last = model.rowCount() - 1;
+  EXPECT_EQ(model.index(last, RangeStatisticsModel::Kind).data().toString(), "all");
+  EXPECT_EQ(model.index(last, RangeStatisticsModel::Difference).data().toString(), "+20.0 %");
+  model.set({}, {TimelineOrigin::Predicted});
+  EXPECT_EQ(model.rowCount(), 0);
+}
+
+}  // namespace
+}  // namespace shardwright::gui

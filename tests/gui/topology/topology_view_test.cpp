@@ -1,0 +1,229 @@
+#include "gui/topology/topology_view.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <QFile>
+#include <QHelpEvent>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QToolTip>
+#include <map>
+#include <set>
+
+#include "gui/views/empty_state.hpp"
+#include "gui/views/picture_export.hpp"
+#include "tests/gui/example_step.hpp"
+#include "tests/gui/painted_view_test.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using gui::testing::colours_in;
+using gui::testing::move_mouse;
+using gui::testing::shown;
+using gui::testing::small_step;
+using sim::LinkIndex;
+
+// Boxes of one kind do not overlap, and nothing leaves the area, however large the cluster and
+// however small the area.
+TEST(TopologyLayout, KeepsItsPartsApart) {
+  for (const char* name : {"dgx-h100", "gb200-nvl72", "tpu-v5p-torus", "mi250x-frontier",
+                           "a100-leaf-spine-2to1", "l40s-pcie-workstation"}) {
+    const ClusterSpec cluster = load_cluster(name);
+    for (const std::int64_t ranks : {1, 8, 100, 512, 16384}) {
+      if (cluster.fabric.kind == FabricKind::None && ranks > cluster.node.accelerators) continue;
+      if (cluster.fabric.kind == FabricKind::Torus && ranks > 4096) continue;
+      const ClusterMap map(cluster, ranks);
+      for (const QSizeF size : {QSizeF(420, 280), QSizeF(1000, 500), QSizeF(2500, 1300)}) {
+        const QRectF area(QPointF(10.0, 10.0), size);
+        const TopologyLayout layout = lay_out(map, area, 0);
+        std::map<ItemKind, std::vector<QRectF>> boxes;
+        for (const MapItem& item : layout.items) {
+          EXPECT_TRUE(area.adjusted(-1, -1, 1, 1).contains(item.box))
+              << name << " " << ranks << " " << size.width();
+          for (const QRectF& other : boxes[item.kind])
+            EXPECT_FALSE(other.adjusted(0.1, 0.1, -0.1, -0.1).intersects(item.box))
+                << name << " " << ranks << " " << size.width();
+          boxes[item.kind].push_back(item.box);
+        }
+      }
+    }
+  }
+}
+
+// Each link of the fabric is drawn once, in a line of its own or with others.
+TEST(TopologyLayout, DrawsEveryFabricLinkOnce) {
+  for (const char* name : {"dgx-h100", "gb200-nvl72", "a100-leaf-spine-2to1"}) {
+    const ClusterMap map(load_cluster(name), 512);
+    const TopologyLayout layout = lay_out(map, {0.0, 0.0, 1000.0, 500.0}, 2);
+    std::set<LinkIndex> drawn;
+    for (const MapLine& line : layout.lines) {
+      for (const LinkIndex link : line.links) EXPECT_TRUE(drawn.insert(link).second) << name;
+    }
+    for (LinkIndex link = 0; link < map.topology().links().size(); ++link) {
+      if (map.level(link) == LinkLevel::Leaf || map.level(link) == LinkLevel::Spine)
+        EXPECT_TRUE(drawn.contains(link)) << name << " " << map.link_name(link).toStdString();
+    }
+  }
+}
+
+TEST(PlanGroups, HoldTheRankAndAgreeAmongMembers) {
+  Plan plan;
+  plan.dp = 4;
+  plan.tp = 2;
+  plan.pp = 3;
+  plan.cp = 2;
+  const PlanGroups groups(plan);
+  EXPECT_EQ(groups.axes().size(), 4U);
+  for (std::int64_t rank = 0; rank < plan.world_size(); ++rank) {
+    for (const AxisGroup& group : groups.of(rank)) {
+      EXPECT_TRUE(std::binary_search(group.ranks.begin(), group.ranks.end(), rank));
+      const std::map<Axis, std::size_t> sizes = {
+          {Axis::Tensor, 2}, {Axis::Context, 2}, {Axis::Pipeline, 3}, {Axis::Data, 8}};
+      EXPECT_EQ(group.ranks.size(), sizes.at(group.axis));
+      for (const std::int32_t other : group.ranks) {
+        const auto theirs = groups.of(other);
+        const auto same = std::find_if(theirs.begin(), theirs.end(),
+                                       [&](const AxisGroup& g) { return g.axis == group.axis; });
+        EXPECT_EQ(same->ranks, group.ranks);
+      }
+    }
+  }
+  EXPECT_TRUE(groups.of(-1).empty());
+  EXPECT_TRUE(groups.of(plan.world_size()).empty());
+}
+
+TEST(PlanGroups, RanksAreToldInShort) {
+  EXPECT_EQ(ranks_text({0, 1, 2, 3}), "0–3");
+  EXPECT_EQ(ranks_text({0, 8, 16}), "0, 8, 16");
+  EXPECT_EQ(ranks_text({0, 8, 16, 24, 32, 40, 48, 56, 64}), "0, 8, 16, 24, … 64");
+  EXPECT_EQ(ranks_text({}), "");
+}
+
+class TopologyViewTest : public ::testing::Test {
+ protected:
+  TopologyViewTest() {
+    view_.set_plan(small_step().scenario.cluster, small_step().scenario.plan,
+                   small_step().timeline.get());
+    shown(view_, {760, 480});
+  }
+
+  TopologyCanvas& canvas() { return view_.canvas(); }
+  const TopologyScene& scene() { return canvas().scene(); }
+  QPointF place_of_rank(std::uint32_t rank) {
+    for (const MapItem& item : canvas().layout_shown().items) {
+      if (item.kind == ItemKind::Gpu && item.first == rank) return item.box.center();
+    }
+    return {-1.0, -1.0};
+  }
+
+  TopologyView view_;
+};
+
+TEST_F(TopologyViewTest, MarksTheBusiestLink) {
+  ASSERT_TRUE(scene().bottleneck.has_value());
+  for (const double share : scene().utilisation)
+    EXPECT_LE(share, scene().utilisation[*scene().bottleneck]);
+  EXPECT_GT(scene().utilisation[*scene().bottleneck], 0.0);
+  EXPECT_LE(scene().utilisation[*scene().bottleneck], 1.0);
+}
+
+TEST_F(TopologyViewTest, HoverShowsGroupsAndClickKeepsThem) {
+  QSignalSpy selected(&canvas(), &TopologyCanvas::rank_selected);
+  move_mouse(canvas(), place_of_rank(2), Qt::NoButton);
+  EXPECT_EQ(scene().rank, std::optional<std::int32_t>(2));
+  EXPECT_FALSE(scene().pinned);
+  move_mouse(canvas(), {3.0, 3.0}, Qt::NoButton);
+  EXPECT_FALSE(scene().rank.has_value());
+  QTest::mouseClick(&canvas(), Qt::LeftButton, {}, place_of_rank(3).toPoint());
+  EXPECT_TRUE(scene().pinned);
+  ASSERT_EQ(selected.size(), 1);
+  EXPECT_EQ(selected[0][0].toInt(), 3);
+  move_mouse(canvas(), place_of_rank(0), Qt::NoButton);
+  EXPECT_EQ(scene().rank, std::optional<std::int32_t>(3));
+  QTest::keyClick(&canvas(), Qt::Key_Escape);
+  EXPECT_FALSE(scene().rank.has_value());
+}
+
+TEST_F(TopologyViewTest, KeysChooseAnAxisAndTurnPages) {
+  QTest::keyClick(&canvas(), Qt::Key_D);
+  EXPECT_EQ(scene().axis, std::optional(Axis::Data));
+  QTest::keyClick(&canvas(), Qt::Key_D);
+  EXPECT_FALSE(scene().axis.has_value());
+  const std::uint32_t first = canvas().layout_shown().first_domain;
+  ASSERT_LT(canvas().layout_shown().shown_domains, canvas().map().domains());
+  QTest::keyClick(&canvas(), Qt::Key_Right);
+  EXPECT_GT(canvas().layout_shown().first_domain, first);
+  QTest::keyClick(&canvas(), Qt::Key_Left);
+  EXPECT_EQ(canvas().layout_shown().first_domain, first);
+}
+
+TEST_F(TopologyViewTest, SelectedRankComesIntoView) {
+  canvas().select_rank(31);
+  EXPECT_GE(place_of_rank(31).x(), 0.0);
+  canvas().select_rank(32);
+  EXPECT_EQ(scene().rank, std::optional<std::int32_t>(31)) << "there are 32 ranks";
+}
+
+TEST_F(TopologyViewTest, RangeChangesTheLoad) {
+  const double whole = scene().utilisation[*scene().bottleneck];
+  // The gradients are reduced at the end of the step: the network is busier there.
+  const double end = [&] {
+    double last = 0.0;
+    for (const Span& span : small_step().timeline->spans) last = std::max(last, span.end().value());
+    return last;
+  }();
+  view_.select_range(0.0, 1e-6);
+  EXPECT_NE(scene().span_title.indexOf(QStringLiteral("from")), -1);
+  view_.select_range(0.9 * end, end);
+  EXPECT_NEAR(scene().seconds, 0.1 * end, 1e-9);
+  view_.clear_range();
+  EXPECT_EQ(scene().utilisation[*scene().bottleneck], whole);
+}
+
+TEST_F(TopologyViewTest, ToolTipTellsTheLoadOfALink) {
+  const MapLine& line = canvas().layout_shown().lines.front();
+  const QPoint at = (0.5 * (line.a + line.b)).toPoint();
+  QHelpEvent help(QEvent::ToolTip, at, canvas().mapToGlobal(at));
+  QApplication::sendEvent(&canvas(), &help);
+  EXPECT_TRUE(QToolTip::text().contains(QStringLiteral("GB/s"))) << QToolTip::text().toStdString();
+  QToolTip::hideText();
+}
+
+TEST_F(TopologyViewTest, PaintsInLightAndDarkAndAsVectors) {
+  for (const QPalette& palette : {light_palette(), dark_palette()}) {
+    view_.setPalette(palette);
+    canvas().select_rank(5);
+    EXPECT_GT(colours_in(canvas()), 20U);
+  }
+  QTemporaryDir folder;
+  const QString file = folder.filePath(QStringLiteral("t.svg"));
+  export_picture(view_, file);
+  QFile svg(file);
+  ASSERT_TRUE(svg.open(QIODevice::ReadOnly));
+  EXPECT_TRUE(svg.readAll().contains("Busiest link"));
+}
+
+TEST_F(TopologyViewTest, SaysWhatToDoWithoutAPlan) {
+  view_.clear();
+  EXPECT_TRUE(view_.findChild<EmptyState*>()->is_empty());
+  EXPECT_TRUE(view_.table().rows.empty());
+  for (const Qt::Key key : {Qt::Key_T, Qt::Key_Right, Qt::Key_B, Qt::Key_Escape})
+    QTest::keyClick(&canvas(), key);
+  move_mouse(canvas(), {100.0, 100.0}, Qt::NoButton);
+  view_.select_range(0.0, 1.0);
+}
+
+TEST_F(TopologyViewTest, TellsOfAPlanThatTheClusterCannotHold) {
+  QSignalSpy problems(&view_, &View::problem);
+  ClusterSpec small = load_cluster("tpu-v5p-torus");
+  small.fabric.torus = {2};
+  view_.set_plan(small, small_step().scenario.plan, nullptr);
+  ASSERT_FALSE(problems.isEmpty());
+  EXPECT_FALSE(problems.back()[0].toString().isEmpty());
+  EXPECT_TRUE(view_.findChild<EmptyState*>()->is_empty());
+}
+
+}  // namespace
+}  // namespace shardwright::gui
