@@ -52,6 +52,7 @@ void add_plan_command(CLI::App& app, Action& action);
 void add_scale_command(CLI::App& app, Action& action);
 void add_simulate_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
+void add_gui_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);

@@ -21,16 +21,10 @@ constexpr const char* kExpected =
 
 OpenedFile open_folder(const QString& path) {
   const QDir folder(path);
-  const QString metrics = folder.filePath(QStringLiteral("metrics.jsonl"));
-  if (!QFileInfo::exists(metrics)) {
-    if (QFileInfo::exists(folder.filePath(QStringLiteral("config.json"))))
-      return {path, load_model(path.toStdString())};
-    throw InputError(path.toStdString(), {{"", "a folder without metrics.jsonl", kExpected}});
-  }
-  RunFolder run{path, metrics, {}};
-  for (const QString& name : folder.entryList({QStringLiteral("timeline-*.json")}, QDir::Files))
-    run.timelines.push_back(folder.filePath(name));
-  return {path, run};
+  if (const auto run = find_run(path)) return {path, *run};
+  if (QFileInfo::exists(folder.filePath(QStringLiteral("config.json"))))
+    return {path, load_model(path.toStdString())};
+  throw InputError(path.toStdString(), {{"", "a folder without metrics.jsonl", kExpected}});
 }
 
 OpenedFile open_document(const QString& path) {

@@ -4,22 +4,15 @@
 #include <QString>
 #include <memory>
 #include <variant>
-#include <vector>
 
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/model_spec.hpp"
 #include "core/spec/scenario.hpp"
 #include "core/timeline/timeline.hpp"
 #include "gui/models/plan_set.hpp"
+#include "gui/models/run_folder.hpp"
 
 namespace shardwright::gui {
-
-// A folder that `shardwright run --out` wrote.
-struct RunFolder {
-  QString folder;
-  QString metrics;                 // its metrics.jsonl
-  std::vector<QString> timelines;  // files, by step, then rank
-};
 
 struct OpenedFile {
   QString path;

@@ -103,6 +103,10 @@ double recent_mean(const std::vector<RunStep>& steps, double RunStep::*figure, s
   return sum / static_cast<double>(steps.size() - first);
 }
 
+double median_step_s(const std::vector<RunStep>& steps) {
+  return median(step_times(steps, steps.size() > 1 ? 1 : 0, steps.size()));
+}
+
 QString bottleneck_warning(const std::vector<RunStep>& steps, double predicted_step_s) {
   if (steps.size() < 2 * kFewSteps) return {};
   const double now = median(step_times(steps, steps.size() - kFewSteps, steps.size()));

@@ -56,6 +56,9 @@ class RunFollower : public QObject {
 double recent_mean(const std::vector<RunStep>& steps, double RunStep::*figure,
                    std::size_t count = 20);
 
+// Of the steps after the first, which warms up; zero without any.
+double median_step_s(const std::vector<RunStep>& steps);
+
 // What lets a run look slower than before or than predicted, in words; empty: nothing.
 QString bottleneck_warning(const std::vector<RunStep>& steps, double predicted_step_s);
 

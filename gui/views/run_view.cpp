@@ -42,7 +42,13 @@ Chart* metric_chart(const QString& id, const QString& title) {
 }  // namespace
 
 RunView::RunView(Selection* selection, QWidget* parent)
-    : View(parent), selection_(selection), process_(this), follower_(this) {
+    : View(parent),
+      selection_(selection),
+      process_(this),
+      follower_(this),
+      calibration_(
+          this, [this](const auto& calibration) { take_calibration(*calibration); },
+          [this](const QString& error) { Q_EMIT problem(error); }) {
   empty_ = new EmptyState(create_charts());
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(6, 6, 6, 6);
@@ -86,6 +92,10 @@ QWidget* RunView::create_controls() {
   stop_ = new QPushButton(tr("Stop"));
   stop_->setObjectName(QStringLiteral("run_stop"));
   stop_->setToolTip(tr("Interrupts the run as Ctrl-C does; its files stay"));
+  calibrate_ = new QPushButton(tr("Calibrate"));
+  calibrate_->setObjectName(QStringLiteral("run_calibrate"));
+  calibrate_->setToolTip(
+      tr("Predicts the step again with the kernel times of the step that the run recorded"));
   state_ = new QLabel;
   state_->setObjectName(QStringLiteral("run_state"));
   state_->setWordWrap(true);
@@ -104,6 +114,7 @@ QWidget* RunView::create_controls() {
   line->addWidget(steps_);
   line->addWidget(start_);
   line->addWidget(stop_);
+  line->addWidget(calibrate_);
   auto* column = new QVBoxLayout(pane);
   column->setContentsMargins(0, 0, 0, 0);
   column->addLayout(line);
@@ -111,6 +122,7 @@ QWidget* RunView::create_controls() {
   column->addWidget(warning_);
   connect(start_, &QPushButton::clicked, this, &RunView::start);
   connect(stop_, &QPushButton::clicked, this, &RunView::stop);
+  connect(calibrate_, &QPushButton::clicked, this, &RunView::calibrate);
   return pane;
 }
 
@@ -159,8 +171,31 @@ void RunView::stop() {
   update_state();
 }
 
-void RunView::follow(const RunFolder& folder) {
-  predicted_.reset();
+void RunView::calibrate() {
+  const auto scenario = selection_->scenario();
+  const auto run = find_run(out_->text());
+  const Seconds measured(median_step_s(follower_.steps()));
+  if (!scenario || !run || measured <= Seconds()) return;
+  calibration_.start([scenario = *scenario, run = *run, measured](const std::stop_token&) {
+    const auto timeline = read_measured_step(run);
+    if (!timeline) throw RuntimeFailure("the run has recorded no step: train for more steps");
+    return calibrate_with(scenario, *timeline, measured);
+  });
+}
+
+void RunView::take_calibration(const RunCalibration& calibration) {
+  last_message_ =
+      tr("Calibrated with %1 measured kernels: predicted %2 (%3) before, %4 (%5) after, measured "
+         "%6.")
+          .arg(calibration.kernels)
+          .arg(time_text(calibration.before), signed_percent_text(calibration.error_before()),
+               time_text(calibration.after), signed_percent_text(calibration.error_after()),
+               time_text(calibration.measured));
+  update_state();
+}
+
+void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted) {
+  predicted_ = std::move(predicted);
   out_->setText(folder.folder);
   last_message_ = tr("Run of %1").arg(folder.folder);
   begin_following(folder.metrics);
@@ -188,6 +223,7 @@ void RunView::update_controls() {
   const bool ready = selection_->chosen() && !data_->text().isEmpty() && !out_->text().isEmpty();
   start_->setEnabled(ready && !running);
   stop_->setEnabled(running);
+  calibrate_->setEnabled(!running && selection_->chosen() && follower_.steps().size() > 1);
   start_->setToolTip(ready ? tr("Trains on this machine under the chosen plan")
                            : tr("Choose a plan and name a corpus and a folder first"));
   for (QWidget* field :
@@ -247,6 +283,8 @@ void RunView::draw(Chart& chart, double RunStep::*figure, double factor, double 
 
 void RunView::update_charts() {
   const bool known = predicted_.has_value();
+  calibrate_->setEnabled(!process_.is_running() && selection_->chosen() &&
+                         follower_.steps().size() > 1);
   draw(*loss_, &RunStep::loss, 1.0, 0.0);
   draw(*rate_, &RunStep::tokens_per_s, 1.0,
        known ? predicted_->tokens() / predicted_->result.step.value() : 0.0);

@@ -3,7 +3,8 @@
 
 #include <optional>
 
-#include "gui/models/opened_file.hpp"
+#include "gui/models/background_job.hpp"
+#include "gui/models/run_folder.hpp"
 #include "gui/models/run_follower.hpp"
 #include "gui/models/run_process.hpp"
 #include "gui/models/selection.hpp"
@@ -26,11 +27,15 @@ class RunView : public View {
  public:
   explicit RunView(Selection* selection, QWidget* parent = nullptr);
 
-  // Follows a run that something else started, or that has ended.
-  void follow(const RunFolder& folder);
+  // Follows a run that something else started, or that has ended. Without its plan there is no
+  // prediction beside it.
+  void follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted);
   void start();
   void stop();
+  // Simulates the plan again with the kernels that the run measured.
+  void calibrate();
   bool is_running() const { return process_.is_running(); }
+  bool is_busy() const { return calibration_.is_running(); }
   const RunFollower& follower() const { return follower_; }
   TextTable table() const override;
 
@@ -40,7 +45,7 @@ class RunView : public View {
  Q_SIGNALS:
   void started();
   void ended(bool well);
-  // The run wrote timelines of its ranks.
+  // The run has ended well; its folder may hold timelines.
   void measured(const QString& folder);
 
  private:
@@ -50,6 +55,7 @@ class RunView : public View {
   void choose_data();
   void choose_out();
   void begin_following(const QString& metrics);
+  void take_calibration(const RunCalibration& calibration);
   void take_end(bool well, const QString& message);
   void update_controls();
   void update_charts();
@@ -62,11 +68,12 @@ class RunView : public View {
   std::optional<planner::PlanCandidate> predicted_;
   QLineEdit *data_ = nullptr, *out_ = nullptr;
   PowerSpinBox* steps_ = nullptr;
-  QPushButton *start_ = nullptr, *stop_ = nullptr;
+  QPushButton *start_ = nullptr, *stop_ = nullptr, *calibrate_ = nullptr;
   QLabel *state_ = nullptr, *warning_ = nullptr;
   Chart *loss_ = nullptr, *rate_ = nullptr, *memory_ = nullptr;
   EmptyState* empty_ = nullptr;
   QString last_message_;
+  BackgroundJob<RunCalibration> calibration_;
 };
 
 }  // namespace shardwright::gui

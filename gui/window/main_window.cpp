@@ -12,6 +12,9 @@
 #include <algorithm>
 
 #include "gui/models/text.hpp"
+#include "gui/schedule/schedule_view.hpp"
+#include "gui/timeline/timeline_view.hpp"
+#include "gui/topology/topology_view.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
@@ -21,6 +24,7 @@
 #include "gui/window/command_palette.hpp"
 #include "gui/window/search_status.hpp"
 #include "gui/window/shortcut_overlay.hpp"
+#include "gui/window/step_presenter.hpp"
 
 namespace shardwright::gui {
 
@@ -78,6 +82,13 @@ void MainWindow::create_docks() {
   add_dock(QStringLiteral("scenario"), tr("Scenario"), scenario_view_, Qt::LeftDockWidgetArea);
   add_dock(QStringLiteral("plans"), tr("Plans"), plans_view_, Qt::RightDockWidgetArea);
   add_dock(QStringLiteral("why"), tr("Why"), why_view_, Qt::RightDockWidgetArea);
+  auto* timeline = new TimelineView;
+  auto* topology = new TopologyView;
+  auto* schedule = new ScheduleView;
+  step_ = new StepPresenter(&selection_, {timeline, topology, schedule}, this);
+  add_dock(QStringLiteral("timeline"), tr("Timeline"), timeline, Qt::RightDockWidgetArea);
+  add_dock(QStringLiteral("topology"), tr("Topology"), topology, Qt::RightDockWidgetArea);
+  add_dock(QStringLiteral("schedule"), tr("Schedule"), schedule, Qt::RightDockWidgetArea);
   add_dock(QStringLiteral("sweeps"), tr("Sweeps"), sweep_view_, Qt::RightDockWidgetArea);
   add_dock(QStringLiteral("run"), tr("Run"), run_view_, Qt::RightDockWidgetArea);
   arrange_docks();
@@ -116,6 +127,8 @@ void MainWindow::connect_views() {
     if (const auto* each = qobject_cast<View*>(dock->widget()))
       connect(each, &View::problem, this, &MainWindow::show_problem);
   }
+  connect(step_, &StepPresenter::problem, this, &MainWindow::show_problem);
+  connect(run_view_, &RunView::measured, this, [this](const QString& folder) { open({folder}); });
   connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, const QWidget* now) {
     for (QDockWidget* dock : docks_) {
       if (now != nullptr && dock->isAncestorOf(now)) last_dock_ = dock;
@@ -137,7 +150,7 @@ void MainWindow::start() {
 
 bool MainWindow::is_busy() const {
   return search_.is_running() || why_view_->is_busy() || sweep_view_->is_busy() ||
-         files_.is_running();
+         step_->is_busy() || run_view_->is_busy() || files_.is_running();
 }
 
 QWidget* MainWindow::view(const QString& id) const {

@@ -24,6 +24,7 @@ class MessageBar;
 class PlansView;
 class RunView;
 class ScenarioView;
+class StepPresenter;
 class ShortcutOverlay;
 class SweepView;
 class View;
@@ -61,7 +62,8 @@ class MainWindow : public QMainWindow {
   // What was read from files, ready to be shown.
   struct Opened {
     OpenedFile file;
-    PlanSetPointer plans;  // of plans and search results
+    PlanSetPointer plans;  // of plans, search results, and of a run with its plan
+    std::shared_ptr<const Timeline> measured;  // of a run
   };
   static std::vector<Opened> read_files(const QStringList& paths);
 
@@ -79,6 +81,7 @@ class MainWindow : public QMainWindow {
   void take_files(const std::vector<Opened>& files);
   void take_plans(const std::vector<Opened>& plans);
   void take_file(const Opened& opened);
+  void take_run(const Opened& opened);
   void choose_files();
   void save_plan();
   void fill_recent();
@@ -112,6 +115,7 @@ class MainWindow : public QMainWindow {
   WhyView* why_view_ = nullptr;
   SweepView* sweep_view_ = nullptr;
   RunView* run_view_ = nullptr;
+  StepPresenter* step_ = nullptr;
   CommandPalette* palette_ = nullptr;
   ShortcutOverlay* shortcuts_ = nullptr;
   QMenu* recent_menu_ = nullptr;

@@ -16,6 +16,7 @@
 #include "gui/views/run_view.hpp"
 #include "gui/views/why_view.hpp"
 #include "gui/window/main_window.hpp"
+#include "gui/window/step_presenter.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -40,11 +41,17 @@ PlanSetPointer joined(const PlanSet& first, const PlanSet& second) {
 std::vector<MainWindow::Opened> MainWindow::read_files(const QStringList& paths) {
   std::vector<Opened> files;
   for (const QString& path : paths) {
-    Opened opened{open_file(path), nullptr};
+    Opened opened{open_file(path), nullptr, nullptr};
     if (const auto* scenario = std::get_if<Scenario>(&opened.file.content)) {
       opened.plans = std::make_shared<const PlanSet>(plan_set_of(*scenario, path));
     } else if (const auto* set = std::get_if<PlanSetPointer>(&opened.file.content)) {
       opened.plans = *set;
+    } else if (const auto* run = std::get_if<RunFolder>(&opened.file.content)) {
+      opened.measured = read_measured_step(*run);
+      if (!run->plan.isEmpty()) {
+        const Scenario plan = load_scenario(run->plan.toStdString());
+        opened.plans = std::make_shared<const PlanSet>(plan_set_of(plan, run->plan));
+      }
     }
     files.push_back(std::move(opened));
   }
@@ -60,15 +67,25 @@ void MainWindow::open(const QStringList& paths) {
 void MainWindow::take_files(const std::vector<Opened>& files) {
   show_problem({});
   std::vector<Opened> plans;
+  std::vector<std::shared_ptr<const Timeline>> timelines;
   for (const Opened& opened : files) {
     recent_.add(opened.file.path);
-    if (opened.plans) {
+    if (std::holds_alternative<RunFolder>(opened.file.content)) {
+      take_run(opened);
+    } else if (const auto* timeline =
+                   std::get_if<std::shared_ptr<const Timeline>>(&opened.file.content)) {
+      timelines.push_back(*timeline);
+    } else if (opened.plans) {
       plans.push_back(opened);
     } else {
       take_file(opened);
     }
   }
   if (!plans.empty()) take_plans(plans);
+  if (!timelines.empty()) {
+    step_->show_files(timelines);
+    raise_view(QStringLiteral("timeline"));
+  }
   fill_recent();
 }
 
@@ -107,10 +124,21 @@ void MainWindow::take_file(const Opened& opened) {
   } else if (std::holds_alternative<ModelSpec>(opened.file.content)) {
     choice.model = opened.file.path.toStdString();
     document_.replace(tr("opening of %1").arg(name), choice);
-  } else if (const auto* run = std::get_if<RunFolder>(&opened.file.content)) {
-    run_view_->follow(*run);
-    raise_view(QStringLiteral("run"));
   }
+}
+
+void MainWindow::take_run(const Opened& opened) {
+  std::optional<planner::PlanCandidate> predicted;
+  if (opened.plans) {
+    search_.cancel();
+    predicted = opened.plans->plans.front();
+    const auto chosen = selection_.scenario();
+    // The plan of a run that was started here stays among those that it was chosen from.
+    if (!chosen || *chosen != opened.plans->scenario(0)) selection_.show(opened.plans);
+  }
+  step_->show_measured(opened.measured);
+  run_view_->follow(std::get<RunFolder>(opened.file.content), predicted);
+  raise_view(QStringLiteral("run"));
 }
 
 void MainWindow::choose_files() {

@@ -1,0 +1,31 @@
+#include "cli/sibling_program.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::cli {
+
+std::string find_sibling(const std::string& name, const std::string& build_folder) {
+  std::error_code error;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const auto& candidate : {here / name, here.parent_path() / build_folder / name}) {
+    if (std::filesystem::exists(candidate, error)) return candidate.string();
+  }
+  return {};
+}
+
+void become(const std::string& program, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), program);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  execv(program.c_str(), pointers.data());
+  throw RuntimeFailure(program + " cannot be started: " + std::strerror(errno));
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,60 @@
+// Gives the views that look into one step what they show: the predicted timeline of the chosen plan
+// and, after a run, the measured one.
+#pragma once
+
+#include <QObject>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gui/models/background_job.hpp"
+#include "gui/models/predicted_step.hpp"
+#include "gui/models/selection.hpp"
+
+namespace shardwright::gui {
+
+class ScheduleView;
+class TimelineView;
+class TopologyView;
+
+// Predicts only while one of the views is looked at.
+class StepPresenter : public QObject {
+  Q_OBJECT
+
+ public:
+  struct Views {
+    TimelineView* timeline;
+    TopologyView* topology;
+    ScheduleView* schedule;
+  };
+
+  StepPresenter(Selection* selection, Views views, QObject* parent);
+
+  // Beside the prediction of the chosen plan, until another one is chosen.
+  void show_measured(std::shared_ptr<const Timeline> measured);
+  // Timelines of files, instead of the chosen plan's.
+  void show_files(std::vector<std::shared_ptr<const Timeline>> timelines);
+  bool is_busy() const { return job_.is_running(); }
+
+ Q_SIGNALS:
+  void problem(const QString& text);
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  bool anybody_looks() const;
+  void follow_selection();
+  void update();
+  void take(const PredictedStep& step);
+  void show_timelines();
+
+  Selection* selection_;
+  Views views_;
+  std::shared_ptr<const Timeline> measured_;
+  std::optional<PredictedStep> shown_;
+  bool outdated_ = true;
+  BackgroundJob<PredictedStep> job_;
+};
+
+}  // namespace shardwright::gui
