@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "gui/models/text.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -106,12 +108,15 @@ void Chart::restyle() {
   legend->setTextColor(colours_.text);
   legend->setFont(font());
   legend->setRowSpacing(0);
+  legend->setIconSize(26, 20);  // rings are taller than the default
   legend->setMargins(QMargins(6, 3, 6, 3));
 }
 
 QString ShortTicker::getTickLabel(double tick, const QLocale& locale, QChar format, int precision) {
-  if (std::abs(tick) < 10'000.0)
-    return QCPAxisTicker::getTickLabel(tick, locale, format, precision);
+  if (std::abs(tick) < 10'000.0) {
+    return std::abs(tick) < 1000.0 ? QCPAxisTicker::getTickLabel(tick, locale, format, precision)
+                                   : fixed_text(tick, 0);
+  }
   const double scale = std::abs(tick) < 1e6 ? 1e3 : std::abs(tick) < 1e9 ? 1e6 : 1e9;
   const QString prefix = scale < 1e6   ? QStringLiteral(" k")
                          : scale < 1e9 ? QStringLiteral(" M")

@@ -5,12 +5,18 @@
 #include <QDockWidget>
 #include <QElapsedTimer>
 #include <QImage>
+#include <QLineEdit>
 #include <QStyleFactory>
+#include <QTabWidget>
+#include <QTemporaryDir>
 #include <QThread>
 #include <cstdio>
 
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/picture_export.hpp"
+#include "gui/views/run_view.hpp"
 #include "gui/window/main_window.hpp"
 
 namespace shardwright::gui {
@@ -42,16 +48,61 @@ bool save(QWidget& widget, const QDir& folder, const QString& name) {
   return true;
 }
 
+// Two plans side by side: the fastest and the one of least memory.
+bool save_comparison(MainWindow& window, const QDir& folder, const QString& look) {
+  Selection& selection = window.selection();
+  const std::size_t last = selection.set()->plans.size() - 1;
+  selection.compare_with(last);
+  if (!wait_until_idle(window)) return false;
+  if (!save(*window.view(QStringLiteral("why")), folder, QStringLiteral("comparison-") + look))
+    return false;
+  selection.compare_with(std::nullopt);
+  window.view(QStringLiteral("why"))->findChild<QTabWidget*>()->setCurrentIndex(0);
+  return true;
+}
+
+// A plan that two CPU ranks train in seconds.
+Scenario tiny_scenario() {
+  Scenario scenario{load_model("tiny-llama"), load_cluster("h100-pcie-server"),
+                    load_stack("shardwright"), Plan()};
+  scenario.plan.tp = 2;
+  scenario.plan.global_batch = 4;
+  scenario.plan.seq_len = 64;
+  scenario.plan.precision = Precision::Fp32;
+  return scenario;
+}
+
+// A run that is trained here, where the executor is.
+bool save_run(MainWindow& window, const QDir& folder, const QString& look) {
+  const QTemporaryDir scratch;
+  const QString corpus = scratch.filePath(QStringLiteral("corpus.txt"));
+  write_text_file(corpus, QStringLiteral("What is trained is what was simulated. ").repeated(200));
+  window.selection().show(
+      std::make_shared<const PlanSet>(plan_set_of(tiny_scenario(), QStringLiteral("a run"))));
+  window.raise_view(QStringLiteral("run"));
+  auto* view = qobject_cast<RunView*>(window.view(QStringLiteral("run")));
+  view->findChild<QLineEdit*>(QStringLiteral("run_data"))->setText(corpus);
+  view->findChild<QLineEdit*>(QStringLiteral("run_out"))
+      ->setText(scratch.filePath(QStringLiteral("run")));
+  view->start();
+  while (view->is_running()) QCoreApplication::processEvents(QEventLoop::AllEvents, 50);
+  if (!wait_until_idle(window)) return false;
+  view->calibrate();
+  return wait_until_idle(window) && save(*view, folder, QStringLiteral("run-") + look);
+}
+
 // Each view alone, then the whole window.
 bool save_all(MainWindow& window, const QDir& folder, const QString& look) {
   for (const QDockWidget* dock : window.docks()) {
+    if (dock->objectName() == QStringLiteral("run")) continue;
     window.raise_view(dock->objectName());
     if (!wait_until_idle(window)) return false;
     if (!save(*dock->widget(), folder, QStringLiteral("%1-%2").arg(dock->objectName(), look)))
       return false;
   }
   window.raise_view(QStringLiteral("why"));
-  return wait_until_idle(window) && save(window, folder, QStringLiteral("window-%1").arg(look));
+  return wait_until_idle(window) && save(window, folder, QStringLiteral("window-%1").arg(look)) &&
+         save_comparison(window, folder, look);
 }
 
 }  // namespace
@@ -69,7 +120,10 @@ bool take_screenshots(const QString& folder) {
   if (!wait_until_idle(window)) return false;
   if (!save_all(window, QDir(folder), QStringLiteral("light"))) return false;
   QApplication::setPalette(dark_palette());
-  return save_all(window, QDir(folder), QStringLiteral("dark"));
+  if (!save_all(window, QDir(folder), QStringLiteral("dark"))) return false;
+  const bool well = save_run(window, QDir(folder), QStringLiteral("dark"));
+  QApplication::setPalette(light_palette());
+  return well && save_run(window, QDir(folder), QStringLiteral("light"));
 }
 
 }  // namespace shardwright::gui

@@ -1,0 +1,137 @@
+// Runs that the window starts on the CPU, follows to their end, stops, and learns from.
+#include "gui/views/run_view.hpp"
+
+#include <gtest/gtest.h>
+
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QSpinBox>
+#include <QTemporaryDir>
+#include <cmath>
+
+#include "gui/timeline/timeline_view.hpp"
+#include "gui/views/picture_export.hpp"
+#include "gui/window/main_window.hpp"
+#include "tests/gui/small_scenario.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+QString id(const char* text) {
+  return QString::fromUtf8(text);
+}
+
+// Two ranks that a machine of any size can run.
+Scenario tiny_scenario() {
+  Scenario scenario{
+      load_model("tiny-llama"), load_cluster("h100-pcie-server"), load_stack("shardwright"), {}};
+  scenario.plan.tp = 2;
+  scenario.plan.global_batch = 2;
+  scenario.plan.seq_len = 32;
+  scenario.plan.precision = Precision::Fp32;
+  return scenario;
+}
+
+class RunViewTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    window_.show();
+    window_.selection().show(
+        std::make_shared<const PlanSet>(plan_set_of(tiny_scenario(), id("a test"))));
+    view_ = window_.findChild<RunView*>();
+    ASSERT_NE(view_, nullptr);
+    corpus_ = folder_.filePath(id("corpus.txt"));
+    write_text_file(corpus_, id("to be or not to be, that is the question. ").repeated(100));
+  }
+
+  template <class Widget>
+  Widget& find(const char* name) {
+    return *window_.findChild<Widget*>(id(name));
+  }
+
+  void start(int steps) {
+    window_.raise_view(id("run"));
+    find<QLineEdit>("run_data").setText(corpus_);
+    find<QLineEdit>("run_out").setText(folder_.filePath(id("run")));
+    find<QSpinBox>("run_steps").setValue(steps);
+    QTest::mouseClick(&find<QPushButton>("run_start"), Qt::LeftButton);
+  }
+
+  QTemporaryDir folder_;
+  QString corpus_;
+  MainWindow window_;
+  RunView* view_ = nullptr;
+};
+
+TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
+  QSignalSpy ended(view_, &RunView::ended);
+  start(14);
+  ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
+  ASSERT_TRUE(ended.front().front().toBool()) << qPrintable(find<QLabel>("message").text());
+  EXPECT_EQ(view_->follower().steps().size(), 14U);
+  EXPECT_EQ(view_->table().rows.size(), 14U);
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+
+  // Both ranks of the recorded step lie below the prediction.
+  window_.raise_view(id("timeline"));
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  const auto run = find_run(folder_.filePath(id("run")));
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->timelines.size(), 2U);
+  const auto measured = read_measured_step(*run);
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->ranks.size(), 2U);
+
+  window_.raise_view(id("run"));
+  QTest::mouseClick(&find<QPushButton>("run_calibrate"), Qt::LeftButton);
+  ASSERT_TRUE(wait_for([&] {
+    return find<QLabel>("run_state").text().contains(id("Calibrated with"));
+  })) << qPrintable(find<QLabel>("message").text());
+}
+
+TEST_F(RunViewTest, MeasuredKernelsBringThePredictionCloser) {
+  QSignalSpy ended(view_, &RunView::ended);
+  start(14);
+  ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
+  const auto run = find_run(folder_.filePath(id("run")));
+  ASSERT_TRUE(run);
+  const Seconds measured(median_step_s(view_->follower().steps()));
+  const RunCalibration calibration =
+      calibrate_with(tiny_scenario(), *read_measured_step(*run), measured);
+  EXPECT_GT(calibration.kernels, 5U);
+  EXPECT_LT(std::abs(calibration.error_after()), std::abs(calibration.error_before()));
+}
+
+TEST_F(RunViewTest, ARunIsStoppedCleanly) {
+  QSignalSpy ended(view_, &RunView::ended);
+  start(1'000'000);
+  ASSERT_TRUE(wait_for([&] { return view_->follower().steps().size() > 3; }));
+  EXPECT_FALSE(find<QPushButton>("run_start").isEnabled());
+  QTest::mouseClick(&find<QPushButton>("run_stop"), Qt::LeftButton);
+  ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
+  EXPECT_TRUE(ended.front().front().toBool());
+  EXPECT_FALSE(view_->is_running());
+}
+
+TEST_F(RunViewTest, AFailingRunSaysWhy) {
+  QSignalSpy ended(view_, &RunView::ended);
+  Scenario wrong = tiny_scenario();
+  wrong.plan.precision = Precision::Bf16;
+  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(wrong, id("a test"))));
+  start(3);
+  ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
+  EXPECT_FALSE(ended.front().front().toBool());
+  EXPECT_TRUE(find<QLabel>("message").text().contains(id("/plan/precision")));
+}
+
+TEST_F(RunViewTest, AMissingCorpusIsTold) {
+  corpus_ = folder_.filePath(id("no-such-file"));
+  start(3);
+  EXPECT_FALSE(view_->is_running());
+  EXPECT_TRUE(find<QLabel>("message").text().contains(id("no-such-file")));
+}
+
+}  // namespace
+}  // namespace shardwright::gui
