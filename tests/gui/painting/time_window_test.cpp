@@ -60,11 +60,11 @@ TEST(TimeWindow, TicksAreRoundOrderedAndApart) {
 
 TEST(TimeWindow, TicksTellTheirUnit) {
   TimeWindow window = TimeWindow::whole(16.0);
-  EXPECT_EQ(time_ticks(window, 1000.0, 100.0).at(1).label, "2 s");
+  EXPECT_EQ(time_ticks(window, 1000.0, 100.0).at(1).label.toStdString(), "2 s");
   window.show(1.0, 1.010);
-  EXPECT_EQ(time_ticks(window, 1000.0, 100.0).front().label, "1,000 ms");
+  EXPECT_EQ(time_ticks(window, 1000.0, 100.0).front().label.toStdString(), "1,000 ms");
   window.show(0.0, 1e-6);
-  EXPECT_EQ(time_ticks(window, 1000.0, 100.0).back().label, "1.0 µs");
+  EXPECT_EQ(time_ticks(window, 1000.0, 100.0).back().label.toStdString(), "1.0 µs");
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ TEST_F(TimelineViewTest, ControlWheelZoomsAboutTheCursor) {
 }
 
 TEST_F(TimelineViewTest, WheelScrollsRowsAndZoomsOverTheAxis) {
+  shown(view_, {1000, 300});
   const double length = window().length();
   turn_wheel(paper(), {600.0, 200.0}, -1);
   EXPECT_GT(canvas().scene().scroll, 0.0);
@@ -275,8 +276,9 @@ TEST(RangeStatisticsModel, IsAModel) {
             {TimelineOrigin::Predicted, TimelineOrigin::Measured});
   EXPECT_EQ(model.columnCount(), 7);
   const int last = model.rowCount() - 1;
-  EXPECT_EQ(model.index(last, RangeStatisticsModel::Kind).data().toString(), "all");
-  EXPECT_EQ(model.index(last, RangeStatisticsModel::Difference).data().toString(), "+20.0 %");
+  EXPECT_EQ(model.index(last, RangeStatisticsModel::Kind).data().toString().toStdString(), "all");
+  EXPECT_EQ(model.index(last, RangeStatisticsModel::Difference).data().toString().toStdString(),
+            "+20.0 %");
   model.set({}, {TimelineOrigin::Predicted});
   EXPECT_EQ(model.rowCount(), 0);
 }

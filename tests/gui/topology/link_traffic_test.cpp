@@ -138,9 +138,9 @@ TEST(LinkTraffic, IgnoresWhatCannotMove) {
 TEST(ClusterMap, NamesItsParts) {
   const ClusterMap map(load_cluster("dgx-h100"), 512);
   EXPECT_EQ(map.domains(), 64U);
-  EXPECT_EQ(map.vertex_name(12), "GPU 12");
+  EXPECT_EQ(map.vertex_name(12).toStdString(), "GPU 12");
   EXPECT_EQ(map.switches().at(0).size(), 16U);
-  EXPECT_EQ(map.vertex_name(map.switches().at(0).front()), "leaf 0");
+  EXPECT_EQ(map.vertex_name(map.switches().at(0).front()).toStdString(), "leaf 0");
   std::size_t links = 0;
   for (VertexIndex v = 0; v < map.topology().vertices().size(); ++v) {
     for (const LinkIndex link : map.links_from(v)) {
