@@ -105,7 +105,7 @@ class SpanRow::Painter {
   void descend(std::size_t level, std::size_t index) {
     const Node& node = row_.levels_[level][index];
     if (hidden(node.start, node.end)) return;
-    if ((node.end - node.start) * per_second_ < 1.0) return add(node.start, node.end, node.busy);
+    if ((node.end - node.start) * per_second_ < 1.0) return add_node(node);
     const std::size_t first = index * kBranching;
     if (level > 0) {
       const std::size_t last = std::min(row_.levels_[level - 1].size(), first + kBranching);
@@ -124,20 +124,31 @@ class SpanRow::Painter {
       layout_.boxes.push_back({position, x0, x1});
       return;
     }
-    RoleTimes busy{};
-    busy[static_cast<std::size_t>(span.role)] = span.end - span.start;
-    add(span.start, span.end, busy);
+    spread(span.start, span.end, [&](RoleTimes& times, double share) {
+      times[static_cast<std::size_t>(span.role)] += share * (span.end - span.start);
+    });
   }
 
-  // Spreads the time over the columns that it lies on, each as much as it covers.
-  void add(double start, double end, const RoleTimes& busy) {
+  void add_node(const Node& node) {
+    spread(node.start, node.end, [&](RoleTimes& times, double share) {
+      for (std::size_t role = 0; role < times.size(); ++role)
+        times[role] += share * node.busy[role];
+    });
+  }
+
+  // Calls `add` for the columns that a time lies on, with the share that each covers.
+  template <class Add>
+  void spread(double start, double end, Add add) {
     if (columns_.empty()) columns_.resize(static_cast<std::size_t>(width_));
     const double x0 = x_of(start), x1 = std::max(x_of(end), x0 + 1e-9);
     const int first = static_cast<int>(std::floor(x0));
+    if (x1 <= first + 1.0) {
+      if (first >= 0 && first < width_) add(columns_[static_cast<std::size_t>(first)], 1.0);
+      return;
+    }
     for (int column = std::max(0, first); column < width_ && column < x1; ++column) {
-      const double share = (std::min(x1, column + 1.0) - std::max(x0, double(column))) / (x1 - x0);
-      RoleTimes& times = columns_[static_cast<std::size_t>(column)];
-      for (std::size_t role = 0; role < busy.size(); ++role) times[role] += share * busy[role];
+      const double covered = std::min(x1, column + 1.0) - std::max(x0, static_cast<double>(column));
+      add(columns_[static_cast<std::size_t>(column)], covered / (x1 - x0));
     }
   }
 
