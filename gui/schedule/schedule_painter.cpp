@@ -14,7 +14,7 @@ constexpr double kSummaryHeight = 26.0;
 constexpr double kAxisHeight = 24.0;
 constexpr double kNamesWidth = 150.0;
 constexpr double kLegendHeight = 26.0;
-constexpr double kLeastRow = 14.0, kMostRow = 46.0;
+constexpr double kLeastRow = 14.0, kMostRow = 64.0;
 constexpr double kLeastGap = 3.0;   // pixels of a box that is set apart from the next one
 constexpr double kMostFade = 0.45;  // of a stage's last chunk, towards the background
 constexpr float kFaint = 0.22F;     // of what the replay has not come to

@@ -11,12 +11,13 @@ namespace shardwright::gui {
 namespace {
 
 constexpr double kAxisHeight = 26.0;
-constexpr double kNamesWidth = 190.0;
+constexpr double kNamesWidth = 212.0;
 constexpr double kLegendHeight = 26.0;
 constexpr double kTickSpacing = 110.0;
 constexpr double kLeastLabel = 34.0;  // pixels of a box that gets a text
 constexpr double kLeastHatch = 6.0;   // … a hatch
 constexpr int kLoadLevels = 8;        // shades of columns, so that like neighbours become one
+constexpr int kLeastLevel = 3;        // what is rarely busy stays visible
 constexpr double kPadding = 3.0;      // above and below a row's spans
 constexpr double kMemoryHeadroom = 1.08;
 
@@ -171,7 +172,8 @@ void TimelinePainter::paint_spans(const Track& track, double y) {
 void TimelinePainter::paint_columns(const std::vector<ColumnLoad>& columns, double y,
                                     double height) {
   const auto level = [](const ColumnLoad& load) {
-    return std::clamp(static_cast<int>(std::ceil(load.busy * kLoadLevels)), 2, kLoadLevels);
+    return std::clamp(static_cast<int>(std::ceil(load.busy * kLoadLevels)), kLeastLevel,
+                      kLoadLevels);
   };
   for (std::size_t i = 0; i < columns.size();) {
     std::size_t next = i + 1;

@@ -37,6 +37,8 @@ TimelineView::TimelineView(QWidget* parent)
   layout->addWidget(empty_, 1);
   layout->addWidget(statistics_panel_);
   setFocusProxy(canvas_);
+  // The canvas first, so that its keys do not end up in the filter.
+  setTabOrder(canvas_, filter_edit_);
   connect_parts();
   update_hint();
 }

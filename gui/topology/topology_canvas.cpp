@@ -180,6 +180,7 @@ QString TopologyCanvas::tool_tip_at(const QPointF& position) const {
     return at.vertex ? map_->vertex_name(*at.vertex) : at.label.simplified();
   }
   const auto line = layout_.line_at(position);
+  if (!line && item) return domain_text(*map_, *groups_, layout_.items[*item]);
   if (!line) return {};
   const MapLine& at = layout_.lines[*line];
   if (at.links.size() > 2) {

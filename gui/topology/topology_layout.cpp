@@ -101,9 +101,7 @@ class Builder {
   QString domain_title(std::uint32_t domain) const {
     const auto per_node = static_cast<std::uint32_t>(map_.cluster().node.accelerators);
     if (map_.domain_size() <= per_node) return QStringLiteral("node %1").arg(domain);
-    return QStringLiteral("%1 domain %2")
-        .arg(to_qstring(map_.cluster().node.scale_up.name))
-        .arg(domain);
+    return QStringLiteral("domain %1").arg(domain);
   }
 
   void add_domain(std::uint32_t index) {

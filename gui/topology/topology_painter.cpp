@@ -15,6 +15,7 @@ using sim::LinkIndex;
 constexpr double kBadge = 13.0;
 constexpr double kScaleHeight = 12.0;
 constexpr double kRadius = 4.0;
+constexpr double kMarkPlace = 0.3;  // of the way along the busiest link
 
 QFont font_of(int pixels, bool bold) {
   QFont font;
@@ -117,8 +118,8 @@ void TopologyPainter::paint_item(const MapItem& item) {
       painter_.drawRoundedRect(item.box, kRadius, kRadius);
       painter_.setPen(colours_.text);
       painter_.drawText(item.box.adjusted(8.0, 0.0, -8.0, -5.0), Qt::AlignBottom | Qt::AlignLeft,
-                        QFontMetricsF(small_).elidedText(domain_text(item), Qt::ElideRight,
-                                                         item.box.width() - 16.0));
+                        QFontMetricsF(small_).elidedText(domain_text(map_, groups_, item),
+                                                         Qt::ElideRight, item.box.width() - 16.0));
       return;
     case ItemKind::Nic:
     case ItemKind::Switch:
@@ -133,16 +134,15 @@ void TopologyPainter::paint_item(const MapItem& item) {
   }
 }
 
-// "node 3 · ranks 24–31 · stage 1".
-QString TopologyPainter::domain_text(const MapItem& item) const {
-  const std::int64_t first = std::int64_t{item.first} * map_.domain_size();
-  const std::int64_t last = std::min<std::int64_t>(first + map_.domain_size(), map_.ranks()) - 1;
+QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapItem& item) {
+  const std::int64_t first = std::int64_t{item.first} * map.domain_size();
+  const std::int64_t last = std::min<std::int64_t>(first + map.domain_size(), map.ranks()) - 1;
   if (last < first) return item.label + QStringLiteral(" · not used");
   QString text = item.label + QStringLiteral(" · ranks %1–%2").arg(first).arg(last);
-  std::int64_t lowest = groups_.stage_of(first), highest = lowest;
+  std::int64_t lowest = groups.stage_of(first), highest = lowest;
   for (std::int64_t rank = first; rank <= last; ++rank) {
-    lowest = std::min(lowest, groups_.stage_of(rank));
-    highest = std::max(highest, groups_.stage_of(rank));
+    lowest = std::min(lowest, groups.stage_of(rank));
+    highest = std::max(highest, groups.stage_of(rank));
   }
   return text + (lowest == highest ? QStringLiteral(" · stage %1").arg(lowest)
                                    : QStringLiteral(" · stages %1–%2").arg(lowest).arg(highest));
@@ -227,7 +227,10 @@ void TopologyPainter::paint_bottleneck() {
   for (const MapLine& line : layout_.lines) {
     const Load load = load_of(line);
     if (load.share <= 0.0 || load.link != *scene_.bottleneck) continue;
-    const QPointF middle = 0.5 * (line.a + line.b);
+    // Near the lower end, where lines do not cross yet.
+    const QPointF middle = line.a + kMarkPlace * (line.b - line.a);
+    painter_.setPen(QPen(colours_.bad, sequential_width(load.share) + 2.0));
+    painter_.drawLine(line.a, line.b);
     painter_.setBrush(Qt::NoBrush);
     painter_.setPen(QPen(colours_.bad, 2.0));
     painter_.drawEllipse(middle, 9.0, 9.0);

@@ -45,7 +45,6 @@ class TopologyPainter {
   void paint_badge(const QPointF& corner, Axis axis);
   void paint_stack(const MapItem& item);
   void paint_hidden_members(const MapItem& item);
-  QString domain_text(const MapItem& item) const;
   void paint_bottleneck();
   void paint_panel(const QRectF& panel);
   double paint_scale(const QRectF& panel, double y);
@@ -67,6 +66,9 @@ class TopologyPainter {
 
 // The link with the highest utilisation; none where nothing moves. Of equals the first.
 std::optional<sim::LinkIndex> busiest_link(const std::vector<double>& utilisation);
+
+// "node 3 · ranks 24–31 · stage 1", of a domain.
+QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapItem& item);
 
 // "NIC 0 of node 3 → leaf 0: 81 % of 50 GB/s".
 QString link_load_text(const ClusterMap& map, const TopologyScene& scene, sim::LinkIndex link);
