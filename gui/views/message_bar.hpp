@@ -18,6 +18,7 @@ class MessageBar : public QFrame {
   void show_text(Tone tone, const QString& text);
   void clear();
   QString text() const { return label_->text(); }
+  Tone tone() const { return tone_; }
 
  Q_SIGNALS:
   void wanted(bool visible);

@@ -110,7 +110,7 @@ void MainWindow::connect_search() {
           [this] { plans_view_->show_waiting(tr("Searching …")); });
   connect(&search_, &PlanSearch::found, this, [this](const PlanSetPointer& set) {
     scenario_view_->show_problems({});
-    show_problem({});
+    messages_->clear();
     selection_.show(set);
   });
   connect(&search_, &PlanSearch::failed, this, [this](const std::vector<Problem>& problems) {
@@ -136,7 +136,9 @@ void MainWindow::connect_views() {
   });
 }
 
+// Views take their problems back with an empty text; a notice is not theirs.
 void MainWindow::show_problem(const QString& text) {
+  if (text.isEmpty() && messages_->tone() == Tone::Notice) return;
   messages_->show_text(Tone::Problem, text);
 }
 

@@ -11,6 +11,7 @@
 
 #include "gui/models/table_text.hpp"
 #include "gui/models/text.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
@@ -65,7 +66,7 @@ void MainWindow::open(const QStringList& paths) {
 }
 
 void MainWindow::take_files(const std::vector<Opened>& files) {
-  show_problem({});
+  messages_->clear();
   std::vector<Opened> plans;
   std::vector<std::shared_ptr<const Timeline>> timelines;
   for (const Opened& opened : files) {
