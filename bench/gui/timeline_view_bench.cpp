@@ -7,6 +7,7 @@
 #include <QPainter>
 #include <memory>
 
+#include "gui/timeline/critical_path.hpp"
 #include "gui/timeline/timeline_canvas.hpp"
 
 namespace shardwright::gui {
@@ -86,6 +87,19 @@ void pan_frame(benchmark::State& state) {
   }
 }
 BENCHMARK(pan_frame)->Arg(900)->Arg(500)->Arg(100)->Arg(10)->Arg(1)->Unit(benchmark::kMillisecond);
+
+void find_critical_path(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(critical_path(*timeline()));
+}
+BENCHMARK(find_critical_path)->Unit(benchmark::kMillisecond);
+
+void search_names(benchmark::State& state) {
+  TimelineTracks tracks;
+  tracks.set_timelines({timeline()});
+  const SpanQuery query = SpanQuery::parse(QStringLiteral("qkv layer=3"));
+  for (auto _ : state) benchmark::DoNotOptimize(tracks.find(query));
+}
+BENCHMARK(search_names)->Unit(benchmark::kMillisecond);
 
 void hover_frame(benchmark::State& state) {
   TimelineCanvas canvas;

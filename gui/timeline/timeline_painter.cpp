@@ -313,7 +313,8 @@ std::optional<QRectF> TimelinePainter::box_of(SpanRef ref) const {
 
 void TimelinePainter::paint_arrows() {
   std::vector<MessageArrow> shown;
-  for (std::uint8_t side = 0; side < tracks_.timelines().size(); ++side) {
+  for (std::size_t i = 0; i < tracks_.timelines().size(); ++i) {
+    const auto side = static_cast<std::uint8_t>(i);
     for (const Flow& flow : tracks_.flows(side)) {
       const MessageArrow arrow{{side, flow.from}, {side, flow.to}};
       const double first = tracks_.span(arrow.from).start.value();

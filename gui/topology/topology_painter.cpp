@@ -138,7 +138,7 @@ QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapIt
   const std::int64_t first = std::int64_t{item.first} * map.domain_size();
   const std::int64_t last = std::min<std::int64_t>(first + map.domain_size(), map.ranks()) - 1;
   if (last < first) return item.label + QStringLiteral(" · not used");
-  QString text = item.label + QStringLiteral(" · ranks %1–%2").arg(first).arg(last);
+  QString text = item.label + QStringLiteral(" · %1–%2").arg(first).arg(last);
   std::int64_t lowest = groups.stage_of(first), highest = lowest;
   for (std::int64_t rank = first; rank <= last; ++rank) {
     lowest = std::min(lowest, groups.stage_of(rank));

@@ -67,7 +67,7 @@ class TopologyPainter {
 // The link with the highest utilisation; none where nothing moves. Of equals the first.
 std::optional<sim::LinkIndex> busiest_link(const std::vector<double>& utilisation);
 
-// "node 3 · ranks 24–31 · stage 1", of a domain.
+// "node 3 · 24–31 · stage 1": the ranks and stages of a domain.
 QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapItem& item);
 
 // "NIC 0 of node 3 → leaf 0: 81 % of 50 GB/s".
