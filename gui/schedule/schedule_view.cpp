@@ -136,8 +136,8 @@ void ScheduleView::toggle() {
 
 void ScheduleView::tick() {
   const double makespan = canvas_->gantt().makespan();
-  const double moment =
-      played_from_ + since_start_.elapsed() / (1000.0 * kReplaySeconds) * makespan;
+  const double moment = played_from_ + static_cast<double>(since_start_.elapsed()) /
+                                           (1000.0 * kReplaySeconds) * makespan;
   if (moment >= makespan) pause();
   set_moment(moment);
 }

@@ -14,6 +14,18 @@ namespace {
 
 constexpr double kMargin = 12.0;
 constexpr double kPanelWidth = 250.0;
+constexpr double kLeastWidthWithPanel = 640.0;
+
+QRectF map_area(const QSizeF& size) {
+  const double panel = size.width() > kLeastWidthWithPanel ? kPanelWidth + 2.0 * kMargin : 0.0;
+  return {kMargin, kMargin, size.width() - panel - 2.0 * kMargin, size.height() - 2.0 * kMargin};
+}
+
+QRectF panel_area(const QSizeF& size) {
+  if (size.width() <= kLeastWidthWithPanel) return {};
+  return {size.width() - kPanelWidth - kMargin, kMargin, kPanelWidth,
+          size.height() - 2.0 * kMargin};
+}
 
 }  // namespace
 
@@ -126,17 +138,6 @@ void TopologyCanvas::show_bottleneck() {
     }
   }
   show_domain(domain);
-}
-
-QRectF TopologyCanvas::map_area(const QSizeF& size) const {
-  const double panel = size.width() > 640.0 ? kPanelWidth + 2.0 * kMargin : 0.0;
-  return {kMargin, kMargin, size.width() - panel - 2.0 * kMargin, size.height() - 2.0 * kMargin};
-}
-
-QRectF TopologyCanvas::panel_area(const QSizeF& size) const {
-  if (size.width() <= 640.0) return {};
-  return {size.width() - kPanelWidth - kMargin, kMargin, kPanelWidth,
-          size.height() - 2.0 * kMargin};
 }
 
 void TopologyCanvas::lay_out_again() {

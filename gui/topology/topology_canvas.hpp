@@ -57,8 +57,6 @@ class TopologyCanvas : public QWidget {
   void show_bottleneck();
   void show_gpus(std::int64_t first);
   void lay_out_again();
-  QRectF map_area(const QSizeF& size) const;
-  QRectF panel_area(const QSizeF& size) const;
   QString tool_tip_at(const QPointF& position) const;
 
   std::unique_ptr<ClusterMap> map_;
