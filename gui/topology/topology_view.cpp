@@ -1,6 +1,7 @@
 #include "gui/topology/topology_view.hpp"
 
 #include <QVBoxLayout>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "gui/models/text.hpp"
@@ -22,9 +23,11 @@ void TopologyView::set_plan(const ClusterSpec& cluster, const Plan& plan,
   try {
     canvas_->set_plan(cluster, plan, timeline);
     empty_->show_content();
-    Q_EMIT problem({});
+    // Only a problem of its own: the window's bar may hold that of another view.
+    if (std::exchange(told_problem_, false)) Q_EMIT problem({});
   } catch (const InputError& error) {
     clear();
+    told_problem_ = true;
     Q_EMIT problem(error_text(error));
   }
 }

@@ -32,6 +32,7 @@ class TopologyView : public View {
  private:
   TopologyCanvas* canvas_;
   EmptyState* empty_;
+  bool told_problem_ = false;
 };
 
 }  // namespace shardwright::gui
