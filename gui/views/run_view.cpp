@@ -23,10 +23,14 @@
 namespace shardwright::gui {
 namespace {
 
-// What no tensor explains is not in the run's own count of its tensors.
+// What the run's own count holds: the tensors that a step allocates, not what lasts from step to
+// step nor what no tensor explains.
 Bytes tensor_memory(const sim::StepResult& result) {
-  Bytes tensors = result.stages.front().memory.peak;
-  return tensors - result.stages.front().memory.of(MemoryCategory::Context);
+  Bytes tensors;
+  for (const MemoryCategory category : {MemoryCategory::Activations, MemoryCategory::Temporaries,
+                                        MemoryCategory::GatheredParameters, MemoryCategory::Logits})
+    tensors += result.stages.front().memory.of(category);
+  return tensors;
 }
 
 Chart* metric_chart(const QString& id, const QString& title) {
@@ -277,7 +281,7 @@ void RunView::draw(Chart& chart, double RunStep::*figure, double factor, double 
     most = std::max(most, predicted);
   }
   chart.xAxis->setRange(0.0, last);
-  chart.yAxis->setRange(0.0, 1.25 * most);
+  chart.yAxis->setRange(0.0, 1.5 * most);  // room for the legend
   chart.replot(QCustomPlot::rpQueuedReplot);
 }
 

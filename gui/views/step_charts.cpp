@@ -110,7 +110,7 @@ void WaterfallChart::rebuild() {
   }
   yAxis->setTicker(ticker_of(titles));
   yAxis->setRange(-0.6, static_cast<double>(parts.size()) - 0.4);
-  xAxis->setRange(0.0, longest * (beside_ ? 1.3 : 1.02));
+  xAxis->setRange(0.0, longest * (beside_ ? 1.55 : 1.02));
   replot(rpQueuedReplot);
 }
 

@@ -123,6 +123,7 @@ QWidget* WhyView::create_comparison() {
   differences_->setObjectName(QStringLiteral("differences"));
   differences_->setColumnCount(4);
   differences_->verticalHeader()->hide();
+  differences_->verticalHeader()->setDefaultSectionSize(22);
   differences_->setAlternatingRowColors(true);
   differences_->setShowGrid(false);
   differences_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
