@@ -98,8 +98,9 @@ void fill_data_parallel(json& plan, std::int64_t gpus) {
 }
 
 Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
-                            ProblemList& problems) {
+                            Precision precision, ProblemList& problems) {
   json document = json::object();
+  document["precision"] = name_of(precision);
   apply_fields(options, document, problems);
   fill_data_parallel(document, gpus);
   for (const char* key : {"dp", "tp", "pp", "micro_batch"}) {
@@ -123,10 +124,10 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
   Scenario scenario;
   scenario.model = read_model_option(options.model, problems);
   scenario.cluster = read_cluster_option(options.cluster, problems);
-  scenario.stack = read_stack_option(options.stack, problems);
+  scenario.stack = read_stack_option(options.stack, scenario.cluster, problems);
   const std::int64_t gpus =
       options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
-  scenario.plan = read_command_line_plan(options, gpus, problems);
+  scenario.plan = read_command_line_plan(options, gpus, usual_precision(scenario.cluster), problems);
   problems.throw_if_any();
   for (const BrokenRule& broken :
        broken_rules(scenario.model, &scenario.cluster, scenario.plan, gpus)) {
@@ -198,7 +199,7 @@ void replace_parts(const ScenarioOptions& options, json& document,
   if (!options.cluster.empty())
     document["cluster"] = json(to_json(read_cluster_option(options.cluster, problems)));
   if (!options.stack.empty())
-    document["stack"] = json(to_json(read_stack_option(options.stack, problems)));
+    document["stack"] = json(to_json(read_stack_option(options.stack, {}, problems)));
   if (!document.contains("plan") || !document["plan"].is_object()) return;
   json& plan = document["plan"];
   const json before = plan;

@@ -23,6 +23,7 @@ void StepRunner::run(StepState& state, StepRecorder* recorder) {
     while (&rank_.calls[call] != &placed.call) ++call;
     issue(placed, Program::covered(rank_, call), state, recorder);
   });
+  if (recorder != nullptr) recorder->issued();
   streams_.drain();
 }
 

@@ -1,0 +1,96 @@
+// shardwright calibrate
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/calibration_report.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/scenario_parts.hpp"
+#include "core/base/error.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "sim/calibration/nccl_tests.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+struct CalibrateOptions {
+  CommonOptions common;
+  std::vector<std::string> runs;
+  std::string cluster, out;
+};
+
+// Folders are runs, files are output of nccl-tests.
+sim::CalibrationData read_data(const std::vector<std::string>& names, ProblemList& problems) {
+  sim::CalibrationData data;
+  for (const std::string& name : names) {
+    std::error_code error;
+    read_part("", problems, [&] {
+      if (std::filesystem::is_regular_file(name, error)) {
+        const auto samples = sim::read_nccl_tests(name);
+        data.exchanges.insert(data.exchanges.end(), samples.begin(), samples.end());
+      } else {
+        data.runs.push_back(sim::load_run(name));
+      }
+      return true;
+    });
+  }
+  return data;
+}
+
+std::string source_of(const CalibrateOptions& options) {
+  std::string names;
+  for (const std::string& run : options.runs) {
+    names += names.empty() ? "" : ", ";
+    names += std::filesystem::path(run + "/").parent_path().filename().string();
+  }
+  return "shardwright calibrate " + names;
+}
+
+ExitCode calibrate(const CalibrateOptions& options) {
+  check_destinations({{"--json", options.common.json}, {"--out", options.out}},
+                     options.common.force);
+  ProblemList problems("shardwright calibrate");
+  const sim::CalibrationData data = read_data(options.runs, problems);
+  const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
+  problems.throw_if_any();
+  const sim::Calibration calibration = sim::calibrate(cluster, data, source_of(options));
+  write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
+  Page page = new_page(options.common);
+  add_calibration(page, calibration, true);
+  nlohmann::ordered_json document = new_document("calibration");
+  document.update(calibration_json(calibration));
+  deliver(options.common, page, document, options.out == "-");
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("calibrate", "Refit a cluster profile to what runs have measured");
+  command->footer(R"(Examples:
+  shardwright calibrate run/ --cluster here --out here.json
+  shardwright calibrate run-1/ run-2/ all_reduce.json --cluster here.json --out better.json)");
+  const auto options = std::make_shared<CalibrateOptions>();
+  command
+      ->add_option("runs", options->runs,
+                   "Folders of shardwright run --out; output of nccl-tests, text or -J")
+      ->required()
+      ->type_name("RUN...");
+  command->add_option("--cluster", options->cluster, "The profile to refit")
+      ->required()
+      ->type_name("NAME|FILE|here");
+  command->add_option("--out", options->out, "The refitted profile")
+      ->required()
+      ->type_name("FILE|-");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return calibrate(*options); }; });
+}
+
+}  // namespace shardwright::cli

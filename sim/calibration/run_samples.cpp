@@ -1,0 +1,416 @@
+#include "sim/calibration/run_samples.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "core/base/error.hpp"
+#include "core/lowering/lowering.hpp"
+#include "core/program/program_checks.hpp"
+#include "core/program/rank_grid.hpp"
+#include "sim/cost/slowest_device.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// A stage's op with what it waits for.
+struct StageOp {
+  const Op* op = nullptr;
+  const Call* call = nullptr;
+  std::size_t queue = 0;
+  std::vector<std::uint32_t> waits;  // op numbers
+};
+
+using StageOps = std::vector<StageOp>;
+
+StageOps ops_of(const Program& program, const RankProgram& stage, const Queues& queues) {
+  StageOps ops;
+  for_each_op(program, stage, [&](const PlacedOp& placed) {
+    StageOp& each = ops.emplace_back();
+    each.op = &placed.op;
+    each.call = &placed.call;
+    each.queue = queues.of(placed.op);
+    for (const std::uint16_t on : placed.op.waits) each.waits.push_back(placed.call.first_op + on);
+    for (const Wait& wait : placed.waits) each.waits.push_back(wait.on);
+  });
+  return ops;
+}
+
+// An op of a rank in a measured step; seconds on the step's common clock.
+struct OpTime {
+  double ready = 0.0, start = 0.0, end = 0.0;
+};
+
+struct Interval {
+  double start, end;
+};
+
+// The middle half of the values, or all of fewer than four.
+double middle_mean(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t quarter = values.size() / 4;
+  double sum = 0.0;
+  for (std::size_t i = quarter; i < values.size() - quarter; ++i) sum += values[i];
+  return sum / static_cast<double>(values.size() - 2 * quarter);
+}
+
+bool is_message(OpKind kind) {
+  return kind == OpKind::Send || kind == OpKind::Receive;
+}
+
+// Times of the ops of one step on every rank.
+class StepMatch {
+ public:
+  StepMatch(const MeasuredRun& run, const MeasuredStep& step, const RankGrid& grid,
+            const std::vector<StageOps>& stages, std::size_t queues)
+      : run_(run), step_(step), grid_(grid), stages_(stages), queues_(queues) {
+    origin_ = step.ranks.front().ranks.front().clock.value();
+    for (const Timeline& timeline : step.ranks)
+      origin_ = std::min(origin_, timeline.ranks.front().clock.value());
+    for (std::size_t rank = 0; rank < step.ranks.size(); ++rank)
+      times.push_back(match(static_cast<std::int64_t>(rank)));
+  }
+
+  std::vector<std::vector<OpTime>> times;  // by rank and op number
+
+ private:
+  using SpanKey = std::tuple<Stream, std::int32_t>;  // stream and peer
+
+  // Spans of each stream, in the order of their starts.
+  static std::map<SpanKey, std::vector<const Span*>> sorted_spans(const Timeline& timeline) {
+    std::map<SpanKey, std::vector<const Span*>> spans;
+    for (const Span& span : timeline.spans) spans[{span.stream, span.peer}].push_back(&span);
+    for (auto& [key, list] : spans) {
+      std::stable_sort(list.begin(), list.end(),
+                       [](const Span* a, const Span* b) { return a->start < b->start; });
+    }
+    return spans;
+  }
+
+  std::int32_t peer_of(const Op& op, StageRank place) const {
+    const auto* work = std::get_if<CommunicationWork>(&op.work);
+    if (work == nullptr || !is_message(op.kind)) return -1;
+    return static_cast<std::int32_t>(
+        grid_.rank_at({place.stage + work->peer_offset, place.index}));
+  }
+
+  std::vector<OpTime> match(std::int64_t rank) const {
+    const Timeline& timeline = step_.ranks[static_cast<std::size_t>(rank)];
+    const StageRank place = grid_.locate(rank);
+    const StageOps& ops = stages_[static_cast<std::size_t>(place.stage)];
+    const auto spans = sorted_spans(timeline);
+    const double shift = timeline.ranks.front().clock.value() - origin_;
+    std::map<SpanKey, std::size_t> next;
+    std::vector<OpTime> matched(ops.size());
+    std::vector<double> queue_free(queues_, shift);
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const SpanKey key{ops[i].op->stream, peer_of(*ops[i].op, place)};
+      const auto found = spans.find(key);
+      std::size_t& index = next[key];
+      const Span* span = found == spans.end() || index >= found->second.size()
+                             ? nullptr
+                             : found->second[index++];
+      check(rank, ops[i], span);
+      OpTime& time = matched[i];
+      time.start = span->start.value() + shift;
+      time.end = span->end().value() + shift;
+      time.ready = queue_free[ops[i].queue];
+      for (const std::uint32_t on : ops[i].waits) time.ready = std::max(time.ready, matched[on].end);
+      time.ready = std::min(time.ready, time.start);
+      queue_free[ops[i].queue] = time.end;
+    }
+    return matched;
+  }
+
+  void check(std::int64_t rank, const StageOp& op, const Span* span) const {
+    if (span != nullptr && span->name == op.op->name && span->layer == op.call->layer &&
+        span->microbatch == op.call->microbatch)
+      return;
+    const std::string expected = fmt::format("{} of layer {}, microbatch {}", op.op->name,
+                                             op.call->layer, op.call->microbatch);
+    throw InputError(
+        fmt::format("{}/timeline-{}-{}.json", run_.name, step_.step, rank),
+        {{fmt::format("{}", name_of(op.op->stream)),
+          span == nullptr ? "no further span"
+                          : fmt::format("{} of layer {}, microbatch {}", span->name, span->layer,
+                                        span->microbatch),
+          expected + ", as the run's plan has it"}});
+  }
+
+  const MeasuredRun& run_;
+  const MeasuredStep& step_;
+  const RankGrid& grid_;
+  const std::vector<StageOps>& stages_;
+  std::size_t queues_;
+  double origin_ = 0.0;
+};
+
+// All timings of a run, by what was timed.
+class Sampler {
+ public:
+  Sampler(const MeasuredRun& run, const ClusterSpec& cluster)
+      : run_(run),
+        cluster_(cluster),
+        program_(lower(run.scenario.model, run.scenario.plan, run.scenario.stack)),
+        grid_(run.scenario.plan) {
+    const Queues queues(program_);
+    queues_ = queues.count();
+    for (const RankProgram& stage : program_.stages)
+      stages_.push_back(ops_of(program_, stage, queues));
+  }
+
+  RunSamples samples() {
+    for (const MeasuredStep& step : run_.steps) add(step);
+    RunSamples result;
+    finish_slowdown(result);
+    for (Kernel& kernel : kernels_) {
+      if (kernel.alone.empty()) continue;
+      kernel.sample.count = kernel.alone.size();
+      kernel.sample.time = Seconds(middle_mean(kernel.alone));
+      result.kernels.push_back(kernel.sample);
+    }
+    for (auto& [timing, values] : exchanges_) {
+      result.exchanges.push_back(timing);
+      result.exchanges.back().count = values.size();
+      result.exchanges.back().time = Seconds(middle_mean(values));
+    }
+    result.launch = Seconds(middle_mean(launches_));
+    if (lag_of_ > 0.0) result.variation = lag_ / lag_of_;
+    result.meetings = meetings_;
+    return result;
+  }
+
+ private:
+  struct Beside {
+    double share, time;  // of the kernel that ran beside a collective
+  };
+  struct Kernel {
+    KernelSample sample;
+    std::vector<double> alone;
+    std::vector<Beside> beside;
+  };
+  struct Member {
+    std::int64_t rank;
+    std::uint32_t op;
+  };
+  // Group, number of the group, stream, and turn; of messages sender, receiver, stream and turn.
+  using MeetingKey = std::tuple<int, std::int64_t, int, std::uint32_t>;
+  using Meetings = std::map<MeetingKey, std::vector<Member>>;
+
+  const StageOps& ops_of_rank(std::int64_t rank) const {
+    return stages_[static_cast<std::size_t>(grid_.locate(rank).stage)];
+  }
+
+  void add(const MeasuredStep& step) {
+    const StepMatch match(run_, step, grid_, stages_, queues_);
+    for (std::size_t rank = 0; rank < step.ranks.size(); ++rank) {
+      const double ops =
+          static_cast<double>(ops_of_rank(static_cast<std::int64_t>(rank)).size());
+      launches_.push_back(step.ranks[rank].ranks.front().issue.value() / ops);
+    }
+    std::vector<std::vector<Interval>> busy(step.ranks.size());  // collectives, by rank
+    for (const auto& [key, members] : meetings(match)) add_meeting(members, match, busy);
+    for (std::size_t rank = 0; rank < step.ranks.size(); ++rank)
+      add_kernels(static_cast<std::int64_t>(rank), match.times[rank], busy[rank]);
+    add_lags(match);
+  }
+
+  Meetings meetings(const StepMatch& match) {
+    Meetings meetings;
+    std::map<std::tuple<int, std::int64_t, int, std::int64_t>, std::uint32_t> turns;
+    for (std::size_t r = 0; r < match.times.size(); ++r) {
+      const auto rank = static_cast<std::int64_t>(r);
+      const StageOps& ops = ops_of_rank(rank);
+      for (std::uint32_t i = 0; i < ops.size(); ++i) {
+        const auto* work = std::get_if<CommunicationWork>(&ops[i].op->work);
+        if (work == nullptr) continue;
+        const auto [group, number, stream] = place_of(*ops[i].op, *work, rank);
+        const std::uint32_t turn = turns[{group, number, stream, rank}]++;
+        meetings[{group, number, stream, turn}].push_back({rank, i});
+      }
+    }
+    return meetings;
+  }
+
+  std::tuple<int, std::int64_t, int> place_of(const Op& op, const CommunicationWork& work,
+                                              std::int64_t rank) {
+    const int group = static_cast<int>(work.group);
+    if (!is_message(op.kind)) {
+      const GroupTable& table = table_of(work.group);
+      return {group, table.group_of[static_cast<std::size_t>(rank)], static_cast<int>(op.stream)};
+    }
+    StageRank peer = grid_.locate(rank);
+    peer.stage += work.peer_offset;
+    const std::int64_t other = grid_.rank_at(peer);
+    const bool sends = op.kind == OpKind::Send;
+    const bool gradient =
+        op.stream == Stream::SendGradient || op.stream == Stream::ReceiveGradient;
+    const std::int64_t from = sends ? rank : other, to = sends ? other : rank;
+    return {kGroups + (gradient ? 1 : 0), from * grid_.world_size() + to, -1};
+  }
+
+  const GroupTable& table_of(Group group) {
+    const auto found = tables_.find(group);
+    return found != tables_.end() ? found->second
+                                  : tables_.emplace(group, grid_.table(group)).first->second;
+  }
+
+  void add_meeting(const std::vector<Member>& members, const StepMatch& match,
+                   std::vector<std::vector<Interval>>& busy) {
+    if (members.size() < 2) return;
+    double ready = 0.0, end = 0.0;
+    for (const Member& member : members) {
+      const OpTime& time = match.times[static_cast<std::size_t>(member.rank)][member.op];
+      ready = std::max(ready, time.ready);
+      end = std::max(end, time.end);
+    }
+    const Op& op = *ops_of_rank(members.front().rank)[members.front().op].op;
+    const auto& work = std::get<CommunicationWork>(op.work);
+    constexpr double kLeast = 1e-7;
+    ExchangeTiming timing;
+    timing.name = op.name;
+    timing.kind = op.kind == OpKind::Receive ? OpKind::Send : op.kind;
+    timing.placement = place(work.group, run_.scenario.plan, cluster_);
+    timing.bytes = work.bytes;
+    values_of(timing).push_back(std::max(kLeast, end - ready));
+    if (is_message(op.kind)) return;
+    for (const Member& member : members)
+      busy[static_cast<std::size_t>(member.rank)].push_back({ready, end});
+  }
+
+  std::vector<double>& values_of(const ExchangeTiming& timing) {
+    for (auto& [known, values] : exchanges_) {
+      if (known.kind == timing.kind && known.placement == timing.placement &&
+          known.bytes == timing.bytes && known.name == timing.name)
+        return values;
+    }
+    exchanges_.push_back({timing, {}});
+    return exchanges_.back().second;
+  }
+
+  void add_kernels(std::int64_t rank, const std::vector<OpTime>& times,
+                   const std::vector<Interval>& busy) {
+    constexpr double kAlone = 0.02;
+    const StageOps& ops = ops_of_rank(rank);
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const Op& op = *ops[i].op;
+      if (is_communication(op.kind)) continue;
+      const double time = times[i].end - times[i].ready;
+      const double share = time > 0.0 ? covered(times[i], busy) / time : 0.0;
+      Kernel& kernel = kernel_of(op);
+      if (share < kAlone) {
+        kernel.alone.push_back(time);
+      } else {
+        kernel.beside.push_back({share, time});
+      }
+    }
+  }
+
+  static double covered(const OpTime& time, const std::vector<Interval>& busy) {
+    double sum = 0.0;
+    for (const Interval& each : busy)
+      sum += std::max(0.0, std::min(each.end, time.end) - std::max(each.start, time.ready));
+    return sum;
+  }
+
+  Kernel& kernel_of(const Op& op) {
+    const Phase phase = op.phase == Phase::Recompute ? Phase::Forward : op.phase;
+    for (Kernel& kernel : kernels_) {
+      const KernelSample& known = kernel.sample;
+      if (known.kind == op.kind && known.phase == phase && known.precision == op.precision &&
+          known.work == op.work)
+        return kernel;
+    }
+    Kernel& kernel = kernels_.emplace_back();
+    kernel.sample = {op.name, op.kind, phase, op.precision, op.work, Seconds(0), 0};
+    return kernel;
+  }
+
+  // A kernel of which a share f ran beside a collective took 1 + s f as long as alone; s is the
+  // mean by time. Kernels that never ran alone are brought back to what they would have taken.
+  void finish_slowdown(RunSamples& result) {
+    constexpr double kLeastShare = 0.3;
+    double extra = 0.0, slowed = 0.0;
+    for (const Kernel& kernel : kernels_) {
+      if (kernel.alone.size() < 4 || kernel.beside.size() < 2) continue;
+      const double alone = middle_mean(kernel.alone);
+      std::vector<double> ratios;
+      for (const Beside& each : kernel.beside)
+        if (each.share > kLeastShare) ratios.push_back((each.time / alone - 1.0) / each.share);
+      if (ratios.empty()) continue;
+      const double weight = alone * static_cast<double>(ratios.size());
+      extra += middle_mean(ratios) * weight;
+      slowed += weight;
+    }
+    if (slowed > 0.0) result.slowdown = std::max(0.0, extra / slowed);
+    result.slowed = Seconds(slowed);
+    const double slowdown = slowed > 0.0 ? result.slowdown : run_.scenario.stack.overlap_slowdown;
+    for (Kernel& kernel : kernels_) {
+      if (!kernel.alone.empty()) continue;
+      for (const Beside& each : kernel.beside)
+        kernel.alone.push_back(each.time / (1.0 + slowdown * each.share));
+    }
+  }
+
+  // Among the ranks that share a stage: how far the last one lags behind the mean at each of the
+  // collectives that join them, since the one before.
+  void add_lags(const StepMatch& match) {
+    for (const auto& [key, members] : meetings(match)) {
+      const Op& op = *ops_of_rank(members.front().rank)[members.front().op].op;
+      if (is_message(op.kind) || members.size() < 2) continue;
+      const auto group = std::get<CommunicationWork>(op.work).group;
+      if (joins_stages(group)) continue;
+      double sum = 0.0, last = 0.0;
+      for (const Member& member : members) {
+        const double since = time_since_meeting(match, member);
+        sum += since;
+        last = std::max(last, since);
+      }
+      const double mean = sum / static_cast<double>(members.size());
+      lag_ += last - mean;
+      lag_of_ += mean * expected_extreme(static_cast<std::int64_t>(members.size()));
+      ++meetings_;
+    }
+  }
+
+  // Of kernels that a member ran before it came to this op and after its last collective.
+  double time_since_meeting(const StepMatch& match, const Member& member) const {
+    const StageOps& ops = ops_of_rank(member.rank);
+    const auto& times = match.times[static_cast<std::size_t>(member.rank)];
+    double sum = 0.0;
+    for (std::uint32_t i = member.op; i-- > 0;) {
+      const Op& op = *ops[i].op;
+      if (is_communication(op.kind)) {
+        if (!is_message(op.kind)) break;
+        continue;
+      }
+      sum += times[i].end - times[i].ready;
+    }
+    return sum;
+  }
+
+  const MeasuredRun& run_;
+  const ClusterSpec& cluster_;
+  Program program_;
+  RankGrid grid_;
+  std::vector<StageOps> stages_;
+  std::size_t queues_ = 0;
+  std::map<Group, GroupTable> tables_;
+  std::vector<Kernel> kernels_;
+  std::vector<std::pair<ExchangeTiming, std::vector<double>>> exchanges_;
+  std::vector<double> launches_;
+  double lag_ = 0.0, lag_of_ = 0.0;
+  std::size_t meetings_ = 0;
+};
+
+}  // namespace
+
+RunSamples sample_run(const MeasuredRun& run, const ClusterSpec& cluster) {
+  return Sampler(run, cluster).samples();
+}
+
+}  // namespace shardwright::sim
