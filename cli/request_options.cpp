@@ -46,10 +46,11 @@ bool has_a_size(const ClusterSpec& cluster) {
 }
 
 // A machine that was measured is planned for as a whole where nothing is said: all of its ranks,
-// the model's longest sequence, the smallest batch of full throughput.
+// the model's longest sequence, a few sequences for each rank.
 void plan_for_all_of_it(PlanRequest& request) {
+  constexpr std::int64_t kSequencesEach = 4;
   request.gpus = request.cluster.nodes * request.cluster.node.accelerators;
-  request.global_batch = 0;
+  request.global_batch = request.gpus * kSequencesEach;
   request.seq_len = request.model.max_seq_len;
 }
 
