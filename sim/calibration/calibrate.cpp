@@ -30,14 +30,14 @@ struct ErrorsOfKind {
 double log_ratio(const KernelSample& sample, const ClusterSpec& cluster, const StackSpec& stack) {
   const Seconds predicted =
       kernel_cost(sample.kind, sample.work, sample.precision, cluster, stack, sample.phase).time;
-  return std::log(std::max(predicted.value(), 1e-12) / sample.time.value());
+  return std::log(std::max(predicted.value(), 1e-12) / middle_mean(sample.times).value());
 }
 
 double log_ratio(const ExchangeTiming& timing, const ClusterSpec& cluster,
                  const StackSpec& stack) {
   const Seconds predicted =
       collective_time(timing.kind, timing.bytes, timing.placement, cluster, stack);
-  return std::log(std::max(predicted.value(), 1e-12) / timing.time.value());
+  return std::log(std::max(predicted.value(), 1e-12) / middle_mean(timing.times).value());
 }
 
 std::vector<OpErrors> op_errors(const Samples& samples, const ClusterSpec& before,
@@ -45,7 +45,7 @@ std::vector<OpErrors> op_errors(const Samples& samples, const ClusterSpec& befor
   std::map<std::string, ErrorsOfKind> kinds;
   const auto add = [&](const auto& sample) {
     ErrorsOfKind& kind = kinds[name_of(sample.kind)];
-    kind.time += sample.time.value() * static_cast<double>(sample.count);
+    kind.time += sample.total.value();
     kind.before.push_back(log_ratio(sample, before, stack_on(before, stack)));
     kind.after.push_back(log_ratio(sample, after, stack_on(after, stack)));
   };

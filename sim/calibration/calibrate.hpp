@@ -39,7 +39,7 @@ struct StepComparison {
 // Of the durations of all ops of one kind.
 struct OpErrors {
   std::string kind;
-  Seconds share;  // time of such ops in the samples
+  Seconds share;  // time of all such ops on all ranks in the recorded steps
   ErrorSummary before, after;
 };
 

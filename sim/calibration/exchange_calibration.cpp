@@ -22,9 +22,9 @@ std::vector<double> path_residuals(const ClusterSpec& cluster,
                                    const std::vector<ExchangeTiming>& timings) {
   std::vector<double> residuals;
   for (const ExchangeTiming& timing : timings) {
-    const Seconds time =
+    const Seconds predicted =
         collective_cost(timing.kind, timing.bytes, timing.placement, cluster, StackSpec{}).time;
-    residuals.push_back(std::log(time / timing.time));
+    for (const Seconds time : timing.times) residuals.push_back(std::log(predicted / time));
   }
   return residuals;
 }
@@ -124,8 +124,10 @@ void fit_curve(ClusterSpec& cluster, std::size_t index,
                                [](ExchangeCurve& c) -> Seconds& { return c.alpha; })};
   FitResult result = fit_figures<ExchangeCurve>(curve, figures, [&](const ExchangeCurve& changed) {
     std::vector<double> residuals;
-    for (const ExchangeTiming* timing : timings)
-      residuals.push_back(std::log(curve_time(changed, timing->bytes) / timing->time));
+    for (const ExchangeTiming* timing : timings) {
+      const Seconds predicted = curve_time(changed, timing->bytes);
+      for (const Seconds time : timing->times) residuals.push_back(std::log(predicted / time));
+    }
     return residuals;
   });
   curve.least = curve.most = timings.front()->bytes;
@@ -160,8 +162,7 @@ ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster) 
   timing.name = "probe";
   timing.kind = sample.kind;
   timing.bytes = sample.bytes;
-  timing.time = sample.time;
-  timing.count = 1;
+  timing.times = {sample.time};
   GroupPlacement& placement = timing.placement;
   placement.size = sample.members;
   placement.per_node = std::clamp<std::int64_t>(domain / sample.stride, 1, sample.members);

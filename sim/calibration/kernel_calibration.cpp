@@ -72,8 +72,11 @@ void fit_curve(AcceleratorSpec& device, OpKind kind, Phase phase,
   FitResult result = fit_figures<KernelCurve>(
       device.kernel_curves[index], figures_of(kind), [&](const KernelCurve& curve) {
         std::vector<double> residuals;
-        for (const KernelSample* sample : samples)
-          residuals.push_back(std::log(curve_time(curve, sample->work) / sample->time));
+        for (const KernelSample* sample : samples) {
+          const Seconds predicted = curve_time(curve, sample->work);
+          for (const Seconds time : sample->times)
+            residuals.push_back(std::log(predicted / time));
+        }
         return residuals;
       });
   for (FittedParameter& each : result.parameters)
@@ -108,12 +111,15 @@ void fit_efficiency(AcceleratorSpec& device, const std::vector<KernelSample>& sa
                     const StackSpec& stack, const FigureLog& log) {
   std::vector<KernelTiming> timings;
   for (const KernelSample& sample : samples) {
-    KernelTiming& timing = timings.emplace_back();
+    KernelTiming timing;
     timing.op = stage_of(sample.kind);
     timing.precision = sample.precision;
     timing.kernels.push_back({sample.kind, sample.work, Seconds(0)});
     timing.stack = stack;
-    timing.measured = sample.time;
+    for (const Seconds time : sample.times) {
+      timing.measured = time;
+      timings.push_back(timing);
+    }
   }
   for (const FitStage& stage : fit_own_kernels(device, timings, ""))
     log.add("/accelerator", stage.name, stage.result, device.sources);

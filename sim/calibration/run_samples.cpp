@@ -49,15 +49,6 @@ struct Interval {
   double start, end;
 };
 
-// The middle half of the values, or all of fewer than four.
-double middle_mean(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t quarter = values.size() / 4;
-  double sum = 0.0;
-  for (std::size_t i = quarter; i < values.size() - quarter; ++i) sum += values[i];
-  return sum / static_cast<double>(values.size() - 2 * quarter);
-}
-
 bool is_message(OpKind kind) {
   return kind == OpKind::Send || kind == OpKind::Receive;
 }
@@ -165,33 +156,34 @@ class Sampler {
 
   RunSamples samples() {
     for (const MeasuredStep& step : run_.steps) add(step);
-    RunSamples result;
-    finish_slowdown(result);
+    finish_slowdown();
     for (Kernel& kernel : kernels_) {
-      if (kernel.alone.empty()) continue;
-      kernel.sample.count = kernel.alone.size();
-      kernel.sample.time = Seconds(middle_mean(kernel.alone));
-      result.kernels.push_back(kernel.sample);
+      for (const auto& [step, values] : kernel.alone)
+        kernel.sample.times.emplace_back(middle_mean(values));
+      result_.kernels.push_back(std::move(kernel.sample));
     }
-    for (auto& [timing, values] : exchanges_) {
-      result.exchanges.push_back(timing);
-      result.exchanges.back().count = values.size();
-      result.exchanges.back().time = Seconds(middle_mean(values));
+    for (Exchange& exchange : exchanges_) {
+      for (const auto& [step, values] : exchange.values)
+        exchange.timing.times.emplace_back(middle_mean(values));
+      result_.exchanges.push_back(std::move(exchange.timing));
     }
-    result.launch = Seconds(middle_mean(launches_));
-    if (lag_of_ > 0.0) result.variation = lag_ / lag_of_;
-    result.meetings = meetings_;
-    return result;
+    return std::move(result_);
   }
 
  private:
+  using ByStep = std::map<std::int64_t, std::vector<double>>;
   struct Beside {
+    std::int64_t step;
     double share, time;  // of the kernel that ran beside a collective
   };
   struct Kernel {
     KernelSample sample;
-    std::vector<double> alone;
+    ByStep alone;
     std::vector<Beside> beside;
+  };
+  struct Exchange {
+    ExchangeTiming timing;
+    ByStep values;
   };
   struct Member {
     std::int64_t rank;
@@ -210,12 +202,12 @@ class Sampler {
     for (std::size_t rank = 0; rank < step.ranks.size(); ++rank) {
       const double ops =
           static_cast<double>(ops_of_rank(static_cast<std::int64_t>(rank)).size());
-      launches_.push_back(step.ranks[rank].ranks.front().issue.value() / ops);
+      result_.launches.push_back(step.ranks[rank].ranks.front().issue / ops);
     }
     std::vector<std::vector<Interval>> busy(step.ranks.size());  // collectives, by rank
-    for (const auto& [key, members] : meetings(match)) add_meeting(members, match, busy);
+    for (const auto& [key, members] : meetings(match)) add_meeting(step.step, members, match, busy);
     for (std::size_t rank = 0; rank < step.ranks.size(); ++rank)
-      add_kernels(static_cast<std::int64_t>(rank), match.times[rank], busy[rank]);
+      add_kernels(step.step, static_cast<std::int64_t>(rank), match.times[rank], busy[rank]);
     add_lags(match);
   }
 
@@ -259,7 +251,7 @@ class Sampler {
                                   : tables_.emplace(group, grid_.table(group)).first->second;
   }
 
-  void add_meeting(const std::vector<Member>& members, const StepMatch& match,
+  void add_meeting(std::int64_t step, const std::vector<Member>& members, const StepMatch& match,
                    std::vector<std::vector<Interval>>& busy) {
     if (members.size() < 2) return;
     double ready = 0.0, end = 0.0;
@@ -276,23 +268,27 @@ class Sampler {
     timing.kind = op.kind == OpKind::Receive ? OpKind::Send : op.kind;
     timing.placement = place(work.group, run_.scenario.plan, cluster_);
     timing.bytes = work.bytes;
-    values_of(timing).push_back(std::max(kLeast, end - ready));
+    Exchange& exchange = exchange_of(timing);
+    exchange.values[step].push_back(std::max(kLeast, end - ready));
+    exchange.timing.total += Seconds(std::max(kLeast, end - ready)) *
+                             static_cast<double>(members.size());
     if (is_message(op.kind)) return;
     for (const Member& member : members)
       busy[static_cast<std::size_t>(member.rank)].push_back({ready, end});
   }
 
-  std::vector<double>& values_of(const ExchangeTiming& timing) {
-    for (auto& [known, values] : exchanges_) {
+  Exchange& exchange_of(const ExchangeTiming& timing) {
+    for (Exchange& exchange : exchanges_) {
+      const ExchangeTiming& known = exchange.timing;
       if (known.kind == timing.kind && known.placement == timing.placement &&
           known.bytes == timing.bytes && known.name == timing.name)
-        return values;
+        return exchange;
     }
     exchanges_.push_back({timing, {}});
-    return exchanges_.back().second;
+    return exchanges_.back();
   }
 
-  void add_kernels(std::int64_t rank, const std::vector<OpTime>& times,
+  void add_kernels(std::int64_t step, std::int64_t rank, const std::vector<OpTime>& times,
                    const std::vector<Interval>& busy) {
     constexpr double kAlone = 0.02;
     const StageOps& ops = ops_of_rank(rank);
@@ -302,10 +298,11 @@ class Sampler {
       const double time = times[i].end - times[i].ready;
       const double share = time > 0.0 ? covered(times[i], busy) / time : 0.0;
       Kernel& kernel = kernel_of(op);
+      kernel.sample.total += Seconds(time);
       if (share < kAlone) {
-        kernel.alone.push_back(time);
+        kernel.alone[step].push_back(time);
       } else {
-        kernel.beside.push_back({share, time});
+        kernel.beside.push_back({step, share, time});
       }
     }
   }
@@ -326,39 +323,37 @@ class Sampler {
         return kernel;
     }
     Kernel& kernel = kernels_.emplace_back();
-    kernel.sample = {op.name, op.kind, phase, op.precision, op.work, Seconds(0), 0};
+    kernel.sample = {op.name, op.kind, phase, op.precision, op.work, {}, {}};
     return kernel;
   }
 
-  // A kernel of which a share f ran beside a collective took 1 + s f as long as alone; s is the
-  // mean by time. Kernels that never ran alone are brought back to what they would have taken.
-  void finish_slowdown(RunSamples& result) {
+  // A kernel of which a share f ran beside a collective took 1 + s f as long as alone. Kernels that
+  // never ran alone are brought back to what they would have taken.
+  void finish_slowdown() {
     constexpr double kLeastShare = 0.3;
-    double extra = 0.0, slowed = 0.0;
     for (const Kernel& kernel : kernels_) {
-      if (kernel.alone.size() < 4 || kernel.beside.size() < 2) continue;
-      const double alone = middle_mean(kernel.alone);
-      std::vector<double> ratios;
+      if (kernel.alone.empty()) continue;
+      std::vector<double> alone, ratios;
+      for (const auto& [step, values] : kernel.alone)
+        alone.insert(alone.end(), values.begin(), values.end());
+      const double time = middle_mean(alone);
       for (const Beside& each : kernel.beside)
-        if (each.share > kLeastShare) ratios.push_back((each.time / alone - 1.0) / each.share);
-      if (ratios.empty()) continue;
-      const double weight = alone * static_cast<double>(ratios.size());
-      extra += middle_mean(ratios) * weight;
-      slowed += weight;
+        if (each.share > kLeastShare) ratios.push_back((each.time / time - 1.0) / each.share);
+      if (ratios.size() > 1) result_.slowdowns.push_back(std::max(0.0, middle_mean(ratios)));
     }
-    if (slowed > 0.0) result.slowdown = std::max(0.0, extra / slowed);
-    result.slowed = Seconds(slowed);
-    const double slowdown = slowed > 0.0 ? result.slowdown : run_.scenario.stack.overlap_slowdown;
+    const double slowdown = result_.slowdowns.empty() ? run_.scenario.stack.overlap_slowdown
+                                                      : middle_mean(result_.slowdowns);
     for (Kernel& kernel : kernels_) {
       if (!kernel.alone.empty()) continue;
       for (const Beside& each : kernel.beside)
-        kernel.alone.push_back(each.time / (1.0 + slowdown * each.share));
+        kernel.alone[each.step].push_back(each.time / (1.0 + slowdown * each.share));
     }
   }
 
   // Among the ranks that share a stage: how far the last one lags behind the mean at each of the
   // collectives that join them, since the one before.
   void add_lags(const StepMatch& match) {
+    double lag = 0.0, lag_of = 0.0;
     for (const auto& [key, members] : meetings(match)) {
       const Op& op = *ops_of_rank(members.front().rank)[members.front().op].op;
       if (is_message(op.kind) || members.size() < 2) continue;
@@ -371,10 +366,10 @@ class Sampler {
         last = std::max(last, since);
       }
       const double mean = sum / static_cast<double>(members.size());
-      lag_ += last - mean;
-      lag_of_ += mean * expected_extreme(static_cast<std::int64_t>(members.size()));
-      ++meetings_;
+      lag += last - mean;
+      lag_of += mean * expected_extreme(static_cast<std::int64_t>(members.size()));
     }
+    if (lag_of > 0.0) result_.variations.push_back(lag / lag_of);
   }
 
   // Of kernels that a member ran before it came to this op and after its last collective.
@@ -401,13 +396,25 @@ class Sampler {
   std::size_t queues_ = 0;
   std::map<Group, GroupTable> tables_;
   std::vector<Kernel> kernels_;
-  std::vector<std::pair<ExchangeTiming, std::vector<double>>> exchanges_;
-  std::vector<double> launches_;
-  double lag_ = 0.0, lag_of_ = 0.0;
-  std::size_t meetings_ = 0;
+  std::vector<Exchange> exchanges_;
+  RunSamples result_;
 };
 
 }  // namespace
+
+double middle_mean(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t quarter = values.size() / 4;
+  double sum = 0.0;
+  for (std::size_t i = quarter; i < values.size() - quarter; ++i) sum += values[i];
+  return sum / static_cast<double>(values.size() - 2 * quarter);
+}
+
+Seconds middle_mean(const std::vector<Seconds>& values) {
+  std::vector<double> plain;
+  for (const Seconds value : values) plain.push_back(value.value());
+  return Seconds(middle_mean(std::move(plain)));
+}
 
 RunSamples sample_run(const MeasuredRun& run, const ClusterSpec& cluster) {
   return Sampler(run, cluster).samples();

@@ -18,15 +18,16 @@
 
 namespace shardwright::sim {
 
-// A kernel on a shape: the mean of its middle half of timings.
+// A kernel on a shape.
 struct KernelSample {
   std::string name;  // of an op that it is
   OpKind kind = OpKind::Gemm;
   Phase phase = Phase::Forward;  // recomputation counts as forward
   Precision precision = Precision::Fp32;
   Work work;
-  Seconds time;           // beside no collective
-  std::size_t count = 0;  // timings
+  // Beside no collective: of each step the mean of the middle half of its timings on all ranks.
+  std::vector<Seconds> times;
+  Seconds total;  // of all timings
 };
 
 // A collective or message of one size in groups of one shape.
@@ -35,26 +36,28 @@ struct ExchangeTiming {
   OpKind kind = OpKind::AllReduce;
   GroupPlacement placement;
   Bytes bytes;
-  Seconds time;
-  std::size_t count = 0;
+  std::vector<Seconds> times;  // likewise
+  Seconds total;
 };
 
 struct RunSamples {
   std::vector<KernelSample> kernels;
   std::vector<ExchangeTiming> exchanges;
-  Seconds launch;  // of the host for each op
-  // How much longer kernels took beside a collective, relatively, and the time of the kernels that
-  // say so; without such kernels zero.
-  double slowdown = 0.0;
-  Seconds slowed;
+  std::vector<Seconds> launches;  // of the host for an op, by rank and step
+  // How much longer kernels took beside a collective, relatively; of each kernel that ran both
+  // alone and beside some.
+  std::vector<double> slowdowns;
   // How much later than the mean the last member came to collectives, of the time since the one
-  // before, over what the expected extreme of as many normal deviates is: a relative deviation.
-  double variation = 0.0;
-  std::size_t meetings = 0;  // that say so
+  // before, over the expected extreme of as many normal deviates: a relative deviation, by step.
+  std::vector<double> variations;
 };
 
 // `cluster` places the groups. Throws InputError, naming the run, where a timeline does not belong
 // to the run's plan.
 RunSamples sample_run(const MeasuredRun& run, const ClusterSpec& cluster);
+
+// The mean of the middle half of values, or of all of fewer than four. At least one value.
+double middle_mean(std::vector<double> values);
+Seconds middle_mean(const std::vector<Seconds>& values);
 
 }  // namespace shardwright::sim

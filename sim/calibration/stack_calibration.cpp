@@ -34,8 +34,10 @@ constexpr double kLeastVariation = 0.001, kMostVariation = 0.2;
 void calibrate_launch(ClusterSpec& cluster, const std::vector<RunSamples>& samples,
                       const FigureLog& log) {
   std::vector<double> values;
-  for (const RunSamples& each : samples)
-    if (each.launch > Seconds(0)) values.push_back(each.launch.value() * cluster.node.host.speed);
+  for (const RunSamples& each : samples) {
+    for (const Seconds launch : each.launches)
+      if (launch > Seconds(0)) values.push_back(launch.value() * cluster.node.host.speed);
+  }
   if (values.empty()) return;
   const FitResult result = fit_value("/host/launch_s", cluster.stack->launch_time.value(),
                                      kLeastLaunch, kMostLaunch, values);
@@ -46,8 +48,10 @@ void calibrate_launch(ClusterSpec& cluster, const std::vector<RunSamples>& sampl
 void calibrate_slowdown(ClusterSpec& cluster, const std::vector<RunSamples>& samples,
                         const FigureLog& log) {
   std::vector<double> values;
-  for (const RunSamples& each : samples)
-    if (each.slowed > Seconds(0)) values.push_back(std::max(kLeastSlowdown, each.slowdown));
+  for (const RunSamples& each : samples) {
+    for (const double slowdown : each.slowdowns)
+      values.push_back(std::max(kLeastSlowdown, slowdown));
+  }
   const FitResult result = fit_value("/overlap/slowdown_ratio", cluster.stack->overlap_slowdown,
                                      kLeastSlowdown, kMostSlowdown, values);
   if (determined(result)) cluster.stack->overlap_slowdown = result.parameters.front().value;
@@ -58,8 +62,8 @@ void calibrate_variation(ClusterSpec& cluster, const std::vector<RunSamples>& sa
                          const FigureLog& log) {
   std::vector<double> values;
   for (const RunSamples& each : samples) {
-    if (each.meetings > 0)
-      values.push_back(std::clamp(each.variation, kLeastVariation, kMostVariation));
+    for (const double variation : each.variations)
+      values.push_back(std::clamp(variation, kLeastVariation, kMostVariation));
   }
   const FitResult result =
       fit_value("/efficiency/speed_variation_ratio", cluster.accelerator.speed_variation,
