@@ -191,13 +191,23 @@ void fit_data_parallel(const ScenarioOptions& options, const json& before, json&
       fmt::format("dp {}: what {} leaves of {} accelerators", dp, degrees_text(plan), wanted));
 }
 
+bool names_stack(const json& document, const std::string& name) {
+  const auto stack = document.find("stack");
+  return stack != document.end() &&
+         (*stack == json(name) || (stack->is_object() && stack->value("name", json()) == json(name)));
+}
+
 // Replaces the parts of a plan file that options name, and fields of its plan.
 void replace_parts(const ScenarioOptions& options, json& document,
                    std::vector<std::string>& filled_in, ProblemList& problems) {
   if (!options.model.empty())
     document["model"] = json(to_json(read_model_option(options.model, problems)));
-  if (!options.cluster.empty())
-    document["cluster"] = json(to_json(read_cluster_option(options.cluster, problems)));
+  if (!options.cluster.empty()) {
+    const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
+    document["cluster"] = json(to_json(cluster));
+    if (cluster.stack && names_stack(document, cluster.stack->name))
+      document["stack"] = json(to_json(*cluster.stack));
+  }
   if (!options.stack.empty())
     document["stack"] = json(to_json(read_stack_option(options.stack, {}, problems)));
   if (!document.contains("plan") || !document["plan"].is_object()) return;

@@ -33,8 +33,7 @@ double log_ratio(const KernelSample& sample, const ClusterSpec& cluster, const S
   return std::log(std::max(predicted.value(), 1e-12) / middle_mean(sample.times).value());
 }
 
-double log_ratio(const ExchangeTiming& timing, const ClusterSpec& cluster,
-                 const StackSpec& stack) {
+double log_ratio(const ExchangeTiming& timing, const ClusterSpec& cluster, const StackSpec& stack) {
   const Seconds predicted =
       collective_time(timing.kind, timing.bytes, timing.placement, cluster, stack);
   return std::log(std::max(predicted.value(), 1e-12) / middle_mean(timing.times).value());

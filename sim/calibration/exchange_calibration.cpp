@@ -33,28 +33,24 @@ constexpr double kLeastBandwidth = 1e3, kMostBandwidth = 1e13;
 constexpr double kLeastLatency = 1e-8, kMostLatency = 1.0;
 
 Figures<ClusterSpec> link_figures() {
-  return {figure_at<ClusterSpec>(
-              "/node/scale_up/bandwidth_bytes_per_s", kLeastBandwidth, kMostBandwidth,
-              [](ClusterSpec& c) -> BytesPerSecond& { return c.node.scale_up.bandwidth; }),
-          figure_at<ClusterSpec>(
-              "/node/scale_up/pair_efficiency_ratio", 0.05, 1.0,
-              [](ClusterSpec& c) -> double& { return c.node.scale_up.pair_efficiency; }),
-          figure_at<ClusterSpec>("/node/scale_up/collective_overhead_s", kLeastLatency,
-                                 kMostLatency,
-                                 [](ClusterSpec& c) -> Seconds& {
-                                   return c.node.scale_up.collective_overhead;
-                                 }),
-          figure_at<ClusterSpec>("/node/scale_up/latency_s", kLeastLatency, kMostLatency,
-                                 [](ClusterSpec& c) -> Seconds& {
-                                   return c.node.scale_up.latency;
-                                 })};
+  return {
+      figure_at<ClusterSpec>(
+          "/node/scale_up/bandwidth_bytes_per_s", kLeastBandwidth, kMostBandwidth,
+          [](ClusterSpec& c) -> BytesPerSecond& { return c.node.scale_up.bandwidth; }),
+      figure_at<ClusterSpec>(
+          "/node/scale_up/pair_efficiency_ratio", 0.05, 1.0,
+          [](ClusterSpec& c) -> double& { return c.node.scale_up.pair_efficiency; }),
+      figure_at<ClusterSpec>(
+          "/node/scale_up/collective_overhead_s", kLeastLatency, kMostLatency,
+          [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.collective_overhead; }),
+      figure_at<ClusterSpec>("/node/scale_up/latency_s", kLeastLatency, kMostLatency,
+                             [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.latency; })};
 }
 
 Figures<ClusterSpec> network_figures(const ClusterSpec& cluster, bool alone) {
-  Figures<ClusterSpec> figures = {
-      figure_at<ClusterSpec>(
-          "/node/nic/bandwidth_bytes_per_s", kLeastBandwidth, kMostBandwidth,
-          [](ClusterSpec& c) -> BytesPerSecond& { return c.node.nic.bandwidth; })};
+  Figures<ClusterSpec> figures = {figure_at<ClusterSpec>(
+      "/node/nic/bandwidth_bytes_per_s", kLeastBandwidth, kMostBandwidth,
+      [](ClusterSpec& c) -> BytesPerSecond& { return c.node.nic.bandwidth; })};
   for (std::size_t i = 0; i + 1 < cluster.fabric.levels.size(); ++i) {
     figures.push_back(figure_at<ClusterSpec>(
         fmt::format("/fabric/levels/{}/oversubscription_ratio", i), 1.0, 1e4,
@@ -86,7 +82,7 @@ void fit_paths(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings,
                const Figures<ClusterSpec>& figures, const char* about, const FigureLog& log) {
   if (timings.empty()) return;
   const std::vector<ExchangeCurve> curves = std::exchange(cluster.exchange_curves, {});
-  const FitResult result = fit_figures<ClusterSpec>(
+  const FitResult result = fit_first_figure_first<ClusterSpec>(
       cluster, figures,
       [&](const ClusterSpec& changed) { return path_residuals(changed, timings); });
   cluster.exchange_curves = curves;
@@ -122,14 +118,15 @@ void fit_curve(ClusterSpec& cluster, std::size_t index,
                                [](ExchangeCurve& c) -> BytesPerSecond& { return c.beta; }),
       figure_at<ExchangeCurve>("alpha_s", kLeastLatency, kMostLatency,
                                [](ExchangeCurve& c) -> Seconds& { return c.alpha; })};
-  FitResult result = fit_figures<ExchangeCurve>(curve, figures, [&](const ExchangeCurve& changed) {
-    std::vector<double> residuals;
-    for (const ExchangeTiming* timing : timings) {
-      const Seconds predicted = curve_time(changed, timing->bytes);
-      for (const Seconds time : timing->times) residuals.push_back(std::log(predicted / time));
-    }
-    return residuals;
-  });
+  FitResult result =
+      fit_first_figure_first<ExchangeCurve>(curve, figures, [&](const ExchangeCurve& changed) {
+        std::vector<double> residuals;
+        for (const ExchangeTiming* timing : timings) {
+          const Seconds predicted = curve_time(changed, timing->bytes);
+          for (const Seconds time : timing->times) residuals.push_back(std::log(predicted / time));
+        }
+        return residuals;
+      });
   curve.least = curve.most = timings.front()->bytes;
   for (const ExchangeTiming* timing : timings) {
     curve.least = std::min(curve.least, timing->bytes);

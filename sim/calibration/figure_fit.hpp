@@ -68,4 +68,23 @@ FitResult fit_figures(Spec& spec, const Figures<Spec>& figures,
   return result;
 }
 
+// The same, but the first figure on its own before: where the data cannot tell the figures apart it
+// is the one that moves, and the others stay.
+template <class Spec>
+FitResult fit_first_figure_first(Spec& spec, const Figures<Spec>& figures,
+                                 const SpecResiduals<Spec>& residuals) {
+  const FitResult first = fit_figures<Spec>(spec, {figures.front()}, residuals);
+  FitResult result = fit_figures<Spec>(spec, figures, residuals);
+  FittedParameter& main = result.parameters.front();
+  const bool lost = main.verdict == FitVerdict::Undetermined;
+  if (lost && first.parameters.front().verdict != FitVerdict::Undetermined) {
+    const double value = main.value;
+    main = first.parameters.front();
+    main.value = value;
+  }
+  main.before = first.parameters.front().before;
+  result.residuals_before = first.residuals_before;
+  return result;
+}
+
 }  // namespace shardwright::sim

@@ -8,8 +8,7 @@ void FigureLog::add(const std::string& part, const std::string& about, const Fit
                     Sources& sources) const {
   const double residual = summarise_logarithms(result.residuals_after).median_abs;
   for (const FittedParameter& each : result.parameters) {
-    figures_->push_back(
-        {part + each.name, about, each, result.residuals_after.size(), residual});
+    figures_->push_back({part + each.name, about, each, result.residuals_after.size(), residual});
     if (each.verdict == FitVerdict::Undetermined) continue;
     Provenance& provenance = sources[each.name];
     provenance = {source_, confidence_};

@@ -42,8 +42,8 @@ CurveFigure flop_rate() {
 Figures<KernelCurve> figures_of(OpKind kind) {
   if (kind == OpKind::Gemm || kind == OpKind::GroupedGemm) {
     const auto edge = [](const char* key, double KernelCurve::*member) {
-      return figure_at<KernelCurve>(
-          key, 1e-2, 1e4, [member](KernelCurve& c) -> double& { return c.*member; });
+      return figure_at<KernelCurve>(key, 1e-2, 1e4,
+                                    [member](KernelCurve& c) -> double& { return c.*member; });
     };
     return {flop_rate(), overhead(), edge("edge_m", &KernelCurve::edge_m),
             edge("edge_n", &KernelCurve::edge_n), edge("edge_k", &KernelCurve::edge_k)};
@@ -69,13 +69,12 @@ std::size_t curve_index(AcceleratorSpec& device, OpKind kind, Phase phase) {
 void fit_curve(AcceleratorSpec& device, OpKind kind, Phase phase,
                const std::vector<const KernelSample*>& samples, const FigureLog& log) {
   const std::size_t index = curve_index(device, kind, phase);
-  FitResult result = fit_figures<KernelCurve>(
+  FitResult result = fit_first_figure_first<KernelCurve>(
       device.kernel_curves[index], figures_of(kind), [&](const KernelCurve& curve) {
         std::vector<double> residuals;
         for (const KernelSample* sample : samples) {
           const Seconds predicted = curve_time(curve, sample->work);
-          for (const Seconds time : sample->times)
-            residuals.push_back(std::log(predicted / time));
+          for (const Seconds time : sample->times) residuals.push_back(std::log(predicted / time));
         }
         return residuals;
       });

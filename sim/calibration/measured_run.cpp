@@ -62,8 +62,7 @@ void read_metrics(const fs::path& file, MeasuredRun& run) {
     run.peak_memory =
         std::max(run.peak_memory, Bytes(line.number_or("process_peak_bytes", 0.0, kNonNegative)));
   });
-  const auto warmup =
-      static_cast<std::ptrdiff_t>(kWarmupShare * static_cast<double>(times.size()));
+  const auto warmup = static_cast<std::ptrdiff_t>(kWarmupShare * static_cast<double>(times.size()));
   run.step_times.assign(times.begin() + warmup, times.end());
 }
 

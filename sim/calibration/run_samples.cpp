@@ -85,8 +85,7 @@ class StepMatch {
   std::int32_t peer_of(const Op& op, StageRank place) const {
     const auto* work = std::get_if<CommunicationWork>(&op.work);
     if (work == nullptr || !is_message(op.kind)) return -1;
-    return static_cast<std::int32_t>(
-        grid_.rank_at({place.stage + work->peer_offset, place.index}));
+    return static_cast<std::int32_t>(grid_.rank_at({place.stage + work->peer_offset, place.index}));
   }
 
   std::vector<OpTime> match(std::int64_t rank) const {
@@ -102,15 +101,15 @@ class StepMatch {
       const SpanKey key{ops[i].op->stream, peer_of(*ops[i].op, place)};
       const auto found = spans.find(key);
       std::size_t& index = next[key];
-      const Span* span = found == spans.end() || index >= found->second.size()
-                             ? nullptr
-                             : found->second[index++];
+      const Span* span =
+          found == spans.end() || index >= found->second.size() ? nullptr : found->second[index++];
       check(rank, ops[i], span);
       OpTime& time = matched[i];
       time.start = span->start.value() + shift;
       time.end = span->end().value() + shift;
       time.ready = queue_free[ops[i].queue];
-      for (const std::uint32_t on : ops[i].waits) time.ready = std::max(time.ready, matched[on].end);
+      for (const std::uint32_t on : ops[i].waits)
+        time.ready = std::max(time.ready, matched[on].end);
       time.ready = std::min(time.ready, time.start);
       queue_free[ops[i].queue] = time.end;
     }
@@ -123,13 +122,12 @@ class StepMatch {
       return;
     const std::string expected = fmt::format("{} of layer {}, microbatch {}", op.op->name,
                                              op.call->layer, op.call->microbatch);
-    throw InputError(
-        fmt::format("{}/timeline-{}-{}.json", run_.name, step_.step, rank),
-        {{fmt::format("{}", name_of(op.op->stream)),
-          span == nullptr ? "no further span"
-                          : fmt::format("{} of layer {}, microbatch {}", span->name, span->layer,
-                                        span->microbatch),
-          expected + ", as the run's plan has it"}});
+    throw InputError(fmt::format("{}/timeline-{}-{}.json", run_.name, step_.step, rank),
+                     {{fmt::format("{}", name_of(op.op->stream)),
+                       span == nullptr ? "no further span"
+                                       : fmt::format("{} of layer {}, microbatch {}", span->name,
+                                                     span->layer, span->microbatch),
+                       expected + ", as the run's plan has it"}});
   }
 
   const MeasuredRun& run_;
@@ -200,8 +198,7 @@ class Sampler {
   void add(const MeasuredStep& step) {
     const StepMatch match(run_, step, grid_, stages_, queues_);
     for (std::size_t rank = 0; rank < step.ranks.size(); ++rank) {
-      const double ops =
-          static_cast<double>(ops_of_rank(static_cast<std::int64_t>(rank)).size());
+      const double ops = static_cast<double>(ops_of_rank(static_cast<std::int64_t>(rank)).size());
       result_.launches.push_back(step.ranks[rank].ranks.front().issue / ops);
     }
     std::vector<std::vector<Interval>> busy(step.ranks.size());  // collectives, by rank
@@ -239,8 +236,7 @@ class Sampler {
     peer.stage += work.peer_offset;
     const std::int64_t other = grid_.rank_at(peer);
     const bool sends = op.kind == OpKind::Send;
-    const bool gradient =
-        op.stream == Stream::SendGradient || op.stream == Stream::ReceiveGradient;
+    const bool gradient = op.stream == Stream::SendGradient || op.stream == Stream::ReceiveGradient;
     const std::int64_t from = sends ? rank : other, to = sends ? other : rank;
     return {kGroups + (gradient ? 1 : 0), from * grid_.world_size() + to, -1};
   }
@@ -270,8 +266,8 @@ class Sampler {
     timing.bytes = work.bytes;
     Exchange& exchange = exchange_of(timing);
     exchange.values[step].push_back(std::max(kLeast, end - ready));
-    exchange.timing.total += Seconds(std::max(kLeast, end - ready)) *
-                             static_cast<double>(members.size());
+    exchange.timing.total +=
+        Seconds(std::max(kLeast, end - ready)) * static_cast<double>(members.size());
     if (is_message(op.kind)) return;
     for (const Member& member : members)
       busy[static_cast<std::size_t>(member.rank)].push_back({ready, end});

@@ -99,7 +99,7 @@ void calibrate_memory(ClusterSpec& cluster, const std::vector<MeasuredRun>& runs
       figure_at<StackSpec>("/memory/fragmentation_ratio", 1e-4, 0.9,
                            [](StackSpec& s) -> double& { return s.fragmentation; })};
   const FitResult result =
-      fit_figures<StackSpec>(*cluster.stack, figures, [&](const StackSpec& stack) {
+      fit_first_figure_first<StackSpec>(*cluster.stack, figures, [&](const StackSpec& stack) {
         std::vector<double> residuals;
         for (const MemoryTiming& timing : timings) {
           const double predicted = stack.context_memory.value() + communicators +
