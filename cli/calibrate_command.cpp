@@ -14,7 +14,9 @@
 #include "cli/scenario_parts.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "core/timeline/perfetto.hpp"
 #include "sim/calibration/nccl_tests.hpp"
+#include "sim/calibration/side_by_side.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -22,8 +24,18 @@ namespace {
 struct CalibrateOptions {
   CommonOptions common;
   std::vector<std::string> runs;
-  std::string cluster, out;
+  std::string cluster, out, trace;
 };
+
+// Of the last run named, which is the one that somebody looks at.
+void write_trace(const CalibrateOptions& options, const sim::CalibrationData& data,
+                 const ClusterSpec& cluster) {
+  if (options.trace.empty() || data.runs.empty()) return;
+  const Timeline both = sim::side_by_side(data.runs.back(), cluster);
+  write_file(
+      options.trace, [&](std::ostream& stream) { write_perfetto(both, stream); },
+      options.common.force);
+}
 
 // Folders are runs, files are output of nccl-tests.
 sim::CalibrationData read_data(const std::vector<std::string>& names, ProblemList& problems) {
@@ -53,19 +65,21 @@ std::string source_of(const CalibrateOptions& options) {
 }
 
 ExitCode calibrate(const CalibrateOptions& options) {
-  check_destinations({{"--json", options.common.json}, {"--out", options.out}},
-                     options.common.force);
+  const std::vector<Destination> destinations = {
+      {"--json", options.common.json}, {"--out", options.out}, {"--trace", options.trace}};
+  check_destinations(destinations, options.common.force);
   ProblemList problems("shardwright calibrate");
   const sim::CalibrationData data = read_data(options.runs, problems);
   const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
   problems.throw_if_any();
   const sim::Calibration calibration = sim::calibrate(cluster, data, source_of(options));
   write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
+  write_trace(options, data, calibration.cluster);
   Page page = new_page(options.common);
   add_calibration(page, calibration, true);
   nlohmann::ordered_json document = new_document("calibration");
   document.update(calibration_json(calibration));
-  deliver(options.common, page, document, options.out == "-");
+  deliver(options.common, page, document, options.out == "-" || options.trace == "-");
   return ExitCode::Ok;
 }
 
@@ -88,6 +102,10 @@ void add_calibrate_command(CLI::App& app, Action& action) {
       ->type_name("NAME|FILE|here");
   command->add_option("--out", options->out, "The refitted profile")
       ->required()
+      ->type_name("FILE|-");
+  command
+      ->add_option("--trace", options->trace,
+                   "Perfetto trace of the last run: measured and predicted side by side")
       ->type_name("FILE|-");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return calibrate(*options); }; });

@@ -83,14 +83,17 @@ sim::Calibration profile_of_probe(const fs::path& folder) {
   return calibration;
 }
 
-sim::Calibration probe_machine(std::int64_t ranks, const fs::path& folder) {
+sim::Calibration probe_machine(const MachineProbe& probe) {
   const TemporaryFolder temporary;
-  const fs::path& out = folder.empty() ? temporary.path() : folder;
+  const fs::path& out = probe.folder.empty() ? temporary.path() : probe.folder;
   std::vector<std::string> arguments = {"probe", "--out", out.string()};
-  if (ranks > 0) {
-    arguments.emplace_back("--ranks");
-    arguments.push_back(std::to_string(ranks));
-  }
+  const auto add = [&](const char* option, std::int64_t value) {
+    if (value == 0) return;
+    arguments.emplace_back(option);
+    arguments.push_back(std::to_string(value));
+  };
+  add("--ranks", probe.ranks);
+  add("--steps", probe.steps);
   run_executor(std::move(arguments));
   return profile_of_probe(out);
 }
@@ -113,7 +116,7 @@ ClusterSpec load_here() {
     return cluster;
   }
   fmt::print(stderr, "cluster here: probing this machine (about half a minute)\n");
-  const ClusterSpec cluster = probe_machine(0, {}).cluster;
+  const ClusterSpec cluster = probe_machine({}).cluster;
   fs::create_directories(file.parent_path(), error);
   if (error) throw RuntimeFailure(file.parent_path().string() + ": " + error.message());
   write_file(file.string(), json_text(to_json(cluster)), true);

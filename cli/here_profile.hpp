@@ -15,10 +15,14 @@ inline constexpr const char* kHere = "here";
 // InputError.
 sim::Calibration profile_of_probe(const std::filesystem::path& folder);
 
-// Starts the probe on this machine (ranks 0: one for each core) and builds the profile. The
-// measurements go to `folder`, or to one that is removed afterwards if it is empty. Throws
-// RuntimeFailure.
-sim::Calibration probe_machine(std::int64_t ranks, const std::filesystem::path& folder);
+struct MachineProbe {
+  std::int64_t ranks = 0;        // 0: one for each core
+  std::int64_t steps = 0;        // of each of the probe's models; 0: as the executor thinks fit
+  std::filesystem::path folder;  // for the measurements; empty: one that is removed afterwards
+};
+
+// Starts the probe on this machine and builds the profile. Throws RuntimeFailure.
+sim::Calibration probe_machine(const MachineProbe& probe);
 
 // $XDG_CACHE_HOME/shardwright/here.json, in ~/.cache without the variable.
 std::filesystem::path cached_profile();

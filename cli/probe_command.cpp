@@ -20,7 +20,7 @@ namespace {
 struct ProbeOptions {
   CommonOptions common;
   std::string out, from, keep;
-  std::int64_t ranks = 0;
+  std::int64_t ranks = 0, steps = 0;
 };
 
 ExitCode probe(const ProbeOptions& options) {
@@ -31,7 +31,7 @@ ExitCode probe(const ProbeOptions& options) {
                      {{"--from", "also --ranks or --keep", "measurements that are there"}});
   }
   const sim::Calibration calibration = options.from.empty()
-                                           ? probe_machine(options.ranks, options.keep)
+                                           ? probe_machine({options.ranks, options.steps, options.keep})
                                            : profile_of_probe(options.from);
   write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
   Page page = new_page(options.common);
@@ -63,6 +63,9 @@ mpirun, with a folder that all of them share.)");
       ->add_option("--ranks", options->ranks, "Ranks that share the machine (default: one a core)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
+  command->add_option("--steps", options->steps, "Of each model that the probe trains (default 12)")
+      ->type_name("N")
+      ->check(CLI::Range(2, 10'000));
   command->add_option("--keep", options->keep, "Keep the measurements there")->type_name("FOLDER");
   command->add_option("--from", options->from, "Measurements to build the profile from")
       ->type_name("FOLDER");

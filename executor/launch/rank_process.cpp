@@ -43,9 +43,8 @@ class RankRun {
   void train() {
     if (options_.resume) resume();
     if (rank_ == 0) write_plan(options_.out, scenario_);
-    const std::int64_t tokens = plan_.global_batch * plan_.seq_len;
     std::optional<MetricsLog> metrics;
-    if (rank_ == 0) metrics.emplace(options_.metrics_file(), tokens, state_.steps);
+    if (rank_ == 0) metrics.emplace(options_.metrics_file(), figures_of(scenario_), state_.steps);
     RunProgress progress(rank_ == 0 && !options_.no_progress, options_.training.steps);
     while (state_.steps < options_.training.steps) {
       const std::int64_t step = state_.steps;
@@ -60,6 +59,7 @@ class RankRun {
       const std::int64_t every = options_.checkpoint_every;
       if (every > 0 && state_.steps % every == 0) checkpoints_.save(state_);
     }
+    if (metrics) metrics->finish();
   }
 
   const StepReport& last() const { return last_; }

@@ -16,7 +16,7 @@ constexpr Sizes kLlamas[] = {{"probe-llama-64", 64, 4, 2, 192, 256, 64, 2},
                              {"probe-llama-256", 256, 8, 4, 704, 512, 128, 2},
                              {"probe-llama-512", 512, 8, 8, 1408, 256, 64, 1}};
 constexpr Sizes kGpts[] = {{"probe-gpt-96", 96, 6, 6, 384, 768, 128, 1},
-                           {"probe-gpt-320", 320, 5, 5, 1280, 320, 64, 4}};
+                           {"probe-gpt-320", 320, 5, 5, 1280, 320, 64, 2}};
 constexpr std::int64_t kLayers = 2, kMicrobatches = 2;
 
 ModelSpec sized(const Sizes& sizes) {
@@ -55,12 +55,11 @@ ModelSpec gpt(const Sizes& sizes) {
   return model;
 }
 
-Plan plan_of(const Sizes& sizes, std::int64_t ranks) {
+Plan plan_of(const Sizes& sizes) {
   Plan plan;
-  plan.dp = ranks;
   plan.zero_stage = 0;
   plan.micro_batch = sizes.micro_batch;
-  plan.global_batch = ranks * sizes.micro_batch * kMicrobatches;
+  plan.global_batch = sizes.micro_batch * kMicrobatches;
   plan.seq_len = sizes.seq_len;
   plan.precision = Precision::Fp32;
   return plan;
@@ -68,10 +67,10 @@ Plan plan_of(const Sizes& sizes, std::int64_t ranks) {
 
 }  // namespace
 
-std::vector<Scenario> probe_scenarios(const ClusterSpec& machine, std::int64_t ranks) {
+std::vector<Scenario> probe_scenarios(const ClusterSpec& machine) {
   std::vector<Scenario> scenarios;
   const auto add = [&](ModelSpec model, const Sizes& sizes) {
-    scenarios.push_back({std::move(model), machine, *machine.stack, plan_of(sizes, ranks)});
+    scenarios.push_back({std::move(model), machine, *machine.stack, plan_of(sizes)});
   };
   for (const Sizes& sizes : kLlamas) add(llama(sizes), sizes);
   for (const Sizes& sizes : kGpts) add(gpt(sizes), sizes);

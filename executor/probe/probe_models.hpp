@@ -2,14 +2,13 @@
 // training.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "core/spec/scenario.hpp"
 
 namespace shardwright::executor {
 
-// Small decoders of several widths, depths and families, each data-parallel over all ranks.
-std::vector<Scenario> probe_scenarios(const ClusterSpec& machine, std::int64_t ranks);
+// Small decoders of several widths and families, each on a single rank.
+std::vector<Scenario> probe_scenarios(const ClusterSpec& machine);
 
 }  // namespace shardwright::executor

@@ -48,28 +48,27 @@ Batch random_batch(const Scenario& scenario, std::int64_t rank, std::int64_t ste
   return batch;
 }
 
-// Trains one model; the second half of its steps is recorded.
-void train(const ProbeOptions& options, const Scenario& scenario, std::int64_t rank,
-           const OpenCommunicator& open) {
+// Each rank trains a copy of the model by itself, all at the same time, so that they share memory
+// and cores as in a run. The second half of rank 0's steps is recorded.
+void train(const ProbeOptions& options, const Scenario& scenario, std::int64_t rank) {
   const auto folder = options.out / "runs" / scenario.model.name;
   std::filesystem::create_directories(folder);
   const Program program = lower(scenario.model, scenario.plan, scenario.stack);
   CpuKernels<float> kernels;
   TrainingOptions training;
   training.steps = options.steps;
-  RankTrainer trainer(scenario.model, program, rank, kernels, open, training);
+  RankTrainer trainer(scenario.model, program, 0, kernels, nullptr, training);
   std::optional<MetricsLog> metrics;
   if (rank == 0) {
     write_plan(folder, scenario);
-    metrics.emplace(folder / "metrics.jsonl", scenario.plan.global_batch * scenario.plan.seq_len,
-                    0);
+    metrics.emplace(folder / "metrics.jsonl", figures_of(scenario), 0);
   }
   for (std::int64_t step = 0; step < options.steps; ++step) {
     const Batch batch = random_batch(scenario, rank, step);
-    const bool recorded = step >= options.steps / 2;
-    StepRecorder recorder(scenario.plan, rank);
+    const bool recorded = rank == 0 && step >= options.steps / 2;
+    StepRecorder recorder(scenario.plan, 0);
     const StepReport report = trainer.step(step, batch, recorded ? &recorder : nullptr);
-    if (recorded) write_timeline(folder, step, rank, recorder.take());
+    if (recorded) write_timeline(folder, step, 0, recorder.take());
     if (metrics)
       metrics->write(report, Bytes(static_cast<double>(trainer.peak_tensor_bytes())));
   }
@@ -106,8 +105,15 @@ void probe_rank(const ProbeOptions& options, const LaunchPlace& place, const std
     write(options.out / "machine.json", to_json(machine));
     write(options.out / "exchanges.json", to_json(samples));
   }
-  for (const Scenario& scenario : probe_scenarios(machine, place.world))
-    train(options, scenario, place.rank, meeting.opener(scenario.model.name + "/"));
+  const auto together = place.world == 1 ? nullptr
+                                         : meeting.opener("models/")("world",
+                                               static_cast<int>(place.rank),
+                                               static_cast<int>(place.world));
+  for (const Scenario& scenario : probe_scenarios(machine)) {
+    double ready = 1.0;
+    if (together) together->all_reduce(&ready, 1, Element::Float64, Reduction::Sum, nullptr);
+    train(options, scenario, place.rank);
+  }
 }
 
 }  // namespace shardwright::executor

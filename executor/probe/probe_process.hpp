@@ -31,7 +31,7 @@ void add_probe_options(CLI::App& app, ProbeOptions& options);
 std::int64_t probe_ranks(const ProbeOptions& options);
 
 // Writes, from rank 0, `out/machine.json` (a cluster profile with what the machine says of itself)
-// and `out/exchanges.json`, and from all ranks a run's files for each of the probe's models,
+// and `out/exchanges.json`, and a run's files for each of the probe's models,
 // `out/runs/NAME/plan.json`, `timeline-STEP-RANK.json`, `metrics.jsonl`. The folder exists and is
 // shared by all ranks. Throws CommunicationError, RuntimeFailure.
 void probe_rank(const ProbeOptions& options, const LaunchPlace& place, const std::string& token);

@@ -33,7 +33,7 @@ void OpRunner::communicate(const BoundOp& bound, StepState& state) {
     case Payload::SoftmaxStatistics:
       return softmax_statistics(bound, group);
     case Payload::Gradients:
-      return reduce_gradients(bound, group);
+      return reduce_gradients(bound, group, state);
     case Payload::Parameters:
       return gather_parameters(bound, group);
     case Payload::ReplicatedGradients:
@@ -88,9 +88,10 @@ void OpRunner::softmax_statistics(const BoundOp& bound, Communicator& group) {
   group.all_reduce(statistics + bytes, 2 * rows, kElement, Reduction::Sum, bound.queue);
 }
 
-void OpRunner::reduce_gradients(const BoundOp& bound, Communicator& group) {
+void OpRunner::reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state) {
   for (const PartId part : bound.covered) {
     for (const std::size_t unit : parameters_.layout().units_of(part)) {
+      if (state.measures_noise) add_own_squares(unit, state, bound.queue);
       if (bound.op->kind == OpKind::AllReduce) {
         group.all_reduce(parameters_.gradients(unit), parameters_.layout().units[unit].elements,
                          kElement, Reduction::Sum, bound.queue);

@@ -34,6 +34,8 @@ struct StepState {
 
   double loss = 0.0;              // sum over the tokens of this rank; on the last stage
   double gradient_squares = 0.0;  // of all parameters, once the program has added them up
+  bool measures_noise = false;    // `own_squares` is wanted
+  double own_squares = 0.0;       // of this rank's gradients, before they are reduced
 };
 
 class OpRunner {
@@ -75,7 +77,8 @@ class OpRunner {
   void exchange_tensors(const BoundOp& bound, const CommunicationWork& work);
   void message(const BoundOp& bound, const CommunicationWork& work);
   void softmax_statistics(const BoundOp& bound, Communicator& group);
-  void reduce_gradients(const BoundOp& bound, Communicator& group);
+  void reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state);
+  void add_own_squares(std::size_t unit, StepState& state, Queue queue);
   void gather_parameters(const BoundOp& bound, Communicator& group);
   void add_replicated_gradients(const BoundOp& bound, Communicator& group);
   void add_tied_gradient(const BoundOp& bound, Communicator& group);

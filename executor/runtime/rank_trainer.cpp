@@ -10,6 +10,9 @@
 namespace shardwright::executor {
 namespace {
 
+// The squared norm before the reduction is one more pass over the gradients.
+constexpr std::int64_t kStepsBetweenNoise = 4;
+
 // The ranks over which a plan splits optimizer states are numbered as in their communicator.
 ShardPlace shard_place(const Plan& plan, std::int64_t rank) {
   if (plan.zero_stage == 0) return {};
@@ -58,6 +61,7 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
   state.batch = &batch;
   state.adam = adam_step(options_, step);
   state.clip_norm = options_.clip_norm;
+  state.measures_noise = program_.plan.dp > 1 && step % kStepsBetweenNoise == 0;
   const auto start = std::chrono::steady_clock::now();
   runner_.run(state, recorder);
   const auto end = std::chrono::steady_clock::now();
@@ -70,6 +74,13 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
   report.gradient_norm = std::sqrt(state.gradient_squares);
   report.learning_rate = learning_rate(options_, step);
   report.seconds = std::chrono::duration<double>(end - start).count();
+  report.phases = runner_.phase_times();
+  // A rank's gradient is its addend of the mean over the whole batch; over its own part it is dp
+  // times that.
+  if (state.measures_noise) {
+    report.small_batch_squares =
+        sum_over_world(state.own_squares) * static_cast<double>(program_.plan.dp);
+  }
   return report;
 }
 

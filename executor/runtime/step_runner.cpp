@@ -17,6 +17,7 @@ StepRunner::StepRunner(const Program& program, std::int64_t stage, Kernels& kern
       streams_(queues_.count(), std::move(on_failure)) {}
 
 void StepRunner::run(StepState& state, StepRecorder* recorder) {
+  for (auto& busy : busy_ns_) busy = 0;
   streams_.begin(rank_.ops);
   std::size_t call = 0;
   for_each_op(program_, rank_, [&](const PlacedOp& placed) {
@@ -49,7 +50,27 @@ void StepRunner::run_op(const BoundOp& bound, StepState& state, StepRecorder* re
   } catch (const std::exception& error) {
     throw OpError(describe({*bound.op, *bound.call, 0, {}}), error.what());
   }
-  if (recorder != nullptr) recorder->add(*bound.op, *bound.call, start, StepRecorder::Clock::now());
+  const auto end = StepRecorder::Clock::now();
+  count(*bound.op, end - start);
+  if (recorder != nullptr) recorder->add(*bound.op, *bound.call, start, end);
+}
+
+void StepRunner::count(const Op& op, StepRecorder::Clock::duration time) {
+  const auto place =
+      is_communication(op.kind) ? std::size_t{kPhases} : static_cast<std::size_t>(op.phase);
+  busy_ns_[place] += std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
+PhaseTimes StepRunner::phase_times() const {
+  const auto seconds = [this](Phase phase) {
+    return 1e-9 * static_cast<double>(busy_ns_[static_cast<std::size_t>(phase)]);
+  };
+  PhaseTimes times;
+  times.forward_s = seconds(Phase::Forward) + seconds(Phase::Recompute);
+  times.backward_s = seconds(Phase::BackwardInput) + seconds(Phase::BackwardWeight);
+  times.optimizer_s = seconds(Phase::Optimizer);
+  times.communication_s = 1e-9 * static_cast<double>(busy_ns_.back());
+  return times;
 }
 
 void StepRunner::gather_parameters(StepState& state) {

@@ -5,6 +5,8 @@
 // far.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -19,6 +21,12 @@
 
 namespace shardwright::executor {
 
+// Time that the ops of a rank took in one step; those of different streams overlap.
+struct PhaseTimes {
+  double forward_s = 0.0, backward_s = 0.0, optimizer_s = 0.0;  // kernels, recomputation forward
+  double communication_s = 0.0;  // collectives and messages, with the wait for other ranks
+};
+
 class StepRunner {
  public:
   // Everything referred to outlives the runner. `on_failure` makes ops that wait for peers fail.
@@ -31,6 +39,9 @@ class StepRunner {
   // Brings the parameters that other ranks updated up to date, as the next step would begin with.
   void gather_parameters(StepState& state);
 
+  // Of the last step.
+  PhaseTimes phase_times() const;
+
   // The most bytes that tensors took, as the program places them.
   std::size_t peak_tensor_bytes() const { return pool_.peak_bytes(); }
 
@@ -40,6 +51,7 @@ class StepRunner {
   void issue(const PlacedOp& placed, std::span<const PartId> covered, StepState& state,
              StepRecorder* recorder);
   void run_op(const BoundOp& bound, StepState& state, StepRecorder* recorder);
+  void count(const Op& op, StepRecorder::Clock::duration time);
 
   const Program& program_;
   const RankProgram& rank_;
@@ -47,6 +59,8 @@ class StepRunner {
   Queues queues_;
   TensorPool pool_;
   StreamQueues streams_;
+  // By phase, and communication last; streams add to them at the same time.
+  std::array<std::atomic<std::int64_t>, kPhases + 1> busy_ns_{};
 };
 
 }  // namespace shardwright::executor

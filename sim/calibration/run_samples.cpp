@@ -6,13 +6,13 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/program/program_checks.hpp"
 #include "core/program/rank_grid.hpp"
-#include "sim/cost/slowest_device.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -48,6 +48,16 @@ struct OpTime {
 struct Interval {
   double start, end;
 };
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double middle_mean(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto quarter = static_cast<std::ptrdiff_t>(values.size() / 4);
+  return mean({values.begin() + quarter, values.end() - quarter});
+}
 
 bool is_message(OpKind kind) {
   return kind == OpKind::Send || kind == OpKind::Receive;
@@ -157,12 +167,12 @@ class Sampler {
     finish_slowdown();
     for (Kernel& kernel : kernels_) {
       for (const auto& [step, values] : kernel.alone)
-        kernel.sample.times.emplace_back(middle_mean(values));
+        kernel.sample.times.emplace_back(mean(values));
       result_.kernels.push_back(std::move(kernel.sample));
     }
     for (Exchange& exchange : exchanges_) {
       for (const auto& [step, values] : exchange.values)
-        exchange.timing.times.emplace_back(middle_mean(values));
+        exchange.timing.times.emplace_back(mean(values));
       result_.exchanges.push_back(std::move(exchange.timing));
     }
     return std::move(result_);
@@ -205,7 +215,7 @@ class Sampler {
     for (const auto& [key, members] : meetings(match)) add_meeting(step.step, members, match, busy);
     for (std::size_t rank = 0; rank < step.ranks.size(); ++rank)
       add_kernels(step.step, static_cast<std::int64_t>(rank), match.times[rank], busy[rank]);
-    add_lags(match);
+    add_variation(match);
   }
 
   Meetings meetings(const StepMatch& match) {
@@ -250,14 +260,18 @@ class Sampler {
   void add_meeting(std::int64_t step, const std::vector<Member>& members, const StepMatch& match,
                    std::vector<std::vector<Interval>>& busy) {
     if (members.size() < 2) return;
-    double ready = 0.0, end = 0.0;
-    for (const Member& member : members) {
-      const OpTime& time = match.times[static_cast<std::size_t>(member.rank)][member.op];
-      ready = std::max(ready, time.ready);
-      end = std::max(end, time.end);
-    }
     const Op& op = *ops_of_rank(members.front().rank)[members.front().op].op;
     const auto& work = std::get<CommunicationWork>(op.work);
+    const bool alike = !is_message(op.kind) && !joins_stages(work.group);
+    std::vector<double> readies;
+    double end = 0.0;
+    for (const Member& member : members) {
+      const OpTime& time = match.times[static_cast<std::size_t>(member.rank)][member.op];
+      readies.push_back(time.ready);
+      end = std::max(end, time.end);
+    }
+    const double last = *std::max_element(readies.begin(), readies.end());
+    const double ready = alike ? mean(readies) : last;
     constexpr double kLeast = 1e-7;
     ExchangeTiming timing;
     timing.name = op.name;
@@ -270,7 +284,7 @@ class Sampler {
         Seconds(std::max(kLeast, end - ready)) * static_cast<double>(members.size());
     if (is_message(op.kind)) return;
     for (const Member& member : members)
-      busy[static_cast<std::size_t>(member.rank)].push_back({ready, end});
+      busy[static_cast<std::size_t>(member.rank)].push_back({last, end});
   }
 
   Exchange& exchange_of(const ExchangeTiming& timing) {
@@ -346,41 +360,30 @@ class Sampler {
     }
   }
 
-  // Among the ranks that share a stage: how far the last one lags behind the mean at each of the
-  // collectives that join them, since the one before.
-  void add_lags(const StepMatch& match) {
-    double lag = 0.0, lag_of = 0.0;
-    for (const auto& [key, members] : meetings(match)) {
-      const Op& op = *ops_of_rank(members.front().rank)[members.front().op].op;
-      if (is_message(op.kind) || members.size() < 2) continue;
-      const auto group = std::get<CommunicationWork>(op.work).group;
-      if (joins_stages(group)) continue;
-      double sum = 0.0, last = 0.0;
-      for (const Member& member : members) {
-        const double since = time_since_meeting(match, member);
-        sum += since;
-        last = std::max(last, since);
+  void add_variation(const StepMatch& match) {
+    double squares = 0.0, means = 0.0;
+    std::size_t stages = 0;
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      std::vector<double> totals;
+      for (std::int64_t index = 0; index < grid_.stage_size(); ++index) {
+        const std::int64_t rank =
+            grid_.rank_at({static_cast<std::int64_t>(stage), index});
+        totals.push_back(kernel_time(stages_[stage], match.times[static_cast<std::size_t>(rank)]));
       }
-      const double mean = sum / static_cast<double>(members.size());
-      lag += last - mean;
-      lag_of += mean * expected_extreme(static_cast<std::int64_t>(members.size()));
+      if (totals.size() < 2) continue;
+      const double average = mean(totals);
+      for (const double total : totals)
+        squares += (total - average) * (total - average) / static_cast<double>(totals.size() - 1);
+      means += average * average;
+      ++stages;
     }
-    if (lag_of > 0.0) result_.variations.push_back(lag / lag_of);
+    if (stages > 0) result_.variations.push_back(std::sqrt(squares / means));
   }
 
-  // Of kernels that a member ran before it came to this op and after its last collective.
-  double time_since_meeting(const StepMatch& match, const Member& member) const {
-    const StageOps& ops = ops_of_rank(member.rank);
-    const auto& times = match.times[static_cast<std::size_t>(member.rank)];
+  static double kernel_time(const StageOps& ops, const std::vector<OpTime>& times) {
     double sum = 0.0;
-    for (std::uint32_t i = member.op; i-- > 0;) {
-      const Op& op = *ops[i].op;
-      if (is_communication(op.kind)) {
-        if (!is_message(op.kind)) break;
-        continue;
-      }
-      sum += times[i].end - times[i].ready;
-    }
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      if (!is_communication(ops[i].op->kind)) sum += times[i].end - times[i].ready;
     return sum;
   }
 
@@ -398,18 +401,10 @@ class Sampler {
 
 }  // namespace
 
-double middle_mean(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t quarter = values.size() / 4;
-  double sum = 0.0;
-  for (std::size_t i = quarter; i < values.size() - quarter; ++i) sum += values[i];
-  return sum / static_cast<double>(values.size() - 2 * quarter);
-}
-
-Seconds middle_mean(const std::vector<Seconds>& values) {
-  std::vector<double> plain;
-  for (const Seconds value : values) plain.push_back(value.value());
-  return Seconds(middle_mean(std::move(plain)));
+Seconds middle_mean(const std::vector<Seconds>& times) {
+  std::vector<double> values;
+  for (const Seconds time : times) values.push_back(time.value());
+  return Seconds(middle_mean(std::move(values)));
 }
 
 RunSamples sample_run(const MeasuredRun& run, const ClusterSpec& cluster) {

@@ -25,7 +25,8 @@ struct KernelSample {
   Phase phase = Phase::Forward;  // recomputation counts as forward
   Precision precision = Precision::Fp32;
   Work work;
-  // Beside no collective: of each step the mean of the middle half of its timings on all ranks.
+  // Beside no collective: of each step the mean of its timings on all ranks. (Not their median: what
+  // interrupts a kernel now and then is part of the step.)
   std::vector<Seconds> times;
   Seconds total;  // of all timings
 };
@@ -47,8 +48,7 @@ struct RunSamples {
   // How much longer kernels took beside a collective, relatively; of each kernel that ran both
   // alone and beside some.
   std::vector<double> slowdowns;
-  // How much later than the mean the last member came to collectives, of the time since the one
-  // before, over the expected extreme of as many normal deviates: a relative deviation, by step.
+  // Relative standard deviation, over the ranks of a stage, of the time that kernels took, by step.
   std::vector<double> variations;
 };
 
@@ -56,8 +56,7 @@ struct RunSamples {
 // to the run's plan.
 RunSamples sample_run(const MeasuredRun& run, const ClusterSpec& cluster);
 
-// The mean of the middle half of values, or of all of fewer than four. At least one value.
-double middle_mean(std::vector<double> values);
-Seconds middle_mean(const std::vector<Seconds>& values);
+// The mean of the middle half of times, or of all of fewer than four. At least one.
+Seconds middle_mean(const std::vector<Seconds>& times);
 
 }  // namespace shardwright::sim

@@ -14,7 +14,4 @@ namespace shardwright::sim {
 // Statistical Estimates and Transformed Beta-Variables, 1958).
 double slowest_device_factor(const AcceleratorSpec& accelerator, std::int64_t devices);
 
-// That extreme itself: how many standard deviations the largest of `devices` lies above the mean.
-double expected_extreme(std::int64_t devices);
-
 }  // namespace shardwright::sim
