@@ -53,6 +53,8 @@ void add_scale_command(CLI::App& app, Action& action);
 void add_simulate_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_gui_command(CLI::App& app, Action& action);
+void add_probe_command(CLI::App& app, Action& action);
+void add_calibrate_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);

@@ -52,6 +52,8 @@ void add_commands(CLI::App& app, Action& action) {
   add_scale_command(app, action);
   add_simulate_command(app, action);
   add_run_command(app, action);
+  add_probe_command(app, action);
+  add_calibrate_command(app, action);
   add_explain_command(app, action);
   add_compare_command(app, action);
   add_validate_command(app, action);

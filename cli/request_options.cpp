@@ -41,6 +41,19 @@ void require(const std::string& text, const char* option, const char* expected,
   if (text.empty()) problems.add(option, "nothing", expected);
 }
 
+bool has_a_size(const ClusterSpec& cluster) {
+  return cluster.nodes > 0;
+}
+
+// A machine that was measured is planned for as a whole where nothing is said: all of its ranks,
+// the model's longest sequence, a few sequences for each rank.
+void plan_for_all_of_it(PlanRequest& request) {
+  constexpr std::int64_t kSequencesEach = 4;
+  request.gpus = request.cluster.nodes * request.cluster.node.accelerators;
+  request.global_batch = request.gpus * kSequencesEach;
+  request.seq_len = request.model.max_seq_len;
+}
+
 void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
   const bool from_row = !options.row.empty();
   if (!from_row || !options.model.empty())
@@ -48,8 +61,13 @@ void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList
   if (!from_row || !options.cluster.empty())
     request.cluster = read_cluster_option(options.cluster, problems);
   if (!from_row || !options.stack.empty())
-    request.stack = read_stack_option(options.stack, problems);
+    request.stack = read_stack_option(options.stack, request.cluster, problems);
   if (from_row) return;
+  request.precision = usual_precision(request.cluster);
+  if (request.cluster.stack && has_a_size(request.cluster)) {
+    plan_for_all_of_it(request);
+    return;
+  }
   require(options.gpus, "--gpus", "a number of accelerators or a range as 64..1024", problems);
   require(options.global_batch, "--global-batch", "a number of sequences, or auto", problems);
   require(options.seq_len, "--seq-len", "a number of tokens", problems);

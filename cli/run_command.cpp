@@ -1,22 +1,10 @@
 // shardwright run
 #include <CLI/CLI.hpp>
-#include <string>
-#include <vector>
 
 #include "cli/command.hpp"
-#include "cli/sibling_program.hpp"
-#include "core/base/error.hpp"
+#include "cli/executor_program.hpp"
 
 namespace shardwright::cli {
-namespace {
-
-ExitCode run(const std::vector<std::string>& arguments) {
-  const std::string executor = find_sibling("shardwright-executor", "executor");
-  if (executor.empty()) throw RuntimeFailure("the program shardwright-executor is not installed");
-  become(executor, arguments);
-}
-
-}  // namespace
 
 void add_run_command(CLI::App& app, Action& action) {
   CLI::App* command =
@@ -25,7 +13,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command->set_help_flag();
   command->prefix_command();
   command->callback([command, &action] {
-    action = [arguments = command->remaining()] { return run(arguments); };
+    action = [arguments = command->remaining()]() -> ExitCode { become_executor(arguments); };
   });
 }
 

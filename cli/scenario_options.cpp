@@ -98,8 +98,9 @@ void fill_data_parallel(json& plan, std::int64_t gpus) {
 }
 
 Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
-                            ProblemList& problems) {
+                            Precision precision, ProblemList& problems) {
   json document = json::object();
+  document["precision"] = name_of(precision);
   apply_fields(options, document, problems);
   fill_data_parallel(document, gpus);
   for (const char* key : {"dp", "tp", "pp", "micro_batch"}) {
@@ -123,10 +124,10 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
   Scenario scenario;
   scenario.model = read_model_option(options.model, problems);
   scenario.cluster = read_cluster_option(options.cluster, problems);
-  scenario.stack = read_stack_option(options.stack, problems);
+  scenario.stack = read_stack_option(options.stack, scenario.cluster, problems);
   const std::int64_t gpus =
       options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
-  scenario.plan = read_command_line_plan(options, gpus, problems);
+  scenario.plan = read_command_line_plan(options, gpus, usual_precision(scenario.cluster), problems);
   problems.throw_if_any();
   for (const BrokenRule& broken :
        broken_rules(scenario.model, &scenario.cluster, scenario.plan, gpus)) {
@@ -190,15 +191,25 @@ void fit_data_parallel(const ScenarioOptions& options, const json& before, json&
       fmt::format("dp {}: what {} leaves of {} accelerators", dp, degrees_text(plan), wanted));
 }
 
+bool names_stack(const json& document, const std::string& name) {
+  const auto stack = document.find("stack");
+  return stack != document.end() &&
+         (*stack == json(name) || (stack->is_object() && stack->value("name", json()) == json(name)));
+}
+
 // Replaces the parts of a plan file that options name, and fields of its plan.
 void replace_parts(const ScenarioOptions& options, json& document,
                    std::vector<std::string>& filled_in, ProblemList& problems) {
   if (!options.model.empty())
     document["model"] = json(to_json(read_model_option(options.model, problems)));
-  if (!options.cluster.empty())
-    document["cluster"] = json(to_json(read_cluster_option(options.cluster, problems)));
+  if (!options.cluster.empty()) {
+    const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
+    document["cluster"] = json(to_json(cluster));
+    if (cluster.stack && names_stack(document, cluster.stack->name))
+      document["stack"] = json(to_json(*cluster.stack));
+  }
   if (!options.stack.empty())
-    document["stack"] = json(to_json(read_stack_option(options.stack, problems)));
+    document["stack"] = json(to_json(read_stack_option(options.stack, {}, problems)));
   if (!document.contains("plan") || !document["plan"].is_object()) return;
   json& plan = document["plan"];
   const json before = plan;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "cli/here_profile.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/row_scenario.hpp"
@@ -26,10 +29,19 @@ ModelSpec read_model_option(const std::string& name, ProblemList& problems) {
 }
 
 ClusterSpec read_cluster_option(const std::string& name, ProblemList& problems) {
+  if (name == kHere) return load_here();
   return load_named(load_cluster, name, "--cluster", problems);
 }
 
-StackSpec read_stack_option(const std::string& name, ProblemList& problems) {
+Precision usual_precision(const ClusterSpec& cluster) {
+  const MatrixPeaks& peaks = cluster.accelerator.matrix;
+  const bool small = std::max(peaks.bf16, peaks.fp16) > FlopPerSecond(0);
+  return small ? Precision::Bf16 : Precision::Fp32;
+}
+
+StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
+                            ProblemList& problems) {
+  if (cluster.stack && (name.empty() || name == cluster.stack->name)) return *cluster.stack;
   return load_named(load_stack, name.empty() ? kDefaultStack : name, "--stack", problems);
 }
 

@@ -29,10 +29,16 @@ auto read_part(const char* option, ProblemList& problems, const Read& read) -> d
   }
 }
 
-// Load a part, or say that `option` is missing.
+// Load a part, or say that `option` is missing. The cluster "here" is this machine
+// (here_profile.hpp). Without a name the stack is the one that was measured on the cluster.
 ModelSpec read_model_option(const std::string& name, ProblemList& problems);
 ClusterSpec read_cluster_option(const std::string& name, ProblemList& problems);
-StackSpec read_stack_option(const std::string& name, ProblemList& problems);
+StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
+                            ProblemList& problems);
+
+// What a cluster computes in where nothing is said: bf16, or fp32 on devices that have nothing
+// smaller.
+Precision usual_precision(const ClusterSpec& cluster);
 
 // The scenario of a row of published measurements, "FILE:ID"; `filled_in` receives what it leaves
 // open.

@@ -18,6 +18,7 @@
 #include "executor/launch/local_launcher.hpp"
 #include "executor/launch/rank_process.hpp"
 #include "executor/launch/run_options.hpp"
+#include "executor/probe/probe_process.hpp"
 #include "executor/runtime/executable.hpp"
 
 namespace {
@@ -100,7 +101,30 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   return 0;
 }
 
+int probe(const ProbeOptions& options, const std::vector<std::string>& arguments) {
+  std::optional<LaunchPlace> place = read_launch_place(environment);
+  const std::int64_t ranks = probe_ranks(options);
+  if (!place && ranks > 1) return launch_ranks(ranks, arguments, kGrace).status;
+  if (!place) place = LaunchPlace{};
+  probe_rank(options, *place, token_of(*place));
+  return 0;
+}
+
+// `shardwright-executor probe …`
+int parse_and_probe(int argc, char** argv) {
+  CLI::App app("Times kernels and exchanges of this machine", "shardwright-executor probe");
+  ProbeOptions options;
+  add_probe_options(app, options);
+  try {
+    app.parse(argc - 1, argv + 1);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadInput;
+  }
+  return probe(options, std::vector<std::string>(argv, argv + argc));
+}
+
 int parse_and_run(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "probe") return parse_and_probe(argc, argv);
   CLI::App app("Trains a model under a plan, on one or many ranks", "shardwright-executor");
   RunOptions options;
   add_run_options(app, options);

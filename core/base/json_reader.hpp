@@ -52,6 +52,17 @@ inline constexpr NumberRange kRatioOrZero{0.0, 1.0, false};
 template <class E>
 using EnumNames = std::vector<std::pair<std::string, E>>;
 
+// Those of the first `count` enumerators, from `name_of`.
+template <class E>
+EnumNames<E> enum_names(int count) {
+  EnumNames<E> names;
+  for (int i = 0; i < count; ++i) {
+    const auto value = static_cast<E>(i);
+    names.emplace_back(name_of(value), value);
+  }
+  return names;
+}
+
 // Reads the members of one JSON object. The object and the problem list must outlive the reader.
 class ObjectReader {
  public:

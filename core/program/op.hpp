@@ -60,6 +60,8 @@ enum class OpKind : std::uint8_t {
   Receive,
 };
 
+inline constexpr int kOpKinds = static_cast<int>(OpKind::Receive) + 1;
+
 constexpr bool is_communication(OpKind kind) {
   return kind >= OpKind::AllReduce;
 }

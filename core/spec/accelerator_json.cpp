@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/cost_curve_json.hpp"
 #include "core/spec/figures.hpp"
 #include "core/spec/price_json.hpp"
 
@@ -25,8 +26,8 @@ MatrixPeaks read_peaks(ObjectReader matrix) {
                     .fp16 = peak(matrix, "fp16_flop_per_s"),
                     .bf16 = peak(matrix, "bf16_flop_per_s"),
                     .fp8 = peak(matrix, "fp8_flop_per_s")};
-  if (std::max(peaks.fp16, peaks.bf16) <= FlopPerSecond(0.0))
-    matrix.problem("", "no 16-bit format", "fp16_flop_per_s or bf16_flop_per_s");
+  if (std::max({peaks.fp16, peaks.bf16, peaks.fp32}) <= FlopPerSecond(0.0))
+    matrix.problem("", "no format", "fp16_flop_per_s, bf16_flop_per_s or fp32_flop_per_s");
   matrix.refuse_unknown_keys();
   return peaks;
 }
@@ -139,6 +140,7 @@ AcceleratorSpec read_accelerator(const json& document, const std::string& pointe
       Hertz(fill.number(object, "max_clock_hz", 1.8e9, kPositive, "typical of the field"));
   read_power(section(object, "power"), fill, spec);
   read_efficiency(section(object, "efficiency"), fill, spec);
+  spec.kernel_curves = read_kernel_curves(object, "kernel_curves");
   spec.price = read_price(object);
   spec.notes = object.text_or("notes", "");
   object.refuse_unknown_keys();
@@ -193,6 +195,7 @@ ordered_json to_json(const AcceleratorSpec& spec) {
     document["efficiency"]["sustained_fp8_clock_ratio"] = spec.sustained_fp8_clock_ratio;
   if (spec.speed_variation > 0.0)
     document["efficiency"]["speed_variation_ratio"] = spec.speed_variation;
+  if (!spec.kernel_curves.empty()) document["kernel_curves"] = to_json(spec.kernel_curves);
   write_price(document, spec.price, spec.sources);
   if (!spec.notes.empty()) document["notes"] = spec.notes;
   attach_sources(document, spec.sources);

@@ -8,8 +8,10 @@
 #include <numeric>
 
 #include "core/base/nearest_name.hpp"
+#include "core/spec/cost_curve_json.hpp"
 #include "core/spec/figures.hpp"
 #include "core/spec/price_json.hpp"
+#include "core/spec/stack_json.hpp"
 
 namespace shardwright {
 namespace {
@@ -122,6 +124,18 @@ void check_network(ObjectReader& object, const ClusterSpec& cluster) {
   }
 }
 
+// A document of its own, with problems of its own.
+std::optional<StackSpec> read_own_stack(ObjectReader& cluster) {
+  if (!cluster.has("stack")) return std::nullopt;
+  try {
+    return read_stack(cluster.raw("stack"), "");
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems())
+      cluster.problem("stack" + problem.where, problem.found, problem.expected);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ClusterSpec read_cluster(const json& document, const std::string& source,
@@ -144,6 +158,8 @@ ClusterSpec read_cluster(const json& document, const std::string& source,
   cluster.power_usage_effectiveness =
       fill.number(object, "power_usage_effectiveness_ratio", cluster.power_usage_effectiveness,
                   {1.0, 10.0, false}, "typical of a liquid-cooled data centre");
+  cluster.exchange_curves = read_exchange_curves(object, "exchange_curves");
+  cluster.stack = read_own_stack(object);
   cluster.price = read_price(object);
   cluster.notes = object.text_or("notes", "");
   object.refuse_unknown_keys();
@@ -166,6 +182,9 @@ ordered_json to_json(const ClusterSpec& cluster) {
   if (!cluster.aliases.empty()) document["aliases"] = cluster.aliases;
   if (cluster.nodes > 0 || cluster.sources.contains("/nodes")) document["nodes"] = cluster.nodes;
   document["power_usage_effectiveness_ratio"] = cluster.power_usage_effectiveness;
+  if (!cluster.exchange_curves.empty())
+    document["exchange_curves"] = to_json(cluster.exchange_curves);
+  if (cluster.stack) document["stack"] = to_json(*cluster.stack);
   write_price(document, cluster.price, cluster.sources);
   if (!cluster.filled_in.empty()) document["filled_in"] = cluster.filled_in;
   if (!cluster.notes.empty()) document["notes"] = cluster.notes;

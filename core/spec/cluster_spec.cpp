@@ -18,22 +18,6 @@ FlopPerSecond MatrixPeaks::of(Precision precision) const {
   return {};
 }
 
-const char* name_of(Confidence confidence) {
-  switch (confidence) {
-    case Confidence::Datasheet:
-      return "datasheet";
-    case Confidence::Measured:
-      return "measured";
-    case Confidence::Fitted:
-      return "fitted";
-    case Confidence::Derived:
-      return "derived";
-    case Confidence::Assumed:
-      return "assumed";
-  }
-  return "";
-}
-
 const char* name_of(ScaleUpKind kind) {
   switch (kind) {
     case ScaleUpKind::Switched:

@@ -5,28 +5,18 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "core/spec/cost_curve.hpp"
 #include "core/spec/measured_kernel.hpp"
 #include "core/spec/precision.hpp"
+#include "core/spec/provenance.hpp"
+#include "core/spec/stack_spec.hpp"
 
 namespace shardwright {
-
-enum class Confidence : std::uint8_t { Datasheet, Measured, Fitted, Derived, Assumed };
-
-// Where a figure comes from.
-struct Provenance {
-  std::string source;  // title or address of a public document, or the command that measured it
-  Confidence confidence = Confidence::Assumed;
-
-  bool operator==(const Provenance&) const = default;
-};
-
-// Sources by JSON pointer into the profile's file ("/memory/bandwidth_bytes_per_s").
-using Sources = std::map<std::string, Provenance>;
 
 // Dense matrix throughput by format; zero: the device cannot multiply in this format.
 struct MatrixPeaks {
@@ -70,6 +60,9 @@ struct KernelEfficiency {
   bool operator==(const KernelEfficiency&) const = default;
 };
 
+// The architecture of ranks that compute on cores of a CPU: the "accelerator" is what one rank gets.
+inline constexpr const char* kCpuArchitecture = "cpu";
+
 struct AcceleratorSpec {
   std::string name;                  // "h100-sxm"
   std::string vendor;                // "nvidia", "amd", "google"
@@ -92,6 +85,8 @@ struct AcceleratorSpec {
   // Timings on this device, which go before the formulas in their range. They are no part of the
   // profile's file: a table of their own holds them (sim/cost/measured_kernels.hpp).
   std::vector<MeasuredKernel> measured_kernels;
+  // What kernels take on a device without tiles and waves (a CPU); go before the formulas.
+  std::vector<KernelCurve> kernel_curves;
   DollarsPerSecond price;  // of renting one, as listed publicly
   std::string notes;       // what a reader of the profile should know
   Sources sources;
@@ -195,6 +190,8 @@ struct ClusterSpec {
   NodeSpec node;
   FabricSpec fabric;
   std::int64_t nodes = 0;  // that exist; 0: as many as are asked for
+  std::vector<ExchangeCurve> exchange_curves;  // measured here; go before the formulas
+  std::optional<StackSpec> stack;  // as it was measured here; stands where no stack is named
   double power_usage_effectiveness = 1.1;
   DollarsPerSecond
       price;  // per accelerator; overrides the accelerator's own where it is above zero
@@ -208,8 +205,7 @@ struct ClusterSpec {
   bool operator==(const ClusterSpec&) const = default;
 };
 
-// Names used in files and tables: "datasheet", "switched", "rail-optimised", "infiniband", …
-const char* name_of(Confidence confidence);
+// Names used in files and tables: "switched", "rail-optimised", "infiniband", …
 const char* name_of(ScaleUpKind kind);
 const char* name_of(FabricKind kind);
 const char* name_of(FabricProtocol protocol);

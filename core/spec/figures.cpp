@@ -97,12 +97,17 @@ class Separator {
     ObjectReader reader(value, root_ + pointer, *problems_);
     const json plain = reader.raw("value");
     const std::string key = reader.text("source");
-    const Confidence confidence = reader.choice("confidence", confidence_names());
+    Provenance provenance;
+    provenance.confidence = reader.choice("confidence", confidence_names());
+    provenance.low = reader.number_or("low", 0.0, kNonNegative);
+    provenance.high = reader.number_or("high", 0.0, kNonNegative);
+    provenance.residual = reader.number_or("residual_ratio", 0.0, kNonNegative);
     reader.refuse_unknown_keys();
     const auto title = titles_.find(key);
     if (title == titles_.end() && reader.peek("source") && value["source"].is_string())
       reader.problem("source", shown(value["source"]), "a key of \"sources\": " + known_keys(key));
-    (*sources_)[pointer] = {title == titles_.end() ? key : title->second, confidence};
+    provenance.source = title == titles_.end() ? key : title->second;
+    (*sources_)[pointer] = std::move(provenance);
     return plain;
   }
 
@@ -136,9 +141,15 @@ void attach_sources(ordered_json& document, const Sources& sources) {
     const auto [key, is_new] =
         keys.try_emplace(provenance.source, fmt::format("source-{}", keys.size() + 1));
     if (is_new) titles[key->second] = {{"title", provenance.source}};
-    document[place] = ordered_json{{"value", document[place]},
-                                   {"source", key->second},
-                                   {"confidence", name_of(provenance.confidence)}};
+    ordered_json figure = {{"value", document[place]},
+                           {"source", key->second},
+                           {"confidence", name_of(provenance.confidence)}};
+    if (provenance.high > 0.0) {
+      figure["low"] = provenance.low;
+      figure["high"] = provenance.high;
+    }
+    if (provenance.residual > 0.0) figure["residual_ratio"] = provenance.residual;
+    document[place] = std::move(figure);
   }
   document["sources"] = std::move(titles);
 }

@@ -3,7 +3,8 @@
 // In a profile a figure is written `{"value": 3.35e12, "source": "h100-datasheet", "confidence":
 // "datasheet"}`, where the source is a key of the document's "sources" map `{"h100-datasheet":
 // {"title": …, "url": …}}`. A value may also be an array of numbers. Users may write a bare number;
-// it is recorded as assumed, "given without source".
+// it is recorded as assumed, "given without source". A figure that was fitted may also say its 95 %
+// interval ("low", "high") and the error that is left ("residual_ratio").
 //
 // Reading takes a document apart into plain values, which the spec readers then check, and the
 // provenance of each by JSON pointer; writing puts both together again.

@@ -58,7 +58,7 @@ void read_overlap(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.tp_overlap_share = fill.number(object, "tensor_parallel_share_ratio", spec.tp_overlap_share,
                                       kRatioOrZero, kDefault);
   spec.overlap_slowdown =
-      fill.number(object, "slowdown_ratio", spec.overlap_slowdown, {0.0, 0.9, false}, kDefault);
+      fill.number(object, "slowdown_ratio", spec.overlap_slowdown, {0.0, 10.0, false}, kDefault);
   object.refuse_unknown_keys();
 }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/units.hpp"
-#include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"
+#include "core/spec/provenance.hpp"
 
 namespace shardwright {
 

@@ -14,18 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kVersion = 1;
-constexpr int kOpKinds = static_cast<int>(OpKind::Receive) + 1;
 constexpr IntegerRange kIndex{0, 2'000'000'000};
-
-template <class E>
-EnumNames<E> names_of(int count) {
-  EnumNames<E> names;
-  for (int i = 0; i < count; ++i) {
-    const auto value = static_cast<E>(i);
-    names.emplace_back(name_of(value), value);
-  }
-  return names;
-}
 
 const EnumNames<TimelineOrigin>& origin_names() {
   static const EnumNames<TimelineOrigin> kNames = {{"predicted", TimelineOrigin::Predicted},
@@ -56,10 +45,10 @@ std::int32_t index_or_none(ObjectReader& object, const std::string& key) {
 }
 
 Span read_span(ObjectReader& object) {
-  static const auto kStreamNames = names_of<Stream>(kStreams);
-  static const auto kKindNames = names_of<OpKind>(kOpKinds);
-  static const auto kPhaseNames = names_of<Phase>(kPhases);
-  static const auto kGroupNames = names_of<Group>(kGroups);
+  static const auto kStreamNames = enum_names<Stream>(kStreams);
+  static const auto kKindNames = enum_names<OpKind>(kOpKinds);
+  static const auto kPhaseNames = enum_names<Phase>(kPhases);
+  static const auto kGroupNames = enum_names<Group>(kGroups);
   Span span;
   span.rank = static_cast<std::int32_t>(object.integer("rank", kIndex));
   span.stream = object.choice("stream", kStreamNames);
@@ -90,6 +79,9 @@ void read_ranks(ObjectReader& object, Timeline& timeline) {
     TimelineRank rank;
     rank.rank = static_cast<std::int32_t>(each.integer("rank", kIndex));
     rank.label = each.text("label");
+    rank.host = each.text_or("host", "");
+    rank.clock = Seconds(each.number_or("clock_s", 0.0, kNonNegative));
+    rank.issue = Seconds(each.number_or("issue_s", 0.0, kNonNegative));
     each.refuse_unknown_keys();
     timeline.ranks.push_back(std::move(rank));
   }
@@ -120,8 +112,13 @@ void read_memory(ObjectReader& object, const std::set<std::int32_t>& ranks, Time
 
 nlohmann::ordered_json to_json(const Timeline& timeline) {
   Json ranks = Json::array(), spans = Json::array(), flows = Json::array(), memory = Json::array();
-  for (const TimelineRank& rank : timeline.ranks)
+  for (const TimelineRank& rank : timeline.ranks) {
     ranks.push_back({{"rank", rank.rank}, {"label", rank.label}});
+    if (rank.host.empty()) continue;
+    ranks.back()["host"] = rank.host;
+    ranks.back()["clock_s"] = rank.clock.value();
+    ranks.back()["issue_s"] = rank.issue.value();
+  }
   for (const Span& span : timeline.spans) spans.push_back(span_json(span));
   for (const Flow& flow : timeline.flows) flows.push_back({{"from", flow.from}, {"to", flow.to}});
   for (const MemoryLevel& level : timeline.memory) {

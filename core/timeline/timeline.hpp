@@ -27,6 +27,11 @@ enum class TimelineOrigin : std::uint8_t { Predicted, Measured };
 struct TimelineRank {
   std::int32_t rank = 0;
   std::string label;  // "stage 3"
+  // Of a measured one: the host, what its monotonic clock showed at time zero, and how long issuing
+  // the ops took.
+  std::string host{};
+  Seconds clock{};
+  Seconds issue{};
 
   bool operator==(const TimelineRank&) const = default;
 };

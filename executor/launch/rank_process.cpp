@@ -1,50 +1,23 @@
 #include "executor/launch/rank_process.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <fstream>
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
-#include "executor/comm/tcp_store.hpp"
 #include "executor/data/batch_loader.hpp"
+#include "executor/launch/meeting.hpp"
 #include "executor/runtime/rank_trainer.hpp"
+#include "executor/telemetry/host_name.hpp"
 #include "executor/telemetry/metrics_log.hpp"
+#include "executor/telemetry/run_files.hpp"
 
 namespace shardwright::executor {
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
-}
-
-// Where this rank finds the others.
-class Meeting {
- public:
-  Meeting(const RunOptions& options, const LaunchPlace& place, const std::string& token) {
-    if (place.world == 1) return;
-    if (place.serves_rendezvous)
-      server_ = std::make_unique<TcpStoreServer>(place.master_address, place.master_port, token);
-    store_ = std::make_unique<TcpStore>(place.master_address, place.master_port, token,
-                                        options.timeout());
-  }
-
-  // Null in a world of one.
-  TcpStore* store() const { return store_.get(); }
-
- private:
-  std::unique_ptr<TcpStoreServer> server_;
-  std::unique_ptr<TcpStore> store_;
-};
 
 std::unique_ptr<RankBackend> open_backend(Device device, TcpStore* store, const LaunchPlace& place,
                                           const RunOptions& options) {
@@ -57,12 +30,14 @@ class RankRun {
   RankRun(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
           Device device, const std::string& token)
       : options_(options),
+        scenario_(scenario),
         plan_(scenario.plan),
         rank_(place.rank),
+        recorded_(options.recorded_steps()),
         file_(options.data),
         loader_(file_, scenario.plan, scenario.model.vocab, options.training.seed),
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
-        meeting_(options, place, token),
+        meeting_(place, token, options.timeout()),
         backend_(open_backend(device, meeting_.store(), place, options)),
         trainer_(scenario.model, program_, place.rank, backend_->kernels(), backend_->opener(),
                  options.training, backend_->queues()),
@@ -74,9 +49,9 @@ class RankRun {
 
   void train() {
     if (options_.resume) resume();
-    const std::int64_t tokens = plan_.global_batch * plan_.seq_len;
+    if (rank_ == 0) write_plan(options_.out, scenario_);
     std::optional<MetricsLog> metrics;
-    if (rank_ == 0) metrics.emplace(options_.metrics_file(), tokens, state_.steps);
+    if (rank_ == 0) metrics.emplace(options_.metrics_file(), figures_of(scenario_), state_.steps);
     RunProgress progress(rank_ == 0 && !options_.no_progress, options_.training.steps);
     while (state_.steps < options_.training.steps) {
       const std::int64_t step = state_.steps;
@@ -91,6 +66,7 @@ class RankRun {
       const std::int64_t every = options_.checkpoint_every;
       if (every > 0 && state_.steps % every == 0) checkpoints_.save(state_);
     }
+    if (metrics) metrics->finish();
   }
 
   const StepReport& last() const { return last_; }
@@ -112,25 +88,19 @@ class RankRun {
 
   StepReport run_step(std::int64_t step) {
     const Batch batch = loader_.load(state_.samples, trainer_.place()[Axis::Data]);
-    const auto& wanted = options_.timeline_steps;
-    if (std::find(wanted.begin(), wanted.end(), step) == wanted.end())
+    if (std::find(recorded_.begin(), recorded_.end(), step) == recorded_.end())
       return trainer_.step(step, batch);
     StepRecorder recorder(plan_, rank_);
     const StepReport report = trainer_.step(step, batch, &recorder);
-    write_timeline(step, recorder.take());
+    write_timeline(options_.out, step, rank_, recorder.take());
     return report;
   }
 
-  void write_timeline(std::int64_t step, const Timeline& timeline) const {
-    const auto file = options_.out / fmt::format("timeline-{}-{}.json", step, rank_);
-    std::ofstream stream(file);
-    stream << to_json(timeline).dump() << '\n';
-    if (!stream.flush()) throw RuntimeFailure(file.string() + " cannot be written");
-  }
-
   const RunOptions& options_;
+  const Scenario& scenario_;
   const Plan& plan_;
   std::int64_t rank_;
+  std::vector<std::int64_t> recorded_;  // steps
   TokenFile file_;
   BatchLoader loader_;
   Program program_;

@@ -13,6 +13,18 @@ CLI::Range at_least(double least) {
 
 }  // namespace
 
+std::vector<std::int64_t> RunOptions::recorded_steps() const {
+  if (!timeline_steps.empty()) return timeline_steps;
+  constexpr std::int64_t kRecorded = 5;
+  std::vector<std::int64_t> steps;
+  const std::int64_t half = training.steps / 2;
+  for (std::int64_t i = 0; i < kRecorded; ++i) {
+    const std::int64_t step = half + i * (training.steps - half) / kRecorded;
+    if (steps.empty() || step > steps.back()) steps.push_back(step);
+  }
+  return steps;
+}
+
 void add_run_options(CLI::App& app, RunOptions& options) {
   TrainingOptions& training = options.training;
   app.add_option("PLAN", options.plan, "Plan file, as `shardwright plan --out` writes it")
@@ -41,7 +53,7 @@ void add_run_options(CLI::App& app, RunOptions& options) {
   app.add_option("--clip", training.clip_norm, "Norm that gradients are scaled down to; 0: never")
       ->check(at_least(0.0));
   app.add_option("--timeline-steps", options.timeline_steps,
-                 "Steps (from 0) whose ops are recorded: 10,11")
+                 "Steps (from 0) whose ops are recorded: 10,11; default: five of the second half")
       ->delimiter(',')
       ->check(at_least(0))
       ->type_name("LIST");

@@ -21,15 +21,17 @@ struct RunOptions {
   std::string device = "auto";  // "cpu", "cuda" or "auto"
   bool share_gpu = false;       // several ranks may use one GPU
   TrainingOptions training;
-  std::vector<std::int64_t> timeline_steps;  // whose ops are recorded, from 0 on
-  double timeout_s = 60.0;                   // until a rank that does not answer has failed
-  std::int64_t checkpoint_every = 0;         // steps; 0: none
+  // Whose ops are recorded, from 0 on; empty: five in the second half of the run.
+  std::vector<std::int64_t> timeline_steps;
+  double timeout_s = 60.0;            // until a rank that does not answer has failed
+  std::int64_t checkpoint_every = 0;  // steps; 0: none
   std::int64_t keep_checkpoints = 2;
   bool resume = false;        // from the newest checkpoint in `out` that is whole, if there is one
   std::int64_t restarts = 0;  // after failures, from the newest checkpoint
   bool force = false;         // write over an earlier run
   bool no_progress = false;
 
+  std::vector<std::int64_t> recorded_steps() const;
   std::filesystem::path metrics_file() const { return out / "metrics.jsonl"; }
   std::filesystem::path checkpoint_folder() const { return out / "checkpoints"; }
   std::chrono::milliseconds timeout() const {

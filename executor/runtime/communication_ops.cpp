@@ -32,7 +32,7 @@ void OpRunner::communicate(const BoundOp& bound, StepState& state) {
     case Payload::SoftmaxStatistics:
       return softmax_statistics(bound, group);
     case Payload::Gradients:
-      return reduce_gradients(bound, group);
+      return reduce_gradients(bound, group, state);
     case Payload::Parameters:
       return gather_parameters(bound, group);
     case Payload::ReplicatedGradients:
@@ -89,17 +89,18 @@ void OpRunner::softmax_statistics(const BoundOp& bound, Communicator& group) {
   group.all_reduce(statistics + bytes, 2 * rows, state, Reduction::Sum, bound.queue);
 }
 
-void OpRunner::reduce_gradients(const BoundOp& bound, Communicator& group) {
-  const Element state = kernels_.state_element();
+void OpRunner::reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state) {
+  const Element element = kernels_.state_element();
   for (const PartId part : bound.covered) {
     for (const std::size_t unit : parameters_.layout().units_of(part)) {
+      if (state.own_squares != nullptr) add_own_squares(unit, state, bound.queue);
       if (bound.op->kind == OpKind::AllReduce) {
         group.all_reduce(parameters_.gradients(unit), parameters_.layout().units[unit].elements,
-                         state, Reduction::Sum, bound.queue);
+                         element, Reduction::Sum, bound.queue);
       } else {
         const ElementRange own = parameters_.own(unit);
         group.reduce_scatter(parameters_.gradients(unit), parameters_.gradients(unit, own.begin),
-                             own.size(), state, bound.queue);
+                             own.size(), element, bound.queue);
       }
     }
   }

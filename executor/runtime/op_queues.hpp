@@ -35,6 +35,8 @@ class OpQueues {
   // Waits for all that was issued. Throws OpError for the first op that failed; none begins after
   // it.
   virtual void drain() = 0;
+  // True if knowing when each op ran takes no time to speak of.
+  virtual bool times_at_no_cost() const = 0;
 };
 
 // What queues ask of those who communicate.

@@ -33,6 +33,8 @@ struct StepState {
 
   double* loss = nullptr;              // sum over the tokens of this rank; on the last stage
   double* gradient_squares = nullptr;  // of all parameters, once the program has added them up
+  double* own_squares = nullptr;  // of this rank's gradients before they are reduced; null: not
+                                  // asked for
 };
 
 class OpRunner {
@@ -76,7 +78,8 @@ class OpRunner {
   void exchange_tensors(const BoundOp& bound, const CommunicationWork& work);
   void message(const BoundOp& bound, const CommunicationWork& work);
   void softmax_statistics(const BoundOp& bound, Communicator& group);
-  void reduce_gradients(const BoundOp& bound, Communicator& group);
+  void reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state);
+  void add_own_squares(std::size_t unit, StepState& state, Queue queue);
   void gather_parameters(const BoundOp& bound, Communicator& group);
   void add_replicated_gradients(const BoundOp& bound, Communicator& group);
   void add_tied_gradient(const BoundOp& bound, Communicator& group);

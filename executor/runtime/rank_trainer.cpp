@@ -12,6 +12,9 @@
 namespace shardwright::executor {
 namespace {
 
+// The squared norm before the reduction is one more pass over the gradients.
+constexpr std::int64_t kStepsBetweenNoise = 4;
+
 // The ranks over which a plan splits optimizer states are numbered as in their communicator.
 ShardPlace shard_place(const Plan& plan, std::int64_t rank) {
   if (plan.zero_stage == 0) return {};
@@ -80,6 +83,8 @@ StepState RankTrainer::state_of(std::int64_t step, const Batch& batch) {
   auto* sums = static_cast<Sums*>(sums_.get());
   state.loss = &sums->loss;
   state.gradient_squares = &sums->gradient_squares;
+  if (program_.plan.dp > 1 && step % kStepsBetweenNoise == 0)
+    state.own_squares = &sums->own_squares;
   return state;
 }
 
@@ -99,6 +104,13 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
   report.gradient_norm = std::sqrt(sums.gradient_squares);
   report.learning_rate = learning_rate(options_, step);
   report.seconds = std::chrono::duration<double>(end - start).count();
+  report.phases = runner_.phase_times();
+  // A rank's gradient is its addend of the mean over the whole batch; over its own part it is dp
+  // times that.
+  if (state.own_squares != nullptr) {
+    report.small_batch_squares =
+        sum_over_world(sums.own_squares) * static_cast<double>(program_.plan.dp);
+  }
   return report;
 }
 

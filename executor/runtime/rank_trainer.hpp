@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/program/program.hpp"
@@ -24,6 +25,10 @@ struct StepReport {
   double gradient_norm = 0.0;  // before clipping
   double learning_rate = 0.0;
   double seconds = 0.0;  // from the first op of this rank to its last
+  PhaseTimes phases;
+  // The mean of the squared norms of the data-parallel ranks' own gradients, each over its part of
+  // the batch; of some steps of plans with several such ranks.
+  std::optional<double> small_batch_squares;
 };
 
 class RankTrainer {
@@ -56,7 +61,7 @@ class RankTrainer {
 
   // What the device adds up, beside tensors.
   struct Sums {
-    double loss = 0.0, gradient_squares = 0.0, over_world = 0.0;
+    double loss = 0.0, gradient_squares = 0.0, own_squares = 0.0, over_world = 0.0;
   };
 
   const ModelSpec& model_;

@@ -24,6 +24,14 @@ void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
   }
 }
 
+void OpRunner::add_own_squares(std::size_t unit, StepState& state, Queue queue) {
+  for (const ParameterSlice& slice : parameters_.layout().units[unit].slices) {
+    if (!counts_in_norm(parameters_.layout().units[unit], slice)) continue;
+    kernels_.add_squares(static_cast<std::int64_t>(slice.elements()),
+                         parameters_.gradients(unit, slice.offset), state.own_squares, queue);
+  }
+}
+
 void OpRunner::optimizer(const BoundOp& bound, const StepState& state) {
   const std::vector<ParameterUnit>& units = parameters_.layout().units;
   for (std::size_t u = 0; u < units.size(); ++u) {

@@ -47,16 +47,19 @@ void StepRunner::for_each_placed(
 }
 
 void StepRunner::run(StepState& state, StepRecorder* recorder) {
+  for (auto& busy : busy_ns_) busy = 0;
   streams_->begin(rank_.ops);
   for_each_placed([&](const PlacedOp& placed, std::span<const PartId> covered) {
     QueuedOp op = queued(placed, covered, plan_.of(placed.number), state);
-    if (recorder != nullptr) {
-      op.ended = [recorder, &what = placed.op, &call = placed.call](auto start, auto end) {
-        recorder->add(what, call, start, end);
+    if (recorder != nullptr || streams_->times_at_no_cost()) {
+      op.ended = [this, recorder, &what = placed.op, &call = placed.call](auto start, auto end) {
+        count(what, end - start);
+        if (recorder != nullptr) recorder->add(what, call, start, end);
       };
     }
     streams_->issue(queues_.of(placed.op), std::move(op));
   });
+  if (recorder != nullptr) recorder->issued();
   streams_->drain();
 }
 
@@ -67,6 +70,24 @@ void StepRunner::run_alone(const std::string& name, std::function<void(Queue)> w
   streams_->begin(1);
   streams_->issue(0, std::move(op));
   streams_->drain();
+}
+
+void StepRunner::count(const Op& op, StepRecorder::Clock::duration time) {
+  const auto place =
+      is_communication(op.kind) ? std::size_t{kPhases} : static_cast<std::size_t>(op.phase);
+  busy_ns_[place] += std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
+PhaseTimes StepRunner::phase_times() const {
+  const auto seconds = [this](Phase phase) {
+    return 1e-9 * static_cast<double>(busy_ns_[static_cast<std::size_t>(phase)]);
+  };
+  PhaseTimes times;
+  times.forward_s = seconds(Phase::Forward) + seconds(Phase::Recompute);
+  times.backward_s = seconds(Phase::BackwardInput) + seconds(Phase::BackwardWeight);
+  times.optimizer_s = seconds(Phase::Optimizer);
+  times.communication_s = 1e-9 * static_cast<double>(busy_ns_.back());
+  return times;
 }
 
 void StepRunner::gather_parameters(StepState& state) {

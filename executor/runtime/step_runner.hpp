@@ -5,6 +5,8 @@
 // far.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +21,12 @@
 #include "executor/telemetry/step_recorder.hpp"
 
 namespace shardwright::executor {
+
+// Time that the ops of a rank took in one step; those of different streams overlap.
+struct PhaseTimes {
+  double forward_s = 0.0, backward_s = 0.0, optimizer_s = 0.0;  // kernels, recomputation forward
+  double communication_s = 0.0;  // collectives and messages, with the wait for other ranks
+};
 
 class StepRunner {
  public:
@@ -38,11 +46,16 @@ class StepRunner {
   // The most bytes that tensors take, as the program counts them.
   std::size_t peak_tensor_bytes() const { return plan_.peak_bytes(); }
 
+  // Of the last step, if its ops were timed: those of recorded steps, and all where that costs
+  // nothing.
+  PhaseTimes phase_times() const;
+
  private:
   QueuedOp queued(const PlacedOp& placed, std::span<const PartId> covered, const OpMemory& memory,
                   StepState& state);
   void for_each_placed(const std::function<void(const PlacedOp&, std::span<const PartId>)>& visit);
   std::vector<void*> pointers_to(const std::vector<std::size_t>& offsets) const;
+  void count(const Op& op, StepRecorder::Clock::duration time);
 
   const Program& program_;
   const RankProgram& rank_;
@@ -50,6 +63,8 @@ class StepRunner {
   Queues queues_;
   TensorPlan plan_;
   std::shared_ptr<void> arena_;
+  // By phase, and communication last; streams add to them at the same time.
+  std::array<std::atomic<std::int64_t>, kPhases + 1> busy_ns_{};
   std::unique_ptr<OpQueues> streams_;  // last: ops that run use what is above
 };
 

@@ -1,6 +1,7 @@
 #include "executor/telemetry/metrics_log.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/lowering/model_flop.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -30,11 +32,34 @@ std::string lines_before(const std::filesystem::path& file, std::int64_t first_s
   return kept;
 }
 
+// Of this process, as the system has counted it.
+double process_peak_bytes() {
+  constexpr double kKibibyte = 1024.0;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * kKibibyte;
+}
+
 }  // namespace
 
-MetricsLog::MetricsLog(const std::filesystem::path& file, std::int64_t tokens_per_step,
+RunFigures figures_of(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  RunFigures figures;
+  figures.tokens_per_step =
+      static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
+  figures.small_batch_tokens = figures.tokens_per_step / static_cast<double>(plan.dp);
+  figures.flop_per_step = model_flop_per_step(scenario.model, plan);
+  figures.peak = scenario.cluster.accelerator.matrix.of(plan.precision) *
+                 static_cast<double>(plan.world_size());
+  return figures;
+}
+
+MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figures,
                        std::int64_t first_step)
-    : file_(file), tokens_per_step_(static_cast<double>(tokens_per_step)) {
+    : file_(file),
+      figures_(figures),
+      noise_(figures.small_batch_tokens, figures.tokens_per_step),
+      prometheus_(std::filesystem::path(file).replace_extension(".prom")) {
   const std::string kept = lines_before(file, first_step);
   stream_.open(file);
   stream_ << kept << std::flush;
@@ -42,15 +67,30 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, std::int64_t tokens_pe
 }
 
 void MetricsLog::write(const StepReport& report, Bytes tensor_peak) {
-  const nlohmann::ordered_json line = {{"step", report.step},
-                                       {"loss", number(report.loss)},
-                                       {"gradient_norm", number(report.gradient_norm)},
-                                       {"learning_rate", report.learning_rate},
-                                       {"step_s", report.seconds},
-                                       {"tokens_per_s", tokens_per_step_ / report.seconds},
-                                       {"tensor_peak_bytes", tensor_peak.value()}};
+  nlohmann::ordered_json line = {{"step", report.step},
+                                 {"loss", number(report.loss)},
+                                 {"gradient_norm", number(report.gradient_norm)},
+                                 {"learning_rate", report.learning_rate},
+                                 {"step_s", report.seconds},
+                                 {"tokens_per_s", figures_.tokens_per_step / report.seconds}};
+  if (figures_.peak > FlopPerSecond(0))
+    line["mfu"] = figures_.flop_per_step / Seconds(report.seconds) / figures_.peak;
+  line["forward_s"] = report.phases.forward_s;
+  line["backward_s"] = report.phases.backward_s;
+  line["optimizer_s"] = report.phases.optimizer_s;
+  line["communication_s"] = report.phases.communication_s;
+  line["tensor_peak_bytes"] = tensor_peak.value();
+  line["process_peak_bytes"] = process_peak_bytes();
+  if (report.small_batch_squares && std::isfinite(report.gradient_norm))
+    noise_.add(*report.small_batch_squares, report.gradient_norm * report.gradient_norm);
+  if (const auto noise = noise_.value()) line["gradient_noise_scale_tokens"] = *noise;
   stream_ << line.dump() << '\n' << std::flush;
   if (!stream_) throw RuntimeFailure(file_.string() + " cannot be written");
+  prometheus_.update(line);
+}
+
+void MetricsLog::finish() {
+  prometheus_.write();
 }
 
 RunProgress::RunProgress(bool wanted, std::int64_t steps)

@@ -7,25 +7,45 @@
 #include <fstream>
 
 #include "core/base/units.hpp"
+#include "core/spec/scenario.hpp"
 #include "executor/runtime/rank_trainer.hpp"
+#include "executor/telemetry/noise_scale.hpp"
+#include "executor/telemetry/prometheus_file.hpp"
 
 namespace shardwright::executor {
+
+// What a run's metrics are relative to.
+struct RunFigures {
+  double tokens_per_step = 0.0;
+  double small_batch_tokens = 0.0;  // of one data-parallel rank
+  Flop flop_per_step;               // that the model's formula counts
+  FlopPerSecond peak;               // of all ranks' devices, as the plan's cluster says
+};
+
+RunFigures figures_of(const Scenario& scenario);
 
 class MetricsLog {
  public:
   // Keeps the lines of an earlier file whose steps lie before `first_step`. Throws RuntimeFailure
   // if it cannot be written.
-  MetricsLog(const std::filesystem::path& file, std::int64_t tokens_per_step,
-             std::int64_t first_step);
+  MetricsLog(const std::filesystem::path& file, const RunFigures& figures, std::int64_t first_step);
 
   // {"step": 0, "loss": 5.54, "gradient_norm": 1.2, "learning_rate": 3e-4, "step_s": 0.01,
-  //  "tokens_per_s": 1e5, "tensor_peak_bytes": 1e6}, each line at once. Throws RuntimeFailure.
+  //  "tokens_per_s": 1e5, "mfu": 0.5, "forward_s": 0.003, "backward_s": 0.005,
+  //  "optimizer_s": 0.001, "communication_s": 0.002, "tensor_peak_bytes": 1e6,
+  //  "process_peak_bytes": 5e7, "gradient_noise_scale_tokens": 3e4}, each line at once; the noise
+  // scale once it is known. The same goes to `metrics.prom` beside the file, for Prometheus' node
+  // exporter, at most once a second. Throws RuntimeFailure.
   void write(const StepReport& report, Bytes tensor_peak);
+  // The last step's, whenever it was written.
+  void finish();
 
  private:
   std::ofstream stream_;
   std::filesystem::path file_;
-  double tokens_per_step_;
+  RunFigures figures_;
+  NoiseScale noise_;
+  PrometheusFile prometheus_;
 };
 
 // On standard error, at most ten times a second, where that is a terminal.

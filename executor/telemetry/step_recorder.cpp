@@ -4,19 +4,26 @@
 #include <utility>
 #include <variant>
 
+#include "executor/telemetry/host_name.hpp"
+
 namespace shardwright::executor {
+namespace {
+
+Seconds seconds(StepRecorder::Clock::duration duration) {
+  return Seconds(std::chrono::duration<double>(duration).count());
+}
+
+}  // namespace
 
 StepRecorder::StepRecorder(const Plan& plan, std::int64_t rank)
     : grid_(plan), rank_(static_cast<std::int32_t>(rank)), origin_(Clock::now()) {
   timeline_.origin = TimelineOrigin::Measured;
-  timeline_.ranks.push_back({rank_, "stage " + std::to_string(grid_.locate(rank).stage)});
+  timeline_.ranks.push_back({rank_, "stage " + std::to_string(grid_.locate(rank).stage),
+                             host_name(), seconds(origin_.time_since_epoch())});
 }
 
 void StepRecorder::add(const Op& op, const Call& call, Clock::time_point start,
                        Clock::time_point end) {
-  const auto seconds = [](Clock::duration duration) {
-    return Seconds(std::chrono::duration<double>(duration).count());
-  };
   Span span;
   span.rank = rank_;
   span.stream = op.stream;
@@ -40,6 +47,10 @@ void StepRecorder::add(const Op& op, const Call& call, Clock::time_point start,
   }
   const std::lock_guard lock(mutex_);
   timeline_.spans.push_back(std::move(span));
+}
+
+void StepRecorder::issued() {
+  timeline_.ranks.front().issue = seconds(Clock::now() - origin_);
 }
 
 Timeline StepRecorder::take() {

@@ -22,6 +22,9 @@ class StepRecorder {
   // May be called by several threads.
   void add(const Op& op, const Call& call, Clock::time_point start, Clock::time_point end);
 
+  // The host has issued all ops of the step.
+  void issued();
+
   // Spans in the order of their starts.
   Timeline take();
 

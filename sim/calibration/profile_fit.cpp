@@ -6,22 +6,11 @@
 #include <utility>
 
 #include "core/spec/profile_library.hpp"
+#include "sim/calibration/figure_fit.hpp"
 #include "sim/cost/matrix_peak.hpp"
 
 namespace shardwright::sim {
 namespace {
-
-// A figure of a profile: where it stands, its physical limits, and how it is read and set.
-template <class Spec>
-struct Figure {
-  std::string pointer;
-  double least = 0.0, most = 1.0;
-  std::function<double(const Spec&)> get;
-  std::function<void(Spec&, double)> set;
-};
-
-template <class Spec>
-using Figures = std::vector<Figure<Spec>>;
 
 using AcceleratorFigure = Figure<AcceleratorSpec>;
 using ClusterFigure = Figure<ClusterSpec>;
@@ -67,29 +56,14 @@ Figures<AcceleratorSpec> attention_figures() {
 template <class Spec, class Timing>
 FitStage fit_stage(const std::string& name, Spec& spec, const Figures<Spec>& figures,
                    const std::vector<Timing>& timings) {
-  std::vector<FitParameter> parameters;
   FitStage stage{name, timings.size(), {}, {}};
-  for (const Figure<Spec>& figure : figures) {
-    const double value = std::clamp(figure.get(spec), figure.least, figure.most);
-    parameters.push_back({figure.pointer, value, figure.least, figure.most});
-    stage.pointers.push_back(figure.pointer);
-  }
-  const auto applied = [&](const std::vector<double>& values) {
-    Spec changed = spec;
-    for (std::size_t i = 0; i < values.size(); ++i) figures[i].set(changed, values[i]);
-    return changed;
-  };
-  stage.result = fit(parameters, [&](const std::vector<double>& values) {
-    const Spec changed = applied(values);
+  for (const Figure<Spec>& figure : figures) stage.pointers.push_back(figure.pointer);
+  stage.result = fit_figures<Spec>(spec, figures, [&](const Spec& changed) {
     std::vector<double> residuals;
     for (const Timing& timing : timings)
       residuals.push_back(std::log(predict(timing, changed) / timing.measured));
     return residuals;
   });
-  for (std::size_t i = 0; i < figures.size(); ++i) {
-    const FittedParameter& fitted = stage.result.parameters[i];
-    if (fitted.verdict != FitVerdict::Undetermined) figures[i].set(spec, fitted.value);
-  }
   return stage;
 }
 
@@ -168,7 +142,12 @@ Figures<ClusterSpec> fabric_figures() {
 std::vector<FitStage> fit_kernels(AcceleratorSpec& accelerator,
                                   const std::vector<KernelTiming>& timings,
                                   const std::string& provenance) {
-  const std::vector<KernelTiming> own = of_device(timings, accelerator.name);
+  return fit_own_kernels(accelerator, of_device(timings, accelerator.name), provenance);
+}
+
+std::vector<FitStage> fit_own_kernels(AcceleratorSpec& accelerator,
+                                      const std::vector<KernelTiming>& own,
+                                      const std::string& provenance) {
   const AcceleratorSpec sustained = accelerator;
   accelerator = at_full_clock(std::move(accelerator));
   std::vector<FitStage> stages;

@@ -28,6 +28,11 @@ std::vector<FitStage> fit_kernels(AcceleratorSpec& accelerator,
                                   const std::vector<KernelTiming>& timings,
                                   const std::string& provenance);
 
+// The same for timings that are all of the accelerator's own, whatever their `gpu` says.
+std::vector<FitStage> fit_own_kernels(AcceleratorSpec& accelerator,
+                                      const std::vector<KernelTiming>& timings,
+                                      const std::string& provenance);
+
 // Fits the node and the fabric of `cluster` to those of the timings that it stands for.
 std::vector<FitStage> fit_collectives(ClusterSpec& cluster,
                                       const std::vector<CollectiveTiming>& timings,

@@ -6,6 +6,8 @@
 
 #include "core/base/error.hpp"
 #include "sim/cost/collective_path.hpp"
+#include "sim/cost/curve_cost.hpp"
+#include "sim/cost/socket_cost.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -218,6 +220,8 @@ const char* name_of(Algorithm algorithm) {
       return "hierarchical";
     case Algorithm::Direct:
       return "direct";
+    case Algorithm::Measured:
+      return "measured";
   }
   return "";
 }
@@ -253,7 +257,16 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& p
                                std::optional<Algorithm> forced) {
   SHARDWRIGHT_CHECK(is_communication(kind), "not a communication");
   if (placement.size <= 1 || bytes <= Bytes(0)) return {};
-  CollectiveCost cost = cheapest(kind, bytes, path_of(placement, cluster), cluster, forced);
+  const ExchangeCurve* measured = forced ? nullptr : curve_of(cluster, kind, placement);
+  CollectiveCost cost;
+  if (measured != nullptr) {
+    cost.time = curve_time(*measured, bytes);
+    cost.algorithm = Algorithm::Measured;
+  } else if (talks_over_sockets(cluster)) {
+    cost = socket_cost(kind, bytes, path_of(placement, cluster), cluster);
+  } else {
+    cost = cheapest(kind, bytes, path_of(placement, cluster), cluster, forced);
+  }
   cost.bus_bandwidth = bytes * bus_factor(kind, placement.size) / cost.time;
   return cost;
 }

@@ -2,7 +2,9 @@
 //
 // An algorithm (ring, tree, in-switch reduction) under a protocol (LL, LL128, Simple) has a latency
 // and a bandwidth on the path that the group's placement gives; the fastest pair is taken, as
-// NCCL's own tuning does (github.com/NVIDIA/nccl, src/graph/tuning.cc).
+// NCCL's own tuning does (github.com/NVIDIA/nccl, src/graph/tuning.cc). CPUs have no such choice
+// (socket_cost.hpp). Where the profile has a curve for groups of this shape, it goes before all of
+// that.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,7 @@ enum class Algorithm : std::uint8_t {
   CollNet,       // reduction in the network's switches (SHARP)
   Hierarchical,  // rings within nodes, then rings across them
   Direct,        // every pair at once: all-to-all and point-to-point
+  Measured,      // whatever ran when the profile's curve was measured
 };
 
 enum class Protocol : std::uint8_t { LL, LL128, Simple };

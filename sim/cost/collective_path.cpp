@@ -33,9 +33,7 @@ double nodes_below(const GroupPlacement& placement, const FabricLevel& level) {
 // True if all nodes that the group, or the pipeline of the pair, has members on are below one
 // switch.
 bool stays_below(const GroupPlacement& placement, const FabricLevel& level) {
-  std::int64_t extent = placement.grid.empty() ? placement.span : 1;
-  for (const auto& [count, stride] : placement.grid) extent += (count - 1) * stride;
-  return extent <= level.nodes;
+  return extent_of(placement) <= level.nodes;
 }
 
 // How much slower the thinnest level makes a pattern in which a share `crossing(nodes below)` of

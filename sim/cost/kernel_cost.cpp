@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "sim/cost/attention_cost.hpp"
+#include "sim/cost/curve_cost.hpp"
 #include "sim/cost/gemm_cost.hpp"
 #include "sim/cost/measured_kernels.hpp"
 #include "sim/cost/memory_cost.hpp"
@@ -82,7 +83,9 @@ Seconds kernel_time(OpKind kind, const Work& work, Precision precision,
 }
 
 KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
-                       const ClusterSpec& cluster, const StackSpec& stack) {
+                       const ClusterSpec& cluster, const StackSpec& stack, Phase phase) {
+  if (const auto curve = curve_cost(kind, phase, work, precision, cluster.accelerator))
+    return *curve;
   if (kind == OpKind::Offload)
     return offload_cost(std::get<MemoryWork>(work), cluster.node.host, cluster.accelerator);
   return kernel_cost(kind, work, precision, cluster.accelerator, stack, cluster.node.host.speed);

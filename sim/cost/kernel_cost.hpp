@@ -30,8 +30,10 @@ KernelCost formula_cost(OpKind kind, const Work& work, Precision precision,
 Seconds kernel_time(OpKind kind, const Work& work, Precision precision,
                     const AcceleratorSpec& accelerator, const StackSpec& stack);
 
-// The same with the node at hand, so that `OpKind::Offload` can be priced, too.
+// The same with the node at hand, so that `OpKind::Offload` can be priced, too. Where the
+// accelerator has a curve for the kind, it goes before all else.
 KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
-                       const ClusterSpec& cluster, const StackSpec& stack);
+                       const ClusterSpec& cluster, const StackSpec& stack,
+                       Phase phase = Phase::Forward);
 
 }  // namespace shardwright::sim

@@ -233,6 +233,12 @@ GroupPlacement place_pairs(const StagePairs& pairs, const Plan& plan, std::int64
 
 }  // namespace
 
+std::int64_t extent_of(const GroupPlacement& placement) {
+  std::int64_t extent = placement.grid.empty() ? placement.span : 1;
+  for (const auto& [count, stride] : placement.grid) extent += (count - 1) * stride;
+  return extent;
+}
+
 std::int64_t domain_size(const ClusterSpec& cluster) {
   return std::max<std::int64_t>({1, cluster.node.accelerators, cluster.node.scale_up.domain});
 }

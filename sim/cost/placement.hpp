@@ -61,6 +61,9 @@ struct GroupPlacement {
   bool operator==(const GroupPlacement&) const = default;
 };
 
+// Nodes from the first to the last that the group, or the pipeline of the pair, lies on.
+std::int64_t extent_of(const GroupPlacement& placement);
+
 // Accelerators in one scale-up domain of the cluster.
 std::int64_t domain_size(const ClusterSpec& cluster);
 

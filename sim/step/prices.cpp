@@ -22,7 +22,7 @@ Seconds Pricer::price(const Op& op) const {
 }
 
 KernelCost Pricer::kernel(const Op& op) const {
-  KernelCost cost = kernel_cost(op.kind, op.work, op.precision, cluster_, stack_);
+  KernelCost cost = kernel_cost(op.kind, op.work, op.precision, cluster_, stack_, op.phase);
   cost.time = cost.time * slowest_;
   return cost;
 }

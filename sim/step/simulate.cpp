@@ -4,7 +4,6 @@
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
-#include "core/lowering/shard_shape.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/folded_replay.hpp"
 
@@ -36,23 +35,6 @@ BasisTimes basis_of(const RankProgram& rank, const Prices& prices) {
   if (prices.basis.empty()) return times;
   for (const Call& call : rank.calls) times += prices.basis[call.block];
   return times;
-}
-
-// Elements of the matrices of a layer that one token meets.
-double active_matrix_elements(const ModelSpec& model, std::int64_t layer) {
-  double sum = 0.0;
-  for (const ParameterTensor& tensor : layer_parameters(model, layer)) {
-    const bool routed = tensor.shard == ShardKind::ExpertColumn ||
-                        tensor.shard == ShardKind::ExpertRow ||
-                        tensor.shard == ShardKind::ExpertReplicated;
-    const bool matrix = tensor.shape.size() >= (routed ? 3U : 2U);
-    if (!matrix) continue;
-    const double share =
-        routed ? static_cast<double>(model.moe->top_k) / static_cast<double>(model.moe->experts)
-               : 1.0;
-    sum += share * static_cast<double>(tensor.elements());
-  }
-  return sum;
 }
 
 }  // namespace
@@ -91,25 +73,6 @@ StepResult simulate_step(const Scenario& scenario, const Program& program, const
   result.basis = basis_of(program.stages[static_cast<std::size_t>(result.bottleneck)], prices);
   result.throughput = throughput(scenario, program, result.step);
   return result;
-}
-
-Flop model_flop_per_step(const ModelSpec& model, const Plan& plan) {
-  const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
-  const std::int64_t further = trained_mtp_layers(model, plan);
-  const auto hidden = static_cast<double>(model.hidden);
-  // The output head, tied or not; each further token passes it and a projection of two states.
-  double weights = static_cast<double>(1 + further) * static_cast<double>(model.vocab) * hidden +
-                   static_cast<double>(further) * 2.0 * hidden * hidden;
-  double scores = 0.0;  // keys that a query of each layer may see, summed over the layers
-  for (std::int64_t layer = 0; layer < model.layers + further; ++layer) {
-    weights += active_matrix_elements(model, layer);
-    const std::int64_t window = model.sliding_window_of(layer);
-    scores += static_cast<double>(window > 0 ? std::min(window, plan.seq_len) : plan.seq_len);
-  }
-  const auto width = static_cast<double>(
-      model.attention.heads * (model.attention.head_dim + model.attention.value_head_dim()));
-  // Forward 2 FLOP per weight and token and per score and width; backward twice that.
-  return Flop(3.0 * tokens * (2.0 * weights + 2.0 * width * scores));
 }
 
 Flop hardware_flop_per_step(const Program& program) {

@@ -1,6 +1,7 @@
 // Simulates one training step of a plan at a fidelity of the ladder: bound, analytic, event, full.
 #pragma once
 
+#include "core/lowering/model_flop.hpp"
 #include "core/program/program.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/prices.hpp"
@@ -13,11 +14,6 @@ StepResult simulate_step(const Scenario& scenario);
 
 // The same for a program that is already lowered and priced.
 StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices);
-
-// Model FLOP of one step over all ranks: what the forward and backward pass of the model take, with
-// attention counted over the whole score matrix and without recomputation (the convention of
-// Megatron-LM and PaLM, arXiv 2104.04473 section 5.1, 2204.02311 appendix B).
-Flop model_flop_per_step(const ModelSpec& model, const Plan& plan);
 
 // FLOP of the matrix products that one step really runs, over all ranks: causal attention counted
 // as it is computed, recomputation included.

@@ -444,7 +444,7 @@ void StageCoster::add_update(const LayerCosts& layers, const Plan& plan, std::si
 double StageCoster::over_parameters(OpKind kind, double read, double written, std::int64_t kernels,
                                     const Plan& plan) const {
   return kernel_cost(kind, MemoryWork{Bytes(read), Bytes(written), Flop(), kernels}, plan.precision,
-                     cluster_, stack_)
+                     cluster_, stack_, Phase::Optimizer)
              .time.value() *
          slowest_device_factor(cluster_.accelerator, plan.world_size());
 }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 
 #include "executor/kernels/cpu/cpu_kernels.hpp"
 #include "executor/kernels/cpu/eigen_maps.hpp"
@@ -31,17 +30,23 @@ struct HeadPlace {
   }
 };
 
-// Of one head: Q K^T / sqrt(d), with the tokens after the query's own at minus infinity.
+// Of one head: Q K^T / sqrt(d).
 template <class Real>
-RowMatrix<Real> masked_scores(const AttentionWork& work, const Real* qkv, const HeadPlace& place) {
+RowMatrix<Real> scaled_scores(const AttentionWork& work, const Real* qkv, const HeadPlace& place) {
   const std::int64_t s = work.q_tokens, d = work.qk_head_dim;
   const Real scale = Real(1) / std::sqrt(static_cast<Real>(d));
   RowMatrix<Real> scores(s, s);
   scores.noalias() = scale * (matrix<Real>(qkv + place.query, s, d, place.row_width) *
                               matrix<Real>(qkv + place.key, s, d, place.row_width).transpose());
-  for (std::int64_t i = 0; i < s; ++i)
-    scores.row(i).tail(s - 1 - i).setConstant(-std::numeric_limits<Real>::infinity());
   return scores;
+}
+
+// Turns the scores of query `i` into probabilities: those of the keys up to its own. The others are
+// zero. (Eigen's exp of minus infinity is a denormal, which the products are slow with.)
+template <class Real>
+void to_probabilities(RowMatrix<Real>& scores, std::int64_t i, Real log_sum) {
+  scores.row(i).head(i + 1) = (scores.row(i).head(i + 1).array() - log_sum).exp();
+  scores.row(i).tail(scores.cols() - 1 - i).setZero();
 }
 
 template <class Real>
@@ -52,12 +57,13 @@ void CpuKernels<Real>::attention(const AttentionWork& work, const void* qkv, voi
   for (std::int64_t sequence = 0; sequence < work.batch; ++sequence) {
     for (std::int64_t head = 0; head < work.heads; ++head) {
       const HeadPlace place(work, sequence, head);
-      RowMatrix<Real> scores = masked_scores(work, in, place);
+      RowMatrix<Real> scores = scaled_scores(work, in, place);
       auto log_sums = row<Real>(statistics, sequence * work.heads + head, s);
       for (std::int64_t i = 0; i < s; ++i) {
-        const Real most = scores.row(i).maxCoeff();
-        log_sums(i) = most + std::log((scores.row(i).array() - most).exp().sum());
-        scores.row(i) = (scores.row(i).array() - log_sums(i)).exp();
+        const auto seen = scores.row(i).head(i + 1).array();
+        const Real most = seen.maxCoeff();
+        log_sums(i) = most + std::log((seen - most).exp().sum());
+        to_probabilities(scores, i, log_sums(i));
       }
       matrix<Real>(static_cast<Real*>(out) + place.out, s, dv, place.out_width).noalias() =
           scores * matrix<Real>(in + place.value, s, dv, place.row_width);
@@ -72,9 +78,8 @@ void attention_head_backward(const AttentionWork& work, const HeadPlace& place, 
                              Real* dqkv) {
   const std::int64_t s = work.q_tokens, d = work.qk_head_dim, dv = work.v_head_dim;
   const Real scale = Real(1) / std::sqrt(static_cast<Real>(d));
-  RowMatrix<Real> probabilities = masked_scores(work, qkv, place);
-  for (std::int64_t i = 0; i < s; ++i)
-    probabilities.row(i) = (probabilities.row(i).array() - log_sums(i)).exp();
+  RowMatrix<Real> probabilities = scaled_scores(work, qkv, place);
+  for (std::int64_t i = 0; i < s; ++i) to_probabilities(probabilities, i, log_sums(i));
   const auto out_gradient = matrix<Real>(dout + place.out, s, dv, place.out_width);
   const auto output = matrix<Real>(out + place.out, s, dv, place.out_width);
   matrix<Real>(dqkv + place.value, s, dv, place.row_width).noalias() +=

@@ -1,0 +1,114 @@
+// shardwright calibrate
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/calibration_report.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/scenario_parts.hpp"
+#include "core/base/error.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/timeline/perfetto.hpp"
+#include "sim/calibration/nccl_tests.hpp"
+#include "sim/calibration/side_by_side.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+struct CalibrateOptions {
+  CommonOptions common;
+  std::vector<std::string> runs;
+  std::string cluster, out, trace;
+};
+
+// Of the last run named, which is the one that somebody looks at.
+void write_trace(const CalibrateOptions& options, const sim::CalibrationData& data,
+                 const ClusterSpec& cluster) {
+  if (options.trace.empty() || data.runs.empty()) return;
+  const Timeline both = sim::side_by_side(data.runs.back(), cluster);
+  write_file(
+      options.trace, [&](std::ostream& stream) { write_perfetto(both, stream); },
+      options.common.force);
+}
+
+// Folders are runs, files are output of nccl-tests.
+sim::CalibrationData read_data(const std::vector<std::string>& names, ProblemList& problems) {
+  sim::CalibrationData data;
+  for (const std::string& name : names) {
+    std::error_code error;
+    read_part("", problems, [&] {
+      if (std::filesystem::is_regular_file(name, error)) {
+        const auto samples = sim::read_nccl_tests(name);
+        data.exchanges.insert(data.exchanges.end(), samples.begin(), samples.end());
+      } else {
+        data.runs.push_back(sim::load_run(name));
+      }
+      return true;
+    });
+  }
+  return data;
+}
+
+std::string source_of(const CalibrateOptions& options) {
+  std::string names;
+  for (const std::string& run : options.runs) {
+    names += names.empty() ? "" : ", ";
+    names += std::filesystem::path(run + "/").parent_path().filename().string();
+  }
+  return "shardwright calibrate " + names;
+}
+
+ExitCode calibrate(const CalibrateOptions& options) {
+  const std::vector<Destination> destinations = {
+      {"--json", options.common.json}, {"--out", options.out}, {"--trace", options.trace}};
+  check_destinations(destinations, options.common.force);
+  ProblemList problems("shardwright calibrate");
+  const sim::CalibrationData data = read_data(options.runs, problems);
+  const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
+  problems.throw_if_any();
+  const sim::Calibration calibration = sim::calibrate(cluster, data, source_of(options));
+  write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
+  write_trace(options, data, calibration.cluster);
+  Page page = new_page(options.common);
+  add_calibration(page, calibration, true);
+  nlohmann::ordered_json document = new_document("calibration");
+  document.update(calibration_json(calibration));
+  deliver(options.common, page, document, options.out == "-" || options.trace == "-");
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("calibrate", "Refit a cluster profile to what runs have measured");
+  command->footer(R"(Examples:
+  shardwright calibrate run/ --cluster here --out here.json
+  shardwright calibrate run-1/ run-2/ all_reduce.json --cluster here.json --out better.json)");
+  const auto options = std::make_shared<CalibrateOptions>();
+  command
+      ->add_option("runs", options->runs,
+                   "Folders of shardwright run --out; output of nccl-tests, text or -J")
+      ->required()
+      ->type_name("RUN...");
+  command->add_option("--cluster", options->cluster, "The profile to refit")
+      ->required()
+      ->type_name("NAME|FILE|here");
+  command->add_option("--out", options->out, "The refitted profile")
+      ->required()
+      ->type_name("FILE|-");
+  command
+      ->add_option("--trace", options->trace,
+                   "Perfetto trace of the last run: measured and predicted side by side")
+      ->type_name("FILE|-");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return calibrate(*options); }; });
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,143 @@
+#include "cli/calibration_report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/format.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr auto kNumber = ColumnKind::Number;
+
+std::string signed_percent(double ratio) {
+  return fmt::format("{:+.1f}", 100.0 * ratio);
+}
+
+void add_steps(Page& page, const sim::Calibration& calibration, bool before) {
+  if (calibration.steps.empty()) return;
+  page.heading("Step time");
+  Table table(before ? std::vector<Column>{{"run"},
+                                           {"measured", kNumber, "ms"},
+                                           {"before", kNumber, "ms"},
+                                           {"error", kNumber, "%"},
+                                           {"after", kNumber, "ms"},
+                                           {"error", kNumber, "%"}}
+                     : std::vector<Column>{{"run"},
+                                           {"measured", kNumber, "ms"},
+                                           {"predicted", kNumber, "ms"},
+                                           {"error", kNumber, "%"}});
+  const auto ms = [](Seconds time) { return format_number(1e3 * time.value(), 4); };
+  for (const sim::StepComparison& step : calibration.steps) {
+    std::vector<std::string> cells = {step.run, ms(step.measured)};
+    if (before) {
+      cells.push_back(ms(step.before));
+      cells.push_back(signed_percent(step.error_before()));
+    }
+    cells.push_back(ms(step.after));
+    cells.push_back(signed_percent(step.error_after()));
+    table.add_row(std::move(cells));
+  }
+  page.table(table);
+}
+
+void add_ops(Page& page, const sim::Calibration& calibration, bool before) {
+  if (calibration.ops.empty()) return;
+  page.heading("Ops");
+  Seconds total;
+  for (const sim::OpErrors& ops : calibration.ops) total += ops.share;
+  std::vector<Column> columns = {{"op"}, {"share", kNumber, "%"}, {"shapes", kNumber}};
+  if (before) columns.push_back({"median error before", kNumber, "%"});
+  columns.push_back({before ? "after" : "median error", kNumber, "%"});
+  Table table(columns);
+  for (const sim::OpErrors& ops : calibration.ops) {
+    std::vector<std::string> cells = {ops.kind, format_percent(ops.share / total),
+                                      std::to_string(ops.after.n)};
+    if (before) cells.push_back(format_percent(ops.before.median_abs));
+    cells.push_back(format_percent(ops.after.median_abs));
+    table.add_row(std::move(cells));
+  }
+  page.table(table);
+}
+
+void add_figures(Page& page, const sim::Calibration& calibration) {
+  Table table({{"of"},
+               {"figure"},
+               {"before", kNumber},
+               {"now", kNumber},
+               {"95 % from", kNumber},
+               {"to", kNumber},
+               {"residual", kNumber, "%"},
+               {"from", kNumber, "timings"}});
+  std::vector<std::string> left;
+  for (const sim::CalibratedFigure& figure : calibration.figures) {
+    const sim::FittedParameter& fit = figure.fit;
+    if (fit.verdict == sim::FitVerdict::Undetermined) {
+      left.push_back(fmt::format("{} ({})", figure.pointer, figure.about));
+      continue;
+    }
+    const bool interval = fit.verdict == sim::FitVerdict::Fitted;
+    table.add_row({figure.about, figure.pointer.substr(figure.pointer.rfind('/') + 1),
+                   format_number(fit.before, 3), format_number(fit.value, 3),
+                   interval ? format_number(fit.low, 3) : "at its",
+                   interval ? format_number(fit.high, 3) : "limit",
+                   format_percent(figure.residual), std::to_string(figure.samples)});
+  }
+  page.heading("Figures");
+  page.table(table);
+  if (left.empty()) return;
+  page.paragraph("Not determined by these data, and left as they were:");
+  page.bullets(left);
+}
+
+ordered_json figure_json(const sim::CalibratedFigure& figure) {
+  const sim::FittedParameter& fit = figure.fit;
+  const bool interval = fit.verdict == sim::FitVerdict::Fitted;
+  return {{"pointer", figure.pointer},
+          {"of", figure.about},
+          {"before", fit.before},
+          {"value", fit.value},
+          {"low", interval ? ordered_json(fit.low) : nullptr},
+          {"high", interval ? ordered_json(fit.high) : nullptr},
+          {"verdict", sim::name_of(fit.verdict)},
+          {"timings", figure.samples},
+          {"residual_ratio", figure.residual}};
+}
+
+}  // namespace
+
+void add_calibration(Page& page, const sim::Calibration& calibration, bool before) {
+  add_steps(page, calibration, before);
+  add_ops(page, calibration, before);
+  add_figures(page, calibration);
+}
+
+ordered_json calibration_json(const sim::Calibration& calibration) {
+  ordered_json steps = ordered_json::array(), ops = ordered_json::array(),
+               figures = ordered_json::array();
+  for (const sim::StepComparison& step : calibration.steps) {
+    steps.push_back({{"run", step.run},
+                     {"measured_s", step.measured.value()},
+                     {"before_s", step.before.value()},
+                     {"after_s", step.after.value()},
+                     {"error_before_pct", 100.0 * step.error_before()},
+                     {"error_after_pct", 100.0 * step.error_after()}});
+  }
+  for (const sim::OpErrors& each : calibration.ops) {
+    ops.push_back({{"op", each.kind},
+                   {"time_s", each.share.value()},
+                   {"before", sim::to_json(each.before)},
+                   {"after", sim::to_json(each.after)}});
+  }
+  for (const sim::CalibratedFigure& figure : calibration.figures)
+    figures.push_back(figure_json(figure));
+  return {{"steps", std::move(steps)}, {"ops", std::move(ops)}, {"figures", std::move(figures)}};
+}
+
+}  // namespace shardwright::cli

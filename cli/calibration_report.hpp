@@ -1,0 +1,17 @@
+// What a calibration or a probe did, as a page and as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/page.hpp"
+#include "sim/calibration/calibrate.hpp"
+
+namespace shardwright::cli {
+
+// Step times and ops before and after, and the figures. `before`: whether the profile that was
+// calibrated says anything worth comparing with.
+void add_calibration(Page& page, const sim::Calibration& calibration, bool before);
+
+nlohmann::ordered_json calibration_json(const sim::Calibration& calibration);
+
+}  // namespace shardwright::cli

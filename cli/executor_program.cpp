@@ -1,0 +1,55 @@
+#include "cli/executor_program.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "cli/sibling_program.hpp"
+#include "core/base/error.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+std::string find_executor() {
+  std::string executor = find_sibling("shardwright-executor", "executor");
+  if (executor.empty()) throw RuntimeFailure("the program shardwright-executor is not installed");
+  return executor;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& arguments) {
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+void become_executor(std::vector<std::string> arguments) {
+  become(find_executor(), std::move(arguments));
+}
+
+void run_executor(std::vector<std::string> arguments) {
+  const std::string executor = find_executor();
+  arguments.insert(arguments.begin(), executor);
+  const std::vector<char*> pointers = pointers_to(arguments);
+  const pid_t process = fork();
+  if (process < 0) throw RuntimeFailure(std::string("no process: ") + std::strerror(errno));
+  if (process == 0) {
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    execv(executor.c_str(), pointers.data());
+    _exit(1);
+  }
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  throw RuntimeFailure(WIFEXITED(status)
+                           ? fmt::format("{} failed with status {}", executor, WEXITSTATUS(status))
+                           : fmt::format("{} was ended by signal {}", executor, WTERMSIG(status)));
+}
+
+}  // namespace shardwright::cli

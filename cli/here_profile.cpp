@@ -1,0 +1,127 @@
+#include "cli/here_profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/executor_program.hpp"
+#include "cli/output.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json_reader.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/profile_library.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own that goes away with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "shardwright-probe.XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw RuntimeFailure(name + " cannot be made");
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// Efficiencies are shares of this peak: the best rate that any product reached.
+void set_peak(ClusterSpec& cluster) {
+  AcceleratorSpec& device = cluster.accelerator;
+  FlopPerSecond best;
+  Provenance origin;
+  for (std::size_t i = 0; i < device.kernel_curves.size(); ++i) {
+    const KernelCurve& curve = device.kernel_curves[i];
+    if (curve.kind != OpKind::Gemm || curve.flop_rate < best) continue;
+    best = curve.flop_rate;
+    const auto known = device.sources.find(fmt::format("/kernel_curves/{}/flop_per_s", i));
+    if (known != device.sources.end()) origin = known->second;
+  }
+  if (best <= FlopPerSecond(0)) return;
+  device.matrix.fp32 = device.vector_fp32 = best;
+  device.sources["/matrix/fp32_flop_per_s"] = origin;
+  device.sources["/vector_fp32_flop_per_s"] = origin;
+}
+
+std::string cpu_source(const ClusterSpec& machine) {
+  const auto known = machine.node.sources.find("/host/cores");
+  return known != machine.node.sources.end() ? known->second.source
+                                             : "measured by shardwright probe";
+}
+
+}  // namespace
+
+sim::Calibration profile_of_probe(const fs::path& folder) {
+  const fs::path exchanges = folder / "exchanges.json";
+  const ClusterSpec machine = load_cluster((folder / "machine.json").string());
+  sim::CalibrationData data;
+  data.exchanges = read_exchanges(read_json_file(exchanges), exchanges.string());
+  std::vector<fs::path> runs;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder / "runs", error))
+    runs.push_back(entry.path());
+  std::sort(runs.begin(), runs.end());
+  for (const fs::path& run : runs) data.runs.push_back(sim::load_run(run));
+  sim::Calibration calibration =
+      sim::calibrate(machine, data, cpu_source(machine), Confidence::Measured);
+  set_peak(calibration.cluster);
+  return calibration;
+}
+
+sim::Calibration probe_machine(const MachineProbe& probe) {
+  const TemporaryFolder temporary;
+  const fs::path& out = probe.folder.empty() ? temporary.path() : probe.folder;
+  std::vector<std::string> arguments = {"probe", "--out", out.string()};
+  const auto add = [&](const char* option, std::int64_t value) {
+    if (value == 0) return;
+    arguments.emplace_back(option);
+    arguments.push_back(std::to_string(value));
+  };
+  add("--ranks", probe.ranks);
+  add("--steps", probe.steps);
+  run_executor(std::move(arguments));
+  return profile_of_probe(out);
+}
+
+fs::path cached_profile() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  fs::path folder = cache != nullptr && *cache != '\0' ? fs::path(cache)
+                    : home != nullptr                  ? fs::path(home) / ".cache"
+                                                       : fs::temp_directory_path();
+  return folder / "shardwright" / "here.json";
+}
+
+ClusterSpec load_here() {
+  const fs::path file = cached_profile();
+  std::error_code error;
+  if (fs::exists(file, error)) {
+    ClusterSpec cluster = load_cluster(file.string());
+    fmt::print(stderr, "cluster here: {} ({})\n", file.string(), cpu_source(cluster));
+    return cluster;
+  }
+  fmt::print(stderr, "cluster here: probing this machine (about half a minute)\n");
+  const ClusterSpec cluster = probe_machine({}).cluster;
+  fs::create_directories(file.parent_path(), error);
+  if (error) throw RuntimeFailure(file.parent_path().string() + ": " + error.message());
+  write_file(file.string(), json_text(to_json(cluster)), true);
+  fmt::print(stderr, "cluster here: kept in {}\n", file.string());
+  return cluster;
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,34 @@
+// The cluster profile of the machine that the command runs on.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "sim/calibration/calibrate.hpp"
+
+namespace shardwright::cli {
+
+// What `--cluster` calls this machine.
+inline constexpr const char* kHere = "here";
+
+// Builds the profile from what `shardwright-executor probe --out FOLDER` has measured. Throws
+// InputError.
+sim::Calibration profile_of_probe(const std::filesystem::path& folder);
+
+struct MachineProbe {
+  std::int64_t ranks = 0;        // 0: one for each core
+  std::int64_t steps = 0;        // of each of the probe's models; 0: as the executor thinks fit
+  std::filesystem::path folder;  // for the measurements; empty: one that is removed afterwards
+};
+
+// Starts the probe on this machine and builds the profile. Throws RuntimeFailure.
+sim::Calibration probe_machine(const MachineProbe& probe);
+
+// $XDG_CACHE_HOME/shardwright/here.json, in ~/.cache without the variable.
+std::filesystem::path cached_profile();
+
+// The cached profile of this machine; probed first, and said on standard error, where there is
+// none. Throws InputError for a damaged one, RuntimeFailure.
+ClusterSpec load_here();
+
+}  // namespace shardwright::cli

@@ -1,0 +1,76 @@
+// shardwright probe
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/calibration_report.hpp"
+#include "cli/command.hpp"
+#include "cli/here_profile.hpp"
+#include "cli/output.hpp"
+#include "core/base/error.hpp"
+#include "core/spec/cluster_json.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+struct ProbeOptions {
+  CommonOptions common;
+  std::string out, from, keep;
+  std::int64_t ranks = 0, steps = 0;
+};
+
+ExitCode probe(const ProbeOptions& options) {
+  check_destinations({{"--json", options.common.json}, {"--out", options.out}},
+                     options.common.force);
+  if (!options.from.empty() && (options.ranks > 0 || !options.keep.empty())) {
+    throw InputError("shardwright probe",
+                     {{"--from", "also --ranks or --keep", "measurements that are there"}});
+  }
+  const sim::Calibration calibration = options.from.empty()
+                                           ? probe_machine({options.ranks, options.steps, options.keep})
+                                           : profile_of_probe(options.from);
+  write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
+  Page page = new_page(options.common);
+  page.heading(fmt::format("{} × {}", calibration.cluster.node.host.cpu,
+                           calibration.cluster.nodes));
+  page.paragraph(calibration.cluster.accelerator.notes);
+  add_calibration(page, calibration, false);
+  nlohmann::ordered_json document = new_document("probe");
+  document.update(calibration_json(calibration));
+  deliver(options.common, page, document, options.out == "-");
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+void add_probe_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("probe", "Measure this machine and describe it as a cluster profile");
+  command->footer(R"(Examples:
+  shardwright probe --out here.json
+  shardwright probe --ranks 2 --keep measurements --out here.json
+  shardwright probe --from measurements --out cluster.json    what several hosts measured
+
+On several hosts start `shardwright-executor probe --out measurements` under torchrun, Slurm or
+mpirun, with a folder that all of them share.)");
+  const auto options = std::make_shared<ProbeOptions>();
+  command->add_option("--out", options->out, "The profile")->required()->type_name("FILE|-");
+  command
+      ->add_option("--ranks", options->ranks, "Ranks that share the machine (default: one a core)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--steps", options->steps, "Of each model that the probe trains (default 12)")
+      ->type_name("N")
+      ->check(CLI::Range(2, 10'000));
+  command->add_option("--keep", options->keep, "Keep the measurements there")->type_name("FOLDER");
+  command->add_option("--from", options->from, "Measurements to build the profile from")
+      ->type_name("FOLDER");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return probe(*options); }; });
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,44 @@
+// What kernels and exchanges of one kind take on a machine that was measured, as a function of their
+// size.
+#pragma once
+
+#include <cstdint>
+
+#include "core/program/op.hpp"
+
+namespace shardwright {
+
+// Kernels of one kind and phase on a device that computes without tiles and waves, as a CPU does:
+//
+//   matrix products:  overhead + flop / rate * (1 + edge_m / m + edge_n / n + edge_k / k)
+//   attention:        overhead + flop / rate + scores * score
+//   everything else:  overhead * kernels + (read + written) / bandwidth
+//
+// FLOP and scores of attention are those of the whole square, which is what the CPU computes. The
+// edges say from which size on an operand's moving costs less than its products.
+struct KernelCurve {
+  OpKind kind = OpKind::Gemm;
+  Phase phase = Phase::Forward;  // recomputation counts as forward
+  Seconds overhead;              // with the time from one op of a stream to the next
+  FlopPerSecond flop_rate;       // of large products
+  double edge_m = 0.0, edge_n = 0.0, edge_k = 0.0;
+  Seconds score;
+  BytesPerSecond bandwidth;
+
+  bool operator==(const KernelCurve&) const = default;
+};
+
+// A collective or message of one kind within groups of one shape: alpha + bytes / beta. The members
+// are those of one group, `nodes` hold members, `span` counts the nodes from the first to the last
+// of the group, or of the pipeline whose neighbours exchange messages (sim/cost/placement.hpp).
+struct ExchangeCurve {
+  OpKind kind = OpKind::AllReduce;
+  std::int64_t members = 2, nodes = 1, span = 1;
+  Seconds alpha;
+  BytesPerSecond beta;
+  Bytes least, most;  // sizes that were seen
+
+  bool operator==(const ExchangeCurve&) const = default;
+};
+
+}  // namespace shardwright

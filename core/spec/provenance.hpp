@@ -1,0 +1,30 @@
+// Where the figures of profiles come from.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace shardwright {
+
+enum class Confidence : std::uint8_t { Datasheet, Measured, Fitted, Derived, Assumed };
+
+// Where a figure comes from.
+struct Provenance {
+  std::string source;  // title or address of a public document, or the command that measured it
+  Confidence confidence = Confidence::Assumed;
+  // Of fitted figures: the 95 % interval, and the median relative error that is left of the
+  // measurements behind it. Zeros: not known.
+  double low = 0.0, high = 0.0;
+  double residual = 0.0;
+
+  bool operator==(const Provenance&) const = default;
+};
+
+// Sources by JSON pointer into the profile's file ("/memory/bandwidth_bytes_per_s").
+using Sources = std::map<std::string, Provenance>;
+
+// "datasheet", "measured", "fitted", "derived", "assumed".
+const char* name_of(Confidence confidence);
+
+}  // namespace shardwright

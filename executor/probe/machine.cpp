@@ -1,0 +1,168 @@
+#include "executor/probe/machine.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <vector>
+
+#include "core/spec/profile_library.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos)
+      return line.substr(colon + 2);
+  }
+  return "unknown CPU";
+}
+
+std::int64_t usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return 1;
+}
+
+Bytes physical_memory() {
+  return Bytes(static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+               static_cast<double>(sysconf(_SC_PAGE_SIZE)));
+}
+
+Bytes cache_size() {
+  const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  constexpr double kUsual = 32e6;
+  return Bytes(l3 > 0 ? static_cast<double>(l3) : l2 > 0 ? static_cast<double>(l2) : kUsual);
+}
+
+// The best of several copies that do not fit into caches; a copy reads and writes.
+BytesPerSecond copy_bandwidth() {
+  constexpr std::size_t kBytes = 64 << 20;
+  constexpr int kTries = 5;
+  std::vector<char> from(kBytes, 1), to(kBytes, 2);
+  double best = 1e9;
+  for (int i = 0; i < kTries; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    std::memcpy(to.data(), from.data(), kBytes);
+    const auto end = std::chrono::steady_clock::now();
+    best = std::min(best, std::chrono::duration<double>(end - start).count());
+    from[static_cast<std::size_t>(i)] = to[kBytes - 1];
+  }
+  return BytesPerSecond(2.0 * static_cast<double>(kBytes) / best);
+}
+
+// Guesses, until the probe's measurements are in.
+constexpr FlopPerSecond kUsualRate = FlopPerSecond(2e10);
+constexpr BytesPerSecond kUsualLoopback = BytesPerSecond(2e9);
+constexpr BytesPerSecond kUsualNetwork = BytesPerSecond(1.25e8);
+constexpr Watts kUsualCorePower = Watts(8.0);
+
+AcceleratorSpec rank_device(const std::string& cpu, std::int64_t ranks, const std::string& source) {
+  AcceleratorSpec device;
+  device.name = "cpu-rank";
+  device.vendor = "cpu";
+  device.architecture = kCpuArchitecture;
+  device.matrix.fp32 = kUsualRate;
+  device.vector_fp32 = kUsualRate;
+  device.memory = physical_memory() / static_cast<double>(ranks);
+  device.memory_bandwidth = copy_bandwidth();
+  device.l2_cache = cache_size();
+  device.compute_units = std::max<std::int64_t>(1, usable_cores() / ranks);
+  device.max_clock = Hertz(1e9);
+  device.power = kUsualCorePower * static_cast<double>(device.compute_units);
+  device.idle_power = device.power * 0.1;
+  device.efficiency.memory = 1.0;
+  device.efficiency.matrix_tf32 = 1.0;
+  device.notes = fmt::format("What one of {} ranks gets of {} cores of {}.", ranks, usable_cores(),
+                             cpu);
+  const Provenance measured{source, Confidence::Measured};
+  device.sources["/memory/bandwidth_bytes_per_s"] = measured;
+  device.sources["/memory/capacity_bytes"] = measured;
+  device.sources["/compute_units"] = measured;
+  return device;
+}
+
+NodeSpec host_of(const std::string& cpu, std::int64_t ranks, std::int64_t hosts,
+                 const std::string& source) {
+  NodeSpec node;
+  node.name = "host";
+  node.accelerators = ranks;
+  node.scale_up.kind = ScaleUpKind::Switched;
+  node.scale_up.name = "loopback";
+  node.scale_up.bandwidth = kUsualLoopback;
+  node.scale_up.ring_efficiency = 1.0;
+  node.scale_up.pair_efficiency = 1.0;
+  node.scale_up.latency = microseconds(20.0);
+  node.scale_up.collective_overhead = microseconds(30.0);
+  node.scale_up.domain = ranks;
+  node.nic.per_node = hosts > 1 ? 1 : 0;
+  node.nic.bandwidth = hosts > 1 ? kUsualNetwork : BytesPerSecond(0);
+  node.nic.efficiency = 1.0;
+  node.host.cpu = cpu;
+  node.host.cores = usable_cores();
+  node.host.memory = physical_memory();
+  node.host.accelerator_link = kUsualLoopback;
+  node.power_overhead = Watts(50.0);
+  node.sources["/host/cores"] = {source, Confidence::Measured};
+  node.sources["/host/memory_bytes"] = {source, Confidence::Measured};
+  return node;
+}
+
+FabricSpec network_of(std::int64_t hosts) {
+  FabricSpec fabric;
+  fabric.name = hosts > 1 ? "network" : "none";
+  fabric.kind = hosts > 1 ? FabricKind::LeafSpine : FabricKind::None;
+  fabric.protocol = FabricProtocol::Ethernet;
+  fabric.base_latency = microseconds(50.0);
+  for (std::int64_t nodes = 2; nodes < hosts; nodes *= 2)
+    fabric.levels.push_back({nodes, 1.0, microseconds(1.0)});
+  if (hosts > 1) fabric.levels.push_back({hosts, 1.0, microseconds(1.0)});
+  return fabric;
+}
+
+// The executor on CPUs: fp32 throughout, so no second copy of the weights; no CUDA context.
+StackSpec cpu_stack() {
+  StackSpec stack = load_stack("shardwright");
+  stack.name = "shardwright-cpu";
+  stack.collective_ratio = 1.0;
+  stack.overlap_slowdown = 0.5;
+  stack.launch_time = microseconds(2.0);
+  stack.bucket_bytes = Bytes(4e6);
+  stack.master_weight_bytes = Bytes(0);
+  stack.context_memory = Bytes(40e6);
+  stack.communicator_memory = Bytes(1e6);
+  stack.notes = "Shardwright's own executor on CPUs, through Eigen and Gloo.";
+  stack.sources.clear();
+  return stack;
+}
+
+}  // namespace
+
+std::string probe_source(const std::string& device) {
+  const std::time_t now = std::time(nullptr);
+  return fmt::format("measured by shardwright probe, {:%Y-%m-%d}, {}", fmt::gmtime(now), device);
+}
+
+ClusterSpec describe_machine(std::int64_t ranks_per_host, std::int64_t hosts) {
+  const std::string cpu = cpu_model(), source = probe_source(cpu);
+  ClusterSpec cluster;
+  cluster.name = "here";
+  cluster.accelerator = rank_device(cpu, ranks_per_host, source);
+  cluster.node = host_of(cpu, ranks_per_host, hosts, source);
+  cluster.fabric = network_of(hosts);
+  cluster.nodes = hosts;
+  cluster.stack = cpu_stack();
+  return cluster;
+}
+
+}  // namespace shardwright::executor

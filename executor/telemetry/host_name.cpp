@@ -1,0 +1,14 @@
+#include "executor/telemetry/host_name.hpp"
+
+#include <unistd.h>
+
+#include <array>
+
+namespace shardwright::executor {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,38 @@
+// The gradient noise scale: the batch at which noise and signal of a gradient are alike, beyond
+// which larger batches bring ever less.
+//
+// From the squared norms of gradients over a small batch b and a large one B ("An Empirical Model
+// of Large-Batch Training", arXiv 1812.06162, appendix A.1):
+//
+//   |G|^2 = (B |G_B|^2 - b |G_b|^2) / (B - b)
+//   S     = (|G_b|^2 - |G_B|^2) / (1 / b - 1 / B)
+//   noise scale = S / |G|^2
+//
+// Both are noisy, so each is averaged over steps before they are divided. The large batch is the
+// step's; the small ones are the parts of the data-parallel ranks, whose gradients are there before
+// they are added up. Known to be off: where tensor or pipeline parallelism splits a parameter's
+// gradient into addends (norms, a tied embedding), the small batches' norms are those of the addends.
+#pragma once
+
+#include <optional>
+
+namespace shardwright::executor {
+
+class NoiseScale {
+ public:
+  // Batches in tokens, the small one smaller.
+  NoiseScale(double small_batch, double large_batch)
+      : small_batch_(small_batch), large_batch_(large_batch) {}
+
+  void add(double small_squares, double large_squares);
+
+  // In tokens. None without steps, or where noise hides the gradient.
+  std::optional<double> value() const;
+
+ private:
+  double small_batch_, large_batch_;
+  double signal_ = 0.0, noise_ = 0.0;  // running means
+  double weight_ = 0.0;                // of what the running means hold
+};
+
+}  // namespace shardwright::executor

@@ -1,0 +1,19 @@
+// What a run leaves in its folder for `shardwright calibrate`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "core/spec/scenario.hpp"
+#include "core/timeline/timeline.hpp"
+
+namespace shardwright::executor {
+
+// FOLDER/plan.json: what was run. Throws RuntimeFailure, as the next one does.
+void write_plan(const std::filesystem::path& folder, const Scenario& scenario);
+
+// FOLDER/timeline-STEP-RANK.json
+void write_timeline(const std::filesystem::path& folder, std::int64_t step, std::int64_t rank,
+                    const Timeline& timeline);
+
+}  // namespace shardwright::executor

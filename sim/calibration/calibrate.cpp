@@ -1,0 +1,104 @@
+#include "sim/calibration/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "sim/calibration/exchange_calibration.hpp"
+#include "sim/calibration/kernel_calibration.hpp"
+#include "sim/calibration/run_samples.hpp"
+#include "sim/calibration/stack_calibration.hpp"
+#include "sim/cost/collective_cost.hpp"
+#include "sim/cost/kernel_cost.hpp"
+#include "sim/step/simulate.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+struct Samples {
+  std::vector<KernelSample> kernels;
+  std::vector<ExchangeTiming> exchanges;
+};
+
+struct ErrorsOfKind {
+  double time = 0.0;
+  std::vector<double> before, after;  // logarithms of predicted over measured
+};
+
+double log_ratio(const KernelSample& sample, const ClusterSpec& cluster, const StackSpec& stack) {
+  const Seconds predicted =
+      kernel_cost(sample.kind, sample.work, sample.precision, cluster, stack, sample.phase).time;
+  return std::log(std::max(predicted.value(), 1e-12) / middle_mean(sample.times).value());
+}
+
+double log_ratio(const ExchangeTiming& timing, const ClusterSpec& cluster, const StackSpec& stack) {
+  const Seconds predicted =
+      collective_time(timing.kind, timing.bytes, timing.placement, cluster, stack);
+  return std::log(std::max(predicted.value(), 1e-12) / middle_mean(timing.times).value());
+}
+
+std::vector<OpErrors> op_errors(const Samples& samples, const ClusterSpec& before,
+                                const ClusterSpec& after, const StackSpec& stack) {
+  std::map<std::string, ErrorsOfKind> kinds;
+  const auto add = [&](const auto& sample) {
+    ErrorsOfKind& kind = kinds[name_of(sample.kind)];
+    kind.time += sample.total.value();
+    kind.before.push_back(log_ratio(sample, before, stack_on(before, stack)));
+    kind.after.push_back(log_ratio(sample, after, stack_on(after, stack)));
+  };
+  for (const KernelSample& sample : samples.kernels) add(sample);
+  for (const ExchangeTiming& timing : samples.exchanges) add(timing);
+  std::vector<OpErrors> errors;
+  for (const auto& [name, kind] : kinds) {
+    errors.push_back({name, Seconds(kind.time), summarise_logarithms(kind.before),
+                      summarise_logarithms(kind.after)});
+  }
+  std::stable_sort(errors.begin(), errors.end(),
+                   [](const OpErrors& a, const OpErrors& b) { return a.share > b.share; });
+  return errors;
+}
+
+}  // namespace
+
+StackSpec stack_on(const ClusterSpec& cluster, const StackSpec& stack) {
+  return cluster.stack && cluster.stack->name == stack.name ? *cluster.stack : stack;
+}
+
+Seconds predicted_step(const Scenario& scenario, const ClusterSpec& cluster) {
+  Scenario here = scenario;
+  here.cluster = cluster;
+  here.stack = stack_on(cluster, scenario.stack);
+  return simulate_step(here).step;
+}
+
+Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
+                      const std::string& source, Confidence confidence) {
+  Calibration result;
+  result.cluster = cluster;
+  Samples samples;
+  std::vector<RunSamples> of_runs;
+  for (const MeasuredRun& run : data.runs) {
+    const RunSamples& each = of_runs.emplace_back(sample_run(run, cluster));
+    samples.kernels.insert(samples.kernels.end(), each.kernels.begin(), each.kernels.end());
+    samples.exchanges.insert(samples.exchanges.end(), each.exchanges.begin(), each.exchanges.end());
+  }
+  for (const ExchangeSample& each : data.exchanges)
+    samples.exchanges.push_back(placed(each, cluster));
+  const FigureLog log{source, confidence, result.figures};
+  if (!data.runs.empty() && !result.cluster.stack)
+    result.cluster.stack = data.runs.front().scenario.stack;
+  const StackSpec stack = result.cluster.stack.value_or(StackSpec{});
+  calibrate_kernels(result.cluster, samples.kernels, stack, log);
+  calibrate_exchanges(result.cluster, samples.exchanges, log);
+  calibrate_stack(result.cluster, data.runs, of_runs, log);
+  for (const MeasuredRun& run : data.runs) {
+    result.steps.push_back({run.name, run.step_time(), predicted_step(run.scenario, cluster),
+                            predicted_step(run.scenario, result.cluster)});
+  }
+  result.ops = op_errors(samples, cluster, result.cluster, stack);
+  return result;
+}
+
+}  // namespace shardwright::sim

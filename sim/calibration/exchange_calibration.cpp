@@ -1,0 +1,188 @@
+#include "sim/calibration/exchange_calibration.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/calibration/figure_fit.hpp"
+#include "sim/cost/collective_cost.hpp"
+#include "sim/cost/curve_cost.hpp"
+#include "sim/cost/socket_cost.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+bool crosses_nodes(const ExchangeTiming& timing) {
+  return timing.placement.nodes > 1;
+}
+
+// What the formulas of a path say, without the curves.
+std::vector<double> path_residuals(const ClusterSpec& cluster,
+                                   const std::vector<ExchangeTiming>& timings) {
+  std::vector<double> residuals;
+  for (const ExchangeTiming& timing : timings) {
+    const Seconds predicted =
+        collective_cost(timing.kind, timing.bytes, timing.placement, cluster, StackSpec{}).time;
+    for (const Seconds time : timing.times) residuals.push_back(std::log(predicted / time));
+  }
+  return residuals;
+}
+
+constexpr double kLeastBandwidth = 1e3, kMostBandwidth = 1e13;
+constexpr double kLeastLatency = 1e-8, kMostLatency = 1.0;
+
+Figures<ClusterSpec> link_figures() {
+  return {
+      figure_at<ClusterSpec>(
+          "/node/scale_up/bandwidth_bytes_per_s", kLeastBandwidth, kMostBandwidth,
+          [](ClusterSpec& c) -> BytesPerSecond& { return c.node.scale_up.bandwidth; }),
+      figure_at<ClusterSpec>(
+          "/node/scale_up/pair_efficiency_ratio", 0.05, 1.0,
+          [](ClusterSpec& c) -> double& { return c.node.scale_up.pair_efficiency; }),
+      figure_at<ClusterSpec>(
+          "/node/scale_up/collective_overhead_s", kLeastLatency, kMostLatency,
+          [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.collective_overhead; }),
+      figure_at<ClusterSpec>("/node/scale_up/latency_s", kLeastLatency, kMostLatency,
+                             [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.latency; })};
+}
+
+Figures<ClusterSpec> network_figures(const ClusterSpec& cluster, bool alone) {
+  Figures<ClusterSpec> figures = {figure_at<ClusterSpec>(
+      "/node/nic/bandwidth_bytes_per_s", kLeastBandwidth, kMostBandwidth,
+      [](ClusterSpec& c) -> BytesPerSecond& { return c.node.nic.bandwidth; })};
+  for (std::size_t i = 0; i + 1 < cluster.fabric.levels.size(); ++i) {
+    figures.push_back(figure_at<ClusterSpec>(
+        fmt::format("/fabric/levels/{}/oversubscription_ratio", i), 1.0, 1e4,
+        [i](ClusterSpec& c) -> double& { return c.fabric.levels[i].oversubscription; }));
+  }
+  // Where nothing stays within a node, the network's timings speak for the overhead, too.
+  if (alone) {
+    figures.push_back(figure_at<ClusterSpec>(
+        "/node/scale_up/collective_overhead_s", kLeastLatency, kMostLatency,
+        [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.collective_overhead; }));
+  }
+  figures.push_back(
+      figure_at<ClusterSpec>("/fabric/base_latency_s", kLeastLatency, kMostLatency,
+                             [](ClusterSpec& c) -> Seconds& { return c.fabric.base_latency; }));
+  return figures;
+}
+
+// A figure's place within its part.
+void note(const FigureLog& log, const std::string& part, const std::string& about,
+          const FitResult& result, Sources& sources) {
+  FitResult own = result;
+  std::erase_if(own.parameters,
+                [&](const FittedParameter& each) { return each.name.rfind(part, 0) != 0; });
+  for (FittedParameter& each : own.parameters) each.name.erase(0, part.size());
+  log.add(part, about, own, sources);
+}
+
+void fit_paths(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings,
+               const Figures<ClusterSpec>& figures, const char* about, const FigureLog& log) {
+  if (timings.empty()) return;
+  const std::vector<ExchangeCurve> curves = std::exchange(cluster.exchange_curves, {});
+  const FitResult result = fit_first_figure_first<ClusterSpec>(
+      cluster, figures,
+      [&](const ClusterSpec& changed) { return path_residuals(changed, timings); });
+  cluster.exchange_curves = curves;
+  note(log, "/node", about, result, cluster.node.sources);
+  note(log, "/fabric", about, result, cluster.fabric.sources);
+}
+
+std::size_t curve_index(ClusterSpec& cluster, const ExchangeTiming& timing) {
+  std::vector<ExchangeCurve>& curves = cluster.exchange_curves;
+  const ExchangeCurve* known = curve_of(cluster, timing.kind, timing.placement);
+  if (known != nullptr) return static_cast<std::size_t>(known - curves.data());
+  // The formula's line through the two ends of the sizes.
+  ExchangeCurve curve;
+  curve.kind = timing.kind;
+  curve.members = timing.placement.size;
+  curve.nodes = timing.placement.nodes;
+  curve.span = extent_of(timing.placement);
+  const auto formula = [&](double bytes) {
+    return collective_cost(timing.kind, Bytes(bytes), timing.placement, cluster, StackSpec{}).time;
+  };
+  constexpr double kSmall = 1.0, kLarge = 1e8;
+  curve.alpha = formula(kSmall);
+  curve.beta = Bytes(kLarge - kSmall) / (formula(kLarge) - curve.alpha);
+  curves.push_back(curve);
+  return curves.size() - 1;
+}
+
+void fit_curve(ClusterSpec& cluster, std::size_t index,
+               const std::vector<const ExchangeTiming*>& timings, const FigureLog& log) {
+  ExchangeCurve& curve = cluster.exchange_curves[index];
+  const Figures<ExchangeCurve> figures = {
+      figure_at<ExchangeCurve>("beta_bytes_per_s", kLeastBandwidth, kMostBandwidth,
+                               [](ExchangeCurve& c) -> BytesPerSecond& { return c.beta; }),
+      figure_at<ExchangeCurve>("alpha_s", kLeastLatency, kMostLatency,
+                               [](ExchangeCurve& c) -> Seconds& { return c.alpha; })};
+  FitResult result =
+      fit_first_figure_first<ExchangeCurve>(curve, figures, [&](const ExchangeCurve& changed) {
+        std::vector<double> residuals;
+        for (const ExchangeTiming* timing : timings) {
+          const Seconds predicted = curve_time(changed, timing->bytes);
+          for (const Seconds time : timing->times) residuals.push_back(std::log(predicted / time));
+        }
+        return residuals;
+      });
+  curve.least = curve.most = timings.front()->bytes;
+  for (const ExchangeTiming* timing : timings) {
+    curve.least = std::min(curve.least, timing->bytes);
+    curve.most = std::max(curve.most, timing->bytes);
+  }
+  for (FittedParameter& each : result.parameters)
+    each.name = fmt::format("/exchange_curves/{}/{}", index, each.name);
+  const std::string about = fmt::format("{} of {} on {} {}", name_of(curve.kind), curve.members,
+                                        curve.nodes, curve.nodes == 1 ? "node" : "nodes");
+  log.add("", about, result, cluster.sources);
+}
+
+void fit_curves(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings,
+                const FigureLog& log) {
+  std::vector<std::vector<const ExchangeTiming*>> of_curve(cluster.exchange_curves.size());
+  for (const ExchangeTiming& timing : timings) {
+    const std::size_t index = curve_index(cluster, timing);
+    if (of_curve.size() <= index) of_curve.resize(index + 1);
+    of_curve[index].push_back(&timing);
+  }
+  for (std::size_t i = 0; i < of_curve.size(); ++i)
+    if (!of_curve[i].empty()) fit_curve(cluster, i, of_curve[i], log);
+}
+
+}  // namespace
+
+ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster) {
+  const std::int64_t domain = domain_size(cluster);
+  ExchangeTiming timing;
+  timing.name = "probe";
+  timing.kind = sample.kind;
+  timing.bytes = sample.bytes;
+  timing.times = {sample.time};
+  GroupPlacement& placement = timing.placement;
+  placement.size = sample.members;
+  placement.per_node = std::clamp<std::int64_t>(domain / sample.stride, 1, sample.members);
+  placement.nodes = (sample.members + placement.per_node - 1) / placement.per_node;
+  placement.span = (sample.members - 1) * sample.stride / domain + 1;
+  if (placement.nodes > 1) {
+    placement.groups_per_node = std::max<std::int64_t>(1, domain / placement.per_node);
+    placement.grid.append(placement.nodes, std::max<std::int64_t>(1, sample.stride / domain));
+  }
+  return timing;
+}
+
+void calibrate_exchanges(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings,
+                         const FigureLog& log) {
+  std::vector<ExchangeTiming> inside, across;
+  for (const ExchangeTiming& timing : timings) {
+    if (timing.placement.size < 2) continue;
+    (crosses_nodes(timing) ? across : inside).push_back(timing);
+  }
+  fit_paths(cluster, inside, link_figures(), "links of a node", log);
+  fit_paths(cluster, across, network_figures(cluster, inside.empty()), "network", log);
+  inside.insert(inside.end(), across.begin(), across.end());
+  fit_curves(cluster, inside, log);
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,20 @@
+// Collectives and messages of measured runs and probes: the figures of links and network, and alpha
+// and beta for each kind in groups of each shape.
+#pragma once
+
+#include <vector>
+
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/exchange_sample.hpp"
+#include "sim/calibration/figure_log.hpp"
+#include "sim/calibration/run_samples.hpp"
+
+namespace shardwright::sim {
+
+// A probe's timing with its groups on the nodes of the cluster.
+ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster);
+
+void calibrate_exchanges(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings,
+                         const FigureLog& log);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,141 @@
+#include "sim/calibration/kernel_calibration.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/calibration/figure_fit.hpp"
+#include "sim/calibration/profile_fit.hpp"
+#include "sim/cost/curve_cost.hpp"
+#include "sim/validation/kernel_timing.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+using CurveFigure = Figure<KernelCurve>;
+
+// Where a fit begins that has nothing to go on.
+KernelCurve usual_curve(OpKind kind, Phase phase) {
+  KernelCurve curve;
+  curve.kind = kind;
+  curve.phase = phase;
+  curve.overhead = microseconds(5.0);
+  curve.flop_rate = FlopPerSecond(2e10);
+  curve.edge_m = curve.edge_n = curve.edge_k = 4.0;
+  curve.score = Seconds(2e-9);
+  curve.bandwidth = BytesPerSecond(2e9);
+  return curve;
+}
+
+CurveFigure overhead() {
+  return figure_at<KernelCurve>("overhead_s", 1e-7, 1e-2,
+                                [](KernelCurve& c) -> Seconds& { return c.overhead; });
+}
+
+CurveFigure flop_rate() {
+  return figure_at<KernelCurve>("flop_per_s", 1e6, 1e17,
+                                [](KernelCurve& c) -> FlopPerSecond& { return c.flop_rate; });
+}
+
+Figures<KernelCurve> figures_of(OpKind kind) {
+  if (kind == OpKind::Gemm || kind == OpKind::GroupedGemm) {
+    const auto edge = [](const char* key, double KernelCurve::*member) {
+      return figure_at<KernelCurve>(key, 1e-2, 1e4,
+                                    [member](KernelCurve& c) -> double& { return c.*member; });
+    };
+    return {flop_rate(), overhead(), edge("edge_m", &KernelCurve::edge_m),
+            edge("edge_n", &KernelCurve::edge_n), edge("edge_k", &KernelCurve::edge_k)};
+  }
+  if (kind == OpKind::Attention) {
+    return {flop_rate(), overhead(),
+            figure_at<KernelCurve>("score_s", 1e-12, 1e-5,
+                                   [](KernelCurve& c) -> Seconds& { return c.score; })};
+  }
+  return {figure_at<KernelCurve>("bandwidth_bytes_per_s", 1e5, 1e14,
+                                 [](KernelCurve& c) -> BytesPerSecond& { return c.bandwidth; }),
+          overhead()};
+}
+
+std::size_t curve_index(AcceleratorSpec& device, OpKind kind, Phase phase) {
+  std::vector<KernelCurve>& curves = device.kernel_curves;
+  for (std::size_t i = 0; i < curves.size(); ++i)
+    if (curves[i].kind == kind && curves[i].phase == phase) return i;
+  curves.push_back(usual_curve(kind, phase));
+  return curves.size() - 1;
+}
+
+void fit_curve(AcceleratorSpec& device, OpKind kind, Phase phase,
+               const std::vector<const KernelSample*>& samples, const FigureLog& log) {
+  const std::size_t index = curve_index(device, kind, phase);
+  FitResult result = fit_first_figure_first<KernelCurve>(
+      device.kernel_curves[index], figures_of(kind), [&](const KernelCurve& curve) {
+        std::vector<double> residuals;
+        for (const KernelSample* sample : samples) {
+          const Seconds predicted = curve_time(curve, sample->work);
+          for (const Seconds time : sample->times) residuals.push_back(std::log(predicted / time));
+        }
+        return residuals;
+      });
+  for (FittedParameter& each : result.parameters)
+    each.name = fmt::format("/kernel_curves/{}/{}", index, each.name);
+  log.add("/accelerator", fmt::format("{} {}", name_of(kind), name_of(phase)), result,
+          device.sources);
+}
+
+void fit_curves(AcceleratorSpec& device, const std::vector<KernelSample>& samples,
+                const FigureLog& log) {
+  std::vector<std::pair<OpKind, Phase>> kinds;
+  for (const KernelSample& sample : samples) {
+    const std::pair kind(sample.kind, sample.phase);
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
+  std::sort(kinds.begin(), kinds.end());
+  for (const auto& [kind, phase] : kinds) {
+    std::vector<const KernelSample*> own;
+    for (const KernelSample& sample : samples)
+      if (sample.kind == kind && sample.phase == phase) own.push_back(&sample);
+    fit_curve(device, kind, phase, own, log);
+  }
+}
+
+// "gemm", "attention" or, for what streams through memory, "memcpy", as rows of timings say.
+const char* stage_of(OpKind kind) {
+  if (kind == OpKind::Gemm || kind == OpKind::GroupedGemm) return "gemm";
+  return kind == OpKind::Attention ? "attention" : "memcpy";
+}
+
+void fit_efficiency(AcceleratorSpec& device, const std::vector<KernelSample>& samples,
+                    const StackSpec& stack, const FigureLog& log) {
+  std::vector<KernelTiming> timings;
+  for (const KernelSample& sample : samples) {
+    KernelTiming timing;
+    timing.op = stage_of(sample.kind);
+    timing.precision = sample.precision;
+    timing.kernels.push_back({sample.kind, sample.work, Seconds(0)});
+    timing.stack = stack;
+    for (const Seconds time : sample.times) {
+      timing.measured = time;
+      timings.push_back(timing);
+    }
+  }
+  for (const FitStage& stage : fit_own_kernels(device, timings, ""))
+    log.add("/accelerator", stage.name, stage.result, device.sources);
+}
+
+}  // namespace
+
+void calibrate_kernels(ClusterSpec& cluster, const std::vector<KernelSample>& samples,
+                       const StackSpec& stack, const FigureLog& log) {
+  if (samples.empty()) return;
+  AcceleratorSpec& device = cluster.accelerator;
+  const bool has_curves = device.architecture == kCpuArchitecture || !device.kernel_curves.empty();
+  if (has_curves) {
+    fit_curves(device, samples, log);
+  } else {
+    fit_efficiency(device, samples, stack, log);
+  }
+}
+
+}  // namespace shardwright::sim

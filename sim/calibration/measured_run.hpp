@@ -1,0 +1,35 @@
+// A run of the executor, read back: its plan, its step times, and the timelines of the steps that
+// were recorded.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/spec/scenario.hpp"
+#include "core/timeline/timeline.hpp"
+
+namespace shardwright::sim {
+
+// What all ranks did in one step, by rank.
+struct MeasuredStep {
+  std::int64_t step = 0;
+  std::vector<Timeline> ranks;
+};
+
+struct MeasuredRun {
+  std::string name;  // of its folder
+  Scenario scenario;
+  std::vector<MeasuredStep> steps;  // recorded ones, of which every rank's timeline is there
+  std::vector<Seconds> step_times;  // of all steps but the first ones, which warm up
+  Bytes peak_memory;                // of a process; zero: not known
+
+  Seconds step_time() const;  // the median
+};
+
+// Reads `plan.json`, `metrics.jsonl` and `timeline-STEP-RANK.json` of the folder that
+// `shardwright run --out` names. Throws InputError with what is wrong or missing.
+MeasuredRun load_run(const std::filesystem::path& folder);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,90 @@
+// probe and calibrate: a machine becomes a profile, a run a better one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/spec/profile_library.hpp"
+#include "tests/cli/command_run.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+// Of one rank, and two steps of each of the probe's models: quick, not accurate.
+std::string probed(const ScratchFolder& folder) {
+  const std::string file = folder.file("here.json");
+  const CommandResult result =
+      run_command({"probe", "--ranks", "1", "--steps", "2", "--out", file});
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  return file;
+}
+
+std::string corpus(const ScratchFolder& folder) {
+  return folder.write("corpus.txt", std::string(3000, 'a') + std::string(3000, 'b'));
+}
+
+TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
+  const ScratchFolder folder;
+  const std::string here = probed(folder);
+  const ClusterSpec machine = load_cluster(here);
+  EXPECT_EQ(machine.accelerator.architecture, kCpuArchitecture);
+  EXPECT_THAT(machine.node.sources.at("/host/cores").source,
+              HasSubstr("measured by shardwright probe, "));
+  ASSERT_TRUE(machine.stack);
+
+  // Neither stack, precision, ranks nor batch are said: those of the machine.
+  const std::string plan = folder.file("plan.json"), out = folder.file("run");
+  const CommandResult planned =
+      run_command({"plan", "--model", "tiny-llama", "--cluster", here, "--seq-len", "32", "--out",
+                   plan});
+  ASSERT_EQ(planned.exit_code, 0) << planned.errors;
+  const CommandResult ran =
+      run_command({"run", plan, "--data", corpus(folder), "--steps", "6", "--out", out});
+  ASSERT_EQ(ran.exit_code, 0) << ran.errors;
+  const std::string better = folder.file("better.json"), trace = folder.file("trace.json");
+  const CommandResult calibrated = run_command(
+      {"calibrate", out, "--cluster", here, "--out", better, "--trace", trace, "--json", "-"});
+  ASSERT_EQ(calibrated.exit_code, 0) << calibrated.errors;
+  const json report = json::parse(calibrated.output);
+  EXPECT_EQ(report.at("steps").at(0).at("run"), "run");
+  EXPECT_GT(report.at("steps").at(0).at("measured_s"), 0.0);
+  EXPECT_FALSE(report.at("figures").empty());
+  EXPECT_EQ(load_cluster(better).accelerator.kernel_curves.size(),
+            machine.accelerator.kernel_curves.size());
+  EXPECT_THAT(folder.read("trace.json"), HasSubstr("rank 0, stage 0: predicted"));
+}
+
+TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
+  const ScratchFolder folder;
+  const std::string here = probed(folder);
+  const CommandSetting setting{.environment = {{"XDG_CACHE_HOME", folder.file("cache")}}};
+  std::filesystem::create_directories(folder.file("cache/shardwright"));
+  std::filesystem::copy_file(here, folder.file("cache/shardwright/here.json"));
+  const CommandResult result =
+      run_command({"simulate", "--model", "tiny-llama", "--cluster", "here", "--gpus", "1",
+                   "--global-batch", "1", "--seq-len", "32"},
+                  setting);
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.errors, HasSubstr("here.json (measured by shardwright probe"));
+}
+
+TEST(CalibrateCommand, NamesAllThatIsWrong) {
+  const ScratchFolder folder;
+  const std::string text = folder.write("notes.txt", "hello");
+  const CommandResult result = run_command({"calibrate", folder.file("nowhere"), text, "--cluster",
+                                            "no-such", "--out", folder.file("out.json")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("no folder"));
+  EXPECT_THAT(result.errors, HasSubstr("no timings"));
+  EXPECT_THAT(result.errors, HasSubstr("no-such"));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("out.json")));
+}
+
+}  // namespace
+}  // namespace shardwright::cli

@@ -1,0 +1,67 @@
+// The noise scale of gradients whose noise is known.
+#include "executor/telemetry/noise_scale.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "tests/executor/runtime/training_fixture.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+// Gradients of examples are (1, 1, …) plus normal noise of variance v: tr(S) / |G|^2 = v.
+TEST(NoiseScale, FindsTheNoiseOfNormalGradients) {
+  constexpr int kDimensions = 200, kSmall = 8, kParts = 4, kSteps = 400;
+  constexpr double kVariance = 25.0;
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> part_noise(0.0, std::sqrt(kVariance / kSmall));
+  NoiseScale scale(kSmall, kSmall * kParts);
+  for (int step = 0; step < kSteps; ++step) {
+    double small_squares = 0.0, large_squares = 0.0;
+    for (int i = 0; i < kDimensions; ++i) {
+      double sum = 0.0;
+      for (int part = 0; part < kParts; ++part) {
+        const double gradient = 1.0 + part_noise(random);
+        small_squares += gradient * gradient / kParts;
+        sum += gradient;
+      }
+      large_squares += sum * sum / (kParts * kParts);
+    }
+    scale.add(small_squares, large_squares);
+  }
+  ASSERT_TRUE(scale.value());
+  EXPECT_NEAR(*scale.value(), kVariance, 0.15 * kVariance);
+}
+
+TEST(NoiseScale, IsUnknownWithoutStepsOrSignal) {
+  NoiseScale scale(1.0, 4.0);
+  EXPECT_FALSE(scale.value());
+  scale.add(1.0, 0.1);  // less than a quarter: the gradient drowns
+  EXPECT_FALSE(scale.value());
+}
+
+// The mean of the parts' squared norms is at least the squared norm of their mean (Jensen), and
+// equal to it only if all parts agree.
+TEST(NoiseScale, PartsOfABatchDisagree) {
+  Plan plan = one_rank_plan();
+  plan.dp = 2;
+  plan.zero_stage = 1;
+  TrainingOptions options;
+  options.steps = 1;
+  on_ranks(small_llama(), plan, options, [&](RankTrainer& trainer, const BatchLoader& loader) {
+    const StepReport report = trainer.step(0, loader.load(0, trainer.place()[Axis::Data]));
+    ASSERT_TRUE(report.small_batch_squares);
+    const double large = report.gradient_norm * report.gradient_norm;
+    EXPECT_GT(*report.small_batch_squares, large);
+    EXPECT_LT(*report.small_batch_squares, 4.0 * large);
+    EXPECT_GT(report.phases.forward_s, 0.0);
+    EXPECT_GT(report.phases.backward_s, 0.0);
+    EXPECT_GT(report.phases.communication_s, 0.0);
+  });
+}
+
+}  // namespace
+}  // namespace shardwright::executor

@@ -1,0 +1,208 @@
+// Calibration on steps that a known profile made: it must find that profile back, as far as the
+// steps tell, and predict plans that it has not seen.
+#include "sim/calibration/calibrate.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/lowering/lowering.hpp"
+#include "core/program/rank_grid.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "sim/calibration/side_by_side.hpp"
+#include "sim/step/folded_replay.hpp"
+#include "sim/step/predicted_timeline.hpp"
+#include "sim/step/prices.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+KernelCurve streaming(OpKind kind, Phase phase, double bytes_per_s) {
+  KernelCurve curve;
+  curve.kind = kind;
+  curve.phase = phase;
+  curve.overhead = microseconds(5.0);
+  curve.bandwidth = BytesPerSecond(bytes_per_s);
+  return curve;
+}
+
+KernelCurve computing(OpKind kind, Phase phase, double flop_per_s) {
+  KernelCurve curve;
+  curve.kind = kind;
+  curve.phase = phase;
+  curve.overhead = microseconds(8.0);
+  curve.flop_rate = FlopPerSecond(flop_per_s);
+  if (kind == OpKind::Gemm) curve.edge_m = curve.edge_n = curve.edge_k = 4.0;
+  if (kind == OpKind::Attention) curve.score = Seconds(3e-9);
+  return curve;
+}
+
+// Four hosts with one rank each, whose kernels run at `speed` times the usual.
+ClusterSpec four_hosts(double speed, double network) {
+  ClusterSpec cluster;
+  cluster.name = "four";
+  AcceleratorSpec& device = cluster.accelerator;
+  device.name = "cpu-rank";
+  device.architecture = kCpuArchitecture;
+  device.matrix.fp32 = device.vector_fp32 = FlopPerSecond(2e10);
+  device.memory = gigabytes(8.0);
+  device.memory_bandwidth = gigabytes_per_second(10.0);
+  for (const Phase phase : {Phase::Forward, Phase::BackwardInput, Phase::BackwardWeight}) {
+    device.kernel_curves.push_back(computing(OpKind::Gemm, phase, 2e10 * speed));
+    device.kernel_curves.push_back(computing(OpKind::Attention, phase, 1e10 * speed));
+    for (const OpKind kind : {OpKind::Norm, OpKind::Rope, OpKind::Activation, OpKind::Residual,
+                              OpKind::Embedding, OpKind::Loss})
+      device.kernel_curves.push_back(streaming(kind, phase, 2e9 * speed));
+  }
+  device.kernel_curves.push_back(streaming(OpKind::GradientNorm, Phase::Optimizer, 4e9 * speed));
+  device.kernel_curves.push_back(streaming(OpKind::Optimizer, Phase::Optimizer, 4e9 * speed));
+  cluster.node.accelerators = cluster.node.scale_up.domain = 1;
+  cluster.node.scale_up.bandwidth = gigabytes_per_second(2.0);
+  cluster.node.scale_up.collective_overhead = microseconds(100.0);
+  cluster.node.nic = {1, BytesPerSecond(5e7 * network), 1.0};
+  cluster.fabric.kind = FabricKind::LeafSpine;
+  cluster.fabric.base_latency = microseconds(200.0);
+  cluster.fabric.levels = {{2, 1.0, Seconds(0)}, {4, 2.0, Seconds(0)}};
+  cluster.nodes = 4;
+  cluster.stack = load_stack("shardwright");
+  cluster.stack->collective_ratio = 1.0;
+  cluster.stack->overlap_slowdown = 0.2;
+  cluster.stack->bucket_bytes = Bytes(2e5);
+  cluster.stack->launch_time = microseconds(1.0);
+  return cluster;
+}
+
+struct Degrees {
+  std::int64_t dp = 1, tp = 1, pp = 1;
+};
+
+Scenario scenario_of(const ClusterSpec& cluster, const Degrees& degrees,
+                     std::int64_t batch = 16) {
+  Scenario scenario{load_model("tiny-llama"), cluster, *cluster.stack, {}};
+  Plan& plan = scenario.plan;
+  plan.dp = degrees.dp;
+  plan.tp = degrees.tp;
+  plan.pp = degrees.pp;
+  plan.zero_stage = 0;
+  plan.micro_batch = 2;
+  plan.global_batch = batch;
+  plan.seq_len = 128;
+  plan.precision = Precision::Fp32;
+  return scenario;
+}
+
+// What the executor would have recorded of a step that goes exactly as the truth predicts it.
+MeasuredRun run_on(const ClusterSpec& truth, const Scenario& scenario) {
+  Scenario real = scenario;
+  real.cluster = truth;
+  real.stack = stack_on(truth, scenario.stack);
+  const Program program = lower(real.model, real.plan, real.stack);
+  const Prices prices = price(program, truth, real.stack);
+  const FoldedReplay replay = replay_folded(program, prices, {true});
+  const Timeline predicted = predicted_timeline(program, prices, replay);
+  const RankGrid grid(real.plan);
+  MeasuredRun run;
+  run.name = "run";
+  run.scenario = scenario;
+  run.step_times = {replay.step};
+  for (std::int64_t step = 0; step < 3; ++step) {
+    MeasuredStep& measured = run.steps.emplace_back();
+    for (std::int64_t rank = 0; rank < real.plan.world_size(); ++rank) {
+      const StageRank place = grid.locate(rank);
+      Timeline& timeline = measured.ranks.emplace_back();
+      timeline.ranks.push_back({static_cast<std::int32_t>(rank), "", "host", Seconds(1.0)});
+      for (Span span : predicted.spans) {
+        if (span.rank != place.stage) continue;
+        if (span.peer >= 0)
+          span.peer = static_cast<std::int32_t>(grid.rank_at({span.peer, place.index}));
+        span.rank = static_cast<std::int32_t>(rank);
+        timeline.spans.push_back(std::move(span));
+      }
+    }
+  }
+  return run;
+}
+
+double error_of(const Scenario& scenario, const ClusterSpec& profile, const ClusterSpec& truth) {
+  return predicted_step(scenario, profile) / predicted_step(scenario, truth) - 1.0;
+}
+
+TEST(Calibrate, FindsTheMachineBackThatMadeTheSteps) {
+  const ClusterSpec guess = four_hosts(1.0, 1.0), truth = four_hosts(0.55, 0.4);
+  CalibrationData data;
+  data.runs = {run_on(truth, scenario_of(guess, {4, 1, 1})),
+               run_on(truth, scenario_of(guess, {1, 2, 2}))};
+  const Calibration calibration = calibrate(guess, data, "test");
+  for (const StepComparison& step : calibration.steps) {
+    EXPECT_GT(std::abs(step.error_before()), 0.2);
+    EXPECT_LT(std::abs(step.error_after()), 0.02);
+  }
+  // Plans and a batch that it has not seen.
+  for (const Degrees& degrees : {Degrees{2, 2, 1}, Degrees{2, 1, 2}, Degrees{1, 1, 4}})
+    EXPECT_LT(std::abs(error_of(scenario_of(guess, degrees), calibration.cluster, truth)), 0.1);
+  const Scenario larger = scenario_of(guess, {4, 1, 1}, 64);
+  EXPECT_LT(std::abs(error_of(larger, calibration.cluster, truth)), 0.03);
+}
+
+TEST(Calibrate, KeepsWhereEachFigureCameFrom) {
+  const ClusterSpec guess = four_hosts(1.0, 1.0), truth = four_hosts(0.5, 1.0);
+  CalibrationData data;
+  data.runs = {run_on(truth, scenario_of(guess, {4, 1, 1}))};
+  const Calibration calibration = calibrate(guess, data, "shardwright calibrate run");
+  const Sources& sources = calibration.cluster.accelerator.sources;
+  const Provenance& rate = sources.at("/kernel_curves/0/flop_per_s");
+  EXPECT_EQ(rate.source, "shardwright calibrate run");
+  EXPECT_EQ(rate.confidence, Confidence::Fitted);
+  EXPECT_LE(rate.low, calibration.cluster.accelerator.kernel_curves[0].flop_rate.value());
+  EXPECT_GE(rate.high, calibration.cluster.accelerator.kernel_curves[0].flop_rate.value());
+}
+
+TEST(Calibrate, LeavesAloneWhatTheRunsDoNotTell) {
+  const ClusterSpec guess = four_hosts(1.0, 1.0);
+  CalibrationData data;
+  data.runs = {run_on(four_hosts(0.5, 0.5), scenario_of(guess, {1, 1, 4}))};
+  const Calibration calibration = calibrate(guess, data, "test");
+  // A pipeline's messages say nothing about the sizes of edges, of which one shape each ran.
+  const auto edge = std::find_if(
+      calibration.figures.begin(), calibration.figures.end(),
+      [](const CalibratedFigure& f) { return f.pointer.ends_with("/kernel_curves/1/score_s"); });
+  ASSERT_NE(edge, calibration.figures.end());
+  EXPECT_EQ(edge->fit.verdict, FitVerdict::Undetermined);
+  EXPECT_EQ(calibration.cluster.accelerator.kernel_curves[1].score,
+            guess.accelerator.kernel_curves[1].score);
+}
+
+TEST(Calibrate, RefusesATimelineOfAnotherPlan) {
+  const ClusterSpec guess = four_hosts(1.0, 1.0);
+  CalibrationData data;
+  data.runs = {run_on(guess, scenario_of(guess, {4, 1, 1}))};
+  data.runs.front().scenario = scenario_of(guess, {1, 1, 4});
+  EXPECT_THROW(calibrate(guess, data, "test"), InputError);
+}
+
+TEST(SideBySide, PutsEachRanksPredictionBesideIt) {
+  const ClusterSpec guess = four_hosts(1.0, 1.0);
+  const MeasuredRun run = run_on(guess, scenario_of(guess, {2, 1, 2}));
+  const Timeline both = side_by_side(run, guess);
+  ASSERT_EQ(both.ranks.size(), 8U);
+  EXPECT_THAT(both.ranks[0].label, testing::HasSubstr("measured"));
+  EXPECT_THAT(both.ranks[1].label, testing::HasSubstr("predicted"));
+  // The machine did what was predicted: the same spans at the same times.
+  for (std::int32_t rank = 0; rank < 4; ++rank) {
+    std::vector<Span> measured, predicted;
+    for (Span span : both.spans) {
+      const bool is_measured = span.rank == 2 * rank;
+      if (!is_measured && span.rank != 2 * rank + 1) continue;
+      span.rank = 0;
+      span.peer = span.peer < 0 ? -1 : span.peer / 2;
+      (is_measured ? measured : predicted).push_back(span);
+    }
+    EXPECT_EQ(measured, predicted);
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::sim
