@@ -1,6 +1,7 @@
 #include "executor/launch/rank_process.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
