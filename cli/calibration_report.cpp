@@ -86,8 +86,8 @@ void add_figures(Page& page, const sim::Calibration& calibration) {
     table.add_row({figure.about, figure.pointer.substr(figure.pointer.rfind('/') + 1),
                    format_number(fit.before, 3), format_number(fit.value, 3),
                    interval ? format_number(fit.low, 3) : "at its",
-                   interval ? format_number(fit.high, 3) : "limit",
-                   format_percent(figure.residual), std::to_string(figure.samples)});
+                   interval ? format_number(fit.high, 3) : "limit", format_percent(figure.residual),
+                   std::to_string(figure.samples)});
   }
   page.heading("Figures");
   page.table(table);

@@ -30,13 +30,13 @@ ExitCode probe(const ProbeOptions& options) {
     throw InputError("shardwright probe",
                      {{"--from", "also --ranks or --keep", "measurements that are there"}});
   }
-  const sim::Calibration calibration = options.from.empty()
-                                           ? probe_machine({options.ranks, options.steps, options.keep})
-                                           : profile_of_probe(options.from);
+  const sim::Calibration calibration =
+      options.from.empty() ? probe_machine({options.ranks, options.steps, options.keep})
+                           : profile_of_probe(options.from);
   write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
   Page page = new_page(options.common);
-  page.heading(fmt::format("{} × {}", calibration.cluster.node.host.cpu,
-                           calibration.cluster.nodes));
+  page.heading(
+      fmt::format("{} × {}", calibration.cluster.node.host.cpu, calibration.cluster.nodes));
   page.paragraph(calibration.cluster.accelerator.notes);
   add_calibration(page, calibration, false);
   nlohmann::ordered_json document = new_document("probe");

@@ -1,5 +1,5 @@
-// What kernels and exchanges of one kind take on a machine that was measured, as a function of their
-// size.
+// What kernels and exchanges of one kind take on a machine that was measured, as a function of
+// their size.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct KernelCurve {
   bool operator==(const KernelCurve&) const = default;
 };
 
-// A collective or message of one kind within groups of one shape: alpha + bytes / beta. The members
+// A collective or message of one kind within groups of one shape: alpha + skew + bytes / beta. The
+// skew is how much later than the mean the last member comes in a training step. The members
 // are those of one group, `nodes` hold members, `span` counts the nodes from the first to the last
 // of the group, or of the pipeline whose neighbours exchange messages (sim/cost/placement.hpp).
 struct ExchangeCurve {
@@ -36,7 +37,8 @@ struct ExchangeCurve {
   std::int64_t members = 2, nodes = 1, span = 1;
   Seconds alpha;
   BytesPerSecond beta;
-  Bytes least, most;  // sizes that were seen
+  Bytes least{}, most{};  // sizes that were seen
+  Seconds skew{};
 
   bool operator==(const ExchangeCurve&) const = default;
 };

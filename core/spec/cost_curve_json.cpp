@@ -50,6 +50,7 @@ ExchangeCurve read_exchange_curve(ObjectReader& object) {
   curve.beta = BytesPerSecond(object.number("beta_bytes_per_s"));
   curve.least = Bytes(object.number("least_bytes", kNonNegative));
   curve.most = Bytes(object.number("most_bytes", kNonNegative));
+  curve.skew = Seconds(object.number_or("skew_s", 0.0, kTime));
   object.refuse_unknown_keys();
   return curve;
 }
@@ -101,7 +102,8 @@ ordered_json to_json(const std::vector<ExchangeCurve>& curves) {
                       {"alpha_s", curve.alpha.value()},
                       {"beta_bytes_per_s", curve.beta.value()},
                       {"least_bytes", curve.least.value()},
-                      {"most_bytes", curve.most.value()}});
+                      {"most_bytes", curve.most.value()},
+                      {"skew_s", curve.skew.value()}});
   }
   return result;
 }

@@ -10,7 +10,7 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr std::array<std::size_t, 7> kSizes = {64,     4'096,   32'768,   131'072,
+constexpr std::array<std::size_t, 7> kSizes = {64,      4'096,     32'768,   131'072,
                                                524'288, 2'097'152, 4'194'304};
 constexpr std::array kKinds = {OpKind::AllReduce, OpKind::AllGather, OpKind::ReduceScatter,
                                OpKind::Broadcast, OpKind::Send};
@@ -29,9 +29,8 @@ std::vector<GroupShape> shapes_of(std::int64_t world) {
       if (world % (members * stride) == 0) shapes.push_back({members, stride});
     }
   }
-  const bool listed = std::any_of(shapes.begin(), shapes.end(), [&](const GroupShape& shape) {
-    return shape.members == world;
-  });
+  const bool listed = std::any_of(shapes.begin(), shapes.end(),
+                                  [&](const GroupShape& shape) { return shape.members == world; });
   if (!listed && world > 1) shapes.push_back({world, 1});
   return shapes;
 }
@@ -121,9 +120,9 @@ std::vector<ExchangeSample> probe_exchanges(std::int64_t rank, std::int64_t worl
   for (const auto& [members, stride] : shapes_of(world)) {
     const std::int64_t block = members * stride;
     const std::int64_t group = rank / block * stride + rank % stride;
-    const auto communicator = open(fmt::format("{}.{}.{}", members, stride, group),
-                                   static_cast<int>(rank / stride % members),
-                                   static_cast<int>(members));
+    const auto communicator =
+        open(fmt::format("{}.{}.{}", members, stride, group),
+             static_cast<int>(rank / stride % members), static_cast<int>(members));
     for (const OpKind kind : kKinds) {
       // With more members only some of them would send.
       if (kind == OpKind::Send && members > 2) continue;

@@ -83,8 +83,8 @@ AcceleratorSpec rank_device(const std::string& cpu, std::int64_t ranks, const st
   device.idle_power = device.power * 0.1;
   device.efficiency.memory = 1.0;
   device.efficiency.matrix_tf32 = 1.0;
-  device.notes = fmt::format("What one of {} ranks gets of {} cores of {}.", ranks, usable_cores(),
-                             cpu);
+  device.notes =
+      fmt::format("What one of {} ranks gets of {} cores of {}.", ranks, usable_cores(), cpu);
   const Provenance measured{source, Confidence::Measured};
   device.sources["/memory/bandwidth_bytes_per_s"] = measured;
   device.sources["/memory/capacity_bytes"] = measured;

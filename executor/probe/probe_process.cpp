@@ -69,8 +69,7 @@ void train(const ProbeOptions& options, const Scenario& scenario, std::int64_t r
     StepRecorder recorder(scenario.plan, 0);
     const StepReport report = trainer.step(step, batch, recorded ? &recorder : nullptr);
     if (recorded) write_timeline(folder, step, 0, recorder.take());
-    if (metrics)
-      metrics->write(report, Bytes(static_cast<double>(trainer.peak_tensor_bytes())));
+    if (metrics) metrics->write(report, Bytes(static_cast<double>(trainer.peak_tensor_bytes())));
   }
 }
 
@@ -98,17 +97,18 @@ std::int64_t probe_ranks(const ProbeOptions& options) {
 void probe_rank(const ProbeOptions& options, const LaunchPlace& place, const std::string& token) {
   Meeting meeting(place, token, options.timeout());
   const std::int64_t per_host = std::max<std::int64_t>(1, place.local_world);
-  const ClusterSpec machine = describe_machine(per_host, std::max<std::int64_t>(1, place.world / per_host));
+  const ClusterSpec machine =
+      describe_machine(per_host, std::max<std::int64_t>(1, place.world / per_host));
   const auto samples = probe_exchanges(place.rank, place.world, meeting.opener("exchanges/"));
   if (place.rank == 0) {
     std::filesystem::create_directories(options.out);
     write(options.out / "machine.json", to_json(machine));
     write(options.out / "exchanges.json", to_json(samples));
   }
-  const auto together = place.world == 1 ? nullptr
-                                         : meeting.opener("models/")("world",
-                                               static_cast<int>(place.rank),
-                                               static_cast<int>(place.world));
+  const auto together = place.world == 1
+                            ? nullptr
+                            : meeting.opener("models/")("world", static_cast<int>(place.rank),
+                                                        static_cast<int>(place.world));
   for (const Scenario& scenario : probe_scenarios(machine)) {
     double ready = 1.0;
     if (together) together->all_reduce(&ready, 1, Element::Float64, Reduction::Sum, nullptr);

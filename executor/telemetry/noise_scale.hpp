@@ -11,7 +11,8 @@
 // Both are noisy, so each is averaged over steps before they are divided. The large batch is the
 // step's; the small ones are the parts of the data-parallel ranks, whose gradients are there before
 // they are added up. Known to be off: where tensor or pipeline parallelism splits a parameter's
-// gradient into addends (norms, a tied embedding), the small batches' norms are those of the addends.
+// gradient into addends (norms, a tied embedding), the small batches' norms are those of the
+// addends.
 #pragma once
 
 #include <optional>

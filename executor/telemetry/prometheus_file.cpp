@@ -14,8 +14,7 @@ void PrometheusFile::update(const nlohmann::ordered_json& figures) {
   text_.clear();
   for (const auto& [name, value] : figures.items()) {
     if (!value.is_number()) continue;
-    text_ += fmt::format("# TYPE shardwright_{0} gauge\nshardwright_{0} {1}\n", name,
-                         value.dump());
+    text_ += fmt::format("# TYPE shardwright_{0} gauge\nshardwright_{0} {1}\n", name, value.dump());
   }
   written_ = false;
   const auto now = std::chrono::steady_clock::now();

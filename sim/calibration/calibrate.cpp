@@ -33,10 +33,16 @@ double log_ratio(const KernelSample& sample, const ClusterSpec& cluster, const S
   return std::log(std::max(predicted.value(), 1e-12) / middle_mean(sample.times).value());
 }
 
+// As the simulator means it: from the mean arrival of the members.
+Seconds time_of(const ExchangeTiming& timing) {
+  const Seconds skew = timing.skews.empty() ? Seconds(0) : middle_mean(timing.skews);
+  return middle_mean(timing.times) + skew;
+}
+
 double log_ratio(const ExchangeTiming& timing, const ClusterSpec& cluster, const StackSpec& stack) {
   const Seconds predicted =
       collective_time(timing.kind, timing.bytes, timing.placement, cluster, stack);
-  return std::log(std::max(predicted.value(), 1e-12) / middle_mean(timing.times).value());
+  return std::log(std::max(predicted.value(), 1e-12) / time_of(timing).value());
 }
 
 std::vector<OpErrors> op_errors(const Samples& samples, const ClusterSpec& before,

@@ -110,33 +110,66 @@ std::size_t curve_index(ClusterSpec& cluster, const ExchangeTiming& timing) {
   return curves.size() - 1;
 }
 
-void fit_curve(ClusterSpec& cluster, std::size_t index,
-               const std::vector<const ExchangeTiming*>& timings, const FigureLog& log) {
-  ExchangeCurve& curve = cluster.exchange_curves[index];
-  const Figures<ExchangeCurve> figures = {
+// Small messages say how long any exchange takes, large ones how fast the bytes move: where the
+// sizes do not tell the two apart, the one moves that the time is mostly made of.
+Figures<ExchangeCurve> transfer_figures(const ExchangeCurve& curve,
+                                        const std::vector<const ExchangeTiming*>& timings) {
+  constexpr double kLarge = 16.0;
+  Bytes sizes;
+  for (const ExchangeTiming* timing : timings) sizes += timing->bytes;
+  const Seconds moving = sizes / static_cast<double>(timings.size()) / curve.beta;
+  const auto beta =
       figure_at<ExchangeCurve>("beta_bytes_per_s", kLeastBandwidth, kMostBandwidth,
-                               [](ExchangeCurve& c) -> BytesPerSecond& { return c.beta; }),
-      figure_at<ExchangeCurve>("alpha_s", kLeastLatency, kMostLatency,
-                               [](ExchangeCurve& c) -> Seconds& { return c.alpha; })};
-  FitResult result =
-      fit_first_figure_first<ExchangeCurve>(curve, figures, [&](const ExchangeCurve& changed) {
+                               [](ExchangeCurve& c) -> BytesPerSecond& { return c.beta; });
+  const auto alpha = figure_at<ExchangeCurve>("alpha_s", kLeastLatency, kMostLatency,
+                                              [](ExchangeCurve& c) -> Seconds& { return c.alpha; });
+  if (moving > curve.alpha * kLarge) return {beta, alpha};
+  return {alpha, beta};
+}
+
+FitResult fit_transfer(ExchangeCurve& curve, const std::vector<const ExchangeTiming*>& timings) {
+  return fit_first_figure_first<ExchangeCurve>(
+      curve, transfer_figures(curve, timings), [&](const ExchangeCurve& changed) {
         std::vector<double> residuals;
         for (const ExchangeTiming* timing : timings) {
-          const Seconds predicted = curve_time(changed, timing->bytes);
+          const Seconds predicted = transfer_time(changed, timing->bytes);
           for (const Seconds time : timing->times) residuals.push_back(std::log(predicted / time));
         }
         return residuals;
       });
+}
+
+FitResult fit_skew(ExchangeCurve& curve, const std::vector<const ExchangeTiming*>& timings) {
+  return fit_figures<ExchangeCurve>(
+      curve,
+      {figure_at<ExchangeCurve>("skew_s", kLeastLatency, kMostLatency,
+                                [](ExchangeCurve& c) -> Seconds& { return c.skew; })},
+      [&](const ExchangeCurve& changed) {
+        std::vector<double> residuals;
+        for (const ExchangeTiming* timing : timings)
+          for (const Seconds skew : timing->skews)
+            residuals.push_back(std::log(changed.skew / skew));
+        return residuals;
+      });
+}
+
+void fit_curve(ClusterSpec& cluster, std::size_t index,
+               const std::vector<const ExchangeTiming*>& timings, const FigureLog& log) {
+  ExchangeCurve& curve = cluster.exchange_curves[index];
+  const std::string about = fmt::format("{} of {} on {} {}", name_of(curve.kind), curve.members,
+                                        curve.nodes, curve.nodes == 1 ? "node" : "nodes");
+  const auto note_curve = [&](FitResult result) {
+    for (FittedParameter& each : result.parameters)
+      each.name = fmt::format("/exchange_curves/{}/{}", index, each.name);
+    log.add("", about, result, cluster.sources);
+  };
+  note_curve(fit_transfer(curve, timings));
+  if (!timings.front()->skews.empty()) note_curve(fit_skew(curve, timings));
   curve.least = curve.most = timings.front()->bytes;
   for (const ExchangeTiming* timing : timings) {
     curve.least = std::min(curve.least, timing->bytes);
     curve.most = std::max(curve.most, timing->bytes);
   }
-  for (FittedParameter& each : result.parameters)
-    each.name = fmt::format("/exchange_curves/{}/{}", index, each.name);
-  const std::string about = fmt::format("{} of {} on {} {}", name_of(curve.kind), curve.members,
-                                        curve.nodes, curve.nodes == 1 ? "node" : "nodes");
-  log.add("", about, result, cluster.sources);
 }
 
 void fit_curves(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings,

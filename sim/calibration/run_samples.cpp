@@ -173,6 +173,8 @@ class Sampler {
     for (Exchange& exchange : exchanges_) {
       for (const auto& [step, values] : exchange.values)
         exchange.timing.times.emplace_back(mean(values));
+      for (const auto& [step, values] : exchange.skews)
+        exchange.timing.skews.emplace_back(mean(values));
       result_.exchanges.push_back(std::move(exchange.timing));
     }
     return std::move(result_);
@@ -191,7 +193,7 @@ class Sampler {
   };
   struct Exchange {
     ExchangeTiming timing;
-    ByStep values;
+    ByStep values, skews;
   };
   struct Member {
     std::int64_t rank;
@@ -271,7 +273,6 @@ class Sampler {
       end = std::max(end, time.end);
     }
     const double last = *std::max_element(readies.begin(), readies.end());
-    const double ready = alike ? mean(readies) : last;
     constexpr double kLeast = 1e-7;
     ExchangeTiming timing;
     timing.name = op.name;
@@ -279,9 +280,9 @@ class Sampler {
     timing.placement = place(work.group, run_.scenario.plan, cluster_);
     timing.bytes = work.bytes;
     Exchange& exchange = exchange_of(timing);
-    exchange.values[step].push_back(std::max(kLeast, end - ready));
-    exchange.timing.total +=
-        Seconds(std::max(kLeast, end - ready)) * static_cast<double>(members.size());
+    exchange.values[step].push_back(std::max(kLeast, end - last));
+    if (alike) exchange.skews[step].push_back(std::max(kLeast, last - mean(readies)));
+    exchange.timing.total += Seconds((end - mean(readies)) * static_cast<double>(members.size()));
     if (is_message(op.kind)) return;
     for (const Member& member : members)
       busy[static_cast<std::size_t>(member.rank)].push_back({last, end});
@@ -294,7 +295,7 @@ class Sampler {
           known.bytes == timing.bytes && known.name == timing.name)
         return exchange;
     }
-    exchanges_.push_back({timing, {}});
+    exchanges_.push_back({timing, {}, {}});
     return exchanges_.back();
   }
 
@@ -366,8 +367,7 @@ class Sampler {
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       std::vector<double> totals;
       for (std::int64_t index = 0; index < grid_.stage_size(); ++index) {
-        const std::int64_t rank =
-            grid_.rank_at({static_cast<std::int64_t>(stage), index});
+        const std::int64_t rank = grid_.rank_at({static_cast<std::int64_t>(stage), index});
         totals.push_back(kernel_time(stages_[stage], match.times[static_cast<std::size_t>(rank)]));
       }
       if (totals.size() < 2) continue;

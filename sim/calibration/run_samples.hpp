@@ -25,8 +25,8 @@ struct KernelSample {
   Phase phase = Phase::Forward;  // recomputation counts as forward
   Precision precision = Precision::Fp32;
   Work work;
-  // Beside no collective: of each step the mean of its timings on all ranks. (Not their median: what
-  // interrupts a kernel now and then is part of the step.)
+  // Beside no collective: of each step the mean of its timings on all ranks. (Not their median:
+  // what interrupts a kernel now and then is part of the step.)
   std::vector<Seconds> times;
   Seconds total;  // of all timings
 };
@@ -37,7 +37,8 @@ struct ExchangeTiming {
   OpKind kind = OpKind::AllReduce;
   GroupPlacement placement;
   Bytes bytes;
-  std::vector<Seconds> times;  // likewise
+  std::vector<Seconds> times;  // from the last member's arrival, by step likewise
+  std::vector<Seconds> skews;  // from the mean arrival to the last; empty: not within a stage
   Seconds total;
 };
 

@@ -24,8 +24,7 @@ Timeline prediction(const Scenario& scenario, const ClusterSpec& cluster) {
 // The later a rank's clock began, the later its spans lie.
 Seconds first_clock(const MeasuredStep& step) {
   Seconds first = step.ranks.front().ranks.front().clock;
-  for (const Timeline& timeline : step.ranks)
-    first = std::min(first, timeline.ranks.front().clock);
+  for (const Timeline& timeline : step.ranks) first = std::min(first, timeline.ranks.front().clock);
   return first;
 }
 

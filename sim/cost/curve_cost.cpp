@@ -82,8 +82,12 @@ const ExchangeCurve* curve_of(const ClusterSpec& cluster, OpKind kind,
   return nullptr;
 }
 
-Seconds curve_time(const ExchangeCurve& curve, Bytes bytes) {
+Seconds transfer_time(const ExchangeCurve& curve, Bytes bytes) {
   return curve.alpha + bytes / curve.beta;
+}
+
+Seconds curve_time(const ExchangeCurve& curve, Bytes bytes) {
+  return transfer_time(curve, bytes) + curve.skew;
 }
 
 }  // namespace shardwright::sim

@@ -26,5 +26,7 @@ const ExchangeCurve* curve_of(const ClusterSpec& cluster, OpKind kind,
                               const GroupPlacement& placement);
 
 Seconds curve_time(const ExchangeCurve& curve, Bytes bytes);
+// Without the wait for the last member.
+Seconds transfer_time(const ExchangeCurve& curve, Bytes bytes);
 
 }  // namespace shardwright::sim

@@ -40,9 +40,8 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
 
   // Neither stack, precision, ranks nor batch are said: those of the machine.
   const std::string plan = folder.file("plan.json"), out = folder.file("run");
-  const CommandResult planned =
-      run_command({"plan", "--model", "tiny-llama", "--cluster", here, "--seq-len", "32", "--out",
-                   plan});
+  const CommandResult planned = run_command(
+      {"plan", "--model", "tiny-llama", "--cluster", here, "--seq-len", "32", "--out", plan});
   ASSERT_EQ(planned.exit_code, 0) << planned.errors;
   const CommandResult ran =
       run_command({"run", plan, "--data", corpus(folder), "--steps", "6", "--out", out});

@@ -79,8 +79,7 @@ struct Degrees {
   std::int64_t dp = 1, tp = 1, pp = 1;
 };
 
-Scenario scenario_of(const ClusterSpec& cluster, const Degrees& degrees,
-                     std::int64_t batch = 16) {
+Scenario scenario_of(const ClusterSpec& cluster, const Degrees& degrees, std::int64_t batch = 16) {
   Scenario scenario{load_model("tiny-llama"), cluster, *cluster.stack, {}};
   Plan& plan = scenario.plan;
   plan.dp = degrees.dp;

@@ -21,15 +21,15 @@ KernelCurve gemm_curve() {
 TEST(CurveCost, ALargeProductRunsAtTheRate) {
   const GemmWork work{1 << 14, 1 << 14, 1 << 14};
   const Seconds time = curve_time(gemm_curve(), work);
-  EXPECT_NEAR(work.flop() / time / 1e10, 1.0, 0.01);
+  EXPECT_NEAR((work.flop() / time).value() / 1e10, 1.0, 0.01);
 }
 
 // At the size of an edge, moving that operand takes as long as multiplying.
 TEST(CurveCost, AnEdgeOfItsOwnSizeDoublesTheTime) {
   const GemmWork narrow{16, 1 << 16, 1 << 16};
   const KernelCurve curve = gemm_curve();
-  EXPECT_NEAR((curve_time(curve, narrow) - curve.overhead) / (narrow.flop() / curve.flop_rate),
-              2.0, 0.01);
+  EXPECT_NEAR((curve_time(curve, narrow) - curve.overhead) / (narrow.flop() / curve.flop_rate), 2.0,
+              0.01);
 }
 
 TEST(CurveCost, MaskedScoresCostAsMuchAsOthers) {
