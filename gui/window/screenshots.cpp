@@ -85,7 +85,11 @@ bool save_run(MainWindow& window, const QDir& folder, const QString& look) {
   view->findChild<QLineEdit*>(QStringLiteral("run_out"))
       ->setText(scratch.filePath(QStringLiteral("run")));
   view->start();
-  while (view->is_running()) QCoreApplication::processEvents(QEventLoop::AllEvents, 50);
+  // The ranks need the cores.
+  while (view->is_running()) {
+    QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
+    QThread::msleep(20);
+  }
   if (!wait_until_idle(window)) return false;
   view->calibrate();
   return wait_until_idle(window) && save(*view, folder, QStringLiteral("run-") + look);
