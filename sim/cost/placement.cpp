@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -246,8 +247,11 @@ std::int64_t domain_size(const ClusterSpec& cluster) {
 std::int64_t domain_block(const ClusterSpec& cluster, std::int64_t world_size) {
   const std::int64_t domain = domain_size(cluster);
   if (world_size <= domain) return domain;
-  const std::int64_t node = std::max<std::int64_t>(1, cluster.node.accelerators);
-  for (std::int64_t block = domain; 2 * block > domain; block -= node) {
+  if (world_size % domain == 0) return domain;
+  constexpr std::int64_t kUsualGroup = 8;
+  const std::int64_t step =
+      std::lcm(std::max<std::int64_t>(1, cluster.node.accelerators), kUsualGroup);
+  for (std::int64_t block = domain / step * step; 2 * block > domain; block -= step) {
     if (world_size % block == 0) return block;
   }
   return domain;

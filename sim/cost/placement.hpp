@@ -69,8 +69,8 @@ std::int64_t domain_size(const ClusterSpec& cluster);
 
 // Of these, how many a job of `world_size` ranks takes. All of them where it fills whole domains or
 // fits into one. Elsewhere groups would straddle domains of many nodes, so that a job takes the
-// most whole nodes of each that share it evenly, as schedulers allocate them by segments: of
-// domains of 72 a job of 256 takes 64.
+// most whole nodes of each that share it evenly, in eights that tensor-parallel groups fill, as
+// schedulers allocate them by segments: of domains of 72 a job of 256 takes 64.
 std::int64_t domain_block(const ClusterSpec& cluster, std::int64_t world_size);
 
 // The placement of one kind of group of a valid plan. For `Group::Pipeline` it is a pair of

@@ -11,8 +11,9 @@
 namespace shardwright::sim {
 namespace {
 
-std::int64_t nics_of_domain(const ClusterSpec& cluster) {
-  const double nodes = static_cast<double>(domain_size(cluster)) /
+// Of the part of a domain that the job takes.
+std::int64_t nics_of_domain(const Plan& plan, const ClusterSpec& cluster) {
+  const double nodes = static_cast<double>(domain_block(cluster, plan.world_size())) /
                        static_cast<double>(std::max<std::int64_t>(1, cluster.node.accelerators));
   return std::max<std::int64_t>(
       1, static_cast<std::int64_t>(static_cast<double>(cluster.node.nic.per_node) * nodes));
@@ -44,7 +45,7 @@ void check_slow_nics(const std::vector<SlowNic>& nics, const Plan& plan,
   for (std::size_t i = 0; i < nics.size(); ++i) {
     const std::string where = "/" + std::to_string(i);
     check_index(where + "/node", nics[i].node, domains_of(plan, cluster));
-    check_index(where + "/nic", nics[i].nic, nics_of_domain(cluster));
+    check_index(where + "/nic", nics[i].nic, nics_of_domain(plan, cluster));
     if (!(nics[i].bandwidth_ratio > 0.0 && nics[i].bandwidth_ratio <= 1.0)) {
       problems.add(where + "/bandwidth_ratio", std::to_string(nics[i].bandwidth_ratio),
                    "above 0, at most 1");
@@ -56,9 +57,9 @@ void check_slow_nics(const std::vector<SlowNic>& nics, const Plan& plan,
 NodeLinks::NodeLinks(const Plan& plan, const ClusterSpec& cluster,
                      const std::vector<SlowNic>& slow_nics)
     : domain_(domain_block(cluster, plan.world_size())),
-      nics_(static_cast<double>(nics_of_domain(cluster))),
+      nics_(static_cast<double>(nics_of_domain(plan, cluster))),
       nic_(cluster.node.nic.bandwidth * cluster.node.nic.efficiency) {
-  const std::int64_t nics = nics_of_domain(cluster);
+  const std::int64_t nics = nics_of_domain(plan, cluster);
   const std::int64_t nodes = domains_of(plan, cluster);
   ports_ = std::min(nics, domain_);
   for (int group = 0; group < kGroups; ++group) {

@@ -185,9 +185,9 @@ INSTANTIATE_TEST_SUITE_P(
                  R"([{"op":"remove","path":"/accelerator/memory/capacity_bytes"}])",
                  "/accelerator/memory/capacity_bytes", "no such key", "a number"},
         BadInput{
-            "only wide formats",
-            R"([{"op":"replace","path":"/accelerator/matrix","value":{"fp32_flop_per_s":1e13}}])",
-            "/accelerator/matrix", "no 16-bit format", "bf16_flop_per_s"},
+            "no format that models train in",
+            R"([{"op":"replace","path":"/accelerator/matrix","value":{"fp8_flop_per_s":1e13}}])",
+            "/accelerator/matrix", "no format", "bf16_flop_per_s"},
         BadInput{"efficiency above one",
                  R"([{"op":"add","path":"/accelerator/efficiency","value":{"matrix_ratio":1.2}}])",
                  "/accelerator/efficiency/matrix_ratio", "1.2", "at most 1"},
