@@ -23,16 +23,14 @@ std::string signed_percent(double ratio) {
 void add_steps(Page& page, const sim::Calibration& calibration, bool before) {
   if (calibration.steps.empty()) return;
   page.heading("Step time");
-  Table table(before ? std::vector<Column>{{"run"},
-                                           {"measured", kNumber, "ms"},
-                                           {"before", kNumber, "ms"},
-                                           {"error", kNumber, "%"},
-                                           {"after", kNumber, "ms"},
-                                           {"error", kNumber, "%"}}
-                     : std::vector<Column>{{"run"},
-                                           {"measured", kNumber, "ms"},
-                                           {"predicted", kNumber, "ms"},
-                                           {"error", kNumber, "%"}});
+  std::vector<Column> columns = {{"run"}, {"measured", kNumber, "ms"}};
+  if (before) {
+    columns.push_back({"before", kNumber, "ms"});
+    columns.push_back({"error", kNumber, "%"});
+  }
+  columns.push_back({before ? "after" : "predicted", kNumber, "ms"});
+  columns.push_back({"error", kNumber, "%"});
+  Table table(columns);
   const auto ms = [](Seconds time) { return format_number(1e3 * time.value(), 4); };
   for (const sim::StepComparison& step : calibration.steps) {
     std::vector<std::string> cells = {step.run, ms(step.measured)};
