@@ -57,6 +57,7 @@ void add_probe_command(CLI::App& app, Action& action);
 void add_calibrate_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
+void add_export_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);
 void add_fit_command(CLI::App& app, Action& action);
 void add_network_command(CLI::App& app, Action& action);

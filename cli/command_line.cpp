@@ -56,6 +56,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_calibrate_command(app, action);
   add_explain_command(app, action);
   add_compare_command(app, action);
+  add_export_command(app, action);
   add_validate_command(app, action);
   add_fit_command(app, action);
   add_network_command(app, action);

@@ -1,0 +1,183 @@
+#include "planner/export/deepspeed_json.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "planner/export/launch_line.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Megatron-DeepSpeed brings tensor parallelism of its own.
+bool runs_megatron(const Scenario& scenario) {
+  return scenario.stack.family == "megatron";
+}
+
+// DeepSpeed checks that the first is the product of the others and the data-parallel ranks.
+void add_batch(const Plan& plan, ordered_json& config) {
+  config["train_batch_size"] = plan.global_batch;
+  config["train_micro_batch_size_per_gpu"] = plan.micro_batch;
+  config["gradient_accumulation_steps"] = plan.microbatches();
+}
+
+// Bytes of a gradient element on its way.
+double gradient_bytes(const Scenario& scenario) {
+  return scenario.stack.fp32_gradient_reduction ? 4.0
+                                                : storage_bytes(scenario.plan.precision).value();
+}
+
+void check_sharding(const Plan& plan, PlanExport& result) {
+  if (plan.zero_stage >= 2 && plan.pp > 1) {
+    result.refuse("zero_stage", fmt::format("{} with pp {}", plan.zero_stage, plan.pp),
+                  "0 or 1: DeepSpeed's pipelines run no higher stage");
+  }
+  if (plan.shard_group > 0 && plan.shard_group < plan.dp * plan.cp) {
+    result.refuse("shard_group", fmt::format("{}", plan.shard_group),
+                  "0: DeepSpeed shards over all data-parallel ranks");
+  }
+  if (plan.offload_optimizer && plan.zero_stage == 0)
+    result.refuse("offload_optimizer", "true with ZeRO stage 0", "ZeRO stage 1, 2 or 3");
+}
+
+void add_sharding(const Scenario& scenario, ordered_json& config, PlanExport& result) {
+  const Plan& plan = scenario.plan;
+  const OverlapSwitches overlap = effective_overlap(scenario);
+  ordered_json& zero = config["zero_optimization"];
+  zero["stage"] = plan.zero_stage;
+  check_sharding(plan, result);
+  if (plan.zero_stage == 0) return;
+  zero["overlap_comm"] = overlap.grad_reduce;
+  zero["contiguous_gradients"] = true;
+  zero["reduce_scatter"] = true;
+  if (scenario.stack.buckets == GradientBuckets::FixedSize) {
+    // DeepSpeed counts elements.
+    const auto elements =
+        static_cast<std::int64_t>(scenario.stack.bucket_bytes.value() / gradient_bytes(scenario));
+    zero["reduce_bucket_size"] = elements;
+    zero["allgather_bucket_size"] = elements;
+  }
+  if (plan.offload_optimizer) zero["offload_optimizer"] = {{"device", "cpu"}, {"pin_memory", true}};
+  if (overlap.param_gather && plan.zero_stage < 3)
+    result.note("overlap.param_gather", "DeepSpeed gathers before the next step below stage 3");
+}
+
+void add_precision(const Scenario& scenario, ordered_json& config, PlanExport& result) {
+  const Precision precision = scenario.plan.precision;
+  if (precision == Precision::Fp8)
+    result.refuse("precision", "fp8", "fp32, tf32, fp16 or bf16: DeepSpeed's JSON has no fp8");
+  if (precision == Precision::Tf32)
+    result.note("precision tf32", "the script says it (torch.backends.cuda.matmul.allow_tf32)");
+  if (precision != Precision::Fp16 && precision != Precision::Bf16) return;
+  const char* name = name_of(precision);
+  config[name]["enabled"] = true;
+  config["communication_data_type"] = scenario.stack.fp32_gradient_reduction ? "fp32" : name;
+  config["data_types"]["grad_accum_dtype"] = scenario.stack.fp32_main_gradients ? "fp32" : name;
+}
+
+void add_tensor(const Scenario& scenario, ordered_json& config, PlanExport& result) {
+  const Plan& plan = scenario.plan;
+  if (plan.tp == 1) return;
+  const std::string field = fmt::format("tp {}", plan.tp);
+  if (runs_megatron(scenario)) {
+    return result.note(
+        field, fmt::format("Megatron-DeepSpeed takes --tensor-model-parallel-size {}{}", plan.tp,
+                           plan.sequence_parallel ? " --sequence-parallel" : ""));
+  }
+  config["tensor_parallel"]["autotp_size"] = plan.tp;
+  if (plan.zero_stage == 3)
+    result.refuse("tp", fmt::format("{} with ZeRO stage 3", plan.tp), "1, or ZeRO stage 0, 1 or 2");
+  if (plan.sequence_parallel) {
+    result.refuse("sequence_parallel", "true",
+                  "false: DeepSpeed's AutoTP splits weights and no activations");
+  }
+}
+
+void check_context(const Plan& plan, PlanExport& result) {
+  if (plan.cp == 1) return;
+  if (plan.context_parallel != ContextParallelKind::Ulysses) {
+    return result.refuse("context_parallel", name_of(plan.context_parallel),
+                         "ulysses, or cp 1: DeepSpeed has no other");
+  }
+  result.note(fmt::format("cp {}", plan.cp),
+              "the script says it (deepspeed.sequence.layer.DistributedAttention)");
+}
+
+void check_pipeline(const Plan& plan, PlanExport& result) {
+  if (plan.pp == 1) return;
+  result.note(fmt::format("pp {}", plan.pp),
+              fmt::format("the script says it (PipelineModule with num_stages={}); so it does for "
+                          "the layers of each stage",
+                          plan.pp));
+  if (plan.schedule != ScheduleKind::OneFOneB)
+    result.refuse("schedule", name_of(plan.schedule), "1f1b: DeepSpeed's pipelines have no other");
+}
+
+void check_experts(const Plan& plan, PlanExport& result) {
+  if (plan.expert_tp != 1 && plan.expert_tp != plan.tp)
+    result.refuse("expert_tp", fmt::format("{}", plan.expert_tp),
+                  fmt::format("1 or tp {}", plan.tp));
+  if (plan.ep == 1 && plan.expert_tp == 1) return;
+  result.note(fmt::format("ep {}, expert_tp {}", plan.ep, plan.expert_tp),
+              "the script says it (deepspeed.moe.layer.MoE with ep_size and "
+              "enable_expert_tensor_parallelism)");
+}
+
+void check_rank_order(const Plan& plan, PlanExport& result) {
+  using enum Axis;
+  constexpr std::array kOrder = {Tensor, Context, Expert, Data, Pipeline};
+  if (!nests_as(plan, kOrder)) result.refuse("rank_order", shown(plan.rank_order), shown(kOrder));
+}
+
+// What a training script holds and no JSON does.
+void note_script(const Scenario& scenario, PlanExport& result) {
+  const Plan& plan = scenario.plan;
+  result.note(fmt::format("model {}, seq_len {}", scenario.model.name, plan.seq_len),
+              "the script says them");
+  if (plan.recompute != RecomputePolicy::None) {
+    result.note(
+        fmt::format(
+            "recompute {}{}", name_of(plan.recompute),
+            plan.recompute_layers > 0 ? fmt::format(" of {} layers", plan.recompute_layers) : ""),
+        "the script says it (deepspeed.checkpointing.checkpoint)");
+  }
+  if (plan.offload_activations) {
+    result.refuse("offload_activations", "true",
+                  "false: DeepSpeed offloads checkpoints of full recomputation only");
+  }
+  const OverlapSwitches overlap = effective_overlap(scenario);
+  if (overlap.tensor_parallel && plan.tp > 1)
+    result.note("overlap.tensor_parallel", "DeepSpeed's JSON has no key for it");
+  if (overlap.expert_parallel)
+    result.note("overlap.expert_parallel", "DeepSpeed's JSON has no key for it");
+}
+
+}  // namespace
+
+PlanExport deepspeed_json(const Scenario& scenario) {
+  static const std::vector<std::string> kFamilies = {"deepspeed", "megatron"};
+  const Plan& plan = scenario.plan;
+  PlanExport result;
+  ordered_json config;
+  add_batch(plan, config);
+  add_sharding(scenario, config, result);
+  add_precision(scenario, config, result);
+  add_tensor(scenario, config, result);
+  check_accumulation(plan, result);
+  check_context(plan, result);
+  check_pipeline(plan, result);
+  check_experts(plan, result);
+  check_rank_order(plan, result);
+  note_script(scenario, result);
+  note_foreign_stack(scenario.stack, kFamilies, "DeepSpeed", result);
+  result.launch = torchrun_line(launch_shape(scenario.cluster, plan),
+                                "train.py --deepspeed --deepspeed_config ds_config.json");
+  constexpr int kIndent = 2;
+  result.text = config.dump(kIndent) + '\n';
+  return result;
+}
+
+}  // namespace shardwright::planner

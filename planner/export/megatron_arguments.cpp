@@ -1,0 +1,246 @@
+#include "planner/export/megatron_arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/lowering/shard_shape.hpp"
+#include "planner/export/argument_list.hpp"
+#include "planner/export/launch_line.hpp"
+#include "planner/export/megatron_model.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+// With stages 2 and 3 another implementation of data parallelism runs.
+bool runs_fsdp(const Plan& plan) {
+  return plan.zero_stage >= 2 && plan.dp * plan.cp > 1;
+}
+
+// "ttt", "t*12".
+std::string repeated(char layer, std::int64_t count) {
+  constexpr std::int64_t kMostWritten = 3;
+  return count <= kMostWritten ? std::string(static_cast<std::size_t>(count), layer)
+                               : fmt::format("{}*{}", layer, count);
+}
+
+// "Et*7|t*8|t*7L": chunks in the order of the forward pass; E embedding, t layer, m multi-token
+// prediction, L loss.
+std::string pipeline_layout(const ModelSpec& model, const Plan& plan) {
+  std::vector<std::string> chunks;
+  for (const LayerRange& range : split_layers(model, plan))
+    chunks.push_back(repeated('t', range.count));
+  chunks.front().insert(0, "E");
+  chunks.back() += repeated('m', trained_mtp_layers(model, plan)) + "L";
+  return fmt::format("{}", fmt::join(chunks, "|"));
+}
+
+// Layers, and the ends where they count as one: what Megatron-LM wants to divide evenly.
+std::int64_t split_units(const ModelSpec& model, const Plan& plan) {
+  return model.layers + int{plan.embedding_counts_as_layer} + int{plan.head_counts_as_layer};
+}
+
+void add_layer_split(const Scenario& scenario, ArgumentList& arguments) {
+  const Plan& plan = scenario.plan;
+  const std::int64_t units = split_units(scenario.model, plan);
+  if (!plan.stage_layers.empty() || units % plan.chunks() != 0 ||
+      trained_mtp_layers(scenario.model, plan) > 0) {
+    return arguments.add("--pipeline-model-parallel-layout", pipeline_layout(scenario.model, plan));
+  }
+  if (plan.vpp > 1) arguments.add("--num-layers-per-virtual-pipeline-stage", units / plan.chunks());
+  if (plan.embedding_counts_as_layer) arguments.add("--account-for-embedding-in-pipeline-split");
+  if (plan.head_counts_as_layer) arguments.add("--account-for-loss-in-pipeline-split");
+}
+
+void add_pipeline(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
+  const Plan& plan = scenario.plan;
+  arguments.add("--pipeline-model-parallel-size", plan.pp);
+  if (plan.pp == 1) return;
+  add_layer_split(scenario, arguments);
+  if (plan.schedule != ScheduleKind::OneFOneB && plan.schedule != ScheduleKind::Interleaved)
+    result.refuse("schedule", name_of(plan.schedule),
+                  "1f1b or interleaved: Megatron-LM has no other");
+  if (plan.vpp == 1 || effective_overlap(scenario).p2p) return;
+  arguments.add("--no-overlap-p2p-communication");
+  if (plan.pp == 2) {
+    result.refuse("overlap/p2p", "false with pp 2 and interleaved",
+                  "true, or more stages: Megatron-LM refuses messages without overlap there");
+  }
+}
+
+void add_context(const Plan& plan, ArgumentList& arguments, PlanExport& result) {
+  if (plan.cp == 1) return;
+  arguments.add("--context-parallel-size", plan.cp);
+  const bool ring = plan.context_parallel == ContextParallelKind::Ring;
+  const bool gather = plan.context_parallel == ContextParallelKind::AllGather;
+  arguments.add("--cp-comm-type", ring ? "p2p" : gather ? "all_gather" : "a2a");
+  if (plan.seq_len % (2 * plan.cp) != 0) {
+    result.refuse(
+        "seq_len", fmt::format("{}", plan.seq_len),
+        fmt::format("a multiple of 2 x cp = {}, which Megatron-LM asks for", 2 * plan.cp));
+  }
+}
+
+void add_expert_parallel(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
+  if (!scenario.model.moe) return;
+  const Plan& plan = scenario.plan;
+  arguments.add("--expert-model-parallel-size", plan.ep);
+  arguments.add("--expert-tensor-parallel-size", plan.expert_tp);
+  arguments.add("--moe-token-dispatcher-type", "alltoall");
+  if (effective_overlap(scenario).expert_parallel) arguments.add("--moe-shared-expert-overlap");
+  if (plan.ep > 1 && plan.precision == Precision::Fp16)
+    result.refuse("precision", "fp16 with ep above 1", "bf16: Megatron-LM refuses fp16 there");
+}
+
+void add_degrees(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
+  const Plan& plan = scenario.plan;
+  arguments.add("--tensor-model-parallel-size", plan.tp);
+  if (plan.tp > 1 && plan.sequence_parallel) arguments.add("--sequence-parallel");
+  add_pipeline(scenario, arguments, result);
+  add_context(plan, arguments, result);
+  add_expert_parallel(scenario, arguments, result);
+}
+
+void add_rank_order(const Plan& plan, ArgumentList& arguments, PlanExport& result) {
+  using enum Axis;
+  constexpr std::array kUsual = {Tensor, Context, Expert, Data, Pipeline};
+  constexpr std::array kPipelineInside = {Tensor, Context, Expert, Pipeline, Data};
+  if (nests_as(plan, kUsual)) return;
+  if (nests_as(plan, kPipelineInside) && !runs_fsdp(plan))
+    return arguments.add("--use-tp-pp-dp-mapping");
+  result.refuse("rank_order", shown(plan.rank_order),
+                fmt::format("{}, or {} up to ZeRO stage 1", shown(kUsual), shown(kPipelineInside)));
+}
+
+void add_batch(const Plan& plan, ArgumentList& arguments) {
+  arguments.add("--micro-batch-size", plan.micro_batch);
+  arguments.add("--global-batch-size", plan.global_batch);
+  arguments.add("--seq-length", plan.seq_len);
+}
+
+void add_fsdp(const Plan& plan, ArgumentList& arguments, PlanExport& result) {
+  arguments.add("--use-megatron-fsdp");
+  arguments.add("--data-parallel-sharding-strategy",
+                plan.zero_stage == 2 ? "optim_grads" : "optim_grads_params");
+  arguments.add("--no-gradient-accumulation-fusion");
+  arguments.add("--ckpt-format", "fsdp_dtensor");
+  if (plan.pp > 1) {
+    result.refuse("zero_stage", fmt::format("{} with pp {}", plan.zero_stage, plan.pp),
+                  "0 or 1: Megatron-FSDP runs with tp, cp and ep, not with pp");
+  }
+}
+
+void add_sharding(const Plan& plan, ArgumentList& arguments, PlanExport& result) {
+  if (plan.zero_stage == 0) return;
+  arguments.add("--use-distributed-optimizer");
+  if (runs_fsdp(plan)) add_fsdp(plan, arguments, result);
+  const std::int64_t replicas = plan.dp * plan.cp;
+  if (plan.shard_group > 0 && plan.shard_group < replicas)
+    arguments.add("--num-distributed-optimizer-instances", replicas / plan.shard_group);
+}
+
+void add_overlap(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
+  const Plan& plan = scenario.plan;
+  const OverlapSwitches overlap = effective_overlap(scenario);
+  const bool gathers = overlap.param_gather && plan.zero_stage > 0;
+  if (overlap.grad_reduce) arguments.add("--overlap-grad-reduce");
+  if (gathers && overlap.grad_reduce) arguments.add("--overlap-param-gather");
+  if (gathers && !overlap.grad_reduce) {
+    result.refuse("overlap/param_gather", "true without grad_reduce",
+                  "false: Megatron-LM overlaps gathers only together with reductions");
+  }
+  if (!overlap.tensor_parallel || plan.tp == 1) return;
+  if (plan.sequence_parallel) return arguments.add("--tp-comm-overlap");
+  result.refuse("overlap/tensor_parallel", "true without sequence_parallel",
+                "false, or sequence parallelism: Megatron-LM overlaps only its collectives");
+}
+
+void add_recomputation(const Plan& plan, RecomputePolicy policy, ArgumentList& arguments) {
+  if (policy == RecomputePolicy::None) return;
+  arguments.add("--recompute-granularity", name_of(policy));
+  if (policy == RecomputePolicy::Selective) return;
+  arguments.add("--recompute-method", plan.recompute_layers > 0 ? "block" : "uniform");
+  arguments.add("--recompute-num-layers", plan.recompute_layers > 0 ? plan.recompute_layers : 1);
+}
+
+void add_offload(const Scenario& scenario, RecomputePolicy policy, ArgumentList& arguments,
+                 PlanExport& result) {
+  const Plan& plan = scenario.plan;
+  if (plan.offload_optimizer) {
+    arguments.add("--optimizer-cpu-offload");
+    arguments.add("--use-precision-aware-optimizer");
+    if (plan.zero_stage == 0)
+      result.refuse("offload_optimizer", "true with ZeRO stage 0",
+                    "stage 1: Megatron-LM asks for it");
+  }
+  if (!plan.offload_activations) return;
+  arguments.add("--cpu-offloading-num-layers", scenario.model.layers - 1);
+  result.note("offload_activations", "those of the last layer stay; Megatron-LM offloads no more");
+  if (plan.pp > 1 || policy != RecomputePolicy::None) {
+    result.refuse("offload_activations",
+                  fmt::format("true with pp {} and recompute {}", plan.pp, name_of(policy)),
+                  "pp 1 and no recomputation: Megatron-LM refuses them beside it");
+  }
+}
+
+void add_precision(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
+  const Precision precision = scenario.plan.precision;
+  if (precision == Precision::Fp16) return arguments.add("--fp16");
+  if (precision == Precision::Tf32) {
+    return result.note(
+        "precision tf32",
+        "Megatron-LM has no argument; torch.backends.cuda.matmul.allow_tf32 says it");
+  }
+  if (precision == Precision::Fp32) return;
+  arguments.add("--bf16");
+  if (precision == Precision::Fp8) arguments.add("--fp8-format", "hybrid");
+  if (!scenario.stack.fp32_gradient_reduction) arguments.add("--grad-reduce-in-bf16");
+}
+
+void add_kernels(const StackSpec& stack, ArgumentList& arguments) {
+  if (!stack.flash_attention) arguments.add("--attention-backend", "unfused");
+  if (stack.fused_loss) arguments.add("--cross-entropy-loss-fusion");
+}
+
+std::string launch_line(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  // Before Blackwell, tp and cp rely on the order in which kernels are launched, and FSDP must not.
+  const bool one_queue = (plan.tp > 1 || plan.cp > 1) && !runs_fsdp(plan) &&
+                         scenario.cluster.accelerator.architecture != "blackwell";
+  return (one_queue ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") +
+         torchrun_line(launch_shape(scenario.cluster, plan),
+                       "pretrain_gpt.py \"${MEGATRON_ARGS[@]}\" \"${RUN_ARGS[@]}\"");
+}
+
+}  // namespace
+
+PlanExport megatron_arguments(const Scenario& scenario) {
+  static const std::vector<std::string> kFamilies = {"megatron"};
+  PlanExport result;
+  ArgumentList arguments;
+  check_accumulation(scenario.plan, result);
+  add_degrees(scenario, arguments, result);
+  add_rank_order(scenario.plan, arguments, result);
+  add_batch(scenario.plan, arguments);
+  add_sharding(scenario.plan, arguments, result);
+  add_overlap(scenario, arguments, result);
+  const RecomputePolicy policy = effective_recompute(scenario, result);
+  add_recomputation(scenario.plan, policy, arguments);
+  add_offload(scenario, policy, arguments, result);
+  add_precision(scenario, arguments, result);
+  add_kernels(scenario.stack, arguments);
+  add_model_arguments(scenario, arguments, result);
+  note_foreign_stack(scenario.stack, kFamilies, "Megatron-LM", result);
+  result.launch = launch_line(scenario);
+  result.launch_in_text = true;
+  result.text =
+      arguments.text("MEGATRON_ARGS",
+                     {title_of(scenario),
+                      fmt::format("dp {} is what the other degrees leave of the {} ranks",
+                                  scenario.plan.dp, scenario.plan.world_size()),
+                      "data, tokenizer, learning rate and length of the run: RUN_ARGS of your own",
+                      result.launch});
+  return result;
+}
+
+}  // namespace shardwright::planner

@@ -1,0 +1,159 @@
+#include "planner/export/megatron_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/lowering/shard_shape.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+// A Python list expression of a flag for each layer: "([0]*3+[1]*58)".
+template <class Has>
+std::string layer_pattern(std::int64_t layers, Has has) {
+  std::vector<std::string> runs;
+  for (std::int64_t layer = 0; layer < layers;) {
+    std::int64_t end = layer + 1;
+    while (end < layers && has(end) == has(layer)) ++end;
+    runs.push_back(fmt::format("[{}]*{}", has(layer) ? 1 : 0, end - layer));
+    layer = end;
+  }
+  return fmt::format("({})", fmt::join(runs, "+"));
+}
+
+void add_sizes(const ModelSpec& model, std::int64_t seq_len, ArgumentList& arguments) {
+  arguments.add("--num-layers", model.layers);
+  arguments.add("--hidden-size", model.hidden);
+  arguments.add("--ffn-hidden-size", model.mlp.ffn_hidden);
+  arguments.add("--max-position-embeddings", model.position_embeddings > 0
+                                                 ? model.position_embeddings
+                                                 : std::max(model.max_seq_len, seq_len));
+  if (!model.tied_embeddings) arguments.add("--untie-embeddings-and-output-weights");
+}
+
+void add_latent_attention(const AttentionSpec& attention, ArgumentList& arguments) {
+  arguments.add("--multi-latent-attention");
+  if (attention.q_lora_rank > 0) arguments.add("--q-lora-rank", attention.q_lora_rank);
+  arguments.add("--kv-lora-rank", attention.kv_lora_rank);
+  arguments.add("--qk-head-dim", attention.qk_nope_head_dim);
+  arguments.add("--qk-pos-emb-head-dim", attention.qk_rope_head_dim);
+  arguments.add("--v-head-dim", attention.v_head_dim);
+}
+
+void add_attention(const ModelSpec& model, ArgumentList& arguments) {
+  const AttentionSpec& attention = model.attention;
+  arguments.add("--num-attention-heads", attention.heads);
+  if (attention.kind == AttentionKind::MultiHeadLatent) {
+    add_latent_attention(attention, arguments);
+  } else {
+    arguments.add("--kv-channels", attention.head_dim);
+    if (attention.kv_heads != attention.heads) {
+      arguments.add("--group-query-attention");
+      arguments.add("--num-query-groups", attention.kv_heads);
+    }
+  }
+  if (attention.qk_norm) arguments.add("--qk-layernorm");
+  if (attention.sliding_window == 0) return;
+  // Transformer Engine counts the tokens before a query.
+  arguments.add("--window-size", fmt::format("{},0", attention.sliding_window - 1));
+  const auto slides = [&](std::int64_t layer) { return model.sliding_window_of(layer) > 0; };
+  if (attention.full_attention_interval > 0 || attention.full_attention_first_layers > 0)
+    arguments.add("--window-attn-skip-freq", layer_pattern(model.layers, slides));
+}
+
+void add_positions(const ModelSpec& model, ArgumentList& arguments, PlanExport& result) {
+  switch (model.position) {
+    case PositionKind::Learned:
+      return arguments.add("--position-embedding-type", "learned_absolute");
+    case PositionKind::Rotary:
+      arguments.add("--position-embedding-type", "rope");
+      if (model.rotary_share < 1.0)
+        arguments.add("--rotary-percent", fmt::format("{}", model.rotary_share));
+      return result.note("model",
+                         "the base of its rotary embedding is yours to say (--rotary-base)");
+    case PositionKind::Alibi:
+      arguments.add("--position-embedding-type", "none");
+      result.note("model", "Megatron-LM has no argument for ALiBi");
+  }
+}
+
+// Megatron-LM has one switch for all linear layers and one for queries, keys and values.
+void add_biases(const ModelSpec& model, ArgumentList& arguments, PlanExport& result) {
+  const bool qkv = model.attention.qkv_bias, output = model.attention.output_bias,
+             mlp = model.mlp.bias;
+  if (output != mlp || (mlp && !qkv)) {
+    result.note("model", fmt::format("its linear layers have biases that no arguments tell apart "
+                                     "(queries, keys, values {}, attention output {}, MLP {})",
+                                     qkv, output, mlp));
+  }
+  if (mlp && output) return;
+  arguments.add("--disable-bias-linear");
+  if (qkv) arguments.add("--add-qkv-bias");
+}
+
+void add_layer_kinds(const ModelSpec& model, ArgumentList& arguments, PlanExport& result) {
+  arguments.add("--normalization", model.norm == NormKind::RmsNorm ? "RMSNorm" : "LayerNorm");
+  if (model.mlp.activation == Activation::Silu && model.mlp.gated) {
+    arguments.add("--swiglu");
+  } else if (model.mlp.activation != Activation::Gelu || model.mlp.gated) {
+    result.note("model",
+                fmt::format("Megatron-LM has no argument for its activation, {}{}",
+                            model.mlp.gated ? "gated " : "", name_of(model.mlp.activation)));
+  }
+  // Both are 0.1 where they are left out.
+  arguments.add("--attention-dropout", fmt::format("{}", model.dropout));
+  arguments.add("--hidden-dropout", fmt::format("{}", model.dropout));
+}
+
+void add_experts(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
+  const ModelSpec& model = scenario.model;
+  const MoeSpec& moe = *model.moe;
+  arguments.add("--num-experts", moe.experts);
+  arguments.add("--moe-router-topk", moe.top_k);
+  arguments.add("--moe-ffn-hidden-size", moe.expert_ffn);
+  if (moe.first_dense_layers > 0 || moe.layer_interval > 1) {
+    const auto sparse = [&](std::int64_t layer) { return model.is_sparse(layer); };
+    arguments.add("--moe-layer-freq", layer_pattern(model.layers, sparse));
+  }
+  if (moe.shared_experts > 0)
+    arguments.add("--moe-shared-expert-intermediate-size", moe.shared_expert_ffn);
+  if (moe.router_bias) {
+    arguments.add("--moe-router-score-function", "sigmoid");
+    arguments.add("--moe-router-enable-expert-bias");
+  }
+  if (moe.balanced_routing) arguments.add("--moe-router-force-load-balancing");
+  if (scenario.stack.fused_grouped_gemm) arguments.add("--moe-grouped-gemm");
+  if (moe.shared_expert_gate)
+    result.note("model", "Megatron-LM has no argument for the gate on its shared experts");
+}
+
+void note_other_shapes(const ModelSpec& model, PlanExport& result) {
+  const auto note_if = [&](bool has, const char* what) {
+    if (has) result.note("model", fmt::format("Megatron-LM has no argument for {}", what));
+  };
+  note_if(model.parallel_block, "attention and feed-forward side by side");
+  note_if(model.norms_per_layer != 2, "another number of norms in a layer than two");
+  note_if(model.embedding_norm, "a norm behind the embedding");
+  note_if(!model.final_norm, "a model without a last norm");
+  note_if(model.head_bias, "a bias of the output head");
+  note_if(model.norm == NormKind::LayerNorm && !model.norm_bias, "LayerNorm without bias");
+  note_if(model.embedding_width != 0, "embeddings of another width than the layers");
+}
+
+}  // namespace
+
+void add_model_arguments(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
+  const ModelSpec& model = scenario.model;
+  add_sizes(model, scenario.plan.seq_len, arguments);
+  add_attention(model, arguments);
+  add_positions(model, arguments, result);
+  add_biases(model, arguments, result);
+  add_layer_kinds(model, arguments, result);
+  if (model.moe) add_experts(scenario, arguments, result);
+  const std::int64_t further = trained_mtp_layers(model, scenario.plan);
+  if (further > 0) arguments.add("--mtp-num-layers", further);
+  note_other_shapes(model, result);
+}
+
+}  // namespace shardwright::planner

@@ -1,0 +1,96 @@
+#include "planner/export/plan_export.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/spec/rank_nesting.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+bool has_experts_apart(const Plan& plan) {
+  return plan.ep > 1 || plan.expert_tp > 1;
+}
+
+std::int64_t degree_of(const Plan& plan, Axis axis) {
+  switch (axis) {
+    case Axis::Tensor:
+      return std::max(plan.tp, plan.expert_tp);
+    case Axis::Context:
+      return plan.cp;
+    case Axis::Expert:
+      return plan.ep;
+    case Axis::Data:
+      return has_experts_apart(plan) ? std::max(plan.dp, expert_replicas(plan)) : plan.dp;
+    case Axis::Pipeline:
+      break;
+  }
+  return plan.pp;
+}
+
+std::vector<Axis> split_axes(const Plan& plan, std::span<const Axis> order) {
+  std::vector<Axis> axes;
+  for (const Axis axis : order) {
+    if (degree_of(plan, axis) > 1) axes.push_back(axis);
+  }
+  return axes;
+}
+
+}  // namespace
+
+void check_accumulation(const Plan& plan, PlanExport& result) {
+  const bool accumulates =
+      plan.schedule == ScheduleKind::OneFOneB || plan.schedule == ScheduleKind::Interleaved;
+  if (plan.pp > 1 || accumulates || plan.microbatches() == 1) return;
+  result.refuse("schedule", fmt::format("{} with pp 1", name_of(plan.schedule)),
+                "1f1b: without a pipeline, microbatches run one after the other");
+}
+
+bool nests_as(const Plan& plan, std::span<const Axis> order) {
+  return split_axes(plan, plan.rank_order) == split_axes(plan, order);
+}
+
+std::string shown(std::span<const Axis> order) {
+  std::vector<const char*> names;
+  for (const Axis axis : order) names.push_back(name_of(axis));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+OverlapSwitches effective_overlap(const Scenario& scenario) {
+  const OverlapSwitches& plan = scenario.plan.overlap;
+  const StackSpec& stack = scenario.stack;
+  return {.grad_reduce = plan.grad_reduce && stack.overlap_grad_reduce,
+          .param_gather = plan.param_gather && stack.overlap_param_gather,
+          .tensor_parallel = plan.tensor_parallel && stack.overlap_tp,
+          .p2p = plan.p2p && stack.overlap_p2p,
+          .expert_parallel = plan.expert_parallel && stack.overlap_ep};
+}
+
+RecomputePolicy effective_recompute(const Scenario& scenario, PlanExport& result) {
+  const RecomputePolicy policy = scenario.plan.recompute;
+  if (policy != RecomputePolicy::Selective || !scenario.stack.flash_attention) return policy;
+  result.note("recompute selective",
+              "left out; the stack's fused attention keeps no scores to recompute");
+  return RecomputePolicy::None;
+}
+
+void note_foreign_stack(const StackSpec& stack, std::span<const std::string> families,
+                        const std::string& framework, PlanExport& result) {
+  const bool known = std::find(families.begin(), families.end(), stack.family) != families.end();
+  if (known || stack.family == "generic") return;
+  result.note("stack " + stack.name,
+              fmt::format("the plan was made for it; {} may run it at another speed", framework));
+}
+
+std::string title_of(const Scenario& scenario) {
+  std::string title = fmt::format("{} on {} x {} ({}), planned for {}", scenario.model.name,
+                                  scenario.plan.world_size(), scenario.cluster.accelerator.name,
+                                  scenario.cluster.name, scenario.stack.name);
+  for (char& c : title) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  }
+  return title;
+}
+
+}  // namespace shardwright::planner

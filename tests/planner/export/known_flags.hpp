@@ -1,0 +1,98 @@
+// Names that the frameworks themselves declare, read in their sources, so that no exporter prints a
+// name of its own making.
+#pragma once
+
+#include <set>
+#include <string>
+
+namespace shardwright::planner {
+
+// megatron/training/arguments.py at commit 000c4ac24f61159c138b0975def722c65245983c of
+// https://github.com/NVIDIA/Megatron-LM.
+inline const std::set<std::string>& megatron_flags() {
+  static const std::set<std::string> flags = {
+      // _add_distributed_args
+      "--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split",
+      "--context-parallel-size", "--cp-comm-type", "--data-parallel-sharding-strategy",
+      "--no-overlap-p2p-communication", "--num-distributed-optimizer-instances",
+      "--num-layers-per-virtual-pipeline-stage", "--overlap-grad-reduce", "--overlap-param-gather",
+      "--pipeline-model-parallel-layout", "--pipeline-model-parallel-size",
+      "--tensor-model-parallel-size", "--use-distributed-optimizer", "--use-megatron-fsdp",
+      "--use-tp-pp-dp-mapping",
+      // _add_training_args
+      "--add-qkv-bias", "--cpu-offloading-num-layers", "--cross-entropy-loss-fusion",
+      "--disable-bias-linear", "--global-batch-size", "--micro-batch-size",
+      "--no-gradient-accumulation-fusion", "--optimizer-cpu-offload", "--recompute-granularity",
+      "--recompute-method", "--recompute-num-layers", "--sequence-parallel", "--tp-comm-overlap",
+      "--use-precision-aware-optimizer",
+      // _add_network_size_args, _add_regularization_args, _add_data_args, _add_vision_args
+      "--attention-backend", "--attention-dropout", "--ffn-hidden-size", "--group-query-attention",
+      "--hidden-dropout", "--hidden-size", "--kv-channels", "--max-position-embeddings",
+      "--mtp-num-layers", "--multi-latent-attention", "--normalization", "--num-attention-heads",
+      "--num-layers", "--num-query-groups", "--position-embedding-type", "--qk-layernorm",
+      "--rotary-percent", "--seq-length", "--swiglu", "--untie-embeddings-and-output-weights",
+      "--window-attn-skip-freq", "--window-size",
+      // _add_moe_args, _add_mla_args
+      "--expert-model-parallel-size", "--expert-tensor-parallel-size", "--kv-lora-rank",
+      "--moe-ffn-hidden-size", "--moe-grouped-gemm", "--moe-layer-freq",
+      "--moe-router-enable-expert-bias", "--moe-router-force-load-balancing",
+      "--moe-router-score-function", "--moe-router-topk", "--moe-shared-expert-intermediate-size",
+      "--moe-shared-expert-overlap", "--moe-token-dispatcher-type", "--num-experts",
+      "--q-lora-rank", "--qk-head-dim", "--qk-pos-emb-head-dim", "--v-head-dim",
+      // _add_mixed_precision_args, _add_transformer_engine_args, _add_checkpointing_args
+      "--bf16", "--ckpt-format", "--fp16", "--fp8-format", "--grad-reduce-in-bf16"};
+  return flags;
+}
+
+// Keys as JSON pointers. https://www.deepspeed.ai/docs/config-json/ (docs/_pages/config-json.md at
+// commit 00376da49967 of https://github.com/deepspeedai/DeepSpeed) and
+// deepspeed/runtime/zero/config.py; data_types: deepspeed/runtime/constants.py; tensor_parallel:
+// https://www.deepspeed.ai/tutorials/autotp-training.
+inline const std::set<std::string>& deepspeed_keys() {
+  static const std::set<std::string> keys = {"/train_batch_size",
+                                             "/train_micro_batch_size_per_gpu",
+                                             "/gradient_accumulation_steps",
+                                             "/communication_data_type",
+                                             "/data_types/grad_accum_dtype",
+                                             "/bf16/enabled",
+                                             "/fp16/enabled",
+                                             "/tensor_parallel/autotp_size",
+                                             "/zero_optimization/stage",
+                                             "/zero_optimization/overlap_comm",
+                                             "/zero_optimization/contiguous_gradients",
+                                             "/zero_optimization/reduce_scatter",
+                                             "/zero_optimization/reduce_bucket_size",
+                                             "/zero_optimization/allgather_bucket_size",
+                                             "/zero_optimization/offload_optimizer/device",
+                                             "/zero_optimization/offload_optimizer/pin_memory"};
+  return keys;
+}
+
+// torchtitan/config/parallelism.py at commit 15e24313ef2e324a31db0a9e0060d27965c4ef5e and
+// torchtitan/config/training.py at f204eb63c07b5b76df3a00a5d78c11c70272b943 of
+// https://github.com/pytorch/torchtitan. "no-" is how its command line (tyro) unsets a switch.
+inline const std::set<std::string>& torchtitan_names() {
+  static const std::set<std::string> names = {
+      "--parallelism.data_parallel_replicate_degree",
+      "--parallelism.data_parallel_shard_degree",
+      "--parallelism.fsdp_reshard_after_forward",
+      "--parallelism.tensor_parallel_degree",
+      "--parallelism.no-enable-sequence-parallel",
+      "--parallelism.context_parallel_degree",
+      "--parallelism.expert_parallel_degree",
+      "--parallelism.pipeline_parallel_degree",
+      "--parallelism.pipeline_parallel_schedule",
+      "--parallelism.pipeline_parallel_first_stage_less_layers",
+      "--parallelism.pipeline_parallel_last_stage_less_layers",
+      "--parallelism.pipeline_parallel_layers_per_stage",
+      "--parallelism.num_pp_microbatches",
+      "--training.num_tokens_per_microbatch_per_dp_rank",
+      "--training.num_tokens_per_train_step",
+      "--training.max_context_length",
+      "--training.mixed_precision_param",
+      "--training.mixed_precision_reduce",
+      "--training.disable_cuda_graphs"};
+  return names;
+}
+
+}  // namespace shardwright::planner
