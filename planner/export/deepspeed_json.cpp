@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "core/lowering/shard_shape.hpp"
 #include "planner/export/launch_line.hpp"
 
 namespace shardwright::planner {
@@ -61,8 +62,18 @@ void add_sharding(const Scenario& scenario, ordered_json& config, PlanExport& re
     zero["allgather_bucket_size"] = elements;
   }
   if (plan.offload_optimizer) zero["offload_optimizer"] = {{"device", "cpu"}, {"pin_memory", true}};
-  if (overlap.param_gather && plan.zero_stage < 3)
+}
+
+// When reductions and gathers run is fixed but for one switch.
+void note_data_overlap(const Scenario& scenario, PlanExport& result) {
+  const OverlapSwitches overlap = effective_overlap(scenario);
+  const int stage = scenario.plan.zero_stage;
+  if (overlap.grad_reduce && stage == 0)
+    result.note("overlap.grad_reduce", "DeepSpeed overlaps from ZeRO stage 1 on");
+  if (overlap.param_gather && (stage == 1 || stage == 2))
     result.note("overlap.param_gather", "DeepSpeed gathers before the next step below stage 3");
+  if (!overlap.param_gather && stage == 3)
+    result.note("overlap.param_gather", "DeepSpeed always fetches parameters ahead at stage 3");
 }
 
 void add_precision(const Scenario& scenario, ordered_json& config, PlanExport& result) {
@@ -99,21 +110,26 @@ void add_tensor(const Scenario& scenario, ordered_json& config, PlanExport& resu
 void check_context(const Plan& plan, PlanExport& result) {
   if (plan.cp == 1) return;
   if (plan.context_parallel != ContextParallelKind::Ulysses) {
-    return result.refuse("context_parallel", name_of(plan.context_parallel),
+    return result.refuse("context_parallel",
+                         fmt::format("{} with cp {}", name_of(plan.context_parallel), plan.cp),
                          "ulysses, or cp 1: DeepSpeed has no other");
   }
   result.note(fmt::format("cp {}", plan.cp),
               "the script says it (deepspeed.sequence.layer.DistributedAttention)");
 }
 
-void check_pipeline(const Plan& plan, PlanExport& result) {
+void check_pipeline(const Scenario& scenario, PlanExport& result) {
+  const Plan& plan = scenario.plan;
   if (plan.pp == 1) return;
+  std::vector<std::int64_t> layers;
+  for (const LayerRange& range : split_layers(scenario.model, plan)) layers.push_back(range.count);
   result.note(fmt::format("pp {}", plan.pp),
-              fmt::format("the script says it (PipelineModule with num_stages={}); so it does for "
-                          "the layers of each stage",
-                          plan.pp));
+              fmt::format("the script says it (PipelineModule with num_stages={}, {} layers)",
+                          plan.pp, fmt::join(layers, " + ")));
   if (plan.schedule != ScheduleKind::OneFOneB)
     result.refuse("schedule", name_of(plan.schedule), "1f1b: DeepSpeed's pipelines have no other");
+  if (!effective_overlap(scenario).p2p)
+    result.note("overlap.p2p", "DeepSpeed's JSON has no key for it");
 }
 
 void check_experts(const Plan& plan, PlanExport& result) {
@@ -164,11 +180,12 @@ PlanExport deepspeed_json(const Scenario& scenario) {
   ordered_json config;
   add_batch(plan, config);
   add_sharding(scenario, config, result);
+  note_data_overlap(scenario, result);
   add_precision(scenario, config, result);
   add_tensor(scenario, config, result);
   check_accumulation(plan, result);
   check_context(plan, result);
-  check_pipeline(plan, result);
+  check_pipeline(scenario, result);
   check_experts(plan, result);
   check_rank_order(plan, result);
   note_script(scenario, result);

@@ -60,7 +60,10 @@ void add_pipeline(const Scenario& scenario, ArgumentList& arguments, PlanExport&
   if (plan.schedule != ScheduleKind::OneFOneB && plan.schedule != ScheduleKind::Interleaved)
     result.refuse("schedule", name_of(plan.schedule),
                   "1f1b or interleaved: Megatron-LM has no other");
-  if (plan.vpp == 1 || effective_overlap(scenario).p2p) return;
+  const bool overlaps = effective_overlap(scenario).p2p;
+  if (overlaps && plan.vpp == 1)
+    result.note("overlap.p2p", "Megatron-LM overlaps messages of interleaved stages only");
+  if (overlaps || plan.vpp == 1) return;
   arguments.add("--no-overlap-p2p-communication");
   if (plan.pp == 2) {
     result.refuse("overlap/p2p", "false with pp 2 and interleaved",

@@ -203,6 +203,8 @@ void note_overlap(const Scenario& scenario, PlanExport& result) {
   const bool shards = data_degrees(plan).shard * plan.cp > 1;
   if (shards && (!overlap.grad_reduce || !overlap.param_gather))
     result.note("overlap", "FSDP always overlaps reductions and gathers");
+  if (!overlap.p2p && plan.pp > 1)
+    result.note("overlap.p2p", "torchtitan always sends beside compute");
   if (overlap.tensor_parallel && plan.tp > 1) {
     result.note("overlap.tensor_parallel",
                 "the configuration says it (config.compile.enable_async_tensor_parallel)");

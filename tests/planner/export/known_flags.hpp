@@ -24,7 +24,6 @@ inline const std::set<std::string>& megatron_flags() {
       "--disable-bias-linear", "--global-batch-size", "--micro-batch-size",
       "--no-gradient-accumulation-fusion", "--optimizer-cpu-offload", "--recompute-granularity",
       "--recompute-method", "--recompute-num-layers", "--sequence-parallel", "--tp-comm-overlap",
-      "--use-precision-aware-optimizer",
       // _add_network_size_args, _add_regularization_args, _add_data_args, _add_vision_args
       "--attention-backend", "--attention-dropout", "--ffn-hidden-size", "--group-query-attention",
       "--hidden-dropout", "--hidden-size", "--kv-channels", "--max-position-embeddings",
@@ -40,7 +39,9 @@ inline const std::set<std::string>& megatron_flags() {
       "--moe-shared-expert-overlap", "--moe-token-dispatcher-type", "--num-experts",
       "--q-lora-rank", "--qk-head-dim", "--qk-pos-emb-head-dim", "--v-head-dim",
       // _add_mixed_precision_args, _add_transformer_engine_args, _add_checkpointing_args
-      "--bf16", "--ckpt-format", "--fp16", "--fp8-format", "--grad-reduce-in-bf16"};
+      "--bf16", "--ckpt-format", "--fp16", "--fp8-format", "--grad-reduce-in-bf16",
+      // _add_experimental_args
+      "--use-precision-aware-optimizer"};
   return flags;
 }
 

@@ -1,0 +1,201 @@
+// One whole document of each format, and what each refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/export/launch_line.hpp"
+#include "tests/planner/export/export_cases.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Plan tensor_and_pipeline() {
+  Plan plan;
+  plan.dp = 4;
+  plan.tp = plan.pp = plan.vpp = 2;
+  plan.global_batch = 32;
+  plan.seq_len = 8192;
+  plan.schedule = ScheduleKind::Interleaved;
+  plan.recompute = RecomputePolicy::Full;
+  plan.recompute_layers = 3;
+  return plan;
+}
+
+TEST(MegatronArguments, Golden) {
+  const PlanExport result =
+      megatron_arguments(scenario_of("llama3-8b", "megatron-core", tensor_and_pipeline()));
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_THAT(result.notes, ElementsAre(HasSubstr("--rotary-base")));
+  EXPECT_EQ(result.text, R"(# llama3-8b on 16 x h100-sxm (dgx-h100), planned for megatron-core
+# dp 4 is what the other degrees leave of the 16 ranks
+# data, tokenizer, learning rate and length of the run: RUN_ARGS of your own
+# CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 pretrain_gpt.py "${MEGATRON_ARGS[@]}" "${RUN_ARGS[@]}"
+MEGATRON_ARGS=(
+  --tensor-model-parallel-size 2
+  --sequence-parallel
+  --pipeline-model-parallel-size 2
+  --num-layers-per-virtual-pipeline-stage 8
+  --micro-batch-size 1
+  --global-batch-size 32
+  --seq-length 8192
+  --use-distributed-optimizer
+  --overlap-grad-reduce
+  --overlap-param-gather
+  --recompute-granularity full
+  --recompute-method block
+  --recompute-num-layers 3
+  --bf16
+  --cross-entropy-loss-fusion
+  --num-layers 32
+  --hidden-size 4096
+  --ffn-hidden-size 14336
+  --max-position-embeddings 8192
+  --untie-embeddings-and-output-weights
+  --num-attention-heads 32
+  --kv-channels 128
+  --group-query-attention
+  --num-query-groups 8
+  --position-embedding-type rope
+  --disable-bias-linear
+  --normalization RMSNorm
+  --swiglu
+  --attention-dropout 0
+  --hidden-dropout 0
+)
+)");
+}
+
+TEST(MegatronArguments, RefusesWhatItCannotRun) {
+  Plan plan = tensor_and_pipeline();
+  plan.schedule = ScheduleKind::ZbV;
+  plan.zero_stage = 3;
+  plan.rank_order = {Axis::Data, Axis::Tensor, Axis::Context, Axis::Expert, Axis::Pipeline};
+  EXPECT_THAT(megatron_arguments(scenario_of("llama3-8b", "megatron-core", plan)).problems,
+              ElementsAre(Field(&Problem::where, "/plan/schedule"),
+                          Field(&Problem::where, "/plan/rank_order"),
+                          Field(&Problem::where, "/plan/zero_stage")));
+}
+
+// DeepSeek-V3 has 3 dense layers before 58 sparse ones (arXiv 2412.19437, section 4.2).
+TEST(MegatronArguments, SparseLayersAreAPattern) {
+  const auto arguments =
+      arguments_of(megatron_arguments(scenario_of("deepseek-v3", "megatron-core", Plan())).text);
+  EXPECT_EQ(arguments.at("--moe-layer-freq"), "([0]*3+[1]*58)");
+  EXPECT_EQ(arguments.at("--num-experts"), "256");
+  EXPECT_EQ(arguments.at("--mtp-num-layers"), "1");
+}
+
+TEST(DeepSpeedJson, Golden) {
+  Plan plan;
+  plan.dp = 8;
+  plan.tp = 2;
+  plan.sequence_parallel = false;
+  plan.zero_stage = 2;
+  plan.micro_batch = 2;
+  plan.global_batch = 64;
+  plan.offload_optimizer = true;
+  const PlanExport result = deepspeed_json(scenario_of("llama3-8b", "deepspeed-zero", plan));
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_EQ(result.text, R"({
+  "train_batch_size": 64,
+  "train_micro_batch_size_per_gpu": 2,
+  "gradient_accumulation_steps": 4,
+  "zero_optimization": {
+    "stage": 2,
+    "overlap_comm": true,
+    "contiguous_gradients": true,
+    "reduce_scatter": true,
+    "reduce_bucket_size": 500000000,
+    "allgather_bucket_size": 500000000,
+    "offload_optimizer": {
+      "device": "cpu",
+      "pin_memory": true
+    }
+  },
+  "bf16": {
+    "enabled": true
+  },
+  "communication_data_type": "bf16",
+  "data_types": {
+    "grad_accum_dtype": "bf16"
+  },
+  "tensor_parallel": {
+    "autotp_size": 2
+  }
+}
+)");
+}
+
+TEST(DeepSpeedJson, RefusesWhatItCannotRun) {
+  Plan plan = tensor_and_pipeline();
+  plan.zero_stage = 3;
+  plan.cp = 2;
+  EXPECT_THAT(
+      deepspeed_json(scenario_of("llama3-8b", "deepspeed-zero", plan)).problems,
+      ElementsAre(Field(&Problem::where, "/plan/zero_stage"), Field(&Problem::where, "/plan/tp"),
+                  Field(&Problem::where, "/plan/sequence_parallel"),
+                  Field(&Problem::where, "/plan/context_parallel"),
+                  Field(&Problem::where, "/plan/schedule")));
+}
+
+TEST(TorchtitanFlags, Golden) {
+  Plan plan = tensor_and_pipeline();
+  plan.zero_stage = 3;
+  plan.shard_group = 2;
+  plan.recompute_layers = 0;
+  plan.embedding_counts_as_layer = plan.head_counts_as_layer = true;
+  const PlanExport result = torchtitan_flags(scenario_of("llama3-8b", "fsdp2", plan));
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_THAT(result.notes, testing::Contains(HasSubstr("FullAC.Config()")));
+  EXPECT_EQ(result.text, R"(# llama3-8b on 16 x h100-sxm (dgx-h100), planned for fsdp2
+# torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 -m torchtitan.train --module MODULE --config CONFIG "${TORCHTITAN_FLAGS[@]}"
+TORCHTITAN_FLAGS=(
+  --parallelism.data_parallel_replicate_degree=2
+  --parallelism.data_parallel_shard_degree=2
+  --parallelism.fsdp_reshard_after_forward=always
+  --parallelism.tensor_parallel_degree=2
+  --parallelism.pipeline_parallel_degree=2
+  --parallelism.pipeline_parallel_schedule=Interleaved1F1B
+  --parallelism.num_pp_microbatches=8
+  --parallelism.pipeline_parallel_first_stage_less_layers=1
+  --parallelism.pipeline_parallel_last_stage_less_layers=1
+  --training.num_tokens_per_microbatch_per_dp_rank=8192
+  --training.num_tokens_per_train_step=262144
+  --training.max_context_length=8192
+  --training.mixed_precision_param=bfloat16
+  --training.mixed_precision_reduce=float32
+  --training.disable_cuda_graphs
+)
+)");
+}
+
+TEST(TorchtitanFlags, RefusesWhatItCannotRun) {
+  Plan plan = tensor_and_pipeline();  // ZeRO-1, recomputation of some layers
+  plan.schedule = ScheduleKind::ZbH2;
+  plan.vpp = 1;
+  plan.stage_layers = {2, 30};
+  EXPECT_THAT(torchtitan_flags(scenario_of("llama3-8b", "fsdp2", plan)).problems,
+              ElementsAre(Field(&Problem::where, "/plan/zero_stage"),
+                          Field(&Problem::where, "/plan/schedule"),
+                          Field(&Problem::where, "/plan/stage_layers"),
+                          Field(&Problem::where, "/plan/recompute_layers")));
+}
+
+TEST(LaunchLine, NodesShareTheRanksEvenly) {
+  const ClusterSpec cluster = load_cluster("dgx-h100");
+  Plan plan;
+  for (const auto& [dp, shape] :
+       {std::pair{1, LaunchShape{1, 1}}, std::pair{8, LaunchShape{1, 8}},
+        std::pair{12, LaunchShape{2, 6}}, std::pair{64, LaunchShape{8, 8}},
+        std::pair{13, LaunchShape{13, 1}}}) {
+    plan.dp = dp;
+    EXPECT_EQ(launch_shape(cluster, plan), shape) << dp;
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::planner

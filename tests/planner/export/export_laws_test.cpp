@@ -1,0 +1,247 @@
+// What must hold whatever the plan: degrees that fill the launched processes, batches that add up,
+// names that the frameworks know, and no field of a plan that leaves no trace.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "core/spec/plan_json.hpp"
+#include "tests/planner/export/export_cases.hpp"
+#include "tests/planner/export/known_flags.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kScenarios = 100;
+constexpr unsigned kSeed = 2026;
+
+const std::vector<Scenario>& random_scenarios() {
+  static const std::vector<Scenario> scenarios = [] {
+    std::mt19937 random(kSeed);
+    std::vector<Scenario> made;
+    while (made.size() < kScenarios) made.push_back(random_scenario(random));
+    return made;
+  }();
+  return scenarios;
+}
+
+// `check` says whether the format could express the plan.
+template <class Check>
+void for_random_scenarios(Check check) {
+  std::size_t expressed = 0;
+  for (const Scenario& scenario : random_scenarios()) {
+    SCOPED_TRACE(to_json(scenario.plan).dump());
+    if (check(scenario)) ++expressed;
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(expressed, kScenarios / 20) << "hardly a plan that the format can express";
+}
+
+// Microbatches of a replica and replicas, from the numbers of the text alone.
+void expect_batch_adds_up(std::int64_t global, std::int64_t micro, std::int64_t accumulation,
+                          std::int64_t processes, std::int64_t model_ranks) {
+  ASSERT_EQ(processes % model_ranks, 0);
+  EXPECT_EQ(global, micro * accumulation * (processes / model_ranks));
+}
+
+TEST(ExportLaws, MegatronsDegreesFillTheProcesses) {
+  for_random_scenarios([](const Scenario& scenario) {
+    const PlanExport result = megatron_arguments(scenario);
+    const auto arguments = arguments_of(result.text);
+    const std::int64_t model_ranks = number(arguments, "--tensor-model-parallel-size") *
+                                     number(arguments, "--pipeline-model-parallel-size") *
+                                     number(arguments, "--context-parallel-size");
+    expect_batch_adds_up(number(arguments, "--global-batch-size"),
+                         number(arguments, "--micro-batch-size"), scenario.plan.microbatches(),
+                         processes_of(result.launch), model_ranks);
+    EXPECT_EQ(processes_of(result.launch) / model_ranks, scenario.plan.dp);
+    return result.problems.empty();
+  });
+}
+
+TEST(ExportLaws, TorchtitansDegreesFillTheProcesses) {
+  for_random_scenarios([](const Scenario& scenario) {
+    const PlanExport result = torchtitan_flags(scenario);
+    if (!result.problems.empty()) return false;
+    const auto flags = arguments_of(result.text);
+    const auto degree = [&](const char* name) {
+      return number(flags, fmt::format("--parallelism.{}_degree", name));
+    };
+    const std::int64_t data = degree("data_parallel_replicate") * degree("data_parallel_shard");
+    const std::int64_t model_ranks =
+        degree("tensor_parallel") * degree("pipeline_parallel") * degree("context_parallel");
+    EXPECT_EQ(data * model_ranks, processes_of(result.launch));
+    EXPECT_EQ(number(flags, "--training.num_tokens_per_train_step") %
+                  (number(flags, "--training.num_tokens_per_microbatch_per_dp_rank") * data *
+                   number(flags, "--parallelism.num_pp_microbatches")),
+              0);
+    return true;
+  });
+}
+
+// https://www.deepspeed.ai/docs/config-json/: train_batch_size must be the product.
+TEST(ExportLaws, DeepSpeedsBatchIsItsProduct) {
+  for_random_scenarios([](const Scenario& scenario) {
+    const PlanExport result = deepspeed_json(scenario);
+    const json config = json::parse(result.text);
+    const Plan& plan = scenario.plan;
+    expect_batch_adds_up(config["train_batch_size"], config["train_micro_batch_size_per_gpu"],
+                         config["gradient_accumulation_steps"], processes_of(result.launch),
+                         plan.tp * plan.pp * plan.cp);
+    return result.problems.empty();
+  });
+}
+
+TEST(ExportLaws, EveryNameIsTheFrameworks) {
+  for_random_scenarios([](const Scenario& scenario) {
+    for (const auto& [flag, value] : arguments_of(megatron_arguments(scenario).text))
+      EXPECT_TRUE(megatron_flags().contains(flag)) << flag;
+    for (const auto& [flag, value] : arguments_of(torchtitan_flags(scenario).text))
+      EXPECT_TRUE(torchtitan_names().contains(flag)) << flag;
+    const json flat = json::parse(deepspeed_json(scenario).text).flatten();
+    for (const auto& [key, value] : flat.items())
+      EXPECT_TRUE(deepspeed_keys().contains(key)) << key;
+    return true;
+  });
+}
+
+TEST(ExportLaws, EveryShippedModelIsInNamesOfMegatron) {
+  for (const std::string& name : shipped_models()) {
+    Plan plan;
+    plan.seq_len = 1024;
+    for (const auto& [flag, value] :
+         arguments_of(megatron_arguments(scenario_of(name, "megatron-core", plan)).text))
+      EXPECT_TRUE(megatron_flags().contains(flag)) << name << ' ' << flag;
+  }
+}
+
+// "t*3" is "ttt", as PipelineParallelLayerLayout.parse_str_to_list of Megatron Core reads it.
+std::string unrolled(const std::string& layout) {
+  std::string text;
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    if (layout[i] != '*') {
+      text += layout[i];
+      continue;
+    }
+    std::size_t digits = 0;
+    const auto count = std::stoull(layout.substr(i + 1), &digits);
+    text.append(count - 1, text.back());
+    i += digits;
+  }
+  return text;
+}
+
+TEST(ExportLaws, MegatronsLayoutHoldsEveryLayerOnce) {
+  Plan plan;
+  plan.pp = 4;
+  plan.vpp = 2;
+  plan.schedule = ScheduleKind::Interleaved;
+  plan.global_batch = 8;
+  for (const char* model : {"deepseek-v3", "llama3.1-405b", "qwen3-235b-a22b"}) {
+    const Scenario scenario = scenario_of(model, "megatron-core", plan);
+    const auto arguments = arguments_of(megatron_arguments(scenario).text);
+    const std::string layout = unrolled(arguments.at("--pipeline-model-parallel-layout"));
+    EXPECT_EQ(std::count(layout.begin(), layout.end(), 't'), scenario.model.layers);
+    EXPECT_EQ(std::count(layout.begin(), layout.end(), 'm'), scenario.model.mtp_layers);
+    EXPECT_EQ(std::count(layout.begin(), layout.end(), '|') + 1, plan.chunks());
+    EXPECT_EQ(layout.front(), 'E');
+    EXPECT_EQ(layout.back(), 'L');
+  }
+}
+
+// No field is dropped in silence.
+
+struct Change {
+  const char* name;
+  std::function<void(Plan&)> apply;
+};
+
+// Of a plan with every kind of parallelism.
+const std::vector<Change> kChanges = {
+    {"dp", [](Plan& p) { p.dp = 8; }},
+    {"tp", [](Plan& p) { p.tp = 4; }},
+    {"pp", [](Plan& p) { p.pp = 4; }},
+    {"cp", [](Plan& p) { p.cp = 4; }},
+    {"ep", [](Plan& p) { p.ep = 4; }},
+    {"expert_tp", [](Plan& p) { p.expert_tp = 2; }},
+    {"vpp",
+     [](Plan& p) {
+       p.schedule = ScheduleKind::Interleaved;
+       p.vpp = 2;
+     }},
+    {"sequence_parallel", [](Plan& p) { p.sequence_parallel = false; }},
+    {"zero 0", [](Plan& p) { p.zero_stage = 0; }},
+    {"zero 2", [](Plan& p) { p.zero_stage = 2; }},
+    {"zero 3", [](Plan& p) { p.zero_stage = 3; }},
+    {"shard_group", [](Plan& p) { p.shard_group = 2; }},
+    {"micro_batch", [](Plan& p) { p.micro_batch = 2; }},
+    {"global_batch", [](Plan& p) { p.global_batch = 128; }},
+    {"seq_len", [](Plan& p) { p.seq_len = 8192; }},
+    {"gpipe", [](Plan& p) { p.schedule = ScheduleKind::GPipe; }},
+    {"zb-h1", [](Plan& p) { p.schedule = ScheduleKind::ZbH1; }},
+    {"dualpipe", [](Plan& p) { p.schedule = ScheduleKind::DualPipe; }},
+    {"all-gather", [](Plan& p) { p.context_parallel = ContextParallelKind::AllGather; }},
+    {"ulysses", [](Plan& p) { p.context_parallel = ContextParallelKind::Ulysses; }},
+    {"selective", [](Plan& p) { p.recompute = RecomputePolicy::Selective; }},
+    {"full", [](Plan& p) { p.recompute = RecomputePolicy::Full; }},
+    {"recompute_layers",
+     [](Plan& p) {
+       p.recompute = RecomputePolicy::Full;
+       p.recompute_layers = 3;
+     }},
+    {"fp32", [](Plan& p) { p.precision = Precision::Fp32; }},
+    {"tf32", [](Plan& p) { p.precision = Precision::Tf32; }},
+    {"fp16", [](Plan& p) { p.precision = Precision::Fp16; }},
+    {"fp8", [](Plan& p) { p.precision = Precision::Fp8; }},
+    {"overlap.grad_reduce", [](Plan& p) { p.overlap.grad_reduce = false; }},
+    {"overlap.param_gather", [](Plan& p) { p.overlap.param_gather = false; }},
+    {"overlap.tensor_parallel", [](Plan& p) { p.overlap.tensor_parallel = true; }},
+    {"overlap.p2p", [](Plan& p) { p.overlap.p2p = false; }},
+    {"overlap.expert_parallel", [](Plan& p) { p.overlap.expert_parallel = true; }},
+    {"rank_order", [](Plan& p) { std::swap(p.rank_order[3], p.rank_order[4]); }},
+    {"stage_layers",
+     [](Plan& p) {
+       p.stage_layers = {10, 17};
+     }},
+    {"offload_optimizer", [](Plan& p) { p.offload_optimizer = true; }},
+    {"offload_activations", [](Plan& p) { p.offload_activations = true; }},
+};
+
+struct Format {
+  const char* name;
+  PlanExport (*write)(const Scenario&);
+};
+
+class NothingIsDropped : public testing::TestWithParam<Format> {};
+
+std::string all_of(const PlanExport& result) {
+  std::string text = fmt::format("{}\n{}", result.text, fmt::join(result.notes, "\n"));
+  for (const Problem& problem : result.problems)
+    text += fmt::format("\n{} {} {}", problem.where, problem.found, problem.expected);
+  return text;
+}
+
+TEST_P(NothingIsDropped, EachChangeOfThePlanLeavesATrace) {
+  Plan plan;
+  plan.dp = plan.tp = plan.pp = plan.cp = plan.ep = 2;
+  plan.global_batch = 64;
+  const Scenario usual = scenario_of("deepseek-v2-lite", "megatron-core", plan);
+  for (const Change& change : kChanges) {
+    Scenario changed = usual;
+    change.apply(changed.plan);
+    EXPECT_NE(all_of(GetParam().write(usual)), all_of(GetParam().write(changed))) << change.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, NothingIsDropped,
+                         testing::Values(Format{"Megatron", megatron_arguments},
+                                         Format{"DeepSpeed", deepspeed_json},
+                                         Format{"Torchtitan", torchtitan_flags}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace shardwright::planner
