@@ -51,7 +51,12 @@ MainWindow::MainWindow(QSettings* settings)
   restore_session();
 }
 
-MainWindow::~MainWindow() = default;
+// Views read members of the window and lose their focus as they go, which the base class would do
+// to them only after the members are gone.
+MainWindow::~MainWindow() {
+  disconnect(qApp, nullptr, this, nullptr);
+  for (QDockWidget* dock : docks_) delete dock;
+}
 
 QDockWidget* MainWindow::add_dock(const QString& id, const QString& title, QWidget* view,
                                   Qt::DockWidgetArea area) {

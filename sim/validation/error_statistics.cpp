@@ -56,20 +56,18 @@ nlohmann::ordered_json to_json(const ErrorSummary& summary) {
           {"bias_pct", 100.0 * summary.bias}};
 }
 
-std::optional<double> kendall_tau(const std::vector<double>& a, const std::vector<double>& b) {
-  SHARDWRIGHT_CHECK(a.size() == b.size(), "rankings of different lengths");
-  double agreement = 0.0, ordered_in_a = 0.0, ordered_in_b = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      const double sign_a = a[i] == a[j] ? 0.0 : a[i] < a[j] ? -1.0 : 1.0;
-      const double sign_b = b[i] == b[j] ? 0.0 : b[i] < b[j] ? -1.0 : 1.0;
-      agreement += sign_a * sign_b;
-      ordered_in_a += std::abs(sign_a);
-      ordered_in_b += std::abs(sign_b);
+std::optional<double> kendall_tau(const std::vector<RankedValue>& values) {
+  const auto order = [](double a, double b) { return a == b ? 0.0 : a < b ? -1.0 : 1.0; };
+  double agreement = 0.0, pairs = 0.0;
+  for (auto a = values.begin(); a != values.end(); ++a) {
+    for (auto b = values.begin(); b != a; ++b) {
+      if (a->item == b->item) continue;
+      const double true_order = order(a->measured, b->measured);
+      agreement += true_order * order(a->predicted, b->predicted);
+      pairs += std::abs(true_order);
     }
   }
-  if (ordered_in_a == 0.0 || ordered_in_b == 0.0) return std::nullopt;
-  return agreement / std::sqrt(ordered_in_a * ordered_in_b);
+  return pairs > 0.0 ? std::optional(agreement / pairs) : std::nullopt;
 }
 
 }  // namespace shardwright::sim

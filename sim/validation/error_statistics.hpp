@@ -41,9 +41,16 @@ ErrorsByName summarise_each(const SamplesByName& samples);
 // only predictions with an interval have.
 nlohmann::ordered_json to_json(const ErrorSummary& summary);
 
-// Kendall's tau-b: 1 where two rankings agree on every pair, -1 where on none. Pairs that are tied
-// in one ranking count for neither side. None if one of them ties all (Kendall, Rank correlation
-// methods, 1948).
-std::optional<double> kendall_tau(const std::vector<double>& a, const std::vector<double>& b);
+struct RankedValue {
+  std::string item;  // what was measured, perhaps more than once
+  double measured = 0.0, predicted = 0.0;
+};
+
+// Kendall's tau of a prediction: 1 where it orders every pair as measured, -1 where none. A pair of
+// one item, or with one measured value, has no order to find and is left out; one predicted value
+// for two measured ones counts for neither side, so that a prediction that tells nothing apart has
+// 0. None if no pair is left. (Somers' d of the prediction: Somers, A new asymmetric measure of
+// association for ordinal variables, 1962.)
+std::optional<double> kendall_tau(const std::vector<RankedValue>& values);
 
 }  // namespace shardwright::sim

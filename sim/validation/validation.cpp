@@ -3,8 +3,10 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/spec/plan_json.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/simulate.hpp"
 #include "sim/validation/flops_convention.hpp"
@@ -81,6 +83,13 @@ double speed(const RowComparison& row, bool measured) {
   return row.metric == "step_s" ? row.tokens / value : value;
 }
 
+std::optional<double> rank_correlation(const std::vector<const RowComparison*>& rows) {
+  std::vector<RankedValue> values;
+  for (const RowComparison* row : rows)
+    values.push_back({row->plan, speed(*row, true), speed(*row, false)});
+  return kendall_tau(values);
+}
+
 std::optional<double> mean_rank_correlation(const std::vector<RowComparison>& rows) {
   std::map<std::string, std::vector<const RowComparison*>> groups;
   for (const RowComparison& row : rows) {
@@ -89,12 +98,7 @@ std::optional<double> mean_rank_correlation(const std::vector<RowComparison>& ro
   double sum = 0.0, count = 0.0;
   for (const auto& [name, members] : groups) {
     if (members.size() < kLeastRanked) continue;
-    std::vector<double> measured, predicted;
-    for (const RowComparison* row : members) {
-      measured.push_back(speed(*row, true));
-      predicted.push_back(speed(*row, false));
-    }
-    const std::optional<double> tau = kendall_tau(measured, predicted);
+    const std::optional<double> tau = rank_correlation(members);
     if (!tau) continue;
     sum += *tau;
     count += 1.0;
@@ -171,6 +175,7 @@ RowComparison compare_row(const TrainingRow& row) {
 RowComparison compare_with(const TrainingRow& row, const Scenario& scenario) {
   RowComparison comparison = described(row);
   comparison.parallelism = parallelism_of(scenario.plan);
+  comparison.plan = to_json(scenario.plan).dump();
   comparison.tokens =
       static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
   const StepResult result = simulate_step(scenario);

@@ -21,6 +21,7 @@ namespace shardwright::sim {
 struct RowComparison {
   std::string id;
   std::string source, accelerator, stack, parallelism, group;  // what it is summed up by
+  std::string plan;                                            // as compact JSON
   std::string metric;
   double measured = 0.0;
   double predicted = 0.0;                          // in the unit of the metric
@@ -52,8 +53,8 @@ struct ValidationReport {
   ErrorSummary memory;
   ErrorsByName by_source, by_accelerator, by_stack, by_parallelism;
   ErrorsByName memory_by_source;
-  std::optional<double> rank_correlation;  // Kendall's tau-b of the step times within a group, mean
-                                           // over the groups of at least three rows
+  std::optional<double> rank_correlation;  // Kendall's tau of the plans' speeds within a group,
+                                           // mean over the groups of at least three rows
   OutOfMemoryTable out_of_memory;
 };
 

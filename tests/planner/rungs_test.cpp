@@ -109,7 +109,9 @@ TEST(Rungs, AnalyticIsNearEventForMostPlansOfAllKinds) {
     compared += drawn;
     all_near += near;
   }
-  EXPECT_GE(all_near * 100, compared * 90) << compared;
+  // The share of a small sample strays by sqrt(0.9 * 0.1 / n); the whole sample is held to 90 %.
+  const double stray = kSampleShare == 1 ? 0.0 : 2.0 * std::sqrt(0.09 / double(compared));
+  EXPECT_GE(double(all_near), (0.9 - stray) * double(compared)) << compared;
   EXPECT_GT(compared, 600 / kSampleShare);
 }
 
