@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/lowering/message_waits.hpp"
 #include "core/lowering/stage_writer.hpp"
 
 namespace shardwright {
@@ -17,7 +18,7 @@ Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
   program.plan = plan;
   program.tensors = blocks.tensors;
   program.blocks = blocks.blocks;
-  SurroundingBlocks around(program, blocks.message_bytes);
+  SurroundingBlocks around(program, blocks.message_bytes, host_waits_for_receives(stack, plan));
   const std::vector<LayerRange> parts = split_layers(model, plan);
   for (std::int32_t stage = 0; stage < plan.pp; ++stage) {
     StageWriter writer({model, plan, stack, blocks, schedule, parts}, stage, around);

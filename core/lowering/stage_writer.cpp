@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "core/lowering/message_waits.hpp"
 #include "core/lowering/stage_states.hpp"
 #include "core/program/groups.hpp"
 
@@ -207,9 +208,7 @@ void StageWriter::send(bool gradient, const Place& to, std::int64_t layer, const
   const TensorRef tensor = gradient ? in_.blocks.hidden_gradient : in_.blocks.hidden;
   const std::uint32_t op = call_around(around_.send(tensor, gradient, to.stage - stage_),
                                        static_cast<std::int32_t>(layer), slot, ends());
-  const bool beside_compute =
-      (in_.stack.overlap_p2p && in_.plan.overlap.p2p) || !sends_may_block(in_.plan.schedule);
-  if (!beside_compute) wait_for(op);
+  if (kernels_wait_for_sends(in_.stack, in_.plan)) wait_for(op);
 }
 
 void StageWriter::write_forward(const Slot& slot) {

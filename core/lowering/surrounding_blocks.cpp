@@ -78,6 +78,7 @@ BlockId SurroundingBlocks::receive(TensorRef tensor, bool gradient, std::int32_t
     Op op;
     op.name = gradient ? "receive_gradient" : "receive_activation";
     op.kind = OpKind::Receive;
+    op.holds_host = host_waits_;
     op.stream = gradient ? Stream::ReceiveGradient : Stream::ReceiveActivation;
     op.phase = gradient ? Phase::BackwardInput : Phase::Forward;
     op.work = communication(Group::Pipeline, message_, peer_offset);

@@ -13,9 +13,12 @@ namespace shardwright {
 // Adds blocks to a program, each distinct one once.
 class SurroundingBlocks {
  public:
-  // `message`: what a rank sends of a hidden state.
-  SurroundingBlocks(Program& program, Bytes message)
-      : program_(program), first_own_(program.blocks.size()), message_(message) {}
+  // `message`: what a rank sends of a hidden state; `host_waits`: for messages to arrive.
+  SurroundingBlocks(Program& program, Bytes message, bool host_waits)
+      : program_(program),
+        first_own_(program.blocks.size()),
+        message_(message),
+        host_waits_(host_waits) {}
 
   // A message to or from the stage `peer_offset` away: the hidden state, or its gradient. Where
   // each tensor-parallel rank receives a part of it, a gather follows.
@@ -57,6 +60,7 @@ class SurroundingBlocks {
   Program& program_;
   std::size_t first_own_;  // blocks before it are those of the model's parts
   Bytes message_;
+  bool host_waits_;
   std::vector<std::pair<Key, BlockId>> known_;
 };
 

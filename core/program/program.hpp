@@ -75,6 +75,9 @@ struct Op {
   std::vector<std::uint16_t> waits;  // earlier ops of this block on other streams
   // Waits for all kernels that were issued before it, whether or not it reads what they write.
   bool after_kernels = false;
+  // The host issues nothing behind it before it, and all kernels that were issued before it, are
+  // through: of a receive that the stack waits for.
+  bool holds_host = false;
   std::vector<TensorRef> reads, writes;
   std::vector<TensorRef> frees;  // after the op: tensors that nothing reads any more
   // The parameters that it applies, or whose gradients it adds to: names of `parameter_tensors`

@@ -72,6 +72,7 @@ void read_communication(ObjectReader object, FillIn& fill, StackSpec& spec) {
 void read_host(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.launch_time = Seconds(
       fill.number(object, "launch_s", spec.launch_time.value(), {0.0, 1.0, false}, kDefault));
+  spec.waits_for_messages = object.boolean_or("waits_for_messages", spec.waits_for_messages);
   spec.cuda_graphs = fill.boolean(object, "cuda_graphs", spec.cuda_graphs);
   spec.prefetch_layers =
       fill.integer(object, "prefetch_layers", spec.prefetch_layers, {0, 10'000}, kDefault);
@@ -227,6 +228,7 @@ ordered_json to_json(const StackSpec& spec) {
                              {"scatters_messages", spec.scatters_messages}}},
                            {"host",
                             {{"launch_s", spec.launch_time.value()},
+                             {"waits_for_messages", spec.waits_for_messages},
                              {"cuda_graphs", spec.cuda_graphs},
                              {"prefetch_layers", spec.prefetch_layers}}},
                            {"gradients",

@@ -75,6 +75,8 @@ struct StackSpec {
   // Host.
   Seconds launch_time =
       microseconds(5.0);             // that the host needs to issue one op, framework included
+  bool waits_for_messages = false;   // it launches what works on a pipeline message only when that
+                                     // is there and the device idle
   bool cuda_graphs = false;          // a layer is launched as one op
   std::int64_t prefetch_layers = 1;  // FSDP: parameter gathers issued ahead
 

@@ -43,12 +43,13 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
   const StageCost& cost = costs.stages[stage];
   const DataParallelCost& data = cost.data;
   double reduced = end + data.likely_tail;
-  double computing = 1.0;  // share of the time beside reductions
+  double computing = 1.0;  // share of the time from the first reduction on
   if (plan.zero_stage == 2 || shards_parameters(plan)) {
     // Reductions begin with the first gradient.
     const double begin = std::max(returned(costs, stage), filled(costs, stage) + cost.warmup);
     reduced = std::max(reduced, begin + data.likely_reduce);
-    computing = std::min(1.0, cost.compute / end);
+    const double behind = cost.compute * (1.0 - cost.warmup / cost.busy);
+    if (end > begin) computing = std::clamp(behind / (end - begin), 0.0, 1.0);
   }
   const double hidden = std::max(0.0, data.likely_reduce - (reduced - end)) * computing +
                         data.early_gathers - data.first_gather;
@@ -58,6 +59,14 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
                costs.slowdown * cost.compute);
   result.tail = std::max(data.likely_tail, reduced - end - result.interference);
   return result;
+}
+
+// The first stage's slots are through: its own, or those that the last gradient comes back from.
+double first_slots_end(const StageCosts& costs) {
+  double end = slots_end(costs, 0);
+  for (std::size_t stage = 1; stage < costs.stages.size(); ++stage)
+    end = std::max(end, drained(costs, stage, slots_end(costs, stage)));
+  return end;
 }
 
 // As the bound's, with what collectives cost the kernels beside them and with all reductions.
@@ -75,7 +84,7 @@ double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, 
 }  // namespace
 
 Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) {
-  const double first_tail = likely(costs, plan, 0, slots_end(costs, 0)).tail;
+  const double first_tail = likely(costs, plan, 0, first_slots_end(costs)).tail;
   double slots = messages_drained(costs, plan) + first_tail + after_reduction(costs, 0),
          update = 0.0;
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {

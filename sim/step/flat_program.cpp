@@ -28,6 +28,7 @@ FlatOp flatten(const Op& op, const Plan& plan) {
   entry.meeting = meeting_of(op, plan);
   entry.kernel = op.stream == Stream::Compute && !is_communication(op.kind);
   entry.sends = op.kind == OpKind::Send;
+  entry.holds_host = op.holds_host;
   entry.gradient = op.stream == Stream::SendGradient || op.stream == Stream::ReceiveGradient;
   if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
     entry.group = message->group;

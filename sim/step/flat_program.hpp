@@ -26,6 +26,7 @@ struct FlatOp {
   bool kernel = false;      // on the compute stream: slower beside collectives
   bool sends = false;
   bool gradient = false;
+  bool holds_host = false;
   std::int32_t peer_offset = 0;
 };
 

@@ -41,6 +41,8 @@ struct Rank {
   std::array<double, kStreams> stream_free{};
   std::array<std::uint32_t, kStreams> stream_pending;  // an op whose finish is not known yet
   double host = 0.0;
+  bool holding = false;           // the host waits for the op at hand
+  std::uint32_t held_by = kNoOp;  // the op that the host waited for before the next kernel
   std::size_t call = 0;
   std::size_t op = 0;  // of the call
   TimeBreakdown time;
@@ -98,6 +100,7 @@ class Replay {
       const std::size_t end =
           last_call ? program.waits.size() : program.calls[rank.call + 1].first_wait;
       for (; rank.op < ops.size(); ++rank.op) {
+        if (ops[rank.op].holds_host) moved = post_held(s, rank, call, ops[rank.op]) || moved;
         if (!issue(s, rank, call, ops[rank.op], end)) return moved;
         moved = true;
       }
@@ -108,9 +111,10 @@ class Replay {
     return moved;
   }
 
-  // A receive that waits for nothing is posted when the host comes to it, and the host never waits:
-  // neither for the kernels before it nor for the other stage. So all of them are posted before
-  // anything else, or stages whose sends hold their kernels up would seem to wait for each other.
+  // A receive that waits for nothing is posted when the host comes to it, and where receives don't
+  // hold it the host never waits: neither for the kernels before it nor for the other stage. So all
+  // of them are posted before anything else, or stages whose sends hold their kernels up would seem
+  // to wait for each other.
   void post_receives(std::int32_t s) {
     const std::vector<Call>& calls = stage(s).calls;
     double host = 0.0;
@@ -125,7 +129,28 @@ class Replay {
   }
 
   static bool posts_ahead(const FlatOp& op) {
-    return op.meeting == Meeting::Message && !op.sends && op.waits == 0;
+    return op.meeting == Meeting::Message && !op.sends && op.waits == 0 && !op.holds_host;
+  }
+
+  // Posts a receive that holds the host, when the host comes to it; true if it just has.
+  bool post_held(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op) {
+    if (std::exchange(rank.holding, true)) return false;
+    const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
+    rank.host += op.launch;
+    record(rank.ops[number], op, kNoOp);
+    post_message(s, call, op, {s, number, rank.host});
+    return true;
+  }
+
+  // The host goes on, if the receive is through; false if that is not known yet.
+  static bool resume_host(Rank& rank, std::uint32_t number) {
+    const double finish = rank.ops[number].finish;
+    const auto compute = static_cast<std::size_t>(Stream::Compute);
+    if (finish == kUnknownTime || !settle_stream(rank, compute)) return false;
+    rank.host = std::max(finish, rank.stream_free[compute]);
+    rank.holding = false;
+    rank.held_by = number;
+    return true;
   }
 
   // True if an op of the call waits for another call.
@@ -140,6 +165,7 @@ class Replay {
   bool issue(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op,
              std::size_t end_of_waits) {
     const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
+    if (op.holds_host) return resume_host(rank, number);
     const auto stream = static_cast<std::size_t>(op.stream);
     if (op.meeting != Meeting::Message && !settle_stream(rank, stream)) return false;
     const double host = rank.host + op.launch;
@@ -163,6 +189,8 @@ class Replay {
       if (waits[i].op == number && !wait_for(waits[i].on)) return false;
     }
     rank.host = host;
+    if (cause == kNoOp && host > free) cause = rank.held_by;
+    if (op.kernel) rank.held_by = kNoOp;
     record(rank.ops[number], op, cause);
     const bool posted = rank.op == 0 && posts_ahead(op) && call.first_wait == end_of_waits;
     if (posted) return true;
@@ -170,7 +198,7 @@ class Replay {
       meet(s, rank, call, op, number, ready);
       return true;
     }
-    if (op.stream == Stream::Compute) explain_gap({free, ready, host, cause}, rank.ops, rank.time);
+    if (op.stream == Stream::Compute) explain_gap({free, ready, cause}, rank.ops, rank.time);
     const double finish = finish_beside_collectives(rank, op, number, ready);
     finish_op(rank, number, finish);
     rank.stream_free[stream] = finish;

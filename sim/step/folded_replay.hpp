@@ -3,7 +3,8 @@
 // The ranks of a stage run the same ops on data of the same size, so one stands for all; what
 // crosses stages (pipeline messages, a tied embedding, the gradient norm) joins the
 // representatives. An op starts when
-//   - the host has issued it: the host issues one op after another and never waits for the device,
+//   - the host has issued it: the host issues one op after another and waits for the device only at
+//     a receive that holds it,
 //   - the op before it on its stream has finished, and
 //   - the ops that it waits for have finished;
 // a message starts when both ends have come to it and the message before it on the same channel is

@@ -33,6 +33,7 @@ struct RankState {
   std::uint32_t stage = 0, index = 0;
   std::uint32_t first_lane = 0;  // in lanes_
   std::size_t first_slot = 0;    // in finish_
+  std::size_t first_hold = 0;    // in holds_
   LaneMask runnable = 0;         // lanes that may be able to go on
   bool queued = false;
   std::int32_t watch = -1;
@@ -45,6 +46,12 @@ struct RankState {
 struct Gathering {
   double start = 0.0;
   std::uint32_t arrived = 0;
+};
+
+// A hold of a rank's host.
+struct Hold {
+  double end = 0.0;           // of the ops that have finished so far
+  std::uint32_t missing = 0;  // ops
 };
 
 // The groups of one kind on one stream.
@@ -119,6 +126,8 @@ class Engine {
       rank.index = static_cast<std::uint32_t>(place.index);
       rank.first_lane = static_cast<std::uint32_t>(lanes);
       rank.first_slot = slots;
+      rank.first_hold = holds_.size();
+      for (const std::uint32_t ops : lanes_of(rank.stage).holds) holds_.push_back({0.0, ops});
       rank.factor = rank_factor(options_.variation, static_cast<std::uint32_t>(i));
       lanes += lanes_of(rank.stage).lanes.size();
       slots += lanes_of(rank.stage).slots;
@@ -230,9 +239,13 @@ class Engine {
   // Nothing if the op waits for something that has not happened yet.
   std::optional<Arrival> arrival_at(const RankState& rank, const Lane& lane, const LaneState& state,
                                     const LaneOp& op) {
+    const auto host = issued_at(rank, op);
+    if (!host) return std::nullopt;
     Arrival arrival;
     std::uint32_t last = kNone;
-    arrival.ready = lane.is_message ? op.host : std::max(state.free, op.host);
+    arrival.ready = lane.is_message ? *host : std::max(state.free, *host);
+    arrival.host = *host;
+    if (*host > state.free) arrival.cause = op.held_by;
     const std::uint32_t* waits = lanes_of(rank.stage).waits.data() + op.first_wait;
     for (std::uint32_t i = 0; i < op.waits; ++i) {
       const double finish = finish_[rank.first_slot + waits[i]];
@@ -244,6 +257,14 @@ class Engine {
     if (rank.watch >= 0 && last != kNone)
       arrival.cause = watches_[static_cast<std::size_t>(rank.watch)].op_of_slot(last);
     return arrival;
+  }
+
+  // When the host has issued the op; nothing while it waits before it.
+  std::optional<double> issued_at(const RankState& rank, const LaneOp& op) const {
+    if (op.hold == kNone) return op.host;
+    const Hold& hold = holds_[rank.first_hold + op.hold];
+    if (hold.missing > 0) return std::nullopt;
+    return hold.end + op.host;
   }
 
   void compute(std::uint32_t r, LaneState& state, const LaneOp& op, const Arrival& arrival) {
@@ -261,6 +282,10 @@ class Engine {
     rank.finish = std::max(rank.finish, time);
     rank.runnable |= op.wakes;
     if (op.slot != kNone) finish_[rank.first_slot + op.slot] = time;
+    if (op.ends == kNone) return;
+    Hold& hold = holds_[rank.first_hold + op.ends];
+    hold.end = std::max(hold.end, time);
+    if (--hold.missing == 0) rank.runnable = all_lanes(rank.stage);
   }
 
   // Collectives.
@@ -393,6 +418,7 @@ class Engine {
   std::vector<RankState> ranks_;
   std::vector<LaneState> lanes_;  // of all ranks
   std::vector<double> finish_;    // of the ops of all ranks that other lanes wait for
+  std::vector<Hold> holds_;       // of the hosts of all ranks
   std::vector<GroupTable> tables_;
   std::vector<Gatherings> gatherings_;                           // by MeetingKind
   std::vector<std::pair<ChannelEnd, ChannelEnd>> channel_ends_;  // sender, receiver

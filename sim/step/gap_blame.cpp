@@ -9,10 +9,12 @@ namespace shardwright::sim {
 void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& time) {
   double left = gap.start - gap.free;
   if (left <= 0.0) return;
-  if (gap.cause == kNoOp || gap.host >= gap.start) {
-    time.host += Seconds(left);
-    return;
-  }
+  // The host may itself have waited for the cause.
+  const double issuing =
+      gap.cause == kNoOp ? left : std::clamp(gap.start - ops[gap.cause].finish, 0.0, left);
+  time.host += Seconds(issuing);
+  left -= issuing;
+  if (left <= 0.0) return;
   std::uint32_t cause = gap.cause;
   while (left > 0.0) {
     const OpTime& op = ops[cause];

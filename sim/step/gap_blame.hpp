@@ -28,9 +28,8 @@ struct OpTime {
 // The compute stream was idle from `free` to `start`.
 struct Gap {
   double free = 0.0, start = 0.0;
-  double host = 0.0;            // when the host had issued the op
-  std::uint32_t cause = kNoOp;  // the op whose finish decided the start, if it was neither the
-                                // stream nor the host
+  std::uint32_t cause = kNoOp;  // the op whose finish decided the start, or that the host waited
+                                // for, if it was neither the stream nor the host alone
 };
 
 // A collective that something waits for may itself have waited for a message, so the blame goes

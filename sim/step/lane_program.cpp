@@ -88,6 +88,8 @@ class StageSorter {
     LaneOp op = prototypes_[call.block][place];
     host_ += flat.launch;
     op.host = host_;
+    op.hold = hold_;
+    op.held_by = held_by_;
     op.number = call.first_op + static_cast<std::uint32_t>(place);
     op.first_wait = static_cast<std::uint32_t>(result_.waits.size());
     for (std::uint32_t i = 0; i < flat.waits; ++i)
@@ -100,6 +102,20 @@ class StageSorter {
     places_.push_back({lane, static_cast<std::uint32_t>(ops.size())});
     ops.push_back(op);
     if (flat.meeting == Meeting::Message) keys_[lane].push_back(message_key(call, flat));
+    if (flat.stream == Stream::Compute) last_compute_ = op.number;
+    if (flat.kernel) held_by_ = kNone;
+    if (flat.holds_host) hold_host(op.number);
+  }
+
+  // The host goes on when the receive `number` and the compute stream are through.
+  void hold_host(std::uint32_t number) {
+    hold_ = static_cast<std::uint32_t>(result_.holds.size());
+    result_.holds.push_back(last_compute_ == kNone ? 1 : 2);
+    op_at(number).ends = hold_;
+    if (last_compute_ != kNone) op_at(last_compute_).ends = hold_;
+    host_ = 0.0;
+    held_by_ = number;
+    last_compute_ = kNone;
   }
 
   // Waits are op numbers until all slots are known.
@@ -143,7 +159,10 @@ class StageSorter {
   LaneProgram result_;
   MessageKeys keys_;
   std::vector<Place> places_;  // by op number
-  double host_ = 0.0;
+  double host_ = 0.0;          // since the last hold
+  std::uint32_t hold_ = kNone;
+  std::uint32_t held_by_ = kNone;
+  std::uint32_t last_compute_ = kNone;  // on the compute stream since the last hold
 };
 
 // Joins the two ends of each channel.

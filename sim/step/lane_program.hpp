@@ -19,13 +19,16 @@ inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max()
 using LaneMask = std::uint32_t;
 
 struct LaneOp {
-  double host = 0.0;             // when the host has issued it: the host never waits for the device
-  double duration = 0.0;         // priced
-  double interference = 0.0;     // of a kernel: that collectives beside it cost
-  std::uint32_t number = 0;      // of the op in the rank program
-  std::uint32_t slot = kNone;    // where its finish is kept, if another lane waits for it
-  std::uint32_t first_wait = 0;  // into LaneProgram::waits
-  LaneMask wakes = 0;            // the lanes that wait for it
+  double host = 0.0;               // when the host has issued it, from its last hold on
+  double duration = 0.0;           // priced
+  double interference = 0.0;       // of a kernel: that collectives beside it cost
+  std::uint32_t number = 0;        // of the op in the rank program
+  std::uint32_t hold = kNone;      // the hold of the host before it
+  std::uint32_t ends = kNone;      // the hold of the host that it has to finish for
+  std::uint32_t held_by = kNone;   // the op that the host waited for since the kernel before it
+  std::uint32_t slot = kNone;      // where its finish is kept, if another lane waits for it
+  std::uint32_t first_wait = 0;    // into LaneProgram::waits
+  LaneMask wakes = 0;              // the lanes that wait for it
   std::uint32_t meetings = kNone;  // a collective: index in LanePrograms::meetings
   std::uint32_t transfer = kNone;  // communication: index in LanePrograms::transfers
   BlockId block = 0;
@@ -48,6 +51,9 @@ struct Lane {
 struct LaneProgram {
   std::vector<Lane> lanes;
   std::vector<std::uint32_t> waits;  // slots
+  // Holds of the host: where it waits for a message, and for the kernels before. The ops that have
+  // to finish for each.
+  std::vector<std::uint32_t> holds;
   std::uint32_t slots = 0;
   std::uint32_t ops = 0;
 };

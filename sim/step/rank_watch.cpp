@@ -26,7 +26,7 @@ void RankWatch::arrive(const LaneOp& op, const Arrival& arrival) {
   time.communicates = flat.stream != Stream::Compute;
   arrivals_[op.number] = arrival.ready;
   held_up_[static_cast<std::size_t>(flat.stream)] =
-      arrival.cause == kNoOp && arrival.ready > op.host;
+      arrival.cause == kNoOp && arrival.ready > arrival.host;
 }
 
 void RankWatch::compute(const LaneOp& op, const Arrival& arrival, double free, double factor) {
@@ -37,7 +37,7 @@ void RankWatch::compute(const LaneOp& op, const Arrival& arrival, double free, d
   busy_.add(program_.blocks[op.block].ops[op.place], op.duration * factor);
   gaps_.interference += Seconds(op.interference * factor);
   if (flat_.ops[op.block][op.place].stream != Stream::Compute) return;
-  explain_gap({free, arrival.ready, op.host, arrival.cause}, ops_, gaps_);
+  explain_gap({free, arrival.ready, arrival.cause}, ops_, gaps_);
   computed_ = time.finish;
 }
 

@@ -14,7 +14,9 @@ namespace shardwright::sim {
 // When an op could start as far as its own rank is concerned, in seconds.
 struct Arrival {
   double ready = 0.0;
-  std::uint32_t cause = kNoOp;  // the op whose finish decides it, if not the lane or the host
+  double host = 0.0;            // when the host had issued it
+  std::uint32_t cause = kNoOp;  // the op whose finish decides it, or that the host waited for, if
+                                // not the lane or the host alone
 };
 
 class RankWatch {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/lowering/message_waits.hpp"
 #include "core/lowering/stage_states.hpp"
 #include "core/program/groups.hpp"
 #include "sim/cost/collective_cost.hpp"
@@ -78,8 +79,8 @@ const StageCosts& StageCoster::times(const LayerCosts& layers, const Plan& plan)
     costs_.message = message_time(OpKind::Send, Group::Pipeline, layers.message_bytes, plan);
   if (plan.pp > 1 && layers.message_bytes < layers.boundary_bytes)
     costs_.gather = message_time(OpKind::AllGather, Group::Tensor, layers.boundary_bytes, plan);
-  costs_.blocking =
-      plan.pp > 1 && sends_may_block(plan.schedule) && !(stack_.overlap_p2p && plan.overlap.p2p);
+  costs_.blocking = plan.pp > 1 && kernels_wait_for_sends(stack_, plan);
+  costs_.host_waits = plan.pp > 1 && host_waits_for_receives(stack_, plan);
   if (shards_parameters(plan)) shard_chunks(layers, plan);
   chain_chunks();
   find_passages();
@@ -95,7 +96,7 @@ const StageCosts& StageCoster::times(const LayerCosts& layers, const Plan& plan)
   for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
     const std::size_t like = stage_like(s);
     costs_.stages[s] = like < s ? costs_.stages[like] : stage_cost(layers, plan, s);
-    costs_.stages[s].warmup = warmup_of(s);
+    add_warmup(s, costs_.stages[s]);
   }
   return costs_;
 }
@@ -130,6 +131,7 @@ std::uint64_t StageCoster::chunk_key(const LayerCosts& layers, const Plan& plan,
   append(joined[position], 1);
   append(!last && joined[position + 1], 1);
   append(shards_parameters(plan), 1);
+  append(host_waits_for_receives(stack_, plan), 1);
   return key;
 }
 
@@ -166,6 +168,7 @@ ChunkCost StageCoster::sharded(ChunkCost chunk, const LayerCosts& layers, const 
     cost.passing = sharded_time(which, plan, true);
     // The first gather begins after the slot before and holds the first kernel up.
     cost.stalled += cost.time - cost.passing;
+    if (issues_none_ahead(which, plan, position)) wait_for_launches(which, cost);
     cost.sharding = std::max(gathering_, reductions_within(which, plan));
     const double hidden = std::max(0.0, gathering_ - (cost.time - computing));
     cost.interference += hidden * slowdown / (1.0 + slowdown);
@@ -199,8 +202,21 @@ void StageCoster::chain_chunks() {
     costs_.gradient_chain[i + 1] = costs_.gradient_chain[i] + gradient + message;
     costs_.gradient_arrival[i] = message - costs_.gradient_chain[i + 1];
   }
+  const double first_gradient = costs_.forward_chain[count] + forwards_before_gradient();
   for (double& arrival : costs_.gradient_arrival)
-    arrival += costs_.forward_chain[count] + costs_.gradient_chain[count];
+    arrival += first_gradient + costs_.gradient_chain[count];
+}
+
+// From the arrival of the first microbatch at the last stage to that of the one whose forward pass
+// it computes last before the first gradient: the microbatches follow each other through the
+// slowest chunk.
+double StageCoster::forwards_before_gradient() const {
+  const StageProfile& last = costs_.profile->stages.back();
+  if (last.position.size() > 1) return 0.0;
+  double slowest = 0.0;
+  for (const ChunkCost* chunk : costs_.chunks)
+    slowest = std::max(slowest, chunk->of(SlotCost::Forward).passing);
+  return (last.warmup.front() - 1.0) * slowest;
 }
 
 // Two neighbouring chunks that are not at the ends of the model.
@@ -261,6 +277,7 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
   for (std::size_t i = 0; i < kSlotCosts; ++i) {
     const auto which = static_cast<SlotCost>(i);
     BlockCost cost = slot_cost(which, plan);
+    if (issues_none_ahead(which, plan, position)) wait_for_launches(which, cost);
     if (which == SlotCost::Forward)
       cost = message(receives_input) + cost + message(-receives_gradient);
     if (which == SlotCost::Backward || which == SlotCost::BackwardInput)
@@ -272,6 +289,24 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
     if (offloaded_bytes(i) > 0.0) chunk.copy_time += parts_[i]->copy_time;
   }
   return chunk;
+}
+
+// True if the slot begins with a message that the host waits for.
+bool StageCoster::issues_none_ahead(SlotCost which, const Plan& plan, std::size_t position) const {
+  const std::vector<bool>& joined = costs_.profile->joined;
+  if (which == SlotCost::BackwardWeight || !host_waits_for_receives(stack_, plan)) return false;
+  if (which == SlotCost::Forward) return position > 0 && !joined[position];
+  return position + 1 < ranges_.size() && !joined[position + 1];
+}
+
+// The slot takes at least the host's time to issue its parts, without the messages and copies
+// around them.
+void StageCoster::wait_for_launches(SlotCost which, BlockCost& cost) const {
+  const double launch = std::accumulate(
+      parts_.begin(), parts_.end(), 0.0,
+      [which](double sum, const PartCost* part) { return sum + part->of(which).launch; });
+  cost.time = std::max(cost.time, launch);
+  cost.passing = std::max(cost.passing, launch);
 }
 
 BlockCost StageCoster::slot_cost(SlotCost which, const Plan& plan) const {
@@ -389,14 +424,14 @@ double StageCoster::sending_of(std::size_t position) const {
 }
 
 // Stages of like chunks differ in it.
-double StageCoster::warmup_of(std::size_t stage) const {
+void StageCoster::add_warmup(std::size_t stage, StageCost& cost) const {
   const StageProfile& profile = costs_.profile->stages[stage];
-  double sum = 0.0;
+  cost.warmup = cost.warmup_launch = 0.0;
   for (std::size_t i = 0; i < profile.position.size(); ++i) {
     const auto position = static_cast<std::size_t>(profile.position[i]);
-    sum += profile.warmup[i] * (passages_[position].forward + sending_of(position));
+    cost.warmup += profile.warmup[i] * (passages_[position].forward + sending_of(position));
+    cost.warmup_launch += profile.warmup[i] * costs_.chunk(position).of(SlotCost::Forward).launch;
   }
-  return sum;
 }
 
 // What one microbatch takes in a chunk, as the schedule cuts its backward pass.

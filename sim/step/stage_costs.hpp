@@ -48,6 +48,7 @@ struct StageCost {
   double first_exposed = 0.0;     // of `busy`: gathers that may be through before the first slot
   double launch = 0.0;            // of the host, for all slots
   double warmup = 0.0;            // of `busy`, at most: slots before the first gradient comes back
+  double warmup_launch = 0.0;     // of `launch`: slots before the first gradient comes back
   double gradient_exposed = 0.0;  // of `busy`: gathers that may be through before it comes back
   double interference = 0.0;      // likely, that collectives of its blocks cost their kernels
   double stalled = 0.0;           // of `busy`, as BlockCost has it
@@ -73,6 +74,7 @@ struct StageCosts {
   double message = 0.0;      // one pipeline message …
   double gather = 0.0;       // … and the gather after it, where each rank receives a part
   bool blocking = false;     // a stage waits for its messages to be sent
+  bool host_waits = false;   // its host waits for them to arrive
   double tie = 0.0;          // all-reduce of a tied embedding's gradient
   double norm_reduce = 0.0;  // all-reduce of the gradient norm
   Bytes memory;              // the highest peak of all stages: that of memory_replay.hpp
@@ -133,8 +135,11 @@ class StageCoster {
   bool are_alike(const LayerCosts& layers, std::size_t a, std::size_t b) const;
   std::size_t stage_like(std::size_t stage) const;
   void chain_chunks();
+  double forwards_before_gradient() const;
   ChunkCost chunk_cost(const LayerCosts& layers, const Plan& plan, std::size_t position);
   void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
+  bool issues_none_ahead(SlotCost which, const Plan& plan, std::size_t position) const;
+  void wait_for_launches(SlotCost which, BlockCost& cost) const;
   BlockCost slot_cost(SlotCost which, const Plan& plan) const;
   double offloaded_bytes(std::size_t i) const;
   BlockCost copies_before(SlotCost which, std::size_t i) const;
@@ -145,7 +150,7 @@ class StageCoster {
   StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void add_slots(std::size_t stage, StageCost& cost) const;
   double sending_of(std::size_t position) const;
-  double warmup_of(std::size_t stage) const;
+  void add_warmup(std::size_t stage, StageCost& cost) const;
   void add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage, StageCost& cost);
   Passage passage_of(const ChunkCost& chunk) const;
   void find_completions(std::size_t stage);

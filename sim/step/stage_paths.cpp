@@ -38,8 +38,14 @@ double filled(const StageCosts& costs, std::size_t stage) {
 
 double slots_end(const StageCosts& costs, std::size_t stage) {
   const StageCost& cost = costs.stages[stage];
-  return std::max(filled(costs, stage) + cost.busy - cost.first_exposed,
-                  returned(costs, stage) + cost.busy - cost.warmup - cost.gradient_exposed);
+  const double computed =
+      std::max(filled(costs, stage) + cost.busy - cost.first_exposed,
+               returned(costs, stage) + cost.busy - cost.warmup - cost.gradient_exposed);
+  if (!costs.host_waits) return computed;
+  // A host that waits for messages issues the slots behind the first one, and behind the first
+  // gradient, only when it has come.
+  return std::max({computed, filled(costs, stage) + cost.launch,
+                   returned(costs, stage) + cost.launch - cost.warmup_launch});
 }
 
 double drained(const StageCosts& costs, std::size_t stage, double end) {

@@ -175,7 +175,8 @@ class CaseGenerator {
           &stack.fused_dropout_add, &stack.fused_loss, &stack.fused_softmax, &stack.fused_optimizer,
           &stack.fused_wgrad_accumulation, &stack.overlap_grad_reduce, &stack.overlap_param_gather,
           &stack.overlap_tp, &stack.overlap_p2p, &stack.overlap_ep, &stack.cuda_graphs,
-          &stack.fp32_gradient_reduction, &stack.fp32_main_gradients, &stack.dropout_mask_saved})
+          &stack.fp32_gradient_reduction, &stack.fp32_main_gradients, &stack.dropout_mask_saved,
+          &stack.waits_for_messages})
       *flipped = flag();
     stack.prefetch_layers = between(0, 2);
     stack.buckets =

@@ -24,11 +24,11 @@ class NaiveReplay {
 
   // The end of the last op.
   Seconds run() {
-    for (std::size_t id = 0; id < ops_.size(); ++id)
-      events_.schedule_at(Seconds(ops_[id].issued), EventPriority::Completion, {id, true});
+    issue_after(kNone);
     events_.run([this](const auto& event) {
       NaiveOp& op = ops_[event.payload.op];
       (event.payload.issued ? op.is_issued : op.is_done) = true;
+      if (!event.payload.issued && op.is_hold) issue_after(event.payload.op);
       start_what_can();
     });
     return events_.now();
@@ -40,9 +40,11 @@ class NaiveReplay {
 
  private:
   struct NaiveOp {
-    double duration = 0.0, issued = 0.0;
+    double duration = 0.0, issued = 0.0;  // from the end of `hold` on, if there is one
+    std::size_t hold = kNone;
     std::vector<std::size_t> needs;  // the op before it on its queue, and those that it waits for
     std::size_t meeting = kNone;
+    bool is_hold = false;  // of the host: no op of the program
     bool is_issued = false, is_started = false, is_done = false;
   };
   struct Event {
@@ -51,8 +53,16 @@ class NaiveReplay {
   };
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
+  void issue_after(std::size_t hold) {
+    for (std::size_t id = 0; id < ops_.size(); ++id) {
+      if (ops_[id].hold == hold)
+        events_.schedule_after(Seconds(ops_[id].issued), EventPriority::Completion, {id, true});
+    }
+  }
+
   void issue_all(const RankProgram& rank, const Prices& prices) {
-    const std::size_t first = ops_.size();
+    std::vector<std::size_t> ids;
+    std::size_t hold = kNone, last_kernel = kNone;
     std::map<std::tuple<Stream, std::int32_t>, std::size_t> last_of_queue;
     std::array<int, kGroups> turns{};
     double host = 0.0;
@@ -68,17 +78,33 @@ class NaiveReplay {
                                                        : 1.0;
         host += launches * prices.launch.value();
         made.issued = host;
-        for (const std::uint16_t on : op.waits) made.needs.push_back(first + call.first_op + on);
+        made.hold = hold;
+        for (const std::uint16_t on : op.waits) made.needs.push_back(ids[call.first_op + on]);
         const auto* work = std::get_if<CommunicationWork>(&op.work);
         const std::tuple queue{op.stream, work == nullptr ? 0 : work->peer_offset};
         if (last_of_queue.count(queue) > 0) made.needs.push_back(last_of_queue[queue]);
         last_of_queue[queue] = ops_.size();
         if (work != nullptr) made.meeting = meeting_of(rank.stage, call, op, *work, turns);
         if (made.meeting != kNone) meetings_[made.meeting].push_back(ops_.size());
+        ids.push_back(ops_.size());
+        if (op.stream == Stream::Compute) last_kernel = ops_.size();
         ops_.push_back(made);
+        if (!op.holds_host) continue;
+        hold = hold_host(ids.back(), last_kernel, hold);
+        host = 0.0;
       }
     }
-    for (const Wait& wait : rank.waits) ops_[first + wait.op].needs.push_back(first + wait.on);
+    for (const Wait& wait : rank.waits) ops_[ids[wait.op]].needs.push_back(ids[wait.on]);
+  }
+
+  std::size_t hold_host(std::size_t receive, std::size_t last_kernel, std::size_t before) {
+    NaiveOp made;
+    made.is_hold = true;
+    made.hold = before;
+    made.needs.push_back(receive);
+    if (last_kernel != kNone) made.needs.push_back(last_kernel);
+    ops_.push_back(made);
+    return ops_.size() - 1;
   }
 
   std::size_t meeting_of(std::int32_t stage, const Call& call, const Op& op,
