@@ -100,6 +100,10 @@ void LayerWriter::collective(const std::string& name, OpKind kind, Group group, 
   const bool overlapped =
       group == Group::Tensor && stack_.overlap_tp && plan_.overlap.tensor_parallel;
   work.hidden_share = overlapped ? stack_.tp_overlap_share : 0.0;
+  if (group == Group::Expert && stack_.sends_tokens_once_per_node) {
+    work.copies = model_.moe->top_k;
+    work.most_nodes = model_.moe->token_nodes;
+  }
   op.work = work;
 }
 

@@ -178,6 +178,9 @@ struct CommunicationWork {
   // Where a stack overlaps this collective with the GEMM that it belongs to, the share that can be
   // hidden.
   double hidden_share = 0.0;
+  // All-to-all of a stack that sends a node one copy of a token, which the node spreads over its
+  // ranks: copies of a token in `bytes`, and the most nodes that they go to (0: any number).
+  std::int64_t copies = 1, most_nodes = 0;
 
   bool operator==(const CommunicationWork&) const = default;
 };

@@ -60,7 +60,8 @@ struct KernelEfficiency {
   bool operator==(const KernelEfficiency&) const = default;
 };
 
-// The architecture of ranks that compute on cores of a CPU: the "accelerator" is what one rank gets.
+// The architecture of ranks that compute on cores of a CPU: the "accelerator" is what one rank
+// gets.
 inline constexpr const char* kCpuArchitecture = "cpu";
 
 struct AcceleratorSpec {
@@ -189,7 +190,7 @@ struct ClusterSpec {
   AcceleratorSpec accelerator;
   NodeSpec node;
   FabricSpec fabric;
-  std::int64_t nodes = 0;  // that exist; 0: as many as are asked for
+  std::int64_t nodes = 0;                      // that exist; 0: as many as are asked for
   std::vector<ExchangeCurve> exchange_curves;  // measured here; go before the formulas
   std::optional<StackSpec> stack;  // as it was measured here; stands where no stack is named
   double power_usage_effectiveness = 1.1;

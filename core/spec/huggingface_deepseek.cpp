@@ -35,6 +35,8 @@ MoeSpec read_experts(ObjectReader& config, std::int64_t first_dense_layers) {
   moe.shared_expert_ffn = moe.shared_experts * moe.expert_ffn;
   moe.first_dense_layers =
       config.integer_or("first_k_dense_replace", first_dense_layers, kLayerCountOrZeroRange);
+  if (config.integer_or("n_group", 1, kExpertOrZeroRange) > 1)
+    moe.token_nodes = config.integer_or("topk_group", 0, kExpertOrZeroRange);
   const std::int64_t interval = config.integer_or("moe_layer_freq", 1, kLayerRange);
   if (interval != 1) {
     config.problem("moe_layer_freq", fmt::format("{}", interval),

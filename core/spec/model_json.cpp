@@ -95,6 +95,7 @@ MoeSpec read_moe(ObjectReader reader) {
   moe.shared_expert_gate = reader.boolean_or("shared_expert_gate", moe.shared_expert_gate);
   moe.first_dense_layers = reader.integer_or("first_dense_layers", 0, kLayerCountOrZeroRange);
   moe.layer_interval = reader.integer_or("layer_interval", moe.layer_interval, kLayerRange);
+  moe.token_nodes = reader.integer_or("token_nodes", 0, kExpertOrZeroRange);
   moe.router_bias = reader.boolean_or("router_bias", moe.router_bias);
   moe.balanced_routing = reader.boolean_or("balanced_routing", moe.balanced_routing);
   reader.refuse_unknown_keys();
@@ -168,6 +169,7 @@ ordered_json moe_json(const MoeSpec& moe) {
           {"shared_expert_gate", moe.shared_expert_gate},
           {"first_dense_layers", moe.first_dense_layers},
           {"layer_interval", moe.layer_interval},
+          {"token_nodes", moe.token_nodes},
           {"router_bias", moe.router_bias},
           {"balanced_routing", moe.balanced_routing}};
 }

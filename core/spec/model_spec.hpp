@@ -68,6 +68,8 @@ struct MoeSpec {
   bool shared_expert_gate = false;      // a learned sigmoid gate on the shared experts (Qwen2-MoE)
   std::int64_t first_dense_layers = 0;  // leading layers with a dense feed-forward block (DeepSeek)
   std::int64_t layer_interval = 1;  // a sparse layer every k-th layer after the leading dense ones
+  std::int64_t token_nodes = 0;     // most nodes that a token is sent to, where experts are chosen
+                                    // by groups (DeepSeek-V2 and -V3); 0: as many as experts
   bool router_bias =
       false;  // score correction bias per expert (DeepSeek-V3), not trained by gradient
   bool balanced_routing = false;  // the router is forced to spread tokens evenly

@@ -66,6 +66,8 @@ void read_communication(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.collective_ratio =
       fill.number(object, "collective_ratio", spec.collective_ratio, kRatio, kDefault);
   spec.scatters_messages = object.boolean_or("scatters_messages", spec.scatters_messages);
+  spec.sends_tokens_once_per_node =
+      object.boolean_or("sends_tokens_once_per_node", spec.sends_tokens_once_per_node);
   object.refuse_unknown_keys();
 }
 
@@ -225,7 +227,8 @@ ordered_json to_json(const StackSpec& spec) {
                            {"overlap", overlap_json(spec)},
                            {"communication",
                             {{"collective_ratio", spec.collective_ratio},
-                             {"scatters_messages", spec.scatters_messages}}},
+                             {"scatters_messages", spec.scatters_messages},
+                             {"sends_tokens_once_per_node", spec.sends_tokens_once_per_node}}},
                            {"host",
                             {{"launch_s", spec.launch_time.value()},
                              {"waits_for_messages", spec.waits_for_messages},

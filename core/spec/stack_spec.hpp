@@ -72,6 +72,9 @@ struct StackSpec {
   // stage, which gathers the parts (arXiv 2104.04473, section 4.1).
   bool scatters_messages = false;
 
+  // Tokens cross the network once for all experts of a node (DeepEP).
+  bool sends_tokens_once_per_node = false;
+
   // Host.
   Seconds launch_time =
       microseconds(5.0);             // that the host needs to issue one op, framework included

@@ -151,13 +151,17 @@ void try_hierarchy(OpKind kind, Bytes bytes, const CollectivePath& path, Collect
   keep_faster(best, local.time + remote.time, Algorithm::Hierarchical, remote.protocol);
 }
 
-void try_all_to_all(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
-  Seconds transfer = bytes * ((path.per_node - 1.0) / path.members) / path.pairwise;
+void try_all_to_all(Bytes bytes, const CollectivePath& path, double remote_share,
+                    CollectiveCost& best) {
+  // A node spreads what comes to it once for several members.
+  const double inside = remote_share < 1.0 ? path.per_node : path.members;
+  Seconds transfer = bytes * ((path.per_node - 1.0) / inside) / path.pairwise;
   Seconds latency =
       path.overhead * kPairOverhead + path.local_hop * (kHopsPerPeer * (path.members - 1.0));
   if (path.nodes > 1.0) {
     const double outside = (path.members - path.per_node) / path.members;
-    transfer = std::max(transfer, bytes * (outside * path.per_node) / path.remote_pairwise);
+    transfer =
+        std::max(transfer, bytes * (remote_share * outside * path.per_node) / path.remote_pairwise);
     latency += path.remote_hop;
   }
   keep_faster(best, transfer_time(latency, bytes, transfer, Protocol::Simple), Algorithm::Direct,
@@ -174,11 +178,12 @@ void try_message(Bytes bytes, const CollectivePath& path, CollectiveCost& best) 
 }
 
 CollectiveCost cheapest(OpKind kind, Bytes bytes, const CollectivePath& path,
-                        const ClusterSpec& cluster, std::optional<Algorithm> forced) {
+                        const ClusterSpec& cluster, std::optional<Algorithm> forced,
+                        double remote_share) {
   const auto wanted = [&](Algorithm algorithm) { return !forced || *forced == algorithm; };
   CollectiveCost best;
   if (kind == OpKind::AllToAll) {
-    try_all_to_all(bytes, path, best);
+    try_all_to_all(bytes, path, remote_share, best);
     return best;
   }
   if (kind == OpKind::Send || kind == OpKind::Receive) {
@@ -254,7 +259,7 @@ double bus_factor(OpKind kind, std::int64_t members) {
 
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                                const ClusterSpec& cluster, const StackSpec&,
-                               std::optional<Algorithm> forced) {
+                               std::optional<Algorithm> forced, double remote_share) {
   SHARDWRIGHT_CHECK(is_communication(kind), "not a communication");
   if (placement.size <= 1 || bytes <= Bytes(0)) return {};
   const ExchangeCurve* measured = forced ? nullptr : curve_of(cluster, kind, placement);
@@ -265,15 +270,16 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& p
   } else if (talks_over_sockets(cluster)) {
     cost = socket_cost(kind, bytes, path_of(placement, cluster), cluster);
   } else {
-    cost = cheapest(kind, bytes, path_of(placement, cluster), cluster, forced);
+    cost = cheapest(kind, bytes, path_of(placement, cluster), cluster, forced, remote_share);
   }
   cost.bus_bandwidth = bytes * bus_factor(kind, placement.size) / cost.time;
   return cost;
 }
 
 Seconds collective_time(OpKind kind, Bytes bytes, const GroupPlacement& placement,
-                        const ClusterSpec& cluster, const StackSpec& stack) {
-  return collective_cost(kind, bytes, placement, cluster, stack).time / stack.collective_ratio;
+                        const ClusterSpec& cluster, const StackSpec& stack, double remote_share) {
+  return collective_cost(kind, bytes, placement, cluster, stack, std::nullopt, remote_share).time /
+         stack.collective_ratio;
 }
 
 }  // namespace shardwright::sim

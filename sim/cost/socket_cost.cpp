@@ -43,11 +43,10 @@ CollectiveCost socket_cost(OpKind kind, Bytes bytes, const CollectivePath& path,
   const double remote_share =
       path.nodes > 1.0 ? std::max(1.0, path.nodes - 1.0) / std::max(1.0, path.members - 1.0) : 0.0;
   const Seconds hop = path.local_hop * (1.0 - remote_share) + path.remote_hop * remote_share;
-  const double factor =
-      message ? 1.0 : bus_factor(kind, static_cast<std::int64_t>(path.members));
+  const double factor = message ? 1.0 : bus_factor(kind, static_cast<std::int64_t>(path.members));
   CollectiveCost cost;
-  cost.time = path.overhead + hop * hops +
-              bytes * factor / bandwidth_of(kind, path, cluster.node.scale_up);
+  cost.time =
+      path.overhead + hop * hops + bytes * factor / bandwidth_of(kind, path, cluster.node.scale_up);
   cost.algorithm = hops > 1.0 ? Algorithm::Ring : Algorithm::Direct;
   return cost;
 }

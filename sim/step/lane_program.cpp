@@ -28,8 +28,9 @@ LaneOp prototype(const Op& op, const FlatOp& flat, LanePrograms& known) {
   if (flat.collective) result.meetings = index_of({flat.group, flat.stream}, known.meetings);
   if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
     const OpKind kind = flat.meeting == Meeting::Message ? OpKind::Send : op.kind;
-    result.transfer =
-        index_of({kind, flat.group, flat.stream, message->bytes, flat.duration}, known.transfers);
+    result.transfer = index_of({kind, flat.group, flat.stream, message->bytes, flat.duration,
+                                message->copies, message->most_nodes},
+                               known.transfers);
   }
   return result;
 }

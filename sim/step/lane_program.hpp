@@ -74,6 +74,7 @@ struct TransferKind {
   Stream stream = Stream::Compute;
   Bytes bytes;
   double duration = 0.0;
+  std::int64_t copies = 1, most_nodes = 0;  // as CommunicationWork has them
 
   bool operator==(const TransferKind&) const = default;
 };

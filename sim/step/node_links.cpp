@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/collective_path.hpp"
+#include "sim/cost/token_copies.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -30,7 +31,11 @@ Bytes bytes_out_of_node(const TransferKind& kind, const GroupPlacement& placemen
   if (kind.kind != OpKind::AllToAll) return kind.bytes * bus_factor(kind.kind, placement.size);
   const double outside = static_cast<double>(placement.size - placement.per_node) /
                          static_cast<double>(placement.size);
-  return kind.bytes * (outside * static_cast<double>(placement.per_node));
+  CommunicationWork work;
+  work.copies = kind.copies;
+  work.most_nodes = kind.most_nodes;
+  return kind.bytes *
+         (outside * remote_share(work, placement) * static_cast<double>(placement.per_node));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/slowest_device.hpp"
+#include "sim/cost/token_copies.hpp"
 
 namespace shardwright::sim {
 
@@ -31,7 +32,8 @@ Seconds Pricer::price_message(OpKind op_kind, const CommunicationWork& message) 
   const GroupPlacement& placement = placements_[static_cast<std::size_t>(message.group)];
   // A ring shift is one message from each member to the next.
   const OpKind kind = op_kind == OpKind::RingShift ? OpKind::Send : op_kind;
-  return collective_time(kind, message.bytes, placement, cluster_, stack_) *
+  return collective_time(kind, message.bytes, placement, cluster_, stack_,
+                         remote_share(message, placement)) *
          (1.0 - message.hidden_share);
 }
 
