@@ -1,7 +1,9 @@
 // shardwright validate
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -80,8 +82,40 @@ void add_rows(Page& page, const sim::ValidationReport& report) {
   page.table(table);
 }
 
+// Every row with the profiles that stand for it and what was assumed.
+void add_profiles(Page& page, const sim::ValidationReport& report) {
+  Table table({{"row"},
+               {"accelerator"},
+               {"cluster"},
+               {"stack"},
+               {"assumed, or why it was skipped", ColumnKind::Prose}});
+  for (const sim::RowComparison& row : report.rows) {
+    table.add_row({row.id, row.accelerator_profile, row.cluster_profile, row.stack_profile,
+                   row.skipped ? "skipped: " + row.reason
+                               : fmt::format("{}", fmt::join(row.filled_in, "; "))});
+  }
+  page.table(table);
+}
+
+// Rows that were not simulated, by reason.
+void add_skipped(Page& page, const sim::ValidationReport& report) {
+  if (report.skipped == 0) return;
+  std::map<std::string, std::vector<std::string>> ids;
+  for (const sim::RowComparison& row : report.rows) {
+    if (row.skipped) ids[row.reason].push_back(row.id);
+  }
+  Table table({{"skipped because", ColumnKind::Prose}, {"rows", kNumber}, {"such as"}});
+  for (const auto& [reason, rows] : ids)
+    table.add_row({reason, format_count(static_cast<std::int64_t>(rows.size())), rows.front()});
+  table.add_row({"in all", format_count(static_cast<std::int64_t>(report.skipped)), ""});
+  page.table(table);
+}
+
 void add_report(Page& page, const sim::ValidationReport& report, bool every_row) {
-  if (every_row) add_rows(page, report);
+  if (every_row) {
+    add_rows(page, report);
+    add_profiles(page, report);
+  }
   Table overall = summary_table("absolute error of");
   overall.add_row(summary_row("step time", report.time));
   std::vector<std::string> memory = summary_row("peak memory", report.memory);
@@ -101,9 +135,11 @@ void add_report(Page& page, const sim::ValidationReport& report, bool every_row)
     page.paragraph(fmt::format("Ranks plans of one group as measured with Kendall's tau {:.2f}.",
                                *report.rank_correlation));
   }
-  if (report.skipped > 0) {
-    page.paragraph(fmt::format("{} skipped; --json says why.",
-                               format_plural(static_cast<std::int64_t>(report.skipped), "row")));
+  add_skipped(page, report);
+  if (report.other_grades > 0) {
+    page.paragraph(
+        fmt::format("{} of other grades left out.",
+                    format_plural(static_cast<std::int64_t>(report.other_grades), "row")));
   }
 }
 
@@ -179,7 +215,8 @@ void add_validate_command(CLI::App& app, Action& action) {
       ->type_name("FILE.html");
   command->add_option("--grades", options->grades, "Rows of these grades (default ABC)")
       ->type_name("ABC");
-  command->add_flag("--every-row", options->every_row, "Print each row too");
+  command->add_flag("--every-row", options->every_row,
+                    "Print each row too, with its profiles and what was assumed");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return validate(*options); }; });
 }

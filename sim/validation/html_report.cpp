@@ -65,10 +65,11 @@ std::string fit_table(const OutOfMemoryTable& table) {
 }
 
 std::string notes_of(const RowComparison& row) {
-  std::string notes;
+  std::string notes = fmt::format("simulated with {}, {}, {}", row.accelerator_profile,
+                                  row.cluster_profile, row.stack_profile);
   for (const std::string& each : row.filled_in)
-    notes += (notes.empty() ? "filled in: " : "; ") + each;
-  return notes.empty() ? "" : R"(<br><span class="note">)" + html_escaped(notes) + "</span>";
+    notes += (&each == &row.filled_in.front() ? "; assumed: " : "; ") + each;
+  return R"(<br><span class="note">)" + html_escaped(notes) + "</span>";
 }
 
 std::string row_line(const RowComparison& row) {

@@ -2,36 +2,71 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace shardwright::sim {
 namespace {
 
-// Problems of text that is no JSON at all, at their line.
-void add_problems(ProblemList& problems, const std::string& line, const InputError& error) {
-  for (const Problem& problem : error.problems())
-    problems.add(line + problem.where, problem.found, problem.expected);
+constexpr std::size_t kLongestLine = 1 << 20;  // bytes
+constexpr std::size_t kMostBadLines = 100;
+
+// The next line without its line feed; false at the end. Throws at a line that is too long, before
+// it is held in memory.
+bool next_line(std::istream& stream, std::string& text, const std::string& file,
+               std::size_t number) {
+  text.clear();
+  std::streambuf& buffer = *stream.rdbuf();
+  constexpr auto kEnd = std::char_traits<char>::eof();
+  for (auto c = buffer.sbumpc(); c != kEnd; c = buffer.sbumpc()) {
+    if (c == '\n') return true;
+    text += std::char_traits<char>::to_char_type(c);
+    if (text.size() > kLongestLine) {
+      throw InputError(
+          file, {{fmt::format("line {}", number), fmt::format("more than {} bytes", kLongestLine),
+                  "a JSON object of one row"}});
+    }
+  }
+  return !text.empty();
+}
+
+using Reader = std::function<void(const nlohmann::json&, const std::string&)>;
+
+void read_lines(const std::string& file, ProblemList& problems, const Reader& read) {
+  if (std::filesystem::is_directory(file))
+    throw InputError(file, {{"", "a folder", "a file of JSON lines"}});
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw InputError(file, {{"", "no such readable file", "a file of JSON lines"}});
+  std::string text;
+  std::size_t bad_lines = 0;
+  for (std::size_t number = 1; next_line(stream, text, file, number); ++number) {
+    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string line = fmt::format("line {}", number);
+    try {
+      read(parse_json(text, file), line);
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems())
+        problems.add(line + problem.where, problem.found, problem.expected);
+      if (++bad_lines == kMostBadLines) break;
+    }
+  }
 }
 
 }  // namespace
 
-void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read) {
-  std::ifstream stream(file);
-  if (!stream) throw InputError(file, {{"", "no such readable file", "a file of JSON lines"}});
+void for_each_json(const std::string& file, const Reader& read) {
   ProblemList problems(file);
-  std::string text;
-  for (std::size_t number = 1; std::getline(stream, text); ++number) {
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string line = fmt::format("line {}", number);
-    try {
-      const nlohmann::json document = parse_json(text, file);
-      ObjectReader object(document, line, problems);
-      read(object);
-    } catch (const InputError& error) {
-      add_problems(problems, line, error);
-    }
-  }
+  read_lines(file, problems, read);
+  problems.throw_if_any();
+}
+
+void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read) {
+  ProblemList problems(file);
+  read_lines(file, problems, [&](const nlohmann::json& document, const std::string& line) {
+    ObjectReader object(document, line, problems);
+    read(object);
+  });
   problems.throw_if_any();
 }
 

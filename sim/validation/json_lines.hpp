@@ -2,12 +2,20 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 
 #include "core/base/json_reader.hpp"
 
 namespace shardwright::sim {
+
+// Calls `read` with each line's value and its place, "line N"; empty lines are skipped. A file is
+// read line by line, so that it may be large; a line may not (1 MiB). Throws InputError if the file
+// cannot be read, or with all lines that are no JSON; after a hundred of those, or at a line that
+// is too long, the rest is not read.
+void for_each_json(const std::string& file,
+                   const std::function<void(const nlohmann::json&, const std::string&)>& read);
 
 // Calls `read` with each line's object; its pointer begins with "line N". Throws InputError with
 // all problems of the file if it cannot be read, a line is no JSON object, or `read` added

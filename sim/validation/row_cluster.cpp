@@ -15,6 +15,8 @@ namespace {
 // Bandwidths that differ by less than this are the same (800 Gb/s, 4 x 200 Gb/s, 100 GB/s).
 constexpr double kSameBandwidth = 0.02;
 
+constexpr double kLeastNodeGigabits = 1000.0;
+
 BytesPerSecond per_node(const NodeSpec& node) {
   return node.nic.bandwidth * static_cast<double>(node.nic.per_node);
 }
@@ -49,10 +51,53 @@ std::tuple<double, bool, bool, bool> distance(const ClusterSpec& cluster,
 }
 
 void set_accelerators_per_node(ClusterSpec& cluster, std::int64_t count) {
-  if (cluster.node.accelerators == count) return;
   if (cluster.node.scale_up.domain == cluster.node.accelerators)
     cluster.node.scale_up.domain = count;
   cluster.node.accelerators = count;
+}
+
+// A product by its name and, where no profile has the memory that the name states, with that
+// memory.
+struct AcceleratorText {
+  std::optional<std::string> profile;
+  Bytes memory;  // in place of the profile's; zero: the profile's holds
+};
+
+AcceleratorText read_accelerator_text(const std::string& text) {
+  AcceleratorText read{find_accelerator(text), Bytes(0)};
+  static const std::regex kMemory(R"((\d{1,4})\s*G(?:i?B)?\b)", std::regex::icase);
+  std::smatch match;
+  if (read.profile || !std::regex_search(text, match, kMemory)) return read;
+  read.profile = find_accelerator(match.prefix().str() + ' ' + match.suffix().str());
+  read.memory = gigabytes(std::stod(match[1]));
+  return read;
+}
+
+// The shipped cluster with this accelerator that is nearest to what the row says; null without one.
+const ClusterSpec* nearest_cluster(const std::string& accelerator, const NetworkText& network,
+                                   std::int64_t per_node) {
+  const ClusterSpec* best = nullptr;
+  for (const ClusterSpec& cluster : cluster_library()) {
+    if (cluster.accelerator.name != accelerator) continue;
+    if (best == nullptr ||
+        distance(cluster, network, per_node) < distance(*best, network, per_node))
+      best = &cluster;
+  }
+  return best;
+}
+
+void set_network(const TrainingRow& row, const NetworkText& network, ClusterSpec& cluster,
+                 std::vector<std::string>& filled_in) {
+  const std::string& text = row.cluster.inter_node;
+  if (network.per_node.value() <= 0.0) {
+    if (row.cluster.gpus <= cluster.node.accelerators) return;
+    filled_in.push_back(fmt::format("inter_node: as in the shipped cluster {}{}", cluster.name,
+                                    text.empty() ? "" : fmt::format(", for \"{}\"", text)));
+  } else if (bandwidth_distance(cluster, network) > 0.0) {
+    filled_in.push_back(
+        fmt::format("cluster: {} with the row's bandwidth between nodes", cluster.name));
+    cluster.node.nic.bandwidth = network.per_node / static_cast<double>(cluster.node.nic.per_node);
+  }
 }
 
 }  // namespace
@@ -67,18 +112,23 @@ const std::vector<ClusterSpec>& cluster_library() {
 }
 
 NetworkText read_network(const std::string& text, std::int64_t gpus_per_node) {
-  static const std::regex kSeveral(R"((\d+)\s*x\s*(?:NDR|HDR)?(\d+)\s*(?:GbE|Gb|G\b|IB))",
+  static const std::regex kSeveral(R"((\d+)\s*[x*]\s*(?:NDR|HDR)?\s*(\d+)\s*(?:GbE|Gb|G\b|IB))",
                                    std::regex::icase);
-  static const std::regex kOne(R"((\d+)\s*Gb/s per (node|GPU))", std::regex::icase);
+  static const std::regex kOne(
+      R"((\d+(?:\.\d+)?)\s*(G|T)(?:b/s|bps|bit/s)(?:\s*(?:per|/)\s*(node|GPU))?)",
+      std::regex::icase);
   NetworkText network;
   network.protocol = protocol_in(text);
   std::smatch match;
   if (std::regex_search(text, match, kSeveral)) {
     network.per_node = gigabits(std::stod(match[1]) * std::stod(match[2]));
   } else if (std::regex_search(text, match, kOne)) {
-    const bool each = lower_case(match[2].str()) == "gpu";
-    network.per_node =
-        gigabits(std::stod(match[1]) * (each ? static_cast<double>(gpus_per_node) : 1.0));
+    const double count = std::stod(match[1]) * (lower_case(match[2].str()) == "t" ? 1e3 : 1.0);
+    const std::string whose = lower_case(match[3].str());
+    const bool each = whose == "gpu";
+    // No single port is this fast.
+    if (whose.empty() && count < kLeastNodeGigabits) return network;
+    network.per_node = gigabits(count * (each ? static_cast<double>(gpus_per_node) : 1.0));
   }
   return network;
 }
@@ -86,31 +136,34 @@ NetworkText read_network(const std::string& text, std::int64_t gpus_per_node) {
 std::optional<ClusterSpec> cluster_of_row(const TrainingRow& row,
                                           std::vector<std::string>& filled_in,
                                           std::string& reason) {
-  const std::optional<std::string> accelerator = find_accelerator(row.cluster.gpu);
+  if (row.cluster.gpu.empty()) {
+    reason = "the source does not say the accelerator";
+    return std::nullopt;
+  }
+  const AcceleratorText accelerator = read_accelerator_text(row.cluster.gpu);
   const std::int64_t count = row.cluster.gpus_per_node.value_or(8);
   const NetworkText network = read_network(row.cluster.inter_node, count);
-  const ClusterSpec* best = nullptr;
-  for (const ClusterSpec& cluster : cluster_library()) {
-    if (!accelerator || cluster.accelerator.name != *accelerator) continue;
-    if (best == nullptr || distance(cluster, network, count) < distance(*best, network, count))
-      best = &cluster;
-  }
-  if (best == nullptr) {
+  const ClusterSpec* nearest =
+      accelerator.profile ? nearest_cluster(*accelerator.profile, network, count) : nullptr;
+  if (nearest == nullptr) {
     reason = fmt::format("no shipped cluster has the accelerator \"{}\"", row.cluster.gpu);
     return std::nullopt;
   }
-  ClusterSpec cluster = *best;
+  ClusterSpec cluster = *nearest;
   cluster.nodes = 0;
-  if (!row.cluster.gpus_per_node)
-    filled_in.push_back(fmt::format("gpus_per_node: {}", cluster.node.accelerators));
-  else
-    set_accelerators_per_node(cluster, count);
-  if (network.per_node.value() <= 0.0) {
-    if (row.cluster.gpus > cluster.node.accelerators)
-      filled_in.push_back(fmt::format("inter_node: as in the shipped cluster {}", cluster.name));
-  } else if (bandwidth_distance(cluster, network) > 0.0) {
-    cluster.node.nic.bandwidth = network.per_node / static_cast<double>(cluster.node.nic.per_node);
+  if (accelerator.memory > Bytes(0)) {
+    cluster.accelerator.memory = accelerator.memory;
+    filled_in.push_back(fmt::format("accelerator: {} with the memory of \"{}\"",
+                                    cluster.accelerator.name, row.cluster.gpu));
   }
+  if (!row.cluster.gpus_per_node) {
+    filled_in.push_back(fmt::format("gpus_per_node: {}", cluster.node.accelerators));
+  } else if (cluster.node.accelerators != count) {
+    filled_in.push_back(fmt::format("cluster: {} with {} accelerators per node in place of {}",
+                                    cluster.name, count, cluster.node.accelerators));
+    set_accelerators_per_node(cluster, count);
+  }
+  set_network(row, network, cluster, filled_in);
   return cluster;
 }
 

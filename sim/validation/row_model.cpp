@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "core/base/error.hpp"
 #include "core/spec/model_check.hpp"
@@ -107,6 +108,50 @@ void set_experts(const MoeRow& row, MoeSpec& moe) {
   moe.first_dense_layers = row.dense_layers.value_or(moe.first_dense_layers);
 }
 
+bool same_letters(const std::string& a, const std::string& b) {
+  const auto letters = [](const std::string& text) {
+    std::string result;
+    for (const char c : lower_case(text)) {
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0) result += c;
+    }
+    return result;
+  };
+  return letters(a) == letters(b);
+}
+
+const ModelSpec* model_named(const std::string& name) {
+  for (const ModelSpec& model : library()) {
+    if (same_letters(name, model.name)) return &model;
+    for (const std::string& alias : model.aliases) {
+      if (same_letters(name, alias)) return &model;
+    }
+  }
+  return nullptr;
+}
+
+bool lacks_sizes(const ModelRow& row) {
+  return !row.layers || !row.hidden || !row.heads || (!row.ffn_hidden && !row.moe);
+}
+
+// Sizes that the source leaves to the model's name.
+void take_sizes_by_name(ModelRow& row, std::vector<std::string>& filled_in) {
+  const ModelSpec* model = lacks_sizes(row) ? model_named(row.name) : nullptr;
+  if (model == nullptr) return;
+  const auto take = [](auto& size, std::int64_t value) { size = size.value_or(value); };
+  take(row.layers, model->layers);
+  take(row.hidden, model->hidden);
+  take(row.heads, model->attention.heads);
+  take(row.kv_heads, model->attention.kv_heads);
+  take(row.head_dim, model->attention.head_dim);
+  take(row.ffn_hidden, model->mlp.ffn_hidden);
+  take(row.vocab, model->vocab);
+  row.gated_mlp = row.gated_mlp.value_or(model->mlp.gated);
+  if (model->moe && !row.moe)
+    row.moe = MoeRow{model->moe->experts, model->moe->top_k, model->moe->expert_ffn,
+                     model->moe->shared_experts, model->moe->first_dense_layers};
+  filled_in.push_back(fmt::format("sizes: as the shipped {}, by the name", model->name));
+}
+
 std::string missing_size(const ModelRow& row) {
   if (!row.layers) return "layers";
   if (!row.hidden) return "hidden";
@@ -144,14 +189,20 @@ void set_sizes(const TrainingRow& row, ModelSpec& model, std::vector<std::string
   model.mlp.ffn_hidden = from.ffn_hidden.value_or(model.mlp.ffn_hidden);
   model.mlp.gated = from.gated_mlp.value_or(model.mlp.gated);
   model.tied_embeddings = from.tied_embeddings.value_or(!model.mlp.gated);
+  if (!from.tied_embeddings)
+    filled_in.push_back(fmt::format("tied_embeddings: {}", model.tied_embeddings));
   set_attention(from, model.attention);
+  if (!from.kv_heads && model.attention.kind != AttentionKind::MultiHeadLatent)
+    filled_in.push_back(fmt::format("kv_heads: {}", model.attention.kv_heads));
   if (from.moe) set_experts(*from.moe, *model.moe);
 }
 
 }  // namespace
 
-std::optional<ModelSpec> model_of_row(const TrainingRow& row, std::vector<std::string>& filled_in,
-                                      std::string& reason) {
+std::optional<ModelSpec> model_of_row(const TrainingRow& stated,
+                                      std::vector<std::string>& filled_in, std::string& reason) {
+  TrainingRow row = stated;
+  take_sizes_by_name(row.model, filled_in);
   if (const std::string size = missing_size(row.model); !size.empty()) {
     reason = fmt::format("the source does not say the model's {}", size);
     return std::nullopt;

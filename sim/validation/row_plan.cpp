@@ -4,30 +4,15 @@
 
 #include <algorithm>
 
-#include "core/spec/profile_library.hpp"
 #include "sim/validation/row_notes.hpp"
+#include "sim/validation/row_words.hpp"
 
 namespace shardwright::sim {
 namespace {
 
-// FlashAttention 1 against 2 on an A100, forward and backward: 85 to 124 against 165 to 203 TFLOP/s
-// at sequences of 2,048 tokens with a causal mask (FlashAttention-2, arXiv 2307.08691, figure 4).
-constexpr double kFlashAttention1Ratio = 0.6;
-
 // Experts as wide as the feed-forward block of a dense model are cut by tensor parallelism as it
 // is; narrow ones are left whole.
 constexpr std::int64_t kWideExpert = 4096;
-
-void set_attention_kernel(StackSpec& stack, const std::string& kernel) {
-  if (kernel.empty()) return;
-  stack.flash_attention = says(kernel, "flash");
-  if (says(kernel, "attentionv1")) {
-    stack.attention_kernel_ratio = kFlashAttention1Ratio;
-    stack.hopper_attention_kernel_ratio *= kFlashAttention1Ratio;
-  }
-  stack.fused_softmax = kernel != "torch";
-  stack.fused_norm = says(kernel, "rms");
-}
 
 // Takes a row's value or says what stands in for it.
 template <class T>
@@ -37,51 +22,47 @@ T value_or(const std::optional<T>& value, T fallback, const char* key,
   return value.value_or(fallback);
 }
 
-std::optional<ScheduleKind> schedule_of(const std::string& text, std::int64_t pp,
-                                        std::int64_t vpp) {
-  if (pp == 1) return ScheduleKind::OneFOneB;
-  if (text == "1f1b" || text == "interleaved" || text.empty() || text.starts_with("none"))
-    return vpp > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
-  if (text == "gpipe") return ScheduleKind::GPipe;
-  if (text == "zero-bubble zb-1p" || text == "zb-h1") return ScheduleKind::ZbH1;
-  if (text == "zero-bubble zb-2p" || text == "zb-h2") return ScheduleKind::ZbH2;
-  if (text == "zb-v" || text == "zero-bubble zb-v") return ScheduleKind::ZbV;
-  if (text == "dualpipe") return ScheduleKind::DualPipe;
-  return std::nullopt;
-}
-
-std::optional<Precision> precision_of(const std::string& text) {
-  for (const Precision each :
-       {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16, Precision::Fp8}) {
-    if (text == name_of(each)) return each;
-  }
-  return std::nullopt;
-}
-
-std::optional<RecomputePolicy> recompute_of(const std::string& text) {
-  for (const RecomputePolicy each :
-       {RecomputePolicy::None, RecomputePolicy::Selective, RecomputePolicy::Full}) {
-    if (text == name_of(each)) return each;
-  }
-  return std::nullopt;
-}
-
-int usual_zero_stage(const StackSpec& stack) {
-  if (stack.family == "pytorch") return 3;
+int usual_zero_stage(const TrainingRow& row, const StackSpec& stack) {
+  if (stack.family == "pytorch") return says(row.stack, "ddp") ? 0 : 3;
   return stack.overlap_param_gather || stack.family == "deepspeed" ? 1 : 0;
 }
 
-// Degrees; false and a reason if they cannot be told.
-bool set_degrees(const TrainingRow& row, Plan& plan, std::vector<std::string>& filled_in,
-                 std::string& reason) {
+// True for stacks that shard states in place of cutting the model, unless told otherwise.
+bool shards_by_habit(const StackSpec& stack) {
+  return stack.family == "pytorch" || stack.family == "deepspeed";
+}
+
+// Tensor and pipeline degrees. One that the source leaves open follows from the other and dp; both
+// are 1 where the stack shards by habit.
+bool set_model_degrees(const TrainingRow& row, const StackSpec& stack, Plan& plan,
+                       std::vector<std::string>& filled_in) {
   const PlanRow& from = row.plan;
-  if (!from.tp || !from.pp) {
+  std::optional<std::int64_t> tp = from.tp, pp = from.pp;
+  const auto follow = [&](std::optional<std::int64_t>& degree, const char* key) {
+    const std::int64_t others = from.dp.value_or(0) * plan.cp * tp.value_or(1) * pp.value_or(1);
+    if (degree || others == 0 || row.cluster.gpus % others != 0) return;
+    degree = row.cluster.gpus / others;
+    filled_in.push_back(fmt::format("{}: {}, from the other degrees", key, *degree));
+  };
+  if (tp || pp) {
+    follow(tp, "tp");
+    follow(pp, "pp");
+  }
+  if (!shards_by_habit(stack) && (!tp || !pp)) return false;
+  plan.tp = value_or<std::int64_t>(tp, 1, "tp", filled_in);
+  plan.pp = value_or<std::int64_t>(pp, 1, "pp", filled_in);
+  return true;
+}
+
+// Degrees; false and a reason if they cannot be told.
+bool set_degrees(const TrainingRow& row, const StackSpec& stack, Plan& plan,
+                 std::vector<std::string>& filled_in, std::string& reason) {
+  const PlanRow& from = row.plan;
+  plan.cp = value_or<std::int64_t>(from.cp, 1, "cp", filled_in);
+  if (!set_model_degrees(row, stack, plan, filled_in)) {
     reason = "the source does not say the tensor and pipeline degrees";
     return false;
   }
-  plan.tp = *from.tp;
-  plan.pp = *from.pp;
-  plan.cp = value_or<std::int64_t>(from.cp, 1, "cp", filled_in);
   const std::int64_t others = plan.tp * plan.pp * plan.cp;
   if (row.cluster.gpus % others != 0) {
     reason = fmt::format("{} accelerators are no multiple of tp x pp x cp = {}", row.cluster.gpus,
@@ -126,9 +107,11 @@ void recompute_every_second_layer(const ModelSpec& model, Plan& plan,
   filled_in.emplace_back("recompute: every second layer, for selective recomputation in PyTorch");
 }
 
-void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack,
-                 Plan& plan) {
+void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack, Plan& plan,
+                 std::vector<std::string>& filled_in) {
   plan.overlap.grad_reduce = row.plan.overlap_grad_reduce.value_or(stack.overlap_grad_reduce);
+  if (!row.plan.overlap_grad_reduce && plan.dp * plan.cp > 1)
+    filled_in.push_back(fmt::format("overlap_grad_reduce: {}", plan.overlap.grad_reduce));
   plan.overlap.param_gather = row.plan.overlap_grad_reduce.value_or(stack.overlap_param_gather);
   plan.overlap.tensor_parallel =
       stack.overlap_tp && plan.sequence_parallel && !notes_say_no_tensor_overlap(row.notes);
@@ -136,84 +119,91 @@ void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec
       stack.overlap_ep && has_shared_experts(model) && notes_say_expert_overlap(row.notes);
 }
 
-bool set_batch(const TrainingRow& row, Plan& plan, std::vector<std::string>& filled_in,
-               std::string& reason) {
-  if (!row.plan.global_batch) {
+// The global batch may be left open where the stack does not accumulate gradients by habit.
+bool set_batch(const TrainingRow& row, const StackSpec& stack, Plan& plan,
+               std::vector<std::string>& filled_in, std::string& reason) {
+  const bool one_microbatch = shards_by_habit(stack) && plan.pp == 1 && row.plan.micro_batch;
+  if (!row.plan.global_batch && !one_microbatch) {
     reason = "the source does not say the global batch";
     return false;
   }
   plan.seq_len = *row.model.seq_len;
-  plan.global_batch = *row.plan.global_batch;
+  plan.global_batch = value_or(row.plan.global_batch, plan.dp * row.plan.micro_batch.value_or(1),
+                               "global_batch", filled_in);
   plan.micro_batch = value_or<std::int64_t>(row.plan.micro_batch, 1, "micro_batch", filled_in);
   return true;
 }
 
-// Schedule, recomputation and number format, whose names may be unknown.
-bool set_choices(const TrainingRow& row, Plan& plan, std::vector<std::string>& filled_in,
-                 std::string& reason) {
-  const PlanRow& from = row.plan;
-  const auto choose = [&](const char* key, const std::string& text, const auto& choice) {
-    if (!choice) reason = fmt::format("the {} \"{}\" is not modelled", key, text);
-    return choice.has_value();
-  };
-  const auto schedule = schedule_of(from.schedule, plan.pp, plan.vpp);
-  const auto recompute = recompute_of(from.recompute.empty() ? "none" : from.recompute);
-  const auto precision = precision_of(from.precision.empty() ? "bf16" : from.precision);
-  if (!choose("schedule", from.schedule, schedule) ||
-      !choose("recomputation", from.recompute, recompute) ||
-      !choose("number format", from.precision, precision))
+// Without a pipeline there is nothing to schedule, and "none" is what many sources write for 1F1B.
+void set_schedule(const TrainingRow& row, Plan& plan, std::vector<std::string>& filled_in) {
+  if (plan.pp == 1) return;
+  const std::string& text = row.plan.schedule;
+  const auto usual = plan.vpp > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
+  const auto known = schedule_in(text, plan.vpp);
+  plan.schedule = known.value_or(usual);
+  if (known) return;
+  filled_in.push_back(
+      text.empty() || says(text, "none")
+          ? fmt::format("schedule: {}", name_of(usual))
+          : fmt::format("schedule: {} for \"{}\", which is not known", name_of(usual), text));
+}
+
+bool set_precision(const TrainingRow& row, Plan& plan, std::vector<std::string>& filled_in,
+                   std::string& reason) {
+  const std::string& text = row.plan.precision;
+  if (text.empty()) filled_in.emplace_back("precision: bf16");
+  const auto precision = precision_in(text.empty() ? "bf16" : text);
+  if (!precision) {
+    reason = fmt::format("the number format \"{}\" is not modelled", text);
     return false;
-  plan.schedule = *schedule;
-  plan.recompute = *recompute;
+  }
   plan.precision = *precision;
-  if (from.precision.empty()) filled_in.emplace_back("precision: bf16");
+  if (*precision == Precision::Fp8 && lower_case(text) != name_of(Precision::Fp8))
+    filled_in.push_back(fmt::format("precision: fp8 for \"{}\"", text));
   return true;
 }
 
-}  // namespace
-
-StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_in) {
-  const bool pytorch = says(row.stack, "fsdp") || says(row.stack, "torch");
-  const bool megatron = says(row.stack, "megatron") || says(row.stack, "nemo");
-  const std::string family = megatron ? "megatron" : pytorch ? "pytorch" : "deepspeed";
-  const bool known_family = megatron || pytorch || says(row.stack, "deepspeed");
-  std::string name = find_stack(row.stack, known_family ? family : "");
-  constexpr std::string_view kCompiled = "-compile";
-  if (notes_say_not_compiled(row.notes) && name.ends_with(kCompiled))
-    name.resize(name.size() - kCompiled.size());
-  // The name has stood for two generations of the software.
-  if (name == "megatron-deepspeed" && row.source_year.value_or(0) >= 2023) name += "-23";
-  StackSpec stack = load_stack(name);
-  if (stack.name.starts_with("generic"))
-    filled_in.push_back(fmt::format("stack: {} for \"{}\"", stack.name, row.stack));
-  set_attention_kernel(stack, row.attention_kernel);
-  if (notes_say_cuda_graphs(row.notes)) stack.cuda_graphs = true;
-  // DeepSpeed keeps fp16 gradients as they are; its BF16_Optimizer adds bf16 ones up in fp32.
-  if (says(stack.name, "deepspeed") && row.plan.precision == "bf16")
-    stack.fp32_main_gradients = true;
-  return stack;
+// Words that are not known leave recomputation open, as if nothing stood there.
+void set_recomputation(const TrainingRow& row, const ModelSpec& model, Plan& plan,
+                       std::vector<std::string>& filled_in) {
+  const std::string& text = row.plan.recompute;
+  const auto words = recompute_in(text.empty() ? "none" : text);
+  if (!words) return;
+  plan.recompute = words->policy;
+  const std::int64_t chunk = (model.layers + plan.chunks() - 1) / plan.chunks();
+  plan.recompute_layers = words->layers < chunk ? words->layers : 0;
+  if (words->policy != RecomputePolicy::Full || says(text, "full")) return;
+  const std::string layers = plan.recompute_layers == 0
+                                 ? "all layers"
+                                 : fmt::format("{} layers of each stage", plan.recompute_layers);
+  filled_in.push_back(fmt::format("recompute: full on {} for \"{}\"", layers, text));
 }
+
+}  // namespace
 
 std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
                                 const StackSpec& stack, std::vector<std::string>& filled_in,
                                 std::string& reason) {
   Plan plan;
-  if (!set_degrees(row, plan, filled_in, reason) || !set_batch(row, plan, filled_in, reason) ||
-      !set_choices(row, plan, filled_in, reason))
+  if (!set_degrees(row, stack, plan, filled_in, reason) ||
+      !set_batch(row, stack, plan, filled_in, reason) ||
+      !set_precision(row, plan, filled_in, reason))
     return std::nullopt;
+  set_schedule(row, plan, filled_in);
+  set_recomputation(row, model, plan, filled_in);
   set_expert_parallel(row, model, plan);
   plan.multi_token_prediction = !notes_say_no_further_tokens(row.notes);
   plan.sequence_parallel = plan.tp > 1 && value_or(row.plan.sequence_parallel, stack.overlap_tp,
                                                    "sequence_parallel", filled_in);
   plan.zero_stage = static_cast<int>(value_or<std::int64_t>(
-      row.plan.zero_stage, usual_zero_stage(stack), "zero_stage", filled_in));
+      row.plan.zero_stage, usual_zero_stage(row, stack), "zero_stage", filled_in));
   if (plan.zero_stage > 0 && notes_say_hybrid_shard(row.notes))
     plan.shard_group = row.cluster.gpus_per_node.value_or(8);
   if (stack.family == "pytorch") plan.context_parallel = ContextParallelKind::AllGather;
   set_stage_layers(model, plan, filled_in);
   if (stack.family == "pytorch" && plan.recompute == RecomputePolicy::Selective)
     recompute_every_second_layer(model, plan, filled_in);
-  set_overlap(row, model, stack, plan);
+  set_overlap(row, model, stack, plan, filled_in);
   return plan;
 }
 

@@ -13,11 +13,9 @@
 
 namespace shardwright::sim {
 
-// The profile of the row's stack, with the attention kernel that it states.
-StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_in);
-
 // `reason` is set where the row leaves open what nothing else tells, or asks for what a plan cannot
-// say. Where recomputation is left open, it is None.
+// say; `filled_in` says what the stack's habits stand in for. Where recomputation is left open, it
+// is None.
 std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
                                 const StackSpec& stack, std::vector<std::string>& filled_in,
                                 std::string& reason);

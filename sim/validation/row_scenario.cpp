@@ -13,6 +13,8 @@
 #include "sim/validation/row_model.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_plan.hpp"
+#include "sim/validation/row_stack.hpp"
+#include "sim/validation/row_words.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -25,15 +27,17 @@ bool fits(const Scenario& scenario) {
   });
 }
 
-// A source that does not speak of recomputation ran with the least that fits.
-void choose_recomputation(Scenario& scenario, std::vector<std::string>& filled_in) {
+// A source that does not speak of recomputation, or in unknown words, ran with the least that fits.
+void choose_recomputation(const std::string& words, Scenario& scenario,
+                          std::vector<std::string>& filled_in) {
   for (const RecomputePolicy policy :
        {RecomputePolicy::None, RecomputePolicy::Selective, RecomputePolicy::Full}) {
     scenario.plan.recompute = policy;
     if (fits(scenario)) break;
   }
-  filled_in.push_back(
-      fmt::format("recompute: {}, the least that fits", name_of(scenario.plan.recompute)));
+  const std::string unknown = words.empty() ? "" : fmt::format(", for \"{}\"", words);
+  filled_in.push_back(fmt::format("recompute: {}, the least that fits{}",
+                                  name_of(scenario.plan.recompute), unknown));
 }
 
 std::string first_broken(const Scenario& scenario) {
@@ -49,6 +53,9 @@ std::string first_broken(const Scenario& scenario) {
 
 RowScenario scenario_of(const TrainingRow& row) {
   RowScenario result;
+  result.filled_in = row.filled_in;
+  result.reason = row.unreadable;
+  if (!result.reason.empty()) return result;
   if (says(row.flops_convention, "per-layer timing")) {
     result.reason = "the time is that of a single layer, not of a step";
     return result;
@@ -66,7 +73,8 @@ RowScenario scenario_of(const TrainingRow& row) {
   scenario.plan = *plan;
   result.reason = first_broken(scenario);
   if (!result.reason.empty()) return result;
-  if (row.plan.recompute.empty()) choose_recomputation(scenario, result.filled_in);
+  if (row.plan.recompute.empty() || !recompute_in(row.plan.recompute))
+    choose_recomputation(row.plan.recompute, scenario, result.filled_in);
   result.scenario = std::move(scenario);
   return result;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
@@ -39,7 +41,7 @@ MoeRow read_moe(ObjectReader object) {
 
 ModelRow read_model_row(ObjectReader object) {
   ModelRow model;
-  model.name = object.text("name");
+  model.name = object.text_or("name", "");
   model.layers = integer_if(object, "layers");
   model.hidden = integer_if(object, "hidden");
   model.ffn_hidden = integer_if(object, "ffn_hidden");
@@ -56,8 +58,8 @@ ModelRow read_model_row(ObjectReader object) {
 
 ClusterRow read_cluster_row(ObjectReader object) {
   ClusterRow cluster;
-  cluster.gpu = object.text("gpu");
-  cluster.gpus = object.integer("gpus");
+  cluster.gpu = object.text_or("gpu", "");
+  cluster.gpus = object.integer_or("gpus", 0);
   cluster.gpus_per_node = integer_if(object, "gpus_per_node");
   cluster.intra_node = object.text_or("intra_node", "");
   cluster.inter_node = object.text_or("inter_node", "");
@@ -94,7 +96,8 @@ MeasuredRow read_measured_row(ObjectReader object) {
   return measured;
 }
 
-TargetRow read_target_row(ObjectReader object) {
+std::optional<TargetRow> read_target_row(ObjectReader object) {
+  if (!object.has("metric") || !object.has("value")) return std::nullopt;
   enum class Metric : std::uint8_t { Known };
   static const EnumNames<Metric> kMetrics = {{"step_s", Metric::Known},
                                              {"tokens_per_s_per_gpu", Metric::Known},
@@ -107,17 +110,22 @@ TargetRow read_target_row(ObjectReader object) {
   return target;
 }
 
+void read_source(ObjectReader& object, TrainingRow& row) {
+  row.source_title = source_of(object);
+  if (!object.raw("source").is_object()) return;
+  ObjectReader source = object.object("source");
+  row.source_address = source.text_or("where", "");
+  row.source_year = integer_if(source, "year");
+}
+
 TrainingRow read_row(ObjectReader object) {
   TrainingRow row;
-  row.id = object.text("id");
-  ObjectReader source = object.object("source");
-  row.source_title = source.text_or("title", "");
-  row.source_address = source.text_or("where", "");
-  if (source.has("year")) row.source_year = source.integer("year");
-  row.model = read_model_row(object.object("model"));
-  row.cluster = read_cluster_row(object.object("cluster"));
-  row.plan = read_plan_row(object.object("plan"));
-  row.measured = read_measured_row(object.object("measured"));
+  row.id = object.text_or("id", "");
+  read_source(object, row);
+  if (auto model = object.object_if("model")) row.model = read_model_row(*model);
+  if (auto cluster = object.object_if("cluster")) row.cluster = read_cluster_row(*cluster);
+  if (auto plan = object.object_if("plan")) row.plan = read_plan_row(*plan);
+  if (auto measured = object.object_if("measured")) row.measured = read_measured_row(*measured);
   if (auto target = object.object_if("target")) row.target = read_target_row(*target);
   row.flops_convention = object.text_or("flops_convention", "");
   row.notes = object.text_or("notes", "");
@@ -129,23 +137,80 @@ TrainingRow read_row(ObjectReader object) {
   return row;
 }
 
+void fill_in_accelerators(TrainingRow& row) {
+  if (row.cluster.gpus > 0 || !row.unreadable.empty()) return;
+  const PlanRow& plan = row.plan;
+  if (!plan.dp || !plan.tp || !plan.pp) {
+    row.unreadable = "the source does not say the number of accelerators";
+    return;
+  }
+  row.cluster.gpus = *plan.dp * *plan.tp * *plan.pp * plan.cp.value_or(1);
+  row.filled_in.push_back(fmt::format("gpus: {}, the product of the degrees", row.cluster.gpus));
+}
+
+// The figure to hold a prediction against: the step time before a rate.
+void fill_in_target(TrainingRow& row) {
+  if (row.target || row.measured.oom) return;
+  const auto take = [&row](const char* metric, const OptionalNumber& figure) {
+    if (row.target || !figure) return;
+    row.target = TargetRow{metric, *figure};
+    row.filled_in.push_back(fmt::format("target: {}, as measured", metric));
+  };
+  take("step_s", row.measured.iteration_s);
+  take("tokens_per_s_per_gpu", row.measured.tokens_per_s_per_gpu);
+  take("tflops_per_gpu", row.measured.tflops_per_gpu);
+  take("mfu", row.measured.mfu);
+}
+
+// One line of a file, with its problems as the reason why it cannot be used.
+TrainingRow read_line(const nlohmann::json& line, const std::string& place,
+                      const std::string& file) {
+  TrainingRow row;
+  ProblemList problems(file);
+  row = read_row(ObjectReader(line, place, problems));
+  row.file = file;
+  try {
+    problems.throw_if_any();
+  } catch (const InputError& error) {
+    for (const Problem& each : error.problems())
+      row.unreadable +=
+          fmt::format("{}{}: found {}, expected {}", row.unreadable.empty() ? "" : "; ", each.where,
+                      each.found, each.expected);
+  }
+  if (row.id.empty()) {
+    row.id = place;
+    row.filled_in.push_back(fmt::format("id: {}", place));
+  }
+  fill_in_accelerators(row);
+  fill_in_target(row);
+  return row;
+}
+
 }  // namespace
 
 std::vector<TrainingRow> read_training_rows(const std::string& file) {
   std::vector<TrainingRow> rows;
-  RowIds ids;
-  for_each_json_line(file, [&](ObjectReader& object) {
-    rows.push_back(read_row(object));
-    rows.back().file = file;
-    ids.add(object, rows.back().id);
+  std::set<std::string> ids;
+  for_each_json(file, [&](const nlohmann::json& line, const std::string& place) {
+    TrainingRow row = read_line(line, place, file);
+    if (!ids.insert(row.id).second)
+      row.filled_in.push_back("id: another row of the file has it too");
+    rows.push_back(std::move(row));
   });
+  const auto readable = [](const TrainingRow& row) { return row.unreadable.empty(); };
+  if (!rows.empty() && std::none_of(rows.begin(), rows.end(), readable)) {
+    throw InputError(file, {{"", "no row that can be read; " + rows.front().unreadable,
+                             "training rows (docs/formats/training_rows.md)"}});
+  }
   return rows;
 }
 
 TrainingRow find_training_row(const std::string& file, const std::string& id) {
   std::vector<TrainingRow> rows = read_training_rows(file);
-  const auto found =
-      std::find_if(rows.begin(), rows.end(), [&](const TrainingRow& row) { return row.id == id; });
+  const auto has_id = [&](const TrainingRow& row) { return row.id == id; };
+  const auto found = std::find_if(rows.begin(), rows.end(), has_id);
+  if (const auto count = std::count_if(rows.begin(), rows.end(), has_id); count > 1)
+    throw InputError(file, {{"", fmt::format("{} rows \"{}\"", count, id), "an id of one row"}});
   if (found != rows.end()) return *found;
   std::vector<std::string> ids;
   for (const TrainingRow& row : rows) ids.push_back(row.id);

@@ -1,7 +1,8 @@
 // A published measurement of a training step, with its whole configuration.
 //
 // Rows come as JSON lines. A missing or null field means that the source does not say. Keys that
-// are not known here are skipped: the tables say more than a simulation needs.
+// are not known here are skipped: the tables say more than a simulation needs. A row whose values
+// make no sense stays in the list with the reason, so that the others of its file can be used.
 #pragma once
 
 #include <cstdint>
@@ -79,20 +80,23 @@ struct TrainingRow {
   std::optional<TargetRow> target;
   std::string flops_convention, notes;
   std::string stack;
-  std::string attention_kernel;  // of `stack_options`; empty: the stack's own
-  std::string grade;             // "A", "B" or "C"; empty for rows that ran out of memory
-  std::string group;             // rows of one group can be ranked against each other
+  std::string attention_kernel;        // of `stack_options`; empty: the stack's own
+  std::string grade;                   // "A", "B" or "C"; empty for rows that ran out of memory
+  std::string group;                   // rows of one group can be ranked against each other
+  std::vector<std::string> filled_in;  // what the reader took from other fields of the row
+  std::string unreadable;  // why the row means nothing: its problems, or what nothing tells
 
   bool operator==(const TrainingRow&) const = default;
 };
 
-// Reads all rows of a file; problems are named "line 3/model/layers".
-// Throws InputError with all problems of the file, each with its line and JSON pointer: text that
-// is not JSON, a value of the wrong type or out of range, an id that occurs twice. Empty lines are
-// skipped.
+// Reads all rows of a file; empty lines are skipped. A value of the wrong type or out of range
+// makes its row `unreadable`, "line 3/model/layers: found …". What a row leaves open but tells
+// elsewhere is filled in: an id from the line, accelerators from the degrees, the target from the
+// figures. Throws InputError with the problems of the file, each with its line, if a line is no
+// JSON or no row can be read.
 std::vector<TrainingRow> read_training_rows(const std::string& file);
 
-// The row of this id. Throws InputError, with the nearest id, if there is none.
+// The row of this id. Throws InputError, with the nearest id, if there is none or several.
 TrainingRow find_training_row(const std::string& file, const std::string& id);
 
 }  // namespace shardwright::sim

@@ -160,6 +160,13 @@ RowComparison described(const TrainingRow& row) {
   return comparison;
 }
 
+// A grade that is none of A, B and C says nothing, so that its rows are taken like those without.
+bool is_wanted(const TrainingRow& row, const std::string& grades) {
+  constexpr std::string_view kGrades = "ABC";
+  return row.grade.size() != 1 || kGrades.find(row.grade) == std::string_view::npos ||
+         grades.find(row.grade) != std::string::npos;
+}
+
 }  // namespace
 
 RowComparison compare_row(const TrainingRow& row) {
@@ -176,6 +183,9 @@ RowComparison compare_with(const TrainingRow& row, const Scenario& scenario) {
   RowComparison comparison = described(row);
   comparison.parallelism = parallelism_of(scenario.plan);
   comparison.plan = to_json(scenario.plan).dump();
+  comparison.accelerator_profile = scenario.cluster.accelerator.name;
+  comparison.cluster_profile = scenario.cluster.name;
+  comparison.stack_profile = scenario.stack.name;
   comparison.tokens =
       static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
   const StepResult result = simulate_step(scenario);
@@ -189,10 +199,14 @@ RowComparison compare_with(const TrainingRow& row, const Scenario& scenario) {
 ValidationReport validate_rows(const std::vector<std::string>& files,
                                const ValidationOptions& options) {
   std::vector<TrainingRow> rows;
+  std::size_t other_grades = 0;
   for (const std::string& file : files) {
     for (TrainingRow& row : read_training_rows(file)) {
-      const bool wanted = row.grade.empty() || options.grades.find(row.grade) != std::string::npos;
-      if (wanted) rows.push_back(std::move(row));
+      if (is_wanted(row, options.grades)) {
+        rows.push_back(std::move(row));
+      } else {
+        ++other_grades;
+      }
     }
   }
   std::vector<std::optional<RowComparison>> comparisons(rows.size());
@@ -206,6 +220,7 @@ ValidationReport validate_rows(const std::vector<std::string>& files,
   const bool partial = done.size() < rows.size();
   ValidationReport report = report_on(std::move(done));
   report.partial = partial;
+  report.other_grades = other_grades;
   return report;
 }
 

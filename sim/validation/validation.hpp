@@ -37,7 +37,9 @@ struct RowComparison {
   bool timed = false;    // there is a measurement of time to compare with
   bool skipped = false;  // not simulated
   std::string reason;    // why it was skipped
-  std::vector<std::string> filled_in;
+  // The profiles that stand for what the row names; empty where it was skipped.
+  std::string accelerator_profile, cluster_profile, stack_profile;
+  std::vector<std::string> filled_in;  // what was assumed: "zero_stage: 1", …
 };
 
 // Positive: does not fit.
@@ -49,6 +51,7 @@ struct ValidationReport {
   std::vector<RowComparison> rows;  // in the order of the files
   bool partial = false;             // stopped before the last row
   std::size_t skipped = 0;
+  std::size_t other_grades = 0;  // rows of grades that were not asked for, which are not in `rows`
   ErrorSummary time;
   ErrorSummary memory;
   ErrorsByName by_source, by_accelerator, by_stack, by_parallelism;
@@ -59,7 +62,8 @@ struct ValidationReport {
 };
 
 struct ValidationOptions {
-  std::string grades = "ABC";  // rows of these grades; rows that ran out of memory have none
+  std::string grades = "ABC";  // rows of these grades; rows without a grade, as those that ran out
+                               // of memory, are always taken
   std::stop_token stop{};      // rows that have not begun when it is requested are left out
 };
 

@@ -44,6 +44,11 @@ Json row_json(const RowComparison& row) {
   }
   json["status"] = row.skipped ? "skipped" : "ok";
   json["reason"] = row.reason;
+  json["stated"] = {{"accelerator", row.accelerator}, {"stack", row.stack}};
+  json["profiles"] = row.skipped ? Json()
+                                 : Json{{"accelerator", row.accelerator_profile},
+                                        {"cluster", row.cluster_profile},
+                                        {"stack", row.stack_profile}};
   json["filled_in"] = row.filled_in;
   return json;
 }
@@ -55,6 +60,7 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
   for (const RowComparison& row : report.rows) rows.push_back(row_json(row));
   Json summary = summary_json(report.time);
   summary["skipped"] = report.skipped;
+  summary["other_grades"] = report.other_grades;
   summary["by_source"] = summaries_json(report.by_source);
   summary["by_accelerator"] = summaries_json(report.by_accelerator);
   summary["by_stack"] = summaries_json(report.by_stack);

@@ -11,6 +11,8 @@
 #include "sim/validation/row_cluster.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_scenario.hpp"
+#include "sim/validation/row_stack.hpp"
+#include "sim/validation/row_words.hpp"
 #include "sim/validation/training_row.hpp"
 
 namespace shardwright::sim {
@@ -31,25 +33,104 @@ class RowFile : public testing::Test {
   }
 };
 
-TEST_F(RowFile, ProblemsNameLineAndPointer) {
-  const std::string good =
-      R"({"id":"a","source":{},"model":{"name":"m"},"cluster":{"gpu":"H100","gpus":8},"plan":{},"measured":{},"more":1})";
+constexpr const char* kGoodRow =
+    R"({"id":"a","source":{},"model":{"name":"m"},"cluster":{"gpu":"H100","gpus":8},"plan":{},"measured":{},"more":1})";
+
+TEST_F(RowFile, ProblemsAreTheReasonOfTheirRowAlone) {
   const std::string bad =
-      R"({"id":"a","source":{},"model":{"name":"m","layers":"32"},"cluster":{"gpu":"H100","gpus":0},"plan":{"tp":1.5},"measured":{"oom":1},"target":{"metric":"speed","value":2}})";
-  const std::string file = write(good + "\n\n" + bad + "\nnot json\n");
+      R"({"id":"b","source":{},"model":{"name":"m","layers":"32"},"cluster":{"gpu":"H100","gpus":0},"plan":{"tp":1.5},"measured":{"oom":1},"target":{"metric":"speed","value":2}})";
+  const auto rows = read_training_rows(write(std::string(kGoodRow) + "\n\n" + bad + "\n[1]\n"));
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].unreadable, "");
+  for (const char* place : {"line 3/model/layers", "line 3/cluster/gpus", "line 3/plan/tp",
+                            "line 3/measured/oom", "line 3/target/metric"})
+    EXPECT_NE(rows[1].unreadable.find(place), std::string::npos) << place;
+  EXPECT_NE(rows[2].unreadable.find("line 4: found an array of 1, expected an object"),
+            std::string::npos);
+  EXPECT_EQ(scenario_of(rows[1]).reason, rows[1].unreadable);
+}
+
+TEST_F(RowFile, TextThatIsNoJsonRefusesTheFile) {
+  const std::string file = write(std::string(kGoodRow) + "\nnot json\n");
   try {
     read_training_rows(file);
-    FAIL() << "read broken rows";
+    FAIL() << "read a broken file";
   } catch (const InputError& error) {
-    std::vector<std::string> places;
-    for (const Problem& problem : error.problems()) places.push_back(problem.where);
-    const std::vector<std::string> expected = {"line 3/model/layers",  "line 3/cluster/gpus",
-                                               "line 3/plan/tp",       "line 3/measured/oom",
-                                               "line 3/target/metric", "line 3/id"};
-    ASSERT_EQ(places.size(), expected.size() + 1);
-    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), places.begin()));
-    EXPECT_EQ(places.back().substr(0, 6), "line 4");
     EXPECT_EQ(error.source(), file);
+    ASSERT_EQ(error.problems().size(), 1U);
+    EXPECT_EQ(error.problems().front().where, "line 2");
+  }
+}
+
+TEST_F(RowFile, FileWithoutAnyReadableRowIsRefused) {
+  EXPECT_THROW(read_training_rows(write("{\"id\": 3}\n{\"id\": 4}\n")), InputError);
+  EXPECT_TRUE(read_training_rows(write("\n")).empty());
+}
+
+// Whatever part of a row is null, the rows around it are used and it says what is missing.
+TEST_F(RowFile, NullPartsConcernTheirRowAlone) {
+  std::ifstream shipped(kShipped);
+  std::string line;
+  std::getline(shipped, line);
+  const std::vector<std::string> parts = {"/cluster/gpu", "/cluster/gpus", "/model/name",
+                                          "/plan",        "/measured",     "/source",
+                                          "/cluster",     "/model",        "/id"};
+  std::string text;
+  for (const std::string& part : parts) {
+    auto row = nlohmann::json::parse(line);
+    row["id"] = part;
+    row["target"] = nullptr;
+    row[nlohmann::json::json_pointer(part)] = nullptr;
+    text += row.dump() + "\n";
+  }
+  const auto rows = read_training_rows(write(line + "\n" + text));
+  ASSERT_EQ(rows.size(), parts.size() + 1);
+  for (const TrainingRow& row : rows) {
+    const RowScenario result = scenario_of(row);
+    EXPECT_NE(result.scenario.has_value(), !result.reason.empty()) << row.id;
+  }
+  const auto reason = [&](std::size_t part) { return scenario_of(rows[part + 1]).reason; };
+  EXPECT_NE(reason(0).find("accelerator"), std::string::npos);
+  EXPECT_EQ(reason(1), "");  // the product of the degrees
+  EXPECT_EQ(rows[2].cluster.gpus, rows[0].cluster.gpus);
+  EXPECT_EQ(reason(2), "");
+  EXPECT_NE(reason(3).find("degrees"), std::string::npos);
+  EXPECT_EQ(reason(4), "");
+  EXPECT_EQ(reason(5), "");
+  EXPECT_NE(reason(6).find("accelerator"), std::string::npos);
+  EXPECT_NE(reason(7).find("layers"), std::string::npos);
+  EXPECT_EQ(rows.back().id, "line 10");
+}
+
+TEST_F(RowFile, TargetComesFromTheFiguresWhereNoneIsNamed) {
+  const auto row_with = [&](const std::string& measured) {
+    const std::string row = R"({"id":"a","cluster":{"gpu":"H100","gpus":8},"measured":)";
+    return read_training_rows(write(row + measured + "}")).front();
+  };
+  EXPECT_EQ(row_with(R"({"mfu":0.4,"iteration_s":2})").target, (TargetRow{"step_s", 2.0}));
+  EXPECT_EQ(row_with(R"({"mfu":0.4})").target, (TargetRow{"mfu", 0.4}));
+  EXPECT_EQ(row_with(R"({"oom":true,"mfu":0.4})").target, std::nullopt);
+}
+
+TEST_F(RowFile, EndlessLineIsRefusedBeforeItIsRead) {
+  const std::string file = write(std::string(kGoodRow) + "\n" + std::string(3 << 20, 'x'));
+  try {
+    read_training_rows(file);
+    FAIL() << "read an endless line";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.problems().front().where, "line 2");
+    EXPECT_EQ(error.problems().front().found, "more than 1048576 bytes");
+  }
+}
+
+TEST_F(RowFile, GarbageEndsTheReadingAfterAHundredLines) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += "garbage\n";
+  try {
+    read_training_rows(write(text));
+    FAIL() << "read garbage";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.problems().size(), 100U);
   }
 }
 
@@ -106,6 +187,7 @@ TEST(RowScenario, RefusesWhatItCannotExpress) {
   EXPECT_NE(scenario_of(row).reason.find("Abacus 3000"), std::string::npos);
   row = shipped_row("sc21-t1-1.7b");
   row.plan.tp.reset();
+  row.plan.dp.reset();
   EXPECT_NE(scenario_of(row).reason.find("tensor"), std::string::npos);
   row = shipped_row("sc21-t1-1.7b");
   row.plan.dp = 31;
@@ -127,6 +209,143 @@ TEST(RowScenario, SaysWhatItFilledIn) {
   EXPECT_TRUE(says_of("recompute"));
 }
 
+bool any_says(const std::vector<std::string>& texts, const std::string& part) {
+  return std::any_of(texts.begin(), texts.end(),
+                     [&](const std::string& text) { return text.find(part) != std::string::npos; });
+}
+
+TEST(RowScenario, ADegreeThatIsLeftOpenFollowsFromTheOthers) {
+  TrainingRow row = shipped_row("sc21-t1-1.7b");
+  const std::int64_t tp = *row.plan.tp;
+  row.plan.tp.reset();
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  EXPECT_EQ(result.scenario->plan.tp, tp);
+  EXPECT_TRUE(any_says(result.filled_in, "tp: 1, from the other degrees"));
+}
+
+TEST(RowScenario, StacksThatShardAreNotCutUnlessTheRowSaysSo) {
+  TrainingRow row = shipped_row("sc21-t1-1.7b");
+  row.stack = "XTuner";
+  row.plan.tp.reset();
+  row.plan.pp.reset();
+  row.plan.zero_stage.reset();
+  row.plan.global_batch.reset();
+  row.plan.micro_batch = 2;
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  const Plan& plan = result.scenario->plan;
+  EXPECT_EQ(plan.tp * plan.pp, 1);
+  EXPECT_EQ(plan.zero_stage, 3);
+  EXPECT_EQ(plan.global_batch, 2 * plan.dp);
+  EXPECT_EQ(result.scenario->stack.name, "generic-pytorch");
+}
+
+TEST(RowScenario, SaysWhichScheduleItTookForAnUnknownOne) {
+  TrainingRow row = shipped_row("sc21-t1-145.6b");
+  ASSERT_GT(*row.plan.pp, 1);
+  row.plan.virtual_pp = 1;
+  row.plan.schedule = "hanayo";
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  EXPECT_TRUE(any_says(result.filled_in, "schedule: 1f1b for \"hanayo\""));
+  row.plan.schedule = "1F1B";
+  EXPECT_FALSE(any_says(scenario_of(row).filled_in, "schedule"));
+}
+
+TEST(RowScenario, UnknownRecomputationIsTheLeastThatFits) {
+  TrainingRow row = shipped_row("sc21-t1-1.7b");
+  row.plan.recompute = "some of it";
+  EXPECT_TRUE(any_says(scenario_of(row).filled_in, "the least that fits, for \"some of it\""));
+}
+
+TEST(RowScenario, SizesMayComeFromTheModelsName) {
+  TrainingRow row = shipped_row("sc21-t1-1.7b");
+  row.model = ModelRow{};
+  row.model.name = "Llama-3 8B";
+  row.model.seq_len = 4096;
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  EXPECT_EQ(result.scenario->model.layers, 32);
+  EXPECT_EQ(result.scenario->model.mlp.ffn_hidden, 14336);
+  EXPECT_EQ(result.scenario->model.vocab, 128256);
+  EXPECT_TRUE(any_says(result.filled_in, "as the shipped llama3-8b"));
+}
+
+TEST(RowWords, PrecisionsInTheirSpellings) {
+  for (const char* text : {"BF16", "bf16", "bfloat16", "bf16-mixed", "BF16 (fp32 master)"})
+    EXPECT_EQ(precision_in(text), Precision::Bf16) << text;
+  for (const char* text : {"fp8", "FP8-MX", "mxfp8", "fp8-mx", "float8", "fp8 (bf16 activations)"})
+    EXPECT_EQ(precision_in(text), Precision::Fp8) << text;
+  for (const char* text : {"FP16", "fp16", "float16", "half", "fp16 with fp32 master"})
+    EXPECT_EQ(precision_in(text), Precision::Fp16) << text;
+  EXPECT_EQ(precision_in("FP32"), Precision::Fp32);
+  EXPECT_EQ(precision_in("tf32"), Precision::Tf32);
+  for (const char* text : {"nvfp4", "mxfp4", "int8", "posit"})
+    EXPECT_EQ(precision_in(text), std::nullopt) << text;
+}
+
+TEST(RowWords, RecomputationInItsSpellings) {
+  using Words = RecomputeWords;
+  for (const char* text : {"none", "None", "no", "off", "no recompute"})
+    EXPECT_EQ(recompute_in(text), Words{}) << text;
+  for (const char* text : {"selective", "Selective (core_attn)"})
+    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Selective})) << text;
+  for (const char* text :
+       {"full", "uniform", "uniform, 1 layer", "true", "activation checkpointing"})
+    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Full})) << text;
+  for (const char* text : {"block 4", "block (4 layers)", "full on 4 layers"})
+    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Full, 4})) << text;
+  EXPECT_EQ(recompute_in("block"), (Words{RecomputePolicy::Full}));
+  EXPECT_EQ(recompute_in("some of it"), std::nullopt);
+}
+
+TEST(RowWords, SchedulesInTheirSpellings) {
+  EXPECT_EQ(schedule_in("1F1B", 1), ScheduleKind::OneFOneB);
+  EXPECT_EQ(schedule_in("PipeDream-Flush", 1), ScheduleKind::OneFOneB);
+  EXPECT_EQ(schedule_in("Interleaved 1F1B", 4), ScheduleKind::Interleaved);
+  EXPECT_EQ(schedule_in("GPipe", 1), ScheduleKind::GPipe);
+  EXPECT_EQ(schedule_in("zero-bubble zb-1p", 1), ScheduleKind::ZbH1);
+  EXPECT_EQ(schedule_in("ZB-H2", 1), ScheduleKind::ZbH2);
+  EXPECT_EQ(schedule_in("zero bubble (ZB-V)", 2), ScheduleKind::ZbV);
+  EXPECT_EQ(schedule_in("DualPipe", 1), ScheduleKind::DualPipe);
+  for (const char* text : {"", "none", "zero-bubble", "DualPipeV", "breadth-first"})
+    EXPECT_EQ(schedule_in(text, 1), std::nullopt) << text;
+}
+
+// The families as the frameworks' own documentation describes them.
+TEST(RowStack, UnknownFrameworksFallToTheirFamily) {
+  const auto stack_for = [](const std::string& name) {
+    TrainingRow row;
+    row.stack = name;
+    std::vector<std::string> filled_in;
+    const std::string profile = stack_of_row(row, filled_in).name;
+    EXPECT_TRUE(any_says(filled_in, "stack: " + profile)) << name;
+    return profile;
+  };
+  for (const char* name : {"InternEvo", "internevo 0.5", "nanotron", "PaddleNLP", "Colossal-AI",
+                           "MindSpeed", "ColossalAI 0.3.1", "GPT-NeoX", "megatron-lm-2031"})
+    EXPECT_EQ(stack_for(name), "generic-megatron") << name;
+  for (const char* name : {"XTuner", "veScale", "Axolotl", "PyTorch DDP", "HF Accelerate"})
+    EXPECT_EQ(stack_for(name), "generic-pytorch") << name;
+  for (const char* name : {"BMTrain", "LLaMA-Factory (ZeRO-3)"})
+    EXPECT_EQ(stack_for(name), "generic-deepspeed") << name;
+  for (const char* name : {"MaxText", "our own"}) EXPECT_EQ(stack_for(name), "generic") << name;
+  EXPECT_EQ(stack_for(""), "generic");
+  EXPECT_EQ(stack_for("NeMo 24.07"), "nemo-te");
+  EXPECT_EQ(stack_for("torchtitan v0.1"), "fsdp2");
+}
+
+TEST(RowStack, ProfilesOfTheirOwnNeedNoWords) {
+  TrainingRow row;
+  for (const char* name : {"torchtitan", "NeMo", "Megatron Core", "nemo-te"}) {
+    row.stack = name;
+    std::vector<std::string> filled_in;
+    EXPECT_FALSE(stack_of_row(row, filled_in).name.starts_with("generic"));
+    EXPECT_TRUE(filled_in.empty()) << name;
+  }
+}
+
 TEST(RowCluster, ReadsNetworksAsSourcesWriteThem) {
   const auto gigabytes_of = [](const std::string& text) {
     return read_network(text, 8).per_node / gigabytes_per_second(1.0);
@@ -137,7 +356,41 @@ TEST(RowCluster, ReadsNetworksAsSourcesWriteThem) {
   EXPECT_DOUBLE_EQ(gigabytes_of("400 Gb/s per GPU RDMA"), 400.0);
   EXPECT_DOUBLE_EQ(gigabytes_of("8x400 GbE (RoCE, Cisco)"), 400.0);
   EXPECT_DOUBLE_EQ(gigabytes_of("RoCE RDMA (speed not stated)"), 0.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("3.2 Tbps EFA"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("400 Gb/s InfiniBand"), 0.0);  // of a node or of each GPU?
   EXPECT_EQ(read_network("8x400 Gb/s NDR InfiniBand", 8).protocol, FabricProtocol::InfiniBand);
+}
+
+TEST(RowCluster, AcceleratorsAsSourcesWriteThem) {
+  const auto profile_for = [](const std::string& text) {
+    TrainingRow row;
+    row.cluster.gpu = text;
+    std::vector<std::string> filled_in;
+    std::string reason;
+    const auto cluster = cluster_of_row(row, filled_in, reason);
+    EXPECT_NE(cluster.has_value(), !reason.empty()) << text;
+    return cluster ? cluster->accelerator.name : "";
+  };
+  for (const char* text : {"H100-SXM5-80GB", "NVIDIA H100 80GB HBM3", "8x H100 SXM5", "h100"})
+    EXPECT_EQ(profile_for(text), "h100-sxm") << text;
+  for (const char* text : {"A100 (source: NVIDIA Ampere)", "A100-80G", "A100-SXM4-80GB"})
+    EXPECT_EQ(profile_for(text), "a100-80gb") << text;
+  EXPECT_EQ(profile_for("A100-SXM4-40GB"), "a100-40gb");
+  EXPECT_EQ(profile_for("AMD Instinct MI300X"), "mi300x");
+  EXPECT_EQ(profile_for("Ascend 910B"), "");
+  EXPECT_EQ(profile_for(""), "");
+}
+
+TEST(RowCluster, MemoryThatNoProfileHasIsThatOfTheRow) {
+  TrainingRow row;
+  row.cluster.gpu = "Tesla V100-SXM2-16GB";
+  std::vector<std::string> filled_in;
+  std::string reason;
+  const auto cluster = cluster_of_row(row, filled_in, reason);
+  ASSERT_TRUE(cluster) << reason;
+  EXPECT_EQ(cluster->accelerator.name, "v100-sxm2-32gb");
+  EXPECT_EQ(cluster->accelerator.memory, gigabytes(16));
+  EXPECT_TRUE(any_says(filled_in, "accelerator: v100-sxm2-32gb with the memory of"));
 }
 
 TEST(RowCluster, KeepsTheBandwidthThatTheRowStates) {

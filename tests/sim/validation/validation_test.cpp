@@ -67,7 +67,24 @@ TEST(Validation, IsTheSameForAnyNumberOfThreads) {
 }
 
 TEST(Validation, TakesOnlyTheGradesAskedFor) {
-  EXPECT_EQ(validate_rows({kShipped}, {.grades = "C"}).time.n, 0U);
+  const ValidationReport none = validate_rows({kShipped}, {.grades = "C"});
+  EXPECT_EQ(none.time.n, 0U);
+  EXPECT_EQ(none.other_grades, shipped_report().rows.size() - none.rows.size());
+}
+
+TEST(Validation, EveryRowSaysWhatItWasSimulatedWith) {
+  for (const RowComparison& row : shipped_report().rows) {
+    EXPECT_EQ(row.skipped, row.accelerator_profile.empty()) << row.id;
+    EXPECT_EQ(row.skipped, row.cluster_profile.empty()) << row.id;
+    EXPECT_EQ(row.skipped, row.stack_profile.empty()) << row.id;
+  }
+  const auto json = to_json(shipped_report());
+  for (const auto& row : json.at("rows")) {
+    if (row.at("status") == "skipped") continue;
+    for (const char* profile : {"accelerator", "cluster", "stack"})
+      EXPECT_TRUE(row.at("profiles").at(profile).is_string());
+    EXPECT_TRUE(row.at("filled_in").is_array());
+  }
 }
 
 TEST(Validation, JsonHasTheAgreedNames) {

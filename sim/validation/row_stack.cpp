@@ -1,0 +1,96 @@
+#include "sim/validation/row_stack.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <optional>
+
+#include "core/spec/profile_library.hpp"
+#include "sim/validation/framework_family.hpp"
+#include "sim/validation/row_notes.hpp"
+#include "sim/validation/row_words.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// FlashAttention 1 against 2 on an A100, forward and backward: 85 to 124 against 165 to 203 TFLOP/s
+// at sequences of 2,048 tokens with a causal mask (FlashAttention-2, arXiv 2307.08691, figure 4).
+constexpr double kFlashAttention1Ratio = 0.6;
+
+void set_attention_kernel(StackSpec& stack, const std::string& kernel) {
+  if (kernel.empty()) return;
+  stack.flash_attention = says(kernel, "flash");
+  if (says(kernel, "attentionv1")) {
+    stack.attention_kernel_ratio = kFlashAttention1Ratio;
+    stack.hopper_attention_kernel_ratio *= kFlashAttention1Ratio;
+  }
+  stack.fused_softmax = kernel != "torch";
+  stack.fused_norm = says(kernel, "rms");
+}
+
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+// "0.5.1", "v2", "24.07"; a year names a generation of the software, not a release.
+bool is_version(const std::string& word) {
+  const std::string number = word.starts_with('v') || word.starts_with('V') ? word.substr(1) : word;
+  if (number.empty() || !is_digit(number.front())) return false;
+  constexpr std::size_t kYearDigits = 4;
+  return number.size() != kYearDigits || number.find('.') != std::string::npos;
+}
+
+// "NeMo 24.07" without its release: "NeMo".
+std::string without_version(const std::string& spelling) {
+  const auto blank = spelling.find_last_of(" -_");
+  if (blank == std::string::npos || !is_version(spelling.substr(blank + 1))) return spelling;
+  return spelling.substr(0, blank);
+}
+
+std::string generic_text(const TrainingRow& row, const std::string& profile,
+                         const std::optional<std::string_view>& family) {
+  if (row.stack.empty()) return fmt::format("stack: {}, the source names none", profile);
+  if (!family) return fmt::format("stack: {} for \"{}\", which is not known", profile, row.stack);
+  return fmt::format("stack: {} for \"{}\", which has no profile of its own", profile, row.stack);
+}
+
+// The name of the profile, and in `filled_in` how it was come by where the row does not name it.
+std::string profile_of(const TrainingRow& row, std::vector<std::string>& filled_in) {
+  std::optional<std::string_view> family = framework_family(row.stack);
+  const bool sharded = row.plan.zero_stage == 3;
+  const std::string fallback(family ? *family : sharded ? "pytorch" : "");
+  std::string name = find_stack(row.stack, fallback);
+  if (!name.starts_with("generic")) return name;
+  const std::string plain = without_version(row.stack);
+  if (const std::string known = find_stack(plain, fallback); !known.starts_with("generic")) {
+    filled_in.push_back(fmt::format("stack: {} for \"{}\"", known, row.stack));
+    return known;
+  }
+  filled_in.push_back(generic_text(row, name, family));
+  return name;
+}
+
+}  // namespace
+
+StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_in) {
+  std::string name = profile_of(row, filled_in);
+  constexpr std::string_view kCompiled = "-compile";
+  if (notes_say_not_compiled(row.notes) && name.ends_with(kCompiled)) {
+    name.resize(name.size() - kCompiled.size());
+    filled_in.push_back(fmt::format("stack: {}, not compiled as the notes say", name));
+  }
+  // The name has stood for two generations of the software.
+  if (name == "megatron-deepspeed" && row.source_year.value_or(0) >= 2023) {
+    name += "-23";
+    filled_in.push_back(fmt::format("stack: {}, by the year of the source", name));
+  }
+  StackSpec stack = load_stack(name);
+  set_attention_kernel(stack, row.attention_kernel);
+  if (notes_say_cuda_graphs(row.notes)) stack.cuda_graphs = true;
+  // DeepSpeed keeps fp16 gradients as they are; its BF16_Optimizer adds bf16 ones up in fp32.
+  if (says(stack.name, "deepspeed") && precision_in(row.plan.precision) == Precision::Bf16)
+    stack.fp32_main_gradients = true;
+  return stack;
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,34 @@
+// The words that sources have for the choices of a plan.
+//
+// Every framework writes them in its own way; what is looked for here are the parts that tell them
+// apart, in any case and with any signs between.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "core/spec/plan.hpp"
+
+namespace shardwright::sim {
+
+// "bf16", "bfloat16", "BF16-mixed"; "fp16", "half"; "fp8", "mxfp8", "fp8-mx", "float8"; …. None for
+// formats that are not modelled.
+std::optional<Precision> precision_in(std::string_view text);
+
+struct RecomputeWords {
+  RecomputePolicy policy = RecomputePolicy::None;
+  std::int64_t layers = 0;  // per chunk, with Full; 0: all
+
+  bool operator==(const RecomputeWords&) const = default;
+};
+
+// "none", "off"; "selective", "core_attn"; "full", "uniform" (all layers, whatever number of them
+// is a block), "block 4", "full on 4 layers" (Megatron-LM, --recompute-method).
+std::optional<RecomputeWords> recompute_in(std::string_view text);
+
+// "1f1b", "PipeDream-flush"; "interleaved 1F1B"; "GPipe", "afab"; "zb-h1", "zero-bubble zb-1p"; …;
+// with 1F1B for "interleaved" on one chunk a rank, and the other way round. None for unknown ones.
+std::optional<ScheduleKind> schedule_in(std::string_view text, std::int64_t vpp);
+
+}  // namespace shardwright::sim
