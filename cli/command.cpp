@@ -11,9 +11,10 @@ namespace shardwright::cli {
 
 void add_common_options(CLI::App& command, CommonOptions& options) {
   command
-      .add_option("--json", options.json,
-                  "Write the result as JSON to a file; \"-\" prints it instead of the text")
-      ->type_name("FILE|-")
+      .add_option(
+          "--json", options.json,
+          "Write the result as JSON to a file; \"-\" or nothing prints it instead of the text")
+      ->type_name("[FILE|-]")
       ->group("Output");
   command.add_flag("--force", options.force, "Replace output files that exist")->group("Output");
   command.add_flag("--markdown", options.markdown, "Print Markdown")->group("Output");

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cctype>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <sstream>
 
 #include "cli/command.hpp"
 #include "cli/output.hpp"
+#include "cli/terminal.hpp"
 #include "cli/unknown_argument.hpp"
 #include "cli/version.hpp"
 #include "core/base/error.hpp"
@@ -35,17 +37,62 @@ Exit codes: 0 ok, 1 failure, 2 wrong usage or input, 4 no feasible plan, 5 valid
 tolerance, 130 interrupted. Each option can also be set by an environment variable: --max-memory by
 SHARDWRIGHT_MAX_MEMORY. SHARDWRIGHT_DATA names the folder of models and hardware profiles.)";
 
-// Help without the environment variables and defaults that CLI11 would put behind each option.
+// Lines of prose folded to a terminal; examples, which are indented, stay as they are.
+std::string folded_text(const std::string& text, int width) {
+  std::istringstream stream(text);
+  std::string folded;
+  for (std::string line; std::getline(stream, line);)
+    folded += (line.starts_with(' ') ? line : wrapped(line, width)) + '\n';
+  return folded;
+}
+
+// Help without the environment variables and defaults that CLI11 would put behind each option, as
+// wide as the terminal.
 class HelpFormatter : public CLI::Formatter {
  public:
-  HelpFormatter() { column_width(kOptionColumn); }
+  HelpFormatter() : width_(output_width()) {
+    const int column = width_ == 0 ? kOptionColumn : std::min(kOptionColumn, width_ / 2);
+    column_width(static_cast<std::size_t>(column));
+  }
+
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    return entry(make_option_name(option, is_positional) + make_option_opts(option),
+                 make_option_desc(option));
+  }
+
+  std::string make_subcommand(const CLI::App* command) const override {
+    return entry(command->get_name(), command->get_description());
+  }
+
+  std::string make_description(const CLI::App* app) const override {
+    return folded_text(CLI::Formatter::make_description(app), width_);
+  }
+
+  std::string make_footer(const CLI::App* app) const override {
+    return folded_text(CLI::Formatter::make_footer(app), width_);
+  }
 
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
   }
 
  private:
-  static constexpr std::size_t kOptionColumn = 32;
+  static constexpr int kOptionColumn = 32;
+
+  // A name and, in a column of its own, what it means.
+  std::string entry(const std::string& name, const std::string& meaning) const {
+    const int column = static_cast<int>(get_column_width());
+    std::string line = "  " + name;
+    const int used = display_width(line);
+    line += used < column ? std::string(static_cast<std::size_t>(column - used), ' ')
+                          : '\n' + std::string(static_cast<std::size_t>(column), ' ');
+    std::string text = wrapped(meaning, width_ == 0 ? 0 : std::max(width_ - column, 1));
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; ++at)
+      text.insert(at + 1, static_cast<std::size_t>(column), ' ');
+    return line + text + '\n';
+  }
+
+  int width_;  // 0: no limit
 };
 
 void add_commands(CLI::App& app, Action& action) {
@@ -117,6 +164,21 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
   return ExitCode::BadInput;
 }
 
+// "--json" without a file prints: "-" is put behind it. The executor and the window, which take
+// what follows their name as it is, have options of their own.
+std::vector<std::string> with_json_destination(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front() == "run" || arguments.front() == "gui")
+    return arguments;
+  std::vector<std::string> complete;
+  for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
+    complete.push_back(*argument);
+    const auto next = std::next(argument);
+    const bool has_value = next != arguments.end() && (*next == "-" || !next->starts_with('-'));
+    if (*argument == "--json" && !has_value) complete.emplace_back("-");
+  }
+  return complete;
+}
+
 ExitCode parse_and_run(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   try {
     // CLI11 takes the arguments from the back.
@@ -134,7 +196,7 @@ ExitCode run_command_line(const std::vector<std::string>& arguments) {
     CLI::App app(kAbout);
     Action action;
     configure(app, action);
-    return parse_and_run(app, action, arguments);
+    return parse_and_run(app, action, with_json_destination(arguments));
   } catch (const OutputClosed&) {
     return ExitCode::Failure;
   } catch (const InputError& error) {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
-#include "cli/format.hpp"
+#include "cli/figure_text.hpp"
 #include "cli/output.hpp"
 #include "cli/step_json.hpp"
 #include "core/base/error.hpp"
@@ -27,19 +27,26 @@ struct CompareOptions {
 };
 
 Table input_table(const planner::Comparison& comparison) {
-  Table table({{"differs"}, {"A", ColumnKind::Prose}, {"B", ColumnKind::Prose}});
+  Table table({{"differs", ColumnKind::Prose}, {"A", ColumnKind::Prose}, {"B", ColumnKind::Prose}});
   for (const planner::InputDifference& input : comparison.inputs)
     table.add_row({input.field, input.first, input.second});
   return table;
 }
 
+// Figures that neither of the two has are left out.
 Table result_table(const planner::Comparison& comparison) {
-  Table table(
-      {{"figure"}, {"A", kNumber}, {"B", kNumber}, {"change", kNumber}, {"change", kNumber, "%"}});
+  Table table({{"figure", ColumnKind::Prose},
+               {"A", kNumber},
+               {"B", kNumber},
+               {"change", kNumber},
+               {"change", kNumber, "%"}});
+  constexpr int kDigits = 4;
   for (const planner::ResultDifference& result : comparison.results) {
+    if (result.first == 0.0 && result.second == 0.0) continue;
     const double ratio = result.first == 0.0 ? 0.0 : result.change() / std::abs(result.first);
-    table.add_row({result.figure, format_number(result.first, 4), format_number(result.second, 4),
-                   format_number(result.change(), 4),
+    const auto [name, first] = with_unit(result.figure, result.first, kDigits);
+    table.add_row({name, first, with_unit(result.figure, result.second, kDigits).second,
+                   with_unit(result.figure, result.change(), kDigits).second,
                    result.first == 0.0 ? "" : fmt::format("{:+.1f}", 100.0 * ratio)});
   }
   return table;

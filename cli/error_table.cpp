@@ -6,7 +6,7 @@ namespace shardwright::cli {
 
 Table error_table(const std::string& what) {
   constexpr auto kNumber = ColumnKind::Number;
-  return Table({{what},
+  return Table({{what, ColumnKind::Prose},
                 {"rows", kNumber},
                 {"median", kNumber, "%"},
                 {"p90", kNumber, "%"},
@@ -14,6 +14,10 @@ Table error_table(const std::string& what) {
 }
 
 void add_errors(Table& table, const std::string& name, const sim::ErrorSummary& summary) {
+  if (summary.n == 0) {
+    table.add_row({name, "none", "", "", ""});
+    return;
+  }
   table.add_row({name, format_count(static_cast<std::int64_t>(summary.n)),
                  format_percent(summary.median_abs), format_percent(summary.p90_abs),
                  format_percent(summary.bias)});

@@ -45,6 +45,7 @@ ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanati
   ordered_json document = new_document("explanation");
   document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
   document["filled_in"] = chosen.filled_in;
+  document["notes"] = chosen.notes;
   document["partial"] = explanation.partial;
   document["limit"] = explanation.limit;
   document["shares"] = ordered_json::array();
@@ -77,6 +78,7 @@ ExitCode explain(const ExplainOptions& options) {
   const InterruptWatch interrupt;
   const planner::Explanation explanation =
       planner::explain(chosen.scenario, gain, interrupt.token());
+  print_notes("shardwright explain", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, explanation.result);
   page.paragraph(fmt::format("What limits it: {}.", explanation.limit));

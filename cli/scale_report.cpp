@@ -94,6 +94,8 @@ ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult&
   }
   document["knee"] = result.knee ? ordered_json(*result.knee) : ordered_json();
   document["knee_cause"] = result.knee_cause;
+  document["notes"] = ordered_json::array();
+  if (!result.superlinear_cause.empty()) document["notes"].push_back(result.superlinear_cause);
   if (result.infeasible) document["infeasible"] = infeasible_json(*result.infeasible);
   return document;
 }
@@ -135,6 +137,8 @@ void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResu
   if (result.partial) page.warning("interrupted: the sizes searched so far");
   page.table(point_table(result));
   warn_of_full_memory(page, request, result);
+  if (!result.superlinear_cause.empty())
+    page.paragraph("Efficiency above 100 %: " + result.superlinear_cause + ".");
   if (result.knee) {
     page.paragraph(
         fmt::format("Scaling ends at {} GPUs: {}", format_count(*result.knee), result.knee_cause));

@@ -16,6 +16,7 @@
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/stack_json.hpp"
+#include "core/spec/stack_support.hpp"
 #include "sim/cost/measured_kernels.hpp"
 
 namespace shardwright::cli {
@@ -97,8 +98,8 @@ void fill_data_parallel(json& plan, std::int64_t gpus) {
   plan["dp"] = std::max<std::int64_t>(1, gpus / replica);
 }
 
-Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
-                            Precision precision, ProblemList& problems) {
+Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus, Precision precision,
+                            ProblemList& problems) {
   json document = json::object();
   document["precision"] = name_of(precision);
   apply_fields(options, document, problems);
@@ -127,7 +128,8 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
   scenario.stack = read_stack_option(options.stack, scenario.cluster, problems);
   const std::int64_t gpus =
       options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
-  scenario.plan = read_command_line_plan(options, gpus, usual_precision(scenario.cluster), problems);
+  scenario.plan =
+      read_command_line_plan(options, gpus, usual_precision(scenario.cluster), problems);
   problems.throw_if_any();
   for (const BrokenRule& broken :
        broken_rules(scenario.model, &scenario.cluster, scenario.plan, gpus)) {
@@ -135,7 +137,7 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
   }
   problems.throw_if_any();
   auto filled_in = filled_in_by(scenario.cluster, scenario.stack);
-  return {std::move(scenario), std::move(filled_in)};
+  return {std::move(scenario), std::move(filled_in), {}};
 }
 
 bool gives(const ScenarioOptions& options, const std::string& key) {
@@ -194,7 +196,8 @@ void fit_data_parallel(const ScenarioOptions& options, const json& before, json&
 bool names_stack(const json& document, const std::string& name) {
   const auto stack = document.find("stack");
   return stack != document.end() &&
-         (*stack == json(name) || (stack->is_object() && stack->value("name", json()) == json(name)));
+         (*stack == json(name) ||
+          (stack->is_object() && stack->value("name", json()) == json(name)));
 }
 
 // Replaces the parts of a plan file that options name, and fields of its plan.
@@ -223,7 +226,7 @@ ChosenScenario from_document(json document, const std::string& source,
   std::vector<std::string> filled_in;
   if (document.is_object()) replace_parts(options, document, filled_in, problems);
   problems.throw_if_any();
-  return {read_scenario(document, source), std::move(filled_in)};
+  return {read_scenario(document, source), std::move(filled_in), {}};
 }
 
 ChosenScenario from_row(const ScenarioOptions& options, const std::string& command) {
@@ -295,7 +298,12 @@ ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string
   if (!options.kernels.empty()) {
     chosen.scenario.cluster.accelerator.measured_kernels = sim::read_kernel_table(options.kernels);
   }
+  chosen.notes = unsupported_by(chosen.scenario.stack, chosen.scenario.plan);
   return chosen;
+}
+
+void print_notes(const std::string& command, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) fmt::print(stderr, "{}: note: {}\n", command, note);
 }
 
 }  // namespace shardwright::cli

@@ -30,10 +30,15 @@ struct ChosenScenario {
   Scenario scenario;
   // What profiles or a row left open and the tool filled in, in words.
   std::vector<std::string> filled_in;
+  // What the stack does not run of the plan, which is simulated all the same.
+  std::vector<std::string> notes;
 };
 
 // Loads the parts and applies the fields that options give. `command` names the command line in
 // errors. Throws InputError.
 ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command);
+
+// Prints the notes on standard error, a line each, behind the name of the command.
+void print_notes(const std::string& command, const std::vector<std::string>& notes);
 
 }  // namespace shardwright::cli

@@ -39,7 +39,8 @@ sim::Fidelity read_fidelity(const std::string& text) {
     names.emplace_back(name_of(fidelity));
   }
   if (text.empty()) return sim::Fidelity::Event;
-  throw InputError("--fidelity", {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
+  throw InputError("shardwright simulate",
+                   {{"--fidelity", fmt::format("\"{}\"", text), one_of(text, names)}});
 }
 
 sim::RungResult run(const SimulateOptions& options, const Scenario& scenario,
@@ -68,15 +69,18 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen, const sim::Ru
   nlohmann::ordered_json document = new_document("step");
   document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
   document["filled_in"] = chosen.filled_in;
+  document["notes"] = chosen.notes;
   document["fidelity"] = name_of(rung.fidelity);
   document["partial"] = rung.cancelled;
   document.update(step_json(scenario.plan, rung.result, scenario.cluster.accelerator.memory));
   document["event_step_s"] = rung.event_step.value();
+  document["breakdown_fidelity"] = name_of(sim::Fidelity::Event);
   return document;
 }
 
 void add_fidelity(Page& page, const sim::RungResult& rung) {
-  if (rung.cancelled) page.warning("interrupted: the step is that of the part replayed so far");
+  if (rung.cancelled)
+    page.warning("interrupted: not every rank was replayed; this is the event simulation's step");
   if (rung.fidelity == sim::Fidelity::Event) return;
   page.paragraph(fmt::format(
       "Fidelity {}: {}, {:+.1f} % against the event simulation's {}, whose breakdown this is.",
@@ -94,6 +98,7 @@ ExitCode simulate(const SimulateOptions& options) {
   if (!options.plan_out.empty())
     write_file(options.plan_out, json_text(to_json(chosen.scenario)), options.common.force);
   if (!options.trace.empty()) write_trace(options, chosen.scenario);
+  print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, rung.result);
   add_fidelity(page, rung);

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/figure_text.hpp"
 #include "cli/format.hpp"
 
 namespace shardwright::cli {
@@ -17,34 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct UnitSuffix {
-  const char* suffix;
-  std::function<std::string(double)> format;
-};
-
-// The endings of JSON keys that name a unit, the longest first.
-const std::vector<UnitSuffix>& unit_suffixes() {
-  static const std::vector<UnitSuffix> kSuffixes = {
-      {"_dollars_per_hour", [](double v) { return fmt::format("${}/h", format_number(v)); }},
-      {"_bytes_per_s", [](double v) { return format_bandwidth(BytesPerSecond(v)); }},
-      {"_flop_per_s", [](double v) { return format_flop_rate(FlopPerSecond(v)); }},
-      {"_bytes", [](double v) { return format_bytes(Bytes(v)); }},
-      {"_ratio", [](double v) { return format_number(v); }},
-      {"_hz", [](double v) { return fmt::format("{} GHz", format_number(v / 1e9)); }},
-      {"_w", [](double v) { return fmt::format("{} W", format_number(v, 4)); }},
-      {"_s", [](double v) { return format_time(Seconds(v)); }},
-  };
-  return kSuffixes;
-}
-
-// "memory.bandwidth_bytes_per_s" with a number: {"memory.bandwidth", "3.35 TB/s"}.
-std::pair<std::string, std::string> with_unit(const std::string& name, double value) {
-  for (const auto& [suffix, format] : unit_suffixes()) {
-    const std::string ending = suffix;
-    if (name.ends_with(ending)) return {name.substr(0, name.size() - ending.size()), format(value)};
-  }
-  return {name, format_number(value, 6)};
-}
+std::string plain_members(const ordered_json& object);
 
 std::string plain_text(const ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -53,9 +25,23 @@ std::string plain_text(const ordered_json& value) {
   if (value.is_array()) {
     std::vector<std::string> items;
     for (const ordered_json& item : value) items.push_back(plain_text(item));
-    return fmt::format("{}", fmt::join(items, ", "));
+    const bool of_objects = !value.empty() && value.front().is_object();
+    return fmt::format("{}", fmt::join(items, of_objects ? "; " : ", "));
   }
-  return value.dump();
+  return value.is_object() ? plain_members(value) : value.dump();
+}
+
+// "nodes 32, latency 600 ns": the members of an object in a list, figures without their sources.
+std::string plain_members(const ordered_json& object) {
+  std::vector<std::string> items;
+  for (const auto& [key, member] : object.items()) {
+    const bool figure = member.is_object() && member.contains("value");
+    const ordered_json& value = figure ? member["value"] : member;
+    const auto [name, text] =
+        value.is_number() ? with_unit(key, value.get<double>()) : std::pair(key, plain_text(value));
+    items.push_back(name + " " + text);
+  }
+  return fmt::format("{}", fmt::join(items, ", "));
 }
 
 class SpecWriter {
@@ -65,8 +51,10 @@ class SpecWriter {
   void write(const ordered_json& document, const std::string& title) {
     const ordered_json none = ordered_json::object();
     titles_ = document.contains("sources") ? &document["sources"] : &none;
-    Table table(
-        {{"figure"}, {"value", ColumnKind::Prose}, {"confidence"}, {"source", ColumnKind::Prose}});
+    Table table({{"figure", ColumnKind::Prose},
+                 {"value", ColumnKind::Prose},
+                 {"confidence"},
+                 {"source", ColumnKind::Prose}});
     add_members(table, document, "");
     page_.heading(title);
     page_.table(table);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <sstream>
+#include <string_view>
 
 #include "core/base/error.hpp"
 
@@ -12,9 +13,39 @@ namespace {
 constexpr int kGap = 2;
 constexpr int kLeastProseWidth = 16;
 
-int total_width(const std::vector<int>& widths) {
-  return std::accumulate(widths.begin(), widths.end(), 0) +
-         kGap * (static_cast<int>(widths.size()) - 1);
+int total_width(const std::vector<std::size_t>& columns, const std::vector<int>& widths) {
+  int total = kGap * (static_cast<int>(columns.size()) - 1);
+  for (const std::size_t column : columns) total += widths[column];
+  return total;
+}
+
+// Where to cut a word that does not fit: behind the last sign in its first `width` columns, else
+// there. In bytes, at least one code point.
+std::size_t cut_of(const std::string& word, int width) {
+  std::size_t cut = 0, at_sign = 0;
+  for (int columns = 0; columns < width && cut < word.size(); ++columns) {
+    const bool sign = std::string_view("-_/.:,").find(word[cut]) != std::string_view::npos;
+    do ++cut;
+    while (cut < word.size() && (static_cast<unsigned char>(word[cut]) & 0xC0U) == 0x80U);
+    if (sign) at_sign = cut;
+  }
+  return at_sign > 0 ? at_sign : cut;
+}
+
+// The text with blanks in words that are wider than the column.
+std::string with_short_words(const std::string& text, int width) {
+  std::istringstream stream(text);
+  std::string result;
+  for (std::string word; stream >> word;) {
+    if (!result.empty()) result += ' ';
+    while (display_width(word) > width) {
+      const std::size_t cut = cut_of(word, width);
+      result += word.substr(0, cut) + ' ';
+      word.erase(0, cut);
+    }
+    result += word;
+  }
+  return result;
 }
 
 std::string repeated(const std::string& text, int times) {
@@ -80,13 +111,13 @@ std::vector<int> Table::natural_widths() const {
   return widths;
 }
 
-// Takes what the table is too wide from the prose columns, the widest first.
-std::vector<int> Table::folded_widths(int width) const {
+// Takes what these columns are too wide together from those with prose, the widest first.
+std::vector<int> Table::folded_widths(const std::vector<std::size_t>& columns, int width) const {
   std::vector<int> widths = natural_widths();
   if (width <= 0) return widths;
-  for (int surplus = total_width(widths) - width; surplus > 0; --surplus) {
+  for (int surplus = total_width(columns, widths) - width; surplus > 0; --surplus) {
     std::size_t widest = columns_.size();
-    for (std::size_t column = 0; column < columns_.size(); ++column) {
+    for (const std::size_t column : columns) {
       if (columns_[column].kind != ColumnKind::Prose || widths[column] <= kLeastProseWidth)
         continue;
       if (widest == columns_.size() || widths[column] > widths[widest]) widest = column;
@@ -130,7 +161,10 @@ std::string Table::part(const std::vector<std::size_t>& columns, const std::vect
     std::size_t height = 1;
     for (const std::size_t column : columns) {
       const bool folds = columns_[column].kind == ColumnKind::Prose;
-      cells.push_back(lines_of(folds ? wrapped(row[column], widths[column]) : row[column]));
+      const int column_width = widths[column];
+      cells.push_back(
+          lines_of(folds ? wrapped(with_short_words(row[column], column_width), column_width)
+                         : row[column]));
       height = std::max(height, cells.back().size());
     }
     for (std::size_t line = 0; line < height; ++line) {
@@ -146,11 +180,13 @@ std::string Table::part(const std::vector<std::size_t>& columns, const std::vect
 }
 
 std::string Table::text(int width, const Style& style) const {
-  const std::vector<int> widths = folded_widths(width);
+  std::vector<std::size_t> all(columns_.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
   std::string text;
-  for (const auto& columns : parts_that_fit(widths, width)) {
+  for (const auto& columns : parts_that_fit(folded_widths(all, width), width)) {
     if (!text.empty()) text += '\n';
-    text += part(columns, widths, style);
+    // A part may have room that the whole table lacks.
+    text += part(columns, folded_widths(columns, width), style);
   }
   return text;
 }

@@ -1,9 +1,9 @@
 // Tables for terminals and for Markdown.
 //
 // A column has a title and, on a line of its own below it, a unit. Numbers stand right-aligned. A
-// table that is wider than the terminal first folds the cells of its prose columns, and then goes
-// on below itself: the columns that did not fit follow in further tables that begin with the first
-// column again.
+// table that is wider than the terminal first folds the cells of its prose columns, also inside of
+// words that are too long, and then goes on below itself: the columns that did not fit follow in
+// further tables that begin with the first column again.
 #pragma once
 
 #include <string>
@@ -38,7 +38,7 @@ class Table {
 
  private:
   std::vector<int> natural_widths() const;
-  std::vector<int> folded_widths(int width) const;
+  std::vector<int> folded_widths(const std::vector<std::size_t>& columns, int width) const;
   std::string part(const std::vector<std::size_t>& columns, const std::vector<int>& widths,
                    const Style& style) const;
   std::string header(const std::vector<std::size_t>& columns, const std::vector<int>& widths,

@@ -80,6 +80,45 @@ void find_knee(ScaleResult& result) {
   }
 }
 
+// Efficiencies above this are no matter of rounding a batch.
+constexpr double kSuperlinear = 1.005;
+
+// What the smallest size must do for lack of memory, and a larger one need not.
+std::string burden_of(const Plan& smallest, const Plan& larger) {
+  const auto recomputed = [](const Plan& plan) {
+    if (plan.recompute == RecomputePolicy::None) return 0.0;
+    return plan.recompute == RecomputePolicy::Selective ? 0.5 : 1.0;
+  };
+  const auto cut = [](const Plan& plan) { return plan.tp * plan.pp * plan.cp; };
+  if (smallest.offload_optimizer && !larger.offload_optimizer) return "offloads its optimizer";
+  if (smallest.offload_activations && !larger.offload_activations)
+    return "offloads its activations";
+  if (recomputed(smallest) > recomputed(larger)) return "recomputes activations";
+  if (recomputed(smallest) > 0.0 && smallest.recompute_layers != larger.recompute_layers)
+    return "recomputes other layers";
+  if (cut(smallest) > cut(larger)) return "cuts the model further";
+  if (smallest.micro_batch < larger.micro_batch) return "runs smaller microbatches";
+  return "";
+}
+
+void explain_superlinear(ScaleResult& result) {
+  const ScalePoint* smallest = nullptr;
+  const ScalePoint* best = nullptr;
+  for (const ScalePoint& point : result.points) {
+    if (!point.best) continue;
+    if (smallest == nullptr) smallest = &point;
+    if (best == nullptr || point.efficiency > best->efficiency) best = &point;
+  }
+  if (best == nullptr || best->efficiency < kSuperlinear) return;
+  const std::string burden = burden_of(smallest->best->plan, best->best->plan);
+  result.superlinear_cause = fmt::format(
+      "100 % is the smallest size, {} accelerators, whose plan {}; {} accelerators reach {:.0f} %",
+      smallest->gpus,
+      burden.empty() ? "uses each of them less well"
+                     : burden + " for lack of memory, which larger ones need not",
+      best->gpus, 100.0 * best->efficiency);
+}
+
 }  // namespace
 
 std::vector<std::int64_t> machine_sizes(std::int64_t first, std::int64_t last) {
@@ -117,6 +156,7 @@ ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& s
   }
   rate_points(result.points);
   find_knee(result);
+  explain_superlinear(result);
   result.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

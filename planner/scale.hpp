@@ -25,6 +25,8 @@ struct ScaleResult {
   std::optional<std::int64_t> knee;
   std::string
       knee_cause;  // which part of the step grows there, as a sentence; empty without a knee
+  // Why a larger size has an efficiency above 100 %, as a sentence; empty where none has.
+  std::string superlinear_cause;
   std::optional<NoFeasiblePlan> infeasible;  // of the largest size, where no size has a plan
   double wall_s = 0.0;
   bool partial = false;

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <tbb/global_control.h>
+#include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <optional>
 
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
@@ -272,6 +274,12 @@ SearchResult search(const PlanRequest& request) {
   PlanRequest complete = request;
   adapt_limits(complete);
   SearchResult result;
+  // oneTBB takes threads beyond the number of cores back, with a warning, unless they are allowed.
+  std::optional<tbb::global_control> allowed;
+  if (request.threads > tbb::info::default_concurrency()) {
+    allowed.emplace(tbb::global_control::max_allowed_parallelism,
+                    static_cast<std::size_t>(request.threads));
+  }
   tbb::task_arena arena(request.threads > 0 ? request.threads : tbb::task_arena::automatic);
   arena.execute([&] {
     if (complete.global_batch == 0) {

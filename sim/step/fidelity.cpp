@@ -53,7 +53,12 @@ RungResult simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOp
   if (fidelity == Fidelity::Full) {
     const FullReplay replay = replay_full(program, scenario.cluster, prices, options);
     rung.cancelled = replay.cancelled;
-    set_step(rung, replay.step);
+    // A part of a step tells nothing of the whole.
+    if (replay.cancelled) {
+      rung.fidelity = Fidelity::Event;
+    } else {
+      set_step(rung, replay.step);
+    }
   } else if (fidelity != Fidelity::Event) {
     set_step(rung, estimated_step(scenario, fidelity));
   }

@@ -28,7 +28,8 @@ struct RungResult {
   // rung, which alone tells what every stage waits for.
   StepResult result;
   Seconds event_step;
-  bool cancelled = false;  // the full rung was stopped: its step is that of the part replayed
+  bool cancelled = false;  // the full rung was stopped: all figures, and `fidelity`, are those of
+                           // the event rung
 };
 
 // From a plan that `check_plan` accepts. `options` are those of the full rung.

@@ -20,11 +20,12 @@ double quantile(std::vector<double> samples, double share) {
 ErrorSummary summarise(const std::vector<ErrorSample>& samples) {
   if (samples.empty()) return {};
   std::vector<double> errors, absolute;
-  double sum = 0.0, covered = 0.0;
+  double sum = 0.0, signed_sum = 0.0, covered = 0.0;
   for (const ErrorSample& sample : samples) {
     errors.push_back(sample.error);
     absolute.push_back(std::abs(sample.error));
     sum += absolute.back();
+    signed_sum += sample.error;
     covered += sample.covered ? 1.0 : 0.0;
   }
   const auto n = static_cast<double>(samples.size());
@@ -33,6 +34,7 @@ ErrorSummary summarise(const std::vector<ErrorSample>& samples) {
           .mean_abs = sum / n,
           .p90_abs = quantile(absolute, 0.9),
           .bias = quantile(errors, 0.5),
+          .mean_signed = signed_sum / n,
           .coverage = covered / n};
 }
 
@@ -49,11 +51,15 @@ ErrorsByName summarise_each(const SamplesByName& samples) {
 }
 
 nlohmann::ordered_json to_json(const ErrorSummary& summary) {
+  const auto percent = [&summary](double ratio) {
+    return summary.n > 0 ? nlohmann::ordered_json(100.0 * ratio) : nlohmann::ordered_json();
+  };
   return {{"n", summary.n},
-          {"median_abs_pct", 100.0 * summary.median_abs},
-          {"mean_abs_pct", 100.0 * summary.mean_abs},
-          {"p90_abs_pct", 100.0 * summary.p90_abs},
-          {"bias_pct", 100.0 * summary.bias}};
+          {"median_abs_pct", percent(summary.median_abs)},
+          {"mean_abs_pct", percent(summary.mean_abs)},
+          {"p90_abs_pct", percent(summary.p90_abs)},
+          {"bias_pct", percent(summary.bias)},
+          {"mean_signed_pct", percent(summary.mean_signed)}};
 }
 
 std::optional<double> kendall_tau(const std::vector<RankedValue>& values) {

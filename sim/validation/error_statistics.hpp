@@ -10,12 +10,13 @@
 
 namespace shardwright::sim {
 
-// Ratios. Without samples all are zero.
+// Ratios. Without samples all are zero and mean nothing.
 struct ErrorSummary {
   std::size_t n = 0;
   double median_abs = 0.0, mean_abs = 0.0, p90_abs = 0.0;
-  double bias = 0.0;      // median of the signed errors
-  double coverage = 0.0;  // share of the measurements that lie in the predicted interval
+  double bias = 0.0;         // median of the signed errors: half of the predictions lie above it
+  double mean_signed = 0.0;  // their mean, which few large errors may rule
+  double coverage = 0.0;     // share of the measurements that lie in the predicted interval
 };
 
 // The value below which a share of the sorted samples lies, linear between neighbours. At least one
@@ -37,8 +38,8 @@ using ErrorsByName = std::map<std::string, ErrorSummary>;
 
 ErrorsByName summarise_each(const SamplesByName& samples);
 
-// {"n", "median_abs_pct", "mean_abs_pct", "p90_abs_pct", "bias_pct"}; without the coverage, which
-// only predictions with an interval have.
+// {"n", "median_abs_pct", "mean_abs_pct", "p90_abs_pct", "bias_pct", "mean_signed_pct"}, null where
+// n is 0; without the coverage, which only predictions with an interval have.
 nlohmann::ordered_json to_json(const ErrorSummary& summary);
 
 struct RankedValue {

@@ -29,6 +29,7 @@ std::string percent(double ratio) {
 }
 
 std::string summary_line(const std::string& name, const ErrorSummary& summary) {
+  if (summary.n == 0) return fmt::format("<tr><td>{}</td><td>none</td></tr>\n", html_escaped(name));
   return fmt::format(
       R"(<tr><td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>)"
       "\n",

@@ -16,6 +16,7 @@ namespace {
 // 2008).
 constexpr std::array<const char*, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                  "#e69f00", "#56b4e9", "#000000", "#999999"};
+constexpr std::size_t kShapes = 4;
 constexpr double kChartSize = 480.0, kMargin = 56.0;
 constexpr double kBinWidth = 0.05, kLastBin = 0.5;
 constexpr double kBarWidth = 360.0, kBarHeight = 14.0;
@@ -72,12 +73,36 @@ std::string grid(const LogAxis& axis) {
   return svg;
 }
 
+// A mark of its own for each of 32 classes: eight colours in four shapes, drawn around (x, y).
+// `more` are further attributes and what stands inside.
+std::string mark(double x, double y, double radius, std::size_t index, const std::string& more) {
+  const std::size_t shape = index / kColours.size() % kShapes;
+  const auto polygon = [&](const std::string& points) {
+    return fmt::format(R"(<polygon points="{}" fill="{}"{}</polygon>)", points, colour(index),
+                       more);
+  };
+  const double wide = 1.2 * radius;
+  switch (shape) {
+    case 0:
+      return fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"{}</circle>)", x, y,
+                         radius, colour(index), more);
+    case 1:
+      return polygon(fmt::format("{0:.1f},{2:.1f} {1:.1f},{2:.1f} {1:.1f},{3:.1f} {0:.1f},{3:.1f}",
+                                 x - radius, x + radius, y - radius, y + radius));
+    case 2:
+      return polygon(fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}", x, y - wide, x + wide,
+                                 y + radius, x - wide, y + radius));
+    default:
+      return polygon(fmt::format("{0:.1f},{2:.1f} {3:.1f},{1:.1f} {0:.1f},{4:.1f} {5:.1f},{1:.1f}",
+                                 x, y, y - wide, x + wide, y + wide, x - wide));
+  }
+}
+
 std::string legend(const std::map<std::string, std::size_t>& colours) {
   std::string svg;
   double y = kMargin + 10.0;
   for (const auto& [name, index] : colours) {
-    svg += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="{}"/>)",
-                       kMargin + kChartSize + 20.0, y - 4.0, colour(index));
+    svg += mark(kMargin + kChartSize + 20.0, y - 4.0, 4.0, index, ">");
     svg += label(kMargin + kChartSize + 30.0, y, name, "start");
     y += 18.0;
   }
@@ -85,11 +110,12 @@ std::string legend(const std::map<std::string, std::size_t>& colours) {
 }
 
 std::string dot(const RowComparison& row, const LogAxis& axis, std::size_t colour_index) {
-  return fmt::format(
-      R"(<circle cx="{:.1f}" cy="{:.1f}" r="3" fill="{}" fill-opacity="0.6"><title>{}: measured {:.4g} s, predicted {:.4g} s ({:+.1f} %)</title></circle>)",
+  return mark(
       kMargin + axis.at(measured_step(row)), kMargin + kChartSize - axis.at(predicted_step(row)),
-      colour(colour_index), html_escaped(row.id), measured_step(row), predicted_step(row),
-      100.0 * row.error);
+      3.0, colour_index,
+      fmt::format(
+          R"( fill-opacity="0.6"><title>{}: measured {:.4g} s, predicted {:.4g} s ({:+.1f} %)</title>)",
+          html_escaped(row.id), measured_step(row), predicted_step(row), 100.0 * row.error));
 }
 
 }  // namespace
@@ -123,7 +149,7 @@ std::string scatter_chart(const std::vector<const RowComparison*>& rows) {
   for (const RowComparison* row : rows) {
     low = std::min({low, measured_step(*row), predicted_step(*row)});
     high = std::max({high, measured_step(*row), predicted_step(*row)});
-    colours.emplace(row->accelerator, colours.size());
+    colours.emplace(row->accelerator_profile, colours.size());
   }
   if (rows.empty() || low <= 0.0) return {};
   const LogAxis axis(low, high);
@@ -132,7 +158,8 @@ std::string scatter_chart(const std::vector<const RowComparison*>& rows) {
       kChartSize + 2.0 * kMargin + 220.0, kChartSize + 2.0 * kMargin);
   svg += grid(axis);
   svg += line(kMargin, kMargin + kChartSize, kMargin + kChartSize, kMargin, "diagonal");
-  for (const RowComparison* row : rows) svg += dot(*row, axis, colours.at(row->accelerator));
+  for (const RowComparison* row : rows)
+    svg += dot(*row, axis, colours.at(row->accelerator_profile));
   svg += label(kMargin + kChartSize / 2.0, kMargin + kChartSize + 40.0, "measured step time");
   svg += label(kMargin, kMargin - 14.0, "predicted step time", "start");
   return svg + legend(colours) + "</svg>";

@@ -134,7 +134,7 @@ ValidationReport report_on(std::vector<RowComparison> rows) {
                              row.interval_low <= row.measured && row.measured <= row.interval_high};
     times.push_back(sample);
     source[row.source].push_back(sample);
-    accelerator[row.accelerator].push_back(sample);
+    accelerator[row.accelerator_profile].push_back(sample);
     stack[row.stack].push_back(sample);
     parallelism[row.parallelism].push_back(sample);
   }
@@ -157,6 +157,7 @@ RowComparison described(const TrainingRow& row) {
   comparison.accelerator = row.cluster.gpu;
   comparison.stack = row.stack;
   comparison.group = row.group;
+  comparison.grade = row.grade;
   return comparison;
 }
 
@@ -225,7 +226,7 @@ ValidationReport validate_rows(const std::vector<std::string>& files,
 }
 
 bool within_tolerance(const ValidationReport& report, double median, double p90) {
-  return report.time.median_abs <= median && report.time.p90_abs <= p90;
+  return report.time.n > 0 && report.time.median_abs <= median && report.time.p90_abs <= p90;
 }
 
 }  // namespace shardwright::sim

@@ -22,6 +22,7 @@ struct RowComparison {
   std::string id;
   std::string source, accelerator, stack, parallelism, group;  // what it is summed up by
   std::string plan;                                            // as compact JSON
+  std::string grade;                                           // "A", "B", "C" or none
   std::string metric;
   double measured = 0.0;
   double predicted = 0.0;                          // in the unit of the metric
@@ -77,8 +78,8 @@ RowComparison compare_row(const TrainingRow& row);
 // The same with a scenario at hand, which stands for that of the row.
 RowComparison compare_with(const TrainingRow& row, const Scenario& scenario);
 
-// True if the median and the 90th percentile of the absolute errors of the time are at most these
-// ratios.
+// True if there are timed rows and the median and the 90th percentile of their absolute errors are
+// at most these ratios.
 bool within_tolerance(const ValidationReport& report, double median, double p90);
 
 nlohmann::ordered_json to_json(const ValidationReport& report);

@@ -10,7 +10,7 @@ using Json = nlohmann::ordered_json;
 
 Json summary_json(const ErrorSummary& summary) {
   Json json = to_json(summary);
-  json["coverage"] = summary.coverage;
+  json["coverage"] = summary.n > 0 ? Json(summary.coverage) : Json();
   return json;
 }
 
@@ -28,7 +28,8 @@ Json summaries_json(const ErrorsByName& summaries) {
 }
 
 Json row_json(const RowComparison& row) {
-  Json json = {{"id", row.id}};
+  Json json = {{"id", row.id}, {"source", row.source}, {"grade", row.grade}};
+  json["parallelism"] = row.skipped ? Json() : Json(row.parallelism);
   const bool shown = row.timed && !row.skipped;
   json["metric"] = shown ? Json(row.metric) : Json();
   json["measured"] = shown ? Json(row.measured) : Json();
@@ -40,6 +41,8 @@ Json row_json(const RowComparison& row) {
       {"predicted_bytes", row.skipped ? Json() : Json(row.predicted_memory.value())}};
   if (!row.skipped) {
     json["memory"]["breakdown"] = memory_json(row.predicted_peak)["breakdown"];
+    json["memory"]["fits_measured"] = !row.out_of_memory_measured;
+    json["memory"]["fits_predicted"] = !row.out_of_memory_predicted;
     json["time"] = time_json(row.predicted_time);
   }
   json["status"] = row.skipped ? "skipped" : "ok";

@@ -337,7 +337,11 @@ const std::vector<BadCase> kFlows = {
     {"BadTolerance",
      {"validate", "@", "--fail-over", "-3,25"},
      "",
-     {"--fail-over: found \"-3%\"", "ratio"}},
+     {"--fail-over: found \"-3,25\"", "two percentages"}},
+    {"OneTolerance",
+     {"validate", "@", "--fail-over", "8"},
+     "",
+     {"--fail-over: found \"8\"", "two percentages"}},
     {"BadGrade", {"validate", "@", "--grades", "AX"}, "", {"--grades: found \"AX\""}},
 };
 INSTANTIATE_TEST_SUITE_P(FlowsAndRows, BadInput, testing::ValuesIn(kFlows), test_name);
@@ -349,6 +353,23 @@ TEST(BadInput, AHundredMegabytesAreRefusedByTheirSize) {
   const CommandResult result = run_command({"simulate", "--plan", file});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.errors, HasSubstr("large.json: found a file of 100000000 bytes"));
+}
+
+TEST(BadInput, AHundredMegabytesOfRowsAreRefusedAtTheirFirstLine) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("rows.jsonl", "");
+  std::filesystem::resize_file(file, 100'000'000);
+  const CommandResult result = run_command({"validate", file});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("rows.jsonl: line 1: found more than 1048576 bytes"));
+}
+
+TEST(BadInput, OptionsNameTheirCommand) {
+  const CommandResult result =
+      run_command({"simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8",
+                   "--global-batch", "8", "--seq-len", "2048", "--fidelity", "evnt"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("shardwright simulate: --fidelity: found \"evnt\""));
 }
 
 TEST(BadInput, StandardInputIsNamed) {

@@ -230,6 +230,104 @@ TEST(Command, NarrowTerminalsShowEveryColumn) {
   EXPECT_THAT(list, HasSubstr("vocabulary"));
 }
 
+// Examples are commands to copy, which help leaves whole.
+int widest_line_but_examples(const std::string& text) {
+  std::istringstream stream(text);
+  std::string rest;
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.starts_with("  shardwright") && !line.starts_with("      --fix")) rest += line + '\n';
+  }
+  return widest_line(rest);
+}
+
+TEST(Command, TablesAndHelpKeepToTheTerminal) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json"), other = folder.file("other.json");
+  ASSERT_EQ(run_command(with(kSimulate, {"--out", plan})).exit_code, 0);
+  ASSERT_EQ(run_command(with(kSimulate, {"--tp", "4", "--out", other})).exit_code, 2);
+  ASSERT_EQ(run_command({"simulate", "--plan", plan, "--tp", "4", "--out", other}).exit_code, 0);
+  const std::string rows = SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training.jsonl";
+  const std::vector<std::vector<std::string>> commands = {
+      {"validate", rows, "--every-row"},
+      {"clusters", "list"},
+      {"clusters", "show", "dgx-h100"},
+      {"stacks", "show", "fsdp2"},
+      {"compare", plan, other},
+      {"explain", "--plan", plan},
+      {"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8..16",
+       "--global-batch", "64", "--seq-len", "8192"},
+      {"--help"},
+      {"plan", "--help"},
+      {"validate", "--help"}};
+  for (const int width : {60, 72, 80}) {
+    const CommandSetting narrow = {.environment = {{"COLUMNS", std::to_string(width)}}};
+    for (const auto& arguments : commands) {
+      const CommandResult result = run_command(arguments, narrow);
+      ASSERT_EQ(result.exit_code, 0) << result.errors;
+      EXPECT_LE(widest_line_but_examples(result.output), width) << result.output;
+    }
+  }
+}
+
+TEST(Command, ClustersShowPrintsNoJson) {
+  EXPECT_THAT(run_command({"clusters", "show", "dgx-h100"}).output, Not(HasSubstr("{\"")));
+}
+
+TEST(Command, JsonWithoutAFileGoesToStandardOutput) {
+  for (const auto& arguments :
+       {std::vector<std::string>{"models", "show", "llama3-8b", "--json"},
+        std::vector<std::string>{"clusters", "show", "dgx-h100", "--json"},
+        std::vector<std::string>{"stacks", "show", "--json", "--no-progress", "fsdp2"},
+        std::vector<std::string>{"stacks", "list", "--json"}}) {
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    EXPECT_TRUE(json::accept(result.output)) << result.output;
+  }
+  const ScratchFolder folder;
+  EXPECT_EQ(run_command({"models", "show", "llama3-8b", "--json", folder.file("m.json")}).exit_code,
+            0);
+  EXPECT_TRUE(json::accept(folder.read("m.json")));
+}
+
+TEST(Command, SaysWhatTheStackDoesNotRun) {
+  const auto arguments = with(kSimulate, {"--stack", "megatron-lm-2021", "--zero", "3"});
+  const CommandResult text = run_command(arguments);
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.errors, HasSubstr("note: megatron-lm-2021 does not run ZeRO stage 3"));
+  const json document = json::parse(run_command(with(arguments, {"--json", "-"})).output);
+  EXPECT_EQ(document["notes"].size(), 1U);
+  const CommandResult fine = run_command(with(kSimulate, {"--json", "-"}));
+  EXPECT_THAT(fine.errors, IsEmpty());
+  EXPECT_TRUE(json::parse(fine.output)["notes"].empty());
+}
+
+// A replay of every rank takes seconds, of which the test waits for a few tenths.
+TEST(Command, InterruptedReplaysGiveTheEventSimulation) {
+  const std::vector<std::string> arguments = {"simulate",   "--model",     "llama3.1-405b",
+                                              "--cluster",  "dgx-h100",    "--gpus",
+                                              "16384",      "--tp",        "8",
+                                              "--pp",       "16",          "--vpp",
+                                              "8",          "--fidelity",  "full",
+                                              "--schedule", "interleaved", "--global-batch",
+                                              "2048",       "--seq-len",   "8192"};
+  RunningCommand running(with(arguments, {"--json", "-"}));
+  running.interrupt_at_work();
+  const CommandResult result = running.finish();
+  EXPECT_EQ(result.exit_code, 130) << result.errors;
+  const json document = json::parse(result.output, nullptr, false);
+  ASSERT_TRUE(document.is_object()) << result.output;
+  EXPECT_EQ(document["partial"], true);
+  EXPECT_EQ(document["fidelity"], "event");
+  EXPECT_EQ(document["step_s"], document["event_step_s"]);
+  EXPECT_GT(document["tokens_per_s_per_gpu"], 0.0);
+  RunningCommand in_words(arguments);
+  in_words.interrupt_at_work();
+  const CommandResult text = in_words.finish();
+  EXPECT_EQ(text.exit_code, 130);
+  EXPECT_THAT(text.output, HasSubstr("warning: interrupted"));
+  EXPECT_THAT(text.output, Not(HasSubstr("inf")));
+}
+
 TEST(Command, ColourOnlyWhereItIsWanted) {
   EXPECT_THAT(run_command({"stacks", "list"}).output, Not(HasSubstr("\x1b[")));
   EXPECT_THAT(run_command({"stacks", "list", "--color", "always"}).output, HasSubstr("\x1b["));

@@ -79,6 +79,13 @@ TEST(PlanCommand, ThreadsDoNotChangeTheAnswer) {
   EXPECT_EQ(json_of(one)["plans"], json_of(four)["plans"]);
 }
 
+TEST(PlanCommand, MoreThreadsThanCoresAreNoWarning) {
+  const CommandResult result =
+      run_command(plan_of("8", {"--global-batch", "8", "--threads", "64"}));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.errors, IsEmpty());
+}
+
 TEST(PlanCommand, NoFeasiblePlanSaysWhatIsNeeded) {
   std::vector<std::string> arguments =
       plan_of("8", {"--global-batch", "8", "--max-memory", "5GB", "--json", "-"});
@@ -133,6 +140,20 @@ TEST(ScaleCommand, NamesTheChosenBatchAndWarnsOfFullMemory) {
       run_command({"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "2..8",
                    "--global-batch", "16", "--seq-len", "8192"});
   EXPECT_EQ(text.output.find("of the memory; --max-memory") != std::string::npos, fullest > 0.95);
+}
+
+TEST(ScaleCommand, ExplainsEfficienciesAboveOneHundredPercent) {
+  const std::vector<std::string> arguments = {
+      "scale",  "--model",        "llama3-70b", "--cluster", "dgx-h100", "--gpus",
+      "16..64", "--global-batch", "64",         "--seq-len", "8192"};
+  const json document = json_of(arguments);
+  double best = 0.0;
+  for (const json& point : document["points"])
+    best = std::max(best, point["efficiency"].get<double>());
+  ASSERT_GT(best, 1.005);
+  ASSERT_EQ(document["notes"].size(), 1U);
+  EXPECT_THAT(document["notes"][0].get<std::string>(), HasSubstr("32 accelerators"));
+  EXPECT_THAT(run_command(arguments).output, HasSubstr("Efficiency above 100 %"));
 }
 
 TEST(ScaleCommand, SaysWhatIsMissingWhereNothingFits) {
@@ -279,6 +300,37 @@ TEST(ValidateCommand, ToleranceDecidesTheExitCode) {
   const std::string rows = folder.write("rows.jsonl", row("x", "32"));
   EXPECT_EQ(run_command({"validate", rows}).exit_code, 0);
   EXPECT_EQ(run_command({"validate", rows, "--fail-over", "1,1000"}).exit_code, 5);
+}
+
+TEST(ValidateCommand, SkippedRowsAreListedWithTheirReason) {
+  const ScratchFolder folder;
+  std::string bad = row("bad", "32");
+  bad.replace(bad.find("\"H100-SXM5-80GB\""), 16, "null");
+  const CommandResult text =
+      run_command({"validate", folder.write("rows.jsonl", row("x", "32") + bad)});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("the source does not say the accelerator"));
+  const json document = json_of({"validate", folder.file("rows.jsonl")});
+  EXPECT_EQ(document["summary"]["n"], 1);
+  EXPECT_EQ(document["summary"]["skipped"], 1);
+  EXPECT_EQ(document["rows"][1]["status"], "skipped");
+  EXPECT_EQ(document["rows"][0]["profiles"]["stack"], "megatron-core");
+  const CommandResult each = run_command({"validate", folder.file("rows.jsonl"), "--every-row"});
+  EXPECT_THAT(each.output, HasSubstr("skipped: the source does not say the accelerator"));
+}
+
+TEST(ValidateCommand, NothingMeasuredIsNoError) {
+  const ScratchFolder folder;
+  std::string oom = row("x", "32");
+  const auto place = oom.find("\"iteration_s\": 0.001");
+  oom.replace(place, 20, "\"oom\": true");
+  const std::string rows = folder.write("rows.jsonl", oom);
+  const CommandResult text = run_command({"validate", rows});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("none"));
+  EXPECT_THAT(text.output, testing::Not(HasSubstr("0.0")));
+  EXPECT_TRUE(json_of({"validate", rows})["summary"]["median_abs_pct"].is_null());
+  EXPECT_EQ(run_command({"validate", rows, "--fail-over", "5,15"}).exit_code, 5);
 }
 
 TEST(ValidateCommand, InterruptsPrintTheRowsThatAreDone) {

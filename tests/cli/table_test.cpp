@@ -53,6 +53,26 @@ TEST(Table, NarrowTablesGoOnBelowWithTheFirstColumnAgain) {
     EXPECT_THAT(text, testing::HasSubstr(cell));
 }
 
+TEST(Table, WordsThatAreTooLongAreCutBehindASign) {
+  Table table({{"name", ColumnKind::Prose}, {"n", ColumnKind::Number}});
+  table.add_row({"simumax-b200-deepseekv2-tp1-ep8", "1"});
+  EXPECT_EQ(table.text(20),
+            "name               n\n"
+            "─────────────────  ─\n"
+            "simumax-b200-      1\n"
+            "deepseekv2-tp1-\n"
+            "ep8\n");
+}
+
+TEST(Table, PartsUseTheRoomThatTheOthersLeave) {
+  Table table({{"#", ColumnKind::Number},
+               {"a number", ColumnKind::Number},
+               {"another", ColumnKind::Number},
+               {"plan", ColumnKind::Prose}});
+  table.add_row({"1", "123456789", "123456789", "dp 8, tp 1, pp 1, zero 2"});
+  EXPECT_THAT(table.text(30), testing::HasSubstr("dp 8, tp 1, pp 1, zero 2"));
+}
+
 TEST(Table, MarkdownEscapesBars) {
   Table table({{"a|b"}, {"n", ColumnKind::Number, "s"}});
   table.add_row({"x|y", "1"});

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 
@@ -35,6 +37,18 @@ TEST(Scale, AnswersAsSearchesOfEachSizeDo) {
     if (!point.best) continue;
     EXPECT_EQ(point.best->plan, alone.plans.front().plan);
     EXPECT_EQ(point.best->result.step, alone.plans.front().result.step);
+  }
+}
+
+TEST(Scale, ExplainsEfficienciesAboveOneHundredPercentAndOnlyThose) {
+  PlanRequest request = mixtral();
+  request.limits.rank_orders = {Plan().rank_order};
+  for (const double memory : {80.0, 60.0, 45.0}) {
+    request.max_memory = gigabytes(memory);
+    const ScaleResult result = scale(request, {8, 16, 32, 64});
+    double best = 0.0;
+    for (const ScalePoint& point : result.points) best = std::max(best, point.efficiency);
+    EXPECT_EQ(best > 1.005, !result.superlinear_cause.empty()) << memory;
   }
 }
 

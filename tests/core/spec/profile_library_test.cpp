@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/base/data_directory.hpp"
 #include "core/base/error.hpp"
+#include "core/base/json_reader.hpp"
 #include "core/spec/cluster_json.hpp"
 
 namespace shardwright {
@@ -157,8 +159,9 @@ TEST(ProfileLibrary, WhatIsNotShippedIsNotFound) {
 TEST(ProfileLibrary, StacksOfPublishedMeasurementsAreShipped) {
   for (const char* name :
        {"fsdp1", "fsdp1-compile", "fsdp2", "fsdp2-compile", "megatron-core", "megatron-deepspeed",
-        "megatron-deepspeed-23", "megatron-flash-2023", "megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022",
-        "megatron-lm-2023", "nemo-2022", "nemo-te", "deepspeed-zero", "shardwright"})
+        "megatron-deepspeed-23", "megatron-flash-2023", "megatron-lm-2020", "megatron-lm-2021",
+        "megatron-lm-2022", "megatron-lm-2023", "nemo-2022", "nemo-te", "deepspeed-zero",
+        "shardwright"})
     EXPECT_EQ(find_stack(name), name);
   EXPECT_EQ(find_stack("Megatron Core"), "megatron-core");
   EXPECT_EQ(find_stack("torchtitan"), "fsdp2");
@@ -181,6 +184,26 @@ TEST(ProfileLibrary, StacksDifferInWhatTheirSourcesSay) {
   EXPECT_EQ(load_stack("fsdp1").buckets, GradientBuckets::PerLayer);
   EXPECT_FALSE(load_stack("nemo-te").fp32_gradient_reduction);
   EXPECT_LT(load_stack("shardwright").launch_time, load_stack("fsdp2").launch_time);
+}
+
+// A fit gives figures of the device that it was run for; those of another one are assumptions.
+TEST(ProfileLibrary, FiguresOfATrainingFitAreFitted) {
+  std::size_t seen = 0;
+  const auto look = [&](const auto& self, const nlohmann::json& value,
+                        const std::string& file) -> void {
+    if (!value.is_structured()) return;
+    if (value.is_object() && value.value("source", nlohmann::json()) == "training-fit") {
+      ++seen;
+      EXPECT_NE(value.at("confidence"), "assumed") << file;
+    }
+    for (const auto& member : value) self(self, member, file);
+  };
+  for (const char* folder : {"accelerators", "stacks"}) {
+    const auto path = data_directory() / "hardware_profiles" / folder;
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      look(look, read_json_file(entry.path()), entry.path().string());
+  }
+  EXPECT_GT(seen, 10U);
 }
 
 }  // namespace

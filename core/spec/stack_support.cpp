@@ -1,0 +1,33 @@
+#include "core/spec/stack_support.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace shardwright {
+namespace {
+
+template <class T>
+bool runs(const std::vector<T>& listed, const T& wanted) {
+  return listed.empty() || std::find(listed.begin(), listed.end(), wanted) != listed.end();
+}
+
+}  // namespace
+
+std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan) {
+  std::vector<std::string> sentences;
+  if (plan.pp > 1 && !runs(stack.schedules, plan.schedule)) {
+    std::vector<std::string> names;
+    for (const ScheduleKind schedule : stack.schedules) names.emplace_back(name_of(schedule));
+    sentences.push_back(fmt::format("{} does not run the schedule {} (it runs {})", stack.name,
+                                    name_of(plan.schedule), fmt::join(names, ", ")));
+  }
+  if (!runs(stack.zero_stages, plan.zero_stage)) {
+    sentences.push_back(fmt::format("{} does not run ZeRO stage {} (it runs {})", stack.name,
+                                    plan.zero_stage, fmt::join(stack.zero_stages, ", ")));
+  }
+  return sentences;
+}
+
+}  // namespace shardwright

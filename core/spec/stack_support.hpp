@@ -1,0 +1,17 @@
+// What a stack runs, against what a plan asks of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/spec/plan.hpp"
+#include "core/spec/stack_spec.hpp"
+
+namespace shardwright {
+
+// What the plan asks for and the stack's profile does not list among what it runs, a sentence each.
+// Empty where the stack runs the plan. A search proposes no such plan; a simulation of one tells
+// what it would take on the same kernels.
+std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan);
+
+}  // namespace shardwright
