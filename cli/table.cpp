@@ -118,8 +118,8 @@ std::vector<int> Table::folded_widths(const std::vector<std::size_t>& columns, i
   for (int surplus = total_width(columns, widths) - width; surplus > 0; --surplus) {
     std::size_t widest = columns_.size();
     for (const std::size_t column : columns) {
-      if (columns_[column].kind != ColumnKind::Prose || widths[column] <= kLeastProseWidth)
-        continue;
+      const int least = std::max(kLeastProseWidth, display_width(columns_[column].title));
+      if (columns_[column].kind != ColumnKind::Prose || widths[column] <= least) continue;
       if (widest == columns_.size() || widths[column] > widths[widest]) widest = column;
     }
     if (widest == columns_.size()) break;

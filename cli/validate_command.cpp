@@ -89,7 +89,7 @@ void add_profiles(Page& page, const sim::ValidationReport& report) {
                {"accelerator"},
                {"cluster"},
                {"stack"},
-               {"assumed, or why it was skipped", ColumnKind::Prose}});
+               {"assumed", ColumnKind::Prose}});
   for (const sim::RowComparison& row : report.rows) {
     table.add_row({row.id, row.accelerator_profile, row.cluster_profile, row.stack_profile,
                    row.skipped ? "skipped: " + row.reason

@@ -112,7 +112,9 @@ TimingComparison compare(const CollectiveTiming& timing) {
   if (row.reason.empty()) {
     cluster = cluster_of(timing);
     if (!cluster)
-      row.reason = fmt::format("no shipped cluster has the accelerator \"{}\"", timing.gpu);
+      row.reason = timing.gpu.empty()
+                       ? "the source does not say the accelerator"
+                       : fmt::format("no shipped cluster has the accelerator \"{}\"", timing.gpu);
   }
   row.skipped = !cluster;
   if (row.skipped) return row;

@@ -307,7 +307,7 @@ TEST(Command, InterruptedReplaysGiveTheEventSimulation) {
                                               "--cluster",  "dgx-h100",    "--gpus",
                                               "16384",      "--tp",        "8",
                                               "--pp",       "16",          "--vpp",
-                                              "8",          "--fidelity",  "full",
+                                              "4",          "--fidelity",  "full",
                                               "--schedule", "interleaved", "--global-batch",
                                               "2048",       "--seq-len",   "8192"};
   RunningCommand running(with(arguments, {"--json", "-"}));
