@@ -33,11 +33,16 @@ bool next_line(std::istream& stream, std::string& text, const std::string& file,
 
 using Reader = std::function<void(const nlohmann::json&, const std::string&)>;
 
-void read_lines(const std::string& file, ProblemList& problems, const Reader& read) {
+std::ifstream opened(const std::string& file) {
   if (std::filesystem::is_directory(file))
     throw InputError(file, {{"", "a folder", "a file of JSON lines"}});
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw InputError(file, {{"", "no such readable file", "a file of JSON lines"}});
+  return stream;
+}
+
+void read_lines(std::istream& stream, const std::string& file, ProblemList& problems,
+                const Reader& read) {
   std::string text;
   std::size_t bad_lines = 0;
   for (std::size_t number = 1; next_line(stream, text, file, number); ++number) {
@@ -56,14 +61,20 @@ void read_lines(const std::string& file, ProblemList& problems, const Reader& re
 }  // namespace
 
 void for_each_json(const std::string& file, const Reader& read) {
-  ProblemList problems(file);
-  read_lines(file, problems, read);
+  std::ifstream stream = opened(file);
+  for_each_json(stream, file, read);
+}
+
+void for_each_json(std::istream& stream, const std::string& source, const Reader& read) {
+  ProblemList problems(source);
+  read_lines(stream, source, problems, read);
   problems.throw_if_any();
 }
 
 void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read) {
   ProblemList problems(file);
-  read_lines(file, problems, [&](const nlohmann::json& document, const std::string& line) {
+  std::ifstream stream = opened(file);
+  read_lines(stream, file, problems, [&](const nlohmann::json& document, const std::string& line) {
     ObjectReader object(document, line, problems);
     read(object);
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
@@ -15,6 +16,10 @@ namespace shardwright::sim {
 // cannot be read, or with all lines that are no JSON; after a hundred of those, or at a line that
 // is too long, the rest is not read.
 void for_each_json(const std::string& file,
+                   const std::function<void(const nlohmann::json&, const std::string&)>& read);
+
+// The same of a stream's lines; `source` names it in errors.
+void for_each_json(std::istream& stream, const std::string& source,
                    const std::function<void(const nlohmann::json&, const std::string&)>& read);
 
 // Calls `read` with each line's object; its pointer begins with "line N". Throws InputError with

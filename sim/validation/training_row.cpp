@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/spec/model_limits.hpp"
+#include "core/spec/plan_check.hpp"
 #include "sim/validation/json_lines.hpp"
 
 namespace shardwright::sim {
@@ -16,6 +19,8 @@ namespace {
 
 using OptionalInteger = std::optional<std::int64_t>;
 using OptionalNumber = std::optional<double>;
+
+constexpr IntegerRange kDegrees{1, kMaxDegree};
 
 OptionalInteger integer_if(ObjectReader& object, const std::string& key, IntegerRange range = {}) {
   return object.has(key) ? OptionalInteger(object.integer(key, range)) : std::nullopt;
@@ -31,25 +36,25 @@ std::optional<bool> boolean_if(ObjectReader& object, const std::string& key) {
 
 MoeRow read_moe(ObjectReader object) {
   MoeRow moe;
-  moe.experts = object.integer("experts");
-  moe.top_k = object.integer("top_k");
-  moe.expert_ffn = object.integer("expert_ffn");
-  moe.shared_experts = object.integer_or("shared_experts", 0, {0});
-  moe.dense_layers = integer_if(object, "dense_layers", {0});
+  moe.experts = object.integer("experts", kExpertRange);
+  moe.top_k = object.integer("top_k", kExpertRange);
+  moe.expert_ffn = object.integer("expert_ffn", kWidthRange);
+  moe.shared_experts = object.integer_or("shared_experts", 0, kExpertOrZeroRange);
+  moe.dense_layers = integer_if(object, "dense_layers", kLayerCountOrZeroRange);
   return moe;
 }
 
 ModelRow read_model_row(ObjectReader object) {
   ModelRow model;
   model.name = object.text_or("name", "");
-  model.layers = integer_if(object, "layers");
-  model.hidden = integer_if(object, "hidden");
-  model.ffn_hidden = integer_if(object, "ffn_hidden");
-  model.heads = integer_if(object, "heads");
-  model.kv_heads = integer_if(object, "kv_heads");
-  model.head_dim = integer_if(object, "head_dim");
-  model.vocab = integer_if(object, "vocab");
-  model.seq_len = integer_if(object, "seq_len");
+  model.layers = integer_if(object, "layers", kLayerRange);
+  model.hidden = integer_if(object, "hidden", kWidthRange);
+  model.ffn_hidden = integer_if(object, "ffn_hidden", kWidthRange);
+  model.heads = integer_if(object, "heads", kHeadRange);
+  model.kv_heads = integer_if(object, "kv_heads", kHeadRange);
+  model.head_dim = integer_if(object, "head_dim", kHeadDimRange);
+  model.vocab = integer_if(object, "vocab", kVocabRange);
+  model.seq_len = integer_if(object, "seq_len", kTokenRange);
   model.gated_mlp = boolean_if(object, "gated_mlp");
   model.tied_embeddings = boolean_if(object, "tied_embeddings");
   if (auto moe = object.object_if("moe")) model.moe = read_moe(*moe);
@@ -59,8 +64,8 @@ ModelRow read_model_row(ObjectReader object) {
 ClusterRow read_cluster_row(ObjectReader object) {
   ClusterRow cluster;
   cluster.gpu = object.text_or("gpu", "");
-  cluster.gpus = object.integer_or("gpus", 0);
-  cluster.gpus_per_node = integer_if(object, "gpus_per_node");
+  cluster.gpus = integer_if(object, "gpus", {1, kMaxWorld}).value_or(0);
+  cluster.gpus_per_node = integer_if(object, "gpus_per_node", {1, kMaxWorld});
   cluster.intra_node = object.text_or("intra_node", "");
   cluster.inter_node = object.text_or("inter_node", "");
   return cluster;
@@ -68,14 +73,14 @@ ClusterRow read_cluster_row(ObjectReader object) {
 
 PlanRow read_plan_row(ObjectReader object) {
   PlanRow plan;
-  plan.dp = integer_if(object, "dp");
-  plan.tp = integer_if(object, "tp");
-  plan.pp = integer_if(object, "pp");
-  plan.cp = integer_if(object, "cp");
-  plan.ep = integer_if(object, "ep");
-  plan.virtual_pp = integer_if(object, "virtual_pp");
-  plan.micro_batch = integer_if(object, "micro_batch");
-  plan.global_batch = integer_if(object, "global_batch");
+  plan.dp = integer_if(object, "dp", kDegrees);
+  plan.tp = integer_if(object, "tp", kDegrees);
+  plan.pp = integer_if(object, "pp", kDegrees);
+  plan.cp = integer_if(object, "cp", kDegrees);
+  plan.ep = integer_if(object, "ep", kDegrees);
+  plan.virtual_pp = integer_if(object, "virtual_pp", kDegrees);
+  plan.micro_batch = integer_if(object, "micro_batch", {1, kMaxBatch});
+  plan.global_batch = integer_if(object, "global_batch", {1, kMaxBatch});
   plan.zero_stage = integer_if(object, "zero_stage", {0, 3});
   plan.sequence_parallel = boolean_if(object, "sequence_parallel");
   plan.overlap_grad_reduce = boolean_if(object, "overlap_grad_reduce");
@@ -144,7 +149,14 @@ void fill_in_accelerators(TrainingRow& row) {
     row.unreadable = "the source does not say the number of accelerators";
     return;
   }
-  row.cluster.gpus = *plan.dp * *plan.tp * *plan.pp * plan.cp.value_or(1);
+  double product = 1.0;
+  for (const std::int64_t degree : {*plan.dp, *plan.tp, *plan.pp, plan.cp.value_or(1)})
+    product *= static_cast<double>(degree);
+  if (product > static_cast<double>(kMaxWorld)) {
+    row.unreadable = fmt::format("degrees for more than {} accelerators", kMaxWorld);
+    return;
+  }
+  row.cluster.gpus = static_cast<std::int64_t>(product);
   row.filled_in.push_back(fmt::format("gpus: {}, the product of the degrees", row.cluster.gpus));
 }
 
@@ -186,23 +198,46 @@ TrainingRow read_line(const nlohmann::json& line, const std::string& place,
   return row;
 }
 
+// Takes the lines of a file or a stream as rows.
+class RowCollector {
+ public:
+  explicit RowCollector(const std::string& source) : source_(source) {}
+
+  void operator()(const nlohmann::json& line, const std::string& place) {
+    TrainingRow row = read_line(line, place, source_);
+    if (!ids_.insert(row.id).second)
+      row.filled_in.push_back("id: another row of the file has it too");
+    rows_.push_back(std::move(row));
+  }
+
+  // Throws InputError if there are rows and none can be read.
+  std::vector<TrainingRow> take() {
+    const auto readable = [](const TrainingRow& row) { return row.unreadable.empty(); };
+    if (!rows_.empty() && std::none_of(rows_.begin(), rows_.end(), readable)) {
+      throw InputError(source_, {{"", "no row that can be read; " + rows_.front().unreadable,
+                                  "training rows (docs/formats/training_rows.md)"}});
+    }
+    return std::move(rows_);
+  }
+
+ private:
+  const std::string& source_;
+  std::vector<TrainingRow> rows_;
+  std::set<std::string> ids_;
+};
+
 }  // namespace
 
 std::vector<TrainingRow> read_training_rows(const std::string& file) {
-  std::vector<TrainingRow> rows;
-  std::set<std::string> ids;
-  for_each_json(file, [&](const nlohmann::json& line, const std::string& place) {
-    TrainingRow row = read_line(line, place, file);
-    if (!ids.insert(row.id).second)
-      row.filled_in.push_back("id: another row of the file has it too");
-    rows.push_back(std::move(row));
-  });
-  const auto readable = [](const TrainingRow& row) { return row.unreadable.empty(); };
-  if (!rows.empty() && std::none_of(rows.begin(), rows.end(), readable)) {
-    throw InputError(file, {{"", "no row that can be read; " + rows.front().unreadable,
-                             "training rows (docs/formats/training_rows.md)"}});
-  }
-  return rows;
+  RowCollector collector(file);
+  for_each_json(file, std::ref(collector));
+  return collector.take();
+}
+
+std::vector<TrainingRow> read_training_rows(std::istream& stream, const std::string& source) {
+  RowCollector collector(source);
+  for_each_json(stream, source, std::ref(collector));
+  return collector.take();
 }
 
 TrainingRow find_training_row(const std::string& file, const std::string& id) {

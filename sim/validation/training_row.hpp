@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
@@ -95,6 +96,9 @@ struct TrainingRow {
 // figures. Throws InputError with the problems of the file, each with its line, if a line is no
 // JSON or no row can be read.
 std::vector<TrainingRow> read_training_rows(const std::string& file);
+
+// The same of a stream's lines; `source` names it in errors and in the rows.
+std::vector<TrainingRow> read_training_rows(std::istream& stream, const std::string& source);
 
 // The row of this id. Throws InputError, with the nearest id, if there is none or several.
 TrainingRow find_training_row(const std::string& file, const std::string& id);

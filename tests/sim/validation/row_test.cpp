@@ -134,6 +134,28 @@ TEST_F(RowFile, GarbageEndsTheReadingAfterAHundredLines) {
   }
 }
 
+// Products of such numbers do not fit in 64 bits; some wrap to zero.
+TEST_F(RowFile, NumbersBeyondAnySizeAreProblems) {
+  const std::string row =
+      R"({"id":"a","source":{},"model":{"name":"m","hidden":1000000000000,"moe":{"experts":8,"top_k":2,"expert_ffn":1000000000000,"shared_experts":1000000000000}},"cluster":{"gpu":"H100","gpus":8},"plan":{"tp":4194304,"pp":2097152,"cp":2097152,"micro_batch":1000000000000},"measured":{}})";
+  const std::string file = write(row + "\n");
+  try {
+    read_training_rows(file);
+    FAIL() << "read sizes that no training has";
+  } catch (const InputError& error) {
+    std::vector<std::string> places;
+    for (const Problem& problem : error.problems()) places.push_back(problem.where);
+    const std::vector<std::string> expected = {"line 1/model/hidden",
+                                               "line 1/model/moe/expert_ffn",
+                                               "line 1/model/moe/shared_experts",
+                                               "line 1/plan/tp",
+                                               "line 1/plan/pp",
+                                               "line 1/plan/cp",
+                                               "line 1/plan/micro_batch"};
+    EXPECT_EQ(places, expected);
+  }
+}
+
 TEST(TrainingRow, NullMeansNotSaid) {
   const TrainingRow row = shipped_row("sc21-t1-1.7b");
   EXPECT_FALSE(row.measured.iteration_s.has_value());
