@@ -13,6 +13,8 @@ namespace {
 constexpr double kTie = 1e-12;
 // A fixed path is left alone while its rate is right within this, relatively.
 constexpr double kAccept = 1e-11;
+// Below the refill level by this, relatively, rounding cannot have changed what a filling did.
+constexpr double kRefill = 1e-9;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -63,6 +65,7 @@ std::span<const PathIndex> FlowNetwork::resolve() {
   relieved_.clear();
   rate_changes_.clear();
   settle_changes();
+  refill_level_ = 0.0;
   for (const LinkIndex link : relieved_) take_unbound_members(link);
   while (!region_.empty()) {
     fill_region();
@@ -150,16 +153,20 @@ void FlowNetwork::take_into_region(PathIndex index) {
   Path& path = paths_[index];
   if (in_region(path)) return;
   path.region_mark = epoch_;
+  path.next_rate = kInfinity;
+  refill_level_ = std::min(refill_level_, path.rate);
   region_.push_back(index);
   for (const Hop& hop : hops_of(path)) {
     Link& link = links_[hop.link];
     if (link.region_mark != epoch_) {
       link.region_mark = epoch_;
       link.fixed = link.load;
+      link.level = kOpen;
       link.region_flows = 0;
       link.region_paths = 0;
       region_links_.push_back(hop.link);
     }
+    if (link.level != kOpen) refill_level_ = std::min(refill_level_, link.level);
     link.region_flows += path.flows;
     ++link.region_paths;
     // Exactly zero where nothing is fixed, so that rounding cannot build up.
@@ -168,15 +175,19 @@ void FlowNetwork::take_into_region(PathIndex index) {
   }
 }
 
-double FlowNetwork::share(const Link& link) const {
+double FlowNetwork::share(const Link& link) {
   return std::max(0.0, link.residual) / link.growing;
 }
 
-// Progressive filling of the region in what the fixed paths leave.
+// Progressive filling of the region in what the fixed paths leave. What an earlier filling did
+// below the refill level stays: the paths that came into the region since were at least as fast,
+// and no link that was used up below it had one of them, so up to there this filling would go the
+// same way.
 void FlowNetwork::fill_region() {
+  std::size_t growing = start_filling();
   collect_candidates();
   double level = 0.0;
-  for (std::size_t growing = region_.size(); growing > 0;) {
+  while (growing > 0) {
     const Candidate next = candidates_.front();
     const double next_level = next.level <= level * (1.0 + kTie) ? level : next.level;
     if (next.is_path) {
@@ -205,21 +216,42 @@ void FlowNetwork::fill_region() {
   }
 }
 
-void FlowNetwork::collect_candidates() {
-  candidates_.clear();
+// How many paths are to be stopped.
+std::size_t FlowNetwork::start_filling() {
   for (const LinkIndex index : region_links_) {
     Link& link = links_[index];
     link.residual = link.capacity - link.fixed;
     link.growing = link.region_flows;
-    link.level = kOpen;
-    if (link.region_paths > 1) candidates_.push_back({share(link), index, false});
+    if (link.level >= refill_level_) link.level = kOpen;
+  }
+  std::size_t growing = 0;
+  for (const PathIndex index : region_) {
+    Path& path = paths_[index];
+    if (path.next_rate < refill_level_) {
+      stop(index, path.next_rate, path.next_bottleneck);
+    } else {
+      path.growing = true;
+      ++growing;
+    }
+  }
+  return growing;
+}
+
+void FlowNetwork::collect_candidates() {
+  candidates_.clear();
+  for (const LinkIndex index : region_links_) {
+    Link& link = links_[index];
+    if (link.growing == 0) continue;
+    const bool shared = link.region_paths > 1;
+    link.limit = shared ? kInfinity : share(link);
+    if (shared) candidates_.push_back({share(link), index, false});
   }
   for (const PathIndex index : region_) {
-    paths_[index].growing = true;
+    if (!paths_[index].growing) continue;
     const double limit = limit_alone(paths_[index]);
     if (limit < kInfinity) candidates_.push_back({limit, index, true});
   }
-  std::make_heap(candidates_.begin(), candidates_.end(), later);
+  std::make_heap(candidates_.begin(), candidates_.end(), IsLater());
 }
 
 // How fast the path may become by its cap and by the links that it shares with none of the region;
@@ -229,8 +261,8 @@ double FlowNetwork::limit_alone(Path& path) const {
   path.next_bottleneck = kOwnCap;
   for (std::uint32_t hop = path.first_hop; hop < path.first_hop + path.hops; ++hop) {
     const Link& link = links_[hops_[hop].link];
-    if (link.region_paths > 1 || share(link) >= limit) continue;
-    limit = share(link);
+    if (link.limit >= limit) continue;
+    limit = link.limit;
     path.next_bottleneck = hops_[hop].link;
   }
   return limit;
@@ -244,18 +276,21 @@ void FlowNetwork::drop_least_candidate() {
   raise_least_candidate(last.level);
 }
 
-// Gives the top of the heap another level and lets it sink to its place.
+// Gives the top of the heap another level and lets it sink to its place: all the way along the
+// lesser children and up again, for most come from the bottom and belong there.
 void FlowNetwork::raise_least_candidate(double level) {
   Candidate sinking = candidates_.front();
   sinking.level = level;
   const std::size_t size = candidates_.size();
   std::size_t at = 0;
   for (std::size_t child = 1; child < size; child = 2 * at + 1) {
-    if (child + 1 < size && later(candidates_[child], candidates_[child + 1])) ++child;
-    if (candidates_[child].level >= level) break;
+    const bool second = child + 1 < size && candidates_[child + 1].level < candidates_[child].level;
+    child += second ? 1 : 0;
     candidates_[at] = candidates_[child];
     at = child;
   }
+  for (; at > 0 && candidates_[(at - 1) / 2].level > level; at = (at - 1) / 2)
+    candidates_[at] = candidates_[(at - 1) / 2];
   candidates_[at] = sinking;
 }
 
@@ -293,6 +328,7 @@ void FlowNetwork::stop(PathIndex index, double level, std::uint32_t bottleneck) 
 bool FlowNetwork::extend_region() {
   const std::size_t paths_before = region_.size();
   const std::size_t links_before = region_links_.size();
+  refill_level_ = kInfinity;
   for (std::size_t i = 0; i < links_before; ++i) {
     const LinkIndex index = region_links_[i];
     const Link& link = links_[index];
@@ -303,6 +339,7 @@ bool FlowNetwork::extend_region() {
       check_open_link(index);
     }
   }
+  refill_level_ *= 1.0 - kRefill;
   return region_.size() > paths_before;
 }
 

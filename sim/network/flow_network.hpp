@@ -87,6 +87,7 @@ class FlowNetwork {
     std::uint32_t growing = 0;       // flows, during filling
     std::uint32_t region_mark = 0;   // equals epoch_: a path of the region passes here
     double level = 0.0;              // during filling: where it was used up; kOpen if not
+    double limit = 0.0;              // as filling begins: of a path that has the link to itself
     double fixed = 0.0;              // load of the members outside the region
     double residual = 0.0;           // during filling: capacity that the stopped paths leave
     std::vector<Member> members;     // paths with flows
@@ -98,7 +99,9 @@ class FlowNetwork {
     std::uint32_t id;
     bool is_path;
   };
-  static bool later(const Candidate& a, const Candidate& b) { return a.level > b.level; }
+  struct IsLater {
+    bool operator()(const Candidate& a, const Candidate& b) const { return a.level > b.level; }
+  };
 
   std::span<Hop> hops_of(const Path& path) { return {hops_.data() + path.first_hop, path.hops}; }
   bool in_region(const Path& path) const { return path.region_mark == epoch_; }
@@ -110,11 +113,12 @@ class FlowNetwork {
   void take_unbound_members(LinkIndex link);
   void take_into_region(PathIndex path);
   void fill_region();
+  std::size_t start_filling();
   void collect_candidates();
   double limit_alone(Path& path) const;
   void drop_least_candidate();
   void raise_least_candidate(double level);
-  double share(const Link& link) const;
+  static double share(const Link& link);
   std::size_t stop_members(LinkIndex link, double level);
   void stop_alone(PathIndex path, double level);
   void stop(PathIndex path, double level, std::uint32_t bottleneck);
@@ -133,6 +137,7 @@ class FlowNetwork {
   std::vector<LinkIndex> relieved_;      // links that lost load
   std::vector<Candidate> candidates_;    // heap, least level first
   std::vector<PathIndex> rate_changes_;  // the answer of resolve
+  double refill_level_ = 0.0;  // from there on the next filling may go another way than the last
   std::uint32_t epoch_ = 0;
 };
 
