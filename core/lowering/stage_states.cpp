@@ -51,32 +51,34 @@ Bytes gradient_placeholders(const BlockSet& blocks, const PipelineSchedule& sche
   return storage_bytes(plan.precision) * parameters;
 }
 
-std::vector<PersistentMemory> persistent_memory(const PartParameters& parameters, const Plan& plan,
-                                                const StackSpec& stack) {
+PersistentStates persistent_memory(const PartParameters& parameters, const Plan& plan,
+                                   const StackSpec& stack) {
   const double element = storage_bytes(plan.precision).value();
   // Bytes of a state of which each parameter takes `size`, split over the shards from this ZeRO
   // stage on.
+  const double whole = parameters.dense + parameters.expert;
+  const double share = plan.zero_stage == 0 ? whole
+                                            : parameters.dense / dense_shards(plan) +
+                                                  parameters.expert / expert_shards(plan);
   const auto held = [&](double size, int from_stage) {
-    const bool split = plan.zero_stage >= from_stage;
-    return Bytes(size * (parameters.dense / (split ? dense_shards(plan) : 1.0) +
-                         parameters.expert / (split ? expert_shards(plan) : 1.0)));
+    return Bytes(size * (plan.zero_stage >= from_stage ? share : whole));
   };
   const bool fp32 = plan.precision == Precision::Fp32 || plan.precision == Precision::Tf32;
   const bool halves_too = stack.keeps_half_gradients && stack.fp32_main_gradients && !fp32;
   const double gradient =
       (stack.fp32_main_gradients ? 4.0 : element) + (halves_too ? element : 0.0);
-  std::vector<PersistentMemory> memory = {{MemoryCategory::Weights, held(element, 3)},
-                                          {MemoryCategory::Gradients, held(gradient, 2)}};
+  PersistentStates memory;
+  memory.add(MemoryCategory::Weights, held(element, 3));
+  memory.add(MemoryCategory::Gradients, held(gradient, 2));
   if (stack.reduction_buffer && plan.zero_stage >= 1) {
-    const Bytes all(element * (parameters.dense + parameters.expert));
-    memory.push_back({MemoryCategory::CommunicationBuffers, std::min(stack.bucket_bytes, all)});
+    const Bytes all(element * whole);
+    memory.add(MemoryCategory::CommunicationBuffers, std::min(stack.bucket_bytes, all));
   }
   if (plan.offload_optimizer) return memory;
   if (!stack.fp32_main_gradients && !fp32)
-    memory.push_back({MemoryCategory::Temporaries, held(stack.step_gradient_bytes.value(), 1)});
-  if (!fp32)
-    memory.push_back({MemoryCategory::MasterWeights, held(stack.master_weight_bytes.value(), 1)});
-  memory.push_back({MemoryCategory::OptimizerStates, held(stack.optimizer_state_bytes.value(), 1)});
+    memory.add(MemoryCategory::Temporaries, held(stack.step_gradient_bytes.value(), 1));
+  if (!fp32) memory.add(MemoryCategory::MasterWeights, held(stack.master_weight_bytes.value(), 1));
+  memory.add(MemoryCategory::OptimizerStates, held(stack.optimizer_state_bytes.value(), 1));
   return memory;
 }
 

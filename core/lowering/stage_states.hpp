@@ -2,6 +2,8 @@
 // rank.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <vector>
 
 #include "core/lowering/block_set.hpp"
@@ -36,8 +38,21 @@ Bytes gradient_placeholders(const BlockSet& blocks, const PipelineSchedule& sche
                             const std::vector<LayerRange>& parts, const Plan& plan,
                             std::int32_t stage);
 
+// What a rank holds of each category, in the order in which it was added. Held in place: a search
+// asks for it with every plan.
+class PersistentStates {
+ public:
+  void add(MemoryCategory category, Bytes bytes) { states_[count_++] = {category, bytes}; }
+  const PersistentMemory* begin() const { return states_.data(); }
+  const PersistentMemory* end() const { return states_.data() + count_; }
+
+ private:
+  std::array<PersistentMemory, kMemoryCategories> states_{};
+  std::size_t count_ = 0;
+};
+
 // Weights, master weights, gradients and optimizer states (papers: ZeRO, arXiv 1910.02054).
-std::vector<PersistentMemory> persistent_memory(const PartParameters& parameters, const Plan& plan,
-                                                const StackSpec& stack);
+PersistentStates persistent_memory(const PartParameters& parameters, const Plan& plan,
+                                   const StackSpec& stack);
 
 }  // namespace shardwright

@@ -94,7 +94,8 @@ RankProgram StageWriter::write() {
       stage_parameters(in_.model, in_.blocks, in_.schedule, in_.parts, in_.plan, stage_);
   rank_.parameters = {parameters.dense, parameters.expert};
   tensor_reduced_ = parameters.tensor_reduced;
-  rank_.persistent = persistent_memory(parameters, in_.plan, in_.stack);
+  const PersistentStates states = persistent_memory(parameters, in_.plan, in_.stack);
+  rank_.persistent.assign(states.begin(), states.end());
   if (in_.stack.gradient_placeholders && !shards_parameters(in_.plan)) {
     rank_.persistent.push_back(
         {MemoryCategory::Temporaries,

@@ -61,17 +61,22 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
   return result;
 }
 
+// Of the stage's slots, which copies of slots before may hold up.
+double likely_slots_end(const StageCosts& costs, std::size_t stage) {
+  return slots_end(costs, stage) + costs.stages[stage].copy_wait;
+}
+
 // The first stage's slots are through: its own, or those that the last gradient comes back from.
 double first_slots_end(const StageCosts& costs) {
-  double end = slots_end(costs, 0);
+  double end = likely_slots_end(costs, 0);
   for (std::size_t stage = 1; stage < costs.stages.size(); ++stage)
-    end = std::max(end, drained(costs, stage, slots_end(costs, stage)));
+    end = std::max(end, drained(costs, stage, likely_slots_end(costs, stage)));
   return end;
 }
 
 // As the bound's, with what collectives cost the kernels beside them and with all reductions.
 double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, double first_tail) {
-  const double slots = slots_end(costs, stage);
+  const double slots = likely_slots_end(costs, stage);
   const Likely more = likely(costs, plan, stage, slots);
   const double drain = std::max(drained(costs, stage, slots), rounds_drained(costs, stage));
   const double device =

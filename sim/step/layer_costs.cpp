@@ -55,8 +55,8 @@ class CostBuilder {
     part.gradient_bytes = set_.tensors[blocks.parameter_gradient].bytes.value();
     if (blocks.offloads) {
       part.offloaded_bytes = -block(blocks.store).net;
-      part.copy_time = pricer_.price(set_.blocks[blocks.store]).front().value() +
-                       pricer_.price(set_.blocks[blocks.fetch]).front().value();
+      part.store_time = pricer_.price(set_.blocks[blocks.store]).front().value();
+      part.fetch_time = pricer_.price(set_.blocks[blocks.fetch]).front().value();
     }
     return part;
   }

@@ -48,7 +48,8 @@ struct PartCost {
   double gathered_bytes = 0.0;   // FSDP: of the gathered parameters …
   double gradient_bytes = 0.0;   // … and of their unsharded gradient
   double offloaded_bytes = 0.0;  // of activations that go to the host, where they do …
-  double copy_time = 0.0;        // … and of the copies there and back
+  double store_time = 0.0;       // … and of their copies there …
+  double fetch_time = 0.0;       // … and back
 
   const BlockCost& of(SlotCost which) const { return slot[static_cast<std::size_t>(which)]; }
 };

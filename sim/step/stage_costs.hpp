@@ -10,6 +10,7 @@
 #include "core/base/units.hpp"
 #include "core/lowering/shard_shape.hpp"
 #include "sim/step/layer_costs.hpp"
+#include "sim/step/message_times.hpp"
 #include "sim/step/prices.hpp"
 #include "sim/step/schedule_profile.hpp"
 
@@ -54,16 +55,37 @@ struct StageCost {
   double stalled = 0.0;           // of `busy`, as BlockCost has it
   double sharding = 0.0;          // FSDP: at least, while gathers or reductions run
   double offload = 0.0;           // copies of activations, one after the other
+  double copy_wait = 0.0;  // likely, beyond `busy`: slots that wait for copies of slots before
   DataParallelCost data;
   double copies = 0.0;  // adding up gradients over tensor-parallel ranks and mirrored stages
   double norm = 0.0;    // of the gradients
   double optimizer = 0.0;
+
+  // Takes over what ZeRO and the optimizer decide.
+  void take_states_of(const StageCost& like) {
+    data = like.data;
+    copies = like.copies;
+    norm = like.norm;
+    optimizer = like.optimizer;
+  }
+};
+
+// When a stage's slots begin and end, as stage_paths.hpp has it. Seconds from the start of the
+// step.
+struct StagePath {
+  double filled = 0.0;            // its first slot begins
+  double returned = 0.0;          // its first gradient comes back
+  double slots_end = 0.0;         // its slots are through
+  double drain = 0.0;             // from its last gradient to that of the first stage
+  double trailing_weights = 0.0;  // weight gradients after its last gradient
+  double rounds_drained = 0.0;    // the first stage has the last gradient, of rounds
 };
 
 struct StageCosts {
   const ScheduleProfile* profile = nullptr;
   std::vector<const ChunkCost*> chunks;  // in forward order
   std::vector<StageCost> stages;
+  std::vector<StagePath> paths;  // by stage
   // By position, with one more at the end: from the start of a microbatch's way to its arrival
   // there, and from the end of its gradient there to the end of the way back.
   std::vector<double> forward_chain, gradient_chain;
@@ -83,13 +105,20 @@ struct StageCosts {
   const ChunkCost& chunk(std::size_t position) const { return *chunks[position]; }
 };
 
+// True if both split the layers to chunks alike.
+bool splits_alike(const Plan& a, const Plan& b);
+
 // Costs plans that cut layers alike, one after the other. Keeps what neighbouring plans share.
 class StageCoster {
  public:
   // Everything referred to outlives the coster.
   StageCoster(const ModelSpec& model, const ClusterSpec& cluster, const StackSpec& stack,
               ScheduleProfiles& profiles)
-      : model_(model), cluster_(cluster), stack_(stack), profiles_(profiles) {}
+      : model_(model),
+        cluster_(cluster),
+        stack_(stack),
+        profiles_(profiles),
+        messages_(cluster, stack) {}
 
   // The costs stay valid until the next call. `layers` are those of the plan's cut, the same at
   // each call.
@@ -109,22 +138,35 @@ class StageCoster {
     double forward_exposed() const { return forward - forward_passing; }
     double backward_exposed() const { return backward - backward_passing; }
   };
-  // What an even split of the layers depends on.
-  struct Split {
-    std::int64_t chunks = 0;
-    bool embedding = false, head = false;
-
-    bool operator==(const Split&) const = default;
-  };
-  struct Message {
-    OpKind kind;
-    Group group;
-    std::int64_t shard_group;
+  // The most that a run of like stages holds of activations, and the stage of the run that does.
+  struct HeldPeak {
+    std::size_t stage;
     double bytes;
-    double time;
+  };
+  // What the time of a slot counts in.
+  struct SlotWaits {
+    bool gathers = false;  // FSDP's, beside the copies of offloaded activations
+    bool begun = false;    // those of the slot's first part are through before it
+    double copied = 0.0;   // until then the copies of the slot before run
+  };
+  // What ZeRO and the optimizer make of the parameters of a stage, whatever is recomputed. Seconds.
+  struct StageStates {
+    double first_gather = 0.0, early_gathers = 0.0, late_gathers = 0.0;
+    double copies = 0.0, norm = 0.0, optimizer = 0.0;
+  };
+  // Those of the stages of one split, by kind of stage, as far as they are known.
+  struct KnownStates {
+    std::vector<std::optional<double>> bytes;  // held from step to step
+    std::vector<std::optional<StageStates>> times;
   };
 
-  void split(const Plan& plan);
+  bool differs_only_in_states(const Plan& plan);
+  bool differs_only_in_recomputation(const Plan& plan);
+  void begin_pipeline(const LayerCosts& layers, const Plan& plan);
+  void time_pipeline(const LayerCosts& layers, const Plan& plan);
+  KnownStates& known_states(const Plan& plan);
+  void forget_states();
+  void split(const LayerCosts& layers, const Plan& plan);
   void find_chunks(const LayerCosts& layers, const Plan& plan);
   std::uint64_t chunk_key(const LayerCosts& layers, const Plan& plan, std::size_t position) const;
   const ChunkCost* known_chunk(const LayerCosts& layers, const Plan& plan, std::size_t position);
@@ -132,26 +174,37 @@ class StageCoster {
   ChunkCost sharded(ChunkCost chunk, const LayerCosts& layers, const Plan& plan,
                     std::size_t position);
   void find_passages();
+  void find_copy_waits(const LayerCosts& layers, const Plan& plan);
   bool are_alike(const LayerCosts& layers, std::size_t a, std::size_t b) const;
-  std::size_t stage_like(std::size_t stage) const;
+  bool is_like_before(std::size_t stage) const;
+  void number_stages();
   void chain_chunks();
   double forwards_before_gradient() const;
   ChunkCost chunk_cost(const LayerCosts& layers, const Plan& plan, std::size_t position);
   void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
   bool issues_none_ahead(SlotCost which, const Plan& plan, std::size_t position) const;
   void wait_for_launches(SlotCost which, BlockCost& cost) const;
-  BlockCost slot_cost(SlotCost which, const Plan& plan) const;
+  BlockCost slot_cost(SlotCost which) const;
+  bool offloads(std::size_t i) const;
   double offloaded_bytes(std::size_t i) const;
   BlockCost copies_before(SlotCost which, std::size_t i) const;
   BlockCost copies_after(SlotCost which, std::size_t i) const;
   BlockCost copy_cost(double bytes) const;
-  double sharded_time(SlotCost which, const Plan& plan, bool first_gathered);
+  const PartCost& part_at(SlotCost which, std::size_t i) const;
+  double slot_time(SlotCost which, const Plan& plan, SlotWaits waits);
+  void gather_ahead(SlotCost which, const Plan& plan, std::size_t i, double computed,
+                    double& gathered);
+  double copy_wait(const Plan& plan);
+  double copy_wait(const Plan& plan, std::initializer_list<SlotCost> slots);
+  void store_before(std::size_t i, double before, double& copied);
+  void fetch_ahead(SlotCost which, std::size_t i, double computed, double& copied);
   double reductions_within(SlotCost which, const Plan& plan);
-  StageCost stage_cost(const LayerCosts& layers, const Plan& plan, std::size_t stage);
-  void add_slots(std::size_t stage, StageCost& cost) const;
+  StageCost slots_cost(std::size_t stage) const;
   double sending_of(std::size_t position) const;
   void add_warmup(std::size_t stage, StageCost& cost) const;
-  void add_update(const LayerCosts& layers, const Plan& plan, std::size_t stage, StageCost& cost);
+  const StageStates& states_times(const LayerCosts& layers, const Plan& plan, std::size_t stage);
+  StageStates time_states(const LayerCosts& layers, const Plan& plan, std::size_t stage);
+  void add_update(const PartParameters& parameters, const Plan& plan, StageStates& states) const;
   Passage passage_of(const ChunkCost& chunk) const;
   void find_completions(std::size_t stage);
   PartParameters chunk_parameters(std::size_t stage) const;
@@ -159,17 +212,18 @@ class StageCoster {
   PartParameters stage_parameters(const LayerCosts& layers, const Plan& plan,
                                   std::size_t stage) const;
   double copies_time(const PartParameters& parameters, const Plan& plan);
-  DataParallelCost data_parallel(const LayerCosts& layers, const Plan& plan, std::size_t stage);
-  void reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage,
-                         DataParallelCost& cost);
+  DataParallelCost reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void gather_parameters(const LayerCosts& layers, const Plan& plan, std::size_t stage,
-                         DataParallelCost& cost);
-  double scatter_time(double dense, double expert, const Plan& plan);
+                         StageStates& states);
+  double scatter_time(double dense, double expert);
   double reduce_time(double dense, double expert, const Plan& plan);
-  double message_time(OpKind kind, Group group, double bytes, const Plan& plan);
   double over_parameters(OpKind kind, double read, double written, std::int64_t kernels,
                          const Plan& plan) const;
   double placeholders(const LayerCosts& layers, const Plan& plan, std::size_t stage) const;
+  double states_bytes(const LayerCosts& layers, const Plan& plan, std::size_t stage);
+  double sum_states(const LayerCosts& layers, const Plan& plan, std::size_t stage) const;
+  double held_peak(const StageProfile& profile);
+  void find_held_peaks();
   void find_peak(const LayerCosts& layers, const Plan& plan);
 
   const ModelSpec& model_;
@@ -177,20 +231,27 @@ class StageCoster {
   const StackSpec& stack_;
   ScheduleProfiles& profiles_;
   StageCosts costs_;
+  std::optional<Plan> before_;  // the plan that was asked for last
+  bool sharded_ = false;        // it gathers its parameters
+  bool timed_ = false;          // its pipeline is
   std::vector<LayerRange> ranges_;
-  Split split_;  // of `ranges_`
-  // By chunk_key; the times of sharded ones are those of the groups of `priced_`.
+  // By chunk_key; those of sharded ones are forgotten as ranks come to lie otherwise.
   std::unordered_map<std::uint64_t, ChunkCost> chunks_, sharded_chunks_;
-  std::vector<const PartCost*> parts_;   // of the chunk at hand, in forward order
-  std::size_t last_layer_ = 0;           // of these; beyond them if there is no layer
-  std::vector<double> gather_end_;       // by part of the slot at hand
-  double gathering_ = 0.0;               // all gathers of the slot at hand
-  std::vector<Passage> passages_;        // by position
+  std::vector<const PartCost*> parts_;  // of the chunk at hand, in forward order
+  std::size_t last_layer_ = 0;          // of these; beyond them if there is no layer
+  bool offloads_ = false;               // activations of these
+  std::vector<double> ready_;       // by part of the slot at hand: gathers and copies are through
+  double copying_ = 0.0;            // copies go on for so long after the slot at hand
+  double gathering_ = 0.0;          // all gathers of the slot at hand
+  std::vector<Passage> passages_;   // by position
+  std::vector<double> copy_waits_;  // of one microbatch, by position
   std::vector<double> from_completion_;  // by chunk of the stage at hand
   std::vector<std::size_t> chunk_kind_;  // by position: the first chunk of a run of like ones
-  Plan priced_;                          // the plan whose groups `messages_` were priced for
-  std::vector<Message> messages_;
-  std::array<bool, kGroups> alone_{};  // by group of the plan at hand: it has one member
+  std::vector<std::size_t> stage_kind_;  // by stage: its number among runs of like stages
+  std::vector<HeldPeak> held_peaks_;
+  std::vector<double> forwarded_, half_done_;  // by chunk of the stage at hand: held bytes
+  MessageTimes messages_;
+  std::array<KnownStates, 8> known_states_;  // by ZeRO stage and place of the optimizer
 };
 
 }  // namespace shardwright::sim

@@ -21,37 +21,26 @@ double StageCoster::copies_time(const PartParameters& parameters, const Plan& pl
   const double reduced = reduced_bytes(plan, stack_);
   const double dense_parts = plan.zero_stage >= 1 ? dense_shards(plan) : 1.0;
   const double expert_parts = plan.zero_stage >= 1 ? expert_shards(plan) : 1.0;
-  return message_time(OpKind::AllReduce, Group::Tensor,
-                      parameters.tensor_reduced * main / (plan.zero_stage == 3 ? dense_parts : 1.0),
-                      plan) +
-         message_time(OpKind::AllReduce, Group::Mirror, parameters.dense * reduced / dense_parts,
-                      plan) +
-         message_time(OpKind::AllReduce, Group::Mirror, parameters.expert * reduced / expert_parts,
-                      plan);
+  return messages_.of(
+             OpKind::AllReduce, Group::Tensor,
+             parameters.tensor_reduced * main / (plan.zero_stage == 3 ? dense_parts : 1.0)) +
+         messages_.of(OpKind::AllReduce, Group::Mirror, parameters.dense * reduced / dense_parts) +
+         messages_.of(OpKind::AllReduce, Group::Mirror, parameters.expert * reduced / expert_parts);
 }
 
 double StageCoster::reduce_time(double dense, double expert, const Plan& plan) {
   if (plan.zero_stage == 0) {
-    return message_time(OpKind::AllReduce, Group::Data, dense, plan) +
-           message_time(OpKind::AllReduce, Group::ExpertData, expert, plan);
+    return messages_.of(OpKind::AllReduce, Group::Data, dense) +
+           messages_.of(OpKind::AllReduce, Group::ExpertData, expert);
   }
-  return scatter_time(dense, expert, plan) +
-         message_time(OpKind::AllReduce, Group::ShardOuter, dense / dense_shards(plan), plan) +
-         message_time(OpKind::AllReduce, Group::ExpertShardOuter, expert / expert_shards(plan),
-                      plan);
+  return scatter_time(dense, expert) +
+         messages_.of(OpKind::AllReduce, Group::ShardOuter, dense / dense_shards(plan)) +
+         messages_.of(OpKind::AllReduce, Group::ExpertShardOuter, expert / expert_shards(plan));
 }
 
-double StageCoster::scatter_time(double dense, double expert, const Plan& plan) {
-  return message_time(OpKind::ReduceScatter, Group::ShardInner, dense, plan) +
-         message_time(OpKind::ReduceScatter, Group::ExpertShardInner, expert, plan);
-}
-
-DataParallelCost StageCoster::data_parallel(const LayerCosts& layers, const Plan& plan,
-                                            std::size_t stage) {
-  DataParallelCost cost;
-  reduce_in_buckets(layers, plan, stage, cost);
-  if (plan.zero_stage == 1 || plan.zero_stage == 2) gather_parameters(layers, plan, stage, cost);
-  return cost;
+double StageCoster::scatter_time(double dense, double expert) {
+  return messages_.of(OpKind::ReduceScatter, Group::ShardInner, dense) +
+         messages_.of(OpKind::ReduceScatter, Group::ExpertShardInner, expert);
 }
 
 // By chunk of the stage: the time from the start of the slot that completes its gradients to the
@@ -73,12 +62,12 @@ void StageCoster::find_completions(std::size_t stage) {
 }
 
 // The last microbatch fills the buckets chunk by chunk, in each from the last part to the first.
-void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, std::size_t stage,
-                                    DataParallelCost& cost) {
+DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan,
+                                                std::size_t stage) {
+  DataParallelCost cost;
   const double size = reduced_bytes(plan, stack_);
-  const bool beside =
-      shards_parameters(plan) || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
-                                  stack_.buckets != GradientBuckets::Single);
+  const bool beside = sharded_ || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
+                                   stack_.buckets != GradientBuckets::Single);
   const SlotCost completes =
       costs_.profile->splits_backward ? SlotCost::BackwardWeight : SlotCost::Backward;
   const StageProfile& profile = costs_.profile->stages[stage];
@@ -100,13 +89,13 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
       expert += part.parameters.expert * size;
       // FSDP reduces what the part's own parameters are.
       const bool copies = &part == &layers.head_of(plan) && copies_embedding(plan, stage);
-      if (copies && !shards_parameters(plan)) dense += layers.embedding.parameters.dense * size;
-      const bool full = shards_parameters(plan) || stack_.buckets == GradientBuckets::PerLayer ||
+      if (copies && !sharded_) dense += layers.embedding.parameters.dense * size;
+      const bool full = sharded_ || stack_.buckets == GradientBuckets::PerLayer ||
                         dense + expert >= stack_.bucket_bytes.value();
       if (!beside || !full) continue;
       if (dense != known_dense || expert != known_expert) {
         cost.last_reduce = reduce_time(dense, expert, plan);
-        if (shards_parameters(plan)) scatter = scatter_time(dense, expert, plan);
+        if (sharded_) scatter = scatter_time(dense, expert);
         known_dense = dense;
         known_expert = expert;
       }
@@ -136,18 +125,19 @@ void StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan, 
     cost.likely_reduce = beside ? cost.reduce * rounds : cost.step_reduce;
     if (!beside) cost.likely_tail = cost.step_reduce;
   }
+  return cost;
 }
 
 void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, std::size_t stage,
-                                    DataParallelCost& cost) {
+                                    StageStates& states) {
   const double element = storage_bytes(plan.precision).value();
   const auto gather = [&](double dense, double expert) {
-    return message_time(OpKind::AllGather, Group::ShardInner, dense, plan) +
-           message_time(OpKind::AllGather, Group::ExpertShardInner, expert, plan);
+    return messages_.of(OpKind::AllGather, Group::ShardInner, dense) +
+           messages_.of(OpKind::AllGather, Group::ExpertShardInner, expert);
   };
   if (!(stack_.overlap_param_gather && plan.overlap.param_gather)) {
     const PartParameters parameters = stage_parameters(layers, plan, stage);
-    cost.late_gathers = gather(parameters.dense * element, parameters.expert * element);
+    states.late_gathers = gather(parameters.dense * element, parameters.expert * element);
     return;
   }
   list_parts(layers, plan, static_cast<std::size_t>(costs_.profile->stages[stage].position[0]));
@@ -159,8 +149,8 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
     if (copies) dense += layers.embedding.parameters.dense * element;
     if (i + 1 < parts_.size() && dense + expert < stack_.bucket_bytes.value()) continue;
     const double time = gather(dense, expert);
-    if (cost.early_gathers == 0.0) cost.first_gather = time;
-    cost.early_gathers += time;
+    if (states.early_gathers == 0.0) states.first_gather = time;
+    states.early_gathers += time;
     dense = expert = 0.0;
   }
 }

@@ -47,37 +47,69 @@ double StageCoster::placeholders(const LayerCosts& layers, const Plan& plan,
   return parameters * storage_bytes(plan.precision).value();
 }
 
-// The peak of memory_replay.hpp: what is held before a slot and the rise inside of it.
-void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
-  double most = -1.0, states = 0.0;
-  for (std::size_t stage = 0; stage < costs_.profile->stages.size(); ++stage) {
+double StageCoster::states_bytes(const LayerCosts& layers, const Plan& plan, std::size_t stage) {
+  std::optional<double>& known = known_states(plan).bytes[stage_kind_[stage]];
+  if (!known) known = sum_states(layers, plan, stage);
+  return *known;
+}
+
+double StageCoster::sum_states(const LayerCosts& layers, const Plan& plan,
+                               std::size_t stage) const {
+  double sum = 0.0;
+  for (const PersistentMemory& state :
+       persistent_memory(stage_parameters(layers, plan, stage), plan, stack_))
+    sum += state.bytes.value();
+  if (stack_.gradient_placeholders && !sharded_) sum += placeholders(layers, plan, stage);
+  return sum;
+}
+
+// The peak of memory_replay.hpp without the states: what is held before a slot and the rise inside
+// of it.
+double StageCoster::held_peak(const StageProfile& profile) {
+  const std::size_t chunks = profile.position.size();
+  forwarded_.resize(chunks);
+  half_done_.resize(chunks);
+  for (std::size_t i = 0; i < chunks; ++i) {
+    const ChunkCost& cost = costs_.chunk(static_cast<std::size_t>(profile.position[i]));
+    forwarded_[i] = cost.of(SlotCost::Forward).net;
+    half_done_[i] = forwarded_[i] + cost.of(SlotCost::BackwardInput).net;
+  }
+  double highest = 0.0;
+  for (const HeldActivations& held : profile.held) {
+    double level = 0.0;
+    for (std::size_t i = 0; i < chunks; ++i) {
+      level += held.forwarded[i] * forwarded_[i];
+      if (held.half_done[i] > 0) level += held.half_done[i] * half_done_[i];
+    }
+    const auto position =
+        static_cast<std::size_t>(profile.position[static_cast<std::size_t>(held.chunk)]);
+    highest = std::max(highest, level + costs_.chunk(position).of(held.slot).rise);
+  }
+  return highest;
+}
+
+void StageCoster::find_held_peaks() {
+  held_peaks_.clear();
+  for (std::size_t stage = 0; stage < stage_kind_.size(); ++stage) {
     const StageProfile& profile = costs_.profile->stages[stage];
-    const bool like_before = stage_like(stage) < stage;
+    const bool like_before = stage > 0 && stage_kind_[stage] == stage_kind_[stage - 1];
     if (like_before && profile.holds_no_more_than_before) continue;
+    const HeldPeak peak{stage, held_peak(profile)};
     if (!like_before) {
-      states = 0.0;
-      for (const PersistentMemory& state :
-           persistent_memory(stage_parameters(layers, plan, stage), plan, stack_))
-        states += state.bytes.value();
-      if (stack_.gradient_placeholders && !shards_parameters(plan))
-        states += placeholders(layers, plan, stage);
+      held_peaks_.push_back(peak);
+    } else if (peak.bytes > held_peaks_.back().bytes) {
+      held_peaks_.back() = peak;
     }
-    double highest = 0.0;
-    for (const HeldActivations& held : profile.held) {
-      double level = 0.0;
-      for (std::size_t chunk = 0; chunk < profile.position.size(); ++chunk) {
-        const ChunkCost& cost = costs_.chunk(static_cast<std::size_t>(profile.position[chunk]));
-        const double forwarded = cost.of(SlotCost::Forward).net;
-        level += held.forwarded[chunk] * forwarded;
-        level += held.half_done[chunk] * (forwarded + cost.of(SlotCost::BackwardInput).net);
-      }
-      const auto position =
-          static_cast<std::size_t>(profile.position[static_cast<std::size_t>(held.chunk)]);
-      highest = std::max(highest, level + costs_.chunk(position).of(held.slot).rise);
-    }
-    if (states + highest <= most) continue;
-    most = states + highest;
-    costs_.fullest = static_cast<std::int32_t>(stage);
+  }
+}
+
+void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
+  double most = -1.0;
+  for (const HeldPeak& peak : held_peaks_) {
+    const double bytes = states_bytes(layers, plan, peak.stage) + peak.bytes;
+    if (bytes <= most) continue;
+    most = bytes;
+    costs_.fullest = static_cast<std::int32_t>(peak.stage);
   }
   costs_.memory = Bytes(most * (1.0 + stack_.fragmentation)) + stack_.context_memory +
                   stack_.communicator_memory * communicators(plan);

@@ -20,42 +20,20 @@ double trailing_weights(const StageCosts& costs, const StageProfile& stage) {
   return sum;
 }
 
-}  // namespace
-
-double returned(const StageCosts& costs, std::size_t stage) {
-  const StageProfile& profile = costs.profile->stages[stage];
-  const std::int32_t position =
-      profile.position[static_cast<std::size_t>(profile.first_gradient_chunk)];
-  return costs.gradient_arrival[static_cast<std::size_t>(position)];
-}
-
-double filled(const StageCosts& costs, std::size_t stage) {
+double find_filled(const StageCosts& costs, std::size_t stage) {
   double least = infinite<Seconds>().value();
   for (const std::int32_t position : costs.profile->stages[stage].position)
     least = std::min(least, costs.forward_chain[static_cast<std::size_t>(position)]);
   return std::max(least, costs.stages[stage].data.first_gather);
 }
 
-double slots_end(const StageCosts& costs, std::size_t stage) {
-  const StageCost& cost = costs.stages[stage];
-  const double computed =
-      std::max(filled(costs, stage) + cost.busy - cost.first_exposed,
-               returned(costs, stage) + cost.busy - cost.warmup - cost.gradient_exposed);
-  if (!costs.host_waits) return computed;
-  // A host that waits for messages issues the slots behind the first one, and behind the first
-  // gradient, only when it has come.
-  return std::max({computed, filled(costs, stage) + cost.launch,
-                   returned(costs, stage) + cost.launch - cost.warmup_launch});
+double find_returned(const StageCosts& costs, const StageProfile& stage) {
+  const std::int32_t position =
+      stage.position[static_cast<std::size_t>(stage.first_gradient_chunk)];
+  return costs.gradient_arrival[static_cast<std::size_t>(position)];
 }
 
-double drained(const StageCosts& costs, std::size_t stage, double end) {
-  const StageProfile& profile = costs.profile->stages[stage];
-  // A stage that waits for its last gradient to be sent has computed it before.
-  const double sending = costs.blocking && stage > 0 ? costs.message : 0.0;
-  return end - sending - trailing_weights(costs, profile) + drain_of(costs, profile);
-}
-
-double rounds_drained(const StageCosts& costs, std::size_t stage) {
+double find_rounds_drained(const StageCosts& costs, std::size_t stage, const StagePath& path) {
   const StageProfile& profile = costs.profile->stages[stage];
   const auto stages = costs.stages.size();
   if (profile.window == 0 || stages == 1) return 0.0;
@@ -67,8 +45,39 @@ double rounds_drained(const StageCosts& costs, std::size_t stage) {
   const double left = costs.microbatches - 1.0 - rounds * window;
   const SlotCost gradient =
       costs.profile->splits_backward ? SlotCost::BackwardInput : SlotCost::Backward;
-  return filled(costs, stage) + (rounds + 1.0) * round +
-         left * costs.chunk(stage).of(gradient).passing + drain_of(costs, profile);
+  return path.filled + (rounds + 1.0) * round + left * costs.chunk(stage).of(gradient).passing +
+         path.drain;
+}
+
+double find_slots_end(const StageCosts& costs, std::size_t stage, const StagePath& path) {
+  const StageCost& cost = costs.stages[stage];
+  const double computed = std::max(path.filled + cost.busy - cost.first_exposed,
+                                   path.returned + cost.busy - cost.warmup - cost.gradient_exposed);
+  if (!costs.host_waits) return computed;
+  // A host that waits for messages issues the slots behind the first one, and behind the first
+  // gradient, only when it has come.
+  return std::max(
+      {computed, path.filled + cost.launch, path.returned + cost.launch - cost.warmup_launch});
+}
+
+StagePath find_path(const StageCosts& costs, std::size_t stage) {
+  const StageProfile& profile = costs.profile->stages[stage];
+  StagePath path;
+  path.filled = find_filled(costs, stage);
+  path.returned = find_returned(costs, profile);
+  path.slots_end = find_slots_end(costs, stage, path);
+  path.drain = drain_of(costs, profile);
+  path.trailing_weights = trailing_weights(costs, profile);
+  path.rounds_drained = find_rounds_drained(costs, stage, path);
+  return path;
+}
+
+}  // namespace
+
+void find_paths(StageCosts& costs) {
+  costs.paths.resize(costs.stages.size());
+  for (std::size_t stage = 0; stage < costs.paths.size(); ++stage)
+    costs.paths[stage] = find_path(costs, stage);
 }
 
 double messages_drained(const StageCosts& costs, const Plan& plan) {
@@ -78,18 +87,6 @@ double messages_drained(const StageCosts& costs, const Plan& plan) {
   const double messages = costs.microbatches * costs.profile->microbatch_share * chunks;
   return costs.chunk(0).of(SlotCost::Forward).passing + messages * costs.message +
          costs.gradient_chain.back();
-}
-
-double after_reduction(const StageCosts& costs, std::size_t stage) {
-  const bool ties = stage == 0 || stage + 1 == costs.stages.size();
-  return costs.stages[stage].copies + (ties ? costs.tie : 0.0) + costs.stages[stage].norm;
-}
-
-double issued_and_finished(const StageCosts& costs, std::size_t stage) {
-  const double issued = costs.stages[stage].launch;
-  // Weight gradients may be issued after the last gradient.
-  if (costs.profile->splits_backward) return issued + after_reduction(costs, stage);
-  return issued + drain_of(costs, costs.profile->stages[stage]) + after_reduction(costs, 0);
 }
 
 }  // namespace shardwright::sim

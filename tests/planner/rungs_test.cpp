@@ -115,5 +115,28 @@ TEST(Rungs, AnalyticIsNearEventForMostPlansOfAllKinds) {
   EXPECT_GT(compared, 600 / kSampleShare);
 }
 
+// No search tries offload of activations, but plan files may ask for it.
+TEST(Rungs, AnalyticIsNearEventWhereActivationsAreOffloaded) {
+  std::mt19937 random(20240719);
+  int compared = 0, near = 0;
+  double bias = 0.0;
+  while (compared < 240 / kSampleShare) {
+    const Workload workload = pick<Workload>(random, {Workload::Dense, Workload::Small});
+    const PlanRequest request = any_request(random, workload);
+    const std::vector<Plan> plans = valid_plans(request);
+    if (plans.empty()) continue;
+    Plan plan = pick(random, plans);
+    plan.offload_activations = true;
+    if (first_broken_rule(request.model, request.cluster, plan, request.gpus)) continue;
+    const Rungs rungs = climb(request, plan);
+    ASSERT_LE(rungs.bound, rungs.event) << describe(request, plan);
+    ++compared;
+    near += std::abs(rungs.analytic / rungs.event - 1.0) <= 0.05;
+    bias += rungs.analytic / rungs.event - 1.0;
+  }
+  EXPECT_GE(near * 100, compared * 80);
+  EXPECT_LT(std::abs(bias / compared), 0.02);
+}
+
 }  // namespace
 }  // namespace shardwright::planner

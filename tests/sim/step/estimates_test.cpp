@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/spec/model_library.hpp"
+#include "sim/step/analytic.hpp"
 #include "sim/step/bound.hpp"
 #include "sim/step/layer_costs.hpp"
 #include "sim/step/simulate.hpp"
@@ -59,6 +60,37 @@ TEST(OffloadOfActivations, TradesMemoryForTheTimeOfTheLink) {
   const Seconds copied = Bytes(bytes) / scenario.cluster.node.host.accelerator_link;
   EXPECT_GT(slow.step, copied);
   EXPECT_LT(slow.step, 2.0 * copied);
+}
+
+double analytic_over_event(const Scenario& scenario) {
+  const LayerCosts layers =
+      layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
+  ScheduleProfiles profiles;
+  StageCoster coster(scenario.model, scenario.cluster, scenario.stack, profiles);
+  const StageCosts& costs = coster.cost(layers, scenario.plan);
+  const Seconds analytic = analytic_step(costs, scenario.plan, bound_step(costs, scenario.plan));
+  return analytic / simulate_step(scenario).step;
+}
+
+// From copies that the kernels beside them hide to copies that take nearly all of the step, on one
+// stage and where stages wait for each other.
+TEST(OffloadOfActivations, ClosedFormFollowsCopiesOfAnySpeed) {
+  for (const double slower : {1.0, 0.3, 0.1, 0.03, 0.01}) {
+    for (const std::int64_t pp : {1, 2, 4}) {
+      for (const ScheduleKind schedule : {ScheduleKind::OneFOneB, ScheduleKind::ZbH1}) {
+        Scenario scenario = eight_layers();
+        scenario.model.layers = 16;
+        scenario.plan.pp = pp;
+        scenario.plan.schedule = schedule;
+        scenario.plan.global_batch = 16;
+        scenario.plan.offload_activations = true;
+        BytesPerSecond& link = scenario.cluster.node.host.accelerator_link;
+        link = link * slower;
+        EXPECT_NEAR(analytic_over_event(scenario), 1.0, 0.05)
+            << "pp " << pp << ", link x " << slower << ", " << name_of(schedule);
+      }
+    }
+  }
 }
 
 // One more layer, head and loss on the last stage, of 61 layers as of 8.

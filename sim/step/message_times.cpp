@@ -1,0 +1,50 @@
+#include "sim/step/message_times.hpp"
+
+#include <bit>
+
+#include "core/program/groups.hpp"
+#include "sim/cost/collective_cost.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// Spreads messages over the places of a small table.
+std::size_t place_of(OpKind kind, Group group, double bytes) {
+  constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
+  const auto type = static_cast<std::uint64_t>(kind) * kGroups + static_cast<std::uint64_t>(group);
+  return static_cast<std::size_t>((std::bit_cast<std::uint64_t>(bytes) + type) * kGoldenRatio >>
+                                  32);
+}
+
+}  // namespace
+
+bool ranks_alike(const Plan& a, const Plan& b) {
+  return a.pp == b.pp && a.dp == b.dp && a.tp == b.tp && a.cp == b.cp && a.ep == b.ep &&
+         a.expert_tp == b.expert_tp && a.rank_order == b.rank_order;
+}
+
+void MessageTimes::use_groups_of(const Plan& plan) {
+  const bool alike = plan_ && ranks_alike(*plan_, plan);
+  if (!alike) known_.fill({});
+  if (!alike || plan_->shard_group != plan.shard_group) placements_ = {};
+  plan_ = plan;
+  for (int group = 0; group < kGroups; ++group)
+    alone_[static_cast<std::size_t>(group)] = group_size(static_cast<Group>(group), plan) == 1;
+}
+
+double MessageTimes::of(OpKind kind, Group group, double bytes) {
+  if (bytes <= 0.0 || alone_[static_cast<std::size_t>(group)]) return 0.0;
+  Message& known = known_[place_of(kind, group, bytes) % known_.size()];
+  if (known.bytes != bytes || known.kind != kind || known.group != group ||
+      known.shard_group != plan_->shard_group)
+    known = {kind, group, plan_->shard_group, bytes, price(kind, group, bytes)};
+  return known.time;
+}
+
+double MessageTimes::price(OpKind kind, Group group, double bytes) {
+  std::optional<GroupPlacement>& placement = placements_[static_cast<std::size_t>(group)];
+  if (!placement) placement = place(group, *plan_, cluster_);
+  return collective_time(kind, Bytes(bytes), *placement, cluster_, stack_).value();
+}
+
+}  // namespace shardwright::sim

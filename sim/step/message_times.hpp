@@ -1,0 +1,52 @@
+// What the messages of plans take, one plan after the other: neighbouring plans send the same ones.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "core/program/op.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/plan.hpp"
+#include "core/spec/stack_spec.hpp"
+#include "sim/cost/placement.hpp"
+
+namespace shardwright::sim {
+
+// True if the ranks of both plans have the same degrees and lie alike.
+bool ranks_alike(const Plan& a, const Plan& b);
+
+class MessageTimes {
+ public:
+  // Both outlive the times.
+  MessageTimes(const ClusterSpec& cluster, const StackSpec& stack)
+      : cluster_(cluster), stack_(stack) {}
+
+  // From now on groups are those of `plan`.
+  void use_groups_of(const Plan& plan);
+
+  // Seconds that a collective or message over one group takes; nothing without bytes or in a group
+  // of one.
+  double of(OpKind kind, Group group, double bytes);
+
+ private:
+  struct Message {
+    OpKind kind = OpKind::Send;
+    Group group = Group::Data;
+    std::int64_t shard_group = 0;
+    double bytes = 0.0;  // 0: none
+    double time = 0.0;
+  };
+
+  double price(OpKind kind, Group group, double bytes);
+
+  const ClusterSpec& cluster_;
+  const StackSpec& stack_;
+  std::optional<Plan> plan_;
+  std::array<bool, kGroups> alone_{};  // it has one member
+  std::array<std::optional<GroupPlacement>, kGroups> placements_;
+  // By a hash of what a message is; each place holds the last one that fell to it.
+  std::array<Message, 256> known_{};
+};
+
+}  // namespace shardwright::sim
