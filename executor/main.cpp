@@ -27,7 +27,6 @@ using namespace shardwright;
 using namespace shardwright::executor;
 
 constexpr int kFailure = 1, kBadInput = 2;
-constexpr std::chrono::milliseconds kGrace{2000};
 
 std::optional<std::string> environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
@@ -66,12 +65,13 @@ std::string token_of(const LaunchPlace& place) {
 
 // Starts the ranks, and again after a failure.
 int launch(const RunOptions& options, std::int64_t world, std::vector<std::string> arguments) {
-  LaunchResult result = launch_ranks(world, arguments, kGrace);
+  const LaunchLimits limits{options.timeout()};
+  LaunchResult result = launch_ranks(world, arguments, limits);
   if (!options.resume) arguments.emplace_back("--resume");
   for (std::int64_t restart = 1; restart <= options.restarts; ++restart) {
     if (result.status == 0 || result.status == kBadInput || result.stopped) break;
     fmt::print(stderr, "restart {} of {}\n", restart, options.restarts);
-    result = launch_ranks(world, arguments, kGrace);
+    result = launch_ranks(world, arguments, limits);
   }
   return result.status;
 }
@@ -104,7 +104,7 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
 int probe(const ProbeOptions& options, const std::vector<std::string>& arguments) {
   std::optional<LaunchPlace> place = read_launch_place(environment);
   const std::int64_t ranks = probe_ranks(options);
-  if (!place && ranks > 1) return launch_ranks(ranks, arguments, kGrace).status;
+  if (!place && ranks > 1) return launch_ranks(ranks, arguments, {}).status;
   if (!place) place = LaunchPlace{};
   probe_rank(options, *place, token_of(*place));
   return 0;

@@ -6,16 +6,22 @@ namespace shardwright::executor {
 
 void LocalStore::set(const std::string& key, const std::string& value) {
   const std::lock_guard lock(mutex_);
-  values_[key] = value;
+  entries_[key] = {value, std::chrono::steady_clock::now()};
   changed_.notify_all();
 }
 
 std::string LocalStore::get(const std::string& key, std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   const bool there =
-      changed_.wait_for(lock, timeout, [&] { return values_.find(key) != values_.end(); });
+      changed_.wait_for(lock, timeout, [&] { return entries_.find(key) != entries_.end(); });
   if (!there) throw CommunicationError("nobody set \"" + key + "\" in time");
-  return values_[key];
+  return entries_[key].value;
+}
+
+std::optional<LocalStore::Entry> LocalStore::look(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace shardwright::executor

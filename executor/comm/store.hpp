@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace shardwright::executor {
@@ -21,13 +22,20 @@ class Store {
 // Within one process: for ranks that are threads, and as the table that a server hands out.
 class LocalStore final : public Store {
  public:
+  struct Entry {
+    std::string value;
+    std::chrono::steady_clock::time_point set_at;
+  };
+
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override;
+  // What is there now.
+  std::optional<Entry> look(const std::string& key) const;
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, std::string> values_;
+  std::map<std::string, Entry> entries_;
 };
 
 }  // namespace shardwright::executor

@@ -23,7 +23,9 @@ namespace {
 constexpr std::uint32_t kMostBytes = 1U << 20U;
 constexpr std::size_t kMostTokenBytes = 256;
 // Until a client must have sent its token.
-constexpr int kGreetingSeconds = 10;
+constexpr std::chrono::seconds kGreeting{10};
+// The server waits so long for a key before it says that it is missing.
+constexpr std::chrono::milliseconds kServersPause{100};
 
 constexpr char kSet = 'S', kGet = 'G', kFound = 'F', kMissing = 'M';
 
@@ -91,8 +93,9 @@ bool equal_secrets(const std::string& a, const std::string& b) {
   return difference == 0;
 }
 
-void set_receive_timeout(int socket, int seconds) {
-  const timeval limit{seconds, 0};
+// 0: none.
+void set_receive_timeout(int socket, std::chrono::milliseconds time) {
+  const timeval limit{time.count() / 1000, time.count() % 1000 * 1000};
   setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 
@@ -157,10 +160,10 @@ void TcpStoreServer::accept_clients() {
 }
 
 void TcpStoreServer::serve(int client) {
-  set_receive_timeout(client, kGreetingSeconds);
+  set_receive_timeout(client, kGreeting);
   std::string token;
   if (receive_text(client, token, kMostTokenBytes) && equal_secrets(token, token_)) {
-    set_receive_timeout(client, 0);
+    set_receive_timeout(client, std::chrono::milliseconds(0));
     char request = 0;
     std::string key, value;
     while (receive_all(client, &request, 1) && receive_text(client, key, kMostBytes)) {
@@ -171,7 +174,7 @@ void TcpStoreServer::serve(int client) {
       }
       // The client asks again until its own time is up.
       try {
-        value = table_.get(key, std::chrono::milliseconds(100));
+        value = table_.get(key, kServersPause);
       } catch (const CommunicationError&) {
         if (!send_all(client, &kMissing, 1)) break;
         continue;
@@ -200,6 +203,7 @@ TcpStore::TcpStore(const std::string& address, std::uint16_t port, const std::st
   }
   const int yes = 1;
   setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  set_receive_timeout(socket_, timeout + kServersPause);
   send_text(socket_, token);
 }
 
@@ -220,7 +224,8 @@ std::string TcpStore::get(const std::string& key, std::chrono::milliseconds time
     char answer = 0;
     if (!send_all(socket_, &kGet, 1) || !send_text(socket_, key) ||
         !receive_all(socket_, &answer, 1)) {
-      throw CommunicationError("the rendezvous refuses this rank (another token?) or went away");
+      throw CommunicationError(
+          "the rendezvous refuses this rank (another token?), does not answer, or went away");
     }
     std::string value;
     if (answer == kFound && receive_text(socket_, value, kMostBytes)) return value;

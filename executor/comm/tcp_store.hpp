@@ -29,6 +29,7 @@ class TcpStoreServer {
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
 
   std::uint16_t port() const { return port_; }
+  const LocalStore& table() const { return table_; }
 
  private:
   void accept_clients();
@@ -47,7 +48,8 @@ class TcpStoreServer {
 
 class TcpStore final : public Store {
  public:
-  // Tries to connect until `timeout` has passed. Throws CommunicationError.
+  // Tries to connect until `timeout` has passed, and later waits as long for an answer. Throws
+  // CommunicationError.
   TcpStore(const std::string& address, std::uint16_t port, const std::string& token,
            std::chrono::milliseconds timeout);
   ~TcpStore() override;

@@ -21,7 +21,7 @@ struct LauncherVariables {
 };
 
 constexpr LauncherVariables kLaunchers[] = {
-    {"shardwright", "SHARDWRIGHT_RANK", "SHARDWRIGHT_WORLD_SIZE", "SHARDWRIGHT_LOCAL_RANK",
+    {kOwnLauncher, "SHARDWRIGHT_RANK", "SHARDWRIGHT_WORLD_SIZE", "SHARDWRIGHT_LOCAL_RANK",
      "SHARDWRIGHT_LOCAL_WORLD_SIZE"},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -94,7 +94,7 @@ std::optional<LaunchPlace> read_launch_place(const Environment& environment) {
                 fmt::format("less than {}, which {} says", place.world, names.world));
     read_master(environment, reader, place);
     // Our launcher serves the rendezvous itself.
-    place.serves_rendezvous = place.rank == 0 && place.launcher != "shardwright";
+    place.serves_rendezvous = place.rank == 0 && place.launcher != kOwnLauncher;
     reader.finish();
     return place;
   }

@@ -20,6 +20,8 @@ struct LaunchPlace {
   bool operator==(const LaunchPlace&) const = default;
 };
 
+inline constexpr const char* kOwnLauncher = "shardwright";
+
 // The value of an environment variable.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 

@@ -9,10 +9,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "core/base/error.hpp"
 #include "executor/comm/tcp_store.hpp"
+#include "executor/launch/heartbeat.hpp"
+#include "executor/telemetry/host_name.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -64,12 +67,13 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 class RankProcesses {
  public:
+  explicit RankProcesses(const RankWatch& watch) : watch_(watch) {}
   ~RankProcesses() {
-    for (const Rank& rank : ranks_) {
-      if (rank.running) kill(rank.process, SIGKILL);
-    }
+    signal_all(SIGKILL);
     while (running() > 0) look();
   }
+  RankProcesses(const RankProcesses&) = delete;
+  RankProcesses& operator=(const RankProcesses&) = delete;
 
   void start(std::vector<std::string> arguments, std::vector<std::string> environment) {
     const std::vector<char*> argv = pointers_to(arguments);
@@ -87,20 +91,30 @@ class RankProcesses {
     ranks_.push_back({process, true});
   }
 
-  // Notes which processes have ended.
+  // Notes which processes have ended, and says which were ended from outside.
   void look() {
-    for (Rank& rank : ranks_) {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       int status = 0;
-      if (!rank.running || waitpid(rank.process, &status, WNOHANG) != rank.process) continue;
-      rank.running = false;
+      if (!ranks_[rank].running || waitpid(ranks_[rank].process, &status, WNOHANG) <= 0) continue;
+      ranks_[rank].running = false;
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kSignalStatus + WTERMSIG(status);
       if (code != 0 && first_failure_ == 0) first_failure_ = code;
-      if (WIFSIGNALED(status) && !stopping_) {
-        fmt::print(stderr, "rank {} was ended by signal {}\n", &rank - ranks_.data(),
-                   WTERMSIG(status));
-      }
+      if (!WIFSIGNALED(status) || stopping_) continue;
+      const auto number = static_cast<std::int64_t>(rank);
+      fmt::print(stderr, "{} was ended by signal {} ({})\n", watch_.name(number), WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+      lost_.insert(number);
     }
     std::this_thread::sleep_for(kBetweenLooks);
+  }
+
+  // Says which of the ranks that run have given no sign for `limit`.
+  void look_for_silence(std::chrono::milliseconds limit) {
+    for (const std::int64_t rank : watch_.silent(limit)) {
+      if (!ranks_[static_cast<std::size_t>(rank)].running || !lost_.insert(rank).second) continue;
+      fmt::print(stderr, "{}\n", watch_.describe_silence(rank));
+      if (first_failure_ == 0) first_failure_ = kSilentStatus;
+    }
   }
 
   void signal_all(int signal) {
@@ -114,6 +128,7 @@ class RankProcesses {
     return std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.running; });
   }
   int first_failure() const { return first_failure_; }
+  std::vector<std::int64_t> lost() const { return {lost_.begin(), lost_.end()}; }
 
  private:
   struct Rank {
@@ -121,27 +136,42 @@ class RankProcesses {
     bool running;
   };
 
+  const RankWatch& watch_;
   std::vector<Rank> ranks_;
+  std::set<std::int64_t> lost_;
   int first_failure_ = 0;
   bool stopping_ = false;
 };
 
+// Until all have ended, one has failed, or this process is asked to stop.
+void wait_for_ranks(RankProcesses& ranks, const LaunchLimits& limits) {
+  while (ranks.running() > 0 && ranks.first_failure() == 0 && stop_signal == 0) {
+    ranks.look();
+    if (limits.silence) ranks.look_for_silence(*limits.silence);
+  }
+  if (ranks.first_failure() == 0) return;
+  // Which rank the others waited for when they failed.
+  ranks.look();
+  if (limits.silence) ranks.look_for_silence(kMissedSigns * heartbeat_interval(*limits.silence));
+}
+
 }  // namespace
 
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
-                          std::chrono::milliseconds grace) {
+                          const LaunchLimits& limits) {
   const std::string token = new_token();
   const TcpStoreServer rendezvous(kLoopback, 0, token);
+  const RankWatch watch(rendezvous.table(), world, host_name());
   watch_signals();
-  RankProcesses ranks;
+  RankProcesses ranks(watch);
   for (std::int64_t rank = 0; rank < world; ++rank)
     ranks.start(arguments, environment_of(rank, world, rendezvous, token));
-  while (ranks.running() > 0 && ranks.first_failure() == 0 && stop_signal == 0) ranks.look();
+  wait_for_ranks(ranks, limits);
   if (ranks.running() > 0) ranks.signal_all(SIGTERM);
-  const auto deadline = std::chrono::steady_clock::now() + grace;
+  const auto deadline = std::chrono::steady_clock::now() + limits.grace;
   while (ranks.running() > 0 && std::chrono::steady_clock::now() < deadline) ranks.look();
-  if (stop_signal != 0) return {kSignalStatus + stop_signal, true};
-  return {ranks.first_failure(), false};
+  if (stop_signal != 0) return {kSignalStatus + stop_signal, true, {}};
+  return {ranks.first_failure(), false, ranks.lost()};
 }
 
 }  // namespace shardwright::executor

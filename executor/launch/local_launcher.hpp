@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,24 @@ namespace shardwright::executor {
 struct LaunchResult {
   int status = 0;        // of the rank that failed first, as a shell gives it; 0: none failed
   bool stopped = false;  // a signal asked this process to stop
+  // Ranks that were ended from outside or fell silent, ascending: the machine lost them.
+  std::vector<std::int64_t> lost;
 };
 
+struct LaunchLimits {
+  // A rank without a sign of life (heartbeat.hpp) for so long has failed.
+  std::optional<std::chrono::milliseconds> silence;
+  // Between the word to stop and the end by force.
+  std::chrono::milliseconds grace{2000};
+};
+
+// The status of a run of which a rank fell silent.
+inline constexpr int kSilentStatus = 1;
+
 // Runs this program once for each of `world` ranks, with the same arguments, and waits for them.
-// They meet at a rendezvous of this process, at the loopback address. When one fails the others are
-// told to stop, and killed if they have not stopped after `grace`; none outlives the launcher.
+// They meet at a rendezvous of this process, at the loopback address. When one fails or falls
+// silent, that is said on standard error, and the others are stopped; none outlives the launcher.
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
-                          std::chrono::milliseconds grace);
+                          const LaunchLimits& limits);
 
 }  // namespace shardwright::executor

@@ -6,11 +6,20 @@ namespace shardwright::executor {
 
 Meeting::Meeting(const LaunchPlace& place, const std::string& token,
                  std::chrono::milliseconds timeout)
-    : timeout_(timeout) {
-  if (place.world == 1) return;
+    : place_(place), token_(token), timeout_(timeout) {
+  if (!meets()) return;
   if (place.serves_rendezvous)
     server_ = std::make_unique<TcpStoreServer>(place.master_address, place.master_port, token);
   store_ = std::make_unique<TcpStore>(place.master_address, place.master_port, token, timeout);
+}
+
+bool Meeting::meets() const {
+  return place_.world > 1 || place_.launcher == kOwnLauncher;
+}
+
+std::unique_ptr<Store> Meeting::connect() const {
+  if (!meets()) return std::make_unique<LocalStore>();
+  return std::make_unique<TcpStore>(place_.master_address, place_.master_port, token_, timeout_);
 }
 
 OpenCommunicator Meeting::opener(std::string prefix) {

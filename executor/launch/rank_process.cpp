@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <optional>
 
@@ -10,6 +11,7 @@
 #include "core/lowering/lowering.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/data/batch_loader.hpp"
+#include "executor/launch/heartbeat.hpp"
 #include "executor/launch/meeting.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/host_name.hpp"
@@ -25,6 +27,18 @@ std::unique_ptr<RankBackend> open_backend(Device device, TcpStore* store, const 
   return device == Device::Cuda ? open_cuda(store, place, with) : open_cpu(store, with);
 }
 
+enum class Activity : std::uint8_t { Starting, Training, Saving };
+
+// All ranks see it in the same step, before it gets into a checkpoint.
+void check_finite(const StepReport& report) {
+  const auto fail = [&](const char* what, double value) {
+    throw RuntimeFailure(fmt::format("step {}, {} is {}", report.step, what, value));
+  };
+  if (!report.own_loss_is_finite) fail("loss: the sum over this rank's tokens", report.loss);
+  if (!std::isfinite(report.loss)) fail("loss: what another rank adds", report.loss);
+  if (!std::isfinite(report.gradient_norm)) fail("gradient norm: it", report.gradient_norm);
+}
+
 class RankRun {
  public:
   RankRun(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
@@ -34,10 +48,11 @@ class RankRun {
         plan_(scenario.plan),
         rank_(place.rank),
         recorded_(options.recorded_steps()),
+        meeting_(place, token, options.timeout()),
+        heartbeat_(meeting_.connect(), place.rank, heartbeat_interval(options.timeout())),
         file_(options.data),
         loader_(file_, scenario.plan, scenario.model.vocab, options.training.seed),
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
-        meeting_(place, token, options.timeout()),
         backend_(open_backend(device, meeting_.store(), place, options)),
         trainer_(scenario.model, program_, place.rank, backend_->kernels(), backend_->opener(),
                  options.training, backend_->queues()),
@@ -45,9 +60,25 @@ class RankRun {
                      trainer_, [](const std::string& text) { fmt::print(stderr, "{}\n", text); }) {
     state_.seed = options.training.seed;
     state_.seq_len = plan_.seq_len;
+    heartbeat_.describe_with([this] { return doing(); });
   }
+  ~RankRun() { heartbeat_.describe_with(nullptr); }
+  RankRun(const RankRun&) = delete;
+  RankRun& operator=(const RankRun&) = delete;
 
   void train() {
+    try {
+      train_to_the_end();
+    } catch (...) {
+      name_silent_ranks();
+      throw;
+    }
+  }
+
+  const StepReport& last() const { return last_; }
+
+ private:
+  void train_to_the_end() {
     if (options_.resume) resume();
     if (rank_ == 0) write_plan(options_.out, scenario_);
     std::optional<MetricsLog> metrics;
@@ -55,23 +86,47 @@ class RankRun {
     RunProgress progress(rank_ == 0 && !options_.no_progress, options_.training.steps);
     while (state_.steps < options_.training.steps) {
       const std::int64_t step = state_.steps;
+      step_ = step;
+      activity_ = Activity::Training;
       const StepReport report = run_step(step);
       if (metrics) metrics->write(report, Bytes(static_cast<double>(trainer_.peak_tensor_bytes())));
       progress.show(report);
-      if (!std::isfinite(report.loss))
-        throw RuntimeFailure(fmt::format("the loss of step {} is {}", step, report.loss));
+      check_finite(report);
       last_ = report;
       ++state_.steps;
       state_.samples += static_cast<std::uint64_t>(plan_.global_batch);
       const std::int64_t every = options_.checkpoint_every;
-      if (every > 0 && state_.steps % every == 0) checkpoints_.save(state_);
+      if (every == 0 || state_.steps % every != 0) continue;
+      activity_ = Activity::Saving;
+      checkpoints_.save(state_);
     }
     if (metrics) metrics->finish();
   }
 
-  const StepReport& last() const { return last_; }
+  // For people at the other ranks; another thread asks.
+  std::string doing() const {
+    const std::int64_t step = step_;
+    switch (activity_) {
+      case Activity::Starting:
+        return "the start";
+      case Activity::Saving:
+        return fmt::format("the checkpoint after step {}", step);
+      case Activity::Training:
+        break;
+    }
+    return fmt::format("step {}, {}", step, trainer_.last_op());
+  }
 
- private:
+  // Where no launcher of ours does it.
+  void name_silent_ranks() const {
+    const LocalStore* table = meeting_.table();
+    if (table == nullptr) return;
+    const RankWatch watch(*table, plan_.world_size(), "an unknown host");
+    for (const std::int64_t rank :
+         watch.silent(kMissedSigns * heartbeat_interval(options_.timeout())))
+      fmt::print(stderr, "{}\n", watch.describe_silence(rank));
+  }
+
   void resume() {
     const std::optional<RunState> found = checkpoints_.load_newest();
     if (!found) return;
@@ -101,15 +156,18 @@ class RankRun {
   const Plan& plan_;
   std::int64_t rank_;
   std::vector<std::int64_t> recorded_;  // steps
+  Meeting meeting_;
+  Heartbeat heartbeat_;
   TokenFile file_;
   BatchLoader loader_;
   Program program_;
-  Meeting meeting_;
   std::unique_ptr<RankBackend> backend_;
   RankTrainer trainer_;
   RunCheckpoints checkpoints_;
   RunState state_;
   StepReport last_;
+  std::atomic<std::int64_t> step_{0};
+  std::atomic<Activity> activity_{Activity::Starting};
 };
 
 }  // namespace

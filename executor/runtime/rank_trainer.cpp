@@ -101,6 +101,7 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
   report.step = step;
   // Each tensor-parallel rank of the last stage has the whole loss of its replica.
   report.loss = sum_over_world(place_[Axis::Tensor] == 0 ? sums.loss : 0.0) / tokens;
+  report.own_loss_is_finite = std::isfinite(sums.loss);
   report.gradient_norm = std::sqrt(sums.gradient_squares);
   report.learning_rate = learning_rate(options_, step);
   report.seconds = std::chrono::duration<double>(end - start).count();

@@ -20,9 +20,10 @@
 namespace shardwright::executor {
 
 struct StepReport {
-  std::int64_t step = 0;       // from 0 on
-  double loss = 0.0;           // mean over the tokens of the global batch, in nats
-  double gradient_norm = 0.0;  // before clipping
+  std::int64_t step = 0;           // from 0 on
+  double loss = 0.0;               // mean over the tokens of the global batch, in nats
+  double gradient_norm = 0.0;      // before clipping
+  bool own_loss_is_finite = true;  // what this rank adds to the loss
   double learning_rate = 0.0;
   double seconds = 0.0;  // from the first op of this rank to its last
   PhaseTimes phases;
@@ -52,6 +53,8 @@ class RankTrainer {
   const RankCoordinates& place() const { return place_; }
   // Of a number of each rank; all ranks call it.
   double sum_over_world(double own);
+  // See StepRunner.
+  std::string last_op() const { return runner_.last_op(); }
   std::size_t peak_tensor_bytes() const { return runner_.peak_tensor_bytes(); }
 
  private:

@@ -30,20 +30,30 @@ QueuedOp StepRunner::queued(const PlacedOp& placed, std::span<const PartId> cove
   op.number = placed.number;
   op.waits = memory.waits;
   op.name = [&what = placed.op, &call = placed.call] { return describe({what, call, 0, {}}); };
-  op.run = [this, bound = std::move(bound), &state](Queue queue) mutable {
+  op.run = [this, bound = std::move(bound), number = placed.number, &state](Queue queue) mutable {
     bound.queue = queue;
+    last_begun_ = number;
     ops_.run(bound, state);
   };
   return op;
 }
 
 void StepRunner::for_each_placed(
-    const std::function<void(const PlacedOp&, std::span<const PartId>)>& visit) {
+    const std::function<void(const PlacedOp&, std::span<const PartId>)>& visit) const {
   std::size_t call = 0;
   for_each_op(program_, rank_, [&](const PlacedOp& placed) {
     while (&rank_.calls[call] != &placed.call) ++call;
     visit(placed, Program::covered(rank_, call));
   });
+}
+
+std::string StepRunner::last_op() const {
+  const std::uint32_t number = last_begun_;
+  std::string name;
+  for_each_op(program_, rank_, [&](const PlacedOp& placed) {
+    if (placed.number == number) name = describe(placed);
+  });
+  return name;
 }
 
 void StepRunner::run(StepState& state, StepRecorder* recorder) {

@@ -43,6 +43,9 @@ class StepRunner {
   // Runs something that is no op of the program; `work` gets a queue. Throws OpError.
   void run_alone(const std::string& name, std::function<void(Queue)> work);
 
+  // The op of the last step that began last, for people. May be asked by any thread.
+  std::string last_op() const;
+
   // The most bytes that tensors take, as the program counts them.
   std::size_t peak_tensor_bytes() const { return plan_.peak_bytes(); }
 
@@ -53,7 +56,8 @@ class StepRunner {
  private:
   QueuedOp queued(const PlacedOp& placed, std::span<const PartId> covered, const OpMemory& memory,
                   StepState& state);
-  void for_each_placed(const std::function<void(const PlacedOp&, std::span<const PartId>)>& visit);
+  void for_each_placed(
+      const std::function<void(const PlacedOp&, std::span<const PartId>)>& visit) const;
   std::vector<void*> pointers_to(const std::vector<std::size_t>& offsets) const;
   void count(const Op& op, StepRecorder::Clock::duration time);
 
@@ -63,6 +67,7 @@ class StepRunner {
   Queues queues_;
   TensorPlan plan_;
   std::shared_ptr<void> arena_;
+  std::atomic<std::uint32_t> last_begun_{0};  // op
   // By phase, and communication last; streams add to them at the same time.
   std::array<std::atomic<std::int64_t>, kPhases + 1> busy_ns_{};
   std::unique_ptr<OpQueues> streams_;  // last: ops that run use what is above

@@ -1,0 +1,98 @@
+#include "executor/launch/heartbeat.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "executor/comm/communicator.hpp"
+#include "executor/telemetry/host_name.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+std::string key_of(std::int64_t rank) {
+  return fmt::format("alive.{}", rank);
+}
+
+// A sign in the table: the host in the first line, then what the rank is doing.
+struct Sign {
+  std::string host, doing;
+  RankWatch::Clock::time_point at;
+};
+
+std::optional<Sign> last_sign(const LocalStore& table, std::int64_t rank) {
+  const auto entry = table.look(key_of(rank));
+  if (!entry) return std::nullopt;
+  const std::size_t line = entry->value.find('\n');
+  return Sign{entry->value.substr(0, line), entry->value.substr(line + 1), entry->set_at};
+}
+
+}  // namespace
+
+std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout) {
+  using std::chrono::milliseconds;
+  return std::clamp(timeout / 10, milliseconds(20), milliseconds(1000));
+}
+
+Heartbeat::Heartbeat(std::unique_ptr<Store> store, std::int64_t rank,
+                     std::chrono::milliseconds interval)
+    : store_(std::move(store)), rank_(rank), interval_(interval) {
+  thread_ = std::thread([this] { beat(); });
+}
+
+Heartbeat::~Heartbeat() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Heartbeat::describe_with(std::function<std::string()> doing) {
+  const std::lock_guard lock(mutex_);
+  doing_ = std::move(doing);
+  due_ = true;
+  changed_.notify_all();
+}
+
+void Heartbeat::beat() {
+  const std::string host = host_name();
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    due_ = false;
+    try {
+      store_->set(key_of(rank_), host + '\n' + (doing_ ? doing_() : ""));
+    } catch (const CommunicationError&) {
+      return;  // who served the table is gone; the rank's exchanges will tell
+    }
+    changed_.wait_for(lock, interval_, [this] { return closing_ || due_; });
+  }
+}
+
+std::string RankWatch::name(std::int64_t rank) const {
+  const auto sign = last_sign(table_, rank);
+  if (!sign) return fmt::format("rank {} on {}", rank, host_);
+  return fmt::format("rank {} on {}{}{}", rank, sign->host, sign->doing.empty() ? "" : ", last in ",
+                     sign->doing);
+}
+
+std::vector<std::int64_t> RankWatch::silent(std::chrono::milliseconds limit) const {
+  const Clock::time_point now = Clock::now();
+  std::vector<std::int64_t> found;
+  for (std::int64_t rank = 0; rank < world_; ++rank) {
+    const auto sign = last_sign(table_, rank);
+    if (now - (sign ? sign->at : began_ + kStart) > limit) found.push_back(rank);
+  }
+  return found;
+}
+
+std::string RankWatch::describe_silence(std::int64_t rank) const {
+  const auto sign = last_sign(table_, rank);
+  const std::chrono::duration<double> silence = Clock::now() - (sign ? sign->at : began_);
+  return fmt::format("no sign of life for {:.1f} s of {}", silence.count(), name(rank));
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,145 @@
+#include "tests/executor/launch/started_run.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "core/spec/profile_library.hpp"
+#include "core/spec/scenario.hpp"
+#include "tests/executor/runtime/training_fixture.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+std::filesystem::path in_scratch(const std::string& name) {
+  return std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "-" + name);
+}
+
+std::filesystem::path plan_file() {
+  Scenario scenario;
+  scenario.model = small_llama();
+  scenario.cluster = load_cluster("h100-pcie-server");
+  scenario.stack = load_stack("shardwright");
+  scenario.plan = one_rank_plan();
+  scenario.plan.dp = scenario.plan.pp = 2;
+  scenario.plan.zero_stage = 1;
+  auto file = in_scratch("plan.json");
+  std::ofstream(file) << to_json(scenario).dump();
+  return file;
+}
+
+std::filesystem::path text_file() {
+  auto file = in_scratch("corpus.txt");
+  std::ofstream stream(file);
+  for (int i = 0; i < 2000; ++i) stream << "token " << i * i % 97 << ' ';
+  return file;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+StartedRun::StartedRun(std::filesystem::path out, std::vector<std::string> more)
+    : out_(std::move(out)), messages_(out_.string() + ".messages") {
+  std::vector<std::string> arguments = {SHARDWRIGHT_EXECUTOR, plan_file(), "--data", text_file()};
+  const auto add = [&](std::string option, std::string value) {
+    arguments.push_back(std::move(option));
+    arguments.push_back(std::move(value));
+  };
+  add("--out", out_);
+  add("--steps", std::to_string(kSteps));
+  add("--checkpoint-every", std::to_string(kCheckpointEvery));
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const std::vector<char*> pointers = pointers_to(arguments);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, messages_.c_str(),
+                                   O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
+  EXPECT_EQ(
+      posix_spawn(&launcher_, SHARDWRIGHT_EXECUTOR, &actions, nullptr, pointers.data(), environ),
+      0);
+  posix_spawn_file_actions_destroy(&actions);
+}
+
+StartedRun::~StartedRun() {
+  if (has_ended()) return;
+  kill(launcher_, SIGKILL);
+  waitpid(launcher_, &status_, 0);
+}
+
+std::vector<pid_t> StartedRun::ranks() const {
+  std::vector<pid_t> found;
+  const auto deadline = Clock::now() + 30s;
+  while (found.size() < kRanks && Clock::now() < deadline) {
+    found.clear();
+    const std::string task = std::to_string(launcher_);
+    std::ifstream children("/proc/" + task + "/task/" + task + "/children");
+    for (pid_t child = 0; children >> child;) found.push_back(child);
+    std::this_thread::sleep_for(2ms);
+  }
+  return found;
+}
+
+bool StartedRun::has_ended() {
+  if (!ended_) ended_ = waitpid(launcher_, &status_, WNOHANG) == launcher_;
+  return ended_;
+}
+
+int StartedRun::wait() {
+  const auto deadline = Clock::now() + 120s;
+  while (!has_ended()) {
+    if (Clock::now() > deadline) return -1;
+    std::this_thread::sleep_for(5ms);
+  }
+  return WIFEXITED(status_) ? WEXITSTATUS(status_) : -2;
+}
+
+std::string StartedRun::messages() const {
+  std::ostringstream text;
+  text << std::ifstream(messages_).rdbuf();
+  return text.str();
+}
+
+std::size_t StartedRun::steps_done() const {
+  return losses_in(out_).size();
+}
+
+void StartedRun::wait_for_steps(std::size_t steps) {
+  while (steps_done() < steps && !has_ended()) std::this_thread::sleep_for(2ms);
+}
+
+std::filesystem::path empty_run_folder(const std::string& name) {
+  auto folder = in_scratch(name);
+  std::filesystem::remove_all(folder);
+  return folder;
+}
+
+std::vector<double> losses_in(const std::filesystem::path& folder) {
+  std::ifstream file(folder / "metrics.jsonl");
+  std::vector<double> losses;
+  for (std::string line; std::getline(file, line);) {
+    const nlohmann::json read = nlohmann::json::parse(line, nullptr, false);
+    // Unless it is being written, or the loss is none.
+    if (read.is_object() && read.at("loss").is_number()) losses.push_back(read.at("loss"));
+  }
+  return losses;
+}
+
+}  // namespace shardwright::executor
