@@ -70,34 +70,41 @@ void create_parameter_files(const std::filesystem::path& folder, const ModelSpec
   create_safetensors(folder / kOptimizerFile, moments);
 }
 
-void write_parameters(const std::filesystem::path& folder, const ModelSpec& model,
-                      const ParameterStore& parameters, const RankCoordinates& place) {
-  using Access = SafetensorsFile::Access;
-  const std::map<std::string, Stored> stored = stored_parameters(model);
+void copy_parameters(const ParameterStore& parameters, const RankCoordinates& place,
+                     std::vector<ParameterPiece>& pieces) {
   // Without ZeRO the first of the data-parallel ranks writes for all.
   const bool replica = parameters.shard().count == 1 && place[Axis::Data] != 0;
-  SafetensorsFile weights(folder / kModelFile, Access::Write);
-  SafetensorsFile moments(folder / kOptimizerFile, Access::Write);
+  std::size_t used = 0;
   for_each_slice(parameters, [&](std::size_t unit, const ParameterUnit& of,
                                  const ParameterSlice& slice) {
     if (replica || of.is_copy || (slice.replicated && place[Axis::Tensor] != 0)) return;
-    const auto& [where, elements] = stored.at(slice.name);
+    if (used == pieces.size()) pieces.emplace_back();
+    ParameterPiece& piece = pieces[used++];
+    piece.slice = slice;
+    piece.range = overlap(parameters.own(unit), {slice.offset, slice.offset + slice.elements()});
+    parameters.read(OptimizerArray::Weights, unit, piece.range, piece.weights);
+    parameters.read(OptimizerArray::FirstMoments, unit, piece.range, piece.first_moments);
+    parameters.read(OptimizerArray::SecondMoments, unit, piece.range, piece.second_moments);
+  });
+}
+
+void write_parameters(const std::filesystem::path& folder, const ModelSpec& model,
+                      const std::vector<ParameterPiece>& pieces) {
+  using Access = SafetensorsFile::Access;
+  const std::map<std::string, Stored> stored = stored_parameters(model);
+  SafetensorsFile weights(folder / kModelFile, Access::Write);
+  SafetensorsFile moments(folder / kOptimizerFile, Access::Write);
+  for (const ParameterPiece& piece : pieces) {
+    const auto& [where, elements] = stored.at(piece.slice.name);
     const auto weight = weights.tensor(where.tensor, elements);
     const auto first = moments.tensor(where.tensor + kFirstMoment, elements);
     const auto second = moments.tensor(where.tensor + kSecondMoment, elements);
-    const ElementRange own =
-        overlap(parameters.own(unit), {slice.offset, slice.offset + slice.elements()});
-    const std::vector<float> weight_values = parameters.read(OptimizerArray::Weights, unit, own);
-    const std::vector<float> first_values =
-        parameters.read(OptimizerArray::FirstMoments, unit, own);
-    const std::vector<float> second_values =
-        parameters.read(OptimizerArray::SecondMoments, unit, own);
-    for_each_element(slice, where, own, [&](std::size_t element, std::size_t to) {
-      weight[to] = weight_values[element - own.begin];
-      first[to] = first_values[element - own.begin];
-      second[to] = second_values[element - own.begin];
+    for_each_element(piece.slice, where, piece.range, [&](std::size_t element, std::size_t to) {
+      weight[to] = piece.weights[element - piece.range.begin];
+      first[to] = piece.first_moments[element - piece.range.begin];
+      second[to] = piece.second_moments[element - piece.range.begin];
     });
-  });
+  }
   weights.sync();
   moments.sync();
 }

@@ -1,5 +1,6 @@
 #include "executor/checkpoint/run_checkpoints.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -12,14 +13,16 @@ constexpr std::int64_t kNone = -1, kAllDamaged = -2;
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(std::filesystem::path folder, std::int64_t keep,
-                               const ModelSpec& model, RankTrainer& trainer,
+RunCheckpoints::RunCheckpoints(const CheckpointOptions& options, const ModelSpec& model,
+                               RankTrainer& trainer, Store& store,
                                std::function<void(const std::string&)> say)
-    : folder_(std::move(folder)),
-      keep_(keep),
+    : folder_(options.folder),
+      in_background_(options.in_background),
       model_(model),
       trainer_(trainer),
-      say_(std::move(say)) {}
+      say_(std::move(say)),
+      writer_(folder_, options.keep, model, store, trainer.rank(), trainer.world(),
+              options.write_limit) {}
 
 bool RunCheckpoints::is_first() const {
   return trainer_.rank() == 0;
@@ -39,18 +42,21 @@ void RunCheckpoints::together(const std::function<void()>& work) {
 }
 
 void RunCheckpoints::save(const RunState& state) {
-  together([&] {
-    if (is_first()) create_parameter_files(folder_.begin(state.steps), model_);
-  });
-  together([&] {
-    write_parameters(folder_.unfinished(state.steps), model_, trainer_.parameters(),
-                     trainer_.place());
-  });
-  together([&] {
-    if (!is_first()) return;
-    folder_.finish(state);
-    folder_.prune(keep_);
-  });
+  const auto start = std::chrono::steady_clock::now();
+  finish();
+  copy_parameters(trainer_.parameters(), trainer_.place(), copy_);
+  writer_.start(state, copy_);
+  if (!in_background_) {
+    finish();
+    copy_.clear();
+  }
+  ++times_.count;
+  times_.stalled_s +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void RunCheckpoints::finish() {
+  together([&] { writer_.wait(); });
 }
 
 std::int64_t RunCheckpoints::newest_whole() const {

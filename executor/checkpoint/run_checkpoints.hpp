@@ -1,30 +1,53 @@
 // Checkpoints of a run of several ranks, which share the file system.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "executor/checkpoint/checkpoint_folder.hpp"
+#include "executor/checkpoint/checkpoint_writer.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 
 namespace shardwright::executor {
 
+struct CheckpointOptions {
+  std::filesystem::path folder;
+  std::int64_t keep = 2;
+  bool in_background = false;  // training goes on while a checkpoint is written
+  // What writing one may take before the run has failed.
+  std::chrono::milliseconds write_limit{30 * 60'000};
+};
+
+// Of all checkpoints of a run.
+struct CheckpointTimes {
+  std::int64_t count = 0;
+  double stalled_s = 0.0;  // training stood still
+};
+
 class RunCheckpoints {
  public:
-  // `say` is told, on rank 0, what people should know: a checkpoint that is damaged.
-  RunCheckpoints(std::filesystem::path folder, std::int64_t keep, const ModelSpec& model,
-                 RankTrainer& trainer, std::function<void(const std::string&)> say);
+  // `store` is a table that all ranks share, of this object alone. `say` is told, on rank 0, what
+  // people should know: a checkpoint that is damaged. What is referred to outlives the object.
+  RunCheckpoints(const CheckpointOptions& options, const ModelSpec& model, RankTrainer& trainer,
+                 Store& store, std::function<void(const std::string&)> say);
 
-  // All ranks call it, between two steps. Throws RuntimeFailure on all of them if it failed on one;
-  // earlier checkpoints are as they were.
+  // All ranks call it, between two steps. In the background, it returns once the state is copied,
+  // which waits for the checkpoint before. Throws RuntimeFailure on all ranks if this one, or in
+  // the background the one before, failed on one of them; earlier checkpoints are as they were.
   void save(const RunState& state);
+  // Waits for what is being written. All ranks call it. Throws like `save`.
+  void finish();
 
   // The newest checkpoint that is whole; nothing if there is none. All ranks call it. Throws
   // RuntimeFailure if there are checkpoints and none is whole.
   std::optional<RunState> load_newest();
+
+  const CheckpointTimes& times() const { return times_; }
 
  private:
   // Runs `work`, and throws on all ranks if it threw on any of them.
@@ -33,10 +56,13 @@ class RunCheckpoints {
   bool is_first() const;
 
   CheckpointFolder folder_;
-  std::int64_t keep_;
+  bool in_background_;
   const ModelSpec& model_;
   RankTrainer& trainer_;
   std::function<void(const std::string&)> say_;
+  std::vector<ParameterPiece> copy_;  // what the writer reads
+  CheckpointTimes times_;
+  CheckpointWriter writer_;
 };
 
 }  // namespace shardwright::executor

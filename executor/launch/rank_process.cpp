@@ -56,8 +56,9 @@ class RankRun {
         backend_(open_backend(device, meeting_.store(), place, options)),
         trainer_(scenario.model, program_, place.rank, backend_->kernels(), backend_->opener(),
                  options.training, backend_->queues()),
-        checkpoints_(options.checkpoint_folder(), options.keep_checkpoints, scenario.model,
-                     trainer_, [](const std::string& text) { fmt::print(stderr, "{}\n", text); }) {
+        checkpoint_store_(meeting_.connect()),
+        checkpoints_(options.checkpoints(), scenario.model, trainer_, *checkpoint_store_,
+                     [](const std::string& text) { fmt::print(stderr, "{}\n", text); }) {
     state_.seed = options.training.seed;
     state_.seq_len = plan_.seq_len;
     heartbeat_.describe_with([this] { return doing(); });
@@ -75,7 +76,14 @@ class RankRun {
     }
   }
 
-  const StepReport& last() const { return last_; }
+  void print_result() const {
+    fmt::print("{} steps, loss {:.4f}, {}\n", options_.training.steps, last_.loss,
+               options_.metrics_file().string());
+    const CheckpointTimes& times = checkpoints_.times();
+    if (times.count == 0) return;
+    fmt::print("{} checkpoints, each of which held training up for {:.4f} s\n", times.count,
+               times.stalled_s / static_cast<double>(times.count));
+  }
 
  private:
   void train_to_the_end() {
@@ -89,7 +97,12 @@ class RankRun {
       step_ = step;
       activity_ = Activity::Training;
       const StepReport report = run_step(step);
-      if (metrics) metrics->write(report, Bytes(static_cast<double>(trainer_.peak_tensor_bytes())));
+      const double stalled = checkpoints_.times().stalled_s;
+      if (metrics) {
+        metrics->write(report, Bytes(static_cast<double>(trainer_.peak_tensor_bytes())),
+                       stalled - stalled_before_);
+      }
+      stalled_before_ = stalled;
       progress.show(report);
       check_finite(report);
       last_ = report;
@@ -100,6 +113,8 @@ class RankRun {
       activity_ = Activity::Saving;
       checkpoints_.save(state_);
     }
+    activity_ = Activity::Saving;
+    checkpoints_.finish();
     if (metrics) metrics->finish();
   }
 
@@ -163,9 +178,11 @@ class RankRun {
   Program program_;
   std::unique_ptr<RankBackend> backend_;
   RankTrainer trainer_;
+  std::unique_ptr<Store> checkpoint_store_;
   RunCheckpoints checkpoints_;
   RunState state_;
   StepReport last_;
+  double stalled_before_ = 0.0;  // for checkpoints, up to the last step
   std::atomic<std::int64_t> step_{0};
   std::atomic<Activity> activity_{Activity::Starting};
 };
@@ -177,9 +194,7 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
   try {
     RankRun run(options, scenario, place, device, token);
     run.train();
-    if (place.rank != 0) return;
-    fmt::print("{} steps, loss {:.4f}, {}\n", options.training.steps, run.last().loss,
-               (options.out / "metrics.jsonl").string());
+    if (place.rank == 0) run.print_result();
   } catch (const InputError&) {
     throw;
   } catch (const std::exception& error) {

@@ -25,6 +25,12 @@ std::vector<std::int64_t> RunOptions::recorded_steps() const {
   return steps;
 }
 
+CheckpointOptions RunOptions::checkpoints() const {
+  // A checkpoint is large; the disk may take longer than a rank that answers.
+  constexpr int kTimeouts = 30;
+  return {checkpoint_folder(), keep_checkpoints, async_checkpoints, kTimeouts * timeout()};
+}
+
 void add_run_options(CLI::App& app, RunOptions& options) {
   TrainingOptions& training = options.training;
   app.add_option("PLAN", options.plan, "Plan file, as `shardwright plan --out` writes it")
@@ -62,6 +68,8 @@ void add_run_options(CLI::App& app, RunOptions& options) {
       ->check(at_least(0));
   app.add_option("--keep", options.keep_checkpoints, "Checkpoints that are kept")
       ->check(at_least(1));
+  app.add_flag("--async-checkpoints", options.async_checkpoints,
+               "Copy the state, and write it while training goes on");
   app.add_flag("--resume", options.resume, "Go on from the newest checkpoint, if there is one");
   app.add_option("--restarts", options.restarts,
                  "Times that failed ranks are started again, from the newest checkpoint")

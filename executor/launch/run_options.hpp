@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/runtime/training_options.hpp"
 
 namespace CLI {
@@ -26,6 +27,7 @@ struct RunOptions {
   double timeout_s = 60.0;            // until a rank that does not answer has failed
   std::int64_t checkpoint_every = 0;  // steps; 0: none
   std::int64_t keep_checkpoints = 2;
+  bool async_checkpoints = false;  // written while training goes on
   bool resume = false;        // from the newest checkpoint in `out` that is whole, if there is one
   std::int64_t restarts = 0;  // after failures, from the newest checkpoint
   bool force = false;         // write over an earlier run
@@ -34,6 +36,7 @@ struct RunOptions {
   std::vector<std::int64_t> recorded_steps() const;
   std::filesystem::path metrics_file() const { return out / "metrics.jsonl"; }
   std::filesystem::path checkpoint_folder() const { return out / "checkpoints"; }
+  CheckpointOptions checkpoints() const;
   std::chrono::milliseconds timeout() const {
     return std::chrono::milliseconds(static_cast<std::int64_t>(timeout_s * 1e3));
   }

@@ -111,13 +111,12 @@ void ParameterStore::set_weights(std::size_t unit, std::size_t first,
   kernels_.upload(weights(unit, first), rounded.data(), rounded.size() * sizeof(std::uint16_t));
 }
 
-std::vector<float> ParameterStore::read(OptimizerArray which, std::size_t unit,
-                                        ElementRange range) const {
+void ParameterStore::read(OptimizerArray which, std::size_t unit, ElementRange range,
+                          std::vector<float>& values) const {
   SHARDWRIGHT_CHECK(kernels_.state_element() == Element::Float32, "states are fp32");
-  std::vector<float> values(range.size());
-  if (values.empty()) return values;
+  values.resize(range.size());
+  if (values.empty()) return;
   kernels_.download(values.data(), array(which, unit, range.begin), range.size() * sizeof(float));
-  return values;
 }
 
 void ParameterStore::write(OptimizerArray which, std::size_t unit, std::size_t first,

@@ -54,8 +54,9 @@ class ParameterStore {
   // Between host and device, which must be idle. Elements of a unit from `first` on, as they are
   // applied and, as far as this rank updates them, in the optimizer's weights.
   void set_weights(std::size_t unit, std::size_t first, std::span<const float> values);
-  // A range that this rank updates.
-  std::vector<float> read(OptimizerArray which, std::size_t unit, ElementRange range) const;
+  // A range that this rank updates; `values` gets its elements.
+  void read(OptimizerArray which, std::size_t unit, ElementRange range,
+            std::vector<float>& values) const;
   void write(OptimizerArray which, std::size_t unit, std::size_t first,
              std::span<const float> values);
 

@@ -50,6 +50,7 @@ class RankTrainer {
 
   ParameterStore& parameters() { return parameters_; }
   std::int64_t rank() const { return rank_; }
+  std::int64_t world() const { return program_.plan.world_size(); }
   const RankCoordinates& place() const { return place_; }
   // Of a number of each rank; all ranks call it.
   double sum_over_world(double own);

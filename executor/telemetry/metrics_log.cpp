@@ -66,7 +66,7 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
   if (!stream_) throw RuntimeFailure(file.string() + " cannot be written");
 }
 
-void MetricsLog::write(const StepReport& report, Bytes tensor_peak) {
+void MetricsLog::write(const StepReport& report, Bytes tensor_peak, double checkpoint_stall_s) {
   nlohmann::ordered_json line = {{"step", report.step},
                                  {"loss", number(report.loss)},
                                  {"gradient_norm", number(report.gradient_norm)},
@@ -81,6 +81,7 @@ void MetricsLog::write(const StepReport& report, Bytes tensor_peak) {
   line["communication_s"] = report.phases.communication_s;
   line["tensor_peak_bytes"] = tensor_peak.value();
   line["process_peak_bytes"] = process_peak_bytes();
+  if (checkpoint_stall_s > 0.0) line["checkpoint_stall_s"] = checkpoint_stall_s;
   if (report.small_batch_squares && std::isfinite(report.gradient_norm))
     noise_.add(*report.small_batch_squares, report.gradient_norm * report.gradient_norm);
   if (const auto noise = noise_.value()) line["gradient_noise_scale_tokens"] = *noise;

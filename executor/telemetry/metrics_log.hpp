@@ -36,7 +36,10 @@ class MetricsLog {
   //  "process_peak_bytes": 5e7, "gradient_noise_scale_tokens": 3e4}, each line at once; the noise
   // scale once it is known. The same goes to `metrics.prom` beside the file, for Prometheus' node
   // exporter, at most once a second. Throws RuntimeFailure.
-  void write(const StepReport& report, Bytes tensor_peak);
+  //
+  // `checkpoint_stall_s`: that training stood still for checkpoints since the step before; 0: there
+  // was none, and the line has no such figure.
+  void write(const StepReport& report, Bytes tensor_peak, double checkpoint_stall_s = 0.0);
   // The last step's, whenever it was written.
   void finish();
 

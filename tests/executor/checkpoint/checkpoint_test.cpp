@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <optional>
+#include <sstream>
 
 #include "core/base/error.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
@@ -48,18 +50,29 @@ RunState state_after(std::int64_t steps) {
 
 // Losses of a run under `plan` that saves its state after each step up to the third one.
 std::vector<double> run_and_save(const ModelSpec& model, const Plan& plan,
-                                 const std::filesystem::path& folder) {
+                                 const std::filesystem::path& folder, bool in_background = false) {
   std::vector<double> losses;
+  LocalStore store;
   on_ranks(model, plan, six_steps(), [&](RankTrainer& trainer, const BatchLoader& loader) {
-    RunCheckpoints checkpoints(folder, 2, model, trainer, [](const std::string&) {});
+    RunCheckpoints checkpoints({folder, 2, in_background}, model, trainer, store,
+                               [](const std::string&) {});
     std::vector<double> own;
     for (std::int64_t step = 0; step < kSteps; ++step) {
       own.push_back(run_steps(trainer, loader, step, step + 1).front());
       if (step < kSaved) checkpoints.save(state_after(step + 1));
     }
+    checkpoints.finish();
+    EXPECT_EQ(checkpoints.times().count, kSaved);
+    EXPECT_GT(checkpoints.times().stalled_s, 0.0);
     if (trainer.rank() == 0) losses = own;
   });
   return losses;
+}
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 struct Resumed {
@@ -70,8 +83,9 @@ struct Resumed {
 
 Resumed resume(const ModelSpec& model, const Plan& plan, const std::filesystem::path& folder) {
   Resumed resumed;
+  LocalStore store;
   on_ranks(model, plan, six_steps(), [&](RankTrainer& trainer, const BatchLoader& loader) {
-    RunCheckpoints checkpoints(folder, 2, model, trainer,
+    RunCheckpoints checkpoints({folder}, model, trainer, store,
                                [&](const std::string& text) { resumed.said.push_back(text); });
     const auto state = checkpoints.load_newest();
     std::vector<double> own = run_steps(trainer, loader, state ? state->steps : 0, kSteps);
@@ -90,6 +104,46 @@ TEST(Checkpoint, ResumesTheLossCurveExactlyUnderTheSamePlan) {
     ASSERT_EQ(resumed.state, state_after(kSaved));
     EXPECT_EQ(resumed.losses, std::vector<double>(losses.begin() + kSaved, losses.end()));
     EXPECT_TRUE(resumed.said.empty());
+  }
+}
+
+// What is written while training goes on is the state after the step, not a later one.
+TEST(Checkpoint, WrittenInTheBackgroundHoldsTheStateOfItsStep) {
+  const ModelSpec model = small_llama();
+  const Plan plan = plan_of(2, 1, 2, 1);
+  const auto folder = empty_folder("background"), other = empty_folder("foreground");
+  const std::vector<double> losses = run_and_save(model, plan, folder, true);
+  EXPECT_EQ(run_and_save(model, plan, other, false), losses);
+  for (const std::int64_t steps : {kSaved - 1, kSaved}) {
+    for (const char* file : {kModelFile, kOptimizerFile, kStateFile}) {
+      EXPECT_EQ(content_of(CheckpointFolder(folder).path(steps) / file),
+                content_of(CheckpointFolder(other).path(steps) / file));
+    }
+  }
+  const Resumed resumed = resume(model, plan, folder);
+  EXPECT_EQ(resumed.losses, std::vector<double>(losses.begin() + kSaved, losses.end()));
+}
+
+// A file lies where the folder of checkpoints should be: every rank learns that the first one
+// cannot write, in the background with the next checkpoint.
+TEST(Checkpoint, ThatCannotBeWrittenIsAnErrorOnAllRanks) {
+  const auto blocked = empty_folder("blocked");
+  std::ofstream(blocked) << "no folder";
+  for (const bool in_background : {false, true}) {
+    std::atomic<int> failures = 0;
+    LocalStore store;
+    on_ranks(small_llama(), plan_of(2, 1, 1, 1), six_steps(),
+             [&](RankTrainer& trainer, const BatchLoader& /*loader*/) {
+               RunCheckpoints checkpoints({blocked, 2, in_background}, small_llama(), trainer,
+                                          store, [](const std::string&) {});
+               try {
+                 checkpoints.save(state_after(1));
+                 checkpoints.finish();
+               } catch (const RuntimeFailure&) {
+                 ++failures;
+               }
+             });
+    EXPECT_EQ(failures, 2);
   }
 }
 
