@@ -49,6 +49,7 @@ void deliver(const CommonOptions& options, const Page& page, const nlohmann::ord
 nlohmann::ordered_json new_document(const std::string& name);
 
 void add_plan_command(CLI::App& app, Action& action);
+void add_replan_command(CLI::App& app, Action& action);
 void add_scale_command(CLI::App& app, Action& action);
 void add_simulate_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);

@@ -3,6 +3,7 @@
 
 #include "cli/command.hpp"
 #include "cli/executor_program.hpp"
+#include "cli/sibling_program.hpp"
 
 namespace shardwright::cli {
 
@@ -13,7 +14,10 @@ void add_run_command(CLI::App& app, Action& action) {
   command->set_help_flag();
   command->prefix_command();
   command->callback([command, &action] {
-    action = [arguments = command->remaining()]() -> ExitCode { become_executor(arguments); };
+    action = [arguments = command->remaining()]() mutable -> ExitCode {
+      arguments.insert(arguments.begin(), {"--planner", own_program()});
+      become_executor(arguments);
+    };
   });
 }
 

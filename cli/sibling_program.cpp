@@ -10,9 +10,14 @@
 
 namespace shardwright::cli {
 
+std::string own_program() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
 std::string find_sibling(const std::string& name, const std::string& build_folder) {
   std::error_code error;
-  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const auto here = std::filesystem::path(own_program()).parent_path();
   for (const auto& candidate : {here / name, here.parent_path() / build_folder / name}) {
     if (std::filesystem::exists(candidate, error)) return candidate.string();
   }

@@ -10,6 +10,9 @@ namespace shardwright::cli {
 // Empty if it is in neither place.
 std::string find_sibling(const std::string& name, const std::string& build_folder);
 
+// The file of this program.
+std::string own_program();
+
 // The program takes this process over, with its streams, signals and exit status. Throws
 // RuntimeFailure if it cannot be started.
 [[noreturn]] void become(const std::string& program, std::vector<std::string> arguments);

@@ -12,11 +12,13 @@
 
 #include "core/base/error.hpp"
 #include "core/spec/scenario.hpp"
+#include "executor/checkpoint/weight_files.hpp"
 #include "executor/data/batch_loader.hpp"
 #include "executor/launch/device_choice.hpp"
 #include "executor/launch/launch_place.hpp"
 #include "executor/launch/local_launcher.hpp"
 #include "executor/launch/rank_process.hpp"
+#include "executor/launch/replanner.hpp"
 #include "executor/launch/run_options.hpp"
 #include "executor/probe/probe_process.hpp"
 #include "executor/runtime/executable.hpp"
@@ -63,27 +65,46 @@ std::string token_of(const LaunchPlace& place) {
   return token.value_or("");
 }
 
+// Makes the plan of the ranks that are left of those of `plan`; its file.
+std::string plan_for_the_rest(const RunOptions& options, const std::string& plan,
+                              std::int64_t world, const LaunchResult& result) {
+  const auto left = world - static_cast<std::int64_t>(result.lost.size());
+  const std::string file = (options.out / fmt::format("plan-for-{}.json", left)).string();
+  replan(options.planner, plan, left, file);
+  const Plan now = load_scenario(file).plan;
+  fmt::print(stderr, "{} of {} ranks are left; going on with dp {} tp {} pp {}: {}\n", left, world,
+             now.dp, now.tp, now.pp, file);
+  return file;
+}
+
 // Starts the ranks, and again after a failure.
-int launch(const RunOptions& options, std::int64_t world, std::vector<std::string> arguments) {
+int launch(const RunOptions& options, std::int64_t world, const std::vector<std::string>& given) {
   const LaunchLimits limits{options.timeout()};
-  LaunchResult result = launch_ranks(world, arguments, limits);
-  if (!options.resume) arguments.emplace_back("--resume");
+  LaunchResult result = launch_ranks(world, given, limits);
+  std::string plan = options.plan_now();
   for (std::int64_t restart = 1; restart <= options.restarts; ++restart) {
     if (result.status == 0 || result.status == kBadInput || result.stopped) break;
     fmt::print(stderr, "restart {} of {}\n", restart, options.restarts);
+    if (options.elastic && !result.lost.empty()) {
+      plan = plan_for_the_rest(options, plan, world, result);
+      world = load_scenario(plan).plan.world_size();
+    }
+    std::vector<std::string> arguments = given;
+    arguments.insert(arguments.end(), {"--resume", "--continue-under", plan});
     result = launch_ranks(world, arguments, limits);
   }
   return result.status;
 }
 
 int run(const RunOptions& options, const std::vector<std::string>& arguments) {
-  const Scenario scenario = load_scenario(options.plan);
+  const Scenario scenario = load_scenario(options.plan_now());
   const Device device = choose_device(options.device, scenario.plan.precision);
   check_executable(scenario.model, scenario.plan, scenario.stack, device == Device::Cuda,
                    options.plan);
-  // What is wrong with the data is said once, before there are several ranks.
+  // What is wrong with data and weights is said once, before there are several ranks.
   const TokenFile file(options.data);
   const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed);
+  if (!options.init_from.empty()) WeightFiles(options.init_from).check(scenario.model);
   const std::int64_t world = scenario.plan.world_size();
   std::optional<LaunchPlace> place = read_launch_place(environment);
   if (device == Device::Cuda && !place) prepare_gpus(options, world);

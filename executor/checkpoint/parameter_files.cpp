@@ -8,6 +8,7 @@
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/checkpoint/stored_names.hpp"
+#include "executor/checkpoint/weight_files.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -137,6 +138,21 @@ void read_parameters(const std::filesystem::path& folder, const ModelSpec& model
         if (own.size() == 0) return;
         parameters.write(OptimizerArray::FirstMoments, unit, own.begin, first_values);
         parameters.write(OptimizerArray::SecondMoments, unit, own.begin, second_values);
+      });
+}
+
+void read_weights(const WeightFiles& files, const ModelSpec& model, ParameterStore& parameters) {
+  const std::map<std::string, Stored> stored = stored_parameters(model);
+  for_each_slice(
+      parameters, [&](std::size_t unit, const ParameterUnit& /*of*/, const ParameterSlice& slice) {
+        const StoredPlace& where = stored.at(slice.name).place;
+        const SafetensorsFile::View tensor = files.tensor(where.tensor);
+        const ElementRange whole{slice.offset, slice.offset + slice.elements()};
+        std::vector<float> values(whole.size());  // padding is 0
+        for_each_element(slice, where, whole, [&](std::size_t element, std::size_t from) {
+          values[element - whole.begin] = tensor.at(from);
+        });
+        parameters.set_weights(unit, whole.begin, values);
       });
 }
 

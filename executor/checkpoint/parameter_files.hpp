@@ -7,6 +7,7 @@
 
 #include "core/program/rank_grid.hpp"
 #include "core/spec/model_spec.hpp"
+#include "executor/checkpoint/weight_files.hpp"
 #include "executor/runtime/parameter_store.hpp"
 
 namespace shardwright::executor {
@@ -33,5 +34,9 @@ void write_parameters(const std::filesystem::path& folder, const ModelSpec& mode
 // Reads all that this rank holds. Throws RuntimeFailure.
 void read_parameters(const std::filesystem::path& folder, const ModelSpec& model,
                      ParameterStore& parameters);
+
+// Sets the weights to published ones that were checked against the model; the optimizer's moments
+// stay as they are.
+void read_weights(const WeightFiles& files, const ModelSpec& model, ParameterStore& parameters);
 
 }  // namespace shardwright::executor

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -51,6 +53,42 @@ std::string header_of(const std::vector<StoredTensor>& tensors, std::size_t& dat
   const std::uint64_t size = text.size();
   std::memcpy(length.data(), &size, kLengthBytes);
   return length + text;
+}
+
+// 0 of a format that is not read.
+std::size_t element_bytes(const std::string& format) {
+  if (format == "F32") return 4;
+  return format == "BF16" || format == "F16" ? 2 : 0;
+}
+
+bool has_the_bytes_of(const SafetensorsFile::View& view) {
+  std::size_t elements = view.bytes.size() / element_bytes(view.format);
+  if (elements * element_bytes(view.format) != view.bytes.size()) return false;
+  for (const std::int64_t size : view.shape) {
+    if (size <= 0) return size == 0 && view.bytes.empty();
+    if (elements % static_cast<std::size_t>(size) != 0) return false;
+    elements /= static_cast<std::size_t>(size);
+  }
+  return elements == 1;
+}
+
+// Tensors need not be aligned.
+template <class T>
+T element(std::span<const std::byte> bytes, std::size_t index) {
+  T value{};
+  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// IEEE 754 binary16.
+float from_half(std::uint16_t bits) {
+  constexpr int kExponentBias = 15, kFractionBits = 10;
+  const int exponent = (bits >> 10U) & 0x1F;
+  const auto fraction = static_cast<float>(bits & 0x3FFU);
+  const float sign = (bits & 0x8000U) != 0 ? -1.0F : 1.0F;
+  if (exponent == 0x1F) return sign * (fraction > 0.0F ? NAN : INFINITY);
+  if (exponent == 0) return sign * std::ldexp(fraction, 1 - kExponentBias - kFractionBits);
+  return sign * std::ldexp(1024.0F + fraction, exponent - kExponentBias - kFractionBits);
 }
 
 }  // namespace
@@ -120,23 +158,44 @@ void SafetensorsFile::read_header() {
   const std::size_t start = kLengthBytes + header_bytes;
   for (const auto& [name, tensor] : header.items()) {
     if (name == "__metadata__") continue;
-    if (tensor.at("dtype") != "F32") refuse("\"" + name + "\" is not of fp32");
     const auto begin = tensor.at("data_offsets").at(0).get<std::size_t>();
     const auto end = tensor.at("data_offsets").at(1).get<std::size_t>();
-    if (begin > end || end > bytes_ - start || begin % sizeof(float) != 0)
-      refuse("the file is cut off");
-    ranges_[name] = {start + begin, start + end};
+    if (begin > end || end > bytes_ - start) refuse("the file is cut off");
+    const View view{tensor.at("dtype").get<std::string>(),
+                    tensor.at("shape").get<std::vector<std::int64_t>>(),
+                    {data_ + start + begin, end - begin}};
+    if (view.is_readable() && !has_the_bytes_of(view))
+      refuse("\"" + name + "\" has other bytes than its shape");
+    tensors_[name] = view;
   }
 }
 
+bool SafetensorsFile::View::is_readable() const {
+  return element_bytes(format) > 0;
+}
+
+float SafetensorsFile::View::at(std::size_t index) const {
+  if (format == "F32") return element<float>(bytes, index);
+  const auto bits = element<std::uint16_t>(bytes, index);
+  return format == "BF16" ? std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U)
+                          : from_half(bits);
+}
+
+const SafetensorsFile::View* SafetensorsFile::find(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
 std::span<float> SafetensorsFile::tensor(const std::string& name, std::int64_t elements) {
-  const auto found = ranges_.find(name);
-  if (found == ranges_.end()) refuse("there is no \"" + name + "\"");
-  const Range& range = found->second;
+  const View* found = find(name);
+  if (found == nullptr) refuse("there is no \"" + name + "\"");
+  if (found->format != "F32") refuse("\"" + name + "\" is not of fp32");
   const auto count = static_cast<std::size_t>(elements);
-  if (range.end - range.begin != count * sizeof(float)) refuse("\"" + name + "\" has another size");
-  if (range.begin % alignof(float) != 0) refuse("\"" + name + "\" is not aligned");
-  return {reinterpret_cast<float*>(data_ + range.begin), count};
+  if (found->bytes.size() != count * sizeof(float)) refuse("\"" + name + "\" has another size");
+  std::byte* first = data_ + (found->bytes.data() - data_);
+  if (reinterpret_cast<std::uintptr_t>(first) % alignof(float) != 0)
+    refuse("\"" + name + "\" is not aligned");
+  return {reinterpret_cast<float*>(first), count};
 }
 
 void SafetensorsFile::sync() {

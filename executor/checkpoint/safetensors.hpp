@@ -1,5 +1,5 @@
 // Files of named tensors in the safetensors format (huggingface.co/docs/safetensors): eight bytes
-// with the length of a JSON header, the header, then the tensors' bytes. Here all tensors are fp32.
+// with the length of a JSON header, the header, then the tensors' bytes. What is written is fp32.
 #pragma once
 
 #include <cstddef>
@@ -35,17 +35,27 @@ class SafetensorsFile {
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
-  // Throws RuntimeFailure if the file has no such tensor of so many elements.
+  // A tensor as it lies in the file.
+  struct View {
+    std::string format;  // "F32", "BF16", …
+    std::vector<std::int64_t> shape;
+    std::span<const std::byte> bytes;
+
+    // fp32, bf16, fp16.
+    bool is_readable() const;
+    // Element `index` of a readable tensor.
+    float at(std::size_t index) const;
+  };
+
+  // Null if there is none of this name.
+  const View* find(const std::string& name) const;
+  // Throws RuntimeFailure if the file has no such tensor of so many elements in fp32.
   std::span<float> tensor(const std::string& name, std::int64_t elements);
   std::span<const std::byte> content() const { return {data_, bytes_}; }
   // Writes what was changed to the disk. Throws RuntimeFailure.
   void sync();
 
  private:
-  struct Range {
-    std::size_t begin = 0, end = 0;  // bytes from the start of the file
-  };
-
   void map(Access access);
   void read_header();
   [[noreturn]] void refuse(const std::string& why) const;
@@ -53,7 +63,7 @@ class SafetensorsFile {
   std::filesystem::path file_;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
-  std::map<std::string, Range> ranges_;
+  std::map<std::string, View> tensors_;
 };
 
 }  // namespace shardwright::executor

@@ -9,7 +9,9 @@
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
+#include "executor/checkpoint/parameter_files.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
+#include "executor/checkpoint/weight_files.hpp"
 #include "executor/data/batch_loader.hpp"
 #include "executor/launch/heartbeat.hpp"
 #include "executor/launch/meeting.hpp"
@@ -87,7 +89,8 @@ class RankRun {
 
  private:
   void train_to_the_end() {
-    if (options_.resume) resume();
+    if (!(options_.resume && resume()) && !options_.init_from.empty())
+      read_weights(WeightFiles(options_.init_from), scenario_.model, trainer_.parameters());
     if (rank_ == 0) write_plan(options_.out, scenario_);
     std::optional<MetricsLog> metrics;
     if (rank_ == 0) metrics.emplace(options_.metrics_file(), figures_of(scenario_), state_.steps);
@@ -142,9 +145,10 @@ class RankRun {
       fmt::print(stderr, "{}\n", watch.describe_silence(rank));
   }
 
-  void resume() {
+  // False if there is no checkpoint.
+  bool resume() {
     const std::optional<RunState> found = checkpoints_.load_newest();
-    if (!found) return;
+    if (!found) return false;
     const RunState expected{found->steps, found->samples, options_.training.seed, plan_.seq_len};
     if (*found != expected) {
       throw InputError(
@@ -154,6 +158,7 @@ class RankRun {
             fmt::format("--seed {} and {} as before", expected.seed, expected.seq_len)}});
     }
     state_ = *found;
+    return true;
   }
 
   StepReport run_step(std::int64_t step) {

@@ -70,10 +70,24 @@ void add_run_options(CLI::App& app, RunOptions& options) {
       ->check(at_least(1));
   app.add_flag("--async-checkpoints", options.async_checkpoints,
                "Copy the state, and write it while training goes on");
-  app.add_flag("--resume", options.resume, "Go on from the newest checkpoint, if there is one");
+  app.add_option("--init-from", options.init_from,
+                 "Weights to begin with: a folder or file of safetensors with Hugging Face's names")
+      ->type_name("FOLDER|FILE");
+  app.add_flag("--resume", options.resume, "Go on from the newest checkpoint, if there is one")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--restarts", options.restarts,
                  "Times that failed ranks are started again, from the newest checkpoint")
       ->check(at_least(0));
+  app.add_option("--planner", options.planner,
+                 "The command shardwright, which plans for --elastic; `shardwright run` says it")
+      ->type_name("PROGRAM");
+  app.add_flag("--elastic", options.elastic,
+               "Restart without the ranks that died or froze, under a plan for those that are left")
+      ->needs("--restarts")
+      ->needs("--planner");
+  app.add_option("--continue-under", options.continued_plan,
+                 "Plan to go on under in place of PLAN; --elastic says it")
+      ->type_name("FILE");
   app.add_option("--timeout", options.timeout_s, "Seconds until a silent rank has failed")
       ->check(CLI::Range(0.1, kMostSeconds));
   app.add_flag("--force", options.force, "Write over an earlier run's files");

@@ -27,12 +27,17 @@ struct RunOptions {
   double timeout_s = 60.0;            // until a rank that does not answer has failed
   std::int64_t checkpoint_every = 0;  // steps; 0: none
   std::int64_t keep_checkpoints = 2;
-  bool async_checkpoints = false;  // written while training goes on
-  bool resume = false;        // from the newest checkpoint in `out` that is whole, if there is one
-  std::int64_t restarts = 0;  // after failures, from the newest checkpoint
-  bool force = false;         // write over an earlier run
+  bool async_checkpoints = false;   // written while training goes on
+  std::filesystem::path init_from;  // published weights to begin with; empty: random ones
+  bool resume = false;         // from the newest checkpoint in `out` that is whole, if there is one
+  std::int64_t restarts = 0;   // after failures, from the newest checkpoint
+  bool elastic = false;        // without the ranks that were lost, under another plan
+  std::string planner;         // the command shardwright, which makes that plan
+  std::string continued_plan;  // file: what a run that lost ranks goes on under; empty: `plan`
+  bool force = false;          // write over an earlier run
   bool no_progress = false;
 
+  const std::string& plan_now() const { return continued_plan.empty() ? plan : continued_plan; }
   std::vector<std::int64_t> recorded_steps() const;
   std::filesystem::path metrics_file() const { return out / "metrics.jsonl"; }
   std::filesystem::path checkpoint_folder() const { return out / "checkpoints"; }

@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <thread>
 
+#include "core/spec/scenario.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/data/counter_random.hpp"
 #include "executor/telemetry/host_name.hpp"
 #include "tests/executor/launch/started_run.hpp"
+#include "tests/executor/runtime/training_fixture.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -103,6 +105,24 @@ TEST(Restart, BringsBackTheLossesFromTheLastCheckpoint) {
   }
   EXPECT_EQ(run.wait(), 0) << run.messages();
   EXPECT_EQ(losses_in(folder), undisturbed_losses());
+}
+
+// The run goes on with fewer ranks, under a plan that did not exist when it began, and the losses
+// are those of before within rounding.
+TEST(Elastic, GoesOnWithTheRanksThatAreLeft) {
+  const auto folder = empty_run_folder("elastic");
+  StartedRun run(folder, {"--restarts", "2", "--elastic", "--planner", SHARDWRIGHT_COMMAND});
+  run.wait_for_steps(12);
+  kill(run.ranks()[2], SIGKILL);
+  EXPECT_EQ(run.wait(), 0) << run.messages();
+  EXPECT_THAT(run.messages(), HasSubstr("3 of 4 ranks are left; going on with "));
+  const Scenario after = load_scenario((folder / "plan.json").string());
+  EXPECT_LE(after.plan.world_size(), 3);
+  EXPECT_EQ(after.plan.global_batch, one_rank_plan().global_batch);
+  const std::vector<double> losses = losses_in(folder);
+  ASSERT_EQ(losses.size(), undisturbed_losses().size());
+  for (std::size_t step = 0; step < losses.size(); ++step)
+    EXPECT_NEAR(losses[step] / undisturbed_losses()[step], 1.0, 1e-5) << step;
 }
 
 // A learning rate beyond reason: the weights overflow within a few steps.

@@ -1,0 +1,116 @@
+#include "executor/checkpoint/weight_files.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/error.hpp"
+#include "core/base/json_reader.hpp"
+#include "core/spec/huggingface.hpp"
+#include "core/spec/model_json.hpp"
+#include "executor/checkpoint/checkpoint_folder.hpp"
+#include "executor/checkpoint/stored_names.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+// The files that an index names (huggingface.co/docs/transformers, "Sharded checkpoints").
+std::set<std::string> files_in(const std::filesystem::path& index) {
+  const json document = read_json_file(index);
+  ProblemList problems(index.string());
+  ObjectReader reader(document, "", problems);
+  ObjectReader map = reader.object("weight_map");
+  std::set<std::string> names;
+  for (const std::string& tensor : map.keys()) names.insert(map.text(tensor));
+  problems.throw_if_any();
+  return names;
+}
+
+// What two specs of one architecture may differ in.
+json comparable(const ModelSpec& model) {
+  json fields = to_json(model);
+  for (const char* key : {"name", "family", "aliases", "source", "max_seq_len", "dropout"})
+    fields.erase(key);
+  return fields.flatten();
+}
+
+}  // namespace
+
+WeightFiles::WeightFiles(const std::filesystem::path& from) : from_(from) {
+  std::error_code error;
+  if (std::filesystem::is_directory(from, error)) {
+    open_folder();
+  } else if (std::filesystem::exists(from, error)) {
+    files_.push_back(std::make_unique<SafetensorsFile>(from, SafetensorsFile::Access::Read));
+  } else {
+    throw InputError("--init-from", {{"", from.string(), "a file or folder that exists"}});
+  }
+}
+
+void WeightFiles::open_folder() {
+  std::set<std::string> names = {kModelFile};
+  if (std::filesystem::exists(from_ / kIndexFile)) names = files_in(from_ / kIndexFile);
+  for (const std::string& name : names) {
+    if (!std::filesystem::exists(from_ / name)) {
+      throw InputError("--init-from", {{"", (from_ / name).string() + ", which is not there",
+                                        "the model's safetensors files"}});
+    }
+    files_.push_back(
+        std::make_unique<SafetensorsFile>(from_ / name, SafetensorsFile::Access::Read));
+  }
+}
+
+const SafetensorsFile::View* WeightFiles::find(const std::string& name) const {
+  for (const std::string& spelling : {name, name.substr(name.find('.') + 1)}) {
+    for (const auto& file : files_) {
+      if (const auto* view = file->find(spelling)) return view;
+    }
+  }
+  return nullptr;
+}
+
+void WeightFiles::check(const ModelSpec& model) const {
+  ProblemList problems(from_.string());
+  for (const StoredTensor& wanted : stored_tensors(model)) {
+    const SafetensorsFile::View* view = find(wanted.name);
+    if (view == nullptr) {
+      problems.add(wanted.name, "nothing", "a tensor of " + shape_text(wanted.shape));
+    } else if (view->shape != wanted.shape) {
+      problems.add(wanted.name, shape_text(view->shape), shape_text(wanted.shape));
+    } else if (!view->is_readable()) {
+      problems.add(wanted.name, view->format, "F32, BF16 or F16");
+    }
+  }
+  check_config(model, problems);
+  problems.throw_if_any();
+}
+
+void WeightFiles::check_config(const ModelSpec& model, ProblemList& problems) const {
+  const auto file = from_ / "config.json";
+  if (!std::filesystem::exists(file)) return;
+  const json here = comparable(import_huggingface(read_json_file(file), file.string()));
+  const json plan = comparable(model);
+  for (const auto& [field, value] : plan.items()) {
+    const json other = here.value(field, json());
+    if (other != value)
+      problems.add("config.json, as " + field, other.dump(), value.dump() + ", as in the plan");
+  }
+}
+
+SafetensorsFile::View WeightFiles::tensor(const std::string& name) const {
+  const SafetensorsFile::View* view = find(name);
+  SHARDWRIGHT_CHECK(view != nullptr, "weights that were not checked: " + name);
+  return *view;
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,42 @@
+// Published weights: the safetensors files of a model, as Hugging Face's hub holds them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/spec/model_spec.hpp"
+#include "executor/checkpoint/safetensors.hpp"
+
+namespace shardwright::executor {
+
+// What one looks for: NAME.safetensors; a folder with `model.safetensors.index.json` and the files
+// that it names, or with `model.safetensors`.
+class WeightFiles {
+ public:
+  // Throws InputError if there is no such file or folder, RuntimeFailure for a broken file.
+  explicit WeightFiles(const std::filesystem::path& from);
+
+  // Throws InputError with every tensor of the model that is missing, has another shape or no
+  // format of ours (fp32, bf16, fp16); and, where the folder has a `config.json`, with every field
+  // that says another model than `model`.
+  void check(const ModelSpec& model) const;
+
+  // Of a tensor that `check` has found; `index` counts its elements.
+  SafetensorsFile::View tensor(const std::string& name) const;
+
+ private:
+  void open_folder();
+  // Under its name, or without the first word of it: files of a model without a head leave out
+  // `transformer.` and `model.`.
+  const SafetensorsFile::View* find(const std::string& name) const;
+  void check_config(const ModelSpec& model, ProblemList& problems) const;
+
+  std::filesystem::path from_;
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+};
+
+}  // namespace shardwright::executor
