@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "core/spec/model_spec.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 

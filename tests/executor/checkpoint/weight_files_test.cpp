@@ -1,0 +1,184 @@
+#include "executor/checkpoint/weight_files.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "executor/checkpoint/parameter_files.hpp"
+#include "executor/checkpoint/run_checkpoints.hpp"
+#include "executor/checkpoint/stored_names.hpp"
+#include "executor/data/counter_random.hpp"
+#include "tests/executor/runtime/training_fixture.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+std::filesystem::path empty_folder(const std::string& name) {
+  auto folder = std::filesystem::path(testing::TempDir()) / ("shardwright-weights-" + name);
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+// 1/256 steps up to 1/2: exact in each of the formats.
+float weight_of(const std::string& tensor, std::size_t index) {
+  const auto random = random_bits(key_of(0, tensor), index) % 256;
+  return (static_cast<float>(random) - 128.0F) / 256.0F;
+}
+
+std::string bits_of(float value, const std::string& format) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (format == "F32") return {reinterpret_cast<const char*>(&bits), 4};
+  std::uint32_t half = bits >> 16U;
+  if (format == "F16") {
+    // Of numbers without small exponents: rebias 8 bits of exponent by 127 to 5 bits by 15.
+    const std::uint32_t sign = (bits >> 31U) << 15U;
+    const std::uint32_t exponent = (bits >> 23U) & 0xFFU;
+    half = value == 0.0F ? sign : sign | (exponent - 112U) << 10U | ((bits >> 13U) & 0x3FFU);
+  }
+  return {reinterpret_cast<const char*>(&half), 2};
+}
+
+// Writes the tensors as the format's own page describes it.
+void write_file(const std::filesystem::path& file, const std::vector<StoredTensor>& tensors,
+                const std::string& format) {
+  nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
+  std::string data;
+  for (const StoredTensor& tensor : tensors) {
+    const std::size_t begin = data.size();
+    for (std::size_t i = 0; i < static_cast<std::size_t>(tensor.elements()); ++i)
+      data += bits_of(weight_of(tensor.name.substr(tensor.name.find('.')), i), format);
+    header[tensor.name] = {
+        {"dtype", format}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
+  }
+  const std::string text = header.dump();
+  const std::uint64_t length = text.size();
+  std::ofstream(file, std::ios::binary)
+      << std::string(reinterpret_cast<const char*>(&length), 8) << text << data;
+}
+
+// The loss of the first step from these weights.
+double first_loss(const ModelSpec& model, const Plan& plan, const std::filesystem::path& from) {
+  double loss = 0.0;
+  const WeightFiles files(from);
+  files.check(model);
+  on_ranks(model, plan, {}, [&](RankTrainer& trainer, const BatchLoader& loader) {
+    read_weights(files, model, trainer.parameters());
+    const double own = run_steps(trainer, loader, 0, 1).front();
+    if (trainer.rank() == 0) loss = own;
+  });
+  return loss;
+}
+
+// Under each plan, in each format, in one file or several, the same weights give the same loss.
+TEST(WeightFiles, AreReadInEveryFormatAndLayoutOfFiles) {
+  for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
+    const std::vector<StoredTensor> tensors = stored_tensors(model);
+    std::vector<double> losses;
+    for (const std::string format : {"F32", "BF16", "F16"}) {
+      const auto folder = empty_folder("formats");
+      write_file(folder / "model.safetensors", tensors, format);
+      losses.push_back(first_loss(model, one_rank_plan(), folder));
+    }
+    const auto folder = empty_folder("sharded");
+    const auto half = tensors.begin() + static_cast<std::ptrdiff_t>(tensors.size() / 2);
+    write_file(folder / "model-00001-of-00002.safetensors", {tensors.begin(), half}, "BF16");
+    write_file(folder / "model-00002-of-00002.safetensors", {half, tensors.end()}, "F32");
+    nlohmann::json index;
+    for (auto tensor = tensors.begin(); tensor != tensors.end(); ++tensor)
+      index["weight_map"][tensor->name] =
+          tensor < half ? "model-00001-of-00002.safetensors" : "model-00002-of-00002.safetensors";
+    std::ofstream(folder / "model.safetensors.index.json") << index;
+    losses.push_back(first_loss(model, one_rank_plan(), folder));
+    EXPECT_EQ(losses, std::vector<double>(4, losses.front()));
+    Plan plan = one_rank_plan();
+    plan.tp = plan.pp = 2;
+    EXPECT_NEAR(first_loss(model, plan, folder) / losses.front(), 1.0, 1e-5);
+  }
+}
+
+// huggingface.co/openai-community/gpt2 leaves the "transformer." out and has masks among the
+// weights.
+TEST(WeightFiles, MayLeaveOutTheFirstWordOfNames) {
+  const ModelSpec model = small_gpt2();
+  const auto folder = empty_folder("short-names");
+  std::vector<StoredTensor> tensors = stored_tensors(model);
+  write_file(folder / "long.safetensors", tensors, "F32");
+  for (StoredTensor& tensor : tensors) tensor.name.erase(0, tensor.name.find('.') + 1);
+  tensors.push_back({"h.0.attn.bias", {1, 1, 4, 4}});
+  write_file(folder / "short.safetensors", tensors, "F32");
+  EXPECT_NO_THROW(WeightFiles(folder / "short.safetensors").check(model));
+}
+
+// The weights of a checkpoint of ours are published weights too: the first loss from them is the
+// one that the run went on with.
+TEST(WeightFiles, OfACheckpointGiveTheLossOfTheRun) {
+  const ModelSpec model = small_llama();
+  const auto folder = empty_folder("checkpoint");
+  std::vector<double> losses;
+  LocalStore store;
+  on_ranks(model, one_rank_plan(), {}, [&](RankTrainer& trainer, const BatchLoader& loader) {
+    RunCheckpoints checkpoints({folder}, model, trainer, store, [](const std::string&) {});
+    run_steps(trainer, loader, 3, 6);
+    checkpoints.save({3, 0, 1, 32});
+    losses = run_steps(trainer, loader, 0, 1);
+  });
+  EXPECT_EQ(first_loss(model, one_rank_plan(), CheckpointFolder(folder).path(3)), losses.front());
+}
+
+std::vector<std::string> problems_of(const std::filesystem::path& from, const ModelSpec& model) {
+  std::vector<std::string> where;
+  try {
+    WeightFiles(from).check(model);
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) where.push_back(problem.where);
+  }
+  return where;
+}
+
+TEST(WeightFiles, OfAnotherModelAreRefusedWithEveryDifference) {
+  const ModelSpec model = small_llama();
+  const auto folder = empty_folder("other");
+  std::vector<StoredTensor> tensors = stored_tensors(model);
+  const std::string missing = tensors[4].name, narrow = tensors[7].name;
+  tensors[7].shape.back() -= 1;
+  tensors.erase(tensors.begin() + 4);
+  write_file(folder / "model.safetensors", tensors, "F32");
+  EXPECT_THAT(problems_of(folder, model), testing::UnorderedElementsAre(missing, narrow));
+  EXPECT_THROW(WeightFiles(folder / "nothing"), InputError);
+  EXPECT_THROW(WeightFiles(empty_folder("empty")), InputError);
+}
+
+TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
+  ModelSpec model = small_llama();
+  const auto folder = empty_folder("config");
+  write_file(folder / "model.safetensors", stored_tensors(model), "BF16");
+  nlohmann::json config = {
+      {"model_type", "llama"},   {"num_hidden_layers", 4},   {"hidden_size", 32},
+      {"vocab_size", 256},       {"num_attention_heads", 4}, {"num_key_value_heads", 2},
+      {"intermediate_size", 48}, {"hidden_act", "silu"},     {"tie_word_embeddings", false}};
+  std::ofstream(folder / "config.json") << config;
+  EXPECT_TRUE(problems_of(folder, model).empty());
+  config["hidden_act"] = "relu";
+  std::ofstream(folder / "config.json") << config;
+  EXPECT_THAT(problems_of(folder, model), testing::ElementsAre("config.json, as /mlp/activation"));
+}
+
+TEST(WeightFiles, ThatAreCutOffOrNoNumbersAreRefused) {
+  const ModelSpec model = small_llama();
+  const auto folder = empty_folder("broken");
+  const auto file = folder / "model.safetensors";
+  write_file(file, stored_tensors(model), "I16");
+  EXPECT_EQ(problems_of(folder, model).size(), stored_tensors(model).size());
+  write_file(file, stored_tensors(model), "BF16");
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  EXPECT_THROW(WeightFiles{folder}, RuntimeFailure);
+}
+
+}  // namespace
+}  // namespace shardwright::executor
