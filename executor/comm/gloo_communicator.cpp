@@ -4,40 +4,73 @@
 #include <gloo/allreduce.h>
 #include <gloo/broadcast.h>
 #include <gloo/math.h>
-#include <gloo/rendezvous/context.h>
+#include <gloo/transport/tcp/context.h>
 #include <gloo/transport/tcp/device.h>
+#include <gloo/transport/tcp/pair.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <sstream>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "executor/comm/peer_sockets.hpp"
 
 namespace shardwright::executor {
 namespace {
 
-// Gloo's view of a store of ours.
-class GlooStore final : public gloo::rendezvous::Store {
+namespace tcp = gloo::transport::tcp;
+
+#ifdef SHARDWRIGHT_GLOO_PAIR_BYTES
+static_assert(sizeof(tcp::Pair) == SHARDWRIGHT_GLOO_PAIR_BYTES, "the library's layout of a pair");
+#endif
+
+// Gloo's connection to one peer, through a socket that is connected already. Gloo's own way takes
+// the first who connects for the peer.
+class MetPair final : public tcp::Pair {
  public:
-  GlooStore(executor::Store& store, std::string prefix, std::chrono::milliseconds timeout)
-      : store_(store), prefix_(std::move(prefix)), timeout_(timeout) {}
+  MetPair(tcp::Context* context, tcp::Device* device, int rank, std::chrono::milliseconds timeout,
+          Socket socket)
+      : Pair(context, device, rank, timeout) {
+    const std::lock_guard lock(m_);
+    // The base class listens from the beginning; who came there is hung up on and forgotten.
+    if (fd_ >= 0) {
+      device_->unregisterDescriptor(fd_, this);
+      ::close(fd_);
+    }
+    rx_ = tcp::Op();
+    tx_.clear();
+    ex_ = nullptr;
+    state_ = INITIALIZING;
+    fd_ = socket.release();
+    handleConnected();
+  }
+};
 
-  void set(const std::string& key, const std::vector<char>& data) override {
-    store_.set(prefix_ + key, std::string(data.begin(), data.end()));
+class MetPeers final : public tcp::Context {
+ public:
+  // `sockets` has one for each member but this one.
+  MetPeers(std::shared_ptr<tcp::Device> device, int own_rank, std::vector<Socket> sockets,
+           std::chrono::milliseconds timeout)
+      : Context(std::move(device), own_rank, static_cast<int>(sockets.size())) {
+    setTimeout(timeout);
+    for (std::size_t peer = 0; peer < sockets.size(); ++peer) {
+      if (static_cast<int>(peer) == own_rank) continue;
+      pairs_[peer] = std::make_unique<MetPair>(this, device_.get(), static_cast<int>(peer), timeout,
+                                               std::move(sockets[peer]));
+    }
   }
-  std::vector<char> get(const std::string& key) override {
-    const std::string value = store_.get(prefix_ + key, timeout_);
-    return {value.begin(), value.end()};
-  }
-  void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
-  void wait(const std::vector<std::string>& keys,
-            const std::chrono::milliseconds& timeout) override {
-    for (const std::string& key : keys) store_.get(prefix_ + key, timeout);
-  }
+};
 
- private:
-  executor::Store& store_;
-  std::string prefix_;
-  std::chrono::milliseconds timeout_;
+class MeshContext final : public gloo::Context {
+ public:
+  MeshContext(std::shared_ptr<tcp::Device> device, int own_rank, std::vector<Socket> sockets,
+              std::chrono::milliseconds timeout)
+      : Context(own_rank, static_cast<int>(sockets.size())) {
+    setTimeout(timeout);
+    transportContext_ = std::make_shared<MetPeers>(device, own_rank, std::move(sockets), timeout);
+    device_ = std::move(device);
+  }
 };
 
 // Tags of collectives lie below those of messages.
@@ -174,31 +207,59 @@ class GlooCommunicator final : public Communicator {
 }  // namespace
 
 struct GlooDevice::Implementation {
-  std::shared_ptr<gloo::transport::Device> device;
+  explicit Implementation(const GlooOptions& options)
+      : timeout(options.timeout), listener(options.address) {}
+
+  // Each member invites those after it, and follows the invitations of those before it.
+  std::vector<Socket> meet(Store& store, const std::string& key, int rank, int size) {
+    std::vector<std::string> invitations(static_cast<std::size_t>(size));
+    std::string published;
+    for (int guest = rank + 1; guest < size; ++guest) {
+      std::string& invitation = invitations[static_cast<std::size_t>(guest)];
+      invitation = listener.invite();
+      published += invitation + '\n';
+    }
+    store.set(key + '/' + std::to_string(rank), published);
+    std::vector<Socket> sockets(static_cast<std::size_t>(size));
+    for (int host = 0; host < rank; ++host) {
+      std::istringstream lines(store.get(key + '/' + std::to_string(host), timeout));
+      std::string invitation;
+      for (int guest = host; guest < rank; ++guest) std::getline(lines, invitation);
+      sockets[static_cast<std::size_t>(host)] = follow(invitation, timeout);
+    }
+    for (auto guest = static_cast<std::size_t>(rank) + 1; guest < sockets.size(); ++guest)
+      sockets[guest] = listener.await(invitations[guest], timeout);
+    return sockets;
+  }
+
   std::chrono::milliseconds timeout;
+  PeerListener listener;
+  std::shared_ptr<tcp::Device> device;
 };
 
 GlooDevice::GlooDevice(const GlooOptions& options)
-    : implementation_(std::make_unique<Implementation>()) {
+    : implementation_(std::make_unique<Implementation>(options)) {
   try {
-    implementation_->device =
-        gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
+    implementation_->device = std::dynamic_pointer_cast<tcp::Device>(
+        tcp::CreateDevice(tcp::attr(options.address.c_str())));
   } catch (const std::exception& error) {
     throw CommunicationError("cannot listen at " + options.address + ": " + error.what());
   }
-  implementation_->timeout = options.timeout;
+  SHARDWRIGHT_CHECK(implementation_->device != nullptr, "Gloo made no TCP device");
 }
 
 GlooDevice::~GlooDevice() = default;
 
+std::uint16_t GlooDevice::port() const {
+  return implementation_->listener.port();
+}
+
 std::unique_ptr<Communicator> GlooDevice::connect(Store& store, const std::string& key, int rank,
                                                   int size) {
   try {
-    auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
-    context->setTimeout(implementation_->timeout);
-    GlooStore view(store, key + "/", implementation_->timeout);
-    context->connectFullMesh(view, implementation_->device);
-    return std::make_unique<GlooCommunicator>(std::move(context));
+    std::vector<Socket> sockets = implementation_->meet(store, key, rank, size);
+    return std::make_unique<GlooCommunicator>(std::make_shared<MeshContext>(
+        implementation_->device, rank, std::move(sockets), implementation_->timeout));
   } catch (const std::exception& error) {
     throw CommunicationError("rank " + std::to_string(rank) + " of " + key +
                              " could not connect: " + error.what());

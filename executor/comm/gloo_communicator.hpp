@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,11 +18,15 @@ struct GlooOptions {
   std::chrono::milliseconds timeout{60'000};
 };
 
-// The network device that the communicators of one rank share.
+// The network device that the communicators of one rank share. Members meet as peer_sockets.hpp
+// says: nobody joins who has not read the store, and nobody who connects uninvited is heard.
 class GlooDevice {
  public:
   explicit GlooDevice(const GlooOptions& options);
   ~GlooDevice();
+
+  // At which the rank listens for the others.
+  std::uint16_t port() const;
 
   // Connects the group's members with each other; returns when all have called it. `key` names the
   // group in the store, which all of them share. Throws CommunicationError.

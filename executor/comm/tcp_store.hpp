@@ -12,12 +12,10 @@
 #include <string>
 #include <thread>
 
+#include "executor/comm/socket.hpp"
 #include "executor/comm/store.hpp"
 
 namespace shardwright::executor {
-
-// 128 random bits from the operating system, in hexadecimal.
-std::string new_token();
 
 class TcpStoreServer {
  public:
@@ -37,7 +35,7 @@ class TcpStoreServer {
 
   std::string token_;
   LocalStore table_;
-  int listener_ = -1;
+  Socket listener_;
   std::uint16_t port_ = 0;
   std::atomic<bool> closing_{false};
   std::mutex mutex_;  // of the clients
@@ -52,9 +50,6 @@ class TcpStore final : public Store {
   // CommunicationError.
   TcpStore(const std::string& address, std::uint16_t port, const std::string& token,
            std::chrono::milliseconds timeout);
-  ~TcpStore() override;
-  TcpStore(const TcpStore&) = delete;
-  TcpStore& operator=(const TcpStore&) = delete;
 
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override;
@@ -64,7 +59,7 @@ class TcpStore final : public Store {
 
  private:
   std::mutex mutex_;
-  int socket_ = -1;
+  Socket socket_;
 };
 
 }  // namespace shardwright::executor

@@ -41,7 +41,7 @@ TEST(TcpStore, GivesUpInTime) {
   EXPECT_THROW(TcpStore(kLoopback, 1, "secret", 100ms), CommunicationError);
 }
 
-TEST(TcpStore, TokensDiffer) {
+TEST(Socket, TokensDiffer) {
   EXPECT_EQ(new_token().size(), 32U);
   EXPECT_NE(new_token(), new_token());
 }

@@ -1,0 +1,128 @@
+#include "executor/comm/socket.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "executor/comm/communicator.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+Addresses resolve(const std::string& address, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int status = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (status != 0) {
+    throw CommunicationError(
+        fmt::format("the address \"{}\" is unknown: {}", address, gai_strerror(status)));
+  }
+  return Addresses(found);
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (is_open()) ::close(descriptor_);
+}
+
+Socket listen_at(const std::string& address, std::uint16_t port) {
+  const Addresses found = resolve(address, port);
+  Socket socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (!socket.is_open() || bind(socket.descriptor(), found->ai_addr, found->ai_addrlen) != 0 ||
+      listen(socket.descriptor(), SOMAXCONN) != 0) {
+    throw CommunicationError(
+        fmt::format("cannot listen at {}:{}: {}", address, port, std::strerror(errno)));
+  }
+  return socket;
+}
+
+std::uint16_t port_of(const Socket& socket) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&bound), &size);
+  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
+                                           : reinterpret_cast<sockaddr_in&>(bound).sin_port);
+}
+
+Socket connect_to(const std::string& address, std::uint16_t port,
+                  std::chrono::milliseconds timeout) {
+  const Addresses found = resolve(address, port);
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (true) {
+    Socket socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int yes = 1;
+    setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    if (connect(socket.descriptor(), found->ai_addr, found->ai_addrlen) == 0) return socket;
+    const std::string why = std::strerror(errno);
+    if (std::chrono::steady_clock::now() > deadline)
+      throw CommunicationError(fmt::format("nobody answers at {}:{}: {}", address, port, why));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+bool send_all(int socket, const void* data, std::size_t bytes) {
+  const auto* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t sent = ::send(socket, next, bytes, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    next += sent;
+    bytes -= static_cast<std::size_t>(sent);
+  }
+  return true;
+}
+
+bool receive_all(int socket, void* data, std::size_t bytes) {
+  auto* next = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t got = ::recv(socket, next, bytes, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    next += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+void set_receive_timeout(int socket, std::chrono::milliseconds time) {
+  const timeval limit{time.count() / 1000, time.count() % 1000 * 1000};
+  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
+bool equal_secrets(const std::string& a, const std::string& b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  return difference == 0;
+}
+
+std::string new_token() {
+  std::array<unsigned char, 16> bits{};
+  if (getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size()))
+    throw CommunicationError("the system gives no random numbers");
+  std::string token;
+  for (const unsigned char byte : bits) token += fmt::format("{:02x}", byte);
+  return token;
+}
+
+}  // namespace shardwright::executor

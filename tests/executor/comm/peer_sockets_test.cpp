@@ -1,0 +1,100 @@
+#include "executor/comm/peer_sockets.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <future>
+#include <vector>
+
+#include "executor/comm/communicator.hpp"
+#include "executor/comm/gloo_communicator.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr const char* kLoopback = "127.0.0.1";
+
+TEST(PeerListener, MeetsWhoFollowsItsInvitation) {
+  PeerListener listener(kLoopback);
+  std::vector<std::string> invitations;
+  for (int i = 0; i < 5; ++i) invitations.push_back(listener.invite());
+  std::vector<Socket> guests;
+  for (const std::string& invitation : invitations) guests.push_back(follow(invitation, 10s));
+  for (std::size_t i = invitations.size(); i-- > 0;) {
+    const Socket met = listener.await(invitations[i], 10s);
+    const char said = static_cast<char>('a' + i);
+    char heard = 0;
+    EXPECT_TRUE(send_all(guests[i].descriptor(), &said, 1));
+    EXPECT_TRUE(receive_all(met.descriptor(), &heard, 1));
+    EXPECT_EQ(heard, said);
+  }
+}
+
+TEST(PeerListener, LetsNobodyInTwiceOrWithoutASecret) {
+  PeerListener listener(kLoopback);
+  const std::string invitation = listener.invite();
+  std::string guess = invitation;
+  guess[guess.size() - 40] ^= 1;  // in the secret that is shown
+  EXPECT_THROW(follow(guess, 10s), CommunicationError);
+  EXPECT_THROW(listener.await(listener.invite(), 50ms), CommunicationError);
+  const Socket guest = follow(invitation, 10s);
+  EXPECT_THROW(follow(invitation, 10s), CommunicationError);
+  EXPECT_TRUE(listener.await(invitation, 10s).is_open());
+}
+
+// Who listens in the peer's place does not know the answer.
+TEST(PeerListener, IsNotTakenForAnImpostor) {
+  PeerListener listener(kLoopback), impostor(kLoopback);
+  std::string invitation = listener.invite();
+  const std::string port = " " + std::to_string(listener.port()) + " ";
+  invitation.replace(invitation.find(port), port.size(),
+                     " " + std::to_string(impostor.port()) + " ");
+  EXPECT_THROW(follow(invitation, 10s), CommunicationError);
+}
+
+// Strangers who say nothing, something, or hang up at once keep connecting while the members of a
+// group meet and talk.
+TEST(Gloo, StrangersNeitherJoinNorDisturb) {
+  constexpr int kSize = 3;
+  LocalStore store;
+  std::vector<std::unique_ptr<GlooDevice>> devices;
+  for (int rank = 0; rank < kSize; ++rank)
+    devices.push_back(std::make_unique<GlooDevice>(GlooOptions{kLoopback, 20s}));
+  std::atomic<bool> done = false;
+  auto strangers = std::async(std::launch::async, [&] {
+    std::vector<Socket> kept;
+    for (int i = 0; !done; ++i) {
+      const auto port = devices[static_cast<std::size_t>(i % kSize)]->port();
+      Socket stranger = connect_to(kLoopback, port, 5s);
+      const std::string words(static_cast<std::size_t>(i % 50), 'x');
+      send_all(stranger.descriptor(), words.data(), words.size());
+      if (i % 3 == 0 && kept.size() < 100) kept.push_back(std::move(stranger));
+      std::this_thread::sleep_for(1ms);
+    }
+    return kept.size();
+  });
+  std::vector<std::future<float>> ranks;
+  for (int rank = 0; rank < kSize; ++rank) {
+    ranks.push_back(std::async(std::launch::async, [&, rank] {
+      float sum = 0.0F;
+      for (int group = 0; group < 5; ++group) {
+        const auto communicator = devices[static_cast<std::size_t>(rank)]->connect(
+            store, "group" + std::to_string(group), rank, kSize);
+        for (int i = 0; i < 20; ++i) {
+          auto value = static_cast<float>(rank + 1);
+          communicator->all_reduce(&value, 1, Element::Float32, Reduction::Sum, nullptr);
+          sum += value;
+        }
+      }
+      return sum;
+    }));
+  }
+  for (auto& rank : ranks) EXPECT_EQ(rank.get(), 5.0F * 20.0F * (1.0F + 2.0F + 3.0F));
+  done = true;
+  EXPECT_GT(strangers.get(), 0U);
+}
+
+}  // namespace
+}  // namespace shardwright::executor
