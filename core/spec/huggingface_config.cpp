@@ -19,6 +19,9 @@ const Keys kSequenceKeys = {"max_position_embeddings", "n_positions", "max_seq_l
 const Keys kActivationKeys = {"hidden_act", "hidden_activation", "activation_function",
                               "activation"};
 
+const Keys kNormEpsilonKeys = {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps"};
+const Keys kRopeThetaKeys = {"rope_theta", "rotary_emb_base"};
+
 const std::string& spelling(const ObjectReader& config, const Keys& keys) {
   const auto used = std::find_if(keys.begin(), keys.end(),
                                  [&config](const std::string& key) { return config.peek(key); });
@@ -76,6 +79,17 @@ double read_rotary_share(ObjectReader& config, const std::string& key, double fa
   if (config.has(key)) return config.number(key, kRatio);
   auto parameters = config.object_if("rope_parameters");
   return parameters ? parameters->number_or("partial_rotary_factor", fallback, kRatio) : fallback;
+}
+
+double read_rope_theta(ObjectReader& config, double fallback) {
+  const std::string& key = spelling(config, kRopeThetaKeys);
+  if (config.has(key)) return config.number(key, kRopeThetaRange);
+  auto parameters = config.object_if("rope_parameters");
+  return parameters ? parameters->number_or("rope_theta", fallback, kRopeThetaRange) : fallback;
+}
+
+double read_norm_epsilon(ObjectReader& config, double fallback) {
+  return config.number_or(spelling(config, kNormEpsilonKeys), fallback, kRatio);
 }
 
 std::string field_pointer(const ObjectReader& config, const std::string& base,

@@ -19,6 +19,8 @@ extern const Keys kKvHeadsKeys;
 extern const Keys kFfnKeys;
 extern const Keys kSequenceKeys;
 extern const Keys kActivationKeys;
+extern const Keys kNormEpsilonKeys;
+extern const Keys kRopeThetaKeys;
 
 // The spelling that the file uses; the first one if it uses none.
 const std::string& spelling(const ObjectReader& config, const Keys& keys);
@@ -44,6 +46,13 @@ void learn_positions(ModelSpec& model, std::int64_t offset);
 
 // The share of a head that is rotated: under `key`, in newer files inside of rope_parameters.
 double read_rotary_share(ObjectReader& config, const std::string& key, double fallback);
+
+// The base of the rotary angles: rope_theta (GPT-NeoX: rotary_emb_base), in newer files inside of
+// rope_parameters.
+double read_rope_theta(ObjectReader& config, double fallback);
+
+// rms_norm_eps, layer_norm_epsilon or layer_norm_eps.
+double read_norm_epsilon(ObjectReader& config, double fallback);
 
 // The pointer in a configuration at `base` of a field of ModelSpec ("/attention/kv_heads"), for
 // check_model.

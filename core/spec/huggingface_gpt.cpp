@@ -21,6 +21,8 @@ ModelSpec read_gpt(ObjectReader& config, const std::string& activation) {
                true};
   model.norm = NormKind::LayerNorm;
   model.norm_bias = true;
+  model.norm_epsilon = read_norm_epsilon(config, 1e-5);
+  model.rope_theta = read_rope_theta(config, 10'000.0);
   model.tied_embeddings = config.boolean_or("tie_word_embeddings", true);
   return model;
 }

@@ -24,6 +24,8 @@ struct Defaults {
   std::int64_t head_dim = 0;
   bool tied = false;
   std::string activation = "silu";
+  double norm_epsilon = 1e-6;
+  double rope_theta = 10'000.0;
 };
 
 // A key that is null means one key-value head for each head; only a missing key has the default.
@@ -46,6 +48,8 @@ ModelSpec complete(ObjectReader& config, ModelSpec model, const Defaults& defaul
   model.mlp.ffn_hidden = config.integer("intermediate_size", kWidthRange);
   model.mlp.activation = read_activation(config, defaults.activation);
   model.tied_embeddings = config.boolean_or("tie_word_embeddings", defaults.tied);
+  model.norm_epsilon = read_norm_epsilon(config, defaults.norm_epsilon);
+  model.rope_theta = read_rope_theta(config, defaults.rope_theta);
   return model;
 }
 
@@ -153,7 +157,9 @@ ModelSpec read_mistral(ObjectReader& config) {
 }
 
 ModelSpec read_mixtral(ObjectReader& config) {
-  ModelSpec model = read_gated(config, {.max_seq_len = 131'072, .kv_heads = 8});
+  ModelSpec model = read_gated(
+      config,
+      {.max_seq_len = 131'072, .kv_heads = 8, .norm_epsilon = 1e-5, .rope_theta = 1'000'000.0});
   model.attention.sliding_window = config.integer_or("sliding_window", 0, kTokenRange);
   MoeSpec moe;
   moe.experts = config.integer_or("num_local_experts", 8, kExpertRange);
@@ -236,7 +242,8 @@ ModelSpec read_gemma3_text(ObjectReader& config) {
                               .kv_heads = 4,
                               .head_dim = 256,
                               .tied = true,
-                              .activation = "gelu_pytorch_tanh"});
+                              .activation = "gelu_pytorch_tanh",
+                              .rope_theta = 1'000'000.0});
   read_attention_bias(config, model);
   model.attention.qk_norm = true;
   model.norms_per_layer = 4;
@@ -245,7 +252,7 @@ ModelSpec read_gemma3_text(ObjectReader& config) {
 }
 
 ModelSpec read_phi3(ObjectReader& config) {
-  ModelSpec model = read_gated(config, {.max_seq_len = 4096});
+  ModelSpec model = read_gated(config, {.max_seq_len = 4096, .norm_epsilon = 1e-5});
   model.attention.sliding_window = config.integer_or("sliding_window", 0, kTokenRange);
   model.rotary_share = read_rotary_share(config, "partial_rotary_factor", 1.0);
   model.dropout = config.number_or("resid_pdrop", 0.0, kRatioOrZero);

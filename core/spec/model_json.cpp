@@ -117,6 +117,7 @@ void read_identity(ObjectReader& reader, ModelSpec& model) {
 void read_layout(ObjectReader& reader, ModelSpec& model) {
   model.norm = reader.choice_or("norm", model.norm, norm_names());
   model.norm_bias = reader.boolean_or("norm_bias", model.norm_bias);
+  model.norm_epsilon = reader.number_or("norm_epsilon", model.norm_epsilon, kRatio);
   model.norms_per_layer = reader.integer_or("norms_per_layer", model.norms_per_layer, {1, 4});
   model.final_norm = reader.boolean_or("final_norm", model.final_norm);
   model.embedding_norm = reader.boolean_or("embedding_norm", model.embedding_norm);
@@ -124,6 +125,7 @@ void read_layout(ObjectReader& reader, ModelSpec& model) {
   model.position = reader.choice_or("position", model.position, position_names());
   model.position_embeddings = reader.integer_or("position_embeddings", 0, kPositionRange);
   model.rotary_share = reader.number_or("rotary_share", model.rotary_share, kRatio);
+  model.rope_theta = reader.number_or("rope_theta", model.rope_theta, kRopeThetaRange);
   model.tied_embeddings = reader.boolean_or("tied_embeddings", model.tied_embeddings);
   model.head_bias = reader.boolean_or("head_bias", model.head_bias);
   model.embedding_width = reader.integer_or("embedding_width", 0, kWidthOrZeroRange);
@@ -217,6 +219,7 @@ ordered_json to_json(const ModelSpec& model) {
   if (model.moe) out["moe"] = moe_json(*model.moe);
   out["norm"] = name_of(model.norm);
   out["norm_bias"] = model.norm_bias;
+  out["norm_epsilon"] = model.norm_epsilon;
   out["norms_per_layer"] = model.norms_per_layer;
   out["final_norm"] = model.final_norm;
   out["embedding_norm"] = model.embedding_norm;
@@ -224,6 +227,7 @@ ordered_json to_json(const ModelSpec& model) {
   out["position"] = name_of(model.position);
   out["position_embeddings"] = model.position_embeddings;
   out["rotary_share"] = model.rotary_share;
+  out["rope_theta"] = model.rope_theta;
   out["tied_embeddings"] = model.tied_embeddings;
   out["head_bias"] = model.head_bias;
   out["embedding_width"] = model.embedding_width;

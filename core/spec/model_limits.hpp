@@ -19,6 +19,7 @@ inline constexpr IntegerRange kPositionRange{0, 1'000'000'100};  // tokens and a
 inline constexpr IntegerRange kExpertRange{1, 65'536};
 inline constexpr IntegerRange kExpertOrZeroRange{0, 65'536};
 inline constexpr IntegerRange kLayerCountOrZeroRange{0, 10'000};
+inline constexpr NumberRange kRopeThetaRange{1.0, 1e12, true};
 inline constexpr double kMaxParameters = 1e18;
 
 }  // namespace shardwright

@@ -92,7 +92,8 @@ struct ModelSpec {
   std::optional<MoeSpec> moe;
 
   NormKind norm = NormKind::RmsNorm;
-  bool norm_bias = false;  // LayerNorm usually has one, RMSNorm never
+  bool norm_bias = false;      // LayerNorm usually has one, RMSNorm never
+  double norm_epsilon = 1e-5;  // added to the variance inside of the root
   std::int64_t norms_per_layer =
       2;  // 1: one norm feeds attention and feed-forward (Falcon-7B); 4: also after each block
   bool final_norm = true;
@@ -102,7 +103,8 @@ struct ModelSpec {
   PositionKind position = PositionKind::Rotary;
   std::int64_t position_embeddings =
       0;  // rows of the learned table (OPT has two more than its longest sequence)
-  double rotary_share = 1.0;  // share of a head's width that is rotated (GPT-NeoX: 0.25)
+  double rotary_share = 1.0;     // share of a head's width that is rotated (GPT-NeoX: 0.25)
+  double rope_theta = 10'000.0;  // base of the rotary angles (RoFormer, arXiv 2104.09864)
   bool tied_embeddings = false;
   bool head_bias = false;
   std::int64_t embedding_width =

@@ -44,6 +44,23 @@ json comparable(const ModelSpec& model) {
   return fields.flatten();
 }
 
+// What a spec does not carry: families whose layers look like Llama's and compute something else
+// (Gemma scales embeddings and norms), and stretched rotary angles.
+void check_architecture(const json& config, ProblemList& problems) {
+  const std::string type = config.value("model_type", "");
+  if (type != "llama" && type != "mistral" && type != "qwen2" && type != "gpt2")
+    problems.add("config.json, /model_type", type, "llama, mistral, qwen2 or gpt2");
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const json scaling = config.value(key, json());
+    if (!scaling.is_object()) continue;
+    const std::string kind = scaling.value("rope_type", scaling.value("type", "default"));
+    if (kind != "default") {
+      problems.add(fmt::format("config.json, /{}", key), kind,
+                   "default: the executor does not stretch rotary angles");
+    }
+  }
+}
+
 }  // namespace
 
 WeightFiles::WeightFiles(const std::filesystem::path& from) : from_(from) {
@@ -98,6 +115,7 @@ void WeightFiles::check(const ModelSpec& model) const {
 void WeightFiles::check_config(const ModelSpec& model, ProblemList& problems) const {
   const auto file = from_ / "config.json";
   if (!std::filesystem::exists(file)) return;
+  check_architecture(read_json_file(file), problems);
   const json here = comparable(import_huggingface(read_json_file(file), file.string()));
   const json plan = comparable(model);
   for (const auto& [field, value] : plan.items()) {

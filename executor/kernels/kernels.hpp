@@ -26,6 +26,7 @@ struct LinearShape {
 struct NormShape {
   NormKind kind = NormKind::RmsNorm;
   std::int64_t rows = 0, width = 0;
+  double epsilon = 1e-5;  // added to the variance inside of the root
 };
 
 // Rotary positions (arXiv 2104.09864) of the first `heads` heads of each row. The halves of a
@@ -34,6 +35,7 @@ struct RopeShape {
   std::int64_t rows = 0, row_width = 0;
   std::int64_t heads = 0, head_dim = 0, rotated = 0;
   std::int64_t seq_len = 0;  // row r has the position r mod seq_len
+  double theta = 10'000.0;   // base of the angles
 };
 
 struct ActivationShape {

@@ -110,7 +110,7 @@ void OpRunner::gemm(const BoundOp& bound) {
 
 void OpRunner::norm(const BoundOp& bound) {
   const Weights weights = weights_of(bound, 0);
-  const NormShape shape{model_.norm, shape_.residual_tokens, shape_.hidden};
+  const NormShape shape{model_.norm, shape_.residual_tokens, shape_.hidden, model_.norm_epsilon};
   if (!is_backward(bound.op->phase)) {
     kernels_.norm(shape, read(bound, 0), weights.weight, weights.bias, write(bound, 0),
                   bound.queue);
@@ -131,6 +131,7 @@ void OpRunner::rope(const BoundOp& bound) {
   shape.rotated =
       static_cast<std::int64_t>(model_.rotary_share * static_cast<double>(shape_.head_dim));
   shape.seq_len = program_.plan.seq_len;
+  shape.theta = model_.rope_theta;
   kernels_.rope(shape, is_backward(bound.op->phase), write(bound, 0), bound.queue);
 }
 

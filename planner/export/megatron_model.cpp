@@ -70,8 +70,7 @@ void add_positions(const ModelSpec& model, ArgumentList& arguments, PlanExport& 
       arguments.add("--position-embedding-type", "rope");
       if (model.rotary_share < 1.0)
         arguments.add("--rotary-percent", fmt::format("{}", model.rotary_share));
-      return result.note("model",
-                         "the base of its rotary embedding is yours to say (--rotary-base)");
+      return arguments.add("--rotary-base", fmt::format("{:.0f}", model.rope_theta));
     case PositionKind::Alibi:
       arguments.add("--position-embedding-type", "none");
       result.note("model", "Megatron-LM has no argument for ALiBi");
@@ -94,6 +93,7 @@ void add_biases(const ModelSpec& model, ArgumentList& arguments, PlanExport& res
 
 void add_layer_kinds(const ModelSpec& model, ArgumentList& arguments, PlanExport& result) {
   arguments.add("--normalization", model.norm == NormKind::RmsNorm ? "RMSNorm" : "LayerNorm");
+  arguments.add("--norm-epsilon", fmt::format("{}", model.norm_epsilon));
   if (model.mlp.activation == Activation::Silu && model.mlp.gated) {
     arguments.add("--swiglu");
   } else if (model.mlp.activation != Activation::Gelu || model.mlp.gated) {

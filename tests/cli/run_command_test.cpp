@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tests/cli/command_run.hpp"
 
@@ -55,6 +56,37 @@ TEST(RunCommand, RefusesWhatTheExecutorLacks) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.errors, HasSubstr("/plan/precision: found bf16; expected fp32"));
   EXPECT_FALSE(std::filesystem::exists(folder.file("run")));
+}
+
+// The plan that it writes is one that the run goes on under.
+TEST(ReplanCommand, WritesThePlanOfTheRanksThatAreLeft) {
+  const ScratchFolder folder;
+  const std::string plan = plan_file(folder, "fp32"), smaller = folder.file("smaller.json");
+  const std::string out = folder.file("run");
+  const auto run = [&](const std::string& with, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"run",     with, "--data", text_file(folder),
+                                          "--steps", "4",  "--out",  out};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+  };
+  run(plan, {"--checkpoint-every", "2"});
+  const CommandResult made = run_command({"replan", plan, "--ranks", "1", "--out", smaller});
+  EXPECT_EQ(made.exit_code, 0) << made.errors;
+  std::ifstream stream(smaller);
+  EXPECT_EQ(nlohmann::json::parse(stream).at("plan").at("tp"), 1);
+  std::filesystem::remove_all(out + "/checkpoints/step-00000004");
+  run(smaller, {"--resume"});
+  EXPECT_EQ(run_command({"replan", plan, "--ranks", "0", "--out", smaller}).exit_code, 2);
+}
+
+TEST(RunCommand, RefusesWeightsOfAnotherModel) {
+  const ScratchFolder folder;
+  const CommandResult result =
+      run_command({"run", plan_file(folder, "fp32"), "--data", text_file(folder), "--steps", "1",
+                   "--out", folder.file("run"), "--init-from", folder.file("nothing")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("--init-from"));
 }
 
 TEST(RunCommand, ExplainsTheExecutorsOptions) {

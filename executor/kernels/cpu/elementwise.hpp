@@ -8,7 +8,6 @@
 
 #include "executor/kernels/cpu/cpu_kernels.hpp"
 #include "executor/kernels/cpu/eigen_maps.hpp"
-#include "executor/kernels/model_constants.hpp"
 
 namespace shardwright::executor {
 
@@ -20,7 +19,7 @@ std::vector<std::complex<Real>> turns_at(const RopeShape& shape, std::int64_t po
   for (std::int64_t i = 0; i < shape.rotated / 2; ++i) {
     const double angle =
         static_cast<double>(position) *
-        std::pow(kRopeBase, -2.0 * static_cast<double>(i) / static_cast<double>(shape.rotated));
+        std::pow(shape.theta, -2.0 * static_cast<double>(i) / static_cast<double>(shape.rotated));
     turns.push_back(std::complex<Real>(std::polar(1.0, inverse ? -angle : angle)));
   }
   return turns;

@@ -8,7 +8,6 @@
 
 #include "executor/kernels/cpu/cpu_kernels.hpp"
 #include "executor/kernels/cpu/eigen_maps.hpp"
-#include "executor/kernels/model_constants.hpp"
 
 namespace shardwright::executor {
 
@@ -18,10 +17,10 @@ struct NormalisedRow {
   Eigen::Array<Real, 1, Eigen::Dynamic> values;
   Real inverse_deviation;
 
-  NormalisedRow(NormKind kind, const ConstRowMap<Real>& x) : values(x) {
-    if (kind == NormKind::LayerNorm) values -= values.mean();
+  NormalisedRow(const NormShape& shape, const ConstRowMap<Real>& x) : values(x) {
+    if (shape.kind == NormKind::LayerNorm) values -= values.mean();
     inverse_deviation =
-        Real(1) / std::sqrt(values.square().mean() + static_cast<Real>(kNormEpsilon));
+        Real(1) / std::sqrt(values.square().mean() + static_cast<Real>(shape.epsilon));
     values *= inverse_deviation;
   }
 };
@@ -30,7 +29,7 @@ template <class Real>
 void CpuKernels<Real>::norm(const NormShape& shape, const void* x, const void* weight,
                             const void* bias, void* y, Queue /*queue*/) {
   for (std::int64_t i = 0; i < shape.rows; ++i) {
-    const NormalisedRow<Real> normalised(shape.kind, row<Real>(x, i, shape.width));
+    const NormalisedRow<Real> normalised(shape, row<Real>(x, i, shape.width));
     auto out = row<Real>(y, i, shape.width);
     out = normalised.values * row<Real>(weight, 0, shape.width);
     if (bias != nullptr) out += row<Real>(bias, 0, shape.width);
@@ -42,7 +41,7 @@ void CpuKernels<Real>::norm_backward(const NormShape& shape, const void* dy, con
                                      const void* x, const void* weight, void* dx, void* dweight,
                                      void* dbias, Queue /*queue*/) {
   for (std::int64_t i = 0; i < shape.rows; ++i) {
-    const NormalisedRow<Real> normalised(shape.kind, row<Real>(x, i, shape.width));
+    const NormalisedRow<Real> normalised(shape, row<Real>(x, i, shape.width));
     const auto gradient = row<Real>(dy, i, shape.width);
     row<Real>(dweight, 0, shape.width) += gradient * normalised.values;
     if (dbias != nullptr) row<Real>(dbias, 0, shape.width) += gradient;

@@ -4,7 +4,6 @@
 
 #include "executor/kernels/cuda/device_code.cuh"
 #include "executor/kernels/cuda/fused_kernels.hpp"
-#include "executor/kernels/model_constants.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -114,7 +113,7 @@ __global__ void __launch_bounds__(kElementThreads)
 }  // namespace
 
 const void* FusedKernels::rope_table(const RopeShape& shape) {
-  std::shared_ptr<void>& table = rope_tables_[{shape.seq_len, shape.rotated}];
+  std::shared_ptr<void>& table = rope_tables_[{shape.seq_len, shape.rotated, shape.theta}];
   if (table) return table.get();
   const std::int64_t half = shape.rotated / 2;
   std::vector<float2> turns;
@@ -122,7 +121,7 @@ const void* FusedKernels::rope_table(const RopeShape& shape) {
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle =
           static_cast<double>(position) *
-          std::pow(kRopeBase, -2.0 * static_cast<double>(i) / static_cast<double>(shape.rotated));
+          std::pow(shape.theta, -2.0 * static_cast<double>(i) / static_cast<double>(shape.rotated));
       turns.push_back({static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle))});
     }
   }

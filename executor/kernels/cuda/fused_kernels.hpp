@@ -9,7 +9,7 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <utility>
+#include <tuple>
 
 #include "executor/kernels/kernels.hpp"
 
@@ -59,7 +59,8 @@ class FusedKernels : public Kernels {
   // Cosine and sine of each pair at each position: float2 [seq_len, rotated / 2].
   const void* rope_table(const RopeShape& shape);
 
-  std::map<std::pair<std::int64_t, std::int64_t>, std::shared_ptr<void>> rope_tables_;
+  // By length of a sequence, rotated width and base.
+  std::map<std::tuple<std::int64_t, std::int64_t, double>, std::shared_ptr<void>> rope_tables_;
 };
 
 }  // namespace shardwright::executor

@@ -7,7 +7,6 @@
 // it.
 #include "executor/kernels/cuda/column_sums.cuh"
 #include "executor/kernels/cuda/fused_kernels.hpp"
-#include "executor/kernels/model_constants.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -41,7 +40,7 @@ struct Row {
 
 // Makes of x the normalised row; returns r.
 template <int kVec, int kPacks>
-__device__ float normalise(bool centred, std::int64_t width, Row<kVec, kPacks>& x) {
+__device__ float normalise(bool centred, float epsilon, std::int64_t width, Row<kVec, kPacks>& x) {
   using Place = Row<kVec, kPacks>;
   const float share = 1.0F / static_cast<float>(width);
   float mean = 0.0F;
@@ -64,7 +63,7 @@ __device__ float normalise(bool centred, std::int64_t width, Row<kVec, kPacks>& 
       squares += x.values[pack][i] * x.values[pack][i];
     }
   }
-  const float inverse = rsqrtf(block_sum(squares) * share + static_cast<float>(kNormEpsilon));
+  const float inverse = rsqrtf(block_sum(squares) * share + epsilon);
 #pragma unroll
   for (int pack = 0; pack < kPacks; ++pack) {
 #pragma unroll
@@ -74,13 +73,13 @@ __device__ float normalise(bool centred, std::int64_t width, Row<kVec, kPacks>& 
 }
 
 template <int kVec, int kPacks>
-__global__ void norm_kernel(bool centred, std::int64_t width, const Bf16* x, const Bf16* weight,
-                            const Bf16* bias, Bf16* y) {
+__global__ void norm_kernel(bool centred, float epsilon, std::int64_t width, const Bf16* x,
+                            const Bf16* weight, const Bf16* bias, Bf16* y) {
   using Place = Row<kVec, kPacks>;
   const std::int64_t start = static_cast<std::int64_t>(blockIdx.x) * width;
   Place row;
   row.read(x + start, width);
-  normalise(centred, width, row);
+  normalise(centred, epsilon, width, row);
 #pragma unroll
   for (int pack = 0; pack < kPacks; ++pack) {
     const std::int64_t column = Place::column(pack);
@@ -96,6 +95,7 @@ __global__ void norm_kernel(bool centred, std::int64_t width, const Bf16* x, con
 
 struct NormGradientArguments {
   bool centred;
+  float epsilon;
   std::int64_t rows, width;
   const Bf16 *dy, *around, *x, *weight;
   Bf16* dx;
@@ -112,7 +112,7 @@ __global__ void norm_backward_kernel(NormGradientArguments with) {
     Place normalised, gradient;
     normalised.read(with.x + start, with.width);
     gradient.read(with.dy + start, with.width);
-    const float inverse = normalise(with.centred, with.width, normalised);
+    const float inverse = normalise(with.centred, with.epsilon, with.width, normalised);
     float along = 0.0F, sum = 0.0F;
 #pragma unroll
     for (int pack = 0; pack < kPacks; ++pack) {
@@ -182,8 +182,8 @@ void FusedKernels::norm(const NormShape& shape, const void* x, const void* weigh
   const bool wide = is_wide(shape.width, x, weight, bias, y);
   choose_row(wide, shape.width, [&]<int kVec, int kPacks>(unsigned threads) {
     launch(norm_kernel<kVec, kPacks>, dim3(static_cast<unsigned>(shape.rows)), threads, queue,
-           shape.kind == NormKind::LayerNorm, shape.width, numbers(x), numbers(weight),
-           numbers(bias), numbers(y));
+           shape.kind == NormKind::LayerNorm, static_cast<float>(shape.epsilon), shape.width,
+           numbers(x), numbers(weight), numbers(bias), numbers(y));
   });
 }
 
@@ -195,6 +195,7 @@ void FusedKernels::norm_backward(const NormShape& shape, const void* dy, const v
       parts_that_fit(std::min(shape.rows, kMostParts), 2 * shape.width, memory);
   float* bias_parts = dbias == nullptr ? nullptr : memory.data() + parts * shape.width;
   const NormGradientArguments with{shape.kind == NormKind::LayerNorm,
+                                   static_cast<float>(shape.epsilon),
                                    shape.rows,
                                    shape.width,
                                    numbers(dy),

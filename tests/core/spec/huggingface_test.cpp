@@ -84,6 +84,14 @@ TEST(ImportHuggingface, MissingKeysHaveTheDefaultsOfTheirClass) {
   EXPECT_EQ(patched("mistral-7b", R"({"sliding_window": null})").attention.sliding_window, 4096);
   EXPECT_FALSE(patched("llama3.2-1b", R"({"tie_word_embeddings": null})").tied_embeddings);
   EXPECT_EQ(patched("gpt-neox-20b", R"({"rotary_pct": null})").rotary_share, 0.25);
+  EXPECT_EQ(patched("llama3.2-1b", R"({"rms_norm_eps": null})").norm_epsilon, 1e-6);
+  EXPECT_EQ(patched("gpt2-xl", R"({"layer_norm_epsilon": null})").norm_epsilon, 1e-5);
+  EXPECT_EQ(patched("llama3.2-1b", R"({"rope_theta": null})").rope_theta, 10'000.0);
+  EXPECT_EQ(patched("mixtral-8x7b", R"({"rope_theta": null})").rope_theta, 1e6);
+  EXPECT_EQ(patched("llama3.2-1b", R"({"rope_theta": null,
+                                       "rope_parameters": {"rope_theta": 5e5}})")
+                .rope_theta,
+            5e5);
   EXPECT_EQ(patched("deepseek-v3", R"({"num_nextn_predict_layers": null})").mtp_layers, 0);
   EXPECT_EQ(patched("falcon-7b", R"({"multi_query": null})").attention.kv_heads, 1);
 }

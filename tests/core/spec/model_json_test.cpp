@@ -98,6 +98,7 @@ TEST(ModelJson, MalformedModelsAreRefusedAtThePointerOfTheProblem) {
       {R"({"position": "learned"})", {"/position_embeddings"}},
       {R"({"position_embeddings": 128})", {"/position_embeddings"}},
       {R"({"rotary_share": 0})", {"/rotary_share"}},
+      {R"({"rope_theta": 0.5, "norm_epsilon": 0})", {"/norm_epsilon", "/rope_theta"}},
       {R"({"dropout": 1.5})", {"/dropout"}},
       {R"({"aliases": "m"})", {"/aliases"}},
       {R"({"aliases": ["a", 3]})", {"/aliases/1"}},

@@ -87,6 +87,8 @@ inline ModelSpec any_model() {
   if (model.position == PositionKind::Learned)
     model.position_embeddings = model.max_seq_len + any_size(0, 2);
   model.rotary_share = static_cast<double>(any_size(1, 8)) / 8.0;
+  model.norm_epsilon = 1.0 / static_cast<double>(any_size(1, 1'000'000));
+  model.rope_theta = static_cast<double>(any_size(1, 1'000'000));
   model.tied_embeddings = any_flag();
   model.head_bias = any_flag();
   model.embedding_width = any_size(0, 64);

@@ -161,12 +161,19 @@ TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
   nlohmann::json config = {
       {"model_type", "llama"},   {"num_hidden_layers", 4},   {"hidden_size", 32},
       {"vocab_size", 256},       {"num_attention_heads", 4}, {"num_key_value_heads", 2},
-      {"intermediate_size", 48}, {"hidden_act", "silu"},     {"tie_word_embeddings", false}};
+      {"intermediate_size", 48}, {"hidden_act", "silu"},     {"tie_word_embeddings", false},
+      {"rms_norm_eps", 1e-5}};
   std::ofstream(folder / "config.json") << config;
   EXPECT_TRUE(problems_of(folder, model).empty());
-  config["hidden_act"] = "relu";
+  config["rope_theta"] = 500000.0;
+  config["rope_scaling"] = {{"rope_type", "llama3"}, {"factor", 8.0}};
   std::ofstream(folder / "config.json") << config;
-  EXPECT_THAT(problems_of(folder, model), testing::ElementsAre("config.json, as /mlp/activation"));
+  EXPECT_THAT(
+      problems_of(folder, model),
+      testing::UnorderedElementsAre("config.json, /rope_scaling", "config.json, as /rope_theta"));
+  config["model_type"] = "gemma";
+  std::ofstream(folder / "config.json") << config;
+  EXPECT_THAT(problems_of(folder, model), testing::Contains("config.json, /model_type"));
 }
 
 TEST(WeightFiles, ThatAreCutOffOrNoNumbersAreRefused) {

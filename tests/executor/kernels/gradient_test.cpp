@@ -72,7 +72,7 @@ TEST(Gradient, OfLinear) {
 
 TEST(Gradient, OfNormsWithWhatGoesAround) {
   for (const NormKind kind : {NormKind::LayerNorm, NormKind::RmsNorm}) {
-    const NormShape shape{kind, 3, 6};
+    const NormShape shape{kind, 3, 6, 0.01};
     Values x = random_values(18, 1), weight = random_values(6, 2), bias = random_values(6, 3);
     const Values r = random_values(18, 4), around = random_values(18, 5);
     const auto objective = [&] {
@@ -89,9 +89,38 @@ TEST(Gradient, OfNormsWithWhatGoesAround) {
   }
 }
 
+// A row of equal elements x: RMSNorm gives x / sqrt(x^2 + epsilon).
+TEST(Norm, AddsItsEpsilonInsideOfTheRoot) {
+  for (const double epsilon : {1e-6, 1e-5, 0.5}) {
+    const Values x(4, 0.25), weight(4, 1.0);
+    Values y(4);
+    kernels().norm({NormKind::RmsNorm, 1, 4, epsilon}, x.data(), weight.data(), nullptr, y.data(),
+                   nullptr);
+    for (const double value : y) EXPECT_NEAR(value, 0.25 / std::sqrt(0.25 * 0.25 + epsilon), 1e-12);
+  }
+}
+
+// RoFormer (arXiv 2104.09864), section 3.2.2: pair i of d at position m turns by m theta^(-2i/d).
+TEST(Rope, TurnsByTheAnglesOfItsBase) {
+  for (const double theta : {100.0, 10'000.0, 500'000.0}) {
+    const RopeShape shape{5, 6, 1, 6, 6, 5, theta};
+    Values data(30);
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = i % 6 < 3 ? 1.0 : 0.0;
+    kernels().rope(shape, false, data.data(), nullptr);
+    for (std::size_t position = 0; position < 5; ++position) {
+      for (std::size_t i = 0; i < 3; ++i) {
+        const double angle =
+            static_cast<double>(position) * std::pow(theta, -2.0 * static_cast<double>(i) / 6.0);
+        EXPECT_NEAR(data[position * 6 + i], std::cos(angle), 1e-12);
+        EXPECT_NEAR(data[position * 6 + i + 3], std::sin(angle), 1e-12);
+      }
+    }
+  }
+}
+
 TEST(Gradient, OfRotaryPositions) {
   // Two heads of eight, of which six are rotated, and one that is left alone.
-  const RopeShape shape{6, 24, 2, 8, 6, 3};
+  const RopeShape shape{6, 24, 2, 8, 6, 3, 50.0};
   Values x = random_values(144, 1);
   const Values r = random_values(144, 2);
   const auto objective = [&] {

@@ -250,7 +250,7 @@ std::vector<OpCase> norm_cases() {
   }
   // More rows than there are blocks.
   cases.push_back({"rms_norm_many_rows", false, [](OpBench& bench) {
-                     return norm(bench, {NormKind::RmsNorm, 600, 16}, false, true);
+                     return norm(bench, {NormKind::RmsNorm, 600, 16, 0.01}, false, true);
                    }});
   return cases;
 }
@@ -296,11 +296,13 @@ std::vector<OpCase> library_cases() {
 }
 
 std::vector<OpCase> other_cases() {
-  const RopeShape wide{24, 6 * 16, 4, 16, 16, 12}, narrow{24, 40, 3, 8, 6, 12};
+  const RopeShape wide{24, 6 * 16, 4, 16, 16, 12}, narrow{24, 40, 3, 8, 6, 12},
+      other_base{24, 40, 3, 8, 6, 12, 500.0};
   return {
       {"rope", false, [=](OpBench& bench) { return rope(bench, wide, false); }},
       {"rope_inverse", false, [=](OpBench& bench) { return rope(bench, wide, true); }},
       {"rope_part", false, [=](OpBench& bench) { return rope(bench, narrow, false); }},
+      {"rope_base", false, [=](OpBench& bench) { return rope(bench, other_base, false); }},
       {"add", false, [](OpBench& bench) { return add(bench, 4096); }},
       {"add_odd", false, [](OpBench& bench) { return add(bench, 1001); }},
       {"embedding", false, [](OpBench& bench) { return embedding(bench, 24, false); }},

@@ -29,8 +29,8 @@ inline const std::set<std::string>& megatron_flags() {
       "--hidden-dropout", "--hidden-size", "--kv-channels", "--max-position-embeddings",
       "--mtp-num-layers", "--multi-latent-attention", "--normalization", "--num-attention-heads",
       "--num-layers", "--num-query-groups", "--position-embedding-type", "--qk-layernorm",
-      "--rotary-percent", "--seq-length", "--swiglu", "--untie-embeddings-and-output-weights",
-      "--window-attn-skip-freq", "--window-size",
+      "--norm-epsilon", "--rotary-base", "--rotary-percent", "--seq-length", "--swiglu",
+      "--untie-embeddings-and-output-weights", "--window-attn-skip-freq", "--window-size",
       // _add_moe_args, _add_mla_args
       "--expert-model-parallel-size", "--expert-tensor-parallel-size", "--kv-lora-rank",
       "--moe-ffn-hidden-size", "--moe-grouped-gemm", "--moe-layer-freq",
