@@ -100,7 +100,7 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   const Scenario scenario = load_scenario(options.plan_now());
   const Device device = choose_device(options.device, scenario.plan.precision);
   check_executable(scenario.model, scenario.plan, scenario.stack, device == Device::Cuda,
-                   options.plan);
+                   options.plan_now());
   // What is wrong with data and weights is said once, before there are several ranks.
   const TokenFile file(options.data);
   const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed);
@@ -114,7 +114,7 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   if (!place) place = LaunchPlace{};
   if (place->world != world) {
     throw InputError(
-        options.plan,
+        options.plan_now(),
         {{"/plan", fmt::format("a plan for {} ranks", world),
           fmt::format("one for the {} that {} started", place->world, place->launcher)}});
   }

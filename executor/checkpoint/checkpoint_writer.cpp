@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "executor/comm/communicator.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -63,12 +62,7 @@ void CheckpointWriter::await(const std::string& key, std::int64_t steps,
                              const std::stop_token& stop) {
   const std::string wanted = fmt::format("{}", steps);
   while (!stop.stop_requested()) {
-    std::string value;
-    try {
-      value = store_.get(key, kBetweenLooks);
-    } catch (const CommunicationError&) {
-      value.clear();  // not set yet
-    }
+    const std::string value = store_.find(key).value_or("");
     if (value == wanted) return;
     if (value.rfind(wanted + ": ", 0) == 0) throw RuntimeFailure(value.substr(wanted.size() + 2));
     if (std::chrono::steady_clock::now() > deadline_) {

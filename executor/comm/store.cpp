@@ -18,6 +18,11 @@ std::string LocalStore::get(const std::string& key, std::chrono::milliseconds ti
   return entries_[key].value;
 }
 
+std::optional<std::string> LocalStore::find(const std::string& key) {
+  const auto entry = look(key);
+  return entry ? std::optional(entry->value) : std::nullopt;
+}
+
 std::optional<LocalStore::Entry> LocalStore::look(const std::string& key) const {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(key);

@@ -17,6 +17,9 @@ class Store {
   virtual void set(const std::string& key, const std::string& value) = 0;
   // Waits until the key is set. Throws CommunicationError after `timeout`.
   virtual std::string get(const std::string& key, std::chrono::milliseconds timeout) = 0;
+  // The value if the key is set by now, or within a moment. Throws CommunicationError if the table
+  // cannot be asked.
+  virtual std::optional<std::string> find(const std::string& key) = 0;
 };
 
 // Within one process: for ranks that are threads, and as the table that a server hands out.
@@ -29,6 +32,7 @@ class LocalStore final : public Store {
 
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override;
+  std::optional<std::string> find(const std::string& key) override;
   // What is there now.
   std::optional<Entry> look(const std::string& key) const;
 

@@ -112,19 +112,26 @@ void TcpStore::set(const std::string& key, const std::string& value) {
 
 std::string TcpStore::get(const std::string& key, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  const std::lock_guard lock(mutex_);
   while (true) {
-    char answer = 0;
-    if (!send_all(socket_.descriptor(), &kGet, 1) || !send_text(socket_.descriptor(), key) ||
-        !receive_all(socket_.descriptor(), &answer, 1)) {
-      throw CommunicationError(
-          "the rendezvous refuses this rank (another token?), does not answer, or went away");
-    }
-    std::string value;
-    if (answer == kFound && receive_text(socket_.descriptor(), value, kMostBytes)) return value;
+    if (const auto value = find(key)) return *value;
     if (std::chrono::steady_clock::now() > deadline)
       throw CommunicationError("nobody set \"" + key + "\" in time");
   }
+}
+
+std::optional<std::string> TcpStore::find(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const int socket = socket_.descriptor();
+  char answer = 0;
+  std::string value;
+  const bool answered = send_all(socket, &kGet, 1) && send_text(socket, key) &&
+                        receive_all(socket, &answer, 1) &&
+                        (answer == kMissing || receive_text(socket, value, kMostBytes));
+  if (!answered) {
+    throw CommunicationError(
+        "the rendezvous refuses this rank (another token?), does not answer, or went away");
+  }
+  return answer == kFound ? std::optional(value) : std::nullopt;
 }
 
 std::string TcpStore::own_address() const {

@@ -53,6 +53,7 @@ class TcpStore final : public Store {
 
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override;
+  std::optional<std::string> find(const std::string& key) override;
 
   // The address of this host from which it reaches the server.
   std::string own_address() const;
