@@ -44,6 +44,10 @@ bool notes_say_expert_overlap(std::string_view notes) {
          !says_any(notes, {"no ep overlap", "ep-comm overlap=false"});
 }
 
+bool notes_say_tokens_once_per_node(std::string_view notes) {
+  return says_any(notes, {"deepep", "hybridep"});
+}
+
 bool notes_say_no_further_tokens(std::string_view notes) {
   return says_any(notes, {"without mtp layer", "mtp disabled", "no mtp"});
 }

@@ -28,6 +28,9 @@ bool notes_say_no_tensor_overlap(std::string_view notes);
 // All-to-all of experts runs beside compute.
 bool notes_say_expert_overlap(std::string_view notes);
 
+// Tokens cross the network once for all experts of a node.
+bool notes_say_tokens_once_per_node(std::string_view notes);
+
 // Trained without its multi-token-prediction layers.
 bool notes_say_no_further_tokens(std::string_view notes);
 

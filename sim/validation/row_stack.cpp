@@ -87,6 +87,7 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
   StackSpec stack = load_stack(name);
   set_attention_kernel(stack, row.attention_kernel);
   if (notes_say_cuda_graphs(row.notes)) stack.cuda_graphs = true;
+  if (notes_say_tokens_once_per_node(row.notes)) stack.sends_tokens_once_per_node = true;
   // DeepSpeed keeps fp16 gradients as they are; its BF16_Optimizer adds bf16 ones up in fp32.
   if (says(stack.name, "deepspeed") && precision_in(row.plan.precision) == Precision::Bf16)
     stack.fp32_main_gradients = true;
