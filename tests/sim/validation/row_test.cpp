@@ -143,16 +143,11 @@ TEST_F(RowFile, NumbersBeyondAnySizeAreProblems) {
     read_training_rows(file);
     FAIL() << "read sizes that no training has";
   } catch (const InputError& error) {
-    std::vector<std::string> places;
-    for (const Problem& problem : error.problems()) places.push_back(problem.where);
-    const std::vector<std::string> expected = {"line 1/model/hidden",
-                                               "line 1/model/moe/expert_ffn",
-                                               "line 1/model/moe/shared_experts",
-                                               "line 1/plan/tp",
-                                               "line 1/plan/pp",
-                                               "line 1/plan/cp",
-                                               "line 1/plan/micro_batch"};
-    EXPECT_EQ(places, expected);
+    const std::string found = error.problems().front().found;
+    for (const char* place :
+         {"line 1/model/hidden", "line 1/model/moe/expert_ffn", "line 1/model/moe/shared_experts",
+          "line 1/plan/tp", "line 1/plan/pp", "line 1/plan/cp", "line 1/plan/micro_batch"})
+      EXPECT_NE(found.find(place), std::string::npos) << place << " in " << found;
   }
 }
 
