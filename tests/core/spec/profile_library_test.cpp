@@ -14,6 +14,7 @@
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright {
 namespace {
@@ -73,7 +74,7 @@ TEST(ProfileLibrary, AWrongNameIsAnErrorWithTheNearestOne) {
 }
 
 TEST(ProfileLibrary, AUsersClusterMayNameShippedPartsAndFilesBesideIt) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "shardwright_profile_library_test";
+  const fs::path folder = scratch_path("profile_library_test");
   fs::create_directories(folder);
   AcceleratorSpec chip = load_accelerator("h100-sxm");
   chip.name = "my-chip";

@@ -14,6 +14,7 @@
 #include "executor/checkpoint/stored_names.hpp"
 #include "executor/data/counter_random.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 constexpr std::int64_t kSaved = 3, kSteps = 6;
 
 std::filesystem::path empty_folder(const std::string& name) {
-  auto folder = std::filesystem::path(testing::TempDir()) / ("shardwright-" + name);
+  std::filesystem::path folder = scratch_path(name);
   std::filesystem::remove_all(folder);
   return folder;
 }

@@ -14,12 +14,13 @@
 #include "executor/checkpoint/stored_names.hpp"
 #include "executor/data/counter_random.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 std::filesystem::path empty_folder(const std::string& name) {
-  auto folder = std::filesystem::path(testing::TempDir()) / ("shardwright-weights-" + name);
+  std::filesystem::path folder = scratch_path("weights-" + name);
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;

@@ -7,12 +7,13 @@
 
 #include "core/base/error.hpp"
 #include "executor/data/batch_loader.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 std::string write(const std::string& name, const std::string& content) {
-  const std::string file = testing::TempDir() + name;
+  const std::string file = scratch_path(name);
   std::ofstream(file, std::ios::binary) << content;
   return file;
 }

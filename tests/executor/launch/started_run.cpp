@@ -16,16 +16,13 @@
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-std::filesystem::path in_scratch(const std::string& name) {
-  return std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "-" + name);
-}
 
 std::filesystem::path plan_file() {
   Scenario scenario;
@@ -35,13 +32,13 @@ std::filesystem::path plan_file() {
   scenario.plan = one_rank_plan();
   scenario.plan.dp = scenario.plan.pp = 2;
   scenario.plan.zero_stage = 1;
-  auto file = in_scratch("plan.json");
+  auto file = scratch_path("plan.json");
   std::ofstream(file) << to_json(scenario).dump();
   return file;
 }
 
 std::filesystem::path text_file() {
-  auto file = in_scratch("corpus.txt");
+  auto file = scratch_path("corpus.txt");
   std::ofstream stream(file);
   for (int i = 0; i < 2000; ++i) stream << "token " << i * i % 97 << ' ';
   return file;
@@ -126,7 +123,7 @@ void StartedRun::wait_for_steps(std::size_t steps) {
 }
 
 std::filesystem::path empty_run_folder(const std::string& name) {
-  auto folder = in_scratch(name);
+  auto folder = scratch_path(name);
   std::filesystem::remove_all(folder);
   return folder;
 }

@@ -18,6 +18,7 @@
 #include "executor/launch/rank_backend.hpp"
 #include "tests/executor/runtime/plan_cases.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -30,7 +31,7 @@ std::string executor_program() {
 }
 
 std::filesystem::path text_file() {
-  auto file = std::filesystem::path(testing::TempDir()) / "shardwright-cuda.txt";
+  std::filesystem::path file = scratch_path("cuda.txt");
   std::ofstream stream(file);
   for (int i = 0; i < 4000; ++i) stream << "token " << i * i % 97 << ' ';
   return file;
@@ -46,7 +47,7 @@ std::vector<double> losses_in(const std::filesystem::path& metrics) {
 
 // Losses of a run of real processes.
 std::vector<double> run_processes(bool gpt2, const Plan& plan, const std::string& device) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "shardwright-cuda-plan";
+  const std::filesystem::path folder = scratch_path("cuda-plan");
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   Scenario scenario;
@@ -111,8 +112,8 @@ TEST(CudaPlanOfOneRank, FollowsTheCpu) {
 TEST(CudaDevice, IsNamedWhereItIsMissing) {
   std::string why;
   if (visible_gpus(why) > 0) GTEST_SKIP() << "there is a GPU";
-  const auto log = std::filesystem::path(testing::TempDir()) / "shardwright-no-gpu.log";
-  const auto plan = std::filesystem::path(testing::TempDir()) / "shardwright-no-gpu.json";
+  const std::filesystem::path log = scratch_path("no-gpu.log");
+  const std::filesystem::path plan = scratch_path("no-gpu.json");
   Scenario scenario;
   scenario.model = small_llama();
   scenario.cluster = load_cluster("h100-pcie-server");
@@ -122,8 +123,7 @@ TEST(CudaDevice, IsNamedWhereItIsMissing) {
   std::ofstream(plan) << to_json(scenario).dump();
   const std::string command = fmt::format(
       "'{}' '{}' --data '{}' --out '{}' --steps 1 --device cuda > '{}' 2>&1", executor_program(),
-      plan.string(), text_file().string(),
-      (std::filesystem::path(testing::TempDir()) / "shardwright-no-gpu").string(), log.string());
+      plan.string(), text_file().string(), scratch_path("no-gpu"), log.string());
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 2);
   std::ifstream stream(log);

@@ -12,6 +12,7 @@
 #include "executor/data/batch_loader.hpp"
 #include "executor/kernels/cpu/cpu_kernels.hpp"
 #include "executor/runtime/rank_trainer.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -31,7 +32,7 @@ std::string made_up_text() {
 
 const TokenFile& corpus() {
   static const TokenFile file = [] {
-    const std::string name = testing::TempDir() + "shardwright-corpus.txt";
+    const std::string name = scratch_path("corpus.txt");
     std::ofstream(name) << made_up_text();
     return TokenFile(name);
   }();

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "core/base/error.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 class NcclTests : public testing::Test {
  protected:
   std::string write(const std::string& name, const std::string& text) {
-    const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / name;
+    const std::filesystem::path file = scratch_path(name);
     std::ofstream(file) << text;
     return file.string();
   }

@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "sim/cost/kernel_cost.hpp"
+#include "tests/scratch_path.hpp"
 #include "tests/sim/cost/shipped_hardware.hpp"
 
 namespace shardwright::sim {
@@ -76,7 +77,7 @@ TEST(KernelTable, SurvivesWritingAndReading) {
       {OpKind::GroupedGemm, Precision::Fp8, grouped, microseconds(12.5)},
       {OpKind::Attention, Precision::Bf16, attention, microseconds(0.1)},
       {OpKind::Norm, Precision::Bf16, norm, microseconds(3.0)}};
-  const std::string file = ::testing::TempDir() + "kernels.csv";
+  const std::string file = scratch_path("kernels.csv");
   {
     std::ofstream stream(file);
     write_kernel_table(stream, kernels);
@@ -85,7 +86,7 @@ TEST(KernelTable, SurvivesWritingAndReading) {
 }
 
 TEST(KernelTable, BadCellsAreAllNamed) {
-  const std::string file = ::testing::TempDir() + "bad.csv";
+  const std::string file = scratch_path("bad.csv");
   std::ofstream(file) << "op,precision,m,n,k,time_s\n"
                          "gemm,bf16,0,2,3,1e-5\n"
                          "gem,bf16,1,2,3,-1\n"

@@ -14,6 +14,7 @@
 #include "sim/validation/row_stack.hpp"
 #include "sim/validation/row_words.hpp"
 #include "sim/validation/training_row.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -27,7 +28,7 @@ TrainingRow shipped_row(const std::string& id) {
 class RowFile : public testing::Test {
  protected:
   std::string write(const std::string& text) {
-    const auto path = std::filesystem::path(testing::TempDir()) / "rows.jsonl";
+    const std::filesystem::path path = scratch_path("rows.jsonl");
     std::ofstream(path) << text;
     return path.string();
   }

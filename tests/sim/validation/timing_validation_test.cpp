@@ -6,6 +6,7 @@
 #include "core/base/error.hpp"
 #include "sim/validation/collective_timing.hpp"
 #include "sim/validation/kernel_timing.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -15,7 +16,7 @@ std::string shipped(const std::string& name) {
 }
 
 std::string file_with(const std::string& text) {
-  const std::string file = ::testing::TempDir() + "timings.jsonl";
+  const std::string file = scratch_path("timings.jsonl");
   std::ofstream(file) << text;
   return file;
 }
