@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/lowering/shard_shape.hpp"
@@ -140,12 +139,6 @@ void check_experts(const Plan& plan, PlanExport& result) {
   result.note(fmt::format("ep {}, expert_tp {}", plan.ep, plan.expert_tp),
               "the script says it (deepspeed.moe.layer.MoE with ep_size and "
               "enable_expert_tensor_parallelism)");
-}
-
-void check_rank_order(const Plan& plan, PlanExport& result) {
-  using enum Axis;
-  constexpr std::array kOrder = {Tensor, Context, Expert, Data, Pipeline};
-  if (!nests_as(plan, kOrder)) result.refuse("rank_order", shown(plan.rank_order), shown(kOrder));
 }
 
 // What a training script holds and no JSON does.

@@ -106,13 +106,13 @@ void add_degrees(const Scenario& scenario, ArgumentList& arguments, PlanExport& 
 
 void add_rank_order(const Plan& plan, ArgumentList& arguments, PlanExport& result) {
   using enum Axis;
-  constexpr std::array kUsual = {Tensor, Context, Expert, Data, Pipeline};
   constexpr std::array kPipelineInside = {Tensor, Context, Expert, Pipeline, Data};
-  if (nests_as(plan, kUsual)) return;
+  if (nests_as(plan, kUsualRankOrder)) return;
   if (nests_as(plan, kPipelineInside) && !runs_fsdp(plan))
     return arguments.add("--use-tp-pp-dp-mapping");
-  result.refuse("rank_order", shown(plan.rank_order),
-                fmt::format("{}, or {} up to ZeRO stage 1", shown(kUsual), shown(kPipelineInside)));
+  result.refuse(
+      "rank_order", shown(plan.rank_order),
+      fmt::format("{}, or {} up to ZeRO stage 1", shown(kUsualRankOrder), shown(kPipelineInside)));
 }
 
 void add_batch(const Plan& plan, ArgumentList& arguments) {

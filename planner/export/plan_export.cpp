@@ -57,6 +57,11 @@ std::string shown(std::span<const Axis> order) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+void check_rank_order(const Plan& plan, PlanExport& result) {
+  if (!nests_as(plan, kUsualRankOrder))
+    result.refuse("rank_order", shown(plan.rank_order), shown(kUsualRankOrder));
+}
+
 OverlapSwitches effective_overlap(const Scenario& scenario) {
   const OverlapSwitches& plan = scenario.plan.overlap;
   const StackSpec& stack = scenario.stack;

@@ -6,6 +6,7 @@
 // docs/formats/exports.md has the table of names.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +41,13 @@ bool nests_as(const Plan& plan, std::span<const Axis> order);
 
 // "tp, cp, ep, dp, pp".
 std::string shown(std::span<const Axis> order);
+
+// The order in which frameworks nest their ranks, innermost first.
+inline constexpr std::array kUsualRankOrder = {Axis::Tensor, Axis::Context, Axis::Expert,
+                                               Axis::Data, Axis::Pipeline};
+
+// Refuses any other order.
+void check_rank_order(const Plan& plan, PlanExport& result);
 
 // Overlap that both the plan allows and the stack is able to do.
 OverlapSwitches effective_overlap(const Scenario& scenario);

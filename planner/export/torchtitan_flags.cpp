@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "core/lowering/shard_shape.hpp"
@@ -189,12 +188,6 @@ void add_precision(const Scenario& scenario, ArgumentList& flags, PlanExport& re
     result.note("precision tf32", "torch.set_float32_matmul_precision(\"high\") says it");
   if (precision == Precision::Fp8)
     result.note("precision fp8", "the configuration says it, by its float8 linear layers");
-}
-
-void check_rank_order(const Plan& plan, PlanExport& result) {
-  using enum Axis;
-  constexpr std::array kOrder = {Tensor, Context, Expert, Data, Pipeline};
-  if (!nests_as(plan, kOrder)) result.refuse("rank_order", shown(plan.rank_order), shown(kOrder));
 }
 
 void note_overlap(const Scenario& scenario, PlanExport& result) {
