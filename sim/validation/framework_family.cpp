@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
+
+#include "sim/validation/row_words.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -61,15 +62,6 @@ constexpr std::array kFrameworks = {
     Framework{"veomni", "pytorch"},
     Framework{"olmo", "pytorch"},
 };
-
-std::string letters_and_digits(std::string_view text) {
-  std::string result;
-  for (const char raw : text) {
-    const auto c = static_cast<unsigned char>(raw);
-    if (std::isalnum(c) != 0) result += static_cast<char>(std::tolower(c));
-  }
-  return result;
-}
 
 }  // namespace
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "core/base/error.hpp"
 #include "core/spec/model_check.hpp"
 #include "core/spec/model_library.hpp"
 #include "sim/validation/row_notes.hpp"
+#include "sim/validation/row_words.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -109,14 +109,7 @@ void set_experts(const MoeRow& row, MoeSpec& moe) {
 }
 
 bool same_letters(const std::string& a, const std::string& b) {
-  const auto letters = [](const std::string& text) {
-    std::string result;
-    for (const char c : lower_case(text)) {
-      if (std::isalnum(static_cast<unsigned char>(c)) != 0) result += c;
-    }
-    return result;
-  };
-  return letters(a) == letters(b);
+  return letters_and_digits(a) == letters_and_digits(b);
 }
 
 const ModelSpec* model_named(const std::string& name) {

@@ -9,16 +9,6 @@
 namespace shardwright::sim {
 namespace {
 
-// "Zero-Bubble (ZB-1P)" is "zerobubblezb1p".
-std::string letters_and_digits(std::string_view text) {
-  std::string result;
-  for (const char raw : text) {
-    const auto c = static_cast<unsigned char>(raw);
-    if (std::isalnum(c) != 0) result += static_cast<char>(std::tolower(c));
-  }
-  return result;
-}
-
 bool holds_any(const std::string& text, std::initializer_list<std::string_view> parts) {
   return std::any_of(parts.begin(), parts.end(),
                      [&](std::string_view part) { return text.find(part) != std::string::npos; });
@@ -45,6 +35,15 @@ std::optional<ScheduleKind> zero_bubble_in(const std::string& text) {
 }
 
 }  // namespace
+
+std::string letters_and_digits(std::string_view text) {
+  std::string result;
+  for (const char raw : text) {
+    const auto c = static_cast<unsigned char>(raw);
+    if (std::isalnum(c) != 0) result += static_cast<char>(std::tolower(c));
+  }
+  return result;
+}
 
 std::optional<Precision> precision_in(std::string_view text) {
   const std::string words = letters_and_digits(text);
