@@ -5,13 +5,13 @@
 
 namespace shardwright::sim {
 
-double remote_share(const CommunicationWork& work, const GroupPlacement& placement) {
-  if (work.copies <= 1 || placement.nodes <= 1) return 1.0;
+double remote_share(std::int64_t copies, std::int64_t most_nodes, const GroupPlacement& placement) {
+  if (copies <= 1 || placement.nodes <= 1) return 1.0;
   const auto nodes = static_cast<double>(placement.nodes);
-  const auto copies = static_cast<double>(work.copies);
-  double hit = nodes * (1.0 - std::pow(1.0 - 1.0 / nodes, copies));
-  if (work.most_nodes > 0) hit = std::min(hit, static_cast<double>(work.most_nodes));
-  return hit / copies;
+  const auto sent = static_cast<double>(copies);
+  double hit = nodes * (1.0 - std::pow(1.0 - 1.0 / nodes, sent));
+  if (most_nodes > 0) hit = std::min(hit, static_cast<double>(most_nodes));
+  return hit / sent;
 }
 
 }  // namespace shardwright::sim

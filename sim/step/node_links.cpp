@@ -31,11 +31,8 @@ Bytes bytes_out_of_node(const TransferKind& kind, const GroupPlacement& placemen
   if (kind.kind != OpKind::AllToAll) return kind.bytes * bus_factor(kind.kind, placement.size);
   const double outside = static_cast<double>(placement.size - placement.per_node) /
                          static_cast<double>(placement.size);
-  CommunicationWork work;
-  work.copies = kind.copies;
-  work.most_nodes = kind.most_nodes;
-  return kind.bytes *
-         (outside * remote_share(work, placement) * static_cast<double>(placement.per_node));
+  const double crossing = outside * remote_share(kind.copies, kind.most_nodes, placement);
+  return kind.bytes * (crossing * static_cast<double>(placement.per_node));
 }
 
 }  // namespace

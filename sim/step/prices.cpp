@@ -33,7 +33,7 @@ Seconds Pricer::price_message(OpKind op_kind, const CommunicationWork& message) 
   // A ring shift is one message from each member to the next.
   const OpKind kind = op_kind == OpKind::RingShift ? OpKind::Send : op_kind;
   return collective_time(kind, message.bytes, placement, cluster_, stack_,
-                         remote_share(message, placement)) *
+                         remote_share(message.copies, message.most_nodes, placement)) *
          (1.0 - message.hidden_share);
 }
 

@@ -13,14 +13,6 @@
 namespace shardwright::sim {
 namespace {
 
-CommunicationWork sent_once(std::int64_t copies, std::int64_t most_nodes = 0) {
-  CommunicationWork work;
-  work.group = Group::Expert;
-  work.copies = copies;
-  work.most_nodes = most_nodes;
-  return work;
-}
-
 GroupPlacement over(std::int64_t nodes) {
   GroupPlacement placement;
   placement.per_node = 8;
@@ -49,20 +41,19 @@ TEST(TokenCopies, ShareIsThatOfDrawnTokens) {
   std::mt19937 random(7);
   for (const int nodes : {2, 4, 8}) {
     for (const int copies : {2, 6, 8})
-      EXPECT_NEAR(remote_share(sent_once(copies), over(nodes)), drawn_share(nodes, copies, random),
-                  0.01);
+      EXPECT_NEAR(remote_share(copies, 0, over(nodes)), drawn_share(nodes, copies, random), 0.01);
   }
 }
 
 TEST(TokenCopies, AllCopiesCrossWhereTheStackSendsThemOrOneNodeHoldsTheGroup) {
-  EXPECT_EQ(remote_share(CommunicationWork{}, over(8)), 1.0);
-  EXPECT_EQ(remote_share(sent_once(8), over(1)), 1.0);
+  EXPECT_EQ(remote_share(CommunicationWork{}.copies, 0, over(8)), 1.0);
+  EXPECT_EQ(remote_share(8, 0, over(1)), 1.0);
 }
 
 // DeepSeek-V3: 8 experts on at most 4 nodes (arXiv 2412.19437, section 2.1.2).
 TEST(TokenCopies, RoutersMayLimitTheNodes) {
-  EXPECT_DOUBLE_EQ(remote_share(sent_once(8, 4), over(8)), 0.5);
-  EXPECT_EQ(remote_share(sent_once(8, 4), over(2)), remote_share(sent_once(8), over(2)));
+  EXPECT_DOUBLE_EQ(remote_share(8, 4, over(8)), 0.5);
+  EXPECT_EQ(remote_share(8, 4, over(2)), remote_share(8, 0, over(2)));
 }
 
 TEST(TokenCopies, FewerCopiesAcrossTheNetworkTakeLess) {
