@@ -14,7 +14,6 @@ void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& 
       gap.cause == kNoOp ? left : std::clamp(gap.start - ops[gap.cause].finish, 0.0, left);
   time.host += Seconds(issuing);
   left -= issuing;
-  if (left <= 0.0) return;
   std::uint32_t cause = gap.cause;
   while (left > 0.0) {
     const OpTime& op = ops[cause];

@@ -4,7 +4,6 @@
 #include <array>
 #include <numeric>
 
-#include "core/lowering/message_waits.hpp"
 #include "core/program/groups.hpp"
 #include "sim/step/prices.hpp"
 #include "sim/step/stage_costs.hpp"
@@ -76,7 +75,7 @@ std::uint64_t StageCoster::chunk_key(const LayerCosts& layers, const Plan& plan,
   append(joined[position], 1);
   append(!last && joined[position + 1], 1);
   append(sharded_, 1);
-  append(host_waits_for_receives(stack_, plan), 1);
+  append(costs_.host_waits, 1);
   return key;
 }
 
@@ -114,7 +113,7 @@ ChunkCost StageCoster::sharded(ChunkCost chunk, const LayerCosts& layers, const 
     // The first gather begins after the slot before and holds the first kernel up. Slower kernels
     // hide more of a copy.
     if (!offloads_) cost.stalled += cost.time - cost.passing;
-    if (issues_none_ahead(which, plan, position)) wait_for_launches(which, cost);
+    if (issues_none_ahead(which, position)) wait_for_launches(which, cost);
     cost.sharding = std::max(gathering_, reductions_within(which, plan));
     const double hidden = std::max(0.0, gathering_ - (cost.time - computing));
     cost.interference += hidden * slowdown / (1.0 + slowdown);
@@ -189,7 +188,7 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
       cost.time = slot_time(which, plan, {.gathers = false, .begun = false});
       cost.passing = slot_time(which, plan, {.gathers = false, .begun = true});
     }
-    if (issues_none_ahead(which, plan, position)) wait_for_launches(which, cost);
+    if (issues_none_ahead(which, position)) wait_for_launches(which, cost);
     if (which == SlotCost::Forward)
       cost = message(receives_input) + cost + message(-receives_gradient);
     if (which == SlotCost::Backward || which == SlotCost::BackwardInput)
@@ -204,9 +203,9 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
 }
 
 // True if the slot begins with a message that the host waits for.
-bool StageCoster::issues_none_ahead(SlotCost which, const Plan& plan, std::size_t position) const {
+bool StageCoster::issues_none_ahead(SlotCost which, std::size_t position) const {
   const std::vector<bool>& joined = costs_.profile->joined;
-  if (which == SlotCost::BackwardWeight || !host_waits_for_receives(stack_, plan)) return false;
+  if (which == SlotCost::BackwardWeight || !costs_.host_waits) return false;
   if (which == SlotCost::Forward) return position > 0 && !joined[position];
   return position + 1 < ranges_.size() && !joined[position + 1];
 }

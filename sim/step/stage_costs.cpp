@@ -63,6 +63,7 @@ void StageCoster::begin_pipeline(const LayerCosts& layers, const Plan& plan) {
   if (!differs_only_in_recomputation(plan)) forget_states();
   before_ = plan;
   sharded_ = shards_parameters(plan);
+  costs_.host_waits = plan.pp > 1 && host_waits_for_receives(stack_, plan);
   timed_ = false;
   find_chunks(layers, plan);
   find_held_peaks();
@@ -99,7 +100,6 @@ void StageCoster::time_pipeline(const LayerCosts& layers, const Plan& plan) {
   if (plan.pp > 1 && layers.message_bytes < layers.boundary_bytes)
     costs_.gather = messages_.of(OpKind::AllGather, Group::Tensor, layers.boundary_bytes);
   costs_.blocking = plan.pp > 1 && kernels_wait_for_sends(stack_, plan);
-  costs_.host_waits = plan.pp > 1 && host_waits_for_receives(stack_, plan);
   if (sharded_) shard_chunks(layers, plan);
   chain_chunks();
   find_passages();

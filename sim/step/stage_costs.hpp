@@ -182,7 +182,7 @@ class StageCoster {
   double forwards_before_gradient() const;
   ChunkCost chunk_cost(const LayerCosts& layers, const Plan& plan, std::size_t position);
   void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
-  bool issues_none_ahead(SlotCost which, const Plan& plan, std::size_t position) const;
+  bool issues_none_ahead(SlotCost which, std::size_t position) const;
   void wait_for_launches(SlotCost which, BlockCost& cost) const;
   BlockCost slot_cost(SlotCost which) const;
   bool offloads(std::size_t i) const;
