@@ -32,9 +32,7 @@ std::size_t first_broken(const Constraints& constraints, const Plan& plan) {
 // The part of the step in which the accelerators of all stages compute, on average: no simulation
 // finds less.
 Seconds computing(const sim::StageCosts& costs) {
-  double sum = 0.0;
-  for (const sim::StageCost& stage : costs.stages) sum += stage.compute;
-  return Seconds(sum / static_cast<double>(costs.stages.size()));
+  return Seconds(sim::mean_over_stages(costs, &sim::StageCost::compute));
 }
 
 double bound_of_score(const PlanRequest& request, const Plan& plan, const sim::StageCosts& costs,

@@ -1,7 +1,7 @@
 #include "core/lowering/block_builder.hpp"
 
 #include <algorithm>
-#include <map>
+#include <boost/container/flat_map.hpp>
 #include <optional>
 
 #include "core/base/error.hpp"
@@ -26,7 +26,7 @@ void derive_waits(std::vector<Op>& ops) {
     std::optional<std::uint16_t> writer;
     std::vector<std::uint16_t> readers;  // since then
   };
-  std::map<TensorRef, Uses> uses;
+  boost::container::flat_map<TensorRef, Uses> uses;
   std::optional<std::uint16_t> last_kernel;
   for (std::uint16_t i = 0; i < ops.size(); ++i) {
     Op& op = ops[i];
@@ -110,7 +110,7 @@ class LivenessPass {
 
   const std::vector<TensorSpec>& tensors_;
   std::span<const TensorRef> passed_on_;
-  std::map<TensorRef, Op*> last_use_;
+  boost::container::flat_map<TensorRef, Op*> last_use_;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 double exposed_gathers(const StageCosts& costs) {
   double worst = 0.0;
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
-    const auto first = static_cast<std::size_t>(costs.profile->stages[stage].position.front());
+    const auto first = static_cast<std::size_t>(costs.profile_of(stage).position.front());
     const DataParallelCost& data = costs.stages[stage].data;
     const double hidden = costs.chunk(first).of(SlotCost::Forward).time + data.first_gather;
     worst = std::max(worst, data.early_gathers - hidden);
@@ -24,11 +24,9 @@ double exposed_gathers(const StageCosts& costs) {
 // The schedule's own bubble beyond that of the bound, in the times of an average chunk.
 double extra_bubble(const StageCosts& costs) {
   if (costs.profile->extra_bubble == 0.0) return 0.0;
-  double chunk = 0.0;
-  for (const StageCost& stage : costs.stages) chunk += stage.busy;
-  chunk /= costs.microbatches * costs.profile->microbatch_share *
-           static_cast<double>(costs.profile->stages.front().position.size()) *
-           static_cast<double>(costs.stages.size());
+  const double slots = costs.microbatches * costs.profile->microbatch_share *
+                       static_cast<double>(costs.profile->stages.front().position.size());
+  const double chunk = mean_over_stages(costs, &StageCost::busy) / slots;
   return costs.profile->extra_bubble * chunk;
 }
 

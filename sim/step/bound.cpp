@@ -24,7 +24,7 @@ bool knows_buckets(const StageCosts& costs, const Plan& plan) {
 double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, double end) {
   if (!knows_buckets(costs, plan)) return end;
   const DataParallelCost& data = costs.stages[stage].data;
-  const auto first = static_cast<std::size_t>(costs.profile->stages[stage].position.front());
+  const auto first = static_cast<std::size_t>(costs.profile_of(stage).position.front());
   const double last_slot = costs.chunk(first).of(SlotCost::Backward).time;
   // Gathered parameters may hold the kernels of the last slot up.
   if (shards_parameters(plan)) return end + data.last_reduce;

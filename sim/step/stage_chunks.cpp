@@ -145,6 +145,13 @@ void StageCoster::number_stages() {
   stage_kind_.assign(costs_.profile->stages.size(), 0);
   for (std::size_t s = 1; s < stage_kind_.size(); ++s)
     stage_kind_[s] = stage_kind_[s - 1] + (is_like_before(s) ? 0 : 1);
+  ends_.clear();
+  for (std::size_t first = 0, last = 0; last < stage_kind_.size(); ++last) {
+    if (last + 1 < stage_kind_.size() && stage_kind_[last + 1] == stage_kind_[first]) continue;
+    if (first < last) ends_.push_back({first, static_cast<std::int64_t>(last - first)});
+    ends_.push_back({last, 1});
+    first = last + 1;
+  }
 }
 
 void StageCoster::list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position) {

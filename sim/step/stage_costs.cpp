@@ -25,6 +25,13 @@ double element_bytes(const Plan& plan) {
 
 }  // namespace
 
+double mean_over_stages(const StageCosts& costs, double StageCost::*quantity) {
+  double sum = 0.0;
+  for (const StageCost& stage : costs.stages)
+    sum += stage.*quantity * static_cast<double>(stage.like);
+  return sum / static_cast<double>(costs.profile->stages.size());
+}
+
 const StageCosts& StageCoster::cost(const LayerCosts& layers, const Plan& plan) {
   memory(layers, plan);
   return times(layers, plan);
@@ -72,14 +79,14 @@ void StageCoster::begin_pipeline(const LayerCosts& layers, const Plan& plan) {
 const StageCosts& StageCoster::times(const LayerCosts& layers, const Plan& plan) {
   if (!timed_) time_pipeline(layers, plan);
   timed_ = true;
-  for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
-    StageCost& cost = costs_.stages[s];
-    if (s > 0 && stage_kind_[s] == stage_kind_[s - 1]) {
-      cost.take_states_of(costs_.stages[s - 1]);
+  for (std::size_t i = 0; i < costs_.stages.size(); ++i) {
+    StageCost& cost = costs_.stages[i];
+    if (ends_run(i)) {
+      cost.take_states_of(costs_.stages[i - 1]);
       continue;
     }
-    const StageStates& states = states_times(layers, plan, s);
-    cost.data = reduce_in_buckets(layers, plan, s);
+    const StageStates& states = states_times(layers, plan, cost.stage);
+    cost.data = reduce_in_buckets(layers, plan, cost.stage);
     cost.data.first_gather = states.first_gather;
     cost.data.early_gathers = states.early_gathers;
     cost.data.late_gathers = states.late_gathers;
@@ -112,12 +119,19 @@ void StageCoster::time_pipeline(const LayerCosts& layers, const Plan& plan) {
                               layers.embedding.parameters.total() * size);
   }
   costs_.norm_reduce = messages_.of(OpKind::AllReduce, Group::ModelParallel, 4.0);
-  costs_.stages.resize(static_cast<std::size_t>(plan.pp));
-  for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
-    const bool like_before = s > 0 && stage_kind_[s] == stage_kind_[s - 1];
-    costs_.stages[s] = like_before ? costs_.stages[s - 1] : slots_cost(s);
-    add_warmup(s, costs_.stages[s]);
+  costs_.stages.resize(ends_.size());
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    StageCost& cost = costs_.stages[i];
+    cost = ends_run(i) ? costs_.stages[i - 1] : slots_cost(ends_[i].stage);
+    cost.stage = ends_[i].stage;
+    cost.like = ends_[i].like;
+    add_warmup(cost);
   }
+}
+
+// True if the stage before the i-th of the costs is the first of its run.
+bool StageCoster::ends_run(std::size_t i) const {
+  return i > 0 && stage_kind_[ends_[i].stage] == stage_kind_[ends_[i - 1].stage];
 }
 
 StageCoster::KnownStates& StageCoster::known_states(const Plan& plan) {
@@ -217,8 +231,8 @@ double StageCoster::sending_of(std::size_t position) const {
 }
 
 // Stages of like chunks differ in it.
-void StageCoster::add_warmup(std::size_t stage, StageCost& cost) const {
-  const StageProfile& profile = costs_.profile->stages[stage];
+void StageCoster::add_warmup(StageCost& cost) const {
+  const StageProfile& profile = costs_.profile->stages[cost.stage];
   cost.warmup = cost.warmup_launch = 0.0;
   for (std::size_t i = 0; i < profile.position.size(); ++i) {
     const auto position = static_cast<std::size_t>(profile.position[i]);

@@ -44,6 +44,8 @@ struct DataParallelCost {
 };
 
 struct StageCost {
+  std::size_t stage = 0;          // its number in the pipeline
+  std::int64_t like = 1;          // stages that it stands for
   double busy = 0.0;              // of all slots of the step
   double compute = 0.0;           // of this, kernels on the compute stream
   double first_exposed = 0.0;     // of `busy`: gathers that may be through before the first slot
@@ -62,11 +64,11 @@ struct StageCost {
   double optimizer = 0.0;
 
   // Takes over what ZeRO and the optimizer decide.
-  void take_states_of(const StageCost& like) {
-    data = like.data;
-    copies = like.copies;
-    norm = like.norm;
-    optimizer = like.optimizer;
+  void take_states_of(const StageCost& other) {
+    data = other.data;
+    copies = other.copies;
+    norm = other.norm;
+    optimizer = other.optimizer;
   }
 };
 
@@ -84,8 +86,10 @@ struct StagePath {
 struct StageCosts {
   const ScheduleProfile* profile = nullptr;
   std::vector<const ChunkCost*> chunks;  // in forward order
+  // Of the stages at both ends of each run of like ones, in pipeline order. From one stage of a run
+  // to the next the paths of stage_paths.hpp change by equal steps, so that none inside decides.
   std::vector<StageCost> stages;
-  std::vector<StagePath> paths;  // by stage
+  std::vector<StagePath> paths;  // of these
   // By position, with one more at the end: from the start of a microbatch's way to its arrival
   // there, and from the end of its gradient there to the end of the way back.
   std::vector<double> forward_chain, gradient_chain;
@@ -103,7 +107,11 @@ struct StageCosts {
   std::int32_t fullest = 0;  // the stage that has it
 
   const ChunkCost& chunk(std::size_t position) const { return *chunks[position]; }
+  const StageProfile& profile_of(std::size_t i) const { return profile->stages[stages[i].stage]; }
 };
+
+// Of one quantity, over all stages of the pipeline.
+double mean_over_stages(const StageCosts& costs, double StageCost::*quantity);
 
 // True if both split the layers to chunks alike.
 bool splits_alike(const Plan& a, const Plan& b);
@@ -142,6 +150,11 @@ class StageCoster {
   struct HeldPeak {
     std::size_t stage;
     double bytes;
+  };
+  // The first or the last stage of a run of like ones, and how many of it it stands for.
+  struct StageEnd {
+    std::size_t stage;
+    std::int64_t like;
   };
   // What the time of a slot counts in.
   struct SlotWaits {
@@ -199,9 +212,10 @@ class StageCoster {
   void store_before(std::size_t i, double before, double& copied);
   void fetch_ahead(SlotCost which, std::size_t i, double computed, double& copied);
   double reductions_within(SlotCost which, const Plan& plan);
+  bool ends_run(std::size_t i) const;
   StageCost slots_cost(std::size_t stage) const;
   double sending_of(std::size_t position) const;
-  void add_warmup(std::size_t stage, StageCost& cost) const;
+  void add_warmup(StageCost& cost) const;
   const StageStates& states_times(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   StageStates time_states(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void add_update(const PartParameters& parameters, const Plan& plan, StageStates& states) const;
@@ -248,6 +262,7 @@ class StageCoster {
   std::vector<double> from_completion_;  // by chunk of the stage at hand
   std::vector<std::size_t> chunk_kind_;  // by position: the first chunk of a run of like ones
   std::vector<std::size_t> stage_kind_;  // by stage: its number among runs of like stages
+  std::vector<StageEnd> ends_;           // of these runs
   std::vector<HeldPeak> held_peaks_;
   std::vector<double> forwarded_, half_done_;  // by chunk of the stage at hand: held bytes
   MessageTimes messages_;

@@ -66,21 +66,20 @@ double StageCoster::sum_states(const LayerCosts& layers, const Plan& plan,
 // The peak of memory_replay.hpp without the states: what is held before a slot and the rise inside
 // of it.
 double StageCoster::held_peak(const StageProfile& profile) {
+  const bool splits = costs_.profile->splits_backward;
   const std::size_t chunks = profile.position.size();
   forwarded_.resize(chunks);
   half_done_.resize(chunks);
   for (std::size_t i = 0; i < chunks; ++i) {
     const ChunkCost& cost = costs_.chunk(static_cast<std::size_t>(profile.position[i]));
     forwarded_[i] = cost.of(SlotCost::Forward).net;
-    half_done_[i] = forwarded_[i] + cost.of(SlotCost::BackwardInput).net;
+    if (splits) half_done_[i] = forwarded_[i] + cost.of(SlotCost::BackwardInput).net;
   }
   double highest = 0.0;
   for (const HeldActivations& held : profile.held) {
     double level = 0.0;
-    for (std::size_t i = 0; i < chunks; ++i) {
-      level += held.forwarded[i] * forwarded_[i];
-      if (held.half_done[i] > 0) level += held.half_done[i] * half_done_[i];
-    }
+    for (std::size_t i = 0; i < chunks; ++i) level += held.forwarded[i] * forwarded_[i];
+    for (std::size_t i = 0; splits && i < chunks; ++i) level += held.half_done[i] * half_done_[i];
     const auto position =
         static_cast<std::size_t>(profile.position[static_cast<std::size_t>(held.chunk)]);
     highest = std::max(highest, level + costs_.chunk(position).of(held.slot).rise);

@@ -22,7 +22,7 @@ double trailing_weights(const StageCosts& costs, const StageProfile& stage) {
 
 double find_filled(const StageCosts& costs, std::size_t stage) {
   double least = infinite<Seconds>().value();
-  for (const std::int32_t position : costs.profile->stages[stage].position)
+  for (const std::int32_t position : costs.profile_of(stage).position)
     least = std::min(least, costs.forward_chain[static_cast<std::size_t>(position)]);
   return std::max(least, costs.stages[stage].data.first_gather);
 }
@@ -34,18 +34,18 @@ double find_returned(const StageCosts& costs, const StageProfile& stage) {
 }
 
 double find_rounds_drained(const StageCosts& costs, std::size_t stage, const StagePath& path) {
-  const StageProfile& profile = costs.profile->stages[stage];
-  const auto stages = costs.stages.size();
-  if (profile.window == 0 || stages == 1) return 0.0;
-  const double round = costs.forward_chain[stages] - costs.forward_chain[stage] +
-                       costs.gradient_chain[stages] - costs.gradient_chain[stage];
+  const StageProfile& profile = costs.profile_of(stage);
+  if (profile.window == 0 || costs.chunks.size() == 1) return 0.0;
+  const std::size_t position = costs.stages[stage].stage;  // of its only chunk
+  const double round = costs.forward_chain.back() - costs.forward_chain[position] +
+                       costs.gradient_chain.back() - costs.gradient_chain[position];
   const auto window = static_cast<double>(profile.window);
   const double rounds =
       static_cast<double>(static_cast<std::int64_t>((costs.microbatches - 1.0) / window));
   const double left = costs.microbatches - 1.0 - rounds * window;
   const SlotCost gradient =
       costs.profile->splits_backward ? SlotCost::BackwardInput : SlotCost::Backward;
-  return path.filled + (rounds + 1.0) * round + left * costs.chunk(stage).of(gradient).passing +
+  return path.filled + (rounds + 1.0) * round + left * costs.chunk(position).of(gradient).passing +
          path.drain;
 }
 
@@ -61,7 +61,7 @@ double find_slots_end(const StageCosts& costs, std::size_t stage, const StagePat
 }
 
 StagePath find_path(const StageCosts& costs, std::size_t stage) {
-  const StageProfile& profile = costs.profile->stages[stage];
+  const StageProfile& profile = costs.profile_of(stage);
   StagePath path;
   path.filled = find_filled(costs, stage);
   path.returned = find_returned(costs, profile);

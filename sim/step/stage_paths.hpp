@@ -10,7 +10,7 @@
 
 namespace shardwright::sim {
 
-// Those of each stage, once for `costs` whose other members are known.
+// Those of the stages of `costs`, whose other members are known. Below, `stage` counts these.
 void find_paths(StageCosts& costs);
 
 // The stage's first slot begins: a microbatch has passed the stages before it.
