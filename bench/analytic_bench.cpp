@@ -13,7 +13,7 @@ void evaluate_plans(benchmark::State& state) {
   const std::vector<Plan> cuts = layer_cuts(space_of(request));
   sim::ScheduleProfiles profiles;
   std::int64_t evaluated = 0;
-  for (auto unused : state) {
+  for ([[maybe_unused]] auto _ : state) {
     for (std::uint32_t cut = 0; cut < cuts.size(); ++cut) {
       const Evaluation evaluation = evaluate_cut(request, cuts, cut, profiles);
       evaluated += static_cast<std::int64_t>(evaluation.plans.size()) + evaluation.too_large;

@@ -45,7 +45,7 @@ void hold(benchmark::State& state) {
   Queue queue = filled(state.range(0));
   std::size_t next = 0;
   std::array<std::uint64_t, 3> handled{};
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const auto event = queue.pop();
     switch (event.payload.kind) {
       case Kind::Compute:
@@ -74,7 +74,7 @@ void reschedule(benchmark::State& state) {
                                     {Kind::Timer, i}));
   }
   std::size_t next = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     queue.reschedule(ids[next * 7 % ids.size()], Seconds(delays()[next % delays().size()]));
     ++next;
   }

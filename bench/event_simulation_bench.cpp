@@ -20,7 +20,7 @@ Scenario scenario(const benchmark::State& state) {
 void whole_simulation(benchmark::State& state) {
   const Scenario given = scenario(state);
   double step = 0.0;
-  for (auto _ : state) step = sim::simulate_step(given).step.value();
+  for ([[maybe_unused]] auto _ : state) step = sim::simulate_step(given).step.value();
   state.counters["step_s"] = step;
 }
 BENCHMARK(whole_simulation)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
@@ -28,7 +28,7 @@ BENCHMARK(whole_simulation)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
 void lowering(benchmark::State& state) {
   const Scenario given = scenario(state);
   std::int64_t ops = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const Program program = lower(given.model, given.plan, given.stack);
     ops = 0;
     for (const RankProgram& rank : program.stages) ops += rank.ops;
@@ -40,7 +40,7 @@ BENCHMARK(lowering)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
 void pricing(benchmark::State& state) {
   const Scenario given = scenario(state);
   const Program program = lower(given.model, given.plan, given.stack);
-  for (auto _ : state) benchmark::DoNotOptimize(sim::price(program, given.cluster, given.stack));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(sim::price(program, given.cluster, given.stack));
 }
 BENCHMARK(pricing)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
 
@@ -48,14 +48,14 @@ void replay(benchmark::State& state) {
   const Scenario given = scenario(state);
   const Program program = lower(given.model, given.plan, given.stack);
   const sim::Prices prices = sim::price(program, given.cluster, given.stack);
-  for (auto _ : state) benchmark::DoNotOptimize(sim::replay_folded(program, prices));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(sim::replay_folded(program, prices));
 }
 BENCHMARK(replay)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
 
 void memory(benchmark::State& state) {
   const Scenario given = scenario(state);
   const Program program = lower(given.model, given.plan, given.stack);
-  for (auto _ : state) benchmark::DoNotOptimize(sim::peak_memory(program, given.stack));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(sim::peak_memory(program, given.stack));
 }
 BENCHMARK(memory)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
 

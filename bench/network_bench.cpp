@@ -12,7 +12,7 @@ using sim::testing::Fabric;
 using sim::testing::HostScenario;
 
 void simulate(benchmark::State& state, const HostScenario& scenario) {
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     auto result = sim::simulate_flows(scenario.flows);
     benchmark::DoNotOptimize(result);
   }

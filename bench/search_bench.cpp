@@ -8,7 +8,7 @@ namespace {
 
 void search_whole_space(benchmark::State& state, PlanRequest request) {
   request.threads = 2;
-  for (auto unused : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const SearchResult result = search(request);
     state.counters["space"] = static_cast<double>(result.counts.space);
     state.counters["evaluated"] = static_cast<double>(result.counts.evaluated);

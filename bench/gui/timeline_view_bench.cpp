@@ -61,7 +61,7 @@ void paint(QWidget& widget, QImage& image) {
 void first_paint(benchmark::State& state) {
   timeline();
   QImage image(kWidth, kHeight, QImage::Format_RGB32);
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     TimelineCanvas canvas;
     canvas.resize(kWidth, kHeight);
     canvas.set_timelines({timeline()}, nullptr, gigabytes(80.0));
@@ -80,7 +80,7 @@ void pan_frame(benchmark::State& state) {
   const double end = canvas.tracks().end();
   const double length = end * static_cast<double>(state.range(0)) / 1000.0;
   double from = 0.0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     from = from + 1.01 * length < end ? from + 0.01 * length : 0.0;
     canvas.show_window(from, from + length);
     paint(canvas, image);
@@ -89,7 +89,7 @@ void pan_frame(benchmark::State& state) {
 BENCHMARK(pan_frame)->Arg(900)->Arg(500)->Arg(100)->Arg(10)->Arg(1)->Unit(benchmark::kMillisecond);
 
 void find_critical_path(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(critical_path(*timeline()));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(critical_path(*timeline()));
 }
 BENCHMARK(find_critical_path)->Unit(benchmark::kMillisecond);
 
@@ -97,7 +97,7 @@ void search_names(benchmark::State& state) {
   TimelineTracks tracks;
   tracks.set_timelines({timeline()});
   const SpanQuery query = SpanQuery::parse(QStringLiteral("qkv layer=3"));
-  for (auto _ : state) benchmark::DoNotOptimize(tracks.find(query));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(tracks.find(query));
 }
 BENCHMARK(search_names)->Unit(benchmark::kMillisecond);
 
@@ -107,7 +107,7 @@ void hover_frame(benchmark::State& state) {
   canvas.set_timelines({timeline()}, nullptr, gigabytes(80.0));
   QImage image(kWidth, kHeight, QImage::Format_RGB32);
   std::uint32_t index = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     canvas.select_op({0, index++ % 10'000});
     paint(canvas, image);
   }
