@@ -16,8 +16,7 @@ using planner::PlanRequest;
 
 Precision read_precision(const std::string& text, ProblemList& problems) {
   std::vector<std::string> names;
-  for (const auto precision :
-       {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16, Precision::Fp8}) {
+  for (const Precision precision : kPrecisions) {
     if (text == name_of(precision)) return precision;
     names.emplace_back(name_of(precision));
   }

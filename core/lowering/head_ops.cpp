@@ -4,9 +4,9 @@
 
 namespace shardwright {
 
-// Every stack that trains in FP8 leaves the output head in 16 bits.
+// Every stack that trains in FP8 or NVFP4 leaves the output head in 16 bits.
 Precision LayerWriter::head_format() const {
-  return plan_.precision == Precision::Fp8 ? Precision::Bf16 : plan_.precision;
+  return casts_operands(plan_.precision) ? Precision::Bf16 : plan_.precision;
 }
 
 // Without a vocabulary-parallel loss every tensor-parallel rank computes the whole of it.

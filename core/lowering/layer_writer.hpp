@@ -129,9 +129,9 @@ class LayerWriter {
   // split over ranks, whose collective writes the whole).
   void linear_backward(const Linear& linear, TensorRef output_gradient, TensorRef input_gradient,
                        bool adds = false);
-  // With FP8 GEMMs: reads the tensor and writes it as FP8, along the rows and along the columns
-  // (the weight gradient needs the transposed one).
-  void cast_to_fp8(const std::string& name, Phase phase, double elements, TensorRef tensor);
+  // With FP8 or NVFP4 GEMMs: reads the tensor and writes it in that format, along the rows and
+  // along the columns (the weight gradient needs the transposed one).
+  void cast_operand(const std::string& name, Phase phase, double elements, TensorRef tensor);
   void weight_gradient(const Linear& linear, TensorRef output_gradient, TensorRef input,
                        std::int64_t tokens);
 

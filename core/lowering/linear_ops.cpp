@@ -18,7 +18,7 @@ void LayerWriter::linear_forward(const Linear& linear) {
   }
   // Column-split layers take their input from a norm, which casts on its way.
   if (linear.split == LinearSplit::Row)
-    cast_to_fp8(linear.name + ".input", phase_, static_cast<double>(rows * linear.in), input);
+    cast_operand(linear.name + ".input", phase_, static_cast<double>(rows * linear.in), input);
   const bool reduces = linear.split == LinearSplit::Row && plan_.tp > 1;
   const auto out_elements = static_cast<double>(rows * linear.out);
   const TensorRef partial =
@@ -32,10 +32,15 @@ void LayerWriter::linear_forward(const Linear& linear) {
   }
 }
 
-void LayerWriter::cast_to_fp8(const std::string& name, Phase phase, double elements,
-                              TensorRef tensor) {
-  if (format_ != Precision::Fp8) return;
-  memory_op(name + ".cast", OpKind::Cast, phase, elements, elements, {tensor}, {tensor});
+void LayerWriter::cast_operand(const std::string& name, Phase phase, double elements,
+                               TensorRef tensor) {
+  if (!casts_operands(format_)) return;
+  // It is read once more before, for the scale of the whole tensor, and written as it is and
+  // transposed.
+  const double reads = format_ == Precision::Nvfp4 ? 2.0 : 1.0;
+  const double written = 2.0 * (operand_bytes(format_) / storage_bytes(format_));
+  memory_op(name + ".cast", OpKind::Cast, phase, reads * elements, written * elements, {tensor},
+            {tensor});
 }
 
 void LayerWriter::linear_backward(const Linear& linear, TensorRef output_gradient,
@@ -50,8 +55,8 @@ void LayerWriter::linear_backward(const Linear& linear, TensorRef output_gradien
     collective(linear.name + ".gradient.all_gather", OpKind::AllGather, Group::Tensor,
                Phase::BackwardInput, out_elements * shape_.element, {output_gradient}, {gradient});
   }
-  cast_to_fp8(linear.name + ".gradient", Phase::BackwardInput,
-              static_cast<double>(rows * linear.out), gradient);
+  cast_operand(linear.name + ".gradient", Phase::BackwardInput,
+               static_cast<double>(rows * linear.out), gradient);
   if (linear.split == LinearSplit::Column && shape_.gathers_sequence) {
     input = temporary(linear.name + ".regathered", in_elements);
     collective(linear.name + ".input.all_gather", OpKind::AllGather, Group::Tensor,

@@ -120,8 +120,9 @@ TensorRef LayerWriter::activation(std::string_view name, double elements) {
 }
 
 TensorRef LayerWriter::gemm_input(std::string_view name, double elements) {
-  const bool fp8 = plan_.precision == Precision::Fp8 && stack_.fp8_saved_inputs;
-  return bytes_tensor(name, MemoryCategory::Activations, elements * (fp8 ? 1.0 : shape_.element));
+  const bool cast = casts_operands(plan_.precision) && stack_.fp8_saved_inputs;
+  const double element = cast ? operand_bytes(plan_.precision).value() : shape_.element;
+  return bytes_tensor(name, MemoryCategory::Activations, elements * element);
 }
 
 TensorRef LayerWriter::temporary(std::string_view name, double elements) {

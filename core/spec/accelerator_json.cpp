@@ -25,7 +25,8 @@ MatrixPeaks read_peaks(ObjectReader matrix) {
                     .tf32 = peak(matrix, "tf32_flop_per_s"),
                     .fp16 = peak(matrix, "fp16_flop_per_s"),
                     .bf16 = peak(matrix, "bf16_flop_per_s"),
-                    .fp8 = peak(matrix, "fp8_flop_per_s")};
+                    .fp8 = peak(matrix, "fp8_flop_per_s"),
+                    .fp4 = peak(matrix, "fp4_flop_per_s")};
   if (std::max({peaks.fp16, peaks.bf16, peaks.fp32}) <= FlopPerSecond(0.0))
     matrix.problem("", "no format", "fp16_flop_per_s, bf16_flop_per_s or fp32_flop_per_s");
   matrix.refuse_unknown_keys();
@@ -113,6 +114,7 @@ ordered_json peaks_json(const MatrixPeaks& peaks) {
   add("fp16_flop_per_s", peaks.fp16);
   add("bf16_flop_per_s", peaks.bf16);
   add("fp8_flop_per_s", peaks.fp8);
+  add("fp4_flop_per_s", peaks.fp4);
   return result;
 }
 

@@ -14,6 +14,8 @@ FlopPerSecond MatrixPeaks::of(Precision precision) const {
       return bf16;
     case Precision::Fp8:
       return fp8;
+    case Precision::Nvfp4:
+      return fp4;
   }
   return {};
 }

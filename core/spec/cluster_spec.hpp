@@ -20,7 +20,7 @@ namespace shardwright {
 
 // Dense matrix throughput by format; zero: the device cannot multiply in this format.
 struct MatrixPeaks {
-  FlopPerSecond fp32, tf32, fp16, bf16, fp8;
+  FlopPerSecond fp32, tf32, fp16, bf16, fp8, fp4;
 
   FlopPerSecond of(Precision precision) const;
 

@@ -16,10 +16,7 @@ namespace {
 const EnumNames<Precision>& precision_names() {
   static const EnumNames<Precision> names = [] {
     EnumNames<Precision> result;
-    for (const auto precision :
-         {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16, Precision::Fp8}) {
-      result.push_back({name_of(precision), precision});
-    }
+    for (const Precision precision : kPrecisions) result.push_back({name_of(precision), precision});
     return result;
   }();
   return names;

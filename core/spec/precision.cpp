@@ -14,6 +14,8 @@ const char* name_of(Precision precision) {
       return "bf16";
     case Precision::Fp8:
       return "fp8";
+    case Precision::Nvfp4:
+      return "nvfp4";
   }
   return "";
 }

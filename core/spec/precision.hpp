@@ -1,21 +1,36 @@
 // Number formats of weights, activations and matrix multiplications.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "core/base/units.hpp"
 
 namespace shardwright {
 
-enum class Precision : std::uint8_t { Fp32, Tf32, Fp16, Bf16, Fp8 };
+enum class Precision : std::uint8_t { Fp32, Tf32, Fp16, Bf16, Fp8, Nvfp4 };
+inline constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16,
+                                           Precision::Bf16, Precision::Fp8,  Precision::Nvfp4};
 
-// Bytes that one element takes in memory. TF32 is a way to multiply fp32 data; FP8 training keeps
-// its weights and activations in bf16 and casts on the way into a GEMM.
+// True of formats of matrix products alone: weights and activations stay in bf16 and are cast on
+// their way into a product.
+constexpr bool casts_operands(Precision precision) {
+  return precision == Precision::Fp8 || precision == Precision::Nvfp4;
+}
+
+// Bytes that one element takes in memory. TF32 is a way to multiply fp32 data.
 constexpr Bytes storage_bytes(Precision precision) {
   return Bytes(precision == Precision::Fp32 || precision == Precision::Tf32 ? 4.0 : 2.0);
 }
 
-// "fp32", "tf32", "fp16", "bf16" or "fp8".
+// Bytes that one element of a matrix product's operand takes. NVFP4 has 4 bits each and a scale of
+// 8 bits for every 16 (arXiv 2509.25149, section 2).
+constexpr Bytes operand_bytes(Precision precision) {
+  if (precision == Precision::Nvfp4) return Bytes(0.5 + 1.0 / 16.0);
+  return precision == Precision::Fp8 ? Bytes(1.0) : storage_bytes(precision);
+}
+
+// "fp32", "tf32", "fp16", "bf16", "fp8" or "nvfp4".
 const char* name_of(Precision precision);
 
 }  // namespace shardwright

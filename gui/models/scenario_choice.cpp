@@ -165,8 +165,7 @@ planner::Constraints constraints_of(const std::string& text) {
 
 Precision precision_of(const std::string& text) {
   std::vector<std::string> names;
-  for (const auto precision :
-       {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16, Precision::Fp8}) {
+  for (const Precision precision : kPrecisions) {
     if (text == name_of(precision)) return precision;
     names.emplace_back(name_of(precision));
   }

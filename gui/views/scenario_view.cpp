@@ -89,7 +89,7 @@ void ScenarioView::create_workload(QFormLayout& form) {
                                   kMostBatch, tr(" sequences"));
   batch->setSpecialValueText(tr("auto"));
   add_count(form, Field::SeqLen, &ScenarioChoice::seq_len, 1, kMostSequence, tr(" tokens"));
-  add_names(form, Field::Precision, {"bf16", "fp8", "fp16", "tf32", "fp32"},
+  add_names(form, Field::Precision, {"bf16", "fp8", "nvfp4", "fp16", "tf32", "fp32"},
             &ScenarioChoice::precision, false);
 }
 

@@ -77,8 +77,9 @@ void note_data_overlap(const Scenario& scenario, PlanExport& result) {
 
 void add_precision(const Scenario& scenario, ordered_json& config, PlanExport& result) {
   const Precision precision = scenario.plan.precision;
-  if (precision == Precision::Fp8)
-    result.refuse("precision", "fp8", "fp32, tf32, fp16 or bf16: DeepSpeed's JSON has no fp8");
+  if (casts_operands(precision))
+    result.refuse("precision", name_of(precision),
+                  "fp32, tf32, fp16 or bf16: DeepSpeed's JSON has no narrower products");
   if (precision == Precision::Tf32)
     result.note("precision tf32", "the script says it (torch.backends.cuda.matmul.allow_tf32)");
   if (precision != Precision::Fp16 && precision != Precision::Bf16) return;

@@ -197,6 +197,7 @@ void add_precision(const Scenario& scenario, ArgumentList& arguments, PlanExport
   if (precision == Precision::Fp32) return;
   arguments.add("--bf16");
   if (precision == Precision::Fp8) arguments.add("--fp8-format", "hybrid");
+  if (precision == Precision::Nvfp4) arguments.add("--fp4-format", "e2m1");
   if (!scenario.stack.fp32_gradient_reduction) arguments.add("--grad-reduce-in-bf16");
 }
 

@@ -183,7 +183,8 @@ void add_precision(const Scenario& scenario, ArgumentList& flags, PlanExport& re
   flags.assign("--training.mixed_precision_param", full ? "float32" : "bfloat16");
   flags.assign("--training.mixed_precision_reduce",
                full || scenario.stack.fp32_gradient_reduction ? "float32" : "bfloat16");
-  if (precision == Precision::Fp16) result.refuse("precision", "fp16", "bf16, fp32, tf32 or fp8");
+  if (precision == Precision::Fp16 || precision == Precision::Nvfp4)
+    result.refuse("precision", name_of(precision), "bf16, fp32, tf32 or fp8");
   if (precision == Precision::Tf32)
     result.note("precision tf32", "torch.set_float32_matmul_precision(\"high\") says it");
   if (precision == Precision::Fp8)

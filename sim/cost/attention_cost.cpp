@@ -77,7 +77,7 @@ KernelCost attention_cost(const AttentionWork& work, Precision precision,
   const KernelEfficiency& efficiency = accelerator.efficiency;
   const Problem p = problem_of(work);
   const FlopPerSecond peak =
-      matrix_peak(accelerator, precision == Precision::Fp8 ? Precision::Bf16 : precision);
+      matrix_peak(accelerator, casts_operands(precision) ? Precision::Bf16 : precision);
   const double share = work.backward ? efficiency.attention_backward : efficiency.attention_forward;
   const FlopPerSecond rate =
       peak * std::min(1.0, share * kernel_ratio(accelerator, stack) * width_efficiency(p));

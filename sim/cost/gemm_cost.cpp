@@ -58,10 +58,6 @@ std::span<const Tile> tiles_of(const AcceleratorSpec& accelerator) {
   return kTiles;
 }
 
-double operand_bytes(Precision precision) {
-  return precision == Precision::Fp8 ? 1.0 : storage_bytes(precision).value();
-}
-
 // Sizes in elements, as doubles, of one of `products` alike GEMMs.
 struct Shape {
   double rows, n, k, products, operand_bytes;
@@ -70,7 +66,7 @@ struct Shape {
 Shape shape_of(const GemmWork& work, Precision precision) {
   const auto groups = static_cast<double>(std::max<std::int64_t>(1, work.groups));
   Shape shape{static_cast<double>(work.m), static_cast<double>(work.n), static_cast<double>(work.k),
-              groups * static_cast<double>(work.batch), operand_bytes(precision)};
+              groups * static_cast<double>(work.batch), operand_bytes(precision).value()};
   (work.groups_share_k ? shape.k : shape.rows) /= groups;
   return shape;
 }

@@ -124,7 +124,7 @@ MemoryWork read_memory(const RowReader& row) {
 MeasuredKernel read_kernel(const RowReader& row) {
   MeasuredKernel kernel;
   kernel.kind = choice<OpKind>(row, "op", 0, static_cast<int>(OpKind::Offload));
-  kernel.precision = choice<Precision>(row, "precision", 0, static_cast<int>(Precision::Fp8) + 1);
+  kernel.precision = choice<Precision>(row, "precision", 0, static_cast<int>(kPrecisions.size()));
   if (kernel.kind <= OpKind::GroupedGemm)
     kernel.work = read_gemm(row);
   else if (kernel.kind == OpKind::Attention)

@@ -31,8 +31,11 @@ FlopPerSecond matrix_peak(const AcceleratorSpec& accelerator, Precision precisio
     case Precision::Fp8:
       peak = first_of({peaks.fp8, peaks.bf16, peaks.fp16, peaks.fp32, vector});
       break;
+    case Precision::Nvfp4:
+      peak = first_of({peaks.fp4, peaks.fp8, peaks.bf16, peaks.fp16, peaks.fp32, vector});
+      break;
   }
-  const bool apart = precision == Precision::Fp8 && peaks.fp8 > FlopPerSecond(0) &&
+  const bool apart = casts_operands(precision) && peaks.fp8 > FlopPerSecond(0) &&
                      accelerator.sustained_fp8_clock_ratio > 0.0;
   return peak * (apart ? accelerator.sustained_fp8_clock_ratio : accelerator.sustained_clock_ratio);
 }
@@ -45,7 +48,7 @@ AcceleratorSpec at_full_clock(AcceleratorSpec accelerator) {
 double matrix_efficiency(const AcceleratorSpec& accelerator, Precision precision) {
   const KernelEfficiency& efficiency = accelerator.efficiency;
   if (precision == Precision::Tf32 || precision == Precision::Fp32) return efficiency.matrix_tf32;
-  const bool in_fp8 = precision == Precision::Fp8 && accelerator.matrix.fp8 > FlopPerSecond(0);
+  const bool in_fp8 = casts_operands(precision) && accelerator.matrix.fp8 > FlopPerSecond(0);
   if (in_fp8) return efficiency.matrix_fp8;
   return efficiency.matrix_main_loop > 0.0 ? efficiency.matrix_main_loop : efficiency.matrix;
 }

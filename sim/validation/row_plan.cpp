@@ -158,8 +158,8 @@ bool set_precision(const TrainingRow& row, Plan& plan, std::vector<std::string>&
     return false;
   }
   plan.precision = *precision;
-  if (*precision == Precision::Fp8 && lower_case(text) != name_of(Precision::Fp8))
-    filled_in.push_back(fmt::format("precision: fp8 for \"{}\"", text));
+  if (casts_operands(*precision) && lower_case(text) != name_of(*precision))
+    filled_in.push_back(fmt::format("precision: {} for \"{}\"", name_of(*precision), text));
   return true;
 }
 

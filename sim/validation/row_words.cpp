@@ -48,7 +48,8 @@ std::string letters_and_digits(std::string_view text) {
 std::optional<Precision> precision_in(std::string_view text) {
   const std::string words = letters_and_digits(text);
   // The format of the matrix products names a recipe, that of the other ops may stand beside it.
-  if (holds_any(words, {"fp4", "float4", "int8", "int4"})) return std::nullopt;
+  if (holds_any(words, {"mxfp4", "int8", "int4"})) return std::nullopt;
+  if (holds_any(words, {"fp4", "float4"})) return Precision::Nvfp4;
   if (holds_any(words, {"fp8", "float8", "f8e4m3", "e4m3"})) return Precision::Fp8;
   if (holds_any(words, {"bf16", "bfloat16"})) return Precision::Bf16;
   if (holds_any(words, {"fp16", "float16", "f16", "half"})) return Precision::Fp16;

@@ -16,8 +16,8 @@ namespace shardwright::sim {
 // What is left of a text without case and signs: "Zero-Bubble (ZB-1P)" is "zerobubblezb1p".
 std::string letters_and_digits(std::string_view text);
 
-// "bf16", "bfloat16", "BF16-mixed"; "fp16", "half"; "fp8", "mxfp8", "fp8-mx", "float8"; …. None for
-// formats that are not modelled.
+// "bf16", "bfloat16", "BF16-mixed"; "fp16", "half"; "fp8", "mxfp8", "fp8-mx", "float8"; "nvfp4"; ….
+// None for formats that are not modelled.
 std::optional<Precision> precision_in(std::string_view text);
 
 struct RecomputeWords {

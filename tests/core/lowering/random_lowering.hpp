@@ -146,7 +146,7 @@ class CaseGenerator {
         one_of({RecomputePolicy::None, RecomputePolicy::Selective, RecomputePolicy::Full});
     if (plan.recompute == RecomputePolicy::Full && flag())
       plan.recompute_layers = between(1, model.layers);
-    plan.precision = one_of({Precision::Bf16, Precision::Fp32, Precision::Fp8});
+    plan.precision = one_of({Precision::Bf16, Precision::Fp32, Precision::Fp8, Precision::Nvfp4});
     for (bool* flipped :
          {&plan.overlap.grad_reduce, &plan.overlap.param_gather, &plan.overlap.tensor_parallel,
           &plan.overlap.p2p, &plan.embedding_counts_as_layer, &plan.head_counts_as_layer})

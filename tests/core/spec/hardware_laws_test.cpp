@@ -65,6 +65,8 @@ TEST(HardwareLaws, FormatsThatADeviceLacksHaveNoPeak) {
   EXPECT_EQ(load_accelerator("a100-80gb").matrix.of(Precision::Fp8).value(), 0.0);
   EXPECT_EQ(load_accelerator("tpu-v5p").matrix.of(Precision::Fp8).value(), 0.0);
   EXPECT_GT(load_accelerator("h100-sxm").matrix.of(Precision::Fp8).value(), 0.0);
+  EXPECT_EQ(load_accelerator("h100-sxm").matrix.of(Precision::Nvfp4).value(), 0.0);
+  EXPECT_GT(load_accelerator("b200").matrix.of(Precision::Nvfp4).value(), 0.0);
 }
 
 TEST(HardwareLaws, BackwardAttentionIsNeverTheMoreEfficientOne) {

@@ -38,7 +38,7 @@ inline Plan any_plan() {
   plan.context_parallel = any_of(context_parallel_names());
   plan.recompute = any_of(recompute_names());
   plan.precision = *rc::gen::element(Precision::Fp32, Precision::Tf32, Precision::Fp16,
-                                     Precision::Bf16, Precision::Fp8);
+                                     Precision::Bf16, Precision::Fp8, Precision::Nvfp4);
   for (bool* flag :
        {&plan.sequence_parallel, &plan.overlap.grad_reduce, &plan.overlap.param_gather,
         &plan.overlap.tensor_parallel, &plan.overlap.p2p, &plan.overlap.expert_parallel,

@@ -197,6 +197,7 @@ const std::vector<Change> kChanges = {
     {"tf32", [](Plan& p) { p.precision = Precision::Tf32; }},
     {"fp16", [](Plan& p) { p.precision = Precision::Fp16; }},
     {"fp8", [](Plan& p) { p.precision = Precision::Fp8; }},
+    {"nvfp4", [](Plan& p) { p.precision = Precision::Nvfp4; }},
     {"overlap.grad_reduce", [](Plan& p) { p.overlap.grad_reduce = false; }},
     {"overlap.param_gather", [](Plan& p) { p.overlap.param_gather = false; }},
     {"overlap.tensor_parallel", [](Plan& p) { p.overlap.tensor_parallel = true; }},

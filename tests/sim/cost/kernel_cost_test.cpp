@@ -13,9 +13,6 @@
 namespace shardwright::sim {
 namespace {
 
-constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16,
-                                    Precision::Bf16, Precision::Fp8};
-
 AcceleratorSpec any_device() {
   switch (*rc::gen::inRange(0, 3)) {
     case 0:
@@ -142,11 +139,19 @@ TEST(KernelCost, LowerPrecisionIsFasterWhereComputeLimits) {
   EXPECT_LT(gemm_time(work, device, Precision::Tf32), gemm_time(work, device, Precision::Fp32));
 }
 
-// An A100 has no fp8 units: there it multiplies in bf16.
+TEST(KernelCost, FourBitsAreFasterThanEightOnDevicesThatMultiplyThem) {
+  const GemmWork work{.m = 8192, .n = 8192, .k = 8192};
+  const AcceleratorSpec device = testing::b200();
+  EXPECT_LT(gemm_time(work, device, Precision::Nvfp4), gemm_time(work, device, Precision::Fp8));
+}
+
+// An A100 has no fp8 units: there it multiplies in bf16. An H100 has no fp4 units.
 TEST(KernelCost, MissingFormatsRunInTheNextOne) {
   const GemmWork work{.m = 8192, .n = 8192, .k = 8192};
-  const AcceleratorSpec device = testing::a100();
-  EXPECT_NEAR(gemm_time(work, device, Precision::Fp8) / gemm_time(work, device), 1.0, 0.05);
+  const AcceleratorSpec a100 = testing::a100(), h100 = testing::h100();
+  EXPECT_NEAR(gemm_time(work, a100, Precision::Fp8) / gemm_time(work, a100), 1.0, 0.05);
+  EXPECT_NEAR(gemm_time(work, h100, Precision::Nvfp4) / gemm_time(work, h100, Precision::Fp8), 1.0,
+              0.05);
 }
 
 TEST(KernelCost, ManySmallExpertsAreSlowerThanOneLargeGemm) {

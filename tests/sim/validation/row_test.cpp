@@ -198,8 +198,8 @@ TEST(RowScenario, TakesLatentAttentionFromTheShippedModel) {
 
 TEST(RowScenario, RefusesWhatItCannotExpress) {
   TrainingRow row = shipped_row("sc21-t1-1.7b");
-  row.plan.precision = "nvfp4";
-  EXPECT_NE(scenario_of(row).reason.find("nvfp4"), std::string::npos);
+  row.plan.precision = "mxfp4";
+  EXPECT_NE(scenario_of(row).reason.find("mxfp4"), std::string::npos);
   row = shipped_row("sc21-t1-1.7b");
   row.cluster.gpu = "Abacus 3000";
   EXPECT_NE(scenario_of(row).reason.find("Abacus 3000"), std::string::npos);
@@ -295,11 +295,13 @@ TEST(RowWords, PrecisionsInTheirSpellings) {
     EXPECT_EQ(precision_in(text), Precision::Bf16) << text;
   for (const char* text : {"fp8", "FP8-MX", "mxfp8", "fp8-mx", "float8", "fp8 (bf16 activations)"})
     EXPECT_EQ(precision_in(text), Precision::Fp8) << text;
+  for (const char* text : {"nvfp4", "NVFP4", "fp4"})
+    EXPECT_EQ(precision_in(text), Precision::Nvfp4) << text;
   for (const char* text : {"FP16", "fp16", "float16", "half", "fp16 with fp32 master"})
     EXPECT_EQ(precision_in(text), Precision::Fp16) << text;
   EXPECT_EQ(precision_in("FP32"), Precision::Fp32);
   EXPECT_EQ(precision_in("tf32"), Precision::Tf32);
-  for (const char* text : {"nvfp4", "mxfp4", "int8", "posit"})
+  for (const char* text : {"mxfp4", "int8", "posit"})
     EXPECT_EQ(precision_in(text), std::nullopt) << text;
 }
 
