@@ -41,7 +41,7 @@ PlanRequest request_of(const Scenario& scenario, std::stop_token stop) {
 }  // namespace
 
 std::optional<Replanned> replan(const Scenario& scenario, std::int64_t most_ranks,
-                                std::stop_token stop) {
+                                const std::stop_token& stop) {
   if (most_ranks < 1) {
     throw InputError("replan",
                      {{"--ranks", fmt::format("{}", most_ranks), "a number of at least 1"}});

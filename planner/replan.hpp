@@ -21,6 +21,6 @@ struct Replanned {
 // where no number of ranks has a plan, or `stop` was requested. Throws InputError for less than one
 // rank.
 std::optional<Replanned> replan(const Scenario& scenario, std::int64_t most_ranks,
-                                std::stop_token stop = {});
+                                const std::stop_token& stop = {});
 
 }  // namespace shardwright::planner

@@ -95,7 +95,7 @@ std::vector<KernelTiming> of_device(const std::vector<KernelTiming>& timings,
 }
 
 ClusterFigure figure(const char* pointer, double least, double most,
-                     std::function<double&(ClusterSpec&)> reach) {
+                     const std::function<double&(ClusterSpec&)>& reach) {
   return {pointer, least, most,
           [reach](const ClusterSpec& cluster) {
             ClusterSpec copy = cluster;
@@ -105,7 +105,7 @@ ClusterFigure figure(const char* pointer, double least, double most,
 }
 
 ClusterFigure latency(const char* pointer, double least, double most,
-                      std::function<Seconds&(ClusterSpec&)> reach) {
+                      const std::function<Seconds&(ClusterSpec&)>& reach) {
   return {pointer, least, most,
           [reach](const ClusterSpec& cluster) {
             ClusterSpec copy = cluster;
@@ -146,14 +146,14 @@ std::vector<FitStage> fit_kernels(AcceleratorSpec& accelerator,
 }
 
 std::vector<FitStage> fit_own_kernels(AcceleratorSpec& accelerator,
-                                      const std::vector<KernelTiming>& own,
+                                      const std::vector<KernelTiming>& timings,
                                       const std::string& provenance) {
   const AcceleratorSpec sustained = accelerator;
   accelerator = at_full_clock(std::move(accelerator));
   std::vector<FitStage> stages;
   const auto run = [&](const std::string& name, const char* word,
                        const Figures<AcceleratorSpec>& figures) {
-    const std::vector<KernelTiming> rows = of_kind(own, word);
+    const std::vector<KernelTiming> rows = of_kind(timings, word);
     if (rows.empty()) return;
     stages.push_back(fit_stage(name, accelerator, figures, rows));
     label(stages.back(), provenance, "", accelerator.sources);

@@ -210,7 +210,7 @@ class Sampler {
   void add(const MeasuredStep& step) {
     const StepMatch match(run_, step, grid_, stages_, queues_);
     for (std::size_t rank = 0; rank < step.ranks.size(); ++rank) {
-      const double ops = static_cast<double>(ops_of_rank(static_cast<std::int64_t>(rank)).size());
+      const auto ops = static_cast<double>(ops_of_rank(static_cast<std::int64_t>(rank)).size());
       result_.launches.push_back(step.ranks[rank].ranks.front().issue / ops);
     }
     std::vector<std::vector<Interval>> busy(step.ranks.size());  // collectives, by rank

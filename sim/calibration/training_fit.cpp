@@ -44,10 +44,10 @@ class Fit {
     double weight = 1.0;
   };
 
-  double inner(const TrainingParameter& parameter, double value) const {
+  static double inner(const TrainingParameter& parameter, double value) {
     return parameter.logarithmic ? std::log(value) : value;
   }
-  double outer(const TrainingParameter& parameter, double inner_value) const {
+  static double outer(const TrainingParameter& parameter, double inner_value) {
     const double value = parameter.logarithmic ? std::exp(inner_value) : inner_value;
     return std::clamp(value, parameter.low, parameter.high);
   }

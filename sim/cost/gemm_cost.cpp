@@ -49,6 +49,7 @@ constexpr double kWideTileEdgeLoss = 100.0;  // the same of 4-byte operands up t
 constexpr double kFillElements = 164.0;  // of k, at 16 bits: filling and draining a tile's pipeline
 constexpr double kSplitTraffic = 1.4;    // partial sums of split-k, per fp32 element and part
 constexpr double kWideOperandTraffic = 1.6;  // 4-byte operands are re-laid out on their way
+constexpr double kAlignment = 16.0;          // bytes
 constexpr double kLeastSplitDepth = 64.0;    // elements of k that a part of split-k has at least
 
 std::span<const Tile> tiles_of(const AcceleratorSpec& accelerator) {
@@ -69,6 +70,23 @@ Shape shape_of(const GemmWork& work, Precision precision) {
               groups * static_cast<double>(work.batch), operand_bytes(precision).value()};
   (work.groups_share_k ? shape.k : shape.rows) /= groups;
   return shape;
+}
+
+// True if the rows of all matrices begin at multiples of 16 bytes, as matrix units load them: of A
+// and B along n or k, of C along n.
+bool is_aligned(const GemmWork& work, Precision precision) {
+  const double element = operand_bytes(precision).value();
+  return std::fmod(static_cast<double>(work.n) * element, kAlignment) == 0.0 &&
+         std::fmod(static_cast<double>(work.k) * element, kAlignment) == 0.0;
+}
+
+// Libraries have no batched kernels of the matrix units for rows that are not aligned: those of the
+// vector units take over.
+FlopPerSecond reachable_rate(const GemmWork& work, Precision precision,
+                             const AcceleratorSpec& accelerator, FlopPerSecond peak) {
+  const FlopPerSecond matrix = peak * matrix_efficiency(accelerator, precision);
+  const bool on_vector_units = work.batch > 1 && !is_aligned(work, precision);
+  return on_vector_units ? std::min(matrix, accelerator.vector_fp32) : matrix;
 }
 
 // Each operand once.
@@ -158,7 +176,7 @@ KernelCost gemm_cost(const GemmWork& work, Precision precision, const Accelerato
   if (work.flop() <= Flop(0)) return {};
   const KernelEfficiency& efficiency = accelerator.efficiency;
   const FlopPerSecond peak = matrix_peak(accelerator, precision);
-  const FlopPerSecond reachable = peak * matrix_efficiency(accelerator, precision);
+  const FlopPerSecond reachable = reachable_rate(work, precision, accelerator, peak);
   const BytesPerSecond bandwidth = accelerator.memory_bandwidth * efficiency.memory;
   Shape shape = shape_of(work, precision);
   const double launches = work.groups > 1 && issue ? shape.products : 1.0;

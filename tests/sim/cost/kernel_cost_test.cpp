@@ -145,6 +145,19 @@ TEST(KernelCost, FourBitsAreFasterThanEightOnDevicesThatMultiplyThem) {
   EXPECT_LT(gemm_time(work, device, Precision::Nvfp4), gemm_time(work, device, Precision::Fp8));
 }
 
+// The products of unfused attention: heads of 108 elements do less work than heads of 112, but
+// their rows do not begin where matrix units can load them.
+TEST(KernelCost, BatchedProductsOfUnalignedRowsRunOnTheVectorUnits) {
+  const AcceleratorSpec device = testing::a100();
+  const auto scores = [&](std::int64_t head_dim, Precision precision) {
+    return gemm_time({.m = 2048, .n = 2048, .k = head_dim, .batch = 64}, device, precision);
+  };
+  const GemmWork work{.m = 2048, .n = 2048, .k = 108, .batch = 64};
+  EXPECT_GT(scores(108, Precision::Bf16), scores(112, Precision::Bf16) * 2.0);
+  EXPECT_GE(scores(108, Precision::Bf16), work.flop() / device.vector_fp32);
+  EXPECT_LE(scores(108, Precision::Tf32), scores(112, Precision::Tf32));
+}
+
 // An A100 has no fp8 units: there it multiplies in bf16. An H100 has no fp4 units.
 TEST(KernelCost, MissingFormatsRunInTheNextOne) {
   const GemmWork work{.m = 8192, .n = 8192, .k = 8192};
