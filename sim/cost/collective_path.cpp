@@ -13,7 +13,7 @@ constexpr double kShortRingLoss = 0.54;
 // a switch; on a mesh, each member has links to the others only.
 double scale_up_share(const GroupPlacement& placement, const ClusterSpec& cluster) {
   if (cluster.node.scale_up.kind != ScaleUpKind::Mesh || placement.nodes > 1) return 1.0;
-  const double others = static_cast<double>(domain_size(cluster) - 1);
+  const auto others = static_cast<double>(domain_size(cluster) - 1);
   return others > 0.0 ? static_cast<double>(placement.per_node - 1) / others : 1.0;
 }
 

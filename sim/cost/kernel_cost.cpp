@@ -20,7 +20,7 @@ constexpr double kLeastEdge = 64.0, kLeastDepth = 256.0, kLargestEdge = 131'072.
 constexpr std::int64_t kLeastTokens = 512, kMostTokens = 131'072;
 
 bool is_fitted_shape(const GemmWork& work) {
-  const double groups = static_cast<double>(work.groups);
+  const auto groups = static_cast<double>(work.groups);
   const double rows = static_cast<double>(work.m) / (work.groups_share_k ? 1.0 : groups);
   const double depth = static_cast<double>(work.k) / (work.groups_share_k ? groups : 1.0);
   const auto columns = static_cast<double>(work.n);

@@ -391,8 +391,8 @@ double FlowNetwork::local_level(LinkIndex index) const {
     std::uint32_t open = 0;
     for (const Member& member : link.members) {
       const Path& path = paths_[member.path];
-      double limit = path.rate;
-      if (in_region(path)) limit = path.next_bottleneck == index ? kInfinity : path.next_rate;
+      double limit = in_region(path) ? path.next_rate : path.rate;
+      if (in_region(path) && path.next_bottleneck == index) limit = kInfinity;
       if (limit < level) {
         taken += limit * path.flows;
       } else {

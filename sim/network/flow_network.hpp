@@ -109,9 +109,9 @@ class FlowNetwork {
   void settle_changes();
   void join_links(PathIndex path);
   void leave_links(PathIndex path);
-  bool settle_alone(PathIndex path);
+  bool settle_alone(PathIndex index);
   void take_unbound_members(LinkIndex link);
-  void take_into_region(PathIndex path);
+  void take_into_region(PathIndex index);
   void fill_region();
   std::size_t start_filling();
   void collect_candidates();
@@ -120,12 +120,12 @@ class FlowNetwork {
   void raise_least_candidate(double level);
   static double share(const Link& link);
   std::size_t stop_members(LinkIndex link, double level);
-  void stop_alone(PathIndex path, double level);
-  void stop(PathIndex path, double level, std::uint32_t bottleneck);
+  void stop_alone(PathIndex index, double level);
+  void stop(PathIndex index, double level, std::uint32_t bottleneck);
   bool extend_region();
-  void check_filled_link(LinkIndex link);
-  void check_open_link(LinkIndex link);
-  double local_level(LinkIndex link) const;
+  void check_filled_link(LinkIndex index);
+  void check_open_link(LinkIndex index);
+  double local_level(LinkIndex index) const;
   void commit_region();
 
   std::vector<Link> links_;

@@ -50,7 +50,7 @@ std::vector<FlowIndex> find_dependency_cycle(const FlowScenario& scenario) {
   std::vector<std::pair<FlowIndex, std::size_t>> stack;  // a flow and how far its list was followed
   for (FlowIndex root = 0; root < marks.size(); ++root) {
     if (marks[root] != Mark::New) continue;
-    stack.push_back({root, 0});
+    stack.emplace_back(root, 0);
     marks[root] = Mark::OnStack;
     while (!stack.empty()) {
       auto& [flow, next] = stack.back();
@@ -62,7 +62,7 @@ std::vector<FlowIndex> find_dependency_cycle(const FlowScenario& scenario) {
       const FlowIndex other = scenario.after(flow)[next++];
       if (marks[other] == Mark::New) {
         marks[other] = Mark::OnStack;
-        stack.push_back({other, 0});
+        stack.emplace_back(other, 0);
       } else if (marks[other] == Mark::OnStack) {
         std::vector<FlowIndex> cycle;
         for (const auto& entry : stack) cycle.push_back(entry.first);

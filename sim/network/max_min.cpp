@@ -24,13 +24,15 @@ class Filling {
   }
 
   std::vector<BytesPerSecond> run() {
-    for (double level = next_level(); level < kNever; level = next_level()) {
+    double level = next_level();
+    while (level < kNever) {
       // All flows that this level stops are found before any of them changes a share.
       std::vector<std::size_t> stopping;
       for (std::size_t i = 0; i < stopped_.size(); ++i) {
         if (!stopped_[i] && stops_at(problem_.flows[i], level)) stopping.push_back(i);
       }
       for (const std::size_t i : stopping) stop(i, level);
+      level = next_level();
     }
     return std::move(rates_);
   }

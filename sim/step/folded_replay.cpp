@@ -276,7 +276,7 @@ class Replay {
 
   Channel& channel_of(std::int32_t s, const FlatOp& op) {
     const auto here = static_cast<std::size_t>(s);
-    const auto there = static_cast<std::size_t>(s + op.peer_offset);
+    const auto there = static_cast<std::size_t>(std::int64_t{s} + op.peer_offset);
     const std::size_t from = op.sends ? here : there, to = op.sends ? there : here;
     const std::size_t stages = ranks_.size();
     return channels_[((op.gradient ? stages : 0) + from) * stages + to];

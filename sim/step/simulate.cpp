@@ -86,7 +86,8 @@ Flop hardware_flop_per_step(const Program& program) {
   for (const RankProgram& rank : program.stages) {
     for (const Call& call : rank.calls) sum += of_block[call.block];
   }
-  return Flop(sum * static_cast<double>(program.plan.world_size() / program.plan.pp));
+  return Flop(sum * static_cast<double>(program.plan.world_size()) /
+              static_cast<double>(program.plan.pp));
 }
 
 }  // namespace shardwright::sim

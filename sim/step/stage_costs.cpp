@@ -135,7 +135,8 @@ bool StageCoster::ends_run(std::size_t i) const {
 }
 
 StageCoster::KnownStates& StageCoster::known_states(const Plan& plan) {
-  return known_states_[static_cast<std::size_t>(2 * plan.zero_stage + plan.offload_optimizer)];
+  return known_states_[2 * static_cast<std::size_t>(plan.zero_stage) +
+                       (plan.offload_optimizer ? 1 : 0)];
 }
 
 void StageCoster::forget_states() {

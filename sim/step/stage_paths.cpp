@@ -1,6 +1,7 @@
 #include "sim/step/stage_paths.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardwright::sim {
 namespace {
@@ -40,8 +41,7 @@ double find_rounds_drained(const StageCosts& costs, std::size_t stage, const Sta
   const double round = costs.forward_chain.back() - costs.forward_chain[position] +
                        costs.gradient_chain.back() - costs.gradient_chain[position];
   const auto window = static_cast<double>(profile.window);
-  const double rounds =
-      static_cast<double>(static_cast<std::int64_t>((costs.microbatches - 1.0) / window));
+  const double rounds = std::floor((costs.microbatches - 1.0) / window);
   const double left = costs.microbatches - 1.0 - rounds * window;
   const SlotCost gradient =
       costs.profile->splits_backward ? SlotCost::BackwardInput : SlotCost::Backward;

@@ -49,7 +49,7 @@ Seconds measured_time(ObjectReader& row, const CollectiveTiming& timing) {
 
 std::string gap_of(const CollectiveTiming& timing) {
   if (!timing.for_fitting) return "no full printed table (\"fit\": false)";
-  if (kinds().count(timing.name) == 0) return fmt::format("no model of \"{}\"", timing.name);
+  if (!kinds().contains(timing.name)) return fmt::format("no model of \"{}\"", timing.name);
   if (timing.bytes <= Bytes(0)) return "the source does not give the size";
   if (timing.measured <= Seconds(0)) return "neither a time nor a bandwidth with enough digits";
   return "";

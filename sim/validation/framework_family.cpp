@@ -67,7 +67,7 @@ constexpr std::array kFrameworks = {
 
 std::optional<std::string_view> framework_family(std::string_view framework) {
   const std::string wanted = letters_and_digits(framework);
-  const auto found = std::find_if(
+  const auto* const found = std::find_if(
       kFrameworks.begin(), kFrameworks.end(),
       [&](const Framework& each) { return wanted.find(each.name) != std::string::npos; });
   if (found == kFrameworks.end()) return std::nullopt;

@@ -43,8 +43,9 @@ class LogAxis {
   double at(double value) const {
     return kChartSize * (std::log10(value) - first_) / (last_ - first_);
   }
-  double first() const { return first_; }
-  double last() const { return last_; }
+  // Powers of ten at both ends.
+  int first() const { return static_cast<int>(first_); }
+  int last() const { return static_cast<int>(last_); }
 
  private:
   double first_, last_;
@@ -62,7 +63,7 @@ std::string label(double x, double y, const std::string& text, const char* ancho
 
 std::string grid(const LogAxis& axis) {
   std::string svg;
-  for (double power = axis.first(); power <= axis.last(); power += 1.0) {
+  for (int power = axis.first(); power <= axis.last(); ++power) {
     const double value = std::pow(10.0, power), place = axis.at(value);
     const double x = kMargin + place, y = kMargin + kChartSize - place;
     svg += line(x, kMargin, x, kMargin + kChartSize, "grid");

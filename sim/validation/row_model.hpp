@@ -15,7 +15,7 @@ namespace shardwright::sim {
 // habits of the field: gated feed-forward blocks come with RMSNorm and rotary positions and without
 // biases, ungated ones with LayerNorm, learned positions and biases. `filled_in` says so; `reason`
 // is set instead where the model cannot be expressed.
-std::optional<ModelSpec> model_of_row(const TrainingRow& row, std::vector<std::string>& filled_in,
-                                      std::string& reason);
+std::optional<ModelSpec> model_of_row(const TrainingRow& stated,
+                                      std::vector<std::string>& filled_in, std::string& reason);
 
 }  // namespace shardwright::sim

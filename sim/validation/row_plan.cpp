@@ -71,7 +71,7 @@ bool set_degrees(const TrainingRow& row, const StackSpec& stack, Plan& plan,
   }
   plan.dp = value_or(from.dp, row.cluster.gpus / others, "dp", filled_in);
   plan.ep = value_or<std::int64_t>(from.ep, 1, "ep", filled_in);
-  plan.vpp = plan.pp == 1 ? 1 : value_or<std::int64_t>(from.virtual_pp, 1, "virtual_pp", filled_in);
+  plan.vpp = plan.pp == 1 ? 1 : from.virtual_pp.value_or(1);
   if (plan.dp * others != row.cluster.gpus) {
     reason = fmt::format("dp x tp x pp x cp = {} is not the {} accelerators", plan.dp * others,
                          row.cluster.gpus);
@@ -130,7 +130,7 @@ bool set_batch(const TrainingRow& row, const StackSpec& stack, Plan& plan,
   plan.seq_len = *row.model.seq_len;
   plan.global_batch = value_or(row.plan.global_batch, plan.dp * row.plan.micro_batch.value_or(1),
                                "global_batch", filled_in);
-  plan.micro_batch = value_or<std::int64_t>(row.plan.micro_batch, 1, "micro_batch", filled_in);
+  plan.micro_batch = row.plan.micro_batch.value_or(1);
   return true;
 }
 

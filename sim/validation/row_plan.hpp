@@ -14,8 +14,8 @@
 namespace shardwright::sim {
 
 // `reason` is set where the row leaves open what nothing else tells, or asks for what a plan cannot
-// say; `filled_in` says what the stack's habits stand in for. Where recomputation is left open, it
-// is None.
+// say; `filled_in` says what the stack's habits stand in for. Where micro-batch,
+// virtual stages or recomputation are left open, they are 1, 1 and None (see tuned_plan.hpp).
 std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
                                 const StackSpec& stack, std::vector<std::string>& filled_in,
                                 std::string& reason);

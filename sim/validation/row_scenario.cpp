@@ -2,43 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/lowering/lowering.hpp"
 #include "core/spec/plan_check.hpp"
-#include "sim/memory/memory_replay.hpp"
 #include "sim/validation/row_cluster.hpp"
 #include "sim/validation/row_model.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_plan.hpp"
 #include "sim/validation/row_stack.hpp"
-#include "sim/validation/row_words.hpp"
+#include "sim/validation/tuned_plan.hpp"
 
 namespace shardwright::sim {
 namespace {
-
-bool fits(const Scenario& scenario) {
-  const std::vector<MemoryPeak> peaks =
-      peak_memory(lower(scenario.model, scenario.plan, scenario.stack), scenario.stack);
-  return std::all_of(peaks.begin(), peaks.end(), [&](const MemoryPeak& peak) {
-    return peak.peak <= scenario.cluster.accelerator.memory;
-  });
-}
-
-// A source that does not speak of recomputation, or in unknown words, ran with the least that fits.
-void choose_recomputation(const std::string& words, Scenario& scenario,
-                          std::vector<std::string>& filled_in) {
-  for (const RecomputePolicy policy :
-       {RecomputePolicy::None, RecomputePolicy::Selective, RecomputePolicy::Full}) {
-    scenario.plan.recompute = policy;
-    if (fits(scenario)) break;
-  }
-  const std::string unknown = words.empty() ? "" : fmt::format(", for \"{}\"", words);
-  filled_in.push_back(fmt::format("recompute: {}, the least that fits{}",
-                                  name_of(scenario.plan.recompute), unknown));
-}
 
 std::string first_broken(const Scenario& scenario) {
   const std::vector<BrokenRule> broken =
@@ -73,8 +49,7 @@ RowScenario scenario_of(const TrainingRow& row) {
   scenario.plan = *plan;
   result.reason = first_broken(scenario);
   if (!result.reason.empty()) return result;
-  if (row.plan.recompute.empty() || !recompute_in(row.plan.recompute))
-    choose_recomputation(row.plan.recompute, scenario, result.filled_in);
+  choose_as_tuned(row, scenario, result.filled_in);
   result.scenario = std::move(scenario);
   return result;
 }

@@ -62,7 +62,7 @@ std::string profile_of(const TrainingRow& row, std::vector<std::string>& filled_
   std::string name = find_stack(row.stack, fallback);
   if (!name.starts_with("generic")) return name;
   const std::string plain = without_version(row.stack);
-  if (const std::string known = find_stack(plain, fallback); !known.starts_with("generic")) {
+  if (std::string known = find_stack(plain, fallback); !known.starts_with("generic")) {
     filled_in.push_back(fmt::format("stack: {} for \"{}\"", known, row.stack));
     return known;
   }

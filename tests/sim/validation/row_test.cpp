@@ -220,7 +220,7 @@ TEST(RowScenario, SaysWhatItFilledIn) {
   const auto filled = scenario_of(row).filled_in;
   const auto says_of = [&](const std::string& key) {
     return std::any_of(filled.begin(), filled.end(),
-                       [&](const std::string& each) { return each.find(key) == 0; });
+                       [&](const std::string& each) { return each.find(key) != std::string::npos; });
   };
   EXPECT_TRUE(says_of("zero_stage"));
   EXPECT_TRUE(says_of("micro_batch"));
@@ -271,10 +271,10 @@ TEST(RowScenario, SaysWhichScheduleItTookForAnUnknownOne) {
   EXPECT_FALSE(any_says(scenario_of(row).filled_in, "schedule"));
 }
 
-TEST(RowScenario, UnknownRecomputationIsTheLeastThatFits) {
+TEST(RowScenario, UnknownRecomputationIsLeftOpen) {
   TrainingRow row = shipped_row("sc21-t1-1.7b");
   row.plan.recompute = "some of it";
-  EXPECT_TRUE(any_says(scenario_of(row).filled_in, "the least that fits, for \"some of it\""));
+  EXPECT_TRUE(any_says(scenario_of(row).filled_in, "for \"some of it\": the fastest that fits"));
 }
 
 TEST(RowScenario, SizesMayComeFromTheModelsName) {

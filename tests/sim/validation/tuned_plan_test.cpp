@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/step/simulate.hpp"
+#include "sim/validation/row_scenario.hpp"
+#include "sim/validation/training_row.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+const std::string kShipped = SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training.jsonl";
+constexpr double kAnalyticError = 1.05;  // the rung that chooses, over the one that judges here
+
+TrainingRow llama_65b_row() {
+  return find_training_row(kShipped, "hagemann-llama65B-s2048-g128-tp4-pp2-mb4-fa2-ac");
+}
+
+TrainingRow left_open(TrainingRow row) {
+  row.plan.micro_batch.reset();
+  row.plan.virtual_pp.reset();
+  row.plan.schedule.clear();
+  row.plan.recompute.clear();
+  return row;
+}
+
+bool fits(const Scenario& scenario, const StepResult& result) {
+  return result.memory().peak <= scenario.cluster.accelerator.memory;
+}
+
+TEST(TunedPlan, NoStatedPlanThatFitsIsFaster) {
+  const RowScenario open = scenario_of(left_open(llama_65b_row()));
+  ASSERT_TRUE(open.scenario) << open.reason;
+  const StepResult tuned = simulate_step(*open.scenario);
+  EXPECT_TRUE(fits(*open.scenario, tuned));
+  for (const std::int64_t sequences : {1, 2, 4, 8}) {
+    for (const char* recompute : {"none", "full"}) {
+      TrainingRow row = llama_65b_row();
+      row.plan.micro_batch = sequences;
+      row.plan.recompute = recompute;
+      const RowScenario stated = scenario_of(row);
+      ASSERT_TRUE(stated.scenario) << stated.reason;
+      const StepResult result = simulate_step(*stated.scenario);
+      if (!fits(*stated.scenario, result)) continue;
+      EXPECT_LE(tuned.step, result.step * kAnalyticError) << sequences << " " << recompute;
+    }
+  }
+}
+
+TEST(TunedPlan, KeepsWhatTheSourceNames) {
+  TrainingRow row = left_open(llama_65b_row());
+  row.plan.micro_batch = 2;
+  row.plan.schedule = "1f1b";
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  EXPECT_EQ(result.scenario->plan.micro_batch, 2);
+  EXPECT_EQ(result.scenario->plan.schedule, ScheduleKind::OneFOneB);
+  EXPECT_EQ(result.scenario->plan.vpp, 1);
+  const bool said = std::any_of(
+      result.filled_in.begin(), result.filled_in.end(),
+      [](const std::string& text) { return text.find("recompute") != std::string::npos; });
+  EXPECT_TRUE(said);
+}
+
+// Recomputation of some layers stands between keeping all activations and keeping none.
+TEST(TunedPlan, RecomputesNoMoreLayersThanMemoryAsksFor) {
+  TrainingRow row = llama_65b_row();
+  row.plan.recompute.clear();
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  Scenario scenario = *result.scenario;
+  ASSERT_EQ(scenario.plan.recompute, RecomputePolicy::Full);
+  ASSERT_GT(scenario.plan.recompute_layers, 1);
+  EXPECT_TRUE(fits(scenario, simulate_step(scenario)));
+  --scenario.plan.recompute_layers;
+  EXPECT_FALSE(fits(scenario, simulate_step(scenario)));
+}
+
+TEST(TunedPlan, WhatFitsNowhereIsTriedWithTheLeastMemory) {
+  TrainingRow row = left_open(llama_65b_row());
+  row.cluster.gpu = "RTX 4090";
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  EXPECT_EQ(result.scenario->plan.micro_batch, 1);
+  EXPECT_EQ(result.scenario->plan.recompute, RecomputePolicy::Full);
+  EXPECT_NE(result.filled_in.back().find("nothing fits"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace shardwright::sim
