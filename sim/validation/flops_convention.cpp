@@ -8,7 +8,8 @@ namespace shardwright::sim {
 FlopsConvention flops_convention_in(const std::string& text) {
   FlopsConvention convention;
   const bool without_scores = says(text, "no attention-score") || says(text, "*n*tokens");
-  const bool causal = says(text, "causal") && !says(text, "non-causal");
+  const bool causal =
+      says(text, "causal") && !says(text, "non-causal") && !says(text, "causal or full");
   convention.attention_share = without_scores ? 0.0 : causal ? 0.5 : 1.0;
   convention.counts_recomputation = says(text, "recompute counted") ||
                                     says(text, "recomputation counted") ||

@@ -98,25 +98,12 @@ class Estimates {
   LayerCosts layers_;
 };
 
-// The fastest plan that fits and its time.
 struct Tuned {
   std::optional<Plan> plan;
   Seconds time = infinite<Seconds>();
 };
 
-// Tries the recomputations of one micro-batch and one pipeline: the first that fits is the fastest.
-void try_recomputations(Scenario scenario, bool open, Tuned& tuned) {
-  for (const Recomputation& choice : recomputations(scenario, open)) {
-    scenario.plan.recompute = choice.policy;
-    scenario.plan.recompute_layers = choice.layers;
-    Estimates estimates(scenario);
-    if (!estimates.fits(scenario.plan)) continue;
-    const Seconds time = estimates.time(scenario.plan);
-    if (time < tuned.time) tuned = {scenario.plan, time};
-    return;
-  }
-}
-
+// Tries all micro-batches and pipelines with one recomputation.
 Tuned tune(Scenario scenario, const OpenChoices& open) {
   const Plan stated = scenario.plan;
   Tuned tuned;
@@ -127,10 +114,23 @@ Tuned tune(Scenario scenario, const OpenChoices& open) {
       scenario.plan.vpp = count;
       if (count > 1) scenario.plan.schedule = ScheduleKind::Interleaved;
       if (!broken_rules(scenario.model, &scenario.cluster, scenario.plan).empty()) continue;
-      try_recomputations(scenario, open.recomputation, tuned);
+      Estimates estimates(scenario);
+      if (!estimates.fits(scenario.plan)) continue;
+      const Seconds time = estimates.time(scenario.plan);
+      if (time < tuned.time) tuned = {scenario.plan, time};
     }
   }
   return tuned;
+}
+
+// Recomputation is the last resort: the first one with which anything fits.
+Tuned tune_with_least_recomputation(Scenario scenario, const OpenChoices& open) {
+  for (const Recomputation& choice : recomputations(scenario, open.recomputation)) {
+    scenario.plan.recompute = choice.policy;
+    scenario.plan.recompute_layers = choice.layers;
+    if (Tuned tuned = tune(scenario, open); tuned.plan) return tuned;
+  }
+  return {};
 }
 
 std::string recomputation_text(const TrainingRow& row, const Plan& plan) {
@@ -148,7 +148,7 @@ void choose_as_tuned(const TrainingRow& row, Scenario& scenario,
                      std::vector<std::string>& filled_in) {
   const OpenChoices open = open_choices(row, scenario);
   if (!open.micro_batch && !open.virtual_stages && !open.recomputation) return;
-  const Tuned tuned = tune(scenario, open);
+  const Tuned tuned = tune_with_least_recomputation(scenario, open);
   if (tuned.plan) {
     scenario.plan = *tuned.plan;
   } else if (open.recomputation) {

@@ -10,10 +10,11 @@
 
 namespace shardwright::sim {
 
-// Sets the micro-batch, the virtual pipeline stages (where the schedule is open, too) and the
-// recomputation that `row` does not name to those of the fastest plan that fits into memory, by the
-// analytic rung; where none fits, to one sequence, one stage and full recomputation. `filled_in`
-// tells. The scenario's plan has 1, 1 and None there, and keeps all plan rules.
+// Sets what `row` does not name of micro-batch, virtual pipeline stages (where the schedule is
+// open, too) and recomputation: the least recomputation with which any plan fits into memory, and
+// of those plans the fastest by the analytic rung; where none fits, one sequence, one stage and
+// full recomputation. `filled_in` tells. The scenario's plan has 1, 1 and None there, and keeps all
+// plan rules.
 void choose_as_tuned(const TrainingRow& row, Scenario& scenario,
                      std::vector<std::string>& filled_in);
 

@@ -446,6 +446,7 @@ TEST(FlopsConvention, CountsRecomputationAsMegatronDoes) {
 
 TEST(FlopsConvention, ReadsTheTexts) {
   EXPECT_EQ(flops_convention_in("FULL (non-causal) attention").attention_share, 1.0);
+  EXPECT_EQ(flops_convention_in("causal or full attention not stated").attention_share, 1.0);
   EXPECT_EQ(flops_convention_in("attention counted CAUSAL (halved)").attention_share, 0.5);
   EXPECT_EQ(flops_convention_in("6*N*tokens only, NO attention-score FLOPs").attention_share, 0.0);
   EXPECT_TRUE(
