@@ -306,8 +306,7 @@ std::vector<ObjectReader> ObjectReader::objects(const std::string& key) {
   if (!value->is_array()) problem(key, shown(*value), "an array of objects");
   if (!value->is_array()) return result;
   for (std::size_t i = 0; i < value->size(); ++i) {
-    result.push_back(
-        ObjectReader((*value)[i], fmt::format("{}/{}", pointer_to(key), i), *problems_));
+    result.emplace_back((*value)[i], fmt::format("{}/{}", pointer_to(key), i), *problems_);
   }
   return result;
 }
@@ -325,7 +324,7 @@ bool ObjectReader::boolean_or(const std::string& key, bool fallback) {
   return has(key) ? boolean(key) : fallback;
 }
 
-std::string ObjectReader::text_or(const std::string& key, std::string fallback) {
+std::string ObjectReader::text_or(const std::string& key, const std::string& fallback) {
   return has(key) ? text(key) : fallback;
 }
 

@@ -92,7 +92,7 @@ class ObjectReader {
   std::int64_t integer_or(const std::string& key, std::int64_t fallback, IntegerRange range = {});
   double number_or(const std::string& key, double fallback, NumberRange range = kPositive);
   bool boolean_or(const std::string& key, bool fallback);
-  std::string text_or(const std::string& key, std::string fallback);
+  std::string text_or(const std::string& key, const std::string& fallback);
   std::optional<ObjectReader> object_if(const std::string& key);
 
   // A text that must be one of `names`.

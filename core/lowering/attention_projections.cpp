@@ -120,7 +120,7 @@ void LayerWriter::latent_projections_forward() {
             {latent.kv_normed});
   linear_forward({"attention.kv_up", LinearSplit::Column, latent.kv_rank, latent.kv_width,
                   latent.kv_normed, kv});
-  const double rows = static_cast<double>(shape_.tokens);
+  const auto rows = static_cast<double>(shape_.tokens);
   memory_op("attention.rope", OpKind::Rope, phase_,
             rows * static_cast<double>(latent.q_width + latent.kv_width),
             rows * static_cast<double>(latent.q_width + latent.kv_width),
@@ -130,7 +130,7 @@ void LayerWriter::latent_projections_forward() {
 
 TensorRef LayerWriter::gather_rotary_key(const LatentShape& latent) {
   if (!shape_.gathers_sequence) return latent.kv_down;
-  const double elements = static_cast<double>(shape_.tokens * model_.attention.qk_rope_head_dim);
+  const auto elements = static_cast<double>(shape_.tokens * model_.attention.qk_rope_head_dim);
   const TensorRef gathered = temporary("attention.rotary_key.gathered", elements);
   collective("attention.rotary_key.all_gather", OpKind::AllGather, Group::Tensor, phase_,
              elements * shape_.element, {latent.kv_down}, {gathered});

@@ -28,7 +28,7 @@ void derive_waits(std::vector<Op>& ops) {
   };
   boost::container::flat_map<TensorRef, Uses> uses;
   std::optional<std::uint16_t> last_kernel;
-  for (std::uint16_t i = 0; i < ops.size(); ++i) {
+  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(ops.size()); ++i) {
     Op& op = ops[i];
     op.waits.clear();
     const auto wait_for = [&](std::uint16_t on) {

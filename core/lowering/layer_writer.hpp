@@ -259,7 +259,7 @@ class LayerWriter {
                  std::vector<TensorRef> writes, std::int64_t kernels = 1);
   void collective(const std::string& name, OpKind kind, Group group, Phase phase, double bytes,
                   std::vector<TensorRef> reads, std::vector<TensorRef> writes);
-  void read_parameters(Op& op);
+  void read_parameters(Op& op) const;
   void accumulate_gradient(const std::string& name, double parameters, TensorRef gradient);
   // The tensor of this name: `elements` in the activations' format.
   TensorRef activation(std::string_view name, double elements);

@@ -95,7 +95,7 @@ void LayerWriter::route_forward(TensorRef in) {
 
 void LayerWriter::route_backward(TensorRef in, TensorRef in_gradient) {
   const MoeSpec& moe = *model_.moe;
-  const double scores = static_cast<double>(shape_.residual_tokens * moe.experts);
+  const auto scores = static_cast<double>(shape_.residual_tokens * moe.experts);
   const TensorRef score_gradient =
       bytes_tensor("router.gradient", MemoryCategory::Temporaries, scores * 4.0);
   memory_op("router.top_k.backward", OpKind::Router, Phase::BackwardInput, scores * 2.0,

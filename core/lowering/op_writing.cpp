@@ -66,7 +66,7 @@ Op& LayerWriter::append(const std::string& name, OpKind kind, Phase phase,
   return ops_.back();
 }
 
-void LayerWriter::read_parameters(Op& op) {
+void LayerWriter::read_parameters(Op& op) const {
   if (gathers_parameters_) op.reads.push_back(parameters());
 }
 

@@ -27,7 +27,7 @@ std::vector<std::uint16_t> find_entries(const std::vector<Op>& ops,
   std::vector<bool> after(ops.size(), false);  // an entry
   std::array<bool, kStreams> stream_after{};
   std::vector<TensorRef> written;
-  for (std::uint16_t i = 0; i < ops.size(); ++i) {
+  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(ops.size()); ++i) {
     const Op& op = ops[i];
     const auto stream = static_cast<std::size_t>(op.stream);
     after[i] = stream_after[stream] || std::any_of(op.waits.begin(), op.waits.end(),
@@ -49,7 +49,7 @@ std::vector<std::uint16_t> find_entries(const std::vector<Op>& ops,
 // The last op of each stream, unless an op of another stream waits for it.
 std::vector<std::uint16_t> find_exits(const std::vector<Op>& ops) {
   std::array<std::optional<std::uint16_t>, kStreams> last{};
-  for (std::uint16_t i = 0; i < ops.size(); ++i) {
+  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(ops.size()); ++i) {
     for (const std::uint16_t on : ops[i].waits) {
       std::optional<std::uint16_t>& end = last[static_cast<std::size_t>(ops[on].stream)];
       if (end == on) end.reset();

@@ -44,9 +44,9 @@ struct PartLibrary {
 ClusterSpec read_cluster(const nlohmann::json& document, const std::string& source,
                          const PartLibrary& library);
 
-nlohmann::ordered_json to_json(const AcceleratorSpec& accelerator);
-nlohmann::ordered_json to_json(const NodeSpec& node);
-nlohmann::ordered_json to_json(const FabricSpec& fabric);
+nlohmann::ordered_json to_json(const AcceleratorSpec& spec);
+nlohmann::ordered_json to_json(const NodeSpec& spec);
+nlohmann::ordered_json to_json(const FabricSpec& spec);
 // Self-contained: its parts are written inline.
 nlohmann::ordered_json to_json(const ClusterSpec& cluster);
 

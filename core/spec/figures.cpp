@@ -34,7 +34,7 @@ SourceTitles read_titles(const json& document, const std::string& pointer, Probl
     std::string title = source.text("title");
     const std::string url = source.text_or("url", "");
     source.refuse_unknown_keys();
-    titles[key] = url.empty() ? title : title + ", " + url;
+    titles[key] = url.empty() ? title : fmt::format("{}, {}", title, url);
   }
   return titles;
 }
@@ -95,7 +95,7 @@ class Separator {
 
   json figure(const json& value, const std::string& pointer) {
     ObjectReader reader(value, root_ + pointer, *problems_);
-    const json plain = reader.raw("value");
+    json plain = reader.raw("value");
     const std::string key = reader.text("source");
     Provenance provenance;
     provenance.confidence = reader.choice("confidence", confidence_names());

@@ -12,6 +12,6 @@ namespace shardwright {
 // leaves out takes StackSpec's default and is listed in `filled_in`.
 StackSpec read_stack(const nlohmann::json& document, const std::string& source);
 
-nlohmann::ordered_json to_json(const StackSpec& stack);
+nlohmann::ordered_json to_json(const StackSpec& spec);
 
 }  // namespace shardwright

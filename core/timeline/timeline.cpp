@@ -90,7 +90,7 @@ void read_ranks(ObjectReader& object, Timeline& timeline) {
 void read_spans(ObjectReader& object, const std::set<std::int32_t>& ranks, Timeline& timeline) {
   for (ObjectReader& each : object.objects("spans")) {
     timeline.spans.push_back(read_span(each));
-    if (ranks.count(timeline.spans.back().rank) == 0)
+    if (!ranks.contains(timeline.spans.back().rank))
       each.problem("rank", std::to_string(timeline.spans.back().rank), "one of the ranks listed");
   }
 }
@@ -101,7 +101,7 @@ void read_memory(ObjectReader& object, const std::set<std::int32_t>& ranks, Time
     level.rank = static_cast<std::int32_t>(each.integer("rank", kIndex));
     level.time = Seconds(each.number("time_s", kNonNegative));
     level.level = Bytes(each.number("bytes", kNonNegative));
-    if (ranks.count(level.rank) == 0)
+    if (!ranks.contains(level.rank))
       each.problem("rank", std::to_string(level.rank), "one of the ranks listed");
     each.refuse_unknown_keys();
     timeline.memory.push_back(level);

@@ -206,7 +206,7 @@ class RowCollector {
   void operator()(const nlohmann::json& line, const std::string& place) {
     TrainingRow row = read_line(line, place, source_);
     if (!ids_.insert(row.id).second)
-      row.filled_in.push_back("id: another row of the file has it too");
+      row.filled_in.emplace_back("id: another row of the file has it too");
     rows_.push_back(std::move(row));
   }
 

@@ -156,7 +156,11 @@ void choose_as_tuned(const TrainingRow& row, Scenario& scenario,
   }
   std::vector<std::string> said;
   if (open.micro_batch) said.push_back(fmt::format("micro_batch {}", scenario.plan.micro_batch));
-  if (open.virtual_stages) said.push_back(fmt::format("virtual_pp {}", scenario.plan.vpp));
+  if (open.virtual_stages) {
+    std::erase_if(filled_in, [](const std::string& text) { return text.starts_with("schedule:"); });
+    said.push_back(fmt::format("virtual_pp {}, schedule {}", scenario.plan.vpp,
+                               name_of(scenario.plan.schedule)));
+  }
   if (open.recomputation) said.push_back(recomputation_text(row, scenario.plan));
   filled_in.push_back(fmt::format("{}: {}", fmt::join(said, ", "),
                                   tuned.plan ? "the fastest that fits" : "nothing fits"));
