@@ -75,11 +75,14 @@ void LayerWriter::loss_backward(TensorRef in, TensorRef in_gradient) {
     ops_.back().writes.push_back(
         bytes_tensor("logits.gradient.fp32", MemoryCategory::Logits, loss.elements * 4.0));
   }
-  // PyTorch's cross-entropy is a log-softmax and a likelihood, each with a gradient; the fp32 copy
-  // of the logits is alive until both are done.
-  if (!stack_.fused_loss && !stack_.parallel_loss) {
+  // PyTorch's cross-entropy is a log-softmax and a likelihood, each with a gradient. Where the fp32
+  // copy of the logits is a variable of the model's, it is alive until both are done.
+  const bool keeps_copy = !stack_.fused_loss && !stack_.parallel_loss;
+  if (keeps_copy) {
     ops_.back().reads.push_back(
         bytes_tensor("logits.fp32", MemoryCategory::Logits, loss.elements * 4.0));
+  }
+  if (keeps_copy || (!stack_.fused_loss && stack_.library_loss)) {
     ops_.back().writes.push_back(
         bytes_tensor("loss.gradient.fp32", MemoryCategory::Logits, loss.elements * 4.0));
   }

@@ -68,7 +68,8 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
   const double gradient =
       (stack.fp32_main_gradients ? 4.0 : element) + (halves_too ? element : 0.0);
   PersistentStates memory;
-  memory.add(MemoryCategory::Weights, held(element, 3));
+  const bool fp8 = plan.precision == Precision::Fp8;
+  memory.add(MemoryCategory::Weights, held(fp8 ? stack.fp8_weight_bytes.value() : element, 3));
   memory.add(MemoryCategory::Gradients, held(gradient, 2));
   if (stack.reduction_buffer && plan.zero_stage >= 1) {
     const Bytes all(element * whole);

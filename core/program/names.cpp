@@ -36,8 +36,9 @@ constexpr std::array kGroupNames = {"tensor",
                                     "model_parallel",
                                     "mirror"};
 constexpr std::array kMemoryNames = {
-    "weights",     "master_weights",      "gradients", "optimizer_states",      "activations",
-    "temporaries", "gathered_parameters", "logits",    "communication_buffers", "context"};
+    "weights",      "master_weights",      "gradients", "optimizer_states",      "activations",
+    "temporaries",  "gathered_parameters", "logits",    "communication_buffers", "context",
+    "fragmentation"};
 static_assert(kOpNames.size() == static_cast<std::size_t>(OpKind::Receive) + 1);
 static_assert(kStreamNames.size() == kStreams);
 static_assert(kPhaseNames.size() == kPhases);

@@ -32,9 +32,10 @@ enum class MemoryCategory : std::uint8_t {
   GatheredParameters,  // FSDP
   Logits,
   CommunicationBuffers,
-  Context,  // CUDA context, libraries, fragmentation: what no tensor explains
+  Context,        // CUDA context, libraries and their workspaces
+  Fragmentation,  // reserved by the allocator, but not handed out
 };
-inline constexpr int kMemoryCategories = 10;
+inline constexpr int kMemoryCategories = 11;
 
 const char* name_of(MemoryCategory category);
 

@@ -40,6 +40,7 @@ void read_fusion(ObjectReader object, FillIn& fill, StackSpec& spec) {
   read("dropout_add", spec.fused_dropout_add);
   read("loss", spec.fused_loss);
   spec.parallel_loss = object.boolean_or("parallel_loss", spec.parallel_loss);
+  spec.library_loss = object.boolean_or("library_loss", spec.library_loss);
   read("softmax", spec.fused_softmax);
   read("optimizer", spec.fused_optimizer);
   spec.fused_grouped_gemm = object.boolean_or("grouped_gemm", spec.fused_grouped_gemm);
@@ -109,6 +110,8 @@ void read_memory(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.reduction_buffer = object.boolean_or("reduction_buffer", spec.reduction_buffer);
   spec.gradient_placeholders =
       object.boolean_or("gradient_placeholders", spec.gradient_placeholders);
+  spec.fp8_weight_bytes =
+      Bytes(object.number_or("fp8_weight_bytes", spec.fp8_weight_bytes.value(), {1.0, 4.0, false}));
   spec.fp8_saved_inputs = object.boolean_or("fp8_saved_inputs", spec.fp8_saved_inputs);
   spec.dropout_mask_saved = fill.boolean(object, "dropout_mask_saved", spec.dropout_mask_saved);
   object.refuse_unknown_keys();
@@ -122,6 +125,7 @@ ordered_json fusion_json(const StackSpec& spec) {
                           {"dropout_add", spec.fused_dropout_add},
                           {"loss", spec.fused_loss},
                           {"parallel_loss", spec.parallel_loss},
+                          {"library_loss", spec.library_loss},
                           {"softmax", spec.fused_softmax},
                           {"optimizer", spec.fused_optimizer},
                           {"wgrad_accumulation", spec.fused_wgrad_accumulation}};
@@ -177,6 +181,7 @@ ordered_json memory_json(const StackSpec& spec) {
                           {"keeps_half_gradients", spec.keeps_half_gradients},
                           {"reduction_buffer", spec.reduction_buffer},
                           {"gradient_placeholders", spec.gradient_placeholders},
+                          {"fp8_weight_bytes", spec.fp8_weight_bytes.value()},
                           {"fp8_saved_inputs", spec.fp8_saved_inputs},
                           {"dropout_mask_saved", spec.dropout_mask_saved}};
   if (spec.step_gradient_bytes > Bytes())

@@ -44,10 +44,12 @@ struct StackSpec {
   bool fused_activation = true;   // bias + GELU, SwiGLU
   bool fused_dropout_add = true;  // bias + dropout + residual
   bool fused_loss = true;  // vocabulary-parallel cross-entropy without an fp32 copy of the logits
-  bool parallel_loss = true;    // each tensor-parallel rank computes the loss of its part of the
-                                // vocabulary; otherwise the logits are gathered on all of them
-  bool fused_softmax = true;    // scale + mask + softmax in one kernel, where attention is unfused
-  bool fused_optimizer = true;  // multi-tensor Adam
+  bool parallel_loss = true;  // each tensor-parallel rank computes the loss of its part of the
+                              // vocabulary; otherwise the logits are gathered on all of them
+  bool library_loss = false;  // where it is not fused: PyTorch's cross_entropy, a log-softmax and a
+                              // likelihood with a gradient each
+  bool fused_softmax = true;  // scale + mask + softmax in one kernel, where attention is unfused
+  bool fused_optimizer = true;      // multi-tensor Adam
   bool fused_grouped_gemm = false;  // one kernel for the GEMMs of all experts of a rank; otherwise
                                     // the library runs them one by one
   bool fused_wgrad_accumulation = true;  // weight gradients are added in fp32 inside the GEMM
@@ -105,6 +107,8 @@ struct StackSpec {
   double fragmentation = 0.03;            // of the peak that the allocator cannot hand out
   bool gradient_placeholders = false;  // Transformer Engine: besides the gradients that its GEMMs
                                        // add up, an unused tensor of each weight's shape
+  Bytes fp8_weight_bytes = Bytes(2);   // of each parameter that FP8 plans multiply: 16-bit weights,
+                                       // or FP8 ones with a transposed copy; 1 without that
   bool fp8_saved_inputs = false;       // inputs of FP8 GEMMs are kept for the backward pass as FP8
   bool dropout_mask_saved = true;      // one byte per element; recomputed from the seed otherwise
 

@@ -93,10 +93,11 @@ MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& 
     if (there) result.op = call.first_op + blocks[call.block].rise_op;
     if (there) break;
   }
-  held[index_of(MemoryCategory::CommunicationBuffers)] +=
-      communicators(plan) * stack.communicator_memory.value();
-  held[index_of(MemoryCategory::Context)] +=
-      stack.context_memory.value() + peak * stack.fragmentation;
+  const Bytes nccl = stack.communicator_memory * communicators(plan);
+  held[index_of(MemoryCategory::CommunicationBuffers)] += nccl.value();
+  held[index_of(MemoryCategory::Context)] += stack.context_memory.value();
+  held[index_of(MemoryCategory::Fragmentation)] += peak * stack.fragmentation;
+  result.outside_allocator = stack.context_memory + nccl;
   for (std::size_t i = 0; i < held.size(); ++i) {
     result.breakdown[i] = Bytes(held[i]);
     result.peak += result.breakdown[i];

@@ -33,8 +33,7 @@ double communicators(const Plan& plan);
 
 BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tensors);
 
-// The peak of one stage. The context and fragmentation of the stack are in
-// `MemoryCategory::Context`.
+// The peak of one stage, with the stack's context, communicators and fragmentation.
 MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& blocks,
                        const Plan& plan, const StackSpec& stack);
 

@@ -42,8 +42,13 @@ struct StreamUse {
 struct MemoryPeak {
   Bytes peak;
   std::array<Bytes, kMemoryCategories> breakdown{};  // adds up to `peak`
-  std::uint32_t op = 0;                              // the op that runs at the peak
+  Bytes outside_allocator;  // of `peak`: CUDA context, libraries and NCCL's own buffers
+  std::uint32_t op = 0;     // the op that runs at the peak
 
+  // What PyTorch's allocator has taken from the device (torch.cuda.max_memory_reserved), and the
+  // part of it that tensors fill (max_memory_allocated).
+  Bytes reserved() const { return peak - outside_allocator; }
+  Bytes allocated() const { return reserved() - of(MemoryCategory::Fragmentation); }
   Bytes of(MemoryCategory category) const { return breakdown[static_cast<std::size_t>(category)]; }
 };
 

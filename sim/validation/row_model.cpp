@@ -216,4 +216,17 @@ std::optional<ModelSpec> model_of_row(const TrainingRow& stated,
   return model;
 }
 
+void set_dropout(const StackSpec& stack, ModelSpec& model, std::vector<std::string>& filled_in) {
+  // `--hidden-dropout` and `--attention-dropout` of megatron/training/arguments.py.
+  constexpr double kMegatronDropout = 0.1;
+  double dropout = model.dropout;
+  const bool gpt = !model.mlp.gated && !model.moe;
+  const bool defaults = says(stack.name, "megatron-lm") || says(stack.name, "megatron-deepspeed");
+  if (gpt && defaults) dropout = kMegatronDropout;
+  if (stack.family == "pytorch") dropout = 0.0;
+  if (dropout == model.dropout) return;
+  model.dropout = dropout;
+  filled_in.push_back(fmt::format("dropout: {}, the usual one of {}", dropout, stack.name));
+}
+
 }  // namespace shardwright::sim

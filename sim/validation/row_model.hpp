@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/spec/model_spec.hpp"
+#include "core/spec/stack_spec.hpp"
 #include "sim/validation/training_row.hpp"
 
 namespace shardwright::sim {
@@ -17,5 +18,9 @@ namespace shardwright::sim {
 // is set instead where the model cannot be expressed.
 std::optional<ModelSpec> model_of_row(const TrainingRow& stated,
                                       std::vector<std::string>& filled_in, std::string& reason);
+
+// Dropout is a habit of the trainer, not of the architecture: GPTs drop 0.1 in Megatron-LM unless
+// told otherwise, and nothing in PyTorch's trainers.
+void set_dropout(const StackSpec& stack, ModelSpec& model, std::vector<std::string>& filled_in);
 
 }  // namespace shardwright::sim

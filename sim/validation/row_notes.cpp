@@ -78,15 +78,8 @@ std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes) {
   }
 }
 
-MemoryReading memory_reading_in(std::string_view notes) {
-  return says_any(notes,
-                  {"max_memory_allocated", "max_memory_usage", "max-allocated", "peak allocated"})
-             ? MemoryReading::Allocated
-             : MemoryReading::Device;
-}
-
-bool notes_say_gibibytes(std::string_view notes) {
-  return says(notes, "gib");
+bool notes_say_fp8_weights(std::string_view notes) {
+  return says_any(notes, {"fp8 params", "fp8 weights", "fp8_param_gather"});
 }
 
 }  // namespace shardwright::sim

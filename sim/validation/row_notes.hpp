@@ -44,15 +44,7 @@ bool notes_say_not_compiled(std::string_view notes);
 // "TP/PP/EP/CP/ETP=2/8/32/1/1".
 std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes);
 
-// What a figure of peak memory counts.
-enum class MemoryReading : std::uint8_t {
-  Allocated,  // tensors: torch.cuda.max_memory_allocated
-  Device,     // all that the device holds: reserved by the allocator, or as nvidia-smi shows
-};
-
-MemoryReading memory_reading_in(std::string_view notes);
-
-// True if a figure of peak memory is in GiB.
-bool notes_say_gibibytes(std::string_view notes);
+// The weights that FP8 multiplies are kept in FP8.
+bool notes_say_fp8_weights(std::string_view notes);
 
 }  // namespace shardwright::sim

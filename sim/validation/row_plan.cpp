@@ -107,6 +107,15 @@ void recompute_every_second_layer(const ModelSpec& model, Plan& plan,
   filled_in.emplace_back("recompute: every second layer, for selective recomputation in PyTorch");
 }
 
+// Under a pipeline FSDP2 gathers the parameters once a step and reduces the gradients after the
+// last microbatch (reshard_after_forward, torchtitan/models/llama3/parallelize.py), so that a rank
+// holds both whole and divides only the optimizer's states, as ZeRO-1 does.
+void keep_parameters_gathered(Plan& plan, std::vector<std::string>& filled_in) {
+  plan.zero_stage = 1;
+  filled_in.emplace_back(
+      "zero_stage: 1, as FSDP keeps parameters and gradients whole in a pipeline");
+}
+
 void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack, Plan& plan,
                  std::vector<std::string>& filled_in) {
   plan.overlap.grad_reduce = row.plan.overlap_grad_reduce.value_or(stack.overlap_grad_reduce);
@@ -200,6 +209,8 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
   if (plan.zero_stage > 0 && notes_say_hybrid_shard(row.notes))
     plan.shard_group = row.cluster.gpus_per_node.value_or(8);
   if (stack.family == "pytorch") plan.context_parallel = ContextParallelKind::AllGather;
+  if (says(stack.name, "fsdp2") && plan.pp > 1 && plan.zero_stage == 3)
+    keep_parameters_gathered(plan, filled_in);
   set_stage_layers(model, plan, filled_in);
   if (stack.family == "pytorch" && plan.recompute == RecomputePolicy::Selective)
     recompute_every_second_layer(model, plan, filled_in);

@@ -37,11 +37,13 @@ RowScenario scenario_of(const TrainingRow& row) {
     return result;
   }
   Scenario scenario;
-  const auto model = model_of_row(row, result.filled_in, result.reason);
+  auto model = model_of_row(row, result.filled_in, result.reason);
   if (!model) return result;
   const auto cluster = cluster_of_row(row, result.filled_in, result.reason);
   if (!cluster) return result;
   scenario.stack = stack_of_row(row, result.filled_in);
+  refine_stack(row, *model, scenario.stack, result.filled_in);
+  set_dropout(scenario.stack, *model, result.filled_in);
   const auto plan = plan_of_row(row, *model, scenario.stack, result.filled_in, result.reason);
   if (!plan) return result;
   scenario.model = *model;

@@ -70,6 +70,13 @@ std::string profile_of(const TrainingRow& row, std::vector<std::string>& filled_
   return name;
 }
 
+// torchtitan compiles its loss since 2025 (build_cross_entropy_loss,
+// torchtitan/components/loss.py).
+constexpr std::int64_t kCompiledLossYear = 2025;
+// Moments of the optimizer in bf16, as Megatron Bridge's recipes of models with latent attention
+// have them (precision-aware optimizer; src/megatron/bridge/recipes/deepseek, …/moonlight).
+constexpr Bytes kHalfMoments(4.0);
+
 }  // namespace
 
 StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_in) {
@@ -92,6 +99,27 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
   if (says(stack.name, "deepspeed") && precision_in(row.plan.precision) == Precision::Bf16)
     stack.fp32_main_gradients = true;
   return stack;
+}
+
+void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& stack,
+                  std::vector<std::string>& filled_in) {
+  if (stack.name == "fsdp2-compile" && row.source_year.value_or(0) >= kCompiledLossYear) {
+    stack.fused_loss = true;
+    filled_in.emplace_back("loss: compiled, by the year of the source");
+  }
+  // LLM Foundry's MPT takes the fused loss of flash-attn unless told otherwise
+  // (llmfoundry/models/mpt/modeling_mpt.py, fused_crossentropy).
+  if (stack.family == "pytorch" && says(model.name, "mpt")) {
+    stack.fused_loss = true;
+    filled_in.emplace_back("loss: fused, as MPT's code has it");
+  }
+  if (stack.name == "nemo-te" && model.attention.kind == AttentionKind::MultiHeadLatent) {
+    stack.optimizer_state_bytes = kHalfMoments;
+    filled_in.emplace_back("optimizer: moments in bf16, as in the recipes of such models");
+  }
+  // Where matrix units read FP8 operands of any layout, no transposed copy is needed.
+  const bool any_layout = says(row.cluster.gpu, "b200") || says(row.cluster.gpu, "b300");
+  if (any_layout && notes_say_fp8_weights(row.notes)) stack.fp8_weight_bytes = Bytes(1.0);
 }
 
 }  // namespace shardwright::sim

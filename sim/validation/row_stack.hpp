@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/spec/model_spec.hpp"
 #include "core/spec/stack_spec.hpp"
 #include "sim/validation/training_row.hpp"
 
@@ -13,5 +14,9 @@ namespace shardwright::sim {
 // profile falls to the generic one of its family, an unknown one to the generic profile;
 // `filled_in` says so.
 StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_in);
+
+// What of the stack depends on the model, the device or the year: loss, optimizer and FP8 weights.
+void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& stack,
+                  std::vector<std::string>& filled_in);
 
 }  // namespace shardwright::sim

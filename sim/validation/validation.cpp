@@ -10,8 +10,8 @@
 #include "core/spec/scenario.hpp"
 #include "sim/step/simulate.hpp"
 #include "sim/validation/flops_convention.hpp"
+#include "sim/validation/memory_reading.hpp"
 #include "sim/validation/prediction_interval.hpp"
-#include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_scenario.hpp"
 
 namespace shardwright::sim {
@@ -65,16 +65,12 @@ void compare_time(const TrainingRow& row, const Scenario& scenario, const StepRe
 
 void compare_memory(const TrainingRow& row, const Scenario& scenario, const StepResult& result,
                     RowComparison& comparison) {
-  const MemoryPeak& peak = result.memory();
-  const bool tensors_only = memory_reading_in(row.notes) == MemoryReading::Allocated;
-  comparison.predicted_memory =
-      tensors_only ? peak.peak - peak.of(MemoryCategory::Context) : peak.peak;
+  const MemoryReading reading = memory_reading_of(row, scenario.stack);
+  comparison.predicted_memory = read_memory(result, reading);
   comparison.out_of_memory_measured = row.measured.oom;
-  comparison.out_of_memory_predicted = peak.peak > scenario.cluster.accelerator.memory;
-  if (!row.measured.peak_memory_gb) return;
-  const double figure = *row.measured.peak_memory_gb;
-  comparison.measured_memory =
-      notes_say_gibibytes(row.notes) ? gibibytes(figure) : gigabytes(figure);
+  comparison.out_of_memory_predicted = result.memory().peak > scenario.cluster.accelerator.memory;
+  if (row.measured.peak_memory_gb)
+    comparison.measured_memory = reading.unit * *row.measured.peak_memory_gb;
 }
 
 double speed(const RowComparison& row, bool measured) {

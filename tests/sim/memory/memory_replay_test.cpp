@@ -79,6 +79,27 @@ TEST(MemoryReplay, PeakIsThatOfFollowingEveryInstance) {
   }
 }
 
+// What the counters of PyTorch and of the device show differs by the stack's overheads alone.
+TEST(MemoryReplay, AllocatedReservedAndDeviceDifferByTheOverheads) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    LoweringCase made = CaseGenerator(seed).next();
+    made.stack = bare(made.stack);
+    const MemoryPeak tensors = peak_memory(made.lower(), made.stack).front();
+    made.stack.context_memory = gigabytes(1.5);
+    made.stack.communicator_memory = gigabytes(0.25);
+    made.stack.fragmentation = 0.08;
+    const MemoryPeak peak = peak_memory(made.lower(), made.stack).front();
+    const double tolerance = 1e-9 * peak.peak.value();
+    ASSERT_NEAR(peak.allocated().value(), tensors.peak.value(), tolerance);
+    ASSERT_NEAR(peak.reserved().value(), 1.08 * tensors.peak.value(), tolerance);
+    ASSERT_NEAR((peak.peak - peak.reserved()).value(), 1.5e9 + 0.25e9 * communicators(made.plan),
+                tolerance);
+    ASSERT_NEAR(peak.of(MemoryCategory::Fragmentation).value(), 0.08 * tensors.peak.value(),
+                tolerance);
+    ASSERT_EQ(peak.of(MemoryCategory::Context), gigabytes(1.5));
+  }
+}
+
 TEST(MemoryReplay, CurveReachesThePeakAndReturnsToTheStates) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     LoweringCase made = CaseGenerator(seed).next();
@@ -127,6 +148,21 @@ TEST(MemoryReplay, ModelStatesAreThoseOfZero) {
     for (const PersistentMemory& state : program.stages.front().persistent)
       bytes += state.bytes.value();
     EXPECT_DOUBLE_EQ(bytes / parameters, expected[stage]) << "stage " << stage;
+  }
+}
+
+// FP8 weights with a transposed copy take what 16-bit ones do, those without it half of that; other
+// formats know nothing of it.
+TEST(MemoryReplay, EightBitWeightsHalveTheWeightsOfFp8PlansAlone) {
+  for (const Precision precision : {Precision::Bf16, Precision::Fp8}) {
+    LoweringCase made = CaseGenerator(7).next();
+    made.plan.precision = precision;
+    const auto weights = [&made] {
+      return peak_memory(made.lower(), made.stack).front().of(MemoryCategory::Weights).value();
+    };
+    const double before = weights();
+    made.stack.fp8_weight_bytes = Bytes(1);
+    EXPECT_DOUBLE_EQ(weights(), precision == Precision::Fp8 ? before / 2.0 : before);
   }
 }
 

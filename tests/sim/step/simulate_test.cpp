@@ -78,8 +78,9 @@ TEST(ScatteredMessages, TakeOnlyAShareOfTheTimeOfWholeOnes) {
 }
 
 // Bytes of a logit at the peak of a loss that is not fused: probabilities and their gradient in
-// fp32 and the gradient in 16 bits; PyTorch's keeps the fp32 logits and one more gradient.
-TEST(StepMemory, OfAnUnfusedLossIsTenBytesALogitAndEighteenInPyTorch) {
+// fp32 and the gradient in 16 bits; PyTorch's has one more gradient, and the fp32 logits where the
+// model holds them.
+TEST(StepMemory, OfAnUnfusedLossIsTenBytesALogitAndMoreInPyTorch) {
   Scenario scenario = llama_on_two_nodes();
   scenario.model.layers = 1;
   scenario.plan.tp = scenario.plan.pp = 1;
@@ -90,6 +91,8 @@ TEST(StepMemory, OfAnUnfusedLossIsTenBytesALogitAndEighteenInPyTorch) {
     return simulate_step(scenario).memory().of(MemoryCategory::Logits).value() / logits;
   };
   EXPECT_DOUBLE_EQ(bytes(), 10.0);
+  scenario.stack.library_loss = true;
+  EXPECT_DOUBLE_EQ(bytes(), 14.0);
   scenario.stack.parallel_loss = false;
   EXPECT_DOUBLE_EQ(bytes(), 18.0);
 }

@@ -290,6 +290,53 @@ TEST(RowScenario, SizesMayComeFromTheModelsName) {
   EXPECT_TRUE(any_says(result.filled_in, "as the shipped llama3-8b"));
 }
 
+// Dropout belongs to the trainer: the same shape drops in Megatron-LM and not in PyTorch's
+// trainers. Llamas drop nowhere.
+TEST(RowScenario, DropoutIsThatOfTheTrainer) {
+  TrainingRow row = shipped_row("zerobubble-14p6B-g16-m48-1f1b");
+  const RowScenario megatron = scenario_of(row);
+  ASSERT_TRUE(megatron.scenario) << megatron.reason;
+  EXPECT_DOUBLE_EQ(megatron.scenario->model.dropout, 0.1);
+  EXPECT_TRUE(any_says(megatron.filled_in, "dropout: 0.1, the usual one of megatron-lm-2023"));
+  row.model.gated_mlp = true;
+  EXPECT_DOUBLE_EQ(scenario_of(row).scenario->model.dropout, 0.0);
+  const RowScenario foundry =
+      scenario_of(shipped_row("foundry-mpt7b-h10080gb-g8-s4096-mb16-bf16-ac-full"));
+  ASSERT_TRUE(foundry.scenario) << foundry.reason;
+  EXPECT_DOUBLE_EQ(foundry.scenario->model.dropout, 0.0);
+  EXPECT_TRUE(foundry.scenario->stack.fused_loss);
+}
+
+// FSDP2 gathers once a step where a pipeline runs several microbatches.
+TEST(RowScenario, FsdpKeepsParametersGatheredInAPipeline) {
+  TrainingRow row = shipped_row("titan-70b-g256-2d");
+  ASSERT_EQ(row.plan.pp, 1);
+  EXPECT_EQ(scenario_of(row).scenario->plan.zero_stage, 3);
+  row.plan.pp = 2;
+  row.plan.dp = *row.plan.dp / 2;
+  row.plan.micro_batch = 1;
+  const RowScenario piped = scenario_of(row);
+  ASSERT_TRUE(piped.scenario) << piped.reason;
+  EXPECT_EQ(piped.scenario->plan.zero_stage, 1);
+  EXPECT_TRUE(any_says(piped.filled_in, "zero_stage: 1"));
+}
+
+TEST(RowStack, LossAndOptimizerFollowYearModelAndDevice) {
+  TrainingRow row = shipped_row("titan-8b-h200-g64");
+  EXPECT_TRUE(scenario_of(row).scenario->stack.fused_loss);
+  row.source_year = 2024;
+  EXPECT_FALSE(scenario_of(row).scenario->stack.fused_loss);
+  row = shipped_row("simumax-b200-deepseekv2-tp1-ep8-pp1-dp8-l4-mbc4-cef");
+  EXPECT_EQ(scenario_of(row).scenario->stack.optimizer_state_bytes, Bytes(8));
+  row.stack = "nemo-te";
+  EXPECT_EQ(scenario_of(row).scenario->stack.optimizer_state_bytes, Bytes(4));
+  const auto weight_bytes = [](const char* id) {
+    return scenario_of(shipped_row(id)).scenario->stack.fp8_weight_bytes;
+  };
+  EXPECT_EQ(weight_bytes("mlperf-v5.0-llama405b-gb200-cw-1024"), Bytes(1));
+  EXPECT_EQ(weight_bytes("mlperf-v5.0-llama405b-h100-512"), Bytes(2));
+}
+
 TEST(RowWords, PrecisionsInTheirSpellings) {
   for (const char* text : {"BF16", "bf16", "bfloat16", "bf16-mixed", "BF16 (fp32 master)"})
     EXPECT_EQ(precision_in(text), Precision::Bf16) << text;
