@@ -26,11 +26,17 @@ std::optional<MemoryCounter> counter_in(const std::string& notes) {
   return std::nullopt;
 }
 
+// Of Megatron-DeepSpeed, too, which logs nothing of its own by default.
+bool is_deepspeed(const StackSpec& stack) {
+  return says(stack.name, "deepspeed");
+}
+
 // torchtitan logs what the allocator has reserved (torchtitan/components/metrics.py). Megatron-LM's
 // report_memory leads with what is allocated (megatron/training/utils.py).
 MemoryCounter usual_counter(const StackSpec& stack) {
   if (stack.family == "pytorch") return MemoryCounter::Reserved;
-  return stack.family == "megatron" ? MemoryCounter::Allocated : MemoryCounter::Device;
+  return stack.family == "megatron" && !is_deepspeed(stack) ? MemoryCounter::Allocated
+                                                            : MemoryCounter::Device;
 }
 
 bool is_megatron_bridge(const StackSpec& stack) {

@@ -217,7 +217,8 @@ std::optional<ModelSpec> model_of_row(const TrainingRow& stated,
 }
 
 void set_dropout(const StackSpec& stack, ModelSpec& model, std::vector<std::string>& filled_in) {
-  // `--hidden-dropout` and `--attention-dropout` of megatron/training/arguments.py.
+  // `--hidden-dropout` and `--attention-dropout` of megatron/training/arguments.py, which the
+  // scripts of BigScience leave as they are (github.com/bigscience-workshop/bigscience, train/).
   constexpr double kMegatronDropout = 0.1;
   double dropout = model.dropout;
   const bool gpt = !model.mlp.gated && !model.moe;

@@ -107,12 +107,6 @@ void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& sta
     stack.fused_loss = true;
     filled_in.emplace_back("loss: compiled, by the year of the source");
   }
-  // LLM Foundry's MPT takes the fused loss of flash-attn unless told otherwise
-  // (llmfoundry/models/mpt/modeling_mpt.py, fused_crossentropy).
-  if (stack.family == "pytorch" && says(model.name, "mpt")) {
-    stack.fused_loss = true;
-    filled_in.emplace_back("loss: fused, as MPT's code has it");
-  }
   if (stack.name == "nemo-te" && model.attention.kind == AttentionKind::MultiHeadLatent) {
     stack.optimizer_state_bytes = kHalfMoments;
     filled_in.emplace_back("optimizer: moments in bf16, as in the recipes of such models");

@@ -33,7 +33,8 @@ TEST(MemoryReading, WithoutWordsItIsWhatTheFrameworkLogs) {
   EXPECT_EQ(reading("fsdp2", "").counter, MemoryCounter::Reserved);
   EXPECT_EQ(reading("megatron-lm-2023", ""),
             (MemoryReading{MemoryCounter::Allocated, gibibytes(1.0), false}));
-  EXPECT_EQ(reading("deepspeed-zero", "").counter, MemoryCounter::Device);
+  for (const char* stack : {"deepspeed-zero", "megatron-deepspeed"})
+    EXPECT_EQ(reading(stack, "").counter, MemoryCounter::Device) << stack;
 }
 
 TEST(MemoryReading, CountersShowTheirPartOfThePeakOfTheirStage) {

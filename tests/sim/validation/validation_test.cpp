@@ -39,6 +39,12 @@ TEST(Validation, PredictsPublishedStepsWithinThePublishedTolerance) {
   EXPECT_FALSE(within_tolerance(shipped_report(), 0.0, 0.18));
 }
 
+TEST(Validation, PredictsPublishedPeaksOfMemory) {
+  const ErrorSummary& memory = shipped_report().memory;
+  EXPECT_GE(memory.n, 20U);
+  EXPECT_LE(memory.median_abs, 0.06);
+}
+
 TEST(Validation, RanksPlansOfAGroupBetterThanChance) {
   ASSERT_TRUE(shipped_report().rank_correlation.has_value());
   EXPECT_GT(*shipped_report().rank_correlation, 0.3);
