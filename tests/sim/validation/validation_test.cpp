@@ -42,7 +42,7 @@ TEST(Validation, PredictsPublishedStepsWithinThePublishedTolerance) {
 TEST(Validation, PredictsPublishedPeaksOfMemory) {
   const ErrorSummary& memory = shipped_report().memory;
   EXPECT_GE(memory.n, 20U);
-  EXPECT_LE(memory.median_abs, 0.06);
+  EXPECT_LE(memory.median_abs, 0.04);
 }
 
 TEST(Validation, RanksPlansOfAGroupBetterThanChance) {
