@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "cli/option_values.hpp"
 #include "cli/scenario_parts.hpp"
@@ -223,8 +224,13 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
     chosen.gpus = read_count_range("--gpus", options.gpus, kMaxWorld, problems);
   problems.throw_if_any();
   chosen.request.gpus = chosen.gpus.first;
-  const auto filled_in = filled_in_by(chosen.request.cluster, chosen.request.stack);
-  chosen.filled_in.insert(chosen.filled_in.end(), filled_in.begin(), filled_in.end());
+  const auto filled_in =
+      filled_in_by(chosen.request.model, chosen.request.cluster, chosen.request.stack);
+  for (const std::string& line : filled_in) {
+    // A row may have said so already.
+    if (std::find(chosen.filled_in.begin(), chosen.filled_in.end(), line) == chosen.filled_in.end())
+      chosen.filled_in.push_back(line);
+  }
   return chosen;
 }
 

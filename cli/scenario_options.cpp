@@ -136,7 +136,7 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
     problems.add(option_of(broken.problem.where), broken.problem.found, broken.problem.expected);
   }
   problems.throw_if_any();
-  auto filled_in = filled_in_by(scenario.cluster, scenario.stack);
+  auto filled_in = filled_in_by(scenario.model, scenario.cluster, scenario.stack);
   return {std::move(scenario), std::move(filled_in), {}};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/here_profile.hpp"
+#include "core/lowering/expert_load.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/row_scenario.hpp"
@@ -56,9 +57,12 @@ Scenario read_row_option(const std::string& file_and_id, std::vector<std::string
                               &filled_in);
 }
 
-std::vector<std::string> filled_in_by(const ClusterSpec& cluster, const StackSpec& stack) {
+std::vector<std::string> filled_in_by(const ModelSpec& model, const ClusterSpec& cluster,
+                                      const StackSpec& stack) {
   std::vector<std::string> lines = cluster.filled_in;
   for (const std::string& line : stack.filled_in) lines.push_back("stack " + line);
+  if (const std::string assumed = load_assumption(model); !assumed.empty())
+    lines.push_back(assumed);
   return lines;
 }
 

@@ -45,6 +45,7 @@ Precision usual_precision(const ClusterSpec& cluster);
 Scenario read_row_option(const std::string& file_and_id, std::vector<std::string>& filled_in);
 
 // What the profiles leave out and the reader filled in, in words.
-std::vector<std::string> filled_in_by(const ClusterSpec& cluster, const StackSpec& stack);
+std::vector<std::string> filled_in_by(const ModelSpec& model, const ClusterSpec& cluster,
+                                      const StackSpec& stack);
 
 }  // namespace shardwright::cli

@@ -209,9 +209,11 @@ class LayerWriter {
     std::int64_t routed_rows = 0;  // of tokens x top_k that the rank sends out
     std::int64_t width = 0, up_width = 0, local_experts = 0;
     bool moves = false;  // tokens to other ranks
+    double load = 1.0;   // see Op
     TensorRef permuted, received, up, activated;
   };
   ExpertShape expert_shape();
+  void on_expert_tokens(std::size_t first, const ExpertShape& expert);
   TensorRef router_scores();
   void route_forward(TensorRef in);
   // Adds the router's part to `in_gradient`.

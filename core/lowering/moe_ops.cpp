@@ -3,10 +3,11 @@
 //
 // A rank sends each of its tokens to top_k experts. With experts split over `expert_tp` ranks as
 // well, these gather each other's tokens before the GEMMs and reduce-scatter the results
-// afterwards. The counts are those of balanced routing: that a learned router loads some ranks more
-// than others is not modelled.
+// afterwards. Sizes are those of balanced routing; the load of an op says how much more the rank
+// has to do that a learned router loads the most.
 #include <algorithm>
 
+#include "core/lowering/expert_load.hpp"
 #include "core/lowering/layer_writer.hpp"
 
 namespace shardwright {
@@ -21,12 +22,25 @@ LayerWriter::ExpertShape LayerWriter::expert_shape() {
   expert.up_width = expert.width * (model_.mlp.gated ? 2 : 1);
   const auto hidden = static_cast<double>(shape_.hidden);
   const auto rows = static_cast<double>(expert.rows);
+  expert.load = expert_load(model_, plan_);
   expert.moves = plan_.ep > 1 || plan_.expert_tp > 1;
   expert.permuted = temporary("experts.permuted", static_cast<double>(expert.routed_rows) * hidden);
   expert.received = gemm_input("experts.in", rows * hidden);
   expert.up = activation("experts.up.out", rows * static_cast<double>(expert.up_width));
   expert.activated = gemm_input("experts.activation.out", rows * static_cast<double>(expert.width));
   return expert;
+}
+
+// Behind op `first`, all works on the tokens that the experts of a rank got, each expert's by a
+// kernel of its own where the stack does not fuse them.
+void LayerWriter::on_expert_tokens(std::size_t first, const ExpertShape& expert) {
+  const auto groups = static_cast<std::int32_t>(expert.local_experts);
+  for (std::size_t i = first; i < ops_.size(); ++i) {
+    Op& op = ops_[i];
+    op.load = expert.load;
+    const bool each = op.kind == OpKind::GroupedGemm || op.kind == OpKind::Cast;
+    if (each && !stack_.fused_grouped_gemm) op.further_launches = groups - 1;
+  }
 }
 
 void LayerWriter::expert_gemm(const std::string& name, Phase phase, const ExpertShape& expert,
@@ -59,12 +73,14 @@ void LayerWriter::exchange_tokens(const std::string& name, Phase phase, const Ex
   const TensorRef between =
       plan_.expert_tp > 1 ? temporary(name + ".between", bytes / shape_.element) : out;
   const bool exchanges = plan_.ep > 1;
+  const std::size_t first = ops_.size();
   if (to_experts) {
     if (exchanges) collective(name, OpKind::AllToAll, Group::Expert, phase, bytes, {in}, {between});
     if (plan_.expert_tp > 1) {
       collective(name + ".all_gather", OpKind::AllGather, Group::ExpertTensor, phase, tensor_bytes,
                  {exchanges ? between : in}, {out});
     }
+    on_expert_tokens(first, expert);
     return;
   }
   if (plan_.expert_tp > 1) {
@@ -75,6 +91,7 @@ void LayerWriter::exchange_tokens(const std::string& name, Phase phase, const Ex
     collective(name, OpKind::AllToAll, Group::Expert, phase, bytes,
                {plan_.expert_tp > 1 ? between : in}, {out});
   }
+  on_expert_tokens(first, expert);
 }
 
 TensorRef LayerWriter::router_scores() {
@@ -91,6 +108,9 @@ void LayerWriter::route_forward(TensorRef in) {
   read_parameters(ops_.back());
   memory_op("router.top_k", OpKind::Router, phase_, tokens * static_cast<double>(moe.experts) * 2.0,
             tokens * static_cast<double>(moe.top_k) * 4.0, {scores}, {scores}, 4);
+  // How many tokens go where is read back by the host, which a graph has no room for.
+  ops_.back().holds_host = stack_.reads_token_counts && !stack_.cuda_graphs;
+  ops_.back().further_launches = static_cast<std::int32_t>(stack_.router_launches);
 }
 
 void LayerWriter::route_backward(TensorRef in, TensorRef in_gradient) {
@@ -100,6 +120,7 @@ void LayerWriter::route_backward(TensorRef in, TensorRef in_gradient) {
       bytes_tensor("router.gradient", MemoryCategory::Temporaries, scores * 4.0);
   memory_op("router.top_k.backward", OpKind::Router, Phase::BackwardInput, scores * 2.0,
             scores * 2.0, {router_scores()}, {score_gradient}, 2);
+  ops_.back().further_launches = static_cast<std::int32_t>(stack_.router_launches);
   gemm("router.dgrad", Phase::BackwardInput,
        {.m = shape_.residual_tokens, .n = shape_.hidden, .k = moe.experts},
        {score_gradient, in_gradient}, {in_gradient});
@@ -120,11 +141,18 @@ void LayerWriter::weight_gradient_of_replicated(const std::string& name, std::in
 }
 
 void LayerWriter::experts_forward(const ExpertShape& expert, TensorRef out) {
+  const std::size_t first = ops_.size();
+  const auto rows = static_cast<double>(expert.rows);
+  cast_to_fp8("experts.up.input", phase_, rows * static_cast<double>(shape_.hidden),
+              expert.received);
   expert_gemm("experts.up", phase_, expert, expert.up_width, shape_.hidden, expert.received,
               expert.up);
   activation_forward("experts.activation", static_cast<double>(expert.rows), expert.width,
                      expert.up, expert.activated);
+  cast_to_fp8("experts.down.input", phase_, rows * static_cast<double>(expert.width),
+              expert.activated);
   expert_gemm("experts.down", phase_, expert, shape_.hidden, expert.width, expert.activated, out);
+  on_expert_tokens(first, expert);
 }
 
 void LayerWriter::experts_backward(const ExpertShape& expert, TensorRef out_gradient,
@@ -134,16 +162,22 @@ void LayerWriter::experts_backward(const ExpertShape& expert, TensorRef out_grad
       temporary("experts.activation.gradient", rows * static_cast<double>(expert.width));
   const TensorRef up_gradient =
       temporary("experts.up.gradient", rows * static_cast<double>(expert.up_width));
+  const std::size_t first = ops_.size();
+  cast_to_fp8("experts.down.gradient", Phase::BackwardInput,
+              rows * static_cast<double>(shape_.hidden), out_gradient);
   expert_gemm("experts.down.dgrad", Phase::BackwardInput, expert, expert.width, shape_.hidden,
               out_gradient, activated_gradient);
   expert_weight_gradient("experts.down.wgrad", expert, shape_.hidden, expert.width,
                          expert.activated, out_gradient);
   activation_backward("experts.activation", rows, expert.width, expert.up, activated_gradient,
                       up_gradient);
+  cast_to_fp8("experts.up.gradient", Phase::BackwardInput,
+              rows * static_cast<double>(expert.up_width), up_gradient);
   expert_gemm("experts.up.dgrad", Phase::BackwardInput, expert, shape_.hidden, expert.up_width,
               up_gradient, in_gradient);
   expert_weight_gradient("experts.up.wgrad", expert, expert.up_width, shape_.hidden,
                          expert.received, up_gradient);
+  on_expert_tokens(first, expert);
 }
 
 // Shared experts fill the compute stream while tokens travel, or run before they leave.

@@ -104,6 +104,9 @@ void LayerWriter::collective(const std::string& name, OpKind kind, Group group, 
     work.copies = model_.moe->top_k;
     work.most_nodes = model_.moe->token_nodes;
   }
+  if (kind == OpKind::AllToAll && group == Group::Expert && stack_.overlap_ep &&
+      plan_.overlap.expert_microbatches)
+    work.partner_share = stack_.ep_overlap_share;
   op.work = work;
 }
 

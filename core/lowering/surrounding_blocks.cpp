@@ -27,8 +27,8 @@ Op data_parallel_op(const std::string& name, OpKind kind, Group group, Stream st
 
 bool same(const Op& a, const Op& b) {
   return a.kind == b.kind && a.stream == b.stream && a.phase == b.phase && a.work == b.work &&
-         a.name == b.name && a.payload == b.payload && a.reads == b.reads && a.writes == b.writes &&
-         a.frees == b.frees;
+         a.name == b.name && a.holds_host == b.holds_host && a.payload == b.payload &&
+         a.reads == b.reads && a.writes == b.writes && a.frees == b.frees;
 }
 
 }  // namespace

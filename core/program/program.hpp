@@ -77,8 +77,14 @@ struct Op {
   // Waits for all kernels that were issued before it, whether or not it reads what they write.
   bool after_kernels = false;
   // The host issues nothing behind it before it, and all kernels that were issued before it, are
-  // through: of a receive that the stack waits for.
+  // through: of a receive that the stack waits for, or of a kernel whose result the host reads.
   bool holds_host = false;
+  // Launches that the host makes before it comes to the next op, while this one may run: of small
+  // kernels that no op stands for, and of those that the op consists of.
+  std::int32_t further_launches = 0;
+  // Work of the member of the op's group that has the most of it, over the mean, which the sizes of
+  // the op are: it sets the pace.
+  double load = 1.0;
   std::vector<TensorRef> reads, writes;
   std::vector<TensorRef> frees;  // after the op: tensors that nothing reads any more
   // The parameters that it applies, or whose gradients it adds to: names of `parameter_tensors`

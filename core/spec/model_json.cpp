@@ -98,6 +98,7 @@ MoeSpec read_moe(ObjectReader reader) {
   moe.token_nodes = reader.integer_or("token_nodes", 0, kExpertOrZeroRange);
   moe.router_bias = reader.boolean_or("router_bias", moe.router_bias);
   moe.balanced_routing = reader.boolean_or("balanced_routing", moe.balanced_routing);
+  moe.load_variation = reader.number_or("load_variation", moe.load_variation, kRatioOrZero);
   reader.refuse_unknown_keys();
   return moe;
 }
@@ -173,7 +174,8 @@ ordered_json moe_json(const MoeSpec& moe) {
           {"layer_interval", moe.layer_interval},
           {"token_nodes", moe.token_nodes},
           {"router_bias", moe.router_bias},
-          {"balanced_routing", moe.balanced_routing}};
+          {"balanced_routing", moe.balanced_routing},
+          {"load_variation", moe.load_variation}};
 }
 
 }  // namespace

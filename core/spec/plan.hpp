@@ -42,7 +42,10 @@ struct OverlapSwitches {
   bool param_gather = true;
   bool tensor_parallel = false;
   bool p2p = true;
-  bool expert_parallel = false;
+  bool expert_parallel = false;  // all-to-all of experts beside shared experts
+  // … or beside the kernels of another microbatch, whose backward pass alternates with this one's
+  // forward pass layer by layer (Megatron Core: overlap_moe_expert_parallel_comm).
+  bool expert_microbatches = false;
 
   bool operator==(const OverlapSwitches&) const = default;
 };

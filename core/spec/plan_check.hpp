@@ -57,7 +57,7 @@ enum class PlanRule : std::uint8_t {
   ZeroStage,          // 0 to 3
   ShardGroup,         // divides dp * cp and nests with them; only where something is sharded
   RankOrder,          // each axis once; the pipeline axis cuts no group of experts unevenly
-  ExpertOverlap,      // only with shared experts, which the exchange of tokens can hide behind
+  ExpertOverlap,      // only where the exchange of tokens has something to hide behind
   ActivationOffload,  // only where a layer's activations are kept: not with full recomputation
 };
 

@@ -68,6 +68,8 @@ void read_overlap(ObjectReader& object, OverlapSwitches& overlap) {
   overlap.tensor_parallel = member->boolean_or("tensor_parallel", overlap.tensor_parallel);
   overlap.p2p = member->boolean_or("p2p", overlap.p2p);
   overlap.expert_parallel = member->boolean_or("expert_parallel", overlap.expert_parallel);
+  overlap.expert_microbatches =
+      member->boolean_or("expert_microbatches", overlap.expert_microbatches);
   member->refuse_unknown_keys();
 }
 
@@ -105,7 +107,8 @@ nlohmann::ordered_json overlap_json(const OverlapSwitches& overlap) {
           {"param_gather", overlap.param_gather},
           {"tensor_parallel", overlap.tensor_parallel},
           {"p2p", overlap.p2p},
-          {"expert_parallel", overlap.expert_parallel}};
+          {"expert_parallel", overlap.expert_parallel},
+          {"expert_microbatches", overlap.expert_microbatches}};
 }
 
 nlohmann::ordered_json rank_order_json(const std::vector<Axis>& order) {

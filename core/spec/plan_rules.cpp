@@ -424,10 +424,16 @@ Problem rank_order_problem(const PlanSubject& s) {
 // What would do nothing
 
 bool expert_overlap_holds(const PlanSubject& s) {
-  return !s.plan.overlap.expert_parallel || has_shared_experts(s.model);
+  const OverlapSwitches& overlap = s.plan.overlap;
+  if (overlap.expert_microbatches) return s.plan.ep > 1 && !overlap.expert_parallel;
+  return !overlap.expert_parallel || has_shared_experts(s.model);
 }
 
 Problem expert_overlap_problem(const PlanSubject& s) {
+  if (s.plan.overlap.expert_microbatches)
+    return {"/overlap/expert_microbatches", "true",
+            "false, or ep above 1 and overlap.expert_parallel false: one or the other hides the "
+            "exchange of tokens"};
   return {
       "/overlap/expert_parallel", "true",
       fmt::format("false: the model {} has no shared experts to compute meanwhile", s.model.name)};

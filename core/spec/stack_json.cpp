@@ -58,6 +58,8 @@ void read_overlap(ObjectReader object, FillIn& fill, StackSpec& spec) {
   read("expert_parallel", spec.overlap_ep);
   spec.tp_overlap_share = fill.number(object, "tensor_parallel_share_ratio", spec.tp_overlap_share,
                                       kRatioOrZero, kDefault);
+  spec.ep_overlap_share =
+      object.number_or("expert_parallel_share_ratio", spec.ep_overlap_share, kRatioOrZero);
   spec.overlap_slowdown =
       fill.number(object, "slowdown_ratio", spec.overlap_slowdown, {0.0, 10.0, false}, kDefault);
   object.refuse_unknown_keys();
@@ -76,6 +78,8 @@ void read_host(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.launch_time = Seconds(
       fill.number(object, "launch_s", spec.launch_time.value(), {0.0, 1.0, false}, kDefault));
   spec.waits_for_messages = object.boolean_or("waits_for_messages", spec.waits_for_messages);
+  spec.reads_token_counts = object.boolean_or("reads_token_counts", spec.reads_token_counts);
+  spec.router_launches = object.integer_or("router_launches", spec.router_launches, {0, 10'000});
   spec.cuda_graphs = fill.boolean(object, "cuda_graphs", spec.cuda_graphs);
   spec.prefetch_layers =
       fill.integer(object, "prefetch_layers", spec.prefetch_layers, {0, 10'000}, kDefault);
@@ -237,6 +241,8 @@ ordered_json to_json(const StackSpec& spec) {
                            {"host",
                             {{"launch_s", spec.launch_time.value()},
                              {"waits_for_messages", spec.waits_for_messages},
+                             {"reads_token_counts", spec.reads_token_counts},
+                             {"router_launches", spec.router_launches},
                              {"cuda_graphs", spec.cuda_graphs},
                              {"prefetch_layers", spec.prefetch_layers}}},
                            {"gradients",

@@ -61,7 +61,10 @@ struct StackSpec {
   bool overlap_input_gradient = true;  // a column-split layer's input gradient is reduced beside
                                        // its weight-gradient GEMM
   bool overlap_p2p = true;             // pipeline sends beside compute (interleaved schedules)
-  bool overlap_ep = false;  // all-to-all beside compute of another microbatch or of shared experts
+  bool overlap_ep = false;  // all-to-all of experts beside shared experts, or beside the kernels of
+                            // another microbatch
+  double ep_overlap_share = 0.8;  // of the kernels of a layer, what they hide at most of another
+                                  // microbatch's all-to-all
   double tp_overlap_share = 0.7;  // of a tensor-parallel collective that overlap_tp hides at most
   double overlap_slowdown =
       0.1;  // relative time that kernels take longer beside a collective (its SMs and traffic)
@@ -82,6 +85,10 @@ struct StackSpec {
       microseconds(5.0);             // that the host needs to issue one op, framework included
   bool waits_for_messages = false;   // it launches what works on a pipeline message only when that
                                      // is there and the device idle
+  bool reads_token_counts = false;   // it launches what works on the tokens of the experts only
+                                     // when it has read how many each gets
+  std::int64_t router_launches = 0;  // of small kernels of router and dispatcher that no op stands
+                                     // for, in each pass of a sparse layer
   bool cuda_graphs = false;          // a layer is launched as one op
   std::int64_t prefetch_layers = 1;  // FSDP: parameter gathers issued ahead
 

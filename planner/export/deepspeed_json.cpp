@@ -163,6 +163,8 @@ void note_script(const Scenario& scenario, PlanExport& result) {
     result.note("overlap.tensor_parallel", "DeepSpeed's JSON has no key for it");
   if (overlap.expert_parallel)
     result.note("overlap.expert_parallel", "DeepSpeed's JSON has no key for it");
+  if (overlap.expert_microbatches)
+    result.note("overlap.expert_microbatches", "DeepSpeed's JSON has no key for it");
 }
 
 }  // namespace

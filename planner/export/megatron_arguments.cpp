@@ -91,6 +91,8 @@ void add_expert_parallel(const Scenario& scenario, ArgumentList& arguments, Plan
   arguments.add("--expert-tensor-parallel-size", plan.expert_tp);
   arguments.add("--moe-token-dispatcher-type", "alltoall");
   if (effective_overlap(scenario).expert_parallel) arguments.add("--moe-shared-expert-overlap");
+  if (effective_overlap(scenario).expert_microbatches)
+    arguments.add("--overlap-moe-expert-parallel-comm");
   if (plan.ep > 1 && plan.precision == Precision::Fp16)
     result.refuse("precision", "fp16 with ep above 1", "bf16: Megatron-LM refuses fp16 there");
 }

@@ -69,7 +69,8 @@ OverlapSwitches effective_overlap(const Scenario& scenario) {
           .param_gather = plan.param_gather && stack.overlap_param_gather,
           .tensor_parallel = plan.tensor_parallel && stack.overlap_tp,
           .p2p = plan.p2p && stack.overlap_p2p,
-          .expert_parallel = plan.expert_parallel && stack.overlap_ep};
+          .expert_parallel = plan.expert_parallel && stack.overlap_ep,
+          .expert_microbatches = plan.expert_microbatches && stack.overlap_ep};
 }
 
 RecomputePolicy effective_recompute(const Scenario& scenario, PlanExport& result) {

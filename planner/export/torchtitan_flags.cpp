@@ -205,6 +205,8 @@ void note_overlap(const Scenario& scenario, PlanExport& result) {
   }
   if (overlap.expert_parallel)
     result.note("overlap.expert_parallel", "torchtitan has no flag for it");
+  if (overlap.expert_microbatches)
+    result.note("overlap.expert_microbatches", "torchtitan has no flag for it");
 }
 
 // The member of the configuration that says what is recomputed.

@@ -12,14 +12,13 @@ Meeting meeting_of(const Op& op, const Plan& plan) {
   return joins_stages(message->group) ? Meeting::Collective : Meeting::None;
 }
 
-std::int64_t kernels_of(const Op& op) {
-  const auto* memory = std::get_if<MemoryWork>(&op.work);
-  return memory == nullptr ? 1 : memory->kernels;
-}
-
 double launch_of(const Op& op, bool first_of_call, const Prices& prices) {
   if (prices.launch_per_call) return first_of_call ? prices.launch.value() : 0.0;
   return prices.launch.value() * static_cast<double>(kernels_of(op));
+}
+
+double further_launch_of(const Op& op, const Prices& prices) {
+  return prices.launch_per_call ? 0.0 : prices.launch.value() * op.further_launches;
 }
 
 FlatOp flatten(const Op& op, const Plan& plan) {
@@ -39,6 +38,11 @@ FlatOp flatten(const Op& op, const Plan& plan) {
 }
 
 }  // namespace
+
+std::int64_t kernels_of(const Op& op) {
+  const auto* memory = std::get_if<MemoryWork>(&op.work);
+  return memory == nullptr ? 1 : memory->kernels;
+}
 
 void BlockBusy::add(const Op& op, double duration) {
   stream[static_cast<std::size_t>(op.stream)] += duration;
@@ -67,11 +71,12 @@ FlatProgram flatten(const Program& program, const Prices& prices) {
       FlatOp entry = flatten(op, program.plan);
       entry.duration = prices.blocks[b][i].value();
       entry.launch = launch_of(op, i == 0, prices);
+      entry.further_launch = further_launch_of(op, prices);
       entry.first_wait = static_cast<std::uint32_t>(flat.waits.size());
       entry.waits = static_cast<std::uint16_t>(op.waits.size());
       flat.waits.insert(flat.waits.end(), op.waits.begin(), op.waits.end());
       busy.add(op, entry.duration);
-      busy.launch += entry.launch;
+      busy.launch += entry.launch + entry.further_launch;
       ops.push_back(entry);
     }
   }

@@ -17,6 +17,7 @@ enum class Meeting : std::uint8_t { None, Message, Collective };
 struct FlatOp {
   double duration = 0.0;
   double launch = 0.0;
+  double further_launch = 0.0;   // of the host, behind the op's own
   std::uint32_t first_wait = 0;  // into FlatProgram::waits
   std::uint16_t waits = 0;
   Stream stream = Stream::Compute;
@@ -45,6 +46,9 @@ struct FlatProgram {
   std::vector<std::uint16_t> waits;      // places of earlier ops in the same block
   std::vector<BlockBusy> busy;           // by block
 };
+
+// Kernels that the host launches for an op before it may start.
+std::int64_t kernels_of(const Op& op);
 
 FlatProgram flatten(const Program& program, const Prices& prices);
 

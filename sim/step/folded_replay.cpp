@@ -100,7 +100,8 @@ class Replay {
       const std::size_t end =
           last_call ? program.waits.size() : program.calls[rank.call + 1].first_wait;
       for (; rank.op < ops.size(); ++rank.op) {
-        if (ops[rank.op].holds_host) moved = post_held(s, rank, call, ops[rank.op]) || moved;
+        if (waits_for_message(ops[rank.op]))
+          moved = post_held(s, rank, call, ops[rank.op]) || moved;
         if (!issue(s, rank, call, ops[rank.op], end)) return moved;
         moved = true;
       }
@@ -126,6 +127,10 @@ class Replay {
       }
       host += flat_.busy[calls[c].block].launch;
     }
+  }
+
+  static bool waits_for_message(const FlatOp& op) {
+    return op.holds_host && op.meeting == Meeting::Message;
   }
 
   static bool posts_ahead(const FlatOp& op) {
@@ -165,7 +170,7 @@ class Replay {
   bool issue(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op,
              std::size_t end_of_waits) {
     const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
-    if (op.holds_host) return resume_host(rank, number);
+    if (waits_for_message(op)) return resume_host(rank, number);
     const auto stream = static_cast<std::size_t>(op.stream);
     if (op.meeting != Meeting::Message && !settle_stream(rank, stream)) return false;
     const double host = rank.host + op.launch;
@@ -188,7 +193,7 @@ class Replay {
     for (std::size_t i = call.first_wait; i < end_of_waits; ++i) {
       if (waits[i].op == number && !wait_for(waits[i].on)) return false;
     }
-    rank.host = host;
+    rank.host = host + op.further_launch;
     if (cause == kNoOp && host > free) cause = rank.held_by;
     if (op.kernel) rank.held_by = kNoOp;
     record(rank.ops[number], op, cause);
@@ -202,6 +207,8 @@ class Replay {
     const double finish = finish_beside_collectives(rank, op, number, ready);
     finish_op(rank, number, finish);
     rank.stream_free[stream] = finish;
+    // The host reads what the kernel has written.
+    if (op.holds_host) rank.host = finish + op.further_launch;
     return true;
   }
 

@@ -89,6 +89,7 @@ class StageSorter {
     LaneOp op = prototypes_[call.block][place];
     host_ += flat.launch;
     op.host = host_;
+    host_ += flat.further_launch;
     op.hold = hold_;
     op.held_by = held_by_;
     op.number = call.first_op + static_cast<std::uint32_t>(place);
@@ -105,17 +106,18 @@ class StageSorter {
     if (flat.meeting == Meeting::Message) keys_[lane].push_back(message_key(call, flat));
     if (flat.stream == Stream::Compute) last_compute_ = op.number;
     if (flat.kernel) held_by_ = kNone;
-    if (flat.holds_host) hold_host(op.number);
+    if (flat.holds_host) hold_host(op.number, flat);
   }
 
-  // The host goes on when the receive `number` and the compute stream are through.
-  void hold_host(std::uint32_t number) {
+  // The host goes on when the op `number` and the compute stream are through.
+  void hold_host(std::uint32_t number, const FlatOp& flat) {
     hold_ = static_cast<std::uint32_t>(result_.holds.size());
-    result_.holds.push_back(last_compute_ == kNone ? 1 : 2);
+    const bool is_last = last_compute_ == kNone || last_compute_ == number;
+    result_.holds.push_back(is_last ? 1 : 2);
     op_at(number).ends = hold_;
     if (last_compute_ != kNone) op_at(last_compute_).ends = hold_;
-    host_ = 0.0;
-    held_by_ = number;
+    host_ = flat.further_launch;
+    held_by_ = flat.meeting == Meeting::Message ? number : kNone;
     last_compute_ = kNone;
   }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "sim/memory/memory_replay.hpp"
+#include "sim/step/flat_program.hpp"
 #include "sim/step/interference.hpp"
 #include "sim/step/prices.hpp"
 
@@ -20,11 +21,6 @@ bool reads(const Op& op, TensorId tensor) {
 bool reads(const Block& block, TensorId tensor) {
   return std::any_of(block.ops.begin(), block.ops.end(),
                      [tensor](const Op& op) { return reads(op, tensor); });
-}
-
-std::int64_t kernels_of(const Op& op) {
-  const auto* memory = std::get_if<MemoryWork>(&op.work);
-  return memory == nullptr ? 1 : memory->kernels;
 }
 
 class CostBuilder {
@@ -80,15 +76,43 @@ class CostBuilder {
       cost.interference = replay(block, prices, stack_.overlap_slowdown) - cost.time;
       cost.stalled = stalled(block, prices);
     }
-    for (std::size_t i = 0; i < block.ops.size(); ++i) {
-      if (stack_.cuda_graphs && i > 0) break;
-      cost.launch +=
-          launch_ * static_cast<double>(stack_.cuda_graphs ? 1 : kernels_of(block.ops[i]));
-    }
+    for (std::size_t i = 0; i < block.ops.size(); ++i)
+      cost.launch += launch_of(block.ops[i], i == 0) + further_launch_of(block.ops[i]);
+    cost.behind_its_kind = behind_its_kind(block, prices, cost.time);
     const BlockMemory memory = replay_block(block, set_.tensors);
     cost.rise = memory.rise;
     cost.net = memory.net;
     return cost;
+  }
+
+  double launch_of(const Op& op, bool is_first) const {
+    if (stack_.cuda_graphs) return is_first ? launch_ : 0.0;
+    return launch_ * static_cast<double>(kernels_of(op));
+  }
+  double further_launch_of(const Op& op) const {
+    return stack_.cuda_graphs ? 0.0 : launch_ * op.further_launches;
+  }
+
+  // The host has issued the last op of a block that it waits inside of some time before that op
+  // ends, and then comes to the kernel of the next block that it waits for.
+  double behind_its_kind(const Block& block, const BlockPrices& prices, double time) const {
+    double issued = 0.0, before = 0.0, held = -1.0;
+    for (std::size_t i = 0; i < block.ops.size(); ++i) {
+      issued += launch_of(block.ops[i], i == 0);
+      if (block.ops[i].holds_host) {
+        before = issued;
+        issued = held = finish_of(block, prices, i);
+        before -= held - prices[i].value();
+      }
+      issued += further_launch_of(block.ops[i]);
+    }
+    return held < 0.0 ? 0.0 : std::max(0.0, before - (time - issued));
+  }
+
+  // Of an op, in the block alone.
+  double finish_of(const Block& block, const BlockPrices& prices, std::size_t op) const {
+    const auto end = block.ops.begin() + static_cast<std::ptrdiff_t>(op) + 1;
+    return replay(Block{block.name, {block.ops.begin(), end}}, prices, 0.0);
   }
 
   // A collective at the block's start that takes nothing over from the block before may have run
@@ -118,16 +142,19 @@ class CostBuilder {
     std::array<double, kStreams> free{};
     free.fill(kBefore);
     free[static_cast<std::size_t>(Stream::Compute)] = 0.0;
+    double host = kBefore;  // as far ahead as it likes, until it waits for a kernel
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
       const Op& op = block.ops[i];
       double& stream = free[static_cast<std::size_t>(op.stream)];
-      double start = i == 0 && !may_run_before(op) ? std::max(stream, 0.0) : stream;
+      host += launch_of(op, i == 0);
+      double start = std::max(host, i == 0 && !may_run_before(op) ? std::max(stream, 0.0) : stream);
       for (const std::uint16_t on : op.waits) start = std::max(start, finish[on]);
       finish[i] = stream = start + prices[i].value();
-      if (slowdown == 0.0) continue;
-      if (op.stream != Stream::Compute) running.add(op.stream, start, stream);
-      if (op.stream == Stream::Compute && !is_communication(op.kind))
+      if (slowdown > 0.0 && op.stream != Stream::Compute) running.add(op.stream, start, stream);
+      if (slowdown > 0.0 && op.stream == Stream::Compute && !is_communication(op.kind))
         finish[i] = stream = running.finish_of_kernel(start, prices[i].value(), slowdown);
+      if (op.holds_host) host = finish[i];
+      host += further_launch_of(op);
     }
     const double computed = free[static_cast<std::size_t>(Stream::Compute)];
     return block.ops.empty() ? 0.0 : std::max({finish.back(), computed, 0.0});

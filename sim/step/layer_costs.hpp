@@ -32,6 +32,9 @@ struct BlockCost {
   // kernels down all the way.
   double stalled = 0.0;
   double sharding = 0.0;  // FSDP: at least, while its gathers or reductions run
+  // Where the host waits for one of its kernels: how much longer it takes behind a block of the
+  // same kind, for whose ops the host was busy.
+  double behind_its_kind = 0.0;
 };
 
 // One block after the other.

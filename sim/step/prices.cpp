@@ -1,5 +1,8 @@
 #include "sim/step/prices.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/slowest_device.hpp"
@@ -16,14 +19,68 @@ Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& st
   }
 }
 
-Seconds Pricer::price(const Op& op) const {
+namespace {
+
+std::int64_t times(std::int64_t size, double load) {
+  return static_cast<std::int64_t>(std::llround(static_cast<double>(size) * load));
+}
+
+// What the member of the group that has the most to do works on.
+struct Loaded {
+  double load;
+
+  Work operator()(GemmWork work) const {
+    std::int64_t& rows = work.groups_share_k ? work.k : work.m;
+    rows = times(rows, load);
+    return work;
+  }
+  Work operator()(MemoryWork work) const {
+    return MemoryWork{work.read * load, work.written * load, work.flop * load, work.kernels};
+  }
+  Work operator()(CommunicationWork work) const {
+    work.bytes = work.bytes * load;
+    return work;
+  }
+  Work operator()(const AttentionWork& work) const { return work; }
+};
+
+Work work_of(const Op& op) {
+  return op.load == 1.0 ? op.work : std::visit(Loaded{op.load}, op.work);
+}
+
+double partner_share(const Op& op) {
   const auto* message = std::get_if<CommunicationWork>(&op.work);
-  if (message != nullptr) return price_message(op.kind, *message);
-  return kernel(op).time;
+  return message == nullptr ? 0.0 : message->partner_share;
+}
+
+// All-to-alls hide behind the kernels of another microbatch, of which there are as many as in the
+// block itself: while forward and backward pass of two microbatches alternate, the ones of the one
+// run beside the kernels of the other.
+void hide_exchanges(const Block& block, BlockPrices& prices) {
+  Seconds computing, exchanging;
+  double share = 0.0;
+  for (std::size_t i = 0; i < block.ops.size(); ++i) {
+    if (block.ops[i].stream == Stream::Compute) computing += prices[i];
+    if (partner_share(block.ops[i]) == 0.0) continue;
+    exchanging += prices[i];
+    share = partner_share(block.ops[i]);
+  }
+  if (exchanging <= Seconds(0)) return;
+  const double hidden = share * std::min(1.0, computing / exchanging);
+  for (std::size_t i = 0; i < block.ops.size(); ++i) {
+    if (partner_share(block.ops[i]) > 0.0) prices[i] = prices[i] * (1.0 - hidden);
+  }
+}
+
+}  // namespace
+
+Seconds Pricer::price(const Op& op) const {
+  if (!is_communication(op.kind)) return kernel(op).time;
+  return price_message(op.kind, std::get<CommunicationWork>(work_of(op)));
 }
 
 KernelCost Pricer::kernel(const Op& op) const {
-  KernelCost cost = kernel_cost(op.kind, op.work, op.precision, cluster_, stack_, op.phase);
+  KernelCost cost = kernel_cost(op.kind, work_of(op), op.precision, cluster_, stack_, op.phase);
   cost.time = cost.time * slowest_;
   return cost;
 }
@@ -49,6 +106,7 @@ BlockPrices Pricer::price(const Block& block, BasisTimes* basis) const {
     basis->add(cost.basis, cost.time);
     prices.push_back(cost.time);
   }
+  hide_exchanges(block, prices);
   return prices;
 }
 

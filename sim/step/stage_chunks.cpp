@@ -249,6 +249,10 @@ BlockCost StageCoster::slot_cost(SlotCost which) const {
     }
     sum = offloads_ ? sum + copies_before(which, i) + part.of(which) + copies_after(which, i)
                     : sum + part.of(which);
+    if (which == SlotCost::Forward && i > 0 && &part == &part_at(which, i - 1)) {
+      sum.time += part.of(which).behind_its_kind;
+      sum.passing += part.of(which).behind_its_kind;
+    }
     if (sharded && makes_weight_gradients(which) && part.parameters.total() > 0.0) {
       sum = sum + allocation(-part.gradient_bytes);
       sum.launch += launch * (part.parameters.expert > 0.0 ? 2.0 : 1.0);

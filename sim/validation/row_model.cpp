@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/lowering/expert_load.hpp"
 #include "core/spec/model_check.hpp"
 #include "core/spec/model_library.hpp"
 #include "sim/validation/row_notes.hpp"
@@ -212,6 +213,8 @@ std::optional<ModelSpec> model_of_row(const TrainingRow& stated,
     set_latent_attention(model.attention);
   set_sizes(row, model, filled_in);
   if (model.moe && notes_say_balanced_routing(row.notes)) model.moe->balanced_routing = true;
+  if (const std::string assumed = load_assumption(model); !assumed.empty())
+    filled_in.push_back(assumed);
   if (reason = problems_of(model); !reason.empty()) return std::nullopt;
   return model;
 }

@@ -26,9 +26,13 @@ bool says(std::string_view text, std::string_view phrase) {
   return lower_case(text).find(lower_case(phrase)) != std::string::npos;
 }
 
+bool notes_say_dropped_tokens(std::string_view notes) {
+  return says_any(notes, {"token-drop", "tokendrop", "token drop", "capacity factor"});
+}
+
 bool notes_say_balanced_routing(std::string_view notes) {
-  return says_any(notes, {"balanced router=true", "force-balanced", "force balanced", "balanced)",
-                          "token-drop", "tokendrop", "token drop", "capacity factor"});
+  return notes_say_dropped_tokens(notes) ||
+         says_any(notes, {"balanced router=true", "force-balanced", "force balanced", "balanced)"});
 }
 
 bool notes_say_hybrid_shard(std::string_view notes) {
@@ -40,7 +44,8 @@ bool notes_say_no_tensor_overlap(std::string_view notes) {
 }
 
 bool notes_say_expert_overlap(std::string_view notes) {
-  return says_any(notes, {"ep-comm overlap=true", "ep overlap", "moe a2a overlap"}) &&
+  return says_any(notes, {"ep-comm overlap=true", "ep overlap", "moe a2a overlap",
+                          "ep all-to-all overlap on", "1f1b overlap"}) &&
          !says_any(notes, {"no ep overlap", "ep-comm overlap=false"});
 }
 

@@ -16,6 +16,9 @@ std::string lower_case(std::string_view text);
 // True if `text` holds `phrase`, whatever the case.
 bool says(std::string_view text, std::string_view phrase);
 
+// Each expert works on a fixed number of tokens: what exceeds an even share is dropped.
+bool notes_say_dropped_tokens(std::string_view notes);
+
 // The router is forced to spread tokens evenly, or drops what exceeds an even share.
 bool notes_say_balanced_routing(std::string_view notes);
 

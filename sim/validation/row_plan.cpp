@@ -124,8 +124,8 @@ void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec
   plan.overlap.param_gather = row.plan.overlap_grad_reduce.value_or(stack.overlap_param_gather);
   plan.overlap.tensor_parallel =
       stack.overlap_tp && plan.sequence_parallel && !notes_say_no_tensor_overlap(row.notes);
-  plan.overlap.expert_parallel =
-      stack.overlap_ep && has_shared_experts(model) && notes_say_expert_overlap(row.notes);
+  plan.overlap.expert_microbatches =
+      stack.overlap_ep && model.moe && plan.ep > 1 && notes_say_expert_overlap(row.notes);
 }
 
 // The global batch may be left open where the stack does not accumulate gradients by habit.

@@ -93,7 +93,11 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
   }
   StackSpec stack = load_stack(name);
   set_attention_kernel(stack, row.attention_kernel);
-  if (notes_say_cuda_graphs(row.notes)) stack.cuda_graphs = true;
+  if (notes_say_cuda_graphs(row.notes)) {
+    // The host of a graph does not know how many tokens an expert has; one kernel reads it.
+    stack.cuda_graphs = stack.fused_grouped_gemm = true;
+  }
+  if (notes_say_dropped_tokens(row.notes)) stack.reads_token_counts = false;
   if (notes_say_tokens_once_per_node(row.notes)) stack.sends_tokens_once_per_node = true;
   // DeepSpeed keeps fp16 gradients as they are; its BF16_Optimizer adds bf16 ones up in fp32.
   if (says(stack.name, "deepspeed") && precision_in(row.plan.precision) == Precision::Bf16)

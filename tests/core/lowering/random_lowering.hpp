@@ -152,6 +152,7 @@ class CaseGenerator {
           &plan.overlap.p2p, &plan.embedding_counts_as_layer, &plan.head_counts_as_layer})
       *flipped = flag();
     plan.overlap.expert_parallel = has_shared_experts(model) && flag();
+    plan.overlap.expert_microbatches = plan.ep > 1 && !plan.overlap.expert_parallel && flag();
     plan.multi_token_prediction = !flag(4);
     plan.offload_optimizer = flag(8);
     plan.offload_activations = plan.recompute != RecomputePolicy::Full && flag(4);
@@ -170,14 +171,29 @@ class CaseGenerator {
   StackSpec stack() {
     StackSpec stack;
     stack.name = "random";
-    for (bool* flipped :
-         {&stack.flash_attention, &stack.fused_norm, &stack.fused_rope, &stack.fused_activation,
-          &stack.fused_dropout_add, &stack.fused_loss, &stack.fused_softmax, &stack.fused_optimizer,
-          &stack.fused_wgrad_accumulation, &stack.overlap_grad_reduce, &stack.overlap_param_gather,
-          &stack.overlap_tp, &stack.overlap_p2p, &stack.overlap_ep, &stack.cuda_graphs,
-          &stack.fp32_gradient_reduction, &stack.fp32_main_gradients, &stack.dropout_mask_saved,
-          &stack.waits_for_messages})
+    for (bool* flipped : {&stack.flash_attention,
+                          &stack.fused_norm,
+                          &stack.fused_rope,
+                          &stack.fused_activation,
+                          &stack.fused_dropout_add,
+                          &stack.fused_loss,
+                          &stack.fused_softmax,
+                          &stack.fused_optimizer,
+                          &stack.fused_wgrad_accumulation,
+                          &stack.overlap_grad_reduce,
+                          &stack.overlap_param_gather,
+                          &stack.overlap_tp,
+                          &stack.overlap_p2p,
+                          &stack.overlap_ep,
+                          &stack.cuda_graphs,
+                          &stack.fp32_gradient_reduction,
+                          &stack.fp32_main_gradients,
+                          &stack.dropout_mask_saved,
+                          &stack.waits_for_messages,
+                          &stack.reads_token_counts,
+                          &stack.fused_grouped_gemm})
       *flipped = flag();
+    stack.router_launches = between(0, 9);
     stack.prefetch_layers = between(0, 2);
     stack.buckets =
         one_of({GradientBuckets::Single, GradientBuckets::FixedSize, GradientBuckets::PerLayer});

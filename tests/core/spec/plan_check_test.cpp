@@ -171,6 +171,8 @@ std::vector<Breakage> dense_breakages() {
       {PlanRule::RankOrder, "an axis missing", [](Case& c) { c.plan.rank_order.pop_back(); }},
       {PlanRule::ExpertOverlap, "a dense model",
        [](Case& c) { c.plan.overlap.expert_parallel = true; }},
+      {PlanRule::ExpertOverlap, "no exchange of tokens",
+       [](Case& c) { c.plan.overlap.expert_microbatches = true; }},
       {PlanRule::ActivationOffload, "nothing is kept",
        [](Case& c) {
          c.plan.recompute = RecomputePolicy::Full;

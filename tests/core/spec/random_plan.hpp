@@ -42,8 +42,9 @@ inline Plan any_plan() {
   for (bool* flag :
        {&plan.sequence_parallel, &plan.overlap.grad_reduce, &plan.overlap.param_gather,
         &plan.overlap.tensor_parallel, &plan.overlap.p2p, &plan.overlap.expert_parallel,
-        &plan.embedding_counts_as_layer, &plan.head_counts_as_layer, &plan.offload_optimizer,
-        &plan.offload_activations, &plan.multi_token_prediction}) {
+        &plan.overlap.expert_microbatches, &plan.embedding_counts_as_layer,
+        &plan.head_counts_as_layer, &plan.offload_optimizer, &plan.offload_activations,
+        &plan.multi_token_prediction}) {
     *flag = *rc::gen::arbitrary<bool>();
   }
   for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i) {

@@ -203,6 +203,7 @@ const std::vector<Change> kChanges = {
     {"overlap.tensor_parallel", [](Plan& p) { p.overlap.tensor_parallel = true; }},
     {"overlap.p2p", [](Plan& p) { p.overlap.p2p = false; }},
     {"overlap.expert_parallel", [](Plan& p) { p.overlap.expert_parallel = true; }},
+    {"overlap.expert_microbatches", [](Plan& p) { p.overlap.expert_microbatches = true; }},
     {"rank_order", [](Plan& p) { std::swap(p.rank_order[3], p.rank_order[4]); }},
     {"stage_layers",
      [](Plan& p) {

@@ -78,6 +78,9 @@ class NaiveReplay {
                                                        : 1.0;
         host += launches * prices.launch.value();
         made.issued = host;
+        const double further =
+            prices.launch_per_call ? 0.0 : op.further_launches * prices.launch.value();
+        host += further;
         made.hold = hold;
         for (const std::uint16_t on : op.waits) made.needs.push_back(ids[call.first_op + on]);
         const auto* work = std::get_if<CommunicationWork>(&op.work);
@@ -91,7 +94,7 @@ class NaiveReplay {
         ops_.push_back(made);
         if (!op.holds_host) continue;
         hold = hold_host(ids.back(), last_kernel, hold);
-        host = 0.0;
+        host = further;
       }
     }
     for (const Wait& wait : rank.waits) ops_[ids[wait.op]].needs.push_back(ids[wait.on]);

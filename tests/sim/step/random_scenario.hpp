@@ -73,6 +73,7 @@ inline Plan any_small_plan(bool sparse) {
       {ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses});
   plan.overlap.p2p = *rc::gen::arbitrary<bool>();
   plan.overlap.expert_parallel = sparse && *rc::gen::arbitrary<bool>();
+  plan.overlap.expert_microbatches = plan.ep > 1 && *rc::gen::arbitrary<bool>();
   plan.offload_activations = one_of({false, false, true});
   for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i)
     std::swap(plan.rank_order[i], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i + 1)]);

@@ -1,0 +1,138 @@
+// Laws of steps with experts: what a learned router, a host that reads token counts, and an
+// exchange beside another microbatch cost and save.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "core/lowering/lowering.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/plan_check.hpp"
+#include "core/spec/profile_library.hpp"
+#include "sim/step/simulate.hpp"
+#include "tests/sim/step/random_scenario.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+Scenario any_sparse_scenario() {
+  Scenario scenario;
+  do {
+    scenario = testing::any_small_scenario();
+  } while (!scenario.model.moe);
+  return scenario;
+}
+
+Scenario mixtral_on_a_node() {
+  Scenario scenario;
+  scenario.model = load_model("mixtral-8x7b");
+  scenario.cluster = load_cluster("dgx-h100");
+  scenario.stack = load_stack("megatron-core");
+  Plan& plan = scenario.plan;
+  plan.dp = 8;
+  plan.ep = 8;
+  plan.global_batch = 32;
+  plan.seq_len = 4096;
+  return scenario;
+}
+
+RC_GTEST_PROP(ExpertStep, ForcedBalanceIsNeverSlower, ()) {
+  Scenario scenario = any_sparse_scenario();
+  scenario.model.moe->load_variation = testing::one_of({0.05, 0.3, 1.0});
+  const Seconds learned = simulate_step(scenario).step;
+  scenario.model.moe->balanced_routing = true;
+  RC_ASSERT(simulate_step(scenario).step <= learned * (1.0 + 1e-12));
+}
+
+RC_GTEST_PROP(ExpertStep, ReadingTokenCountsIsNeverFaster, ()) {
+  Scenario scenario = any_sparse_scenario();
+  scenario.stack.reads_token_counts = false;
+  const Seconds ahead = simulate_step(scenario).step;
+  scenario.stack.reads_token_counts = true;
+  RC_ASSERT(simulate_step(scenario).step >= ahead * (1.0 - 1e-12));
+}
+
+TEST(ExpertStep, TakesAsMuchLongerAsTheFullestRankHasMoreToDo) {
+  Scenario scenario = mixtral_on_a_node();
+  scenario.stack.reads_token_counts = false;
+  scenario.model.moe->balanced_routing = true;
+  const StepResult even = simulate_step(scenario);
+  scenario.model.moe->balanced_routing = false;
+  scenario.model.moe->load_variation = 0.2;  // 1 + 0.2 * 1.42 of the mean on the fullest of 8 ranks
+  const StepResult learned = simulate_step(scenario);
+  const double longer = learned.stages[0].time.gemm / even.stages[0].time.gemm;
+  EXPECT_GT(longer, 1.15);  // attention's products are no experts'
+  EXPECT_LT(longer, 1.0 + 0.2 * 1.4237);
+  const Seconds exposed = even.stages[0].time.exposed_on(Axis::Expert);
+  EXPECT_NEAR(learned.stages[0].time.exposed_on(Axis::Expert) / exposed, 1.28, 0.03);
+}
+
+TEST(ExpertStep, HostThatReadsTokenCountsHoldsUpSmallKernelsOnly) {
+  Scenario scenario = mixtral_on_a_node();
+  const auto waiting = [&](std::int64_t tokens, bool reads) {
+    scenario.plan.seq_len = tokens;
+    scenario.stack.reads_token_counts = reads;
+    return simulate_step(scenario).stages[0].time.host;
+  };
+  scenario.stack.router_launches = 0;
+  EXPECT_EQ(waiting(4096, false), Seconds(0));
+  const Seconds short_sequences = waiting(256, true);
+  EXPECT_GT(short_sequences, Seconds(0));
+  // The queue runs empty once a sparse layer: no longer than the host needs for what follows.
+  const auto layers = static_cast<double>(scenario.model.layers);
+  const Seconds most = scenario.stack.launch_time * (layers * 4.0 * 60.0);
+  EXPECT_LT(waiting(4096, true), most);
+}
+
+TEST(ExpertStep, ExchangesHideBehindTheKernelsOfAnotherMicrobatchAtMost) {
+  Scenario scenario = mixtral_on_a_node();
+  const StepResult alone = simulate_step(scenario);
+  scenario.plan.overlap.expert_microbatches = true;
+  scenario.stack.ep_overlap_share = 0.5;
+  const StepResult beside = simulate_step(scenario);
+  const Seconds exposed = alone.stages[0].time.exposed_on(Axis::Expert);
+  // Kernels take longer than the exchanges here: half of these hide.
+  EXPECT_NEAR(beside.stages[0].time.exposed_on(Axis::Expert) / exposed, 0.5, 0.02);
+  EXPECT_LT(beside.step, alone.step);
+}
+
+// Where exchanges take longer than kernels, these are what they can hide behind.
+TEST(ExpertStep, ExchangesOverASlowNetworkStayExposed) {
+  Scenario scenario = mixtral_on_a_node();
+  scenario.plan.dp = 64;
+  scenario.plan.ep = 8;
+  scenario.plan.rank_order = {Axis::Tensor, Axis::Context, Axis::Data, Axis::Expert,
+                              Axis::Pipeline};
+  scenario.plan.global_batch = 64;
+  scenario.cluster.node.nic.bandwidth *= 0.02;
+  const StepResult alone = simulate_step(scenario);
+  scenario.plan.overlap.expert_microbatches = true;
+  const StepResult beside = simulate_step(scenario);
+  const Seconds saved = alone.step - beside.step;
+  EXPECT_GT(saved, Seconds(0));
+  EXPECT_LT(saved, alone.stages[0].time.gemm + alone.stages[0].time.attention +
+                       alone.stages[0].time.memory_bound);
+  EXPECT_LT(saved, 0.3 * alone.step);
+}
+
+// Each expert's rows are cast and multiplied by launches of their own, unless one kernel does all.
+TEST(ExpertStep, HostLaunchesTheKernelsOfEachExpert) {
+  Scenario scenario = mixtral_on_a_node();
+  scenario.plan.ep = 1;
+  scenario.plan.precision = Precision::Fp8;
+  const auto further = [&](bool fused) {
+    scenario.stack.fused_grouped_gemm = fused;
+    const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+    std::int64_t launches = 0;
+    for (const Block& block : program.blocks) {
+      for (const Op& op : block.ops) {
+        if (op.name == "experts.up" || op.name == "experts.up.input.cast")
+          launches += op.further_launches;
+      }
+    }
+    return launches;
+  };
+  EXPECT_EQ(further(false), 2 * 7);
+  EXPECT_EQ(further(true), 0);
+}
+
+}  // namespace
+}  // namespace shardwright::sim
