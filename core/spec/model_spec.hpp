@@ -73,7 +73,7 @@ struct MoeSpec {
   bool router_bias =
       false;  // score correction bias per expert (DeepSeek-V3), not trained by gradient
   bool balanced_routing = false;  // the router is forced to spread tokens evenly
-  double load_variation = 0.1;  // standard deviation over mean of the tokens that a learned router
+  double load_variation = 0.05;  // standard deviation over mean of the tokens that a learned router
                                 // sends to an expert; of one that is forced, 0 whatever this says
 
   bool operator==(const MoeSpec&) const = default;

@@ -61,8 +61,11 @@ TEST(ExpertStep, TakesAsMuchLongerAsTheFullestRankHasMoreToDo) {
   const double longer = learned.stages[0].time.gemm / even.stages[0].time.gemm;
   EXPECT_GT(longer, 1.15);  // attention's products are no experts'
   EXPECT_LT(longer, 1.0 + 0.2 * 1.4237);
-  const Seconds exposed = even.stages[0].time.exposed_on(Axis::Expert);
-  EXPECT_NEAR(learned.stages[0].time.exposed_on(Axis::Expert) / exposed, 1.28, 0.03);
+  // Neither are the latencies of the exchanges.
+  const double exchanged = learned.stages[0].time.exposed_on(Axis::Expert) /
+                           even.stages[0].time.exposed_on(Axis::Expert);
+  EXPECT_GT(exchanged, 1.15);
+  EXPECT_LT(exchanged, 1.0 + 0.2 * 1.4237);
 }
 
 TEST(ExpertStep, HostThatReadsTokenCountsHoldsUpSmallKernelsOnly) {
