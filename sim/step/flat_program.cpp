@@ -44,6 +44,10 @@ std::int64_t kernels_of(const Op& op) {
   return memory == nullptr ? 1 : memory->kernels;
 }
 
+bool posts_ahead(const FlatOp& op) {
+  return op.meeting == Meeting::Message && !op.sends && op.waits == 0 && !op.holds_host;
+}
+
 void BlockBusy::add(const Op& op, double duration) {
   stream[static_cast<std::size_t>(op.stream)] += duration;
   if (op.stream != Stream::Compute) return;

@@ -113,9 +113,9 @@ class Replay {
   }
 
   // A receive that waits for nothing is posted when the host comes to it, and where receives don't
-  // hold it the host never waits: neither for the kernels before it nor for the other stage. So all
-  // of them are posted before anything else, or stages whose sends hold their kernels up would seem
-  // to wait for each other.
+  // hold it the host is taken not to wait: neither for the kernels before it nor for the other
+  // stage. So all of them are posted before anything else, or stages whose sends hold their kernels
+  // up would seem to wait for each other.
   void post_receives(std::int32_t s) {
     const std::vector<Call>& calls = stage(s).calls;
     double host = 0.0;
@@ -131,10 +131,6 @@ class Replay {
 
   static bool waits_for_message(const FlatOp& op) {
     return op.holds_host && op.meeting == Meeting::Message;
-  }
-
-  static bool posts_ahead(const FlatOp& op) {
-    return op.meeting == Meeting::Message && !op.sends && op.waits == 0 && !op.holds_host;
   }
 
   // Posts a receive that holds the host, when the host comes to it; true if it just has.

@@ -88,10 +88,16 @@ class StageSorter {
     const std::uint32_t lane = lane_of(flat);
     LaneOp op = prototypes_[call.block][place];
     host_ += flat.launch;
-    op.host = host_;
+    launched_ += flat.launch;
+    if (place == 0 && posts_ahead(flat) && call.first_wait == end_of_waits) {
+      op.host = launched_;
+    } else {
+      op.host = host_;
+      op.hold = hold_;
+      op.held_by = held_by_;
+    }
     host_ += flat.further_launch;
-    op.hold = hold_;
-    op.held_by = held_by_;
+    launched_ += flat.further_launch;
     op.number = call.first_op + static_cast<std::uint32_t>(place);
     op.first_wait = static_cast<std::uint32_t>(result_.waits.size());
     for (std::uint32_t i = 0; i < flat.waits; ++i)
@@ -163,6 +169,7 @@ class StageSorter {
   MessageKeys keys_;
   std::vector<Place> places_;  // by op number
   double host_ = 0.0;          // since the last hold
+  double launched_ = 0.0;      // since the start, of the host alone
   std::uint32_t hold_ = kNone;
   std::uint32_t held_by_ = kNone;
   std::uint32_t last_compute_ = kNone;  // on the compute stream since the last hold

@@ -65,7 +65,7 @@ class NaiveReplay {
     std::size_t hold = kNone, last_kernel = kNone;
     std::map<std::tuple<Stream, std::int32_t>, std::size_t> last_of_queue;
     std::array<int, kGroups> turns{};
-    double host = 0.0;
+    double host = 0.0, launched = 0.0;
     for (const Call& call : rank.calls) {
       const Block& block = program_.blocks[call.block];
       for (std::size_t i = 0; i < block.ops.size(); ++i) {
@@ -76,12 +76,16 @@ class NaiveReplay {
         const double launches = prices.launch_per_call ? (i == 0 ? 1.0 : 0.0)
                                 : memory != nullptr    ? static_cast<double>(memory->kernels)
                                                        : 1.0;
-        host += launches * prices.launch.value();
-        made.issued = host;
+        const double launch = launches * prices.launch.value();
         const double further =
             prices.launch_per_call ? 0.0 : op.further_launches * prices.launch.value();
-        host += further;
-        made.hold = hold;
+        // A receive that waits for nothing is posted whatever the host waited for before.
+        const bool posted = op.kind == OpKind::Receive && i == 0 && !op.holds_host &&
+                            op.waits.empty() && !waits(rank, call);
+        made.issued = (posted ? launched : host) + launch;
+        made.hold = posted ? kNone : hold;
+        host += launch + further;
+        launched += launch + further;
         for (const std::uint16_t on : op.waits) made.needs.push_back(ids[call.first_op + on]);
         const auto* work = std::get_if<CommunicationWork>(&op.work);
         const std::tuple queue{op.stream, work == nullptr ? 0 : work->peer_offset};
@@ -98,6 +102,13 @@ class NaiveReplay {
       }
     }
     for (const Wait& wait : rank.waits) ops_[ids[wait.op]].needs.push_back(ids[wait.on]);
+  }
+
+  // True if an op of the call waits for another call.
+  bool waits(const RankProgram& rank, const Call& call) const {
+    const std::size_t end = call.first_op + program_.blocks[call.block].ops.size();
+    return std::any_of(rank.waits.begin(), rank.waits.end(),
+                       [&](const Wait& wait) { return wait.op >= call.first_op && wait.op < end; });
   }
 
   std::size_t hold_host(std::size_t receive, std::size_t last_kernel, std::size_t before) {
