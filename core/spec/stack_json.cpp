@@ -150,6 +150,7 @@ ordered_json overlap_json(const StackSpec& spec) {
           {"input_gradient", spec.overlap_input_gradient},
           {"p2p", spec.overlap_p2p},
           {"expert_parallel", spec.overlap_ep},
+          {"expert_parallel_share_ratio", spec.ep_overlap_share},
           {"tensor_parallel_share_ratio", spec.tp_overlap_share},
           {"slowdown_ratio", spec.overlap_slowdown}};
 }

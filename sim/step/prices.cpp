@@ -9,16 +9,6 @@
 #include "sim/cost/token_copies.hpp"
 
 namespace shardwright::sim {
-
-Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack)
-    : cluster_(cluster),
-      stack_(stack),
-      slowest_(slowest_device_factor(cluster.accelerator, plan.world_size())) {
-  for (int group = 0; group < kGroups; ++group) {
-    placements_.push_back(place(static_cast<Group>(group), plan, cluster));
-  }
-}
-
 namespace {
 
 std::int64_t times(std::int64_t size, double load) {
@@ -73,6 +63,15 @@ void hide_exchanges(const Block& block, BlockPrices& prices) {
 }
 
 }  // namespace
+
+Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack)
+    : cluster_(cluster),
+      stack_(stack),
+      slowest_(slowest_device_factor(cluster.accelerator, plan.world_size())) {
+  for (int group = 0; group < kGroups; ++group) {
+    placements_.push_back(place(static_cast<Group>(group), plan, cluster));
+  }
+}
 
 Seconds Pricer::price(const Op& op) const {
   if (!is_communication(op.kind)) return kernel(op).time;
