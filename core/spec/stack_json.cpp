@@ -143,16 +143,28 @@ ordered_json fusion_json(const StackSpec& spec) {
   return section;
 }
 
+ordered_json host_json(const StackSpec& spec) {
+  ordered_json section = {{"launch_s", spec.launch_time.value()},
+                          {"waits_for_messages", spec.waits_for_messages},
+                          {"reads_token_counts", spec.reads_token_counts},
+                          {"cuda_graphs", spec.cuda_graphs},
+                          {"prefetch_layers", spec.prefetch_layers}};
+  if (spec.router_launches != 0) section["router_launches"] = spec.router_launches;
+  return section;
+}
+
 ordered_json overlap_json(const StackSpec& spec) {
-  return {{"grad_reduce", spec.overlap_grad_reduce},
-          {"param_gather", spec.overlap_param_gather},
-          {"tensor_parallel", spec.overlap_tp},
-          {"input_gradient", spec.overlap_input_gradient},
-          {"p2p", spec.overlap_p2p},
-          {"expert_parallel", spec.overlap_ep},
-          {"expert_parallel_share_ratio", spec.ep_overlap_share},
-          {"tensor_parallel_share_ratio", spec.tp_overlap_share},
-          {"slowdown_ratio", spec.overlap_slowdown}};
+  ordered_json section = {{"grad_reduce", spec.overlap_grad_reduce},
+                          {"param_gather", spec.overlap_param_gather},
+                          {"tensor_parallel", spec.overlap_tp},
+                          {"input_gradient", spec.overlap_input_gradient},
+                          {"p2p", spec.overlap_p2p},
+                          {"expert_parallel", spec.overlap_ep},
+                          {"tensor_parallel_share_ratio", spec.tp_overlap_share},
+                          {"slowdown_ratio", spec.overlap_slowdown}};
+  // What a profile may leave out without a word.
+  if (spec.ep_overlap_share != 0.0) section["expert_parallel_share_ratio"] = spec.ep_overlap_share;
+  return section;
 }
 
 void read_schedules(ObjectReader& object, StackSpec& spec) {
@@ -239,13 +251,7 @@ ordered_json to_json(const StackSpec& spec) {
                             {{"collective_ratio", spec.collective_ratio},
                              {"scatters_messages", spec.scatters_messages},
                              {"sends_tokens_once_per_node", spec.sends_tokens_once_per_node}}},
-                           {"host",
-                            {{"launch_s", spec.launch_time.value()},
-                             {"waits_for_messages", spec.waits_for_messages},
-                             {"reads_token_counts", spec.reads_token_counts},
-                             {"router_launches", spec.router_launches},
-                             {"cuda_graphs", spec.cuda_graphs},
-                             {"prefetch_layers", spec.prefetch_layers}}},
+                           {"host", host_json(spec)},
                            {"gradients",
                             {{"buckets", name_of(spec.buckets)},
                              {"bucket_bytes", spec.bucket_bytes.value()},

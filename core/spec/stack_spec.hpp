@@ -63,7 +63,7 @@ struct StackSpec {
   bool overlap_p2p = true;             // pipeline sends beside compute (interleaved schedules)
   bool overlap_ep = false;  // all-to-all of experts beside shared experts, or beside the kernels of
                             // another microbatch
-  double ep_overlap_share = 0.6;  // of the kernels of a layer, what they hide at most of another
+  double ep_overlap_share = 0.0;  // of the kernels of a layer, what they hide at most of another
                                   // microbatch's all-to-all
   double tp_overlap_share = 0.7;  // of a tensor-parallel collective that overlap_tp hides at most
   double overlap_slowdown =
