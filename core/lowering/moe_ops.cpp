@@ -143,14 +143,14 @@ void LayerWriter::weight_gradient_of_replicated(const std::string& name, std::in
 void LayerWriter::experts_forward(const ExpertShape& expert, TensorRef out) {
   const std::size_t first = ops_.size();
   const auto rows = static_cast<double>(expert.rows);
-  cast_to_fp8("experts.up.input", phase_, rows * static_cast<double>(shape_.hidden),
-              expert.received);
+  cast_operand("experts.up.input", phase_, rows * static_cast<double>(shape_.hidden),
+               expert.received);
   expert_gemm("experts.up", phase_, expert, expert.up_width, shape_.hidden, expert.received,
               expert.up);
   activation_forward("experts.activation", static_cast<double>(expert.rows), expert.width,
                      expert.up, expert.activated);
-  cast_to_fp8("experts.down.input", phase_, rows * static_cast<double>(expert.width),
-              expert.activated);
+  cast_operand("experts.down.input", phase_, rows * static_cast<double>(expert.width),
+               expert.activated);
   expert_gemm("experts.down", phase_, expert, shape_.hidden, expert.width, expert.activated, out);
   on_expert_tokens(first, expert);
 }
@@ -163,16 +163,16 @@ void LayerWriter::experts_backward(const ExpertShape& expert, TensorRef out_grad
   const TensorRef up_gradient =
       temporary("experts.up.gradient", rows * static_cast<double>(expert.up_width));
   const std::size_t first = ops_.size();
-  cast_to_fp8("experts.down.gradient", Phase::BackwardInput,
-              rows * static_cast<double>(shape_.hidden), out_gradient);
+  cast_operand("experts.down.gradient", Phase::BackwardInput,
+               rows * static_cast<double>(shape_.hidden), out_gradient);
   expert_gemm("experts.down.dgrad", Phase::BackwardInput, expert, expert.width, shape_.hidden,
               out_gradient, activated_gradient);
   expert_weight_gradient("experts.down.wgrad", expert, shape_.hidden, expert.width,
                          expert.activated, out_gradient);
   activation_backward("experts.activation", rows, expert.width, expert.up, activated_gradient,
                       up_gradient);
-  cast_to_fp8("experts.up.gradient", Phase::BackwardInput,
-              rows * static_cast<double>(expert.up_width), up_gradient);
+  cast_operand("experts.up.gradient", Phase::BackwardInput,
+               rows * static_cast<double>(expert.up_width), up_gradient);
   expert_gemm("experts.up.dgrad", Phase::BackwardInput, expert, shape_.hidden, expert.up_width,
               up_gradient, in_gradient);
   expert_weight_gradient("experts.up.wgrad", expert, expert.up_width, shape_.hidden,
