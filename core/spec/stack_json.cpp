@@ -198,9 +198,10 @@ ordered_json memory_json(const StackSpec& spec) {
                           {"keeps_half_gradients", spec.keeps_half_gradients},
                           {"reduction_buffer", spec.reduction_buffer},
                           {"gradient_placeholders", spec.gradient_placeholders},
-                          {"fp8_weight_bytes", spec.fp8_weight_bytes.value()},
                           {"fp8_saved_inputs", spec.fp8_saved_inputs},
                           {"dropout_mask_saved", spec.dropout_mask_saved}};
+  if (spec.fp8_weight_bytes != StackSpec().fp8_weight_bytes)
+    section["fp8_weight_bytes"] = spec.fp8_weight_bytes.value();
   if (spec.step_gradient_bytes > Bytes())
     section["step_gradient_bytes"] = spec.step_gradient_bytes.value();
   return section;
