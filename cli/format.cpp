@@ -102,7 +102,7 @@ std::string format_count(std::int64_t count) {
 std::string format_parameters(std::int64_t count) {
   constexpr std::array kModelPrefixes = {"", "K", "M", "B", "T"};
   if (count < 1000) return format_count(count);
-  double value = static_cast<double>(count);
+  auto value = static_cast<double>(count);
   std::size_t prefix = 0;
   for (; prefix + 1 < kModelPrefixes.size() && value >= 999.5; ++prefix) value /= 1000.0;
   return fmt::format("{} {}", significant(value, 3), kModelPrefixes[prefix]);

@@ -116,7 +116,7 @@ ClusterSpec load_here() {
     return cluster;
   }
   fmt::print(stderr, "cluster here: probing this machine (about half a minute)\n");
-  const ClusterSpec cluster = probe_machine({}).cluster;
+  ClusterSpec cluster = probe_machine({}).cluster;
   fs::create_directories(file.parent_path(), error);
   if (error) throw RuntimeFailure(file.parent_path().string() + ": " + error.message());
   write_file(file.string(), json_text(to_json(cluster)), true);

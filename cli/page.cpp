@@ -1,5 +1,7 @@
 #include "cli/page.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace shardwright::cli {
@@ -51,7 +53,7 @@ void Page::facts(const std::vector<std::pair<std::string, std::string>>& facts) 
   for (const auto& [name, value] : facts) name_width = std::max(name_width, display_width(name));
   for (const auto& [name, value] : facts) {
     if (style_.markdown) {
-      text_ += "- **" + name + "**: " + value + '\n';
+      text_ += fmt::format("- **{}**: {}\n", name, value);
       continue;
     }
     const std::string blanks(static_cast<std::size_t>(name_width - display_width(name)), ' ');
@@ -60,7 +62,7 @@ void Page::facts(const std::vector<std::pair<std::string, std::string>>& facts) 
     std::string folded = wrapped(value, value_width);
     for (std::size_t at = 0; (at = folded.find('\n', at)) != std::string::npos; at += 1)
       folded.insert(at + 1, static_cast<std::size_t>(indent), ' ');
-    text_ += style_.style.dim(name) + blanks + "  " + folded + '\n';
+    text_ += fmt::format("{}{}  {}\n", style_.style.dim(name), blanks, folded);
   }
 }
 

@@ -39,7 +39,7 @@ std::string plain_members(const ordered_json& object) {
     const ordered_json& value = figure ? member["value"] : member;
     const auto [name, text] =
         value.is_number() ? with_unit(key, value.get<double>()) : std::pair(key, plain_text(value));
-    items.push_back(name + " " + text);
+    items.push_back(fmt::format("{} {}", name, text));
   }
   return fmt::format("{}", fmt::join(items, ", "));
 }
@@ -104,7 +104,7 @@ class SpecWriter {
   }
 
   std::string source_of(const ordered_json& figure) const {
-    const std::string key = figure["source"].get<std::string>();
+    std::string key = figure["source"].get<std::string>();
     if (!titles_->contains(key)) return key;
     const ordered_json& source = (*titles_)[key];
     // Addresses would be wider than all the rest; --json has them.
