@@ -127,6 +127,11 @@ void warn_of_full_memory(Page& page, const planner::PlanRequest& request,
       fmt::join(sizes, ", "), format_percent(fullest)));
 }
 
+std::ptrdiff_t sizes_that_fit(const planner::ScaleResult& result) {
+  return std::count_if(result.points.begin(), result.points.end(),
+                       [](const planner::ScalePoint& point) { return point.best.has_value(); });
+}
+
 void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResult& result) {
   const planner::PlanRequest& request = chosen.request;
   page.heading(fmt::format("{} on {} ({}), {}", request.model.name,
@@ -142,8 +147,8 @@ void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResu
   if (result.knee) {
     page.paragraph(
         fmt::format("Scaling ends at {} GPUs: {}", format_count(*result.knee), result.knee_cause));
-  } else {
-    page.paragraph(fmt::format("Efficiency stays above {} % up to the largest size.",
+  } else if (sizes_that_fit(result) > 1) {
+    page.paragraph(fmt::format("Efficiency stays above {} % up to the largest size that fits.",
                                format_number(100.0 * planner::kKneeEfficiency)));
   }
   add_counts(page, total_counts(result), result.wall_s);

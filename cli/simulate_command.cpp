@@ -78,14 +78,15 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen, const sim::Ru
   return document;
 }
 
-void add_fidelity(Page& page, const sim::RungResult& rung) {
+void add_fidelity(Page& page, const sim::RungResult& rung, bool traced) {
   if (rung.cancelled)
     page.warning("interrupted: not every rank was replayed; this is the event simulation's step");
   if (rung.fidelity == sim::Fidelity::Event) return;
   page.paragraph(fmt::format(
-      "Fidelity {}: {}, {:+.1f} % against the event simulation's {}, whose breakdown this is.",
+      "Fidelity {}: {}, {:+.1f} % against the event simulation's {}, whose breakdown{} this is.",
       name_of(rung.fidelity), format_time(rung.result.step),
-      100.0 * (rung.result.step / rung.event_step - 1.0), format_time(rung.event_step)));
+      100.0 * (rung.result.step / rung.event_step - 1.0), format_time(rung.event_step),
+      traced ? " and trace" : ""));
 }
 
 ExitCode simulate(const SimulateOptions& options) {
@@ -101,7 +102,7 @@ ExitCode simulate(const SimulateOptions& options) {
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, rung.result);
-  add_fidelity(page, rung);
+  add_fidelity(page, rung, !options.trace.empty());
   add_filled_in(page, chosen.filled_in);
   deliver(options.common, page, simulate_json(chosen, rung), take_stdout(files));
   return rung.cancelled ? ExitCode::Interrupted : ExitCode::Ok;
