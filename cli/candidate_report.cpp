@@ -173,7 +173,6 @@ void add_counts(Page& page, const planner::SearchCounts& counts, double wall_s) 
   std::stable_sort(rejected.begin(), rejected.end(),
                    [](const auto& a, const auto& b) { return a.count > b.count; });
   std::vector<std::string> parts;
-  parts.reserve(rejected.size());
   for (const planner::Rejection& rejection : rejected)
     parts.push_back(fmt::format("{} {}", rejection.rule, format_count(rejection.count)));
   page.facts({{"rejected by", fmt::format("{}", fmt::join(parts, ", "))}});

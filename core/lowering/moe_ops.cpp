@@ -80,16 +80,15 @@ void LayerWriter::exchange_tokens(const std::string& name, Phase phase, const Ex
       collective(name + ".all_gather", OpKind::AllGather, Group::ExpertTensor, phase, tensor_bytes,
                  {exchanges ? between : in}, {out});
     }
-    on_expert_tokens(first, expert);
-    return;
-  }
-  if (plan_.expert_tp > 1) {
-    collective(name + ".reduce_scatter", OpKind::ReduceScatter, Group::ExpertTensor, phase,
-               tensor_bytes, {in}, {exchanges ? between : out});
-  }
-  if (exchanges) {
-    collective(name, OpKind::AllToAll, Group::Expert, phase, bytes,
-               {plan_.expert_tp > 1 ? between : in}, {out});
+  } else {
+    if (plan_.expert_tp > 1) {
+      collective(name + ".reduce_scatter", OpKind::ReduceScatter, Group::ExpertTensor, phase,
+                 tensor_bytes, {in}, {exchanges ? between : out});
+    }
+    if (exchanges) {
+      collective(name, OpKind::AllToAll, Group::Expert, phase, bytes,
+                 {plan_.expert_tp > 1 ? between : in}, {out});
+    }
   }
   on_expert_tokens(first, expert);
 }

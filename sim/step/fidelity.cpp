@@ -3,27 +3,13 @@
 #include <array>
 
 #include "core/lowering/lowering.hpp"
-#include "sim/step/analytic.hpp"
-#include "sim/step/bound.hpp"
-#include "sim/step/layer_costs.hpp"
-#include "sim/step/schedule_profile.hpp"
 #include "sim/step/simulate.hpp"
-#include "sim/step/stage_costs.hpp"
+#include "sim/step/step_estimate.hpp"
 
 namespace shardwright::sim {
 namespace {
 
 constexpr std::array kNames = {"bound", "analytic", "event", "full"};
-
-Seconds estimated_step(const Scenario& scenario, Fidelity fidelity) {
-  const LayerCosts layers =
-      layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
-  ScheduleProfiles profiles;
-  StageCoster coster(scenario.model, scenario.cluster, scenario.stack, profiles);
-  const StageCosts& costs = coster.cost(layers, scenario.plan);
-  const Seconds bound = bound_step(costs, scenario.plan);
-  return fidelity == Fidelity::Bound ? bound : analytic_step(costs, scenario.plan, bound);
-}
 
 void set_step(RungResult& rung, Seconds step) {
   const double faster = rung.result.step / step;
@@ -60,7 +46,8 @@ RungResult simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOp
       set_step(rung, replay.step);
     }
   } else if (fidelity != Fidelity::Event) {
-    set_step(rung, estimated_step(scenario, fidelity));
+    const StepEstimate estimate = estimate_step(scenario);
+    set_step(rung, fidelity == Fidelity::Bound ? estimate.bound : estimate.analytic);
   }
   return rung;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/flat_program.hpp"
@@ -68,12 +69,12 @@ class CostBuilder {
     const Block& block = set_.blocks[id];
     const BlockPrices prices = pricer_.price(block);
     BlockCost cost;
-    cost.time = cost.passing = replay(block, prices, 0.0);
+    cost.time = cost.passing = replay(block.ops, prices, 0.0);
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
       if (block.ops[i].stream == Stream::Compute) cost.compute += prices[i].value();
     }
     if (stack_.overlap_slowdown > 0.0) {
-      cost.interference = replay(block, prices, stack_.overlap_slowdown) - cost.time;
+      cost.interference = replay(block.ops, prices, stack_.overlap_slowdown) - cost.time;
       cost.stalled = stalled(block, prices);
     }
     for (std::size_t i = 0; i < block.ops.size(); ++i)
@@ -111,8 +112,7 @@ class CostBuilder {
 
   // Of an op, in the block alone.
   double finish_of(const Block& block, const BlockPrices& prices, std::size_t op) const {
-    const auto end = block.ops.begin() + static_cast<std::ptrdiff_t>(op) + 1;
-    return replay(Block{block.name, {block.ops.begin(), end}}, prices, 0.0);
+    return replay(std::span(block.ops).first(op + 1), prices, 0.0);
   }
 
   // A collective at the block's start that takes nothing over from the block before may have run
@@ -131,20 +131,20 @@ class CostBuilder {
       prices[i] = prices[i] * (1.0 + stack_.overlap_slowdown);
       computing += prices[i].value();
     }
-    return std::max(0.0, replay(block, prices, 0.0) - computing);
+    return std::max(0.0, replay(block.ops, prices, 0.0) - computing);
   }
 
-  // The time from the block's start to its end, if collectives slow kernels down so (as
-  // interference.hpp has it).
-  double replay(const Block& block, const BlockPrices& prices, double slowdown) const {
-    std::vector<double> finish(block.ops.size());
+  // The time from the start of a block to the end of its first ops, if collectives slow kernels
+  // down so (as interference.hpp has it).
+  double replay(std::span<const Op> ops, const BlockPrices& prices, double slowdown) const {
+    std::vector<double> finish(ops.size());
     RunningCollectives running;
     std::array<double, kStreams> free{};
     free.fill(kBefore);
     free[static_cast<std::size_t>(Stream::Compute)] = 0.0;
     double host = kBefore;  // as far ahead as it likes, until it waits for a kernel
-    for (std::size_t i = 0; i < block.ops.size(); ++i) {
-      const Op& op = block.ops[i];
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const Op& op = ops[i];
       double& stream = free[static_cast<std::size_t>(op.stream)];
       host += launch_of(op, i == 0);
       double start = std::max(host, i == 0 && !may_run_before(op) ? std::max(stream, 0.0) : stream);
@@ -157,7 +157,7 @@ class CostBuilder {
       host += further_launch_of(op);
     }
     const double computed = free[static_cast<std::size_t>(Stream::Compute)];
-    return block.ops.empty() ? 0.0 : std::max({finish.back(), computed, 0.0});
+    return ops.empty() ? 0.0 : std::max({finish.back(), computed, 0.0});
   }
 
   const BlockSet& set_;

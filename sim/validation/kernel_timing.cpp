@@ -178,11 +178,6 @@ void read_attention(const Columns& columns, KernelTiming& timing) {
   timing.measured = attention_of(columns, false).flop() * counted / teraflops(columns.tflops);
 }
 
-bool says_any(const std::string& text, std::initializer_list<const char*> phrases) {
-  return std::any_of(phrases.begin(), phrases.end(),
-                     [&](const char* phrase) { return says(text, phrase); });
-}
-
 void read_copy(const Columns& columns, KernelTiming& timing) {
   timing.op = "memcpy";
   if (says_any(columns.notes, {"host to device", "device to host", "host_to_device",

@@ -1,7 +1,5 @@
 #include "sim/validation/memory_reading.hpp"
 
-#include <algorithm>
-#include <initializer_list>
 #include <optional>
 #include <string>
 
@@ -9,11 +7,6 @@
 
 namespace shardwright::sim {
 namespace {
-
-bool says_any(const std::string& notes, std::initializer_list<const char*> phrases) {
-  return std::any_of(phrases.begin(), phrases.end(),
-                     [&notes](const char* phrase) { return says(notes, phrase); });
-}
 
 // Some sources give two figures, the allocated one first.
 std::optional<MemoryCounter> counter_in(const std::string& notes) {

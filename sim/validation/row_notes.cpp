@@ -3,18 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <initializer_list>
 
 namespace shardwright::sim {
-namespace {
-
-bool says_any(std::string_view text, std::initializer_list<std::string_view> phrases) {
-  return std::any_of(phrases.begin(), phrases.end(),
-                     [text](std::string_view phrase) { return says(text, phrase); });
-}
-
-}  // namespace
-
 std::string lower_case(std::string_view text) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -24,6 +14,11 @@ std::string lower_case(std::string_view text) {
 
 bool says(std::string_view text, std::string_view phrase) {
   return lower_case(text).find(lower_case(phrase)) != std::string::npos;
+}
+
+bool says_any(std::string_view text, std::initializer_list<std::string_view> phrases) {
+  return std::any_of(phrases.begin(), phrases.end(),
+                     [text](std::string_view phrase) { return says(text, phrase); });
 }
 
 bool notes_say_dropped_tokens(std::string_view notes) {

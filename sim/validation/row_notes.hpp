@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,9 @@ std::string lower_case(std::string_view text);
 
 // True if `text` holds `phrase`, whatever the case.
 bool says(std::string_view text, std::string_view phrase);
+
+// … or any of the phrases.
+bool says_any(std::string_view text, std::initializer_list<std::string_view> phrases);
 
 // Each expert works on a fixed number of tokens: what exceeds an even share is dropped.
 bool notes_say_dropped_tokens(std::string_view notes);

@@ -4,14 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
+#include <optional>
 
 #include "core/spec/plan_check.hpp"
-#include "sim/step/analytic.hpp"
-#include "sim/step/bound.hpp"
-#include "sim/step/layer_costs.hpp"
-#include "sim/step/schedule_profile.hpp"
-#include "sim/step/stage_costs.hpp"
+#include "sim/step/step_estimate.hpp"
 #include "sim/validation/row_words.hpp"
 
 namespace shardwright::sim {
@@ -71,33 +67,6 @@ std::vector<Recomputation> recomputations(const Scenario& scenario, bool open) {
   return choices;
 }
 
-// Layer costs of the plans that recompute by one policy.
-class Estimates {
- public:
-  explicit Estimates(const Scenario& scenario)
-      : scenario_(scenario), coster_(scenario.model, scenario.cluster, scenario.stack, profiles_) {
-    Plan cut = scenario.plan;
-    cut.recompute_layers = cut.recompute == RecomputePolicy::Full ? 1 : 0;
-    layers_ = layer_costs(scenario.model, cut, scenario.cluster, scenario.stack);
-  }
-
-  bool fits(const Plan& plan) {
-    return coster_.memory(layers_, plan) <= scenario_.cluster.accelerator.memory;
-  }
-
-  // Of the plan that was asked for last.
-  Seconds time(const Plan& plan) {
-    const StageCosts& costs = coster_.times(layers_, plan);
-    return analytic_step(costs, plan, bound_step(costs, plan));
-  }
-
- private:
-  const Scenario& scenario_;
-  ScheduleProfiles profiles_;
-  StageCoster coster_;
-  LayerCosts layers_;
-};
-
 struct Tuned {
   std::optional<Plan> plan;
   Seconds time = infinite<Seconds>();
@@ -114,10 +83,9 @@ Tuned tune(Scenario scenario, const OpenChoices& open) {
       scenario.plan.vpp = count;
       if (count > 1) scenario.plan.schedule = ScheduleKind::Interleaved;
       if (!broken_rules(scenario.model, &scenario.cluster, scenario.plan).empty()) continue;
-      Estimates estimates(scenario);
-      if (!estimates.fits(scenario.plan)) continue;
-      const Seconds time = estimates.time(scenario.plan);
-      if (time < tuned.time) tuned = {scenario.plan, time};
+      const StepEstimate estimate = estimate_step(scenario);
+      const bool fits = estimate.memory <= scenario.cluster.accelerator.memory;
+      if (fits && estimate.analytic < tuned.time) tuned = {scenario.plan, estimate.analytic};
     }
   }
   return tuned;

@@ -4,11 +4,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/spec/model_library.hpp"
-#include "sim/step/analytic.hpp"
-#include "sim/step/bound.hpp"
-#include "sim/step/layer_costs.hpp"
 #include "sim/step/simulate.hpp"
-#include "sim/step/stage_costs.hpp"
+#include "sim/step/step_estimate.hpp"
 #include "tests/sim/step/random_scenario.hpp"
 
 namespace shardwright::sim {
@@ -16,14 +13,10 @@ namespace {
 
 RC_GTEST_PROP(Estimates, BoundIsBelowEventAndMemoryThatOfTheReplay, ()) {
   const Scenario scenario = testing::any_small_scenario();
-  const LayerCosts layers =
-      layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
-  ScheduleProfiles profiles;
-  StageCoster coster(scenario.model, scenario.cluster, scenario.stack, profiles);
-  const StageCosts& costs = coster.cost(layers, scenario.plan);
+  const StepEstimate estimate = estimate_step(scenario);
   const StepResult event = simulate_step(scenario);
-  RC_ASSERT(bound_step(costs, scenario.plan) <= event.step);
-  const double memory = costs.memory.value() / event.memory().peak.value();
+  RC_ASSERT(estimate.bound <= event.step);
+  const double memory = estimate.memory.value() / event.memory().peak.value();
   RC_ASSERT(memory > 1.0 - 1e-9);
   RC_ASSERT(memory < 1.0 + 1e-9);
 }
@@ -63,13 +56,7 @@ TEST(OffloadOfActivations, TradesMemoryForTheTimeOfTheLink) {
 }
 
 double analytic_over_event(const Scenario& scenario) {
-  const LayerCosts layers =
-      layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
-  ScheduleProfiles profiles;
-  StageCoster coster(scenario.model, scenario.cluster, scenario.stack, profiles);
-  const StageCosts& costs = coster.cost(layers, scenario.plan);
-  const Seconds analytic = analytic_step(costs, scenario.plan, bound_step(costs, scenario.plan));
-  return analytic / simulate_step(scenario).step;
+  return estimate_step(scenario).analytic / simulate_step(scenario).step;
 }
 
 // From copies that the kernels beside them hide to copies that take nearly all of the step, on one

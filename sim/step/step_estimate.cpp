@@ -1,0 +1,21 @@
+#include "sim/step/step_estimate.hpp"
+
+#include "sim/step/analytic.hpp"
+#include "sim/step/bound.hpp"
+#include "sim/step/layer_costs.hpp"
+#include "sim/step/schedule_profile.hpp"
+#include "sim/step/stage_costs.hpp"
+
+namespace shardwright::sim {
+
+StepEstimate estimate_step(const Scenario& scenario) {
+  const LayerCosts layers =
+      layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
+  ScheduleProfiles profiles;
+  StageCoster coster(scenario.model, scenario.cluster, scenario.stack, profiles);
+  const StageCosts& costs = coster.cost(layers, scenario.plan);
+  const Seconds bound = bound_step(costs, scenario.plan);
+  return {costs.memory, bound, analytic_step(costs, scenario.plan, bound)};
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,18 @@
+// One step by the closed forms of the lower rungs, for callers that look at single plans. The
+// search keeps a StageCoster of its own for the plans of a cut (planner/plan_evaluation.hpp).
+#pragma once
+
+#include "core/base/units.hpp"
+#include "core/spec/scenario.hpp"
+
+namespace shardwright::sim {
+
+struct StepEstimate {
+  Bytes memory;             // the highest peak of all stages: that of memory_replay.hpp
+  Seconds bound, analytic;  // bound.hpp, analytic.hpp
+};
+
+// Of a plan that `check_plan` accepts.
+StepEstimate estimate_step(const Scenario& scenario);
+
+}  // namespace shardwright::sim
