@@ -81,6 +81,7 @@ ExitCode explain(const ExplainOptions& options) {
   print_notes("shardwright explain", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, explanation.result);
+  add_stages(page, explanation.result);
   page.paragraph(fmt::format("What limits it: {}.", explanation.limit));
   if (explanation.partial) page.warning("interrupted: not every resource was tried");
   if (!explanation.sensitivities.empty()) page.table(sensitivity_table(explanation, gain));

@@ -22,7 +22,10 @@ struct ModelsOptions {
 };
 
 ordered_json parameters_json(const ParameterCount& count) {
-  return {{"total", count.total}, {"active", count.active}, {"mtp", count.mtp}};
+  return {{"total", count.total},
+          {"active", count.active},
+          {"mtp", count.mtp},
+          {"checkpoint", count.checkpoint}};
 }
 
 ordered_json model_json(const ModelSpec& model) {
@@ -98,6 +101,8 @@ std::string parameters_text(const ParameterCount& count) {
   std::string text = format_count(count.total);
   if (count.active != count.total) text += ", " + format_count(count.active) + " active per token";
   if (count.mtp > 0) text += ", " + format_count(count.mtp) + " for multi-token prediction beside";
+  if (count.checkpoint != count.total)
+    text += "; the checkpoint stores " + format_count(count.checkpoint);
   return text;
 }
 

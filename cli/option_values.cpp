@@ -78,6 +78,15 @@ std::int64_t read_count(const std::string& option, const std::string& text, std:
   return 1;
 }
 
+std::int64_t read_index(const std::string& option, const std::string& text, std::int64_t count,
+                        ProblemList& problems) {
+  const auto value = parse_integer(text);
+  if (value && *value >= 0 && *value < count) return *value;
+  problems.add(option, quoted(text),
+               fmt::format("an integer from 0 to {}", format_count(count - 1)));
+  return 0;
+}
+
 std::pair<std::int64_t, std::int64_t> read_count_range(const std::string& option,
                                                        const std::string& text, std::int64_t most,
                                                        ProblemList& problems) {

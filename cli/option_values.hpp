@@ -15,6 +15,10 @@ namespace shardwright::cli {
 std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
                         ProblemList& problems);
 
+// An integer from 0 to `count` - 1, else a problem at `option` and 0.
+std::int64_t read_index(const std::string& option, const std::string& text, std::int64_t count,
+                        ProblemList& problems);
+
 // "64..1024", or one count, which is both ends.
 std::pair<std::int64_t, std::int64_t> read_count_range(const std::string& option,
                                                        const std::string& text, std::int64_t most,

@@ -9,6 +9,8 @@
 
 #include "cli/command.hpp"
 #include "cli/format.hpp"
+#include "cli/full_rung_options.hpp"
+#include "cli/full_rung_report.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -29,6 +31,7 @@ struct SimulateOptions {
   CommonOptions common;
   ScenarioOptions scenario;
   std::string fidelity;
+  FullRungOptions full;
   std::string plan_out, trace;
 };
 
@@ -43,22 +46,38 @@ sim::Fidelity read_fidelity(const std::string& text) {
                    {{"--fidelity", fmt::format("\"{}\"", text), one_of(text, names)}});
 }
 
+sim::FullOptions full_options(const SimulateOptions& options, const Scenario& scenario,
+                              sim::Fidelity fidelity) {
+  const std::string given = given_full_rung_options(options.full);
+  if (!given.empty() && fidelity != sim::Fidelity::Full) {
+    throw InputError("shardwright simulate",
+                     {{"--fidelity", fmt::format("\"{}\"", name_of(fidelity)),
+                       fmt::format("\"full\", which {} is for", given)}});
+  }
+  return read_full_rung_options(options.full, scenario, "shardwright simulate");
+}
+
 sim::RungResult run(const SimulateOptions& options, const Scenario& scenario,
                     sim::Fidelity fidelity) {
+  sim::FullOptions full = full_options(options, scenario, fidelity);
   const InterruptWatch interrupt;
   ProgressLine progress(show_progress(options.common));
-  sim::FullOptions full;
-  full.contention = true;
   full.stop = interrupt.token();
   full.progress = [&](double share) { progress.show(share, "every rank replayed"); };
   return sim::simulate_at(scenario, fidelity, full);
 }
 
-void write_trace(const SimulateOptions& options, const Scenario& scenario) {
+Timeline timeline_of(const Scenario& scenario, const sim::RungResult& rung) {
   const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  if (rung.full) return sim::predicted_timeline(program, *rung.full);
   const sim::Prices prices = sim::price(program, scenario.cluster, scenario.stack);
   const sim::FoldedReplay replay = sim::replay_folded(program, prices, {.keep_finish_times = true});
-  const Timeline timeline = sim::predicted_timeline(program, prices, replay);
+  return sim::predicted_timeline(program, prices, replay);
+}
+
+void write_trace(const SimulateOptions& options, const Scenario& scenario,
+                 const sim::RungResult& rung) {
+  const Timeline timeline = timeline_of(scenario, rung);
   write_file(
       options.trace, [&](std::ostream& stream) { write_perfetto(timeline, stream); },
       options.common.force);
@@ -74,7 +93,8 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen, const sim::Ru
   document["partial"] = rung.cancelled;
   document.update(step_json(scenario.plan, rung.result, scenario.cluster.accelerator.memory));
   document["event_step_s"] = rung.event_step.value();
-  document["breakdown_fidelity"] = name_of(sim::Fidelity::Event);
+  document["breakdown_fidelity"] = name_of(rung.full ? rung.fidelity : sim::Fidelity::Event);
+  if (rung.full) document.update(full_replay_json(scenario.plan, rung.result, *rung.full));
   return document;
 }
 
@@ -82,11 +102,12 @@ void add_fidelity(Page& page, const sim::RungResult& rung, bool traced) {
   if (rung.cancelled)
     page.warning("interrupted: not every rank was replayed; this is the event simulation's step");
   if (rung.fidelity == sim::Fidelity::Event) return;
-  page.paragraph(fmt::format(
-      "Fidelity {}: {}, {:+.1f} % against the event simulation's {}, whose breakdown{} this is.",
-      name_of(rung.fidelity), format_time(rung.result.step),
-      100.0 * (rung.result.step / rung.event_step - 1.0), format_time(rung.event_step),
-      traced ? " and trace" : ""));
+  const std::string breakdown =
+      rung.full ? "" : fmt::format(", whose breakdown{} this is", traced ? " and trace" : "");
+  page.paragraph(fmt::format("Fidelity {}: {}, {:+.1f} % against the event simulation's {}{}.",
+                             name_of(rung.fidelity), format_time(rung.result.step),
+                             100.0 * (rung.result.step / rung.event_step - 1.0),
+                             format_time(rung.event_step), breakdown));
 }
 
 ExitCode simulate(const SimulateOptions& options) {
@@ -98,11 +119,13 @@ ExitCode simulate(const SimulateOptions& options) {
   const sim::RungResult rung = run(options, chosen.scenario, fidelity);
   if (!options.plan_out.empty())
     write_file(options.plan_out, json_text(to_json(chosen.scenario)), options.common.force);
-  if (!options.trace.empty()) write_trace(options, chosen.scenario);
+  if (!options.trace.empty()) write_trace(options, chosen.scenario, rung);
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, rung.result);
+  if (!rung.full) add_stages(page, rung.result);
   add_fidelity(page, rung, !options.trace.empty());
+  if (rung.full) add_ranks(page, chosen.scenario.plan, rung.result, *rung.full);
   add_filled_in(page, chosen.filled_in);
   deliver(options.common, page, simulate_json(chosen, rung), take_stdout(files));
   return rung.cancelled ? ExitCode::Interrupted : ExitCode::Ok;
@@ -115,7 +138,8 @@ void add_simulate_command(CLI::App& app, Action& action) {
   command->footer(R"(Examples:
   shardwright simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 --global-batch 32 --seq-len 8192
   shardwright simulate --plan plan.json --trace step.json
-  shardwright simulate --plan plan.json --pp 8 --schedule zb-h1)");
+  shardwright simulate --plan plan.json --pp 8 --schedule zb-h1
+  shardwright simulate --plan plan.json --fidelity full --slow-rank 5:1.2 --watch 0 --trace step.json)");
   const auto options = std::make_shared<SimulateOptions>();
   add_scenario_options(*command, options->scenario);
   command
@@ -123,6 +147,7 @@ void add_simulate_command(CLI::App& app, Action& action) {
                    "bound, analytic, event (default) or full: every rank, with contention")
       ->type_name("NAME")
       ->group("Simulation");
+  add_full_rung_options(*command, options->full);
   command
       ->add_option("--trace", options->trace,
                    "Write the timeline of the step for Perfetto (https://ui.perfetto.dev)")

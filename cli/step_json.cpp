@@ -11,22 +11,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json streams_json(const sim::StageResult& stage) {
-  ordered_json streams = ordered_json::object();
-  for (int i = 0; i < kStreams; ++i) {
-    const sim::StreamUse& use = stage.streams[static_cast<std::size_t>(i)];
-    if (use.busy.value() <= 0.0) continue;
-    streams[name_of(static_cast<Stream>(i))] = {{"busy_s", use.busy.value()},
-                                                {"idle_s", use.idle.value()}};
-  }
-  return streams;
-}
-
 ordered_json stages_json(const sim::StepResult& result) {
   ordered_json stages = ordered_json::array();
   for (const sim::StageResult& stage : result.stages) {
     stages.push_back({{"time", sim::time_json(stage.time)},
-                      {"streams", streams_json(stage)},
+                      {"streams", streams_json(stage.streams)},
                       {"memory", sim::memory_json(stage.memory)}});
   }
   return stages;
@@ -39,6 +28,17 @@ ordered_json basis_json(const sim::BasisTimes& basis) {
 }
 
 }  // namespace
+
+ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams) {
+  ordered_json document = ordered_json::object();
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    const sim::StreamUse& use = streams[i];
+    if (use.busy.value() <= 0.0) continue;
+    document[name_of(static_cast<Stream>(i))] = {{"busy_s", use.busy.value()},
+                                                 {"idle_s", use.idle.value()}};
+  }
+  return document;
+}
 
 ordered_json step_json(const Plan& plan, const sim::StepResult& result, Bytes capacity) {
   ordered_json memory = sim::memory_json(result.memory());

@@ -2,6 +2,7 @@
 // `simulate`.
 #pragma once
 
+#include <array>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -15,6 +16,9 @@ namespace shardwright::cli {
 // "time", "stages"}; "fits": the peak is within `capacity`, an accelerator's memory. Seconds and
 // bytes without a suffix only inside of "exposed" and "breakdown".
 nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result, Bytes capacity);
+
+// By name, {"busy_s", "idle_s"} of the streams that are used.
+nlohmann::ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams);
 
 // {"model", "cluster", "stack"}: the names of what an answer rests on.
 nlohmann::ordered_json inputs_json(const ModelSpec& model, const ClusterSpec& cluster,

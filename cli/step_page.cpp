@@ -161,7 +161,8 @@ std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown
       {"optimizer", time.optimizer},
       {"collectives beside kernels", time.interference},
       {"pipeline bubble", time.bubble},
-      {"waiting for the host", time.host}};
+      {"waiting for the host", time.host},
+      {"waiting for slower ranks", time.stall}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})
     parts.emplace_back(exposed_name(axis), time.exposed_on(axis));
   std::erase_if(parts, [](const auto& part) { return part.second.value() <= 0.0; });
@@ -189,6 +190,9 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
   }
   page.table(time_table(result));
   page.table(memory_table(result.memory(), capacity));
+}
+
+void add_stages(Page& page, const sim::StepResult& result) {
   if (result.stages.size() > 1) page.table(stage_table(result));
 }
 

@@ -22,8 +22,11 @@ std::string layer_split_text(const Plan& plan);
 // Parts of zero length are left out.
 std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown& time);
 
-// Adds the whole report of one step.
+// Adds the report of one step: what runs on what, how fast, where time and memory go.
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result);
+
+// Adds a row for each stage; nothing if there is one only.
+void add_stages(Page& page, const sim::StepResult& result);
 
 // Adds what was filled in because the inputs do not say it; nothing if they say everything.
 void add_filled_in(Page& page, const std::vector<std::string>& filled_in);

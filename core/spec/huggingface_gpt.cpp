@@ -106,6 +106,7 @@ ModelSpec read_mpt(ObjectReader& config) {
 
 ModelSpec read_falcon(ObjectReader& config) {
   ModelSpec model = read_gpt(config, "gelu");
+  model.tied_head_stored = model.tied_embeddings;
   set_biases(model, config.boolean_or("bias", false));
   model.max_seq_len = config.integer_or(spelling(config, kSequenceKeys), 2048, kTokenRange);
   if (config.boolean_or("alibi", false)) model.position = PositionKind::Alibi;

@@ -128,6 +128,7 @@ void read_layout(ObjectReader& reader, ModelSpec& model) {
   model.rotary_share = reader.number_or("rotary_share", model.rotary_share, kRatio);
   model.rope_theta = reader.number_or("rope_theta", model.rope_theta, kRopeThetaRange);
   model.tied_embeddings = reader.boolean_or("tied_embeddings", model.tied_embeddings);
+  model.tied_head_stored = reader.boolean_or("tied_head_stored", model.tied_head_stored);
   model.head_bias = reader.boolean_or("head_bias", model.head_bias);
   model.embedding_width = reader.integer_or("embedding_width", 0, kWidthOrZeroRange);
   model.dropout = reader.number_or("dropout", model.dropout, kRatioOrZero);
@@ -231,6 +232,7 @@ ordered_json to_json(const ModelSpec& model) {
   out["rotary_share"] = model.rotary_share;
   out["rope_theta"] = model.rope_theta;
   out["tied_embeddings"] = model.tied_embeddings;
+  out["tied_head_stored"] = model.tied_head_stored;
   out["head_bias"] = model.head_bias;
   out["embedding_width"] = model.embedding_width;
   out["dropout"] = model.dropout;

@@ -98,6 +98,9 @@ ParameterCount count_parameters(const ModelSpec& model) {
     count.active += alike * (elements - idle_elements_of(model, tensors));
   }
   count.mtp = elements_of(mtp_parameters(model));
+  const std::int64_t vocabulary = model.vocab * model.embedding_row();
+  count.checkpoint = count.total + count.mtp + 2 * model.mtp_layers * vocabulary;
+  if (model.tied_embeddings && model.tied_head_stored) count.checkpoint += vocabulary;
   return count;
 }
 

@@ -74,7 +74,7 @@ struct MoeSpec {
       false;  // score correction bias per expert (DeepSeek-V3), not trained by gradient
   bool balanced_routing = false;  // the router is forced to spread tokens evenly
   double load_variation = 0.05;  // standard deviation over mean of the tokens that a learned router
-                                // sends to an expert; of one that is forced, 0 whatever this says
+                                 // sends to an expert; of one that is forced, 0 whatever this says
 
   bool operator==(const MoeSpec&) const = default;
 };
@@ -108,6 +108,8 @@ struct ModelSpec {
   double rotary_share = 1.0;     // share of a head's width that is rotated (GPT-NeoX: 0.25)
   double rope_theta = 10'000.0;  // base of the rotary angles (RoFormer, arXiv 2104.09864)
   bool tied_embeddings = false;
+  bool tied_head_stored = false;  // the published checkpoint stores a tied head beside the
+                                  // embedding (Falcon)
   bool head_bias = false;
   std::int64_t embedding_width =
       0;                 // OPT-350m projects embeddings of this width up and down; 0: `hidden`
@@ -186,6 +188,9 @@ struct ParameterCount {
                             // to; embedding and head are included, as publishers do
   std::int64_t mtp = 0;  // of the multi-token-prediction layers, without the embedding and the head
                          // that they share with the model
+  // Elements that the published checkpoint stores: all of these, and again what Falcon's head and
+  // DeepSeek-V3's prediction layers share with the rest of the model.
+  std::int64_t checkpoint = 0;
 
   bool operator==(const ParameterCount&) const = default;
 };

@@ -23,7 +23,8 @@ inline constexpr const char* kTimelineSchema = "shardwright/timeline";
 
 enum class TimelineOrigin : std::uint8_t { Predicted, Measured };
 
-// A rank that is shown; a predicted timeline shows one of each stage.
+// A rank of the cluster that is shown; a predicted timeline shows one of each stage, unless others
+// were asked for.
 struct TimelineRank {
   std::int32_t rank = 0;
   std::string label;  // "stage 3"

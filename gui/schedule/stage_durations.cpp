@@ -26,7 +26,7 @@ class DurationSums {
   void add(const Timeline& timeline) {
     std::map<std::int64_t, std::int32_t> rank_of_stage;
     for (const TimelineRank& rank : timeline.ranks)
-      rank_of_stage.try_emplace(stage_of(timeline, rank.rank), rank.rank);
+      rank_of_stage.try_emplace(stage_of(rank.rank), rank.rank);
     for (const auto& [stage, rank] : rank_of_stage) {
       if (stage < 0 || stage >= plan_.pp) continue;
       std::vector<const Span*> compute;
@@ -66,8 +66,7 @@ class DurationSums {
     double input = 0.0, weight = 0.0;  // of the ops
   };
 
-  std::int64_t stage_of(const Timeline& timeline, std::int32_t rank) const {
-    if (timeline.origin == TimelineOrigin::Predicted) return rank;
+  std::int64_t stage_of(std::int32_t rank) const {
     return rank >= 0 && rank < grid_.world_size() ? grid_.locate(rank).stage : -1;
   }
 

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/program/rank_grid.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -45,18 +47,21 @@ class Walk {
  private:
   const Span& span(std::uint32_t index) const { return timeline_.spans[index]; }
 
-  // True if the timeline holds the ops of each stage one after the other, as predictions do.
+  // True if the timeline holds the ops of the first rank of each stage one after the other, as
+  // predictions do.
   bool describes(const Program& program) const {
     std::size_t first = 0;
     if (timeline_.origin != TimelineOrigin::Predicted) return false;
+    const RankGrid grid(program.plan);
     for (const RankProgram& stage : program.stages) {
+      const std::int64_t rank = grid.rank_at({stage.stage, 0});
       for (const Call& call : stage.calls) {
         const std::vector<Op>& ops = program.blocks[call.block].ops;
         for (std::size_t i = 0; i < ops.size(); ++i) {
           const std::size_t index = first + call.first_op + i;
           if (index >= timeline_.spans.size()) return false;
           const Span& there = timeline_.spans[index];
-          if (there.rank != stage.stage || there.kind != ops[i].kind || there.layer != call.layer)
+          if (there.rank != rank || there.kind != ops[i].kind || there.layer != call.layer)
             return false;
         }
       }

@@ -23,18 +23,17 @@ class LinkTraffic::Builder {
   void add(const Timeline& timeline) {
     std::map<std::int64_t, std::int32_t> rank_of_stage;
     for (const TimelineRank& rank : timeline.ranks)
-      rank_of_stage.try_emplace(stage_of(timeline, rank.rank), rank.rank);
+      rank_of_stage.try_emplace(stage_of(rank.rank), rank.rank);
     for (const Span& span : timeline.spans) {
       if (!is_communication(span.kind) || span.bytes.value() <= 0.0) continue;
-      const std::int64_t stage = stage_of(timeline, span.rank);
+      const std::int64_t stage = stage_of(span.rank);
       if (stage < 0 || stage >= plan_.pp || rank_of_stage.at(stage) != span.rank) continue;
-      add_span(span, stage, span.peer < 0 ? -1 : stage_of(timeline, span.peer));
+      add_span(span, stage, span.peer < 0 ? -1 : stage_of(span.peer));
     }
   }
 
  private:
-  std::int64_t stage_of(const Timeline& timeline, std::int32_t rank) const {
-    if (timeline.origin == TimelineOrigin::Predicted) return rank;
+  std::int64_t stage_of(std::int32_t rank) const {
     return rank >= 0 && rank < grid_.world_size() ? grid_.locate(rank).stage : -1;
   }
 

@@ -44,10 +44,12 @@ void add_predicted(const Timeline& predicted, std::int32_t rank, StageRank place
   both.ranks.push_back(
       {2 * rank + 1, fmt::format("rank {}, stage {}: predicted", rank, place.stage)});
   for (Span span : predicted.spans) {
-    if (span.rank != place.stage) continue;
+    if (grid.locate(span.rank).stage != place.stage) continue;
     span.rank = 2 * rank + 1;
-    if (span.peer >= 0)
-      span.peer = 2 * static_cast<std::int32_t>(grid.rank_at({span.peer, place.index})) + 1;
+    if (span.peer >= 0) {
+      const std::int64_t stage = grid.locate(span.peer).stage;
+      span.peer = 2 * static_cast<std::int32_t>(grid.rank_at({stage, place.index})) + 1;
+    }
     both.spans.push_back(std::move(span));
   }
 }

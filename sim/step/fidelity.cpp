@@ -1,8 +1,11 @@
 #include "sim/step/fidelity.hpp"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/lowering/lowering.hpp"
+#include "core/program/rank_grid.hpp"
 #include "sim/step/simulate.hpp"
 #include "sim/step/step_estimate.hpp"
 
@@ -17,6 +20,43 @@ void set_step(RungResult& rung, Seconds step) {
   for (double* rate : {&rates.tokens_per_s_per_gpu, &rates.tflops_per_gpu, &rates.mfu, &rates.hfu})
     *rate *= faster;
   rung.result.step = step;
+}
+
+// The rank of each stage whose kernels take longest, of equals the first.
+std::vector<std::int64_t> slowest_of_stages(const Plan& plan, const RankVariation& variation) {
+  const RankGrid grid(plan);
+  std::vector<std::int64_t> slowest;
+  for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
+    double most = 0.0;
+    slowest.push_back(grid.rank_at({stage, 0}));
+    for (std::int64_t index = 0; index < grid.stage_size(); ++index) {
+      const std::int64_t rank = grid.rank_at({stage, index});
+      const double factor = rank_factor(variation, static_cast<std::uint32_t>(rank));
+      if (factor > most) slowest.back() = rank;
+      most = std::max(most, factor);
+    }
+  }
+  return slowest;
+}
+
+FullOptions watching_stages(FullOptions options, const Plan& plan) {
+  std::vector<std::int64_t> watched = slowest_of_stages(plan, options.variation);
+  for (const std::int64_t rank : options.watched_ranks) {
+    if (std::find(watched.begin(), watched.end(), rank) == watched.end()) watched.push_back(rank);
+  }
+  options.watched_ranks = std::move(watched);
+  return options;
+}
+
+void take_stages(const FullReplay& replay, StepResult& result) {
+  for (std::size_t s = 0; s < result.stages.size(); ++s) {
+    StageResult& stage = result.stages[s];
+    const WatchedRank& watched = replay.watched[s];
+    const RankUse& use = replay.ranks[static_cast<std::size_t>(watched.rank)];
+    stage.time = watched.time;
+    for (std::size_t i = 0; i < stage.streams.size(); ++i)
+      stage.streams[i] = {use.busy[i], replay.step - use.busy[i]};
+  }
 }
 
 }  // namespace
@@ -37,13 +77,18 @@ RungResult simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOp
   rung.result = simulate_step(scenario, program, prices);
   rung.event_step = rung.result.step;
   if (fidelity == Fidelity::Full) {
-    const FullReplay replay = replay_full(program, scenario.cluster, prices, options);
+    check_variation(options.variation, scenario.plan.world_size());
+    FullReplay replay =
+        replay_full(program, scenario.cluster, prices, watching_stages(options, scenario.plan));
     rung.cancelled = replay.cancelled;
     // A part of a step tells nothing of the whole.
     if (replay.cancelled) {
       rung.fidelity = Fidelity::Event;
     } else {
       set_step(rung, replay.step);
+      take_stages(replay, rung.result);
+      set_bottleneck(program, prices, rung.result);
+      rung.full = std::move(replay);
     }
   } else if (fidelity != Fidelity::Event) {
     const StepEstimate estimate = estimate_step(scenario);

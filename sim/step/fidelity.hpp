@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,15 +25,20 @@ std::vector<Fidelity> all_fidelities();
 
 struct RungResult {
   Fidelity fidelity = Fidelity::Event;
-  // Step time and rates are those of the rung; the breakdown and the memory those of the event
-  // rung, which alone tells what every stage waits for.
+  // Step time and rates are those of the rung. So is the breakdown of the full rung, of the slowest
+  // rank of each stage; the closed forms of bound and analytic have none, theirs is the event
+  // rung's. Memory is the same at all rungs.
   StepResult result;
   Seconds event_step;
+  // Of the full rung: all ranks. Watched are the slowest of each stage (of equals the first), in
+  // the order of the stages, then those that the options ask for.
+  std::optional<FullReplay> full;
   bool cancelled = false;  // the full rung was stopped: all figures, and `fidelity`, are those of
                            // the event rung
 };
 
-// From a plan that `check_plan` accepts. `options` are those of the full rung.
+// From a plan that `check_plan` accepts. `options` are those of the full rung, which throws
+// InputError if they name ranks or NICs that do not exist.
 RungResult simulate_at(const Scenario& scenario, Fidelity fidelity,
                        const FullOptions& options = {});
 

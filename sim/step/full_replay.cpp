@@ -38,8 +38,7 @@ struct RankState {
   bool queued = false;
   std::int32_t watch = -1;
   double factor = 1.0;  // of its kernels' durations
-  double compute = 0.0;
-  double finish = 0.0;
+  RankUse use;
 };
 
 // A collective that some members of its group have come to.
@@ -272,14 +271,14 @@ class Engine {
     double factor = 1.0;
     if (op.computes) factor = rank.factor * op_factor(options_.variation, r, op.number);
     const double duration = (op.duration + op.interference) * factor;
-    if (op.computes) rank.compute += duration;
     if (RankWatch* watch = watch_of(rank)) watch->compute(op, arrival, state.free, factor);
     state.free = arrival.ready + duration;
-    finish_op(rank, op, state.free);
+    finish_op(rank, op, state.free, duration);
   }
 
-  void finish_op(RankState& rank, const LaneOp& op, double time) {
-    rank.finish = std::max(rank.finish, time);
+  void finish_op(RankState& rank, const LaneOp& op, double time, double duration) {
+    rank.use.busy[static_cast<std::size_t>(op.stream)] += Seconds(duration);
+    rank.use.finish = std::max(rank.use.finish, Seconds(time));
     rank.runnable |= op.wakes;
     if (op.slot != kNone) finish_[rank.first_slot + op.slot] = time;
     if (op.ends == kNone) return;
@@ -320,7 +319,7 @@ class Engine {
       state.free = start + duration;
       rank.runnable |= LaneMask{1} << lane;
       if (RankWatch* watch = watch_of(rank)) watch->communicate(op, start, duration);
-      finish_op(rank, op, state.free);
+      finish_op(rank, op, state.free, duration);
       enqueue(r);
     }
   }
@@ -365,7 +364,7 @@ class Engine {
       RankState& rank = ranks_[r];
       const LaneOp& op = lanes_of(end.stage).lanes[end.lane].ops[number];
       if (RankWatch* watch = watch_of(rank)) watch->communicate(op, start, duration);
-      finish_op(rank, op, start + duration);
+      finish_op(rank, op, start + duration, duration);
       enqueue(r);
     }
   }
@@ -391,16 +390,16 @@ class Engine {
   FullReplay report() {
     FullReplay result;
     for (const RankState& rank : ranks_) {
-      result.step = std::max(result.step, Seconds(rank.finish));
-      result.ranks.push_back({Seconds(rank.finish), Seconds(rank.compute)});
+      result.step = std::max(result.step, rank.use.finish);
+      result.ranks.push_back(rank.use);
     }
-    const auto slowest =
-        std::max_element(result.ranks.begin(), result.ranks.end(),
-                         [](const RankUse& a, const RankUse& b) { return a.compute < b.compute; });
+    const auto slowest = std::max_element(
+        result.ranks.begin(), result.ranks.end(),
+        [](const RankUse& a, const RankUse& b) { return a.compute() < b.compute(); });
     result.slowest = slowest - result.ranks.begin();
     for (const std::int64_t rank : options_.watched_ranks) {
       const RankWatch* watch = watch_of(ranks_[static_cast<std::size_t>(rank)]);
-      result.watched.push_back({rank, watch->breakdown(result.step.value())});
+      result.watched.push_back({rank, watch->breakdown(result.step.value()), watch->op_times()});
     }
     result.contention_delay = transfers_.shared().lost();
     result.ops = done_ops_;

@@ -18,6 +18,7 @@
 // that of a step of ranks that are all alike.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <stop_token>
@@ -36,21 +37,23 @@ struct FullOptions {
   RankVariation variation;
   std::vector<SlowNic> slow_nics;
   bool contention = false;
-  std::vector<std::int64_t> watched_ranks;  // whose breakdown is wanted; takes memory for each
+  std::vector<std::int64_t> watched_ranks;  // to be followed op by op; takes memory for each
   std::function<void(double)> progress;     // called now and then with the share that is done
   std::stop_token stop;
 };
 
 struct RankUse {
-  Seconds finish;   // of the rank's last op
-  Seconds compute;  // that its compute stream is busy
+  Seconds finish;                        // of the rank's last op
+  std::array<Seconds, kStreams> busy{};  // by stream
 
+  Seconds compute() const { return busy[static_cast<std::size_t>(Stream::Compute)]; }
   bool operator==(const RankUse&) const = default;
 };
 
 struct WatchedRank {
   std::int64_t rank = 0;
   TimeBreakdown time;  // adds up to the step
+  OpTimes ops;
 };
 
 struct FullReplay {
@@ -65,7 +68,7 @@ struct FullReplay {
   bool deadlocked = false;   // never for a program that `validate` accepts
 
   Seconds idle(std::int64_t rank) const {
-    return step - ranks[static_cast<std::size_t>(rank)].compute;
+    return step - ranks[static_cast<std::size_t>(rank)].compute();
   }
   // What slow ranks, slow NICs and contention add to the step, as a share of the uniform step.
   double slowdown() const { return step / uniform_step - 1.0; }

@@ -25,6 +25,7 @@ LaneOp prototype(const Op& op, const FlatOp& flat, LanePrograms& known) {
   result.duration = flat.duration;
   result.waits = flat.waits;
   result.computes = flat.kernel;
+  result.stream = flat.stream;
   if (flat.collective) result.meetings = index_of({flat.group, flat.stream}, known.meetings);
   if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
     const OpKind kind = flat.meeting == Meeting::Message ? OpKind::Send : op.kind;

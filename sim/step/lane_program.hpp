@@ -35,6 +35,7 @@ struct LaneOp {
   std::uint16_t place = 0;  // in the block
   std::uint16_t waits = 0;
   bool computes = false;  // a kernel: slower on a slower rank
+  Stream stream = Stream::Compute;
 };
 
 struct Lane {

@@ -12,19 +12,6 @@
 namespace shardwright::sim {
 namespace {
 
-// Of the part of a domain that the job takes.
-std::int64_t nics_of_domain(const Plan& plan, const ClusterSpec& cluster) {
-  const double nodes = static_cast<double>(domain_block(cluster, plan.world_size())) /
-                       static_cast<double>(std::max<std::int64_t>(1, cluster.node.accelerators));
-  return std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(static_cast<double>(cluster.node.nic.per_node) * nodes));
-}
-
-std::int64_t domains_of(const Plan& plan, const ClusterSpec& cluster) {
-  const std::int64_t block = domain_block(cluster, plan.world_size());
-  return (plan.world_size() + block - 1) / block;
-}
-
 // Bytes that a node sends to others for one transfer of a group, as sim/cost/collective_cost.hpp
 // has them.
 Bytes bytes_out_of_node(const TransferKind& kind, const GroupPlacement& placement) {
@@ -37,17 +24,28 @@ Bytes bytes_out_of_node(const TransferKind& kind, const GroupPlacement& placemen
 
 }  // namespace
 
+NicCounts count_nics(const Plan& plan, const ClusterSpec& cluster) {
+  // A job smaller than a domain has the NICs of its part of it.
+  const std::int64_t block = domain_block(cluster, plan.world_size());
+  const double boards = static_cast<double>(block) /
+                        static_cast<double>(std::max<std::int64_t>(1, cluster.node.accelerators));
+  const double nics = static_cast<double>(cluster.node.nic.per_node) * boards;
+  return {.nodes = (plan.world_size() + block - 1) / block,
+          .per_node = std::max<std::int64_t>(1, static_cast<std::int64_t>(nics))};
+}
+
 void check_slow_nics(const std::vector<SlowNic>& nics, const Plan& plan,
                      const ClusterSpec& cluster) {
   ProblemList problems("slow NICs");
+  const NicCounts counts = count_nics(plan, cluster);
   const auto check_index = [&](const std::string& where, std::int64_t found, std::int64_t count) {
     if (found < 0 || found >= count)
       problems.add(where, std::to_string(found), "0 to " + std::to_string(count - 1));
   };
   for (std::size_t i = 0; i < nics.size(); ++i) {
     const std::string where = "/" + std::to_string(i);
-    check_index(where + "/node", nics[i].node, domains_of(plan, cluster));
-    check_index(where + "/nic", nics[i].nic, nics_of_domain(plan, cluster));
+    check_index(where + "/node", nics[i].node, counts.nodes);
+    check_index(where + "/nic", nics[i].nic, counts.per_node);
     if (!(nics[i].bandwidth_ratio > 0.0 && nics[i].bandwidth_ratio <= 1.0)) {
       problems.add(where + "/bandwidth_ratio", std::to_string(nics[i].bandwidth_ratio),
                    "above 0, at most 1");
@@ -59,10 +57,9 @@ void check_slow_nics(const std::vector<SlowNic>& nics, const Plan& plan,
 NodeLinks::NodeLinks(const Plan& plan, const ClusterSpec& cluster,
                      const std::vector<SlowNic>& slow_nics)
     : domain_(domain_block(cluster, plan.world_size())),
-      nics_(static_cast<double>(nics_of_domain(plan, cluster))),
+      nics_(static_cast<double>(count_nics(plan, cluster).per_node)),
       nic_(cluster.node.nic.bandwidth * cluster.node.nic.efficiency) {
-  const std::int64_t nics = nics_of_domain(plan, cluster);
-  const std::int64_t nodes = domains_of(plan, cluster);
+  const auto [nodes, nics] = count_nics(plan, cluster);
   ports_ = std::min(nics, domain_);
   for (int group = 0; group < kGroups; ++group) {
     placements_.push_back(place(static_cast<Group>(group), plan, cluster));

@@ -88,6 +88,12 @@ class NodeLinks {
   std::vector<BytesPerSecond> capacities_;
 };
 
+// The places that a SlowNic can name: scale-up domains of the plan's ranks, NICs of each.
+struct NicCounts {
+  std::int64_t nodes = 1, per_node = 1;
+};
+NicCounts count_nics(const Plan& plan, const ClusterSpec& cluster);
+
 // Throws InputError if a NIC does not exist or keeps no bandwidth.
 void check_slow_nics(const std::vector<SlowNic>& nics, const Plan& plan,
                      const ClusterSpec& cluster);

@@ -4,51 +4,61 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "core/base/error.hpp"
+#include "core/program/rank_grid.hpp"
 #include "sim/memory/memory_replay.hpp"
+#include "sim/step/full_replay.hpp"
 
 namespace shardwright::sim {
 namespace {
 
 class Builder {
  public:
-  Builder(const Program& program, const Prices& prices, const FoldedReplay& replay)
-      : program_(program), prices_(prices), replay_(replay) {}
+  explicit Builder(const Program& program) : program_(program), grid_(program.plan) {}
 
-  Timeline build() {
-    for (const RankProgram& rank : program_.stages) add_stage(rank);
-    for (const auto& [message, ends] : messages_)
-      timeline_.flows.push_back({ends.first, ends.second});
+  void add_rank(std::int64_t world_rank, const OpTimes& times) {
+    const StageRank place = grid_.locate(world_rank);
+    const RankProgram& rank = program_.stages[static_cast<std::size_t>(place.stage)];
+    const auto number = static_cast<std::int32_t>(world_rank);
+    timeline_.ranks.push_back({number, fmt::format("stage {}", place.stage)});
+    const auto first_span = timeline_.spans.size();
+    for (const Call& call : rank.calls) {
+      const Block& block = program_.blocks[call.block];
+      for (std::size_t i = 0; i < block.ops.size(); ++i) {
+        Span span = span_of(place, call, block.ops[i]);
+        span.rank = number;
+        span.start = times.start[call.first_op + i];
+        span.duration = times.finish[call.first_op + i] - span.start;
+        note_message(span, place.index);
+        timeline_.spans.push_back(std::move(span));
+      }
+    }
+    add_memory(number, rank.stage, first_span);
+  }
+
+  Timeline take() {
+    for (const auto& [message, ends] : messages_) {
+      if (ends.send && ends.receive) timeline_.flows.push_back({*ends.send, *ends.receive});
+    }
     return std::move(timeline_);
   }
 
  private:
-  // The layer behind the boundary, direction and microbatch make a message unique.
-  using MessageKey = std::tuple<std::int32_t, bool, std::int32_t>;
+  // The place of the rank in its stage, the layer behind the boundary, direction and microbatch
+  // make a message unique.
+  using MessageKey = std::tuple<std::int64_t, std::int32_t, bool, std::int32_t>;
+  struct Ends {
+    std::optional<std::uint32_t> send, receive;  // indices of spans; none: of a rank not shown
+  };
 
-  void add_stage(const RankProgram& rank) {
-    timeline_.ranks.push_back({rank.stage, fmt::format("stage {}", rank.stage)});
-    const auto first_span = timeline_.spans.size();
-    for (const Call& call : rank.calls) {
-      const Block& block = program_.blocks[call.block];
-      for (std::size_t i = 0; i < block.ops.size(); ++i) add_span(rank, call, block.ops[i], i);
-    }
-    add_memory(rank.stage, first_span);
-  }
-
-  void add_span(const RankProgram& rank, const Call& call, const Op& op, std::size_t i) {
-    const FinishTimes& finish = replay_.finish[static_cast<std::size_t>(rank.stage)];
+  // All but the rank and the time.
+  Span span_of(const StageRank& place, const Call& call, const Op& op) const {
     Span span;
-    span.rank = rank.stage;
     span.stream = op.stream;
     span.name = op.name;
-    span.duration = prices_.blocks[call.block][i];
-    if (!replay_.interference.empty())
-      span.duration +=
-          replay_.interference[static_cast<std::size_t>(rank.stage)][call.first_op + i];
-    span.start = std::max(Seconds(0), finish[call.first_op + i] - span.duration);
     span.kind = op.kind;
     span.phase = op.phase;
     span.layer = call.layer;
@@ -57,37 +67,54 @@ class Builder {
     if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
       span.group = message->group;
       span.bytes = message->bytes;
-      if (message->peer_offset != 0) span.peer = rank.stage + message->peer_offset;
+      if (message->peer_offset != 0) {
+        span.peer = static_cast<std::int32_t>(
+            grid_.rank_at({place.stage + message->peer_offset, place.index}));
+      }
     }
-    note_message(span);
-    timeline_.spans.push_back(std::move(span));
+    return span;
   }
 
-  void note_message(const Span& span) {
+  void note_message(const Span& span, std::int64_t index) {
     if (span.kind != OpKind::Send && span.kind != OpKind::Receive) return;
     const bool gradient =
         span.stream == Stream::SendGradient || span.stream == Stream::ReceiveGradient;
-    auto& ends = messages_[MessageKey{span.layer, gradient, span.microbatch}];
-    const auto index = static_cast<std::uint32_t>(timeline_.spans.size());
-    (span.kind == OpKind::Send ? ends.first : ends.second) = index;
+    Ends& ends = messages_[MessageKey{index, span.layer, gradient, span.microbatch}];
+    (span.kind == OpKind::Send ? ends.send : ends.receive) =
+        static_cast<std::uint32_t>(timeline_.spans.size());
   }
 
   // Memory changes when the op that allocates or frees runs; ops of several streams may run in
   // another order than that of their issue, in which the allocator sees them.
-  void add_memory(std::int32_t stage, std::size_t first_span) {
+  void add_memory(std::int32_t rank, std::int32_t stage, std::size_t first_span) {
     Seconds now;
     for (const MemorySample& sample : memory_curve(program_, stage)) {
       now = std::max(now, timeline_.spans[first_span + sample.op].start);
-      timeline_.memory.push_back({stage, now, sample.level});
+      timeline_.memory.push_back({rank, now, sample.level});
     }
   }
 
   const Program& program_;
-  const Prices& prices_;
-  const FoldedReplay& replay_;
+  RankGrid grid_;
   Timeline timeline_;
-  std::map<MessageKey, std::pair<std::uint32_t, std::uint32_t>> messages_;  // send, receive
+  std::map<MessageKey, Ends> messages_;
 };
+
+OpTimes op_times(const Program& program, const Prices& prices, const FoldedReplay& replay,
+                 std::size_t stage) {
+  const RankProgram& rank = program.stages[stage];
+  OpTimes times{.start = {}, .finish = replay.finish[stage]};
+  times.start.reserve(times.finish.size());
+  for (const Call& call : rank.calls) {
+    const std::size_t ops = program.blocks[call.block].ops.size();
+    for (std::size_t i = 0; i < ops; ++i) {
+      Seconds duration = prices.blocks[call.block][i];
+      if (!replay.interference.empty()) duration += replay.interference[stage][call.first_op + i];
+      times.start.push_back(std::max(Seconds(0), times.finish[call.first_op + i] - duration));
+    }
+  }
+  return times;
+}
 
 }  // namespace
 
@@ -95,7 +122,19 @@ Timeline predicted_timeline(const Program& program, const Prices& prices,
                             const FoldedReplay& replay) {
   SHARDWRIGHT_CHECK(replay.finish.size() == program.stages.size(),
                     "a timeline needs the finish times of the replay");
-  return Builder(program, prices, replay).build();
+  Builder builder(program);
+  const RankGrid grid(program.plan);
+  for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
+    builder.add_rank(grid.rank_at({static_cast<std::int64_t>(stage), 0}),
+                     op_times(program, prices, replay, stage));
+  }
+  return builder.take();
+}
+
+Timeline predicted_timeline(const Program& program, const FullReplay& replay) {
+  Builder builder(program);
+  for (const WatchedRank& watched : replay.watched) builder.add_rank(watched.rank, watched.ops);
+  return builder.take();
 }
 
 }  // namespace shardwright::sim

@@ -8,10 +8,15 @@
 
 namespace shardwright::sim {
 
-// One rank of each stage. `replay` must be that of the same program and prices, with
+struct FullReplay;
+
+// The first rank of each stage. `replay` must be that of the same program and prices, with
 // `ReplayOptions::keep_finish_times`. A send and its receive have the same span in time: that of
 // the message.
 Timeline predicted_timeline(const Program& program, const Prices& prices,
                             const FoldedReplay& replay);
+
+// The ranks that the full replay of the same program watched.
+Timeline predicted_timeline(const Program& program, const FullReplay& replay);
 
 }  // namespace shardwright::sim

@@ -45,7 +45,8 @@ void check_variation(const RankVariation& variation, std::int64_t ranks) {
                    "above 0");
   }
   const auto check_sigma = [&](const char* where, double sigma) {
-    if (!(sigma >= 0.0 && sigma <= 10.0)) problems.add(where, std::to_string(sigma), "0 to 10");
+    if (!(sigma >= 0.0 && sigma <= kMostJitter))
+      problems.add(where, std::to_string(sigma), "0 to " + std::to_string(kMostJitter));
   };
   check_sigma("/rank_jitter", variation.rank_jitter);
   check_sigma("/op_jitter", variation.op_jitter);

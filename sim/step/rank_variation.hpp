@@ -10,6 +10,8 @@
 
 namespace shardwright::sim {
 
+inline constexpr double kMostJitter = 10.0;
+
 struct RankVariation {
   std::vector<double> rank_slowdown;  // by rank, above 0; empty: 1 for each
   double rank_jitter = 0.0;           // s of a factor for all kernels of a rank, at least 0

@@ -9,7 +9,8 @@ RankWatch::RankWatch(const Program& program, const FlatProgram& flat, const Lane
       flat_(flat),
       op_of_slot_(lanes.slots),
       ops_(lanes.ops),
-      arrivals_(lanes.ops) {
+      arrivals_(lanes.ops),
+      starts_(lanes.ops) {
   for (const Lane& lane : lanes.lanes) {
     for (const LaneOp& op : lane.ops) {
       if (op.slot != kNone) op_of_slot_[op.slot] = op.number;
@@ -32,6 +33,7 @@ void RankWatch::arrive(const LaneOp& op, const Arrival& arrival) {
 void RankWatch::compute(const LaneOp& op, const Arrival& arrival, double free, double factor) {
   OpTime& time = ops_[op.number];
   const double duration = (op.duration + op.interference) * factor;
+  starts_[op.number] = arrival.ready;
   time.finish = arrival.ready + duration;
   time.duration = static_cast<float>(duration);
   busy_.add(program_.blocks[op.block].ops[op.place], op.duration * factor);
@@ -43,6 +45,7 @@ void RankWatch::compute(const LaneOp& op, const Arrival& arrival, double free, d
 
 void RankWatch::communicate(const LaneOp& op, double start, double duration) {
   OpTime& time = ops_[op.number];
+  starts_[op.number] = start;
   time.finish = start + duration;
   time.duration = static_cast<float>(duration);
   const Stream stream = flat_.ops[op.block][op.place].stream;
@@ -62,6 +65,15 @@ TimeBreakdown RankWatch::breakdown(double step) const {
   time.recompute = Seconds(busy_.recompute);
   explain_end(computed_, gathered_, step, time);
   return time;
+}
+
+OpTimes RankWatch::op_times() const {
+  OpTimes times;
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    times.start.emplace_back(starts_[i]);
+    times.finish.emplace_back(ops_[i].finish);
+  }
+  return times;
 }
 
 }  // namespace shardwright::sim

@@ -32,13 +32,14 @@ class RankWatch {
   std::uint32_t op_of_slot(std::uint32_t slot) const { return op_of_slot_[slot]; }
   // The parts add up to `step`, the time of the whole step.
   TimeBreakdown breakdown(double step) const;
+  OpTimes op_times() const;
 
  private:
   const Program& program_;
   const FlatProgram& flat_;
   std::vector<std::uint32_t> op_of_slot_;
   std::vector<OpTime> ops_;
-  std::vector<double> arrivals_;  // by op
+  std::vector<double> arrivals_, starts_;  // by op
   // By stream: how late its last collective was, and whether the one at hand was held up by it.
   std::array<double, kStreams> late_{};
   std::array<bool, kStreams> held_up_{};

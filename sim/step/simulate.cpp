@@ -64,15 +64,19 @@ StepResult simulate_step(const Scenario& scenario, const Program& program, const
       stage.streams[i] = {replay.busy[s][i], replay.step - replay.busy[s][i]};
     }
   }
-  result.bottleneck = best_stage(result.stages, [](const StageResult& a, const StageResult& b) {
-    return a.time.compute() + a.time.optimizer < b.time.compute() + b.time.optimizer;
-  });
+  set_bottleneck(program, prices, result);
   result.fullest = best_stage(result.stages, [](const StageResult& a, const StageResult& b) {
     return a.memory.peak < b.memory.peak;
   });
-  result.basis = basis_of(program.stages[static_cast<std::size_t>(result.bottleneck)], prices);
   result.throughput = throughput(scenario, program, result.step);
   return result;
+}
+
+void set_bottleneck(const Program& program, const Prices& prices, StepResult& result) {
+  result.bottleneck = best_stage(result.stages, [](const StageResult& a, const StageResult& b) {
+    return a.time.compute() + a.time.optimizer < b.time.compute() + b.time.optimizer;
+  });
+  result.basis = basis_of(program.stages[static_cast<std::size_t>(result.bottleneck)], prices);
 }
 
 Flop hardware_flop_per_step(const Program& program) {

@@ -15,6 +15,9 @@ StepResult simulate_step(const Scenario& scenario);
 // The same for a program that is already lowered and priced.
 StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices);
 
+// Makes the stage whose compute stream is busiest that of the report, by the stages' times.
+void set_bottleneck(const Program& program, const Prices& prices, StepResult& result);
+
 // FLOP of the matrix products that one step really runs, over all ranks: causal attention counted
 // as it is computed, recomputation included.
 Flop hardware_flop_per_step(const Program& program);

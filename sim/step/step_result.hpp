@@ -33,6 +33,11 @@ struct TimeBreakdown {
   Seconds exposed_on(Axis axis) const { return exposed[static_cast<std::size_t>(axis)]; }
 };
 
+// When the ops of a rank ran, by op number.
+struct OpTimes {
+  std::vector<Seconds> start, finish;
+};
+
 struct StreamUse {
   Seconds busy;
   Seconds idle;  // of the step

@@ -21,7 +21,8 @@ ordered_json time_json(const TimeBreakdown& time) {
           {"interference_s", time.interference.value()},
           {"exposed", std::move(exposed)},
           {"bubble_s", time.bubble.value()},
-          {"host_s", time.host.value()}};
+          {"host_s", time.host.value()},
+          {"stall_s", time.stall.value()}};
 }
 
 ordered_json memory_json(const MemoryPeak& memory) {

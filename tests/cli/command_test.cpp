@@ -301,6 +301,40 @@ TEST(Command, SaysWhatTheStackDoesNotRun) {
   EXPECT_TRUE(json::parse(fine.output)["notes"].empty());
 }
 
+TEST(Command, FullReplaysTellOfEachRank) {
+  const json document =
+      json::parse(run_command(with(kSimulate, {"--fidelity", "full", "--slow-rank", "3:1.5",
+                                               "--watch", "0", "--json", "-"}))
+                      .output);
+  EXPECT_EQ(document["breakdown_fidelity"], "full");
+  EXPECT_GT(document["step_s"], document["event_step_s"]);
+  EXPECT_EQ(document["slowest_rank"], 3);
+  ASSERT_EQ(document["ranks"].size(), 8U);
+  for (const json& rank : document["ranks"]) {
+    for (const json& stream : rank["streams"])
+      EXPECT_NEAR(stream["busy_s"].get<double>() + stream["idle_s"].get<double>(),
+                  document["step_s"].get<double>(), 1e-9);
+    EXPECT_EQ(rank.contains("time"), rank["rank"] == 0 || rank["rank"] == 3);
+  }
+  EXPECT_GT(document["ranks"][0]["time"]["stall_s"], 0.0);
+}
+
+TEST(Command, OptionsOfTheFullRungAreRefusedAtOthersAndOutOfRange) {
+  const CommandResult event = run_command(with(kSimulate, {"--slow-rank", "3:1.5"}));
+  EXPECT_EQ(event.exit_code, 2);
+  EXPECT_THAT(event.errors, HasSubstr("expected \"full\", which --slow-rank is for"));
+  const CommandResult out = run_command(with(
+      kSimulate, {"--fidelity", "full", "--slow-rank", "8:1.5", "--slow-rank", "1", "--slow-nic",
+                  "0/8:50%", "--slow-nic", "0/0:2", "--rank-jitter", "nan", "--watch", "-1"}));
+  EXPECT_EQ(out.exit_code, 2);
+  EXPECT_THAT(out.errors, HasSubstr("--slow-rank: found \"8\"; expected an integer from 0 to 7"));
+  EXPECT_THAT(out.errors, HasSubstr("--slow-rank: found \"1\"; expected a rank and the factor"));
+  EXPECT_THAT(out.errors, HasSubstr("--slow-nic: found \"8\""));
+  EXPECT_THAT(out.errors, HasSubstr("--slow-nic: found \"0/0:2\"; expected a share of at most"));
+  EXPECT_THAT(out.errors, HasSubstr("--rank-jitter: found \"nan\""));
+  EXPECT_THAT(out.errors, HasSubstr("--watch: found \"-1\""));
+}
+
 // A replay of every rank takes seconds, of which the test waits for a few tenths.
 TEST(Command, InterruptedReplaysGiveTheEventSimulation) {
   const std::vector<std::string> arguments = {"simulate",   "--model",     "llama3.1-405b",

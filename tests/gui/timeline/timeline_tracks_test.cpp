@@ -136,8 +136,12 @@ TEST(TimelineTracks, LeaveOutSpansOfRanksThatAreNotListed) {
 TEST(TimelineTracks, MemoryIsThatOfTheTimeline) {
   const TimelineTracks tracks = tracks_of({small_step().timeline});
   ASSERT_EQ(tracks.memory_rows().size(), 2U);
-  for (const MemoryLevel& level : small_step().timeline->memory)
-    EXPECT_LE(level.level.value(), tracks.memory_rows()[static_cast<std::size_t>(level.rank)].peak);
+  const std::vector<TimelineRank>& ranks = small_step().timeline->ranks;
+  for (const MemoryLevel& level : small_step().timeline->memory) {
+    const std::size_t row = level.rank == ranks[0].rank ? 0 : 1;
+    EXPECT_EQ(level.rank, ranks[row].rank);
+    EXPECT_LE(level.level.value(), tracks.memory_rows()[row].peak);
+  }
   const MemoryRow& row = tracks.memory_rows().front();
   EXPECT_EQ(row.at(row.peak_time), row.peak);
   EXPECT_EQ(MemoryRow().at(1.0), 0.0);

@@ -130,7 +130,7 @@ TEST(LinkTraffic, IgnoresWhatCannotMove) {
   timeline.spans[1].rank = 99;
   timeline.spans.push_back(timeline.spans[0]);
   timeline.spans[2].kind = OpKind::Send;
-  timeline.spans[2].peer = 7;  // no such stage
+  timeline.spans[2].peer = 8;  // no such rank
   const LinkTraffic traffic(map, plan, timeline);
   EXPECT_EQ(traffic.sent(0.0, 10.0), Bytes());
 }

@@ -114,9 +114,11 @@ MeasuredRun run_on(const ClusterSpec& truth, const Scenario& scenario) {
       Timeline& timeline = measured.ranks.emplace_back();
       timeline.ranks.push_back({static_cast<std::int32_t>(rank), "", "host", Seconds(1.0)});
       for (Span span : predicted.spans) {
-        if (span.rank != place.stage) continue;
-        if (span.peer >= 0)
-          span.peer = static_cast<std::int32_t>(grid.rank_at({span.peer, place.index}));
+        if (grid.locate(span.rank).stage != place.stage) continue;
+        if (span.peer >= 0) {
+          const std::int64_t stage = grid.locate(span.peer).stage;
+          span.peer = static_cast<std::int32_t>(grid.rank_at({stage, place.index}));
+        }
         span.rank = static_cast<std::int32_t>(rank);
         timeline.spans.push_back(std::move(span));
       }

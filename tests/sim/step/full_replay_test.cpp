@@ -87,8 +87,8 @@ RC_GTEST_PROP(FullReplay, EqualsTheFoldedRunWhereAllRanksAreAlike, ()) {
     const auto stage = static_cast<std::size_t>(grid.locate(watched.rank).stage);
     expect_same(watched.time, folded.time[stage], folded.step);
     const RankUse& use = full.ranks[static_cast<std::size_t>(watched.rank)];
-    expect_near(use.compute, folded.busy[stage][static_cast<std::size_t>(Stream::Compute)],
-                folded.step);
+    for (std::size_t stream = 0; stream < kStreams; ++stream)
+      expect_near(use.busy[stream], folded.busy[stage][stream], folded.step);
   }
 }
 
@@ -180,7 +180,7 @@ TEST(FullReplay, ASlowRankCostsAtMostItsOwnDelay) {
   options.variation.rank_slowdown.assign(16, 1.0);
   options.variation.rank_slowdown[0] = 1.2;
   const FullReplay full = priced.replay(options);
-  const Seconds delay = full.ranks[0].compute * (0.2 / 1.2);
+  const Seconds delay = full.ranks[0].compute() * (0.2 / 1.2);
   EXPECT_GT(full.step, full.uniform_step);
   EXPECT_LE(full.step, full.uniform_step + delay * (1.0 + 1e-9));
 }

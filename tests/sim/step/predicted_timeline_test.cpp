@@ -10,9 +10,11 @@
 #include <tuple>
 
 #include "core/lowering/lowering.hpp"
+#include "core/program/rank_grid.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/timeline/perfetto.hpp"
+#include "sim/step/full_replay.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -74,9 +76,13 @@ TEST_P(PredictedTimeline, SpansOfAStreamDoNotOverlap) {
 
 TEST_P(PredictedTimeline, StreamsAreAsBusyAsTheReplaySays) {
   std::vector<std::array<double, kStreams>> busy(step_.program.stages.size());
-  for (const Span& span : step_.timeline.spans)
-    busy[static_cast<std::size_t>(span.rank)][static_cast<std::size_t>(span.stream)] +=
+  const RankGrid grid(step_.program.plan);
+  for (const Span& span : step_.timeline.spans) {
+    const StageRank place = grid.locate(span.rank);
+    EXPECT_EQ(place.index, 0);
+    busy[static_cast<std::size_t>(place.stage)][static_cast<std::size_t>(span.stream)] +=
         span.duration.value();
+  }
   for (std::size_t stage = 0; stage < busy.size(); ++stage) {
     for (std::size_t stream = 0; stream < busy[stage].size(); ++stream)
       EXPECT_NEAR(busy[stage][stream], step_.replay.busy[stage][stream].value(), 1e-9);
@@ -132,6 +138,42 @@ TEST_P(PredictedTimeline, TraceHasNoOverlappingEventsOnAThread) {
     std::sort(spans.begin(), spans.end());
     for (std::size_t i = 1; i < spans.size(); ++i)
       ASSERT_LE(spans[i - 1].second, spans[i].first + 1e-6);
+  }
+}
+
+// Two ways to the same picture: one representative of each stage replayed alone, or among all
+// ranks.
+TEST_P(PredictedTimeline, OfTheFullReplayIsTheSameWhereAllRanksAreAlike) {
+  FullOptions options;
+  for (const TimelineRank& rank : step_.timeline.ranks) options.watched_ranks.push_back(rank.rank);
+  const Timeline full = predicted_timeline(
+      step_.program, replay_full(step_.program, load_cluster("dgx-h100"), step_.prices, options));
+  EXPECT_EQ(full.ranks, step_.timeline.ranks);
+  EXPECT_EQ(full.flows, step_.timeline.flows);
+  ASSERT_EQ(full.spans.size(), step_.timeline.spans.size());
+  for (std::size_t i = 0; i < full.spans.size(); ++i) {
+    Span span = full.spans[i];
+    const Span& expected = step_.timeline.spans[i];
+    EXPECT_NEAR(span.start.value(), expected.start.value(), 1e-9);
+    EXPECT_NEAR(span.end().value(), expected.end().value(), 1e-9);
+    span.start = expected.start;
+    span.duration = expected.duration;
+    ASSERT_EQ(span, expected);
+  }
+}
+
+// Messages of ranks at other places of their stage are others.
+TEST_P(PredictedTimeline, OfTheFullReplayJoinsMessagesOfTheirOwnPipelineOnly) {
+  FullOptions options;
+  for (std::int64_t rank = 0; rank < step_.program.plan.world_size(); ++rank)
+    options.watched_ranks.push_back(rank);
+  const Timeline full = predicted_timeline(
+      step_.program, replay_full(step_.program, load_cluster("dgx-h100"), step_.prices, options));
+  const auto places = static_cast<std::size_t>(step_.program.plan.dp * step_.program.plan.tp);
+  EXPECT_EQ(full.flows.size(), places * step_.timeline.flows.size());
+  for (const Flow& flow : full.flows) {
+    EXPECT_EQ(full.spans[flow.from].peer, full.spans[flow.to].rank);
+    EXPECT_EQ(full.spans[flow.from].start, full.spans[flow.to].start);
   }
 }
 

@@ -1,0 +1,91 @@
+#include "cli/full_rung_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "cli/format.hpp"
+#include "cli/step_json.hpp"
+#include "core/program/rank_grid.hpp"
+#include "sim/step/step_result_json.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kLeastDelay = 1e-6;  // of the step, to be told
+
+constexpr auto kNumber = ColumnKind::Number;
+
+Table rank_table(const RankGrid& grid, const sim::StepResult& result,
+                 const sim::FullReplay& replay) {
+  Table table({{"rank", kNumber},
+               {"stage", kNumber},
+               {"compute", kNumber, "s"},
+               {"exposed", kNumber, "s"},
+               {"bubble", kNumber, "s"},
+               {"host", kNumber, "s"},
+               {"stalled", kNumber, "s"},
+               {"memory", kNumber, "GB"}});
+  const int decimals = decimals_for(replay.step.value());
+  const auto seconds = [decimals](Seconds time) { return format_fixed(time.value(), decimals); };
+  for (const sim::WatchedRank& watched : replay.watched) {
+    const sim::TimeBreakdown& time = watched.time;
+    const std::int64_t stage = grid.locate(watched.rank).stage;
+    const Bytes memory = result.stages[static_cast<std::size_t>(stage)].memory.peak;
+    table.add_row({format_count(watched.rank), format_count(stage),
+                   seconds(time.compute() + time.optimizer + time.interference),
+                   seconds(time.exposed_total()), seconds(time.bubble), seconds(time.host),
+                   seconds(time.stall), format_fixed(memory.value() / 1e9, 1)});
+  }
+  return table;
+}
+
+}  // namespace
+
+void add_ranks(Page& page, const Plan& plan, const sim::StepResult& result,
+               const sim::FullReplay& replay) {
+  const auto least =
+      std::min_element(replay.ranks.begin(), replay.ranks.end(),
+                       [](const auto& a, const auto& b) { return a.compute() < b.compute(); });
+  const auto slowest = static_cast<std::size_t>(replay.slowest);
+  std::string text =
+      fmt::format("Rank {} computes longest, {} of the step; rank {} least, {}.",
+                  format_count(replay.slowest), format_time(replay.ranks[slowest].compute()),
+                  format_count(least - replay.ranks.begin()), format_time(least->compute()));
+  if (replay.contention_delay > kLeastDelay * replay.step) {
+    text += fmt::format(" Transfers that share links end {} later, summed over all of them.",
+                        format_time(replay.contention_delay));
+  }
+  page.table(rank_table(RankGrid(plan), result, replay));
+  page.paragraph(text);
+}
+
+ordered_json full_replay_json(const Plan& plan, const sim::StepResult& result,
+                              const sim::FullReplay& replay) {
+  const RankGrid grid(plan);
+  ordered_json ranks = ordered_json::array();
+  for (std::size_t i = 0; i < replay.ranks.size(); ++i) {
+    const auto rank = static_cast<std::int64_t>(i);
+    const std::int64_t stage = grid.locate(rank).stage;
+    std::array<sim::StreamUse, kStreams> streams{};
+    for (std::size_t s = 0; s < streams.size(); ++s)
+      streams[s] = {replay.ranks[i].busy[s], replay.step - replay.ranks[i].busy[s]};
+    const Bytes memory = result.stages[static_cast<std::size_t>(stage)].memory.peak;
+    ranks.push_back({{"rank", rank},
+                     {"stage", stage},
+                     {"finish_s", replay.ranks[i].finish.value()},
+                     {"streams", streams_json(streams)},
+                     {"memory_bytes", memory.value()}});
+  }
+  for (const sim::WatchedRank& watched : replay.watched)
+    ranks[static_cast<std::size_t>(watched.rank)]["time"] = sim::time_json(watched.time);
+  return {{"slowest_rank", replay.slowest},
+          {"contention_delay_s", replay.contention_delay.value()},
+          {"ranks", std::move(ranks)}};
+}
+
+}  // namespace shardwright::cli

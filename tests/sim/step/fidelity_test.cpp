@@ -1,0 +1,89 @@
+#include "sim/step/fidelity.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+
+#include "core/base/error.hpp"
+#include "core/program/rank_grid.hpp"
+#include "tests/sim/step/random_scenario.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+using testing::any_small_scenario;
+
+RC_GTEST_PROP(SimulateAt, TheFullRungsBreakdownAddsUpToItsStep, ()) {
+  const Scenario scenario = any_small_scenario();
+  FullOptions options;
+  options.variation.rank_jitter = 0.1;
+  options.variation.seed = *rc::gen::arbitrary<std::uint64_t>();
+  const RungResult rung = simulate_at(scenario, Fidelity::Full, options);
+  RC_ASSERT(rung.full.has_value());
+  RC_ASSERT(rung.result.step == rung.full->step);
+  for (const StageResult& stage : rung.result.stages) {
+    RC_ASSERT(std::abs(stage.time.total() / rung.result.step - 1.0) < 1e-6);
+    for (const StreamUse& use : stage.streams)
+      RC_ASSERT(std::abs((use.busy + use.idle) / rung.result.step - 1.0) < 1e-9);
+  }
+}
+
+// A rank of each stage is reported: none of the stage computes longer.
+RC_GTEST_PROP(SimulateAt, TheFullRungReportsTheSlowestRankOfEachStage, ()) {
+  const Scenario scenario = any_small_scenario();
+  FullOptions options;
+  options.variation.rank_jitter = 0.1;
+  options.variation.seed = *rc::gen::arbitrary<std::uint64_t>();
+  const RungResult rung = simulate_at(scenario, Fidelity::Full, options);
+  const RankGrid grid(scenario.plan);
+  for (std::size_t rank = 0; rank < rung.full->ranks.size(); ++rank) {
+    const auto stage = static_cast<std::size_t>(grid.locate(static_cast<std::int64_t>(rank)).stage);
+    const auto slowest = static_cast<std::size_t>(rung.full->watched[stage].rank);
+    RC_ASSERT(grid.locate(static_cast<std::int64_t>(slowest)).stage ==
+              static_cast<std::int64_t>(stage));
+    RC_ASSERT(rung.full->ranks[rank].compute() <=
+              rung.full->ranks[slowest].compute() * (1.0 + 1e-9));
+  }
+}
+
+Scenario data_parallel_pair() {
+  Scenario scenario;
+  scenario.model = testing::small_model(false, false);
+  scenario.cluster = load_cluster("dgx-h100");
+  scenario.stack = load_stack("megatron-core");
+  scenario.plan.dp = 2;
+  scenario.plan.global_batch = 16;
+  scenario.plan.seq_len = 4096;
+  return scenario;
+}
+
+TEST(SimulateAt, ASlowRanksTimeIsTheOthersStall) {
+  FullOptions options;
+  options.variation.rank_slowdown = {1.0, 1.25};
+  options.watched_ranks = {0, 1};
+  const RungResult rung = simulate_at(data_parallel_pair(), Fidelity::Full, options);
+  ASSERT_EQ(rung.full->watched.size(), 2U) << "rank 1 stands for its stage and was asked for";
+  const TimeBreakdown& slow = rung.full->watched[0].time;
+  const TimeBreakdown& fast = rung.full->watched[1].time;
+  EXPECT_EQ(rung.full->watched[0].rank, 1);
+  EXPECT_EQ(rung.full->slowest, 1);
+  EXPECT_NEAR(slow.compute() / fast.compute(), 1.25, 1e-9);
+  EXPECT_EQ(slow.stall, Seconds());
+  const Seconds longer = slow.compute() + slow.optimizer + slow.interference - fast.compute() -
+                         fast.optimizer - fast.interference;
+  EXPECT_NEAR(fast.stall / longer, 1.0, 0.02);
+  EXPECT_GT(rung.result.step, rung.event_step * 1.1);
+}
+
+TEST(SimulateAt, RefusesWhatIsNotThere) {
+  FullOptions options;
+  options.variation.rank_slowdown = {1.0};
+  EXPECT_THROW(simulate_at(data_parallel_pair(), Fidelity::Full, options), InputError);
+  options.variation.rank_slowdown.clear();
+  options.watched_ranks = {2};
+  EXPECT_THROW(simulate_at(data_parallel_pair(), Fidelity::Full, options), InputError);
+}
+
+}  // namespace
+}  // namespace shardwright::sim
