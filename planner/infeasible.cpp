@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/spec/plan_check.hpp"
 
@@ -107,13 +108,20 @@ class Remedies {
     try_change(changed, "optimizer states on the host: --fix offload_optimizer=true");
   }
 
-  // Replicas that the batch does not divide over.
+  // Batches that the replicas divide, which they do not divide now: the smallest that helps. Few
+  // sequences may still be too few for the pipeline.
   void change_batch() {
-    const std::int64_t least = evaluation_.least_replicas;
-    if (least == 0 || result_.nearest) return;
+    if (result_.nearest) return;
     constexpr int kDoublings = 12;
-    std::int64_t batch = (request_.global_batch + least - 1) / least * least;
-    for (int i = 0; i < kDoublings && batch <= kMaxBatch; ++i, batch *= 2) {
+    constexpr std::size_t kMostTried = 64;
+    std::set<std::int64_t> batches;
+    for (const std::int64_t replicas : evaluation_.undivided) {
+      std::int64_t batch = (request_.global_batch + replicas - 1) / replicas * replicas;
+      for (int i = 0; i < kDoublings && batch <= kMaxBatch; ++i, batch *= 2) batches.insert(batch);
+    }
+    std::size_t tried = 0;
+    for (const std::int64_t batch : batches) {
+      if (++tried > kMostTried) return;
       PlanRequest changed = request_;
       changed.global_batch = batch;
       if (try_change(changed, fmt::format("--global-batch {}", batch))) return;
@@ -130,9 +138,7 @@ class Remedies {
   }
 
   void add_accelerators() {
-    const std::int64_t nodes = request_.cluster.nodes;
-    const std::int64_t most =
-        nodes > 0 ? nodes * request_.cluster.accelerators_per_node() : kMaxWorld;
+    const std::int64_t most = request_.cluster.most_accelerators().value_or(kMaxWorld);
     constexpr std::int64_t kMostFactor = 1024;
     for (std::int64_t factor = 2; factor <= kMostFactor; factor *= 2) {
       PlanRequest changed = request_;

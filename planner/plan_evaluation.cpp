@@ -72,7 +72,7 @@ class CutEvaluation {
     if (const auto rule =
             first_broken_rule(request_.model, request_.cluster, plan, request_.gpus)) {
       ++result_.broken_rules[static_cast<std::size_t>(*rule)];
-      if (*rule == PlanRule::GlobalBatch) note_replicas(plan.dp);
+      if (*rule == PlanRule::GlobalBatch) result_.undivided.insert(plan.dp);
       return;
     }
     const std::size_t constraint = first_broken(request_.constraints, plan);
@@ -137,11 +137,6 @@ class CutEvaluation {
     return Bytes(states) > available_ && states > result_.tightest.memory;
   }
 
-  void note_replicas(std::int64_t replicas) {
-    std::int64_t& least = result_.least_replicas;
-    least = least == 0 ? replicas : std::min(least, replicas);
-  }
-
   const PlanRequest& request_;
   const Plan& cut_;
   std::uint32_t number_;
@@ -169,9 +164,7 @@ void Evaluation::add(const Evaluation& other) {
   add_counts(broken_constraints, other.broken_constraints);
   plans.insert(plans.end(), other.plans.begin(), other.plans.end());
   if (other.tightest.memory < tightest.memory) tightest = other.tightest;
-  if (other.least_replicas > 0)
-    least_replicas =
-        least_replicas == 0 ? other.least_replicas : std::min(least_replicas, other.least_replicas);
+  undivided.insert(other.undivided.begin(), other.undivided.end());
 }
 
 Bytes available_memory(const PlanRequest& request) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,7 @@ struct Evaluation {
   std::int64_t too_large = 0;
   std::vector<EvaluatedPlan> plans;
   TightPlan tightest;
-  // Of the plans that fall to the rule on the global batch, the fewest replicas; 0 without such.
-  std::int64_t least_replicas = 0;
+  std::set<std::int64_t> undivided;  // replicas of the plans that fall to the rule on the batch
 
   void add(const Evaluation& other);
 };

@@ -48,10 +48,14 @@ void check_request(const PlanRequest& request) {
   check_range(problems, "--top", request.top, 1, 1000);
   check_range(problems, "--threads", request.threads, 0, 1024);
   const ClusterSpec& cluster = request.cluster;
-  const std::int64_t exist = cluster.nodes * cluster.accelerators_per_node();
-  if (cluster.nodes > 0 && request.gpus > exist) {
-    problems.add("--gpus", fmt::format("{}", request.gpus),
-                 fmt::format("at most the {} accelerators of the cluster {}", exist, cluster.name));
+  const auto most = cluster.most_accelerators();
+  if (most && request.gpus > *most) {
+    problems.add(
+        "--gpus", fmt::format("{}", request.gpus),
+        cluster.nodes > 0
+            ? fmt::format("at most the {} accelerators of the cluster {}", *most, cluster.name)
+            : fmt::format("at most the {} accelerators that the fabric {} can join", *most,
+                          cluster.fabric.name));
   }
   if (cluster.accelerator.matrix.of(request.precision) <= FlopPerSecond()) {
     problems.add(

@@ -194,9 +194,9 @@ class PlanWalk {
     // Nothing is sharded over one rank.
     plan_.zero_stage = stage;
     plan_.shard_group = group;
-    if (stage > 0 && group_size(Group::ShardInner, plan_) == 1 &&
-        group_size(Group::ExpertShardInner, plan_) == 1)
-      return;
+    const bool shards_experts =
+        request_.model.moe.has_value() && group_size(Group::ExpertShardInner, plan_) > 1;
+    if (stage > 0 && group_size(Group::ShardInner, plan_) == 1 && !shards_experts) return;
     visit_(plan_);
   }
 

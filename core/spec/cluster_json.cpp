@@ -66,46 +66,19 @@ class PartReader {
   std::vector<std::string>* filled_in_;
 };
 
-// Nodes that the scale-up links alone join.
-std::int64_t nodes_of_domain(const NodeSpec& node) {
-  return std::max<std::int64_t>(
-      1, node.scale_up.domain / std::max<std::int64_t>(1, node.accelerators));
-}
-
-std::int64_t torus_nodes(const FabricSpec& fabric) {
-  constexpr std::int64_t kMost = 1'000'000'000;
-  std::int64_t product = 1;
-  for (const std::int64_t axis : fabric.torus) product = std::min(kMost, product * axis);
-  return product;
-}
-
-// Nodes that the network can join at all; 0: no limit.
-std::int64_t reachable_nodes(const ClusterSpec& cluster) {
-  switch (cluster.fabric.kind) {
-    case FabricKind::None:
-      return nodes_of_domain(cluster.node);
-    case FabricKind::Torus:
-      return torus_nodes(cluster.fabric);
-    case FabricKind::LeafSpine:
-    case FabricKind::RailOptimised:
-      return cluster.fabric.levels.empty() ? 0 : cluster.fabric.levels.back().nodes;
-  }
-  return 0;
-}
-
 // A node count of 0 stands for as many as are asked for, which a fabric without switches cannot
 // grow to.
 void bound_nodes(ClusterSpec& cluster) {
   const FabricKind kind = cluster.fabric.kind;
   if (cluster.nodes > 0 || (kind != FabricKind::None && kind != FabricKind::Torus)) return;
-  cluster.nodes = reachable_nodes(cluster);
+  cluster.nodes = cluster.reachable_nodes().value_or(0);
   cluster.sources["/nodes"] = {kFilledIn, Confidence::Assumed};
   cluster.filled_in.push_back(
       fmt::format("/nodes: {} filled in (all that the fabric joins)", cluster.nodes));
 }
 
 void check_network(ObjectReader& object, const ClusterSpec& cluster) {
-  const std::int64_t reachable = reachable_nodes(cluster);
+  const std::int64_t reachable = cluster.reachable_nodes().value_or(0);
   if (reachable > 0 && cluster.nodes > reachable) {
     object.problem(
         "nodes", fmt::format("{} nodes on a cut network", cluster.nodes),

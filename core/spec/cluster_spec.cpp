@@ -1,5 +1,7 @@
 #include "core/spec/cluster_spec.hpp"
 
+#include <algorithm>
+
 namespace shardwright {
 
 FlopPerSecond MatrixPeaks::of(Precision precision) const {
@@ -18,6 +20,38 @@ FlopPerSecond MatrixPeaks::of(Precision precision) const {
       return fp4;
   }
   return {};
+}
+
+namespace {
+
+std::int64_t places_of(const std::vector<std::int64_t>& torus) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  std::int64_t places = 1;
+  for (const std::int64_t axis : torus) places = std::min(kMost, places * axis);
+  return places;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> ClusterSpec::reachable_nodes() const {
+  switch (fabric.kind) {
+    case FabricKind::None:
+      return std::max<std::int64_t>(
+          1, node.scale_up.domain / std::max<std::int64_t>(1, node.accelerators));
+    case FabricKind::Torus:
+      return places_of(fabric.torus);
+    case FabricKind::LeafSpine:
+    case FabricKind::RailOptimised:
+      if (!fabric.levels.empty()) return fabric.levels.back().nodes;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> ClusterSpec::most_accelerators() const {
+  if (nodes > 0) return nodes * accelerators_per_node();
+  const auto reachable = reachable_nodes();
+  if (!reachable) return std::nullopt;
+  return *reachable * accelerators_per_node();
 }
 
 const char* name_of(ScaleUpKind kind) {

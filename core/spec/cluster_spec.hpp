@@ -202,6 +202,12 @@ struct ClusterSpec {
   Sources sources;  // of the cluster's own figures; its parts carry theirs
 
   std::int64_t accelerators_per_node() const { return node.accelerators; }
+  // Nodes that the network can join: of the highest level of switches, of the torus, or, without a
+  // fabric, of the scale-up domain. Nothing: no limit is known.
+  std::optional<std::int64_t> reachable_nodes() const;
+  // That a job can take: those of the nodes that exist, or can be joined where as many exist as are
+  // asked for.
+  std::optional<std::int64_t> most_accelerators() const;
 
   bool operator==(const ClusterSpec&) const = default;
 };

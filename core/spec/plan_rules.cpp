@@ -83,15 +83,17 @@ Problem world_size_problem(const PlanSubject& s) {
 }
 
 bool cluster_size_holds(const PlanSubject& s) {
-  if (s.cluster == nullptr || s.cluster->nodes == 0) return true;
-  return s.plan.world_size() <= s.cluster->nodes * s.cluster->accelerators_per_node();
+  if (s.cluster == nullptr) return true;
+  const auto most = s.cluster->most_accelerators();
+  return !most || s.plan.world_size() <= *most;
 }
 
 Problem cluster_size_problem(const PlanSubject& s) {
+  const std::int64_t most = s.cluster->most_accelerators().value_or(0);
+  const std::int64_t node = s.cluster->accelerators_per_node();
   return {"", product_of_degrees(s.plan),
-          fmt::format("at most {}: the cluster has {} nodes of {} accelerators",
-                      s.cluster->nodes * s.cluster->accelerators_per_node(), s.cluster->nodes,
-                      s.cluster->accelerators_per_node())};
+          fmt::format("at most {}: the cluster {} {} nodes of {} accelerators", most,
+                      s.cluster->nodes > 0 ? "has" : "can join", most / node, node)};
 }
 
 bool precision_holds(const PlanSubject& s) {

@@ -196,9 +196,8 @@ Sweep scale_sweep(planner::PlanRequest request, const std::function<void(double)
                   const std::stop_token& stop) {
   request.limits = narrow_limits();
   request.stop = stop;
-  const std::int64_t exist = request.cluster.nodes * request.cluster.accelerators_per_node();
   const std::int64_t last =
-      exist > 0 ? std::min(exist, 8 * request.gpus) : std::min(kMaxWorld, 8 * request.gpus);
+      std::min(request.cluster.most_accelerators().value_or(kMaxWorld), 8 * request.gpus);
   const auto sizes = planner::machine_sizes(std::max<std::int64_t>(1, request.gpus / 16), last);
   std::size_t done = 0;
   double before = 0.0;

@@ -109,10 +109,10 @@ ChunkCost StageCoster::sharded(ChunkCost chunk, const LayerCosts& layers, const 
     BlockCost& cost = chunk.slot[i];
     const double computing = cost.time;
     cost.time = slot_time(which, plan, {.gathers = true, .begun = false});
-    cost.passing = slot_time(which, plan, {.gathers = true, .begun = true});
     // The first gather begins after the slot before and holds the first kernel up. Slower kernels
-    // hide more of a copy.
-    if (!offloads_) cost.stalled += cost.time - cost.passing;
+    // hide more of a copy, and of the gathers behind the first one.
+    if (!offloads_) cost.stalled += ready_.front();
+    cost.passing = slot_time(which, plan, {.gathers = true, .begun = true});
     if (issues_none_ahead(which, position)) wait_for_launches(which, cost);
     cost.sharding = std::max(gathering_, reductions_within(which, plan));
     const double hidden = std::max(0.0, gathering_ - (cost.time - computing));

@@ -100,6 +100,28 @@ void set_network(const TrainingRow& row, const NetworkText& network, ClusterSpec
   }
 }
 
+// The cluster of PCIe servers whose network stands in for that of workstations.
+constexpr const char* kServersOnEthernet = "l40s-pcie-workstation";
+
+// A row that ran needs no proof that its network joins its nodes.
+void join_all_nodes(const TrainingRow& row, ClusterSpec& cluster,
+                    std::vector<std::string>& filled_in) {
+  if (row.cluster.gpus <= cluster.most_accelerators().value_or(row.cluster.gpus)) return;
+  if (cluster.fabric.kind == FabricKind::None) {
+    const ClusterSpec servers = load_cluster(kServersOnEthernet);
+    if (cluster.node.nic.per_node == 0) cluster.node.nic = servers.node.nic;
+    cluster.fabric = servers.fabric;
+    filled_in.push_back(fmt::format("fabric: as in the shipped cluster {}, for {} has none",
+                                    servers.name, cluster.name));
+  }
+  const std::int64_t node = cluster.accelerators_per_node();
+  const std::int64_t nodes = (row.cluster.gpus + node - 1) / node;
+  if (cluster.fabric.levels.empty() || cluster.fabric.levels.back().nodes >= nodes) return;
+  cluster.fabric.levels.back().nodes = nodes;
+  filled_in.push_back(
+      fmt::format("fabric: the highest level of {} joins {} nodes", cluster.fabric.name, nodes));
+}
+
 }  // namespace
 
 const std::vector<ClusterSpec>& cluster_library() {
@@ -163,6 +185,7 @@ std::optional<ClusterSpec> cluster_of_row(const TrainingRow& row,
                                     cluster.name, count, cluster.node.accelerators));
     set_accelerators_per_node(cluster, count);
   }
+  join_all_nodes(row, cluster, filled_in);
   set_network(row, network, cluster, filled_in);
   return cluster;
 }

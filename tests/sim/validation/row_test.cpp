@@ -219,8 +219,9 @@ TEST(RowScenario, SaysWhatItFilledIn) {
   row.plan.recompute.clear();
   const auto filled = scenario_of(row).filled_in;
   const auto says_of = [&](const std::string& key) {
-    return std::any_of(filled.begin(), filled.end(),
-                       [&](const std::string& each) { return each.find(key) != std::string::npos; });
+    return std::any_of(filled.begin(), filled.end(), [&](const std::string& each) {
+      return each.find(key) != std::string::npos;
+    });
   };
   EXPECT_TRUE(says_of("zero_stage"));
   EXPECT_TRUE(says_of("micro_batch"));
@@ -468,6 +469,25 @@ TEST(RowCluster, KeepsTheBandwidthThatTheRowStates) {
   ASSERT_TRUE(cluster) << reason;
   EXPECT_NEAR(cluster->node.nic.bandwidth.value() * static_cast<double>(cluster->node.nic.per_node),
               25e9, 1.0);
+}
+
+// What ran had a network that joins its nodes, whatever the profile knows of.
+TEST(RowCluster, JoinsAllNodesThatTheRowRanOn) {
+  for (const auto& [gpu, gpus] : {std::pair{"RTX 4090", 64}, std::pair{"A100", 200'000}}) {
+    TrainingRow row;
+    row.cluster.gpu = gpu;
+    row.cluster.gpus = gpus;
+    row.cluster.gpus_per_node = 8;
+    std::vector<std::string> filled_in;
+    std::string reason;
+    const auto cluster = cluster_of_row(row, filled_in, reason);
+    ASSERT_TRUE(cluster) << reason;
+    EXPECT_GE(cluster->most_accelerators().value_or(0), gpus) << gpu;
+    EXPECT_GT(cluster->node.nic.bandwidth, BytesPerSecond()) << gpu;
+    EXPECT_TRUE(std::any_of(filled_in.begin(), filled_in.end(), [](const std::string& line) {
+      return line.rfind("fabric: ", 0) == 0;
+    })) << gpu;
+  }
 }
 
 TEST(RowNotes, ReadsExpertTensorParallel) {
