@@ -12,15 +12,6 @@ Meeting meeting_of(const Op& op, const Plan& plan) {
   return joins_stages(message->group) ? Meeting::Collective : Meeting::None;
 }
 
-double launch_of(const Op& op, bool first_of_call, const Prices& prices) {
-  if (prices.launch_per_call) return first_of_call ? prices.launch.value() : 0.0;
-  return prices.launch.value() * static_cast<double>(kernels_of(op));
-}
-
-double further_launch_of(const Op& op, const Prices& prices) {
-  return prices.launch_per_call ? 0.0 : prices.launch.value() * op.further_launches;
-}
-
 FlatOp flatten(const Op& op, const Plan& plan) {
   FlatOp entry;
   entry.stream = op.stream;
@@ -38,11 +29,6 @@ FlatOp flatten(const Op& op, const Plan& plan) {
 }
 
 }  // namespace
-
-std::int64_t kernels_of(const Op& op) {
-  const auto* memory = std::get_if<MemoryWork>(&op.work);
-  return memory == nullptr ? 1 : memory->kernels;
-}
 
 bool posts_ahead(const FlatOp& op) {
   return op.meeting == Meeting::Message && !op.sends && op.waits == 0 && !op.holds_host;
@@ -74,8 +60,8 @@ FlatProgram flatten(const Program& program, const Prices& prices) {
       const Op& op = program.blocks[b].ops[i];
       FlatOp entry = flatten(op, program.plan);
       entry.duration = prices.blocks[b][i].value();
-      entry.launch = launch_of(op, i == 0, prices);
-      entry.further_launch = further_launch_of(op, prices);
+      entry.launch = prices.launch.of(op, i == 0);
+      entry.further_launch = prices.launch.further_of(op);
       entry.first_wait = static_cast<std::uint32_t>(flat.waits.size());
       entry.waits = static_cast<std::uint16_t>(op.waits.size());
       flat.waits.insert(flat.waits.end(), op.waits.begin(), op.waits.end());

@@ -47,9 +47,6 @@ struct FlatProgram {
   std::vector<BlockBusy> busy;           // by block
 };
 
-// Kernels that the host launches for an op before it may start.
-std::int64_t kernels_of(const Op& op);
-
 // A receive that holds no host and waits for nothing inside of its block. Where it is the first op
 // of a call that waits for nothing either, it is posted as if the host had not waited for kernels
 // before it: stages that wait for each other's messages would lock otherwise.

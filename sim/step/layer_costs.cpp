@@ -31,7 +31,7 @@ class CostBuilder {
       : set_(set),
         stack_(stack),
         pricer_(cut, cluster, stack),
-        launch_(launch_time(stack, cluster).value()) {}
+        launch_(host_launch(stack, cluster)) {}
 
   PartCost part(const PartBlocks& blocks, const PartParameters& parameters) const {
     PartCost part;
@@ -78,7 +78,7 @@ class CostBuilder {
       cost.stalled = stalled(block, prices);
     }
     for (std::size_t i = 0; i < block.ops.size(); ++i)
-      cost.launch += launch_of(block.ops[i], i == 0) + further_launch_of(block.ops[i]);
+      cost.launch += launch_.of(block.ops[i], i == 0) + launch_.further_of(block.ops[i]);
     cost.behind_its_kind = behind_its_kind(block, prices, cost.time);
     const BlockMemory memory = replay_block(block, set_.tensors);
     cost.rise = memory.rise;
@@ -86,26 +86,18 @@ class CostBuilder {
     return cost;
   }
 
-  double launch_of(const Op& op, bool is_first) const {
-    if (stack_.cuda_graphs) return is_first ? launch_ : 0.0;
-    return launch_ * static_cast<double>(kernels_of(op));
-  }
-  double further_launch_of(const Op& op) const {
-    return stack_.cuda_graphs ? 0.0 : launch_ * op.further_launches;
-  }
-
   // The host has issued the last op of a block that it waits inside of some time before that op
   // ends, and then comes to the kernel of the next block that it waits for.
   double behind_its_kind(const Block& block, const BlockPrices& prices, double time) const {
     double issued = 0.0, before = 0.0, held = -1.0;
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
-      issued += launch_of(block.ops[i], i == 0);
+      issued += launch_.of(block.ops[i], i == 0);
       if (block.ops[i].holds_host) {
         before = issued;
         issued = held = finish_of(block, prices, i);
         before -= held - prices[i].value();
       }
-      issued += further_launch_of(block.ops[i]);
+      issued += launch_.further_of(block.ops[i]);
     }
     return held < 0.0 ? 0.0 : std::max(0.0, before - (time - issued));
   }
@@ -146,7 +138,7 @@ class CostBuilder {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& op = ops[i];
       double& stream = free[static_cast<std::size_t>(op.stream)];
-      host += launch_of(op, i == 0);
+      host += launch_.of(op, i == 0);
       double start = std::max(host, i == 0 && !may_run_before(op) ? std::max(stream, 0.0) : stream);
       for (const std::uint16_t on : op.waits) start = std::max(start, finish[on]);
       finish[i] = stream = start + prices[i].value();
@@ -154,7 +146,7 @@ class CostBuilder {
       if (slowdown > 0.0 && op.stream == Stream::Compute && !is_communication(op.kind))
         finish[i] = stream = running.finish_of_kernel(start, prices[i].value(), slowdown);
       if (op.holds_host) host = finish[i];
-      host += further_launch_of(op);
+      host += launch_.further_of(op);
     }
     const double computed = free[static_cast<std::size_t>(Stream::Compute)];
     return ops.empty() ? 0.0 : std::max({finish.back(), computed, 0.0});
@@ -163,7 +155,7 @@ class CostBuilder {
   const BlockSet& set_;
   const StackSpec& stack_;
   Pricer pricer_;
-  double launch_;
+  HostLaunch launch_;
 };
 
 }  // namespace

@@ -109,15 +109,10 @@ BlockPrices Pricer::price(const Block& block, BasisTimes* basis) const {
   return prices;
 }
 
-Seconds launch_time(const StackSpec& stack, const ClusterSpec& cluster) {
-  return stack.launch_time / cluster.node.host.speed;
-}
-
 Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack) {
   const Pricer pricer(program.plan, cluster, stack);
   Prices prices;
-  prices.launch = launch_time(stack, cluster);
-  prices.launch_per_call = stack.cuda_graphs;
+  prices.launch = host_launch(stack, cluster);
   prices.interference = stack.overlap_slowdown;
   prices.blocks.reserve(program.blocks.size());
   for (const Block& block : program.blocks) {

@@ -8,6 +8,7 @@
 #include "core/spec/stack_spec.hpp"
 #include "sim/cost/cost.hpp"
 #include "sim/cost/placement.hpp"
+#include "sim/step/host_launch.hpp"
 
 namespace shardwright::sim {
 
@@ -18,13 +19,9 @@ using BlockPrices = std::vector<Seconds>;
 struct Prices {
   std::vector<BlockPrices> blocks;  // by BlockId
   std::vector<BasisTimes> basis;    // of a block's kernels, by BlockId
-  Seconds launch;                   // that the host needs to issue one op
-  bool launch_per_call = false;     // a call is issued as a whole (CUDA graphs)
-  double interference = 0.0;        // kernels take 1 + this times as long beside a collective
+  HostLaunch launch;
+  double interference = 0.0;  // kernels take 1 + this times as long beside a collective
 };
-
-// That the host of the cluster's nodes needs to issue one op.
-Seconds launch_time(const StackSpec& stack, const ClusterSpec& cluster);
 
 Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack);
 

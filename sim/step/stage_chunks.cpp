@@ -180,7 +180,7 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
       first || costs_.profile->joined[position] ? 0.0 : layers.boundary_bytes;
   const double receives_gradient =
       last || costs_.profile->joined[position + 1] ? 0.0 : layers.boundary_bytes;
-  const double launch = launch_time(stack_, cluster_).value();
+  const double launch = host_launch(stack_, cluster_).kernel.value();
   const auto message = [&](double bytes) {
     BlockCost cost = allocation(bytes);
     const bool gathers = bytes > 0.0 && layers.message_bytes < layers.boundary_bytes;
@@ -236,7 +236,7 @@ BlockCost StageCoster::slot_cost(SlotCost which) const {
   BlockCost sum;
   const std::size_t count = parts_.size();
   const bool sharded = sharded_;
-  const double launch = launch_time(stack_, cluster_).value();
+  const double launch = host_launch(stack_, cluster_).kernel.value();
   const auto ahead = static_cast<std::size_t>(stack_.prefetch_layers);
   std::size_t gathered = 0;
   for (std::size_t i = 0; i < count; ++i) {

@@ -35,7 +35,7 @@ BlockCost StageCoster::copy_cost(double bytes) const {
   BlockCost cost;
   cost.rise = std::max(bytes, 0.0);
   cost.net = bytes;
-  if (bytes != 0.0) cost.launch = launch_time(stack_, cluster_).value();
+  if (bytes != 0.0) cost.launch = host_launch(stack_, cluster_).kernel.value();
   return cost;
 }
 

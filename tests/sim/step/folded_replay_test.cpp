@@ -17,8 +17,8 @@ namespace {
 // a message have one price.
 Prices random_prices(const Program& program, CaseGenerator& random) {
   Prices prices;
-  prices.launch = Seconds(static_cast<double>(random.between(0, 3)));
-  prices.launch_per_call = random.flag();
+  prices.launch.kernel = Seconds(static_cast<double>(random.between(0, 3)));
+  prices.launch.per_call = random.flag();
   const auto any_price = [&random] { return Seconds(static_cast<double>(random.between(0, 20))); };
   const Seconds message = any_price();
   for (const Block& block : program.blocks) {
@@ -97,7 +97,7 @@ TEST(FoldedReplay, AllPricesTimesAFactorScaleTheStep) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const PricedCase priced = random_case(seed);
     Prices quadruple = changed(priced, [](const Op&, Seconds price) { return price * 4.0; });
-    quadruple.launch *= 4.0;
+    quadruple.launch.kernel *= 4.0;
     ASSERT_EQ(replay_folded(priced.program, quadruple).step.value(),
               4.0 * replay_folded(priced.program, priced.prices).step.value())
         << seed;
@@ -128,7 +128,7 @@ TEST(FoldedReplay, OfOneRankIsTheSumOfItsOps) {
     priced.prices = changed(priced, [](const Op& op, Seconds price) {
       return is_communication(op.kind) || op.stream == Stream::Offload ? Seconds(0.0) : price;
     });
-    priced.prices.launch = Seconds(0.0);
+    priced.prices.launch.kernel = Seconds(0.0);
     double sum = 0.0;
     for (const Call& call : priced.program.stages.front().calls) {
       for (const Seconds price : priced.prices.blocks[call.block]) sum += price.value();
@@ -192,7 +192,7 @@ TEST(FoldedReplay, WithoutCommunicationIsTheScheduleAlone) {
       const bool beside = is_communication(op.kind) || op.stream == Stream::Offload;
       return beside || op.phase == Phase::Optimizer ? Seconds(0.0) : price;
     });
-    priced.prices.launch = Seconds(0.0);
+    priced.prices.launch.kernel = Seconds(0.0);
     const PipelineSchedule schedule = make_schedule(plan.schedule, shape_of(plan));
     const auto ideal = time_schedule(schedule, chunk_times_of(priced, plan.vpp));
     ASSERT_TRUE(ideal.has_value());

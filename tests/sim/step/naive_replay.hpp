@@ -73,12 +73,12 @@ class NaiveReplay {
         NaiveOp made;
         made.duration = prices.blocks[call.block][i].value();
         const auto* memory = std::get_if<MemoryWork>(&op.work);
-        const double launches = prices.launch_per_call ? (i == 0 ? 1.0 : 0.0)
+        const double launches = prices.launch.per_call ? (i == 0 ? 1.0 : 0.0)
                                 : memory != nullptr    ? static_cast<double>(memory->kernels)
                                                        : 1.0;
-        const double launch = launches * prices.launch.value();
+        const double launch = launches * prices.launch.kernel.value();
         const double further =
-            prices.launch_per_call ? 0.0 : op.further_launches * prices.launch.value();
+            prices.launch.per_call ? 0.0 : op.further_launches * prices.launch.kernel.value();
         // A receive that waits for nothing is posted whatever the host waited for before.
         const bool posted = op.kind == OpKind::Receive && i == 0 && !op.holds_host &&
                             op.waits.empty() && !waits(rank, call);
