@@ -69,7 +69,7 @@ std::string token_of(const LaunchPlace& place) {
 std::string plan_for_the_rest(const RunOptions& options, const std::string& plan,
                               std::int64_t world, const LaunchResult& result) {
   const auto left = world - static_cast<std::int64_t>(result.lost.size());
-  const std::string file = (options.out / fmt::format("plan-for-{}.json", left)).string();
+  std::string file = (options.out / fmt::format("plan-for-{}.json", left)).string();
   replan(options.planner, plan, left, file);
   const Plan now = load_scenario(file).plan;
   fmt::print(stderr, "{} of {} ranks are left; going on with dp {} tp {} pp {}: {}\n", left, world,

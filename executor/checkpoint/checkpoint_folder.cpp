@@ -121,7 +121,7 @@ std::filesystem::path CheckpointFolder::unfinished(std::int64_t steps) const {
 }
 
 std::filesystem::path CheckpointFolder::begin(std::int64_t steps) const {
-  const std::filesystem::path folder = unfinished(steps);
+  std::filesystem::path folder = unfinished(steps);
   std::error_code error;
   std::filesystem::remove_all(folder, error);
   std::filesystem::create_directories(folder, error);
@@ -181,7 +181,7 @@ void CheckpointFolder::prune(std::int64_t keep) const {
       old.push_back(entry.path());
   }
   const std::vector<std::int64_t> complete = steps();
-  for (std::size_t i = static_cast<std::size_t>(keep); i < complete.size(); ++i)
+  for (auto i = static_cast<std::size_t>(keep); i < complete.size(); ++i)
     old.push_back(path(complete[i]));
   for (const auto& folder : old) std::filesystem::remove_all(folder, error);
 }

@@ -62,8 +62,9 @@ std::size_t element_bytes(const std::string& format) {
 }
 
 bool has_the_bytes_of(const SafetensorsFile::View& view) {
-  std::size_t elements = view.bytes.size() / element_bytes(view.format);
-  if (elements * element_bytes(view.format) != view.bytes.size()) return false;
+  const std::size_t element = element_bytes(view.format);
+  if (element == 0 || view.bytes.size() % element != 0) return false;
+  std::size_t elements = view.bytes.size() / element;
   for (const std::int64_t size : view.shape) {
     if (size <= 0) return size == 0 && view.bytes.empty();
     if (elements % static_cast<std::size_t>(size) != 0) return false;

@@ -14,7 +14,7 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr std::size_t kLlmcHeaderBytes = 256 * 4;
+constexpr std::size_t kLlmcHeaderBytes = 256 * sizeof(std::int32_t);
 constexpr std::array<char, 9> kMegatronMagic = {'M', 'M', 'I', 'D', 'I', 'D', 'X', '\0', '\0'};
 constexpr std::uint64_t kMegatronVersion = 1;
 

@@ -65,11 +65,11 @@ void StreamQueues::work(Worker& worker) {
   while (true) {
     worker.issued.wait(lock, [&] { return closing_ || !worker.items.empty(); });
     if (closing_) return;
-    QueuedOp op = std::move(worker.items.front());
+    const QueuedOp op = std::move(worker.items.front());
     worker.items.pop_front();
     ended_.wait(lock, [&] { return closing_ || failure_ || may_start(op); });
     if (closing_) return;
-    run(std::move(op), lock);
+    run(op, lock);
   }
 }
 
@@ -78,7 +78,7 @@ bool StreamQueues::may_start(const QueuedOp& op) const {
                      [this](std::uint32_t on) { return done_[on]; });
 }
 
-void StreamQueues::run(QueuedOp op, std::unique_lock<std::mutex>& lock) {
+void StreamQueues::run(const QueuedOp& op, std::unique_lock<std::mutex>& lock) {
   if (!failure_) {
     lock.unlock();
     std::exception_ptr failure;

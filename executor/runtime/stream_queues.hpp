@@ -39,7 +39,7 @@ class StreamQueues final : public OpQueues {
 
   void work(Worker& worker);
   bool may_start(const QueuedOp& op) const;
-  void run(QueuedOp op, std::unique_lock<std::mutex>& lock);
+  void run(const QueuedOp& op, std::unique_lock<std::mutex>& lock);
 
   std::function<void()> on_failure_;
   std::mutex mutex_;
