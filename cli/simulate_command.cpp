@@ -19,6 +19,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/timeline/perfetto.hpp"
+#include "sim/memory/memory_replay.hpp"
 #include "sim/step/fidelity.hpp"
 #include "sim/step/predicted_timeline.hpp"
 
@@ -58,7 +59,8 @@ void write_trace(const SimulateOptions& options, const Scenario& scenario) {
   const Program program = lower(scenario.model, scenario.plan, scenario.stack);
   const sim::Prices prices = sim::price(program, scenario.cluster, scenario.stack);
   const sim::FoldedReplay replay = sim::replay_folded(program, prices, {.keep_finish_times = true});
-  const Timeline timeline = sim::predicted_timeline(program, prices, replay);
+  Timeline timeline = sim::predicted_timeline(program, prices, replay);
+  sim::add_reserved_memory(timeline, scenario.plan, scenario.stack);
   write_file(
       options.trace, [&](std::ostream& stream) { write_perfetto(timeline, stream); },
       options.common.force);

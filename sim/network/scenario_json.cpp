@@ -25,7 +25,8 @@ class IdTable {
   void add(ObjectReader& reader) {
     const std::string id = reader.text("id");
     const auto index = static_cast<std::uint32_t>(names_.size());
-    if (!numbers_.emplace(id, index).second)
+    // A missing id has a problem of its own.
+    if (!numbers_.emplace(id, index).second && !id.empty())
       reader.problem("id", fmt::format("\"{}\" for a second time", id),
                      fmt::format("an id that no other {} has", what_));
     names_.push_back(id);
