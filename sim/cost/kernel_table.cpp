@@ -171,10 +171,11 @@ bool next_line(std::istream& stream, const std::string& source, std::size_t numb
   for (auto c = buffer.sbumpc(); c != kEnd; c = buffer.sbumpc()) {
     if (c == '\n') return true;
     line += std::char_traits<char>::to_char_type(c);
-    if (c != '\0' && line.size() <= kLongestLine) continue;
+    const bool control = c < ' ' && c != '\t' && c != '\r';
+    if (!control && line.size() <= kLongestLine) continue;
     throw InputError(source,
                      {{fmt::format("line {}", number),
-                       c == '\0' ? "binary data" : fmt::format("more than {} bytes", kLongestLine),
+                       control ? "binary data" : fmt::format("more than {} bytes", kLongestLine),
                        "a table of kernels as CSV"}});
   }
   return !line.empty();

@@ -368,6 +368,25 @@ TEST(BadInput, AMissingObjectIsOneProblem) {
   EXPECT_THAT(model.errors, HasSubstr("/attention: found no such key; expected an object"));
 }
 
+TEST(BadInput, FlowsOfMissingLinksAreNoFurtherProblems) {
+  const ScratchFolder folder;
+  const CommandResult result =
+      run_command({"network", folder.write("flows.json", R"({"links": 3, "flows": [
+        {"id": "x", "bytes": 1, "route": ["a"], "start_s": 0}]})")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count_lines(result.errors), 1) << result.errors;
+  EXPECT_THAT(result.errors, HasSubstr("/links: found 3"));
+}
+
+TEST(BadInput, EachOfSeveralBadFilesIsNamed) {
+  const ScratchFolder folder;
+  const std::string first = folder.write("first.jsonl", "{\n");
+  const CommandResult result = run_command({"validate", first, "/no/second.jsonl"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("first.jsonl: line 1: found"));
+  EXPECT_THAT(result.errors, HasSubstr("/no/second.jsonl: found no such readable file"));
+}
+
 TEST(BadInput, ComparedFilesHaveAllTheirProblemsNamed) {
   const ScratchFolder folder;
   const std::string first = folder.write("first.json", plan_file("\"dp\": 4", "\"dp\": 0"));
