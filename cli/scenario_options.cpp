@@ -64,7 +64,12 @@ void apply_setting(const std::string& setting, json& plan, ProblemList& problems
   std::string key = setting.substr(0, equals);
   for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
     place = &(*place)[key.substr(0, dot)];
-    if (!place->is_object()) *place = json::object();
+    if (place->is_null()) *place = json::object();
+    if (!place->is_object()) {
+      problems.add("--set", fmt::format("\"{}\"", setting),
+                   fmt::format("{} itself, which has no parts", key.substr(0, dot)));
+      return;
+    }
     key.erase(0, dot + 1);
   }
   (*place)[key] = parsed_value(setting.substr(equals + 1));

@@ -156,6 +156,7 @@ const std::vector<BadCase> kDegrees = {
     {"UnknownPrecision", simulate({"--precision", "bf1"}), "", {"--precision", "\"bf16\""}},
     {"ZeroStageFour", simulate({"--zero", "4"}), "", {"--zero: found 4"}},
     {"SettingWithoutValue", simulate({"--set", "tp"}), "", {"--set: found \"tp\"", "FIELD=VALUE"}},
+    {"SettingOfAPart", simulate({"--set", "dp=8", "--set", "dp.x=3"}), "", {"--set: found", "dp"}},
     {"UnknownSetting", simulate({"--set", "tpp=2"}), "", {"tpp", "did you mean"}},
     {"UnknownModel",
      {"simulate", "--model", "lama3-8b", "--cluster", "dgx-h100", "--global-batch", "8",
