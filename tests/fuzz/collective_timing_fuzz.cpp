@@ -4,9 +4,16 @@
 
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/collective_timing.hpp"
+#include "sim/validation/row_cluster.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 using namespace shardwright;
+
+// The shipped clusters are read here, which is no input's time.
+extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
+  sim::cluster_library();
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz::try_text(data, size, [](const std::string& text) {

@@ -11,6 +11,7 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/profile_library.hpp"
+#include "planner/plan_evaluation.hpp"
 #include "planner/request_check.hpp"
 #include "planner/search.hpp"
 #include "sim/step/simulate.hpp"
@@ -50,8 +51,8 @@ TEST(StepExpense, CostIsPriceTimesAcceleratorsTimesTime) {
 TEST(StepExpense, EnergyLiesBetweenIdleAndDesignPower) {
   EXPECT_TRUE(rc::check([] {
     ClusterSpec cluster = priced_cluster();
-    cluster.power_usage_effectiveness = *rc::gen::elements(1.0, 1.1, 1.5);
-    const auto gpus = *rc::gen::elements<std::int64_t>(1, 8, 512);
+    cluster.power_usage_effectiveness = *rc::gen::element(1.0, 1.1, 1.5);
+    const auto gpus = *rc::gen::element<std::int64_t>(1, 8, 512);
     const double step = *rc::gen::inRange(1, 1000) / 100.0;
     const double share = *rc::gen::inRange(0, 101) / 100.0;
     const double energy =
@@ -137,12 +138,13 @@ TEST_P(EachObjective, FindsTheBestOfTheWholeSpace) {
   EXPECT_GT(worst, 1.01 * best) << "a space in which all plans are alike proves nothing";
 }
 
-INSTANTIATE_TEST_SUITE_P(Objectives, EachObjective, testing::ValuesIn(all_objectives()),
-                         [](const testing::TestParamInfo<Objective>& info) {
-                           std::string name = name_of(info.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+std::string test_name(const testing::TestParamInfo<Objective>& tested) {
+  std::string name = name_of(tested.param);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Objectives, EachObjective, testing::ValuesIn(all_objectives()), test_name);
 
 TEST(Objective, CostNeedsAPrice) {
   PlanRequest request = small_space(Objective::Cost);
