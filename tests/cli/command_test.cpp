@@ -70,7 +70,8 @@ TEST(Command, HelpShowsItsOwnExamples) {
     int examples = 0;
     for (std::string line; std::getline(lines, line);) {
       if (!line.starts_with("  shardwright ")) continue;
-      ++examples;
+      // The first one; others may go on with what it made.
+      if (++examples > 1) continue;
       EXPECT_TRUE(line.starts_with("  shardwright " + name + " ")) << line;
     }
     EXPECT_GT(examples, 0) << name;
