@@ -89,9 +89,14 @@ void add_clusters_command(CLI::App& app, Action& action) {
   CLI::App* clusters =
       app.add_subcommand("clusters", "List the shipped clusters, show any cluster");
   clusters->require_subcommand(1);
+  clusters->footer(R"(Examples:
+  shardwright clusters list
+  shardwright clusters show dgx-h100
+  shardwright clusters show my-cluster.json)");
   const auto options = std::make_shared<ClustersOptions>();
 
   CLI::App* list = clusters->add_subcommand("list", "All shipped clusters with their main figures");
+  list->footer("Example:\n  shardwright clusters list --json -");
   add_common_options(*list, options->common);
   list->callback([options, &action] { action = [options] { return list_clusters(*options); }; });
 
@@ -100,6 +105,9 @@ void add_clusters_command(CLI::App& app, Action& action) {
   show->add_option("cluster", options->name, "A shipped name or the path of a JSON file")
       ->required()
       ->type_name("NAME|FILE");
+  show->footer(R"(Examples:
+  shardwright clusters show dgx-h100
+  shardwright clusters show my-cluster.json --json -)");
   add_common_options(*show, options->common);
   show->callback([options, &action] { action = [options] { return show_cluster(*options); }; });
 }

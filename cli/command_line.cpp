@@ -17,6 +17,7 @@
 #include "cli/unknown_argument.hpp"
 #include "cli/version.hpp"
 #include "core/base/error.hpp"
+#include "core/base/printable_text.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -159,8 +160,9 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
     return ExitCode::Ok;
   }
   const auto unknown = find_unknown_argument(app, arguments);
-  fmt::print(stderr, "{}\n",
-             unknown ? *unknown : fmt::format("{}: {}", chosen_command(app), error.what()));
+  fmt::print(
+      stderr, "{}\n",
+      printable(unknown ? *unknown : fmt::format("{}: {}", chosen_command(app), error.what())));
   fmt::print(stderr, "See {} --help\n", chosen_command(app));
   return ExitCode::BadInput;
 }
@@ -204,11 +206,11 @@ ExitCode run_command_line(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "{}\n", error.what());
     return ExitCode::BadInput;
   } catch (const RuntimeFailure& error) {
-    fmt::print(stderr, "shardwright: {}\n", error.what());
+    fmt::print(stderr, "shardwright: {}\n", printable(error.what()));
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "shardwright: out of memory\n");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "shardwright: unexpected failure: {}\n", error.what());
+    fmt::print(stderr, "shardwright: unexpected failure: {}\n", printable(error.what()));
   }
   return ExitCode::Failure;
 }

@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/figure_text.hpp"
 #include "cli/output.hpp"
+#include "cli/scenario_parts.hpp"
 #include "cli/step_json.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/scenario.hpp"
@@ -79,8 +80,10 @@ ExitCode compare(const CompareOptions& options) {
     throw InputError("shardwright compare",
                      {{"B", "standard input, which is A too", "a file of its own"}});
   }
-  const Scenario first = load_scenario(options.first);
-  const Scenario second = load_scenario(options.second);
+  ProblemList problems("shardwright compare");
+  const Scenario first = read_part("", problems, [&] { return load_scenario(options.first); });
+  const Scenario second = read_part("", problems, [&] { return load_scenario(options.second); });
+  problems.throw_if_any();
   const planner::Comparison comparison = planner::compare(first, second);
   Page page = new_page(options.common);
   page.paragraph(comparison.verdict);
@@ -94,6 +97,7 @@ ExitCode compare(const CompareOptions& options) {
 
 void add_compare_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("compare", "Two plan files, difference by difference");
+  command->footer("Example:\n  shardwright compare plan.json other-plan.json");
   const auto options = std::make_shared<CompareOptions>();
   command->add_option("A", options->first, "A plan file")->required()->type_name("FILE|-");
   command->add_option("B", options->second, "Another plan file")->required()->type_name("FILE|-");

@@ -6,6 +6,7 @@
 
 #include "cli/format.hpp"
 #include "cli/step_page.hpp"
+#include "core/base/printable_text.hpp"
 #include "core/spec/plan_json.hpp"
 
 namespace shardwright::cli {
@@ -23,7 +24,7 @@ ordered_json infeasible_json(const planner::NoFeasiblePlan& infeasible) {
 }
 
 void report_infeasible(const planner::NoFeasiblePlan& infeasible) {
-  fmt::print(stderr, "no feasible plan: {}\n", infeasible.reason);
+  fmt::print(stderr, "no feasible plan: {}\n", printable(infeasible.reason));
   if (infeasible.nearest) {
     fmt::print(stderr, "nearest: {}, {} short of the {} that it needs per accelerator\n",
                plan_text(*infeasible.nearest), format_bytes(infeasible.shortfall),
@@ -32,7 +33,8 @@ void report_infeasible(const planner::NoFeasiblePlan& infeasible) {
   fmt::print(stderr, "{}\n",
              infeasible.closes_it.empty() ? "no single change was found that helps"
                                           : "one of these changes closes it:");
-  for (const std::string& change : infeasible.closes_it) fmt::print(stderr, "- {}\n", change);
+  for (const std::string& change : infeasible.closes_it)
+    fmt::print(stderr, "- {}\n", printable(change));
 }
 
 }  // namespace shardwright::cli

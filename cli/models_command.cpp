@@ -141,9 +141,14 @@ ExitCode show_model(const ModelsOptions& options) {
 void add_models_command(CLI::App& app, Action& action) {
   CLI::App* models = app.add_subcommand("models", "List the shipped models, show any model");
   models->require_subcommand(1);
+  models->footer(R"(Examples:
+  shardwright models list
+  shardwright models show llama3-70b
+  shardwright models show ~/models/my-model/config.json)");
   const auto options = std::make_shared<ModelsOptions>();
 
   CLI::App* list = models->add_subcommand("list", "All shipped models with their sizes");
+  list->footer("Example:\n  shardwright models list --json -");
   add_common_options(*list, options->common);
   list->callback([options, &action] { action = [options] { return list_models(*options); }; });
 
@@ -153,6 +158,9 @@ void add_models_command(CLI::App& app, Action& action) {
                    "with a config.json, or - for standard input")
       ->required()
       ->type_name("NAME|FILE|FOLDER");
+  show->footer(R"(Examples:
+  shardwright models show llama3-70b
+  shardwright models show ~/models/my-model/config.json --json -)");
   add_common_options(*show, options->common);
   show->callback([options, &action] { action = [options] { return show_model(*options); }; });
 }

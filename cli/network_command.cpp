@@ -84,6 +84,7 @@ ExitCode simulate_network(const NetworkOptions& options) {
 void add_network_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("network", "Simulate flows that share links max-min fairly");
+  command->footer("Example:\n  shardwright network flows.json --json result.json");
   const auto options = std::make_shared<NetworkOptions>();
   command
       ->add_option("scenario", options->scenario, "Links and flows as JSON; - for standard input")

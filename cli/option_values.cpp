@@ -119,11 +119,14 @@ Bytes read_memory_size(const std::string& option, const std::string& text, Probl
 }
 
 double read_ratio(const std::string& option, const std::string& text, ProblemList& problems) {
-  if (const auto number = parse_number(text); number && number->value > 0.0) {
-    if (number->rest.empty()) return number->value;
-    if (number->rest == "%") return number->value / 100.0;
+  constexpr double kMost = 1000.0;
+  if (const auto number = parse_number(text)) {
+    const double ratio = number->rest == "%" ? number->value / 100.0 : number->value;
+    const bool is_ratio = number->rest.empty() || number->rest == "%";
+    if (is_ratio && ratio > 0.0 && ratio <= kMost) return ratio;
   }
-  problems.add(option, quoted(text), "a ratio above 0 as in 0.1 or 10%");
+  problems.add(option, quoted(text),
+               fmt::format("a ratio above 0 and at most {} as in 0.1 or 10%", kMost));
   return 1.0;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/printable_text.hpp"
+
 namespace shardwright::cli {
 namespace {
 
@@ -23,24 +25,25 @@ void Page::separate() {
 
 void Page::heading(const std::string& text) {
   separate();
-  const std::string line = wrapped(text, prose_width());
+  const std::string line = wrapped(printable(text), prose_width());
   text_ += (style_.markdown ? "## " + line : style_.style.bold(line)) + '\n';
   if (style_.markdown) text_ += '\n';
 }
 
 void Page::paragraph(const std::string& text) {
   separate();
-  text_ += wrapped(text, prose_width()) + '\n';
+  text_ += wrapped(printable(text), prose_width()) + '\n';
 }
 
 void Page::warning(const std::string& text) {
   separate();
-  const std::string line = wrapped("warning: " + text, prose_width(), 2);
+  const std::string line = wrapped("warning: " + printable(text), prose_width(), 2);
   text_ += style_.style.warning(line) + '\n';
 }
 
 void Page::bullets(const std::vector<std::string>& items) {
-  for (const std::string& item : items) text_ += wrapped("- " + item, prose_width(), 2) + '\n';
+  for (const std::string& item : items)
+    text_ += wrapped("- " + printable(item), prose_width(), 2) + '\n';
 }
 
 void Page::table(const Table& table) {
@@ -51,7 +54,8 @@ void Page::table(const Table& table) {
 void Page::facts(const std::vector<std::pair<std::string, std::string>>& facts) {
   int name_width = 0;
   for (const auto& [name, value] : facts) name_width = std::max(name_width, display_width(name));
-  for (const auto& [name, value] : facts) {
+  for (const auto& [name, raw] : facts) {
+    const std::string value = printable(raw);
     if (style_.markdown) {
       text_ += fmt::format("- **{}**: {}\n", name, value);
       continue;

@@ -11,6 +11,7 @@
 #include "cli/option_values.hpp"
 #include "cli/scenario_parts.hpp"
 #include "core/base/json_reader.hpp"
+#include "core/base/printable_text.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/plan_check.hpp"
@@ -63,7 +64,12 @@ void apply_setting(const std::string& setting, json& plan, ProblemList& problems
   std::string key = setting.substr(0, equals);
   for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
     place = &(*place)[key.substr(0, dot)];
-    if (!place->is_object()) *place = json::object();
+    if (place->is_null()) *place = json::object();
+    if (!place->is_object()) {
+      problems.add("--set", fmt::format("\"{}\"", setting),
+                   fmt::format("{} itself, which has no parts", key.substr(0, dot)));
+      return;
+    }
     key.erase(0, dot + 1);
   }
   (*place)[key] = parsed_value(setting.substr(equals + 1));
@@ -303,7 +309,8 @@ ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string
 }
 
 void print_notes(const std::string& command, const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) fmt::print(stderr, "{}: note: {}\n", command, note);
+  for (const std::string& note : notes)
+    fmt::print(stderr, "{}: note: {}\n", command, printable(note));
 }
 
 }  // namespace shardwright::cli

@@ -21,6 +21,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/timeline/perfetto.hpp"
+#include "sim/memory/memory_replay.hpp"
 #include "sim/step/fidelity.hpp"
 #include "sim/step/predicted_timeline.hpp"
 
@@ -77,7 +78,8 @@ Timeline timeline_of(const Scenario& scenario, const sim::RungResult& rung) {
 
 void write_trace(const SimulateOptions& options, const Scenario& scenario,
                  const sim::RungResult& rung) {
-  const Timeline timeline = timeline_of(scenario, rung);
+  Timeline timeline = timeline_of(scenario, rung);
+  sim::add_reserved_memory(timeline, scenario.plan, scenario.stack);
   write_file(
       options.trace, [&](std::ostream& stream) { write_perfetto(timeline, stream); },
       options.common.force);

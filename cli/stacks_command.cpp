@@ -77,9 +77,14 @@ void add_stacks_command(CLI::App& app, Action& action) {
   CLI::App* stacks =
       app.add_subcommand("stacks", "List the shipped software stacks, show any stack");
   stacks->require_subcommand(1);
+  stacks->footer(R"(Examples:
+  shardwright stacks list
+  shardwright stacks show megatron-core
+  shardwright stacks show my-stack.json)");
   const auto options = std::make_shared<StacksOptions>();
 
   CLI::App* list = stacks->add_subcommand("list", "All shipped stacks: what they fuse and overlap");
+  list->footer("Example:\n  shardwright stacks list --json -");
   add_common_options(*list, options->common);
   list->callback([options, &action] { action = [options] { return list_stacks(*options); }; });
 
@@ -88,6 +93,9 @@ void add_stacks_command(CLI::App& app, Action& action) {
   show->add_option("stack", options->name, "A shipped name or the path of a JSON file")
       ->required()
       ->type_name("NAME|FILE");
+  show->footer(R"(Examples:
+  shardwright stacks show megatron-core
+  shardwright stacks show my-stack.json --json -)");
   add_common_options(*show, options->common);
   show->callback([options, &action] { action = [options] { return show_stack(*options); }; });
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
+#include "core/base/printable_text.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -97,6 +98,8 @@ std::vector<std::vector<std::size_t>> parts_that_fit(const std::vector<int>& wid
 
 void Table::add_row(std::vector<std::string> cells) {
   SHARDWRIGHT_CHECK(cells.size() == columns_.size(), "a cell for each column");
+  // Names may come from files.
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 

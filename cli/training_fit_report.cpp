@@ -26,11 +26,9 @@ constexpr const char* kSource = "training-fit";
 
 std::vector<sim::TrainingRow> rows_of(const TrainingFitRequest& request) {
   std::vector<sim::TrainingRow> rows;
-  for (const std::string& file : request.files) {
-    for (sim::TrainingRow& row : sim::read_training_rows(file)) {
-      if (!row.grade.empty() && request.grades.find(row.grade) != std::string::npos)
-        rows.push_back(std::move(row));
-    }
+  for (sim::TrainingRow& row : sim::read_training_rows(request.files)) {
+    if (!row.grade.empty() && request.grades.find(row.grade) != std::string::npos)
+      rows.push_back(std::move(row));
   }
   return rows;
 }

@@ -170,8 +170,9 @@ ExitCode validate(const ValidateOptions& options) {
   const sim::ValidationReport report =
       sim::validate_rows(options.files, {.grades = options.grades, .stop = interrupt.token()});
   if (report.rows.empty() && !report.partial) {
-    ProblemList problems("validate");
-    problems.add("FILE", "no rows of the grades asked for", "at least one measured row");
+    ProblemList problems("shardwright validate");
+    problems.add(fmt::format("{}", fmt::join(options.files, ", ")),
+                 "no rows of the grades asked for", "at least one measured row");
     problems.throw_if_any();
   }
   const bool within =

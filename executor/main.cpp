@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/printable_text.hpp"
 #include "core/spec/scenario.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/data/batch_loader.hpp"
@@ -166,7 +167,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", error.what());
     return kBadInput;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "shardwright-executor: {}\n", error.what());
+    fmt::print(stderr, "shardwright-executor: {}\n", printable(error.what()));
     return kFailure;
   }
 }

@@ -49,6 +49,18 @@ Rejection biggest_rejection(const PlanRequest& request, const Evaluation& evalua
   return most;
 }
 
+// Selective recomputation is no choice of its own where attention is fused, so that no plan of the
+// space has it.
+bool fixes_selective_alone(const PlanRequest& request) {
+  constexpr auto kSelective = static_cast<std::int64_t>(RecomputePolicy::Selective);
+  const auto& fixed = request.constraints.fixed;
+  return request.stack.flash_attention &&
+         std::any_of(fixed.begin(), fixed.end(), [](const Constraint& constraint) {
+           return constraint.field == PlanField::Recompute &&
+                  constraint.values == std::vector<std::int64_t>{kSelective};
+         });
+}
+
 // Changes one thing of the request after the other and lists those after which a plan fits.
 class Remedies {
  public:
@@ -59,6 +71,7 @@ class Remedies {
 
   void list() {
     raise_limit();
+    replace_selective();
     drop_constraints();
     offload();
     change_batch();
@@ -80,6 +93,20 @@ class Remedies {
     if (!result_.nearest || !limited) return;
     if (result_.needed <= request_.cluster.accelerator.memory)
       result_.closes_it.push_back(fmt::format("--max-memory {}", size_option(result_.needed)));
+  }
+
+  void replace_selective() {
+    if (!fixes_selective_alone(request_)) return;
+    for (const RecomputePolicy policy : {RecomputePolicy::None, RecomputePolicy::Full}) {
+      PlanRequest changed = request_;
+      std::string option;
+      for (Constraint& constraint : changed.constraints.fixed) {
+        if (constraint.field != PlanField::Recompute) continue;
+        constraint.values = {static_cast<std::int64_t>(policy)};
+        option = "--fix " + to_string(constraint);
+      }
+      try_change(changed, option);
+    }
   }
 
   void drop_constraints() {
@@ -186,6 +213,11 @@ NoFeasiblePlan explain_infeasible(const PlanRequest& request, const Evaluation& 
         "needs {}",
         evaluation.too_large, limited ? "the --max-memory of " : "", size_text(result.available),
         size_text(result.needed));
+  } else if (fixes_selective_alone(request)) {
+    result.reason = fmt::format(
+        "the attention of the stack {} is fused and keeps no scores, so that selective "
+        "recomputation, which drops those, is the same as none",
+        request.stack.name);
   } else {
     const Rejection most = biggest_rejection(request, evaluation);
     result.reason = fmt::format(

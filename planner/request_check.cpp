@@ -62,6 +62,13 @@ void check_request(const PlanRequest& request) {
         "--precision", name_of(request.precision),
         fmt::format("a format that the accelerator {} multiplies in", cluster.accelerator.name));
   }
+  const bool has_price = std::max(cluster.price, cluster.accelerator.price) > DollarsPerSecond();
+  if (request.objective == Objective::Cost && !has_price) {
+    problems.add("--objective", "cost",
+                 fmt::format("time, memory or tokens-per-joule, as the cluster {} has no price; or "
+                             "price_dollars_per_hour in its file",
+                             cluster.name));
+  }
   problems.throw_if_any();
 }
 

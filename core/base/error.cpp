@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/base/printable_text.hpp"
+
 namespace shardwright {
 namespace {
 
@@ -13,8 +15,9 @@ std::string describe(const std::string& source, const std::vector<Problem>& prob
   std::string text;
   for (const Problem& problem : problems) {
     if (!text.empty()) text += '\n';
-    text += fmt::format("{}: {}{}found {}; expected {}", source, problem.where,
-                        problem.where.empty() ? "" : ": ", problem.found, problem.expected);
+    text +=
+        printable(fmt::format("{}: {}{}found {}; expected {}", source, problem.where,
+                              problem.where.empty() ? "" : ": ", problem.found, problem.expected));
   }
   return text;
 }

@@ -16,7 +16,7 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
-// Bad input: names the file (or option) and all of its problems at once. The command exits with 2.
+// Bad input: names the file (or option) and all its problems, printable. The command exits with 2.
 class InputError : public std::runtime_error {
  public:
   InputError(std::string source, std::vector<Problem> problems);

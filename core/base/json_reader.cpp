@@ -107,6 +107,12 @@ std::optional<std::int64_t> as_integer(const json& value) {
   return std::nullopt;
 }
 
+// What an object that is not there reads as: whatever it should hold is one problem, already said.
+const json& absent_object() {
+  static const json kAbsent = json::object();
+  return kAbsent;
+}
+
 // In-range stand-ins for values that were refused, so that reading can go on to find further
 // problems.
 std::int64_t stand_in(IntegerRange range) {
@@ -173,9 +179,8 @@ std::string shown(const json& value) {
 ObjectReader::ObjectReader(const json& value, std::string pointer, ProblemList& problems)
     : value_(&value), pointer_(std::move(pointer)), problems_(&problems) {
   if (!value.is_object()) {
-    static const json kEmpty = json::object();
     problems_->add(pointer_, shown(value), "an object");
-    value_ = &kEmpty;
+    value_ = &absent_object();
   }
 }
 
@@ -184,6 +189,7 @@ std::string ObjectReader::pointer_to(const std::string& key) const {
 }
 
 void ObjectReader::problem(const std::string& key, std::string found, std::string expected) {
+  if (value_ == &absent_object()) return;
   problems_->add(pointer_to(key), std::move(found), std::move(expected));
 }
 
@@ -294,9 +300,8 @@ std::vector<std::string> ObjectReader::texts(const std::string& key) {
 }
 
 ObjectReader ObjectReader::object(const std::string& key) {
-  static const json kEmpty = json::object();
   const json* value = member(key, "an object");
-  return {value == nullptr ? kEmpty : *value, pointer_to(key), *problems_};
+  return {value == nullptr ? absent_object() : *value, pointer_to(key), *problems_};
 }
 
 std::vector<ObjectReader> ObjectReader::objects(const std::string& key) {

@@ -66,7 +66,7 @@ EnumNames<E> enum_names(int count) {
 // Reads the members of one JSON object. The object and the problem list must outlive the reader.
 class ObjectReader {
  public:
-  // Adds a problem (and reads as an empty object) if `value` is not an object.
+  // No object is one problem, a missing one too: its members then have none of their own.
   ObjectReader(const nlohmann::json& value, std::string pointer, ProblemList& problems);
 
   const std::string& pointer() const { return pointer_; }

@@ -76,8 +76,8 @@ Axis axis_of(Group group) {
       return Axis::Expert;
     case Group::Pipeline:
     case Group::EmbeddingTie:
-      return Axis::Pipeline;
     case Group::ModelParallel:
+      return Axis::Pipeline;
     case Group::Mirror:
     case Group::Data:
     case Group::ExpertData:

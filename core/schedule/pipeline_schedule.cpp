@@ -30,8 +30,8 @@ std::optional<std::string> why_no_list(const ScheduleShape& shape) {
                                    static_cast<double>(shape.chunks) *
                                    static_cast<double>(shape.microbatches);
   if (microbatch_chunks <= kMostMicrobatchChunks) return std::nullopt;
-  return fmt::format("{} stages x {} chunks x {} microbatches are more than {:.0f}", shape.stages,
-                     shape.chunks, shape.microbatches, kMostMicrobatchChunks);
+  return fmt::format("a pipeline has at most {:.0f} stages x chunks x microbatches",
+                     kMostMicrobatchChunks);
 }
 
 // Fills PipelineSchedule::route and position.

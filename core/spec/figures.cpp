@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/base/nearest_name.hpp"
 
@@ -57,6 +58,8 @@ class Separator {
 
   json document(const json& value) {
     if (!value.is_object()) return value;
+    const auto sources = value.find("sources");
+    titles_refused_ = sources != value.end() && !sources->is_object();
     json plain = json::object();
     for (const auto& [key, member] : value.items()) {
       if (key == "sources") continue;
@@ -105,20 +108,29 @@ class Separator {
     reader.refuse_unknown_keys();
     const auto title = titles_.find(key);
     if (title == titles_.end() && reader.peek("source") && value["source"].is_string())
-      reader.problem("source", shown(value["source"]), "a key of \"sources\": " + known_keys(key));
+      refuse_source(reader, key);
     provenance.source = title == titles_.end() ? key : title->second;
     (*sources_)[pointer] = std::move(provenance);
     return plain;
   }
 
-  std::string known_keys(const std::string& key) const {
-    if (titles_.empty()) return "the file has no \"sources\"";
+  // A source that is missing is one problem, however many figures name it; so are all of them.
+  void refuse_source(ObjectReader& figure, const std::string& key) {
+    if (!refused_.insert(titles_.empty() ? "" : key).second || titles_refused_) return;
+    if (titles_.empty()) {
+      problems_->add(root_ + "/sources", "no sources",
+                     fmt::format("an object with those that the figures name, as \"{}\"", key));
+      return;
+    }
     std::vector<std::string> keys;
     for (const auto& [name, title] : titles_) keys.push_back(name);
-    return one_of(key, keys);
+    figure.problem("source", fmt::format("\"{}\"", key),
+                   "a key of \"sources\": " + one_of(key, keys));
   }
 
   std::string root_;
+  bool titles_refused_ = false;  // "sources" is no object, which is a problem of its own
+  std::set<std::string> refused_;
   SourceTitles titles_;
   ProblemList* problems_;
   Sources* sources_;

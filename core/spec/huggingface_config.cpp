@@ -9,6 +9,19 @@
 #include "core/spec/model_limits.hpp"
 
 namespace shardwright::huggingface {
+namespace {
+
+// The spelling of a required key: the file's, also where its value is null, else the usual one.
+std::string required_spelling(ObjectReader& config, const Keys& keys, const std::string& usual) {
+  const std::string& used = spelling(config, keys);
+  if (config.peek(used)) return used;
+  const auto null = std::find_if(keys.begin(), keys.end(), [&config](const std::string& key) {
+    return mentions(config, key);
+  });
+  return null == keys.end() ? usual : *null;
+}
+
+}  // namespace
 
 const Keys kLayersKeys = {"num_hidden_layers", "n_layer", "n_layers"};
 const Keys kHiddenKeys = {"hidden_size", "n_embd", "n_embed", "d_model"};
@@ -33,12 +46,13 @@ bool mentions(ObjectReader& config, const std::string& key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-ModelSpec read_sizes(ObjectReader& config) {
+ModelSpec read_sizes(ObjectReader& config, const SizeKeys& usual) {
   ModelSpec model;
-  model.layers = config.integer(spelling(config, kLayersKeys), kLayerRange);
-  model.hidden = config.integer(spelling(config, kHiddenKeys), kWidthRange);
+  model.layers = config.integer(required_spelling(config, kLayersKeys, usual.layers), kLayerRange);
+  model.hidden = config.integer(required_spelling(config, kHiddenKeys, usual.hidden), kWidthRange);
   model.vocab = config.integer("vocab_size", kVocabRange);
-  model.attention.heads = config.integer(spelling(config, kHeadsKeys), kHeadRange);
+  model.attention.heads =
+      config.integer(required_spelling(config, kHeadsKeys, usual.heads), kHeadRange);
   model.attention.kv_heads = model.attention.heads;
   return model;
 }
@@ -107,6 +121,9 @@ std::string field_pointer(const ObjectReader& config, const std::string& base,
   // MPT keeps its attention apart; kv_n_heads is the one key there that check_model can object to.
   if (field == "/attention/kv_heads" && config.peek("attn_config"))
     return base + "/attn_config/kv_n_heads";
+  // Where the file has no width of the feed-forward block, it follows from that of the model.
+  if (field == "/mlp/ffn_hidden" && !config.peek(spelling(config, kFfnKeys)))
+    return base + "/" + spelling(config, kHiddenKeys);
   const auto keys = kFields.find(field);
   return keys == kFields.end() ? base : base + "/" + spelling(config, keys->second);
 }

@@ -28,8 +28,16 @@ const std::string& spelling(const ObjectReader& config, const Keys& keys);
 // True if the key is there at all, even if it is null.
 bool mentions(ObjectReader& config, const std::string& key);
 
+// The keys that a model type's own files have for its sizes: errors name them where a file has
+// none.
+struct SizeKeys {
+  std::string layers = kLayersKeys.front();
+  std::string hidden = kHiddenKeys.front();
+  std::string heads = kHeadsKeys.front();
+};
+
 // layers, hidden, vocab and attention.heads, each required.
-ModelSpec read_sizes(ObjectReader& config);
+ModelSpec read_sizes(ObjectReader& config, const SizeKeys& usual = {});
 
 // The width of a head where the configuration has no key for it: hidden / heads. A remainder is a
 // problem.

@@ -2,6 +2,8 @@
 // attention, shared experts, leading dense layers.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/spec/huggingface_config.hpp"
 #include "core/spec/model_limits.hpp"
 
@@ -26,6 +28,27 @@ AttentionSpec read_latent_attention(ObjectReader& config, std::int64_t heads) {
   return attention;
 }
 
+// Each token's experts are of `topk_group` of the `n_group` groups of equal size.
+void read_expert_groups(ObjectReader& config, MoeSpec& moe) {
+  const std::int64_t groups = config.integer_or("n_group", 1, kExpertOrZeroRange);
+  // A number of experts that was refused already has a problem of its own.
+  if (groups <= 1 || config.raw("n_routed_experts") != moe.experts) return;
+  if (moe.experts % groups != 0) {
+    config.problem("n_group", fmt::format("{}", groups),
+                   fmt::format("a divisor of the {} routed experts", moe.experts));
+    return;
+  }
+  const std::int64_t chosen = config.integer_or("topk_group", 0, kExpertOrZeroRange);
+  if (chosen > groups) {
+    config.problem("topk_group", fmt::format("{}", chosen),
+                   fmt::format("at most the {} groups", groups));
+  } else if (chosen > 0 && moe.top_k > chosen * (moe.experts / groups)) {
+    config.problem("topk_group", fmt::format("{}", chosen),
+                   fmt::format("so many that they hold the {} experts of a token", moe.top_k));
+  }
+  moe.token_nodes = chosen;
+}
+
 MoeSpec read_experts(ObjectReader& config, std::int64_t first_dense_layers) {
   MoeSpec moe;
   moe.experts = config.integer("n_routed_experts", kExpertRange);
@@ -35,8 +58,7 @@ MoeSpec read_experts(ObjectReader& config, std::int64_t first_dense_layers) {
   moe.shared_expert_ffn = moe.shared_experts * moe.expert_ffn;
   moe.first_dense_layers =
       config.integer_or("first_k_dense_replace", first_dense_layers, kLayerCountOrZeroRange);
-  if (config.integer_or("n_group", 1, kExpertOrZeroRange) > 1)
-    moe.token_nodes = config.integer_or("topk_group", 0, kExpertOrZeroRange);
+  read_expert_groups(config, moe);
   const std::int64_t interval = config.integer_or("moe_layer_freq", 1, kLayerRange);
   if (interval != 1) {
     config.problem("moe_layer_freq", fmt::format("{}", interval),

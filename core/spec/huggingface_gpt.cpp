@@ -12,8 +12,9 @@ namespace {
 
 // LayerNorm with bias, biases everywhere, no gate, a tied head: what GPT-2 has and its successors
 // vary.
-ModelSpec read_gpt(ObjectReader& config, const std::string& activation) {
-  ModelSpec model = read_sizes(config);
+ModelSpec read_gpt(ObjectReader& config, const std::string& activation,
+                   const SizeKeys& usual = {}) {
+  ModelSpec model = read_sizes(config, usual);
   model.attention.head_dim = even_head_dim(config, model);
   model.attention.qkv_bias = true;
   model.attention.output_bias = true;
@@ -36,7 +37,7 @@ void set_biases(ModelSpec& model, bool bias) {
 }  // namespace
 
 ModelSpec read_gpt2(ObjectReader& config) {
-  ModelSpec model = read_gpt(config, "gelu_new");
+  ModelSpec model = read_gpt(config, "gelu_new", {"n_layer", "n_embd", "n_head"});
   model.max_seq_len = config.integer_or(spelling(config, kSequenceKeys), 1024, kTokenRange);
   model.dropout = config.number_or("resid_pdrop", 0.1, kRatioOrZero);
   learn_positions(model, 0);
@@ -73,7 +74,7 @@ ModelSpec read_opt(ObjectReader& config) {
 }
 
 ModelSpec read_bloom(ObjectReader& config) {
-  ModelSpec model = read_gpt(config, "gelu");
+  ModelSpec model = read_gpt(config, "gelu", {"n_layer", "hidden_size", "n_head"});
   model.max_seq_len = config.integer_or("seq_length", 2048, kTokenRange);
   model.position = PositionKind::Alibi;
   model.embedding_norm = true;
@@ -82,7 +83,7 @@ ModelSpec read_bloom(ObjectReader& config) {
 }
 
 ModelSpec read_mpt(ObjectReader& config) {
-  ModelSpec model = read_gpt(config, "gelu");
+  ModelSpec model = read_gpt(config, "gelu", {"n_layers", "d_model", "n_heads"});
   const std::int64_t ratio = config.integer_or("expansion_ratio", 4, {1, 64});
   model.mlp.ffn_hidden = ratio * model.hidden;
   model.max_seq_len = config.integer_or("max_seq_len", 2048, kTokenRange);

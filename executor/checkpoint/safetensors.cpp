@@ -73,6 +73,21 @@ bool has_the_bytes_of(const SafetensorsFile::View& view) {
   return elements == 1;
 }
 
+struct BrokenHeader {};
+
+// nlohmann would turn -1 and 1.5 into some size.
+std::uint64_t unsigned_of(const nlohmann::json& value) {
+  if (!value.is_number_unsigned()) throw BrokenHeader();
+  return value.get<std::uint64_t>();
+}
+
+std::vector<std::int64_t> shape_of(const nlohmann::json& sizes) {
+  std::vector<std::int64_t> shape;
+  for (const nlohmann::json& size : sizes)
+    shape.push_back(static_cast<std::int64_t>(unsigned_of(size)));
+  return shape;
+}
+
 // Tensors need not be aligned.
 template <class T>
 T element(std::span<const std::byte> bytes, std::size_t index) {
@@ -119,9 +134,6 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& file, Access acces
   map(access);
   try {
     read_header();
-  } catch (const nlohmann::json::exception&) {
-    ::munmap(data_, bytes_);
-    throw RuntimeFailure(file_.string() + ": the header is broken");
   } catch (...) {
     ::munmap(data_, bytes_);
     throw;
@@ -155,15 +167,23 @@ void SafetensorsFile::read_header() {
   if (header_bytes > kMostHeaderBytes || header_bytes > bytes_ - kLengthBytes)
     refuse("the file is cut off");
   const char* text = reinterpret_cast<const char*>(data_) + kLengthBytes;
-  const nlohmann::json header = nlohmann::json::parse(text, text + header_bytes);
-  const std::size_t start = kLengthBytes + header_bytes;
+  try {
+    read_tensors(nlohmann::json::parse(text, text + header_bytes), kLengthBytes + header_bytes);
+  } catch (const nlohmann::json::exception&) {
+    refuse("the header is broken");
+  } catch (const BrokenHeader&) {
+    refuse("the header is broken");
+  }
+}
+
+void SafetensorsFile::read_tensors(const nlohmann::json& header, std::size_t start) {
   for (const auto& [name, tensor] : header.items()) {
     if (name == "__metadata__") continue;
-    const auto begin = tensor.at("data_offsets").at(0).get<std::size_t>();
-    const auto end = tensor.at("data_offsets").at(1).get<std::size_t>();
+    const auto begin = unsigned_of(tensor.at("data_offsets").at(0));
+    const auto end = unsigned_of(tensor.at("data_offsets").at(1));
     if (begin > end || end > bytes_ - start) refuse("the file is cut off");
     const View view{tensor.at("dtype").get<std::string>(),
-                    tensor.at("shape").get<std::vector<std::int64_t>>(),
+                    shape_of(tensor.at("shape")),
                     {data_ + start + begin, end - begin}};
     if (view.is_readable() && !has_the_bytes_of(view))
       refuse("\"" + name + "\" has other bytes than its shape");

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,6 +59,8 @@ class SafetensorsFile {
  private:
   void map(Access access);
   void read_header();
+  // `start`: of the tensors' bytes.
+  void read_tensors(const nlohmann::json& header, std::size_t start);
   [[noreturn]] void refuse(const std::string& why) const;
 
   std::filesystem::path file_;

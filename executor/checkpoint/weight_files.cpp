@@ -44,16 +44,23 @@ json comparable(const ModelSpec& model) {
   return fields.flatten();
 }
 
+// A member's text, or what is there in its place.
+std::string text_of(const json& object, const char* key, const std::string& fallback) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return fallback;
+  return found->is_string() ? found->get<std::string>() : shown(*found);
+}
+
 // What a spec does not carry: families whose layers look like Llama's and compute something else
 // (Gemma scales embeddings and norms), and stretched rotary angles.
 void check_architecture(const json& config, ProblemList& problems) {
-  const std::string type = config.value("model_type", "");
+  const std::string type = text_of(config, "model_type", "");
   if (type != "llama" && type != "mistral" && type != "qwen2" && type != "gpt2")
     problems.add("config.json, /model_type", type, "llama, mistral, qwen2 or gpt2");
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    const json scaling = config.value(key, json());
-    if (!scaling.is_object()) continue;
-    const std::string kind = scaling.value("rope_type", scaling.value("type", "default"));
+    const auto scaling = config.find(key);
+    if (scaling == config.end() || !scaling->is_object()) continue;
+    const std::string kind = text_of(*scaling, "rope_type", text_of(*scaling, "type", "default"));
     if (kind != "default") {
       problems.add(fmt::format("config.json, /{}", key), kind,
                    "default: the executor does not stretch rotary angles");
@@ -68,7 +75,7 @@ WeightFiles::WeightFiles(const std::filesystem::path& from) : from_(from) {
   if (std::filesystem::is_directory(from, error)) {
     open_folder();
   } else if (std::filesystem::exists(from, error)) {
-    files_.push_back(std::make_unique<SafetensorsFile>(from, SafetensorsFile::Access::Read));
+    open_file(from);
   } else {
     throw InputError("--init-from", {{"", from.string(), "a file or folder that exists"}});
   }
@@ -82,8 +89,15 @@ void WeightFiles::open_folder() {
       throw InputError("--init-from", {{"", (from_ / name).string() + ", which is not there",
                                         "the model's safetensors files"}});
     }
-    files_.push_back(
-        std::make_unique<SafetensorsFile>(from_ / name, SafetensorsFile::Access::Read));
+    open_file(from_ / name);
+  }
+}
+
+void WeightFiles::open_file(const std::filesystem::path& file) {
+  try {
+    files_.push_back(std::make_unique<SafetensorsFile>(file, SafetensorsFile::Access::Read));
+  } catch (const RuntimeFailure& failure) {
+    throw InputError("--init-from", {{"", failure.what(), "a whole safetensors file"}});
   }
 }
 
@@ -115,8 +129,9 @@ void WeightFiles::check(const ModelSpec& model) const {
 void WeightFiles::check_config(const ModelSpec& model, ProblemList& problems) const {
   const auto file = from_ / "config.json";
   if (!std::filesystem::exists(file)) return;
-  check_architecture(read_json_file(file), problems);
-  const json here = comparable(import_huggingface(read_json_file(file), file.string()));
+  const json config = read_json_file(file);
+  const json here = comparable(import_huggingface(config, file.string()));
+  check_architecture(config, problems);
   const json plan = comparable(model);
   for (const auto& [field, value] : plan.items()) {
     const json other = here.value(field, json());

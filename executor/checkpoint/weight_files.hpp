@@ -18,7 +18,7 @@ namespace shardwright::executor {
 // that it names, or with `model.safetensors`.
 class WeightFiles {
  public:
-  // Throws InputError if there is no such file or folder, RuntimeFailure for a broken file.
+  // Throws InputError if there is no such file or folder, or a file is broken.
   explicit WeightFiles(const std::filesystem::path& from);
 
   // Throws InputError with every tensor of the model that is missing, has another shape or no
@@ -31,6 +31,7 @@ class WeightFiles {
 
  private:
   void open_folder();
+  void open_file(const std::filesystem::path& file);
   // Under its name, or without the first word of it: files of a model without a head leave out
   // `transformer.` and `model.`.
   const SafetensorsFile::View* find(const std::string& name) const;

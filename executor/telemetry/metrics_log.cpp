@@ -27,7 +27,9 @@ std::string lines_before(const std::filesystem::path& file, std::int64_t first_s
   std::string kept, line;
   while (std::getline(earlier, line)) {
     const nlohmann::json read = nlohmann::json::parse(line, nullptr, false);
-    if (read.is_object() && read.value("step", first_step) < first_step) kept += line + '\n';
+    const auto step = read.is_object() ? read.find("step") : read.end();
+    const bool earlier_step = step != read.end() && step->is_number() && *step < first_step;
+    if (earlier_step) kept += line + '\n';
   }
   return kept;
 }

@@ -36,6 +36,16 @@ std::optional<TimelineName> parse_name(const std::string& file) {
   return name;
 }
 
+// The timeline of one rank, which brings its clock.
+Timeline read_rank(const fs::path& file) {
+  Timeline timeline = read_timeline(read_json_file(file), file.string());
+  if (timeline.ranks.size() != 1) {
+    throw InputError(file.string(), {{"/ranks", fmt::format("{} ranks", timeline.ranks.size()),
+                                      "the one rank that the file's name says"}});
+  }
+  return timeline;
+}
+
 std::vector<MeasuredStep> read_steps(const fs::path& folder, std::int64_t world) {
   std::map<std::int64_t, std::map<std::int64_t, fs::path>> files;  // by step and rank
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -49,8 +59,7 @@ std::vector<MeasuredStep> read_steps(const fs::path& folder, std::int64_t world)
     if (!whole) continue;
     MeasuredStep& measured = steps.emplace_back();
     measured.step = step;
-    for (const auto& [rank, file] : ranks)
-      measured.ranks.push_back(read_timeline(read_json_file(file), file.string()));
+    for (const auto& [rank, file] : ranks) measured.ranks.push_back(read_rank(file));
   }
   return steps;
 }

@@ -72,6 +72,22 @@ Output read_text(std::istream& stream) {
   return output;
 }
 
+constexpr std::size_t kMostBytes = 64ULL << 20;
+
+// The whole file, as what it prints is small.
+std::string content_of(const std::string& file) {
+  const char* const expected = "the output of nccl-tests";
+  if (std::filesystem::is_directory(file)) throw InputError(file, {{"", "a folder", expected}});
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw InputError(file, {{"", "no such readable file", expected}});
+  std::string content(kMostBytes + 1, '\0');
+  stream.read(content.data(), static_cast<std::streamsize>(content.size()));
+  content.resize(static_cast<std::size_t>(stream.gcount()));
+  if (content.size() > kMostBytes)
+    throw InputError(file, {{"", fmt::format("more than {} bytes", kMostBytes), expected}});
+  return content;
+}
+
 Output read_json(const nlohmann::json& document, const std::string& source) {
   ProblemList problems(source);
   ObjectReader object(document, "", problems);
@@ -92,9 +108,15 @@ Output read_json(const nlohmann::json& document, const std::string& source) {
 }  // namespace
 
 std::vector<ExchangeSample> read_nccl_tests(const std::string& file) {
-  std::ifstream stream(file);
+  return parse_nccl_tests(content_of(file), file);
+}
+
+std::vector<ExchangeSample> parse_nccl_tests(const std::string& text, const std::string& file) {
+  if (text.find('\0') != std::string::npos)
+    throw InputError(file, {{"", "binary data", "the output of nccl-tests"}});
+  std::istringstream stream(text);
   const bool json = (stream >> std::ws).peek() == '{';
-  Output output = json ? read_json(read_json_file(file), file) : read_text(stream);
+  Output output = json ? read_json(parse_json(text, file), file) : read_text(stream);
   if (!output.kind) output.kind = collective_in(std::filesystem::path(file).filename().string());
   ProblemList problems(file);
   if (!output.kind) {

@@ -14,4 +14,7 @@ namespace shardwright::sim {
 // devices. Throws InputError with what is missing.
 std::vector<ExchangeSample> read_nccl_tests(const std::string& file);
 
+// The same of the file's text.
+std::vector<ExchangeSample> parse_nccl_tests(const std::string& text, const std::string& file);
+
 }  // namespace shardwright::sim

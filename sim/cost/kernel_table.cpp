@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
-#include <map>
+#include <istream>
 #include <ostream>
 #include <string_view>
 
@@ -20,6 +21,11 @@ constexpr const char* kColumns =
     "kv_tokens,qk_head_dim,v_head_dim,score_share_ratio,backward,read_bytes,written_bytes,kernels,"
     "time_s";
 
+constexpr std::size_t kLongestLine = 1 << 16;  // bytes
+constexpr std::size_t kMostBadLines = 100;
+// So that products of two sizes are integers too.
+constexpr double kLargestSize = 1e9;
+
 std::vector<std::string> cells_of(std::string_view line) {
   while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
   std::vector<std::string> cells(1);
@@ -30,6 +36,13 @@ std::vector<std::string> cells_of(std::string_view line) {
       cells.back() += c;
   }
   return cells;
+}
+
+// A cell for an error message.
+std::string quoted(const std::string& cell) {
+  constexpr std::size_t kLimit = 60;
+  if (cell.empty()) return "nothing";
+  return fmt::format("\"{}{}\"", cell.substr(0, kLimit), cell.size() > kLimit ? "..." : "");
 }
 
 // One line of a table, by the header's names.
@@ -57,7 +70,7 @@ class RowReader {
   }
 
   std::int64_t integer(const std::string& column, double fallback = 0.0) const {
-    const double value = number(column, fallback, 1.0, 1e12);
+    const double value = number(column, fallback, 1.0, kLargestSize);
     if (value != static_cast<double>(static_cast<std::int64_t>(value)))
       problem(column, text(column), "a whole number");
     return static_cast<std::int64_t>(value);
@@ -67,8 +80,7 @@ class RowReader {
 
   void problem(const std::string& column, const std::string& found,
                const std::string& expected) const {
-    problems_->add(fmt::format("{}/{}", line_, column),
-                   found.empty() ? "nothing" : fmt::format("\"{}\"", found), expected);
+    problems_->add(fmt::format("{}/{}", line_, column), quoted(found), expected);
   }
 
  private:
@@ -137,10 +149,36 @@ MeasuredKernel read_kernel(const RowReader& row) {
 
 void check_header(const std::vector<std::string>& header, ProblemList& problems) {
   const std::vector<std::string> known = cells_of(kColumns);
-  for (const std::string& name : header) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      problems.add("line 1", fmt::format("\"{}\"", name), one_of(name, known));
+  for (auto name = header.begin(); name != header.end(); ++name) {
+    if (std::find(known.begin(), known.end(), *name) == known.end())
+      problems.add("line 1", quoted(*name), one_of(*name, known));
+    else if (std::find(header.begin(), name, *name) != name)
+      problems.add("line 1", quoted(*name) + " again", "each column once");
   }
+  for (const char* required : {"op", "precision", "time_s"}) {
+    if (std::find(header.begin(), header.end(), required) == header.end())
+      problems.add("line 1", "a header without it", fmt::format("the column \"{}\"", required));
+  }
+}
+
+// The next line without its end; false behind the last one. Throws at what is no text, and at a
+// line that is too long before it is held in memory.
+bool next_line(std::istream& stream, const std::string& source, std::size_t number,
+               std::string& line) {
+  line.clear();
+  constexpr auto kEnd = std::char_traits<char>::eof();
+  std::streambuf& buffer = *stream.rdbuf();
+  for (auto c = buffer.sbumpc(); c != kEnd; c = buffer.sbumpc()) {
+    if (c == '\n') return true;
+    line += std::char_traits<char>::to_char_type(c);
+    const bool control = c < ' ' && c != '\t' && c != '\r';
+    if (!control && line.size() <= kLongestLine) continue;
+    throw InputError(source,
+                     {{fmt::format("line {}", number),
+                       control ? "binary data" : fmt::format("more than {} bytes", kLongestLine),
+                       "a table of kernels as CSV"}});
+  }
+  return !line.empty();
 }
 
 std::string work_cells(const Work& work) {
@@ -159,28 +197,50 @@ std::string work_cells(const Work& work) {
                      memory.kernels);
 }
 
+// Throws InputError with the problems of the row.
+MeasuredKernel read_row(const std::vector<std::string>& header, const std::string& text,
+                        const std::string& source, const std::string& line) {
+  const std::vector<std::string> cells = cells_of(text);
+  ProblemList problems(source);
+  if (cells.size() != header.size()) {
+    problems.add(line, fmt::format("{} cells", cells.size()),
+                 fmt::format("{}, as in the header", header.size()));
+    problems.throw_if_any();
+  }
+  const MeasuredKernel kernel = read_kernel(RowReader(header, cells, line, problems));
+  problems.throw_if_any();
+  return kernel;
+}
+
 }  // namespace
 
 std::vector<MeasuredKernel> read_kernel_table(const std::string& file) {
-  std::ifstream stream(file);
+  if (std::filesystem::is_directory(file))
+    throw InputError(file, {{"", "a folder", "a table of kernels as CSV"}});
+  std::ifstream stream(file, std::ios::binary);
   if (!stream) throw InputError(file, {{"", "no such readable file", "a table of kernels as CSV"}});
-  ProblemList problems(file);
+  return read_kernel_table(stream, file);
+}
+
+std::vector<MeasuredKernel> read_kernel_table(std::istream& stream, const std::string& source) {
+  ProblemList problems(source);
   std::string text;
-  std::getline(stream, text);
+  if (!next_line(stream, source, 1, text))
+    throw InputError(source, {{"", "an empty file", "a table of kernels as CSV"}});
   const std::vector<std::string> header = cells_of(text);
   check_header(header, problems);
   problems.throw_if_any();
   std::vector<MeasuredKernel> kernels;
-  for (std::size_t number = 2; std::getline(stream, text); ++number) {
+  std::size_t bad_lines = 0;
+  for (std::size_t number = 2; next_line(stream, source, number, text); ++number) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::vector<std::string> cells = cells_of(text);
-    const std::string line = fmt::format("line {}", number);
-    if (cells.size() != header.size()) {
-      problems.add(line, fmt::format("{} cells", cells.size()),
-                   fmt::format("{}, as in the header", header.size()));
-      continue;
+    try {
+      kernels.push_back(read_row(header, text, source, fmt::format("line {}", number)));
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems())
+        problems.add(problem.where, problem.found, problem.expected);
+      if (++bad_lines == kMostBadLines) break;
     }
-    kernels.push_back(read_kernel(RowReader(header, cells, line, problems)));
   }
   problems.throw_if_any();
   return kernels;

@@ -22,8 +22,12 @@ KernelCost with_measurements(KernelCost formula, OpKind kind, const Work& work, 
                              double host_speed);
 
 // Reads the format of docs/formats/kernel_table.md. Throws InputError with all problems, each with
-// its line and column.
+// its line and column; after a hundred bad lines, at a line that is too long or at binary data the
+// rest is not read.
 std::vector<MeasuredKernel> read_kernel_table(const std::string& file);
+
+// The same of a stream's lines; `source` names it in errors.
+std::vector<MeasuredKernel> read_kernel_table(std::istream& stream, const std::string& source);
 
 void write_kernel_table(std::ostream& stream, const std::vector<MeasuredKernel>& kernels);
 

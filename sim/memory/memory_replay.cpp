@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "core/program/groups.hpp"
@@ -38,6 +39,10 @@ void walk_block(
       change(i, tensors[ref.tensor], -tensors[ref.tensor].bytes.value());
     }
   }
+}
+
+Bytes communicator_buffers(const Plan& plan, const StackSpec& stack) {
+  return stack.communicator_memory * communicators(plan);
 }
 
 }  // namespace
@@ -93,11 +98,11 @@ MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& 
     if (there) result.op = call.first_op + blocks[call.block].rise_op;
     if (there) break;
   }
-  const Bytes nccl = stack.communicator_memory * communicators(plan);
+  const Bytes nccl = communicator_buffers(plan, stack);
+  result.outside_allocator = stack.context_memory + nccl;
   held[index_of(MemoryCategory::CommunicationBuffers)] += nccl.value();
   held[index_of(MemoryCategory::Context)] += stack.context_memory.value();
   held[index_of(MemoryCategory::Fragmentation)] += peak * stack.fragmentation;
-  result.outside_allocator = stack.context_memory + nccl;
   for (std::size_t i = 0; i < held.size(); ++i) {
     result.breakdown[i] = Bytes(held[i]);
     result.peak += result.breakdown[i];
@@ -129,6 +134,16 @@ std::vector<MemorySample> memory_curve(const Program& program, std::int32_t stag
                });
   }
   return curve;
+}
+
+void add_reserved_memory(Timeline& timeline, const Plan& plan, const StackSpec& stack) {
+  const Bytes outside = stack.context_memory + communicator_buffers(plan, stack);
+  std::map<std::int32_t, Bytes> highest;  // by rank
+  for (MemoryLevel& memory : timeline.memory) {
+    Bytes& most = highest[memory.rank];
+    most = std::max(most, memory.level);
+    memory.level += outside + most * stack.fragmentation;
+  }
 }
 
 }  // namespace shardwright::sim

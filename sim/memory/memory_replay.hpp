@@ -11,6 +11,7 @@
 #include "core/program/program.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/stack_spec.hpp"
+#include "core/timeline/timeline.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::sim {
@@ -47,5 +48,11 @@ struct MemorySample {
   Bytes level;
 };
 std::vector<MemorySample> memory_curve(const Program& program, std::int32_t stage);
+
+// Raises the levels of a predicted timeline, which are tensors and states, to what the device lacks
+// for all else: by the stack's context and communicators and, as an allocator keeps what it has
+// reserved, by the fragmentation of the highest level so far. The highest of a rank is then its
+// peak of `peak_memory`.
+void add_reserved_memory(Timeline& timeline, const Plan& plan, const StackSpec& stack);
 
 }  // namespace shardwright::sim

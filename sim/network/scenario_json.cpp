@@ -25,7 +25,8 @@ class IdTable {
   void add(ObjectReader& reader) {
     const std::string id = reader.text("id");
     const auto index = static_cast<std::uint32_t>(names_.size());
-    if (!numbers_.emplace(id, index).second)
+    // A missing id has a problem of its own.
+    if (!numbers_.emplace(id, index).second && !id.empty())
       reader.problem("id", fmt::format("\"{}\" for a second time", id),
                      fmt::format("an id that no other {} has", what_));
     names_.push_back(id);
@@ -89,6 +90,13 @@ class ScenarioReader {
   }
 
  private:
+  // Without the links every route would be wrong, too.
+  std::vector<LinkIndex> read_route(ObjectReader& flow) {
+    if (root_.raw("links").is_array()) return link_ids_.look_up(flow, "route");
+    flow.texts("route");
+    return {};
+  }
+
   void read_link(ObjectReader& reader) {
     link_ids_.add(reader);
     const BytesPerSecond bandwidth(reader.number("bandwidth_bytes_per_s", kPositive));
@@ -99,7 +107,7 @@ class ScenarioReader {
 
   void read_flow(ObjectReader& reader, const std::string& id) {
     const Bytes bytes(reader.number("bytes", kNonNegative));
-    const auto route = link_ids_.look_up(reader, "route");
+    const auto route = read_route(reader);
     const bool waits = reader.has("after"), starts = reader.has("start_s");
     if (waits == starts) {
       reader.problem("", waits ? "both start_s and after" : "neither start_s nor after",

@@ -6,6 +6,16 @@
 
 namespace shardwright::sim {
 
+namespace {
+
+// The model-parallel ranks of a plan with one stage are its tensor-parallel ones.
+Axis exposed_axis(const OpTime& op) {
+  const bool one_stage = op.meeting == Meeting::None;
+  return op.group == Group::ModelParallel && one_stage ? Axis::Tensor : axis_of(op.group);
+}
+
+}  // namespace
+
 void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& time) {
   double left = gap.start - gap.free;
   if (left <= 0.0) return;
@@ -25,7 +35,7 @@ void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& 
     // A collective is exposed from the moment that something needs it; what comes before a message
     // or a collective of several stages is waiting for the others.
     const double moving = alone && !has_cause ? left - stall : std::min(left, duration);
-    time.exposed_on(axis_of(op.group)) += Seconds(moving);
+    time.exposed_on(exposed_axis(op)) += Seconds(moving);
     time.stall += Seconds(stall);
     left -= moving + stall;
     if (!has_cause) break;

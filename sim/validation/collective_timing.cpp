@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "core/spec/profile_library.hpp"
@@ -64,8 +65,8 @@ CollectiveTiming read_timing(ObjectReader& row, RowIds& ids) {
   timing.gpu = row.text_or("gpu", "");
   timing.name = row.text("collective");
   timing.members = row.integer("gpus", {2, 10'000'000});
-  timing.nodes = row.integer_or("nodes", 1);
-  timing.groups = row.integer_or("groups", 1);
+  timing.nodes = row.integer_or("nodes", 1, {1, timing.members});
+  timing.groups = row.integer_or("groups", 1, {1, 10'000'000});
   timing.bytes = Bytes(row.number_or("size_bytes", 0.0));
   timing.forced = forced_by(row.text_or("algo", ""));
   timing.for_fitting = row.boolean_or("fit", true);
@@ -101,6 +102,14 @@ const ClusterSpec* named_cluster(const std::string& system) {
   return best;
 }
 
+// Takes the lines of a file or a stream.
+struct TimingCollector {
+  std::vector<CollectiveTiming> timings{};
+  RowIds ids{};
+
+  void operator()(ObjectReader& row) { timings.push_back(read_timing(row, ids)); }
+};
+
 TimingComparison compare(const CollectiveTiming& timing) {
   TimingComparison row;
   row.id = timing.id;
@@ -127,10 +136,16 @@ TimingComparison compare(const CollectiveTiming& timing) {
 }  // namespace
 
 std::vector<CollectiveTiming> read_collective_timings(const std::string& file) {
-  std::vector<CollectiveTiming> timings;
-  RowIds ids;
-  for_each_json_line(file, [&](ObjectReader& row) { timings.push_back(read_timing(row, ids)); });
-  return timings;
+  TimingCollector collector;
+  for_each_json_line(file, std::ref(collector));
+  return std::move(collector.timings);
+}
+
+std::vector<CollectiveTiming> read_collective_timings(std::istream& stream,
+                                                      const std::string& source) {
+  TimingCollector collector;
+  for_each_json_line(stream, source, std::ref(collector));
+  return std::move(collector.timings);
 }
 
 std::optional<ClusterSpec> cluster_of(const CollectiveTiming& timing) {

@@ -2,6 +2,7 @@
 // (docs/formats/timing_rows.md).
 #pragma once
 
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,10 @@ struct CollectiveTiming {
 
 // Throws InputError with all problems of the file.
 std::vector<CollectiveTiming> read_collective_timings(const std::string& file);
+
+// The same of a stream's lines; `source` names it in errors.
+std::vector<CollectiveTiming> read_collective_timings(std::istream& stream,
+                                                      const std::string& source);
 
 // The shipped cluster that the timing's system is: the one with an alias that stands in the
 // system's name or the notes, else the one with its accelerator whose network is nearest to what

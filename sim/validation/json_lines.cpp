@@ -41,23 +41,6 @@ std::ifstream opened(const std::string& file) {
   return stream;
 }
 
-void read_lines(std::istream& stream, const std::string& file, ProblemList& problems,
-                const Reader& read) {
-  std::string text;
-  std::size_t bad_lines = 0;
-  for (std::size_t number = 1; next_line(stream, text, file, number); ++number) {
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string line = fmt::format("line {}", number);
-    try {
-      read(parse_json(text, file), line);
-    } catch (const InputError& error) {
-      for (const Problem& problem : error.problems())
-        problems.add(line + problem.where, problem.found, problem.expected);
-      if (++bad_lines == kMostBadLines) break;
-    }
-  }
-}
-
 }  // namespace
 
 void for_each_json(const std::string& file, const Reader& read) {
@@ -67,21 +50,39 @@ void for_each_json(const std::string& file, const Reader& read) {
 
 void for_each_json(std::istream& stream, const std::string& source, const Reader& read) {
   ProblemList problems(source);
-  read_lines(stream, source, problems, read);
+  std::string text;
+  std::size_t bad_lines = 0;
+  for (std::size_t number = 1; next_line(stream, text, source, number); ++number) {
+    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string line = fmt::format("line {}", number);
+    try {
+      read(parse_json(text, source), line);
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems())
+        problems.add(line + problem.where, problem.found, problem.expected);
+      if (++bad_lines == kMostBadLines) break;
+    }
+  }
   problems.throw_if_any();
 }
 
 void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read) {
-  ProblemList problems(file);
   std::ifstream stream = opened(file);
-  read_lines(stream, file, problems, [&](const nlohmann::json& document, const std::string& line) {
-    ObjectReader object(document, line, problems);
+  for_each_json_line(stream, file, read);
+}
+
+void for_each_json_line(std::istream& stream, const std::string& source,
+                        const std::function<void(ObjectReader&)>& read) {
+  for_each_json(stream, source, [&](const nlohmann::json& document, const std::string&) {
+    ProblemList problems(source);
+    ObjectReader object(document, "", problems);
     read(object);
+    problems.throw_if_any();
   });
-  problems.throw_if_any();
 }
 
 void RowIds::add(ObjectReader& row, const std::string& id) {
+  if (id.empty()) return;  // missing, which is a problem of its own
   if (!ids_.insert(id).second) row.problem("id", fmt::format("\"{}\" again", id), "each id once");
 }
 

@@ -13,8 +13,8 @@ namespace shardwright::sim {
 
 // Calls `read` with each line's value and its place, "line N"; empty lines are skipped. A file is
 // read line by line, so that it may be large; a line may not (1 MiB). Throws InputError if the file
-// cannot be read, or with all lines that are no JSON; after a hundred of those, or at a line that
-// is too long, the rest is not read.
+// cannot be read, or with all lines that are no JSON or at which `read` threw one; after a hundred
+// of those, or at a line that is too long, the rest is not read.
 void for_each_json(const std::string& file,
                    const std::function<void(const nlohmann::json&, const std::string&)>& read);
 
@@ -22,10 +22,12 @@ void for_each_json(const std::string& file,
 void for_each_json(std::istream& stream, const std::string& source,
                    const std::function<void(const nlohmann::json&, const std::string&)>& read);
 
-// Calls `read` with each line's object; its pointer begins with "line N". Throws InputError with
-// all problems of the file if it cannot be read, a line is no JSON object, or `read` added
-// problems.
+// The same with each line's object, to which `read` may add problems.
 void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read);
+
+// The same of a stream's lines; `source` names it in errors.
+void for_each_json_line(std::istream& stream, const std::string& source,
+                        const std::function<void(ObjectReader&)>& read);
 
 // The ids of a file's rows, of which each may stand once.
 class RowIds {

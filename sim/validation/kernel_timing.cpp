@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -27,6 +28,9 @@ constexpr Seconds kGroupIssue = microseconds(8.8);
 
 // Arrays of 2^25 doubles are BabelStream's default; copies whose size is not given are as large.
 constexpr Bytes kStreamArray = Bytes(33554432.0 * 8.0);
+
+// So that products of two sizes are integers too.
+constexpr IntegerRange kSize{1, 1'000'000'000};
 
 using Kernel = KernelTiming::Kernel;
 
@@ -55,16 +59,16 @@ Columns read_columns(ObjectReader& row) {
   columns.notes = row.text_or("notes", "");
   columns.gradient_format = row.text_or("main_grad_dtype", "");
   columns.result_format = row.text_or("out_dtype", "");
-  columns.m = row.integer_or("m", 0);
-  columns.n = row.integer_or("n", 0);
-  columns.k = row.integer_or("k", 0);
-  columns.batch = row.integer_or("batch", 1);
-  columns.groups = row.integer_or("groups", 1);
-  columns.heads = row.integer_or("heads", 0);
-  columns.kv_heads = row.integer_or("kv_heads", columns.heads);
-  columns.tokens = row.integer_or("seq", 0);
-  columns.head_dim = row.integer_or("head_dim", 0);
-  columns.v_head_dim = row.integer_or("v_head_dim", columns.head_dim);
+  columns.m = row.integer_or("m", 0, kSize);
+  columns.n = row.integer_or("n", 0, kSize);
+  columns.k = row.integer_or("k", 0, kSize);
+  columns.batch = row.integer_or("batch", 1, kSize);
+  columns.groups = row.integer_or("groups", 1, kSize);
+  columns.heads = row.integer_or("heads", 0, kSize);
+  columns.kv_heads = row.integer_or("kv_heads", columns.heads, kSize);
+  columns.tokens = row.integer_or("seq", 0, kSize);
+  columns.head_dim = row.integer_or("head_dim", 0, kSize);
+  columns.v_head_dim = row.integer_or("v_head_dim", columns.head_dim, kSize);
   columns.accumulates = row.boolean_or("accumulate", false);
   columns.mask_known = row.has("causal");
   columns.causal = row.boolean_or("causal", false);
@@ -229,6 +233,14 @@ KernelTiming read_timing(ObjectReader& row, RowIds& ids) {
   return timing;
 }
 
+// Takes the lines of a file or a stream.
+struct TimingCollector {
+  std::vector<KernelTiming> timings{};
+  RowIds ids{};
+
+  void operator()(ObjectReader& row) { timings.push_back(read_timing(row, ids)); }
+};
+
 TimingComparison compare(const KernelTiming& timing,
                          const std::optional<AcceleratorSpec>& accelerator) {
   TimingComparison row;
@@ -250,10 +262,15 @@ TimingComparison compare(const KernelTiming& timing,
 }  // namespace
 
 std::vector<KernelTiming> read_kernel_timings(const std::string& file) {
-  std::vector<KernelTiming> timings;
-  RowIds ids;
-  for_each_json_line(file, [&](ObjectReader& row) { timings.push_back(read_timing(row, ids)); });
-  return timings;
+  TimingCollector collector;
+  for_each_json_line(file, std::ref(collector));
+  return std::move(collector.timings);
+}
+
+std::vector<KernelTiming> read_kernel_timings(std::istream& stream, const std::string& source) {
+  TimingCollector collector;
+  for_each_json_line(stream, source, std::ref(collector));
+  return std::move(collector.timings);
 }
 
 std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& gpu) {

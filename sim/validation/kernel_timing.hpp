@@ -2,6 +2,7 @@
 // (docs/formats/timing_rows.md).
 #pragma once
 
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ struct KernelTiming {
 
 // Throws InputError with all problems of the file.
 std::vector<KernelTiming> read_kernel_timings(const std::string& file);
+
+// The same of a stream's lines; `source` names it in errors.
+std::vector<KernelTiming> read_kernel_timings(std::istream& stream, const std::string& source);
 
 // The shipped profile of the timing's device at the clock of a short benchmark, whose
 // `sustained_clock_ratio` is 1. None where there is no such profile.

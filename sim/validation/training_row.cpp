@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -238,6 +239,30 @@ std::vector<TrainingRow> read_training_rows(std::istream& stream, const std::str
   RowCollector collector(source);
   for_each_json(stream, source, std::ref(collector));
   return collector.take();
+}
+
+std::vector<TrainingRow> read_training_rows(const std::vector<std::string>& files) {
+  std::vector<TrainingRow> rows;
+  std::vector<InputError> errors;
+  for (const std::string& file : files) {
+    try {
+      std::vector<TrainingRow> more = read_training_rows(file);
+      std::move(more.begin(), more.end(), std::back_inserter(rows));
+    } catch (const InputError& error) {
+      errors.push_back(error);
+    }
+  }
+  if (errors.empty()) return rows;
+  if (errors.size() == 1) throw InputError(errors.front());
+  ProblemList problems("training rows");
+  for (const InputError& error : errors) {
+    for (const Problem& problem : error.problems()) {
+      const std::string where = problem.where.empty() ? "" : ": " + problem.where;
+      problems.add(error.source() + where, problem.found, problem.expected);
+    }
+  }
+  problems.throw_if_any();
+  return rows;
 }
 
 TrainingRow find_training_row(const std::string& file, const std::string& id) {

@@ -197,13 +197,11 @@ ValidationReport validate_rows(const std::vector<std::string>& files,
                                const ValidationOptions& options) {
   std::vector<TrainingRow> rows;
   std::size_t other_grades = 0;
-  for (const std::string& file : files) {
-    for (TrainingRow& row : read_training_rows(file)) {
-      if (is_wanted(row, options.grades)) {
-        rows.push_back(std::move(row));
-      } else {
-        ++other_grades;
-      }
+  for (TrainingRow& row : read_training_rows(files)) {
+    if (is_wanted(row, options.grades)) {
+      rows.push_back(std::move(row));
+    } else {
+      ++other_grades;
     }
   }
   std::vector<std::optional<RowComparison>> comparisons(rows.size());

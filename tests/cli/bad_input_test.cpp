@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -155,6 +156,7 @@ const std::vector<BadCase> kDegrees = {
     {"UnknownPrecision", simulate({"--precision", "bf1"}), "", {"--precision", "\"bf16\""}},
     {"ZeroStageFour", simulate({"--zero", "4"}), "", {"--zero: found 4"}},
     {"SettingWithoutValue", simulate({"--set", "tp"}), "", {"--set: found \"tp\"", "FIELD=VALUE"}},
+    {"SettingOfAPart", simulate({"--set", "dp=8", "--set", "dp.x=3"}), "", {"--set: found", "dp"}},
     {"UnknownSetting", simulate({"--set", "tpp=2"}), "", {"tpp", "did you mean"}},
     {"UnknownModel",
      {"simulate", "--model", "lama3-8b", "--cluster", "dgx-h100", "--global-batch", "8",
@@ -345,6 +347,84 @@ const std::vector<BadCase> kFlows = {
     {"BadGrade", {"validate", "@", "--grades", "AX"}, "", {"--grades: found \"AX\""}},
 };
 INSTANTIATE_TEST_SUITE_P(FlowsAndRows, BadInput, testing::ValuesIn(kFlows), test_name);
+
+int count_lines(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(BadInput, AMissingObjectIsOneProblem) {
+  const ScratchFolder folder;
+  std::string text = plan_file();
+  text.replace(text.find("\"plan\": {"), std::string::npos, "\"other\": 3}");
+  const CommandResult plan = run_command({"simulate", "--plan", folder.write("plan.json", text)});
+  EXPECT_EQ(plan.exit_code, 2);
+  EXPECT_THAT(plan.errors, HasSubstr("/plan: found no such key; expected an object"));
+  EXPECT_EQ(count_lines(plan.errors), 2) << plan.errors;  // and the unknown key
+  const CommandResult model = run_command(
+      {"models", "show",
+       folder.write("model.json", R"({"schema": "shardwright/model", "version": 1, "name": "mine",
+         "layers": 4, "hidden": 64, "vocab": 100, "mlp": {"ffn_hidden": 128}})")});
+  EXPECT_EQ(model.exit_code, 2);
+  EXPECT_EQ(count_lines(model.errors), 1) << model.errors;
+  EXPECT_THAT(model.errors, HasSubstr("/attention: found no such key; expected an object"));
+}
+
+TEST(BadInput, FlowsOfMissingLinksAreNoFurtherProblems) {
+  const ScratchFolder folder;
+  const CommandResult result =
+      run_command({"network", folder.write("flows.json", R"({"links": 3, "flows": [
+        {"id": "x", "bytes": 1, "route": ["a"], "start_s": 0}]})")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count_lines(result.errors), 1) << result.errors;
+  EXPECT_THAT(result.errors, HasSubstr("/links: found 3"));
+}
+
+TEST(BadInput, EachOfSeveralBadFilesIsNamed) {
+  const ScratchFolder folder;
+  const std::string first = folder.write("first.jsonl", "{\n");
+  const CommandResult result = run_command({"validate", first, "/no/second.jsonl"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("first.jsonl: line 1: found"));
+  EXPECT_THAT(result.errors, HasSubstr("/no/second.jsonl: found no such readable file"));
+}
+
+TEST(BadInput, ComparedFilesHaveAllTheirProblemsNamed) {
+  const ScratchFolder folder;
+  const std::string first = folder.write("first.json", plan_file("\"dp\": 4", "\"dp\": 0"));
+  const std::string second = folder.write("second.json", plan_file("\"tp\": 2", "\"tp\": -1"));
+  const CommandResult result = run_command({"compare", first, second});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("first.json: /plan/dp: found 0"));
+  EXPECT_THAT(result.errors, HasSubstr("second.json: /plan/tp: found -1"));
+}
+
+// Nothing that a file or an argument says reaches the terminal as a control character.
+TEST(BadInput, IsQuotedWithoutControlCharacters) {
+  const ScratchFolder folder;
+  const std::string binary = std::string("\x1b[2J\x07\xff,\x9b\n\x1b]0;owned\x07,1\n");
+  const std::string csv = folder.write("bad.csv", binary);
+  const std::string model =
+      folder.write("model.json", model_file("mine", "\\u001b[31mmine\\u0007"));
+  const std::string plan = folder.write("plan.json", plan_file("\"pp\"", "\"\\u001b[31mpp\""));
+  const std::vector<std::vector<std::string>> commands = {
+      simulate({"--kernels", csv}),
+      {"models", "show", model},
+      {"simulate", "--plan", plan},
+      {"validate", csv},
+      {"models", "show", "\x1b[2J"},
+      {"\x1b[2Jplan"},
+      {"plan", "--\x1b[2J"},
+      {"simulate", "--plan", "\x1b[2J"},
+      {"calibrate", csv, "--cluster", "dgx-h100"}};
+  for (const auto& command : commands) {
+    const CommandResult result = run_command(command);
+    for (const char c : result.output + result.errors) {
+      ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20)
+          << command.front() << ": " << static_cast<int>(c);
+      ASSERT_NE(c, '\x7f');
+    }
+  }
+}
 
 TEST(BadInput, AHundredMegabytesAreRefusedByTheirSize) {
   const ScratchFolder folder;

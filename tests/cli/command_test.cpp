@@ -53,6 +53,31 @@ TEST(Command, HelpOfASubcommandShowsItsOptions) {
   EXPECT_THAT(result.output, HasSubstr("--global-batch"));
 }
 
+// The examples of a command's help are of that command.
+TEST(Command, HelpShowsItsOwnExamples) {
+  for (const std::string name :
+       {"plan",          "replan",      "scale",      "simulate",    "probe",       "calibrate",
+        "explain",       "compare",     "export",     "validate",    "fit",         "network",
+        "models",        "clusters",    "stacks",     "models list", "models show", "clusters list",
+        "clusters show", "stacks list", "stacks show"}) {
+    std::vector<std::string> arguments;
+    std::istringstream words(name);
+    for (std::string word; words >> word;) arguments.push_back(word);
+    arguments.emplace_back("--help");
+    const CommandResult help = run_command(arguments);
+    EXPECT_EQ(help.exit_code, 0);
+    std::istringstream lines(help.output);
+    int examples = 0;
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("  shardwright ")) continue;
+      // The first one; others may go on with what it made.
+      if (++examples > 1) continue;
+      EXPECT_TRUE(line.starts_with("  shardwright " + name + " ")) << line;
+    }
+    EXPECT_GT(examples, 0) << name;
+  }
+}
+
 TEST(Command, SimulatePrintsTheContractsNames) {
   const CommandResult result = run_command(with(kSimulate, {"--json", "-"}));
   ASSERT_EQ(result.exit_code, 0) << result.errors;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <string_view>
+#include <string>
 
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
@@ -14,17 +14,22 @@ namespace shardwright::fuzz {
 
 inline constexpr const char* kSource = "fuzz";
 
-// Parses the bytes as JSON and hands them to `check`; returns what libFuzzer expects. Any exception
-// other than InputError ends the program, which libFuzzer reports.
+// Hands the bytes to `check`; returns what libFuzzer expects. Any exception other than InputError
+// ends the program, which libFuzzer reports.
 template <class Check>
-int try_document(const std::uint8_t* data, std::size_t size, Check check) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+int try_text(const std::uint8_t* data, std::size_t size, Check check) {
   try {
-    check(parse_json(text, kSource));
+    check(std::string(reinterpret_cast<const char*>(data), size));
   } catch (const InputError&) {
     return 0;
   }
   return 0;
+}
+
+// Parses the bytes as JSON and hands them to `check`, as `try_text`.
+template <class Check>
+int try_document(const std::uint8_t* data, std::size_t size, Check check) {
+  return try_text(data, size, [&](const std::string& text) { check(parse_json(text, kSource)); });
 }
 
 // A value that was accepted reads back equal from what is written.

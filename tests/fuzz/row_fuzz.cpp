@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "core/spec/plan_check.hpp"
+#include "sim/validation/row_cluster.hpp"
 #include "sim/validation/row_scenario.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
@@ -25,6 +26,12 @@ void check(sim::TrainingRow row) {
 }
 
 }  // namespace
+
+// The shipped clusters are read here, which is no input's time.
+extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
+  sim::cluster_library();
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::istringstream lines(std::string(reinterpret_cast<const char*>(data), size));

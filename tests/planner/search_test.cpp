@@ -115,6 +115,22 @@ TEST(Search, EqualsExhaustiveSimulationOnRandomSpaces) {
   EXPECT_EQ(with_plans, kSpaces);
 }
 
+PlanRequest llama_on_one_node();
+
+TEST(Search, SaysWhySelectiveRecomputationIsNoChoiceBesideFusedAttention) {
+  PlanRequest request = llama_on_one_node();
+  ASSERT_TRUE(request.stack.flash_attention);
+  request.constraints.fixed = {parse_constraint("recompute=selective", "--fix")};
+  const SearchResult result = search(request);
+  ASSERT_TRUE(result.infeasible.has_value());
+  EXPECT_NE(result.infeasible->reason.find(request.stack.name), std::string::npos);
+  EXPECT_NE(result.infeasible->reason.find("selective"), std::string::npos);
+  const auto& changes = result.infeasible->closes_it;
+  EXPECT_NE(std::find(changes.begin(), changes.end(), "--fix recompute=none"), changes.end());
+  request.stack.flash_attention = false;
+  EXPECT_FALSE(search(request).plans.empty());
+}
+
 PlanRequest llama_on_one_node() {
   PlanRequest request;
   request.model = load_model("llama3-8b");

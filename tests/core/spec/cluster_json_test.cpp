@@ -113,6 +113,43 @@ TEST(ClusterJson, AFigureBringsItsSource) {
             (Provenance{"The data sheet, https://example.org/chip", Confidence::Datasheet}));
 }
 
+std::vector<std::string> problem_places(const json& document) {
+  std::vector<std::string> places;
+  try {
+    read(document);
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) places.push_back(problem.where);
+  }
+  return places;
+}
+
+TEST(ClusterJson, MissingSourcesAreOneProblemWhateverNamesThem) {
+  using Places = std::vector<std::string>;
+  json document = cluster_document();
+  json& chip = document["accelerator"];
+  for (const char* key : {"capacity_bytes", "bandwidth_bytes_per_s"}) {
+    json& figure = chip["memory"][key];
+    figure = {{"value", figure}, {"source", "sheet"}, {"confidence", "datasheet"}};
+  }
+  EXPECT_EQ(problem_places(document), Places{"/accelerator/sources"});
+  chip["sources"] = json::object();
+  EXPECT_EQ(problem_places(document), Places{"/accelerator/sources"});
+  chip["sources"] = 3;
+  EXPECT_EQ(problem_places(document), Places{"/accelerator/sources"});
+  chip["sources"] = {{"other", {{"title", "t"}}}};
+  EXPECT_EQ(problem_places(document), Places{"/accelerator/memory/bandwidth_bytes_per_s/source"});
+}
+
+TEST(ClusterJson, AMissingPartOfAProfileIsOneProblem) {
+  for (const char* pointer : {"/accelerator/matrix", "/accelerator/memory", "/node/scale_up",
+                              "/node/nic", "/fabric", "/node", "/accelerator"}) {
+    json document = cluster_document();
+    const json::json_pointer place(pointer);
+    document.at(place.parent_pointer()).erase(place.back());
+    EXPECT_EQ(problem_places(document), std::vector<std::string>{pointer});
+  }
+}
+
 TEST(ClusterJson, NodesOfANodeOnlyClusterAreThoseOfItsDomain) {
   json document = cluster_document();
   document["fabric"] = {

@@ -215,6 +215,14 @@ struct Malformed {
   std::vector<std::string> pointers;
 };
 
+// Merging a patch takes keys that are null out; this one stays.
+TEST(ImportHuggingface, ANullSizeIsNamedByItsKey) {
+  json bloom = config("bloom-176b");
+  bloom["n_layer"] = nullptr;
+  EXPECT_EQ(problem_pointers([&] { import_huggingface(bloom, "bloom"); }),
+            std::vector<std::string>{"/n_layer"});
+}
+
 TEST(ImportHuggingface, MalformedConfigurationsAreRefusedAtThePointerOfTheProblem) {
   const std::vector<Malformed> table = {
       {"llama2-7b", R"({"model_type": null})", {"/model_type"}},
@@ -233,7 +241,17 @@ TEST(ImportHuggingface, MalformedConfigurationsAreRefusedAtThePointerOfTheProble
       {"llama2-7b",
        R"({"vocab_size": 0, "num_hidden_layers": 0})",
        {"/num_hidden_layers", "/vocab_size"}},
-      {"gpt2-xl", R"({"n_embd": null})", {"/hidden_size"}},
+      {"gpt2-xl", R"({"n_embd": null})", {"/n_embd"}},
+      {"gpt2-xl", R"({"n_layer": null, "n_head": null})", {"/n_head", "/n_layer"}},
+      {"gpt2-xl", R"({"n_embd": 1601})", {"/n_embd"}},
+      {"bloom-176b", R"({"n_layer": null})", {"/n_layer"}},
+      {"bloom-176b", R"({"n_layer": "70"})", {"/n_layer"}},
+      {"bloom-176b", R"({"num_attention_heads": null})", {"/n_head"}},
+      {"mpt-7b", R"({"n_layers": 0})", {"/n_layers"}},
+      {"mpt-7b", R"({"d_model": null, "n_heads": null})", {"/d_model", "/n_heads"}},
+      {"gpt-neox-20b", R"({"num_hidden_layers": null})", {"/num_hidden_layers"}},
+      {"falcon-7b", R"({"hidden_size": null})", {"/hidden_size"}},
+      {"opt-350m", R"({"ffn_dim": 0})", {"/ffn_dim"}},
       {"gpt2-xl", R"({"n_head": 0})", {"/n_head"}},
       {"gpt2-xl", R"({"resid_pdrop": 2})", {"/resid_pdrop"}},
       {"mixtral-8x7b", R"({"num_experts_per_tok": 9})", {"/num_experts_per_tok"}},
@@ -242,6 +260,13 @@ TEST(ImportHuggingface, MalformedConfigurationsAreRefusedAtThePointerOfTheProble
       {"deepseek-v3", R"({"first_k_dense_replace": 61})", {"/first_k_dense_replace"}},
       {"deepseek-v3", R"({"moe_layer_freq": 2})", {"/moe_layer_freq"}},
       {"deepseek-v3", R"({"kv_lora_rank": 0})", {"/kv_lora_rank"}},
+      {"deepseek-v3", R"({"n_group": 7})", {"/n_group"}},
+      {"deepseek-v3", R"({"n_routed_experts": 250, "num_experts_per_tok": 8})", {"/n_group"}},
+      {"deepseek-v3", R"({"n_routed_experts": null, "n_group": 7})", {}},
+      {"deepseek-v3", R"({"n_routed_experts": 0})", {"/n_routed_experts"}},
+      {"deepseek-v3", R"({"topk_group": 9})", {"/topk_group"}},
+      {"deepseek-v3", R"({"topk_group": 1, "num_experts_per_tok": 33})", {"/topk_group"}},
+      {"deepseek-v2", R"({"n_group": 3})", {"/n_group"}},
       {"gemma3-4b", R"({"text_config": null})", {"/text_config"}},
       {"gemma3-4b", R"({"text_config": {"hidden_size": -2}})", {"/text_config/hidden_size"}},
       {"gemma3-4b",

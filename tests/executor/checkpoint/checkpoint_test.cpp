@@ -267,6 +267,24 @@ TEST(StoredNames, PlacesCoverTheTensorsOnce) {
   }
 }
 
+TEST(Safetensors, RefusesSizesThatAreNone) {
+  const auto file = empty_folder("sizes.safetensors");
+  for (const char* tensor : {R"({"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]})",
+                             R"({"dtype": "F32", "shape": [1.0], "data_offsets": [0, 4]})",
+                             R"({"dtype": "F32", "shape": [1], "data_offsets": [0, 1e300]})",
+                             R"({"dtype": "F32", "shape": [1], "data_offsets": [-4, 4]})",
+                             R"({"dtype": "F32", "shape": [1], "data_offsets": [4, 0]})",
+                             R"({"dtype": "F32", "shape": [1], "data_offsets": [0]})",
+                             R"({"dtype": "F32", "shape": [2], "data_offsets": [0, 4]})",
+                             R"({"dtype": 3, "shape": [1], "data_offsets": [0, 4]})", "7"}) {
+    const std::string header = std::string("{\"a\": ") + tensor + "}";
+    const std::uint64_t length = header.size();
+    std::ofstream(file, std::ios::binary)
+        << std::string(reinterpret_cast<const char*>(&length), sizeof length) << header << "1234";
+    EXPECT_THROW(SafetensorsFile(file, SafetensorsFile::Access::Read), RuntimeFailure) << tensor;
+  }
+}
+
 TEST(Safetensors, RefusesFilesThatAreNotWhole) {
   const auto file = empty_folder("broken.safetensors");
   using Access = SafetensorsFile::Access;

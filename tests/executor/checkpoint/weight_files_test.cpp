@@ -177,6 +177,22 @@ TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
   EXPECT_THAT(problems_of(folder, model), testing::Contains("config.json, /model_type"));
 }
 
+TEST(WeightFiles, ConfigurationOfWrongTypesIsBadInput) {
+  const ModelSpec model = small_llama();
+  const auto folder = empty_folder("types");
+  write_file(folder / "model.safetensors", stored_tensors(model), "BF16");
+  nlohmann::json config = {
+      {"model_type", "llama"},   {"num_hidden_layers", 4},   {"hidden_size", 32},
+      {"vocab_size", 256},       {"num_attention_heads", 4}, {"num_key_value_heads", 2},
+      {"intermediate_size", 48}, {"rms_norm_eps", 1e-5},     {"rope_scaling", {{"rope_type", 3}}}};
+  std::ofstream(folder / "config.json") << config;
+  EXPECT_THAT(problems_of(folder, model), testing::Contains("config.json, /rope_scaling"));
+  for (const char* text : {"3", "[]", "null", R"({"model_type": 3})", "{"}) {
+    std::ofstream(folder / "config.json") << text;
+    EXPECT_THROW(WeightFiles(folder).check(model), InputError) << text;
+  }
+}
+
 TEST(WeightFiles, ThatAreCutOffOrNoNumbersAreRefused) {
   const ModelSpec model = small_llama();
   const auto folder = empty_folder("broken");
@@ -185,7 +201,7 @@ TEST(WeightFiles, ThatAreCutOffOrNoNumbersAreRefused) {
   EXPECT_EQ(problems_of(folder, model).size(), stored_tensors(model).size());
   write_file(file, stored_tensors(model), "BF16");
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
-  EXPECT_THROW(WeightFiles{folder}, RuntimeFailure);
+  EXPECT_THROW(WeightFiles{folder}, InputError);
 }
 
 }  // namespace

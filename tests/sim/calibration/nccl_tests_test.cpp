@@ -72,6 +72,9 @@ TEST_F(NcclTests, TakesTheCollectiveFromTheFilesNameWhereTheTableIsSilent) {
 TEST_F(NcclTests, RefusesWhatIsNoOutput) {
   EXPECT_THROW(read_nccl_tests(write("all_reduce.txt", "hello")), InputError);
   EXPECT_THROW(read_nccl_tests(write("all_reduce.json", "{}")), InputError);
+  EXPECT_THROW(read_nccl_tests(write("all_reduce.bin", std::string("\x7f\0", 2))), InputError);
+  EXPECT_THROW(read_nccl_tests(write("all_reduce.none", "")), InputError);
+  EXPECT_THROW(read_nccl_tests(testing::TempDir()), InputError);
 }
 
 }  // namespace

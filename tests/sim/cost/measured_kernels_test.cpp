@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -83,6 +84,42 @@ TEST(KernelTable, SurvivesWritingAndReading) {
     write_kernel_table(stream, kernels);
   }
   EXPECT_EQ(read_kernel_table(file), kernels);
+}
+
+std::vector<std::string> problems_of(const std::string& table) {
+  std::istringstream stream(table);
+  std::vector<std::string> found;
+  try {
+    read_kernel_table(stream, "table");
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems())
+      found.push_back(problem.where + ": " + problem.found);
+  }
+  return found;
+}
+
+TEST(KernelTable, RefusesWhatIsNoTable) {
+  using Found = std::vector<std::string>;
+  const std::string header = "op,precision,m,n,k,time_s\n";
+  EXPECT_EQ(problems_of(""), Found{": an empty file"});
+  EXPECT_EQ(problems_of(std::string("\x7f"
+                                    "ELF\0\1",
+                                    6)),
+            Found{"line 1: binary data"});
+  EXPECT_EQ(problems_of(header + std::string("gemm\0", 5)), Found{"line 2: binary data"});
+  EXPECT_EQ(problems_of(std::string(1 << 20, 'x')), Found{"line 1: more than 65536 bytes"});
+  EXPECT_EQ(problems_of("op,precision,op\n"),
+            (Found{"line 1: \"op\" again", "line 1: a header without it"}));
+  EXPECT_EQ(problems_of(header + "gemm,bf16,1,2,3,nan\n"), Found{"line 2/time_s: \"nan\""});
+  EXPECT_EQ(problems_of(header + "gemm,bf16,1,2,1e300,1e-5\n"), Found{"line 2/k: \"1e300\""});
+  EXPECT_EQ(problems_of(header + "gemm,bf16,1.5,2,3,1e-5\n"), Found{"line 2/m: \"1.5\""});
+  EXPECT_THROW(read_kernel_table(std::filesystem::temp_directory_path().string()), InputError);
+}
+
+TEST(KernelTable, GoesOnAfterBadLinesButNotForever) {
+  std::string table = "op,precision,m,n,k,time_s\n";
+  for (int i = 0; i < 1000; ++i) table += "gemm,bf16,1\n";
+  EXPECT_EQ(problems_of(table).size(), 100U);
 }
 
 TEST(KernelTable, BadCellsAreAllNamed) {

@@ -14,6 +14,7 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/timeline/perfetto.hpp"
+#include "sim/memory/memory_replay.hpp"
 #include "sim/step/full_replay.hpp"
 
 namespace shardwright::sim {
@@ -120,6 +121,27 @@ TEST_P(PredictedTimeline, MemoryNeverGoesBackInTime) {
     now[level.rank] = level.time;
   }
   EXPECT_EQ(now.size(), step_.program.stages.size());
+}
+
+// What a rank of the trace holds at most is the peak that the step reports, context, communicators
+// and fragmentation included; it never holds less than those.
+TEST_P(PredictedTimeline, MemoryCounterReachesTheReportedPeak) {
+  StackSpec stack = load_stack("megatron-core");
+  ASSERT_GT(stack.context_memory, Bytes());
+  ASSERT_GT(stack.communicator_memory, Bytes());
+  stack.fragmentation = 0.07;
+  Timeline timeline = step_.timeline;
+  add_reserved_memory(timeline, step_.program.plan, stack);
+  const std::vector<MemoryPeak> peaks = peak_memory(step_.program, stack);
+  for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
+    double highest = 0.0;
+    for (const MemoryLevel& level : timeline.memory) {
+      if (level.rank != timeline.ranks[i].rank) continue;
+      EXPECT_GE(level.level, peaks[i].outside_allocator);
+      highest = std::max(highest, level.level.value());
+    }
+    EXPECT_NEAR(highest, peaks[i].peak.value(), 1e-9 * highest);
+  }
 }
 
 // Rounded to nanoseconds at both ends, neighbours still do not overlap.

@@ -46,6 +46,31 @@ Scenario llama_on_two_nodes() {
   return scenario;
 }
 
+// The gradient norm meets tensor-parallel ranks and stages, and data-parallel ones only where they
+// split the gradients: its time is not theirs.
+TEST(GradientNorm, IsReportedUnderTheGroupThatItRunsOver) {
+  Scenario scenario = llama_on_two_nodes();
+  scenario.plan.tp = 1;
+  scenario.plan.dp = 1;
+  scenario.plan.pp = 1;
+  scenario.plan.global_batch = 4;
+  const auto exposed = [&scenario](Axis axis) {
+    return simulate_step(scenario).stages[0].time.exposed_on(axis);
+  };
+  EXPECT_EQ(simulate_step(scenario).stages[0].time.exposed_total(), Seconds(0));
+  scenario.plan.pp = 4;
+  EXPECT_EQ(exposed(Axis::Data), Seconds(0));
+  EXPECT_GT(exposed(Axis::Pipeline), Seconds(0));
+  scenario.plan.pp = 1;
+  scenario.plan.tp = 4;
+  EXPECT_EQ(exposed(Axis::Data), Seconds(0));
+  EXPECT_EQ(exposed(Axis::Pipeline), Seconds(0));
+  EXPECT_GT(exposed(Axis::Tensor), Seconds(0));
+  scenario.plan.tp = 1;
+  scenario.plan.dp = 4;
+  EXPECT_GT(exposed(Axis::Data), Seconds(0));
+}
+
 // Of two collectives a layer in the backward pass, each is hidden beside a GEMM or not.
 TEST(InputGradients, ReducedAfterTheWeightGradientsAreExposed) {
   Scenario scenario = llama_on_two_nodes();

@@ -1,6 +1,7 @@
 // Shipped profiles against published timings, and bad files of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "core/base/error.hpp"
@@ -46,6 +47,37 @@ TEST(CollectiveTimings, ShippedClustersReachThePublishedTolerance) {
   EXPECT_GT(report.all.n, 600U);
   EXPECT_LE(report.all.median_abs, 0.12);
   EXPECT_LE(report.all.p90_abs, 0.35);
+}
+
+std::string problems_of(void (*read)(const std::string&), const std::string& text) {
+  try {
+    read(file_with(text));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TimingRows, SizesThatOverflowTheirProductsAreRefused) {
+  const std::string found = problems_of(
+      [](const std::string& file) { read_kernel_timings(file); },
+      R"({"id":"a","gpu":"H100-SXM","op":"gemm","m":4096,"n":8,"k":1e12,"groups":1e12,"tflops":7})");
+  EXPECT_NE(found.find("line 1/k: found"), std::string::npos) << found;
+  EXPECT_NE(found.find("line 1/groups: found"), std::string::npos) << found;
+}
+
+TEST(TimingRows, MoreNodesThanAcceleratorsAreRefused) {
+  const std::string found = problems_of(
+      [](const std::string& file) { read_collective_timings(file); },
+      R"({"id":"a","gpu":"H100-SXM","collective":"all_reduce","gpus":8,"nodes":9,"size_bytes":8})");
+  EXPECT_NE(found.find("line 1/nodes: found 9"), std::string::npos) << found;
+}
+
+TEST(TimingRows, AMissingIdIsOneProblemOnEachLine) {
+  const std::string found =
+      problems_of([](const std::string& file) { read_kernel_timings(file); },
+                  "{\"gpu\":\"a\",\"op\":\"b\"}\n{\"gpu\":\"a\",\"op\":\"b\"}\n");
+  EXPECT_EQ(std::count(found.begin(), found.end(), '\n'), 1) << found;
 }
 
 TEST(TimingReport, CountsWhatItSkipsByReason) {

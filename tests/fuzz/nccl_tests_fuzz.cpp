@@ -1,0 +1,14 @@
+// Output of nccl-tests, as text and as JSON.
+#include "sim/calibration/nccl_tests.hpp"
+#include "tests/fuzz/fuzz_input.hpp"
+
+using namespace shardwright;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return fuzz::try_text(data, size, [](const std::string& text) {
+    const auto samples = sim::parse_nccl_tests(text, fuzz::kSource);
+    SHARDWRIGHT_CHECK(
+        read_exchanges(nlohmann::json::parse(to_json(samples).dump()), fuzz::kSource) == samples,
+        "samples that are none");
+  });
+}

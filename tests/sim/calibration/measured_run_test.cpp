@@ -1,0 +1,78 @@
+// Folders of runs that are not as the executor wrote them.
+#include "sim/calibration/measured_run.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/error.hpp"
+#include "tests/scratch_path.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+using testing::HasSubstr;
+
+class RunFolder : public testing::Test {
+ protected:
+  RunFolder() {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    write("plan.json", R"({"schema": "shardwright/plan", "version": 1, "model": "gpt2",
+      "cluster": "dgx-h100", "stack": "megatron-core", "plan": {"dp": 1, "tp": 1, "pp": 1,
+      "micro_batch": 1, "global_batch": 1, "seq_len": 64}})");
+    write("metrics.jsonl", "{\"step_s\": 0.5}\n{\"step_s\": 0.25}\n");
+    write("timeline-1-0.json", timeline(R"([{"rank": 0, "label": "stage 0"}])"));
+  }
+
+  static std::string timeline(const std::string& ranks) {
+    return R"({"schema": "shardwright/timeline", "version": 1, "origin": "measured", "ranks": )" +
+           ranks + R"(, "spans": [], "flows": [], "memory": []})";
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+  }
+
+  std::string error() const {
+    try {
+      load_run(folder_);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  const std::filesystem::path folder_ = scratch_path("run");
+};
+
+TEST_F(RunFolder, IsReadWhereAllIsThere) {
+  const MeasuredRun run = load_run(folder_);
+  EXPECT_EQ(run.steps.size(), 1U);
+  EXPECT_EQ(run.step_times.size(), 2U);
+}
+
+TEST_F(RunFolder, TimelinesAreOfOneRankEach) {
+  write("timeline-1-0.json", timeline("[]"));
+  EXPECT_THAT(error(), HasSubstr("timeline-1-0.json: /ranks: found 0 ranks; expected the one"));
+}
+
+TEST_F(RunFolder, BrokenLinesOfMetricsAreNamedByFileAndLine) {
+  write("metrics.jsonl", "{\"step_s\": 0.5}\n{\"step_s\": \"slow\"}\n[1]\n{\"step_s\": NaN}\n");
+  const std::string all = error();
+  EXPECT_THAT(all, HasSubstr("metrics.jsonl: line 2/step_s: found \"slow\""));
+  EXPECT_THAT(all, HasSubstr("metrics.jsonl: line 3: found an array of 1; expected an object"));
+  EXPECT_THAT(all, HasSubstr("metrics.jsonl: line 4: found"));
+}
+
+TEST_F(RunFolder, WhatIsMissingIsNamed) {
+  std::filesystem::remove(folder_ / "timeline-1-0.json");
+  EXPECT_THAT(error(), HasSubstr("timeline-STEP-RANK.json"));
+  std::filesystem::remove(folder_ / "metrics.jsonl");
+  EXPECT_THAT(error(), HasSubstr("metrics.jsonl: found no such readable file"));
+}
+
+}  // namespace
+}  // namespace shardwright::sim
