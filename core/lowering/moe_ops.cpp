@@ -139,6 +139,45 @@ void LayerWriter::weight_gradient_of_replicated(const std::string& name, std::in
        {output_gradient, input}, writes);
 }
 
+// The exchange leaves a rank's tokens in the order of their senders; a kernel of its own brings
+// those of each expert together, or takes them apart again (sort_chunks_by_idxs in Megatron Core's
+// moe/token_dispatcher.py). Kernels that know of nodes put them where they belong.
+void LayerWriter::sort_received(const std::string& name, Phase phase, const ExpertShape& expert,
+                                TensorRef rows) {
+  const bool sorts = plan_.ep > 1 && expert.local_experts > 1;
+  if (!sorts || stack_.sends_tokens_once_per_node) return;
+  const std::size_t first = ops_.size();
+  const double elements = static_cast<double>(expert.rows * shape_.hidden);
+  memory_op(name, OpKind::Permute, phase, elements, elements, {rows}, {rows});
+  on_expert_tokens(first, expert);
+}
+
+// Both halves of what the activation reads are limited and put together again by kernels of their
+// own (weighted_bias_quick_geglu_impl in Megatron Core's fusions/fused_bias_geglu.py).
+void LayerWriter::limit_activation(Phase phase, const ExpertShape& expert, TensorRef up) {
+  if (stack_.fused_expert_bias || !model_.mlp.clamped) return;
+  const double elements = static_cast<double>(expert.rows * expert.up_width);
+  const double read = phase == Phase::BackwardInput ? 3.0 : 2.0;
+  memory_op("experts.limit", OpKind::Activation, phase, read * elements, 2.0 * elements, {up},
+            {up});
+  ops_.back().further_launches = 2;
+}
+
+// The products of bias and probability, their sum with the rows of each expert, and all rows put
+// together again, forward and back (_apply_bias in Megatron Core's moe/experts.py); the gradient of
+// the first bias is a sum over the rows.
+void LayerWriter::add_expert_bias(Phase phase, const ExpertShape& expert, TensorRef rows) {
+  if (stack_.fused_expert_bias || !model_.mlp.bias) return;
+  const bool backward = phase == Phase::BackwardInput;
+  const auto elements = static_cast<double>(expert.rows * shape_.hidden);
+  const auto up = static_cast<double>(expert.rows * expert.up_width);
+  memory_op("experts.bias", OpKind::Activation, phase,
+            backward ? 5.0 * elements + up : 3.0 * elements, 3.0 * elements, {rows}, {rows});
+  const std::int64_t kernels_per_expert = backward ? 5 : 2;
+  ops_.back().further_launches =
+      static_cast<std::int32_t>(kernels_per_expert * expert.local_experts);
+}
+
 void LayerWriter::experts_forward(const ExpertShape& expert, TensorRef out) {
   const std::size_t first = ops_.size();
   const auto rows = static_cast<double>(expert.rows);
@@ -146,11 +185,13 @@ void LayerWriter::experts_forward(const ExpertShape& expert, TensorRef out) {
                expert.received);
   expert_gemm("experts.up", phase_, expert, expert.up_width, shape_.hidden, expert.received,
               expert.up);
+  limit_activation(phase_, expert, expert.up);
   activation_forward("experts.activation", static_cast<double>(expert.rows), expert.width,
                      expert.up, expert.activated);
   cast_operand("experts.down.input", phase_, rows * static_cast<double>(expert.width),
                expert.activated);
   expert_gemm("experts.down", phase_, expert, shape_.hidden, expert.width, expert.activated, out);
+  add_expert_bias(phase_, expert, out);
   on_expert_tokens(first, expert);
 }
 
@@ -162,6 +203,7 @@ void LayerWriter::experts_backward(const ExpertShape& expert, TensorRef out_grad
   const TensorRef up_gradient =
       temporary("experts.up.gradient", rows * static_cast<double>(expert.up_width));
   const std::size_t first = ops_.size();
+  add_expert_bias(Phase::BackwardInput, expert, out_gradient);
   cast_operand("experts.down.gradient", Phase::BackwardInput,
                rows * static_cast<double>(shape_.hidden), out_gradient);
   expert_gemm("experts.down.dgrad", Phase::BackwardInput, expert, expert.width, shape_.hidden,
@@ -170,6 +212,7 @@ void LayerWriter::experts_backward(const ExpertShape& expert, TensorRef out_grad
                          expert.activated, out_gradient);
   activation_backward("experts.activation", rows, expert.width, expert.up, activated_gradient,
                       up_gradient);
+  limit_activation(Phase::BackwardInput, expert, up_gradient);
   cast_operand("experts.up.gradient", Phase::BackwardInput,
                rows * static_cast<double>(expert.up_width), up_gradient);
   expert_gemm("experts.up.dgrad", Phase::BackwardInput, expert, shape_.hidden, expert.up_width,
@@ -195,8 +238,10 @@ void LayerWriter::sparse_forward(TensorRef in, TensorRef out) {
   if (expert.moves)
     exchange_tokens("experts.dispatch", phase_, expert, true, expert.permuted, expert.received);
   if (beside) shared_up_forward(in);
+  sort_received("experts.dispatch.sort", phase_, expert, expert.received);
   const TensorRef computed = temporary("experts.out", static_cast<double>(expert.rows) * hidden);
   experts_forward(expert, computed);
+  sort_received("experts.combine.sort", phase_, expert, computed);
   const TensorRef returned = expert.moves ? temporary("experts.returned", routed) : computed;
   if (expert.moves) exchange_tokens("experts.combine", phase_, expert, false, computed, returned);
   if (beside) shared_down_forward();
@@ -231,7 +276,9 @@ void LayerWriter::sparse_backward(TensorRef in, TensorRef out_gradient, TensorRe
                     computed_gradient);
   }
   if (beside) shared_down_backward(out_gradient);
+  sort_received("experts.combine.gradient.sort", phase, expert, computed_gradient);
   experts_backward(expert, computed_gradient, received_gradient);
+  sort_received("experts.dispatch.gradient.sort", phase, expert, received_gradient);
   if (expert.moves) {
     exchange_tokens("experts.dispatch.gradient", phase, expert, false, received_gradient,
                     permuted_gradient);

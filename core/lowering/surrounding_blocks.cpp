@@ -124,7 +124,7 @@ BlockId SurroundingBlocks::reduce_gradient(TensorRef gradient, Bytes dense, Byte
   return once({OpKind::ReduceScatter, gradient, true, 0, dense, expert}, [&] {
     Block block{"gradients.reduce_scatter", {}};
     const auto append = [&](const char* name, Group group, Bytes bytes) {
-      Op op = data_parallel_op(name, OpKind::ReduceScatter, group, Stream::GradientReduce,
+      Op op = data_parallel_op(name, OpKind::ReduceScatter, group, Stream::ParameterGather,
                                Phase::BackwardWeight, bytes);
       op.reads = {gradient};
       block.ops.push_back(std::move(op));

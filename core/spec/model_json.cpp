@@ -81,6 +81,7 @@ MlpSpec read_mlp(ObjectReader reader) {
   mlp.activation = reader.choice_or("activation", mlp.activation, activation_names());
   mlp.gated = reader.boolean_or("gated", mlp.gated);
   mlp.bias = reader.boolean_or("bias", mlp.bias);
+  mlp.clamped = reader.boolean_or("clamped", mlp.clamped);
   reader.refuse_unknown_keys();
   return mlp;
 }
@@ -158,10 +159,12 @@ ordered_json attention_json(const AttentionSpec& attention) {
 }
 
 ordered_json mlp_json(const MlpSpec& mlp) {
-  return {{"ffn_hidden", mlp.ffn_hidden},
-          {"activation", name_of(mlp.activation)},
-          {"gated", mlp.gated},
-          {"bias", mlp.bias}};
+  ordered_json section = {{"ffn_hidden", mlp.ffn_hidden},
+                          {"activation", name_of(mlp.activation)},
+                          {"gated", mlp.gated},
+                          {"bias", mlp.bias}};
+  if (mlp.clamped) section["clamped"] = true;
+  return section;
 }
 
 ordered_json moe_json(const MoeSpec& moe) {

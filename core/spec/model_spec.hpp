@@ -54,6 +54,7 @@ struct MlpSpec {
   Activation activation = Activation::Silu;
   bool gated = true;  // act(x W_gate) * (x W_up), as SwiGLU and GeGLU
   bool bias = false;
+  bool clamped = false;  // what the activation reads is limited to a range before (gpt-oss)
 
   bool operator==(const MlpSpec&) const = default;
 };

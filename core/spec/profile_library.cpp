@@ -147,7 +147,7 @@ std::vector<Spelling> read_spellings() {
 }
 
 // GB, GiB and usable against physical memory differ by less than this.
-constexpr double kMemoryTolerance = 0.1;
+constexpr double kMemoryTolerance = 0.08;
 
 bool memory_fits(const Spelling& spelling, std::optional<double> stated) {
   return !stated || std::abs(*stated - spelling.gigabytes) <= kMemoryTolerance * spelling.gigabytes;

@@ -44,6 +44,7 @@ void read_fusion(ObjectReader object, FillIn& fill, StackSpec& spec) {
   read("softmax", spec.fused_softmax);
   read("optimizer", spec.fused_optimizer);
   spec.fused_grouped_gemm = object.boolean_or("grouped_gemm", spec.fused_grouped_gemm);
+  spec.fused_expert_bias = object.boolean_or("expert_bias", spec.fused_expert_bias);
   read("wgrad_accumulation", spec.fused_wgrad_accumulation);
   object.refuse_unknown_keys();
 }
@@ -77,6 +78,9 @@ void read_communication(ObjectReader object, FillIn& fill, StackSpec& spec) {
 void read_host(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.launch_time = Seconds(
       fill.number(object, "launch_s", spec.launch_time.value(), {0.0, 1.0, false}, kDefault));
+  spec.module_launch_time =
+      Seconds(object.number_or("module_s", spec.module_launch_time.value(), {0.0, 1.0, false}));
+  spec.graphs_to_dispatch = object.boolean_or("graphs_to_dispatch", spec.graphs_to_dispatch);
   spec.waits_for_messages = object.boolean_or("waits_for_messages", spec.waits_for_messages);
   spec.reads_token_counts = object.boolean_or("reads_token_counts", spec.reads_token_counts);
   spec.router_launches = object.integer_or("router_launches", spec.router_launches, {0, 10'000});
@@ -135,6 +139,7 @@ ordered_json fusion_json(const StackSpec& spec) {
                           {"wgrad_accumulation", spec.fused_wgrad_accumulation}};
   // What a profile may leave out without a word.
   if (spec.fused_grouped_gemm) section["grouped_gemm"] = true;
+  if (!spec.fused_expert_bias) section["expert_bias"] = false;
   const auto write_ratio = [&section](const char* key, double value) {
     if (value != 1.0) section[key] = value;
   };
@@ -150,6 +155,8 @@ ordered_json host_json(const StackSpec& spec) {
                           {"cuda_graphs", spec.cuda_graphs},
                           {"prefetch_layers", spec.prefetch_layers}};
   if (spec.router_launches != 0) section["router_launches"] = spec.router_launches;
+  if (spec.module_launch_time > Seconds(0)) section["module_s"] = spec.module_launch_time.value();
+  if (spec.graphs_to_dispatch) section["graphs_to_dispatch"] = true;
   return section;
 }
 

@@ -52,6 +52,8 @@ struct StackSpec {
   bool fused_optimizer = true;      // multi-tensor Adam
   bool fused_grouped_gemm = false;  // one kernel for the GEMMs of all experts of a rank; otherwise
                                     // the library runs them one by one
+  bool fused_expert_bias = true;  // biases of experts are added, and what their activation reads is
+                                  // clamped, inside of other kernels
   bool fused_wgrad_accumulation = true;  // weight gradients are added in fp32 inside the GEMM
 
   // Overlap that the stack is able to do. A plan may switch each off.
@@ -82,7 +84,10 @@ struct StackSpec {
 
   // Host.
   Seconds launch_time =
-      microseconds(5.0);             // that the host needs to issue one op, framework included
+      microseconds(5.0);  // that the host needs to issue one op, framework included
+  Seconds module_launch_time =
+      Seconds(0);  // … one GEMM or attention kernel through the module that holds
+                   // its weights; `launch_time` where that is longer
   bool waits_for_messages = false;   // it launches what works on a pipeline message only when that
                                      // is there and the device idle
   bool reads_token_counts = false;   // it launches what works on the tokens of the experts only
@@ -90,6 +95,7 @@ struct StackSpec {
   std::int64_t router_launches = 0;  // of small kernels of router and dispatcher that no op stands
                                      // for, in each pass of a sparse layer
   bool cuda_graphs = false;          // a layer is launched as one op
+  bool graphs_to_dispatch = false;   // a sparse layer's attention and router are launched as one op
   std::int64_t prefetch_layers = 1;  // FSDP: parameter gathers issued ahead
 
   // Data parallelism.

@@ -56,12 +56,13 @@ FlatProgram flatten(const Program& program, const Prices& prices) {
   for (std::size_t b = 0; b < program.blocks.size(); ++b) {
     std::vector<FlatOp>& ops = flat.ops.emplace_back();
     BlockBusy& busy = flat.busy.emplace_back();
+    const std::vector<OpLaunch> launches = prices.launch.of(program.blocks[b]);
     for (std::size_t i = 0; i < program.blocks[b].ops.size(); ++i) {
       const Op& op = program.blocks[b].ops[i];
       FlatOp entry = flatten(op, program.plan);
       entry.duration = prices.blocks[b][i].value();
-      entry.launch = prices.launch.of(op, i == 0);
-      entry.further_launch = prices.launch.further_of(op);
+      entry.launch = launches[i].before;
+      entry.further_launch = launches[i].behind;
       entry.first_wait = static_cast<std::uint32_t>(flat.waits.size());
       entry.waits = static_cast<std::uint16_t>(op.waits.size());
       flat.waits.insert(flat.waits.end(), op.waits.begin(), op.waits.end());

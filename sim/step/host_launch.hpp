@@ -1,6 +1,8 @@
 // How long the host needs to issue ops.
 #pragma once
 
+#include <vector>
+
 #include "core/base/units.hpp"
 #include "core/program/program.hpp"
 #include "core/spec/cluster_spec.hpp"
@@ -8,14 +10,20 @@
 
 namespace shardwright::sim {
 
-struct HostLaunch {
-  Seconds kernel;         // to issue one
-  bool per_call = false;  // a call is issued as a whole (CUDA graphs)
+// Seconds before an op may start, and behind it: for the kernels that an op is cut into which the
+// host issues one by one.
+struct OpLaunch {
+  double before = 0.0, behind = 0.0;
+};
 
-  // Seconds before the op may start, and behind it: for the kernels that an op is cut into which
-  // the host issues one by one.
-  double of(const Op& op, bool first_of_call) const;
-  double further_of(const Op& op) const;
+struct HostLaunch {
+  Seconds kernel;                   // to issue one
+  bool per_call = false;            // a call is issued as a whole (CUDA graphs)
+  Seconds module;                   // to issue a GEMM or an attention kernel, if that is longer
+  bool graphs_to_dispatch = false;  // a sparse layer up to its token exchange is issued as a whole
+
+  // By op of a block that is called.
+  std::vector<OpLaunch> of(const Block& block) const;
 };
 
 HostLaunch host_launch(const StackSpec& stack, const ClusterSpec& cluster);

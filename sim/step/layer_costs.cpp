@@ -12,6 +12,8 @@
 namespace shardwright::sim {
 namespace {
 
+using Launches = std::vector<OpLaunch>;
+
 constexpr double kBefore = -std::numeric_limits<double>::infinity();
 
 bool reads(const Op& op, TensorId tensor) {
@@ -69,17 +71,17 @@ class CostBuilder {
     const Block& block = set_.blocks[id];
     const BlockPrices prices = pricer_.price(block);
     BlockCost cost;
-    cost.time = cost.passing = replay(block.ops, prices, 0.0);
+    const Launches launches = launch_.of(block);
+    cost.time = cost.passing = replay(block.ops, prices, launches, 0.0);
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
       if (block.ops[i].stream == Stream::Compute) cost.compute += prices[i].value();
     }
     if (stack_.overlap_slowdown > 0.0) {
-      cost.interference = replay(block.ops, prices, stack_.overlap_slowdown) - cost.time;
-      cost.stalled = stalled(block, prices);
+      cost.interference = replay(block.ops, prices, launches, stack_.overlap_slowdown) - cost.time;
+      cost.stalled = stalled(block, prices, launches);
     }
-    for (std::size_t i = 0; i < block.ops.size(); ++i)
-      cost.launch += launch_.of(block.ops[i], i == 0) + launch_.further_of(block.ops[i]);
-    cost.behind_its_kind = behind_its_kind(block, prices, cost.time);
+    for (const OpLaunch& launch : launches) cost.launch += launch.before + launch.behind;
+    cost.behind_its_kind = behind_its_kind(block, prices, launches, cost.time);
     const BlockMemory memory = replay_block(block, set_.tensors);
     cost.rise = memory.rise;
     cost.net = memory.net;
@@ -88,23 +90,25 @@ class CostBuilder {
 
   // The host has issued the last op of a block that it waits inside of some time before that op
   // ends, and then comes to the kernel of the next block that it waits for.
-  double behind_its_kind(const Block& block, const BlockPrices& prices, double time) const {
+  double behind_its_kind(const Block& block, const BlockPrices& prices, const Launches& launches,
+                         double time) const {
     double issued = 0.0, before = 0.0, held = -1.0;
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
-      issued += launch_.of(block.ops[i], i == 0);
+      issued += launches[i].before;
       if (block.ops[i].holds_host) {
         before = issued;
-        issued = held = finish_of(block, prices, i);
+        issued = held = finish_of(block, prices, launches, i);
         before -= held - prices[i].value();
       }
-      issued += launch_.further_of(block.ops[i]);
+      issued += launches[i].behind;
     }
     return held < 0.0 ? 0.0 : std::max(0.0, before - (time - issued));
   }
 
   // Of an op, in the block alone.
-  double finish_of(const Block& block, const BlockPrices& prices, std::size_t op) const {
-    return replay(std::span(block.ops).first(op + 1), prices, 0.0);
+  double finish_of(const Block& block, const BlockPrices& prices, const Launches& launches,
+                   std::size_t op) const {
+    return replay(std::span(block.ops).first(op + 1), prices, launches, 0.0);
   }
 
   // A collective at the block's start that takes nothing over from the block before may have run
@@ -116,19 +120,20 @@ class CostBuilder {
 
   // With slower kernels the block ends later, but by no more than they take longer: it stands still
   // the least where all of them take the longest.
-  double stalled(const Block& block, BlockPrices prices) const {
+  double stalled(const Block& block, BlockPrices prices, const Launches& launches) const {
     double computing = 0.0;
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
       if (block.ops[i].stream != Stream::Compute) continue;
       prices[i] = prices[i] * (1.0 + stack_.overlap_slowdown);
       computing += prices[i].value();
     }
-    return std::max(0.0, replay(block.ops, prices, 0.0) - computing);
+    return std::max(0.0, replay(block.ops, prices, launches, 0.0) - computing);
   }
 
   // The time from the start of a block to the end of its first ops, if collectives slow kernels
   // down so (as interference.hpp has it).
-  double replay(std::span<const Op> ops, const BlockPrices& prices, double slowdown) const {
+  double replay(std::span<const Op> ops, const BlockPrices& prices, const Launches& launches,
+                double slowdown) const {
     std::vector<double> finish(ops.size());
     RunningCollectives running;
     std::array<double, kStreams> free{};
@@ -138,7 +143,7 @@ class CostBuilder {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& op = ops[i];
       double& stream = free[static_cast<std::size_t>(op.stream)];
-      host += launch_.of(op, i == 0);
+      host += launches[i].before;
       double start = std::max(host, i == 0 && !may_run_before(op) ? std::max(stream, 0.0) : stream);
       for (const std::uint16_t on : op.waits) start = std::max(start, finish[on]);
       finish[i] = stream = start + prices[i].value();
@@ -146,7 +151,7 @@ class CostBuilder {
       if (slowdown > 0.0 && op.stream == Stream::Compute && !is_communication(op.kind))
         finish[i] = stream = running.finish_of_kernel(start, prices[i].value(), slowdown);
       if (op.holds_host) host = finish[i];
-      host += launch_.further_of(op);
+      host += launches[i].behind;
     }
     const double computed = free[static_cast<std::size_t>(Stream::Compute)];
     return ops.empty() ? 0.0 : std::max({finish.back(), computed, 0.0});

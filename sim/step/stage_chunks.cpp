@@ -114,7 +114,8 @@ ChunkCost StageCoster::sharded(ChunkCost chunk, const LayerCosts& layers, const 
     if (!offloads_) cost.stalled += ready_.front();
     cost.passing = slot_time(which, plan, {.gathers = true, .begun = true});
     if (issues_none_ahead(which, position)) wait_for_launches(which, cost);
-    cost.sharding = std::max(gathering_, reductions_within(which, plan));
+    cost.sharding = gathering_;
+    if (which == SlotCost::Backward) chunk.reduction_wait = reducing_;
     const double hidden = std::max(0.0, gathering_ - (cost.time - computing));
     cost.interference += hidden * slowdown / (1.0 + slowdown);
   }
@@ -261,9 +262,9 @@ BlockCost StageCoster::slot_cost(SlotCost which) const {
   return sum;
 }
 
-// Gathers of FSDP and copies of offloaded activations run beside the kernels of the parts before,
-// each on a stream of its own. Those that the first part brings about begin when the slot before
-// has ended, so they may be through when the slot's input arrives (`begun`).
+// Gathers of FSDP, with its reductions, and copies of offloaded activations run beside the kernels
+// of the parts before, each on a stream of its own. Those that the first part brings about begin
+// when the slot before has ended, so they may be through when the slot's input arrives (`begun`).
 double StageCoster::slot_time(SlotCost which, const Plan& plan, SlotWaits waits) {
   const std::size_t count = parts_.size();
   ready_.assign(count, 0.0);
@@ -279,9 +280,12 @@ double StageCoster::slot_time(SlotCost which, const Plan& plan, SlotWaits waits)
     }
     const double before = computed;
     computed = std::max(computed, ready_[i]) + part_at(which, i).of(which).time;
+    if (waits.gathers && which == SlotCost::Backward)
+      reduce_behind(part_at(which, i).parameters, plan, computed, gathered);
     if (offloads_ && which == SlotCost::Forward) store_before(i, before, copied);
   }
   copying_ = std::max(0.0, copied - computed);
+  reducing_ = std::max(0.0, gathered - computed);
   return computed;
 }
 
@@ -304,25 +308,12 @@ void StageCoster::gather_ahead(SlotCost which, const Plan& plan, std::size_t i, 
   }
 }
 
-// FSDP: of the reductions of a slot of whole backward passes, those that surely end before it does.
-// The rest may run beside the gathers of the slot that comes next.
-double StageCoster::reductions_within(SlotCost which, const Plan& plan) {
-  if (which != SlotCost::Backward || costs_.profile->splits_backward) return 0.0;
+// FSDP reduces the gradients of a part behind its kernels, on the stream of the gathers.
+void StageCoster::reduce_behind(const PartParameters& parameters, const Plan& plan, double computed,
+                                double& gathered) {
   const double size = stack_.fp32_gradient_reduction ? 4.0 : element_bytes(plan);
-  double computed = 0.0, reduced = 0.0, stream = 0.0, reduce = 0.0;
-  const PartCost* priced = nullptr;  // the part of `reduce`
-  for (std::size_t i = parts_.size(); i-- > 0;) {
-    const PartCost& part = *parts_[i];
-    computed += part.of(which).time;
-    if (&part != priced)
-      reduce = scatter_time(part.parameters.dense * size, part.parameters.expert * size);
-    priced = &part;
-    stream = std::max(stream, computed) + reduce;
-    reduced += reduce;
-  }
-  // Otherwise they may pile up from slot to slot.
-  const bool keeps_up = reduced <= computed;
-  return keeps_up ? reduced - (stream - computed) : 0.0;
+  const double reduce = scatter_time(parameters.dense * size, parameters.expert * size);
+  if (reduce > 0.0) gathered = std::max(gathered, computed) + reduce;
 }
 
 }  // namespace shardwright::sim

@@ -21,7 +21,8 @@ namespace shardwright::sim {
 struct ChunkCost {
   std::array<BlockCost, kSlotCosts> slot;
   PartParameters parameters;
-  double copy_time = 0.0;  // of activations to the host and back
+  double copy_time = 0.0;       // of activations to the host and back
+  double reduction_wait = 0.0;  // FSDP: the gathers of the next slot wait for its reductions
 
   const BlockCost& of(SlotCost which) const { return slot[static_cast<std::size_t>(which)]; }
 };
@@ -57,7 +58,8 @@ struct StageCost {
   double stalled = 0.0;           // of `busy`, as BlockCost has it
   double sharding = 0.0;          // FSDP: at least, while gathers or reductions run
   double offload = 0.0;           // copies of activations, one after the other
-  double copy_wait = 0.0;  // likely, beyond `busy`: slots that wait for copies of slots before
+  double copy_wait = 0.0;  // likely, beyond `busy`: slots that wait for copies and reductions of
+                           // slots before
   DataParallelCost data;
   double copies = 0.0;  // adding up gradients over tensor-parallel ranks and mirrored stages
   double norm = 0.0;    // of the gradients
@@ -211,7 +213,8 @@ class StageCoster {
   double copy_wait(const Plan& plan, std::initializer_list<SlotCost> slots);
   void store_before(std::size_t i, double before, double& copied);
   void fetch_ahead(SlotCost which, std::size_t i, double computed, double& copied);
-  double reductions_within(SlotCost which, const Plan& plan);
+  void reduce_behind(const PartParameters& parameters, const Plan& plan, double computed,
+                     double& gathered);
   bool ends_run(std::size_t i) const;
   StageCost slots_cost(std::size_t stage) const;
   double sending_of(std::size_t position) const;
@@ -257,6 +260,7 @@ class StageCoster {
   std::vector<double> ready_;       // by part of the slot at hand: gathers and copies are through
   double copying_ = 0.0;            // copies go on for so long after the slot at hand
   double gathering_ = 0.0;          // all gathers of the slot at hand
+  double reducing_ = 0.0;           // its reductions go on for so long after it
   std::vector<Passage> passages_;   // by position
   std::vector<double> copy_waits_;  // of one microbatch, by position
   std::vector<double> from_completion_;  // by chunk of the stage at hand

@@ -56,6 +56,11 @@ bool notes_say_cuda_graphs(std::string_view notes) {
   return says_any(notes, {"scope full_iteration", "cuda graphs full_iteration"});
 }
 
+bool notes_say_partial_graphs(std::string_view notes) {
+  return says_any(notes, {"graphs transformer_engine scope", "graph transformer_engine scope",
+                          "te-scoped cuda graphs", "te cuda graphs", "partial cg"});
+}
+
 bool notes_say_not_compiled(std::string_view notes) {
   return says(notes, "torch.compile off");
 }

@@ -44,6 +44,9 @@ bool notes_say_no_further_tokens(std::string_view notes);
 // The whole step is launched as CUDA graphs; graphs of single modules save little.
 bool notes_say_cuda_graphs(std::string_view notes);
 
+// Attention and routers are launched as CUDA graphs.
+bool notes_say_partial_graphs(std::string_view notes);
+
 // PyTorch ran in eager mode.
 bool notes_say_not_compiled(std::string_view notes);
 

@@ -77,6 +77,21 @@ constexpr std::int64_t kCompiledLossYear = 2025;
 // have them (precision-aware optimizer; src/megatron/bridge/recipes/deepseek, …/moonlight).
 constexpr Bytes kHalfMoments(4.0);
 
+// Recipes of models with latent attention that force balanced routing exchange tokens by DeepEP on
+// Hopper (Megatron Bridge, scripts/performance/configs/deepseek: the one is set only together with
+// the other).
+void exchange_by_recipe(const TrainingRow& row, const ModelSpec& model, StackSpec& stack,
+                        std::vector<std::string>& filled_in) {
+  const bool recipe = stack.name == "nemo-te" && model.moe &&
+                      model.attention.kind == AttentionKind::MultiHeadLatent;
+  const bool hopper = says(row.cluster.gpu, "h100") || says(row.cluster.gpu, "h200");
+  const bool balanced =
+      notes_say_balanced_routing(row.notes) && !notes_say_dropped_tokens(row.notes);
+  if (!recipe || !hopper || !balanced || stack.sends_tokens_once_per_node) return;
+  stack.sends_tokens_once_per_node = true;
+  filled_in.emplace_back("token exchange: once per node, as in the recipes of such models");
+}
+
 }  // namespace
 
 StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_in) {
@@ -93,9 +108,14 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
   }
   StackSpec stack = load_stack(name);
   set_attention_kernel(stack, row.attention_kernel);
-  if (notes_say_cuda_graphs(row.notes)) {
+  const bool submission = stack.name == "nemo-te" && row.source_title.starts_with("MLPerf");
+  if (submission)
+    filled_in.emplace_back("host: CUDA graphs, as the submissions' config_common_cg.sh has them");
+  if (notes_say_cuda_graphs(row.notes) || submission) {
     // The host of a graph does not know how many tokens an expert has; one kernel reads it.
-    stack.cuda_graphs = stack.fused_grouped_gemm = true;
+    stack.cuda_graphs = stack.fused_grouped_gemm = stack.fused_expert_bias = true;
+  } else if (notes_say_partial_graphs(row.notes)) {
+    stack.graphs_to_dispatch = true;
   }
   if (notes_say_dropped_tokens(row.notes)) stack.reads_token_counts = false;
   if (notes_say_tokens_once_per_node(row.notes)) stack.sends_tokens_once_per_node = true;
@@ -115,6 +135,7 @@ void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& sta
     stack.optimizer_state_bytes = kHalfMoments;
     filled_in.emplace_back("optimizer: moments in bf16, as in the recipes of such models");
   }
+  exchange_by_recipe(row, model, stack, filled_in);
   // Where matrix units read FP8 operands of any layout, no transposed copy is needed.
   const bool any_layout = says(row.cluster.gpu, "b200") || says(row.cluster.gpu, "b300");
   if (any_layout && notes_say_fp8_weights(row.notes)) stack.fp8_weight_bytes = Bytes(1.0);

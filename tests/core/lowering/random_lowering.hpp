@@ -74,6 +74,8 @@ class CaseGenerator {
     model.attention.head_dim = 16;
     model.mlp.ffn_hidden = one_of<std::int64_t>({128, 160});
     model.mlp.gated = flag();
+    model.mlp.bias = flag(4);
+    model.mlp.clamped = flag(4);
     model.parallel_block = flag(4);
     model.norms_per_layer =
         model.parallel_block ? one_of<std::int64_t>({1, 2, 4}) : one_of<std::int64_t>({2, 4});
@@ -191,7 +193,9 @@ class CaseGenerator {
                           &stack.dropout_mask_saved,
                           &stack.waits_for_messages,
                           &stack.reads_token_counts,
-                          &stack.fused_grouped_gemm})
+                          &stack.fused_grouped_gemm,
+                          &stack.fused_expert_bias,
+                          &stack.graphs_to_dispatch})
       *flipped = flag();
     stack.router_launches = between(0, 9);
     stack.prefetch_layers = between(0, 2);

@@ -97,6 +97,15 @@ TEST(PublishedParameters, OfOneTokenAreMetToTheDigitsGiven) {
   }
 }
 
+// Table 1 of arXiv 2508.10925, which rounds to hundredths of a billion.
+TEST(PublishedParameters, OfGptOssAreMetToTheDigitsGiven) {
+  const auto billions = [](const char* model) {
+    return static_cast<double>(count_parameters(load_model(model)).total) / 1e9;
+  };
+  EXPECT_NEAR(billions("gpt-oss-120b"), 116.83, 0.005);
+  EXPECT_NEAR(billions("gpt-oss-20b"), 20.91, 0.006);
+}
+
 // safetensors.total on the Hugging Face hub. The prediction layer of DeepSeek-V3 (besides FP8
 // scales; R1 has the same shape) repeats the embedding and the head; Falcon ties its head to the
 // embedding, but stores both. A dense model without either stores what it trains.

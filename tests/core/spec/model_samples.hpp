@@ -73,7 +73,7 @@ inline ModelSpec any_model() {
   model.attention = any_attention();
   model.mlp = {any_size(1, 128),
                *rc::gen::element(Activation::Gelu, Activation::Relu, Activation::Silu), any_flag(),
-               any_flag()};
+               any_flag(), any_flag()};
   if (any_flag()) model.moe = any_experts(model.layers);
   model.norm = *rc::gen::element(NormKind::LayerNorm, NormKind::RmsNorm);
   model.norm_bias = model.norm == NormKind::LayerNorm && any_flag();

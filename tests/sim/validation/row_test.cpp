@@ -337,6 +337,37 @@ TEST(RowStack, LossAndOptimizerFollowYearModelAndDevice) {
   EXPECT_EQ(weight_bytes("mlperf-v5.0-llama405b-h100-512"), Bytes(2));
 }
 
+TEST(RowStack, GraphsFollowNotesAndSubmissions) {
+  TrainingRow row = shipped_row("mlperf-v5.0-llama405b-h100-512");
+  EXPECT_TRUE(scenario_of(row).scenario->stack.cuda_graphs);
+  row.source_title = "Some other source";
+  const auto graphs = [&row](const std::string& notes) {
+    row.notes = notes;
+    const auto made = scenario_of(row);
+    return std::pair(made.scenario->stack.cuda_graphs, made.scenario->stack.graphs_to_dispatch);
+  };
+  EXPECT_EQ(graphs(""), std::pair(false, false));
+  EXPECT_EQ(graphs("CUDA graphs transformer_engine scope ['attn', 'moe_router']"),
+            std::pair(false, true));
+  EXPECT_EQ(graphs("CUDA graphs full_iteration scope []"), std::pair(true, false));
+}
+
+// Recipes that force balanced routing on Hopper exchange tokens once per node.
+TEST(RowStack, TokenExchangeFollowsTheRecipesOfLatentAttention) {
+  TrainingRow row = shipped_row("simumax-b200-deepseekv2-tp1-ep8-pp1-dp8-l4-mbc4-cef");
+  row.stack = "nemo-te";
+  row.cluster.gpu = "H100-SXM5-80GB";
+  const auto once = [&row](const std::string& notes) {
+    row.notes = notes;
+    return scenario_of(row).scenario->stack.sends_tokens_once_per_node;
+  };
+  EXPECT_TRUE(once("token distribution force-balanced, dropless"));
+  EXPECT_FALSE(once("learned router"));
+  EXPECT_FALSE(once("MoE token-drop run"));
+  row.cluster.gpu = "B200-SXM-180GB";
+  EXPECT_FALSE(once("token distribution force-balanced, dropless"));
+}
+
 TEST(RowWords, PrecisionsInTheirSpellings) {
   for (const char* text : {"BF16", "bf16", "bfloat16", "bf16-mixed", "BF16 (fp32 master)"})
     EXPECT_EQ(precision_in(text), Precision::Bf16) << text;
