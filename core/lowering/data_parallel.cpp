@@ -86,6 +86,13 @@ void StageWriter::flush_bucket(const Slot& slot) {
   bucket_ = {};
 }
 
+// What a reduction of reduced gradients waits for. FSDP's are made on the stream of its gathers.
+std::vector<std::uint32_t> StageWriter::reduced_ends() const {
+  std::vector<std::uint32_t> ops = ends();
+  if (shards_parameters(in_.plan) && last_reduce_ > 0) ops.push_back(last_reduce_ - 1);
+  return ops;
+}
+
 void StageWriter::reduce_bytes(const std::string& name, double bytes, Group inner, Group outer,
                                const std::vector<PartId>& parts, const Slot& slot) {
   if (bytes <= 0.0) return;
@@ -94,7 +101,7 @@ void StageWriter::reduce_bytes(const std::string& name, double bytes, Group inne
     const BlockId block =
         around_.data_parallel(name + what, kind, group, Stream::GradientReduce,
                               Phase::BackwardWeight, Bytes(size), Payload::Gradients);
-    last_reduce_ = call_around(block, -1, slot, ends(), parts) + 1;
+    last_reduce_ = call_around(block, -1, slot, reduced_ends(), parts) + 1;
   };
   if (in_.plan.zero_stage == 0) {
     const bool experts = inner == Group::ExpertShardInner;
@@ -157,7 +164,7 @@ void StageWriter::all_reduce_gradients(const std::string& name, Group group, dou
   const BlockId block =
       around_.data_parallel(name, OpKind::AllReduce, group, Stream::GradientReduce,
                             Phase::Optimizer, Bytes(bytes), payload);
-  last_reduce_ = call_around(block, -1, kOutsideOfSlots, ends(), covered) + 1;
+  last_reduce_ = call_around(block, -1, kOutsideOfSlots, reduced_ends(), covered) + 1;
 }
 
 void StageWriter::tie_embeddings() {

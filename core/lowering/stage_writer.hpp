@@ -79,6 +79,7 @@ class StageWriter {
   void wait_for(std::uint32_t on) { pending_.push_back(on); }
   // What comes after all of the last part's call waits for these ops.
   std::vector<std::uint32_t> ends() const;
+  std::vector<std::uint32_t> reduced_ends() const;
   // How a block follows the one before it and is followed by the next.
   struct Seams {
     std::vector<std::uint16_t> entries;  // ops that wait for what was issued before the block

@@ -116,6 +116,7 @@ ChunkCost StageCoster::sharded(ChunkCost chunk, const LayerCosts& layers, const 
     if (issues_none_ahead(which, position)) wait_for_launches(which, cost);
     cost.sharding = gathering_;
     if (which == SlotCost::Backward) chunk.reduction_wait = reducing_;
+    if (which == SlotCost::BackwardWeight) chunk.split_reduction_wait = reducing_;
     const double hidden = std::max(0.0, gathering_ - (cost.time - computing));
     cost.interference += hidden * slowdown / (1.0 + slowdown);
   }
@@ -280,7 +281,7 @@ double StageCoster::slot_time(SlotCost which, const Plan& plan, SlotWaits waits)
     }
     const double before = computed;
     computed = std::max(computed, ready_[i]) + part_at(which, i).of(which).time;
-    if (waits.gathers && which == SlotCost::Backward)
+    if (waits.gathers && makes_weight_gradients(which))
       reduce_behind(part_at(which, i).parameters, plan, computed, gathered);
     if (offloads_ && which == SlotCost::Forward) store_before(i, before, copied);
   }

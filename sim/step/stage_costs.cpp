@@ -213,7 +213,9 @@ StageCost StageCoster::slots_cost(std::size_t stage) const {
     cost.sharding += slots * passage.sharding;
     cost.offload += slots * costs_.chunk(position).copy_time;
     cost.copy_wait += slots * copy_waits_[position];
-    cost.copy_wait += (slots - 1.0) * costs_.chunk(position).reduction_wait;
+    const ChunkCost& chunk = costs_.chunk(position);
+    cost.copy_wait += (slots - 1.0) * (costs_.profile->splits_backward ? chunk.split_reduction_wait
+                                                                       : chunk.reduction_wait);
     computing += slots * (passage.forward_passing + passage.backward_passing);
     gathering += slots * (passage.forward_exposed() + passage.backward_exposed());
     sending += slots * sending_of(position);

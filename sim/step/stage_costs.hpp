@@ -21,8 +21,10 @@ namespace shardwright::sim {
 struct ChunkCost {
   std::array<BlockCost, kSlotCosts> slot;
   PartParameters parameters;
-  double copy_time = 0.0;       // of activations to the host and back
-  double reduction_wait = 0.0;  // FSDP: the gathers of the next slot wait for its reductions
+  double copy_time = 0.0;  // of activations to the host and back
+  // FSDP: the gathers of the next slot wait for the reductions of one that makes weight gradients.
+  double reduction_wait = 0.0,
+         split_reduction_wait = 0.0;  // of whole backward passes, of split ones
 
   const BlockCost& of(SlotCost which) const { return slot[static_cast<std::size_t>(which)]; }
 };

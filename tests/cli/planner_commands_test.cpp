@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/spec/profile_library.hpp"
 #include "tests/cli/command_run.hpp"
 
 namespace shardwright::cli {
@@ -133,9 +134,10 @@ TEST(ScaleCommand, NamesTheChosenBatchAndWarnsOfFullMemory) {
   EXPECT_THAT(result.output, HasSubstr("sequences (chosen: the knee of the throughput)"));
   const json tight = json_of({"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus",
                               "2..8", "--global-batch", "16", "--seq-len", "8192"});
+  const double capacity = load_cluster("dgx-h100").accelerator.memory.value();
   double fullest = 0.0;
   for (const json& plan : tight["plans"])
-    fullest = std::max(fullest, plan["memory"]["peak_bytes"].get<double>() / 80e9);
+    fullest = std::max(fullest, plan["memory"]["peak_bytes"].get<double>() / capacity);
   const CommandResult text =
       run_command({"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "2..8",
                    "--global-batch", "16", "--seq-len", "8192"});
@@ -144,8 +146,8 @@ TEST(ScaleCommand, NamesTheChosenBatchAndWarnsOfFullMemory) {
 
 TEST(ScaleCommand, ExplainsEfficienciesAboveOneHundredPercent) {
   const std::vector<std::string> arguments = {
-      "scale",  "--model",        "llama3-70b", "--cluster", "dgx-h100", "--gpus",
-      "16..64", "--global-batch", "64",         "--seq-len", "8192"};
+      "scale",          "--model", "llama3-70b", "--cluster", "dgx-h100",     "--gpus", "16..64",
+      "--global-batch", "64",      "--seq-len",  "8192",      "--max-memory", "70GB"};
   const json document = json_of(arguments);
   double best = 0.0;
   for (const json& point : document["points"])
