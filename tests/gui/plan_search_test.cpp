@@ -45,7 +45,8 @@ TEST(PlanSearch, PlansComeAsTheyAreFound) {
     EXPECT_EQ(sets[i]->on_front.size(), sets[i]->plans.size());
     EXPECT_EQ(sets[i]->complete, i + 1 == sets.size());
     EXPECT_FALSE(sets[i]->request.found);
-    if (i > 0) EXPECT_LE(sets[i]->plans.front().score, sets[i - 1]->plans.front().score);
+    if (i == 0) continue;
+    EXPECT_LE(sets[i]->plans.front().score, sets[i - 1]->plans.front().score);
   }
 }
 
