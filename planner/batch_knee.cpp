@@ -26,6 +26,7 @@ std::int64_t throughput_knee(const PlanRequest& request) {
   trial.top = 1;
   trial.front = trial.advice = false;
   trial.progress = nullptr;
+  trial.found = nullptr;
   const std::int64_t most = largest_batch(request);
   std::int64_t last = 1;
   for (std::int64_t batch = 1; batch <= most; batch *= 2) {

@@ -67,6 +67,7 @@ class Remedies {
   Remedies(const PlanRequest& request, const Evaluation& evaluation, NoFeasiblePlan& result)
       : request_(request), evaluation_(evaluation), result_(result) {
     request_.progress = nullptr;
+    request_.found = nullptr;
   }
 
   void list() {

@@ -82,6 +82,13 @@ class Search {
     if (request_.progress) request_.progress(progress_);
   }
 
+  void report_best() const {
+    if (!request_.found) return;
+    std::vector<PlanCandidate> plans;
+    for (const Simulated& each : best_) plans.push_back(each.candidate);
+    request_.found(plans);
+  }
+
   // Branch and bound: once the worst of the best is below every bound that is left, nothing can
   // change any more.
   void simulate_best() {
@@ -100,6 +107,7 @@ class Search {
       progress_.simulated = simulated_;
       if (!best_.empty()) progress_.best_step = best_.front().candidate.result.step;
       report();
+      report_best();
     }
   }
 

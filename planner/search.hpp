@@ -32,6 +32,22 @@ struct SearchProgress {
   std::optional<Seconds> best_step;
 };
 
+struct PlanCandidate {
+  Plan plan;
+  sim::StepResult result;  // event simulation
+  Seconds analytic;        // the step by the closed form
+  Seconds bound;           // its lower bound
+  Dollars dollars_per_step;
+  Joules joules_per_step;
+  double score = 0.0;  // of the objective; lower is better
+
+  double tokens() const {
+    return static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
+  }
+  double dollars_per_token() const { return dollars_per_step.value() / tokens(); }
+  double tokens_per_joule() const { return tokens() / joules_per_step.value(); }
+};
+
 struct PlanRequest {
   ModelSpec model;
   ClusterSpec cluster;
@@ -53,22 +69,8 @@ struct PlanRequest {
                                                 // stack; null: none
   std::stop_token stop;
   std::function<void(const SearchProgress&)> progress;  // called from one thread at a time
-};
-
-struct PlanCandidate {
-  Plan plan;
-  sim::StepResult result;  // event simulation
-  Seconds analytic;        // the step by the closed form
-  Seconds bound;           // its lower bound
-  Dollars dollars_per_step;
-  Joules joules_per_step;
-  double score = 0.0;  // of the objective; lower is better
-
-  double tokens() const {
-    return static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
-  }
-  double dollars_per_token() const { return dollars_per_step.value() / tokens(); }
-  double tokens_per_joule() const { return tokens() / joules_per_step.value(); }
+  // Called likewise after plans were simulated: the best so far, best first, at most `top`.
+  std::function<void(const std::vector<PlanCandidate>&)> found;
 };
 
 // Plans of the space that fell to a rule, a constraint or memory.

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "gui/models/plan_stream.hpp"
 #include "planner/layer_cost_cache.hpp"
 
 namespace shardwright::gui {
@@ -10,6 +11,8 @@ namespace {
 
 constexpr int kDebounceMs = 150;
 constexpr std::chrono::milliseconds kBetweenReports{100};
+// Between the sets that the narrow search and the whole one hand over as they go.
+constexpr std::chrono::milliseconds kBetweenFirstSets{250}, kBetweenSets{1000};
 constexpr std::int64_t kFirstPlans = 12;
 
 }  // namespace
@@ -101,23 +104,28 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
   request.layer_costs = std::make_shared<planner::LayerCostCache>();
   watch(request, id);
   const planner::SearchLimits all = request.limits;
-  request.limits = narrow_limits();
-  request.top = kFirstPlans;
-  request.advice = false;
-  const auto deliver = [&](bool complete) {
+  const auto show = [this, id](PlanSetPointer set) {
+    post(id, [this, set = std::move(set)] { Q_EMIT found(set); });
+  };
+  const auto search = [&](PlanStream stream, bool complete) {
+    request.found = [&](const auto& best) { stream.take(best); };
     PlanSet found = plan_set_of(request, planner::search(request));
     found.complete = found.complete && complete;
     found.request.limits = all;
-    if (found.plans.empty() && (!complete || stop.stop_requested())) return;
     auto set = std::make_shared<const PlanSet>(std::move(found));
-    post(id, [this, set = std::move(set)] { Q_EMIT this->found(set); });
+    if (!set->plans.empty() || (complete && !stop.stop_requested())) show(set);
+    return set;
   };
-  deliver(false);
+  PlanStream first(request, kBetweenFirstSets, show), rest(request, kBetweenSets, show);
+  request.limits = narrow_limits();
+  request.top = kFirstPlans;
+  request.advice = false;
+  rest.keep(search(std::move(first), false)->plans);
   if (stop.stop_requested()) return;
   request.limits = all;
   request.top = kShownPlans;
   request.advice = true;
-  deliver(true);
+  search(std::move(rest), true);
 }
 
 }  // namespace shardwright::gui

@@ -38,7 +38,8 @@ class PlanSearch : public QObject {
   void started();
   // At most ten times a second. `best_step_s`: 0 while none is known.
   void progressed(double share, qint64 checked, qint64 simulated, double best_step_s);
-  // First those of the narrow search, then those of the whole one (PlanSet::complete).
+  // First those of the narrow search, then those of the whole one (PlanSet::complete): what each
+  // has found so far, then its result.
   void found(shardwright::gui::PlanSetPointer set);
   void failed(std::vector<shardwright::Problem> problems);
   // After the last `found`, after `failed`, and after a search that was stopped.

@@ -37,6 +37,17 @@ void append_new(std::vector<PlanCandidate>& plans, const std::vector<PlanCandida
   }
 }
 
+// An empty set of a search.
+PlanSet set_of(const planner::PlanRequest& request) {
+  PlanSet set;
+  set.request = request;
+  set.request.progress = {};
+  set.request.found = {};
+  set.request.stop = {};
+  set.origin = QStringLiteral("search");
+  return set;
+}
+
 PlanCandidate candidate_of(const Scenario& scenario) {
   PlanCandidate candidate;
   candidate.plan = scenario.plan;
@@ -161,17 +172,25 @@ Scenario PlanSet::scenario(std::size_t plan) const {
 }
 
 PlanSet plan_set_of(const planner::PlanRequest& request, const planner::SearchResult& result) {
-  PlanSet set;
-  set.request = request;
-  set.request.progress = {};
-  set.request.stop = {};
+  PlanSet set = set_of(request);
   set.plans = result.plans;
   append_new(set.plans, result.front);
   set.counts = result.counts;
   set.wall_s = result.wall_s;
   set.complete = !result.partial;
   set.infeasible = result.infeasible;
-  set.origin = QStringLiteral("search");
+  mark_front(set);
+  return set;
+}
+
+PlanSet plan_set_so_far(const planner::PlanRequest& request, const std::vector<PlanCandidate>& best,
+                        const std::vector<PlanCandidate>& earlier) {
+  PlanSet set = set_of(request);
+  set.plans = best;
+  append_new(set.plans, earlier);
+  std::stable_sort(set.plans.begin(), set.plans.end(),
+                   [](const auto& a, const auto& b) { return a.score < b.score; });
+  set.complete = false;
   mark_front(set);
   return set;
 }

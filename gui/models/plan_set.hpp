@@ -31,6 +31,11 @@ using PlanSetPointer = std::shared_ptr<const PlanSet>;
 
 PlanSet plan_set_of(const planner::PlanRequest& request, const planner::SearchResult& result);
 
+// What a search has found so far, and what an earlier one of the same request had: best first.
+PlanSet plan_set_so_far(const planner::PlanRequest& request,
+                        const std::vector<planner::PlanCandidate>& best,
+                        const std::vector<planner::PlanCandidate>& earlier);
+
 // One plan as a set: simulated here. Throws InputError.
 PlanSet plan_set_of(const Scenario& scenario, const QString& origin);
 

@@ -3,18 +3,16 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QRegularExpression>
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
-#include "core/lowering/lowering.hpp"
-#include "sim/step/simulate.hpp"
 
 namespace shardwright::gui {
 namespace {
+
+constexpr const char* kCalibrated = " (calibrated)";
 
 // "timeline-STEP-RANK.json" of the last step, by rank.
 std::vector<QString> last_timelines(const QDir& folder) {
@@ -40,53 +38,6 @@ void append(Timeline& all, const Timeline& rank) {
   for (const Flow& flow : rank.flows) all.flows.push_back({flow.from + first, flow.to + first});
 }
 
-// What tells the kernels of a program apart: an op of this name does the same in every layer.
-using KernelName = std::tuple<std::string, Phase, OpKind>;
-
-std::map<KernelName, const Op*> kernels_of(const Program& program) {
-  std::map<KernelName, const Op*> kernels;
-  for (const Block& block : program.blocks) {
-    for (const Op& op : block.ops) {
-      if (!is_communication(op.kind) && op.kind != OpKind::Offload)
-        kernels.emplace(KernelName(op.name, op.phase, op.kind), &op);
-    }
-  }
-  return kernels;
-}
-
-struct Timings {
-  MeasuredKernel kernel;
-  std::vector<double> seconds;
-};
-
-std::vector<Timings> timings_of(const Program& program, const Timeline& timeline) {
-  const auto kernels = kernels_of(program);
-  std::vector<Timings> timings;
-  for (const Span& span : timeline.spans) {
-    const auto found = kernels.find(KernelName(span.name, span.phase, span.kind));
-    if (found == kernels.end() || span.duration <= Seconds()) continue;
-    const Op& op = *found->second;
-    auto known = std::find_if(timings.begin(), timings.end(), [&](const Timings& each) {
-      return each.kernel.kind == op.kind && each.kernel.precision == op.precision &&
-             each.kernel.work == op.work;
-    });
-    if (known == timings.end()) {
-      Timings first;
-      first.kernel = {op.kind, op.precision, op.work, {}};
-      known = timings.insert(timings.end(), std::move(first));
-    }
-    known->seconds.push_back(span.duration.value());
-  }
-  return timings;
-}
-
-MeasuredKernel median_of(Timings& timings) {
-  auto middle = timings.seconds.begin() + static_cast<std::ptrdiff_t>(timings.seconds.size() / 2);
-  std::nth_element(timings.seconds.begin(), middle, timings.seconds.end());
-  timings.kernel.time = Seconds(*middle);
-  return timings.kernel;
-}
-
 }  // namespace
 
 std::optional<RunFolder> find_run(const QString& folder) {
@@ -108,20 +59,23 @@ std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run) {
   return all;
 }
 
-RunCalibration calibrate_with(const Scenario& scenario, const Timeline& timeline,
-                              Seconds measured) {
-  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
-  std::vector<Timings> timings = timings_of(program, timeline);
-  if (timings.empty()) throw RuntimeFailure("the recorded step has no kernel of the chosen plan");
-  RunCalibration calibration;
-  calibration.kernels = timings.size();
-  calibration.measured = measured;
-  calibration.before = sim::simulate_step(scenario).step;
-  Scenario calibrated = scenario;
-  for (Timings& each : timings)
-    calibrated.cluster.accelerator.measured_kernels.push_back(median_of(each));
-  calibration.after = sim::simulate_step(calibrated).step;
-  return calibration;
+QString free_profile_name(const QString& folder) {
+  const QDir files(folder);
+  for (int number = 1;; ++number) {
+    const QString suffix = number == 1 ? QString() : QStringLiteral("-%1").arg(number);
+    const QString path = files.filePath(QStringLiteral("calibrated%1.json").arg(suffix));
+    if (!QFileInfo::exists(path)) return path;
+  }
+}
+
+RunCalibration calibrate_run(const QString& folder) {
+  sim::CalibrationData data;
+  data.runs.push_back(sim::load_run(folder.toStdString()));
+  Scenario scenario = data.runs.front().scenario;
+  const std::string source = "shardwright gui, run " + data.runs.front().name;
+  sim::Calibration found = sim::calibrate(scenario.cluster, data, source);
+  if (!found.cluster.name.ends_with(kCalibrated)) found.cluster.name += kCalibrated;
+  return {std::move(scenario), std::move(found.cluster), found.figures.size(), found.steps.front()};
 }
 
 }  // namespace shardwright::gui

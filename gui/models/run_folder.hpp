@@ -8,6 +8,7 @@
 
 #include "core/spec/scenario.hpp"
 #include "core/timeline/timeline.hpp"
+#include "sim/calibration/calibrate.hpp"
 
 namespace shardwright::gui {
 
@@ -25,17 +26,19 @@ std::optional<RunFolder> find_run(const QString& folder);
 // The recorded step with the spans of all ranks; null where none was recorded. Throws InputError.
 std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run);
 
+// What a run teaches about its cluster.
 struct RunCalibration {
-  std::size_t kernels = 0;  // of different shapes that were measured
-  Seconds measured;
-  Seconds before, after;  // predicted with the profile alone, and with the measured kernels
-
-  double error_before() const { return before / measured - 1.0; }
-  double error_after() const { return after / measured - 1.0; }
+  Scenario scenario;         // of the run
+  ClusterSpec cluster;       // its profile, refitted
+  std::size_t figures = 0;   // of the profile that the run speaks of
+  sim::StepComparison step;  // measured, and predicted with the profile before and after
 };
 
-// Simulates the plan again with the median time of each kernel that `timeline` measured. `measured`
-// is the step time of the run. Throws RuntimeFailure if the timeline has no kernel of the plan.
-RunCalibration calibrate_with(const Scenario& scenario, const Timeline& timeline, Seconds measured);
+// Refits the profile that the run's plan names (sim/calibration/calibrate.hpp). Throws InputError
+// with what the folder lacks.
+RunCalibration calibrate_run(const QString& folder);
+
+// A file in `folder`, which is not there yet, for the refitted profile.
+QString free_profile_name(const QString& folder);
 
 }  // namespace shardwright::gui

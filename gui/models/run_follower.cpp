@@ -39,8 +39,9 @@ std::optional<RunStep> read_run_step(const QByteArray& line) {
     return found != document.end() && found->is_number() ? found->get<double>()
                                                          : std::numeric_limits<double>::quiet_NaN();
   };
-  return RunStep{number("step"),   number("loss"),         number("gradient_norm"),
-                 number("step_s"), number("tokens_per_s"), number("tensor_peak_bytes")};
+  return RunStep{
+      number("step"),         number("loss"), number("gradient_norm"),    number("step_s"),
+      number("tokens_per_s"), number("mfu"),  number("tensor_peak_bytes")};
 }
 
 RunFollower::RunFollower(QObject* parent) : QObject(parent) {

@@ -16,6 +16,7 @@ struct RunStep {
   double gradient_norm = 0.0;
   double step_s = 0.0;
   double tokens_per_s = 0.0;
+  double mfu = 0.0;           // of the peak that the plan's cluster names; NaN without one
   double memory_bytes = 0.0;  // peak of rank 0's tensors
 };
 

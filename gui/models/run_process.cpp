@@ -77,8 +77,6 @@ void RunProcess::start(const Scenario& scenario, const RunSettings& settings) {
                            QStringLiteral("--out"),        settings.out,
                            QStringLiteral("--steps"),      QString::number(settings.steps),
                            QStringLiteral("--no-progress")};
-  if (settings.timeline_step >= 0 && settings.timeline_step < settings.steps)
-    arguments += {QStringLiteral("--timeline-steps"), QString::number(settings.timeline_step)};
   if (settings.force) arguments.append(QStringLiteral("--force"));
   process_.start(command, arguments);
 }

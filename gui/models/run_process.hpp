@@ -15,8 +15,7 @@ struct RunSettings {
   QString data;  // corpus
   QString out;   // folder
   std::int64_t steps = 100;
-  std::int64_t timeline_step = 10;  // whose ops are recorded; -1: none
-  bool force = true;                // write over an earlier run in `out`
+  bool force = true;  // write over an earlier run in `out`
 };
 
 // The command `shardwright`: beside this program, or of a build tree. Empty if it is not there.

@@ -17,6 +17,7 @@
 #include "core/spec/profile_library.hpp"
 #include "gui/models/text.hpp"
 #include "planner/request_check.hpp"
+#include "sim/calibration/calibrate.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -207,12 +208,25 @@ ClusterSpec load_cluster_of(const ScenarioChoice& choice) {
   return cluster;
 }
 
+ScenarioChoice choice_of(const Scenario& scenario, const std::string& cluster) {
+  ScenarioChoice choice;
+  choice.model = scenario.model.name;
+  choice.cluster = cluster;
+  choice.stack = scenario.stack.name;
+  choice.gpus = scenario.plan.world_size();
+  choice.global_batch = scenario.plan.global_batch;
+  choice.seq_len = scenario.plan.seq_len;
+  choice.precision = name_of(scenario.plan.precision);
+  return choice;
+}
+
 planner::PlanRequest load_request(const ScenarioChoice& choice) {
   ProblemList problems("scenario");
   planner::PlanRequest request;
   read_field(Field::Model, problems, [&] { request.model = load_model(choice.model); });
   request.cluster = cluster_of(choice, problems);
-  read_field(Field::Stack, problems, [&] { request.stack = load_stack(choice.stack); });
+  read_field(Field::Stack, problems,
+             [&] { request.stack = sim::stack_on(request.cluster, load_stack(choice.stack)); });
   read_field(Field::Precision, problems,
              [&] { request.precision = precision_of(choice.precision); });
   read_field(Field::Objective, problems,

@@ -61,7 +61,12 @@ struct ScenarioChoice {
   bool operator==(const ScenarioChoice&) const = default;
 };
 
-// Loads the parts. Throws InputError with every problem; `where` is the id of the field.
+// What a plan's scenario asks for, on the cluster of this name or file. A model or stack that is
+// not shipped stays with its name alone.
+ScenarioChoice choice_of(const Scenario& scenario, const std::string& cluster);
+
+// Loads the parts. A stack that the cluster's profile holds itself is taken from there. Throws
+// InputError with every problem; `where` is the id of the field.
 planner::PlanRequest load_request(const ScenarioChoice& choice);
 
 // The cluster alone, with replaced parts and what-ifs. Throws InputError.

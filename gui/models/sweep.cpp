@@ -8,6 +8,7 @@
 #include "gui/models/plan_search.hpp"
 #include "gui/models/text.hpp"
 #include "planner/explain.hpp"
+#include "planner/layer_cost_cache.hpp"
 #include "planner/scale.hpp"
 #include "sim/step/simulate.hpp"
 #include "sim/validation/prediction_interval.hpp"
@@ -19,17 +20,15 @@ using planner::PlanCandidate;
 
 struct AxisText {
   const char* title;
-  const char* tip;
+  const char* change;
 };
 constexpr std::array<AxisText, kSweepAxes> kAxisTexts = {{
-    {"GPUs",
-     "The best plan of each size is searched for, among the usual schedules and shardings."},
-    {"Global batch (sequences)", "The chosen plan with other batches."},
-    {"Sequence length (tokens)",
-     "The chosen plan with other sequences; the batch keeps its tokens."},
-    {"Inter-node bandwidth (GB/s per NIC)", "The chosen plan on faster and slower NICs."},
-    {"Scale-up bandwidth (GB/s per GPU)", "The chosen plan on faster and slower NVLink."},
-    {"Memory bandwidth (GB/s)", "The chosen plan on faster and slower HBM."},
+    {"GPUs", "on other numbers of accelerators"},
+    {"Global batch (sequences)", "with other batches"},
+    {"Sequence length (tokens)", "with other sequences, the batch keeping its tokens"},
+    {"Inter-node bandwidth (GB/s per NIC)", "on faster and slower NICs"},
+    {"Scale-up bandwidth (GB/s per GPU)", "on faster and slower NVLink"},
+    {"Memory bandwidth (GB/s)", "on faster and slower HBM"},
 }};
 
 constexpr std::array<const char*, kSweepFigures> kFigureTitles = {
@@ -38,6 +37,10 @@ constexpr std::array<const char*, kSweepFigures> kFigureTitles = {
 // Below this gain per doubling, more bandwidth does not pay.
 constexpr double kLeastGain = 0.02;
 constexpr double kFullThroughput = 0.95;
+
+QString no_plan_text() {
+  return QStringLiteral("no plan fits");
+}
 
 PlanCandidate simulated(const Scenario& scenario) {
   PlanCandidate candidate;
@@ -63,7 +66,7 @@ SweepPoint point_of(double x, const Scenario& scenario) {
   const Bytes peak = point.best->result.memory().peak;
   point.fits = peak <= scenario.cluster.accelerator.memory;
   if (!point.fits)
-    point.why_not = QStringLiteral("needs %1 of %2")
+    point.why_not = QStringLiteral("the plan needs %1 of %2")
                         .arg(bytes_text(peak), bytes_text(scenario.cluster.accelerator.memory));
   return point;
 }
@@ -174,8 +177,8 @@ void find_sequence_knee(Sweep& sweep) {
   for (std::size_t i = 0; i + 1 < sweep.points.size(); ++i) {
     if (!sweep.points[i].fits || sweep.points[i + 1].fits) continue;
     sweep.knee = sweep.points[i].x;
-    sweep.knee_reason = QStringLiteral("the longest that fits: beyond, the plan %1")
-                            .arg(sweep.points[i + 1].why_not);
+    sweep.knee_reason =
+        QStringLiteral("the longest that fits: beyond, %1").arg(sweep.points[i + 1].why_not);
     return;
   }
 }
@@ -190,6 +193,37 @@ std::vector<Variant> variants_of(SweepAxis axis, const Scenario& scenario) {
   if (axis == SweepAxis::GlobalBatch) return batch_variants(scenario);
   if (axis == SweepAxis::SeqLen) return sequence_variants(scenario);
   return bandwidth_variants(axis, scenario);
+}
+
+// The search of a point; `costs` are those of layers on the same cluster.
+SweepPoint best_point(const Variant& variant, planner::PlanRequest request,
+                      const std::shared_ptr<planner::LayerCostCache>& costs) {
+  request.global_batch = variant.scenario.plan.global_batch;
+  request.seq_len = variant.scenario.plan.seq_len;
+  if (request.cluster != variant.scenario.cluster) {
+    request.cluster = variant.scenario.cluster;
+    request.layer_costs = nullptr;
+  } else {
+    request.layer_costs = costs;
+  }
+  SweepPoint point;
+  point.x = variant.x;
+  std::vector<PlanCandidate> found = planner::search(request).plans;
+  point.fits = !found.empty();
+  if (point.fits) {
+    point.best = std::move(found.front());
+  } else {
+    point.why_not = no_plan_text();
+  }
+  return point;
+}
+
+planner::PlanRequest quick(planner::PlanRequest request, const std::stop_token& stop) {
+  request.limits = narrow_limits();
+  request.top = 1;
+  request.front = request.advice = false;
+  request.stop = stop;
+  return request;
 }
 
 Sweep scale_sweep(planner::PlanRequest request, const std::function<void(double)>& progress,
@@ -213,7 +247,7 @@ Sweep scale_sweep(planner::PlanRequest request, const std::function<void(double)
     shown.x = static_cast<double>(point.gpus);
     shown.best = std::move(point.best);
     shown.fits = shown.best.has_value();
-    if (!shown.fits) shown.why_not = QStringLiteral("no plan fits");
+    if (!shown.fits) shown.why_not = no_plan_text();
     sweep.points.push_back(std::move(shown));
   }
   if (found.knee) {
@@ -229,8 +263,18 @@ QString title_of(SweepAxis axis) {
   return QString::fromUtf8(kAxisTexts[static_cast<std::size_t>(axis)].title);
 }
 
-QString tip_of(SweepAxis axis) {
-  return QString::fromUtf8(kAxisTexts[static_cast<std::size_t>(axis)].tip);
+SweepPlan possible_plan(SweepAxis axis, SweepPlan wanted) {
+  return axis == SweepAxis::Gpus ? SweepPlan::Best : wanted;
+}
+
+QString tip_of(SweepAxis axis, SweepPlan plan) {
+  const QString change = QString::fromUtf8(kAxisTexts[static_cast<std::size_t>(axis)].change);
+  return plan == SweepPlan::Chosen
+             ? QStringLiteral("The chosen plan as it is, %1.").arg(change)
+             : QStringLiteral(
+                   "The best plan of each point, %1, among the usual schedules and "
+                   "shardings.")
+                   .arg(change);
 }
 
 QString title_of(SweepFigure figure) {
@@ -262,8 +306,9 @@ SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate) {
   return {};
 }
 
-Sweep run_sweep(SweepAxis axis, const planner::PlanRequest& request, const Scenario& scenario,
-                const std::function<void(double)>& progress, const std::stop_token& stop) {
+Sweep run_sweep(SweepAxis axis, SweepPlan plan, const planner::PlanRequest& request,
+                const Scenario& scenario, const std::function<void(double)>& progress,
+                const std::stop_token& stop) {
   if (axis == SweepAxis::Gpus) {
     Sweep sweep = scale_sweep(request, progress, stop);
     sweep.axis = axis;
@@ -271,10 +316,14 @@ Sweep run_sweep(SweepAxis axis, const planner::PlanRequest& request, const Scena
   }
   Sweep sweep;
   sweep.axis = axis;
+  sweep.plan = plan;
   const auto variants = variants_of(axis, scenario);
+  const planner::PlanRequest search = quick(request, stop);
+  const auto costs = std::make_shared<planner::LayerCostCache>();
   for (const Variant& variant : variants) {
     if (stop.stop_requested()) return sweep;
-    sweep.points.push_back(point_of(variant.x, variant.scenario));
+    sweep.points.push_back(plan == SweepPlan::Best ? best_point(variant, search, costs)
+                                                   : point_of(variant.x, variant.scenario));
     progress(static_cast<double>(sweep.points.size()) / static_cast<double>(variants.size()));
   }
   find_knee(sweep);

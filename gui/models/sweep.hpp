@@ -12,8 +12,8 @@
 namespace shardwright::gui {
 
 enum class SweepAxis : std::uint8_t {
-  Gpus,         // the best plan of each size, by planner::scale
-  GlobalBatch,  // the plan as it is, from here on
+  Gpus,
+  GlobalBatch,
   SeqLen,
   ScaleOutBandwidth,  // between nodes
   ScaleUpBandwidth,   // NVLink
@@ -22,8 +22,18 @@ enum class SweepAxis : std::uint8_t {
 inline constexpr int kSweepAxes = 6;
 
 QString title_of(SweepAxis axis);  // "GPUs", "Inter-node bandwidth (GB/s per NIC)"
-// What stays the same and what is searched again along the axis.
-QString tip_of(SweepAxis axis);
+
+// Whose figures the points are.
+enum class SweepPlan : std::uint8_t {
+  Best,    // of each point, among the usual schedules and shardings
+  Chosen,  // as it is at every point
+};
+
+// Along GPUs there is no other: a plan is of one number of them.
+SweepPlan possible_plan(SweepAxis axis, SweepPlan wanted);
+
+// What changes along the axis, what stays the same and what is searched again.
+QString tip_of(SweepAxis axis, SweepPlan plan);
 
 enum class SweepFigure : std::uint8_t {
   TokensPerSecond,
@@ -46,6 +56,7 @@ struct SweepPoint {
 
 struct Sweep {
   SweepAxis axis = SweepAxis::Gpus;
+  SweepPlan plan = SweepPlan::Best;
   std::vector<SweepPoint> points;  // ascending in x
   std::optional<double> knee;      // where more stops to pay
   QString knee_reason;
@@ -59,9 +70,10 @@ struct SweepValue {
 
 SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate);
 
-// `scenario` is the plan that is swept, `request` what it was found for. Throws InputError.
+// `scenario` is the chosen plan, `request` what it was found for. Throws InputError.
 // `progress` gets shares of the work and may be called from several threads, one at a time.
-Sweep run_sweep(SweepAxis axis, const planner::PlanRequest& request, const Scenario& scenario,
-                const std::function<void(double)>& progress, const std::stop_token& stop);
+Sweep run_sweep(SweepAxis axis, SweepPlan plan, const planner::PlanRequest& request,
+                const Scenario& scenario, const std::function<void(double)>& progress,
+                const std::stop_token& stop);
 
 }  // namespace shardwright::gui

@@ -14,10 +14,13 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "core/spec/cluster_json.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
+#include "gui/views/picture_export.hpp"
 #include "gui/views/power_spin_box.hpp"
 
 namespace shardwright::gui {
@@ -99,7 +102,8 @@ QWidget* RunView::create_controls() {
   calibrate_ = new QPushButton(tr("Calibrate"));
   calibrate_->setObjectName(QStringLiteral("run_calibrate"));
   calibrate_->setToolTip(
-      tr("Predicts the step again with the kernel times of the step that the run recorded"));
+      tr("Refits the cluster's profile to what the run measured, and predicts its step again"));
+  profile_row_ = create_profile_row();
   state_ = new QLabel;
   state_->setObjectName(QStringLiteral("run_state"));
   state_->setWordWrap(true);
@@ -123,6 +127,7 @@ QWidget* RunView::create_controls() {
   column->setContentsMargins(0, 0, 0, 0);
   column->addLayout(line);
   column->addWidget(state_);
+  column->addWidget(profile_row_);
   column->addWidget(warning_);
   connect(start_, &QPushButton::clicked, this, &RunView::start);
   connect(stop_, &QPushButton::clicked, this, &RunView::stop);
@@ -130,17 +135,43 @@ QWidget* RunView::create_controls() {
   return pane;
 }
 
+QWidget* RunView::create_profile_row() {
+  auto* row = new QWidget;
+  profile_ = add_path(*row, QStringLiteral("run_profile"), tr("file for the refitted profile"));
+  auto* browse = new QToolButton;
+  browse->setText(QStringLiteral("…"));
+  auto* save = new QPushButton(tr("Save"));
+  save->setObjectName(QStringLiteral("run_save_profile"));
+  save->setToolTip(tr("Writes the refitted profile, a cluster file as any other"));
+  auto* again = new QPushButton(tr("Plan again with it"));
+  again->setObjectName(QStringLiteral("run_replan"));
+  again->setToolTip(tr("Saves the profile and searches for plans of this run's scenario on it"));
+  auto* line = new QHBoxLayout(row);
+  line->setContentsMargins(0, 0, 0, 0);
+  line->addWidget(new QLabel(tr("Refitted profile")));
+  line->addWidget(profile_, 1);
+  line->addWidget(browse);
+  line->addWidget(save);
+  line->addWidget(again);
+  connect(browse, &QToolButton::clicked, this, &RunView::choose_profile);
+  connect(save, &QPushButton::clicked, this, &RunView::save_profile);
+  connect(again, &QPushButton::clicked, this, &RunView::replan);
+  row->hide();
+  return row;
+}
+
 QWidget* RunView::create_charts() {
   loss_ = metric_chart(QStringLiteral("run_loss"), tr("loss"));
   rate_ = metric_chart(QStringLiteral("run_rate"), tr("tokens/s"));
+  mfu_ = metric_chart(QStringLiteral("run_mfu"), tr("MFU (%)"));
   memory_ = metric_chart(QStringLiteral("run_memory"), tr("tensors of rank 0 (MB)"));
   auto* splitter = new QSplitter(Qt::Horizontal);
-  for (Chart* chart : {loss_, rate_, memory_}) {
+  for (Chart* chart : {loss_, rate_, mfu_, memory_}) {
     splitter->addWidget(chart);
     connect(chart, &Chart::restyled, this, &RunView::update_charts);
   }
   splitter->setChildrenCollapsible(false);
-  splitter->setSizes({300, 300, 300});
+  splitter->setSizes({300, 300, 300, 300});
   return splitter;
 }
 
@@ -152,6 +183,12 @@ void RunView::choose_data() {
 void RunView::choose_out() {
   const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder"), out_->text());
   if (!folder.isEmpty()) out_->setText(folder);
+}
+
+void RunView::choose_profile() {
+  const QString file = QFileDialog::getSaveFileName(this, tr("Save the refitted profile"),
+                                                    profile_->text(), tr("Cluster files (*.json)"));
+  if (!file.isEmpty()) profile_->setText(file);
 }
 
 void RunView::start() {
@@ -176,26 +213,47 @@ void RunView::stop() {
 }
 
 void RunView::calibrate() {
-  const auto scenario = selection_->scenario();
-  const auto run = find_run(out_->text());
-  const Seconds measured(median_step_s(follower_.steps()));
-  if (!scenario || !run || measured <= Seconds()) return;
-  calibration_.start([scenario = *scenario, run = *run, measured](const std::stop_token&) {
-    const auto timeline = read_measured_step(run);
-    if (!timeline) throw RuntimeFailure("the run has recorded no step: train for more steps");
-    return calibrate_with(scenario, *timeline, measured);
-  });
+  if (!find_run(out_->text())) return;
+  calibration_.start(
+      [folder = out_->text()](const std::stop_token&) { return calibrate_run(folder); });
 }
 
 void RunView::take_calibration(const RunCalibration& calibration) {
+  calibrated_ = calibration;
+  saved_.clear();
+  const sim::StepComparison& step = calibration.step;
   last_message_ =
-      tr("Calibrated with %1 measured kernels: predicted %2 (%3) before, %4 (%5) after, measured "
-         "%6.")
-          .arg(calibration.kernels)
-          .arg(time_text(calibration.before), signed_percent_text(calibration.error_before()),
-               time_text(calibration.after), signed_percent_text(calibration.error_after()),
-               time_text(calibration.measured));
+      tr("Calibrated: %1 figures refitted. The step takes %2; predicted %3 (%4) before, %5 (%6) "
+         "after.")
+          .arg(count_text(static_cast<std::int64_t>(calibration.figures)), time_text(step.measured),
+               time_text(step.before), signed_percent_text(step.error_before()),
+               time_text(step.after), signed_percent_text(step.error_after()));
+  profile_->setText(free_profile_name(out_->text()));
+  profile_row_->show();
+  update_charts();
+}
+
+bool RunView::save_profile() {
+  const QString file = profile_->text().trimmed();
+  try {
+    if (file.isEmpty()) throw RuntimeFailure("name a file for the refitted profile");
+    if (file != saved_ && QFileInfo::exists(file))
+      throw RuntimeFailure(file.toStdString() + " exists: name another file");
+    write_text_file(file, to_qstring(to_json(calibrated_->cluster).dump(2) + "\n"));
+  } catch (const RuntimeFailure& failure) {
+    Q_EMIT problem(QString::fromUtf8(failure.what()));
+    return false;
+  }
+  saved_ = file;
+  Q_EMIT problem({});
+  last_message_ = tr("Saved the refitted profile as %1.").arg(file);
   update_state();
+  return true;
+}
+
+void RunView::replan() {
+  const bool is_saved = !saved_.isEmpty() && saved_ == profile_->text().trimmed();
+  if (is_saved || save_profile()) Q_EMIT replan_wanted(calibrated_->scenario, saved_);
 }
 
 void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted) {
@@ -206,6 +264,9 @@ void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandida
 }
 
 void RunView::begin_following(const QString& metrics) {
+  calibration_.cancel();
+  calibrated_.reset();
+  profile_row_->hide();
   follower_.follow(metrics);
   empty_->show_content();
   update_controls();
@@ -227,7 +288,7 @@ void RunView::update_controls() {
   const bool ready = selection_->chosen() && !data_->text().isEmpty() && !out_->text().isEmpty();
   start_->setEnabled(ready && !running);
   stop_->setEnabled(running);
-  calibrate_->setEnabled(!running && selection_->chosen() && follower_.steps().size() > 1);
+  calibrate_->setEnabled(!running && follower_.steps().size() > 1);
   start_->setToolTip(ready ? tr("Trains on this machine under the chosen plan")
                            : tr("Choose a plan and name a corpus and a folder first"));
   for (QWidget* field :
@@ -259,7 +320,8 @@ void RunView::update_state() {
   warning_->setVisible(!warning.isEmpty());
 }
 
-void RunView::draw(Chart& chart, double RunStep::*figure, double factor, double predicted) {
+void RunView::draw(Chart& chart, double RunStep::*figure, double factor,
+                   const std::vector<Forecast>& forecasts) {
   chart.clear_all();
   QVector<double> xs, ys;
   for (const RunStep& step : follower_.steps()) {
@@ -273,39 +335,61 @@ void RunView::draw(Chart& chart, double RunStep::*figure, double factor, double 
   measured->setData(xs, ys, true);
   double most = ys.isEmpty() ? 1.0 : *std::max_element(ys.begin(), ys.end());
   const double last = xs.isEmpty() ? 1.0 : std::max(1.0, xs.last());
-  if (predicted > 0.0) {
+  int series = 1;
+  for (const Forecast& forecast : forecasts) {
     QCPGraph* line = chart.addGraph();
-    line->setName(tr("predicted"));
-    line->setPen(QPen(chart.colours().series(1), 1.8, Qt::DashLine));
-    line->setData({0.0, last}, {predicted, predicted}, true);
-    most = std::max(most, predicted);
+    line->setName(forecast.title);
+    line->setPen(
+        QPen(chart.colours().series(series), 1.8, series == 1 ? Qt::DashLine : Qt::DotLine));
+    line->setData({0.0, last}, {forecast.value, forecast.value}, true);
+    most = std::max(most, forecast.value);
+    ++series;
   }
   chart.xAxis->setRange(0.0, last);
   chart.yAxis->setRange(0.0, 1.5 * most);  // room for the legend
   chart.replot(QCustomPlot::rpQueuedReplot);
 }
 
+std::vector<RunView::Forecast> RunView::forecasts(double at_predicted_step) const {
+  if (!predicted_) return {};
+  std::vector<Forecast> all = {{tr("predicted"), at_predicted_step}};
+  if (calibrated_) {
+    const double gain = predicted_->result.step / calibrated_->step.after;
+    all.push_back({tr("calibrated"), at_predicted_step * gain});
+  }
+  return all;
+}
+
 void RunView::update_charts() {
-  const bool known = predicted_.has_value();
-  calibrate_->setEnabled(!process_.is_running() && selection_->chosen() &&
-                         follower_.steps().size() > 1);
-  draw(*loss_, &RunStep::loss, 1.0, 0.0);
-  draw(*rate_, &RunStep::tokens_per_s, 1.0,
-       known ? predicted_->tokens() / predicted_->result.step.value() : 0.0);
-  draw(*memory_, &RunStep::memory_bytes, 1e-6,
-       known ? tensor_memory(predicted_->result).value() / 1e6 : 0.0);
+  calibrate_->setEnabled(!process_.is_running() && follower_.steps().size() > 1);
+  draw(*loss_, &RunStep::loss, 1.0, {});
+  std::vector<Forecast> rates, shares, memory;
+  if (predicted_) {
+    const sim::StepResult& result = predicted_->result;
+    rates = forecasts(predicted_->tokens() / result.step.value());
+    shares = forecasts(100.0 * result.throughput.mfu);
+    memory = {{tr("predicted"), tensor_memory(result).value() / 1e6}};
+  }
+  draw(*rate_, &RunStep::tokens_per_s, 1.0, rates);
+  draw(*mfu_, &RunStep::mfu, 100.0, shares);
+  draw(*memory_, &RunStep::memory_bytes, 1e-6, memory);
   update_state();
 }
 
 TextTable RunView::table() const {
   TextTable table;
   if (follower_.steps().empty()) return table;
-  table.header = {tr("Step"),     tr("Loss"),     tr("Gradient norm"),
-                  tr("Step (s)"), tr("Tokens/s"), tr("Tensors of rank 0 (bytes)")};
+  table.header = {tr("Step"),
+                  tr("Loss"),
+                  tr("Gradient norm"),
+                  tr("Step (s)"),
+                  tr("Tokens/s"),
+                  tr("MFU"),
+                  tr("Tensors of rank 0 (bytes)")};
   for (const RunStep& step : follower_.steps()) {
     QStringList row;
     for (const double value : {step.step, step.loss, step.gradient_norm, step.step_s,
-                               step.tokens_per_s, step.memory_bytes})
+                               step.tokens_per_s, step.mfu, step.memory_bytes})
       row.append(QString::number(value, 'g', 9));
     table.rows.push_back(row);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "gui/models/background_job.hpp"
 #include "gui/models/run_folder.hpp"
@@ -32,7 +33,7 @@ class RunView : public View {
   void follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted);
   void start();
   void stop();
-  // Simulates the plan again with the kernels that the run measured.
+  // Refits the profile of the run's cluster to what the run measured.
   void calibrate();
   bool is_running() const { return process_.is_running(); }
   bool is_busy() const { return calibration_.is_running(); }
@@ -47,32 +48,49 @@ class RunView : public View {
   void ended(bool well);
   // The run has ended well; its folder may hold timelines.
   void measured(const QString& folder);
+  // Plans for the scenario of a run are wanted on a profile that a file holds.
+  void replan_wanted(const Scenario& scenario, const QString& profile);
 
  private:
   QWidget* create_controls();
+  QWidget* create_profile_row();
   QWidget* create_charts();
   QLineEdit* add_path(QWidget& pane, const QString& id, const QString& hint);
   void choose_data();
   void choose_out();
+  void choose_profile();
   void begin_following(const QString& metrics);
   void take_calibration(const RunCalibration& calibration);
+  // False, and said, where the profile cannot be written.
+  bool save_profile();
+  void replan();
   void take_end(bool well, const QString& message);
   void update_controls();
   void update_charts();
   void update_state();
-  void draw(Chart& chart, double RunStep::*figure, double factor, double predicted);
+  struct Forecast {
+    QString title;
+    double value;
+  };
+  // Of a rate, which is inverse to the step time: as predicted, and with the refitted profile.
+  std::vector<Forecast> forecasts(double at_predicted_step) const;
+  void draw(Chart& chart, double RunStep::*figure, double factor,
+            const std::vector<Forecast>& forecasts);
 
   Selection* selection_;
   RunProcess process_;
   RunFollower follower_;
   std::optional<planner::PlanCandidate> predicted_;
-  QLineEdit *data_ = nullptr, *out_ = nullptr;
+  QLineEdit *data_ = nullptr, *out_ = nullptr, *profile_ = nullptr;
+  QWidget* profile_row_ = nullptr;  // shown once something was calibrated
   PowerSpinBox* steps_ = nullptr;
   QPushButton *start_ = nullptr, *stop_ = nullptr, *calibrate_ = nullptr;
   QLabel *state_ = nullptr, *warning_ = nullptr;
-  Chart *loss_ = nullptr, *rate_ = nullptr, *memory_ = nullptr;
+  Chart *loss_ = nullptr, *rate_ = nullptr, *mfu_ = nullptr, *memory_ = nullptr;
   EmptyState* empty_ = nullptr;
   QString last_message_;
+  std::optional<RunCalibration> calibrated_;
+  QString saved_;  // the file that holds its profile; empty: none yet
   BackgroundJob<RunCalibration> calibration_;
 };
 

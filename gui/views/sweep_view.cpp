@@ -5,9 +5,11 @@
 #include <QLabel>
 #include <QPointer>
 #include <QProgressBar>
+#include <QSignalBlocker>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "gui/models/text.hpp"
 #include "gui/views/chart.hpp"
@@ -67,10 +69,12 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
 QWidget* SweepView::create_controls() {
   axis_ = new QComboBox;
   axis_->setObjectName(QStringLiteral("sweep_axis"));
-  for (int i = 0; i < kSweepAxes; ++i) {
-    axis_->addItem(title_of(static_cast<SweepAxis>(i)));
-    axis_->setItemData(i, tip_of(static_cast<SweepAxis>(i)), Qt::ToolTipRole);
-  }
+  for (int i = 0; i < kSweepAxes; ++i) axis_->addItem(title_of(static_cast<SweepAxis>(i)));
+  plan_ = new QComboBox;
+  plan_->setObjectName(QStringLiteral("sweep_plan"));
+  plan_->addItem(tr("the best plan of each point"));
+  plan_->addItem(tr("the chosen plan"));
+  plan_->setCurrentIndex(static_cast<int>(SweepPlan::Chosen));
   figure_ = new QComboBox;
   figure_->setObjectName(QStringLiteral("sweep_figure"));
   for (int i = 0; i < kSweepFigures; ++i) figure_->addItem(title_of(static_cast<SweepFigure>(i)));
@@ -86,18 +90,51 @@ QWidget* SweepView::create_controls() {
   line->addWidget(figure_);
   line->addWidget(new QLabel(tr("against")));
   line->addWidget(axis_);
+  line->addWidget(new QLabel(tr("of")));
+  line->addWidget(plan_);
   line->addWidget(progress_);
   line->addStretch(1);
-  connect(axis_, &QComboBox::currentIndexChanged, this, [this] {
-    outdated_ = true;
-    begin();
-  });
+  connect(axis_, &QComboBox::currentIndexChanged, this, &SweepView::sweep_anew);
+  connect(plan_, &QComboBox::currentIndexChanged, this, &SweepView::sweep_anew);
   connect(figure_, &QComboBox::currentIndexChanged, this, &SweepView::rebuild);
+  update_plan_choice();
   return controls;
 }
 
 void SweepView::set_axis(SweepAxis axis) {
   axis_->setCurrentIndex(static_cast<int>(axis));
+}
+
+void SweepView::set_plan(SweepPlan plan) {
+  plan_->setCurrentIndex(static_cast<int>(plan));
+}
+
+SweepAxis SweepView::axis() const {
+  return static_cast<SweepAxis>(axis_->currentIndex());
+}
+
+SweepPlan SweepView::plan() const {
+  return possible_plan(axis(), static_cast<SweepPlan>(plan_->currentIndex()));
+}
+
+// Where only the best plans can be swept, the box says so and keeps the user's choice for later.
+void SweepView::update_plan_choice() {
+  const bool free = possible_plan(axis(), SweepPlan::Chosen) == SweepPlan::Chosen;
+  plan_->setEnabled(free);
+  const auto wanted = static_cast<SweepPlan>(plan_->currentIndex());
+  const QSignalBlocker quiet(plan_);
+  if (!free) {
+    if (plan_wanted_ == std::nullopt) plan_wanted_ = wanted;
+    set_plan(SweepPlan::Best);
+  } else if (plan_wanted_) {
+    set_plan(*std::exchange(plan_wanted_, std::nullopt));
+  }
+}
+
+void SweepView::sweep_anew() {
+  update_plan_choice();
+  outdated_ = true;
+  begin();
 }
 
 SweepFigure SweepView::figure() const {
@@ -113,11 +150,11 @@ void SweepView::begin() {
   const auto scenario = selection_->scenario();
   if (!scenario) return job_.cancel();
   outdated_ = false;
-  const auto axis = static_cast<SweepAxis>(axis_->currentIndex());
-  axis_->setToolTip(tip_of(axis));
+  const SweepAxis axis = this->axis();
+  const SweepPlan plan = this->plan();
   progress_->setValue(0);
   progress_->show();
-  reason_->setText(tip_of(axis));
+  reason_->setText(tip_of(axis, plan));
   const auto progress = [bar = QPointer(progress_)](double share) {
     QMetaObject::invokeMethod(
         qApp,
@@ -126,9 +163,9 @@ void SweepView::begin() {
         },
         Qt::QueuedConnection);
   };
-  job_.start([axis, progress, request = selection_->set()->request,
+  job_.start([axis, plan, progress, request = selection_->set()->request,
               scenario = *scenario](const std::stop_token& stop) {
-    return run_sweep(axis, request, scenario, progress, stop);
+    return run_sweep(axis, plan, request, scenario, progress, stop);
   });
 }
 
@@ -142,10 +179,9 @@ void SweepView::take(const Sweep& sweep) {
   } else {
     empty_->show_hint(tr("No plan runs at any of these points."));
   }
-  QString text = tip_of(sweep_.axis);
+  QString text = tip_of(sweep_.axis, sweep_.plan);
   if (sweep_.knee) {
-    text = tr("Knee at %1: %2. %3")
-               .arg(short_text(*sweep_.knee), sweep_.knee_reason, tip_of(sweep_.axis));
+    text = tr("Knee at %1: %2. %3").arg(short_text(*sweep_.knee), sweep_.knee_reason, text);
   }
   reason_->setText(text);
   rebuild();
@@ -188,13 +224,14 @@ void SweepView::add_line(SweepFigure shown) {
   high->setChannelFillGraph(low);
   high->setData(xs, highs, true);
   QCPGraph* line = chart_->addGraph();
-  line->setName(tr("predicted"));
+  line->setName(sweep_.plan == SweepPlan::Best ? tr("predicted, best plan of each point")
+                                               : tr("predicted, the chosen plan"));
   line->setPen(QPen(colour, 2.0));
   line->setScatterStyle(scatter_style(Marker::Disc, colour, 8.0));
   line->setData(xs, values, true);
   const auto most = std::max_element(highs.begin(), highs.end());
   // Room above for the legend and the knee's label.
-  chart_->yAxis->setRange(0.0, most == highs.end() ? 1.0 : 1.25 * *most);
+  chart_->yAxis->setRange(0.0, most == highs.end() ? 1.0 : 1.4 * *most);
 }
 
 // Points that do not fit in memory, or where no plan runs.

@@ -1,6 +1,8 @@
 // One quantity against another, with the interval that measurements fall into.
 #pragma once
 
+#include <optional>
+
 #include "gui/models/background_job.hpp"
 #include "gui/models/selection.hpp"
 #include "gui/models/sweep.hpp"
@@ -24,6 +26,7 @@ class SweepView : public View {
   TextTable table() const override;
   bool is_busy() const { return job_.is_running(); }
   void set_axis(SweepAxis axis);
+  void set_plan(SweepPlan plan);
 
  Q_SIGNALS:
   void settled();
@@ -41,11 +44,17 @@ class SweepView : public View {
   void add_missing();
   void add_knee();
 
+  void sweep_anew();
+  void update_plan_choice();
+  SweepAxis axis() const;
+  SweepPlan plan() const;
   SweepFigure figure() const;
 
   Selection* selection_;
   QComboBox* axis_ = nullptr;
   QComboBox* figure_ = nullptr;
+  QComboBox* plan_ = nullptr;
+  std::optional<SweepPlan> plan_wanted_;  // while the axis leaves no choice
   QProgressBar* progress_ = nullptr;
   QLabel* reason_ = nullptr;
   Chart* chart_ = nullptr;

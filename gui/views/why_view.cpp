@@ -3,6 +3,7 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
+#include <QRegularExpression>
 #include <QSplitter>
 #include <QTabWidget>
 #include <QTableWidget>
@@ -45,6 +46,34 @@ QString figure_text(const QString& figure, double value) {
   if (figure.endsWith(QStringLiteral("_s")) || figure.contains(QStringLiteral("exposed")))
     return time_text(Seconds(value));
   return short_text(value);
+}
+
+// The name of a field or figure without its place in a document and its unit, which the values
+// have:
+// "/plan/zero_stage" becomes "zero stage", "time/exposed/tp_s" "time, exposed, tp".
+QString words_of(QString name) {
+  static const QRegularExpression kPlace(QStringLiteral("^/(plan/)?"));
+  static const QRegularExpression kUnit(QStringLiteral("(?<!_per)_(s|bytes)$"));
+  name.remove(kPlace).remove(kUnit);
+  return name.replace(QLatin1Char('/'), QStringLiteral(", "))
+      .replace(QLatin1Char('_'), QLatin1Char(' '));
+}
+
+QString without_quotes(QString value) {
+  const bool quoted =
+      value.size() > 1 && value.startsWith(QLatin1Char('"')) && value.endsWith(QLatin1Char('"'));
+  return quoted ? value.mid(1, value.size() - 2) : value;
+}
+
+// The planner speaks of the first and the second, the window of the chosen plan and the other one.
+QString verdict_text(QString verdict) {
+  static const QRegularExpression kFirst(QStringLiteral("\\bthe first\\b(?! step)"));
+  static const QRegularExpression kSecond(QStringLiteral("\\bthe second\\b(?! step)"));
+  verdict.replace(kFirst, WhyView::tr("the chosen plan"));
+  verdict.replace(kSecond, WhyView::tr("the other plan"));
+  verdict.replace(QLatin1Char('_'), QLatin1Char(' '));
+  if (!verdict.isEmpty()) verdict[0] = verdict[0].toUpper();
+  return verdict + QLatin1Char('.');
 }
 
 void set_row(QTableWidget& table, int row, const QStringList& cells) {
@@ -149,12 +178,16 @@ void WhyView::show_chosen() {
   const auto chosen = selection_->chosen();
   if (!chosen) {
     story_.cancel();
+    told_.reset();
     return empty_->show_hint(
         tr("Choose a plan in <b>Plans</b>: its time and its memory are taken "
            "apart here."));
   }
   const PlanSetPointer set = selection_->set();
   const planner::PlanCandidate& candidate = set->plans[*chosen];
+  const Scenario scenario = set->scenario(*chosen);
+  if (told_ == scenario) return;  // a search that goes on names it again and again
+  told_ = scenario;
   empty_->show_content();
   title_->setText(
       tr("%1 a step · %2").arg(time_text(candidate.result.step), plan_text(candidate.plan)));
@@ -163,9 +196,7 @@ void WhyView::show_chosen() {
   memory_->show(candidate.result, set->request.cluster.accelerator.memory);
   peak_->setText(peak_text(candidate.result));
   sensitivity_->show_waiting();
-  story_.start([scenario = set->scenario(*chosen)](const std::stop_token& stop) {
-    return tell_story(scenario, stop);
-  });
+  story_.start([scenario](const std::stop_token& stop) { return tell_story(scenario, stop); });
   show_compared();
 }
 
@@ -196,7 +227,7 @@ void WhyView::begin_comparison(const Scenario& first, const Scenario& second) {
 
 void WhyView::take_comparison(const planner::Comparison& comparison) {
   no_comparison_->show_content();
-  verdict_->setText(to_qstring(comparison.verdict));
+  verdict_->setText(verdict_text(to_qstring(comparison.verdict)));
   both_->show(comparison.first, comparison.second);
   differences_->clear();
   differences_->setHorizontalHeaderLabels({tr("Figure"), tr("Chosen"), tr("Other"), tr("Change")});
@@ -204,14 +235,18 @@ void WhyView::take_comparison(const planner::Comparison& comparison) {
   int row = 0;
   for (const planner::InputDifference& input : comparison.inputs)
     set_row(*differences_, row++,
-            {to_qstring(input.field), to_qstring(input.first), to_qstring(input.second), {}});
+            {words_of(to_qstring(input.field)),
+             without_quotes(to_qstring(input.first)),
+             without_quotes(to_qstring(input.second)),
+             {}});
   for (const planner::ResultDifference& result : comparison.results) {
     const QString figure = to_qstring(result.figure);
     const QString change = result.first != 0.0 ? signed_percent_text(result.change() / result.first)
                                                : QStringLiteral("–");
-    set_row(*differences_, row++,
-            {figure, figure_text(figure, result.first), figure_text(figure, result.second),
-             result.change() == 0.0 ? QStringLiteral("=") : change});
+    set_row(
+        *differences_, row++,
+        {words_of(figure), figure_text(figure, result.first), figure_text(figure, result.second),
+         result.change() == 0.0 ? QStringLiteral("=") : change});
   }
   pages_->setCurrentIndex(1);
   if (!is_busy()) Q_EMIT settled();

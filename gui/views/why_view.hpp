@@ -45,6 +45,7 @@ class WhyView : public View {
   void take_comparison(const planner::Comparison& comparison);
 
   Selection* selection_;
+  std::optional<Scenario> told_;  // whose story is told or being found
   QLabel* title_ = nullptr;
   QLabel* limit_ = nullptr;
   QLabel* peak_ = nullptr;

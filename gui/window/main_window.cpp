@@ -134,6 +134,7 @@ void MainWindow::connect_views() {
   }
   connect(step_, &StepPresenter::problem, this, &MainWindow::show_problem);
   connect(run_view_, &RunView::measured, this, [this](const QString& folder) { open({folder}); });
+  connect(run_view_, &RunView::replan_wanted, this, &MainWindow::plan_on);
   connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, const QWidget* now) {
     for (QDockWidget* dock : docks_) {
       if (now != nullptr && dock->isAncestorOf(now)) last_dock_ = dock;

@@ -82,6 +82,8 @@ class MainWindow : public QMainWindow {
   void take_plans(const std::vector<Opened>& plans);
   void take_file(const Opened& opened);
   void take_run(const Opened& opened);
+  // Searches for what `scenario` trains, on the cluster of a file.
+  void plan_on(const Scenario& scenario, const QString& cluster);
   void choose_files();
   void save_plan();
   void fill_recent();

@@ -72,10 +72,25 @@ Scenario tiny_scenario() {
   return scenario;
 }
 
+// The current folder, for as long as this lives.
+class WorkingFolder {
+ public:
+  explicit WorkingFolder(const QString& folder) : before_(QDir::currentPath()) {
+    QDir::setCurrent(folder);
+  }
+  ~WorkingFolder() { QDir::setCurrent(before_); }
+  WorkingFolder(const WorkingFolder&) = delete;
+  WorkingFolder& operator=(const WorkingFolder&) = delete;
+
+ private:
+  QString before_;
+};
+
 // A run that is trained here, where the executor is.
 bool save_run(MainWindow& window, const QDir& folder, const QString& look) {
   const QTemporaryDir scratch;
-  const QString corpus = scratch.filePath(QStringLiteral("corpus.txt"));
+  const WorkingFolder working(scratch.path());  // so that paths in the picture are nobody's
+  const QString corpus = QStringLiteral("corpus.txt");
   write_text_file(corpus, QStringLiteral("What is trained is what was simulated. ").repeated(200));
   window.selection().show(
       std::make_shared<const PlanSet>(plan_set_of(tiny_scenario(), QStringLiteral("a run"))));
@@ -83,7 +98,7 @@ bool save_run(MainWindow& window, const QDir& folder, const QString& look) {
   auto* view = qobject_cast<RunView*>(window.view(QStringLiteral("run")));
   view->findChild<QLineEdit*>(QStringLiteral("run_data"))->setText(corpus);
   view->findChild<QLineEdit*>(QStringLiteral("run_out"))
-      ->setText(scratch.filePath(QStringLiteral("run")));
+      ->setText(QStringLiteral("runs/tiny-llama"));
   view->start();
   // The ranks need the cores.
   while (view->is_running()) {
@@ -122,12 +137,13 @@ bool take_screenshots(const QString& folder) {
   window.show();
   window.start();
   if (!wait_until_idle(window)) return false;
-  if (!save_all(window, QDir(folder), QStringLiteral("light"))) return false;
+  const QDir pictures(QDir(folder).absolutePath());
+  if (!save_all(window, pictures, QStringLiteral("light"))) return false;
   QApplication::setPalette(dark_palette());
-  if (!save_all(window, QDir(folder), QStringLiteral("dark"))) return false;
-  const bool well = save_run(window, QDir(folder), QStringLiteral("dark"));
+  if (!save_all(window, pictures, QStringLiteral("dark"))) return false;
+  const bool well = save_run(window, pictures, QStringLiteral("dark"));
   QApplication::setPalette(light_palette());
-  return well && save_run(window, QDir(folder), QStringLiteral("light"));
+  return well && save_run(window, pictures, QStringLiteral("light"));
 }
 
 }  // namespace shardwright::gui

@@ -142,6 +142,13 @@ void MainWindow::take_run(const Opened& opened) {
   raise_view(QStringLiteral("run"));
 }
 
+void MainWindow::plan_on(const Scenario& scenario, const QString& cluster) {
+  document_.replace(tr("planning on %1").arg(file_name(cluster)),
+                    choice_of(scenario, cluster.toStdString()));
+  raise_view(QStringLiteral("plans"));
+  show_notice(tr("Planning on %1. Undo takes the scenario back.").arg(file_name(cluster)));
+}
+
 void MainWindow::choose_files() {
   open(QFileDialog::getOpenFileNames(this, tr("Open"), QString(),
                                      tr("Shardwright and Hugging Face files (*.json);;All (*)")));

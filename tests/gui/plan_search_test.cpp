@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "gui/models/background_job.hpp"
+#include "gui/models/plan_stream.hpp"
 #include "gui/models/selection.hpp"
 #include "tests/gui/small_scenario.hpp"
 
@@ -26,6 +27,52 @@ TEST(PlanSearch, FindsThePlansThatTheCommandFinds) {
   ASSERT_FALSE(last->plans.empty());
   EXPECT_EQ(last->plans.front().plan, small_set()->plans.front().plan);
   EXPECT_EQ(last->counts.space, small_set()->counts.space);
+}
+
+// The views get the first plans long before the whole space is searched, best first, and none that
+// was shown is lost to a worse one.
+TEST(PlanSearch, PlansComeAsTheyAreFound) {
+  PlanSearch search;
+  std::vector<PlanSetPointer> sets;
+  QObject::connect(&search, &PlanSearch::found, &search,
+                   [&](const PlanSetPointer& set) { sets.push_back(set); });
+  QSignalSpy finished(&search, &PlanSearch::finished);
+  search.request(small_choice());
+  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  ASSERT_GE(sets.size(), 3U);  // of the narrow search on its way, its answer, that of the whole one
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    ASSERT_FALSE(sets[i]->plans.empty());
+    EXPECT_EQ(sets[i]->on_front.size(), sets[i]->plans.size());
+    EXPECT_EQ(sets[i]->complete, i + 1 == sets.size());
+    EXPECT_FALSE(sets[i]->request.found);
+    if (i == 0) continue;
+    EXPECT_LE(sets[i]->plans.front().score, sets[i - 1]->plans.front().score);
+  }
+}
+
+TEST(PlanStream, HandsOverWhatIsNewAndKeepsWhatWasThere) {
+  std::vector<PlanSetPointer> sets;
+  PlanStream stream(small_request(), std::chrono::milliseconds(0),
+                    [&](PlanSetPointer set) { sets.push_back(std::move(set)); });
+  const auto& plans = small_set()->plans;
+  stream.keep({plans[1], plans[2]});
+  stream.take({plans[3]});
+  stream.take({plans[3]});
+  ASSERT_EQ(sets.size(), 1U);
+  stream.take({plans[0], plans[1]});
+  ASSERT_EQ(sets.size(), 2U);
+  ASSERT_EQ(sets.back()->plans.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(sets.back()->plans[i].plan, plans[i].plan);
+  EXPECT_FALSE(sets.back()->complete);
+}
+
+TEST(PlanStream, RestsBetweenSets) {
+  int handed = 0;
+  PlanStream stream(small_request(), std::chrono::hours(1),
+                    [&](const PlanSetPointer&) { ++handed; });
+  stream.take({small_set()->plans[0]});
+  stream.take({small_set()->plans[1]});
+  EXPECT_EQ(handed, 1);
 }
 
 TEST(PlanSearch, ANewerRequestTakesThePlaceOfAnOlderOne) {

@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "gui/timeline/timeline_view.hpp"
+#include "gui/views/chart.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/window/main_window.hpp"
 #include "tests/gui/small_scenario.hpp"
@@ -84,24 +85,53 @@ TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
   ASSERT_TRUE(measured);
   EXPECT_EQ(measured->ranks.size(), 2U);
 
-  window_.raise_view(id("run"));
-  QTest::mouseClick(&find<QPushButton>("run_calibrate"), Qt::LeftButton);
-  ASSERT_TRUE(wait_for([&] {
-    return find<QLabel>("run_state").text().contains(id("Calibrated with"));
-  })) << qPrintable(find<QLabel>("message").text());
+  // The rate of the model's FLOPs lies beside its prediction.
+  const auto& mfu = find<Chart>("run_mfu");
+  ASSERT_EQ(mfu.graphCount(), 2);
+  EXPECT_EQ(mfu.graph(0)->dataCount(), 14);
+  EXPECT_GT(mfu.graph(1)->data()->at(0)->value, 0.0);
 }
 
-TEST_F(RunViewTest, MeasuredKernelsBringThePredictionCloser) {
+TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
+  QSignalSpy ended(view_, &RunView::ended);
+  start(14);
+  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+  EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
+  QTest::mouseClick(&find<QPushButton>("run_calibrate"), Qt::LeftButton);
+  ASSERT_TRUE(wait_for([&] { return find<QLabel>("run_state").text().contains(id("Calibrated")); }))
+      << qPrintable(find<QLabel>("message").text());
+
+  // Its own file by default, in the run's folder; a file that is there already is not written over.
+  auto& file = find<QLineEdit>("run_profile");
+  const QString profile = file.text();
+  EXPECT_EQ(profile, folder_.filePath(id("run/calibrated.json")));
+  file.setText(corpus_);
+  QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
+  EXPECT_TRUE(find<QLabel>("message").text().contains(id("exists")));
+  file.setText(profile);
+  QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
+  const ClusterSpec saved = load_cluster(profile.toStdString());
+  ASSERT_TRUE(saved.stack);
+  EXPECT_NE(saved.accelerator, load_cluster("h100-pcie-server").accelerator);
+
+  QTest::mouseClick(&find<QPushButton>("run_replan"), Qt::LeftButton);
+  EXPECT_EQ(window_.document().choice().cluster, profile.toStdString());
+  EXPECT_EQ(window_.document().choice().model, "tiny-llama");
+  EXPECT_EQ(window_.document().choice().gpus, 2);
+  const PlanSetPointer before = window_.selection().set();
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set() != before && !window_.is_busy(); }))
+      << qPrintable(find<QLabel>("message").text());
+  EXPECT_EQ(window_.selection().set()->request.stack, *saved.stack);
+}
+
+TEST_F(RunViewTest, ARefittedProfileBringsThePredictionCloser) {
   QSignalSpy ended(view_, &RunView::ended);
   start(14);
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
-  const auto run = find_run(folder_.filePath(id("run")));
-  ASSERT_TRUE(run);
-  const Seconds measured(median_step_s(view_->follower().steps()));
-  const RunCalibration calibration =
-      calibrate_with(tiny_scenario(), *read_measured_step(*run), measured);
-  EXPECT_GT(calibration.kernels, 5U);
-  EXPECT_LT(std::abs(calibration.error_after()), std::abs(calibration.error_before()));
+  const RunCalibration calibration = calibrate_run(folder_.filePath(id("run")));
+  EXPECT_GT(calibration.figures, 5U);
+  EXPECT_LT(std::abs(calibration.step.error_after()), std::abs(calibration.step.error_before()));
+  EXPECT_EQ(calibration.scenario.plan, tiny_scenario().plan);
 }
 
 TEST_F(RunViewTest, ARunIsStoppedCleanly) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gui/models/plan_search.hpp"
 #include "gui/models/plan_story.hpp"
 #include "tests/gui/small_scenario.hpp"
 
@@ -9,7 +10,8 @@ namespace shardwright::gui {
 namespace {
 
 Sweep sweep(SweepAxis axis) {
-  return run_sweep(axis, small_request(), small_set()->scenario(0), [](double) {}, {});
+  return run_sweep(axis, SweepPlan::Chosen, small_request(), small_set()->scenario(0),
+                   [](double) {}, {});
 }
 
 TEST(Sweep, MoreBandwidthIsNeverSlower) {
@@ -42,8 +44,34 @@ TEST(Sweep, LongSequencesStopFitting) {
   ASSERT_TRUE(lengths.knee);
 }
 
+// The chosen plan is the best of the narrow search where it was found, and one of many elsewhere.
+TEST(Sweep, TheBestPlanOfAPointIsNoSlowerThanTheChosenOne) {
+  planner::PlanRequest request = small_request();
+  request.limits = narrow_limits();
+  request.constraints = {};
+  const planner::SearchResult found = planner::search(request);
+  const Scenario chosen = planner::scenario_of(request, found.plans.front().plan);
+  for (const SweepAxis axis :
+       {SweepAxis::GlobalBatch, SweepAxis::SeqLen, SweepAxis::MemoryBandwidth}) {
+    const auto along = [&](SweepPlan plan) {
+      return run_sweep(axis, plan, request, chosen, [](double) {}, {});
+    };
+    const Sweep best = along(SweepPlan::Best), same = along(SweepPlan::Chosen);
+    ASSERT_EQ(best.points.size(), same.points.size());
+    for (std::size_t i = 0; i < best.points.size(); ++i) {
+      EXPECT_EQ(best.points[i].x, same.points[i].x);
+      if (!same.points[i].fits) continue;
+      ASSERT_TRUE(best.points[i].best);
+      EXPECT_LE(best.points[i].best->dollars_per_token(),
+                1.0001 * same.points[i].best->dollars_per_token())
+          << title_of(axis).toStdString() << " " << best.points[i].x;
+    }
+  }
+}
+
 TEST(Sweep, SizesAreSearchedAgain) {
   const Sweep sizes = sweep(SweepAxis::Gpus);
+  EXPECT_EQ(sizes.plan, SweepPlan::Best);
   ASSERT_GT(sizes.points.size(), 3U);
   for (const SweepPoint& point : sizes.points) {
     if (!point.best) continue;
@@ -63,8 +91,8 @@ TEST(Sweep, EndsWhenStopped) {
   std::stop_source stop;
   stop.request_stop();
   const Sweep none = run_sweep(
-      SweepAxis::GlobalBatch, small_request(), small_set()->scenario(0), [](double) {},
-      stop.get_token());
+      SweepAxis::GlobalBatch, SweepPlan::Chosen, small_request(), small_set()->scenario(0),
+      [](double) {}, stop.get_token());
   EXPECT_TRUE(none.points.empty());
 }
 

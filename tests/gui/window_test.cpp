@@ -10,6 +10,7 @@
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMimeData>
+#include <QRegularExpression>
 #include <QSettings>
 #include <QSpinBox>
 #include <QTableView>
@@ -20,6 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
+#include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/picture_export.hpp"
@@ -125,6 +127,29 @@ TEST_F(WindowTest, AWrongFieldSaysSoBelowItself) {
   EXPECT_TRUE(wait_for([&] { return problem.isHidden(); }));
 }
 
+TEST_F(WindowTest, ASweepSaysWhosePlansItShows) {
+  show_plans();
+  window_.raise_view(id("sweeps"));
+  auto& plan = find<QComboBox>("sweep_plan");
+  auto& axis = find<QComboBox>("sweep_axis");
+  EXPECT_FALSE(plan.isEnabled());  // each number of GPUs has a best plan of its own
+  const auto legend = [&] { return find<Chart>("sweep_chart").graph(2)->name(); };
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_TRUE(legend().contains(id("best plan")));
+
+  axis.setFocus();
+  QTest::keyClick(&axis, Qt::Key_Down);
+  EXPECT_TRUE(plan.isEnabled());
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_TRUE(legend().contains(id("chosen plan")));
+  EXPECT_TRUE(find<QLabel>("knee_reason").text().contains(id("The chosen plan as it is")));
+
+  plan.setFocus();
+  QTest::keyClick(&plan, Qt::Key_Up);
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_TRUE(legend().contains(id("best plan")));
+}
+
 TEST_F(WindowTest, TableAndPlotShareTheSelection) {
   show_plans();
   auto& table = find<QTableView>("plans_table");
@@ -189,8 +214,16 @@ TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
   show_plans();
   window_.selection().compare_with(2);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-  EXPECT_FALSE(find<QLabel>("verdict").text().isEmpty());
-  EXPECT_GT(find<QTableWidget>("differences").rowCount(), 5);
+  const QString verdict = find<QLabel>("verdict").text();
+  EXPECT_TRUE(verdict.contains(id("plan"), Qt::CaseInsensitive)) << qPrintable(verdict);
+  EXPECT_FALSE(verdict.contains(id("the first is"), Qt::CaseInsensitive)) << qPrintable(verdict);
+  // Words, not places in documents.
+  const auto& differences = find<QTableWidget>("differences");
+  ASSERT_GT(differences.rowCount(), 5);
+  for (int row = 0; row < differences.rowCount(); ++row) {
+    EXPECT_FALSE(differences.item(row, 0)->text().contains(QRegularExpression(id("[/_]"))));
+    EXPECT_FALSE(differences.item(row, 1)->text().contains(QLatin1Char('"')));
+  }
 }
 
 TEST_F(WindowTest, CopiesPlansAsTextWithUnits) {

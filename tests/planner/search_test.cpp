@@ -271,6 +271,25 @@ TEST(Search, SaysByHowMuchTheSmallestPlanMisses) {
   EXPECT_FALSE(search(request).plans.empty());
 }
 
+// What is told on the way never gets worse and ends as the answer.
+TEST(Search, TellsTheBestSoFar) {
+  PlanRequest request = llama_on_one_node();
+  request.front = false;
+  std::vector<std::vector<PlanCandidate>> told;
+  request.found = [&](const std::vector<PlanCandidate>& best) { told.push_back(best); };
+  const SearchResult result = search(request);
+  ASSERT_FALSE(told.empty());
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    EXPECT_TRUE(std::is_sorted(told[i].begin(), told[i].end(),
+                               [](const auto& a, const auto& b) { return a.score < b.score; }));
+    if (i == 0) continue;
+    EXPECT_LE(told[i].front().score, told[i - 1].front().score);
+  }
+  ASSERT_EQ(told.back().size(), result.plans.size());
+  for (std::size_t i = 0; i < result.plans.size(); ++i)
+    EXPECT_EQ(told.back()[i].plan, result.plans[i].plan);
+}
+
 TEST(Search, StopsWhenAsked) {
   PlanRequest request = llama_on_one_node();
   std::stop_source source;

@@ -1,0 +1,35 @@
+// The plans of a search that goes on, as sets that the views can show.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "gui/models/plan_set.hpp"
+
+namespace shardwright::gui {
+
+// Hands over the best so far, which earlier searches of the same request have a part in.
+class PlanStream {
+ public:
+  using Deliver = std::function<void(PlanSetPointer)>;
+
+  // `deliver` is called in the thread of the search, not again within `pause`.
+  PlanStream(const planner::PlanRequest& request, std::chrono::milliseconds pause, Deliver deliver);
+
+  // Plans of an earlier search: they stay among those that are handed over.
+  void keep(const std::vector<planner::PlanCandidate>& plans) { kept_ = plans; }
+  // What the search at work has found. Dropped where it is the same as before, or too soon after
+  // it.
+  void take(const std::vector<planner::PlanCandidate>& best);
+
+ private:
+  planner::PlanRequest request_;
+  std::chrono::milliseconds pause_;
+  Deliver deliver_;
+  std::vector<planner::PlanCandidate> kept_;
+  std::vector<Plan> last_;
+  std::chrono::steady_clock::time_point next_;
+};
+
+}  // namespace shardwright::gui
