@@ -2,6 +2,8 @@
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QSettings>
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 
@@ -24,10 +26,9 @@ bool needs_display(int argc, char** argv) {
 }
 
 bool has_display() {
-  for (const char* variable : {"QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY"}) {
-    if (!qEnvironmentVariableIsEmpty(variable)) return true;
-  }
-  return false;
+  constexpr std::array kVariables = {"QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY"};
+  return std::any_of(kVariables.begin(), kVariables.end(),
+                     [](const char* variable) { return !qEnvironmentVariableIsEmpty(variable); });
 }
 
 void describe(QCommandLineParser& parser, const QCommandLineOption& screenshots) {

@@ -2,6 +2,7 @@
 
 #include <QRegularExpression>
 #include <QSignalBlocker>
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -165,10 +166,8 @@ bool PlanFilter::accepts(const Term& term, int row) const {
 
 bool PlanFilter::filterAcceptsRow(int row, const QModelIndex&) const {
   if (lasso_active_ && !lasso_.contains(row)) return false;
-  for (const Term& term : terms_) {
-    if (!accepts(term, row)) return false;
-  }
-  return true;
+  return std::all_of(terms_.begin(), terms_.end(),
+                     [this, row](const Term& term) { return accepts(term, row); });
 }
 
 bool PlanFilter::lessThan(const QModelIndex& left, const QModelIndex& right) const {

@@ -1,5 +1,7 @@
 #include "gui/style/palette.hpp"
 
+#include <cmath>
+
 namespace shardwright::gui {
 namespace {
 
@@ -63,7 +65,7 @@ QPalette palette_of(QRgb window, QRgb base, QRgb text, QRgb button, QRgb accent)
 
 QColor mix(const QColor& first, const QColor& second, double share) {
   const auto blend = [share](int from, int to) {
-    return static_cast<int>(from + (to - from) * share + 0.5);
+    return static_cast<int>(std::lround(from + (to - from) * share));
   };
   return {blend(first.red(), second.red()), blend(first.green(), second.green()),
           blend(first.blue(), second.blue())};

@@ -40,7 +40,7 @@ class SweepView : public View {
   void begin();
   void take(const Sweep& sweep);
   void rebuild();
-  void add_line(SweepFigure figure);
+  void add_line(SweepFigure shown);
   void add_missing();
   void add_knee();
 

@@ -68,12 +68,11 @@ void CommandPalette::narrow(const QString& text) {
   list_->clear();
   for (QAction* action : registry_->actions()) {
     if (!action->isEnabled() || plain(action->text()).isEmpty()) continue;
-    const QString title =
+    const QString name =
         ActionRegistry::group_of(action) + QStringLiteral(": ") + plain(action->text());
-    if (!matches_typed(title, text)) continue;
+    if (!matches_typed(name, text)) continue;
     const QString keys = action->shortcut().toString(QKeySequence::NativeText);
-    auto* item =
-        new QListWidgetItem(keys.isEmpty() ? title : title + QStringLiteral("    ") + keys);
+    auto* item = new QListWidgetItem(keys.isEmpty() ? name : name + QStringLiteral("    ") + keys);
     item->setData(Qt::UserRole, QVariant::fromValue(static_cast<QObject*>(action)));
     item->setToolTip(action->toolTip());
     list_->addItem(item);

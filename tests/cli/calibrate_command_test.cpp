@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 // Of one rank, and two steps of each of the probe's models: quick, not accurate.
 std::string probed(const ScratchFolder& folder) {
-  const std::string file = folder.file("here.json");
+  std::string file = folder.file("here.json");
   const CommandResult result =
       run_command({"probe", "--ranks", "1", "--steps", "2", "--out", file});
   EXPECT_EQ(result.exit_code, 0) << result.errors;

@@ -169,7 +169,7 @@ TEST(ScaleCommand, SaysWhatIsMissingWhereNothingFits) {
 
 std::string write_plan(const ScratchFolder& folder, const std::string& name,
                        const std::string& tp) {
-  const std::string file = folder.file(name);
+  std::string file = folder.file(name);
   const CommandResult result =
       run_command({"simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8",
                    "--tp", tp, "--global-batch", "16", "--seq-len", "8192", "--out", file});

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 
 std::string plan_file(const ScratchFolder& folder, const std::string& precision) {
-  const std::string file = folder.file("plan.json");
+  std::string file = folder.file("plan.json");
   const CommandResult made =
       run_command({"simulate", "--model", "tiny-llama", "--cluster", "h100-pcie-server", "--stack",
                    "shardwright", "--gpus", "2", "--tp", "2", "--global-batch", "2", "--seq-len",
@@ -26,7 +26,7 @@ std::string plan_file(const ScratchFolder& folder, const std::string& precision)
 }
 
 std::string text_file(const ScratchFolder& folder) {
-  const std::string file = folder.file("corpus.txt");
+  std::string file = folder.file("corpus.txt");
   std::ofstream(file) << std::string(500, 'a') << std::string(500, 'b');
   return file;
 }

@@ -70,7 +70,7 @@ TEST(ScatteredMessages, MoveBytesFromThePipelineToTheTensorGroup) {
 
 class VolumeOfRanks : public testing::TestWithParam<std::int64_t> {
  protected:
-  double n() const { return static_cast<double>(GetParam()); }
+  static double n() { return static_cast<double>(GetParam()); }
 };
 
 // Four all-reduces of s b h per layer and microbatch; beyond the layers one in the embedding, one
@@ -186,7 +186,7 @@ TEST_P(VolumeOfRanks, ZeroThree) {
   LoweringCase made = with_replicas(dense(), GetParam());
   made.stack.fp32_gradient_reduction = false;
   made.plan.zero_stage = 3;
-  const double embedding = static_cast<double>(made.model.vocab * made.model.hidden);
+  const auto embedding = static_cast<double>(made.model.vocab * made.model.hidden);
   const double gathered_and_reduced = 3.0 * parameters_of(made) - embedding;
   const double norm = 2.0 * others(n()) * 4.0;
   EXPECT_NEAR(sent(made, Group::ShardInner),
