@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "cli/format.hpp"
 #include "cli/step_json.hpp"
 #include "core/program/rank_grid.hpp"
+#include "sim/step/simulate.hpp"
 #include "sim/step/step_result_json.hpp"
 
 namespace shardwright::cli {
@@ -71,14 +71,11 @@ ordered_json full_replay_json(const Plan& plan, const sim::StepResult& result,
   for (std::size_t i = 0; i < replay.ranks.size(); ++i) {
     const auto rank = static_cast<std::int64_t>(i);
     const std::int64_t stage = grid.locate(rank).stage;
-    std::array<sim::StreamUse, kStreams> streams{};
-    for (std::size_t s = 0; s < streams.size(); ++s)
-      streams[s] = {replay.ranks[i].busy[s], replay.step - replay.ranks[i].busy[s]};
     const Bytes memory = result.stages[static_cast<std::size_t>(stage)].memory.peak;
     ranks.push_back({{"rank", rank},
                      {"stage", stage},
                      {"finish_s", replay.ranks[i].finish.value()},
-                     {"streams", streams_json(streams)},
+                     {"streams", streams_json(sim::stream_uses(replay.ranks[i].busy, replay.step))},
                      {"memory_bytes", memory.value()}});
   }
   for (const sim::WatchedRank& watched : replay.watched)

@@ -38,6 +38,10 @@ Seconds computing_time(const sim::StepResult& result) {
   return sum / static_cast<double>(result.stages.size());
 }
 
+DollarsPerSecond accelerator_price(const ClusterSpec& cluster) {
+  return cluster.price > DollarsPerSecond() ? cluster.price : cluster.accelerator.price;
+}
+
 StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
                          Seconds computing) {
   const AcceleratorSpec& accelerator = cluster.accelerator;
@@ -47,9 +51,8 @@ StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds s
       accelerator.idle_power + (accelerator.power - accelerator.idle_power) * share;
   const Watts node = cluster.node.power_overhead /
                      static_cast<double>(std::max<std::int64_t>(1, cluster.node.accelerators));
-  const DollarsPerSecond rate =
-      cluster.price > DollarsPerSecond() ? cluster.price : accelerator.price;
-  return {rate * step * gpus, (device + node) * step * gpus * cluster.power_usage_effectiveness};
+  return {accelerator_price(cluster) * step * gpus,
+          (device + node) * step * gpus * cluster.power_usage_effectiveness};
 }
 
 double score(Objective objective, const Plan& plan, const sim::StepResult& result,

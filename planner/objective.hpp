@@ -35,6 +35,9 @@ struct StepExpense {
 // The part of the step in which the accelerators of all stages compute, on average.
 Seconds computing_time(const sim::StepResult& result);
 
+// The cluster's own price of an accelerator, else the accelerator's; zero where neither has one.
+DollarsPerSecond accelerator_price(const ClusterSpec& cluster);
+
 // An accelerator draws its idle power and, for the share of the step in which it computes, the rest
 // of its design power; a node adds its overhead; the site multiplies by its PUE. A linear model
 // between two datasheet figures: good for comparing plans on one machine, not for billing.

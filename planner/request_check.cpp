@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
+#include "planner/objective.hpp"
 #include "sim/cost/placement.hpp"
 
 namespace shardwright::planner {
@@ -62,8 +63,7 @@ void check_request(const PlanRequest& request) {
         "--precision", name_of(request.precision),
         fmt::format("a format that the accelerator {} multiplies in", cluster.accelerator.name));
   }
-  const bool has_price = std::max(cluster.price, cluster.accelerator.price) > DollarsPerSecond();
-  if (request.objective == Objective::Cost && !has_price) {
+  if (request.objective == Objective::Cost && accelerator_price(cluster) <= DollarsPerSecond()) {
     problems.add("--objective", "cost",
                  fmt::format("time, memory or tokens-per-joule, as the cluster {} has no price; or "
                              "price_dollars_per_hour in its file",

@@ -228,11 +228,11 @@ class LayerWriter {
                    std::int64_t k, TensorRef in, TensorRef out);
   void expert_weight_gradient(const std::string& name, const ExpertShape& expert, std::int64_t n,
                               std::int64_t k, TensorRef in, TensorRef out_gradient);
-  // Tokens to the ranks of their experts, or back.
   void sort_received(const std::string& name, Phase phase, const ExpertShape& expert,
                      TensorRef rows);
   void limit_activation(Phase phase, const ExpertShape& expert, TensorRef up);
   void add_expert_bias(Phase phase, const ExpertShape& expert, TensorRef rows);
+  // Tokens to the ranks of their experts, or back.
   void exchange_tokens(const std::string& name, Phase phase, const ExpertShape& expert,
                        bool to_experts, TensorRef in, TensorRef out);
 

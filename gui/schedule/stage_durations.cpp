@@ -1,10 +1,10 @@
 #include "gui/schedule/stage_durations.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "core/lowering/shard_shape.hpp"
 #include "core/program/rank_grid.hpp"
+#include "gui/models/shown_ranks.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -16,19 +16,14 @@ struct ChunkSum {
 class DurationSums {
  public:
   DurationSums(const ModelSpec& model, const Plan& plan)
-      : plan_(plan),
-        schedule_(make_schedule(plan.schedule, shape_of(plan))),
+      : schedule_(make_schedule(plan.schedule, shape_of(plan))),
         layers_(split_layers(model, plan)),
         grid_(plan) {
     for (const auto& chunks : schedule_.position) sums_.emplace_back(chunks.size());
   }
 
   void add(const Timeline& timeline) {
-    std::map<std::int64_t, std::int32_t> rank_of_stage;
-    for (const TimelineRank& rank : timeline.ranks)
-      rank_of_stage.try_emplace(stage_of(rank.rank), rank.rank);
-    for (const auto& [stage, rank] : rank_of_stage) {
-      if (stage < 0 || stage >= plan_.pp) continue;
+    for (const auto& [stage, rank] : first_ranks(timeline, grid_)) {
       std::vector<const Span*> compute;
       for (const Span& span : timeline.spans) {
         if (span.rank == rank && span.stream == Stream::Compute) compute.push_back(&span);
@@ -65,10 +60,6 @@ class DurationSums {
     double start = 0.0, end = 0.0;
     double input = 0.0, weight = 0.0;  // of the ops
   };
-
-  std::int64_t stage_of(std::int32_t rank) const {
-    return rank >= 0 && rank < grid_.world_size() ? grid_.locate(rank).stage : -1;
-  }
 
   // The embedding comes before the first layer, the head after the last one.
   std::size_t position_of(std::int32_t layer) const {
@@ -121,7 +112,6 @@ class DurationSums {
     }
   }
 
-  const Plan& plan_;
   PipelineSchedule schedule_;
   std::vector<LayerRange> layers_;
   RankGrid grid_;

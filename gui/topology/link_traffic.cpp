@@ -7,6 +7,7 @@
 #include "core/program/groups.hpp"
 #include "core/program/rank_grid.hpp"
 #include "core/program/volumes.hpp"
+#include "gui/models/shown_ranks.hpp"
 #include "gui/painting/exact_text.hpp"
 
 namespace shardwright::gui {
@@ -21,22 +22,16 @@ class LinkTraffic::Builder {
   }
 
   void add(const Timeline& timeline) {
-    std::map<std::int64_t, std::int32_t> rank_of_stage;
-    for (const TimelineRank& rank : timeline.ranks)
-      rank_of_stage.try_emplace(stage_of(rank.rank), rank.rank);
+    const std::map<std::int64_t, std::int32_t> first = first_ranks(timeline, grid_);
     for (const Span& span : timeline.spans) {
       if (!is_communication(span.kind) || span.bytes.value() <= 0.0) continue;
-      const std::int64_t stage = stage_of(span.rank);
-      if (stage < 0 || stage >= plan_.pp || rank_of_stage.at(stage) != span.rank) continue;
-      add_span(span, stage, span.peer < 0 ? -1 : stage_of(span.peer));
+      const std::int64_t stage = stage_of(grid_, span.rank);
+      if (stage < 0 || first.at(stage) != span.rank) continue;
+      add_span(span, stage, stage_of(grid_, span.peer));
     }
   }
 
  private:
-  std::int64_t stage_of(std::int32_t rank) const {
-    return rank >= 0 && rank < grid_.world_size() ? grid_.locate(rank).stage : -1;
-  }
-
   void add_span(const Span& span, std::int64_t stage, std::int64_t peer_stage) {
     const bool message = span.kind == OpKind::Send;
     if (span.kind == OpKind::Receive) return;

@@ -9,6 +9,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
 #include "core/base/nearest_name.hpp"
 #include "sim/cost/measured_kernels.hpp"
@@ -161,24 +162,23 @@ void check_header(const std::vector<std::string>& header, ProblemList& problems)
   }
 }
 
-// The next line without its end; false behind the last one. Throws at what is no text, and at a
-// line that is too long before it is held in memory.
+bool is_control(char c) {
+  return c >= 0 && c < ' ' && c != '\t' && c != '\r';
+}
+
+// The next line; false behind the last one. Throws at what is no text, and at a line that is too
+// long.
 bool next_line(std::istream& stream, const std::string& source, std::size_t number,
                std::string& line) {
-  line.clear();
-  constexpr auto kEnd = std::char_traits<char>::eof();
-  std::streambuf& buffer = *stream.rdbuf();
-  for (auto c = buffer.sbumpc(); c != kEnd; c = buffer.sbumpc()) {
-    if (c == '\n') return true;
-    line += std::char_traits<char>::to_char_type(c);
-    const bool control = c < ' ' && c != '\t' && c != '\r';
-    if (!control && line.size() <= kLongestLine) continue;
+  const LineRead read = read_bounded_line(stream, kLongestLine, line);
+  const bool binary = std::any_of(line.begin(), line.end(), is_control);
+  if (binary || read == LineRead::TooLong) {
     throw InputError(source,
                      {{fmt::format("line {}", number),
-                       control ? "binary data" : fmt::format("more than {} bytes", kLongestLine),
+                       binary ? "binary data" : fmt::format("more than {} bytes", kLongestLine),
                        "a table of kernels as CSV"}});
   }
-  return !line.empty();
+  return read == LineRead::Whole;
 }
 
 std::string work_cells(const Work& work) {

@@ -54,8 +54,7 @@ void take_stages(const FullReplay& replay, StepResult& result) {
     const WatchedRank& watched = replay.watched[s];
     const RankUse& use = replay.ranks[static_cast<std::size_t>(watched.rank)];
     stage.time = watched.time;
-    for (std::size_t i = 0; i < stage.streams.size(); ++i)
-      stage.streams[i] = {use.busy[i], replay.step - use.busy[i]};
+    stage.streams = stream_uses(use.busy, replay.step);
   }
 }
 

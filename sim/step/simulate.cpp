@@ -60,9 +60,7 @@ StepResult simulate_step(const Scenario& scenario, const Program& program, const
     StageResult& stage = result.stages.emplace_back();
     stage.time = replay.time[s];
     stage.memory = memory[s];
-    for (std::size_t i = 0; i < stage.streams.size(); ++i) {
-      stage.streams[i] = {replay.busy[s][i], replay.step - replay.busy[s][i]};
-    }
+    stage.streams = stream_uses(replay.busy[s], replay.step);
   }
   set_bottleneck(program, prices, result);
   result.fullest = best_stage(result.stages, [](const StageResult& a, const StageResult& b) {
@@ -70,6 +68,13 @@ StepResult simulate_step(const Scenario& scenario, const Program& program, const
   });
   result.throughput = throughput(scenario, program, result.step);
   return result;
+}
+
+std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,
+                                            Seconds step) {
+  std::array<StreamUse, kStreams> uses;
+  for (std::size_t i = 0; i < uses.size(); ++i) uses[i] = {busy[i], step - busy[i]};
+  return uses;
 }
 
 void set_bottleneck(const Program& program, const Prices& prices, StepResult& result) {

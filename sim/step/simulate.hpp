@@ -1,6 +1,8 @@
 // Simulates one training step of a plan at a fidelity of the ladder: bound, analytic, event, full.
 #pragma once
 
+#include <array>
+
 #include "core/lowering/model_flop.hpp"
 #include "core/program/program.hpp"
 #include "core/spec/scenario.hpp"
@@ -14,6 +16,10 @@ StepResult simulate_step(const Scenario& scenario);
 
 // The same for a program that is already lowered and priced.
 StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices);
+
+// By stream: `busy`, and idle for the rest of the step.
+std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,
+                                            Seconds step);
 
 // Makes the stage whose compute stream is busiest that of the report, by the stages' times.
 void set_bottleneck(const Program& program, const Prices& prices, StepResult& result);

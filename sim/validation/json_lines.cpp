@@ -6,29 +6,24 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/base/bounded_line.hpp"
+
 namespace shardwright::sim {
 namespace {
 
 constexpr std::size_t kLongestLine = 1 << 20;  // bytes
 constexpr std::size_t kMostBadLines = 100;
 
-// The next line without its line feed; false at the end. Throws at a line that is too long, before
-// it is held in memory.
+// The next line; false at the end. Throws at a line that is too long.
 bool next_line(std::istream& stream, std::string& text, const std::string& file,
                std::size_t number) {
-  text.clear();
-  std::streambuf& buffer = *stream.rdbuf();
-  constexpr auto kEnd = std::char_traits<char>::eof();
-  for (auto c = buffer.sbumpc(); c != kEnd; c = buffer.sbumpc()) {
-    if (c == '\n') return true;
-    text += std::char_traits<char>::to_char_type(c);
-    if (text.size() > kLongestLine) {
-      throw InputError(
-          file, {{fmt::format("line {}", number), fmt::format("more than {} bytes", kLongestLine),
-                  "a JSON object of one row"}});
-    }
+  const LineRead read = read_bounded_line(stream, kLongestLine, text);
+  if (read == LineRead::TooLong) {
+    throw InputError(
+        file, {{fmt::format("line {}", number), fmt::format("more than {} bytes", kLongestLine),
+                "a JSON object of one row"}});
   }
-  return !text.empty();
+  return read == LineRead::Whole;
 }
 
 using Reader = std::function<void(const nlohmann::json&, const std::string&)>;

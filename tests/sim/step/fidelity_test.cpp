@@ -14,12 +14,16 @@ namespace {
 
 using testing::any_small_scenario;
 
-RC_GTEST_PROP(SimulateAt, TheFullRungsBreakdownAddsUpToItsStep, ()) {
-  const Scenario scenario = any_small_scenario();
+RungResult on_ranks_of_random_speed(const Scenario& scenario) {
   FullOptions options;
   options.variation.rank_jitter = 0.1;
   options.variation.seed = *rc::gen::arbitrary<std::uint64_t>();
-  const RungResult rung = simulate_at(scenario, Fidelity::Full, options);
+  return simulate_at(scenario, Fidelity::Full, options);
+}
+
+RC_GTEST_PROP(SimulateAt, TheFullRungsBreakdownAddsUpToItsStep, ()) {
+  const Scenario scenario = any_small_scenario();
+  const RungResult rung = on_ranks_of_random_speed(scenario);
   RC_ASSERT(rung.full.has_value());
   RC_ASSERT(rung.result.step == rung.full->step);
   for (const StageResult& stage : rung.result.stages) {
@@ -32,10 +36,7 @@ RC_GTEST_PROP(SimulateAt, TheFullRungsBreakdownAddsUpToItsStep, ()) {
 // A rank of each stage is reported: none of the stage computes longer.
 RC_GTEST_PROP(SimulateAt, TheFullRungReportsTheSlowestRankOfEachStage, ()) {
   const Scenario scenario = any_small_scenario();
-  FullOptions options;
-  options.variation.rank_jitter = 0.1;
-  options.variation.seed = *rc::gen::arbitrary<std::uint64_t>();
-  const RungResult rung = simulate_at(scenario, Fidelity::Full, options);
+  const RungResult rung = on_ranks_of_random_speed(scenario);
   const RankGrid grid(scenario.plan);
   for (std::size_t rank = 0; rank < rung.full->ranks.size(); ++rank) {
     const auto stage = static_cast<std::size_t>(grid.locate(static_cast<std::int64_t>(rank)).stage);
