@@ -94,8 +94,9 @@ TEST(KernelCost, TwiceTheMachineTakesHalfTheTime) {
   EXPECT_TRUE(rc::check([] {
     const AcceleratorSpec device = any_device();
     AcceleratorSpec twice = device;
-    for (FlopPerSecond* peak : {&twice.matrix.fp32, &twice.matrix.tf32, &twice.matrix.fp16,
-                                &twice.matrix.bf16, &twice.matrix.fp8, &twice.vector_fp32})
+    for (FlopPerSecond* peak :
+         {&twice.matrix.fp32, &twice.matrix.tf32, &twice.matrix.fp16, &twice.matrix.bf16,
+          &twice.matrix.fp8, &twice.matrix.fp4, &twice.vector_fp32})
       *peak *= 2.0;
     twice.memory_bandwidth *= 2.0;
     for (Seconds* time : {&twice.efficiency.kernel_overhead, &twice.efficiency.gemm_overhead,
