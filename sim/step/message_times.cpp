@@ -16,6 +16,13 @@ std::size_t place_of(OpKind kind, Group group, double bytes) {
                                   32);
 }
 
+// True if plans whose ranks are alike cut the same groups out of them.
+bool groups_alike(const Plan& a, const Plan& b) {
+  const bool mirrors_alike =
+      (a.schedule == ScheduleKind::DualPipe) == (b.schedule == ScheduleKind::DualPipe);
+  return mirrors_alike && a.shard_group == b.shard_group;
+}
+
 }  // namespace
 
 bool ranks_alike(const Plan& a, const Plan& b) {
@@ -25,8 +32,9 @@ bool ranks_alike(const Plan& a, const Plan& b) {
 
 void MessageTimes::use_groups_of(const Plan& plan) {
   const bool alike = plan_ && ranks_alike(*plan_, plan);
+  if (alike && groups_alike(*plan_, plan)) return;
   if (!alike) known_.fill({});
-  if (!alike || plan_->shard_group != plan.shard_group) placements_ = {};
+  placements_ = {};
   plan_ = plan;
   for (int group = 0; group < kGroups; ++group)
     alone_[static_cast<std::size_t>(group)] = group_size(static_cast<Group>(group), plan) == 1;

@@ -26,6 +26,10 @@ bool is_backward(SlotCost which) {
   return which != SlotCost::Forward;
 }
 
+bool is_part_of_backward(SlotCost which) {
+  return which == SlotCost::BackwardInput || which == SlotCost::BackwardWeight;
+}
+
 bool makes_weight_gradients(SlotCost which) {
   return which == SlotCost::Backward || which == SlotCost::BackwardWeight;
 }
@@ -58,7 +62,8 @@ void StageCoster::find_chunks(const LayerCosts& layers, const Plan& plan) {
 }
 
 // Names a chunk among those of the same layer costs: which layers it has, which of its ends is one
-// of the model or lies on its own stage, and what is recomputed and sharded.
+// of the model or lies on its own stage, what is recomputed and sharded, and of sharded ones, which
+// slots are timed.
 std::uint64_t StageCoster::chunk_key(const LayerCosts& layers, const Plan& plan,
                                      std::size_t position) const {
   const std::vector<bool>& joined = costs_.profile->joined;
@@ -69,12 +74,13 @@ std::uint64_t StageCoster::chunk_key(const LayerCosts& layers, const Plan& plan,
   append(static_cast<std::uint64_t>(ranges_[position].count), 12);
   append(one_kind ? 0 : static_cast<std::uint64_t>(ranges_[position].first), 12);
   append(static_cast<std::uint64_t>(plan.recompute_layers), 12);
-  append(static_cast<std::uint64_t>(plan.recompute), 3);
+  append(static_cast<std::uint64_t>(plan.recompute), 2);
   append(position == 0, 1);
   append(last, 1);
   append(joined[position], 1);
   append(!last && joined[position + 1], 1);
   append(sharded_, 1);
+  append(sharded_ && costs_.profile->splits_backward, 1);
   append(costs_.host_waits, 1);
   return key;
 }
@@ -106,6 +112,7 @@ ChunkCost StageCoster::sharded(ChunkCost chunk, const LayerCosts& layers, const 
   const double slowdown = stack_.overlap_slowdown;
   for (std::size_t i = 0; i < kSlotCosts; ++i) {
     const auto which = static_cast<SlotCost>(i);
+    if (is_part_of_backward(which) && !costs_.profile->splits_backward) continue;
     BlockCost& cost = chunk.slot[i];
     const double computing = cost.time;
     cost.time = slot_time(which, plan, {.gathers = true, .begun = false});
@@ -270,6 +277,7 @@ double StageCoster::slot_time(SlotCost which, const Plan& plan, SlotWaits waits)
   const std::size_t count = parts_.size();
   ready_.assign(count, 0.0);
   gathering_ = 0.0;
+  gathered_part_ = reduced_part_ = nullptr;
   double computed = 0.0, gathered = 0.0, copied = waits.copied;
   for (std::size_t i = 0; i < count; ++i) {
     const bool begun = waits.begun && i == 0;
@@ -282,7 +290,7 @@ double StageCoster::slot_time(SlotCost which, const Plan& plan, SlotWaits waits)
     const double before = computed;
     computed = std::max(computed, ready_[i]) + part_at(which, i).of(which).time;
     if (waits.gathers && makes_weight_gradients(which))
-      reduce_behind(part_at(which, i).parameters, plan, computed, gathered);
+      reduce_behind(part_at(which, i), plan, computed, gathered);
     if (offloads_ && which == SlotCost::Forward) store_before(i, before, copied);
   }
   copying_ = std::max(0.0, copied - computed);
@@ -295,26 +303,37 @@ double StageCoster::slot_time(SlotCost which, const Plan& plan, SlotWaits waits)
 void StageCoster::gather_ahead(SlotCost which, const Plan& plan, std::size_t i, double computed,
                                double& gathered) {
   const auto ahead = static_cast<std::size_t>(stack_.prefetch_layers);
-  const double element = element_bytes(plan);
   const std::size_t last = std::min(i + ahead, parts_.size() - 1);
   for (std::size_t at = i == 0 ? 0 : i + ahead; at <= last; ++at) {
     const PartCost& part = part_at(which, at);
     if (!part.gathers[static_cast<std::size_t>(which)]) continue;
-    const double gather =
-        messages_.of(OpKind::AllGather, Group::ShardInner, part.parameters.dense * element) +
-        messages_.of(OpKind::AllGather, Group::ExpertShardInner, part.parameters.expert * element);
+    const double gather = gather_time(part, plan);
     gathering_ += gather;
     gathered = std::max(gathered, computed) + gather;
     ready_[at] = std::max(ready_[at], gathered);
   }
 }
 
+// Most parts of a slot are like the one before.
+double StageCoster::gather_time(const PartCost& part, const Plan& plan) {
+  if (gathered_part_ == &part) return gather_time_;
+  gathered_part_ = &part;
+  const double element = element_bytes(plan);
+  const double dense = part.parameters.dense * element, expert = part.parameters.expert * element;
+  gather_time_ = messages_.of(OpKind::AllGather, Group::ShardInner, dense) +
+                 messages_.of(OpKind::AllGather, Group::ExpertShardInner, expert);
+  return gather_time_;
+}
+
 // FSDP reduces the gradients of a part behind its kernels, on the stream of the gathers.
-void StageCoster::reduce_behind(const PartParameters& parameters, const Plan& plan, double computed,
+void StageCoster::reduce_behind(const PartCost& part, const Plan& plan, double computed,
                                 double& gathered) {
-  const double size = stack_.fp32_gradient_reduction ? 4.0 : element_bytes(plan);
-  const double reduce = scatter_time(parameters.dense * size, parameters.expert * size);
-  if (reduce > 0.0) gathered = std::max(gathered, computed) + reduce;
+  if (reduced_part_ != &part) {
+    reduced_part_ = &part;
+    const double size = stack_.fp32_gradient_reduction ? 4.0 : element_bytes(plan);
+    reduce_time_ = scatter_time(part.parameters.dense * size, part.parameters.expert * size);
+  }
+  if (reduce_time_ > 0.0) gathered = std::max(gathered, computed) + reduce_time_;
 }
 
 }  // namespace shardwright::sim

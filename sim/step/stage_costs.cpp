@@ -135,14 +135,17 @@ bool StageCoster::ends_run(std::size_t i) const {
 }
 
 StageCoster::KnownStates& StageCoster::known_states(const Plan& plan) {
-  return known_states_[2 * static_cast<std::size_t>(plan.zero_stage) +
-                       (plan.offload_optimizer ? 1 : 0)];
+  KnownStates& known = known_states_[2 * static_cast<std::size_t>(plan.zero_stage) +
+                                     (plan.offload_optimizer ? 1 : 0)];
+  known.bytes.resize(stage_kind_.back() + 1);
+  known.times.resize(stage_kind_.back() + 1);
+  return known;
 }
 
 void StageCoster::forget_states() {
   for (KnownStates& known : known_states_) {
-    known.bytes.assign(stage_kind_.back() + 1, std::nullopt);
-    known.times.assign(stage_kind_.back() + 1, std::nullopt);
+    known.bytes.clear();
+    known.times.clear();
   }
 }
 

@@ -215,8 +215,8 @@ class StageCoster {
   double copy_wait(const Plan& plan, std::initializer_list<SlotCost> slots);
   void store_before(std::size_t i, double before, double& copied);
   void fetch_ahead(SlotCost which, std::size_t i, double computed, double& copied);
-  void reduce_behind(const PartParameters& parameters, const Plan& plan, double computed,
-                     double& gathered);
+  double gather_time(const PartCost& part, const Plan& plan);
+  void reduce_behind(const PartCost& part, const Plan& plan, double computed, double& gathered);
   bool ends_run(std::size_t i) const;
   StageCost slots_cost(std::size_t stage) const;
   double sending_of(std::size_t position) const;
@@ -259,13 +259,16 @@ class StageCoster {
   std::vector<const PartCost*> parts_;  // of the chunk at hand, in forward order
   std::size_t last_layer_ = 0;          // of these; beyond them if there is no layer
   bool offloads_ = false;               // activations of these
-  std::vector<double> ready_;       // by part of the slot at hand: gathers and copies are through
-  double copying_ = 0.0;            // copies go on for so long after the slot at hand
-  double gathering_ = 0.0;          // all gathers of the slot at hand
-  double reducing_ = 0.0;           // its reductions go on for so long after it
-  std::vector<Passage> passages_;   // by position
-  std::vector<double> copy_waits_;  // of one microbatch, by position
-  std::vector<double> from_completion_;  // by chunk of the stage at hand
+  std::vector<double> ready_;  // by part of the slot at hand: gathers and copies are through
+  double copying_ = 0.0;       // copies go on for so long after the slot at hand
+  double gathering_ = 0.0;     // all gathers of the slot at hand
+  double reducing_ = 0.0;      // its reductions go on for so long after it
+  const PartCost* gathered_part_ = nullptr;       // the one of the slot at hand gathered last …
+  const PartCost* reduced_part_ = nullptr;        // … and reduced last
+  double gather_time_ = 0.0, reduce_time_ = 0.0;  // of these
+  std::vector<Passage> passages_;                 // by position
+  std::vector<double> copy_waits_;                // of one microbatch, by position
+  std::vector<double> from_completion_;           // by chunk of the stage at hand
   std::vector<std::size_t> chunk_kind_;  // by position: the first chunk of a run of like ones
   std::vector<std::size_t> stage_kind_;  // by stage: its number among runs of like stages
   std::vector<StageEnd> ends_;           // of these runs
