@@ -83,6 +83,10 @@ std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes) {
   }
 }
 
+bool notes_say_experts_as_attention(std::string_view notes) {
+  return says_any(notes, {"experts use the same TP as attention", "ETP=TP", "without folding"});
+}
+
 bool notes_say_fp8_weights(std::string_view notes) {
   return says_any(notes, {"fp8 params", "fp8 weights", "fp8_param_gather"});
 }

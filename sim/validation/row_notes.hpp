@@ -54,6 +54,9 @@ bool notes_say_not_compiled(std::string_view notes);
 // "TP/PP/EP/CP/ETP=2/8/32/1/1".
 std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes);
 
+// Experts are cut by tensor parallelism as attention is.
+bool notes_say_experts_as_attention(std::string_view notes);
+
 // The weights that FP8 multiplies are kept in FP8.
 bool notes_say_fp8_weights(std::string_view notes);
 

@@ -82,8 +82,10 @@ bool set_degrees(const TrainingRow& row, const StackSpec& stack, Plan& plan,
 
 void set_expert_parallel(const TrainingRow& row, const ModelSpec& model, Plan& plan) {
   if (!model.moe) return;
-  const bool whole = model.moe->expert_ffn < kWideExpert || (plan.dp * plan.cp) % plan.ep != 0;
-  plan.expert_tp = expert_tensor_parallel_in(row.notes).value_or(whole ? 1 : plan.tp);
+  const bool cut =
+      model.moe->expert_ffn >= kWideExpert || notes_say_experts_as_attention(row.notes);
+  const bool divided = (plan.dp * plan.cp) % plan.ep == 0;
+  plan.expert_tp = expert_tensor_parallel_in(row.notes).value_or(cut && divided ? plan.tp : 1);
 }
 
 // A pipeline that the layers do not divide, but do together with the embedding and the head.
