@@ -8,23 +8,25 @@
 
 #include "core/spec/plan_check.hpp"
 #include "sim/step/simulate.hpp"
+#include "sim/step/step_estimate.hpp"
 
 namespace shardwright::planner {
 namespace {
 
-constexpr std::array<Resource, 7> kResources = {
+constexpr std::array<Resource, 8> kResources = {
     Resource::PeakFlops,        Resource::MemoryBandwidth,   Resource::MemoryCapacity,
     Resource::ScaleUpBandwidth, Resource::ScaleOutBandwidth, Resource::Latency,
-    Resource::HostSpeed};
+    Resource::HostSpeed,        Resource::HostLinkBandwidth};
 
-constexpr std::array<const char*, 7> kNames = {
+constexpr std::array<const char*, 8> kNames = {
     "peak FLOP/s",          "HBM bandwidth", "HBM capacity", "scale-up bandwidth",
-    "inter-node bandwidth", "latency",       "host speed"};
+    "inter-node bandwidth", "latency",       "host speed",   "host link bandwidth"};
 
 void improve_peaks(AcceleratorSpec& accelerator, double factor) {
   for (FlopPerSecond* peak :
        {&accelerator.matrix.fp32, &accelerator.matrix.tf32, &accelerator.matrix.fp16,
-        &accelerator.matrix.bf16, &accelerator.matrix.fp8, &accelerator.vector_fp32})
+        &accelerator.matrix.bf16, &accelerator.matrix.fp8, &accelerator.matrix.fp4,
+        &accelerator.vector_fp32})
     *peak *= factor;
 }
 
@@ -35,13 +37,23 @@ void improve_latency(ClusterSpec& cluster, double factor) {
   for (FabricLevel& level : cluster.fabric.levels) level.latency *= 1.0 / factor;
 }
 
+bool copies_to_host(const Plan& plan) {
+  return plan.offload_activations || plan.offload_optimizer;
+}
+
 struct Variant {
   Plan plan;
   std::string change;
 };
 
+// Of a chunk; the largest one, if it recomputes all that it has.
+std::int64_t recomputed_layers(const ModelSpec& model, const Plan& plan) {
+  if (plan.recompute_layers > 0) return plan.recompute_layers;
+  return (model.layers + plan.chunks() - 1) / plan.chunks();
+}
+
 // Plans that trade memory for time, against the given one.
-std::vector<Variant> roomier_variants(const Plan& plan) {
+std::vector<Variant> roomier_variants(const ModelSpec& model, const Plan& plan) {
   std::vector<Variant> variants;
   const auto add = [&](const std::string& change, auto alter) {
     Plan other = plan;
@@ -57,7 +69,7 @@ std::vector<Variant> roomier_variants(const Plan& plan) {
       p.recompute = RecomputePolicy::Selective;
       p.recompute_layers = 0;
     });
-    for (std::int64_t layers = 1; layers < plan.recompute_layers; ++layers) {
+    for (std::int64_t layers = 1; layers < recomputed_layers(model, plan); ++layers) {
       add(fmt::format("{} recomputed layers per chunk", layers),
           [layers](Plan& p) { p.recompute_layers = layers; });
     }
@@ -85,15 +97,16 @@ Sensitivity capacity_sensitivity(const Scenario& scenario, const ClusterSpec& la
   Sensitivity sensitivity;
   sensitivity.resource = Resource::MemoryCapacity;
   sensitivity.step = step;
-  for (const Variant& variant : roomier_variants(scenario.plan)) {
+  for (const Variant& variant : roomier_variants(scenario.model, scenario.plan)) {
     if (stop.stop_requested()) break;
     if (first_broken_rule(scenario.model, larger, variant.plan)) continue;
-    const sim::StepResult result =
-        sim::simulate_step({scenario.model, larger, scenario.stack, variant.plan});
-    const Bytes peak = result.memory().peak;
+    const Scenario roomier{scenario.model, larger, scenario.stack, variant.plan};
+    const Bytes peak = sim::estimate_step(roomier).memory;
     const bool opened =
         peak <= larger.accelerator.memory && peak > scenario.cluster.accelerator.memory;
-    if (!opened || result.step >= sensitivity.step) continue;
+    if (!opened) continue;
+    const sim::StepResult result = sim::simulate_step(roomier);
+    if (result.step >= sensitivity.step) continue;
     sensitivity.step = result.step;
     sensitivity.through = variant.change;
   }
@@ -172,6 +185,9 @@ ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain)
     case Resource::HostSpeed:
       better.node.host.speed *= factor;
       break;
+    case Resource::HostLinkBandwidth:
+      better.node.host.accelerator_link *= factor;
+      break;
   }
   return better;
 }
@@ -188,6 +204,7 @@ std::vector<TimeShare> time_shares(const sim::StepResult& result) {
       share_of("memory-bound kernels", result.step,
                {{"the layers' own", time.memory_bound}, {"the optimizer", time.optimizer}}),
       share_of("exposed communication", result.step, exposed),
+      share_of("exposed copies to the host", result.step, {{"", time.offload}}),
       share_of("the pipeline bubble", result.step, {{"", time.bubble}}),
       share_of("waiting for the host", result.step, {{"", time.host}})};
   std::stable_sort(shares.begin(), shares.end(),
@@ -201,6 +218,7 @@ Explanation explain(const Scenario& scenario, double gain, const std::stop_token
   explanation.shares = time_shares(explanation.result);
   const Seconds step = explanation.result.step;
   for (const Resource resource : kResources) {
+    if (resource == Resource::HostLinkBandwidth && !copies_to_host(scenario.plan)) continue;
     explanation.partial = stop.stop_requested();
     if (explanation.partial) break;
     const ClusterSpec better = improved(scenario.cluster, resource, gain);

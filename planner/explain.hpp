@@ -20,6 +20,7 @@ enum class Resource : std::uint8_t {
   ScaleOutBandwidth,  // between nodes
   Latency,            // of every link
   HostSpeed,
+  HostLinkBandwidth,  // between an accelerator and its host
 };
 
 // "peak FLOP/s", "HBM bandwidth", …
@@ -36,7 +37,8 @@ struct Sensitivity {
 };
 
 // What the bottleneck stage spends its step on, by what would shorten it: arithmetic, memory
-// bandwidth, the network (all axes together), a better schedule, a faster host.
+// bandwidth, the network (all axes together), the link to the host, a better schedule, a faster
+// host.
 struct TimeShare {
   std::string what;           // "exposed communication", …
   double share = 0.0;         // of the step
@@ -57,9 +59,9 @@ struct Explanation {
 
 inline constexpr double kSensitivityStep = 0.1;
 
-// By re-simulation. More memory lets the plan recompute less or take larger microbatches; those
-// variants that did not fit before are tried. Once `stop` is requested no further simulation
-// begins.
+// By re-simulation; the link to the host only for plans that copy over it. More memory lets the
+// plan recompute less or take larger microbatches; those variants that did not fit before are
+// tried. Once `stop` is requested no further simulation begins.
 Explanation explain(const Scenario& scenario, double gain = kSensitivityStep,
                     const std::stop_token& stop = {});
 

@@ -88,11 +88,18 @@ void adapt_limits(PlanRequest& request) {
         limits.max_cp = largest(constraint, limits.max_cp);
         limits.min_cp_tokens = 1;
         break;
+      case PlanField::ExpertTp:
+        add_values(limits.expert_tensor_degrees, constraint);
+        break;
       case PlanField::Vpp:
-        limits.max_vpp = largest(constraint, limits.max_vpp);
+        add_values(limits.virtual_stages, constraint);
         break;
       case PlanField::MicroBatch:
-        limits.max_micro_batch = largest(constraint, limits.max_micro_batch);
+        add_values(limits.micro_batches, constraint);
+        break;
+      case PlanField::ContextParallel:
+        limits.context_parallel.clear();
+        add_values(limits.context_parallel, constraint);
         break;
       case PlanField::SequenceParallel:
         add_values(limits.sequence_parallel, constraint);
@@ -112,8 +119,14 @@ void adapt_limits(PlanRequest& request) {
       case PlanField::OffloadOptimizer:
         add_values(limits.offload_optimizer, constraint);
         break;
-      default:
+      case PlanField::OffloadActivations:
+        add_values(limits.offload_activations, constraint);
         break;
+      case PlanField::Dp:
+      case PlanField::Ep:
+      case PlanField::GlobalBatch:
+      case PlanField::Recompute:
+        break;  // all values that there can be are tried
     }
   }
 }

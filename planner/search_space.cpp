@@ -32,9 +32,33 @@ Numbers expert_degrees(const SpaceRequest& request) {
   return request.model.moe ? divisors(request.model.moe->experts, request.gpus) : Numbers{1};
 }
 
+// In order, each once.
+Numbers joined(Numbers numbers, const Numbers& more) {
+  numbers.insert(numbers.end(), more.begin(), more.end());
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
 Numbers expert_tensor_degrees(const SpaceRequest& request, std::int64_t tp) {
-  if (!request.model.moe || tp == 1) return {1};
-  return {1, tp};
+  if (!request.model.moe) return {1};
+  return joined({1, tp}, request.limits.expert_tensor_degrees);
+}
+
+Numbers micro_batches(const SearchLimits& limits) {
+  Numbers sizes;
+  for (std::int64_t size = 1; size <= limits.max_micro_batch; size *= 2) sizes.push_back(size);
+  return joined(std::move(sizes), limits.micro_batches);
+}
+
+// Attention that is not fused gathers keys and values whatever the plan says
+// (core/lowering/attention_ops.cpp).
+std::vector<ContextParallelKind> context_kinds(const SpaceRequest& request, std::int64_t cp) {
+  if (cp == 1) return {ContextParallelKind::Ring};
+  const std::vector<ContextParallelKind>& kinds = request.limits.context_parallel;
+  if (request.stack.flash_attention) return kinds;
+  const auto gather = std::find(kinds.begin(), kinds.end(), ContextParallelKind::AllGather);
+  return {gather == kinds.end() ? kinds.front() : *gather};
 }
 
 bool tries_zero_below_3(const SearchLimits& limits) {
@@ -100,7 +124,8 @@ class PlanWalk {
     for (const ScheduleKind schedule : request_.limits.schedules) {
       if (schedule == ScheduleKind::Interleaved) {
         const std::int64_t layers = (request_.model.layers + plan_.pp - 1) / plan_.pp;
-        for (const std::int64_t vpp : divisors(layers, request_.limits.max_vpp)) {
+        const Numbers even = divisors(layers, request_.limits.max_vpp);
+        for (const std::int64_t vpp : joined(even, request_.limits.virtual_stages)) {
           if (vpp > 1) with_schedule(schedule, vpp);
         }
       } else {
@@ -154,16 +179,15 @@ class PlanWalk {
   }
 
   // Layers of a chunk that full recomputation may stop at.
-  std::vector<std::int64_t> partial_counts() const {
+  Numbers partial_counts() const {
     const std::int64_t chunks = std::max<std::int64_t>(1, plan_.chunks());
     const std::int64_t layers = (request_.model.layers + chunks - 1) / chunks;
-    std::vector<std::int64_t> counts = request_.limits.recompute_layers;
+    Numbers counts;
     if (request_.limits.partial_recompute) {
       for (const std::int64_t quarter : {1, 2, 3}) counts.push_back(layers * quarter / 4);
     }
+    counts = joined(std::move(counts), request_.limits.recompute_layers);
     std::erase_if(counts, [layers](std::int64_t count) { return count < 1 || count >= layers; });
-    std::sort(counts.begin(), counts.end());
-    counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
     return counts;
   }
 
@@ -237,13 +261,17 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
   const auto with_rank_orders = [&] {
     for (const std::vector<Axis>& order : request.limits.rank_orders) {
       cut.rank_order = order;
-      append_cuts(request, cut, cuts);
+      for (const bool offload : request.limits.offload_activations) {
+        cut.offload_activations = offload;
+        append_cuts(request, cut, cuts);
+      }
     }
   };
   const auto with_micro_batches = [&] {
-    for (cut.micro_batch = 1; cut.micro_batch <= request.limits.max_micro_batch;
-         cut.micro_batch *= 2)
+    for (const std::int64_t size : micro_batches(request.limits)) {
+      cut.micro_batch = size;
       with_rank_orders();
+    }
   };
   const auto with_experts = [&] {
     for (const std::int64_t ep : expert_degrees(request)) {
@@ -261,9 +289,8 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
       if (tp == 1 && sequence_parallel != request.limits.sequence_parallel.front()) continue;
       for (const std::int64_t cp : context_degrees(request, tp)) {
         cut.cp = cp;
-        for (const ContextParallelKind kind : request.limits.context_parallel) {
-          if (cp == 1 && kind != request.limits.context_parallel.front()) continue;
-          cut.context_parallel = cp == 1 ? ContextParallelKind::Ring : kind;
+        for (const ContextParallelKind kind : context_kinds(request, cp)) {
+          cut.context_parallel = kind;
           with_experts();
         }
       }

@@ -43,12 +43,14 @@ struct SearchLimits {
                                           LayerSplit::BalancedEnds};
   // Others than the first with pipeline and data parallelism only: else they mean the same.
   std::vector<std::vector<Axis>> rank_orders = {Plan().rank_order};
-  std::vector<bool> offload_optimizer = {false};
+  std::vector<bool> offload_optimizer = {false}, offload_activations = {false};
   bool partial_recompute =
       true;  // full recomputation of a quarter, half, three quarters of a chunk
   bool sharding_within_node = true;  // ZeRO-3 over the data-parallel ranks of a node as well (HSDP)
-  std::vector<std::int64_t> recompute_layers;  // further numbers of recomputed layers of a chunk …
-  std::vector<std::int64_t> shard_groups;      // … and shard groups (ZeRO-1 to 3)
+  // Beside those that the search tries of its own accord:
+  std::vector<std::int64_t> recompute_layers;  // of a chunk
+  std::vector<std::int64_t> shard_groups;      // ZeRO-1 to 3
+  std::vector<std::int64_t> micro_batches, virtual_stages, expert_tensor_degrees;
   std::vector<ContextParallelKind> context_parallel = {
       ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses};
 

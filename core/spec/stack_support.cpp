@@ -27,6 +27,13 @@ std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan
     sentences.push_back(fmt::format("{} does not run ZeRO stage {} (it runs {})", stack.name,
                                     plan.zero_stage, fmt::join(stack.zero_stages, ", ")));
   }
+  const bool gathers = plan.context_parallel == ContextParallelKind::AllGather;
+  if (plan.cp > 1 && !stack.flash_attention && !gathers) {
+    sentences.push_back(fmt::format(
+        "{} does not fuse attention: context parallelism gathers keys and values, whatever "
+        "the plan says ({})",
+        stack.name, name_of(plan.context_parallel)));
+  }
   return sentences;
 }
 

@@ -237,10 +237,7 @@ class Replay {
 
   static void record(OpTime& time, const FlatOp& op, std::uint32_t cause) {
     time.duration = static_cast<float>(op.duration);
-    time.cause = cause;
-    time.meeting = op.meeting;
-    time.group = op.group;
-    time.communicates = op.stream != Stream::Compute;
+    time.describe(op, cause);
   }
 
   static void finish_op(Rank& rank, std::uint32_t number, double finish) {

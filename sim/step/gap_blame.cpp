@@ -35,7 +35,8 @@ void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& 
     // A collective is exposed from the moment that something needs it; what comes before a message
     // or a collective of several stages is waiting for the others.
     const double moving = alone && !has_cause ? left - stall : std::min(left, duration);
-    time.exposed_on(exposed_axis(op)) += Seconds(moving);
+    Seconds& exposed = op.copies ? time.offload : time.exposed_on(exposed_axis(op));
+    exposed += Seconds(moving);
     time.stall += Seconds(stall);
     left -= moving + stall;
     if (!has_cause) break;

@@ -22,7 +22,17 @@ struct OpTime {
   std::uint32_t cause = kNoOp;  // the op whose finish decided the start, if it was another stream's
   Meeting meeting = Meeting::None;
   Group group = Group::Tensor;
-  bool communicates = false;
+  bool communicates = false;  // or copies: it is on another stream than kernels
+  bool copies = false;        // activations to or from the host's memory
+
+  // All but its times.
+  void describe(const FlatOp& op, std::uint32_t decided_by) {
+    cause = decided_by;
+    meeting = op.meeting;
+    group = op.group;
+    communicates = op.stream != Stream::Compute;
+    copies = op.stream == Stream::Offload;
+  }
 };
 
 // The compute stream was idle from `free` to `start`.

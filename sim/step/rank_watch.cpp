@@ -20,11 +20,7 @@ RankWatch::RankWatch(const Program& program, const FlatProgram& flat, const Lane
 
 void RankWatch::arrive(const LaneOp& op, const Arrival& arrival) {
   const FlatOp& flat = flat_.ops[op.block][op.place];
-  OpTime& time = ops_[op.number];
-  time.cause = arrival.cause;
-  time.meeting = flat.meeting;
-  time.group = flat.group;
-  time.communicates = flat.stream != Stream::Compute;
+  ops_[op.number].describe(flat, arrival.cause);
   arrivals_[op.number] = arrival.ready;
   held_up_[static_cast<std::size_t>(flat.stream)] =
       arrival.cause == kNoOp && arrival.ready > arrival.host;

@@ -61,6 +61,22 @@ void StageCoster::find_completions(std::size_t stage) {
   }
 }
 
+namespace {
+
+// Buckets that are reduced one after the other. FSDP scatters them on the stream of its gathers;
+// replicas meet on a stream of their own.
+struct Reductions {
+  double scattered = 0.0;  // the last bucket is, seconds from where `ready` counts
+  double reduced = 0.0;    // … and its replicas have met
+
+  void add(double ready, double scatter, double replicas) {
+    scattered = std::max(scattered, ready) + scatter;
+    reduced = std::max(reduced, scattered) + replicas;
+  }
+};
+
+}  // namespace
+
 // The last microbatch fills the buckets chunk by chunk, in each from the last part to the first.
 DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan,
                                                 std::size_t stage) {
@@ -72,14 +88,16 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
       costs_.profile->splits_backward ? SlotCost::BackwardWeight : SlotCost::Backward;
   const StageProfile& profile = costs_.profile->stages[stage];
   find_completions(stage);
-  double dense = 0.0, expert = 0.0, stream = 0.0, scattered = 0.0;
-  double likely = -std::numeric_limits<double>::infinity();
-  double elapsed = 0.0;
+  double dense = 0.0, expert = 0.0, scattered = 0.0;
+  Reductions stream;
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  Reductions likely{kNever, kNever};
+  double elapsed = 0.0, first_scatter = 0.0;
   double known_dense = -1.0, known_expert = -1.0, scatter = 0.0;  // of the bucket before
   for (const std::int32_t chunk : profile.completion_order) {
     const auto c = static_cast<std::size_t>(chunk);
     list_parts(layers, plan, static_cast<std::size_t>(profile.position[c]));
-    if (chunk == 0) stream = 0.0;  // what came before may be through
+    if (chunk == 0) stream = {};  // what came before may be through
     double completing = -from_completion_[c];
     for (std::size_t i = parts_.size(); i-- > 0;) {
       const PartCost& part = *parts_[i];
@@ -100,23 +118,25 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
         known_expert = expert;
       }
       cost.reduce += cost.last_reduce;
+      if (scattered == 0.0) first_scatter = scatter;
       scattered += scatter;
-      stream = std::max(stream, elapsed) + cost.last_reduce;
-      likely = std::max(likely, completing) + cost.last_reduce;
+      stream.add(elapsed, scatter, cost.last_reduce - scatter);
+      likely.add(completing, scatter, cost.last_reduce - scatter);
       dense = expert = 0.0;
     }
   }
   if (dense + expert > 0.0) {
     cost.last_reduce = reduce_time(dense, expert, plan);
     cost.reduce += cost.last_reduce;
-    stream = std::max(stream, elapsed) + cost.last_reduce;
-    likely = std::max(likely, 0.0) + cost.last_reduce;
+    stream.add(elapsed, 0.0, cost.last_reduce);
+    likely.add(0.0, 0.0, cost.last_reduce);
   }
-  cost.reduce_from_last_slot = stream;
-  cost.likely_tail = std::max(likely, 0.0);
+  cost.reduce_from_last_slot = stream.reduced;
+  cost.likely_tail = std::max(likely.reduced, 0.0);
   const double rounds = costs_.microbatches * costs_.profile->microbatch_share;
   // Replicas of a hybrid group meet once, after the last microbatch.
-  cost.step_reduce = cost.reduce + (rounds - 1.0) * scattered;
+  cost.step_reduce = std::max(rounds * scattered + cost.last_reduce - scatter,
+                              first_scatter + cost.reduce - scattered);
   cost.likely_reduce = cost.step_reduce;
   if (plan.zero_stage == 2) {
     // Buckets fill up across microbatches. However they do, one message of all bytes takes less.

@@ -18,6 +18,7 @@ struct TimeBreakdown {
   Seconds optimizer;
   Seconds interference;  // that these kernels take longer because collectives run beside them
   std::array<Seconds, 5> exposed{};  // by Axis: communication that nothing ran beside
+  Seconds offload;                   // copies of activations to and from the host, likewise
   Seconds bubble;                    // waiting for other stages
   Seconds host;                      // waiting for the host to issue the next op
   Seconds stall;                     // waiting for slower ranks of its groups (full rung only)
@@ -27,7 +28,7 @@ struct TimeBreakdown {
   Seconds compute() const { return gemm + attention + memory_bound; }
   Seconds exposed_total() const;
   Seconds total() const {
-    return compute() + optimizer + interference + exposed_total() + bubble + host + stall;
+    return compute() + optimizer + interference + exposed_total() + offload + bubble + host + stall;
   }
   Seconds& exposed_on(Axis axis) { return exposed[static_cast<std::size_t>(axis)]; }
   Seconds exposed_on(Axis axis) const { return exposed[static_cast<std::size_t>(axis)]; }

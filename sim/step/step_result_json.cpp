@@ -20,6 +20,7 @@ ordered_json time_json(const TimeBreakdown& time) {
           {"optimizer_s", time.optimizer.value()},
           {"interference_s", time.interference.value()},
           {"exposed", std::move(exposed)},
+          {"offload_s", time.offload.value()},
           {"bubble_s", time.bubble.value()},
           {"host_s", time.host.value()},
           {"stall_s", time.stall.value()}};

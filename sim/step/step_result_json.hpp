@@ -7,7 +7,7 @@
 
 namespace shardwright::sim {
 
-// {"compute_s", "gemm_s", …, "exposed": {AXIS: seconds}, "bubble_s", "host_s",
+// {"compute_s", "gemm_s", …, "exposed": {AXIS: seconds}, "offload_s", "bubble_s", "host_s",
 // "stall_s"}.
 nlohmann::ordered_json time_json(const TimeBreakdown& time);
 

@@ -197,13 +197,14 @@ std::string error_histogram(const std::vector<const RowComparison*>& rows) {
 }
 
 std::string breakdown_bar(const TimeBreakdown& time) {
-  const std::array<std::pair<const char*, Seconds>, 8> parts = {
+  const std::array<std::pair<const char*, Seconds>, 9> parts = {
       {{"GEMM", time.gemm},
        {"attention", time.attention},
        {"memory-bound kernels", time.memory_bound},
        {"optimizer", time.optimizer},
        {"kernels slowed by collectives", time.interference},
        {"exposed communication", time.exposed_total()},
+       {"copies to the host", time.offload},
        {"bubble", time.bubble},
        {"host", time.host + time.stall}}};
   const double total = time.total().value();

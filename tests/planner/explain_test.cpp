@@ -87,6 +87,62 @@ TEST(Explain, MoreMemoryDropsRecomputationWhereThatFits) {
   EXPECT_EQ(explanation.result.step, tight.result.step);
 }
 
+// Between full recomputation and none lie plans that recompute some layers.
+TEST(Explain, MoreMemoryRecomputesFewerLayers) {
+  Scenario scenario = llama_with_tensor_parallelism();
+  scenario.plan.recompute = RecomputePolicy::Full;
+  Scenario partial = scenario;
+  partial.plan.recompute_layers = 24;
+  const Bytes needed = explain(partial).result.memory().peak;
+  scenario.cluster.accelerator.memory = needed / 1.099;
+  ASSERT_LT(explain(scenario).result.memory().peak, scenario.cluster.accelerator.memory);
+  const Sensitivity capacity = explain(scenario).sensitivities[2];
+  EXPECT_LE(capacity.step, explain(partial).result.step);
+}
+
+const Sensitivity* find(const Explanation& explanation, Resource resource) {
+  for (const Sensitivity& each : explanation.sensitivities)
+    if (each.resource == resource) return &each;
+  return nullptr;
+}
+
+// Whatever the precision, its arithmetic is the limit of large matrix products.
+TEST(Explain, MoreFlopsHelpEachPrecision) {
+  Scenario scenario = llama_with_tensor_parallelism();
+  scenario.cluster = load_cluster("dgx-b200");
+  scenario.plan.tp = 1;
+  scenario.plan.dp = 8;
+  for (const Precision precision :
+       {Precision::Fp16, Precision::Bf16, Precision::Fp8, Precision::Nvfp4}) {
+    scenario.plan.precision = precision;
+    const Explanation explanation = explain(scenario);
+    Scenario faster = scenario;
+    MatrixPeaks& peaks = faster.cluster.accelerator.matrix;
+    for (FlopPerSecond* peak :
+         {&peaks.fp32, &peaks.tf32, &peaks.fp16, &peaks.bf16, &peaks.fp8, &peaks.fp4})
+      *peak *= 1.1;
+    const double gain = explanation.result.step / explain(faster).result.step - 1.0;
+    EXPECT_GT(gain, 0.02) << name_of(precision);
+    EXPECT_GE(find(explanation, Resource::PeakFlops)->gain, gain - 1e-9) << name_of(precision);
+  }
+}
+
+// Copies to the host are a part of their own, and their link a resource.
+TEST(Explain, OffloadedActivationsWaitForTheLinkToTheHost) {
+  Scenario scenario = llama_with_tensor_parallelism();
+  scenario.plan.tp = 1;
+  scenario.plan.dp = 8;
+  scenario.plan.seq_len = 2048;
+  EXPECT_EQ(find(explain(scenario), Resource::HostLinkBandwidth), nullptr);
+  scenario.plan.offload_activations = true;
+  const Explanation explanation = explain(scenario);
+  const sim::TimeBreakdown& time = explanation.result.time();
+  EXPECT_EQ(time.exposed_on(Axis::Tensor), Seconds());
+  ASSERT_GT(time.offload / explanation.result.step, 0.2);
+  EXPECT_EQ(explanation.shares[0].what, "exposed copies to the host");
+  EXPECT_GT(find(explanation, Resource::HostLinkBandwidth)->gain, 0.02);
+}
+
 TEST(Compare, FindsNoDifferenceWithItself) {
   const Scenario scenario = llama_with_tensor_parallelism();
   const Comparison comparison = compare(scenario, scenario);

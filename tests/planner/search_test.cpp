@@ -60,16 +60,21 @@ PlanRequest small_request(std::mt19937& random) {
   request.top = 3;
   request.limits.schedules = {
       pick<ScheduleKind>(random, {ScheduleKind::OneFOneB, ScheduleKind::Interleaved}),
-      pick<ScheduleKind>(random, {ScheduleKind::ZbH1, ScheduleKind::ZbV, ScheduleKind::GPipe})};
+      pick<ScheduleKind>(random, {ScheduleKind::ZbH1, ScheduleKind::ZbH2, ScheduleKind::ZbV,
+                                  ScheduleKind::DualPipe, ScheduleKind::GPipe})};
   request.limits.zero_stages = {pick<int>(random, {0, 1}), pick<int>(random, {2, 3})};
-  request.limits.context_parallel = {ContextParallelKind::Ring};
+  request.limits.context_parallel = {pick<ContextParallelKind>(
+      random,
+      {ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses})};
   request.limits.max_micro_batch = 2;
-  request.limits.max_cp = 1;
-  request.limits.partial_recompute = false;
+  request.limits.max_cp = pick<int>(random, {1, 1, 1, 2});
+  request.limits.min_cp_tokens = 1;
+  request.limits.partial_recompute = pick<int>(random, {0, 0, 0, 1}) == 1;
   if (pick<int>(random, {0, 1, 2}) == 0) request.model.layers = 7;  // uneven splits
   if (pick<bool>(random, {true, false}))
     request.limits.rank_orders = {Plan().rank_order, pipeline_inside_data()};
   if (pick<int>(random, {0, 1, 2, 3}) == 0) request.limits.offload_optimizer = {false, true};
+  if (pick<int>(random, {0, 1, 2, 3}) == 0) request.limits.offload_activations = {false, true};
   if (request.model.moe) request.constraints.fixed = {parse_constraint("expert_tp=1", "--fix")};
   // Sometimes memory decides.
   request.max_memory = pick<Bytes>(random, {Bytes(), gigabytes(12.0), gigabytes(20.0)});
@@ -211,6 +216,57 @@ TEST(Search, TriesEachPlanOnce) {
       ASSERT_TRUE(seen.insert(to_json(plan).dump()).second) << to_json(plan).dump();
     }
   }
+}
+
+// Also those that a search would not try of its own accord.
+TEST(Search, FindsPlansWithWhateverValueIsFixed) {
+  struct Case {
+    const char* model;
+    std::int64_t gpus;
+    std::vector<const char*> fixed;
+  };
+  const std::vector<Case> cases = {
+      {"llama3-8b", 8, {"dp=4"}},
+      {"llama3-8b", 8, {"tp=8"}},
+      {"llama3-8b", 8, {"pp=8"}},
+      {"llama3-8b", 8, {"cp=8"}},
+      {"llama3-8b", 8, {"cp=2", "context_parallel=ulysses"}},
+      {"llama3-8b", 8, {"pp=2", "schedule=interleaved", "vpp=3"}},
+      {"llama3-8b", 8, {"zero=2"}},
+      {"llama3-8b", 8, {"zero=3", "shard_group=2"}},
+      {"llama3-8b", 8, {"micro_batch=3"}},
+      {"llama3-8b", 8, {"global_batch=24"}},
+      {"llama3-8b", 8, {"tp=2", "sequence_parallel=false"}},
+      {"llama3-8b", 8, {"recompute=full", "recompute_layers=5", "pp=1"}},
+      {"llama3-8b", 8, {"pp=2", "schedule=zb-h2"}},
+      {"llama3-8b", 8, {"offload_optimizer=true"}},
+      {"llama3-8b", 8, {"offload_activations=true"}},
+      {"mixtral-8x7b", 32, {"ep=4"}},
+      {"mixtral-8x7b", 32, {"tp=4", "expert_tp=2"}}};
+  for (const Case& each : cases) {
+    PlanRequest request = llama_on_one_node();
+    request.model = load_model(each.model);
+    request.gpus = each.gpus;
+    request.global_batch = 24 * each.gpus / 8;
+    request.seq_len = 2048;
+    request.top = 1;
+    request.front = false;
+    for (const char* text : each.fixed)
+      request.constraints.fixed.push_back(parse_constraint(text, "--fix"));
+    const SearchResult result = search(request);
+    ASSERT_EQ(result.plans.size(), 1U) << each.fixed.back();
+    EXPECT_TRUE(broken_constraint(request.constraints, result.plans[0].plan).empty())
+        << each.fixed.back();
+  }
+}
+
+// Attention that is not fused moves keys and values in one way only.
+TEST(Search, TriesNoContextParallelismThatIsLoweredAsAnother) {
+  PlanRequest request = llama_on_one_node();
+  request.stack = load_stack("megatron-lm-2021");
+  request.limits.min_cp_tokens = 1;
+  for (const Plan& plan : enumerate_plans(space_of(request)))
+    EXPECT_TRUE(plan.cp == 1 || plan.context_parallel == ContextParallelKind::AllGather);
 }
 
 TEST(Search, LooksForWhatWouldHelpWhereNothingFits) {
