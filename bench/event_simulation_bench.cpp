@@ -40,7 +40,8 @@ BENCHMARK(lowering)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
 void pricing(benchmark::State& state) {
   const Scenario given = scenario(state);
   const Program program = lower(given.model, given.plan, given.stack);
-  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(sim::price(program, given.cluster, given.stack));
+  for ([[maybe_unused]] auto _ : state)
+    benchmark::DoNotOptimize(sim::price(program, given.cluster, given.stack));
 }
 BENCHMARK(pricing)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
 
@@ -48,14 +49,16 @@ void replay(benchmark::State& state) {
   const Scenario given = scenario(state);
   const Program program = lower(given.model, given.plan, given.stack);
   const sim::Prices prices = sim::price(program, given.cluster, given.stack);
-  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(sim::replay_folded(program, prices));
+  for ([[maybe_unused]] auto _ : state)
+    benchmark::DoNotOptimize(sim::replay_folded(program, prices));
 }
 BENCHMARK(replay)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
 
 void memory(benchmark::State& state) {
   const Scenario given = scenario(state);
   const Program program = lower(given.model, given.plan, given.stack);
-  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(sim::peak_memory(program, given.stack));
+  for ([[maybe_unused]] auto _ : state)
+    benchmark::DoNotOptimize(sim::peak_memory(program, given.stack));
 }
 BENCHMARK(memory)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
 

@@ -24,7 +24,8 @@ void run(benchmark::State& state, const sim::FullOptions& options) {
   const Program program = lower(given.model, given.plan, given.stack);
   const sim::Prices prices = sim::price(program, given.cluster, given.stack);
   sim::FullReplay result;
-  for ([[maybe_unused]] auto _ : state) result = sim::replay_full(program, given.cluster, prices, options);
+  for ([[maybe_unused]] auto _ : state)
+    result = sim::replay_full(program, given.cluster, prices, options);
   state.SetItemsProcessed(static_cast<std::int64_t>(result.ops) * state.iterations());
   state.counters["ops"] = static_cast<double>(result.ops);
   state.counters["step_s"] = result.step.value();

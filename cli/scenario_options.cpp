@@ -104,10 +104,14 @@ void fill_data_parallel(json& plan, std::int64_t gpus) {
   plan["dp"] = std::max<std::int64_t>(1, gpus / replica);
 }
 
-Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus, Precision precision,
-                            ProblemList& problems) {
+// `scenario`: its other parts are known.
+Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
+                            const Scenario& scenario, ProblemList& problems) {
   json document = json::object();
-  document["precision"] = name_of(precision);
+  document["precision"] = name_of(usual_precision(scenario.cluster));
+  const OverlapSwitches overlap = usual_overlap(scenario.stack, scenario.model);
+  document["overlap"] = {{"tensor_parallel", overlap.tensor_parallel},
+                         {"expert_parallel", overlap.expert_parallel}};
   apply_fields(options, document, problems);
   fill_data_parallel(document, gpus);
   for (const char* key : {"dp", "tp", "pp", "micro_batch"}) {
@@ -134,8 +138,7 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
   scenario.stack = read_stack_option(options.stack, scenario.cluster, problems);
   const std::int64_t gpus =
       options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
-  scenario.plan =
-      read_command_line_plan(options, gpus, usual_precision(scenario.cluster), problems);
+  scenario.plan = read_command_line_plan(options, gpus, scenario, problems);
   problems.throw_if_any();
   for (const BrokenRule& broken :
        broken_rules(scenario.model, &scenario.cluster, scenario.plan, gpus)) {
@@ -226,13 +229,31 @@ void replace_parts(const ScenarioOptions& options, json& document,
   fit_data_parallel(options, before, plan, filled_in, problems);
 }
 
+// The file, with the options that replace parts of it: whichever of them is wrong.
+std::string source_text(const std::string& file, const ScenarioOptions& options) {
+  std::string given;
+  const auto add = [&given](const std::string& option, const std::string& value) {
+    if (!value.empty()) given += fmt::format(" {} {}", option, value);
+  };
+  add("--model", options.model);
+  add("--cluster", options.cluster);
+  add("--stack", options.stack);
+  add("--gpus", options.gpus);
+  for (const FieldOption& field : kFieldOptions) {
+    const auto value = options.fields.find(field.key);
+    if (value != options.fields.end()) add(field.option, value->second);
+  }
+  for (const std::string& setting : options.settings) add("--set", setting);
+  return given.empty() ? file : file + " with" + given;
+}
+
 ChosenScenario from_document(json document, const std::string& source,
                              const ScenarioOptions& options, const std::string& command) {
   ProblemList problems(command);
   std::vector<std::string> filled_in;
   if (document.is_object()) replace_parts(options, document, filled_in, problems);
   problems.throw_if_any();
-  return {read_scenario(document, source), std::move(filled_in), {}};
+  return {read_scenario(document, source_text(source, options)), std::move(filled_in), {}};
 }
 
 ChosenScenario from_row(const ScenarioOptions& options, const std::string& command) {
@@ -249,8 +270,8 @@ ChosenScenario choose_formulas(const ScenarioOptions& options, const std::string
     throw InputError(command, {{"--row", "also --plan", "one of the two"}});
   }
   if (!options.plan_file.empty()) {
-    return from_document(read_json_argument(options.plan_file), options.plan_file, options,
-                         command);
+    return from_document(read_json_argument(options.plan_file), argument_source(options.plan_file),
+                         options, command);
   }
   return options.row.empty() ? from_command_line(options, command) : from_row(options, command);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/program/groups.hpp"
+#include "core/spec/stack_support.hpp"
 #include "sim/cost/placement.hpp"
 
 namespace shardwright::planner {
@@ -255,9 +256,7 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
   cut.global_batch = request.global_batch;
   cut.seq_len = request.seq_len;
   cut.precision = request.precision;
-  // What the stack can hide, it hides: that never makes a step longer.
-  cut.overlap.tensor_parallel = request.stack.overlap_tp;
-  cut.overlap.expert_parallel = request.stack.overlap_ep && has_shared_experts(request.model);
+  cut.overlap = usual_overlap(request.stack, request.model);
   const auto with_rank_orders = [&] {
     for (const std::vector<Axis>& order : request.limits.rank_orders) {
       cut.rank_order = order;

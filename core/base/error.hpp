@@ -1,6 +1,7 @@
 // The errors that Shardwright reports to people.
 #pragma once
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@ class ProblemList {
 
   void add(std::string where, std::string found, std::string expected);
   bool empty() const { return problems_.empty(); }
+  std::size_t size() const { return problems_.size(); }
   const std::string& source() const { return source_; }
   // Throws InputError if a problem was added.
   void throw_if_any() const;

@@ -162,6 +162,10 @@ json read_json_file(const std::filesystem::path& file) {
   return parse_json(text, source);
 }
 
+std::string argument_source(const std::string& file_or_dash) {
+  return file_or_dash == "-" ? "stdin" : file_or_dash;
+}
+
 json read_json_argument(const std::string& file_or_dash) {
   return read_json_file(file_or_dash == "-" ? std::filesystem::path("/dev/stdin")
                                             : std::filesystem::path(file_or_dash));

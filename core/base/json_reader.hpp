@@ -29,6 +29,9 @@ nlohmann::json parse_json(std::string_view text, const std::string& source);
 // Reads "-" as standard input and any other name as a file.
 nlohmann::json read_json_argument(const std::string& file_or_dash);
 
+// What problems call it: the file, or "stdin".
+std::string argument_source(const std::string& file_or_dash);
+
 // Inclusive limits of an integer.
 struct IntegerRange {
   std::int64_t least = 1;
@@ -74,6 +77,8 @@ class ObjectReader {
 
   // True if the key is there and is not null.
   bool has(const std::string& key);
+  // Counts a key as read that another reader takes.
+  void allow(const std::string& key) { known_.push_back(key); }
   // Like `has`, without counting the key as read: for telling formats apart.
   bool peek(const std::string& key) const;
 

@@ -15,6 +15,10 @@ bool same_letter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
+bool begin_alike(std::string_view a, std::string_view b) {
+  return !a.empty() && !b.empty() && same_letter(a.front(), b.front());
+}
+
 // Levenshtein distance with one row of memory.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -41,7 +45,10 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
   std::size_t best_distance = tolerance + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(name, candidate);
-    if (distance < best_distance) {
+    // A slip of the keyboard seldom hits the first letter.
+    const bool likelier = distance == best_distance && distance <= tolerance &&
+                          !begin_alike(best, name) && begin_alike(candidate, name);
+    if (distance < best_distance || likelier) {
       best = candidate;
       best_distance = distance;
     }

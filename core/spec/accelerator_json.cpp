@@ -126,6 +126,7 @@ AcceleratorSpec read_accelerator(const json& document, const std::string& pointe
   const json plain = separate_figures(document, pointer, problems, spec.sources);
   ObjectReader object(plain, pointer, problems);
   FillIn fill(pointer, spec.sources, filled_in);
+  object.allow("sources");
   check_schema(object, "shardwright/accelerator");
   spec.name = object.text("name");
   spec.vendor = object.text_or("vendor", "");

@@ -47,6 +47,11 @@ class PartReader {
                                     std::vector<std::string>&)) {
     const std::vector<std::string> names = library_->names(folder);
     const bool is_file = name.ends_with(".json");
+    if (!is_file && names.empty()) {
+      cluster_->problem(key, fmt::format("\"{}\"", name),
+                        "an object: this file brings the parts of its cluster along");
+      return {};
+    }
     if (!is_file && std::find(names.begin(), names.end(), name) == names.end()) {
       cluster_->problem(key, fmt::format("\"{}\"", name), one_of(name, names));
       return {};
@@ -117,6 +122,7 @@ ClusterSpec read_cluster(const json& document, const std::string& source,
   ClusterSpec cluster;
   const json plain = separate_figures(document, "", problems, cluster.sources);
   ObjectReader object(plain, "", problems);
+  object.allow("sources");
   check_schema(object, "shardwright/cluster");
   cluster.name = object.text("name");
   if (object.has("aliases")) cluster.aliases = object.texts("aliases");
@@ -125,9 +131,15 @@ ClusterSpec read_cluster(const json& document, const std::string& source,
   PartReader parts(object, library, cluster.filled_in);
   cluster.accelerator =
       parts.read<AcceleratorSpec>("accelerator", "accelerators", &read_accelerator);
+  const std::size_t before_network = problems.size();
   cluster.node = parts.read<NodeSpec>("node", "nodes", &read_node);
   cluster.fabric = parts.read<FabricSpec>("fabric", "fabrics", &read_fabric);
   cluster.nodes = object.integer_or("nodes", 0, {0, 1'000'000'000});
+  // Parts that were refused would only give problems that follow from the first ones.
+  if (problems.size() == before_network) {
+    bound_nodes(cluster);
+    check_network(object, cluster);
+  }
   cluster.power_usage_effectiveness =
       fill.number(object, "power_usage_effectiveness_ratio", cluster.power_usage_effectiveness,
                   {1.0, 10.0, false}, "typical of a liquid-cooled data centre");
@@ -136,11 +148,6 @@ ClusterSpec read_cluster(const json& document, const std::string& source,
   cluster.price = read_price(object);
   cluster.notes = object.text_or("notes", "");
   object.refuse_unknown_keys();
-  // Parts that were refused would only give problems that follow from the first ones.
-  if (problems.empty()) {
-    bound_nodes(cluster);
-    check_network(object, cluster);
-  }
   problems.throw_if_any();
   return cluster;
 }

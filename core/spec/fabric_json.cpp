@@ -92,6 +92,7 @@ FabricSpec read_fabric(const json& document, const std::string& pointer, Problem
   const json plain = separate_figures(document, pointer, problems, spec.sources);
   ObjectReader object(plain, pointer, problems);
   FillIn fill(pointer, spec.sources, filled_in);
+  object.allow("sources");
   check_schema(object, "shardwright/fabric");
   spec.name = object.text("name");
   spec.kind = object.choice("kind", kind_names());

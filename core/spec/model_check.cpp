@@ -97,6 +97,12 @@ void check_positions(const ModelSpec& model, Rules& rules) {
     rules.require(model.position_embeddings == 0, "/position_embeddings", model.position_embeddings,
                   fmt::format("0, since positions are {}", name_of(model.position)));
   }
+  if (model.position != PositionKind::Rotary) return;
+  const AttentionSpec& attention = model.attention;
+  const bool latent = attention.kind == AttentionKind::MultiHeadLatent;
+  const std::int64_t width = latent ? attention.qk_rope_head_dim : attention.head_dim;
+  rules.require(width % 2 == 0, latent ? "/attention/qk_rope_head_dim" : "/attention/head_dim",
+                width, "an even number: rotary positions turn pairs");
 }
 
 // In floating point, because the exact count is what must not overflow.

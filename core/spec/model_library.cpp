@@ -95,7 +95,7 @@ std::vector<std::string> shipped_models() {
 
 ModelSpec load_model(const std::string& name_or_path) {
   if (name_or_path == "-")
-    return read_either_format(read_json_argument(name_or_path), "standard input");
+    return read_either_format(read_json_argument(name_or_path), argument_source(name_or_path));
   std::error_code ignored;
   std::vector<std::string> known;
   if (!looks_like_path(name_or_path)) {

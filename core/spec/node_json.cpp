@@ -122,6 +122,7 @@ NodeSpec read_node(const json& document, const std::string& pointer, ProblemList
   const json plain = separate_figures(document, pointer, problems, spec.sources);
   ObjectReader object(plain, pointer, problems);
   FillIn fill(pointer, spec.sources, filled_in);
+  object.allow("sources");
   check_schema(object, "shardwright/node");
   spec.name = object.text("name");
   spec.accelerators = object.integer("accelerators", kAcceleratorCount);

@@ -85,6 +85,11 @@ void read_rank_order(ObjectReader& object, std::vector<Axis>& order) {
       object.problem("rank_order", fmt::format("the axis \"{}\"", name), "tp, cp, ep, dp or pp");
     }
   }
+  for (auto axis = order.begin(); axis != order.end(); ++axis) {
+    if (std::find(order.begin(), axis, *axis) == axis) continue;
+    object.problem("rank_order", fmt::format("the axis \"{}\" twice", name_of(*axis)),
+                   "each of tp, cp, ep, dp and pp once, innermost first");
+  }
 }
 
 void read_layer_split(ObjectReader& object, Plan& plan) {

@@ -91,7 +91,7 @@ Scenario read_scenario(const nlohmann::json& document, const std::string& source
 }
 
 Scenario load_scenario(const std::string& file_or_dash) {
-  return read_scenario(read_json_argument(file_or_dash), file_or_dash);
+  return read_scenario(read_json_argument(file_or_dash), argument_source(file_or_dash));
 }
 
 nlohmann::ordered_json to_json(const Scenario& scenario) {

@@ -221,6 +221,7 @@ StackSpec read_stack(const json& document, const std::string& source) {
   StackSpec spec;
   const json plain = separate_figures(document, "", problems, spec.sources);
   ObjectReader object(plain, "", problems);
+  object.allow("sources");
   check_schema(object, "shardwright/stack");
   spec.name = object.text("name");
   spec.family = object.text_or("family", "");

@@ -15,6 +15,13 @@ bool runs(const std::vector<T>& listed, const T& wanted) {
 
 }  // namespace
 
+OverlapSwitches usual_overlap(const StackSpec& stack, const ModelSpec& model) {
+  OverlapSwitches overlap;
+  overlap.tensor_parallel = stack.overlap_tp;
+  overlap.expert_parallel = stack.overlap_ep && has_shared_experts(model);
+  return overlap;
+}
+
 std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan) {
   std::vector<std::string> sentences;
   if (plan.pp > 1 && !runs(stack.schedules, plan.schedule)) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/spec/model_spec.hpp"
 #include "core/spec/plan.hpp"
 #include "core/spec/stack_spec.hpp"
 
@@ -13,5 +14,9 @@ namespace shardwright {
 // Empty where the stack runs the plan. A search proposes no such plan; a simulation of one tells
 // what it would take on the same kernels.
 std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan);
+
+// The overlap of a plan that does not say otherwise: what the stack can hide, it hides, which never
+// makes a step longer.
+OverlapSwitches usual_overlap(const StackSpec& stack, const ModelSpec& model);
 
 }  // namespace shardwright

@@ -453,9 +453,40 @@ TEST(BadInput, OptionsNameTheirCommand) {
 }
 
 TEST(BadInput, StandardInputIsNamed) {
-  const CommandResult result = run_command({"simulate", "--plan", "-"}, {.input = "{\"x\": "});
+  const CommandResult torn = run_command({"simulate", "--plan", "-"}, {.input = "{\"x\": "});
+  EXPECT_EQ(torn.exit_code, 2);
+  EXPECT_THAT(torn.errors, HasSubstr("stdin: found"));
+  const CommandResult empty = run_command({"simulate", "--plan", "-"}, {.input = "{}"});
+  EXPECT_EQ(empty.exit_code, 2);
+  EXPECT_THAT(empty.errors, HasSubstr("stdin: /model"));
+}
+
+// What options replace in a plan file is not the file's fault.
+TEST(BadInput, OptionsOnAPlanFileAreNamedBesideIt) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("plan.json", plan_file());
+  const CommandResult batch = run_command({"simulate", "--plan", file, "--gpus", "12"});
+  EXPECT_EQ(batch.exit_code, 2);
+  EXPECT_THAT(batch.errors, HasSubstr("plan.json with --gpus 12: /plan/global_batch"));
+  const CommandResult field = run_command({"simulate", "--plan", file, "--set", "overlap.p2q=1"});
+  EXPECT_EQ(field.exit_code, 2);
+  EXPECT_THAT(field.errors, HasSubstr("with --set overlap.p2q=1: /plan/overlap/p2q"));
+  EXPECT_THAT(field.errors, HasSubstr("did you mean \"p2p\"?"));
+}
+
+// A plan file brings the parts of its cluster along; one mistake hides no other.
+TEST(BadInput, AllMistakesOfAPlanFileAreTold) {
+  std::string text = plan_file("\"tp\": 2", R"("tp": "two", "rank_order": ["tp", "tp"])");
+  const std::string name = "\"dgx-h100\"";
+  text.replace(text.find(name), name.size(),
+               R"({"schema": "shardwright/cluster", "version": 1, "name": "mine", "sorces": {},
+                   "accelerator": "h100-sxm", "node": "dgx-h100", "fabric": "none"})");
+  const CommandResult result = run_command({"simulate", "--plan", "-"}, {.input = text});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.errors, HasSubstr("stdin: found"));
+  EXPECT_THAT(result.errors, HasSubstr("/cluster/fabric: found \"none\"; expected an object"));
+  EXPECT_THAT(result.errors, HasSubstr("did you mean \"sources\"?"));
+  EXPECT_THAT(result.errors, HasSubstr("/plan/tp: found \"two\""));
+  EXPECT_THAT(result.errors, HasSubstr("/plan/rank_order: found the axis \"tp\" twice"));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ inline AttentionSpec any_attention() {
   AttentionSpec attention;
   attention.kv_heads = any_size(1, 8);
   attention.heads = attention.kv_heads * any_size(1, 8);
-  attention.head_dim = any_size(1, 64);
+  attention.head_dim = 2 * any_size(1, 32);
   attention.qkv_bias = any_flag();
   attention.output_bias = any_flag();
   if (any_flag()) {
@@ -34,7 +34,7 @@ inline AttentionSpec any_attention() {
     attention.q_lora_rank = any_size(0, 32);
     attention.kv_lora_rank = any_size(1, 32);
     attention.qk_nope_head_dim = any_size(1, 32);
-    attention.qk_rope_head_dim = any_size(1, 32);
+    attention.qk_rope_head_dim = 2 * any_size(1, 16);
     attention.v_head_dim = any_size(1, 64);
     attention.head_dim = attention.qk_nope_head_dim + attention.qk_rope_head_dim;
   } else {
