@@ -56,8 +56,8 @@ Table flow_table(const sim::FlowScenario& scenario, const sim::FlowResult& resul
 
 ExitCode simulate_network(const NetworkOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
-  const sim::FlowScenario scenario =
-      sim::read_flow_scenario(read_json_argument(options.scenario), argument_source(options.scenario));
+  const sim::FlowScenario scenario = sim::read_flow_scenario(read_json_argument(options.scenario),
+                                                             argument_source(options.scenario));
   const auto begin = std::chrono::steady_clock::now();
   const sim::FlowResult result = sim::simulate_flows(scenario);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;

@@ -212,8 +212,8 @@ NoFeasiblePlan explain_infeasible(const PlanRequest& request, const Evaluation& 
     result.reason = fmt::format(
         "{} plans obey the rules and constraints, none fits into {}{}: the smallest "
         "needs {}",
-        evaluation.too_large, limited ? "the --max-memory of " : "", size_text(result.available),
-        size_text(result.needed));
+        count_text(evaluation.too_large), limited ? "the --max-memory of " : "",
+        size_text(result.available), size_text(result.needed));
   } else if (fixes_selective_alone(request)) {
     result.reason = fmt::format(
         "the attention of the stack {} is fused and keeps no scores, so that selective "

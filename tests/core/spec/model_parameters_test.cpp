@@ -87,9 +87,9 @@ TEST(PublishedParameters, OfOneTokenAreMetToTheDigitsGiven) {
     double billions;
     double tolerance;
   };
-  const Active kActive[] = {{"mixtral-8x7b", 12.9, 0.05}, {"mixtral-8x22b", 39.1, 0.1},
-                            {"qwen3-30b-a3b", 3.3, 0.06}, {"qwen3-235b-a22b", 22.0, 0.5},
-                            {"deepseek-v2", 21.0, 0.5},   {"qwen1.5-moe-a2.7b", 2.7, 0.05},
+  const Active kActive[] = {{"mixtral-8x7b", 12.9, 0.05},       {"mixtral-8x22b", 39.1, 0.1},
+                            {"qwen3-30b-a3b", 3.3, 0.06},       {"qwen3-235b-a22b", 22.0, 0.5},
+                            {"deepseek-v2", 21.0, 0.5},         {"qwen1.5-moe-a2.7b", 2.7, 0.05},
                             {"deepseek-v3", 36.7 + 0.927, 0.08}};
   for (const Active& row : kActive) {
     const auto active = static_cast<double>(count_parameters(load_model(row.model)).active);
