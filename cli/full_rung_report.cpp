@@ -7,6 +7,7 @@
 
 #include "cli/format.hpp"
 #include "cli/step_json.hpp"
+#include "cli/step_page.hpp"
 #include "core/program/rank_grid.hpp"
 #include "sim/step/simulate.hpp"
 #include "sim/step/step_result_json.hpp"
@@ -22,24 +23,19 @@ constexpr auto kNumber = ColumnKind::Number;
 
 Table rank_table(const RankGrid& grid, const sim::StepResult& result,
                  const sim::FullReplay& replay) {
-  Table table({{"rank", kNumber},
-               {"stage", kNumber},
-               {"compute", kNumber, "s"},
-               {"exposed", kNumber, "s"},
-               {"bubble", kNumber, "s"},
-               {"host", kNumber, "s"},
-               {"stalled", kNumber, "s"},
-               {"memory", kNumber, "GB"}});
+  std::vector<Column> columns = time_columns();
+  columns.insert(columns.begin(), {{"rank", kNumber}, {"stage", kNumber}});
+  columns.insert(columns.end(), {{"stalled", kNumber, "s"}, {"memory", kNumber, "GB"}});
+  Table table(std::move(columns));
   const int decimals = decimals_for(replay.step.value());
-  const auto seconds = [decimals](Seconds time) { return format_fixed(time.value(), decimals); };
   for (const sim::WatchedRank& watched : replay.watched) {
-    const sim::TimeBreakdown& time = watched.time;
     const std::int64_t stage = grid.locate(watched.rank).stage;
     const Bytes memory = result.stages[static_cast<std::size_t>(stage)].memory.peak;
-    table.add_row({format_count(watched.rank), format_count(stage),
-                   seconds(time.compute() + time.optimizer + time.interference),
-                   seconds(time.exposed_total()), seconds(time.bubble), seconds(time.host),
-                   seconds(time.stall), format_fixed(memory.value() / 1e9, 1)});
+    std::vector<std::string> row = time_cells(watched.time, decimals);
+    row.insert(row.begin(), {format_count(watched.rank), format_count(stage)});
+    row.insert(row.end(), {format_fixed(watched.time.stall.value(), decimals),
+                           format_fixed(memory.value() / 1e9, 1)});
+    table.add_row(std::move(row));
   }
   return table;
 }

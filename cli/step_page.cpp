@@ -94,20 +94,16 @@ Table memory_table(const sim::MemoryPeak& memory, Bytes capacity) {
 }
 
 Table stage_table(const sim::StepResult& result) {
-  Table table({{"stage", kNumber},
-               {"compute", kNumber, "s"},
-               {"exposed", kNumber, "s"},
-               {"bubble", kNumber, "s"},
-               {"host", kNumber, "s"},
-               {"memory", kNumber, "GB"}});
+  std::vector<Column> columns = time_columns();
+  columns.insert(columns.begin(), {"stage", kNumber});
+  columns.push_back({"memory", kNumber, "GB"});
+  Table table(std::move(columns));
   const int decimals = decimals_for(result.step.value());
-  const auto seconds = [decimals](Seconds time) { return format_fixed(time.value(), decimals); };
   for (std::size_t i = 0; i < result.stages.size(); ++i) {
-    const sim::TimeBreakdown& time = result.stages[i].time;
-    table.add_row({format_count(static_cast<std::int64_t>(i)),
-                   seconds(time.compute() + time.optimizer + time.interference),
-                   seconds(time.exposed_total()), seconds(time.bubble), seconds(time.host),
-                   format_fixed(result.stages[i].memory.peak.value() / 1e9, 1)});
+    std::vector<std::string> row = time_cells(result.stages[i].time, decimals);
+    row.insert(row.begin(), format_count(static_cast<std::int64_t>(i)));
+    row.push_back(format_fixed(result.stages[i].memory.peak.value() / 1e9, 1));
+    table.add_row(std::move(row));
   }
   return table;
 }
@@ -170,6 +166,21 @@ std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   return parts;
+}
+
+std::vector<Column> time_columns() {
+  return {{"compute", kNumber, "s"},
+          {"exposed", kNumber, "s"},
+          {"bubble", kNumber, "s"},
+          {"host", kNumber, "s"}};
+}
+
+std::vector<std::string> time_cells(const sim::TimeBreakdown& time, int decimals) {
+  std::vector<std::string> cells;
+  for (const Seconds part : {time.compute() + time.optimizer + time.interference,
+                             time.exposed_total() + time.offload, time.bubble, time.host})
+    cells.push_back(format_fixed(part.value(), decimals));
+  return cells;
 }
 
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result) {

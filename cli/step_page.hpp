@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/page.hpp"
+#include "cli/table.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
 
@@ -21,6 +22,11 @@ std::string layer_split_text(const Plan& plan);
 // The parts of a step, largest first, with their names: "matrix products", "exposed: tensor", ….
 // Parts of zero length are left out.
 std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown& time);
+
+// The columns that tell one step in each row of a table, and their cells: compute, exposed
+// communication and copies, bubble, host. Seconds.
+std::vector<Column> time_columns();
+std::vector<std::string> time_cells(const sim::TimeBreakdown& time, int decimals);
 
 // Adds the report of one step: what runs on what, how fast, where time and memory go.
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result);
