@@ -33,7 +33,7 @@ struct SimulateOptions {
   ScenarioOptions scenario;
   std::string fidelity;
   FullRungOptions full;
-  std::string plan_out, trace;
+  std::string plan_out, trace, timeline;
 };
 
 sim::Fidelity read_fidelity(const std::string& text) {
@@ -76,13 +76,19 @@ Timeline timeline_of(const Scenario& scenario, const sim::RungResult& rung) {
   return sim::predicted_timeline(program, prices, replay);
 }
 
-void write_trace(const SimulateOptions& options, const Scenario& scenario,
-                 const sim::RungResult& rung) {
+// The same step in the form of Perfetto and in our own.
+void write_timelines(const SimulateOptions& options, const Scenario& scenario,
+                     const sim::RungResult& rung) {
+  if (options.trace.empty() && options.timeline.empty()) return;
   Timeline timeline = timeline_of(scenario, rung);
   sim::add_reserved_memory(timeline, scenario.plan, scenario.stack);
-  write_file(
-      options.trace, [&](std::ostream& stream) { write_perfetto(timeline, stream); },
-      options.common.force);
+  if (!options.trace.empty()) {
+    write_file(
+        options.trace, [&](std::ostream& stream) { write_perfetto(timeline, stream); },
+        options.common.force);
+  }
+  if (!options.timeline.empty())
+    write_file(options.timeline, json_text(to_json(timeline)), options.common.force);
 }
 
 nlohmann::ordered_json simulate_json(const ChosenScenario& chosen, const sim::RungResult& rung) {
@@ -113,20 +119,22 @@ void add_fidelity(Page& page, const sim::RungResult& rung, bool traced) {
 }
 
 ExitCode simulate(const SimulateOptions& options) {
-  const std::vector<Destination> files = {
-      {"--json", options.common.json}, {"--out", options.plan_out}, {"--trace", options.trace}};
+  const std::vector<Destination> files = {{"--json", options.common.json},
+                                          {"--out", options.plan_out},
+                                          {"--trace", options.trace},
+                                          {"--timeline", options.timeline}};
   check_destinations(files, options.common.force);
   const sim::Fidelity fidelity = read_fidelity(options.fidelity);
   const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright simulate");
   const sim::RungResult rung = run(options, chosen.scenario, fidelity);
   if (!options.plan_out.empty())
     write_file(options.plan_out, json_text(to_json(chosen.scenario)), options.common.force);
-  if (!options.trace.empty()) write_trace(options, chosen.scenario, rung);
+  write_timelines(options, chosen.scenario, rung);
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, rung.result);
   if (!rung.full) add_stages(page, rung.result);
-  add_fidelity(page, rung, !options.trace.empty());
+  add_fidelity(page, rung, !options.trace.empty() || !options.timeline.empty());
   if (rung.full) add_ranks(page, chosen.scenario.plan, rung.result, *rung.full);
   add_filled_in(page, chosen.filled_in);
   deliver(options.common, page, simulate_json(chosen, rung), take_stdout(files));
@@ -153,6 +161,11 @@ void add_simulate_command(CLI::App& app, Action& action) {
   command
       ->add_option("--trace", options->trace,
                    "Write the timeline of the step for Perfetto (https://ui.perfetto.dev)")
+      ->type_name("FILE|-")
+      ->group("Output");
+  command
+      ->add_option("--timeline", options->timeline,
+                   "Write the same timeline as shardwright gui opens it")
       ->type_name("FILE|-")
       ->group("Output");
   command->add_option("--out", options->plan_out, "Write the plan file that was simulated")

@@ -2,10 +2,12 @@
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QSettings>
+#include <QTemporaryDir>
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
+#include <optional>
 
 #include "gui/window/main_window.hpp"
 #include "gui/window/screenshots.hpp"
@@ -15,30 +17,64 @@ namespace {
 constexpr int kFailure = 1;
 constexpr int kBadUsage = 2;
 
-// Help and pictures need no display.
-bool needs_display(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    for (const char* option : {"--help", "-h", "--screenshots"}) {
-      if (std::strncmp(argv[i], option, std::strlen(option)) == 0) return false;
-    }
-  }
-  return true;
-}
-
 bool has_display() {
   constexpr std::array kVariables = {"QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY"};
   return std::any_of(kVariables.begin(), kVariables.end(),
                      [](const char* variable) { return !qEnvironmentVariableIsEmpty(variable); });
 }
 
-void describe(QCommandLineParser& parser, const QCommandLineOption& screenshots) {
+// Until there is an application: Qt ends a program whose display it cannot reach by abort().
+void end_without_display(QtMsgType type, const QMessageLogContext&, const QString& message) {
+  if (type != QtFatalMsg) return;
+  const QByteArray display = qgetenv("DISPLAY") + qgetenv("WAYLAND_DISPLAY");
+  std::fprintf(stderr, "shardwright-gui: the display “%s” cannot be reached (%s)\n",
+               display.constData(), qPrintable(message.section(QLatin1Char('\n'), 0, 0)));
+  std::_Exit(kFailure);
+}
+
+struct Wishes {
+  QStringList files;
+  QString screenshots;  // folder; empty: none are wanted
+};
+
+const QCommandLineOption& screenshots_option() {
+  static const QCommandLineOption kOption(
+      QStringLiteral("screenshots"),
+      QStringLiteral("Draws each view on the worked example into FOLDER and ends."),
+      QStringLiteral("FOLDER"));
+  return kOption;
+}
+
+void describe(QCommandLineParser& parser) {
   parser.setApplicationDescription(QStringLiteral("Explores plans for distributed training."));
   parser.addHelpOption();
-  parser.addOption(screenshots);
-  parser.addPositionalArgument(QStringLiteral("FILE"),
-                               QStringLiteral("Plans, search results, clusters, models, timelines, "
-                                              "folders of runs; two of a kind are compared."),
-                               QStringLiteral("[FILE…]"));
+  parser.addVersionOption();
+  parser.addOption(screenshots_option());
+  parser.addPositionalArgument(
+      QStringLiteral("FILE"),
+      QStringLiteral("Plans, search results, clusters, models, timelines, folders of runs. Two of "
+                     "a kind are compared; of two clusters or two models, the best plans of the "
+                     "scenario on each."),
+      QStringLiteral("[FILE…]"));
+}
+
+// Needs no display. None where all was said already; `code` is the exit code then.
+std::optional<Wishes> read_command_line(int argc, char** argv, int& code) {
+  const QCoreApplication application(argc, argv);
+  QCommandLineParser parser;
+  describe(parser);
+  code = 0;
+  if (!parser.parse(QCoreApplication::arguments())) {
+    std::fprintf(stderr, "shardwright-gui: %s\n", qPrintable(parser.errorText()));
+    code = kBadUsage;
+  } else if (parser.isSet(QStringLiteral("help"))) {
+    std::printf("%s", qPrintable(parser.helpText()));
+  } else if (parser.isSet(QStringLiteral("version"))) {
+    std::printf("shardwright-gui %s\n", SHARDWRIGHT_VERSION);
+  } else {
+    return Wishes{parser.positionalArguments(), parser.value(screenshots_option())};
+  }
+  return std::nullopt;
 }
 
 int explore(const QStringList& files) {
@@ -56,30 +92,23 @@ int explore(const QStringList& files) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (!needs_display(argc, argv)) {
-    if (!has_display()) qputenv("QT_QPA_PLATFORM", "offscreen");
-  } else if (!has_display()) {
+  int code = 0;
+  const auto wishes = read_command_line(argc, argv, code);
+  if (!wishes) return code;
+  if (!has_display() && wishes->screenshots.isEmpty()) {
     std::fprintf(stderr, "shardwright-gui: there is no display (DISPLAY, WAYLAND_DISPLAY)\n");
     return kFailure;
   }
+  if (!has_display()) qputenv("QT_QPA_PLATFORM", "offscreen");
+  const QTemporaryDir runtime;
+  if (qEnvironmentVariableIsEmpty("XDG_RUNTIME_DIR"))
+    qputenv("XDG_RUNTIME_DIR", runtime.path().toUtf8());
+  const QtMessageHandler before = qInstallMessageHandler(end_without_display);
   const QApplication application(argc, argv);
+  qInstallMessageHandler(before);
   QApplication::setApplicationName(QStringLiteral("shardwright-gui"));
   QApplication::setOrganizationName(QStringLiteral("shardwright"));
-  const QCommandLineOption screenshots(
-      QStringLiteral("screenshots"),
-      QStringLiteral("Draws each view on the worked example into FOLDER and ends."),
-      QStringLiteral("FOLDER"));
-  QCommandLineParser parser;
-  describe(parser, screenshots);
-  if (!parser.parse(QApplication::arguments())) {
-    std::fprintf(stderr, "shardwright-gui: %s\n", qPrintable(parser.errorText()));
-    return kBadUsage;
-  }
-  if (parser.isSet(QStringLiteral("help"))) {
-    std::printf("%s", qPrintable(parser.helpText()));
-    return 0;
-  }
-  if (parser.isSet(screenshots))
-    return shardwright::gui::take_screenshots(parser.value(screenshots)) ? 0 : kFailure;
-  return explore(parser.positionalArguments());
+  if (!wishes->screenshots.isEmpty())
+    return shardwright::gui::take_screenshots(wishes->screenshots) ? 0 : kFailure;
+  return explore(wishes->files);
 }

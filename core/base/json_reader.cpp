@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/base/large_json_file.hpp"
 #include "core/base/nearest_name.hpp"
 
 namespace shardwright {
@@ -135,6 +136,10 @@ json parse_json(std::string_view text, const std::string& source) {
 }
 
 json read_json_file(const std::filesystem::path& file) {
+  return read_large_json_file(file, kMaxFileBytes);
+}
+
+json read_large_json_file(const std::filesystem::path& file, std::uintmax_t most_bytes) {
   const std::string source = file.string();
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
@@ -142,9 +147,9 @@ json read_json_file(const std::filesystem::path& file) {
   if (std::filesystem::is_directory(status)) refuse(source, "", "a folder", "a JSON file");
   if (std::filesystem::is_regular_file(status)) {
     const auto size = std::filesystem::file_size(file, error);
-    if (!error && size > kMaxFileBytes) {
+    if (!error && size > most_bytes) {
       refuse(source, "", fmt::format("a file of {} bytes", size),
-             fmt::format("at most {} bytes", kMaxFileBytes));
+             fmt::format("at most {} bytes", most_bytes));
     }
   }
   std::ifstream stream(file, std::ios::binary);
@@ -155,8 +160,8 @@ json read_json_file(const std::filesystem::path& file) {
   while (stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) ||
          stream.gcount() > 0) {
     text.append(buffer.data(), static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > kMaxFileBytes) {
-      refuse(source, "", fmt::format("more than {} bytes", kMaxFileBytes), "a smaller file");
+    if (text.size() > most_bytes) {
+      refuse(source, "", fmt::format("more than {} bytes", most_bytes), "a smaller file");
     }
   }
   return parse_json(text, source);

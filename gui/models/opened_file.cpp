@@ -5,7 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "core/base/json_reader.hpp"
+#include "core/base/large_json_file.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
@@ -19,6 +19,9 @@ using nlohmann::json;
 constexpr const char* kExpected =
     "a plan, a result of plan --json, a cluster, a model, a timeline or a folder of a run";
 
+constexpr const char* kTimelineInstead =
+    "a timeline, as simulate --timeline and the folder of a run have it";
+
 OpenedFile open_folder(const QString& path) {
   const QDir folder(path);
   if (const auto run = find_run(path)) return {path, *run};
@@ -29,7 +32,7 @@ OpenedFile open_folder(const QString& path) {
 
 OpenedFile open_document(const QString& path) {
   const std::string file = path.toStdString();
-  const json document = read_json_file(file);
+  const json document = read_large_json_file(file, kMostFileBytes);
   const std::string schema =
       document.is_object() && document.contains("schema") && document["schema"].is_string()
           ? document["schema"].get<std::string>()
@@ -42,6 +45,8 @@ OpenedFile open_document(const QString& path) {
     return {path, std::make_shared<const Timeline>(read_timeline(document, file))};
   if (schema == kModelSchema || (document.is_object() && document.contains("model_type")))
     return {path, load_model(file)};
+  if (document.is_object() && document.contains("traceEvents"))
+    throw InputError(file, {{"", "a trace for Perfetto", kTimelineInstead}});
   const std::string found = schema.empty() ? "no schema" : "\"" + schema + "\"";
   throw InputError(file, {{"/schema", found, kExpected}});
 }

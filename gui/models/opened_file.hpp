@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QString>
+#include <cstdint>
 #include <memory>
 #include <variant>
 
@@ -21,12 +22,16 @@ struct OpenedFile {
       content;
 };
 
+// Bytes of the largest file that is read: a timeline of a million spans has some 300 MB, a result
+// of 100,000 plans as many.
+inline constexpr std::uintmax_t kMostFileBytes = 1ULL << 30;
+
 // "plan", "search result", "cluster", "model", "timeline", "run folder".
 QString kind_of(const OpenedFile& file);
 
 // A plan file, what `plan --json` writes, a cluster, a model (Hugging Face's config.json as well),
-// a timeline of a run or a run folder. Throws InputError with every problem, for unknown documents
-// too.
+// a timeline (of a run, or of simulate --timeline) or a run folder. Throws InputError with every
+// problem, for unknown documents too.
 OpenedFile open_file(const QString& path);
 
 }  // namespace shardwright::gui

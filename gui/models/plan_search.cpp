@@ -43,11 +43,22 @@ void PlanSearch::request(const ScenarioChoice& choice) {
   debounce_.start();
 }
 
-void PlanSearch::cancel() {
+void PlanSearch::stop() {
   const bool debounced = debounce_.isActive();
   debounce_.stop();
   // A search that has not begun says nothing by itself.
-  if (!worker_.cancel() && !debounced) return;
+  if (worker_.cancel() || debounced) end();
+}
+
+void PlanSearch::abandon() {
+  if (!is_running()) return;
+  debounce_.stop();
+  ++newest_;  // nothing that is on its way arrives
+  worker_.cancel();
+  end();
+}
+
+void PlanSearch::end() {
   running_ = false;
   Q_EMIT finished();
 }
@@ -79,10 +90,7 @@ void PlanSearch::work(const ScenarioChoice& choice, std::uint64_t id, const std:
     const std::vector<Problem> problems = {{"", error.what(), ""}};
     post(id, [this, problems] { Q_EMIT failed(problems); });
   }
-  post(id, [this] {
-    running_ = false;
-    Q_EMIT finished();
-  });
+  post(id, [this] { end(); });
 }
 
 void PlanSearch::watch(planner::PlanRequest& request, std::uint64_t id) {
@@ -110,6 +118,7 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
   const auto search = [&](PlanStream stream, bool complete) {
     request.found = [&](const auto& best) { stream.take(best); };
     PlanSet found = plan_set_of(request, planner::search(request));
+    if (!found.complete) keep_plans(found, stream.handed_over());
     found.complete = found.complete && complete;
     found.request.limits = all;
     auto set = std::make_shared<const PlanSet>(std::move(found));

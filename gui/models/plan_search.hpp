@@ -31,7 +31,9 @@ class PlanSearch : public QObject {
   // is searched for now.
   void request(const ScenarioChoice& choice);
   // Stops the search; `found` comes once more with what there is so far, if anything.
-  void cancel();
+  void stop();
+  // Stops the search and drops what it has found: something else takes the place of its plans.
+  void abandon();
   bool is_running() const { return running_ || debounce_.isActive(); }
 
  Q_SIGNALS:
@@ -39,7 +41,8 @@ class PlanSearch : public QObject {
   // At most ten times a second. `best_step_s`: 0 while none is known.
   void progressed(double share, qint64 checked, qint64 simulated, double best_step_s);
   // First those of the narrow search, then those of the whole one (PlanSet::complete): what each
-  // has found so far, then its result.
+  // has found so far, then its result. Plans that were shown are lost to the whole answer only, not
+  // to a search that was stopped.
   void found(shardwright::gui::PlanSetPointer set);
   void failed(std::vector<shardwright::Problem> problems);
   // After the last `found`, after `failed`, and after a search that was stopped.
@@ -47,6 +50,7 @@ class PlanSearch : public QObject {
 
  private:
   void begin();
+  void end();
   void work(const ScenarioChoice& choice, std::uint64_t id, const std::stop_token& stop);
   void search_both(planner::PlanRequest request, std::uint64_t id, const std::stop_token& stop);
   void watch(planner::PlanRequest& request, std::uint64_t id);

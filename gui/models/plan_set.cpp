@@ -187,12 +187,16 @@ PlanSet plan_set_so_far(const planner::PlanRequest& request, const std::vector<P
                         const std::vector<PlanCandidate>& earlier) {
   PlanSet set = set_of(request);
   set.plans = best;
-  append_new(set.plans, earlier);
+  set.complete = false;
+  keep_plans(set, earlier);
+  return set;
+}
+
+void keep_plans(PlanSet& set, const std::vector<PlanCandidate>& plans) {
+  append_new(set.plans, plans);
   std::stable_sort(set.plans.begin(), set.plans.end(),
                    [](const auto& a, const auto& b) { return a.score < b.score; });
-  set.complete = false;
   mark_front(set);
-  return set;
 }
 
 PlanSet plan_set_of(const Scenario& scenario, const QString& origin) {

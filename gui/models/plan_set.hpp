@@ -36,6 +36,9 @@ PlanSet plan_set_so_far(const planner::PlanRequest& request,
                         const std::vector<planner::PlanCandidate>& best,
                         const std::vector<planner::PlanCandidate>& earlier);
 
+// Adds plans of the same request that an earlier or a stopped search had found, best first.
+void keep_plans(PlanSet& set, const std::vector<planner::PlanCandidate>& plans);
+
 // One plan as a set: simulated here. Throws InputError.
 PlanSet plan_set_of(const Scenario& scenario, const QString& origin);
 

@@ -1,5 +1,6 @@
 #include "gui/models/plan_stream.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardwright::gui {
@@ -12,10 +13,9 @@ void PlanStream::take(const std::vector<planner::PlanCandidate>& best) {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_) return;
   PlanSet set = plan_set_so_far(request_, best, kept_);
-  std::vector<Plan> plans;
-  for (const planner::PlanCandidate& candidate : set.plans) plans.push_back(candidate.plan);
-  if (plans == last_) return;
-  last_ = std::move(plans);
+  const auto is_same = [](const auto& a, const auto& b) { return a.plan == b.plan; };
+  if (std::equal(set.plans.begin(), set.plans.end(), last_.begin(), last_.end(), is_same)) return;
+  last_ = set.plans;
   next_ = now + pause_;
   deliver_(std::make_shared<const PlanSet>(std::move(set)));
 }

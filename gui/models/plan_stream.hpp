@@ -19,6 +19,10 @@ class PlanStream {
 
   // Plans of an earlier search: they stay among those that are handed over.
   void keep(const std::vector<planner::PlanCandidate>& plans) { kept_ = plans; }
+  // What is shown of this search: the last set, or the plans that are kept if there was none yet.
+  const std::vector<planner::PlanCandidate>& handed_over() const {
+    return last_.empty() ? kept_ : last_;
+  }
   // What the search at work has found. Dropped where it is the same as before, or too soon after
   // it.
   void take(const std::vector<planner::PlanCandidate>& best);
@@ -28,7 +32,7 @@ class PlanStream {
   std::chrono::milliseconds pause_;
   Deliver deliver_;
   std::vector<planner::PlanCandidate> kept_;
-  std::vector<Plan> last_;
+  std::vector<planner::PlanCandidate> last_;
   std::chrono::steady_clock::time_point next_;
 };
 

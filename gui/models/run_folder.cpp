@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "core/base/json_reader.hpp"
+#include "core/base/large_json_file.hpp"
+#include "gui/models/opened_file.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -54,7 +55,7 @@ std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run) {
   auto all = std::make_shared<Timeline>();
   for (const QString& path : run.timelines) {
     const std::string file = path.toStdString();
-    append(*all, read_timeline(read_json_file(file), file));
+    append(*all, read_timeline(read_large_json_file(file, kMostFileBytes), file));
   }
   return all;
 }

@@ -10,7 +10,8 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kPollMs = 200;
+// A run that says nothing is asked the later the longer it has not, at most every kRareMs.
+constexpr int kPollMs = 200, kRareMs = 5000;
 constexpr std::size_t kFewSteps = 5;
 constexpr double kSlower = 1.3;
 
@@ -45,7 +46,6 @@ std::optional<RunStep> read_run_step(const QByteArray& line) {
 }
 
 RunFollower::RunFollower(QObject* parent) : QObject(parent) {
-  timer_.setInterval(kPollMs);
   connect(&timer_, &QTimer::timeout, this, &RunFollower::poll);
 }
 
@@ -55,7 +55,7 @@ void RunFollower::follow(const QString& file) {
   rest_.clear();
   steps_.clear();
   damaged_ = 0;
-  timer_.start();
+  timer_.start(kPollMs);
   poll();
 }
 
@@ -64,13 +64,29 @@ void RunFollower::finish() {
   poll();
 }
 
+void RunFollower::forget() {
+  timer_.stop();
+  steps_.clear();
+  path_.clear();
+}
+
 void RunFollower::poll() {
+  const qint64 before = position_;
+  read_on();
+  if (!timer_.isActive()) return;
+  timer_.setInterval(position_ != before
+                         ? kPollMs
+                         : std::min(timer_.interval() + timer_.interval() / 10, kRareMs));
+}
+
+void RunFollower::read_on() {
   QFile file(path_);
   if (!file.open(QIODevice::ReadOnly)) return;
   if (file.size() < position_) {  // written anew
     position_ = 0;
     rest_.clear();
     steps_.clear();
+    damaged_ = 0;
   }
   if (!file.seek(position_)) return;
   const QByteArray read = file.readAll();

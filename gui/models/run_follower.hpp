@@ -33,16 +33,21 @@ class RunFollower : public QObject {
   void follow(const QString& file);
   // Reads what is left and stops.
   void finish();
+  // Follows nothing any more.
+  void forget();
   const std::vector<RunStep>& steps() const { return steps_; }
   const QString& file() const { return path_; }
   // Lines that were no metrics.
   int damaged_lines() const { return damaged_; }
+  // Until the file is looked at again: longer while nothing is added to it.
+  int pause_ms() const { return timer_.interval(); }
 
  Q_SIGNALS:
   void grown();
 
  private:
   void poll();
+  void read_on();
   void take_line(const QByteArray& line);
 
   QTimer timer_;

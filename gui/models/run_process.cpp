@@ -15,6 +15,7 @@ namespace shardwright::gui {
 namespace {
 
 constexpr qsizetype kKeptErrors = 4096;
+constexpr int kInterrupted = 130;  // exit code after Ctrl-C
 
 void write_plan(const Scenario& scenario, const QString& path) {
   QFile file(path);
@@ -24,7 +25,20 @@ void write_plan(const Scenario& scenario, const QString& path) {
   if (!well) throw RuntimeFailure((path + QStringLiteral(": ") + file.errorString()).toStdString());
 }
 
+bool holds_a_run(const QString& folder) {
+  const QDir files(folder);
+  return files.exists(QStringLiteral("metrics.jsonl")) || files.exists(QStringLiteral("plan.json"));
+}
+
 }  // namespace
+
+QString free_run_folder(const QString& folder) {
+  if (!holds_a_run(folder)) return folder;
+  for (int number = 2;; ++number) {
+    QString next = QStringLiteral("%1-%2").arg(QDir::cleanPath(folder)).arg(number);
+    if (!QFileInfo::exists(next)) return next;
+  }
+}
 
 QString find_command() {
   const QDir here(QCoreApplication::applicationDirPath());
@@ -46,7 +60,10 @@ RunProcess::RunProcess(QObject* parent) : QObject(parent) {
   });
   patience_.setSingleShot(true);
   patience_.setInterval(kPatienceMs);
-  connect(&patience_, &QTimer::timeout, &process_, &QProcess::kill);
+  connect(&patience_, &QTimer::timeout, this, [this] {
+    killed_ = true;
+    process_.kill();
+  });
 }
 
 RunProcess::~RunProcess() {
@@ -65,20 +82,20 @@ void RunProcess::start(const Scenario& scenario, const RunSettings& settings) {
   if (command.isEmpty()) throw RuntimeFailure("the command shardwright is not beside this program");
   if (!QFileInfo(settings.data).isFile())
     throw RuntimeFailure("the corpus " + settings.data.toStdString() + " is no file");
+  if (holds_a_run(settings.out)) {
+    throw RuntimeFailure(settings.out.toStdString() +
+                         " holds an earlier run or a plan: name another folder");
+  }
   if (!QDir().mkpath(settings.out))
     throw RuntimeFailure("the folder " + settings.out.toStdString() + " cannot be made");
   settings_ = settings;
   errors_.clear();
-  stopping_ = false;
-  const QString plan = QDir(settings.out).filePath(QStringLiteral("plan.json"));
-  write_plan(scenario, plan);
-  QStringList arguments = {QStringLiteral("run"),          plan,
-                           QStringLiteral("--data"),       settings.data,
-                           QStringLiteral("--out"),        settings.out,
-                           QStringLiteral("--steps"),      QString::number(settings.steps),
-                           QStringLiteral("--no-progress")};
-  if (settings.force) arguments.append(QStringLiteral("--force"));
-  process_.start(command, arguments);
+  stopping_ = killed_ = false;
+  plan_ = QDir(settings.out).filePath(QStringLiteral("plan.json"));
+  write_plan(scenario, plan_);
+  process_.start(command, {QStringLiteral("run"), plan_, QStringLiteral("--data"), settings.data,
+                           QStringLiteral("--out"), settings.out, QStringLiteral("--steps"),
+                           QString::number(settings.steps), QStringLiteral("--no-progress")});
 }
 
 void RunProcess::stop() {
@@ -92,12 +109,27 @@ void RunProcess::take_errors() {
   errors_ = (errors_ + process_.readAllStandardError()).right(kKeptErrors);
 }
 
+// A run that ended before its first step leaves its folder free for the next one.
+void RunProcess::remove_plan_of_no_run() const {
+  if (!QFileInfo::exists(QDir(settings_.out).filePath(QStringLiteral("metrics.jsonl"))))
+    QFile::remove(plan_);
+}
+
 void RunProcess::report(int code, QProcess::ExitStatus status) {
   patience_.stop();
   take_errors();
+  remove_plan_of_no_run();
   const QString text = QString::fromUtf8(errors_).trimmed();
-  if (stopping_) {
+  const bool crashed = status == QProcess::CrashExit;
+  // A run that is interrupted before it has come to itself ends by the signal.
+  const bool interrupted = crashed ? code == SIGINT : code == 0 || code == kInterrupted;
+  if (killed_) {
+    Q_EMIT ended(false,
+                 tr("The run did not stop within %1 s and was killed.").arg(kPatienceMs / 1000));
+  } else if (stopping_ && interrupted) {
     Q_EMIT ended(true, tr("Stopped."));
+  } else if (crashed) {
+    Q_EMIT ended(false, tr("The run was ended by signal %1. %2").arg(code).arg(text).trimmed());
   } else if (code == 0 && status == QProcess::NormalExit) {
     Q_EMIT ended(true, tr("The run has ended."));
   } else {

@@ -15,11 +15,13 @@ struct RunSettings {
   QString data;  // corpus
   QString out;   // folder
   std::int64_t steps = 100;
-  bool force = true;  // write over an earlier run in `out`
 };
 
 // The command `shardwright`: beside this program, or of a build tree. Empty if it is not there.
 QString find_command();
+
+// `folder` itself if no run and no plan is there, else one beside it that is not there yet.
+QString free_run_folder(const QString& folder);
 
 class RunProcess : public QObject {
   Q_OBJECT
@@ -29,7 +31,8 @@ class RunProcess : public QObject {
   // A run that is still going is interrupted and waited for, so that no rank outlives the window.
   ~RunProcess() override;
 
-  // Writes the plan into the folder and starts. Throws RuntimeFailure if it cannot.
+  // Writes the plan into the folder and starts. Throws RuntimeFailure if it cannot, and if the
+  // folder holds an earlier run or a plan: they stay as they are.
   void start(const Scenario& scenario, const RunSettings& settings);
   // Like Ctrl-C; killed if it does not end within `kPatienceMs`.
   void stop();
@@ -45,13 +48,16 @@ class RunProcess : public QObject {
 
  private:
   void take_errors();
+  void remove_plan_of_no_run() const;
   void report(int code, QProcess::ExitStatus status);
 
   QProcess process_;
   QTimer patience_;
   RunSettings settings_;
+  QString plan_;  // the file that was written
   QByteArray errors_;
   bool stopping_ = false;
+  bool killed_ = false;  // because it did not stop
 };
 
 }  // namespace shardwright::gui

@@ -220,6 +220,18 @@ ScenarioChoice choice_of(const Scenario& scenario, const std::string& cluster) {
   return choice;
 }
 
+std::optional<ScenarioChoice> shipped_choice_of(const Scenario& scenario) {
+  const ScenarioChoice choice = choice_of(scenario, scenario.cluster.name);
+  try {
+    const planner::PlanRequest request = load_request(choice);
+    const bool is_all = request.model == scenario.model && request.cluster == scenario.cluster &&
+                        request.stack == scenario.stack;
+    return is_all ? std::optional(choice) : std::nullopt;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
 planner::PlanRequest load_request(const ScenarioChoice& choice) {
   ProblemList problems("scenario");
   planner::PlanRequest request;

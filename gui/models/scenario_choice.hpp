@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,9 @@ struct ScenarioChoice {
 // What a plan's scenario asks for, on the cluster of this name or file. A model or stack that is
 // not shipped stays with its name alone.
 ScenarioChoice choice_of(const Scenario& scenario, const std::string& cluster);
+
+// The same where the shipped files say all of the scenario; none where they do not.
+std::optional<ScenarioChoice> shipped_choice_of(const Scenario& scenario);
 
 // Loads the parts. A stack that the cluster's profile holds itself is taken from there. Throws
 // InputError with every problem; `where` is the id of the field.

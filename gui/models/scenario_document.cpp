@@ -32,12 +32,19 @@ class ScenarioEdit : public QUndoCommand {
   ScenarioChoice before_, after_;
 };
 
-ScenarioDocument::ScenarioDocument(QObject* parent) : QObject(parent) {}
+ScenarioDocument::ScenarioDocument(QObject* parent) : QObject(parent) {
+  pause_.setSingleShot(true);
+  pause_.setInterval(kTogetherMs);
+  connect(&pause_, &QTimer::timeout, this, [this] { ++burst_; });
+}
 
-void ScenarioDocument::edit(Field field, const ScenarioChoice& next) {
+void ScenarioDocument::edit(Field field, const ScenarioChoice& next, int part) {
   if (next == choice_) return;
   const QString title = tr("change of %1").arg(title_of(field).toLower());
-  undo_stack_.push(new ScenarioEdit(this, static_cast<int>(field), title, next));
+  const int place = part * kFields + static_cast<int>(field);
+  const int id = burst_ * kFields * kResources + place;
+  undo_stack_.push(new ScenarioEdit(this, id, title, next));
+  pause_.start();
 }
 
 void ScenarioDocument::replace(const QString& title, const ScenarioChoice& next) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QObject>
+#include <QTimer>
 #include <QUndoStack>
 
 #include "gui/models/scenario_choice.hpp"
@@ -17,8 +18,10 @@ class ScenarioDocument : public QObject {
   const ScenarioChoice& choice() const { return choice_; }
   QUndoStack* undo_stack() { return &undo_stack_; }
 
-  // An edit of one field; several in a row of the same field are undone together.
-  void edit(Field field, const ScenarioChoice& next);
+  // An edit of one field, or of one part of it; several of the same that follow each other within
+  // `kTogetherMs` are undone together.
+  void edit(Field field, const ScenarioChoice& next, int part = 0);
+  static constexpr int kTogetherMs = 1000;
   // Everything at once, by what `title` says: a file was opened.
   void replace(const QString& title, const ScenarioChoice& next);
   // Without undo: a session is restored.
@@ -33,6 +36,8 @@ class ScenarioDocument : public QObject {
 
   ScenarioChoice choice_;
   QUndoStack undo_stack_;
+  QTimer pause_;
+  int burst_ = 0;  // edits of different bursts do not merge
 };
 
 }  // namespace shardwright::gui

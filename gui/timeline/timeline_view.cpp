@@ -256,6 +256,13 @@ void TimelineView::update_status() {
           : QStringLiteral("%1 of %2 ops").arg(text, count_text(static_cast<std::int64_t>(all))));
 }
 
+// Ctrl+F in here is this view's own, not the command of the window around it.
+bool TimelineView::event(QEvent* event) {
+  const bool asks = event->type() == QEvent::ShortcutOverride;
+  if (asks && static_cast<QKeyEvent*>(event)->matches(QKeySequence::Find)) event->accept();
+  return View::event(event);
+}
+
 void TimelineView::keyPressEvent(QKeyEvent* event) {
   if (event->key() == Qt::Key_Period) return find_next();
   if (event->key() == Qt::Key_Comma) return find_previous();

@@ -51,6 +51,7 @@ class TimelineView : public View {
   void op_cleared();
 
  protected:
+  bool event(QEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
 
  private:

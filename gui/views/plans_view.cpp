@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "gui/models/text.hpp"
+#include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/plan_scatter.hpp"
 
@@ -51,7 +52,11 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
   empty_ = new EmptyState(splitter);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(6, 6, 6, 6);
-  layout->addWidget(empty_);
+  outdated_ = new QLabel(tr("⚠ These are plans of the former scenario."));
+  outdated_->setObjectName(QStringLiteral("outdated"));
+  outdated_->hide();
+  layout->addWidget(outdated_);
+  layout->addWidget(empty_, 1);
   create_columns_menu();
   connect_models();
   show_waiting(
@@ -226,6 +231,14 @@ void PlansView::show_waiting(const QString& text) {
   if (!selection_->set() || selection_->set()->plans.empty()) empty_->show_hint(text);
 }
 
+void PlansView::mark_outdated() {
+  const bool shows_plans = selection_->set() && !selection_->set()->plans.empty();
+  QPalette colours = outdated_->palette();
+  colours.setColor(QPalette::WindowText, colours_for(palette()).warning);
+  outdated_->setPalette(colours);
+  outdated_->setVisible(shows_plans);
+}
+
 void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
   QString text = QStringLiteral("<h3>%1</h3><p>%2</p>")
                      .arg(tr("No plan fits"), to_qstring(none.reason).toHtmlEscaped());
@@ -240,6 +253,7 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
 
 void PlansView::show_set() {
   const PlanSetPointer set = selection_->set();
+  outdated_->hide();
   filter_->clear_lasso();
   const bool first = model_->rowCount() == 0;
   model_->show(set);
@@ -255,11 +269,8 @@ void PlansView::show_set() {
 }
 
 void PlansView::update_points() {
-  std::vector<int> rows;
-  for (int row = 0; row < filter_->rowCount(); ++row)
-    rows.push_back(filter_->mapToSource(filter_->index(row, 0)).row());
   lasso_chip_->setVisible(filter_->has_lasso());
-  scatter_->show(model_->set(), std::move(rows));
+  scatter_->show(model_->set(), filter_->source_rows());
   update_summary();
   follow_selection();
 }

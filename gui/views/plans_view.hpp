@@ -33,6 +33,8 @@ class PlansView : public View {
   void focus_filter();
   // While nothing was found yet: what goes on.
   void show_waiting(const QString& text);
+  // The plans that are shown are of a scenario that was changed since, until others come.
+  void mark_outdated();
 
   void save(QSettings& settings) const;
   void restore(const QSettings& settings);
@@ -61,6 +63,7 @@ class PlansView : public View {
   QToolButton* lasso_chip_ = nullptr;
   QToolButton* columns_ = nullptr;
   QLabel* summary_ = nullptr;
+  QLabel* outdated_ = nullptr;
   QComboBox *x_ = nullptr, *y_ = nullptr, *colour_ = nullptr;
   PlanScatter* scatter_ = nullptr;
   EmptyState* empty_ = nullptr;

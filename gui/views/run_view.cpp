@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/spec/cluster_json.hpp"
 #include "gui/models/text.hpp"
@@ -53,6 +54,7 @@ RunView::RunView(Selection* selection, QWidget* parent)
       selection_(selection),
       process_(this),
       follower_(this),
+      other_(this),
       calibration_(
           this, [this](const auto& calibration) { take_calibration(*calibration); },
           [this](const QString& error) { Q_EMIT problem(error); }) {
@@ -64,6 +66,7 @@ RunView::RunView(Selection* selection, QWidget* parent)
   connect(&process_, &RunProcess::started, this, &RunView::started);
   connect(&process_, &RunProcess::ended, this, &RunView::take_end);
   connect(&follower_, &RunFollower::grown, this, &RunView::update_charts);
+  connect(&other_, &RunFollower::grown, this, &RunView::update_charts);
   connect(selection_, &Selection::chosen_changed, this, &RunView::update_controls);
   empty_->show_hint(
       tr("Name a corpus and a folder, then <b>Start</b>: this machine trains under the chosen "
@@ -193,7 +196,7 @@ void RunView::choose_profile() {
 
 void RunView::start() {
   const auto scenario = selection_->scenario();
-  if (!scenario) return;
+  if (!scenario || !folder_is_free()) return;
   predicted_ = selection_->set()->plans[*selection_->chosen()];
   try {
     process_.start(*scenario, {data_->text(), out_->text(), steps_->value()});
@@ -203,7 +206,19 @@ void RunView::start() {
   }
   Q_EMIT problem({});
   last_message_ = tr("Running %1 …").arg(plan_text(scenario->plan));
-  begin_following(QDir(out_->text()).filePath(QStringLiteral("metrics.jsonl")));
+  ended_here_.clear();
+  begin_following(out_->text());
+}
+
+bool RunView::folder_is_free() {
+  const QString taken = out_->text();
+  const QString free = free_run_folder(taken);
+  if (free == taken) return true;
+  out_->setText(free);
+  Q_EMIT problem(tr("%1 holds an earlier run or a plan, which stay as they are. %2 is free: Start "
+                    "again to run there.")
+                     .arg(taken, free));
+  return false;
 }
 
 void RunView::stop() {
@@ -213,9 +228,9 @@ void RunView::stop() {
 }
 
 void RunView::calibrate() {
-  if (!find_run(out_->text())) return;
+  if (!find_run(followed_)) return;
   calibration_.start(
-      [folder = out_->text()](const std::stop_token&) { return calibrate_run(folder); });
+      [folder = followed_](const std::stop_token&) { return calibrate_run(folder); });
 }
 
 void RunView::take_calibration(const RunCalibration& calibration) {
@@ -228,7 +243,7 @@ void RunView::take_calibration(const RunCalibration& calibration) {
           .arg(count_text(static_cast<std::int64_t>(calibration.figures)), time_text(step.measured),
                time_text(step.before), signed_percent_text(step.error_before()),
                time_text(step.after), signed_percent_text(step.error_after()));
-  profile_->setText(free_profile_name(out_->text()));
+  profile_->setText(free_profile_name(followed_));
   profile_row_->show();
   update_charts();
 }
@@ -258,16 +273,28 @@ void RunView::replan() {
 
 void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted) {
   predicted_ = std::move(predicted);
-  out_->setText(folder.folder);
+  // One that was run here is read to its end already, and how it ended is told.
+  if (std::exchange(ended_here_, {}) == folder.folder) return update_charts();
   last_message_ = tr("Run of %1").arg(folder.folder);
-  begin_following(folder.metrics);
+  begin_following(folder.folder);
 }
 
-void RunView::begin_following(const QString& metrics) {
+void RunView::compare_with(const RunFolder& other) {
+  other_.follow(other.metrics);
+  name_ = QFileInfo(followed_).fileName();
+  other_name_ = QFileInfo(other.folder).fileName();
+  last_message_ = tr("Runs %1 and %2").arg(followed_, other.folder);
+  update_charts();
+}
+
+void RunView::begin_following(const QString& folder) {
   calibration_.cancel();
   calibrated_.reset();
   profile_row_->hide();
-  follower_.follow(metrics);
+  other_.forget();
+  other_name_.clear();
+  followed_ = folder;
+  follower_.follow(QDir(folder).filePath(QStringLiteral("metrics.jsonl")));
   empty_->show_content();
   update_controls();
   update_charts();
@@ -280,7 +307,10 @@ void RunView::take_end(bool well, const QString& message) {
   update_controls();
   update_charts();
   Q_EMIT ended(well);
-  if (well) Q_EMIT measured(process_.settings().out);
+  // One that was stopped before its first step has measured nothing.
+  if (!well || !find_run(followed_)) return;
+  ended_here_ = followed_;
+  Q_EMIT measured(followed_);
 }
 
 void RunView::update_controls() {
@@ -320,22 +350,37 @@ void RunView::update_state() {
   warning_->setVisible(!warning.isEmpty());
 }
 
-void RunView::draw(Chart& chart, double RunStep::*figure, double factor,
-                   const std::vector<Forecast>& forecasts) {
-  chart.clear_all();
+void RunView::draw_steps(Chart& chart, const RunFollower& run, const QString& name, const QPen& pen,
+                         double RunStep::*figure, double factor) {
   QVector<double> xs, ys;
-  for (const RunStep& step : follower_.steps()) {
+  for (const RunStep& step : run.steps()) {
     if (!std::isfinite(step.*figure)) continue;
     xs.append(step.step);
     ys.append(step.*figure * factor);
   }
-  QCPGraph* measured = chart.addGraph();
-  measured->setName(tr("measured"));
-  measured->setPen(QPen(chart.colours().series(0), 1.8));
-  measured->setData(xs, ys, true);
-  double most = ys.isEmpty() ? 1.0 : *std::max_element(ys.begin(), ys.end());
-  const double last = xs.isEmpty() ? 1.0 : std::max(1.0, xs.last());
+  QCPGraph* graph = chart.addGraph();
+  graph->setName(name);
+  graph->setPen(pen);
+  graph->setData(xs, ys, true);
+}
+
+void RunView::draw(Chart& chart, double RunStep::*figure, double factor,
+                   const std::vector<Forecast>& forecasts) {
+  chart.clear_all();
+  const bool both = !other_name_.isEmpty();
+  draw_steps(chart, follower_, both ? name_ : tr("measured"), QPen(chart.colours().series(0), 1.8),
+             figure, factor);
   int series = 1;
+  if (both)
+    draw_steps(chart, other_, other_name_, QPen(chart.colours().series(3), 1.8, Qt::DashDotLine),
+               figure, factor);
+  double most = 0.0, last = 1.0;
+  for (int i = 0; i < chart.graphCount(); ++i) {
+    for (const QCPGraphData& step : *chart.graph(i)->data()) {
+      most = std::max(most, step.value);
+      last = std::max(last, step.key);
+    }
+  }
   for (const Forecast& forecast : forecasts) {
     QCPGraph* line = chart.addGraph();
     line->setName(forecast.title);
@@ -346,7 +391,7 @@ void RunView::draw(Chart& chart, double RunStep::*figure, double factor,
     ++series;
   }
   chart.xAxis->setRange(0.0, last);
-  chart.yAxis->setRange(0.0, 1.5 * most);  // room for the legend
+  chart.yAxis->setRange(0.0, most > 0.0 ? 1.5 * most : 1.0);  // room for the legend
   chart.replot(QCustomPlot::rpQueuedReplot);
 }
 

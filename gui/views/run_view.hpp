@@ -31,6 +31,8 @@ class RunView : public View {
   // Follows a run that something else started, or that has ended. Without its plan there is no
   // prediction beside it.
   void follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted);
+  // Draws another run beside the one that is followed, until that one changes.
+  void compare_with(const RunFolder& other);
   void start();
   void stop();
   // Refits the profile of the run's cluster to what the run measured.
@@ -59,12 +61,14 @@ class RunView : public View {
   void choose_data();
   void choose_out();
   void choose_profile();
-  void begin_following(const QString& metrics);
+  void begin_following(const QString& folder);
   void take_calibration(const RunCalibration& calibration);
   // False, and said, where the profile cannot be written.
   bool save_profile();
   void replan();
   void take_end(bool well, const QString& message);
+  // False, and said, where the folder is taken: another one is named in its place.
+  bool folder_is_free();
   void update_controls();
   void update_charts();
   void update_state();
@@ -74,12 +78,18 @@ class RunView : public View {
   };
   // Of a rate, which is inverse to the step time: as predicted, and with the refitted profile.
   std::vector<Forecast> forecasts(double at_predicted_step) const;
+  void draw_steps(Chart& chart, const RunFollower& run, const QString& name, const QPen& pen,
+                  double RunStep::*figure, double factor);
   void draw(Chart& chart, double RunStep::*figure, double factor,
             const std::vector<Forecast>& forecasts);
 
   Selection* selection_;
   RunProcess process_;
   RunFollower follower_;
+  RunFollower other_;
+  QString followed_;           // the folder of the run that is shown
+  QString ended_here_;         // the folder of a run that was started here, once it has ended
+  QString name_, other_name_;  // of the two runs while they are compared
   std::optional<planner::PlanCandidate> predicted_;
   QLineEdit *data_ = nullptr, *out_ = nullptr, *profile_ = nullptr;
   QWidget* profile_row_ = nullptr;  // shown once something was calibrated

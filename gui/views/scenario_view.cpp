@@ -5,11 +5,13 @@
 #include <QDoubleSpinBox>
 #include <QFormLayout>
 #include <QGroupBox>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QScrollArea>
 #include <QSignalBlocker>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <utility>
 
 #include "core/spec/model_library.hpp"
@@ -55,6 +57,14 @@ QString machine_facts(const ClusterSpec& cluster) {
       .arg(bandwidth_text(cluster.node.nic.bandwidth));
 }
 
+QString resource_title(int index) {
+  const auto resource = static_cast<planner::Resource>(index);
+  if (resource == planner::Resource::Latency) return ScenarioView::tr("Latency, divided by");
+  QString title = QString::fromUtf8(name_of(resource));
+  title[0] = title[0].toUpper();
+  return title;
+}
+
 }  // namespace
 
 ScenarioView::ScenarioView(ScenarioDocument* document, QWidget* parent)
@@ -62,6 +72,12 @@ ScenarioView::ScenarioView(ScenarioDocument* document, QWidget* parent)
   auto* fields = new QWidget;
   auto* column = new QVBoxLayout(fields);
   column->setContentsMargins(8, 8, 8, 8);
+  origin_ = new QLabel;
+  origin_->setObjectName(QStringLiteral("scenario_origin"));
+  origin_->setWordWrap(true);
+  origin_->setTextFormat(Qt::PlainText);
+  origin_->hide();
+  column->addWidget(origin_);
   create_workload(*add_group(*column, tr("Workload")));
   create_machine(*add_group(*column, tr("Machine")));
   create_goal(*add_group(*column, tr("Goal")));
@@ -89,8 +105,9 @@ void ScenarioView::create_workload(QFormLayout& form) {
                                   kMostBatch, tr(" sequences"));
   batch->setSpecialValueText(tr("auto"));
   add_count(form, Field::SeqLen, &ScenarioChoice::seq_len, 1, kMostSequence, tr(" tokens"));
-  add_names(form, Field::Precision, {"bf16", "fp8", "nvfp4", "fp16", "tf32", "fp32"},
-            &ScenarioChoice::precision, false);
+  std::vector<std::string> precisions;
+  for (const Precision precision : kPrecisions) precisions.emplace_back(name_of(precision));
+  add_names(form, Field::Precision, precisions, &ScenarioChoice::precision, false);
 }
 
 void ScenarioView::create_machine(QFormLayout& form) {
@@ -138,7 +155,6 @@ void ScenarioView::create_goal(QFormLayout& form) {
 
 void ScenarioView::create_what_ifs(QFormLayout& form) {
   for (int i = 0; i < kResources; ++i) {
-    const auto resource = static_cast<planner::Resource>(i);
     auto* box = new QSpinBox;
     box->setObjectName(QStringLiteral("what_if_%1").arg(i));
     box->setRange(10, 1000);
@@ -146,21 +162,20 @@ void ScenarioView::create_what_ifs(QFormLayout& form) {
     box->setSuffix(tr(" %"));
     box->setToolTip(tip_of(Field::WhatIf));
     connect(box, &QSpinBox::valueChanged, this, [this, i](int percent) {
-      edit(Field::WhatIf,
-           [=](ScenarioChoice& choice) { choice.what_if[static_cast<std::size_t>(i)] = percent; });
+      edit(
+          Field::WhatIf,
+          [=](ScenarioChoice& choice) { choice.what_if[static_cast<std::size_t>(i)] = percent; },
+          i);
     });
-    QString title = QString::fromUtf8(name_of(resource));
-    title[0] = title[0].toUpper();
-    if (resource == planner::Resource::Latency) {
-      title = tr("Latency, divided by");
-    }
-    form.addRow(title, box);
+    box->installEventFilter(this);
+    form.addRow(resource_title(i), box);
     what_ifs_[static_cast<std::size_t>(i)] = box;
   }
 }
 
 void ScenarioView::add_row(QFormLayout& form, Field field, QWidget* widget) {
   widget->setObjectName(id_of(field));
+  widget->installEventFilter(this);
   widget->setToolTip(tip_of(field));
   auto* problem = new QLabel;
   problem->setObjectName(QStringLiteral("problem_") + id_of(field));
@@ -216,11 +231,30 @@ PowerSpinBox* ScenarioView::add_count(QFormLayout& form, Field field,
 }
 
 template <class Change>
-void ScenarioView::edit(Field field, Change change) {
+void ScenarioView::edit(Field field, Change change, int part) {
   if (taking_) return;
   ScenarioChoice next = document_->choice();
   change(next);
-  document_->edit(field, next);
+  document_->edit(field, next, part);
+}
+
+// A name that is typed is taken when the field is left: until then the field takes it back itself.
+bool ScenarioView::has_unfinished_text(const QObject* field) const {
+  return std::any_of(names_.begin(), names_.end(), [&](const NameField& name) {
+    return name.box == field && name.box->isEditable() &&
+           name.box->currentText() != to_qstring(document_->choice().*(name.member));
+  });
+}
+
+bool ScenarioView::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::ShortcutOverride && !has_unfinished_text(watched)) {
+    const auto* key = static_cast<const QKeyEvent*>(event);
+    if (key->matches(QKeySequence::Undo) || key->matches(QKeySequence::Redo)) {
+      event->ignore();  // by the field, for the window's commands
+      return true;
+    }
+  }
+  return View::eventFilter(watched, event);
 }
 
 void ScenarioView::take_document() {
@@ -228,7 +262,12 @@ void ScenarioView::take_document() {
   const ScenarioChoice& choice = document_->choice();
   for (const NameField& field : names_) {
     const QString value = to_qstring(choice.*(field.member));
-    const int index = field.box->findData(value);
+    int index = field.box->findData(value);
+    if (index < 0 && !field.box->isEditable()) {
+      // Of a file, or of another version: it must not read as something else.
+      field.box->addItem(value, value);
+      index = field.box->count() - 1;
+    }
     if (index >= 0) {
       field.box->setCurrentIndex(index);
     } else {
@@ -289,6 +328,14 @@ std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& pro
   return others;
 }
 
+void ScenarioView::show_origin(const QString& text) {
+  QPalette colours = origin_->palette();
+  colours.setColor(QPalette::WindowText, colours_for(palette()).warning);
+  origin_->setPalette(colours);
+  origin_->setText(QStringLiteral("⚠ ") + text);
+  origin_->setVisible(!text.isEmpty());
+}
+
 TextTable ScenarioView::table() const {
   TextTable table;
   table.header = {tr("Field"), tr("Value")};
@@ -298,6 +345,12 @@ TextTable ScenarioView::table() const {
   };
   add(Field::Model, to_qstring(choice.model));
   add(Field::Cluster, to_qstring(choice.cluster));
+  const auto add_part = [&](Field field, const std::string& part) {
+    add(field, part.empty() ? tr("the cluster's own") : to_qstring(part));
+  };
+  add_part(Field::Accelerator, choice.accelerator);
+  add_part(Field::Node, choice.node);
+  add_part(Field::Fabric, choice.fabric);
   add(Field::Stack, to_qstring(choice.stack));
   add(Field::Gpus, QString::number(choice.gpus));
   add(Field::GlobalBatch,
@@ -305,8 +358,13 @@ TextTable ScenarioView::table() const {
   add(Field::SeqLen, QString::number(choice.seq_len));
   add(Field::Precision, to_qstring(choice.precision));
   add(Field::Objective, to_qstring(choice.objective));
-  add(Field::MaxMemory, QString::number(choice.max_memory_gb));
+  add(Field::MaxMemory,
+      choice.max_memory_gb == 0.0 ? tr("all of it") : QString::number(choice.max_memory_gb));
   add(Field::Constraints, to_qstring(choice.constraints));
+  for (std::size_t i = 0; i < choice.what_if.size(); ++i) {
+    table.rows.push_back({tr("What if: %1 (%)").arg(resource_title(static_cast<int>(i))),
+                          QString::number(choice.what_if[i])});
+  }
   return table;
 }
 

@@ -27,7 +27,13 @@ class ScenarioView : public View {
 
   // Shows each problem below the field that it belongs to. Returns those that belong to none.
   std::vector<Problem> show_problems(const std::vector<Problem>& problems);
+  // Whose plans are shown while the fields say something else; empty: theirs.
+  void show_origin(const QString& text);
   TextTable table() const override;
+
+ protected:
+  // Undo is the scenario's, not that of the field with the focus.
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   void create_workload(QFormLayout& form);
@@ -45,7 +51,8 @@ class ScenarioView : public View {
   void take_document();
   void update_tips();
   template <class Change>
-  void edit(Field field, Change change);
+  void edit(Field field, Change change, int part = 0);
+  bool has_unfinished_text(const QObject* field) const;
 
   struct NameField {
     QComboBox* box;
@@ -64,6 +71,7 @@ class ScenarioView : public View {
   QLineEdit* constraints_ = nullptr;
   std::array<QSpinBox*, kResources> what_ifs_{};
   std::array<QLabel*, kFields> problems_{};
+  QLabel* origin_ = nullptr;
   QLabel* model_facts_ = nullptr;
   QLabel* cluster_facts_ = nullptr;
 };

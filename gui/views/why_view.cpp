@@ -31,6 +31,12 @@ QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr)
   return pane;
 }
 
+QString comparison_hint() {
+  return WhyView::tr(
+      "Ctrl+click a point in <b>Plans</b>, or a row's context menu, compares the chosen plan with "
+      "that one.<br>Two files that are opened at once are compared.");
+}
+
 QString peak_text(const sim::StepResult& result) {
   return WhyView::tr("Peak %1 in stage %2")
       .arg(bytes_text(result.memory().peak))
@@ -121,8 +127,12 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(6, 6, 6, 6);
   layout->addWidget(empty_);
+  connect(selection_, &Selection::set_changed, this, [this] { other_.reset(); });
   connect(selection_, &Selection::chosen_changed, this, &WhyView::show_chosen);
-  connect(selection_, &Selection::compared_changed, this, &WhyView::show_compared);
+  connect(selection_, &Selection::compared_changed, this, [this] {
+    if (selection_->compared()) other_.reset();
+    show_compared();
+  });
   show_chosen();
 }
 
@@ -168,9 +178,7 @@ QWidget* WhyView::create_comparison() {
   layout->addWidget(verdict_);
   layout->addWidget(splitter, 1);
   no_comparison_ = new EmptyState(pane);
-  no_comparison_->show_hint(
-      tr("Ctrl+click a point in <b>Plans</b>, or a row's context menu, compares the chosen plan "
-         "with that one.<br>Opening a second plan file compares the two files."));
+  no_comparison_->show_hint(comparison_hint());
   return no_comparison_;
 }
 
@@ -179,6 +187,7 @@ void WhyView::show_chosen() {
   if (!chosen) {
     story_.cancel();
     told_.reset();
+    clear_comparison();
     return empty_->show_hint(
         tr("Choose a plan in <b>Plans</b>: its time and its memory are taken "
            "apart here."));
@@ -188,6 +197,7 @@ void WhyView::show_chosen() {
   const Scenario scenario = set->scenario(*chosen);
   if (told_ == scenario) return;  // a search that goes on names it again and again
   told_ = scenario;
+  Q_EMIT problem({});
   empty_->show_content();
   title_->setText(
       tr("%1 a step · %2").arg(time_text(candidate.result.step), plan_text(candidate.plan)));
@@ -208,21 +218,35 @@ void WhyView::take_story(const PlanStory& story) {
 }
 
 void WhyView::show_compared() {
-  const auto first = selection_->scenario(), second = selection_->compared_scenario();
-  if (!first || !second || selection_->chosen() == selection_->compared()) return;
+  const auto first = selection_->scenario();
+  const auto second = other_ ? other_ : selection_->compared_scenario();
+  if (!first || !second || *first == *second) return clear_comparison();
   begin_comparison(*first, *second);
 }
 
 void WhyView::compare_with(const Scenario& other, const QString& name) {
-  const auto first = selection_->scenario();
-  if (!first) return;
+  other_ = other;
   verdict_->setText(tr("Comparing with %1 …").arg(name));
-  begin_comparison(*first, other);
+  show_compared();
 }
 
 void WhyView::begin_comparison(const Scenario& first, const Scenario& second) {
+  std::pair both(first, second);
+  if (both_told_ == both) return;  // a search that goes on names them again and again
+  both_told_ = std::move(both);
   comparison_.start(
       [first, second](const std::stop_token&) { return planner::compare(first, second); });
+}
+
+void WhyView::clear_comparison() {
+  comparison_.cancel();
+  if (!both_told_) return;
+  both_told_.reset();
+  differences_->clear();
+  differences_->setRowCount(0);
+  verdict_->clear();
+  no_comparison_->show_hint(comparison_hint());
+  pages_->setCurrentIndex(0);
 }
 
 void WhyView::take_comparison(const planner::Comparison& comparison) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "gui/models/background_job.hpp"
 #include "gui/models/plan_story.hpp"
@@ -28,7 +30,8 @@ class WhyView : public View {
 
   TextTable table() const override;
   bool is_busy() const { return story_.is_running() || comparison_.is_running(); }
-  // The chosen plan against that of another file; the selection's own comparison takes over again.
+  // The chosen plan against that of another file, until other plans are shown or one of them is
+  // compared with.
   void compare_with(const Scenario& other, const QString& name);
 
  Q_SIGNALS:
@@ -41,11 +44,14 @@ class WhyView : public View {
   void show_chosen();
   void show_compared();
   void begin_comparison(const Scenario& first, const Scenario& second);
+  void clear_comparison();
   void take_story(const PlanStory& story);
   void take_comparison(const planner::Comparison& comparison);
 
   Selection* selection_;
-  std::optional<Scenario> told_;  // whose story is told or being found
+  std::optional<Scenario> told_;   // whose story is told or being found
+  std::optional<Scenario> other_;  // of a file, which the chosen plan is compared with
+  std::optional<std::pair<Scenario, Scenario>> both_told_;  // compared, or about to be
   QLabel* title_ = nullptr;
   QLabel* limit_ = nullptr;
   QLabel* peak_ = nullptr;

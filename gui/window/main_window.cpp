@@ -15,13 +15,13 @@
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/topology/topology_view.hpp"
-#include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/views/scenario_view.hpp"
 #include "gui/views/sweep_view.hpp"
 #include "gui/views/why_view.hpp"
 #include "gui/window/command_palette.hpp"
+#include "gui/window/message_list.hpp"
 #include "gui/window/search_status.hpp"
 #include "gui/window/shortcut_overlay.hpp"
 #include "gui/window/step_presenter.hpp"
@@ -33,7 +33,7 @@ MainWindow::MainWindow(QSettings* settings)
       registry_(new ActionRegistry(this)),
       files_(
           this, [this](const auto& files) { take_files(*files); },
-          [this](const QString& error) { show_problem(error); }) {
+          [this](const QString& error) { messages_->say(&files_, Tone::Problem, error); }) {
   setObjectName(QStringLiteral("main_window"));
   setWindowTitle(QStringLiteral("Shardwright"));
   setDockNestingEnabled(true);
@@ -45,10 +45,10 @@ MainWindow::MainWindow(QSettings* settings)
   shortcuts_ = new ShortcutOverlay(registry_, this);
   statusBar()->addWidget(new SearchStatus(&search_), 1);
   statusBar()->setSizeGripEnabled(false);
+  default_layout_ = saveState();
+  restore_session();  // before its scenario would be searched for: files may be opened instead
   connect_search();
   connect_views();
-  default_layout_ = saveState();
-  restore_session();
 }
 
 // Views read members of the window and lose their focus as they go, which the base class would do
@@ -69,15 +69,16 @@ QDockWidget* MainWindow::add_dock(const QString& id, const QString& title, QWidg
 }
 
 void MainWindow::create_docks() {
-  messages_ = new MessageBar;
+  auto* message_bar = new MessageBar;
+  messages_ = new MessageList(message_bar, this);
   auto* bar = new QToolBar(tr("Messages"));
   bar->setObjectName(QStringLiteral("messages"));
   bar->setMovable(false);
   bar->toggleViewAction()->setVisible(false);
-  bar->addWidget(messages_);
+  bar->addWidget(message_bar);
   addToolBar(Qt::TopToolBarArea, bar);
   bar->hide();
-  connect(messages_, &MessageBar::wanted, bar, &QToolBar::setVisible);
+  connect(message_bar, &MessageBar::wanted, bar, &QToolBar::setVisible);
 
   scenario_view_ = new ScenarioView(&document_);
   plans_view_ = new PlansView(&selection_);
@@ -110,29 +111,43 @@ void MainWindow::arrange_docks() {
 }
 
 void MainWindow::connect_search() {
-  connect(&document_, &ScenarioDocument::changed, this, &MainWindow::start);
+  connect(&document_, &ScenarioDocument::changed, this, &MainWindow::edit_scenario);
   connect(&search_, &PlanSearch::started, this,
           [this] { plans_view_->show_waiting(tr("Searching …")); });
   connect(&search_, &PlanSearch::found, this, [this](const PlanSetPointer& set) {
     scenario_view_->show_problems({});
-    messages_->clear();
+    scenario_view_->show_origin({});
+    messages_->say(&search_, Tone::Notice, {});
     selection_.show(set);
   });
   connect(&search_, &PlanSearch::failed, this, [this](const std::vector<Problem>& problems) {
     QStringList texts;
     for (const Problem& problem : scenario_view_->show_problems(problems))
       texts.append(problem_text(problem));
-    show_problem(texts.join(QLatin1Char('\n')));
+    messages_->say(&search_, Tone::Problem, texts.join(QLatin1Char('\n')));
     plans_view_->show_waiting(tr("The scenario has a problem: see its fields."));
   });
 }
 
+// Plans that are shown stay until there are better ones, but not as those of the new scenario.
+void MainWindow::edit_scenario() {
+  if (keeps_plans_) return;
+  scenario_view_->show_origin({});
+  plans_view_->mark_outdated();
+  start();
+}
+
 void MainWindow::connect_views() {
   for (const QDockWidget* dock : docks_) {
-    if (const auto* each = qobject_cast<View*>(dock->widget()))
-      connect(each, &View::problem, this, &MainWindow::show_problem);
+    if (View* each = qobject_cast<View*>(dock->widget()))
+      connect(each, &View::problem, this,
+              [this, each](const QString& text) { messages_->say(each, Tone::Problem, text); });
   }
-  connect(step_, &StepPresenter::problem, this, &MainWindow::show_problem);
+  connect(step_, &StepPresenter::problem, this,
+          [this](const QString& text) { messages_->say(step_, Tone::Problem, text); });
+  // A sweep of other plans does not fail for the same reason.
+  connect(&selection_, &Selection::set_changed, this,
+          [this] { messages_->say(static_cast<View*>(sweep_view_), Tone::Problem, {}); });
   connect(run_view_, &RunView::measured, this, [this](const QString& folder) { open({folder}); });
   connect(run_view_, &RunView::replan_wanted, this, &MainWindow::plan_on);
   connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, const QWidget* now) {
@@ -140,16 +155,6 @@ void MainWindow::connect_views() {
       if (now != nullptr && dock->isAncestorOf(now)) last_dock_ = dock;
     }
   });
-}
-
-// Views take their problems back with an empty text; a notice is not theirs.
-void MainWindow::show_problem(const QString& text) {
-  if (text.isEmpty() && messages_->tone() == Tone::Notice) return;
-  messages_->show_text(Tone::Problem, text);
-}
-
-void MainWindow::show_notice(const QString& text) {
-  messages_->show_text(Tone::Notice, text);
 }
 
 void MainWindow::start() {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "gui/models/background_job.hpp"
-#include "gui/models/opened_file.hpp"
 #include "gui/models/plan_search.hpp"
+#include "gui/models/read_files.hpp"
 #include "gui/models/scenario_document.hpp"
 #include "gui/models/selection.hpp"
 #include "gui/window/action_registry.hpp"
@@ -20,7 +20,7 @@ class QSettings;
 namespace shardwright::gui {
 
 class CommandPalette;
-class MessageBar;
+class MessageList;
 class PlansView;
 class RunView;
 class ScenarioView;
@@ -40,7 +40,8 @@ class MainWindow : public QMainWindow {
 
   // Begins to search for plans of the scenario.
   void start();
-  // In the background; two plans, results or timelines are compared.
+  // In the background; two of a kind are compared. A search goes on until plans of files take the
+  // place of its own.
   void open(const QStringList& paths);
 
   // The docks in their order; object names are the views' ids.
@@ -59,14 +60,6 @@ class MainWindow : public QMainWindow {
   void dropEvent(QDropEvent* event) override;
 
  private:
-  // What was read from files, ready to be shown.
-  struct Opened {
-    OpenedFile file;
-    PlanSetPointer plans;  // of plans, search results, and of a run with its plan
-    std::shared_ptr<const Timeline> measured;  // of a run
-  };
-  static std::vector<Opened> read_files(const QStringList& paths);
-
   // main_window.cpp
   QDockWidget* add_dock(const QString& id, const QString& title, QWidget* view,
                         Qt::DockWidgetArea area);
@@ -74,17 +67,26 @@ class MainWindow : public QMainWindow {
   void arrange_docks();
   void connect_search();
   void connect_views();
-  void show_problem(const QString& text);
-  void show_notice(const QString& text);
+  void edit_scenario();
 
   // window_files.cpp
-  void take_files(const std::vector<Opened>& files);
-  void take_plans(const std::vector<Opened>& plans);
-  void take_file(const Opened& opened);
-  void take_run(const Opened& opened);
+  // Files of which one kind is shown, or two side by side. Whoever takes them says which were left
+  // out.
+  using Files = std::vector<const ReadFile*>;
+  void take_files(const ReadFiles& read);
+  QStringList take_plans(const Files& plans);
+  QStringList take_timelines(const Files& timelines);
+  QStringList take_runs(const Files& runs);
+  QStringList take_parts(const Files& parts);
+  void take_part(const ReadFile& read);
+  void take_run(const ReadFile& run);
+  QStringList show_plans(const Files& plans);
+  // Lets the fields name what the plans of a file are for, or says that they do not.
+  void adopt_scenario(const ReadFile& read);
   // Searches for what `scenario` trains, on the cluster of a file.
   void plan_on(const Scenario& scenario, const QString& cluster);
   void choose_files();
+  void choose_folder();
   void save_plan();
   void fill_recent();
   void export_view(const QString& suffix);
@@ -111,7 +113,7 @@ class MainWindow : public QMainWindow {
   Selection selection_;
   RecentFiles recent_;
   ActionRegistry* registry_;
-  MessageBar* messages_ = nullptr;
+  MessageList* messages_ = nullptr;
   ScenarioView* scenario_view_ = nullptr;
   PlansView* plans_view_ = nullptr;
   WhyView* why_view_ = nullptr;
@@ -124,7 +126,8 @@ class MainWindow : public QMainWindow {
   std::vector<QDockWidget*> docks_;
   QDockWidget* last_dock_ = nullptr;
   QByteArray default_layout_;
-  BackgroundJob<std::vector<Opened>> files_;
+  bool keeps_plans_ = false;  // while the scenario of shown plans is taken over
+  BackgroundJob<ReadFiles> files_;
 };
 
 }  // namespace shardwright::gui

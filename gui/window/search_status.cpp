@@ -29,7 +29,7 @@ SearchStatus::SearchStatus(PlanSearch* search, QWidget* parent)
   layout->addWidget(stop_);
   bar_->hide();
   stop_->hide();
-  connect(stop_, &QToolButton::clicked, search, &PlanSearch::cancel);
+  connect(stop_, &QToolButton::clicked, search, &PlanSearch::stop);
   connect(search, &PlanSearch::started, this, [this] {
     text_->setText(tr("Searching …"));
     bar_->setValue(0);

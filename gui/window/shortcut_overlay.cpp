@@ -16,7 +16,7 @@ struct Gesture {
   const char* what;
 };
 
-// What no action stands for: the mouse, and keys of single views.
+// What no action stands for: the mouse, and the keys of a view that has the focus.
 constexpr std::array kGestures = {
     Gesture{"Click", "choose a plan"},
     Gesture{"Ctrl+click", "compare the chosen plan with another"},
@@ -26,6 +26,34 @@ constexpr std::array kGestures = {
     Gesture{"Double click", "show all of a plot again"},
 };
 
+constexpr std::array kTimelineKeys = {
+    Gesture{"W S", "zoom in and out"},
+    Gesture{"A D", "pan"},
+    Gesture{"Home", "all of the step"},
+    Gesture{"← → ↑ ↓", "walk from op to op"},
+    Gesture{"F", "centre the chosen op, then fit it"},
+    Gesture{"Enter", "zoom to the selected range"},
+    Gesture{"Backspace", "back to the range before"},
+    Gesture{"Ctrl+F", "search; . and , go from hit to hit"},
+    Gesture{"Esc", "clear the selection"},
+};
+
+constexpr std::array kTopologyKeys = {
+    Gesture{"← →", "other nodes"},
+    Gesture{"↑ ↓", "other GPUs of a large domain"},
+    Gesture{"B", "back to the busiest link"},
+    Gesture{"T C E P D", "groups of one axis of the chosen GPU"},
+    Gesture{"Esc", "clear the selection"},
+};
+
+constexpr std::array kScheduleKeys = {
+    Gesture{"Space", "play the step"},
+    Gesture{"W S A D", "zoom in and out, pan"},
+    Gesture{"← →", "next start or end of a slot"},
+    Gesture{"Home End", "begin and end of the step"},
+    Gesture{"Esc", "leave the replay"},
+};
+
 QString row(const QString& keys, const QString& what) {
   return QStringLiteral("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>")
       .arg(keys.toHtmlEscaped(), what.toHtmlEscaped());
@@ -33,6 +61,14 @@ QString row(const QString& keys, const QString& what) {
 
 QString part(const QString& title, const QString& rows) {
   return QStringLiteral("<h4>%1</h4><table cellpadding=2>%2</table>").arg(title, rows);
+}
+
+template <std::size_t count>
+QString part(const QString& title, const std::array<Gesture, count>& gestures) {
+  QString rows;
+  for (const Gesture& gesture : gestures)
+    rows += row(QString::fromUtf8(gesture.keys), QString::fromUtf8(gesture.what));
+  return part(title, rows);
 }
 
 }  // namespace
@@ -51,7 +87,7 @@ ShortcutOverlay::ShortcutOverlay(const ActionRegistry* registry, QWidget* window
 }
 
 QString ShortcutOverlay::text() const {
-  QStringList columns = {QString(), QString()};
+  QStringList columns = {QString(), QString(), QString()};
   const auto groups = registry_->groups();
   for (std::size_t i = 0; i < groups.size(); ++i) {
     QString rows;
@@ -63,14 +99,13 @@ QString ShortcutOverlay::text() const {
     }
     if (!rows.isEmpty()) columns[i < (groups.size() + 1) / 2 ? 0 : 1] += part(groups[i], rows);
   }
-  QString gestures;
-  for (const Gesture& gesture : kGestures)
-    gestures += row(QString::fromUtf8(gesture.keys), QString::fromUtf8(gesture.what));
-  columns[1] += part(tr("Mouse"), gestures);
-  return tr("<h3>Keyboard and mouse</h3>") +
-         QStringLiteral("<table><tr><td>%1</td><td width=32></td><td>%2</td></tr></table>")
-             .arg(columns[0], columns[1]) +
-         tr("<p>Esc closes this page.</p>");
+  columns[1] += part(tr("Mouse"), kGestures);
+  columns[2] += part(tr("In Timeline"), kTimelineKeys);
+  columns[2] += part(tr("In Topology"), kTopologyKeys);
+  columns[2] += part(tr("In Schedule"), kScheduleKeys);
+  return tr("<h3>Keyboard and mouse</h3>") + QStringLiteral("<table><tr><td>") +
+         columns.join(QStringLiteral("</td><td width=32></td><td>")) +
+         QStringLiteral("</td></tr></table>") + tr("<p>Esc closes this page.</p>");
 }
 
 void ShortcutOverlay::toggle() {

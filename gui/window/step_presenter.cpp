@@ -36,6 +36,7 @@ void StepPresenter::follow_selection() {
   if (scenario && shown_ && shown_->scenario == *scenario) return;
   measured_.reset();
   outdated_ = true;
+  Q_EMIT problem({});
   update();
 }
 

@@ -31,8 +31,11 @@ void MainWindow::create_actions() {
 void MainWindow::create_file_actions() {
   const QString group = tr("File");
   registry_->add({QStringLiteral("file.open"), group, tr("&Open …"), QKeySequence::Open,
-                  tr("A plan, a search result, a cluster, a model, a timeline"),
+                  tr("Plans, search results, clusters, models, timelines: two are compared"),
                   [this] { choose_files(); }});
+  registry_->add({QStringLiteral("file.open_folder"), group, tr("Open a &folder …"),
+                  keys("Ctrl+Shift+O"), tr("Of a run, or of a Hugging Face model"),
+                  [this] { choose_folder(); }});
   registry_->add({QStringLiteral("file.save_plan"), group, tr("&Save the chosen plan …"),
                   QKeySequence::Save, tr("As a plan file, for shardwright run and simulate"),
                   [this] { save_plan(); }});
@@ -86,7 +89,7 @@ void MainWindow::create_plan_actions() {
   registry_->add({QStringLiteral("plan.search"), group, tr("Search again"), keys("F5"),
                   tr("Plans for the scenario as it stands"), [this] { start(); }});
   registry_->add({QStringLiteral("plan.stop"), group, tr("Stop the search"), keys("Ctrl+."),
-                  tr("Keeps what was found"), [this] { search_.cancel(); }});
+                  tr("Keeps what was found"), [this] { search_.stop(); }});
   registry_->add({QStringLiteral("plan.example"), group, tr("Worked example"), QKeySequence(),
                   tr("Llama 3 70B on 512 H100"), [this] {
                     document_.replace(tr("worked example"), ScenarioChoice());
@@ -133,7 +136,7 @@ void MainWindow::create_menus() {
     for (QAction* action : registry_->actions()) {
       if (ActionRegistry::group_of(action) != group) continue;
       menu->addAction(action);
-      if (action->objectName() != QStringLiteral("file.open")) continue;
+      if (action->objectName() != QStringLiteral("file.open_folder")) continue;
       recent_menu_ = menu->addMenu(tr("Open &recent"));
       recent_menu_->setEnabled(false);
     }

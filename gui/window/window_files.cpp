@@ -11,12 +11,13 @@
 
 #include "gui/models/table_text.hpp"
 #include "gui/models/text.hpp"
-#include "gui/views/message_bar.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
+#include "gui/views/scenario_view.hpp"
 #include "gui/views/why_view.hpp"
 #include "gui/window/main_window.hpp"
+#include "gui/window/message_list.hpp"
 #include "gui/window/step_presenter.hpp"
 
 namespace shardwright::gui {
@@ -37,108 +38,179 @@ PlanSetPointer joined(const PlanSet& first, const PlanSet& second) {
   return both;
 }
 
-}  // namespace
-
-std::vector<MainWindow::Opened> MainWindow::read_files(const QStringList& paths) {
-  std::vector<Opened> files;
-  for (const QString& path : paths) {
-    Opened opened{open_file(path), nullptr, nullptr};
-    if (const auto* scenario = std::get_if<Scenario>(&opened.file.content)) {
-      opened.plans = std::make_shared<const PlanSet>(plan_set_of(*scenario, path));
-    } else if (const auto* set = std::get_if<PlanSetPointer>(&opened.file.content)) {
-      opened.plans = *set;
-    } else if (const auto* run = std::get_if<RunFolder>(&opened.file.content)) {
-      opened.measured = read_measured_step(*run);
-      if (!run->plan.isEmpty()) {
-        const Scenario plan = load_scenario(run->plan.toStdString());
-        opened.plans = std::make_shared<const PlanSet>(plan_set_of(plan, run->plan));
-      }
-    }
-    files.push_back(std::move(opened));
-  }
-  return files;
+// "a.json (cluster)".
+QString named(const ReadFile& read) {
+  return QStringLiteral("%1 (%2)").arg(file_name(read.file.path), kind_of(read.file));
 }
+
+}  // namespace
 
 void MainWindow::open(const QStringList& paths) {
   if (paths.isEmpty()) return;
-  show_notice(tr("Reading %1 …").arg(paths.join(QStringLiteral(", "))));
-  files_.start([paths](const std::stop_token&) { return read_files(paths); });
+  messages_->say(&files_, Tone::Notice, tr("Reading %1 …").arg(paths.join(QStringLiteral(", "))));
+  files_.start([paths, choice = document_.choice()](const std::stop_token& stop) {
+    return read_files(paths, choice, stop);
+  });
 }
 
-void MainWindow::take_files(const std::vector<Opened>& files) {
-  messages_->clear();
-  std::vector<Opened> plans;
-  std::vector<std::shared_ptr<const Timeline>> timelines;
-  for (const Opened& opened : files) {
-    recent_.add(opened.file.path);
-    if (std::holds_alternative<RunFolder>(opened.file.content)) {
-      take_run(opened);
-    } else if (const auto* timeline =
-                   std::get_if<std::shared_ptr<const Timeline>>(&opened.file.content)) {
-      timelines.push_back(*timeline);
-    } else if (opened.plans) {
-      plans.push_back(opened);
+void MainWindow::take_files(const ReadFiles& read) {
+  Files runs, timelines, plans, parts;
+  for (const ReadFile& each : read.files) {
+    recent_.add(each.file.path);
+    const auto& content = each.file.content;
+    if (std::holds_alternative<RunFolder>(content)) {
+      runs.push_back(&each);
+    } else if (std::holds_alternative<std::shared_ptr<const Timeline>>(content)) {
+      timelines.push_back(&each);
+    } else if (each.plans) {
+      plans.push_back(&each);
     } else {
-      take_file(opened);
+      parts.push_back(&each);
     }
   }
-  if (!plans.empty()) take_plans(plans);
-  if (!timelines.empty()) {
-    step_->show_files(timelines);
-    raise_view(QStringLiteral("timeline"));
-  }
   fill_recent();
+  QStringList left_out = take_parts(parts);
+  if (!plans.empty()) left_out += take_plans(plans);
+  if (!timelines.empty()) left_out += take_timelines(timelines);
+  if (!runs.empty()) left_out += take_runs(runs);
+  QStringList texts = read.problems;
+  if (!left_out.isEmpty())
+    texts.append(
+        tr("Not shown: %1. Two of a kind are compared.").arg(left_out.join(QStringLiteral(", "))));
+  messages_->say(&files_, Tone::Problem, texts.join(QLatin1Char('\n')));
 }
 
-void MainWindow::take_plans(const std::vector<Opened>& plans) {
-  search_.cancel();
-  const PlanSet& first = *plans.front().plans;
-  if (first.plans.empty()) return show_problem(tr("%1 holds no plan.").arg(first.origin));
-  QString text = tr("Showing %1. A change of the scenario plans anew.")
-                     .arg(file_name(plans.front().file.path));
-  const PlanSet* second = plans.size() > 1 ? plans[1].plans.get() : nullptr;
-  if (second == nullptr || second->plans.empty()) {
-    selection_.show(plans.front().plans);
-  } else if (const PlanSetPointer both = joined(first, *second)) {
-    selection_.show(both);
-    selection_.choose(0);
-    selection_.compare_with(first.plans.size());
-    raise_view(QStringLiteral("why"));
-  } else {
-    selection_.show(plans.front().plans);
-    why_view_->compare_with(second->scenario(0), file_name(plans[1].file.path));
-    raise_view(QStringLiteral("why"));
+QStringList MainWindow::take_plans(const Files& plans) {
+  search_.abandon();
+  const QStringList left_out = show_plans(plans);
+  adopt_scenario(*plans.front());
+  const QString first = file_name(plans.front()->file.path);
+  messages_->say(&search_, Tone::Notice,
+                 plans.size() > 1
+                     ? tr("Comparing %1 with %2.").arg(first, file_name(plans[1]->file.path))
+                     : tr("Showing %1. A change of the scenario plans anew.").arg(first));
+  return left_out;
+}
+
+// The first two are compared; more of them join the table if they are for the same scenario.
+QStringList MainWindow::show_plans(const Files& plans) {
+  PlanSetPointer shown = plans.front()->plans;
+  std::optional<std::size_t> second;
+  QStringList left_out;
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    const PlanSetPointer all = joined(*shown, *plans[i]->plans);
+    if (all && i == 1) second = shown->plans.size();
+    if (all) {
+      shown = all;
+    } else if (i > 1) {
+      left_out.append(named(*plans[i]));
+    }
   }
-  if (second != nullptr)
-    text = tr("Comparing %1 with %2.")
-               .arg(file_name(plans[0].file.path), file_name(plans[1].file.path));
-  show_notice(text);
+  selection_.show(shown);
+  if (plans.size() == 1) return left_out;
+  selection_.choose(0);
+  selection_.compare_with(second);
+  if (!second)
+    why_view_->compare_with(plans[1]->plans->scenario(0), file_name(plans[1]->file.path));
+  raise_view(QStringLiteral("why"));
+  return left_out;
 }
 
-void MainWindow::take_file(const Opened& opened) {
+void MainWindow::adopt_scenario(const ReadFile& read) {
+  const Scenario scenario = read.plans->scenario(0);
+  const auto choice = read.choice ? read.choice : shipped_choice_of(scenario);
+  const QString origin = file_name(read.file.path);
+  if (!choice) {
+    return scenario_view_->show_origin(
+        tr("The plans shown are of %1: %2 on %3, %4 GPUs. A change of the fields below plans for "
+           "what they say instead.")
+            .arg(origin, to_qstring(scenario.model.name), to_qstring(scenario.cluster.name),
+                 count_text(scenario.plan.world_size())));
+  }
+  keeps_plans_ = true;
+  document_.replace(tr("opening of %1").arg(origin), *choice);
+  keeps_plans_ = false;
+  scenario_view_->show_problems({});
+  scenario_view_->show_origin({});
+}
+
+// Two clusters or two models come with plans; what is left is one alone, or one more.
+QStringList MainWindow::take_parts(const Files& parts) {
+  QStringList left_out;
+  for (const ReadFile* part : parts) {
+    if (part->is_one_of_many) {
+      left_out.append(named(*part));
+    } else {
+      take_part(*part);
+    }
+  }
+  return left_out;
+}
+
+void MainWindow::take_part(const ReadFile& read) {
   ScenarioChoice choice = document_.choice();
-  const QString name = file_name(opened.file.path);
-  if (std::holds_alternative<ClusterSpec>(opened.file.content)) {
-    choice.cluster = opened.file.path.toStdString();
+  const std::string path = QFileInfo(read.file.path).absoluteFilePath().toStdString();
+  if (std::holds_alternative<ClusterSpec>(read.file.content)) {
+    choice.cluster = path;
     choice.accelerator = choice.node = choice.fabric = "";
-    document_.replace(tr("opening of %1").arg(name), choice);
-  } else if (std::holds_alternative<ModelSpec>(opened.file.content)) {
-    choice.model = opened.file.path.toStdString();
-    document_.replace(tr("opening of %1").arg(name), choice);
+  } else {
+    choice.model = path;
   }
+  document_.replace(tr("opening of %1").arg(file_name(read.file.path)), choice);
 }
 
-void MainWindow::take_run(const Opened& opened) {
+QStringList MainWindow::take_timelines(const Files& timelines) {
+  std::vector<std::shared_ptr<const Timeline>> shown;
+  QStringList left_out;
+  for (const ReadFile* each : timelines) {
+    if (shown.size() < 2) {
+      shown.push_back(std::get<std::shared_ptr<const Timeline>>(each->file.content));
+    } else {
+      left_out.append(named(*each));
+    }
+  }
+  step_->show_files(std::move(shown));
+  raise_view(QStringLiteral("timeline"));
+  return left_out;
+}
+
+QStringList MainWindow::take_runs(const Files& runs) {
+  QStringList left_out;
+  for (std::size_t i = 2; i < runs.size(); ++i) left_out.append(named(*runs[i]));
+  if (runs.size() == 1) {
+    take_run(*runs.front());
+    return left_out;
+  }
+  const ReadFile &first = *runs[0], &second = *runs[1];
+  search_.abandon();
+  if (first.plans && second.plans) {
+    show_plans({&first, &second});
+    adopt_scenario(first);
+  }
+  take_run(first);
+  if (first.measured && second.measured) step_->show_files({first.measured, second.measured});
+  run_view_->compare_with(std::get<RunFolder>(second.file.content));
+  raise_view(QStringLiteral("run"));
+  messages_->say(&search_, Tone::Notice,
+                 tr("Comparing the runs %1 and %2.")
+                     .arg(file_name(first.file.path), file_name(second.file.path)));
+  return left_out;
+}
+
+void MainWindow::take_run(const ReadFile& run) {
   std::optional<planner::PlanCandidate> predicted;
-  if (opened.plans) {
-    search_.cancel();
-    predicted = opened.plans->plans.front();
+  if (run.plans) {
+    search_.abandon();
+    predicted = run.plans->plans.front();
     const auto chosen = selection_.scenario();
     // The plan of a run that was started here stays among those that it was chosen from.
-    if (!chosen || *chosen != opened.plans->scenario(0)) selection_.show(opened.plans);
+    if (!chosen || *chosen != run.plans->scenario(0)) {
+      selection_.show(run.plans);
+      adopt_scenario(run);
+    }
   }
-  step_->show_measured(opened.measured);
-  run_view_->follow(std::get<RunFolder>(opened.file.content), predicted);
+  step_->show_measured(run.measured);
+  run_view_->follow(std::get<RunFolder>(run.file.content), predicted);
   raise_view(QStringLiteral("run"));
 }
 
@@ -146,7 +218,8 @@ void MainWindow::plan_on(const Scenario& scenario, const QString& cluster) {
   document_.replace(tr("planning on %1").arg(file_name(cluster)),
                     choice_of(scenario, cluster.toStdString()));
   raise_view(QStringLiteral("plans"));
-  show_notice(tr("Planning on %1. Undo takes the scenario back.").arg(file_name(cluster)));
+  messages_->say(&search_, Tone::Notice,
+                 tr("Planning on %1. Undo takes the scenario back.").arg(file_name(cluster)));
 }
 
 void MainWindow::choose_files() {
@@ -154,17 +227,23 @@ void MainWindow::choose_files() {
                                      tr("Shardwright and Hugging Face files (*.json);;All (*)")));
 }
 
+void MainWindow::choose_folder() {
+  const QString folder = QFileDialog::getExistingDirectory(this, tr("Open a folder"));
+  if (!folder.isEmpty()) open({folder});
+}
+
 void MainWindow::save_plan() {
   const auto scenario = selection_.scenario();
-  if (!scenario) return show_problem(tr("There is no chosen plan to save."));
+  if (!scenario)
+    return messages_->say(registry_, Tone::Problem, tr("There is no chosen plan to save."));
   const QString file = QFileDialog::getSaveFileName(
       this, tr("Save the chosen plan"), QStringLiteral("plan.json"), tr("Plan files (*.json)"));
   if (file.isEmpty()) return;
   try {
     write_text_file(file, to_qstring(to_json(*scenario).dump(2) + "\n"));
-    show_notice(tr("Saved %1.").arg(file));
+    messages_->say(registry_, Tone::Notice, tr("Saved %1.").arg(file));
   } catch (const RuntimeFailure& failure) {
-    show_problem(QString::fromUtf8(failure.what()));
+    messages_->say(registry_, Tone::Problem, QString::fromUtf8(failure.what()));
   }
 }
 
@@ -185,14 +264,15 @@ void MainWindow::export_view(const QString& suffix) {
     if (suffix == QStringLiteral("csv")) {
       const auto* shown = qobject_cast<View*>(dock->widget());
       if (shown == nullptr || shown->table().rows.empty())
-        return show_problem(tr("%1 has no data to export.").arg(dock->windowTitle()));
+        return messages_->say(registry_, Tone::Problem,
+                              tr("%1 has no data to export.").arg(dock->windowTitle()));
       write_text_file(file, to_csv(shown->table()));
     } else {
       export_picture(*dock->widget(), file);
     }
-    show_notice(tr("Exported %1.").arg(file));
+    messages_->say(registry_, Tone::Notice, tr("Exported %1.").arg(file));
   } catch (const RuntimeFailure& failure) {
-    show_problem(QString::fromUtf8(failure.what()));
+    messages_->say(registry_, Tone::Problem, QString::fromUtf8(failure.what()));
   }
 }
 

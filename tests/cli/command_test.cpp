@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/terminal.hpp"
+#include "core/timeline/timeline.hpp"
 #include "tests/cli/command_run.hpp"
 
 namespace shardwright::cli {
@@ -324,6 +325,22 @@ TEST(Command, SaysWhatTheStackDoesNotRun) {
   const CommandResult fine = run_command(with(kSimulate, {"--json", "-"}));
   EXPECT_THAT(fine.errors, IsEmpty());
   EXPECT_TRUE(json::parse(fine.output)["notes"].empty());
+}
+
+TEST(Command, SimulatedTimelinesAreReadAsWritten) {
+  const ScratchFolder folder;
+  const std::string file = folder.file("step.json");
+  const CommandResult result = run_command(with(kSimulate, {"--timeline", file, "--json", "-"}));
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const Timeline timeline = read_timeline(json::parse(folder.read("step.json")), file);
+  EXPECT_EQ(timeline.origin, TimelineOrigin::Predicted);
+  ASSERT_EQ(timeline.ranks.size(), 1U);
+  double end = 0.0;
+  for (const Span& span : timeline.spans) end = std::max(end, span.end().value());
+  const double step = json::parse(result.output).at("step_s").get<double>();
+  EXPECT_GT(end, 0.9 * step);
+  EXPECT_LE(end, step * (1.0 + 1e-9));
+  EXPECT_EQ(run_command(with(kSimulate, {"--timeline", file})).exit_code, 2);  // it exists
 }
 
 TEST(Command, FullReplaysTellOfEachRank) {

@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
+#include "gui/models/read_files.hpp"
 #include "gui/models/run_follower.hpp"
 #include "tests/gui/small_scenario.hpp"
 
@@ -86,6 +87,69 @@ TEST_F(OpenedFileTest, NamesEveryProblemOfADamagedFile) {
   const auto timeline = problems(write("timeline.json", R"({"schema": "shardwright/timeline",
       "version": 1, "origin": "guessed", "ranks": [], "spans": [{}], "flows": [], "memory": []})"));
   EXPECT_GT(timeline.size(), 1U);
+}
+
+TEST_F(OpenedFileTest, NamesTheProblemsOfModels) {
+  nlohmann::ordered_json model = to_json(small_set()->request.model);
+  model.erase("layers");
+  EXPECT_EQ(problems(write("model.json", model.dump())), std::vector<std::string>{"/layers"});
+  const auto config =
+      problems(write("config.json", R"({"model_type": "llama", "hidden_size": "x"})"));
+  EXPECT_NE(std::find(config.begin(), config.end(), "/hidden_size"), config.end());
+  EXPECT_GT(config.size(), 1U);
+}
+
+// What the folder of a run holds besides its metrics may be damaged too.
+TEST_F(OpenedFileTest, NamesTheProblemsOfTheFilesOfARun) {
+  write("metrics.jsonl", "");
+  const auto read = [&] { return read_files({folder_.path()}, small_choice(), {}); };
+  ASSERT_EQ(read().files.size(), 1U);
+  write("timeline-10-0.json", R"({"schema": "shardwright/timeline", "version": 1})");
+  ASSERT_EQ(read().problems.size(), 1);
+  EXPECT_TRUE(read().problems.front().contains(QStringLiteral("timeline-10-0.json: /origin")))
+      << qPrintable(read().problems.front());
+  write("timeline-10-0.json", to_json(Timeline{}).dump());
+  write("plan.json", R"({"schema": "shardwright/plan", "version": 1})");
+  ASSERT_EQ(read().problems.size(), 1);
+  EXPECT_TRUE(read().problems.front().contains(QStringLiteral("/model")));
+}
+
+TEST_F(OpenedFileTest, AResultWithoutAPlanIsTold) {
+  const QString path =
+      write("plans.json", R"({"schema": "shardwright/plans", "version": 1, "inputs":
+      {"model": "llama3.2-1b", "cluster": "dgx-h100", "stack": "megatron-core"}, "front": [],
+      "plans": []})");
+  const ReadFiles read = read_files({path}, small_choice(), {});
+  EXPECT_TRUE(read.files.empty());
+  ASSERT_EQ(read.problems.size(), 1);
+  EXPECT_TRUE(read.problems.front().contains(QStringLiteral("no plan")));
+}
+
+TEST_F(OpenedFileTest, ATraceIsToldFromATimeline) {
+  try {
+    open_file(write("trace.json", R"({"traceEvents": []})"));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(error.problems().front().expected.find("--timeline"), std::string::npos);
+  }
+}
+
+// Larger than what people write by hand.
+TEST_F(OpenedFileTest, ReadsLargeTimelines) {
+  const QString path = write("large.json", to_json(Timeline{}).dump() + std::string(70 << 20, ' '));
+  EXPECT_EQ(kind_of(open_file(path)), QStringLiteral("timeline"));
+}
+
+TEST_F(OpenedFileTest, AFollowerOfAnEndedRunAsksLessOften) {
+  const QString path = write("metrics.jsonl", "{\"step\": 0}\nno line\n");
+  RunFollower follower;
+  follower.follow(path);
+  const int first = follower.pause_ms();
+  ASSERT_TRUE(wait_for([&] { return follower.pause_ms() > 1.3 * first; }));
+  EXPECT_EQ(follower.damaged_lines(), 1);
+  write("metrics.jsonl", "{\"step\": 0}\n");  // written anew
+  ASSERT_TRUE(wait_for([&] { return follower.damaged_lines() == 0; }));
+  EXPECT_EQ(follower.pause_ms(), first);
 }
 
 TEST_F(OpenedFileTest, RefusesASearchResultWithAPlanThatCannotRun) {

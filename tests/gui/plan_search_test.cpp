@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <QSignalSpy>
+#include <algorithm>
 #include <atomic>
+#include <nlohmann/json.hpp>
 
+#include "core/spec/plan_json.hpp"
 #include "gui/models/background_job.hpp"
 #include "gui/models/plan_stream.hpp"
 #include "gui/models/selection.hpp"
@@ -100,9 +103,56 @@ TEST(PlanSearch, StopsWhenAsked) {
   choice.gpus = 16384;
   search.request(choice);
   ASSERT_TRUE(wait_for([&] { return started.count() == 1; }));
-  search.cancel();
+  search.stop();
   EXPECT_TRUE(wait_for([&] { return finished.count() == 1; }));
   EXPECT_FALSE(search.is_running());
+}
+
+bool has_as_good(const PlanSet& set, const planner::PlanCandidate& plan) {
+  return std::any_of(set.plans.begin(), set.plans.end(), [&](const auto& other) {
+    return other.result.step <= plan.result.step &&
+           other.result.memory().peak <= plan.result.memory().peak;
+  });
+}
+
+// Stopped while the whole space is searched, after the narrow search has told its front.
+TEST(PlanSearch, StoppingKeepsTheFrontThatWasShown) {
+  PlanSearch search;
+  std::vector<PlanSetPointer> sets;
+  bool narrow_is_done = false;
+  QObject::connect(&search, &PlanSearch::progressed, &search, [&] {
+    if (narrow_is_done || sets.empty() || sets.back()->counts.space == 0) return;
+    narrow_is_done = true;
+    search.stop();
+  });
+  QObject::connect(&search, &PlanSearch::found, &search,
+                   [&](const PlanSetPointer& set) { sets.push_back(set); });
+  QSignalSpy finished(&search, &PlanSearch::finished);
+  search.request(ScenarioChoice());
+  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  ASSERT_TRUE(narrow_is_done);
+  const auto narrow =
+      std::find_if(sets.begin(), sets.end(), [](const auto& set) { return set->counts.space > 0; });
+  ASSERT_NE(narrow, sets.end());
+  EXPECT_FALSE(sets.back()->complete);
+  EXPECT_EQ(sets.back()->on_front.size(), sets.back()->plans.size());
+  for (const planner::PlanCandidate& plan : (*narrow)->plans)
+    EXPECT_TRUE(has_as_good(*sets.back(), plan)) << to_json(plan.plan).dump();
+}
+
+TEST(PlanSearch, AnAbandonedSearchSaysNothingMore) {
+  PlanSearch search;
+  QSignalSpy found(&search, &PlanSearch::found);
+  QSignalSpy finished(&search, &PlanSearch::finished);
+  search.request(ScenarioChoice());
+  ASSERT_TRUE(wait_for([&] { return found.count() > 0; }));
+  search.abandon();
+  EXPECT_EQ(finished.count(), 1);
+  EXPECT_FALSE(search.is_running());
+  const auto before = found.count();
+  QTest::qWait(1500);
+  EXPECT_EQ(found.count(), before);
+  EXPECT_EQ(finished.count(), 1);
 }
 
 TEST(PlanSearch, EndsWithItsOwner) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <QDir>
+#include <QFile>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -75,9 +77,16 @@ TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
   EXPECT_EQ(view_->table().rows.size(), 14U);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
 
+  EXPECT_TRUE(find<QLabel>("run_state").text().startsWith(id("The run has ended.")));
+  EXPECT_FALSE(find<QLabel>("message").isVisible());
+
   // Both ranks of the recorded step lie below the prediction.
   window_.raise_view(id("timeline"));
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  std::vector<TimelineOrigin> origins;
+  for (const auto& timeline : window_.findChild<TimelineView*>()->canvas().tracks().timelines())
+    origins.push_back(timeline->origin);
+  EXPECT_EQ(origins, (std::vector{TimelineOrigin::Predicted, TimelineOrigin::Measured}));
   const auto run = find_run(folder_.filePath(id("run")));
   ASSERT_TRUE(run);
   EXPECT_EQ(run->timelines.size(), 2U);
@@ -90,6 +99,64 @@ TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
   ASSERT_EQ(mfu.graphCount(), 2);
   EXPECT_EQ(mfu.graph(0)->dataCount(), 14);
   EXPECT_GT(mfu.graph(1)->data()->at(0)->value, 0.0);
+
+  QTest::mouseClick(&find<QPushButton>("run_calibrate"), Qt::LeftButton);
+  ASSERT_TRUE(
+      wait_for([&] { return find<QLabel>("run_state").text().contains(id("Calibrated")); }));
+  EXPECT_EQ(mfu.graphCount(), 3);
+}
+
+TEST_F(RunViewTest, AnEarlierRunStaysAsItIs) {
+  const QString earlier = folder_.filePath(id("run"));
+  ASSERT_TRUE(QDir().mkpath(earlier));
+  const QString metrics = QDir(earlier).filePath(id("metrics.jsonl"));
+  const QString plan = QDir(earlier).filePath(id("plan.json"));
+  write_text_file(metrics, id("{\"step\": 0}\n"));
+  write_text_file(plan, id("the plan of the earlier run"));
+  start(3);
+  EXPECT_FALSE(view_->is_running());
+  const QString message = find<QLabel>("message").text();
+  EXPECT_TRUE(message.contains(id("earlier run"))) << qPrintable(message);
+  EXPECT_EQ(find<QLineEdit>("run_out").text(), earlier + id("-2"));
+  QFile file(plan);
+  ASSERT_TRUE(file.open(QIODevice::ReadOnly));
+  EXPECT_EQ(file.readAll(), QByteArray("the plan of the earlier run"));
+  EXPECT_EQ(QFileInfo(metrics).size(), 12);
+}
+
+TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {
+  QSignalSpy ended(view_, &RunView::ended);
+  start(1'000'000);
+  ASSERT_TRUE(view_->is_running());
+  view_->stop();
+  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+  EXPECT_TRUE(ended.front().front().toBool()) << qPrintable(find<QLabel>("message").text());
+  EXPECT_FALSE(find<QLabel>("message").isVisible());
+  EXPECT_TRUE(find<QLabel>("run_state").text().startsWith(id("Stopped.")));
+  EXPECT_FALSE(QFileInfo::exists(folder_.filePath(id("run/plan.json"))));
+}
+
+TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
+  const auto write_run = [&](const char* name, int steps) {
+    const QString run = folder_.filePath(id(name));
+    QDir().mkpath(run);
+    QString text;
+    for (int step = 0; step < steps; ++step)
+      text +=
+          QStringLiteral("{\"step\": %1, \"loss\": %2, \"step_s\": 0.1}\n").arg(step).arg(9 - step);
+    write_text_file(QDir(run).filePath(id("metrics.jsonl")), text);
+    return run;
+  };
+  window_.open({write_run("one", 3), write_run("two", 5), write_run("three", 4)});
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  const auto& loss = find<Chart>("run_loss");
+  ASSERT_EQ(loss.graphCount(), 2);
+  EXPECT_EQ(loss.graph(0)->dataCount(), 3);
+  EXPECT_EQ(loss.graph(1)->dataCount(), 5);
+  EXPECT_EQ(loss.graph(1)->name(), id("two"));
+  const QString message = find<QLabel>("message").text();
+  EXPECT_TRUE(message.contains(id("Comparing the runs one and two"))) << qPrintable(message);
+  EXPECT_TRUE(message.contains(id("Not shown: three (run folder)"))) << qPrintable(message);
 }
 
 TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {

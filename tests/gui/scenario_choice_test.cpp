@@ -77,6 +77,43 @@ TEST(ScenarioChoice, TakesDefaultsForWhatASessionLacks) {
   EXPECT_EQ(read.seq_len, 4096);
 }
 
+TEST(ScenarioDocument, UndoesEachWhatIfAndWhatWasEditedLaterByItself) {
+  ScenarioDocument document;
+  ScenarioChoice next = document.choice();
+  for (int resource = 0; resource < 3; ++resource) {
+    next.what_if[static_cast<std::size_t>(resource)] = 150;
+    document.edit(Field::WhatIf, next, resource);
+  }
+  EXPECT_EQ(document.undo_stack()->count(), 3);
+  document.undo_stack()->undo();
+  EXPECT_EQ(document.choice().what_if[1], 150);
+  EXPECT_EQ(document.choice().what_if[2], 100);
+
+  next = document.choice();
+  next.gpus = 64;
+  document.edit(Field::Gpus, next);
+  QTest::qWait(ScenarioDocument::kTogetherMs + 200);
+  next.gpus = 128;
+  document.edit(Field::Gpus, next);
+  document.undo_stack()->undo();
+  EXPECT_EQ(document.choice().gpus, 64);
+}
+
+TEST(ScenarioChoice, AShippedScenarioIsNamed) {
+  const Scenario scenario = small_set()->scenario(0);
+  const auto choice = shipped_choice_of(scenario);
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->model, "llama3.2-1b");
+  EXPECT_EQ(choice->cluster, small_choice().cluster);
+  EXPECT_EQ(choice->gpus, 8);
+  Scenario own = scenario;
+  own.cluster.node.nic.bandwidth *= 2.0;
+  EXPECT_FALSE(shipped_choice_of(own));
+  own = scenario;
+  own.model.name = "of-my-own";
+  EXPECT_FALSE(shipped_choice_of(own));
+}
+
 TEST(ScenarioDocument, UndoesEditsOfOneFieldTogether) {
   ScenarioDocument document;
   QSignalSpy changed(&document, &ScenarioDocument::changed);

@@ -4,12 +4,10 @@
 #include <QClipboard>
 #include <QComboBox>
 #include <QDockWidget>
-#include <QDropEvent>
 #include <QGuiApplication>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
-#include <QMimeData>
 #include <QRegularExpression>
 #include <QSettings>
 #include <QSpinBox>
@@ -18,72 +16,18 @@
 #include <QTemporaryDir>
 #include <QToolButton>
 #include <QWheelEvent>
-#include <nlohmann/json.hpp>
 
-#include "core/spec/cluster_json.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
-#include "gui/views/message_bar.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/plan_scatter.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/step_charts.hpp"
 #include "gui/window/command_palette.hpp"
-#include "gui/window/main_window.hpp"
-#include "tests/gui/small_scenario.hpp"
+#include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
 namespace {
-
-QString id(const char* text) {
-  return QString::fromUtf8(text);
-}
-
-class WindowTest : public testing::Test {
- protected:
-  void SetUp() override {
-    window_.resize(1400, 900);
-    window_.show();
-    window_.activateWindow();
-    ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
-  }
-
-  template <class Widget>
-  Widget& find(const char* name) {
-    auto* found = window_.findChild<Widget*>(id(name));
-    EXPECT_NE(found, nullptr) << name;
-    return *found;
-  }
-
-  void trigger(const char* action) { window_.actions().find(id(action))->trigger(); }
-
-  void show_plans() {
-    window_.selection().show(small_set());
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-  }
-
-  QString write(const char* name, const std::string& text) {
-    const QString path = folder_.filePath(id(name));
-    write_text_file(path, QString::fromStdString(text));
-    return path;
-  }
-
-  void drop(const QStringList& paths) {
-    QMimeData data;
-    QList<QUrl> urls;
-    for (const QString& path : paths) urls.append(QUrl::fromLocalFile(path));
-    data.setUrls(urls);
-    QDragEnterEvent enter(QPoint(50, 50), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    QCoreApplication::sendEvent(&window_, &enter);
-    EXPECT_TRUE(enter.isAccepted());
-    QDropEvent event(QPointF(50, 50), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    QCoreApplication::sendEvent(&window_, &event);
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-  }
-
-  QTemporaryDir folder_;
-  MainWindow window_;
-};
 
 TEST_F(WindowTest, AScenarioBecomesPlansAndReasons) {
   window_.document().reset(small_choice());
@@ -106,11 +50,75 @@ TEST_F(WindowTest, TypingIntoAFieldPlansAgainAndUndoTakesItBack) {
   EXPECT_EQ(window_.document().choice().gpus, 4);
   ASSERT_TRUE(wait_for(
       [&] { return window_.selection().set() && window_.selection().set()->request.gpus == 4; }));
-  trigger("edit.undo");
+  gpus.setFocus();
+  QTest::keyClick(&gpus, Qt::Key_Z, Qt::ControlModifier);
   EXPECT_EQ(window_.document().choice().gpus, 8);
   EXPECT_EQ(gpus.value(), 8);
-  trigger("edit.redo");
+  QTest::keyClick(&gpus, Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
   EXPECT_EQ(gpus.value(), 4);
+}
+
+TEST_F(WindowTest, UndoWorksWithTheFocusInEachKindOfField) {
+  window_.document().reset(small_choice());
+  auto& constraints = find<QLineEdit>("constraints");
+  constraints.setFocus();
+  constraints.selectAll();
+  QTest::keyClicks(&constraints, id("tp=1"));
+  ASSERT_EQ(window_.document().choice().constraints, "tp=1");
+  QTest::keyClick(&constraints, Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(window_.document().choice(), small_choice());
+
+  auto& model = find<QComboBox>("model");
+  model.setFocus();
+  model.lineEdit()->selectAll();
+  QTest::keyClicks(&model, id("llama3-8b"));
+  // Until the field is left its text is nobody's scenario: the field takes it back itself.
+  QTest::keyClick(&model, Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(window_.document().choice(), small_choice());
+  model.lineEdit()->selectAll();
+  QTest::keyClicks(&model, id("llama3-8b"));
+  QTest::keyClick(&model, Qt::Key_Return);
+  ASSERT_EQ(window_.document().choice().model, "llama3-8b");
+  QTest::keyClick(&model, Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(window_.document().choice(), small_choice());
+}
+
+TEST_F(WindowTest, PlansOfTheFormerScenarioAreMarked) {
+  window_.document().reset(small_choice());
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  auto& mark = find<QLabel>("outdated");
+  EXPECT_FALSE(mark.isVisible());
+  auto& constraints = find<QLineEdit>("constraints");
+  constraints.setFocus();
+  constraints.selectAll();
+  QTest::keyClicks(&constraints, id("no-such-field=1"));
+  EXPECT_TRUE(mark.isVisible());
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_TRUE(mark.isVisible());
+  constraints.selectAll();
+  QTest::keyClicks(&constraints, id("tp=1"));
+  ASSERT_TRUE(wait_for([&] { return !mark.isVisible(); }));
+  EXPECT_EQ(window_.selection().set()->plans.front().plan.tp, 1);
+}
+
+TEST_F(WindowTest, APartThatNobodyShipsIsNotShownAsAnother) {
+  ScenarioChoice choice = small_choice();
+  choice.accelerator = "of-an-old-session";
+  window_.document().reset(choice);
+  EXPECT_EQ(find<QComboBox>("accelerator").currentText(), id("of-an-old-session"));
+}
+
+TEST_F(WindowTest, TheScenariosDataHaveEveryField) {
+  ScenarioChoice choice = small_choice();
+  choice.accelerator = "h200";
+  choice.what_if[1] = 150;
+  window_.document().reset(choice);
+  const TextTable table = qobject_cast<View*>(window_.view(id("scenario")))->table();
+  QStringList values;
+  for (const QStringList& row : table.rows) values.append(row.last());
+  EXPECT_EQ(table.rows.size(), static_cast<std::size_t>(kFields - 1 + kResources));
+  EXPECT_TRUE(values.contains(id("h200")));
+  EXPECT_TRUE(values.contains(id("150")));
 }
 
 TEST_F(WindowTest, AWrongFieldSaysSoBelowItself) {
@@ -212,7 +220,13 @@ TEST_F(WindowTest, TheFilterLineNarrowsTableAndPlot) {
 
 TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
   show_plans();
-  window_.selection().compare_with(2);
+  auto& scatter = find<PlanScatter>("scatter");
+  const int other = scatter.front().back();
+  ASSERT_NE(other, 0);  // the chosen one
+  QTest::mouseClick(&scatter, Qt::LeftButton, Qt::ControlModifier,
+                    scatter.pixel_of(other).toPoint());
+  ASSERT_TRUE(window_.selection().compared());
+  EXPECT_EQ(window_.selection().chosen(), std::optional<std::size_t>(0));
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   const QString verdict = find<QLabel>("verdict").text();
   EXPECT_TRUE(verdict.contains(id("plan"), Qt::CaseInsensitive)) << qPrintable(verdict);
@@ -226,6 +240,18 @@ TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
   }
 }
 
+TEST_F(WindowTest, AComparisonGoesWithItsPlans) {
+  show_plans();
+  window_.selection().compare_with(2);
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_GT(find<QTableWidget>("differences").rowCount(), 0);
+  window_.selection().show(
+      std::make_shared<const PlanSet>(plan_set_of(small_set()->scenario(0), id("a file"))));
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_EQ(find<QTableWidget>("differences").rowCount(), 0);
+  EXPECT_TRUE(find<QLabel>("verdict").text().isEmpty());
+}
+
 TEST_F(WindowTest, CopiesPlansAsTextWithUnits) {
   show_plans();
   trigger("edit.copy_tsv");
@@ -234,39 +260,6 @@ TEST_F(WindowTest, CopiesPlansAsTextWithUnits) {
   EXPECT_EQ(tsv.count(QLatin1Char('\n')), static_cast<int>(small_set()->plans.size()) + 1);
   trigger("edit.copy_markdown");
   EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(id("| Step (s) |")));
-}
-
-TEST_F(WindowTest, DroppedPlansAreCompared) {
-  const QString first = write("first.json", to_json(small_set()->scenario(0)).dump());
-  const QString second = write("second.json", to_json(small_set()->scenario(3)).dump());
-  drop({first, second});
-  ASSERT_TRUE(window_.selection().set());
-  EXPECT_EQ(window_.selection().set()->plans.size(), 2U);
-  EXPECT_EQ(window_.selection().compared(), std::optional<std::size_t>(1));
-  EXPECT_TRUE(find<QLabel>("message").text().contains(id("second.json")));
-  EXPECT_FALSE(find<QLabel>("verdict").text().isEmpty());
-}
-
-TEST_F(WindowTest, ADroppedClusterIsPlannedFor) {
-  window_.document().reset(small_choice());
-  ClusterSpec cluster = small_set()->request.cluster;
-  cluster.name = "of-my-own";
-  drop({write("cluster.json", to_json(cluster).dump())});
-  ASSERT_TRUE(wait_for([&] {
-    const PlanSetPointer set = window_.selection().set();
-    return set && set->request.cluster.name == "of-my-own";
-  }));
-  trigger("edit.undo");
-  EXPECT_EQ(window_.document().choice().cluster, small_choice().cluster);
-}
-
-TEST_F(WindowTest, ADamagedFileIsToldInTheWindow) {
-  drop({write("bad.json", R"({"schema": "shardwright/plan", "version": 1})")});
-  auto& bar = find<MessageBar>("message_bar");
-  EXPECT_TRUE(bar.isVisible());
-  EXPECT_TRUE(bar.text().contains(id("/model"))) << qPrintable(bar.text());
-  QTest::mouseClick(&find<QToolButton>("close_message"), Qt::LeftButton);
-  EXPECT_FALSE(bar.isVisible());
 }
 
 TEST_F(WindowTest, NothingFitsIsExplained) {
@@ -301,6 +294,10 @@ TEST_F(WindowTest, TheQuestionMarkShowsTheShortcuts) {
   QTest::keyClick(&window_, Qt::Key_Question);
   auto& overlay = find<QFrame>("shortcuts");
   ASSERT_TRUE(overlay.isVisible());
+  // Those of the painted views too, and all of it inside of the window.
+  for (const char* text : {"Backspace", "T C E P D", "Space", "W S", "Ctrl+Shift+P"})
+    EXPECT_TRUE(overlay.findChild<QLabel*>()->text().contains(id(text))) << text;
+  EXPECT_TRUE(window_.rect().contains(overlay.geometry()));
   QTest::keyClick(&overlay, Qt::Key_Escape);
   EXPECT_FALSE(overlay.isVisible());
 }
@@ -356,6 +353,8 @@ TEST(Session, ComesBack) {
   }
   MainWindow window(&settings);
   EXPECT_EQ(window.document().choice(), small_choice());
+  QTest::qWait(300);
+  EXPECT_FALSE(window.is_busy());  // files may be opened instead of its plans
   EXPECT_EQ(window.findChild<QComboBox*>(id("scatter_x"))->currentIndex(), 3);
 }
 

@@ -1,0 +1,90 @@
+#include "gui/models/read_files.hpp"
+
+#include <QFileInfo>
+
+#include "gui/models/plan_search.hpp"
+#include "gui/models/text.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr std::int64_t kBestPlans = 12;
+
+ReadFile read_file(const QString& path) {
+  ReadFile read{open_file(path), nullptr, std::nullopt, nullptr, false};
+  if (const auto* scenario = std::get_if<Scenario>(&read.file.content)) {
+    read.plans = std::make_shared<const PlanSet>(plan_set_of(*scenario, path));
+  } else if (const auto* set = std::get_if<PlanSetPointer>(&read.file.content)) {
+    if ((*set)->plans.empty())
+      throw InputError(path.toStdString(), {{"/plans", "no plan", "at least one"}});
+    read.plans = *set;
+  } else if (const auto* run = std::get_if<RunFolder>(&read.file.content)) {
+    read.measured = read_measured_step(*run);
+    if (run->plan.isEmpty()) return read;
+    const Scenario plan = load_scenario(run->plan.toStdString());
+    read.plans = std::make_shared<const PlanSet>(plan_set_of(plan, run->plan));
+  }
+  return read;
+}
+
+// Runs `work`; what it finds wrong is told in words. Problems of a file name it themselves.
+template <class Work>
+void collect(QStringList& problems, const QString& prefix, const Work& work) {
+  try {
+    work();
+  } catch (const InputError& error) {
+    problems.append(prefix + error_text(error));
+  } catch (const std::exception& error) {
+    problems.append(prefix + QString::fromUtf8(error.what()));
+  }
+}
+
+PlanSetPointer best_plans(const ScenarioChoice& choice, const QString& origin,
+                          const std::stop_token& stop) {
+  planner::PlanRequest request = load_request(choice);
+  request.limits = narrow_limits();
+  request.top = kBestPlans;
+  request.stop = stop;
+  PlanSet set = plan_set_of(request, planner::search(request));
+  if (set.plans.empty()) throw RuntimeFailure("no plan of the scenario fits");
+  set.origin = origin;
+  return std::make_shared<const PlanSet>(std::move(set));
+}
+
+// Two files of a kind that are fields of a scenario: how well is it trained with each?
+template <class Content>
+void plan_with_both(ReadFiles& read, ScenarioChoice choice, std::string ScenarioChoice::*field,
+                    const std::stop_token& stop) {
+  std::vector<ReadFile*> both;
+  for (ReadFile& file : read.files) {
+    if (std::holds_alternative<Content>(file.file.content)) both.push_back(&file);
+  }
+  if (both.size() < 2) return;
+  for (ReadFile* file : both) file->is_one_of_many = true;
+  both.resize(2);
+  for (ReadFile* file : both) {
+    const QString& path = file->file.path;
+    choice.*field = QFileInfo(path).absoluteFilePath().toStdString();
+    collect(read.problems, path + QStringLiteral(": "),
+            [&] { file->plans = best_plans(choice, path, stop); });
+    if (file->plans) file->choice = choice;
+  }
+}
+
+}  // namespace
+
+ReadFiles read_files(const QStringList& paths, const ScenarioChoice& choice,
+                     const std::stop_token& stop) {
+  ReadFiles read;
+  for (const QString& path : paths) {
+    if (stop.stop_requested()) return read;
+    collect(read.problems, {}, [&] { read.files.push_back(read_file(path)); });
+  }
+  ScenarioChoice of_cluster = choice;
+  of_cluster.accelerator = of_cluster.node = of_cluster.fabric = "";
+  plan_with_both<ClusterSpec>(read, of_cluster, &ScenarioChoice::cluster, stop);
+  plan_with_both<ModelSpec>(read, choice, &ScenarioChoice::model, stop);
+  return read;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,36 @@
+// What the window has to say, until whoever said it takes it back.
+#pragma once
+
+#include <QObject>
+#include <QString>
+#include <vector>
+
+#include "gui/views/message_bar.hpp"
+
+namespace shardwright::gui {
+
+// One message of each source, in the order in which they came, all in one bar. Closing the bar
+// forgets them all.
+class MessageList : public QObject {
+  Q_OBJECT
+
+ public:
+  MessageList(MessageBar* bar, QObject* parent);
+
+  // Replaces what `source` said before; an empty text takes it back.
+  void say(const void* source, Tone tone, const QString& text);
+
+ private:
+  struct Message {
+    const void* source;
+    Tone tone;
+    QString text;
+  };
+
+  void show_all();
+
+  MessageBar* bar_;
+  std::vector<Message> messages_;
+};
+
+}  // namespace shardwright::gui

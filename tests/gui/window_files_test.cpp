@@ -1,0 +1,187 @@
+// Files that are opened by the window: dropped, damaged, several at once.
+#include <QAction>
+#include <QComboBox>
+#include <QLabel>
+#include <QSpinBox>
+#include <QTableWidget>
+#include <QToolButton>
+#include <nlohmann/json.hpp>
+
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/model_json.hpp"
+#include "gui/timeline/timeline_view.hpp"
+#include "gui/views/message_bar.hpp"
+#include "tests/gui/example_step.hpp"
+#include "tests/gui/window_fixture.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+TEST_F(WindowTest, DroppedPlansAreCompared) {
+  const QString first = write("first.json", to_json(small_set()->scenario(0)).dump());
+  const QString second = write("second.json", to_json(small_set()->scenario(3)).dump());
+  drop({first, second});
+  ASSERT_TRUE(window_.selection().set());
+  EXPECT_EQ(window_.selection().set()->plans.size(), 2U);
+  EXPECT_EQ(window_.selection().compared(), std::optional<std::size_t>(1));
+  EXPECT_TRUE(find<QLabel>("message").text().contains(id("second.json")));
+  EXPECT_FALSE(find<QLabel>("verdict").text().isEmpty());
+}
+
+TEST_F(WindowTest, AFileTakesThePlaceOfARunningSearch) {
+  window_.document().reset(ScenarioChoice());
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set() != nullptr; }));
+  ASSERT_TRUE(window_.is_busy());
+  window_.open({write("first.json", to_json(small_set()->scenario(0)).dump())});
+  const auto shows_the_file = [&] {
+    const PlanSetPointer set = window_.selection().set();
+    return set->plans.size() == 1 && set->request.model.name == "llama3.2-1b";
+  };
+  ASSERT_TRUE(wait_for(shows_the_file));
+  QTest::qWait(1500);  // the stopped search has the time to say what it had
+  EXPECT_TRUE(shows_the_file());
+  EXPECT_FALSE(find<QToolButton>("stop_search").isVisible());
+}
+
+TEST_F(WindowTest, APlanOfShippedPartsFillsTheScenario) {
+  window_.document().reset(ScenarioChoice());
+  drop({write("first.json", to_json(small_set()->scenario(0)).dump())});
+  EXPECT_EQ(find<QComboBox>("model").currentText(), id("llama3.2-1b"));
+  EXPECT_EQ(find<QSpinBox>("gpus").value(), 8);
+  EXPECT_FALSE(find<QLabel>("scenario_origin").isVisible());
+  EXPECT_EQ(window_.selection().set()->plans.size(), 1U);  // nothing was searched for
+  trigger("edit.undo");
+  EXPECT_EQ(window_.document().choice(), ScenarioChoice());
+}
+
+TEST_F(WindowTest, APlanOfOtherPartsSaysWhoseItIs) {
+  Scenario scenario = small_set()->scenario(0);
+  scenario.cluster.name = "of-my-own";
+  drop({write("own.json", to_json(scenario).dump())});
+  const auto& origin = find<QLabel>("scenario_origin");
+  EXPECT_TRUE(origin.isVisible());
+  EXPECT_TRUE(origin.text().contains(id("of-my-own"))) << qPrintable(origin.text());
+  EXPECT_EQ(window_.document().choice(), ScenarioChoice());
+}
+
+TEST_F(WindowTest, MorePlansOfTheScenarioJoinAndOthersAreNamed) {
+  QStringList files;
+  for (const std::size_t plan : {0, 3, 5})
+    files.append(write(qPrintable(QStringLiteral("%1.json").arg(plan)),
+                       to_json(small_set()->scenario(plan)).dump()));
+  Scenario scenario = small_set()->scenario(0);
+  scenario.cluster.name = "of-my-own";
+  files.append(write("own.json", to_json(scenario).dump()));
+  drop(files);
+  EXPECT_EQ(window_.selection().set()->plans.size(), 3U);
+  const QString message = find<QLabel>("message").text();
+  EXPECT_TRUE(message.contains(id("Not shown: own.json (plan)"))) << qPrintable(message);
+}
+
+TEST_F(WindowTest, TwoClustersAreComparedByTheirBestPlans) {
+  window_.document().reset(small_choice());
+  ClusterSpec slow = small_set()->request.cluster, fast = slow;
+  slow.name = "slow";
+  fast.name = "fast";
+  fast.accelerator.memory_bandwidth *= 2.0;
+  slow.accelerator.memory_bandwidth *= 0.5;
+  drop({write("slow.json", to_json(slow).dump()), write("fast.json", to_json(fast).dump())});
+  ASSERT_TRUE(window_.selection().set());
+  EXPECT_EQ(window_.selection().set()->request.cluster.name, "slow");
+  EXPECT_TRUE(find<QLabel>("message").text().contains(id("Comparing slow.json with fast.json")));
+  EXPECT_TRUE(find<QLabel>("verdict").text().contains(id("the other plan is"), Qt::CaseInsensitive))
+      << qPrintable(find<QLabel>("verdict").text());
+  EXPECT_TRUE(find<QComboBox>("cluster").currentText().endsWith(id("slow.json")));
+}
+
+TEST_F(WindowTest, TwoModelsAreComparedByTheirBestPlans) {
+  window_.document().reset(small_choice());
+  ModelSpec deep = small_set()->request.model;
+  deep.name = "deep";
+  deep.layers *= 2;
+  drop({write("model.json", to_json(small_set()->request.model).dump()),
+        write("deep.json", to_json(deep).dump())});
+  ASSERT_TRUE(window_.selection().set());
+  EXPECT_EQ(window_.selection().set()->request.model.name, "llama3.2-1b");
+  EXPECT_FALSE(find<QLabel>("verdict").text().isEmpty());
+  EXPECT_GT(find<QTableWidget>("differences").rowCount(), 5);
+}
+
+TEST_F(WindowTest, OneDamagedFileOfSeveralLeavesTheOthersAlone) {
+  drop({write("bad.json", R"({"schema": "shardwright/plan", "version": 1})"),
+        write("good.json", to_json(small_set()->scenario(0)).dump())});
+  ASSERT_TRUE(window_.selection().set());
+  EXPECT_EQ(window_.selection().set()->plans.size(), 1U);
+  const QString message = find<QLabel>("message").text();
+  EXPECT_TRUE(message.contains(id("bad.json"))) << qPrintable(message);
+  EXPECT_TRUE(message.contains(id("/model")));
+}
+
+// As when a damaged file is named at the start: the search must not take its error away.
+TEST_F(WindowTest, TheErrorOfAFileStaysWhileASearchFindsPlans) {
+  window_.document().reset(small_choice());
+  drop({write("bad.json", R"({"schema": "shardwright/plan", "version": 1})")});
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  auto& bar = find<MessageBar>("message_bar");
+  EXPECT_TRUE(bar.isVisible());
+  EXPECT_TRUE(bar.text().contains(id("/model"))) << qPrintable(bar.text());
+}
+
+TEST_F(WindowTest, AWrongScenarioTakesItsMessageBackAndNoOther) {
+  const QString bad = write("bad.json", R"({"schema": "shardwright/plan", "version": 1})");
+  ScenarioChoice wrong = small_choice();
+  wrong.what_if[0] = 5000;  // has no field of its own
+  window_.document().reset(wrong);
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  auto& bar = find<MessageBar>("message_bar");
+  ASSERT_TRUE(bar.text().contains(id("5000"))) << qPrintable(bar.text());
+  drop({bad});
+  EXPECT_TRUE(bar.text().contains(id("5000")));
+  window_.document().reset(small_choice());
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  EXPECT_FALSE(bar.text().contains(id("5000"))) << qPrintable(bar.text());
+  EXPECT_TRUE(bar.text().contains(id("/model"))) << qPrintable(bar.text());
+}
+
+TEST_F(WindowTest, ATimelineOfSimulateIsShown) {
+  const auto& step = testing::small_step();
+  drop({write("step.json", to_json(*step.timeline).dump())});
+  const auto* view = window_.findChild<TimelineView*>();
+  EXPECT_TRUE(view->isVisible());
+  EXPECT_EQ(view->canvas().tracks().all_spans(), step.timeline->spans.size());
+}
+
+TEST_F(WindowTest, CtrlFInTheTimelineSearchesThere) {
+  drop({write("step.json", to_json(*testing::small_step().timeline).dump())});
+  auto* view = window_.findChild<TimelineView*>();
+  view->canvas().setFocus();
+  QTest::keyClick(&view->canvas(), Qt::Key_F, Qt::ControlModifier);
+  const QWidget* focus = QApplication::focusWidget();
+  ASSERT_NE(focus, nullptr);
+  EXPECT_TRUE(view->isAncestorOf(focus)) << qPrintable(focus->objectName());
+}
+
+TEST_F(WindowTest, ADroppedClusterIsPlannedFor) {
+  window_.document().reset(small_choice());
+  ClusterSpec cluster = small_set()->request.cluster;
+  cluster.name = "of-my-own";
+  drop({write("cluster.json", to_json(cluster).dump())});
+  ASSERT_TRUE(wait_for([&] {
+    const PlanSetPointer set = window_.selection().set();
+    return set && set->request.cluster.name == "of-my-own";
+  }));
+  trigger("edit.undo");
+  EXPECT_EQ(window_.document().choice().cluster, small_choice().cluster);
+}
+
+TEST_F(WindowTest, ADamagedFileIsToldInTheWindow) {
+  drop({write("bad.json", R"({"schema": "shardwright/plan", "version": 1})")});
+  auto& bar = find<MessageBar>("message_bar");
+  EXPECT_TRUE(bar.isVisible());
+  EXPECT_TRUE(bar.text().contains(id("/model"))) << qPrintable(bar.text());
+  QTest::mouseClick(&find<QToolButton>("close_message"), Qt::LeftButton);
+  EXPECT_FALSE(bar.isVisible());
+}
+
+}  // namespace
+}  // namespace shardwright::gui

@@ -1,0 +1,67 @@
+// The window, shown, with what tests do to it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <QDropEvent>
+#include <QMimeData>
+#include <QTemporaryDir>
+#include <QUrl>
+
+#include "gui/views/picture_export.hpp"
+#include "gui/window/main_window.hpp"
+#include "tests/gui/small_scenario.hpp"
+
+namespace shardwright::gui {
+
+inline QString id(const char* text) {
+  return QString::fromUtf8(text);
+}
+
+class WindowTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    window_.resize(1400, 900);
+    window_.show();
+    window_.activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
+  }
+
+  template <class Widget>
+  Widget& find(const char* name) {
+    auto* found = window_.findChild<Widget*>(id(name));
+    EXPECT_NE(found, nullptr) << name;
+    return *found;
+  }
+
+  void trigger(const char* action) { window_.actions().find(id(action))->trigger(); }
+
+  void show_plans() {
+    window_.selection().show(small_set());
+    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  }
+
+  QString write(const char* name, const std::string& text) {
+    const QString path = folder_.filePath(id(name));
+    write_text_file(path, QString::fromStdString(text));
+    return path;
+  }
+
+  void drop(const QStringList& paths) {
+    QMimeData data;
+    QList<QUrl> urls;
+    for (const QString& path : paths) urls.append(QUrl::fromLocalFile(path));
+    data.setUrls(urls);
+    QDragEnterEvent enter(QPoint(50, 50), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(&window_, &enter);
+    EXPECT_TRUE(enter.isAccepted());
+    QDropEvent event(QPointF(50, 50), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(&window_, &event);
+    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  }
+
+  QTemporaryDir folder_;
+  MainWindow window_;
+};
+
+}  // namespace shardwright::gui
