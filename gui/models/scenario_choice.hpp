@@ -38,7 +38,7 @@ inline constexpr int kFields = 14;
 // "model", "cluster", …: also the object names of the widgets.
 QString id_of(Field field);
 QString title_of(Field field);
-// Unit, range and meaning, for tool tips.
+// Unit, range and meaning; scenario_tips.hpp adds what stands behind a choice.
 QString tip_of(Field field);
 
 // The worked example that the window opens on is the default: Llama 3 70B on 512 H100.
@@ -78,10 +78,6 @@ Field field_of(const std::string& where, Field fallback);
 
 // Names of the shipped profiles in a folder ("nodes", "fabrics"), sorted.
 std::vector<std::string> shipped_profiles(const std::string& folder);
-
-// What a cluster is made of, with the source of each figure, as rich text.
-QString cluster_summary(const ClusterSpec& cluster);
-QString model_summary(const ModelSpec& model);
 
 // For sessions. Reading takes defaults for what is missing and ignores what it does not know: a
 // session of another version must not stop the program.
