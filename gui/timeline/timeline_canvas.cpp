@@ -204,6 +204,12 @@ void TimelineCanvas::scroll_to(const QString& label) {
   }
 }
 
+void TimelineCanvas::mark_moment(std::optional<double> moment) {
+  if (scene_.moment == moment) return;
+  scene_.moment = moment;
+  viewport()->update();
+}
+
 bool TimelineCanvas::viewportEvent(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);

@@ -46,6 +46,8 @@ class TimelineCanvas : public QAbstractScrollArea {
   void reveal(SpanRef ref);
   // Scrolls to the rank with this label.
   void scroll_to(const QString& label);
+  // A line at this time, in seconds.
+  void mark_moment(std::optional<double> moment);
 
   QSize sizeHint() const override { return {1000, 600}; }
 

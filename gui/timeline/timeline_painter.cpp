@@ -389,6 +389,7 @@ void TimelinePainter::paint_overlay() {
   painter_.save();
   painter_.setFont(font_);
   paint_range();
+  paint_moment();
   painter_.setClipRect(geometry_.plot);
   for (const auto& ref : {scene_.hovered, scene_.selected}) {
     if (!ref) continue;
@@ -435,6 +436,15 @@ void TimelinePainter::paint_range() {
   painter_.setFont(bold_);
   painter_.drawText(QRectF(at, 3.0, width, 18.0), Qt::AlignCenter, text);
   painter_.setFont(font_);
+}
+
+void TimelinePainter::paint_moment() {
+  if (!scene_.moment || *scene_.moment < scene_.window.from || *scene_.moment > scene_.window.to)
+    return;
+  const QRectF& plot = geometry_.plot;
+  const double x = plot.left() + scene_.window.x_of(*scene_.moment, plot.width());
+  painter_.setPen(QPen(colours_.accent, 1.0, Qt::DashLine));
+  painter_.drawLine(QPointF(x, plot.top() - 6.0), QPointF(x, plot.bottom()));
 }
 
 void TimelinePainter::paint_legend() {

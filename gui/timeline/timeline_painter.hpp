@@ -29,6 +29,7 @@ struct TimelineScene {
   SpanMarks matches;
   std::optional<SpanRef> selected, hovered;
   std::optional<TimeRange> range;
+  std::optional<double> moment;  // of the schedule's replay, in seconds
   Bytes capacity;  // of a rank's memory; zero: not told
 };
 
@@ -77,6 +78,7 @@ class TimelinePainter {
   std::optional<QRectF> box_of(SpanRef ref) const;
   void paint_outline(SpanRef ref, const QColor& colour, double pen_width);
   void paint_range();
+  void paint_moment();
   void paint_legend();
 
   QPainter& painter_;

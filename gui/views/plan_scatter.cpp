@@ -161,17 +161,19 @@ void PlanScatter::rebuild() {
     add_points();
     fit_axis(*xAxis, x_);
     fit_axis(*yAxis, y_);
+    fitted_x_ = xAxis->range();
+    fitted_y_ = yAxis->range();
   }
   update_marks();
 }
 
 // All points with a margin; logarithmic where they span more than a factor of four.
 void PlanScatter::fit_axis(QCPAxis& axis, int figure) const {
-  double least = value(figure, rows_.front()), most = least;
-  for (const int row : rows_) {
-    least = std::min(least, value(figure, row));
-    most = std::max(most, value(figure, row));
-  }
+  std::vector<double> values;
+  for (const int row : rows_) values.push_back(value(figure, row));
+  std::sort(values.begin(), values.end());
+  const std::size_t spare = crowd_only_ ? values.size() / 10 : 0;
+  const double least = values[spare], most = values[values.size() - 1 - spare];
   const bool logarithmic = least > 0.0 && most > 4.0 * least;
   axis.setScaleType(logarithmic ? QCPAxis::stLogarithmic : QCPAxis::stLinear);
   if (logarithmic) {
@@ -344,6 +346,9 @@ void PlanScatter::mouseReleaseEvent(QMouseEvent* event) {
 }
 
 void PlanScatter::mouseDoubleClickEvent(QMouseEvent*) {
+  // After a zoom all comes first.
+  const bool is_fitted = xAxis->range() == fitted_x_ && yAxis->range() == fitted_y_;
+  crowd_only_ = is_fitted && !crowd_only_;
   rebuild();
 }
 

@@ -53,6 +53,7 @@ class PlanScatter : public Chart {
   void add_points();
   void add_front();
   void update_marks();
+  // All points; else the crowd among them.
   void fit_axis(QCPAxis& axis, int figure) const;
   std::vector<Category> categories(std::vector<int>& category_of_row) const;
   int place_of(const PlanFigure& figure, double number, const QString& name) const;
@@ -70,6 +71,8 @@ class PlanScatter : public Chart {
   int x_ = 0, y_ = 0, colour_ = 0;
   mutable std::map<QString, int> place_of_name_;  // in the order in which names came
   QPolygonF lasso_;                               // pixels
+  bool crowd_only_ = false;
+  QCPRange fitted_x_, fitted_y_;
   bool rectangle_ = false, pressed_ = false, panning_ = false;
   QPointF pan_from_;
   QCPCurve* outline_ = nullptr;

@@ -138,10 +138,10 @@ QWidget* PlansView::create_scatter() {
   colour_ = create_axis(QStringLiteral("scatter_colour"), QStringLiteral("tp"), true);
   scatter_ = new PlanScatter;
   scatter_->setToolTip({});
-  scatter_->setWhatsThis(
-      tr("Drag around points to keep only those (Shift: a rectangle). Click "
-         "chooses a plan, Ctrl+click compares with it. The wheel zooms, over an "
-         "axis only that one; a double click shows all."));
+  scatter_->setWhatsThis(tr(
+      "Drag around points to keep only those (Shift: a rectangle). Click "
+      "chooses a plan, Ctrl+click compares with it. The wheel zooms, over an "
+      "axis only that one; a double click shows the crowd without the tenth at each end, or all."));
   auto* line = new QHBoxLayout;
   line->addWidget(new QLabel(tr("x")));
   line->addWidget(x_, 1);
@@ -154,7 +154,8 @@ QWidget* PlansView::create_scatter() {
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(line);
   layout->addWidget(scatter_, 1);
-  auto* hint = new QLabel(tr("Drag to lasso · click to choose · Ctrl+click to compare"));
+  auto* hint = new QLabel(tr(
+      "Drag to lasso · click to choose · Ctrl+click to compare · double click: the crowd, or all"));
   hint->setForegroundRole(QPalette::PlaceholderText);
   layout->addWidget(hint);
   return pane;

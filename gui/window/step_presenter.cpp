@@ -42,6 +42,10 @@ void StepPresenter::link_selections() {
     if (!shown_ || rank < 0 || rank >= shown_->scenario.plan.world_size()) return;
     show_stage(RankGrid(shown_->scenario.plan).locate(rank).stage);
   });
+  connect(views_.schedule, &ScheduleView::moment_changed, views_.timeline,
+          [this](double seconds) { views_.timeline->canvas().mark_moment(seconds); });
+  connect(&views_.schedule->canvas(), &ScheduleCanvas::replay_left, views_.timeline,
+          [this] { views_.timeline->canvas().mark_moment(std::nullopt); });
   connect(views_.schedule, &ScheduleView::slot_selected, this,
           [this](int stage, const GanttBox& box) {
             show_stage(stage);
