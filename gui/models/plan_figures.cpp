@@ -1,6 +1,7 @@
 #include "gui/models/plan_figures.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "gui/models/text.hpp"
 
@@ -149,7 +150,12 @@ QString PlanFigure::heading() const {
 }
 
 QString PlanFigure::text(const PlanSet& set, std::size_t plan) const {
-  return name ? name(set, plan) : fixed_text(value(set, plan), decimals);
+  if (name) return name(set, plan);
+  const double number = value(set, plan);
+  // So few decimals would leave nothing of a step of milliseconds.
+  const bool small =
+      decimals > 1 && number != 0.0 && std::abs(number) < std::pow(10.0, 2 - decimals);
+  return small ? QString::number(number, 'g', 3) : fixed_text(number, decimals);
 }
 
 const std::vector<PlanFigure>& plan_figures() {

@@ -21,7 +21,7 @@ struct TimePart {
   Seconds time;
 };
 
-// In a fixed order, without those of zero length; they add up to the step.
+// In a fixed order, without groups and stalls of zero length; they add up to the step.
 std::vector<TimePart> time_parts(const sim::TimeBreakdown& time);
 
 QString title_of(MemoryCategory category);

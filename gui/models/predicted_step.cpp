@@ -8,7 +8,7 @@
 
 namespace shardwright::gui {
 
-PredictedStep predict_step(const Scenario& scenario) {
+PredictedStep predict_step(const Scenario& scenario, const sim::StepResult& result) {
   auto program =
       std::make_shared<const Program>(lower(scenario.model, scenario.plan, scenario.stack));
   std::uint64_t ops = 0;
@@ -21,7 +21,7 @@ PredictedStep predict_step(const Scenario& scenario) {
       sim::replay_folded(*program, prices, {.keep_finish_times = true});
   auto timeline =
       std::make_shared<const Timeline>(sim::predicted_timeline(*program, prices, replay));
-  return {scenario, std::move(program), std::move(timeline)};
+  return {scenario, result, std::move(program), std::move(timeline)};
 }
 
 }  // namespace shardwright::gui

@@ -52,8 +52,9 @@ constexpr std::array<FieldText, kFields> kFieldTexts = {{
     {"objective", "Objective",
      "What is best: the fastest tokens, the cheapest, the smallest memory, or the most per joule."},
     {"max_memory", "Memory limit",
-     "What a plan may take of each accelerator.\nUnit: GB (1e9 bytes). 0: all that the accelerator "
-     "has."},
+     "What a plan may take of each accelerator.\nUnit: GB (1e9 bytes). Range: 0 to 1,000,000; 0: "
+     "all "
+     "that the accelerator has."},
     {"constraints", "Constraints",
      "What plans must look like, separated by semicolons: “tp=8; pp=2,4; not zero=3”.\nFields: dp, "
      "tp, pp, cp, ep, vpp, zero, micro_batch, schedule, recompute, context_parallel …"},
@@ -173,20 +174,6 @@ Precision precision_of(const std::string& text) {
   throw InputError("precision", {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
 }
 
-// One line of a summary: what, how much, and where that is from.
-QString fact(const QString& what, const QString& value, const Sources& sources,
-             const std::string& pointer) {
-  const auto found = sources.find(pointer);
-  QString line =
-      QStringLiteral("<tr><td>%1&nbsp;</td><td><b>%2</b></td><td>&nbsp;<i>%3</i></td></tr>");
-  QString source;
-  if (found != sources.end()) {
-    source = QStringLiteral("%1: %2").arg(QString::fromUtf8(name_of(found->second.confidence)),
-                                          to_qstring(found->second.source).toHtmlEscaped());
-  }
-  return line.arg(what, value.toHtmlEscaped(), source);
-}
-
 }  // namespace
 
 QString id_of(Field field) {
@@ -274,51 +261,6 @@ std::vector<std::string> shipped_profiles(const std::string& folder) {
   }
   std::sort(names.begin(), names.end());
   return names;
-}
-
-QString cluster_summary(const ClusterSpec& cluster) {
-  const AcceleratorSpec& gpu = cluster.accelerator;
-  const NodeSpec& node = cluster.node;
-  QString text = QStringLiteral("<b>%1</b><table>").arg(to_qstring(cluster.name).toHtmlEscaped());
-  text += fact(QStringLiteral("accelerator"), to_qstring(gpu.name), {}, "");
-  text += fact(QStringLiteral("bf16 peak"), flop_rate_text(gpu.matrix.bf16), gpu.sources,
-               "/matrix/bf16_flop_per_s");
-  text +=
-      fact(QStringLiteral("memory"), bytes_text(gpu.memory), gpu.sources, "/memory/capacity_bytes");
-  text += fact(QStringLiteral("memory bandwidth"), bandwidth_text(gpu.memory_bandwidth),
-               gpu.sources, "/memory/bandwidth_bytes_per_s");
-  text +=
-      fact(QStringLiteral("node"),
-           QStringLiteral("%1, %2 accelerators").arg(to_qstring(node.name)).arg(node.accelerators),
-           {}, "");
-  text += fact(to_qstring(node.scale_up.name), bandwidth_text(node.scale_up.bandwidth),
-               node.sources, "/scale_up/bandwidth_bytes_per_s");
-  text +=
-      fact(QStringLiteral("NICs of a node"),
-           QStringLiteral("%1 × %2").arg(node.nic.per_node).arg(bandwidth_text(node.nic.bandwidth)),
-           node.sources, "/nic/bandwidth_bytes_per_s");
-  text += fact(QStringLiteral("fabric"),
-               QStringLiteral("%1, %2").arg(to_qstring(cluster.fabric.name),
-                                            QString::fromUtf8(name_of(cluster.fabric.kind))),
-               {}, "");
-  return text + QStringLiteral("</table>");
-}
-
-QString model_summary(const ModelSpec& model) {
-  QString text =
-      QStringLiteral(
-          "<b>%1</b>: %7 parameters, %2 layers, hidden %3, %4 heads (%5 key/value), vocabulary %6")
-          .arg(to_qstring(model.name).toHtmlEscaped(), count_text(model.layers),
-               count_text(model.hidden), count_text(model.attention.heads),
-               count_text(model.attention.kv_heads), count_text(model.vocab),
-               short_text(static_cast<double>(count_parameters(model).total)));
-  if (model.moe) {
-    text += QStringLiteral(", %1 experts of which %2 serve a token")
-                .arg(count_text(model.moe->experts), count_text(model.moe->top_k));
-  }
-  if (!model.source.empty())
-    text += QStringLiteral("<br><i>%1</i>").arg(to_qstring(model.source).toHtmlEscaped());
-  return text;
 }
 
 nlohmann::ordered_json to_json(const ScenarioChoice& choice) {

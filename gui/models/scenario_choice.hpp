@@ -15,7 +15,7 @@
 
 namespace shardwright::gui {
 
-inline constexpr int kResources = 7;  // of planner::Resource
+inline constexpr int kResources = 8;  // of planner::Resource
 
 // The fields of a scenario. Problems name them by `id_of`.
 enum class Field : std::uint8_t {
@@ -39,7 +39,7 @@ inline constexpr int kFields = 14;
 // "model", "cluster", …: also the object names of the widgets.
 QString id_of(Field field);
 QString title_of(Field field);
-// Unit, range and meaning, for tool tips.
+// Unit, range and meaning; scenario_tips.hpp adds what stands behind a choice.
 QString tip_of(Field field);
 
 // The worked example that the window opens on is the default: Llama 3 70B on 512 H100.
@@ -57,7 +57,7 @@ struct ScenarioChoice {
   // "tp=8; not zero=3": separated by semicolons, "not" forbids.
   std::string constraints;
   // Percent of each planner::Resource: 100 is the profile's own.
-  std::array<int, kResources> what_if = {100, 100, 100, 100, 100, 100, 100};
+  std::array<int, kResources> what_if = {100, 100, 100, 100, 100, 100, 100, 100};
 
   bool operator==(const ScenarioChoice&) const = default;
 };
@@ -82,10 +82,6 @@ Field field_of(const std::string& where, Field fallback);
 
 // Names of the shipped profiles in a folder ("nodes", "fabrics"), sorted.
 std::vector<std::string> shipped_profiles(const std::string& folder);
-
-// What a cluster is made of, with the source of each figure, as rich text.
-QString cluster_summary(const ClusterSpec& cluster);
-QString model_summary(const ModelSpec& model);
 
 // For sessions. Reading takes defaults for what is missing and ignores what it does not know: a
 // session of another version must not stop the program.

@@ -32,7 +32,17 @@ constexpr std::array<AxisText, kSweepAxes> kAxisTexts = {{
 }};
 
 constexpr std::array<const char*, kSweepFigures> kFigureTitles = {
-    "Tokens/s", "Tokens/s per GPU", "Step (s)", "MFU (%)", "Memory (GB)", "Cost ($ per Mtoken)"};
+    "Tokens/s",
+    "Tokens/s per GPU",
+    "Step (s)",
+    "MFU (%)",
+    "Memory (GB)",
+    "Cost ($ per Mtoken)",
+    "Energy (kJ per ktoken)",
+    "HFU (%)",
+    "Exposed communication (% of step)",
+    "Bubble (% of step)",
+    "Waiting for the host (% of step)"};
 
 // Below this gain per doubling, more bandwidth does not pay.
 constexpr double kLeastGain = 0.02;
@@ -138,10 +148,11 @@ QString share_text(const PlanCandidate& candidate, Seconds part) {
 void find_batch_knee(Sweep& sweep) {
   double best = 0.0;
   for (const SweepPoint& point : sweep.points) {
-    if (point.best) best = std::max(best, rate_of(point));
+    if (point.best && point.fits) best = std::max(best, rate_of(point));
   }
+  sweep.knee_reason = QStringLiteral("no batch fits");
   for (const SweepPoint& point : sweep.points) {
-    if (!point.best || rate_of(point) < kFullThroughput * best) continue;
+    if (!point.best || !point.fits || rate_of(point) < kFullThroughput * best) continue;
     const PlanCandidate& candidate = *point.best;
     sweep.knee = point.x;
     sweep.knee_reason =
@@ -156,6 +167,8 @@ void find_batch_knee(Sweep& sweep) {
 
 // Where doubling brings less than `kLeastGain`.
 void find_bandwidth_knee(Sweep& sweep) {
+  sweep.knee_reason =
+      QStringLiteral("every doubling up to the end still brings more than 2 % of tokens/s");
   for (std::size_t i = 0; i + 1 < sweep.points.size(); ++i) {
     const SweepPoint &here = sweep.points[i], &next = sweep.points[i + 1];
     if (!here.best || !next.best) continue;
@@ -174,6 +187,10 @@ void find_bandwidth_knee(Sweep& sweep) {
 
 // The longest sequence that fits.
 void find_sequence_knee(Sweep& sweep) {
+  const bool any = std::any_of(sweep.points.begin(), sweep.points.end(),
+                               [](const SweepPoint& point) { return point.fits; });
+  sweep.knee_reason =
+      any ? QStringLiteral("every sequence fits") : QStringLiteral("no sequence fits");
   for (std::size_t i = 0; i + 1 < sweep.points.size(); ++i) {
     if (!sweep.points[i].fits || sweep.points[i + 1].fits) continue;
     sweep.knee = sweep.points[i].x;
@@ -250,6 +267,7 @@ Sweep scale_sweep(planner::PlanRequest request, const std::function<void(double)
     if (!shown.fits) shown.why_not = no_plan_text();
     sweep.points.push_back(std::move(shown));
   }
+  sweep.knee_reason = QStringLiteral("tokens/s grow with the GPUs up to the end");
   if (found.knee) {
     sweep.knee = static_cast<double>(*found.knee);
     sweep.knee_reason = to_qstring(found.knee_cause);
@@ -281,11 +299,32 @@ QString title_of(SweepFigure figure) {
   return QString::fromUtf8(kFigureTitles[static_cast<std::size_t>(figure)]);
 }
 
+bool has_interval(SweepFigure figure) {
+  switch (figure) {
+    case SweepFigure::Memory:
+    case SweepFigure::Exposed:
+    case SweepFigure::Bubble:
+    case SweepFigure::Host:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool knee_is_of(SweepAxis axis, SweepFigure figure) {
+  // What fits is a matter of memory, whatever is drawn.
+  return axis == SweepAxis::SeqLen || has_interval(figure);
+}
+
 SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate) {
   const sim::StepResult& result = candidate.result;
   const auto with_interval = [](double value, bool is_rate) {
     const auto [low, high] = sim::prediction_interval(value, is_rate);
     return SweepValue{value, low, high};
+  };
+  const auto share_of_step = [&](Seconds part) {
+    const double share = 100.0 * (part / result.step);
+    return SweepValue{share, share, share};
   };
   switch (figure) {
     case SweepFigure::TokensPerSecond:
@@ -302,6 +341,16 @@ SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate) {
     }
     case SweepFigure::CostPerMegatoken:
       return with_interval(1e6 * candidate.dollars_per_token(), false);
+    case SweepFigure::EnergyPerKilotoken:
+      return with_interval(candidate.joules_per_step.value() / candidate.tokens(), false);
+    case SweepFigure::Hfu:
+      return with_interval(100.0 * result.throughput.hfu, true);
+    case SweepFigure::Exposed:
+      return share_of_step(result.time().exposed_total());
+    case SweepFigure::Bubble:
+      return share_of_step(result.time().bubble);
+    case SweepFigure::Host:
+      return share_of_step(result.time().host);
   }
   return {};
 }

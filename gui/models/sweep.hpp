@@ -42,10 +42,19 @@ enum class SweepFigure : std::uint8_t {
   Mfu,
   Memory,
   CostPerMegatoken,
+  EnergyPerKilotoken,
+  Hfu,
+  Exposed,
+  Bubble,
+  Host,
 };
-inline constexpr int kSweepFigures = 6;
+inline constexpr int kSweepFigures = 11;
 
 QString title_of(SweepFigure figure);  // with its unit
+
+// Whether the figure hangs on the step time, of which the prediction interval is known. Shares of
+// the step and memory have none.
+bool has_interval(SweepFigure figure);
 
 struct SweepPoint {
   double x = 0.0;
@@ -58,14 +67,19 @@ struct Sweep {
   SweepAxis axis = SweepAxis::Gpus;
   SweepPlan plan = SweepPlan::Best;
   std::vector<SweepPoint> points;  // ascending in x
-  std::optional<double> knee;      // where more stops to pay
-  QString knee_reason;
+  std::optional<double> knee;      // where more stops to pay in tokens per second, or the last
+                                   // sequence that fits
+  QString knee_reason;             // also why there is none
 };
+
+// Whether the knee is one of this figure's own curve: that of throughput, which cost and step time
+// follow, is none of memory's.
+bool knee_is_of(SweepAxis axis, SweepFigure figure);
 
 struct SweepValue {
   double value = 0.0;
   double low = 0.0, high = 0.0;  // 80 % of measurements lie between; the value itself where the
-                                 // figure does not hang on the step time
+                                 // figure has no interval
 };
 
 SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate);

@@ -1,6 +1,7 @@
 #include "gui/models/text.hpp"
 
 #include <QLocale>
+#include <QRegularExpression>
 #include <QStringList>
 #include <array>
 #include <cmath>
@@ -116,13 +117,25 @@ QString plan_text(const Plan& plan) {
   return parts.join(QStringLiteral(" · "));
 }
 
+// "--seq-len 8192" is "seq len 8192".
+QString without_dashes(QString text) {
+  static const QRegularExpression kOption(QStringLiteral("--([a-z]+(?:-[a-z]+)*)"));
+  for (auto match = kOption.match(text); match.hasMatch(); match = kOption.match(text)) {
+    QString name = match.captured(1);
+    name = name == QStringLiteral("gpus") ? QStringLiteral("GPUs")
+                                          : name.replace(QLatin1Char('-'), QLatin1Char(' '));
+    text.replace(match.capturedStart(), match.capturedLength(), name);
+  }
+  return text;
+}
+
 QString problem_text(const Problem& problem) {
   QString text =
       problem.where.empty() ? QString() : to_qstring(problem.where) + QStringLiteral(": ");
   text += to_qstring(problem.found);
   if (!problem.expected.empty())
     text += QStringLiteral("; expected ") + to_qstring(problem.expected);
-  return text;
+  return without_dashes(text);
 }
 
 QString error_text(const InputError& error) {

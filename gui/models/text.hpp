@@ -34,6 +34,10 @@ QString short_text(double value);
 // "dp 16 · tp 8 · pp 4 · mb 1 · zero 1" and whatever else is not at its default.
 QString plan_text(const Plan& plan);
 
+// A message of the planner without the command line's dashes: the window has fields for its
+// options.
+QString without_dashes(QString text);
+
 // The problems of an input, one a line.
 QString problem_text(const Problem& problem);
 QString error_text(const InputError& error);

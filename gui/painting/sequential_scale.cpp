@@ -7,9 +7,9 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr std::array<QRgb, 6> kLight = {0xffd9d9d2, 0xfffed98e, 0xfffe9929,
+constexpr std::array<QRgb, 6> kLight = {0xffcfcfc8, 0xfffec567, 0xfffe9929,
                                         0xffd95f0e, 0xff993404, 0xff4a1500};
-constexpr std::array<QRgb, 6> kDark = {0xff3a3f47, 0xff7a3a0c, 0xffb8560f,
+constexpr std::array<QRgb, 6> kDark = {0xff59606b, 0xff96551f, 0xffc46a1c,
                                        0xfff08c1e, 0xfffec44f, 0xfffff7bc};
 
 }  // namespace

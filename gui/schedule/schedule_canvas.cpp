@@ -37,7 +37,7 @@ QSize ScheduleCanvas::minimumSizeHint() const {
 void ScheduleCanvas::set_gantt(ScheduleGantt gantt) {
   gantt_ = std::move(gantt);
   scene_ = {};
-  if (!gantt_.empty()) scene_.window = TimeWindow::whole(gantt_.makespan());
+  if (!gantt_.empty()) scene_.window = first_window(gantt_, geometry().plot.width());
   updateGeometry();
   update();
 }
@@ -51,7 +51,7 @@ void ScheduleCanvas::set_moment(std::optional<double> moment) {
 }
 
 ScheduleGeometry ScheduleCanvas::geometry() const {
-  return {QSizeF(size()), gantt_.stages().size()};
+  return {QSizeF(size()), gantt_};
 }
 
 double ScheduleCanvas::time_at(double x) const {
@@ -84,6 +84,15 @@ QString ScheduleCanvas::tool_tip_at(const QPointF& position) const {
   if (gantt_.chunks() > 1) text += QStringLiteral("<br>chunk %1").arg(box.chunk);
   return text + QStringLiteral("<br>%1, from %2")
                     .arg(time_text(Seconds(box.finish - box.start)), time_text(Seconds(box.start)));
+}
+
+// The plot shows what lies around this place of the overview.
+void ScheduleCanvas::look_at(double x) {
+  const QRectF area = geometry().overview;
+  TimeWindow window = scene_.window;
+  const double middle = (x - area.left()) / area.width() * gantt_.makespan();
+  window.pan(middle - 0.5 * (window.from + window.to));
+  change_window(window);
 }
 
 void ScheduleCanvas::scrub(double seconds) {
@@ -136,6 +145,8 @@ void ScheduleCanvas::mousePressEvent(QMouseEvent* event) {
   moved_ = false;
   if (gantt_.empty()) return;
   pans_ = event->button() == Qt::MiddleButton;
+  looks_ = event->button() == Qt::LeftButton && geometry().overview.contains(pressed_);
+  if (looks_) return look_at(pressed_.x());
   scrubs_ = event->button() == Qt::LeftButton && pressed_.x() >= geometry().plot.left();
   if (scrubs_ && geometry().axis.contains(pressed_)) scrub(time_at(pressed_.x()));
 }
@@ -143,7 +154,9 @@ void ScheduleCanvas::mousePressEvent(QMouseEvent* event) {
 void ScheduleCanvas::mouseMoveEvent(QMouseEvent* event) {
   const QPointF position = event->position();
   moved_ = moved_ || (position - pressed_).manhattanLength() > kClickDistance;
-  if (scrubs_ && moved_) {
+  if (looks_) {
+    look_at(position.x());
+  } else if (scrubs_ && moved_) {
     scrub(time_at(position.x()));
   } else if (pans_) {
     TimeWindow window = scene_.window;
@@ -158,7 +171,7 @@ void ScheduleCanvas::mouseMoveEvent(QMouseEvent* event) {
 
 void ScheduleCanvas::mouseReleaseEvent(QMouseEvent* event) {
   const bool clicked = scrubs_ && !moved_;
-  scrubs_ = pans_ = false;
+  scrubs_ = pans_ = looks_ = false;
   if (!clicked) return;
   if (const auto box = box_at(event->position()))
     Q_EMIT slot_selected(static_cast<int>(box->stage), gantt_.stages()[box->stage].boxes[box->box]);

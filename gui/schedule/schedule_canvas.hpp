@@ -5,6 +5,7 @@
 //   drag                        scrub the replay           Home End   start, end of the replay
 //   click                       select a slot              W S A D    zoom, pan
 //   double click                fit all                    Esc        leave the replay
+//   drag in the overview        pan
 #pragma once
 
 #include <QWidget>
@@ -52,13 +53,14 @@ class ScheduleCanvas : public QWidget {
   std::optional<BoxRef> box_at(const QPointF& position) const;
   QString tool_tip_at(const QPointF& position) const;
   void scrub(double seconds);
+  void look_at(double x);
   void change_window(const TimeWindow& window);
 
   ScheduleGantt gantt_;
   ScheduleScene scene_;
   Colours colours_;
   QPointF pressed_, last_;
-  bool scrubs_ = false, pans_ = false, moved_ = false;
+  bool scrubs_ = false, pans_ = false, looks_ = false, moved_ = false;
 };
 
 }  // namespace shardwright::gui

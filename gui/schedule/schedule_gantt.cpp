@@ -14,6 +14,47 @@ std::optional<std::size_t> GanttStage::at(double time) const {
   return static_cast<std::size_t>(std::prev(after) - boxes.begin());
 }
 
+template <class TimeOf>
+void ScheduleGantt::add_stage(const std::vector<Slot>& list, const TimeOf& time_of) {
+  GanttStage& stage = stages_.emplace_back();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Slot& slot = list[i];
+    const bool lower = i > 0 && list[i - 1].overlaps_next;
+    const GanttLane lane = slot.overlaps_next ? GanttLane::Upper
+                           : lower            ? GanttLane::Lower
+                                              : GanttLane::Whole;
+    const auto [start, finish] = time_of(i);
+    stage.boxes.push_back({slot.phase, slot.chunk, slot.microbatch, start, finish, lane});
+    events_.push_back(start);
+    events_.push_back(finish);
+    chunks_ = std::max<std::int64_t>(chunks_, slot.chunk + 1);
+  }
+}
+
+void ScheduleGantt::sort_events() {
+  std::sort(events_.begin(), events_.end());
+  events_.erase(std::unique(events_.begin(), events_.end()), events_.end());
+}
+
+ScheduleGantt::ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape,
+                             const StageSlotTimes& times, const GanttStep& step)
+    : kind_(kind), shape_(shape), makespan_(step.length) {
+  const PipelineSchedule schedule = make_schedule(kind, shape);
+  for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
+    add_stage(schedule.stages[s], [&](std::size_t i) { return times[s][i]; });
+    GanttStage& stage = stages_.back();
+    double reached = 0.0;
+    for (const GanttBox& box : stage.boxes) {
+      stage.busy += std::max(0.0, box.finish - std::max(reached, box.start));
+      reached = std::max(reached, box.finish);
+      makespan_ = std::max(makespan_, reached);
+    }
+    stage.bubble = step.bubbles[s] / step.length;
+  }
+  bubble_ = stages_[step.busiest].bubble;
+  sort_events();
+}
+
 ScheduleGantt::ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape,
                              const StageChunkTimes& times)
     : kind_(kind), shape_(shape) {
@@ -24,27 +65,27 @@ ScheduleGantt::ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape,
   makespan_ = timing->makespan.value();
   double busy = 0.0;
   for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
-    GanttStage& stage = stages_.emplace_back();
-    for (std::size_t i = 0; i < schedule.stages[s].size(); ++i) {
-      const Slot& slot = schedule.stages[s][i];
+    add_stage(schedule.stages[s], [&](std::size_t i) {
       const SlotTime& time = timing->slots[s][i];
-      const bool lower = i > 0 && schedule.stages[s][i - 1].overlaps_next;
-      stage.boxes.push_back({slot.phase, slot.chunk, slot.microbatch, time.start.value(),
-                             time.finish.value(),
-                             slot.overlaps_next ? GanttLane::Upper
-                             : lower            ? GanttLane::Lower
-                                                : GanttLane::Whole});
-      events_.push_back(time.start.value());
-      events_.push_back(time.finish.value());
-      chunks_ = std::max<std::int64_t>(chunks_, slot.chunk + 1);
-    }
+      return GanttSlotTime{time.start.value(), time.finish.value()};
+    });
+    GanttStage& stage = stages_.back();
     stage.busy = timing->busy[s].value();
     stage.bubble = 1.0 - stage.busy / makespan_;
     busy += stage.busy;
   }
   bubble_ = 1.0 - busy / (makespan_ * static_cast<double>(stages_.size()));
-  std::sort(events_.begin(), events_.end());
-  events_.erase(std::unique(events_.begin(), events_.end()), events_.end());
+  sort_events();
+}
+
+double ScheduleGantt::mean_length() const {
+  double length = 0.0;
+  std::size_t boxes = 0;
+  for (const GanttStage& stage : stages_) {
+    for (const GanttBox& box : stage.boxes) length += box.finish - box.start;
+    boxes += stage.boxes.size();
+  }
+  return boxes > 0 ? length / static_cast<double>(boxes) : 0.0;
 }
 
 double ScheduleGantt::next_event(double time) const {

@@ -29,7 +29,7 @@ struct GanttBox {
 struct GanttStage {
   std::vector<GanttBox> boxes;  // in the order of the schedule, ascending in time
   double busy = 0.0;            // in seconds
-  double bubble = 0.0;          // share of the whole time in which the stage has no slot
+  double bubble = 0.0;          // share of the whole time in which the stage waits for others
 
   // The box that runs at a time; of a pair the second one.
   std::optional<std::size_t> at(double time) const;
@@ -38,9 +38,27 @@ struct GanttStage {
 // By stage and chunk.
 using StageChunkTimes = std::vector<std::vector<ChunkTimes>>;
 
+// When a slot ran, in seconds of the step.
+struct GanttSlotTime {
+  double start = 0.0, finish = 0.0;
+};
+// By stage, in the order of the schedule.
+using StageSlotTimes = std::vector<std::vector<GanttSlotTime>>;
+
+// The step that slots belong to.
+struct GanttStep {
+  double length = 0.0;          // in seconds
+  std::vector<double> bubbles;  // by stage, in seconds
+  std::size_t busiest = 0;      // the stage whose bubble is the step's
+};
+
 class ScheduleGantt {
  public:
   ScheduleGantt() = default;
+  // The slots as they ran in a step. `times` and `step.bubbles` have an entry for each stage.
+  ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape, const StageSlotTimes& times,
+                const GanttStep& step);
+  // With given durations, messages taking no time: the bubble is then all time without a slot.
   // Stays empty where no schedule of this kind has this shape (`why_not` says why). `times` has an
   // entry for each chunk of each stage.
   ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape, const StageChunkTimes& times);
@@ -51,13 +69,21 @@ class ScheduleGantt {
   const std::vector<GanttStage>& stages() const { return stages_; }
   double makespan() const { return makespan_; }    // in seconds
   std::int64_t chunks() const { return chunks_; }  // that a stage runs
-  // Of all stages together: the share of their time without a slot.
+  // The share of the step that its busiest stage waits for others; with durations alone that of
+  // all stages together.
   double bubble() const { return bubble_; }
+  // The mean length of a box, in seconds.
+  double mean_length() const;
   // The nearest start or end of a slot after (before) a time; beyond them the ends of the whole.
   double next_event(double time) const;
   double previous_event(double time) const;
 
  private:
+  // `time_of` tells when a slot of the list starts and finishes.
+  template <class TimeOf>
+  void add_stage(const std::vector<Slot>& list, const TimeOf& time_of);
+  void sort_events();
+
   ScheduleKind kind_ = ScheduleKind::OneFOneB;
   ScheduleShape shape_;
   std::vector<GanttStage> stages_;

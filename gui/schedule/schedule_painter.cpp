@@ -14,30 +14,19 @@ constexpr double kSummaryHeight = 26.0;
 constexpr double kAxisHeight = 24.0;
 constexpr double kNamesWidth = 150.0;
 constexpr double kLegendHeight = 26.0;
-constexpr double kLeastRow = 14.0, kMostRow = 64.0;
-constexpr double kLeastGap = 3.0;   // pixels of a box that is set apart from the next one
-constexpr double kMostFade = 0.45;  // of a stage's last chunk, towards the background
-constexpr float kFaint = 0.22F;     // of what the replay has not come to
+constexpr double kLeastRow = 14.0, kMostRow = 110.0;
+constexpr double kLegibleBox = 22.0;  // pixels: two digits and a gap
+constexpr double kOverviewRow = 10.0, kOverviewTop = 18.0, kOverviewBottom = 8.0;
+constexpr double kMostOverview = 0.3;  // of the room
+constexpr double kLeastGap = 3.0;      // pixels of a box that is set apart from the next one
+constexpr double kMostFade = 0.45;     // of a stage's last chunk, towards the background
+constexpr float kFaint = 0.22F;        // of what the replay has not come to
 
 QFont font_of(int pixels, bool bold) {
   QFont font;
   font.setPixelSize(pixels);
   font.setBold(bold);
   return font;
-}
-
-// Strokes tell the phases apart without colour: forward is plain.
-Qt::BrushStyle pattern_of(SlotPhase phase) {
-  switch (phase) {
-    case SlotPhase::Forward:
-      return Qt::SolidPattern;
-    case SlotPhase::Backward:
-    case SlotPhase::BackwardInput:
-      return Qt::BDiagPattern;
-    case SlotPhase::BackwardWeight:
-      return Qt::Dense6Pattern;
-  }
-  return Qt::SolidPattern;
 }
 
 QColor faded(QColor colour, float alpha) {
@@ -47,10 +36,19 @@ QColor faded(QColor colour, float alpha) {
 
 }  // namespace
 
-ScheduleGeometry::ScheduleGeometry(const QSizeF& size, std::size_t stages) {
+ScheduleGeometry::ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gantt) {
+  const std::size_t stages = gantt.stages().size();
   const double names_width = std::min(kNamesWidth, 0.3 * size.width());
   const double width = std::max(1.0, size.width() - names_width - 10.0);
-  const double room = size.height() - kSummaryHeight - kAxisHeight - kLegendHeight;
+  double room = size.height() - kSummaryHeight - kAxisHeight - kLegendHeight;
+  if (!first_window(gantt, width).shows_all()) {
+    const double around = kOverviewTop + kOverviewBottom;
+    const double height = std::min(around + kOverviewRow * static_cast<double>(stages),
+                                   std::max(around + 8.0, kMostOverview * room));
+    overview = QRectF(names_width, size.height() - kLegendHeight - height + kOverviewTop, width,
+                      height - around);
+    room -= height;
+  }
   row_height =
       std::clamp(room / static_cast<double>(std::max<std::size_t>(1, stages)), kLeastRow, kMostRow);
   axis = QRectF(names_width, kSummaryHeight, width, kAxisHeight);
@@ -72,7 +70,7 @@ SchedulePainter::SchedulePainter(QPainter& painter, const ScheduleGantt& gantt,
       gantt_(gantt),
       scene_(scene),
       colours_(colours),
-      geometry_(size, gantt.stages().size()),
+      geometry_(size, gantt),
       font_(font_of(12, false)),
       bold_(font_of(12, true)),
       small_(font_of(10, false)) {}
@@ -89,6 +87,7 @@ void SchedulePainter::paint() {
   for (std::size_t stage = 0; stage < gantt_.stages().size(); ++stage) paint_name(stage);
   painter_.setClipping(false);
   paint_moment();
+  paint_overview();
   paint_legend();
   painter_.restore();
 }
@@ -127,23 +126,52 @@ void SchedulePainter::paint_stage(std::size_t stage) {
   const double inset = std::min(3.0, 0.1 * row.height());
   const QRectF lane = row.adjusted(0.0, inset, 0.0, -inset);
   painter_.fillRect(lane, faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F));
+  paint_boxes(stage, lane, scene_.window);
+}
+
+void SchedulePainter::paint_boxes(std::size_t stage, const QRectF& lane, const TimeWindow& window) {
   const GanttStage& of_stage = gantt_.stages()[stage];
-  const double width = geometry_.plot.width();
   double painted_to = -1.0;
   for (std::size_t i = 0; i < of_stage.boxes.size(); ++i) {
     const GanttBox& box = of_stage.boxes[i];
-    if (box.finish < scene_.window.from || box.start > scene_.window.to) continue;
-    const double x0 = scene_.window.x_of(box.start, width);
-    const double x1 = scene_.window.x_of(box.finish, width);
+    if (box.finish < window.from || box.start > window.to) continue;
+    const double x0 = window.x_of(box.start, lane.width());
+    const double x1 = window.x_of(box.finish, lane.width());
     // Of boxes within one pixel the first stands for all.
     if (box.lane != GanttLane::Lower && x1 < painted_to + 0.5) continue;
     painted_to = x1;
     const double gap = x1 - x0 >= kLeastGap ? 1.0 : 0.0;
-    QRectF rect(row.left() + x0, lane.top(), std::max(0.5, x1 - x0 - gap), lane.height());
+    QRectF rect(lane.left() + x0, lane.top(), std::max(0.5, x1 - x0 - gap), lane.height());
     if (box.lane == GanttLane::Upper) rect.setBottom(lane.center().y() - 0.5);
     if (box.lane == GanttLane::Lower) rect.setTop(lane.center().y() + 0.5);
     paint_box(box, rect, scene_.hovered == BoxRef{stage, i});
   }
+}
+
+// All stages over the whole step, with a frame around what the plot shows.
+void SchedulePainter::paint_overview() {
+  const QRectF& area = geometry_.overview;
+  if (area.isEmpty()) return;
+  painter_.setFont(small_);
+  painter_.setPen(colours_.muted_text);
+  painter_.drawText(QRectF(10.0, area.top(), geometry_.names.width() - 20.0, area.height()),
+                    Qt::AlignVCenter | Qt::AlignLeft, QStringLiteral("the whole step"));
+  const double height = area.height() / static_cast<double>(gantt_.stages().size());
+  painter_.setClipRect(area);
+  for (std::size_t stage = 0; stage < gantt_.stages().size(); ++stage) {
+    const QRectF row(area.left(), area.top() + height * static_cast<double>(stage), area.width(),
+                     height);
+    const QRectF lane = row.adjusted(0.0, 0.0, 0.0, height > 4.0 ? -1.0 : 0.0);
+    painter_.fillRect(lane, faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F));
+    paint_boxes(stage, lane, TimeWindow::whole(gantt_.makespan()));
+  }
+  painter_.setClipping(false);
+  const TimeWindow whole = TimeWindow::whole(gantt_.makespan());
+  const double from = area.left() + whole.x_of(scene_.window.from, area.width());
+  const double to = area.left() + whole.x_of(scene_.window.to, area.width());
+  painter_.setPen(QPen(colours_.accent, 2.0));
+  painter_.setBrush(Qt::NoBrush);
+  painter_.drawRect(QRectF(from, area.top() - 2.0, std::max(3.0, to - from), area.height() + 3.0));
 }
 
 // The later a chunk, the nearer to the background.
@@ -176,11 +204,11 @@ void SchedulePainter::paint_box(const GanttBox& box, const QRectF& rect, bool ho
   }
   const double text = metrics.horizontalAdvance(number);
   const bool has_number = text <= rect.width() - 2.0 && rect.height() >= 11.0;
-  if (pattern_of(box.phase) != Qt::SolidPattern && rect.width() >= 4.0) {
+  if (hatch(role_of(box.phase)) != Qt::SolidPattern && rect.width() >= 4.0) {
     // The strokes leave room for the number.
     const double stripe = has_number ? std::max(4.0, 0.28 * rect.height()) : rect.height();
     painter_.fillRect(QRectF(rect.left(), rect.bottom() - stripe, rect.width(), stripe),
-                      QBrush(faded(ink, ahead ? 0.35F : 0.6F), pattern_of(box.phase)));
+                      QBrush(faded(ink, ahead ? 0.35F : 0.6F), hatch(role_of(box.phase))));
   }
   if (has_number) {
     painter_.setPen(ink);
@@ -239,16 +267,23 @@ void SchedulePainter::paint_legend() {
     x += 24.0 + metrics.horizontalAdvance(text) + 18.0;
   };
   for (const SlotPhase phase : phases)
-    entry(QString::fromUtf8(title_of(phase)), colours_.of(role_of(phase)), pattern_of(phase),
+    entry(QString::fromUtf8(title_of(phase)), colours_.of(role_of(phase)), hatch(role_of(phase)),
           colours_.text_on(role_of(phase)));
-  entry(QStringLiteral("bubble"), faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F),
-        Qt::SolidPattern, {});
+  entry(QStringLiteral("no slot: bubble, messages, optimizer"),
+        faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F), Qt::SolidPattern, {});
   const QString numbers = gantt_.chunks() > 1
                               ? QStringLiteral("numbers: microbatches; shades: chunks of a stage")
                               : QStringLiteral("numbers: microbatches");
   painter_.setPen(colours_.muted_text);
   if (x + metrics.horizontalAdvance(numbers) < geometry_.legend.right())
     painter_.drawText(QPointF(x, middle + (metrics.ascent() - metrics.descent()) / 2.0), numbers);
+}
+
+TimeWindow first_window(const ScheduleGantt& gantt, double plot_width) {
+  TimeWindow window = TimeWindow::whole(gantt.makespan());
+  const double legible = plot_width / kLegibleBox * gantt.mean_length();
+  if (!gantt.empty() && legible < gantt.makespan()) window.show(0.0, legible);
+  return window;
 }
 
 QString schedule_summary(const ScheduleGantt& gantt) {

@@ -26,9 +26,10 @@ struct ScheduleScene {
 };
 
 struct ScheduleGeometry {
-  ScheduleGeometry(const QSizeF& size, std::size_t stages);
+  ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gantt);
 
   QRectF axis, names, plot, legend;
+  QRectF overview;  // the whole step below the plot; empty where the plot can show it legibly
   double row_height = 0.0;
 
   QRectF row(std::size_t stage) const;
@@ -45,6 +46,8 @@ class SchedulePainter {
   void paint_summary();
   void paint_axis();
   void paint_stage(std::size_t stage);
+  void paint_boxes(std::size_t stage, const QRectF& lane, const TimeWindow& window);
+  void paint_overview();
   void paint_name(std::size_t stage);
   void paint_box(const GanttBox& box, const QRectF& rect, bool hovered);
   void paint_moment();
@@ -58,6 +61,9 @@ class SchedulePainter {
   ScheduleGeometry geometry_;
   QFont font_, bold_, small_;
 };
+
+// The part of the step that shows first: so much of its start that microbatch numbers are legible.
+TimeWindow first_window(const ScheduleGantt& gantt, double plot_width);
 
 // "1f1b · 4 stages · 32 microbatches · bubble 8.6 %".
 QString schedule_summary(const ScheduleGantt& gantt);

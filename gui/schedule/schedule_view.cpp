@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "gui/models/text.hpp"
-#include "gui/schedule/stage_durations.hpp"
+#include "gui/schedule/stage_slots.hpp"
 #include "gui/views/empty_state.hpp"
 
 namespace shardwright::gui {
@@ -20,6 +20,13 @@ namespace {
 constexpr double kReplaySeconds = 12.0;  // for the whole step
 constexpr int kFrameMs = 16;
 constexpr int kSliderSteps = 10'000;
+
+GanttStep step_of(const sim::StepResult& result) {
+  GanttStep step{result.step.value(), {}, static_cast<std::size_t>(result.bottleneck)};
+  for (const sim::StageResult& stage : result.stages)
+    step.bubbles.push_back(stage.time.bubble.value());
+  return step;
+}
 
 }  // namespace
 
@@ -85,17 +92,19 @@ void ScheduleView::connect_parts() {
   });
 }
 
-void ScheduleView::set_plan(const Plan& plan, const ModelSpec& model, const Timeline* timeline) {
+void ScheduleView::set_plan(const Plan& plan, const ModelSpec& model, const Timeline* timeline,
+                            const sim::StepResult* result) {
   const ScheduleShape shape = shape_of(plan);
-  std::optional<StageChunkTimes> times;
-  if (timeline != nullptr) times = stage_durations(*timeline, model, plan);
-  const bool measured = times.has_value();
   // One stage has no pipeline to show.
   if (plan.pp < 2 || why_not(plan.schedule, shape)) return clear();
-  if (!measured) times = even_times(plan.schedule, shape);
-  set_gantt(ScheduleGantt(plan.schedule, shape, *times));
-  note_->setText(measured ? QStringLiteral("mean durations of the timeline, messages take no time")
-                          : QStringLiteral("even durations, messages take no time"));
+  std::optional<StageSlotTimes> times;
+  if (timeline != nullptr && result != nullptr) times = stage_slots(*timeline, model, plan);
+  if (times) {
+    set_gantt(ScheduleGantt(plan.schedule, shape, *times, step_of(*result)));
+  } else {
+    set_gantt(ScheduleGantt(plan.schedule, shape, even_times(plan.schedule, shape)));
+    note_->setText(QStringLiteral("even durations, messages take no time"));
+  }
 }
 
 void ScheduleView::set_gantt(ScheduleGantt gantt) {

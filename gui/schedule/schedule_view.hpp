@@ -9,6 +9,7 @@
 #include "core/timeline/timeline.hpp"
 #include "gui/schedule/schedule_canvas.hpp"
 #include "gui/views/view.hpp"
+#include "sim/step/step_result.hpp"
 
 class QLabel;
 class QSlider;
@@ -24,9 +25,10 @@ class ScheduleView : public View {
  public:
   explicit ScheduleView(QWidget* parent = nullptr);
 
-  // With the durations that the timeline shows; where it lacks some, with even ones, and the view
-  // says so.
-  void set_plan(const Plan& plan, const ModelSpec& model, const Timeline* timeline = nullptr);
+  // The slots as the timeline of the step with this result has them; where it lacks some, even
+  // ones, and the view says so.
+  void set_plan(const Plan& plan, const ModelSpec& model, const Timeline* timeline = nullptr,
+                const sim::StepResult* result = nullptr);
   void set_gantt(ScheduleGantt gantt);
   void clear();
 

@@ -75,7 +75,8 @@ Colours colours_for(const QPalette& palette);
 // The shape that goes with `Colours::series(index)`.
 Marker marker(int index);
 
-// The hatch that tells roles apart in grey; most are solid.
+// The hatch that tells roles apart in grey: those of compute from each other, and those of
+// communication.
 Qt::BrushStyle hatch(Role role);
 
 // The role of an op that runs in `phase`, and of the communication in `group`.

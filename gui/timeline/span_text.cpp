@@ -72,6 +72,23 @@ QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref) {
   return tip.text();
 }
 
+QString memory_tool_tip(const MemoryRow& row, double time) {
+  const auto text_of = [&row](const MemoryPoint& point) {
+    const QString all = bytes_text(Bytes(point.bytes));
+    return row.has_base() ? QStringLiteral("%1, %2 of it tensors")
+                                .arg(all, bytes_text(Bytes(point.bytes - point.base)))
+                          : all;
+  };
+  ToolTip tip;
+  tip.title(QStringLiteral("memory of the rank"));
+  tip.line(QStringLiteral("at ") + time_text(Seconds(time)), text_of(row.at(time)));
+  tip.line(QStringLiteral("peak, at ") + time_text(Seconds(row.peak.time)), text_of(row.peak));
+  if (row.has_base())
+    tip.line(QStringLiteral("outside of tensors"),
+             QStringLiteral("context, communication buffers, fragmentation"));
+  return tip.text();
+}
+
 QString span_line(const TimelineTracks& tracks, SpanRef ref) {
   const Span& span = tracks.span(ref);
   QStringList parts = {to_qstring(span.name), spaced(name_of(span.phase))};

@@ -12,6 +12,9 @@ namespace shardwright::gui {
 // timeline.
 QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref);
 
+// Rich text: what a rank holds at a time, and its peak; of both what lies outside of tensors.
+QString memory_tool_tip(const MemoryRow& row, double time);
+
 // One line: "attention.qkv · forward · layer 3 · mb 0 · 1.23 ms".
 QString span_line(const TimelineTracks& tracks, SpanRef ref);
 

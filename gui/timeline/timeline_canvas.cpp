@@ -42,9 +42,10 @@ TimelineCanvas::TimelineCanvas(QWidget* parent)
 }
 
 void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                                   std::shared_ptr<const Program> program, Bytes capacity) {
+                                   std::shared_ptr<const Program> program, Bytes capacity,
+                                   const sim::ReservedMemory& reserved) {
   program_ = std::move(program);
-  tracks_.set_timelines(std::move(timelines));
+  tracks_.set_timelines(std::move(timelines), reserved);
   const TimelineScene before = std::move(scene_);
   scene_ = {};
   scene_.show_arrows = before.show_arrows;
@@ -196,6 +197,19 @@ void TimelineCanvas::reveal(SpanRef ref) {
   change_window(window, true);
 }
 
+void TimelineCanvas::scroll_to(const QString& label) {
+  for (const Track& track : tracks_.tracks()) {
+    if (track.kind != TrackKind::Rank || track.label != label) continue;
+    return verticalScrollBar()->setValue(static_cast<int>(track.y));
+  }
+}
+
+void TimelineCanvas::mark_moment(std::optional<double> moment) {
+  if (scene_.moment == moment) return;
+  scene_.moment = moment;
+  viewport()->update();
+}
+
 bool TimelineCanvas::viewportEvent(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
@@ -215,11 +229,8 @@ QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
   const auto index = tracks_.track_at(position.y() - plot.top() + scene_.scroll);
   if (!plot.contains(position) || !index || tracks_.tracks()[*index].kind != TrackKind::Memory)
     return {};
-  const MemoryRow& row = tracks_.memory_rows()[tracks_.tracks()[*index].row];
-  const double time = time_at(position.x());
-  return QStringLiteral("%1 held at %2<br>peak %3 at %4")
-      .arg(bytes_text(Bytes(row.at(time))), time_text(Seconds(time)), bytes_text(Bytes(row.peak)),
-           time_text(Seconds(row.peak_time)));
+  return memory_tool_tip(tracks_.memory_rows()[tracks_.tracks()[*index].row],
+                         time_at(position.x()));
 }
 
 void TimelineCanvas::paintEvent(QPaintEvent*) {

@@ -25,7 +25,8 @@ class TimelineCanvas : public QAbstractScrollArea {
   explicit TimelineCanvas(QWidget* parent = nullptr);
 
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                     std::shared_ptr<const Program> program, Bytes capacity);
+                     std::shared_ptr<const Program> program, Bytes capacity,
+                     const sim::ReservedMemory& reserved);
   void set_filter(const SpanQuery& filter);
   void set_matches(const std::vector<SpanRef>& matches);
   void set_show_arrows(bool show);
@@ -43,6 +44,10 @@ class TimelineCanvas : public QAbstractScrollArea {
   void clear_op();
   // Scrolls and pans until the selected op is in view.
   void reveal(SpanRef ref);
+  // Scrolls to the rank with this label.
+  void scroll_to(const QString& label);
+  // A line at this time, in seconds.
+  void mark_moment(std::optional<double> moment);
 
   QSize sizeHint() const override { return {1000, 600}; }
 

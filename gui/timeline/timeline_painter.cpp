@@ -19,7 +19,9 @@ constexpr double kLeastHatch = 6.0;   // … a hatch
 constexpr int kLoadLevels = 8;        // shades of columns, so that like neighbours become one
 constexpr int kLeastLevel = 3;        // what is rarely busy stays visible
 constexpr double kPadding = 3.0;      // above and below a row's spans
-constexpr double kMemoryHeadroom = 1.08;
+constexpr Qt::BrushStyle kBasePattern = Qt::BDiagPattern;
+constexpr double kMemoryTop = 17.0;        // above the curves, for the capacity's text
+constexpr double kLeastOfCapacity = 0.05;  // lower peaks would be flat below the capacity's line
 
 QColor mixed(const QColor& first, const QColor& second, double share) {
   const auto blend = [share](int from, int to) {
@@ -154,9 +156,11 @@ void TimelinePainter::paint_memory_name(const Track& track, const QRectF& row) {
                     QFontMetricsF(font_).elidedText(label, Qt::ElideRight, upper.width()));
   painter_.setFont(small_);
   painter_.setPen(colours_.muted_text);
-  painter_.drawText(
-      upper.translated(0.0, 18.0), Qt::AlignVCenter,
-      QStringLiteral("peak ") + bytes_text(Bytes(tracks_.memory_rows()[track.row].peak)));
+  const MemoryRow& memory = tracks_.memory_rows()[track.row];
+  QString peak = QStringLiteral("peak ") + bytes_text(Bytes(memory.peak.bytes));
+  if (memory.has_base())
+    peak += QStringLiteral(", tensors ") + bytes_text(Bytes(memory.peak.bytes - memory.peak.base));
+  painter_.drawText(upper.translated(0.0, 18.0), Qt::AlignVCenter, peak);
 }
 
 void TimelinePainter::paint_spans(const Track& track, double y) {
@@ -243,16 +247,24 @@ void TimelinePainter::paint_marks(const Track& track, double y) {
   }
 }
 
-double TimelinePainter::memory_scale(const Track& track) const {
-  double most = scene_.capacity.value();
-  for (const MemoryRow& row : tracks_.memory_rows()) most = std::max(most, row.peak);
-  return most > 0.0 ? (track.height - 8.0) / (most * kMemoryHeadroom) : 0.0;
+double TimelinePainter::highest_memory() const {
+  double most = 0.0;
+  for (const MemoryRow& row : tracks_.memory_rows()) most = std::max(most, row.peak.bytes);
+  return most;
 }
 
-// The highest level in each column of pixels.
-void TimelinePainter::paint_memory(const Track& track, double y) {
-  const MemoryRow& row = tracks_.memory_rows()[track.row];
-  const double scale = memory_scale(track), bottom = y + track.height - 1.0;
+bool TimelinePainter::shows_capacity() const {
+  return highest_memory() > kLeastOfCapacity * scene_.capacity.value();
+}
+
+double TimelinePainter::memory_scale(const Track& track) const {
+  const double most = std::max(highest_memory(), shows_capacity() ? scene_.capacity.value() : 0.0);
+  return most > 0.0 ? (track.height - kMemoryTop - 2.0) / most : 0.0;
+}
+
+// The highest level in each column of pixels, above `bottom`.
+QPolygonF TimelinePainter::memory_area(const MemoryRow& row, double MemoryPoint::*level_of,
+                                       double scale, double bottom) const {
   const int width = static_cast<int>(geometry_.plot.width());
   const double left = geometry_.plot.left();
   QPolygonF area;
@@ -260,12 +272,12 @@ void TimelinePainter::paint_memory(const Track& track, double y) {
   auto next =
       std::lower_bound(row.points.begin(), row.points.end(), scene_.window.from,
                        [](const MemoryPoint& point, double time) { return point.time < time; });
-  double level = row.at(scene_.window.from);
+  double level = row.at(scene_.window.from).*level_of;
   for (int column = 0; column < width; ++column) {
     const double end = scene_.window.time_at(column + 1.0, width);
     double most = level;
     for (; next != row.points.end() && next->time < end; ++next) {
-      level = next->bytes;
+      level = (*next).*level_of;
       most = std::max(most, level);
     }
     const double top = bottom - most * scale;
@@ -277,25 +289,47 @@ void TimelinePainter::paint_memory(const Track& track, double y) {
     area.append(QPointF(left + column + 1.0, top));
   }
   area.append(QPointF(left + width, bottom));
+  return area;
+}
+
+// Tensors above what lies outside of them.
+void TimelinePainter::paint_memory(const Track& track, double y) {
+  const MemoryRow& row = tracks_.memory_rows()[track.row];
+  const double scale = memory_scale(track), bottom = y + track.height - 1.0;
   QColor fill = colours_.series(5);
   // A cosmetic pen: wider ones are stroked as paths, which takes longer than all spans together.
   painter_.setPen(QPen(fill, 0.0));
   fill.setAlphaF(0.30F);
   painter_.setBrush(fill);
-  painter_.drawPolygon(area);
-  paint_capacity(y, bottom, scale);
+  painter_.drawPolygon(memory_area(row, &MemoryPoint::bytes, scale, bottom));
+  if (row.has_base()) {
+    painter_.setPen(QPen(base_colour(), 0.0));
+    painter_.setBrush(QBrush(base_colour(), kBasePattern));
+    painter_.drawPolygon(memory_area(row, &MemoryPoint::base, scale, bottom));
+  }
+  paint_capacity(bottom, scale);
 }
 
-void TimelinePainter::paint_capacity(double top, double bottom, double scale) {
+QColor TimelinePainter::base_colour() const {
+  return mixed(colours_.series(5), colours_.text, 0.45);
+}
+
+// The text stands above the line, where no curve is.
+void TimelinePainter::paint_capacity(double bottom, double scale) {
   if (scene_.capacity.value() <= 0.0) return;
-  const double level = bottom - scene_.capacity.value() * scale;
+  const bool shown = shows_capacity();
+  const double level = bottom - (shown ? scene_.capacity.value() : highest_memory()) * scale;
   painter_.setPen(QPen(colours_.bad, 1.0, Qt::DashLine));
-  painter_.drawLine(QPointF(geometry_.plot.left(), level), QPointF(geometry_.plot.right(), level));
+  if (shown)
+    painter_.drawLine(QPointF(geometry_.plot.left(), level),
+                      QPointF(geometry_.plot.right(), level));
   painter_.setFont(small_);
-  painter_.setPen(colours_.muted_text);
+  painter_.setPen(shown ? colours_.bad : colours_.muted_text);
   painter_.drawText(
-      QRectF(geometry_.plot.left(), std::max(top, level) + 1.0, geometry_.plot.width() - 6.0, 14.0),
-      Qt::AlignRight | Qt::AlignTop, QStringLiteral("capacity ") + bytes_text(scene_.capacity));
+      QRectF(geometry_.plot.left(), level - 16.0, geometry_.plot.width() - 6.0, 15.0),
+      Qt::AlignRight | Qt::AlignBottom,
+      QStringLiteral("capacity %1%2")
+          .arg(bytes_text(scene_.capacity), shown ? QString() : QStringLiteral(", far above")));
 }
 
 std::optional<QRectF> TimelinePainter::box_of(SpanRef ref) const {
@@ -355,6 +389,7 @@ void TimelinePainter::paint_overlay() {
   painter_.save();
   painter_.setFont(font_);
   paint_range();
+  paint_moment();
   painter_.setClipRect(geometry_.plot);
   for (const auto& ref : {scene_.hovered, scene_.selected}) {
     if (!ref) continue;
@@ -403,6 +438,15 @@ void TimelinePainter::paint_range() {
   painter_.setFont(font_);
 }
 
+void TimelinePainter::paint_moment() {
+  if (!scene_.moment || *scene_.moment < scene_.window.from || *scene_.moment > scene_.window.to)
+    return;
+  const QRectF& plot = geometry_.plot;
+  const double x = plot.left() + scene_.window.x_of(*scene_.moment, plot.width());
+  painter_.setPen(QPen(colours_.accent, 1.0, Qt::DashLine));
+  painter_.drawLine(QPointF(x, plot.top() - 6.0), QPointF(x, plot.bottom()));
+}
+
 void TimelinePainter::paint_legend() {
   painter_.fillRect(geometry_.legend, colours_.window);
   painter_.setPen(colours_.frame);
@@ -433,6 +477,11 @@ void TimelinePainter::paint_legend() {
       lines.setAlphaF(0.35F);
       if (hatch(role) != Qt::SolidPattern) painter_.fillRect(box, QBrush(lines, hatch(role)));
     });
+  }
+  const auto& memory = tracks_.memory_rows();
+  if (std::any_of(memory.begin(), memory.end(), [](const auto& row) { return row.has_base(); })) {
+    entry(QStringLiteral("outside of tensors"),
+          [&](const QRectF& box) { painter_.fillRect(box, QBrush(base_colour(), kBasePattern)); });
   }
   if (scene_.show_critical_path && !scene_.critical_path.empty()) {
     entry(QStringLiteral("critical path"), [&](const QRectF& box) {

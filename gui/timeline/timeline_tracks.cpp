@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kNoRow = std::numeric_limits<std::uint32_t>::max();
 constexpr double kRankHeight = 24.0;
 constexpr double kSpanHeight = 20.0;
-constexpr double kMemoryHeight = 46.0;
+constexpr double kMemoryHeight = 60.0;
 
 // What tells a row from the others, in the order in which they stand.
 struct RowKey {
@@ -68,15 +68,17 @@ QString title_of(TimelineOrigin origin) {
                                              : QStringLiteral("measured");
 }
 
-double MemoryRow::at(double time) const {
+MemoryPoint MemoryRow::at(double time) const {
   const auto after =
       std::upper_bound(points.begin(), points.end(), time,
                        [](double t, const MemoryPoint& point) { return t < point.time; });
-  return after == points.begin() ? 0.0 : std::prev(after)->bytes;
+  return after == points.begin() ? MemoryPoint{time} : *std::prev(after);
 }
 
-void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines) {
+void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
+                                   const sim::ReservedMemory& reserved) {
   timelines_ = std::move(timelines);
+  reserved_ = reserved;
   // Predictions first.
   std::stable_sort(timelines_.begin(), timelines_.end(),
                    [](const auto& a, const auto& b) { return a->origin < b->origin; });
@@ -186,13 +188,14 @@ void TimelineTracks::place_ranks(const QString& label, const std::vector<RankPla
 
 void TimelineTracks::place_memory(const RankPlace& rank) {
   MemoryRow row;
+  const bool predicted = timelines_[rank.side]->origin == TimelineOrigin::Predicted;
+  Bytes highest;
   for (const MemoryLevel& level : timelines_[rank.side]->memory) {
     if (level.rank != rank.rank) continue;
-    row.points.push_back({level.time.value(), level.level.value()});
-    if (row.points.back().bytes > row.peak) {
-      row.peak = row.points.back().bytes;
-      row.peak_time = row.points.back().time;
-    }
+    highest = std::max(highest, level.level);
+    const Bytes base = predicted ? reserved_.beside(highest) : Bytes();
+    row.points.push_back({level.time.value(), (level.level + base).value(), base.value()});
+    if (row.points.back().bytes > row.peak.bytes) row.peak = row.points.back();
   }
   if (row.points.empty()) return;
   Track track;

@@ -14,6 +14,7 @@
 #include "core/timeline/timeline.hpp"
 #include "gui/timeline/span_query.hpp"
 #include "gui/timeline/span_row.hpp"
+#include "sim/memory/memory_replay.hpp"
 
 namespace shardwright::gui {
 
@@ -43,16 +44,17 @@ struct Track {
 struct MemoryPoint {
   double time = 0.0;   // in seconds
   double bytes = 0.0;  // from then on
+  double base = 0.0;   // of them outside of tensors: context, buffers, fragmentation
 };
 
 // The memory of one rank.
 struct MemoryRow {
   std::vector<MemoryPoint> points;  // ascending in time
-  double peak = 0.0;
-  double peak_time = 0.0;
+  MemoryPoint peak;
 
-  // The level that holds at a time; 0 before the first point.
-  double at(double time) const;
+  bool has_base() const { return !points.empty() && points.back().base > 0.0; }
+  // What holds at a time; nothing before the first point.
+  MemoryPoint at(double time) const;
 };
 
 // The start and the end of an arrow.
@@ -62,8 +64,10 @@ struct MessageArrow {
 
 class TimelineTracks {
  public:
-  // One timeline, or a prediction and a measurement. None of them is null.
-  void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines);
+  // One timeline, or a prediction and a measurement. None of them is null. `reserved` lies below
+  // the tensors of a prediction, so that its peak is that of the step's memory breakdown.
+  void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
+                     const sim::ReservedMemory& reserved = {});
   // Spans that do not match are left out.
   void set_filter(const SpanQuery& filter);
 
@@ -124,6 +128,7 @@ class TimelineTracks {
   QString note_of(const RankPlace& rank) const;
 
   std::vector<std::shared_ptr<const Timeline>> timelines_;
+  sim::ReservedMemory reserved_;  // beside the tensors of predictions
   SpanQuery filter_;
   std::vector<Track> tracks_;
   std::vector<SpanRow> rows_;

@@ -136,8 +136,9 @@ void TimelineView::connect_parts() {
 }
 
 void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                                 std::shared_ptr<const Program> program, Bytes capacity) {
-  canvas_->set_timelines(std::move(timelines), std::move(program), capacity);
+                                 std::shared_ptr<const Program> program, Bytes capacity,
+                                 const sim::ReservedMemory& reserved) {
+  canvas_->set_timelines(std::move(timelines), std::move(program), capacity, reserved);
   update_hint();
   if (!filter_edit_->text().isEmpty()) filter(filter_edit_->text());
   find(find_edit_->text());

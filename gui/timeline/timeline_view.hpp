@@ -25,9 +25,11 @@ class TimelineView : public View {
 
   // One timeline, or a prediction and a measurement of the same plan; none shows how to get one.
   // `program` may be null; where it is that of a prediction, the critical path follows its waits.
-  // `capacity` of a rank's memory is drawn as a line; zero leaves it out.
+  // `capacity` of a rank's memory is drawn as a line; zero leaves it out. `reserved` is what a
+  // prediction holds beside its tensors.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                     std::shared_ptr<const Program> program = nullptr, Bytes capacity = {});
+                     std::shared_ptr<const Program> program = nullptr, Bytes capacity = {},
+                     const sim::ReservedMemory& reserved = {});
 
   TimelineCanvas& canvas() { return *canvas_; }
   const TimelineCanvas& canvas() const { return *canvas_; }

@@ -73,6 +73,7 @@ void TopologyCanvas::load_links(double from, double to, const QString& title) {
   scene_.bytes = traffic_.bytes(from, to);
   scene_.utilisation = utilisation(*map_, scene_.bytes, scene_.seconds);
   scene_.bottleneck = busiest_link(scene_.utilisation);
+  scene_.as_busy = links_as_busy(scene_.utilisation);
   scene_.span_title = title;
   update();
 }

@@ -15,6 +15,8 @@ using sim::LinkIndex;
 constexpr double kBadge = 13.0;
 constexpr double kScaleHeight = 12.0;
 constexpr double kRadius = 4.0;
+constexpr double kBusy = 0.5;       // utilisation from which a link may hold up the step
+constexpr double kAsBusy = 0.98;    // of the busiest link: as busy as it
 constexpr double kMarkPlace = 0.3;  // of the way along the busiest link
 
 QFont font_of(int pixels, bool bold) {
@@ -34,6 +36,22 @@ std::optional<LinkIndex> busiest_link(const std::vector<double>& utilisation) {
   const auto most = std::max_element(utilisation.begin(), utilisation.end());
   if (most == utilisation.end() || *most <= 0.0) return std::nullopt;
   return static_cast<LinkIndex>(most - utilisation.begin());
+}
+
+std::size_t links_as_busy(const std::vector<double>& utilisation) {
+  const auto busiest = busiest_link(utilisation);
+  if (!busiest) return 0;
+  const double least = kAsBusy * utilisation[*busiest];
+  return static_cast<std::size_t>(std::count_if(utilisation.begin(), utilisation.end(),
+                                                [least](double share) { return share >= least; }));
+}
+
+double scale_end(const std::vector<double>& utilisation) {
+  const auto busiest = busiest_link(utilisation);
+  for (const double end : {0.05, 0.1, 0.2, 0.5}) {
+    if (!busiest || utilisation[*busiest] <= end) return end;
+  }
+  return 1.0;
 }
 
 QString link_load_text(const ClusterMap& map, const TopologyScene& scene, LinkIndex link) {
@@ -90,7 +108,9 @@ void TopologyPainter::paint_lines() {
   for (const MapLine& line : layout_.lines) lines.emplace_back(load_of(line).share, &line);
   std::stable_sort(lines.begin(), lines.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [share, line] : lines) {
+  const double end = scale_end(scene_.utilisation);
+  for (const auto& [load, line] : lines) {
+    const double share = load / end;
     painter_.setPen(QPen(sequential_colour(share, colours_.dark), sequential_width(share),
                          Qt::SolidLine, Qt::FlatCap));
     painter_.drawLine(line->a, line->b);
@@ -229,12 +249,17 @@ void TopologyPainter::paint_bottleneck() {
     if (load.share <= 0.0 || load.link != *scene_.bottleneck) continue;
     // Near the lower end, where lines do not cross yet.
     const QPointF middle = line.a + kMarkPlace * (line.b - line.a);
-    painter_.setPen(QPen(colours_.bad, sequential_width(load.share) + 2.0));
+    painter_.setPen(
+        QPen(colours_.bad, sequential_width(load.share / scale_end(scene_.utilisation)) + 2.0));
     painter_.drawLine(line.a, line.b);
     painter_.setBrush(Qt::NoBrush);
     painter_.setPen(QPen(colours_.bad, 2.0));
     painter_.drawEllipse(middle, 9.0, 9.0);
-    const QString text = percent_text(load.share);
+    const QString others = scene_.as_busy > 1
+                               ? QStringLiteral(", one of %1")
+                                     .arg(count_text(static_cast<std::int64_t>(scene_.as_busy)))
+                               : QString();
+    const QString text = percent_text(load.share) + others;
     painter_.setFont(bold_);
     const double width = QFontMetricsF(bold_).horizontalAdvance(text) + 10.0;
     const QRectF label(middle.x() + 12.0, middle.y() - 10.0, width, 20.0);
@@ -282,10 +307,12 @@ double TopologyPainter::paint_scale(const QRectF& panel, double y) {
   }
   painter_.setFont(small_);
   painter_.setPen(colours_.muted_text);
-  for (const int percent : {0, 50, 100})
+  const double end = scale_end(scene_.utilisation);
+  for (const double part : {0.0, 0.5, 1.0})
     painter_.drawText(
-        QRectF(panel.left() + width * percent / 100.0 - 20.0, y + kScaleHeight + 2.0, 40.0, 14.0),
-        percent == 0 ? Qt::AlignRight : Qt::AlignCenter, QStringLiteral("%1 %").arg(percent));
+        QRectF(panel.left() + width * part - 20.0, y + kScaleHeight + 2.0, 40.0, 14.0),
+        part == 0.0 ? Qt::AlignRight : Qt::AlignCenter,
+        QStringLiteral("%1 %").arg(100.0 * part * end));
   return y + kScaleHeight + 18.0;
 }
 
@@ -293,12 +320,23 @@ double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
   if (!scene_.bottleneck)
     return paint_text(panel, y, QStringLiteral("Nothing moves between GPUs in this time."),
                       colours_.muted_text, font_);
-  y = paint_text(panel, y, QStringLiteral("◯ Busiest link"), colours_.bad, bold_);
   const LinkIndex link = *scene_.bottleneck;
+  const bool unique = scene_.as_busy < 2;
+  y = paint_text(panel, y,
+                 unique ? QStringLiteral("◯ Busiest link")
+                        : QStringLiteral("◯ Busiest: %1 links alike, one marked")
+                              .arg(count_text(static_cast<std::int64_t>(scene_.as_busy))),
+                 colours_.bad, bold_);
   y = paint_text(panel, y, link_load_text(map_, scene_, link), colours_.text, font_);
-  return paint_text(panel, y,
-                    QStringLiteral("%1 in %2")
-                        .arg(bytes_text(scene_.bytes[link]), time_text(Seconds(scene_.seconds))),
+  y = paint_text(panel, y,
+                 QStringLiteral("%1 in %2")
+                     .arg(bytes_text(scene_.bytes[link]), time_text(Seconds(scene_.seconds))),
+                 colours_.muted_text, small_);
+  // A mean over the step hides bursts, in which exposed communication waits for the links.
+  if (scene_.utilisation[link] >= kBusy) return y;
+  return paint_text(panel, y + 2.0,
+                    QStringLiteral("On average no link is busy: what waits for communication waits "
+                                   "in bursts. Select a range in Timeline to see one."),
                     colours_.muted_text, small_);
 }
 

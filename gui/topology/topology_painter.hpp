@@ -12,14 +12,15 @@
 namespace shardwright::gui {
 
 struct TopologyScene {
-  std::vector<double> utilisation;  // by link
-  std::vector<Bytes> bytes;         // by link
-  double seconds = 0.0;             // that they are of
-  QString span_title;               // "whole step", "from … to …"
-  std::optional<sim::LinkIndex> bottleneck;
-  std::optional<std::int32_t> rank;  // whose groups stand out
-  bool pinned = false;               // by a click
-  std::optional<Axis> axis;          // only this one; else all
+  std::vector<double> utilisation;           // by link
+  std::vector<Bytes> bytes;                  // by link
+  double seconds = 0.0;                      // that they are of
+  QString span_title;                        // "whole step", "from … to …"
+  std::optional<sim::LinkIndex> bottleneck;  // the busiest link
+  std::size_t as_busy = 0;                   // links as busy as it, itself included
+  std::optional<std::int32_t> rank;          // whose groups stand out
+  bool pinned = false;                       // by a click
+  std::optional<Axis> axis;                  // only this one; else all
 };
 
 class TopologyPainter {
@@ -66,6 +67,12 @@ class TopologyPainter {
 
 // The link with the highest utilisation; none where nothing moves. Of equals the first.
 std::optional<sim::LinkIndex> busiest_link(const std::vector<double>& utilisation);
+
+// How many links are busy to within 2 % of the busiest one.
+std::size_t links_as_busy(const std::vector<double>& utilisation);
+
+// The end of the colour scale: the least of 5, 10, 20, 50 and 100 % that no link exceeds.
+double scale_end(const std::vector<double>& utilisation);
 
 // "node 3 · 24–31 · stage 1": the ranks and stages of a domain.
 QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapItem& item);

@@ -1,13 +1,17 @@
 #include "gui/views/chart.hpp"
 
 #include <QEvent>
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 namespace {
+
+constexpr int kLegendAround = 52;  // pixels of an entry besides its text
 
 bool is_vector(const QPaintEngine* engine) {
   return engine != nullptr &&
@@ -33,6 +37,30 @@ Chart::Chart(QWidget* parent) : QCustomPlot(parent) {
 
 void Chart::allow_zoom() {
   setInteractions(QCP::iRangeDrag | QCP::iRangeZoom | QCP::iSelectAxes);
+}
+
+void Chart::put_legend_above() {
+  plotLayout()->insertRow(0);
+  plotLayout()->addElement(0, 0, legend);
+  plotLayout()->setRowStretchFactor(0, 0.001);
+  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);
+  legend->setBorderPen(Qt::NoPen);
+  legend->setMargins(QMargins(0, 0, 0, 0));
+  connect(this, &QCustomPlot::beforeReplot, this, &Chart::arrange_legend);
+}
+
+// As many entries in a line as the width has room for.
+void Chart::arrange_legend() {
+  const QFontMetrics metrics(font());
+  int widest = 1;
+  for (int i = 0; i < legend->itemCount(); ++i) {
+    if (const auto* item = qobject_cast<QCPPlottableLegendItem*>(legend->item(i)))
+      widest = std::max(widest, metrics.horizontalAdvance(item->plottable()->name()));
+  }
+  const int columns = std::max(1, width() / (widest + kLegendAround));
+  if (legend->wrap() == columns) return;
+  legend->setWrap(columns);
+  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);  // places the entries anew
 }
 
 void Chart::clear_all() {
@@ -104,7 +132,7 @@ void Chart::restyle() {
   setBackground(QBrush(colours_.base));
   for (QCPAxis* axis : {xAxis, yAxis, xAxis2, yAxis2}) style_axis(axis);
   legend->setBrush(faded(colours_.base, 0.85));
-  legend->setBorderPen(QPen(colours_.grid));
+  if (legend->borderPen() != Qt::NoPen) legend->setBorderPen(QPen(colours_.grid));
   legend->setTextColor(colours_.text);
   legend->setFont(font());
   legend->setRowSpacing(0);
@@ -122,6 +150,27 @@ QString ShortTicker::getTickLabel(double tick, const QLocale& locale, QChar form
                          : scale < 1e9 ? QStringLiteral(" M")
                                        : QStringLiteral(" G");
   return locale.toString(tick / scale, 'g', 4) + prefix;
+}
+
+void HatchedBars::set_fill(const QColor& colour, const QColor& lines, Qt::BrushStyle hatch) {
+  setBrush(colour);
+  hatch_ = hatch == Qt::SolidPattern ? QBrush(Qt::NoBrush) : QBrush(faded(lines, 0.45), hatch);
+}
+
+void HatchedBars::draw(QCPPainter* painter) {
+  QCPBars::draw(painter);
+  if (hatch_.style() == Qt::NoBrush) return;
+  const QBrush fill = std::exchange(mBrush, hatch_);
+  QCPBars::draw(painter);
+  mBrush = fill;
+}
+
+void HatchedBars::drawLegendIcon(QCPPainter* painter, const QRectF& rect) const {
+  QCPBars::drawLegendIcon(painter, rect);
+  if (hatch_.style() == Qt::NoBrush) return;
+  QRectF box(0, 0, rect.width() * 0.67, rect.height() * 0.67);  // as QCPBars has it
+  box.moveCenter(rect.center());
+  painter->fillRect(box, hatch_);
 }
 
 QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size) {

@@ -19,6 +19,8 @@ class Chart : public QCustomPlot {
   const Colours& colours() const { return colours_; }
   // Wheel zooms around the cursor, over an axis only that axis; dragging pans.
   void allow_zoom();
+  // Moves the legend out of the axis rectangle, where it would lie on data, into lines above it.
+  void put_legend_above();
   // Removes plottables, items and the legend's entries.
   void clear_all();
   // A text beside a point in plot coordinates, `alignment` saying which of its corners lies there.
@@ -38,10 +40,28 @@ class Chart : public QCustomPlot {
   void changeEvent(QEvent* event) override;
 
  private:
+  void arrange_legend();
   void restyle();
   void style_axis(QCPAxis* axis) const;
 
   Colours colours_;
+};
+
+// Bars of a colour with a hatch on it, in the legend too.
+class HatchedBars : public QCPBars {
+  Q_OBJECT
+
+ public:
+  using QCPBars::QCPBars;
+
+  void set_fill(const QColor& colour, const QColor& lines, Qt::BrushStyle hatch);
+
+ protected:
+  void draw(QCPPainter* painter) override;
+  void drawLegendIcon(QCPPainter* painter, const QRectF& rect) const override;
+
+ private:
+  QBrush hatch_ = Qt::NoBrush;
 };
 
 // Labels with SI prefixes: "2 M" where the plain number would be a power of ten.

@@ -2,36 +2,53 @@
 
 #include <QEvent>
 #include <QHBoxLayout>
+#include <QResizeEvent>
 #include <QToolButton>
+#include <algorithm>
 
 #include "gui/style/palette.hpp"
 
 namespace shardwright::gui {
 
-MessageBar::MessageBar(QWidget* parent) : QFrame(parent), sign_(new QLabel), label_(new QLabel) {
+MessageBar::MessageBar(QWidget* parent)
+    : QFrame(parent), sign_(new QLabel), label_(new QLabel), close_(new QToolButton) {
   setObjectName(QStringLiteral("message_bar"));
   label_->setObjectName(QStringLiteral("message"));
   label_->setWordWrap(true);
   label_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   label_->setTextFormat(Qt::PlainText);
-  auto* close = new QToolButton;
-  close->setObjectName(QStringLiteral("close_message"));
-  close->setText(QStringLiteral("✕"));
-  close->setAutoRaise(true);
-  close->setToolTip(tr("Close"));
-  connect(close, &QToolButton::clicked, this, &MessageBar::clear);
+  close_->setObjectName(QStringLiteral("close_message"));
+  close_->setText(QStringLiteral("✕"));
+  close_->setAutoRaise(true);
+  close_->setToolTip(tr("Close"));
+  connect(close_, &QToolButton::clicked, this, &MessageBar::clear);
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(10, 4, 6, 4);
   layout->addWidget(sign_);
   layout->addWidget(label_, 1);
-  layout->addWidget(close);
+  layout->addWidget(close_);
   setAutoFillBackground(true);
   restyle();
+}
+
+// As high as the text at this width: a wrapped label asks for more.
+void MessageBar::fit_height() {
+  const QMargins around = layout()->contentsMargins();
+  const int beside = sign_->sizeHint().width() + close_->sizeHint().width() +
+                     2 * layout()->spacing() + around.left() + around.right();
+  const int text = label_->heightForWidth(std::max(1, width() - beside));
+  setFixedHeight(std::max(text, close_->sizeHint().height()) + around.top() + around.bottom());
+}
+
+void MessageBar::resizeEvent(QResizeEvent* event) {
+  QFrame::resizeEvent(event);
+  if (event->oldSize().width() != event->size().width()) fit_height();
 }
 
 void MessageBar::show_text(Tone tone, const QString& text) {
   tone_ = tone;
   label_->setText(text);
+  fit_height();
   restyle();
   Q_EMIT wanted(!text.isEmpty());
 }

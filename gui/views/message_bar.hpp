@@ -4,6 +4,8 @@
 #include <QFrame>
 #include <QLabel>
 
+class QToolButton;
+
 namespace shardwright::gui {
 
 enum class Tone : std::uint8_t { Notice, Problem };
@@ -25,12 +27,15 @@ class MessageBar : public QFrame {
 
  protected:
   void changeEvent(QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
+  void fit_height();
   void restyle();
 
   QLabel* sign_;
   QLabel* label_;
+  QToolButton* close_;
   Tone tone_ = Tone::Notice;
 };
 

@@ -46,7 +46,7 @@ PlanScatter::PlanScatter(QWidget* parent) : Chart(parent) {
   setInteractions(QCP::iRangeZoom);
   setMouseTracking(true);
   legend->setVisible(true);
-  axisRect()->insetLayout()->setInsetAlignment(0, Qt::AlignTop | Qt::AlignRight);
+  put_legend_above();
   connect(this, &Chart::restyled, this, &PlanScatter::rebuild);
 }
 
@@ -78,26 +78,43 @@ QPointF PlanScatter::pixel_of(int row) const {
   return {xAxis->coordToPixel(value(x_, row)), yAxis->coordToPixel(value(y_, row))};
 }
 
-// Few values: each a category of its own.
+// A category's colour and marker: the same for a value whatever other values there are, so that
+// nothing changes while plans stream in.
+int PlanScatter::place_of(const PlanFigure& figure, double number, const QString& name) const {
+  constexpr int kPlaces = static_cast<int>(kMostCategories);
+  if (figure.kind == FigureKind::Degree && number >= 1.0) {
+    // Degrees are mostly powers of two.
+    const double power = std::log2(number);
+    if (power == std::floor(power)) return static_cast<int>(power) % kPlaces;
+    return kPlaces - 1;
+  }
+  const auto known = place_of_name_.try_emplace(figure.id + QLatin1Char('/') + name,
+                                                static_cast<int>(place_of_name_.size()));
+  return known.first->second % kPlaces;
+}
+
+// Few values: each a category of its own, in their order. Those of one place share it.
 std::vector<PlanScatter::Category> PlanScatter::categories(
     std::vector<int>& category_of_row) const {
   const PlanFigure& figure = figure_at(colour_);
   if (figure.kind == FigureKind::Measure) return bins(category_of_row);
-  // Numbers in their order, names in theirs.
   std::map<std::pair<double, QString>, int> known;
   for (const int row : rows_)
     known[{value(colour_, row), figure.text(*set_, static_cast<std::size_t>(row))}] = 0;
   std::vector<Category> found;
+  std::map<int, int> category_of_place;
   for (auto& [key, index] : known) {
-    const bool own = found.size() + 1 < kMostCategories || known.size() <= kMostCategories;
-    if (own) {
-      const int place = static_cast<int>(found.size());
+    const int place = place_of(figure, key.first, key.second);
+    const auto [at, is_new] = category_of_place.try_emplace(place, static_cast<int>(found.size()));
+    index = at->second;
+    if (is_new) {
       found.push_back(
           {figure.title + QLatin1Char(' ') + key.second, colours().series(place), marker(place)});
-    } else if (found.size() + 1 == kMostCategories) {
-      found.push_back({tr("others"), colours().series(7), marker(7)});
+    } else if (!found[static_cast<std::size_t>(index)].title.endsWith(QStringLiteral("…"))) {
+      QString& title = found[static_cast<std::size_t>(index)].title;
+      title += title.contains(QLatin1Char(',')) ? QStringLiteral(" …")
+                                                : QStringLiteral(", ") + key.second;
     }
-    index = static_cast<int>(found.size()) - 1;
   }
   for (const int row : rows_) {
     category_of_row.push_back(
@@ -144,17 +161,19 @@ void PlanScatter::rebuild() {
     add_points();
     fit_axis(*xAxis, x_);
     fit_axis(*yAxis, y_);
+    fitted_x_ = xAxis->range();
+    fitted_y_ = yAxis->range();
   }
   update_marks();
 }
 
 // All points with a margin; logarithmic where they span more than a factor of four.
 void PlanScatter::fit_axis(QCPAxis& axis, int figure) const {
-  double least = value(figure, rows_.front()), most = least;
-  for (const int row : rows_) {
-    least = std::min(least, value(figure, row));
-    most = std::max(most, value(figure, row));
-  }
+  std::vector<double> values;
+  for (const int row : rows_) values.push_back(value(figure, row));
+  std::sort(values.begin(), values.end());
+  const std::size_t spare = crowd_only_ ? values.size() / 10 : 0;
+  const double least = values[spare], most = values[values.size() - 1 - spare];
   const bool logarithmic = least > 0.0 && most > 4.0 * least;
   axis.setScaleType(logarithmic ? QCPAxis::stLogarithmic : QCPAxis::stLinear);
   if (logarithmic) {
@@ -163,8 +182,10 @@ void PlanScatter::fit_axis(QCPAxis& axis, int figure) const {
     return axis.setRange(least / margin, most * margin);
   }
   axis.setTicker(QSharedPointer<ShortTicker>::create());
-  const double margin = most > least ? 0.07 * (most - least) : 0.05 * std::max(1.0, std::abs(most));
-  axis.setRange(least - margin, most + margin);
+  // One value has its own size about it; what cannot be negative begins at zero.
+  const double alone = most != 0.0 ? 0.2 * std::abs(most) : 1.0;
+  const double margin = most > least ? 0.07 * (most - least) : alone;
+  axis.setRange(least >= 0.0 ? std::max(0.0, least - margin) : least - margin, most + margin);
 }
 
 void PlanScatter::add_points() {
@@ -325,6 +346,9 @@ void PlanScatter::mouseReleaseEvent(QMouseEvent* event) {
 }
 
 void PlanScatter::mouseDoubleClickEvent(QMouseEvent*) {
+  // After a zoom all comes first.
+  const bool is_fitted = xAxis->range() == fitted_x_ && yAxis->range() == fitted_y_;
+  crowd_only_ = is_fitted && !crowd_only_;
   rebuild();
 }
 

@@ -3,6 +3,7 @@
 
 #include <QPointF>
 #include <QPolygonF>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -52,8 +53,10 @@ class PlanScatter : public Chart {
   void add_points();
   void add_front();
   void update_marks();
+  // All points; else the crowd among them.
   void fit_axis(QCPAxis& axis, int figure) const;
   std::vector<Category> categories(std::vector<int>& category_of_row) const;
+  int place_of(const PlanFigure& figure, double number, const QString& name) const;
   std::vector<Category> bins(std::vector<int>& category_of_row) const;
   double value(int figure, int row) const;
   // The row nearest to the pixel, if one is near.
@@ -66,7 +69,10 @@ class PlanScatter : public Chart {
   std::vector<int> front_;
   std::optional<std::size_t> chosen_, compared_;
   int x_ = 0, y_ = 0, colour_ = 0;
-  QPolygonF lasso_;  // pixels
+  mutable std::map<QString, int> place_of_name_;  // in the order in which names came
+  QPolygonF lasso_;                               // pixels
+  bool crowd_only_ = false;
+  QCPRange fitted_x_, fitted_y_;
   bool rectangle_ = false, pressed_ = false, panning_ = false;
   QPointF pan_from_;
   QCPCurve* outline_ = nullptr;

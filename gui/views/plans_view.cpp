@@ -24,6 +24,8 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kRowHeight = 22;
+constexpr int kRowsMeasured = 50;
+constexpr int kAroundCell = 16;  // pixels beside a cell's text, for the arrow of sorting too
 
 QString rejected_text(const planner::SearchCounts& counts) {
   auto rejected = counts.rejected;
@@ -46,8 +48,9 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
   auto* splitter = new QSplitter(Qt::Horizontal);
   splitter->addWidget(create_table());
   splitter->addWidget(create_scatter());
-  splitter->setStretchFactor(0, 3);
-  splitter->setStretchFactor(1, 2);
+  splitter->setStretchFactor(0, 4);
+  splitter->setStretchFactor(1, 3);
+  splitter->setSizes({640, 480});
   splitter->setChildrenCollapsible(false);
   empty_ = new EmptyState(splitter);
   auto* layout = new QVBoxLayout(this);
@@ -81,6 +84,7 @@ QWidget* PlansView::create_table() {
   columns_->setObjectName(QStringLiteral("columns"));
   columns_->setText(tr("Columns"));
   columns_->setPopupMode(QToolButton::InstantPopup);
+  columns_->setMinimumWidth(columns_->fontMetrics().horizontalAdvance(columns_->text()) + 34);
   terms_problem_ = new QLabel;
   terms_problem_->setObjectName(QStringLiteral("filter_problem"));
   terms_problem_->setWordWrap(true);
@@ -95,6 +99,7 @@ QWidget* PlansView::create_table() {
   view_->setAlternatingRowColors(true);
   view_->setWordWrap(false);
   view_->setShowGrid(false);
+  view_->horizontalHeader()->setMinimumSectionSize(24);
   view_->verticalHeader()->setDefaultSectionSize(kRowHeight);
   view_->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
   view_->horizontalHeader()->setSectionsMovable(true);
@@ -138,10 +143,10 @@ QWidget* PlansView::create_scatter() {
   colour_ = create_axis(QStringLiteral("scatter_colour"), QStringLiteral("tp"), true);
   scatter_ = new PlanScatter;
   scatter_->setToolTip({});
-  scatter_->setWhatsThis(
-      tr("Drag around points to keep only those (Shift: a rectangle). Click "
-         "chooses a plan, Ctrl+click compares with it. The wheel zooms, over an "
-         "axis only that one; a double click shows all."));
+  scatter_->setWhatsThis(tr(
+      "Drag around points to keep only those (Shift: a rectangle). Click "
+      "chooses a plan, Ctrl+click compares with it. The wheel zooms, over an "
+      "axis only that one; a double click shows the crowd without the tenth at each end, or all."));
   auto* line = new QHBoxLayout;
   line->addWidget(new QLabel(tr("x")));
   line->addWidget(x_, 1);
@@ -154,7 +159,8 @@ QWidget* PlansView::create_scatter() {
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(line);
   layout->addWidget(scatter_, 1);
-  auto* hint = new QLabel(tr("Drag to lasso · click to choose · Ctrl+click to compare"));
+  auto* hint = new QLabel(tr(
+      "Drag to lasso · click to choose · Ctrl+click to compare · double click: the crowd, or all"));
   hint->setForegroundRole(QPalette::PlaceholderText);
   layout->addWidget(hint);
   return pane;
@@ -245,7 +251,8 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
   if (!none.closes_it.empty()) {
     text += tr("<p>What would help:</p>") + QStringLiteral("<p>");
     for (const std::string& change : none.closes_it)
-      text += QStringLiteral("• ") + to_qstring(change).toHtmlEscaped() + QStringLiteral("<br>");
+      text += QStringLiteral("• ") + without_dashes(to_qstring(change)).toHtmlEscaped() +
+              QStringLiteral("<br>");
     text += QStringLiteral("</p>");
   }
   empty_->show_hint(text);
@@ -263,9 +270,23 @@ void PlansView::show_set() {
     empty_->show_hint(tr("No plans were found."));
   } else {
     empty_->show_content();
-    if (first) view_->resizeColumnsToContents();
+    if (first) fit_columns();
   }
   update_points();
+}
+
+// Close together, so that as much as possible is seen without scrolling.
+void PlansView::fit_columns() {
+  const QFontMetrics metrics(view_->font());
+  for (int column = 0; column < model_->columnCount(); ++column) {
+    int widest = 0;
+    for (const QString& line : model_->headerData(column, Qt::Horizontal).toString().split(u'\n'))
+      widest = std::max(widest, metrics.horizontalAdvance(line));
+    for (int row = 0; row < std::min(kRowsMeasured, filter_->rowCount()); ++row)
+      widest = std::max(widest,
+                        metrics.horizontalAdvance(filter_->index(row, column).data().toString()));
+    view_->setColumnWidth(column, widest + kAroundCell);
+  }
 }
 
 void PlansView::update_points() {

@@ -48,6 +48,7 @@ class PlansView : public View {
   void apply_axes();
   void show_set();
   void show_infeasible(const planner::NoFeasiblePlan& none);
+  void fit_columns();
   void update_points();
   void update_summary();
   void follow_selection();

@@ -44,6 +44,7 @@ Chart* metric_chart(const QString& id, const QString& title) {
   chart->xAxis->setLabel(RunView::tr("step"));
   chart->yAxis->setLabel(title);
   chart->legend->setVisible(true);
+  chart->put_legend_above();
   return chart;
 }
 
@@ -391,7 +392,7 @@ void RunView::draw(Chart& chart, double RunStep::*figure, double factor,
     ++series;
   }
   chart.xAxis->setRange(0.0, last);
-  chart.yAxis->setRange(0.0, most > 0.0 ? 1.5 * most : 1.0);  // room for the legend
+  chart.yAxis->setRange(0.0, most > 0.0 ? 1.15 * most : 1.0);
   chart.replot(QCustomPlot::rpQueuedReplot);
 }
 

@@ -16,6 +16,7 @@
 
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/power_spin_box.hpp"
@@ -26,6 +27,7 @@ namespace {
 constexpr int kMostBatch = 1'000'000'000;
 constexpr int kMostSequence = 1'000'000'000;
 constexpr int kMostGpus = 10'000'000;
+constexpr int kLongestProblem = 160;  // characters
 
 QFormLayout* add_group(QVBoxLayout& column, const QString& title) {
   auto* group = new QGroupBox(title);
@@ -46,6 +48,16 @@ QLabel* facts_label() {
   small.setPointSizeF(small.pointSizeF() * 0.9);
   label->setFont(small);
   return label;
+}
+
+// Long lists of names are left to the field's own list; what was probably meant stays.
+QString short_problem(const QString& text) {
+  if (text.size() <= kLongestProblem) return text;
+  const auto guess = text.indexOf(QStringLiteral("did you mean"));
+  const auto list = text.indexOf(QStringLiteral("one of "));
+  if (list < 0) return text.left(kLongestProblem) + QStringLiteral(" …");
+  const QString hint = guess >= 0 ? text.mid(guess) : QStringLiteral("one of the field's list");
+  return text.left(list) + hint;
 }
 
 QString machine_facts(const ClusterSpec& cluster) {
@@ -160,7 +172,6 @@ void ScenarioView::create_what_ifs(QFormLayout& form) {
     box->setRange(10, 1000);
     box->setSingleStep(10);
     box->setSuffix(tr(" %"));
-    box->setToolTip(tip_of(Field::WhatIf));
     connect(box, &QSpinBox::valueChanged, this, [this, i](int percent) {
       edit(
           Field::WhatIf,
@@ -168,7 +179,10 @@ void ScenarioView::create_what_ifs(QFormLayout& form) {
           i);
     });
     box->installEventFilter(this);
-    form.addRow(resource_title(i), box);
+    auto* label = new QLabel(resource_title(i));
+    label->setBuddy(box);
+    form.addRow(label, box);
+    what_if_titles_[static_cast<std::size_t>(i)] = label;
     what_ifs_[static_cast<std::size_t>(i)] = box;
   }
 }
@@ -176,15 +190,14 @@ void ScenarioView::create_what_ifs(QFormLayout& form) {
 void ScenarioView::add_row(QFormLayout& form, Field field, QWidget* widget) {
   widget->setObjectName(id_of(field));
   widget->installEventFilter(this);
-  widget->setToolTip(tip_of(field));
   auto* problem = new QLabel;
   problem->setObjectName(QStringLiteral("problem_") + id_of(field));
   problem->setWordWrap(true);
   problem->setTextFormat(Qt::PlainText);
   problem->hide();
   auto* title = new QLabel(title_of(field));
-  title->setToolTip(tip_of(field));
   title->setBuddy(widget);
+  rows_.push_back({field, title, widget});
   form.addRow(title, widget);
   form.addRow(problem);
   problems_[static_cast<std::size_t>(field)] = problem;
@@ -235,6 +248,8 @@ void ScenarioView::edit(Field field, Change change, int part) {
   if (taking_) return;
   ScenarioChoice next = document_->choice();
   change(next);
+  // What was wrong was wrong of the value before.
+  if (QLabel* problem = problems_[static_cast<std::size_t>(field)]) problem->hide();
   document_->edit(field, next, part);
 }
 
@@ -286,15 +301,22 @@ void ScenarioView::take_document() {
 
 // What is wrong is told by the search, with its field.
 void ScenarioView::update_tips() {
-  try {
-    const ModelSpec model = load_model(document_->choice().model);
-    model_facts_->setText(model_summary(model));
-    model_facts_->setVisible(true);
-  } catch (const std::exception&) {
-    model_facts_->setVisible(false);
+  const ScenarioChoice& choice = document_->choice();
+  const ScenarioParts parts = load_parts(choice);
+  for (const FieldRow& row : rows_) {
+    const QString tip = tip_of(row.field, choice, parts);
+    row.title->setToolTip(tip);
+    row.widget->setToolTip(tip);
   }
+  for (int i = 0; i < kResources; ++i) {
+    const QString tip = tip_of(static_cast<planner::Resource>(i), parts);
+    what_ifs_[static_cast<std::size_t>(i)]->setToolTip(tip);
+    what_if_titles_[static_cast<std::size_t>(i)]->setToolTip(tip);
+  }
+  model_facts_->setVisible(parts.model.has_value());
+  if (parts.model) model_facts_->setText(model_summary(*parts.model));
   try {
-    const ClusterSpec cluster = load_cluster_of(document_->choice());
+    const ClusterSpec cluster = load_cluster_of(choice);
     cluster_facts_->setText(machine_facts(cluster));
     cluster_facts_->setToolTip(cluster_summary(cluster));
     cluster_facts_->setVisible(true);
@@ -314,7 +336,7 @@ std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& pro
     }
     QString& text = texts[static_cast<std::size_t>(field)];
     if (!text.isEmpty()) text += QLatin1Char('\n');
-    text += problem_text({"", problem.found, problem.expected});
+    text += short_problem(problem_text({"", problem.found, problem.expected}));
   }
   const QColor colour = colours_for(palette()).bad;
   for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -63,13 +63,21 @@ class ScenarioView : public View {
     std::int64_t ScenarioChoice::*member;
   };
 
+  struct FieldRow {
+    Field field;
+    QLabel* title;
+    QWidget* widget;
+  };
+
   ScenarioDocument* document_;
   bool taking_ = false;  // the document's values into the fields: no edits of the user
   std::vector<NameField> names_;
   std::vector<CountField> counts_;
+  std::vector<FieldRow> rows_;
   QDoubleSpinBox* memory_ = nullptr;
   QLineEdit* constraints_ = nullptr;
   std::array<QSpinBox*, kResources> what_ifs_{};
+  std::array<QLabel*, kResources> what_if_titles_{};
   std::array<QLabel*, kFields> problems_{};
   QLabel* origin_ = nullptr;
   QLabel* model_facts_ = nullptr;

@@ -1,6 +1,7 @@
 #include "gui/views/step_charts.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "gui/models/text.hpp"
 
@@ -8,6 +9,42 @@ namespace shardwright::gui {
 namespace {
 
 constexpr double kBar = 0.68;
+constexpr double kMostLeft = 0.2;       // of the axis that a label to the left of a bar needs
+constexpr double kLeastShare = 0.0005;  // shares below it would read 0.0 %
+
+// Of the memory stack. The same in every plan, whatever it holds.
+struct CategoryLook {
+  int series;
+  Qt::BrushStyle hatch;
+};
+constexpr std::array<CategoryLook, kMemoryCategories> kCategoryLooks = {{
+    {0, Qt::SolidPattern},      // weights
+    {1, Qt::BDiagPattern},      // master weights
+    {2, Qt::Dense6Pattern},     // gradients
+    {3, Qt::HorPattern},        // optimizer states
+    {4, Qt::FDiagPattern},      // activations
+    {5, Qt::VerPattern},        // temporaries
+    {6, Qt::CrossPattern},      // gathered parameters
+    {1, Qt::Dense5Pattern},     // logits
+    {6, Qt::DiagCrossPattern},  // communication buffers
+    {7, Qt::Dense7Pattern},     // context
+    {5, Qt::Dense4Pattern},     // fragmentation
+}};
+
+QString share_text(double share) {
+  return share > 0.0 && share < kLeastShare ? QStringLiteral("< 0.1 %") : percent_text(share);
+}
+
+// The unit in which times up to `longest` read well.
+struct TimeUnit {
+  double scale;
+  const char* name;
+};
+TimeUnit unit_for(double longest) {
+  if (longest >= 1.0) return {1.0, "seconds"};
+  if (longest >= 1e-3) return {1e3, "milliseconds"};
+  return {1e6, "microseconds"};
+}
 
 void prepare_bar_axes(Chart& chart, const QString& values) {
   chart.xAxis->setLabel(values);
@@ -46,12 +83,6 @@ void WaterfallChart::show(const sim::StepResult& result, std::optional<sim::Step
   rebuild();
 }
 
-void WaterfallChart::clear() {
-  result_.reset();
-  beside_.reset();
-  rebuild();
-}
-
 std::vector<WaterfallChart::Row> WaterfallChart::rows() const {
   std::vector<Row> rows;
   Seconds at;
@@ -73,16 +104,16 @@ std::vector<WaterfallChart::Row> WaterfallChart::rows() const {
   return rows;
 }
 
-void WaterfallChart::add_bar(double key, double width, Seconds start, Seconds time, Role role,
+void WaterfallChart::add_bar(double key, double width, double start, double time, Role role,
                              bool is_beside) {
-  if (time <= Seconds()) return;
-  auto* bar = new QCPBars(yAxis, xAxis);
+  if (time <= 0.0) return;
+  auto* bar = new HatchedBars(yAxis, xAxis);
   bar->setWidth(width);
-  bar->setBaseValue(start.value());
+  bar->setBaseValue(start);
   const QColor colour = colours().of(role);
   bar->setPen(QPen(colour.darker(125), 1.0));
-  bar->setBrush(is_beside ? QBrush(colour, Qt::Dense4Pattern) : QBrush(colour));
-  bar->addData(key, time.value());
+  bar->set_fill(is_beside ? faded(colour, 0.35) : colour, colours().text_on(role), hatch(role));
+  bar->addData(key, time);
 }
 
 void WaterfallChart::rebuild() {
@@ -90,28 +121,49 @@ void WaterfallChart::rebuild() {
   if (!result_) return replot(rpQueuedReplot);
   const auto parts = rows();
   QStringList titles;
-  const double longest = std::max(result_->step.value(), beside_ ? beside_->step.value() : 0.0);
+  const double step = std::max(result_->step.value(), beside_ ? beside_->step.value() : 0.0);
+  const TimeUnit unit = unit_for(step);
+  const double longest = step * unit.scale;
   const double width = beside_ ? kBar / 2.0 : kBar;
+  xAxis->setLabel(tr("%1 of the step").arg(QString::fromUtf8(unit.name)));
+  xAxis->ticker()->setTickCount(4);
+  xAxis->setRange(0.0, longest * (beside_ ? 1.6 : 1.05));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Row& row = parts[i];
     const auto key = static_cast<double>(i);
     const double offset = beside_ ? width / 2.0 : 0.0;
-    add_bar(key - offset, width, row.start, row.time, row.role, false);
-    add_bar(key + offset, width, row.beside_start, row.beside_time, row.role, true);
+    const double start = row.start.value() * unit.scale, time = row.time.value() * unit.scale;
+    const double beside_start = row.beside_start.value() * unit.scale;
+    const double beside_time = row.beside_time.value() * unit.scale;
+    add_bar(key - offset, width, start, time, row.role, false);
     titles.append(row.title);
-    const double end = std::max((row.start + row.time).value(),
-                                beside_ ? (row.beside_start + row.beside_time).value() : 0.0);
-    QString text = percent_text(row.time / result_->step);
-    if (beside_) text = tr("%1 → %2").arg(text, percent_text(row.beside_time / beside_->step));
-    // What stands too far right for a label has it on its left.
-    const bool left = end > 0.72 * longest && !beside_;
-    add_label(text, left ? row.start.value() : end, key,
-              (left ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+    if (beside_) {
+      add_bar(key + offset, width, beside_start, beside_time, row.role, true);
+      add_label(tr("%1 | %2").arg(time_text(row.time), time_text(row.beside_time)),
+                std::max(start + time, beside_start + beside_time), key,
+                Qt::AlignLeft | Qt::AlignVCenter);
+    } else {
+      add_share(row, key, start, start + time, longest);
+    }
   }
   yAxis->setTicker(ticker_of(titles));
   yAxis->setRange(-0.6, static_cast<double>(parts.size()) - 0.4);
-  xAxis->setRange(0.0, longest * (beside_ ? 1.55 : 1.02));
   replot(rpQueuedReplot);
+}
+
+// To the right of the bar; where there is no room, to its left, or else inside of it.
+void WaterfallChart::add_share(const Row& row, double key, double start, double end,
+                               double longest) {
+  const QString text = share_text(row.time / result_->step);
+  if (end < 0.8 * longest) {
+    add_label(text, end, key, Qt::AlignLeft | Qt::AlignVCenter);
+  } else if (start > kMostLeft * longest) {
+    add_label(text, start, key, Qt::AlignRight | Qt::AlignVCenter);
+  } else {
+    QCPItemText* label = add_label(text, end, key, Qt::AlignRight | Qt::AlignVCenter);
+    label->setColor(colours().text_on(row.role));
+    label->setBrush(colours().of(row.role));
+  }
 }
 
 MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
@@ -125,6 +177,7 @@ MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
   side->addElement(1, 0, new QCPLayoutElement);
   side->setRowStretchFactor(0, 0.001);
   plotLayout()->setColumnStretchFactor(1, 0.001);
+  legend->setBorderPen(Qt::NoPen);
   legend->setVisible(true);
   connect(this, &Chart::restyled, this, &MemoryChart::rebuild);
 }
@@ -132,11 +185,6 @@ MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
 void MemoryChart::show(const sim::StepResult& result, Bytes capacity) {
   result_ = result;
   capacity_ = capacity;
-  rebuild();
-}
-
-void MemoryChart::clear() {
-  result_.reset();
   rebuild();
 }
 
@@ -150,13 +198,13 @@ void MemoryChart::add_capacity() {
   label->position->setTypeX(QCPItemPosition::ptAxisRectRatio);
   label->position->setCoords(0.0, capacity_.value() / 1e9);
   label->setColor(colours().bad);
+  label->setPadding(QMargins(4, 1, 4, 4));
 }
 
 void MemoryChart::rebuild() {
   clear_all();
   if (!result_) return replot(rpQueuedReplot);
   QCPBars* below = nullptr;
-  int series = 0;
   for (int i = 0; i < kMemoryCategories; ++i) {
     const auto category = static_cast<MemoryCategory>(i);
     QVector<double> stages, sizes;
@@ -167,22 +215,21 @@ void MemoryChart::rebuild() {
       most = std::max(most, sizes.last());
     }
     if (most <= 0.0) continue;
-    auto* bars = new QCPBars(xAxis, yAxis);
+    auto* bars = new HatchedBars(xAxis, yAxis);
     bars->setName(title_of(category));
     bars->setWidth(0.8);
-    const QColor colour = colours().series(series);
-    // Beyond eight categories the colours come again, hatched.
-    bars->setBrush(QBrush(colour, series < 8 ? Qt::SolidPattern : Qt::BDiagPattern));
-    bars->setPen(Qt::NoPen);
+    const CategoryLook look = kCategoryLooks[static_cast<std::size_t>(i)];
+    const QColor colour = colours().series(look.series);
+    bars->set_fill(colour, colours().base, look.hatch);
+    bars->setPen(QPen(colours().base, 0.5));
     bars->setData(stages, sizes, true);
     if (below != nullptr) bars->moveAbove(below);
     below = bars;
-    ++series;
   }
   const double peak = result_->memory().peak.value() / 1e9;
   const auto stages = static_cast<double>(result_->stages.size());
   // Room for the capacity's label.
-  yAxis->setRange(0.0, 1.15 * std::max(peak, capacity_.value() / 1e9));
+  yAxis->setRange(0.0, 1.18 * std::max(peak, capacity_.value() / 1e9));
   xAxis->setRange(-0.7, stages - 0.3);
   xAxis->setTicker(whole_numbers(result_->stages.size()));
   add_capacity();
@@ -204,12 +251,6 @@ void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities) {
 void SensitivityChart::show_waiting() {
   sensitivities_.clear();
   waiting_ = true;
-  rebuild();
-}
-
-void SensitivityChart::clear() {
-  sensitivities_.clear();
-  waiting_ = false;
   rebuild();
 }
 

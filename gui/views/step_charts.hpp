@@ -17,7 +17,6 @@ class WaterfallChart : public Chart {
   explicit WaterfallChart(QWidget* parent = nullptr);
 
   void show(const sim::StepResult& result, std::optional<sim::StepResult> beside = std::nullopt);
-  void clear();
 
  private:
   struct Row {
@@ -28,7 +27,9 @@ class WaterfallChart : public Chart {
 
   void rebuild();
   std::vector<Row> rows() const;
-  void add_bar(double key, double width, Seconds start, Seconds time, Role role, bool is_beside);
+  // In the unit of the axis.
+  void add_bar(double key, double width, double start, double time, Role role, bool is_beside);
+  void add_share(const Row& row, double key, double start, double end, double longest);
 
   std::optional<sim::StepResult> result_, beside_;
 };
@@ -41,7 +42,6 @@ class MemoryChart : public Chart {
   explicit MemoryChart(QWidget* parent = nullptr);
 
   void show(const sim::StepResult& result, Bytes capacity);
-  void clear();
 
  private:
   void rebuild();
@@ -60,7 +60,6 @@ class SensitivityChart : public Chart {
 
   void show(std::vector<planner::Sensitivity> sensitivities);
   void show_waiting();
-  void clear();
 
  private:
   void rebuild();

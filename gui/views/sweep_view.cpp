@@ -8,6 +8,7 @@
 #include <QSignalBlocker>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -20,13 +21,18 @@ namespace {
 
 constexpr int kProgressSteps = 1000;
 
+// The same on the axis, at the knee and below the chart.
+QString x_text(double x) {
+  if (x >= 100'000.0) return short_text(x);
+  const int decimals = x == std::floor(x) ? 0 : x * 10.0 == std::floor(x * 10.0) ? 1 : 2;
+  return fixed_text(x, decimals);
+}
+
 // Ticks at the swept values themselves: powers of two read better than powers of ten.
 QSharedPointer<QCPAxisTickerText> ticker_of(const std::vector<SweepPoint>& points) {
   QSharedPointer<QCPAxisTickerText> ticker(new QCPAxisTickerText);
   for (const SweepPoint& point : points) {
-    const bool whole = point.x >= 10.0 || point.x == std::floor(point.x);
-    ticker->addTick(
-        point.x, point.x >= 100'000.0 ? short_text(point.x) : fixed_text(point.x, whole ? 0 : 2));
+    ticker->addTick(point.x, x_text(point.x));
   }
   return ticker;
 }
@@ -46,7 +52,7 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   chart_->setObjectName(QStringLiteral("sweep_chart"));
   chart_->allow_zoom();
   chart_->legend->setVisible(true);
-  chart_->axisRect()->insetLayout()->setInsetAlignment(0, Qt::AlignTop | Qt::AlignLeft);
+  chart_->put_legend_above();
   empty_ = new EmptyState(chart_);
   reason_ = new QLabel;
   reason_->setObjectName(QStringLiteral("knee_reason"));
@@ -58,9 +64,29 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   layout->addWidget(reason_);
   connect(chart_, &Chart::restyled, this, &SweepView::rebuild);
   connect(selection_, &Selection::chosen_changed, this, [this] {
+    // A search that goes on names the same plan again and again.
+    if (swept_ && asked() == swept_) return;
     outdated_ = true;
     if (isVisible()) begin();
   });
+  show_nothing();
+}
+
+std::optional<SweepView::Asked> SweepView::asked() const {
+  const auto scenario = selection_->scenario();
+  if (!scenario) return std::nullopt;
+  const planner::PlanRequest& request = selection_->set()->request;
+  return Asked{*scenario, request.constraints, request.objective, request.max_memory};
+}
+
+// The sweep of a plan that is gone would pass for one of what is asked for now.
+void SweepView::show_nothing() {
+  job_.cancel();
+  swept_.reset();
+  sweep_ = {};
+  progress_->hide();
+  reason_->clear();
+  rebuild();
   empty_->show_hint(
       tr("Choose a plan in <b>Plans</b> to see how it fares on other machines and "
          "with other batches."));
@@ -148,8 +174,9 @@ void SweepView::showEvent(QShowEvent* event) {
 
 void SweepView::begin() {
   const auto scenario = selection_->scenario();
-  if (!scenario) return job_.cancel();
+  if (!scenario) return show_nothing();
   outdated_ = false;
+  swept_ = asked();
   const SweepAxis axis = this->axis();
   const SweepPlan plan = this->plan();
   progress_->setValue(0);
@@ -179,13 +206,20 @@ void SweepView::take(const Sweep& sweep) {
   } else {
     empty_->show_hint(tr("No plan runs at any of these points."));
   }
-  QString text = tip_of(sweep_.axis, sweep_.plan);
-  if (sweep_.knee) {
-    text = tr("Knee at %1: %2. %3").arg(short_text(*sweep_.knee), sweep_.knee_reason, text);
-  }
-  reason_->setText(text);
   rebuild();
   Q_EMIT settled();
+}
+
+void SweepView::tell_knee() {
+  const QString knee =
+      !sweep_.knee ? tr("No knee: %1.").arg(sweep_.knee_reason)
+      : sweep_.axis == SweepAxis::SeqLen
+          ? tr("%1 tokens: %2.").arg(x_text(*sweep_.knee), sweep_.knee_reason)
+          : tr("Knee of tokens/s at %1: %2.").arg(x_text(*sweep_.knee), sweep_.knee_reason);
+  QString text = knee + QLatin1Char(' ') + tip_of(sweep_.axis, sweep_.plan);
+  if (!has_interval(figure()))
+    text += tr(" The prediction interval is one of step times: this figure has none.");
+  reason_->setText(text);
 }
 
 void SweepView::rebuild() {
@@ -198,7 +232,8 @@ void SweepView::rebuild() {
   add_line(figure());
   add_missing();
   chart_->xAxis->setRange(sweep_.points.front().x / 1.15, sweep_.points.back().x * 1.15);
-  add_knee();
+  if (knee_is_of(sweep_.axis, figure())) add_knee();
+  tell_knee();
   chart_->replot(QCustomPlot::rpQueuedReplot);
 }
 
@@ -213,16 +248,18 @@ void SweepView::add_line(SweepFigure shown) {
     highs.append(value.high);
   }
   const QColor colour = chart_->colours().series(0);
-  QCPGraph* low = chart_->addGraph();
-  low->removeFromLegend();
-  low->setPen(Qt::NoPen);
-  low->setData(xs, lows, true);
-  QCPGraph* high = chart_->addGraph();
-  high->setName(tr("80 % of measurements"));
-  high->setPen(Qt::NoPen);
-  high->setBrush(faded(colour, 0.20));
-  high->setChannelFillGraph(low);
-  high->setData(xs, highs, true);
+  if (has_interval(shown)) {
+    QCPGraph* low = chart_->addGraph();
+    low->removeFromLegend();
+    low->setPen(Qt::NoPen);
+    low->setData(xs, lows, true);
+    QCPGraph* high = chart_->addGraph();
+    high->setName(tr("80 % of measurements"));
+    high->setPen(Qt::NoPen);
+    high->setBrush(faded(colour, 0.20));
+    high->setChannelFillGraph(low);
+    high->setData(xs, highs, true);
+  }
   QCPGraph* line = chart_->addGraph();
   line->setName(sweep_.plan == SweepPlan::Best ? tr("predicted, best plan of each point")
                                                : tr("predicted, the chosen plan"));
@@ -230,8 +267,9 @@ void SweepView::add_line(SweepFigure shown) {
   line->setScatterStyle(scatter_style(Marker::Disc, colour, 8.0));
   line->setData(xs, values, true);
   const auto most = std::max_element(highs.begin(), highs.end());
-  // Room above for the legend and the knee's label.
-  chart_->yAxis->setRange(0.0, most == highs.end() ? 1.0 : 1.4 * *most);
+  // Room above for the knee's label.
+  const double top = most == highs.end() ? 0.0 : 1.15 * *most;
+  chart_->yAxis->setRange(0.0, top > 0.0 ? top : 1.0);
 }
 
 // Points that do not fit in memory, or where no plan runs.
@@ -256,11 +294,14 @@ void SweepView::add_knee() {
   line->setPen(QPen(chart_->colours().warning, 1.4, Qt::DashLine));
   line->point1->setCoords(*sweep_.knee, 0.0);
   line->point2->setCoords(*sweep_.knee, 1.0);
-  auto* label = chart_->add_label(tr("knee %1").arg(short_text(*sweep_.knee)), *sweep_.knee, 0.98,
-                                  Qt::AlignRight | Qt::AlignTop);
+  const QString text =
+      sweep_.axis == SweepAxis::SeqLen ? tr("longest that fits: %1") : tr("knee %1");
+  // On the side that has the room.
+  const bool left = chart_->xAxis->coordToPixel(*sweep_.knee) > chart_->axisRect()->center().x();
+  auto* label = chart_->add_label(text.arg(x_text(*sweep_.knee)), *sweep_.knee, 0.98, {});
   label->position->setTypeY(QCPItemPosition::ptAxisRectRatio);
-  label->position->setCoords(*sweep_.knee, 0.98);
-  label->setPositionAlignment(Qt::AlignRight | Qt::AlignBottom);
+  label->position->setCoords(*sweep_.knee, 0.02);
+  label->setPositionAlignment((left ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignTop);
   label->setColor(chart_->colours().warning);
 }
 

@@ -39,6 +39,8 @@ class SweepView : public View {
   QWidget* create_controls();
   void begin();
   void take(const Sweep& sweep);
+  void show_nothing();
+  void tell_knee();
   void rebuild();
   void add_line(SweepFigure shown);
   void add_missing();
@@ -60,6 +62,17 @@ class SweepView : public View {
   Chart* chart_ = nullptr;
   EmptyState* empty_ = nullptr;
   Sweep sweep_;
+  // Whose sweep is shown or under way, and what was asked of its best plans.
+  struct Asked {
+    Scenario scenario;
+    planner::Constraints constraints;
+    planner::Objective objective = planner::Objective::Time;
+    Bytes max_memory;
+
+    bool operator==(const Asked&) const = default;
+  };
+  std::optional<Asked> asked() const;
+  std::optional<Asked> swept_;
   bool outdated_ = true;
   BackgroundJob<Sweep> job_;
 };

@@ -8,6 +8,7 @@
 #include <QTabWidget>
 #include <QTableWidget>
 #include <QVBoxLayout>
+#include <map>
 
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
@@ -15,6 +16,8 @@
 
 namespace shardwright::gui {
 namespace {
+
+constexpr double kMostPercent = 100.0;  // beyond, factors read better
 
 QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr) {
   auto* pane = new QWidget;
@@ -43,6 +46,25 @@ QString peak_text(const sim::StepResult& result) {
       .arg(result.fullest);
 }
 
+// The names of the charts for the figures of a comparison.
+QString part_title(const QString& name) {
+  static const std::map<QString, QString> kTitles = {
+      {QStringLiteral("gemm"), WhyView::tr("matrix products")},
+      {QStringLiteral("memory_bound"), WhyView::tr("memory-bound kernels")},
+      {QStringLiteral("interference"), WhyView::tr("slowed by collectives")},
+      {QStringLiteral("exposed_tp"), WhyView::tr("exposed: ") + title_of(Role::Tensor)},
+      {QStringLiteral("exposed_cp"), WhyView::tr("exposed: ") + title_of(Role::Context)},
+      {QStringLiteral("exposed_ep"), WhyView::tr("exposed: ") + title_of(Role::Expert)},
+      {QStringLiteral("exposed_dp"), WhyView::tr("exposed: ") + title_of(Role::Data)},
+      {QStringLiteral("exposed_pp"), WhyView::tr("exposed: ") + title_of(Role::Pipeline)},
+      {QStringLiteral("bubble"), WhyView::tr("pipeline bubble")},
+      {QStringLiteral("host"), WhyView::tr("waiting for the host")},
+      {QStringLiteral("mfu"), QStringLiteral("MFU")},
+      {QStringLiteral("hfu"), QStringLiteral("HFU")}};
+  const auto found = kTitles.find(name);
+  return found == kTitles.end() ? name : found->second;
+}
+
 // "time/exposed/tp_s" and the like, in words and units.
 QString figure_text(const QString& figure, double value) {
   if (figure.endsWith(QStringLiteral("_bytes"))) return bytes_text(Bytes(value));
@@ -60,7 +82,7 @@ QString figure_text(const QString& figure, double value) {
 QString words_of(QString name) {
   static const QRegularExpression kPlace(QStringLiteral("^/(plan/)?"));
   static const QRegularExpression kUnit(QStringLiteral("(?<!_per)_(s|bytes)$"));
-  name.remove(kPlace).remove(kUnit);
+  name = part_title(name.remove(kPlace).remove(kUnit));
   return name.replace(QLatin1Char('/'), QStringLiteral(", "))
       .replace(QLatin1Char('_'), QLatin1Char(' '));
 }
@@ -71,8 +93,34 @@ QString without_quotes(QString value) {
   return quoted ? value.mid(1, value.size() - 2) : value;
 }
 
+// "802.3 % faster" as "9.0 times as fast".
+void put_factors(QString& verdict) {
+  static const QRegularExpression kPercent(QStringLiteral("([\\d.]+) % faster"));
+  const auto match = kPercent.match(verdict);
+  const double percent = match.captured(1).toDouble();
+  if (percent < kMostPercent) return;
+  verdict.replace(match.capturedStart(), match.capturedLength(),
+                  WhyView::tr("%1 times as fast").arg(fixed_text(1.0 + percent / 100.0, 1)));
+}
+
+// Whose a change is: "exposed_dp: +115.1 s" as "the other plan spends 115.1 s more on …".
+void put_owner(QString& verdict) {
+  static const QRegularExpression kChange(
+      QStringLiteral("the largest change is in (\\w+): ([+-])([\\d.e+-]+) s"));
+  const auto match = kChange.match(verdict);
+  if (!match.hasMatch()) return;
+  const bool more = match.captured(2) == QStringLiteral("+");
+  verdict.replace(
+      match.capturedStart(), match.capturedLength(),
+      WhyView::tr("the largest difference: the other plan spends %1 %2 on “%3”")
+          .arg(time_text(Seconds(match.captured(3).toDouble())),
+               more ? WhyView::tr("more") : WhyView::tr("less"), part_title(match.captured(1))));
+}
+
 // The planner speaks of the first and the second, the window of the chosen plan and the other one.
 QString verdict_text(QString verdict) {
+  put_factors(verdict);
+  put_owner(verdict);
   static const QRegularExpression kFirst(QStringLiteral("\\bthe first\\b(?! step)"));
   static const QRegularExpression kSecond(QStringLiteral("\\bthe second\\b(?! step)"));
   verdict.replace(kFirst, WhyView::tr("the chosen plan"));
@@ -146,7 +194,7 @@ QWidget* WhyView::create_breakdown() {
   peak_->setObjectName(QStringLiteral("why_peak"));
   peak_->setWordWrap(true);
   splitter->addWidget(titled(tr("Where the memory goes"), memory_, peak_));
-  splitter->addWidget(titled(tr("What would help"), sensitivity_));
+  splitter->addWidget(titled(tr("What 10 % more of each would bring"), sensitivity_));
   splitter->setChildrenCollapsible(false);
   splitter->setSizes({420, 380, 330});
   return splitter;
@@ -168,7 +216,7 @@ QWidget* WhyView::create_comparison() {
   differences_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   differences_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   auto* splitter = new QSplitter(Qt::Horizontal);
-  splitter->addWidget(titled(tr("Solid: the chosen plan · dotted: the other one"), both_));
+  splitter->addWidget(titled(tr("Above: the chosen plan · below, pale: the other one"), both_));
   splitter->addWidget(titled(tr("What differs"), differences_));
   splitter->setChildrenCollapsible(false);
   splitter->setSizes({520, 520});
@@ -186,8 +234,8 @@ void WhyView::show_chosen() {
   const auto chosen = selection_->chosen();
   if (!chosen) {
     story_.cancel();
-    told_.reset();
     clear_comparison();
+    told_.reset();
     return empty_->show_hint(
         tr("Choose a plan in <b>Plans</b>: its time and its memory are taken "
            "apart here."));
@@ -254,15 +302,10 @@ void WhyView::take_comparison(const planner::Comparison& comparison) {
   verdict_->setText(verdict_text(to_qstring(comparison.verdict)));
   both_->show(comparison.first, comparison.second);
   differences_->clear();
-  differences_->setHorizontalHeaderLabels({tr("Figure"), tr("Chosen"), tr("Other"), tr("Change")});
+  differences_->setHorizontalHeaderLabels(
+      {tr("Figure"), tr("Chosen"), tr("Other"), tr("Other − chosen")});
   differences_->setRowCount(static_cast<int>(comparison.inputs.size() + comparison.results.size()));
   int row = 0;
-  for (const planner::InputDifference& input : comparison.inputs)
-    set_row(*differences_, row++,
-            {words_of(to_qstring(input.field)),
-             without_quotes(to_qstring(input.first)),
-             without_quotes(to_qstring(input.second)),
-             {}});
   for (const planner::ResultDifference& result : comparison.results) {
     const QString figure = to_qstring(result.figure);
     const QString change = result.first != 0.0 ? signed_percent_text(result.change() / result.first)
@@ -272,6 +315,11 @@ void WhyView::take_comparison(const planner::Comparison& comparison) {
         {words_of(figure), figure_text(figure, result.first), figure_text(figure, result.second),
          result.change() == 0.0 ? QStringLiteral("=") : change});
   }
+  for (const planner::InputDifference& input : comparison.inputs)
+    set_row(*differences_, row++,
+            {words_of(to_qstring(input.field)), without_quotes(to_qstring(input.first)),
+             without_quotes(to_qstring(input.second)), tr("differs")});
+  differences_->scrollToTop();
   pages_->setCurrentIndex(1);
   if (!is_busy()) Q_EMIT settled();
 }

@@ -43,8 +43,8 @@ class WhyView : public View {
   QWidget* create_comparison();
   void show_chosen();
   void show_compared();
-  void begin_comparison(const Scenario& first, const Scenario& second);
   void clear_comparison();
+  void begin_comparison(const Scenario& first, const Scenario& second);
   void take_story(const PlanStory& story);
   void take_comparison(const planner::Comparison& comparison);
 

@@ -4,6 +4,7 @@
 #include <QWidget>
 #include <array>
 
+#include "core/program/rank_grid.hpp"
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/topology/topology_view.hpp"
@@ -24,6 +25,36 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
           [this](double from, double to) { views_.topology->select_range(from, to); });
   connect(views_.timeline, &TimelineView::range_cleared, views_.topology,
           [this] { views_.topology->clear_range(); });
+  link_selections();
+}
+
+// An op's rank stands out in the topology and its start in the schedule; a rank or a slot that is
+// clicked is looked up in the timeline, and its time range loads the links.
+void StepPresenter::link_selections() {
+  connect(views_.timeline, &TimelineView::op_selected, this, [this](SpanRef ref) {
+    const Span& span = views_.timeline->canvas().tracks().span(ref);
+    views_.topology->canvas().select_rank(span.rank);
+    views_.schedule->set_moment(span.start.value());
+  });
+  connect(views_.timeline, &TimelineView::op_cleared, views_.topology,
+          [this] { views_.topology->canvas().clear_rank(); });
+  connect(&views_.topology->canvas(), &TopologyCanvas::rank_selected, this, [this](int rank) {
+    if (!shown_ || rank < 0 || rank >= shown_->scenario.plan.world_size()) return;
+    show_stage(RankGrid(shown_->scenario.plan).locate(rank).stage);
+  });
+  connect(views_.schedule, &ScheduleView::moment_changed, views_.timeline,
+          [this](double seconds) { views_.timeline->canvas().mark_moment(seconds); });
+  connect(&views_.schedule->canvas(), &ScheduleCanvas::replay_left, views_.timeline,
+          [this] { views_.timeline->canvas().mark_moment(std::nullopt); });
+  connect(views_.schedule, &ScheduleView::slot_selected, this,
+          [this](int stage, const GanttBox& box) {
+            show_stage(stage);
+            views_.timeline->select_range(box.start, box.finish);
+          });
+}
+
+void StepPresenter::show_stage(std::int64_t stage) {
+  views_.timeline->canvas().scroll_to(QStringLiteral("stage %1").arg(stage));
 }
 
 bool StepPresenter::anybody_looks() const {
@@ -57,7 +88,10 @@ void StepPresenter::update() {
     views_.schedule->clear();
     return;
   }
-  job_.start([scenario = *scenario](const std::stop_token&) { return predict_step(scenario); });
+  const auto& candidate = selection_->set()->plans[*selection_->chosen()];
+  job_.start([scenario = *scenario, result = candidate.result](const std::stop_token&) {
+    return predict_step(scenario, result);
+  });
 }
 
 void StepPresenter::take(const PredictedStep& step) {
@@ -65,15 +99,16 @@ void StepPresenter::take(const PredictedStep& step) {
   const Scenario& scenario = step.scenario;
   show_timelines();
   views_.topology->set_plan(scenario.cluster, scenario.plan, step.timeline.get());
-  views_.schedule->set_plan(scenario.plan, scenario.model, step.timeline.get());
+  views_.schedule->set_plan(scenario.plan, scenario.model, step.timeline.get(), &step.result);
 }
 
 void StepPresenter::show_timelines() {
   if (!shown_) return;
   std::vector<std::shared_ptr<const Timeline>> timelines = {shown_->timeline};
   if (measured_) timelines.push_back(measured_);
-  views_.timeline->set_timelines(std::move(timelines), shown_->program,
-                                 shown_->scenario.cluster.accelerator.memory);
+  views_.timeline->set_timelines(
+      std::move(timelines), shown_->program, shown_->scenario.cluster.accelerator.memory,
+      sim::reserved_memory(shown_->scenario.plan, shown_->scenario.stack));
 }
 
 void StepPresenter::show_measured(std::shared_ptr<const Timeline> measured) {

@@ -44,6 +44,8 @@ class StepPresenter : public QObject {
 
  private:
   bool anybody_looks() const;
+  void link_selections();
+  void show_stage(std::int64_t stage);
   void follow_selection();
   void update();
   void take(const PredictedStep& step);

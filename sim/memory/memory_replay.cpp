@@ -136,13 +136,17 @@ std::vector<MemorySample> memory_curve(const Program& program, std::int32_t stag
   return curve;
 }
 
+ReservedMemory reserved_memory(const Plan& plan, const StackSpec& stack) {
+  return {stack.context_memory + communicator_buffers(plan, stack), stack.fragmentation};
+}
+
 void add_reserved_memory(Timeline& timeline, const Plan& plan, const StackSpec& stack) {
-  const Bytes outside = stack.context_memory + communicator_buffers(plan, stack);
+  const ReservedMemory reserved = reserved_memory(plan, stack);
   std::map<std::int32_t, Bytes> highest;  // by rank
   for (MemoryLevel& memory : timeline.memory) {
     Bytes& most = highest[memory.rank];
     most = std::max(most, memory.level);
-    memory.level += outside + most * stack.fragmentation;
+    memory.level += reserved.beside(most);
   }
 }
 

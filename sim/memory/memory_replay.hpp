@@ -49,10 +49,19 @@ struct MemorySample {
 };
 std::vector<MemorySample> memory_curve(const Program& program, std::int32_t stage);
 
-// Raises the levels of a predicted timeline, which are tensors and states, to what the device lacks
-// for all else: by the stack's context and communicators and, as an allocator keeps what it has
-// reserved, by the fragmentation of the highest level so far. The highest of a rank is then its
-// peak of `peak_memory`.
+// What a rank's device lacks for all that is neither tensor nor state: the stack's context and
+// communicators and, as an allocator keeps what it has reserved, the fragmentation of the highest
+// level of tensors so far.
+struct ReservedMemory {
+  Bytes outside;               // the allocator: context and communicators
+  double fragmentation = 0.0;  // of the highest level
+
+  Bytes beside(Bytes highest) const { return outside + highest * fragmentation; }
+};
+ReservedMemory reserved_memory(const Plan& plan, const StackSpec& stack);
+
+// Raises the levels of a predicted timeline, which are tensors and states, by what is reserved
+// beside them. The highest of a rank is then its peak of `peak_memory`.
 void add_reserved_memory(Timeline& timeline, const Plan& plan, const StackSpec& stack);
 
 }  // namespace shardwright::sim

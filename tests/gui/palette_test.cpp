@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <vector>
 
 namespace shardwright::gui {
 namespace {
@@ -18,6 +19,19 @@ TEST(Palette, EveryRoleHasAColourOfItsOwn) {
     std::set<QRgb> seen;
     for (const Role role : all_roles()) seen.insert(colours.of(role).rgb());
     EXPECT_EQ(seen.size(), kRoles);
+  }
+}
+
+// Who sees no colours tells what a stream runs by its hatch.
+TEST(Palette, WhatOneRowMayShowHasHatchesOfItsOwn) {
+  const std::vector<std::vector<Role>> rows = {
+      {Role::Forward, Role::BackwardInput, Role::BackwardWeight, Role::Recompute, Role::Optimizer,
+       Role::MemoryBound},
+      {Role::Tensor, Role::Data, Role::Pipeline, Role::Context, Role::Expert}};
+  for (const std::vector<Role>& row : rows) {
+    std::set<Qt::BrushStyle> seen;
+    for (const Role role : row) seen.insert(hatch(role));
+    EXPECT_EQ(seen.size(), row.size());
   }
 }
 

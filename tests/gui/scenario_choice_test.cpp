@@ -7,6 +7,8 @@
 
 #include "core/base/error.hpp"
 #include "gui/models/scenario_document.hpp"
+#include "gui/models/scenario_tips.hpp"
+#include "gui/models/text.hpp"
 #include "tests/gui/small_scenario.hpp"
 
 namespace shardwright::gui {
@@ -132,6 +134,38 @@ TEST(ScenarioDocument, UndoesEditsOfOneFieldTogether) {
   EXPECT_EQ(document.choice(), ScenarioChoice());
   document.undo_stack()->redo();
   EXPECT_EQ(document.choice().gpus, 640);
+}
+
+// Every field says what it means, in which unit and range, and where the figures behind it are
+// from.
+TEST(ScenarioTips, NameTheSourceOfWhatAChoiceStandsFor) {
+  const ScenarioChoice choice;
+  const ScenarioParts parts = load_parts(choice);
+  ASSERT_TRUE(parts.model && parts.cluster && parts.stack);
+  for (const Field field : {Field::Cluster, Field::Accelerator, Field::Node, Field::Fabric,
+                            Field::Stack, Field::Gpus, Field::Precision, Field::MaxMemory}) {
+    const QString tip = tip_of(field, choice, parts);
+    EXPECT_TRUE(tip.contains(QStringLiteral("<i>"))) << qPrintable(tip);
+  }
+  EXPECT_TRUE(tip_of(Field::Model, choice, parts).contains(to_qstring(parts.model->source)));
+  EXPECT_TRUE(tip_of(Field::Precision, choice, parts).contains(QStringLiteral("989 TFLOP/s")));
+  for (int i = 0; i < kResources; ++i) {
+    const QString tip = tip_of(static_cast<planner::Resource>(i), parts);
+    EXPECT_TRUE(tip.contains(QStringLiteral("100 % is"))) << qPrintable(tip);
+  }
+}
+
+TEST(ScenarioTips, StayWithoutFiguresWhereAPartIsUnknown) {
+  ScenarioChoice choice;
+  choice.cluster = "no-such-cluster";
+  const ScenarioParts parts = load_parts(choice);
+  EXPECT_FALSE(parts.cluster);
+  EXPECT_TRUE(tip_of(Field::Gpus, choice, parts).contains(QStringLiteral("Range")));
+}
+
+TEST(Text, MessagesNameFieldsAndNotOptions) {
+  EXPECT_EQ(without_dashes(QStringLiteral("64 accelerators: --gpus 64 --global-batch 32")),
+            QStringLiteral("64 accelerators: GPUs 64 global batch 32"));
 }
 
 }  // namespace

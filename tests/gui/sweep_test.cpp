@@ -87,6 +87,31 @@ TEST(Sweep, TheIntervalHoldsThePrediction) {
   }
 }
 
+// A band around a figure whose error nobody measured would be made up.
+TEST(Sweep, OnlyWhatHangsOnTheStepTimeHasAnInterval) {
+  for (int i = 0; i < kSweepFigures; ++i) {
+    const auto figure = static_cast<SweepFigure>(i);
+    const SweepValue value = value_of(figure, small_set()->plans.front());
+    EXPECT_EQ(value.high > value.low, has_interval(figure) && value.value > 0.0) << i;
+  }
+  EXPECT_FALSE(has_interval(SweepFigure::Memory));
+  EXPECT_FALSE(knee_is_of(SweepAxis::GlobalBatch, SweepFigure::Memory));
+  EXPECT_TRUE(knee_is_of(SweepAxis::SeqLen, SweepFigure::Memory));
+}
+
+TEST(Sweep, SaysWhyThereIsNoKnee) {
+  for (int i = 0; i < kSweepAxes; ++i) {
+    const Sweep along = sweep(static_cast<SweepAxis>(i));
+    EXPECT_FALSE(along.knee_reason.isEmpty()) << i;
+    if (along.knee && along.axis == SweepAxis::GlobalBatch) {
+      const auto at = std::find_if(along.points.begin(), along.points.end(),
+                                   [&](const SweepPoint& point) { return point.x == *along.knee; });
+      ASSERT_NE(at, along.points.end());
+      EXPECT_TRUE(at->fits);
+    }
+  }
+}
+
 TEST(Sweep, EndsWhenStopped) {
   std::stop_source stop;
   stop.request_stop();

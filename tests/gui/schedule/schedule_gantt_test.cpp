@@ -6,7 +6,8 @@
 #include <set>
 #include <tuple>
 
-#include "gui/schedule/stage_durations.hpp"
+#include "gui/schedule/stage_slots.hpp"
+#include "sim/step/simulate.hpp"
 #include "tests/core/schedule/schedule_cases.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/sim/step/random_scenario.hpp"
@@ -97,45 +98,50 @@ TEST(ScheduleGantt, IsEmptyWhereNoScheduleHasTheShape) {
       ScheduleGantt(ScheduleKind::DualPipe, odd, even_times(ScheduleKind::DualPipe, odd)).empty());
 }
 
-// A stage's slots fill no more than the time that its compute stream was occupied, and with the
-// durations of its own timeline the schedule takes about as long as the simulated step.
-TEST(StageDurations, AreThoseOfTheTimeline) {
-  const auto& step = small_step();
-  const auto times = stage_durations(*step.timeline, step.scenario.model, step.scenario.plan);
-  ASSERT_TRUE(times.has_value());
-  double end = 0.0;
-  for (const Span& span : step.timeline->spans) end = std::max(end, span.end().value());
-  const ScheduleGantt gantt(step.scenario.plan.schedule, shape_of(step.scenario.plan), *times);
-  EXPECT_LT(gantt.makespan(), end);
-  EXPECT_GT(gantt.makespan(), 0.85 * end);
-  Timeline first_stage = *step.timeline;
-  first_stage.ranks.pop_back();
-  EXPECT_FALSE(stage_durations(first_stage, step.scenario.model, step.scenario.plan).has_value());
+ScheduleGantt gantt_of(const testing::ExampleStep& step, const sim::StepResult& result) {
+  const Plan& plan = step.scenario.plan;
+  const auto slots = stage_slots(*step.timeline, step.scenario.model, plan);
+  EXPECT_TRUE(slots.has_value());
+  GanttStep length{result.step.value(), {}, static_cast<std::size_t>(result.bottleneck)};
+  for (const sim::StageResult& stage : result.stages)
+    length.bubbles.push_back(stage.time.bubble.value());
+  return slots ? ScheduleGantt(plan.schedule, shape_of(plan), *slots, length) : ScheduleGantt();
 }
 
-TEST(StageDurations, ExistForEveryKindOfStep) {
+// Two views of one step must not name two lengths and two bubbles.
+TEST(StageSlots, TheStepAndItsBubbleAreThoseOfTheSimulation) {
+  const sim::StepResult result = sim::simulate_step(small_step().scenario);
+  const ScheduleGantt gantt = gantt_of(small_step(), result);
+  EXPECT_NEAR(gantt.makespan(), result.step.value(), 1e-12);
+  EXPECT_NEAR(gantt.bubble(), result.time().bubble / result.step, 1e-12);
+  Timeline first_stage = *small_step().timeline;
+  first_stage.ranks.pop_back();
+  EXPECT_FALSE(stage_slots(first_stage, small_step().scenario.model, small_step().scenario.plan)
+                   .has_value());
+}
+
+// A box contains the ops of its pass; boxes follow each other in the schedule's order.
+TEST(StageSlots, AreOrderedInEveryKindOfStep) {
   EXPECT_TRUE(rc::check([] {
     const auto step = step_of(sim::testing::any_small_scenario());
-    const Plan& plan = step.scenario.plan;
-    const auto times = stage_durations(*step.timeline, step.scenario.model, plan);
-    RC_ASSERT(times.has_value());
-    double end = 0.0;
-    for (const Span& span : step.timeline->spans) end = std::max(end, span.end().value());
-    for (const auto& of_stage : *times) {
-      RC_ASSERT(of_stage.size() ==
-                static_cast<std::size_t>(chunks_held(plan.schedule, shape_of(plan))));
-      double sum = 0.0;
-      for (const ChunkTimes& chunk : of_stage)
-        sum += (chunk.forward + chunk.backward_input + chunk.backward_weight).value();
-      const double each = plan.schedule == ScheduleKind::DualPipe ? 0.5 : 1.0;
-      RC_ASSERT(sum * each * static_cast<double>(plan.microbatches()) <= end * (1.0 + 1e-9));
+    const sim::StepResult result = sim::simulate_step(step.scenario);
+    const ScheduleGantt gantt = gantt_of(step, result);
+    RC_ASSERT(!gantt.empty());
+    RC_ASSERT(gantt.makespan() <= result.step.value() * (1.0 + 1e-9));
+    for (const GanttStage& stage : gantt.stages()) {
+      double reached = 0.0;
+      for (const GanttBox& box : stage.boxes) {
+        RC_ASSERT(box.finish >= box.start);
+        if (box.lane != GanttLane::Lower) RC_ASSERT(box.start >= reached);
+        reached = box.lane == GanttLane::Upper ? box.start : box.finish;
+      }
+      RC_ASSERT(stage.busy <= gantt.makespan() * (1.0 + 1e-9));
     }
   }));
 }
 
-TEST(StageDurations, AreNoneWithoutSpans) {
-  EXPECT_FALSE(
-      stage_durations(Timeline(), small_step().scenario.model, small_step().scenario.plan));
+TEST(StageSlots, AreNoneWithoutSpans) {
+  EXPECT_FALSE(stage_slots(Timeline(), small_step().scenario.model, small_step().scenario.plan));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "gui/views/empty_state.hpp"
 #include "gui/views/picture_export.hpp"
+#include "sim/step/simulate.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/painted_view_test.hpp"
 
@@ -21,6 +22,11 @@ using gui::testing::shown;
 using gui::testing::small_step;
 using gui::testing::turn_wheel;
 
+const sim::StepResult& small_result() {
+  static const sim::StepResult kResult = sim::simulate_step(small_step().scenario);
+  return kResult;
+}
+
 class ScheduleViewTest : public ::testing::Test {
  protected:
   ScheduleViewTest() {
@@ -32,9 +38,7 @@ class ScheduleViewTest : public ::testing::Test {
 
   ScheduleCanvas& canvas() { return view_.canvas(); }
   const ScheduleScene& scene() { return canvas().scene(); }
-  ScheduleGeometry geometry() {
-    return {QSizeF(canvas().size()), canvas().gantt().stages().size()};
-  }
+  ScheduleGeometry geometry() { return {QSizeF(canvas().size()), canvas().gantt()}; }
   void press(Qt::Key key) { QTest::keyClick(&canvas(), key); }
 
   ScheduleView view_;
@@ -105,10 +109,27 @@ TEST_F(ScheduleViewTest, WheelAndKeysZoomAndPan) {
 
 TEST_F(ScheduleViewTest, ShowsThePlansScheduleWithItsOwnDurations) {
   view_.set_plan(small_step().scenario.plan, small_step().scenario.model,
-                 small_step().timeline.get());
+                 small_step().timeline.get(), &small_result());
   EXPECT_EQ(canvas().gantt().stages().size(), 2U);
+  EXPECT_NEAR(canvas().gantt().makespan(), small_result().step.value(), 1e-9);
   EXPECT_FALSE(scene().moment.has_value());
   EXPECT_FALSE(view_.table().rows.empty());
+}
+
+// What is too much for the width begins where numbers are legible, with the whole step below.
+TEST_F(ScheduleViewTest, AFullStepHasAnOverviewThatPans) {
+  EXPECT_TRUE(geometry().overview.isEmpty());
+  const ScheduleShape shape{4, 1, 256};
+  view_.set_gantt(
+      ScheduleGantt(ScheduleKind::OneFOneB, shape, even_times(ScheduleKind::OneFOneB, shape)));
+  ASSERT_FALSE(geometry().overview.isEmpty());
+  EXPECT_EQ(scene().window.from, 0.0);
+  const double box = canvas().gantt().mean_length() / scene().window.length();
+  EXPECT_GT(box * geometry().plot.width(), 20.0);
+  QTest::mouseClick(&canvas(), Qt::LeftButton, {}, geometry().overview.center().toPoint());
+  const double middle = 0.5 * (scene().window.from + scene().window.to);
+  EXPECT_NEAR(middle / canvas().gantt().makespan(), 0.5, 0.01);
+  EXPECT_FALSE(scene().moment.has_value());
 }
 
 TEST_F(ScheduleViewTest, SaysWhatToDoWithoutAPipeline) {

@@ -9,6 +9,7 @@
 #include "gui/timeline/range_statistics.hpp"
 #include "gui/timeline/span_marks.hpp"
 #include "gui/timeline/span_text.hpp"
+#include "sim/step/simulate.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/sim/step/random_scenario.hpp"
 
@@ -140,11 +141,37 @@ TEST(TimelineTracks, MemoryIsThatOfTheTimeline) {
   for (const MemoryLevel& level : small_step().timeline->memory) {
     const std::size_t row = level.rank == ranks[0].rank ? 0 : 1;
     EXPECT_EQ(level.rank, ranks[row].rank);
-    EXPECT_LE(level.level.value(), tracks.memory_rows()[row].peak);
+    EXPECT_LE(level.level.value(), tracks.memory_rows()[row].peak.bytes);
   }
   const MemoryRow& row = tracks.memory_rows().front();
-  EXPECT_EQ(row.at(row.peak_time), row.peak);
-  EXPECT_EQ(MemoryRow().at(1.0), 0.0);
+  EXPECT_EQ(row.at(row.peak.time).bytes, row.peak.bytes);
+  EXPECT_EQ(MemoryRow().at(1.0).bytes, 0.0);
+  EXPECT_FALSE(row.has_base());
+}
+
+// A view that says 78.8 GB beside another one's 84.6 GB misleads.
+TEST(TimelineTracks, ThePeakOfAPredictionIsThatOfTheStepsMemory) {
+  const Scenario& scenario = small_step().scenario;
+  const sim::ReservedMemory reserved = sim::reserved_memory(scenario.plan, scenario.stack);
+  TimelineTracks tracks;
+  tracks.set_timelines({small_step().timeline, measured(*small_step().timeline, 2.0)}, reserved);
+  const sim::StepResult step = sim::simulate_step(scenario);
+  ASSERT_EQ(tracks.memory_rows().size(), 4U);
+  std::size_t stage = 0;
+  for (const Track& track : tracks.tracks()) {
+    if (track.kind != TrackKind::Memory || track.side != 0) continue;
+    const MemoryRow& row = tracks.memory_rows()[track.row];
+    const sim::MemoryPeak& peak = step.stages[stage++].memory;
+    EXPECT_NEAR(row.peak.bytes, peak.peak.value(), 1.0);
+    EXPECT_NEAR(row.peak.bytes - row.peak.base, peak.allocated().value(), 1.0);
+  }
+  EXPECT_EQ(stage, 2U);
+  // A run counts its tensors alone.
+  for (const Track& track : tracks.tracks()) {
+    if (track.kind == TrackKind::Memory && track.side == 1) {
+      EXPECT_FALSE(tracks.memory_rows()[track.row].has_base());
+    }
+  }
 }
 
 TEST(SpanQuery, TermsMustAllHoldAndMayBeTurnedRound) {

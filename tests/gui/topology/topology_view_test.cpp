@@ -68,6 +68,18 @@ TEST(TopologyLayout, DrawsEveryFabricLinkOnce) {
   }
 }
 
+// Of many links alike none is the bottleneck, and a scale to 100 % would leave all of them pale.
+TEST(TopologyPainter, TellsHowManyLinksAreBusiestAndScalesToThem) {
+  EXPECT_EQ(links_as_busy({}), 0U);
+  EXPECT_EQ(links_as_busy({0.0, 0.0}), 0U);
+  EXPECT_EQ(links_as_busy({0.2, 0.7, 0.3}), 1U);
+  EXPECT_EQ(links_as_busy({0.095, 0.0949, 0.02, 0.095}), 3U);
+  EXPECT_EQ(scale_end({0.0}), 0.05);
+  EXPECT_EQ(scale_end({0.095, 0.01}), 0.1);
+  EXPECT_EQ(scale_end({0.49}), 0.5);
+  EXPECT_EQ(scale_end({0.7}), 1.0);
+}
+
 TEST(PlanGroups, HoldTheRankAndAgreeAmongMembers) {
   Plan plan;
   plan.dp = 4;

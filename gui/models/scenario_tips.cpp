@@ -1,0 +1,237 @@
+#include "gui/models/scenario_tips.hpp"
+
+#include "core/base/error.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "gui/models/text.hpp"
+#include "sim/calibration/calibrate.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+// One line of a summary: what, how much, and where that is from.
+QString fact(const QString& what, const QString& value, const Sources& sources,
+             const std::string& pointer) {
+  const auto found = sources.find(pointer);
+  QString line =
+      QStringLiteral("<tr><td>%1&nbsp;</td><td><b>%2</b></td><td>&nbsp;<i>%3</i></td></tr>");
+  QString source;
+  if (found != sources.end()) {
+    source = QStringLiteral("%1: %2").arg(QString::fromUtf8(name_of(found->second.confidence)),
+                                          to_qstring(found->second.source).toHtmlEscaped());
+  }
+  return line.arg(what, value.toHtmlEscaped(), source);
+}
+
+QString table_of(const QString& facts) {
+  return facts.isEmpty() ? QString() : QStringLiteral("<hr><table>%1</table>").arg(facts);
+}
+
+template <class Load>
+auto loaded(const Load& load) -> std::optional<decltype(load())> {
+  try {
+    return load();
+  } catch (const std::exception&) {
+    return std::nullopt;  // the search tells what is wrong, with its field
+  }
+}
+
+QString accelerator_facts(const AcceleratorSpec& gpu) {
+  return fact(QStringLiteral("bf16 peak"), flop_rate_text(gpu.matrix.bf16), gpu.sources,
+              "/matrix/bf16_flop_per_s") +
+         fact(QStringLiteral("memory"), bytes_text(gpu.memory), gpu.sources,
+              "/memory/capacity_bytes") +
+         fact(QStringLiteral("memory bandwidth"), bandwidth_text(gpu.memory_bandwidth), gpu.sources,
+              "/memory/bandwidth_bytes_per_s");
+}
+
+QString node_facts(const NodeSpec& node) {
+  return fact(to_qstring(node.scale_up.name), bandwidth_text(node.scale_up.bandwidth), node.sources,
+              "/scale_up/bandwidth_bytes_per_s") +
+         fact(QStringLiteral("NICs of a node"),
+              QStringLiteral("%1 × %2")
+                  .arg(node.nic.per_node)
+                  .arg(bandwidth_text(node.nic.bandwidth)),
+              node.sources, "/nic/bandwidth_bytes_per_s") +
+         fact(QStringLiteral("host link"), bandwidth_text(node.host.accelerator_link), node.sources,
+              "/host/accelerator_link_bytes_per_s");
+}
+
+QString fabric_facts(const FabricSpec& fabric) {
+  return fact(QStringLiteral("kind"), QString::fromUtf8(name_of(fabric.kind)), {}, "") +
+         fact(QStringLiteral("latency below one leaf"), time_text(fabric.base_latency),
+              fabric.sources, "/base_latency_s");
+}
+
+QString stack_facts(const StackSpec& stack) {
+  return fact(QStringLiteral("a kernel launch"), time_text(stack.launch_time), stack.sources,
+              "/host/launch_s") +
+         fact(QStringLiteral("a module's code"), time_text(stack.module_launch_time), stack.sources,
+              "/host/module_s");
+}
+
+QString precision_facts(const ScenarioChoice& choice, const AcceleratorSpec& gpu) {
+  for (const Precision precision : kPrecisions) {
+    if (choice.precision != name_of(precision)) continue;
+    const FlopPerSecond peak = gpu.matrix.of(precision);
+    const QString value = peak.value() > 0.0 ? flop_rate_text(peak) : QStringLiteral("none");
+    return fact(to_qstring(gpu.name), value, gpu.sources,
+                "/matrix/" + choice.precision + "_flop_per_s");
+  }
+  return {};
+}
+
+QString gpu_facts(const ClusterSpec& cluster) {
+  const auto most = cluster.most_accelerators();
+  return fact(QStringLiteral("in a node"), count_text(cluster.accelerators_per_node()),
+              cluster.node.sources, "/accelerators") +
+         fact(QStringLiteral("in the cluster, at most"),
+              most ? count_text(*most) : QStringLiteral("as many as are asked for"),
+              cluster.sources, "/nodes");
+}
+
+QString model_facts(const ModelSpec& model, const QString& what, const QString& value) {
+  return fact(what, value, {{"", {model.source, Confidence::Datasheet}}}, "");
+}
+
+QString cluster_facts(Field field, const ScenarioChoice& choice, const ClusterSpec& cluster) {
+  switch (field) {
+    case Field::Accelerator:
+      return accelerator_facts(cluster.accelerator);
+    case Field::Node:
+      return node_facts(cluster.node);
+    case Field::Fabric:
+      return fabric_facts(cluster.fabric);
+    case Field::Cluster:
+      return accelerator_facts(cluster.accelerator) + node_facts(cluster.node) +
+             fabric_facts(cluster.fabric);
+    case Field::Gpus:
+      return gpu_facts(cluster);
+    case Field::Precision:
+      return precision_facts(choice, cluster.accelerator);
+    case Field::MaxMemory:
+      return fact(QStringLiteral("the accelerator has"), bytes_text(cluster.accelerator.memory),
+                  cluster.accelerator.sources, "/memory/capacity_bytes");
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+ScenarioParts load_parts(const ScenarioChoice& choice) {
+  ScenarioChoice as_it_is = choice;
+  as_it_is.what_if = ScenarioChoice().what_if;
+  ScenarioParts parts;
+  parts.model = loaded([&] { return load_model(choice.model); });
+  parts.cluster = loaded([&] { return load_cluster_of(as_it_is); });
+  parts.stack = loaded([&] {
+    const StackSpec stack = load_stack(choice.stack);
+    return parts.cluster ? sim::stack_on(*parts.cluster, stack) : stack;
+  });
+  return parts;
+}
+
+QString tip_of(Field field, const ScenarioChoice& choice, const ScenarioParts& parts) {
+  QString tip = tip_of(field).toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>"));
+  QString facts;
+  if (field == Field::Model && parts.model)
+    return tip + QStringLiteral("<hr>") + model_summary(*parts.model);
+  if (field == Field::SeqLen && parts.model)
+    facts = model_facts(*parts.model, QStringLiteral("longest of the published model"),
+                        count_text(parts.model->max_seq_len));
+  if (field == Field::Stack && parts.stack) facts = stack_facts(*parts.stack);
+  if (parts.cluster) facts += cluster_facts(field, choice, *parts.cluster);
+  return tip + table_of(facts);
+}
+
+QString tip_of(planner::Resource resource, const ScenarioParts& parts) {
+  const QString tip =
+      tip_of(Field::WhatIf).toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>"));
+  if (!parts.cluster) return tip;
+  const AcceleratorSpec& gpu = parts.cluster->accelerator;
+  const NodeSpec& node = parts.cluster->node;
+  const QString is = QStringLiteral("100 % is");
+  switch (resource) {
+    case planner::Resource::PeakFlops:
+      return tip + table_of(fact(is, flop_rate_text(gpu.matrix.bf16) + QStringLiteral(" in bf16"),
+                                 gpu.sources, "/matrix/bf16_flop_per_s"));
+    case planner::Resource::MemoryBandwidth:
+      return tip + table_of(fact(is, bandwidth_text(gpu.memory_bandwidth), gpu.sources,
+                                 "/memory/bandwidth_bytes_per_s"));
+    case planner::Resource::MemoryCapacity:
+      return tip +
+             table_of(fact(is, bytes_text(gpu.memory), gpu.sources, "/memory/capacity_bytes"));
+    case planner::Resource::ScaleUpBandwidth:
+      return tip + table_of(fact(is, bandwidth_text(node.scale_up.bandwidth), node.sources,
+                                 "/scale_up/bandwidth_bytes_per_s"));
+    case planner::Resource::ScaleOutBandwidth:
+      return tip + table_of(fact(is, bandwidth_text(node.nic.bandwidth), node.sources,
+                                 "/nic/bandwidth_bytes_per_s"));
+    case planner::Resource::Latency:
+      return tip +
+             table_of(
+                 fact(is, time_text(node.scale_up.latency) + QStringLiteral(" a hop within a node"),
+                      node.sources, "/scale_up/latency_s") +
+                 fact(QString(),
+                      time_text(parts.cluster->fabric.base_latency) +
+                          QStringLiteral(" between nodes"),
+                      parts.cluster->fabric.sources, "/base_latency_s"));
+    case planner::Resource::HostSpeed:
+      return tip + table_of(fact(is,
+                                 fixed_text(node.host.speed, 2) +
+                                     QStringLiteral(" of the host that launch times assume"),
+                                 node.sources, "/host/speed_ratio"));
+    case planner::Resource::HostLinkBandwidth:
+      return tip + table_of(fact(is, bandwidth_text(node.host.accelerator_link), node.sources,
+                                 "/host/accelerator_link_bytes_per_s"));
+  }
+  return tip;
+}
+
+QString cluster_summary(const ClusterSpec& cluster) {
+  const AcceleratorSpec& gpu = cluster.accelerator;
+  const NodeSpec& node = cluster.node;
+  QString text = QStringLiteral("<b>%1</b><table>").arg(to_qstring(cluster.name).toHtmlEscaped());
+  text += fact(QStringLiteral("accelerator"), to_qstring(gpu.name), {}, "");
+  text += fact(QStringLiteral("bf16 peak"), flop_rate_text(gpu.matrix.bf16), gpu.sources,
+               "/matrix/bf16_flop_per_s");
+  text +=
+      fact(QStringLiteral("memory"), bytes_text(gpu.memory), gpu.sources, "/memory/capacity_bytes");
+  text += fact(QStringLiteral("memory bandwidth"), bandwidth_text(gpu.memory_bandwidth),
+               gpu.sources, "/memory/bandwidth_bytes_per_s");
+  text +=
+      fact(QStringLiteral("node"),
+           QStringLiteral("%1, %2 accelerators").arg(to_qstring(node.name)).arg(node.accelerators),
+           {}, "");
+  text += fact(to_qstring(node.scale_up.name), bandwidth_text(node.scale_up.bandwidth),
+               node.sources, "/scale_up/bandwidth_bytes_per_s");
+  text +=
+      fact(QStringLiteral("NICs of a node"),
+           QStringLiteral("%1 × %2").arg(node.nic.per_node).arg(bandwidth_text(node.nic.bandwidth)),
+           node.sources, "/nic/bandwidth_bytes_per_s");
+  text += fact(QStringLiteral("fabric"),
+               QStringLiteral("%1, %2").arg(to_qstring(cluster.fabric.name),
+                                            QString::fromUtf8(name_of(cluster.fabric.kind))),
+               {}, "");
+  return text + QStringLiteral("</table>");
+}
+
+QString model_summary(const ModelSpec& model) {
+  QString text =
+      QStringLiteral(
+          "<b>%1</b>: %7 parameters, %2 layers, hidden %3, %4 heads (%5 key/value), vocabulary %6")
+          .arg(to_qstring(model.name).toHtmlEscaped(), count_text(model.layers),
+               count_text(model.hidden), count_text(model.attention.heads),
+               count_text(model.attention.kv_heads), count_text(model.vocab),
+               short_text(static_cast<double>(count_parameters(model).total)));
+  if (model.moe) {
+    text += QStringLiteral(", %1 experts of which %2 serve a token")
+                .arg(count_text(model.moe->experts), count_text(model.moe->top_k));
+  }
+  if (!model.source.empty())
+    text += QStringLiteral("<br><i>%1</i>").arg(to_qstring(model.source).toHtmlEscaped());
+  return text;
+}
+
+}  // namespace shardwright::gui

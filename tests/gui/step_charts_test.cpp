@@ -1,0 +1,86 @@
+#include "gui/views/step_charts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "gui/views/why_view.hpp"
+#include "tests/gui/painted_view_test.hpp"
+#include "tests/gui/small_scenario.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using gui::testing::shown;
+
+// A step of one second scaled to `length`, of which matrix products take `share`.
+sim::StepResult step_of(double length, double share) {
+  sim::StepResult result;
+  result.step = Seconds(length);
+  sim::StageResult& stage = result.stages.emplace_back();
+  stage.time.gemm = Seconds(share * length);
+  stage.time.attention = Seconds((1.0 - share) * length);
+  return result;
+}
+
+std::vector<QCPItemText*> labels_of(const QCustomPlot& chart) {
+  std::vector<QCPItemText*> labels;
+  for (int i = 0; i < chart.itemCount(); ++i) {
+    if (auto* label = qobject_cast<QCPItemText*>(chart.item(i))) labels.push_back(label);
+  }
+  return labels;
+}
+
+// However long the longest bar is, its share can be read.
+TEST(WaterfallChart, EveryLabelLiesInsideTheAxes) {
+  WaterfallChart chart;
+  shown(chart, {420, 300});
+  for (const double share : {0.05, 0.5, 0.75, 0.9, 0.99}) {
+    chart.show(step_of(16.0, share));
+    chart.replot();
+    const QRectF room = QRectF(chart.axisRect()->rect()).adjusted(-2, -2, 2, 2);
+    for (const QCPItemText* label : labels_of(chart)) {
+      EXPECT_GE(label->topLeft->pixelPosition().x(), room.left()) << share;
+      EXPECT_LE(label->bottomRight->pixelPosition().x(), room.right()) << share;
+    }
+  }
+}
+
+TEST(WaterfallChart, ShortStepsAreToldInShortUnits) {
+  WaterfallChart chart;
+  chart.show(step_of(6.69e-3, 0.5));
+  EXPECT_TRUE(chart.xAxis->label().contains(QStringLiteral("milliseconds")));
+  EXPECT_NEAR(chart.xAxis->range().upper, 1.05 * 6.69, 1e-9);
+}
+
+// What a plan holds beside weights must not decide in which colour these are.
+TEST(MemoryChart, ACategoryHasTheSameColourInEveryPlan) {
+  MemoryChart chart;
+  std::map<QString, QRgb> colours;
+  for (const int left_out : {-1, 0, 2, 5}) {
+    sim::StepResult result = step_of(1.0, 0.5);
+    sim::MemoryPeak& memory = result.stages.front().memory;
+    for (int i = 0; i < kMemoryCategories; ++i) {
+      memory.breakdown[static_cast<std::size_t>(i)] = gigabytes(i == left_out ? 0.0 : 1.0);
+      memory.peak += memory.breakdown[static_cast<std::size_t>(i)];
+    }
+    chart.show(result, gigabytes(80.0));
+    EXPECT_EQ(chart.plottableCount(), left_out < 0 ? kMemoryCategories : kMemoryCategories - 1);
+    for (int i = 0; i < chart.plottableCount(); ++i) {
+      const QRgb colour = chart.plottable(i)->brush().color().rgb();
+      const auto known = colours.try_emplace(chart.plottable(i)->name(), colour);
+      EXPECT_EQ(known.first->second, colour) << chart.plottable(i)->name().toStdString();
+    }
+  }
+}
+
+TEST(PlanStory, WhatCostsNothingIsToldOfBubbleHostAndOptimizer) {
+  QStringList titles;
+  for (const TimePart& part : time_parts(step_of(1.0, 0.5).time())) titles.append(part.title);
+  for (const char* title : {"optimizer", "pipeline bubble", "waiting for the host"})
+    EXPECT_TRUE(titles.contains(QString::fromUtf8(title))) << title;
+  EXPECT_FALSE(titles.contains(QStringLiteral("exposed: tensor parallel")));
+}
+
+}  // namespace
+}  // namespace shardwright::gui
