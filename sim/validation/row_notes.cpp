@@ -27,11 +27,45 @@ bool notes_say_dropped_tokens(std::string_view notes) {
 
 bool notes_say_balanced_routing(std::string_view notes) {
   return notes_say_dropped_tokens(notes) ||
-         says_any(notes, {"balanced router=true", "force-balanced", "force balanced", "balanced)"});
+         says_any(notes, {"balanced router=true", "force-balanced", "force balanced", "balanced)",
+                          "forced balanc", "force balanc", "force-load-balanc", "force load balanc",
+                          "force_load_balanc", "forced load balanc"});
+}
+
+bool notes_say_no_fused_attention(std::string_view notes) {
+  return says_any(notes, {"no flash", "without flash", "unfused attention", "flash attention off",
+                          "eager attention"});
+}
+
+bool notes_say_fused_attention(std::string_view notes) {
+  return says_any(notes, {"flash attention", "flashattention", "flash-attention", "flash-attn",
+                          "flash_attn", "flash_attention"}) &&
+         !notes_say_no_fused_attention(notes);
+}
+
+bool notes_say_distributed_optimizer(std::string_view notes) {
+  return says_any(notes, {"distributed optimizer", "distributed-optimizer"}) &&
+         !says_any(notes, {"no distributed optimizer", "without distributed optimizer",
+                           "distributed optimizer off", "distributed optimizer did not"});
+}
+
+bool notes_say_interleaved(std::string_view notes) {
+  return says(notes, "interleav") &&
+         !says_any(notes, {"no interleav", "not interleav", "non-interleav", "without interleav"});
 }
 
 bool notes_say_hybrid_shard(std::string_view notes) {
   return says_any(notes, {"hsdp", "hybrid shard"});
+}
+
+std::optional<std::int64_t> shard_group_in(std::string_view notes) {
+  constexpr std::string_view kKey = "zero1=";
+  const auto place = notes.find(kKey);
+  if (place == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = notes.substr(place + kKey.size());
+  std::int64_t ranks = 0;
+  std::from_chars(rest.data(), rest.data() + rest.size(), ranks);
+  return ranks > 1 ? std::optional(ranks) : std::nullopt;
 }
 
 bool notes_say_no_tensor_overlap(std::string_view notes) {
