@@ -58,16 +58,6 @@ bool notes_say_hybrid_shard(std::string_view notes) {
   return says_any(notes, {"hsdp", "hybrid shard"});
 }
 
-std::optional<std::int64_t> shard_group_in(std::string_view notes) {
-  constexpr std::string_view kKey = "zero1=";
-  const auto place = notes.find(kKey);
-  if (place == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = notes.substr(place + kKey.size());
-  std::int64_t ranks = 0;
-  std::from_chars(rest.data(), rest.data() + rest.size(), ranks);
-  return ranks > 1 ? std::optional(ranks) : std::nullopt;
-}
-
 bool notes_say_no_tensor_overlap(std::string_view notes) {
   return says_any(notes, {"no tp/", "no tp overlap", "no tp comm overlap"});
 }

@@ -39,9 +39,6 @@ bool notes_say_interleaved(std::string_view notes);
 // States are sharded inside of a node and replicated across nodes.
 bool notes_say_hybrid_shard(std::string_view notes);
 
-// Ranks that share one copy of the optimizer's states: "zero1=8" (InternEvo's parallel.zero1).
-std::optional<std::int64_t> shard_group_in(std::string_view notes);
-
 // Tensor-parallel collectives are not hidden behind their GEMMs.
 bool notes_say_no_tensor_overlap(std::string_view notes);
 

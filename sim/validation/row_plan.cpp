@@ -142,16 +142,6 @@ void keep_parameters_gathered(Plan& plan, std::vector<std::string>& filled_in) {
       "zero_stage: 1, as FSDP keeps parameters and gradients whole in a pipeline");
 }
 
-// Hybrid sharding: over a node, or over as many ranks as the notes say.
-void set_shard_group(const TrainingRow& row, Plan& plan, std::vector<std::string>& filled_in) {
-  if (plan.zero_stage == 0) return;
-  if (notes_say_hybrid_shard(row.notes)) plan.shard_group = row.cluster.gpus_per_node.value_or(8);
-  const auto stated = shard_group_in(row.notes);
-  if (!stated || *stated >= plan.dp * plan.cp || plan.dp % *stated != 0) return;
-  plan.shard_group = *stated;
-  filled_in.push_back(fmt::format("shard_group: {}, by the notes", *stated));
-}
-
 void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack, Plan& plan,
                  std::vector<std::string>& filled_in) {
   plan.overlap.grad_reduce = row.plan.overlap_grad_reduce.value_or(stack.overlap_grad_reduce);
@@ -270,7 +260,8 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
                               "sequence_parallel", filled_in);
   plan.zero_stage = static_cast<int>(value_or<std::int64_t>(
       row.plan.zero_stage, usual_zero_stage(row, stack), "zero_stage", filled_in));
-  set_shard_group(row, plan, filled_in);
+  if (plan.zero_stage > 0 && notes_say_hybrid_shard(row.notes))
+    plan.shard_group = row.cluster.gpus_per_node.value_or(8);
   if (stack.family == "pytorch") plan.context_parallel = ContextParallelKind::AllGather;
   if (stack.family == "pytorch" && plan.pp > 1 && plan.zero_stage == 3)
     keep_parameters_gathered(plan, filled_in);
