@@ -6,11 +6,14 @@ namespace {
 // Of the step time.
 std::pair<double, double> ratios(PredictionGround ground) {
   switch (ground) {
-    case PredictionGround::StatedPlan: return {0.92, 1.16};
-    case PredictionGround::InferredPlan: return {0.89, 1.26};
-    case PredictionGround::GenericStack: return {0.80, 1.60};
+    case PredictionGround::StatedPlan:
+      return {0.92, 1.16};
+    case PredictionGround::InferredPlan:
+      return {0.89, 1.26};
+    case PredictionGround::GenericStack:
+      return {0.78, 1.55};
   }
-  return {0.80, 1.60};
+  return {0.78, 1.55};
 }
 
 }  // namespace

@@ -263,7 +263,8 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
   if (plan.zero_stage > 0 && notes_say_hybrid_shard(row.notes))
     plan.shard_group = row.cluster.gpus_per_node.value_or(8);
   if (stack.family == "pytorch") plan.context_parallel = ContextParallelKind::AllGather;
-  if (stack.family == "pytorch" && plan.pp > 1 && plan.zero_stage == 3)
+  const bool gathers_once = stack.family == "pytorch" || stack.family == "jax";
+  if (gathers_once && plan.pp > 1 && plan.zero_stage == 3)
     keep_parameters_gathered(plan, filled_in);
   set_stage_layers(model, plan, filled_in);
   if (stack.family == "pytorch" && plan.recompute == RecomputePolicy::Selective)

@@ -64,7 +64,8 @@ void compare_time(const TrainingRow& row, const Scenario& scenario, const StepRe
   comparison.predicted =
       predicted_metric(row.target->metric, row.flops_convention, scenario, result);
   const bool is_time = comparison.metric == "step_s";
-  const auto [low, high] = prediction_interval(comparison.predicted, !is_time, ground_of(row, scenario));
+  const auto [low, high] =
+      prediction_interval(comparison.predicted, !is_time, ground_of(row, scenario));
   comparison.interval_low = low;
   comparison.interval_high = high;
   const double slower = is_time ? comparison.predicted / comparison.measured
