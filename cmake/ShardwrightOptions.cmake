@@ -2,7 +2,9 @@
 option(SHARDWRIGHT_BUILD_TESTS "Build the tests" ON)
 option(SHARDWRIGHT_BUILD_BENCH "Build the benchmarks (google/benchmark)" OFF)
 option(SHARDWRIGHT_BUILD_FUZZERS "Build the libFuzzer targets (needs clang)" OFF)
-option(SHARDWRIGHT_WITH_SIMGRID "Compare the flow-level network with SimGrid in the tests" OFF)
+set(SHARDWRIGHT_WITH_SIMGRID AUTO CACHE STRING
+    "Compare the flow-level network with SimGrid in tests and benchmarks: ON, OFF, or AUTO for where SimGrid is")
+set_property(CACHE SHARDWRIGHT_WITH_SIMGRID PROPERTY STRINGS AUTO ON OFF)
 set(SHARDWRIGHT_WITH_GUI AUTO CACHE STRING "Build the Qt 6 GUI: ON, OFF, or AUTO for where Qt 6 and QCustomPlot are")
 set_property(CACHE SHARDWRIGHT_WITH_GUI PROPERTY STRINGS AUTO ON OFF)
 option(SHARDWRIGHT_WARNINGS_AS_ERRORS "Treat warnings as errors" OFF)
@@ -12,6 +14,17 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# SimGrid switches stacks, which sanitizers do not follow.
+set(SHARDWRIGHT_SIMGRID OFF)
+if(SHARDWRIGHT_WITH_SIMGRID STREQUAL "AUTO")
+  find_path(SHARDWRIGHT_SIMGRID_INCLUDE simgrid/s4u.hpp)
+  if(SHARDWRIGHT_SIMGRID_INCLUDE AND NOT SHARDWRIGHT_SANITIZERS)
+    set(SHARDWRIGHT_SIMGRID ON)
+  endif()
+elseif(SHARDWRIGHT_WITH_SIMGRID)
+  set(SHARDWRIGHT_SIMGRID ON)
+endif()
 
 find_program(SHARDWRIGHT_CCACHE ccache)
 if(SHARDWRIGHT_CCACHE)

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
 
 namespace shardwright::sim {
@@ -12,10 +13,13 @@ namespace {
 struct Framework {
   std::string_view name;  // in small letters and digits, any part of the spelling
   std::string_view family;
+  bool begins_word = false;  // not any part: the beginning of a word
 };
 
 // From the documentation of each. The first that fits holds: many names are made of others.
 constexpr std::array kFrameworks = {
+    // Named like another of another family.
+    Framework{"automodel", "pytorch"},
     // Models cut by hand for tensor and pipeline parallelism.
     Framework{"megatron", "megatron"},
     Framework{"zerobubble", "megatron"},
@@ -39,9 +43,21 @@ constexpr std::array kFrameworks = {
     Framework{"mindformers", "megatron"},
     // ZeRO.
     Framework{"deepspeed", "deepspeed"},
-    Framework{"zero", "deepspeed"},
+    Framework{"zero", "deepspeed", true},
     Framework{"bmtrain", "deepspeed"},
     Framework{"llamafactory", "deepspeed"},
+    Framework{"msswift", "deepspeed"},
+    // Whole steps compiled by XLA.
+    Framework{"jax", "jax"},
+    Framework{"maxtext", "jax"},
+    Framework{"levanter", "jax"},
+    Framework{"paxml", "jax"},
+    Framework{"praxis", "jax"},
+    Framework{"t5x", "jax"},
+    Framework{"pathways", "jax"},
+    Framework{"easylm", "jax"},
+    Framework{"alpa", "jax", true},
+    Framework{"xla", "jax"},
     // Modules sharded by PyTorch or by a copy of its FSDP.
     Framework{"fsdp", "pytorch"},
     Framework{"ddp", "pytorch"},
@@ -63,13 +79,24 @@ constexpr std::array kFrameworks = {
     Framework{"olmo", "pytorch"},
 };
 
+bool begins_a_word(std::string_view text, std::string_view part) {
+  const std::string words = ' ' + lower_case(text);
+  for (auto place = words.find(part); place != std::string::npos;
+       place = words.find(part, place + 1)) {
+    if (letters_and_digits(words.substr(place - 1, 1)).empty()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<std::string_view> framework_family(std::string_view framework) {
   const std::string wanted = letters_and_digits(framework);
-  const auto* const found = std::find_if(
-      kFrameworks.begin(), kFrameworks.end(),
-      [&](const Framework& each) { return wanted.find(each.name) != std::string::npos; });
+  const auto* const found =
+      std::find_if(kFrameworks.begin(), kFrameworks.end(), [&](const Framework& each) {
+        return each.begins_word ? begins_a_word(framework, each.name)
+                                : wanted.find(each.name) != std::string::npos;
+      });
   if (found == kFrameworks.end()) return std::nullopt;
   return found->family;
 }

@@ -3,13 +3,26 @@
 namespace shardwright::sim {
 namespace {
 
-constexpr double kLowRatio = 0.92, kHighRatio = 1.16;  // of the step time
+// Of the step time.
+std::pair<double, double> ratios(PredictionGround ground) {
+  switch (ground) {
+    case PredictionGround::StatedPlan:
+      return {0.92, 1.16};
+    case PredictionGround::InferredPlan:
+      return {0.89, 1.26};
+    case PredictionGround::GenericStack:
+      return {0.78, 1.55};
+  }
+  return {0.78, 1.55};
+}
 
 }  // namespace
 
-std::pair<double, double> prediction_interval(double predicted, bool is_rate) {
-  if (is_rate) return {predicted / kHighRatio, predicted / kLowRatio};
-  return {predicted * kLowRatio, predicted * kHighRatio};
+std::pair<double, double> prediction_interval(double predicted, bool is_rate,
+                                              PredictionGround ground) {
+  const auto [low, high] = ratios(ground);
+  if (is_rate) return {predicted / high, predicted / low};
+  return {predicted * low, predicted * high};
 }
 
 }  // namespace shardwright::sim

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <regex>
+#include <string_view>
 #include <tuple>
 
 #include "core/spec/profile_library.hpp"
@@ -15,7 +18,10 @@ namespace {
 // Bandwidths that differ by less than this are the same (800 Gb/s, 4 x 200 Gb/s, 100 GB/s).
 constexpr double kSameBandwidth = 0.02;
 
+// No single port is this fast.
 constexpr double kLeastNodeGigabits = 1000.0;
+// Ports of machines for training are this fast; what is slower is all that a server has.
+constexpr double kLeastPortGigabits = 200.0;
 
 BytesPerSecond per_node(const NodeSpec& node) {
   return node.nic.bandwidth * static_cast<double>(node.nic.per_node);
@@ -26,19 +32,35 @@ BytesPerSecond gigabits(double count) {
 }
 
 std::optional<FabricProtocol> protocol_in(const std::string& text) {
-  if (says(text, "infiniband")) return FabricProtocol::InfiniBand;
+  static const std::regex kInfiniBand(R"(infiniband|\b(?:EDR|HDR|NDR|XDR|IB)\b)",
+                                      std::regex::icase);
+  if (std::regex_search(text, kInfiniBand)) return FabricProtocol::InfiniBand;
   // "process" holds the letters, too.
   static const std::regex kRoce(R"(\broce)", std::regex::icase);
   if (std::regex_search(text, kRoce)) return FabricProtocol::RoCE;
   if (says(text, "efa")) return FabricProtocol::Efa;
-  if (says(text, "ethernet")) return FabricProtocol::Ethernet;
+  if (says_any(text, {"ethernet", "gbe"})) return FabricProtocol::Ethernet;
   return std::nullopt;
 }
 
+bool is_said(BytesPerSecond bandwidth) {
+  return bandwidth.value() > 0.0;
+}
+
 double bandwidth_distance(const ClusterSpec& cluster, const NetworkText& network) {
-  if (network.per_node.value() <= 0.0) return 0.0;
-  const double distance = std::abs(std::log(per_node(cluster.node) / network.per_node));
+  if (!is_said(network.per_node) && !is_said(network.per_port)) return 0.0;
+  const double ratio = is_said(network.per_node) ? per_node(cluster.node) / network.per_node
+                                                 : cluster.node.nic.bandwidth / network.per_port;
+  const double distance = std::abs(std::log(ratio));
   return distance < kSameBandwidth ? 0.0 : distance;
+}
+
+// The shipped cluster that stands for an accelerator of which several are shipped, where the source
+// says nothing of its network: the vendor's own systems, or what most are built like.
+bool is_usual(const ClusterSpec& cluster) {
+  constexpr std::array<std::string_view, 7> kUsual = {
+      "dgx-1-v100", "hgx-a100-40gb", "dgx-a100", "dgx-h100", "dgx-h200", "h800-ib", "dgx-b200"};
+  return std::find(kUsual.begin(), kUsual.end(), cluster.name) != kUsual.end();
 }
 
 // Smaller is nearer; the first of equals wins, in the order of names.
@@ -47,7 +69,7 @@ std::tuple<double, bool, bool, bool> distance(const ClusterSpec& cluster,
                                               std::int64_t accelerators) {
   const bool other_protocol = network.protocol && *network.protocol != cluster.fabric.protocol;
   return {bandwidth_distance(cluster, network), other_protocol,
-          cluster.node.accelerators != accelerators, !cluster.name.starts_with("dgx")};
+          cluster.node.accelerators != accelerators, !is_usual(cluster)};
 }
 
 void set_accelerators_per_node(ClusterSpec& cluster, std::int64_t count) {
@@ -64,13 +86,72 @@ struct AcceleratorText {
 };
 
 AcceleratorText read_accelerator_text(const std::string& text) {
-  AcceleratorText read{find_accelerator(text), Bytes(0)};
   static const std::regex kMemory(R"((\d{1,4})\s*G(?:i?B)?\b)", std::regex::icase);
+  // "40G" is memory, too.
+  AcceleratorText read{find_accelerator(std::regex_replace(text, kMemory, "$1GB")), Bytes(0)};
   std::smatch match;
-  if (read.profile || !std::regex_search(text, match, kMemory)) return read;
-  read.profile = find_accelerator(match.prefix().str() + ' ' + match.suffix().str());
-  read.memory = gigabytes(std::stod(match[1]));
-  return read;
+  const bool other_form = says(text, "pcie") && read.profile && !says(*read.profile, "pcie");
+  if ((read.profile && !other_form) || !std::regex_search(text, match, kMemory)) return read;
+  const auto plain = find_accelerator(match.prefix().str() + ' ' + match.suffix().str());
+  if (!plain || (other_form && !says(*plain, "pcie"))) return read;
+  return {plain, gigabytes(std::stod(match[1]))};
+}
+
+// The servers whose PCIe links stand for those of accelerators that are shipped with NVLink only.
+ScaleUpSpec pcie_links(const ClusterSpec& cluster, const std::string& text) {
+  const bool fourth = says_any(text, {"gen4", "gen 4", "4.0", "pcie4", "pcie 4"}) ||
+                      cluster.accelerator.architecture == "ampere";
+  return load_cluster(fourth ? "a100-pcie-server" : "h100-pcie-server").node.scale_up;
+}
+
+bool says_pcie_alone(const std::string& links) {
+  return says(links, "pcie") && (!says_any(links, {"nvlink", "nvswitch", "xgmi", "infinity"}) ||
+                                 says_any(links, {"no nvlink", "without nvlink"}));
+}
+
+// Products that fit into a PCIe slot and of which no profile tells: "H100 NVL", "A100 PCIe" …
+bool is_card(const std::string& gpu) {
+  static const std::regex kCard(R"(\bNVL\b|pcie)", std::regex::icase);
+  return std::regex_search(gpu, kCard);
+}
+
+// Datasheets count both directions of NVLink; zero: nothing is said, or of a part of the links.
+BytesPerSecond nvlink_in(const std::string& links) {
+  static const std::regex kBandwidth(R"((\d+(?:\.\d+)?)\s*(G|T)B/s)", std::regex::icase);
+  std::smatch match;
+  if (!says(links, "nvlink") || says_any(links, {"per pair", "per link", "no nvlink"}) ||
+      !std::regex_search(links, match, kBandwidth))
+    return BytesPerSecond(0.0);
+  const double scale = lower_case(match[2].str()) == "t" ? 1e3 : 1.0;
+  return gigabytes_per_second(std::stod(match[1]) * scale / 2.0);
+}
+
+bool is_same(BytesPerSecond a, BytesPerSecond b) {
+  return std::abs(std::log(a / b)) < kSameBandwidth;
+}
+
+// The links inside of a node, where the row says others than those of the shipped cluster.
+void set_links(const TrainingRow& row, ClusterSpec& cluster, std::vector<std::string>& filled_in) {
+  ScaleUpSpec& links = cluster.node.scale_up;
+  const std::string& text = row.cluster.intra_node;
+  const bool card = is_card(row.cluster.gpu) && !says(cluster.accelerator.name, "pcie");
+  if (card)
+    filled_in.push_back(fmt::format("accelerator: {} for \"{}\", which has no profile of its own",
+                                    cluster.accelerator.name, row.cluster.gpu));
+  if (links.kind != ScaleUpKind::Pcie && (says_pcie_alone(text) || (card && text.empty()))) {
+    const std::int64_t domain = links.domain;
+    links = pcie_links(cluster, text);
+    links.domain = domain;
+    filled_in.push_back(
+        fmt::format("intra_node: {} in place of the links of {}", links.name, cluster.name));
+    return;
+  }
+  const BytesPerSecond stated = nvlink_in(text);
+  if (links.kind == ScaleUpKind::Pcie || !is_said(stated) || is_same(links.bandwidth, stated) ||
+      is_same(links.bandwidth, stated * 2.0))
+    return;
+  links.bandwidth = stated;
+  filled_in.push_back(fmt::format("intra_node: {} with the row's bandwidth", links.name));
 }
 
 // The shipped cluster with this accelerator that is nearest to what the row says; null without one.
@@ -89,15 +170,21 @@ const ClusterSpec* nearest_cluster(const std::string& accelerator, const Network
 void set_network(const TrainingRow& row, const NetworkText& network, ClusterSpec& cluster,
                  std::vector<std::string>& filled_in) {
   const std::string& text = row.cluster.inter_node;
-  if (network.per_node.value() <= 0.0) {
+  if (!is_said(network.per_node) && !is_said(network.per_port)) {
     if (row.cluster.gpus <= cluster.node.accelerators) return;
     filled_in.push_back(fmt::format("inter_node: as in the shipped cluster {}{}", cluster.name,
                                     text.empty() ? "" : fmt::format(", for \"{}\"", text)));
   } else if (bandwidth_distance(cluster, network) > 0.0) {
     filled_in.push_back(
         fmt::format("cluster: {} with the row's bandwidth between nodes", cluster.name));
-    cluster.node.nic.bandwidth = network.per_node / static_cast<double>(cluster.node.nic.per_node);
+    cluster.node.nic.bandwidth =
+        is_said(network.per_node)
+            ? network.per_node / static_cast<double>(cluster.node.nic.per_node)
+            : network.per_port;
   }
+  if (is_said(network.per_port))
+    filled_in.push_back(
+        fmt::format("inter_node: {} ports per node of \"{}\"", cluster.node.nic.per_node, text));
 }
 
 // The cluster of PCIe servers whose network stands in for that of workstations.
@@ -133,24 +220,52 @@ const std::vector<ClusterSpec>& cluster_library() {
   return kClusters;
 }
 
+namespace {
+
+// "4x HDR": gigabits per second of one port of four lanes.
+double infiniband_gigabits(const std::string& generation) {
+  const std::string name = lower_case(generation);
+  if (name == "edr") return 100.0;
+  if (name == "hdr") return 200.0;
+  return name == "ndr" ? 400.0 : 800.0;
+}
+
+// A single figure is that of a port where it can be one, or else all that a node has; Amazon gives
+// EFA's as that of the instance.
+void take_single_figure(double gigabits_per_second, NetworkText& network) {
+  const bool whole = gigabits_per_second >= kLeastNodeGigabits ||
+                     gigabits_per_second < kLeastPortGigabits ||
+                     network.protocol == FabricProtocol::Efa;
+  (whole ? network.per_node : network.per_port) = gigabits(gigabits_per_second);
+}
+
+}  // namespace
+
 NetworkText read_network(const std::string& text, std::int64_t gpus_per_node) {
   static const std::regex kSeveral(R"((\d+)\s*[x*]\s*(?:NDR|HDR)?\s*(\d+)\s*(?:GbE|Gb|G\b|IB))",
                                    std::regex::icase);
+  static const std::regex kSeveralPorts(R"((\d+)\s*[x*]\s*(EDR|HDR|NDR|XDR)\b)", std::regex::icase);
   static const std::regex kOne(
-      R"((\d+(?:\.\d+)?)\s*(G|T)(?:b/s|bps|bit/s)(?:\s*(?:per|/)\s*(node|GPU))?)",
+      R"((\d+(?:\.\d+)?)\s*(?:(G|T)(b/s|bps|bit/s|B/s|Bps)|(GbE))(?:\s*(?:per|/)\s*(node|GPU))?)",
       std::regex::icase);
   NetworkText network;
   network.protocol = protocol_in(text);
   std::smatch match;
   if (std::regex_search(text, match, kSeveral)) {
     network.per_node = gigabits(std::stod(match[1]) * std::stod(match[2]));
+  } else if (std::regex_search(text, match, kSeveralPorts)) {
+    network.per_node = gigabits(std::stod(match[1]) * infiniband_gigabits(match[2]));
   } else if (std::regex_search(text, match, kOne)) {
-    const double count = std::stod(match[1]) * (lower_case(match[2].str()) == "t" ? 1e3 : 1.0);
-    const std::string whose = lower_case(match[3].str());
-    const bool each = whose == "gpu";
-    // No single port is this fast.
-    if (whose.empty() && count < kLeastNodeGigabits) return network;
-    network.per_node = gigabits(count * (each ? static_cast<double>(gpus_per_node) : 1.0));
+    const double bits = match[3].str().starts_with('B') ? 8.0 : 1.0;
+    const double scale = lower_case(match[2].str()) == "t" ? 1e3 : 1.0;
+    const double count = std::stod(match[1]) * scale * bits;
+    const std::string whose = lower_case(match[5].str());
+    if (whose.empty()) {
+      take_single_figure(count, network);
+    } else {
+      const bool each = whose == "gpu";
+      network.per_node = gigabits(count * (each ? static_cast<double>(gpus_per_node) : 1.0));
+    }
   }
   return network;
 }
@@ -185,6 +300,7 @@ std::optional<ClusterSpec> cluster_of_row(const TrainingRow& row,
                                     cluster.name, count, cluster.node.accelerators));
     set_accelerators_per_node(cluster, count);
   }
+  set_links(row, cluster, filled_in);
   join_all_nodes(row, cluster, filled_in);
   set_network(row, network, cluster, filled_in);
   return cluster;

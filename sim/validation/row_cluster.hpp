@@ -16,6 +16,7 @@ const std::vector<ClusterSpec>& cluster_library();
 // What a source says of the network between nodes.
 struct NetworkText {
   BytesPerSecond per_node;  // and direction; zero: not said
+  BytesPerSecond per_port;  // … of a port, where the number of ports is not said
   std::optional<FabricProtocol> protocol;
 };
 

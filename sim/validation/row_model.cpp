@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "core/base/error.hpp"
 #include "core/lowering/expert_load.hpp"
@@ -109,15 +110,26 @@ void set_experts(const MoeRow& row, MoeSpec& moe) {
   moe.first_dense_layers = row.dense_layers.value_or(moe.first_dense_layers);
 }
 
-bool same_letters(const std::string& a, const std::string& b) {
-  return letters_and_digits(a) == letters_and_digits(b);
+// "meta-llama/Meta-Llama-3-8B-Instruct" as "llama38b": without the owner, the owner's name before
+// the family and what the weights were tuned for, which changes no size.
+std::string plain_name(const std::string& name) {
+  static const std::regex kOwner(R"(^.*/|^(?:meta|facebook|google|nvidia|mistralai)[-_ ])",
+                                 std::regex::icase);
+  static const std::regex kTuned(R"([-_ ](?:hf|base|chat|instruct|it)\b)", std::regex::icase);
+  std::string plain = std::regex_replace(name, kOwner, "");
+  plain = std::regex_replace(plain, kOwner, "");
+  return letters_and_digits(std::regex_replace(plain, kTuned, ""));
 }
 
 const ModelSpec* model_named(const std::string& name) {
-  for (const ModelSpec& model : library()) {
-    if (same_letters(name, model.name)) return &model;
-    for (const std::string& alias : model.aliases) {
-      if (same_letters(name, alias)) return &model;
+  const std::string exact = letters_and_digits(name), plain = plain_name(name);
+  for (const std::string& wanted : {exact, plain}) {
+    for (const ModelSpec& model : library()) {
+      const auto fits = [&wanted](const std::string& spelling) {
+        return !wanted.empty() && letters_and_digits(spelling) == wanted;
+      };
+      if (fits(model.name) || std::any_of(model.aliases.begin(), model.aliases.end(), fits))
+        return &model;
     }
   }
   return nullptr;
@@ -144,6 +156,40 @@ void take_sizes_by_name(ModelRow& row, std::vector<std::string>& filled_in) {
     row.moe = MoeRow{model->moe->experts, model->moe->top_k, model->moe->expert_ffn,
                      model->moe->shared_experts, model->moe->first_dense_layers};
   filled_in.push_back(fmt::format("sizes: as the shipped {}, by the name", model->name));
+}
+
+// A GPT's feed-forward block is four times as wide as its hidden state; a gated one has the same
+// parameters in three matrices, rounded up to a multiple of 256 (arXiv 2302.13971, section 2.2).
+std::int64_t usual_ffn(std::int64_t hidden, bool gated) {
+  constexpr std::int64_t kMultiple = 256;
+  if (!gated) return 4 * hidden;
+  return (8 * hidden / 3 + kMultiple - 1) / kMultiple * kMultiple;
+}
+
+bool is_named_gated(const std::string& name) {
+  return says_any(name, {"llama", "mistral", "mixtral", "qwen", "internlm", "baichuan", "gemma",
+                         "palm", "deepseek", "yi-", "olmo"});
+}
+
+// Sizes that follow from others by the usual proportions.
+void take_usual_sizes(ModelRow& row, std::vector<std::string>& filled_in) {
+  constexpr std::int64_t kUsualHeadDim = 128;
+  if (row.hidden && !row.heads) {
+    row.heads = std::max<std::int64_t>(1, *row.hidden / row.head_dim.value_or(kUsualHeadDim));
+    filled_in.push_back(fmt::format("heads: {}", *row.heads));
+  }
+  if (!row.hidden || row.moe) return;
+  // Plain blocks are four times as wide.
+  if (!row.gated_mlp && row.ffn_hidden && *row.ffn_hidden != 4 * *row.hidden &&
+      is_named_gated(row.name)) {
+    row.gated_mlp = true;
+    filled_in.emplace_back("gated_mlp: true, by name and width");
+  }
+  if (row.ffn_hidden) return;
+  if (!row.gated_mlp) row.gated_mlp = is_named_gated(row.name);
+  row.ffn_hidden = usual_ffn(*row.hidden, *row.gated_mlp);
+  filled_in.push_back(fmt::format("ffn_hidden: {}, the usual one of {} blocks", *row.ffn_hidden,
+                                  *row.gated_mlp ? "gated" : "plain"));
 }
 
 std::string missing_size(const ModelRow& row) {
@@ -197,6 +243,7 @@ std::optional<ModelSpec> model_of_row(const TrainingRow& stated,
                                       std::vector<std::string>& filled_in, std::string& reason) {
   TrainingRow row = stated;
   take_sizes_by_name(row.model, filled_in);
+  take_usual_sizes(row.model, filled_in);
   if (const std::string size = missing_size(row.model); !size.empty()) {
     reason = fmt::format("the source does not say the model's {}", size);
     return std::nullopt;

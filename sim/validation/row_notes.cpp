@@ -27,7 +27,31 @@ bool notes_say_dropped_tokens(std::string_view notes) {
 
 bool notes_say_balanced_routing(std::string_view notes) {
   return notes_say_dropped_tokens(notes) ||
-         says_any(notes, {"balanced router=true", "force-balanced", "force balanced", "balanced)"});
+         says_any(notes, {"balanced router=true", "force-balanced", "force balanced", "balanced)",
+                          "forced balanc", "force balanc", "force-load-balanc", "force load balanc",
+                          "force_load_balanc", "forced load balanc"});
+}
+
+bool notes_say_no_fused_attention(std::string_view notes) {
+  return says_any(notes, {"no flash", "without flash", "unfused attention", "flash attention off",
+                          "eager attention"});
+}
+
+bool notes_say_fused_attention(std::string_view notes) {
+  return says_any(notes, {"flash attention", "flashattention", "flash-attention", "flash-attn",
+                          "flash_attn", "flash_attention"}) &&
+         !notes_say_no_fused_attention(notes);
+}
+
+bool notes_say_distributed_optimizer(std::string_view notes) {
+  return says_any(notes, {"distributed optimizer", "distributed-optimizer"}) &&
+         !says_any(notes, {"no distributed optimizer", "without distributed optimizer",
+                           "distributed optimizer off", "distributed optimizer did not"});
+}
+
+bool notes_say_interleaved(std::string_view notes) {
+  return says(notes, "interleav") &&
+         !says_any(notes, {"no interleav", "not interleav", "non-interleav", "without interleav"});
 }
 
 bool notes_say_hybrid_shard(std::string_view notes) {

@@ -26,6 +26,16 @@ bool notes_say_dropped_tokens(std::string_view notes);
 // The router is forced to spread tokens evenly, or drops what exceeds an even share.
 bool notes_say_balanced_routing(std::string_view notes);
 
+// Attention ran as one kernel, or as several.
+bool notes_say_fused_attention(std::string_view notes);
+bool notes_say_no_fused_attention(std::string_view notes);
+
+// ZeRO-1 in the words of Megatron-LM.
+bool notes_say_distributed_optimizer(std::string_view notes);
+
+// Pipeline ranks hold several parts of the model each.
+bool notes_say_interleaved(std::string_view notes);
+
 // States are sharded inside of a node and replicated across nodes.
 bool notes_say_hybrid_shard(std::string_view notes);
 

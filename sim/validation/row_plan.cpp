@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
@@ -22,18 +23,43 @@ T value_or(const std::optional<T>& value, T fallback, const char* key,
   return value.value_or(fallback);
 }
 
-int usual_zero_stage(const TrainingRow& row, const StackSpec& stack) {
-  if (stack.family == "pytorch") return says(row.stack, "ddp") ? 0 : 3;
-  return stack.overlap_param_gather || stack.family == "deepspeed" ? 1 : 0;
+// "DeepSpeed ZeRO-2", "zero3"; nothing if the stack's name holds no stage.
+std::optional<int> zero_stage_in(const std::string& stack) {
+  static const std::regex kStage(R"(zero[ -]?(?:stage[ -]?)?([0-3])\b)", std::regex::icase);
+  std::smatch match;
+  if (!std::regex_search(stack, match, kStage)) return std::nullopt;
+  return std::stoi(match[1]);
 }
 
-// True for stacks that shard states in place of cutting the model, unless told otherwise.
-bool shards_by_habit(const StackSpec& stack) {
-  return stack.family == "pytorch" || stack.family == "deepspeed";
+// Megatron-LM and most of its relatives have had both the distributed optimizer and sequence
+// parallelism since 2022, and runs of an unknown one are later (software_generation.hpp).
+bool is_newer_megatron(const StackSpec& stack) {
+  return stack.name == "generic-megatron";
+}
+
+int usual_zero_stage(const TrainingRow& row, const StackSpec& stack) {
+  if (const auto stage = zero_stage_in(row.stack)) return *stage;
+  if (stack.family == "pytorch" || stack.family == "jax") return says(row.stack, "ddp") ? 0 : 3;
+  return stack.overlap_param_gather || stack.family == "deepspeed" || is_newer_megatron(stack) ||
+                 notes_say_distributed_optimizer(row.notes)
+             ? 1
+             : 0;
+}
+
+// PyTorch's tensor parallelism splits the sequence, too (SequenceParallel of
+// torch.distributed.tensor.parallel).
+bool usual_sequence_parallel(const StackSpec& stack) {
+  return stack.overlap_tp || stack.family == "pytorch" || is_newer_megatron(stack);
+}
+
+// True where states are sharded in place of cutting the model, unless told otherwise.
+bool shards_by_habit(const TrainingRow& row, const StackSpec& stack) {
+  return stack.family == "pytorch" || stack.family == "deepspeed" || stack.family == "jax" ||
+         row.plan.zero_stage == 3;
 }
 
 // Tensor and pipeline degrees. One that the source leaves open follows from the other and dp; both
-// are 1 where the stack shards by habit.
+// are 1 where the stack shards by habit or the replicas take all accelerators.
 bool set_model_degrees(const TrainingRow& row, const StackSpec& stack, Plan& plan,
                        std::vector<std::string>& filled_in) {
   const PlanRow& from = row.plan;
@@ -48,7 +74,8 @@ bool set_model_degrees(const TrainingRow& row, const StackSpec& stack, Plan& pla
     follow(tp, "tp");
     follow(pp, "pp");
   }
-  if (!shards_by_habit(stack) && (!tp || !pp)) return false;
+  const bool all_replicas = from.dp && *from.dp * plan.cp == row.cluster.gpus;
+  if (!shards_by_habit(row, stack) && !all_replicas && (!tp || !pp)) return false;
   plan.tp = value_or<std::int64_t>(tp, 1, "tp", filled_in);
   plan.pp = value_or<std::int64_t>(pp, 1, "pp", filled_in);
   return true;
@@ -88,16 +115,12 @@ void set_expert_parallel(const TrainingRow& row, const ModelSpec& model, Plan& p
   plan.expert_tp = expert_tensor_parallel_in(row.notes).value_or(cut && divided ? plan.tp : 1);
 }
 
-// A pipeline that the layers do not divide, but do together with the embedding and the head.
 void set_stage_layers(const ModelSpec& model, Plan& plan, std::vector<std::string>& filled_in) {
-  if (model.layers % plan.chunks() == 0) return;
-  const bool both = (model.layers + 2) % plan.chunks() == 0;
-  const bool head_only = (model.layers + 1) % plan.chunks() == 0;
-  if (!both && !head_only) return;
-  plan.head_counts_as_layer = true;
-  plan.embedding_counts_as_layer = both;
-  filled_in.push_back(fmt::format("layers per stage: {} counted as layers, which the stages divide",
-                                  both ? "embedding and head" : "the head"));
+  count_ends_as_layers(model, plan);
+  if (!plan.head_counts_as_layer) return;
+  filled_in.push_back(
+      fmt::format("layers per stage: {} counted as layers, which the stages divide",
+                  plan.embedding_counts_as_layer ? "embedding and head" : "the head"));
 }
 
 // What PyTorch's trainers call selective: every second layer, or every second matrix product of
@@ -109,9 +132,10 @@ void recompute_every_second_layer(const ModelSpec& model, Plan& plan,
   filled_in.emplace_back("recompute: every second layer, for selective recomputation in PyTorch");
 }
 
-// Under a pipeline FSDP2 gathers the parameters once a step and reduces the gradients after the
-// last microbatch (reshard_after_forward, torchtitan/models/llama3/parallelize.py), so that a rank
-// holds both whole and divides only the optimizer's states, as ZeRO-1 does.
+// Under a pipeline FSDP gathers the parameters once a step and reduces the gradients after the
+// last microbatch (reshard_after_forward, torchtitan/models/llama3/parallelize.py; Llama 3, arXiv
+// 2407.21783, section 3.3.2), so that a rank holds both whole and divides only the optimizer's
+// states, as ZeRO-1 does.
 void keep_parameters_gathered(Plan& plan, std::vector<std::string>& filled_in) {
   plan.zero_stage = 1;
   filled_in.emplace_back(
@@ -130,18 +154,28 @@ void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec
       stack.overlap_ep && model.moe && plan.ep > 1 && notes_say_expert_overlap(row.notes);
 }
 
-// The global batch may be left open where the stack does not accumulate gradients by habit.
+// Microbatches of a replica where the source gives no batch: one where the stack does not
+// accumulate gradients by habit, enough to fill a pipeline where a rate, which depends little on
+// them, is all that was measured; 0: nothing tells.
+std::int64_t usual_microbatches(const TrainingRow& row, const StackSpec& stack, const Plan& plan) {
+  constexpr std::int64_t kPerStage = 8;
+  if (!row.plan.micro_batch) return 0;
+  if (shards_by_habit(row, stack) && plan.pp == 1) return 1;
+  const bool rate = row.target && row.target->metric != "step_s";
+  return rate ? kPerStage * plan.pp : 0;
+}
+
 bool set_batch(const TrainingRow& row, const StackSpec& stack, Plan& plan,
                std::vector<std::string>& filled_in, std::string& reason) {
-  const bool one_microbatch = shards_by_habit(stack) && plan.pp == 1 && row.plan.micro_batch;
-  if (!row.plan.global_batch && !one_microbatch) {
+  plan.micro_batch = row.plan.micro_batch.value_or(1);
+  const std::int64_t microbatches = usual_microbatches(row, stack, plan);
+  if (!row.plan.global_batch && microbatches == 0) {
     reason = "the source does not say the global batch";
     return false;
   }
   plan.seq_len = *row.model.seq_len;
-  plan.global_batch = value_or(row.plan.global_batch, plan.dp * row.plan.micro_batch.value_or(1),
+  plan.global_batch = value_or(row.plan.global_batch, plan.dp * plan.micro_batch * microbatches,
                                "global_batch", filled_in);
-  plan.micro_batch = row.plan.micro_batch.value_or(1);
   return true;
 }
 
@@ -162,8 +196,10 @@ void set_schedule(const TrainingRow& row, Plan& plan, std::vector<std::string>& 
 bool set_precision(const TrainingRow& row, Plan& plan, std::vector<std::string>& filled_in,
                    std::string& reason) {
   const std::string& text = row.plan.precision;
-  if (text.empty()) filled_in.emplace_back("precision: bf16");
-  const auto precision = precision_in(text.empty() ? "bf16" : text);
+  const auto usual = says(row.cluster.gpu, "v100") ? Precision::Fp16 : Precision::Bf16;
+  const bool open = text.empty() || is_any_mixed_precision(text);
+  if (open) filled_in.push_back(fmt::format("precision: {}", name_of(usual)));
+  const auto precision = open ? usual : precision_in(text);
   if (!precision) {
     reason = fmt::format("the number format \"{}\" is not modelled", text);
     return false;
@@ -183,6 +219,7 @@ void set_recomputation(const TrainingRow& row, const ModelSpec& model, Plan& pla
   plan.recompute = words->policy;
   const std::int64_t chunk = (model.layers + plan.chunks() - 1) / plan.chunks();
   plan.recompute_layers = words->layers < chunk ? words->layers : 0;
+  if (words->every > 1) plan.recompute_layers = std::max<std::int64_t>(1, chunk / words->every);
   if (words->policy != RecomputePolicy::Full || says(text, "full")) return;
   const std::string layers = plan.recompute_layers == 0
                                  ? "all layers"
@@ -191,6 +228,20 @@ void set_recomputation(const TrainingRow& row, const ModelSpec& model, Plan& pla
 }
 
 }  // namespace
+
+void count_ends_as_layers(const ModelSpec& model, Plan& plan) {
+  const auto divide = [&](std::int64_t layers) { return layers % plan.chunks() == 0; };
+  const bool both = !divide(model.layers) && divide(model.layers + 2);
+  plan.embedding_counts_as_layer = both;
+  plan.head_counts_as_layer = both || (!divide(model.layers) && divide(model.layers + 1));
+}
+
+bool tells_degrees(const TrainingRow& row, const StackSpec& stack) {
+  Plan plan;
+  std::vector<std::string> filled_in;
+  plan.cp = row.plan.cp.value_or(1);
+  return set_model_degrees(row, stack, plan, filled_in);
+}
 
 std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
                                 const StackSpec& stack, std::vector<std::string>& filled_in,
@@ -204,14 +255,16 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
   set_recomputation(row, model, plan, filled_in);
   set_expert_parallel(row, model, plan);
   plan.multi_token_prediction = !notes_say_no_further_tokens(row.notes);
-  plan.sequence_parallel = plan.tp > 1 && value_or(row.plan.sequence_parallel, stack.overlap_tp,
-                                                   "sequence_parallel", filled_in);
+  plan.sequence_parallel =
+      plan.tp > 1 && value_or(row.plan.sequence_parallel, usual_sequence_parallel(stack),
+                              "sequence_parallel", filled_in);
   plan.zero_stage = static_cast<int>(value_or<std::int64_t>(
       row.plan.zero_stage, usual_zero_stage(row, stack), "zero_stage", filled_in));
   if (plan.zero_stage > 0 && notes_say_hybrid_shard(row.notes))
     plan.shard_group = row.cluster.gpus_per_node.value_or(8);
   if (stack.family == "pytorch") plan.context_parallel = ContextParallelKind::AllGather;
-  if (says(stack.name, "fsdp2") && plan.pp > 1 && plan.zero_stage == 3)
+  const bool gathers_once = stack.family == "pytorch" || stack.family == "jax";
+  if (gathers_once && plan.pp > 1 && plan.zero_stage == 3)
     keep_parameters_gathered(plan, filled_in);
   set_stage_layers(model, plan, filled_in);
   if (stack.family == "pytorch" && plan.recompute == RecomputePolicy::Selective)

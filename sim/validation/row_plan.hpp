@@ -13,6 +13,12 @@
 
 namespace shardwright::sim {
 
+// Lets a plan count embedding and head as layers where its chunks divide the layers only so.
+void count_ends_as_layers(const ModelSpec& model, Plan& plan);
+
+// Whether the row or its stack's habits say how the model is cut over tensor and pipeline ranks.
+bool tells_degrees(const TrainingRow& row, const StackSpec& stack);
+
 // `reason` is set where the row leaves open what nothing else tells, or asks for what a plan cannot
 // say; `filled_in` says what the stack's habits stand in for. Where micro-batch,
 // virtual stages or recomputation are left open, they are 1, 1 and None (see tuned_plan.hpp).

@@ -6,6 +6,8 @@
 
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
+#include "sim/step/step_estimate.hpp"
+#include "sim/validation/possible_cuts.hpp"
 #include "sim/validation/row_cluster.hpp"
 #include "sim/validation/row_model.hpp"
 #include "sim/validation/row_notes.hpp"
@@ -25,6 +27,52 @@ std::string first_broken(const Scenario& scenario) {
                      first.problem.expected);
 }
 
+// Adds the plan of a row that tells its degrees to the parts of its scenario.
+RowScenario with_plan(const TrainingRow& row, Scenario parts, RowScenario result) {
+  const auto plan = plan_of_row(row, parts.model, parts.stack, result.filled_in, result.reason);
+  if (!plan) return result;
+  parts.plan = *plan;
+  result.reason = first_broken(parts);
+  if (!result.reason.empty()) return result;
+  choose_as_tuned(row, parts, result.filled_in);
+  result.scenario = std::move(parts);
+  return result;
+}
+
+// The fastest of the plans that fit; where none does, the one that needs the least memory.
+bool is_better(const StepEstimate& a, const StepEstimate& b, Bytes memory) {
+  const bool fits = a.memory <= memory, other_fits = b.memory <= memory;
+  if (fits != other_fits) return fits;
+  return fits ? a.analytic < b.analytic : a.memory < b.memory;
+}
+
+// Tries all degrees of a row that leaves them open: published runs are tuned.
+RowScenario with_best_cut(const TrainingRow& row, const Scenario& parts, RowScenario result) {
+  std::optional<RowScenario> best;
+  StepEstimate least;
+  for (const TrainingRow& cut : possible_cuts(row, parts)) {
+    RowScenario candidate = with_plan(cut, parts, result);
+    if (!candidate.scenario) {
+      if (!best) result.reason = candidate.reason;
+      continue;
+    }
+    const StepEstimate estimate = estimate_step(*candidate.scenario);
+    if (best && !is_better(estimate, least, parts.cluster.accelerator.memory)) continue;
+    best = std::move(candidate);
+    least = estimate;
+  }
+  if (best) {
+    const Plan& plan = best->scenario->plan;
+    const bool fits = least.memory <= parts.cluster.accelerator.memory;
+    best->filled_in.push_back(fmt::format("tp {}, pp {}: {}", plan.tp, plan.pp,
+                                          fits ? "the fastest cut that fits" : "no cut fits"));
+    return std::move(*best);
+  }
+  if (result.reason.empty())
+    result.reason = "the source does not say the tensor and pipeline degrees";
+  return result;
+}
+
 }  // namespace
 
 RowScenario scenario_of(const TrainingRow& row) {
@@ -36,24 +84,18 @@ RowScenario scenario_of(const TrainingRow& row) {
     result.reason = "the time is that of a single layer, not of a step";
     return result;
   }
-  Scenario scenario;
+  Scenario parts;
   auto model = model_of_row(row, result.filled_in, result.reason);
   if (!model) return result;
-  const auto cluster = cluster_of_row(row, result.filled_in, result.reason);
+  auto cluster = cluster_of_row(row, result.filled_in, result.reason);
   if (!cluster) return result;
-  scenario.stack = stack_of_row(row, result.filled_in);
-  refine_stack(row, *model, scenario.stack, result.filled_in);
-  set_dropout(scenario.stack, *model, result.filled_in);
-  const auto plan = plan_of_row(row, *model, scenario.stack, result.filled_in, result.reason);
-  if (!plan) return result;
-  scenario.model = *model;
-  scenario.cluster = *cluster;
-  scenario.plan = *plan;
-  result.reason = first_broken(scenario);
-  if (!result.reason.empty()) return result;
-  choose_as_tuned(row, scenario, result.filled_in);
-  result.scenario = std::move(scenario);
-  return result;
+  parts.stack = stack_of_row(row, result.filled_in);
+  refine_stack(row, *model, parts.stack, result.filled_in);
+  set_dropout(parts.stack, *model, result.filled_in);
+  parts.model = std::move(*model);
+  parts.cluster = std::move(*cluster);
+  return tells_degrees(row, parts.stack) ? with_plan(row, std::move(parts), std::move(result))
+                                         : with_best_cut(row, parts, std::move(result));
 }
 
 Scenario scenario_of_row(const std::string& file, const std::string& id,

@@ -9,6 +9,7 @@
 #include "sim/validation/framework_family.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
+#include "sim/validation/software_generation.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -66,8 +67,27 @@ std::string profile_of(const TrainingRow& row, std::vector<std::string>& filled_
     filled_in.push_back(fmt::format("stack: {} for \"{}\"", known, row.stack));
     return known;
   }
+  if (const std::string of_year = name == "generic-megatron" ? megatron_generation(row) : "";
+      !of_year.empty()) {
+    filled_in.push_back(fmt::format("stack: {} for \"{}\" of {}", of_year, row.stack,
+                                    row.source_year ? "the source's year" : "such accelerators"));
+    return of_year;
+  }
   filled_in.push_back(generic_text(row, name, family));
   return name;
+}
+
+// What the source says about attention, or what its year does where nothing else is known.
+void set_attention_by_notes(const TrainingRow& row, StackSpec& stack,
+                            std::vector<std::string>& filled_in) {
+  const bool fused = notes_say_fused_attention(row.notes);
+  const bool said = fused || notes_say_no_fused_attention(row.notes);
+  const bool by_year = stack.name.starts_with("generic") && is_before_fused_attention(row);
+  if (!row.attention_kernel.empty() || (!said && !by_year) || stack.flash_attention == fused)
+    return;
+  stack.flash_attention = fused;
+  filled_in.push_back(fmt::format("attention: {}, by the {}", fused ? "fused" : "not fused",
+                                  said ? "notes" : "year of the source"));
 }
 
 // torchtitan compiles its loss since 2025 (build_cross_entropy_loss,
@@ -102,12 +122,13 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
     filled_in.push_back(fmt::format("stack: {}, not compiled as the notes say", name));
   }
   // The name has stood for two generations of the software.
-  if (name == "megatron-deepspeed" && row.source_year.value_or(0) >= 2023) {
+  if (name == "megatron-deepspeed" && software_year(row) >= 2023) {
     name += "-23";
     filled_in.push_back(fmt::format("stack: {}, by the year of the source", name));
   }
   StackSpec stack = load_stack(name);
   set_attention_kernel(stack, row.attention_kernel);
+  set_attention_by_notes(row, stack, filled_in);
   const bool submission = stack.name == "nemo-te" && row.source_title.starts_with("MLPerf");
   if (submission)
     filled_in.emplace_back("host: CUDA graphs, as the submissions' config_common_cg.sh has them");
@@ -139,6 +160,11 @@ void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& sta
   // Where matrix units read FP8 operands of any layout, no transposed copy is needed.
   const bool any_layout = says(row.cluster.gpu, "b200") || says(row.cluster.gpu, "b300");
   if (any_layout && notes_say_fp8_weights(row.notes)) stack.fp8_weight_bytes = Bytes(1.0);
+}
+
+bool has_own_profile(const TrainingRow& row) {
+  return !find_stack(row.stack).starts_with("generic") ||
+         !find_stack(without_version(row.stack)).starts_with("generic");
 }
 
 }  // namespace shardwright::sim

@@ -52,10 +52,15 @@ std::optional<Precision> precision_in(std::string_view text) {
   if (holds_any(words, {"fp4", "float4"})) return Precision::Nvfp4;
   if (holds_any(words, {"fp8", "float8", "f8e4m3", "e4m3"})) return Precision::Fp8;
   if (holds_any(words, {"bf16", "bfloat16"})) return Precision::Bf16;
-  if (holds_any(words, {"fp16", "float16", "f16", "half"})) return Precision::Fp16;
+  if (holds_any(words, {"fp16", "float16", "f16", "half"}) || words == "16mixed")
+    return Precision::Fp16;
   if (holds_any(words, {"tf32", "tensorfloat32"})) return Precision::Tf32;
   if (holds_any(words, {"fp32", "float32", "f32", "single"})) return Precision::Fp32;
   return std::nullopt;
+}
+
+bool is_any_mixed_precision(std::string_view text) {
+  return is_any(letters_and_digits(text), {"mixed", "amp", "mixedprecision", "autocast"});
 }
 
 std::optional<RecomputeWords> recompute_in(std::string_view text) {
@@ -63,8 +68,16 @@ std::optional<RecomputeWords> recompute_in(std::string_view text) {
   if (is_any(words, {"none", "no", "off", "false", "disabled", "na", "0"}) ||
       holds_any(words, {"norecompute", "nocheckpoint", "withoutrecompute", "noactivation"}))
     return RecomputeWords{};
-  if (holds_any(words, {"selective", "coreattn", "coreattention"}))
+  // "sac" is PyTorch's selective checkpointing; "minimal" is MaxText's policy that keeps the
+  // results of matrix products.
+  if (holds_any(words, {"selective", "coreattn", "coreattention"}) ||
+      is_any(words, {"attention", "attn", "attentiononly", "attnonly", "sac", "minimal"}))
     return RecomputeWords{RecomputePolicy::Selective};
+  if (words.starts_with("every") && number_in(text) > 1)
+    return RecomputeWords{RecomputePolicy::Full, 0, number_in(text)};
+  // A part of each layer, as no policy has it.
+  if (holds_any(words, {"mlp", "ffn", "layernorm", "moeact"}) && !holds_any(words, {"full"}))
+    return std::nullopt;
   if (holds_any(words, {"uniform"})) return RecomputeWords{RecomputePolicy::Full};
   if (holds_any(words, {"full", "block"}))
     return RecomputeWords{RecomputePolicy::Full, number_in(text)};

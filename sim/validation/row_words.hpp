@@ -20,9 +20,13 @@ std::string letters_and_digits(std::string_view text);
 // None for formats that are not modelled.
 std::optional<Precision> precision_in(std::string_view text);
 
+// "mixed", "amp": half precision, whichever the accelerator has.
+bool is_any_mixed_precision(std::string_view text);
+
 struct RecomputeWords {
   RecomputePolicy policy = RecomputePolicy::None;
   std::int64_t layers = 0;  // per chunk, with Full; 0: all
+  std::int64_t every = 1;   // of so many layers one, with Full
 
   bool operator==(const RecomputeWords&) const = default;
 };

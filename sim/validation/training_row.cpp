@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -72,6 +73,12 @@ ClusterRow read_cluster_row(ObjectReader object) {
   return cluster;
 }
 
+// Many sources say no more than whether they recompute.
+std::string recompute_text(ObjectReader& object) {
+  if (!object.raw("recompute").is_boolean()) return object.text_or("recompute", "");
+  return object.boolean("recompute") ? "full" : "none";
+}
+
 PlanRow read_plan_row(ObjectReader object) {
   PlanRow plan;
   plan.dp = integer_if(object, "dp", kDegrees);
@@ -85,7 +92,7 @@ PlanRow read_plan_row(ObjectReader object) {
   plan.zero_stage = integer_if(object, "zero_stage", {0, 3});
   plan.sequence_parallel = boolean_if(object, "sequence_parallel");
   plan.overlap_grad_reduce = boolean_if(object, "overlap_grad_reduce");
-  plan.recompute = object.text_or("recompute", "");
+  plan.recompute = recompute_text(object);
   plan.precision = object.text_or("precision", "");
   plan.schedule = object.text_or("schedule", "");
   return plan;
@@ -244,7 +251,12 @@ std::vector<TrainingRow> read_training_rows(std::istream& stream, const std::str
 std::vector<TrainingRow> read_training_rows(const std::vector<std::string>& files) {
   std::vector<TrainingRow> rows;
   std::vector<InputError> errors;
+  std::set<std::filesystem::path> read;
   for (const std::string& file : files) {
+    std::error_code unknown;
+    // A row counts once, however often its file is named.
+    const auto path = std::filesystem::weakly_canonical(file, unknown);
+    if (!unknown && !read.insert(path).second) continue;
     try {
       std::vector<TrainingRow> more = read_training_rows(file);
       std::move(more.begin(), more.end(), std::back_inserter(rows));

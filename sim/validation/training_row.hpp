@@ -100,7 +100,8 @@ std::vector<TrainingRow> read_training_rows(const std::string& file);
 // The same of a stream's lines; `source` names it in errors and in the rows.
 std::vector<TrainingRow> read_training_rows(std::istream& stream, const std::string& source);
 
-// Those of several files, one after the other. Throws InputError with the problems of all of them.
+// Those of several files, one after the other, each file once. Throws InputError with the problems
+// of all of them.
 std::vector<TrainingRow> read_training_rows(const std::vector<std::string>& files);
 
 // The row of this id. Throws InputError, with the nearest id, if there is none or several.

@@ -8,6 +8,7 @@
 
 #include "core/spec/plan_check.hpp"
 #include "sim/step/step_estimate.hpp"
+#include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
 
 namespace shardwright::sim {
@@ -16,7 +17,8 @@ namespace {
 constexpr std::int64_t kMostSequences = 16;  // of a micro-batch that is tried
 
 struct OpenChoices {
-  bool micro_batch, virtual_stages, recomputation;
+  bool micro_batch, virtual_stages, recomputation, sharding;
+  bool interleaved;  // at least two virtual stages
 };
 
 bool runs_interleaved(const StackSpec& stack) {
@@ -25,10 +27,48 @@ bool runs_interleaved(const StackSpec& stack) {
          std::find(runs.begin(), runs.end(), ScheduleKind::Interleaved) != runs.end();
 }
 
+bool names_interleaved(const TrainingRow& row) {
+  const std::string& text = row.plan.schedule;
+  return text.empty() ? notes_say_interleaved(row.notes)
+                      : says_any(text, {"interleav", "virtual", "vpp"});
+}
+
 OpenChoices open_choices(const TrainingRow& row, const Scenario& scenario) {
-  const bool schedule = row.plan.schedule.empty() && runs_interleaved(scenario.stack);
-  return {!row.plan.micro_batch, !row.plan.virtual_pp && scenario.plan.pp > 1 && schedule,
-          row.plan.recompute.empty() || !recompute_in(row.plan.recompute)};
+  const bool interleaved = names_interleaved(row);
+  const bool may = row.plan.schedule.empty() && runs_interleaved(scenario.stack);
+  return {!row.plan.micro_batch,
+          !row.plan.virtual_pp && scenario.plan.pp > 1 && (may || interleaved),
+          row.plan.recompute.empty() || !recompute_in(row.plan.recompute),
+          !row.plan.zero_stage || !row.plan.sequence_parallel, interleaved};
+}
+
+// How states and activations are spread over ranks.
+struct Sharding {
+  int zero_stage;
+  bool sequence_parallel;
+};
+
+// Pipelines run their microbatches with whole gradients, and Megatron-LM shards no more than the
+// optimizer's states.
+int most_sharding(const StackSpec& stack, const Plan& plan) {
+  if (!stack.zero_stages.empty())
+    return *std::max_element(stack.zero_stages.begin(), stack.zero_stages.end());
+  const bool generic = stack.name.starts_with("generic");
+  return plan.pp > 1 || (stack.family == "megatron" && !generic) ? 1 : 3;
+}
+
+// The habit of the stack, then what takes less memory.
+std::vector<Sharding> shardings(const TrainingRow& row, const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  std::vector<Sharding> choices = {{plan.zero_stage, plan.sequence_parallel}};
+  const bool generic = scenario.stack.name.starts_with("generic");
+  if (!row.plan.sequence_parallel && plan.tp > 1 && !plan.sequence_parallel && generic)
+    choices.push_back({plan.zero_stage, true});
+  if (row.plan.zero_stage || plan.dp * plan.cp == 1 || says(row.stack, "ddp")) return choices;
+  const bool sequence_parallel = choices.back().sequence_parallel;
+  for (int stage = plan.zero_stage + 1; stage <= most_sharding(scenario.stack, plan); ++stage)
+    choices.push_back({stage, sequence_parallel});
+  return choices;
 }
 
 std::vector<std::int64_t> micro_batches(const Plan& plan, bool open) {
@@ -39,12 +79,21 @@ std::vector<std::int64_t> micro_batches(const Plan& plan, bool open) {
   return sizes;
 }
 
-std::vector<std::int64_t> virtual_stages(const ModelSpec& model, const Plan& plan, bool open) {
+// Layers that the chunks share, where embedding and head may count as layers.
+std::int64_t counted_layers(const ModelSpec& model, const Plan& plan) {
+  return model.layers + (plan.embedding_counts_as_layer ? 1 : 0) +
+         (plan.head_counts_as_layer ? 1 : 0);
+}
+
+std::vector<std::int64_t> virtual_stages(const ModelSpec& model, const Plan& plan,
+                                         const OpenChoices& open) {
   std::vector<std::int64_t> counts = {plan.vpp};
-  if (!open || model.layers % plan.pp != 0) return counts;
-  const std::int64_t layers = model.layers / plan.pp;
+  const std::int64_t all = counted_layers(model, plan);
+  if (!open.virtual_stages || all % plan.pp != 0) return counts;
+  const std::int64_t layers = all / plan.pp;
   for (std::int64_t count = 2; count <= layers; ++count)
     if (layers % count == 0) counts.push_back(count);
+  if (open.interleaved && counts.size() > 1) counts.erase(counts.begin());
   return counts;
 }
 
@@ -77,7 +126,7 @@ Tuned tune(Scenario scenario, const OpenChoices& open) {
   const Plan stated = scenario.plan;
   Tuned tuned;
   for (const std::int64_t size : micro_batches(stated, open.micro_batch)) {
-    for (const std::int64_t count : virtual_stages(scenario.model, stated, open.virtual_stages)) {
+    for (const std::int64_t count : virtual_stages(scenario.model, stated, open)) {
       scenario.plan = stated;
       scenario.plan.micro_batch = size;
       scenario.plan.vpp = count;
@@ -91,12 +140,19 @@ Tuned tune(Scenario scenario, const OpenChoices& open) {
   return tuned;
 }
 
-// Recomputation is the last resort: the first one with which anything fits.
-Tuned tune_with_least_recomputation(Scenario scenario, const OpenChoices& open) {
+// Recomputation is the last resort, and sharding more than usual the one before: the first of both
+// with which anything fits.
+Tuned tune_with_least_recomputation(const TrainingRow& row, Scenario scenario,
+                                    const OpenChoices& open) {
+  const std::vector<Sharding> spread = shardings(row, scenario);
   for (const Recomputation& choice : recomputations(scenario, open.recomputation)) {
     scenario.plan.recompute = choice.policy;
     scenario.plan.recompute_layers = choice.layers;
-    if (Tuned tuned = tune(scenario, open); tuned.plan) return tuned;
+    for (const Sharding& sharding : spread) {
+      scenario.plan.zero_stage = sharding.zero_stage;
+      scenario.plan.sequence_parallel = sharding.sequence_parallel;
+      if (Tuned tuned = tune(scenario, open); tuned.plan) return tuned;
+    }
   }
   return {};
 }
@@ -110,28 +166,61 @@ std::string recomputation_text(const TrainingRow& row, const Plan& plan) {
   return fmt::format("recompute {}{}{}", name_of(plan.recompute), layers, words);
 }
 
+bool same_sharding(const Plan& a, const Plan& b) {
+  return a.zero_stage == b.zero_stage && a.sequence_parallel == b.sequence_parallel;
+}
+
+// The statements of plan_of_row that the choice overrules are taken back.
+std::vector<std::string> choices_in_words(const TrainingRow& row, const OpenChoices& open,
+                                          const Plan& before, const Plan& plan,
+                                          std::vector<std::string>& filled_in) {
+  std::vector<std::string> said;
+  const auto take_back = [&filled_in](const char* key) {
+    std::erase_if(filled_in, [key](const std::string& text) { return text.starts_with(key); });
+  };
+  if (open.micro_batch) said.push_back(fmt::format("micro_batch {}", plan.micro_batch));
+  if (open.virtual_stages) {
+    take_back("schedule:");
+    said.push_back(fmt::format("virtual_pp {}, schedule {}", plan.vpp, name_of(plan.schedule)));
+  }
+  if (open.recomputation) said.push_back(recomputation_text(row, plan));
+  if (!same_sharding(before, plan)) {
+    take_back("zero_stage:");
+    take_back("sequence_parallel:");
+    said.push_back(fmt::format("zero_stage {}, sequence_parallel {}", plan.zero_stage,
+                               plan.sequence_parallel));
+  }
+  return said;
+}
+
 }  // namespace
 
 void choose_as_tuned(const TrainingRow& row, Scenario& scenario,
                      std::vector<std::string>& filled_in) {
-  const OpenChoices open = open_choices(row, scenario);
-  if (!open.micro_batch && !open.virtual_stages && !open.recomputation) return;
-  const Tuned tuned = tune_with_least_recomputation(scenario, open);
+  OpenChoices open = open_choices(row, scenario);
+  if (!open.micro_batch && !open.virtual_stages && !open.recomputation && !open.sharding) return;
+  const Plan before = scenario.plan;
+  Tuned tuned = tune_with_least_recomputation(row, scenario, open);
+  if (!tuned.plan && open.interleaved) {
+    open.interleaved = false;
+    tuned = tune_with_least_recomputation(row, scenario, open);
+  }
   if (tuned.plan) {
     scenario.plan = *tuned.plan;
   } else if (open.recomputation) {
     scenario.plan.recompute = RecomputePolicy::Full;
   }
-  std::vector<std::string> said;
-  if (open.micro_batch) said.push_back(fmt::format("micro_batch {}", scenario.plan.micro_batch));
-  if (open.virtual_stages) {
-    std::erase_if(filled_in, [](const std::string& text) { return text.starts_with("schedule:"); });
-    said.push_back(fmt::format("virtual_pp {}, schedule {}", scenario.plan.vpp,
-                               name_of(scenario.plan.schedule)));
-  }
-  if (open.recomputation) said.push_back(recomputation_text(row, scenario.plan));
+  const std::vector<std::string> said =
+      choices_in_words(row, open, before, scenario.plan, filled_in);
+  if (said.empty()) return;
   filled_in.push_back(fmt::format("{}: {}", fmt::join(said, ", "),
                                   tuned.plan ? "the fastest that fits" : "nothing fits"));
+}
+
+bool leaves_plan_open(const TrainingRow& row, const Scenario& scenario) {
+  const OpenChoices open = open_choices(row, scenario);
+  const bool cut = !row.plan.tp && !row.plan.pp && scenario.plan.tp * scenario.plan.pp > 1;
+  return open.micro_batch || open.virtual_stages || open.recomputation || cut;
 }
 
 }  // namespace shardwright::sim

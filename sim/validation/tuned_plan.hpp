@@ -18,4 +18,7 @@ namespace shardwright::sim {
 void choose_as_tuned(const TrainingRow& row, Scenario& scenario,
                      std::vector<std::string>& filled_in);
 
+// Whether the row leaves open any part of its plan that choose_as_tuned chooses for its time.
+bool leaves_plan_open(const TrainingRow& row, const Scenario& scenario);
+
 }  // namespace shardwright::sim

@@ -13,6 +13,8 @@
 #include "sim/validation/memory_reading.hpp"
 #include "sim/validation/prediction_interval.hpp"
 #include "sim/validation/row_scenario.hpp"
+#include "sim/validation/row_stack.hpp"
+#include "sim/validation/tuned_plan.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -46,6 +48,13 @@ double predicted_metric(const std::string& metric, const std::string& convention
   return rate / scenario.cluster.accelerator.matrix.of(precision);
 }
 
+PredictionGround ground_of(const TrainingRow& row, const Scenario& scenario) {
+  if (scenario.stack.name.starts_with("generic") || !has_own_profile(row))
+    return PredictionGround::GenericStack;
+  const bool inferred = row.grade == "B" || row.grade == "C" || leaves_plan_open(row, scenario);
+  return inferred ? PredictionGround::InferredPlan : PredictionGround::StatedPlan;
+}
+
 void compare_time(const TrainingRow& row, const Scenario& scenario, const StepResult& result,
                   RowComparison& comparison) {
   if (!row.target || row.measured.oom) return;
@@ -55,7 +64,8 @@ void compare_time(const TrainingRow& row, const Scenario& scenario, const StepRe
   comparison.predicted =
       predicted_metric(row.target->metric, row.flops_convention, scenario, result);
   const bool is_time = comparison.metric == "step_s";
-  const auto [low, high] = prediction_interval(comparison.predicted, !is_time);
+  const auto [low, high] =
+      prediction_interval(comparison.predicted, !is_time, ground_of(row, scenario));
   comparison.interval_low = low;
   comparison.interval_high = high;
   const double slower = is_time ? comparison.predicted / comparison.measured

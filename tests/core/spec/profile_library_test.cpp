@@ -172,7 +172,8 @@ TEST(ProfileLibrary, AnUnknownStackFallsBackToItsFamily) {
   EXPECT_EQ(find_stack("megatron-lm-2031", "megatron"), "generic-megatron");
   EXPECT_EQ(find_stack("my trainer", "pytorch"), "generic-pytorch");
   EXPECT_EQ(find_stack("my trainer", "deepspeed"), "generic-deepspeed");
-  EXPECT_EQ(find_stack("my trainer", "jax"), "generic");
+  EXPECT_EQ(find_stack("my trainer", "jax"), "generic-jax");
+  EXPECT_EQ(find_stack("my trainer", "cobol"), "generic");
   EXPECT_EQ(find_stack(""), "generic");
 }
 

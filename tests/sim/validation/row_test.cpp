@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/profile_library.hpp"
 #include "sim/validation/flops_convention.hpp"
 #include "sim/validation/row_cluster.hpp"
 #include "sim/validation/row_notes.hpp"
@@ -95,12 +97,30 @@ TEST_F(RowFile, NullPartsConcernTheirRowAlone) {
   EXPECT_EQ(reason(1), "");  // the product of the degrees
   EXPECT_EQ(rows[2].cluster.gpus, rows[0].cluster.gpus);
   EXPECT_EQ(reason(2), "");
-  EXPECT_NE(reason(3).find("degrees"), std::string::npos);
+  EXPECT_NE(reason(3).find("global batch"), std::string::npos);
   EXPECT_EQ(reason(4), "");
   EXPECT_EQ(reason(5), "");
   EXPECT_NE(reason(6).find("accelerator"), std::string::npos);
   EXPECT_NE(reason(7).find("layers"), std::string::npos);
   EXPECT_EQ(rows.back().id, "line 10");
+}
+
+TEST_F(RowFile, AFileThatIsNamedTwiceIsReadOnce) {
+  const std::string file = write(std::string(kGoodRow) + "\n");
+  EXPECT_EQ(read_training_rows(std::vector<std::string>{file, file}).size(), 1U);
+}
+
+TEST_F(RowFile, RecomputationMayBeATruthValue) {
+  const auto row_with = [&](const std::string& recompute) {
+    return read_training_rows(
+               write(R"({"id":"a","cluster":{"gpu":"H100","gpus":8},"plan":{"recompute":)" +
+                     recompute + "}}"))
+        .front()
+        .plan.recompute;
+  };
+  EXPECT_EQ(row_with("true"), "full");
+  EXPECT_EQ(row_with("false"), "none");
+  EXPECT_EQ(row_with("null"), "");
 }
 
 TEST_F(RowFile, TargetComesFromTheFiguresWhereNoneIsNamed) {
@@ -204,10 +224,6 @@ TEST(RowScenario, RefusesWhatItCannotExpress) {
   row.cluster.gpu = "Abacus 3000";
   EXPECT_NE(scenario_of(row).reason.find("Abacus 3000"), std::string::npos);
   row = shipped_row("sc21-t1-1.7b");
-  row.plan.tp.reset();
-  row.plan.dp.reset();
-  EXPECT_NE(scenario_of(row).reason.find("tensor"), std::string::npos);
-  row = shipped_row("sc21-t1-1.7b");
   row.plan.dp = 31;
   EXPECT_FALSE(scenario_of(row).scenario.has_value());
 }
@@ -289,6 +305,53 @@ TEST(RowScenario, SizesMayComeFromTheModelsName) {
   EXPECT_EQ(result.scenario->model.mlp.ffn_hidden, 14336);
   EXPECT_EQ(result.scenario->model.vocab, 128256);
   EXPECT_TRUE(any_says(result.filled_in, "as the shipped llama3-8b"));
+}
+
+TEST(RowScenario, ModelsAreKnownByTheNamesOfTheirWeights) {
+  for (const auto& [name, layers, hidden] : {std::tuple{"meta-llama/Meta-Llama-3-8B", 32, 4096},
+                                             {"Llama-2-7b-hf", 32, 4096},
+                                             {"meta-llama/Llama-2-70b-chat-hf", 80, 8192}}) {
+    TrainingRow row = shipped_row("sc21-t1-1.7b");
+    row.model = ModelRow{};
+    row.model.name = name;
+    row.model.seq_len = 4096;
+    const RowScenario result = scenario_of(row);
+    ASSERT_TRUE(result.scenario) << name << ": " << result.reason;
+    EXPECT_EQ(result.scenario->model.layers, layers) << name;
+    EXPECT_EQ(result.scenario->model.hidden, hidden) << name;
+  }
+}
+
+// 4 h for a GPT (arXiv 2005.14165, table 2.1), 11008 for LLaMA-7B (arXiv 2302.13971).
+TEST(RowScenario, WidthsFollowFromTheHiddenSize) {
+  TrainingRow row = shipped_row("sc21-t1-1.7b");
+  row.model.ffn_hidden.reset();
+  EXPECT_EQ(scenario_of(row).scenario->model.mlp.ffn_hidden, 4 * *row.model.hidden);
+  row.model.name = "a LLaMA";
+  row.model.gated_mlp = true;
+  row.model.hidden = 4096;
+  row.model.heads = row.model.kv_heads = 32;
+  row.model.head_dim = 128;
+  EXPECT_EQ(scenario_of(row).scenario->model.mlp.ffn_hidden, 11008);
+}
+
+TEST(RowScenario, ReplicasThatTakeAllAcceleratorsLeaveNoCut) {
+  TrainingRow row = shipped_row("sc21-t1-1.7b");
+  row.plan.tp.reset();
+  row.plan.pp.reset();
+  ASSERT_EQ(row.plan.dp, row.cluster.gpus);
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  EXPECT_EQ(result.scenario->plan.tp * result.scenario->plan.pp, 1);
+}
+
+TEST(RowScenario, MixedPrecisionIsWhatTheAcceleratorHas) {
+  TrainingRow row = shipped_row("sc21-t1-1.7b");
+  row.plan.precision = "amp";
+  EXPECT_EQ(scenario_of(row).scenario->plan.precision, Precision::Bf16);
+  row.cluster.gpu = "V100-SXM2-32GB";
+  row.plan.precision = "mixed";
+  EXPECT_EQ(scenario_of(row).scenario->plan.precision, Precision::Fp16);
 }
 
 // Dropout belongs to the trainer: the same shape drops in Megatron-LM and not in PyTorch's
@@ -395,6 +458,10 @@ TEST(RowWords, RecomputationInItsSpellings) {
   for (const char* text : {"block 4", "block (4 layers)", "full on 4 layers"})
     EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Full, 4})) << text;
   EXPECT_EQ(recompute_in("block"), (Words{RecomputePolicy::Full}));
+  for (const char* text : {"attention only", "SAC", "minimal"})
+    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Selective})) << text;
+  EXPECT_EQ(recompute_in("every 2 layers"), (Words{RecomputePolicy::Full, 0, 2}));
+  EXPECT_EQ(recompute_in("recompute mlp"), std::nullopt);
   EXPECT_EQ(recompute_in("some of it"), std::nullopt);
 }
 
@@ -422,16 +489,58 @@ TEST(RowStack, UnknownFrameworksFallToTheirFamily) {
     return profile;
   };
   for (const char* name : {"InternEvo", "internevo 0.5", "nanotron", "PaddleNLP", "Colossal-AI",
-                           "MindSpeed", "ColossalAI 0.3.1", "GPT-NeoX", "megatron-lm-2031"})
+                           "MindSpeed", "ColossalAI 0.3.1", "GPT-NeoX"})
     EXPECT_EQ(stack_for(name), "generic-megatron") << name;
-  for (const char* name : {"XTuner", "veScale", "Axolotl", "PyTorch DDP", "HF Accelerate"})
+  for (const char* name :
+       {"XTuner", "veScale", "Axolotl", "PyTorch DDP", "HF Accelerate", "NeMo AutoModel"})
     EXPECT_EQ(stack_for(name), "generic-pytorch") << name;
-  for (const char* name : {"BMTrain", "LLaMA-Factory (ZeRO-3)"})
+  for (const char* name : {"BMTrain", "LLaMA-Factory (ZeRO-3)", "ms-swift", "our ZeRO"})
     EXPECT_EQ(stack_for(name), "generic-deepspeed") << name;
-  for (const char* name : {"MaxText", "our own"}) EXPECT_EQ(stack_for(name), "generic") << name;
+  for (const char* name : {"MaxText", "Levanter", "alpa"})
+    EXPECT_EQ(stack_for(name), "generic-jax") << name;
+  for (const char* name : {"our own", "Benzeroid"}) EXPECT_EQ(stack_for(name), "generic") << name;
   EXPECT_EQ(stack_for(""), "generic");
   EXPECT_EQ(stack_for("NeMo 24.07"), "nemo-te");
   EXPECT_EQ(stack_for("torchtitan v0.1"), "fsdp2");
+}
+
+// Papers of the framework's authors: 1909.08053, 2104.04473, 2205.05198; Transformer Engine's
+// layers on Hopper since 2024.
+TEST(RowStack, NamesThatOutliveTheirSoftwareAreReadByTheYear) {
+  const auto stack_of = [](const char* name, std::int64_t year, const char* gpu) {
+    TrainingRow row;
+    row.stack = name;
+    row.source_year = year;
+    row.cluster.gpu = gpu;
+    row.plan.pp = 4;
+    std::vector<std::string> filled_in;
+    return stack_of_row(row, filled_in).name;
+  };
+  EXPECT_EQ(stack_of("Megatron-LM", 2021, "A100"), "megatron-lm-2021");
+  EXPECT_EQ(stack_of("Megatron-LM", 2022, "A100"), "megatron-lm-2022");
+  EXPECT_EQ(stack_of("Megatron-LM (internal)", 2024, "A100"), "megatron-lm-2023");
+  EXPECT_EQ(stack_of("Megatron-LM", 2024, "H100 SXM"), "megatron-core");
+  EXPECT_EQ(stack_of("Pai-Megatron-Patch", 2025, "A100"), "megatron-core");
+  EXPECT_EQ(stack_of("Megatron-LM core_r0.8", 2024, "A100"), "megatron-core");
+  EXPECT_EQ(stack_of("Megatron-LM 2021", 2025, "H100"), "megatron-lm-2021");
+  EXPECT_EQ(stack_of("GPT-NeoX", 2022, "A100"), "megatron-deepspeed");
+  EXPECT_EQ(stack_of("GPT-NeoX", 2024, "A100"), "generic-megatron");
+  EXPECT_EQ(stack_of("Megatron-DeepSpeed (ours)", 2024, "A100"), "megatron-deepspeed-23");
+}
+
+TEST(RowStack, AttentionIsFusedSinceTheYearInWhichItCouldBe) {
+  const auto fused = [](std::int64_t year, const char* notes) {
+    TrainingRow row;
+    row.stack = "our own";
+    row.source_year = year;
+    row.notes = notes;
+    std::vector<std::string> filled_in;
+    return stack_of_row(row, filled_in).flash_attention;
+  };
+  EXPECT_FALSE(fused(2022, ""));
+  EXPECT_TRUE(fused(2023, ""));
+  EXPECT_TRUE(fused(2022, "FlashAttention"));
+  EXPECT_FALSE(fused(2024, "no FlashAttention"));
 }
 
 TEST(RowStack, ProfilesOfTheirOwnNeedNoWords) {
@@ -457,6 +566,72 @@ TEST(RowCluster, ReadsNetworksAsSourcesWriteThem) {
   EXPECT_DOUBLE_EQ(gigabytes_of("3.2 Tbps EFA"), 400.0);
   EXPECT_DOUBLE_EQ(gigabytes_of("400 Gb/s InfiniBand"), 0.0);  // of a node or of each GPU?
   EXPECT_EQ(read_network("8x400 Gb/s NDR InfiniBand", 8).protocol, FabricProtocol::InfiniBand);
+}
+
+// A single figure is one port's, or all that a server has where no port is so slow.
+TEST(RowCluster, ReadsSingleFiguresAsPortsOrNodes) {
+  const auto read = [](const std::string& text) {
+    const NetworkText network = read_network(text, 8);
+    return std::pair(network.per_node / gigabytes_per_second(1.0),
+                     network.per_port / gigabytes_per_second(1.0));
+  };
+  EXPECT_EQ(read("10 GbE"), std::pair(1.25, 0.0));
+  EXPECT_EQ(read("100 Gb/s Ethernet"), std::pair(12.5, 0.0));
+  EXPECT_EQ(read("EFA 400 Gbps"), std::pair(50.0, 0.0));
+  EXPECT_EQ(read("400 Gb/s InfiniBand"), std::pair(0.0, 50.0));
+  EXPECT_EQ(read("25 GB/s"), std::pair(0.0, 25.0));
+  EXPECT_EQ(read("4x HDR InfiniBand"), std::pair(100.0, 0.0));
+}
+
+ClusterSpec cluster_for(const std::string& gpu, const std::string& inside,
+                        std::vector<std::string>& filled_in) {
+  TrainingRow row;
+  row.cluster.gpu = gpu;
+  row.cluster.gpus = 16;
+  row.cluster.gpus_per_node = 8;
+  row.cluster.intra_node = inside;
+  std::string reason;
+  const auto cluster = cluster_of_row(row, filled_in, reason);
+  EXPECT_TRUE(cluster) << reason;
+  return cluster.value_or(ClusterSpec{});
+}
+
+TEST(RowCluster, LinksInsideOfANodeAreThoseOfTheRow) {
+  std::vector<std::string> said;
+  const ClusterSpec plain = cluster_for("A100-SXM4-80GB", "NVLink3 NVSwitch 600 GB/s", said);
+  EXPECT_FALSE(any_says(said, "intra_node"));
+  const ClusterSpec pcie = cluster_for("A100-SXM4-80GB", "PCIe Gen4, no NVLink", said);
+  EXPECT_TRUE(any_says(said, "intra_node: PCIe 4 x16"));
+  EXPECT_EQ(pcie.node.scale_up.kind, ScaleUpKind::Pcie);
+  EXPECT_LT(pcie.node.scale_up.bandwidth, plain.node.scale_up.bandwidth * 0.2);
+  const ClusterSpec half = cluster_for("A100-SXM4-80GB", "NVLink 200 GB/s", said);
+  EXPECT_EQ(half.node.scale_up.bandwidth, gigabytes_per_second(100));
+}
+
+// Cards are no SXM modules.
+TEST(RowCluster, CardsAreNotTakenForModulesWithoutAWord) {
+  std::vector<std::string> said;
+  EXPECT_EQ(cluster_for("A100-PCIE-40GB", "", said).accelerator.name, "a100-pcie-80gb");
+  EXPECT_TRUE(any_says(said, "with the memory of \"A100-PCIE-40GB\""));
+  EXPECT_EQ(cluster_for("H100 NVL", "", said).node.scale_up.kind, ScaleUpKind::Pcie);
+  EXPECT_TRUE(any_says(said, "accelerator: h100-sxm for \"H100 NVL\""));
+  EXPECT_EQ(cluster_for("A100-40G", "", said).accelerator.name, "a100-40gb");
+}
+
+TEST(RowCluster, EveryShippedAcceleratorHasACluster) {
+  for (const std::string& name : shipped_accelerators()) {
+    const auto& clusters = cluster_library();
+    EXPECT_TRUE(std::any_of(clusters.begin(), clusters.end(), [&name](const ClusterSpec& cluster) {
+      return cluster.accelerator.name == name;
+    })) << name;
+  }
+}
+
+TEST(RowCluster, WithoutAWordOfTheNetworkItIsTheUsualOne) {
+  std::vector<std::string> said;
+  EXPECT_EQ(cluster_for("H800", "", said).name, "h800-ib");
+  EXPECT_EQ(cluster_for("A100-40GB", "", said).name, "hgx-a100-40gb");
+  EXPECT_EQ(cluster_for("H100", "", said).name, "dgx-h100");
 }
 
 TEST(RowCluster, AcceleratorsAsSourcesWriteThem) {
@@ -519,6 +694,13 @@ TEST(RowCluster, JoinsAllNodesThatTheRowRanOn) {
       return line.rfind("fabric: ", 0) == 0;
     })) << gpu;
   }
+}
+
+TEST(RowNotes, ReadsForcedBalance) {
+  for (const char* notes :
+       {"--moe-router-force-load-balancing", "forced balancing", "force-balanced"})
+    EXPECT_TRUE(notes_say_balanced_routing(notes)) << notes;
+  EXPECT_FALSE(notes_say_balanced_routing("load balancing loss"));
 }
 
 TEST(RowNotes, ReadsExpertTensorParallel) {

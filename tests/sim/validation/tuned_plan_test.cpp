@@ -76,6 +76,83 @@ TEST(TunedPlan, RecomputesNoMoreLayersThanMemoryAsksFor) {
   EXPECT_FALSE(fits(scenario, simulate_step(scenario)));
 }
 
+TEST(TunedPlan, ShardsOptimizerStatesThatDoNotFitReplicated) {
+  TrainingRow row = llama_65b_row();
+  row.stack = "our own";
+  row.plan.zero_stage.reset();
+  row.plan.tp = 8;
+  row.plan.pp = 1;
+  row.plan.dp = row.cluster.gpus / 8;
+  row.plan.recompute = "full";
+  row.plan.micro_batch = 1;
+  row.plan.virtual_pp.reset();
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  Scenario scenario = *result.scenario;
+  EXPECT_GT(scenario.plan.zero_stage, 0);
+  EXPECT_TRUE(fits(scenario, simulate_step(scenario)));
+  scenario.plan.zero_stage = 0;
+  EXPECT_FALSE(fits(scenario, simulate_step(scenario)));
+}
+
+TEST(TunedPlan, AnInterleavedScheduleHasVirtualStages) {
+  TrainingRow row = llama_65b_row();
+  row.plan.virtual_pp.reset();
+  row.plan.micro_batch = 1;
+  row.plan.schedule = "interleaved 1F1B";
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  EXPECT_EQ(result.scenario->plan.schedule, ScheduleKind::Interleaved);
+  EXPECT_GE(result.scenario->plan.vpp, 2);
+}
+
+// 126 layers on 16 stages, as Llama 3 405B has them (arXiv 2407.21783, section 3.3.2).
+TEST(TunedPlan, VirtualStagesMayCountEmbeddingAndHeadAsLayers) {
+  TrainingRow row = left_open(llama_65b_row());
+  row.stack = "our own Megatron-like (InternEvo)";
+  row.model.layers = 126;
+  row.cluster.gpus = 1024;
+  row.plan.tp = 4;
+  row.plan.pp = 16;
+  row.plan.dp = 16;
+  row.plan.global_batch = 1024;
+  row.plan.zero_stage = 1;
+  row.plan.schedule = "interleaved";
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  const Plan& plan = result.scenario->plan;
+  EXPECT_TRUE(plan.embedding_counts_as_layer && plan.head_counts_as_layer);
+  EXPECT_GE(plan.vpp, 2);
+  EXPECT_EQ((126 + 2) % plan.chunks(), 0);
+}
+
+// Of the cuts that the row leaves open, none that is stated and fits is faster.
+TEST(TunedPlan, AnOpenCutIsTheFastestThatFits) {
+  TrainingRow row = llama_65b_row();
+  row.plan.recompute = "full";
+  row.plan.micro_batch = 1;
+  row.plan.virtual_pp = 1;
+  row.plan.schedule = "1f1b";
+  TrainingRow open = row;
+  open.plan.tp.reset();
+  open.plan.pp.reset();
+  open.plan.dp.reset();
+  const RowScenario chosen = scenario_of(open);
+  ASSERT_TRUE(chosen.scenario) << chosen.reason;
+  const StepResult best = simulate_step(*chosen.scenario);
+  EXPECT_TRUE(fits(*chosen.scenario, best));
+  for (const auto& [tp, pp] : {std::pair{1, 8}, {2, 4}, {4, 2}, {8, 1}, {8, 2}}) {
+    row.plan.tp = tp;
+    row.plan.pp = pp;
+    row.plan.dp = row.cluster.gpus / (tp * pp);
+    const RowScenario stated = scenario_of(row);
+    ASSERT_TRUE(stated.scenario) << stated.reason;
+    const StepResult result = simulate_step(*stated.scenario);
+    if (!fits(*stated.scenario, result)) continue;
+    EXPECT_LE(best.step, result.step * kAnalyticError) << tp << " " << pp;
+  }
+}
+
 TEST(TunedPlan, WhatFitsNowhereIsTriedWithTheLeastMemory) {
   TrainingRow row = left_open(llama_65b_row());
   row.cluster.gpu = "RTX 4090";

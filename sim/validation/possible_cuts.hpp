@@ -1,0 +1,15 @@
+// The ways to cut a model over tensor and pipeline ranks that a row leaves open.
+#pragma once
+
+#include <vector>
+
+#include "core/spec/scenario.hpp"
+#include "sim/validation/training_row.hpp"
+
+namespace shardwright::sim {
+
+// The row with each pair of degrees: tensor parallelism inside of a node, by powers of two that
+// divide the heads; pipelines of stages of equal depth. `parts` holds model, cluster and stack.
+std::vector<TrainingRow> possible_cuts(const TrainingRow& row, const Scenario& parts);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,58 @@
+#include "sim/validation/software_generation.hpp"
+
+#include "sim/validation/row_notes.hpp"
+#include "sim/validation/row_words.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+constexpr std::int64_t kFusedAttentionYear = 2023;
+
+// Layers of Transformer Engine, which is made for Hopper and later, became Megatron-LM's default in
+// the first months of 2024 (`--transformer-impl`, megatron/training/arguments.py); what was
+// published in that year on older devices was measured before.
+constexpr std::int64_t kCoreYearOnHopper = 2024, kCoreYear = 2025;
+
+bool is_hopper_or_later(const TrainingRow& row) {
+  return says_any(row.cluster.gpu, {"h100", "h200", "h800", "h20", "b200", "b300"});
+}
+
+bool runs_megatron_core(const TrainingRow& row) {
+  const std::int64_t year = software_year(row);
+  return year >= kCoreYear || (year >= kCoreYearOnHopper && is_hopper_or_later(row));
+}
+
+// Pipelines came in 2021 (arXiv 2104.04473), sequence parallelism in 2022 (arXiv 2205.05198).
+std::string megatron_lm_of_year(const TrainingRow& row) {
+  const std::int64_t year = software_year(row);
+  const bool pipeline = row.plan.pp.value_or(1) > 1;
+  if (year <= 2020 && !pipeline) return "megatron-lm-2020";
+  if (year <= 2021) return "megatron-lm-2021";
+  return year == 2022 ? "megatron-lm-2022" : "megatron-lm-2023";
+}
+
+}  // namespace
+
+std::int64_t software_year(const TrainingRow& row) {
+  if (row.source_year) return *row.source_year;
+  if (is_hopper_or_later(row)) return kCoreYear;
+  return says(row.cluster.gpu, "v100") ? 2021 : kFusedAttentionYear;
+}
+
+std::string megatron_generation(const TrainingRow& row) {
+  const std::string name = letters_and_digits(row.stack);
+  const auto holds = [&name](const char* part) { return name.find(part) != std::string::npos; };
+  const bool megatron = holds("megatron");
+  if (megatron && holds("deepspeed")) return "megatron-deepspeed";
+  if (megatron && (holds("core") || runs_megatron_core(row))) return "megatron-core";
+  const bool old = is_before_fused_attention(row);
+  // Megatron-LM's layers of 2021 under DeepSpeed (arXiv 2204.06745, section 2.2).
+  if (old && holds("neox")) return "megatron-deepspeed";
+  return name == "megatron" || holds("megatronlm") || old ? megatron_lm_of_year(row) : "";
+}
+
+bool is_before_fused_attention(const TrainingRow& row) {
+  return software_year(row) < kFusedAttentionYear;
+}
+
+}  // namespace shardwright::sim
