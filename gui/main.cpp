@@ -24,11 +24,11 @@ bool has_display() {
 }
 
 // Until there is an application: Qt ends a program whose display it cannot reach by abort().
-void end_without_display(QtMsgType type, const QMessageLogContext&, const QString& message) {
+void end_without_display(QtMsgType type, const QMessageLogContext&, const QString&) {
   if (type != QtFatalMsg) return;
   const QByteArray display = qgetenv("DISPLAY") + qgetenv("WAYLAND_DISPLAY");
-  std::fprintf(stderr, "shardwright-gui: the display “%s” cannot be reached (%s)\n",
-               display.constData(), qPrintable(message.section(QLatin1Char('\n'), 0, 0)));
+  std::fprintf(stderr, "shardwright-gui: the display “%s” cannot be reached\n",
+               display.constData());
   std::_Exit(kFailure);
 }
 

@@ -263,8 +263,10 @@ bool ScenarioView::has_unfinished_text(const QObject* field) const {
 
 bool ScenarioView::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::ShortcutOverride && !has_unfinished_text(watched)) {
-    const auto* key = static_cast<const QKeyEvent*>(event);
-    if (key->matches(QKeySequence::Undo) || key->matches(QKeySequence::Redo)) {
+    const QKeyCombination keys = static_cast<const QKeyEvent*>(event)->keyCombination();
+    constexpr std::array kKeys = {Qt::CTRL | Qt::Key_Z, Qt::CTRL | Qt::SHIFT | Qt::Key_Z,
+                                  Qt::CTRL | Qt::Key_Y};
+    if (std::find(kKeys.begin(), kKeys.end(), keys) != kKeys.end()) {
       event->ignore();  // by the field, for the window's commands
       return true;
     }

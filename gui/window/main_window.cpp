@@ -4,6 +4,7 @@
 #include <QCloseEvent>
 #include <QDockWidget>
 #include <QDragEnterEvent>
+#include <QLayout>
 #include <QMimeData>
 #include <QSettings>
 #include <QStatusBar>
@@ -38,6 +39,9 @@ MainWindow::MainWindow(QSettings* settings)
   setWindowTitle(QStringLiteral("Shardwright"));
   setDockNestingEnabled(true);
   setAcceptDrops(true);
+  // Docks that are squeezed scroll or cut their content; the window itself may be as small as this.
+  layout()->setSizeConstraint(QLayout::SetNoConstraint);
+  setMinimumSize(640, 480);
   resize(1440, 900);
   create_docks();
   create_actions();

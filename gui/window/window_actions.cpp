@@ -57,10 +57,11 @@ void MainWindow::create_edit_actions() {
   QUndoStack* stack = document_.undo_stack();
   QAction* undo = stack->createUndoAction(this, tr("Undo"));
   undo->setObjectName(QStringLiteral("edit.undo"));
-  undo->setShortcut(QKeySequence::Undo);
+  undo->setShortcut(keys("Ctrl+Z"));
   QAction* redo = stack->createRedoAction(this, tr("Redo"));
   redo->setObjectName(QStringLiteral("edit.redo"));
-  redo->setShortcut(QKeySequence::Redo);
+  // Desktops differ in which of the two is theirs.
+  redo->setShortcuts({keys("Ctrl+Shift+Z"), keys("Ctrl+Y")});
   for (QAction* action : {undo, redo}) {
     addAction(action);
     registry_->adopt(group, action);
