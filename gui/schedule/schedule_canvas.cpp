@@ -37,9 +37,20 @@ QSize ScheduleCanvas::minimumSizeHint() const {
 void ScheduleCanvas::set_gantt(ScheduleGantt gantt) {
   gantt_ = std::move(gantt);
   scene_ = {};
-  if (!gantt_.empty()) scene_.window = first_window(gantt_, geometry().plot.width());
+  is_first_window_ = true;
+  show_first_window();
   updateGeometry();
   update();
+}
+
+void ScheduleCanvas::show_first_window() {
+  if (!gantt_.empty() && is_first_window_)
+    scene_.window = first_window(gantt_, geometry().plot.width());
+}
+
+// How much is legible depends on the width, until the user shows something else.
+void ScheduleCanvas::resizeEvent(QResizeEvent*) {
+  show_first_window();
 }
 
 void ScheduleCanvas::set_moment(std::optional<double> moment) {
@@ -101,6 +112,7 @@ void ScheduleCanvas::scrub(double seconds) {
 }
 
 void ScheduleCanvas::change_window(const TimeWindow& window) {
+  is_first_window_ = false;
   scene_.window = window;
   update();
 }

@@ -46,6 +46,7 @@ class ScheduleCanvas : public QWidget {
   void mouseDoubleClickEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   void changeEvent(QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   ScheduleGeometry geometry() const;
@@ -55,11 +56,13 @@ class ScheduleCanvas : public QWidget {
   void scrub(double seconds);
   void look_at(double x);
   void change_window(const TimeWindow& window);
+  void show_first_window();
 
   ScheduleGantt gantt_;
   ScheduleScene scene_;
   Colours colours_;
   QPointF pressed_, last_;
+  bool is_first_window_ = true;
   bool scrubs_ = false, pans_ = false, looks_ = false, moved_ = false;
 };
 

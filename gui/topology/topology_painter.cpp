@@ -324,7 +324,7 @@ double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
   const bool unique = scene_.as_busy < 2;
   y = paint_text(panel, y,
                  unique ? QStringLiteral("◯ Busiest link")
-                        : QStringLiteral("◯ Busiest: %1 links alike, one marked")
+                        : QStringLiteral("◯ Busiest links: %1 alike, one marked")
                               .arg(count_text(static_cast<std::int64_t>(scene_.as_busy))),
                  colours_.bad, bold_);
   y = paint_text(panel, y, link_load_text(map_, scene_, link), colours_.text, font_);

@@ -45,7 +45,8 @@ void Chart::put_legend_above() {
   plotLayout()->setRowStretchFactor(0, 0.001);
   legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);
   legend->setBorderPen(Qt::NoPen);
-  legend->setMargins(QMargins(0, 0, 0, 0));
+  is_legend_above_ = true;
+  restyle();
   connect(this, &QCustomPlot::beforeReplot, this, &Chart::arrange_legend);
 }
 
@@ -54,7 +55,7 @@ void Chart::arrange_legend() {
   const QFontMetrics metrics(font());
   int widest = 1;
   for (int i = 0; i < legend->itemCount(); ++i) {
-    if (const auto* item = qobject_cast<QCPPlottableLegendItem*>(legend->item(i)))
+    if (auto* item = qobject_cast<QCPPlottableLegendItem*>(legend->item(i)))
       widest = std::max(widest, metrics.horizontalAdvance(item->plottable()->name()));
   }
   const int columns = std::max(1, width() / (widest + kLegendAround));
@@ -136,8 +137,9 @@ void Chart::restyle() {
   legend->setTextColor(colours_.text);
   legend->setFont(font());
   legend->setRowSpacing(0);
-  legend->setIconSize(26, 20);  // rings are taller than the default
-  legend->setMargins(QMargins(6, 3, 6, 3));
+  // In a line of its own the text is as high as its icon, else it would stand above the middle.
+  legend->setIconSize(26, is_legend_above_ ? QFontMetrics(font()).height() + 2 : 20);
+  legend->setMargins(is_legend_above_ ? QMargins(10, 5, 6, 0) : QMargins(6, 3, 6, 3));
 }
 
 QString ShortTicker::getTickLabel(double tick, const QLocale& locale, QChar format, int precision) {

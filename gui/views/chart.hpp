@@ -45,6 +45,7 @@ class Chart : public QCustomPlot {
   void style_axis(QCPAxis* axis) const;
 
   Colours colours_;
+  bool is_legend_above_ = false;
 };
 
 // Bars of a colour with a hatch on it, in the legend too.

@@ -238,7 +238,7 @@ void PlanScatter::update_marks() {
     graph->setName(name);
     graph->setLineStyle(QCPGraph::lsNone);
     QPen pen(colour, 2.4);
-    graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssCircle, pen, Qt::NoBrush, 17));
+    graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssCircle, pen, Qt::NoBrush, 14));
     const int row = static_cast<int>(*plan);
     graph->addData(value(x_, row), value(y_, row));
   };

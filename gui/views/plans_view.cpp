@@ -280,7 +280,8 @@ void PlansView::fit_columns() {
   const QFontMetrics metrics(view_->font());
   for (int column = 0; column < model_->columnCount(); ++column) {
     int widest = 0;
-    for (const QString& line : model_->headerData(column, Qt::Horizontal).toString().split(u'\n'))
+    for (const QString& line :
+         model_->headerData(column, Qt::Horizontal, Qt::DisplayRole).toString().split(u'\n'))
       widest = std::max(widest, metrics.horizontalAdvance(line));
     for (int row = 0; row < std::min(kRowsMeasured, filter_->rowCount()); ++row)
       widest = std::max(widest,

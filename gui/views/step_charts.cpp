@@ -140,8 +140,9 @@ void WaterfallChart::rebuild() {
     if (beside_) {
       add_bar(key + offset, width, beside_start, beside_time, row.role, true);
       add_label(tr("%1 | %2").arg(time_text(row.time), time_text(row.beside_time)),
-                std::max(start + time, beside_start + beside_time), key,
-                Qt::AlignLeft | Qt::AlignVCenter);
+                std::max(time > 0.0 ? start + time : 0.0,
+                         beside_time > 0.0 ? beside_start + beside_time : 0.0),
+                key, Qt::AlignLeft | Qt::AlignVCenter);
     } else {
       add_share(row, key, start, start + time, longest);
     }
@@ -221,7 +222,7 @@ void MemoryChart::rebuild() {
     const CategoryLook look = kCategoryLooks[static_cast<std::size_t>(i)];
     const QColor colour = colours().series(look.series);
     bars->set_fill(colour, colours().base, look.hatch);
-    bars->setPen(QPen(colours().base, 0.5));
+    bars->setPen(Qt::NoPen);
     bars->setData(stages, sizes, true);
     if (below != nullptr) bars->moveAbove(below);
     below = bars;

@@ -100,12 +100,12 @@ TEST(ScheduleGantt, IsEmptyWhereNoScheduleHasTheShape) {
 
 ScheduleGantt gantt_of(const testing::ExampleStep& step, const sim::StepResult& result) {
   const Plan& plan = step.scenario.plan;
-  const auto slots = stage_slots(*step.timeline, step.scenario.model, plan);
-  EXPECT_TRUE(slots.has_value());
+  const auto times = stage_slots(*step.timeline, step.scenario.model, plan);
+  EXPECT_TRUE(times.has_value());
   GanttStep length{result.step.value(), {}, static_cast<std::size_t>(result.bottleneck)};
   for (const sim::StageResult& stage : result.stages)
     length.bubbles.push_back(stage.time.bubble.value());
-  return slots ? ScheduleGantt(plan.schedule, shape_of(plan), *slots, length) : ScheduleGantt();
+  return times ? ScheduleGantt(plan.schedule, shape_of(plan), *times, length) : ScheduleGantt();
 }
 
 // Two views of one step must not name two lengths and two bubbles.
