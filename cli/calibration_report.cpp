@@ -20,6 +20,16 @@ std::string signed_percent(double ratio) {
   return fmt::format("{:+.1f}", 100.0 * ratio);
 }
 
+void warn_of_worse_steps(Page& page, const sim::Calibration& calibration) {
+  for (const sim::StepComparison& step : calibration.steps) {
+    if (!step.got_worse()) continue;
+    page.warning(fmt::format(
+        "the step of {} is predicted worse than before ({} % in place of {} %): the recorded steps "
+        "differ from its others, or the runs contradict each other",
+        step.run, signed_percent(step.error_after()), signed_percent(step.error_before())));
+  }
+}
+
 void add_steps(Page& page, const sim::Calibration& calibration, bool before) {
   if (calibration.steps.empty()) return;
   page.heading("Step time");
@@ -43,6 +53,7 @@ void add_steps(Page& page, const sim::Calibration& calibration, bool before) {
     table.add_row(std::move(cells));
   }
   page.table(table);
+  if (before) warn_of_worse_steps(page, calibration);
 }
 
 void add_ops(Page& page, const sim::Calibration& calibration, bool before) {

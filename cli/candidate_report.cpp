@@ -178,19 +178,20 @@ void add_counts(Page& page, const planner::SearchCounts& counts, double wall_s) 
   page.facts({{"rejected by", fmt::format("{}", fmt::join(parts, ", "))}});
 }
 
-void add_assumptions(Page& page, const ClusterSpec& cluster, const StackSpec& stack,
-                     const std::vector<std::string>& filled_in) {
+void add_assumptions(Page& page, const ChosenRequest& chosen) {
+  const ClusterSpec& cluster = chosen.request.cluster;
   std::int64_t all = 0, assumed = 0;
-  for (const Sources* sources : {&cluster.accelerator.sources, &cluster.node.sources,
-                                 &cluster.fabric.sources, &cluster.sources, &stack.sources}) {
+  for (const Sources* sources :
+       {&cluster.accelerator.sources, &cluster.node.sources, &cluster.fabric.sources,
+        &cluster.sources, &chosen.request.stack.sources}) {
     all += static_cast<std::int64_t>(sources->size());
     assumed += assumed_figures(*sources);
   }
   page.paragraph(fmt::format(
       "Rests on {} of the profiles, {} of them estimates without a measurement (see: shardwright "
       "clusters show {}).",
-      format_plural(all, "figure"), format_count(assumed), cluster.name));
-  add_filled_in(page, filled_in);
+      format_plural(all, "figure"), format_count(assumed), chosen.cluster));
+  add_filled_in(page, chosen.filled_in);
 }
 
 }  // namespace shardwright::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/page.hpp"
+#include "cli/request_options.hpp"
 #include "planner/search.hpp"
 
 namespace shardwright::cli {
@@ -34,7 +35,6 @@ nlohmann::ordered_json counts_json(const planner::SearchCounts& counts);
 void add_counts(Page& page, const planner::SearchCounts& counts, double wall_s);
 
 // The figures of the profiles that are estimates, as a sentence, and what was filled in.
-void add_assumptions(Page& page, const ClusterSpec& cluster, const StackSpec& stack,
-                     const std::vector<std::string>& filled_in);
+void add_assumptions(Page& page, const ChosenRequest& chosen);
 
 }  // namespace shardwright::cli

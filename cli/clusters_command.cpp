@@ -8,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "cli/format.hpp"
+#include "cli/here_profile.hpp"
 #include "cli/output.hpp"
 #include "cli/spec_table.hpp"
 #include "core/spec/cluster_json.hpp"
@@ -75,7 +76,7 @@ ExitCode list_clusters(const ClustersOptions& options) {
 
 ExitCode show_cluster(const ClustersOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
-  const ClusterSpec cluster = load_cluster(options.name);
+  const ClusterSpec cluster = load_cluster_or_here(options.name);
   const nlohmann::ordered_json document = to_json(cluster);
   Page page = new_page(options.common);
   add_spec(page, document);
@@ -92,7 +93,8 @@ void add_clusters_command(CLI::App& app, Action& action) {
   clusters->footer(R"(Examples:
   shardwright clusters list
   shardwright clusters show dgx-h100
-  shardwright clusters show my-cluster.json)");
+  shardwright clusters show my-cluster.json
+  shardwright clusters show here                this machine, as shardwright probe measured it)");
   const auto options = std::make_shared<ClustersOptions>();
 
   CLI::App* list = clusters->add_subcommand("list", "All shipped clusters with their main figures");
@@ -102,9 +104,10 @@ void add_clusters_command(CLI::App& app, Action& action) {
 
   CLI::App* show =
       clusters->add_subcommand("show", "Every figure of a cluster with its source and confidence");
-  show->add_option("cluster", options->name, "A shipped name or the path of a JSON file")
+  show->add_option("cluster", options->name,
+                   "A shipped name, the path of a JSON file, or this machine")
       ->required()
-      ->type_name("NAME|FILE");
+      ->type_name("NAME|FILE|here");
   show->footer(R"(Examples:
   shardwright clusters show dgx-h100
   shardwright clusters show my-cluster.json --json -)");

@@ -9,6 +9,7 @@
 
 #include "cli/command.hpp"
 #include "cli/format.hpp"
+#include "cli/here_profile.hpp"
 #include "cli/output.hpp"
 #include "cli/training_fit_report.hpp"
 #include "core/base/error.hpp"
@@ -59,7 +60,7 @@ Fitted run_fit(const FitOptions& options) {
     fitted.profile = to_json(accelerator);
     return fitted;
   }
-  ClusterSpec cluster = load_cluster(options.cluster);
+  ClusterSpec cluster = load_cluster_or_here(options.cluster);
   const std::string command = fmt::format("shardwright fit collectives --cluster {}", cluster.name);
   fitted.stages =
       sim::fit_collectives(cluster, sim::read_collective_timings(options.files.front()), command);
@@ -154,7 +155,7 @@ void add_fit_command(CLI::App& app, Action& action) {
   command->add_option("--accelerator", options->accelerator, "Kernels: the profile to fit")
       ->type_name("NAME|FILE");
   command->add_option("--cluster", options->cluster, "Collectives: the profile to fit")
-      ->type_name("NAME|FILE");
+      ->type_name("NAME|FILE|here");
   command
       ->add_option("--out", options->out,
                    "Write the fitted profile; training: a folder for all of them")

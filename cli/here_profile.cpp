@@ -40,24 +40,6 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// Efficiencies are shares of this peak: the best rate that any product reached.
-void set_peak(ClusterSpec& cluster) {
-  AcceleratorSpec& device = cluster.accelerator;
-  FlopPerSecond best;
-  Provenance origin;
-  for (std::size_t i = 0; i < device.kernel_curves.size(); ++i) {
-    const KernelCurve& curve = device.kernel_curves[i];
-    if (curve.kind != OpKind::Gemm || curve.flop_rate < best) continue;
-    best = curve.flop_rate;
-    const auto known = device.sources.find(fmt::format("/kernel_curves/{}/flop_per_s", i));
-    if (known != device.sources.end()) origin = known->second;
-  }
-  if (best <= FlopPerSecond(0)) return;
-  device.matrix.fp32 = device.vector_fp32 = best;
-  device.sources["/matrix/fp32_flop_per_s"] = origin;
-  device.sources["/vector_fp32_flop_per_s"] = origin;
-}
-
 std::string cpu_source(const ClusterSpec& machine) {
   const auto known = machine.node.sources.find("/host/cores");
   return known != machine.node.sources.end() ? known->second.source
@@ -77,16 +59,14 @@ sim::Calibration profile_of_probe(const fs::path& folder) {
     runs.push_back(entry.path());
   std::sort(runs.begin(), runs.end());
   for (const fs::path& run : runs) data.runs.push_back(sim::load_run(run));
-  sim::Calibration calibration =
-      sim::calibrate(machine, data, cpu_source(machine), Confidence::Measured);
-  set_peak(calibration.cluster);
-  return calibration;
+  return sim::calibrate(machine, data, cpu_source(machine), Confidence::Measured);
 }
 
 sim::Calibration probe_machine(const MachineProbe& probe) {
   const TemporaryFolder temporary;
   const fs::path& out = probe.folder.empty() ? temporary.path() : probe.folder;
-  std::vector<std::string> arguments = {"probe", "--out", out.string()};
+  std::vector<std::string> arguments = {"probe", "--local", "--out", out.string()};
+  if (!probe.progress) arguments.emplace_back("--no-progress");
   const auto add = [&](const char* option, std::int64_t value) {
     if (value == 0) return;
     arguments.emplace_back(option);
@@ -96,6 +76,10 @@ sim::Calibration probe_machine(const MachineProbe& probe) {
   add("--steps", probe.steps);
   run_executor(std::move(arguments));
   return profile_of_probe(out);
+}
+
+ClusterSpec load_cluster_or_here(const std::string& name) {
+  return name == kHere ? load_here() : load_cluster(name);
 }
 
 fs::path cached_profile() {
@@ -115,7 +99,7 @@ ClusterSpec load_here() {
     fmt::print(stderr, "cluster here: {} ({})\n", file.string(), cpu_source(cluster));
     return cluster;
   }
-  fmt::print(stderr, "cluster here: probing this machine (about half a minute)\n");
+  fmt::print(stderr, "cluster here: probing this machine (half a minute if it is idle)\n");
   ClusterSpec cluster = probe_machine({}).cluster;
   fs::create_directories(file.parent_path(), error);
   if (error) throw RuntimeFailure(file.parent_path().string() + ": " + error.message());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "sim/calibration/calibrate.hpp"
 
@@ -18,6 +19,7 @@ sim::Calibration profile_of_probe(const std::filesystem::path& folder);
 struct MachineProbe {
   std::int64_t ranks = 0;        // 0: one for each core
   std::int64_t steps = 0;        // of each of the probe's models; 0: as the executor thinks fit
+  bool progress = true;          // a line on standard error, where that is a terminal
   std::filesystem::path folder;  // for the measurements; empty: one that is removed afterwards
 };
 
@@ -30,5 +32,9 @@ std::filesystem::path cached_profile();
 // The cached profile of this machine; probed first, and said on standard error, where there is
 // none. Throws InputError for a damaged one, RuntimeFailure.
 ClusterSpec load_here();
+
+// A shipped cluster, a file, or this machine where the name is `here`. Throws like load_here and
+// load_cluster.
+ClusterSpec load_cluster_or_here(const std::string& name);
 
 }  // namespace shardwright::cli

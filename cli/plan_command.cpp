@@ -59,7 +59,7 @@ void add_result(Page& page, const ChosenRequest& chosen, const planner::SearchRe
     page.heading("Step time against memory");
     page.table(front_table(result.front));
   }
-  add_assumptions(page, request.cluster, request.stack, chosen.filled_in);
+  add_assumptions(page, chosen);
 }
 
 ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult& result) {

@@ -31,7 +31,8 @@ ExitCode probe(const ProbeOptions& options) {
                      {{"--from", "also --ranks or --keep", "measurements that are there"}});
   }
   const sim::Calibration calibration =
-      options.from.empty() ? probe_machine({options.ranks, options.steps, options.keep})
+      options.from.empty() ? probe_machine({options.ranks, options.steps,
+                                            show_progress(options.common), options.keep})
                            : profile_of_probe(options.from);
   write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
   Page page = new_page(options.common);

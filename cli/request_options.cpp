@@ -147,7 +147,8 @@ void add_inputs(CLI::App& command, RequestOptions& options) {
     command.add_option(name, value, help)->type_name(type)->group(kGroup);
   };
   add("--model", options.model, "A shipped model, a JSON file or a folder", "NAME|FILE|FOLDER");
-  add("--cluster", options.cluster, "A shipped cluster or a JSON file", "NAME|FILE");
+  add("--cluster", options.cluster, "A shipped cluster, a JSON file, or this machine, probed",
+      "NAME|FILE|here");
   add("--gpus", options.gpus, "Accelerators, or a range as 64..1024", "N|A..B");
   add("--global-batch", options.global_batch,
       "Sequences per step, or auto: the smallest batch of full throughput", "N|auto");
@@ -223,6 +224,7 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
   if (!options.gpus.empty())
     chosen.gpus = read_count_range("--gpus", options.gpus, kMaxWorld, problems);
   problems.throw_if_any();
+  chosen.cluster = options.cluster.empty() ? chosen.request.cluster.name : options.cluster;
   chosen.request.gpus = chosen.gpus.first;
   const auto filled_in =
       filled_in_by(chosen.request.model, chosen.request.cluster, chosen.request.stack);

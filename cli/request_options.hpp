@@ -28,6 +28,7 @@ void add_request_options(CLI::App& command, RequestOptions& options);
 struct ChosenRequest {
   planner::PlanRequest request;                // gpus: the first of the range
   std::pair<std::int64_t, std::int64_t> gpus;  // smallest and largest machine
+  std::string cluster;                         // as the user called it
   std::vector<std::string> filled_in;
 };
 

@@ -15,7 +15,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command->prefix_command();
   command->callback([command, &action] {
     action = [arguments = command->remaining()]() mutable -> ExitCode {
-      arguments.insert(arguments.begin(), {"--planner", own_program()});
+      arguments.insert(arguments.begin(), {"--planner", own_program(), "--local"});
       become_executor(arguments);
     };
   });

@@ -152,7 +152,7 @@ void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResu
                                format_number(100.0 * planner::kKneeEfficiency)));
   }
   add_counts(page, total_counts(result), result.wall_s);
-  add_assumptions(page, request.cluster, request.stack, chosen.filled_in);
+  add_assumptions(page, chosen);
 }
 
 }  // namespace

@@ -286,8 +286,10 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
   command.add_option("--model", options.model, "A shipped model, a JSON file or a folder")
       ->type_name("NAME|FILE|FOLDER")
       ->group(kGroup);
-  command.add_option("--cluster", options.cluster, "A shipped cluster or a JSON file")
-      ->type_name("NAME|FILE")
+  command
+      .add_option("--cluster", options.cluster,
+                  "A shipped cluster, a JSON file, or this machine, probed")
+      ->type_name("NAME|FILE|here")
       ->group(kGroup);
   command
       .add_option(

@@ -30,8 +30,7 @@ ModelSpec read_model_option(const std::string& name, ProblemList& problems) {
 }
 
 ClusterSpec read_cluster_option(const std::string& name, ProblemList& problems) {
-  if (name == kHere) return load_here();
-  return load_named(load_cluster, name, "--cluster", problems);
+  return load_named(load_cluster_or_here, name, "--cluster", problems);
 }
 
 Precision usual_precision(const ClusterSpec& cluster) {

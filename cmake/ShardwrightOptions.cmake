@@ -5,6 +5,7 @@ option(SHARDWRIGHT_BUILD_FUZZERS "Build the libFuzzer targets (needs clang)" OFF
 set(SHARDWRIGHT_WITH_SIMGRID AUTO CACHE STRING
     "Compare the flow-level network with SimGrid in tests and benchmarks: ON, OFF, or AUTO for where SimGrid is")
 set_property(CACHE SHARDWRIGHT_WITH_SIMGRID PROPERTY STRINGS AUTO ON OFF)
+option(SHARDWRIGHT_FMT_HEADERS "Compile fmt into the programs (slower to build), which then need no libfmt.so" OFF)
 set(SHARDWRIGHT_WITH_GUI AUTO CACHE STRING "Build the Qt 6 GUI: ON, OFF, or AUTO for where Qt 6 and QCustomPlot are")
 set_property(CACHE SHARDWRIGHT_WITH_GUI PROPERTY STRINGS AUTO ON OFF)
 option(SHARDWRIGHT_WARNINGS_AS_ERRORS "Treat warnings as errors" OFF)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "core/base/error.hpp"
 #include "core/base/printable_text.hpp"
 #include "core/spec/scenario.hpp"
+#include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/data/batch_loader.hpp"
 #include "executor/launch/device_choice.hpp"
@@ -48,10 +50,12 @@ void prepare_folder(const RunOptions& options) {
   if (error) throw InputError("--out", {{"", error.message(), "a folder that can be written"}});
 }
 
-// Before there are several ranks. Other launchers may give each process a GPU of its own.
-void prepare_gpus(const RunOptions& options, std::int64_t world) {
-  check_gpus(world, options.share_gpu);
-  if (options.share_gpu)
+// Before there are several ranks. Other launchers may give each process a GPU of its own: there the
+// ranks find out whether they share one (gpu_claims.hpp).
+void prepare_gpus(const RunOptions& options, const std::optional<LaunchPlace>& place,
+                  std::int64_t world) {
+  if (!place) check_gpus(world, options.share_gpu);
+  if (options.share_gpu && (!place || place->serves_rendezvous))
     fmt::print(stderr, "ranks share GPUs: the times of this run are not a cluster's\n");
 }
 
@@ -107,8 +111,8 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed);
   if (!options.init_from.empty()) WeightFiles(options.init_from).check(scenario.model);
   const std::int64_t world = scenario.plan.world_size();
-  std::optional<LaunchPlace> place = read_launch_place(environment);
-  if (device == Device::Cuda && !place) prepare_gpus(options, world);
+  std::optional<LaunchPlace> place = read_launch_place(environment, options.local);
+  if (device == Device::Cuda) prepare_gpus(options, place, world);
   // Of several processes the first one, which is the launcher where that is ours.
   if (!place || place->serves_rendezvous) prepare_folder(options);
   if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);
@@ -124,8 +128,13 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
 }
 
 int probe(const ProbeOptions& options, const std::vector<std::string>& arguments) {
-  std::optional<LaunchPlace> place = read_launch_place(environment);
+  std::optional<LaunchPlace> place = read_launch_place(environment, options.local);
   const std::int64_t ranks = probe_ranks(options);
+  if (place && options.ranks > 0 && place->world != options.ranks) {
+    throw InputError("shardwright-executor probe",
+                     {{"--ranks", std::to_string(options.ranks),
+                       fmt::format("{}, as many as {} started", place->world, place->launcher)}});
+  }
   if (!place && ranks > 1) return launch_ranks(ranks, arguments, {}).status;
   if (!place) place = LaunchPlace{};
   probe_rank(options, *place, token_of(*place));
@@ -147,7 +156,9 @@ int parse_and_probe(int argc, char** argv) {
 
 int parse_and_run(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "probe") return parse_and_probe(argc, argv);
-  CLI::App app("Trains a model under a plan, on one or many ranks", "shardwright-executor");
+  const bool by_command = std::find(argv, argv + argc, std::string("--local")) != argv + argc;
+  CLI::App app("Trains a model under a plan, on one or many ranks",
+               by_command ? "shardwright run" : "shardwright-executor");
   RunOptions options;
   add_run_options(app, options);
   try {
@@ -155,6 +166,7 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kBadInput;
   }
+  check_run_options(options);
   return run(options, std::vector<std::string>(argv, argv + argc));
 }
 
@@ -166,6 +178,8 @@ int main(int argc, char** argv) {
   } catch (const InputError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return kBadInput;
+  } catch (const SaidElsewhere&) {
+    return kFailure;
   } catch (const std::exception& error) {
     fmt::print(stderr, "shardwright-executor: {}\n", printable(error.what()));
     return kFailure;

@@ -5,7 +5,9 @@
 
 FOLDER holds `shardwright` and `shardwright-executor`. For each model prints tokens/s of both, their
 ratio, and the MFU against the dense bf16 rate of the device (6 FLOP a parameter and token, and
-attention's products under a causal mask; docs/models/flop_and_mfu.md).
+attention's products under a causal mask; docs/models/flop_and_mfu.md). The runs' metrics.jsonl counts
+the whole score matrix. Steps whose ops are recorded are not counted: only the first ones, which warm
+up, are recorded.
 """
 import argparse
 import json
@@ -23,8 +25,9 @@ WARM_UP_STEPS = 3
 # Sequence length, microbatch, sequences a step.
 MODELS = {"gpt2-124m": (1024, 32, 256), "llama-1.3b": (2048, 8, 64)}
 
-# Dense bf16 FLOP/s by the vendor's datasheets.
-PEAKS = {"A100": 312e12, "H100": 989e12, "H200": 989e12, "B200": 2250e12}
+# Dense bf16 FLOP/s by the vendor's datasheets, by part of the device's name; the first that fits.
+PEAKS = {"A100": 312e12, "H100 PCIe": 756e12, "H100 NVL": 835e12, "H100": 989e12, "H200 NVL": 835e12,
+         "H200": 989e12, "B200": 2250e12}
 
 
 def spec_of(name):
@@ -60,7 +63,8 @@ def executor_tokens_per_s(name, programs, steps, folder):
         stdout=subprocess.DEVNULL)
     subprocess.run(
         [os.path.join(programs, "shardwright-executor"), plan, "--data", data, "--out", out,
-         "--steps", str(WARM_UP_STEPS + steps), "--device", "cuda", "--no-progress"], check=True,
+         "--steps", str(WARM_UP_STEPS + steps), "--device", "cuda", "--timeline-steps", "0",
+         "--no-progress"], check=True,
         stdout=subprocess.DEVNULL)
     with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]

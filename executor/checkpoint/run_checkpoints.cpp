@@ -76,7 +76,11 @@ std::optional<RunState> RunCheckpoints::load_newest() {
   });
   chosen = static_cast<std::int64_t>(trainer_.sum_over_world(static_cast<double>(chosen)));
   if (chosen == kNone) return std::nullopt;
-  if (chosen == kAllDamaged) throw RuntimeFailure("no checkpoint is whole");
+  if (chosen == kAllDamaged) {
+    constexpr const char* kNoneWhole = "no checkpoint is whole";
+    if (!is_first()) throw SaidElsewhere(kNoneWhole);
+    throw RuntimeFailure(kNoneWhole);
+  }
   RunState state;
   together([&] {
     state = folder_.read_state(chosen);

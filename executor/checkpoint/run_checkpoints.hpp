@@ -9,11 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/checkpoint_writer.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 
 namespace shardwright::executor {
+
+// A failure that another rank meets too and reports.
+struct SaidElsewhere : RuntimeFailure {
+  using RuntimeFailure::RuntimeFailure;
+};
 
 struct CheckpointOptions {
   std::filesystem::path folder;
@@ -44,7 +50,8 @@ class RunCheckpoints {
   void finish();
 
   // The newest checkpoint that is whole; nothing if there is none. All ranks call it. Throws
-  // RuntimeFailure if there are checkpoints and none is whole.
+  // RuntimeFailure on the first rank, and SaidElsewhere on the others, if there are checkpoints and
+  // none is whole.
   std::optional<RunState> load_newest();
 
   const CheckpointTimes& times() const { return times_; }

@@ -31,7 +31,12 @@ class NcclHandle {
     const ncclUniqueId id = shared_id(store, rank);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    wait_for("ncclCommInitRank", ncclCommInitRankConfig(&handle_, size, id, rank, &config));
+    try {
+      wait_for("ncclCommInitRank", ncclCommInitRankConfig(&handle_, size, id, rank, &config));
+    } catch (...) {
+      abort();  // no destructor runs
+      throw;
+    }
   }
 
   ~NcclHandle() {
@@ -201,7 +206,7 @@ class NcclCommunicator final : public Communicator {
   // Numbers within the communicator of a channel.
   static constexpr int kSender = 0, kReceiver = 1;
 
-  // Both members make it at their first message, which the program orders alike for both.
+  // Both members make it at their first message, which they send before a step (RankCommunicators).
   NcclHandle& pair(int sender, int receiver, int channel) {
     std::unique_ptr<NcclHandle>& handle = pairs_[{sender, receiver, channel}];
     if (!handle) {

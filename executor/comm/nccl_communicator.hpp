@@ -20,7 +20,8 @@ void share_gpu_among_ranks(std::int64_t rank);
 // streams; the calling thread's GPU is used. Throws CommunicationError.
 //
 // Each channel between two members has a communicator of its own, made at the first message, so
-// that messages do not wait for those of other channels. A thread uses the communicator at a time.
+// that messages do not wait for those of other channels. Making one may wait for the device: send
+// the first messages while nothing else runs. A thread uses the communicator at a time.
 std::unique_ptr<Communicator> connect_nccl(Store& store, const std::string& key, int rank, int size,
                                            std::chrono::milliseconds timeout);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/base/error.hpp"
 #include "core/program/rank_grid.hpp"
@@ -23,9 +24,47 @@ std::array<bool, kGroups> groups_used(const Program& program) {
 
 }  // namespace
 
+int channel_of(Stream stream) {
+  return stream == Stream::SendGradient || stream == Stream::ReceiveGradient ? 1 : 0;
+}
+
+std::vector<RankCommunicators::Channel> RankCommunicators::channels_of(const Program& program,
+                                                                       int stage) {
+  std::set<Channel> channels;
+  for (const Call& call : program.stages[static_cast<std::size_t>(stage)].calls) {
+    for (const Op& op : program.blocks[call.block].ops) {
+      const bool sends = op.kind == OpKind::Send;
+      if (!sends && op.kind != OpKind::Receive) continue;
+      const auto& work = std::get<CommunicationWork>(op.work);
+      const int peer = stage + work.peer_offset;
+      channels.insert(
+          {sends ? stage : peer, sends ? peer : stage, channel_of(op.stream), work.group});
+    }
+  }
+  return {channels.begin(), channels.end()};
+}
+
+// Members take the channels in one order, so that none waits for another in a circle.
+void RankCommunicators::exchange_once(double* number, Queue queue) {
+  for (const Channel& channel : channels_) {
+    Communicator& group = of(channel.group);
+    if (channel.sender == group.rank()) {
+      group.send(number, sizeof *number, channel.receiver, channel.number, queue);
+    } else {
+      group.receive(number, sizeof *number, channel.sender, channel.number, queue);
+    }
+  }
+  const auto add_up = [&](Communicator* group) {
+    if (group != nullptr) group->all_reduce(number, 1, Element::Float64, Reduction::Max, queue);
+  };
+  for (const auto& group : groups_) add_up(group.get());
+  add_up(world_.get());
+}
+
 RankCommunicators::RankCommunicators(const Program& program, std::int64_t rank,
                                      const OpenCommunicator& open) {
   const RankGrid grid(program.plan);
+  channels_ = channels_of(program, static_cast<int>(grid.locate(rank).stage));
   if (grid.world_size() > 1)
     world_ = open("world", static_cast<int>(rank), static_cast<int>(grid.world_size()));
   const std::array<bool, kGroups> used = groups_used(program);

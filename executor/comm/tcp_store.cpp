@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "executor/comm/communicator.hpp"
 
@@ -19,12 +21,25 @@ namespace {
 // Of a key, a value or a token: addresses of a few hundred bytes travel here.
 constexpr std::uint32_t kMostBytes = 1U << 20U;
 constexpr std::size_t kMostTokenBytes = 256;
-// Until a client must have sent its token.
+constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);  // before a text
+// Until a stranger must have sent the token, and how many may take their time at once.
 constexpr std::chrono::seconds kGreeting{10};
+constexpr std::size_t kMostStrangers = 256;
+constexpr int kLookMilliseconds = 200;  // between looks at the strangers' time
 // The server waits so long for a key before it says that it is missing.
 constexpr std::chrono::milliseconds kServersPause{100};
 
 constexpr char kSet = 'S', kGet = 'G', kFound = 'F', kMissing = 'M';
+
+using Clock = std::chrono::steady_clock;
+
+// Length and token, as far as `sent` says how long that is.
+std::size_t bytes_of_greeting(const std::string& sent) {
+  if (sent.size() < kLengthBytes) return kLengthBytes;
+  std::uint32_t bytes = 0;
+  std::memcpy(&bytes, sent.data(), sizeof bytes);
+  return kLengthBytes + ntohl(bytes);
+}
 
 bool send_text(int socket, const std::string& text) {
   const std::uint32_t bytes = htonl(static_cast<std::uint32_t>(text.size()));
@@ -51,49 +66,90 @@ TcpStoreServer::~TcpStoreServer() {
   closing_ = true;
   shutdown(listener_.descriptor(), SHUT_RDWR);
   acceptor_.join();
-  {
-    const std::lock_guard lock(mutex_);
-    for (const int client : clients_) shutdown(client, SHUT_RDWR);
-  }
-  for (std::thread& server : servers_) server.join();
+  for (Client& client : clients_) shutdown(client.socket.descriptor(), SHUT_RDWR);
+  for (Client& client : clients_) client.thread.join();
 }
 
 void TcpStoreServer::accept_clients() {
+  std::list<Stranger> strangers;
   while (!closing_) {
-    const int client = accept4(listener_.descriptor(), nullptr, nullptr, SOCK_CLOEXEC);
-    if (client < 0) continue;
-    const std::lock_guard lock(mutex_);
-    clients_.push_back(client);
-    servers_.emplace_back([this, client] { serve(client); });
+    std::vector<pollfd> watched = {{listener_.descriptor(), POLLIN, 0}};
+    for (const Stranger& stranger : strangers)
+      watched.push_back({stranger.socket.descriptor(), POLLIN, 0});
+    poll(watched.data(), watched.size(), kLookMilliseconds);
+    auto seen = watched.begin() + 1;
+    for (auto stranger = strangers.begin(); stranger != strangers.end(); ++seen) {
+      const bool spoke = seen->revents != 0 && hear(*stranger);
+      const auto next = std::next(stranger);
+      if (spoke || Clock::now() > stranger->until) strangers.erase(stranger);
+      stranger = next;
+    }
+    clients_.remove_if([](Client& client) {
+      if (client.gone) client.thread.join();
+      return client.gone.load();
+    });
+    if (watched[0].revents != 0 && !closing_) accept_one(strangers);
+  }
+}
+
+void TcpStoreServer::accept_one(std::list<Stranger>& strangers) {
+  Socket socket(accept4(listener_.descriptor(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!socket.is_open()) {
+    // Too many open files, for instance: not at once again.
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return;
+  }
+  if (strangers.size() == kMostStrangers) strangers.pop_front();
+  strangers.push_back({std::move(socket), "", Clock::now() + kGreeting});
+}
+
+bool TcpStoreServer::hear(Stranger& stranger) {
+  std::string& sent = stranger.sent;
+  std::array<char, kMostTokenBytes> bytes{};
+  const ssize_t got = recv(stranger.socket.descriptor(), bytes.data(),
+                           bytes_of_greeting(sent) - sent.size(), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got <= 0) return true;
+  sent.append(bytes.data(), static_cast<std::size_t>(got));
+  const std::size_t whole = bytes_of_greeting(sent);
+  if (whole > kLengthBytes + kMostTokenBytes) return true;
+  if (sent.size() < kLengthBytes || sent.size() < whole) return false;
+  if (equal_secrets(sent.substr(kLengthBytes), token_)) let_in(std::move(stranger.socket));
+  return true;
+}
+
+void TcpStoreServer::let_in(Socket socket) {
+  Client& client = clients_.emplace_back();
+  client.socket = std::move(socket);
+  try {
+    client.thread = std::thread([this, &client] {
+      serve(client.socket.descriptor());
+      shutdown(client.socket.descriptor(), SHUT_RDWR);
+      client.gone = true;
+    });
+  } catch (const std::system_error&) {
+    clients_.pop_back();  // no more threads: hung up on
   }
 }
 
 void TcpStoreServer::serve(int client) {
-  set_receive_timeout(client, kGreeting);
-  std::string token;
-  if (receive_text(client, token, kMostTokenBytes) && equal_secrets(token, token_)) {
-    set_receive_timeout(client, std::chrono::milliseconds(0));
-    char request = 0;
-    std::string key, value;
-    while (receive_all(client, &request, 1) && receive_text(client, key, kMostBytes)) {
-      if (request == kSet) {
-        if (!receive_text(client, value, kMostBytes)) break;
-        table_.set(key, value);
-        continue;
-      }
-      // The client asks again until its own time is up.
-      try {
-        value = table_.get(key, kServersPause);
-      } catch (const CommunicationError&) {
-        if (!send_all(client, &kMissing, 1)) break;
-        continue;
-      }
-      if (!send_all(client, &kFound, 1) || !send_text(client, value)) break;
+  char request = 0;
+  std::string key, value;
+  while (receive_all(client, &request, 1) && receive_text(client, key, kMostBytes)) {
+    if (request == kSet) {
+      if (!receive_text(client, value, kMostBytes)) return;
+      table_.set(key, value);
+      continue;
     }
+    // The client asks again until its own time is up.
+    try {
+      value = table_.get(key, kServersPause);
+    } catch (const CommunicationError&) {
+      if (!send_all(client, &kMissing, 1)) return;
+      continue;
+    }
+    if (!send_all(client, &kFound, 1) || !send_text(client, value)) return;
   }
-  const std::lock_guard lock(mutex_);
-  clients_.remove(client);
-  close(client);
 }
 
 TcpStore::TcpStore(const std::string& address, std::uint16_t port, const std::string& token,

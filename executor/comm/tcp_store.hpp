@@ -1,7 +1,8 @@
 // The table through which ranks find each other, over TCP: one process serves it, all others ask.
 //
-// Who connects must first send the run's secret token; without it nothing is read or answered. The
-// server listens at the address it is given and nowhere else.
+// Who connects must first send the run's secret token; without it nothing is read or answered, and
+// who takes too long is hung up on. Only who has sent it gets a thread. The server listens at the
+// address it is given and nowhere else.
 #pragma once
 
 #include <atomic>
@@ -30,7 +31,23 @@ class TcpStoreServer {
   const LocalStore& table() const { return table_; }
 
  private:
+  // Who has connected and not yet sent the token.
+  struct Stranger {
+    Socket socket;
+    std::string sent;
+    std::chrono::steady_clock::time_point until;
+  };
+  struct Client {
+    Socket socket;
+    std::thread thread;
+    std::atomic<bool> gone{false};
+  };
+
   void accept_clients();
+  void accept_one(std::list<Stranger>& strangers);
+  // True if the stranger needs no more attention: let in, or hung up.
+  bool hear(Stranger& stranger);
+  void let_in(Socket socket);
   void serve(int client);
 
   std::string token_;
@@ -38,9 +55,7 @@ class TcpStoreServer {
   Socket listener_;
   std::uint16_t port_ = 0;
   std::atomic<bool> closing_{false};
-  std::mutex mutex_;  // of the clients
-  std::list<int> clients_;
-  std::list<std::thread> servers_;
+  std::list<Client> clients_;  // of the acceptor's thread
   std::thread acceptor_;
 };
 

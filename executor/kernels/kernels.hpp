@@ -84,9 +84,19 @@ class Kernels {
   virtual Element state_element() const = 0;
   // Memory of the device, of unspecified content; back to the device with the last owner.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
-  // From and to the host's memory; the device must be idle. Return when it is done.
+  // The most bytes that this process has taken on a CPU; on a GPU all that is taken of its memory,
+  // also by libraries and other processes. 0: not known.
+  virtual std::size_t memory_taken() const = 0;
+  // From and to the host's memory; nothing that still runs may use the device's side. Return when
+  // it is done.
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
+
+  // Make what calls need beside their operands (memory of a queue, tables, plans), so that later
+  // calls make nothing: that could wait for the device, which may wait for other ranks.
+  virtual void prepare_queue(Queue /*queue*/) {}
+  virtual void prepare_rope(const RopeShape& /*shape*/) {}
+  virtual void prepare_attention(const AttentionWork& /*work*/, Queue /*queue*/) {}
 
   // y = x W^T + b
   virtual void linear(const LinearShape& shape, const void* x, const void* weight, const void* bias,

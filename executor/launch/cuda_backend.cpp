@@ -1,12 +1,15 @@
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "executor/comm/nccl_communicator.hpp"
 #include "executor/kernels/cuda/cuda_kernels.hpp"
+#include "executor/launch/gpu_claims.hpp"
 #include "executor/launch/rank_backend.hpp"
 #include "executor/runtime/cuda_queues.hpp"
+#include "executor/telemetry/host_name.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -14,18 +17,21 @@ namespace {
 // The rank's GPU, for all that comes after it in the backend.
 class ChosenGpu {
  public:
-  explicit ChosenGpu(const LaunchPlace& place) {
+  ChosenGpu(TcpStore* store, const LaunchPlace& place, const BackendOptions& options) {
     std::string why;
     const int count = count_gpus(why);
     if (count == 0) throw InputError("--device", {{"", "no CUDA device: " + why, "a GPU"}});
-    use_gpu(static_cast<int>(place.local_rank % count));
+    const int ordinal = static_cast<int>(place.local_rank % count);
+    if (store != nullptr && !options.share_gpu)
+      claim_gpu(*store, place, host_name(), gpu_bus_id(ordinal), options.timeout);
+    use_gpu(ordinal);
   }
 };
 
 class CudaBackend final : public RankBackend {
  public:
   CudaBackend(TcpStore* store, const LaunchPlace& place, const BackendOptions& options)
-      : store_(store), timeout_(options.timeout), gpu_(place) {
+      : store_(store), timeout_(options.timeout), gpu_(store, place, options) {
     if (options.share_gpu) share_gpu_among_ranks(place.rank);
   }
 
@@ -58,6 +64,10 @@ std::unique_ptr<RankBackend> open_cuda(TcpStore* store, const LaunchPlace& place
 }
 
 std::int64_t visible_gpus(std::string& why_none) {
+  // Connections are made with the communicator, not at the first call of each algorithm, which may
+  // come while other exchanges run (NCCL 2.22 on; user guide, "NCCL_RUNTIME_CONNECT").
+  constexpr int kKeep = 0;
+  setenv("NCCL_RUNTIME_CONNECT", "0", kKeep);
   return count_gpus(why_none);
 }
 

@@ -80,8 +80,9 @@ void read_master(const Environment& environment, EnvironmentReader& reader, Laun
 
 }  // namespace
 
-std::optional<LaunchPlace> read_launch_place(const Environment& environment) {
+std::optional<LaunchPlace> read_launch_place(const Environment& environment, bool only_own) {
   for (const LauncherVariables& names : kLaunchers) {
+    if (only_own && names.launcher != kOwnLauncher) break;
     if (!environment(names.rank)) continue;
     EnvironmentReader reader(environment);
     LaunchPlace place;

@@ -33,7 +33,10 @@ inline constexpr std::uint16_t kDefaultPort = 29400;
 // (SLURM_PROCID …). Throws InputError with every variable that is missing or wrong. torchrun's own
 // store has MASTER_PORT, so the rendezvous has the port after it; MASTER_ADDR and MASTER_PORT
 // are heeded under each launcher.
-std::optional<LaunchPlace> read_launch_place(const Environment& environment);
+//
+// `only_own`: no launcher but ours counts, for a command that starts ranks on this machine wherever
+// it runs itself (in a batch job, say).
+std::optional<LaunchPlace> read_launch_place(const Environment& environment, bool only_own = false);
 
 // The first host of Slurm's list of nodes: "gpu[07-09,12],cpu3" is "gpu07".
 std::string first_slurm_host(const std::string& node_list);

@@ -37,7 +37,7 @@ struct BackendOptions {
 std::unique_ptr<RankBackend> open_cpu(TcpStore* store, const BackendOptions& options);
 // The GPU with the number of the rank on its host; where there is but one, or ranks share GPUs,
 // they take turns. Throws CommunicationError, CudaError; and InputError where this build has no
-// CUDA.
+// CUDA, or ranks would share a GPU without being told to.
 std::unique_ptr<RankBackend> open_cuda(TcpStore* store, const LaunchPlace& place,
                                        const BackendOptions& options);
 

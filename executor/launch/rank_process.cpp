@@ -102,8 +102,7 @@ class RankRun {
       const StepReport report = run_step(step);
       const double stalled = checkpoints_.times().stalled_s;
       if (metrics) {
-        metrics->write(report, Bytes(static_cast<double>(trainer_.peak_tensor_bytes())),
-                       stalled - stalled_before_);
+        metrics->write(report, memory_of(trainer_, backend_->kernels()), stalled - stalled_before_);
       }
       stalled_before_ = stalled;
       progress.show(report);
@@ -201,6 +200,8 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
     run.train();
     if (place.rank == 0) run.print_result();
   } catch (const InputError&) {
+    throw;
+  } catch (const SaidElsewhere&) {
     throw;
   } catch (const std::exception& error) {
     throw RuntimeFailure(fmt::format("rank {} on {}: {}", place.rank, host_name(), error.what()));

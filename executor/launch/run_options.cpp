@@ -1,14 +1,125 @@
 #include "executor/launch/run_options.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <optional>
+#include <type_traits>
+
+#include "core/base/error.hpp"
+#include "executor/launch/option_checks.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 constexpr double kMostSeconds = 1e6;
 
-CLI::Range at_least(double least) {
-  return {least, 1e12};
+template <class Value>
+CLI::Option* add_number(CLI::App& app, const std::string& name, Value& value,
+                        const std::string& help, double least,
+                        std::optional<double> most = std::nullopt) {
+  return app.add_option(name, value, help)
+      ->check(number_from(least, most))
+      ->type_name(std::is_integral_v<Value> ? "N" : "NUMBER");
+}
+
+void add_inputs(CLI::App& app, RunOptions& options) {
+  app.add_option("PLAN", options.plan, "Plan file, as `shardwright plan --out` writes it")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--data", options.data,
+                 "Corpus: text as bytes, or tokens of llm.c, nanoGPT or Megatron in NAME.bin")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--out", options.out, "Folder of metrics and timelines")
+      ->required()
+      ->type_name("FOLDER");
+  add_number(app, "--steps", options.training.steps, "Steps to train", 1)->required();
+  app.add_option("--device", options.device,
+                 "cpu, cuda, or auto: on GPUs if the plan is bf16 and there are any")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->type_name("DEVICE")
+      ->capture_default_str();
+  app.add_flag("--share-gpu", options.share_gpu,
+               "Let ranks share a GPU: to try plans out, not to time them");
+  app.add_option("--timeline-steps", options.timeline_steps,
+                 "Steps (from 0) whose ops are recorded: 10,11; default: five of the second half")
+      ->delimiter(',')
+      ->check(number_from(0))
+      ->type_name("LIST");
+  app.add_flag("--force", options.force, "Write over an earlier run's files");
+  app.add_flag("--no-progress", options.no_progress, "No progress line on the terminal");
+}
+
+void add_training(CLI::App& app, TrainingOptions& training) {
+  constexpr double kMostMomentum = 0.999999;
+  const auto add = [&](const char* name, auto& value, const char* help, double least,
+                       std::optional<double> most = std::nullopt) {
+    add_number(app, name, value, help, least, most)->capture_default_str()->group("Training");
+  };
+  app.add_option("--seed", training.seed, "Of initial values and the order of samples")
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Training");
+  add("--lr", training.learning_rate, "Learning rate at its peak", 0);
+  add("--min-lr-ratio", training.least_rate_ratio, "Of the peak, at the last step", 0, 1);
+  add("--warmup-steps", training.warmup_steps, "Until the peak", 0);
+  add("--beta1", training.beta1, "AdamW's first moment", 0, kMostMomentum);
+  add("--beta2", training.beta2, "AdamW's second moment", 0, kMostMomentum);
+  add("--weight-decay", training.weight_decay, "Of matrices", 0);
+  add("--clip", training.clip_norm, "Norm that gradients are scaled down to; 0: never", 0);
+}
+
+void add_checkpoints(CLI::App& app, RunOptions& options) {
+  constexpr const char* kGroup = "Checkpoints";
+  add_number(app, "--checkpoint-every", options.checkpoint_every,
+             "Steps between checkpoints in OUT/checkpoints; 0: none", 0)
+      ->capture_default_str()
+      ->group(kGroup);
+  add_number(app, "--keep", options.keep_checkpoints, "Checkpoints that are kept", 1)
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_flag("--async-checkpoints", options.async_checkpoints,
+               "Copy the state, and write it while training goes on")
+      ->group(kGroup);
+  app.add_option("--init-from", options.init_from,
+                 "Weights to begin with: a folder or file of safetensors with Hugging Face's names")
+      ->type_name("FOLDER|FILE")
+      ->group(kGroup);
+  app.add_flag("--resume", options.resume, "Go on from the newest checkpoint, if there is one")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->group(kGroup);
+}
+
+void add_failures(CLI::App& app, RunOptions& options) {
+  constexpr const char* kGroup = "Failures";
+  add_number(app, "--timeout", options.timeout_s, "Seconds until a silent rank has failed", 0.1,
+             kMostSeconds)
+      ->capture_default_str()
+      ->group(kGroup);
+  add_number(app, "--restarts", options.restarts,
+             "Times that failed ranks are started again, from the newest checkpoint", 0)
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_flag("--elastic", options.elastic,
+               "Restart without the ranks that died or froze, under a plan for those that are left")
+      ->needs("--restarts")
+      ->group(kGroup);
+}
+
+// What our own programs say to each other; help leaves it out.
+void add_internals(CLI::App& app, RunOptions& options) {
+  constexpr const char* kHidden = "";
+  app.add_option("--planner", options.planner,
+                 "The command shardwright, which plans for --elastic; `shardwright run` says it")
+      ->group(kHidden);
+  app.get_option("--elastic")->needs("--planner");
+  app.add_option("--continue-under", options.continued_plan,
+                 "Plan to go on under in place of PLAN; --elastic says it")
+      ->group(kHidden);
+  app.add_flag("--local", options.local,
+               "Start the ranks here, whatever a launcher has set; `shardwright run` says it")
+      ->group(kHidden);
 }
 
 }  // namespace
@@ -32,66 +143,22 @@ CheckpointOptions RunOptions::checkpoints() const {
 }
 
 void add_run_options(CLI::App& app, RunOptions& options) {
-  TrainingOptions& training = options.training;
-  app.add_option("PLAN", options.plan, "Plan file, as `shardwright plan --out` writes it")
-      ->required();
-  app.add_option("--data", options.data,
-                 "Corpus: text as bytes, or tokens of llm.c, nanoGPT or Megatron in NAME.bin")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--out", options.out, "Folder of metrics and timelines")
-      ->required()
-      ->type_name("FOLDER");
-  app.add_option("--device", options.device,
-                 "Where the ranks compute; auto: on GPUs if the plan is bf16 and there are any")
-      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
-  app.add_flag("--share-gpu", options.share_gpu,
-               "Let ranks share a GPU: to try plans out, not to time them");
-  app.add_option("--steps", training.steps, "Steps to train")->required()->check(at_least(1));
-  app.add_option("--seed", training.seed, "Of initial values and the order of samples");
-  app.add_option("--lr", training.learning_rate, "Learning rate at its peak")->check(at_least(0.0));
-  app.add_option("--min-lr-ratio", training.least_rate_ratio, "Of the peak, at the last step")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--warmup-steps", training.warmup_steps, "Until the peak")->check(at_least(0));
-  app.add_option("--beta1", training.beta1, "AdamW")->check(CLI::Range(0.0, 0.999999));
-  app.add_option("--beta2", training.beta2, "AdamW")->check(CLI::Range(0.0, 0.999999));
-  app.add_option("--weight-decay", training.weight_decay, "Of matrices")->check(at_least(0.0));
-  app.add_option("--clip", training.clip_norm, "Norm that gradients are scaled down to; 0: never")
-      ->check(at_least(0.0));
-  app.add_option("--timeline-steps", options.timeline_steps,
-                 "Steps (from 0) whose ops are recorded: 10,11; default: five of the second half")
-      ->delimiter(',')
-      ->check(at_least(0))
-      ->type_name("LIST");
-  app.add_option("--checkpoint-every", options.checkpoint_every,
-                 "Steps between checkpoints in OUT/checkpoints; 0: none")
-      ->check(at_least(0));
-  app.add_option("--keep", options.keep_checkpoints, "Checkpoints that are kept")
-      ->check(at_least(1));
-  app.add_flag("--async-checkpoints", options.async_checkpoints,
-               "Copy the state, and write it while training goes on");
-  app.add_option("--init-from", options.init_from,
-                 "Weights to begin with: a folder or file of safetensors with Hugging Face's names")
-      ->type_name("FOLDER|FILE");
-  app.add_flag("--resume", options.resume, "Go on from the newest checkpoint, if there is one")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.add_option("--restarts", options.restarts,
-                 "Times that failed ranks are started again, from the newest checkpoint")
-      ->check(at_least(0));
-  app.add_option("--planner", options.planner,
-                 "The command shardwright, which plans for --elastic; `shardwright run` says it")
-      ->type_name("PROGRAM");
-  app.add_flag("--elastic", options.elastic,
-               "Restart without the ranks that died or froze, under a plan for those that are left")
-      ->needs("--restarts")
-      ->needs("--planner");
-  app.add_option("--continue-under", options.continued_plan,
-                 "Plan to go on under in place of PLAN; --elastic says it")
-      ->type_name("FILE");
-  app.add_option("--timeout", options.timeout_s, "Seconds until a silent rank has failed")
-      ->check(CLI::Range(0.1, kMostSeconds));
-  app.add_flag("--force", options.force, "Write over an earlier run's files");
-  app.add_flag("--no-progress", options.no_progress, "No progress line on the terminal");
+  add_inputs(app, options);
+  add_training(app, options.training);
+  add_checkpoints(app, options);
+  add_failures(app, options);
+  add_internals(app, options);
+}
+
+void check_run_options(const RunOptions& options) {
+  ProblemList problems("shardwright run");
+  for (const std::int64_t step : options.timeline_steps) {
+    if (step < options.training.steps) continue;
+    problems.add("--timeline-steps", std::to_string(step),
+                 fmt::format("steps from 0 to {}, with --steps {}", options.training.steps - 1,
+                             options.training.steps));
+  }
+  problems.throw_if_any();
 }
 
 }  // namespace shardwright::executor

@@ -34,6 +34,7 @@ struct RunOptions {
   bool elastic = false;        // without the ranks that were lost, under another plan
   std::string planner;         // the command shardwright, which makes that plan
   std::string continued_plan;  // file: what a run that lost ranks goes on under; empty: `plan`
+  bool local = false;          // the ranks are started here, whatever another launcher has set
   bool force = false;          // write over an earlier run
   bool no_progress = false;
 
@@ -48,5 +49,8 @@ struct RunOptions {
 };
 
 void add_run_options(CLI::App& app, RunOptions& options);
+
+// What no option by itself shows. Throws InputError.
+void check_run_options(const RunOptions& options);
 
 }  // namespace shardwright::executor

@@ -113,11 +113,14 @@ class Probe {
 }  // namespace
 
 std::vector<ExchangeSample> probe_exchanges(std::int64_t rank, std::int64_t world,
-                                            const OpenCommunicator& open) {
+                                            const OpenCommunicator& open, const SayProgress& say) {
   std::vector<ExchangeSample> samples;
   if (world == 1) return samples;
   Probe probe(rank, world, open);
-  for (const auto& [members, stride] : shapes_of(world)) {
+  const std::vector<GroupShape> shapes = shapes_of(world);
+  std::size_t done = 0;
+  for (const auto& [members, stride] : shapes) {
+    ++done;
     const std::int64_t block = members * stride;
     const std::int64_t group = rank / block * stride + rank % stride;
     const auto communicator =
@@ -126,6 +129,9 @@ std::vector<ExchangeSample> probe_exchanges(std::int64_t rank, std::int64_t worl
     for (const OpKind kind : kKinds) {
       // With more members only some of them would send.
       if (kind == OpKind::Send && members > 2) continue;
+      if (say)
+        say(fmt::format("exchanges, groups {} of {}: {} of {} ranks", done, shapes.size(),
+                        name_of(kind), members));
       for (const std::size_t bytes : kSizes) {
         const double time = probe.time(*communicator, kind, bytes);
         samples.push_back(

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/spec/profile_library.hpp"
+#include "executor/probe/network_devices.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -64,7 +65,7 @@ BytesPerSecond copy_bandwidth() {
 // Guesses, until the probe's measurements are in.
 constexpr FlopPerSecond kUsualRate = FlopPerSecond(2e10);
 constexpr BytesPerSecond kUsualLoopback = BytesPerSecond(2e9);
-constexpr BytesPerSecond kUsualNetwork = BytesPerSecond(1.25e8);
+constexpr BytesPerSecond kUsualNetwork = BytesPerSecond(1.25e8);  // where no device states more
 constexpr Watts kUsualCorePower = Watts(8.0);
 
 AcceleratorSpec rank_device(const std::string& cpu, std::int64_t ranks, const std::string& source) {
@@ -106,7 +107,10 @@ NodeSpec host_of(const std::string& cpu, std::int64_t ranks, std::int64_t hosts,
   node.scale_up.collective_overhead = microseconds(30.0);
   node.scale_up.domain = ranks;
   node.nic.per_node = hosts > 1 ? 1 : 0;
-  node.nic.bandwidth = hosts > 1 ? kUsualNetwork : BytesPerSecond(0);
+  const BytesPerSecond stated = fastest_network(network_devices());
+  node.nic.bandwidth = hosts == 1                   ? BytesPerSecond(0)
+                       : stated > BytesPerSecond(0) ? stated
+                                                    : kUsualNetwork;
   node.nic.efficiency = 1.0;
   node.host.cpu = cpu;
   node.host.cores = usable_cores();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,7 +16,9 @@
 #include "executor/data/counter_random.hpp"
 #include "executor/kernels/cpu/cpu_kernels.hpp"
 #include "executor/launch/meeting.hpp"
+#include "executor/launch/option_checks.hpp"
 #include "executor/probe/exchange_probe.hpp"
+#include "executor/probe/hardware_file.hpp"
 #include "executor/probe/machine.hpp"
 #include "executor/probe/probe_models.hpp"
 #include "executor/runtime/rank_trainer.hpp"
@@ -31,6 +34,36 @@ void write(const std::filesystem::path& file, const nlohmann::ordered_json& docu
   stream << document.dump(kIndent) << '\n';
   if (!stream.flush()) throw RuntimeFailure(file.string() + " cannot be written");
 }
+
+// A GPU that cannot be asked is no reason not to probe the CPUs.
+GpuHost gpus_of_host() {
+  try {
+    std::string why_none;
+    return probe_gpus(why_none);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "the GPUs are left out: {}\n", error.what());
+    return {};
+  }
+}
+
+// A line on standard error, from the first rank, where that is a terminal: probing takes minutes on
+// a busy machine.
+class ProbeProgress {
+ public:
+  explicit ProbeProgress(bool wanted) : wanted_(wanted && isatty(STDERR_FILENO) == 1) {}
+  ~ProbeProgress() {
+    if (wanted_) fmt::print(stderr, "\r\033[K");
+  }
+  ProbeProgress(const ProbeProgress&) = delete;
+  ProbeProgress& operator=(const ProbeProgress&) = delete;
+
+  void show(const std::string& text) const {
+    if (wanted_) fmt::print(stderr, "\rprobing: {}\033[K", text);
+  }
+
+ private:
+  bool wanted_;
+};
 
 Batch random_batch(const Scenario& scenario, std::int64_t rank, std::int64_t step) {
   const Plan& plan = scenario.plan;
@@ -69,7 +102,7 @@ void train(const ProbeOptions& options, const Scenario& scenario, std::int64_t r
     StepRecorder recorder(scenario.plan, 0);
     const StepReport report = trainer.step(step, batch, recorded ? &recorder : nullptr);
     if (recorded) write_timeline(folder, step, 0, recorder.take());
-    if (metrics) metrics->write(report, Bytes(static_cast<double>(trainer.peak_tensor_bytes())));
+    if (metrics) metrics->write(report, memory_of(trainer, kernels));
   }
 }
 
@@ -80,11 +113,17 @@ void add_probe_options(CLI::App& app, ProbeOptions& options) {
       ->required()
       ->type_name("FOLDER");
   app.add_option("--ranks", options.ranks, "Ranks on this machine (default: one for each core)")
-      ->check(CLI::Range(1, 1024));
+      ->check(number_from(1, 1024));
   app.add_option("--steps", options.steps, "Steps of each of the probe's models")
-      ->check(CLI::Range(2, 10'000));
+      ->check(number_from(2, 10'000))
+      ->capture_default_str();
   app.add_option("--timeout", options.timeout_s, "Seconds until a silent rank has failed")
-      ->check(CLI::Range(0.1, 1e6));
+      ->check(number_from(0.1, 1e6))
+      ->capture_default_str();
+  app.add_flag("--no-progress", options.no_progress, "No progress line on the terminal");
+  app.add_flag("--local", options.local,
+               "Start the ranks here, whatever a launcher has set; `shardwright probe` says it")
+      ->group("");
 }
 
 std::int64_t probe_ranks(const ProbeOptions& options) {
@@ -99,17 +138,24 @@ void probe_rank(const ProbeOptions& options, const LaunchPlace& place, const std
   const std::int64_t per_host = std::max<std::int64_t>(1, place.local_world);
   const ClusterSpec machine =
       describe_machine(per_host, std::max<std::int64_t>(1, place.world / per_host));
-  const auto samples = probe_exchanges(place.rank, place.world, meeting.opener("exchanges/"));
+  const ProbeProgress progress(place.rank == 0 && !options.no_progress);
+  const auto samples = probe_exchanges(place.rank, place.world, meeting.opener("exchanges/"),
+                                       [&](const std::string& text) { progress.show(text); });
   if (place.rank == 0) {
     std::filesystem::create_directories(options.out);
     write(options.out / "machine.json", to_json(machine));
     write(options.out / "exchanges.json", to_json(samples));
+    write(options.out / "hardware.json", hardware_json(gpus_of_host(), network_devices()));
   }
   const auto together = place.world == 1
                             ? nullptr
                             : meeting.opener("models/")("world", static_cast<int>(place.rank),
                                                         static_cast<int>(place.world));
-  for (const Scenario& scenario : probe_scenarios(machine)) {
+  const std::vector<Scenario> scenarios = probe_scenarios(machine);
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    const Scenario& scenario = scenarios[i];
+    progress.show(
+        fmt::format("kernels, model {} of {}: {}", i + 1, scenarios.size(), scenario.model.name));
     double ready = 1.0;
     if (together) together->all_reduce(&ready, 1, Element::Float64, Reduction::Sum, nullptr);
     train(options, scenario, place.rank);

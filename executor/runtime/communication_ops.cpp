@@ -7,14 +7,6 @@
 #include "executor/runtime/op_runner.hpp"
 
 namespace shardwright::executor {
-namespace {
-
-// Activations and their gradients pass each other in channels of their own.
-int channel_of(Stream stream) {
-  return stream == Stream::SendGradient || stream == Stream::ReceiveGradient ? 1 : 0;
-}
-
-}  // namespace
 
 std::size_t OpRunner::elements_of(TensorRef ref) const {
   return static_cast<std::size_t>(program_.tensors[ref.tensor].bytes.value()) /

@@ -43,12 +43,13 @@ CudaEvent& CudaQueues::end_of(std::uint32_t op) {
 
 void CudaQueues::issue(std::size_t queue, QueuedOp op) {
   Lane& lane = lanes_.at(queue);
-  if (!lane.stream) lane.stream.emplace();
   wait_until(kMostPending);
-  for (const std::uint32_t on : op.waits) {
-    check_cuda(cudaStreamWaitEvent(lane.stream->get(), end_of(on).get(), 0), "cudaStreamWaitEvent");
-  }
   try {
+    if (!lane.stream) lane.stream.emplace();
+    for (const std::uint32_t on : op.waits) {
+      check_cuda(cudaStreamWaitEvent(lane.stream->get(), end_of(on).get(), 0),
+                 "cudaStreamWaitEvent");
+    }
     start(lane, op);
   } catch (const std::exception& error) {
     fail(op.name(), error.what());
@@ -70,16 +71,23 @@ void CudaQueues::start(Lane& lane, QueuedOp& op) {
 void CudaQueues::start_measured(Lane& lane, QueuedOp& op) {
   const cudaStream_t stream = lane.stream->get();
   if (!origin_) {
-    origin_.emplace(true);
+    origin_.emplace(timed_event());
     origin_->record(stream);
     check_cuda(cudaEventSynchronize(origin_->get()), "cudaEventSynchronize");
     origin_time_ = Clock::now();
   }
-  Measured measured{CudaEvent(true), CudaEvent(true), std::move(op.ended)};
+  Measured measured{timed_event(), timed_event(), std::move(op.ended)};
   measured.start.record(stream);
   op.run(stream);
   measured.end.record(stream);
   measured_.push_back(std::move(measured));
+}
+
+CudaEvent CudaQueues::timed_event() {
+  if (spare_.empty()) return CudaEvent(true);
+  CudaEvent event = std::move(spare_.back());
+  spare_.pop_back();
+  return event;
 }
 
 bool CudaQueues::collect() {
@@ -145,8 +153,11 @@ void CudaQueues::report_measured() {
     return origin_time_ + std::chrono::duration_cast<Clock::duration>(
                               std::chrono::duration<double>(event.seconds_since(*origin_)));
   };
-  for (const Measured& measured : measured_)
+  for (Measured& measured : measured_) {
     measured.ended(time_of(measured.start), time_of(measured.end));
+    spare_.push_back(std::move(measured.start));
+    spare_.push_back(std::move(measured.end));
+  }
   measured_.clear();
 }
 

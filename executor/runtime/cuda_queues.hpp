@@ -49,6 +49,7 @@ class CudaQueues final : public OpQueues {
   void start(Lane& lane, QueuedOp& op);
   void start_measured(Lane& lane, QueuedOp& op);
   CudaEvent& end_of(std::uint32_t op);
+  CudaEvent timed_event();
   // Takes note of the ops that have ended; true if there were any.
   bool collect();
   // Waits until at most `pending` ops are left. Throws OpError.
@@ -61,6 +62,7 @@ class CudaQueues final : public OpQueues {
   std::vector<Lane> lanes_;
   std::vector<std::optional<CudaEvent>> ends_;  // by op; kept from step to step
   std::vector<Measured> measured_;
+  std::vector<CudaEvent> spare_;  // timed ones of earlier steps: making one takes the host longer
   std::optional<CudaEvent> origin_;  // of measured times, and the host's time there
   Clock::time_point origin_time_;
   std::size_t pending_ = 0;

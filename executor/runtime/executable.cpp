@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.hpp"
 
 namespace shardwright::executor {
@@ -57,6 +59,10 @@ void check_device(Requirements& needs, const ModelSpec& model, const Plan& plan,
   const bool whole = attention.head_dim % 8 == 0 && attention.value_head_dim() % 8 == 0;
   needs.need(!on_gpu || whole, "/model/attention/head_dim", std::to_string(attention.head_dim),
              "a multiple of 8, as cuDNN's attention needs it");
+  constexpr std::int64_t kWidest = 256;
+  const std::int64_t widest = std::max(attention.head_dim, attention.value_head_dim());
+  needs.need(!on_gpu || widest <= kWidest, "/model/attention/head_dim", std::to_string(widest),
+             "at most 256, as wide as cuDNN's fused attention takes heads");
 }
 
 void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& plan) {

@@ -48,6 +48,14 @@ void OpRunner::run(const BoundOp& bound, StepState& state) {
   }
 }
 
+void OpRunner::prepare(const Op& op, Queue queue) {
+  if (is_communication(op.kind)) return;
+  kernels_.prepare_queue(queue);
+  if (op.kind == OpKind::Rope) kernels_.prepare_rope(rope_shape());
+  if (op.kind == OpKind::Attention)
+    kernels_.prepare_attention(std::get<AttentionWork>(op.work), queue);
+}
+
 void OpRunner::compute(const BoundOp& bound, StepState& state) {
   switch (bound.op->kind) {
     case OpKind::Gemm:
@@ -122,7 +130,7 @@ void OpRunner::norm(const BoundOp& bound) {
                          weights.weight_gradient, weights.bias_gradient, bound.queue);
 }
 
-void OpRunner::rope(const BoundOp& bound) {
+RopeShape OpRunner::rope_shape() const {
   RopeShape shape;
   shape.rows = shape_.tokens;
   shape.heads = shape_.heads + shape_.kv_heads;
@@ -132,7 +140,11 @@ void OpRunner::rope(const BoundOp& bound) {
       static_cast<std::int64_t>(model_.rotary_share * static_cast<double>(shape_.head_dim));
   shape.seq_len = program_.plan.seq_len;
   shape.theta = model_.rope_theta;
-  kernels_.rope(shape, is_backward(bound.op->phase), write(bound, 0), bound.queue);
+  return shape;
+}
+
+void OpRunner::rope(const BoundOp& bound) {
+  kernels_.rope(rope_shape(), is_backward(bound.op->phase), write(bound, 0), bound.queue);
 }
 
 void OpRunner::activation(const BoundOp& bound) {

@@ -43,6 +43,8 @@ class OpRunner {
   OpRunner(const ModelSpec& model, const Program& program, std::int64_t rank, Kernels& kernels,
            const RankCommunicators& communicators, ParameterStore& parameters);
 
+  // Has the kernels make what the op needs beside its operands.
+  void prepare(const Op& op, Queue queue);
   // Throws CommunicationError; `state` outlives what is issued.
   void run(const BoundOp& bound, StepState& state);
 
@@ -59,6 +61,7 @@ class OpRunner {
   void gemm(const BoundOp& bound);
   void norm(const BoundOp& bound);
   void rope(const BoundOp& bound);
+  RopeShape rope_shape() const;
   void activation(const BoundOp& bound);
   void attention(const BoundOp& bound);
   void embedding(const BoundOp& bound, const StepState& state);

@@ -55,7 +55,19 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
       ops_(model, program, rank, kernels, communicators_, parameters_),
       runner_(program, place_[Axis::Pipeline], kernels, ops_, make_queues,
               {[this] { communicators_.abort(); }, [this] { communicators_.check(); }}) {
+  make_ready();
   initialise();
+}
+
+// Nothing is made later, when exchanges are under way.
+void RankTrainer::make_ready() {
+  runner_.prepare();
+  if (communicators_.world() == nullptr) return;
+  double* number = &static_cast<Sums*>(sums_.get())->over_world;
+  const double one = 1.0;
+  kernels_.upload(number, &one, sizeof one);
+  runner_.run_alone("the first exchanges",
+                    [&](Queue queue) { communicators_.exchange_once(number, queue); });
 }
 
 void RankTrainer::initialise() {

@@ -59,6 +59,7 @@ class RankTrainer {
   std::size_t peak_tensor_bytes() const { return runner_.peak_tensor_bytes(); }
 
  private:
+  void make_ready();
   void initialise();
   // The device's memory of a step.
   StepState state_of(std::int64_t step, const Batch& batch);

@@ -1,5 +1,6 @@
 #include "executor/runtime/step_runner.hpp"
 
+#include <set>
 #include <utility>
 
 namespace shardwright::executor {
@@ -54,6 +55,21 @@ std::string StepRunner::last_op() const {
     if (placed.number == number) name = describe(placed);
   });
   return name;
+}
+
+void StepRunner::prepare() {
+  std::set<std::pair<const Op*, std::size_t>> seen;
+  streams_->begin(rank_.ops);
+  for_each_placed([&](const PlacedOp& placed, std::span<const PartId> /*covered*/) {
+    const std::size_t queue = queues_.of(placed.op);
+    if (!seen.insert({&placed.op, queue}).second) return;
+    QueuedOp op;
+    op.number = placed.number;
+    op.name = [&what = placed.op] { return "the preparation of " + what.name; };
+    op.run = [this, &what = placed.op](Queue with) { ops_.prepare(what, with); };
+    streams_->issue(queue, std::move(op));
+  });
+  streams_->drain();
 }
 
 void StepRunner::run(StepState& state, StepRecorder* recorder) {

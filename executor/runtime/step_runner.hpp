@@ -34,6 +34,9 @@ class StepRunner {
   StepRunner(const Program& program, std::int64_t stage, Kernels& kernels, OpRunner& ops,
              const MakeQueues& make_queues, QueueHooks hooks);
 
+  // Makes what ops need beside their tensors; before the first step, while nothing else runs.
+  // Throws OpError.
+  void prepare();
   // Runs one step. `recorder` gets the span of each op; null: nothing is recorded. Throws OpError
   // for an op that failed.
   void run(StepState& state, StepRecorder* recorder);

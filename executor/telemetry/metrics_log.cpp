@@ -1,7 +1,6 @@
 #include "executor/telemetry/metrics_log.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -34,15 +33,12 @@ std::string lines_before(const std::filesystem::path& file, std::int64_t first_s
   return kept;
 }
 
-// Of this process, as the system has counted it.
-double process_peak_bytes() {
-  constexpr double kKibibyte = 1024.0;
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * kKibibyte;
-}
-
 }  // namespace
+
+MemoryUse memory_of(const RankTrainer& trainer, const Kernels& kernels) {
+  return {Bytes(static_cast<double>(trainer.peak_tensor_bytes())),
+          Bytes(static_cast<double>(kernels.memory_taken()))};
+}
 
 RunFigures figures_of(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
@@ -68,7 +64,8 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
   if (!stream_) throw RuntimeFailure(file.string() + " cannot be written");
 }
 
-void MetricsLog::write(const StepReport& report, Bytes tensor_peak, double checkpoint_stall_s) {
+void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
+                       double checkpoint_stall_s) {
   nlohmann::ordered_json line = {{"step", report.step},
                                  {"loss", number(report.loss)},
                                  {"gradient_norm", number(report.gradient_norm)},
@@ -81,8 +78,8 @@ void MetricsLog::write(const StepReport& report, Bytes tensor_peak, double check
   line["backward_s"] = report.phases.backward_s;
   line["optimizer_s"] = report.phases.optimizer_s;
   line["communication_s"] = report.phases.communication_s;
-  line["tensor_peak_bytes"] = tensor_peak.value();
-  line["process_peak_bytes"] = process_peak_bytes();
+  line["tensor_peak_bytes"] = memory.tensor_peak.value();
+  line["process_peak_bytes"] = memory.process_peak.value();
   if (checkpoint_stall_s > 0.0) line["checkpoint_stall_s"] = checkpoint_stall_s;
   if (report.small_batch_squares && std::isfinite(report.gradient_norm))
     noise_.add(*report.small_batch_squares, report.gradient_norm * report.gradient_norm);

@@ -22,6 +22,14 @@ struct RunFigures {
   FlopPerSecond peak;               // of all ranks' devices, as the plan's cluster says
 };
 
+// Of the device that rank 0 computes on.
+struct MemoryUse {
+  Bytes tensor_peak;   // as the program counts tensors
+  Bytes process_peak;  // all that the process has taken (Kernels::memory_taken)
+};
+
+MemoryUse memory_of(const RankTrainer& trainer, const Kernels& kernels);
+
 RunFigures figures_of(const Scenario& scenario);
 
 class MetricsLog {
@@ -39,7 +47,7 @@ class MetricsLog {
   //
   // `checkpoint_stall_s`: that training stood still for checkpoints since the step before; 0: there
   // was none, and the line has no such figure.
-  void write(const StepReport& report, Bytes tensor_peak, double checkpoint_stall_s = 0.0);
+  void write(const StepReport& report, const MemoryUse& memory, double checkpoint_stall_s = 0.0);
   // The last step's, whenever it was written.
   void finish();
 

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
+#include "core/base/error.hpp"
+#include "core/spec/plan_check.hpp"
 #include "sim/calibration/exchange_calibration.hpp"
 #include "sim/calibration/kernel_calibration.hpp"
 #include "sim/calibration/run_samples.hpp"
@@ -66,7 +69,57 @@ std::vector<OpErrors> op_errors(const Samples& samples, const ClusterSpec& befor
   return errors;
 }
 
+// Efficiencies and MFU are shares of this peak: of a device that curves describe, the best rate
+// that any product reached.
+void set_peak(ClusterSpec& cluster) {
+  AcceleratorSpec& device = cluster.accelerator;
+  FlopPerSecond best;
+  Provenance origin;
+  for (std::size_t i = 0; i < device.kernel_curves.size(); ++i) {
+    const KernelCurve& curve = device.kernel_curves[i];
+    if (curve.kind != OpKind::Gemm || curve.flop_rate < best) continue;
+    best = curve.flop_rate;
+    const auto known = device.sources.find(fmt::format("/kernel_curves/{}/flop_per_s", i));
+    if (known != device.sources.end()) origin = known->second;
+  }
+  if (best <= FlopPerSecond(0)) return;
+  device.matrix.fp32 = device.vector_fp32 = best;
+  device.sources["/matrix/fp32_flop_per_s"] = origin;
+  device.sources["/vector_fp32_flop_per_s"] = origin;
+}
+
+// Plans and groups that the profile has no place for cannot be priced on it.
+void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
+  ProblemList problems(fmt::format("the cluster {}", cluster.name));
+  for (const MeasuredRun& run : data.runs) {
+    const Plan& plan = run.scenario.plan;
+    for (const BrokenRule& broken : broken_rules(run.scenario.model, &cluster, plan, 0, "/plan")) {
+      const std::string hint =
+          broken.rule == PlanRule::ClusterSize
+              ? fmt::format("; or a profile of {} ranks (shardwright probe --ranks {})",
+                            plan.world_size(), plan.world_size())
+              : "";
+      problems.add(fmt::format("run {}, {}", run.name, broken.problem.where), broken.problem.found,
+                   broken.problem.expected + hint);
+    }
+  }
+  const std::optional<std::int64_t> most = cluster.most_accelerators();
+  std::int64_t widest = 0;
+  for (const ExchangeSample& each : data.exchanges)
+    widest = std::max(widest, (each.members - 1) * each.stride + 1);
+  if (most && widest > *most) {
+    problems.add("timed exchanges", fmt::format("among {} ranks", widest),
+                 fmt::format("at most {}, which the profile has", *most));
+  }
+  problems.throw_if_any();
+}
+
 }  // namespace
+
+bool StepComparison::got_worse() const {
+  constexpr double kRounding = 0.01;
+  return std::abs(error_after()) > std::abs(error_before()) + kRounding;
+}
 
 StackSpec stack_on(const ClusterSpec& cluster, const StackSpec& stack) {
   return cluster.stack && cluster.stack->name == stack.name ? *cluster.stack : stack;
@@ -81,6 +134,7 @@ Seconds predicted_step(const Scenario& scenario, const ClusterSpec& cluster) {
 
 Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
                       const std::string& source, Confidence confidence) {
+  check_places(cluster, data);
   Calibration result;
   result.cluster = cluster;
   Samples samples;
@@ -99,6 +153,7 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
   calibrate_kernels(result.cluster, samples.kernels, stack, log);
   calibrate_exchanges(result.cluster, samples.exchanges, log);
   calibrate_stack(result.cluster, data.runs, of_runs, log);
+  if (!samples.kernels.empty()) set_peak(result.cluster);
   for (const MeasuredRun& run : data.runs) {
     result.steps.push_back({run.name, run.step_time(), predicted_step(run.scenario, cluster),
                             predicted_step(run.scenario, result.cluster)});

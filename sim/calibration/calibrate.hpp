@@ -34,6 +34,8 @@ struct StepComparison {
 
   double error_before() const { return before / measured - 1.0; }
   double error_after() const { return after / measured - 1.0; }
+  // The profile's step was nearer before, by more than rounding.
+  bool got_worse() const;
 };
 
 // Of the durations of all ops of one kind.
@@ -56,7 +58,7 @@ struct CalibrationData {
 };
 
 // `source` is what fitted figures name as their origin, with this confidence. Throws InputError
-// where a run does not fit its plan.
+// where a run does not fit its plan, or the profile has no place for a plan or an exchange.
 Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
                       const std::string& source, Confidence confidence = Confidence::Fitted);
 

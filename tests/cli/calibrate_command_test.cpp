@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "core/spec/profile_library.hpp"
@@ -71,6 +72,19 @@ TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
                   setting);
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_THAT(result.errors, HasSubstr("here.json (measured by shardwright probe"));
+  const CommandResult shown = run_command({"clusters", "show", "here"}, setting);
+  EXPECT_EQ(shown.exit_code, 0) << shown.errors;
+  EXPECT_THAT(shown.output, HasSubstr("measured by shardwright probe"));
+  // What a plan points to is what the user named, and can be asked for.
+  for (const std::string& named : {std::string("here"), here}) {
+    const CommandResult planned = run_command(
+        {"plan", "--model", "tiny-llama", "--cluster", named, "--seq-len", "32"}, setting);
+    EXPECT_EQ(planned.exit_code, 0) << planned.errors;
+    std::string words;  // however lines are broken
+    std::istringstream text(planned.output);
+    for (std::string word; text >> word;) words += word + ' ';
+    EXPECT_THAT(words, HasSubstr("shardwright clusters show " + named + ")"));
+  }
 }
 
 TEST(CalibrateCommand, NamesAllThatIsWrong) {

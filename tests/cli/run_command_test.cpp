@@ -6,8 +6,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/spec/profile_library.hpp"
 #include "tests/cli/command_run.hpp"
 
 namespace shardwright::cli {
@@ -46,6 +48,29 @@ TEST(RunCommand, TrainsAPlanAndWritesMetrics) {
     EXPECT_GT(read.at("tokens_per_s"), 0.0);
   }
   EXPECT_EQ(steps, 3);
+}
+
+// In the container of a launcher, or a batch step of Slurm.
+const std::vector<std::pair<std::string, std::string>> kLaunchersVariables = {
+    {"RANK", "0"},         {"WORLD_SIZE", "1"},   {"LOCAL_RANK", "0"},
+    {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"MASTER_ADDR", "127.0.0.1"}};
+
+TEST(RunCommand, StartsItsRanksHereWhateverALauncherHasSet) {
+  const ScratchFolder folder;
+  const CommandResult result =
+      run_command({"run", plan_file(folder, "fp32"), "--data", text_file(folder), "--steps", "1",
+                   "--out", folder.file("run")},
+                  {.environment = kLaunchersVariables});
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+}
+
+TEST(ProbeCommand, MeasuresAsManyRanksAsItIsTold) {
+  const ScratchFolder folder;
+  const std::string here = folder.file("here.json");
+  const CommandResult result = run_command({"probe", "--ranks", "2", "--steps", "2", "--out", here},
+                                           {.environment = kLaunchersVariables});
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_EQ(load_cluster(here).node.accelerators, 2);
 }
 
 TEST(RunCommand, RefusesWhatTheExecutorLacks) {
@@ -93,6 +118,7 @@ TEST(RunCommand, ExplainsTheExecutorsOptions) {
   const CommandResult help = run_command({"run", "--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.output, HasSubstr("--checkpoint-every"));
+  EXPECT_THAT(help.output, HasSubstr("Usage: shardwright run "));
   const CommandResult unknown = run_command({"run", "--no-such-option"});
   EXPECT_EQ(unknown.exit_code, 2);
 }

@@ -25,6 +25,7 @@ class EmulatedKernels final : public FusedKernels {
     if (memory == nullptr) throw std::bad_alloc();
     return {memory, &std::free};
   }
+  std::size_t memory_taken() const override { return 0; }
   void upload(void* to, const void* from, std::size_t bytes) override {
     std::memcpy(to, from, bytes);
   }

@@ -1,5 +1,7 @@
 #include "executor/kernels/cpu/cpu_kernels.hpp"
 
+#include <sys/resource.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -20,6 +22,14 @@ std::shared_ptr<void> CpuKernels<Real>::allocate(std::size_t bytes) {
   void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
   if (memory == nullptr) throw std::bad_alloc();
   return {memory, &std::free};
+}
+
+template <class Real>
+std::size_t CpuKernels<Real>::memory_taken() const {
+  constexpr std::size_t kKibibyte = 1024;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * kKibibyte;
 }
 
 template <class Real>

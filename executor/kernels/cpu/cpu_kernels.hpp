@@ -13,6 +13,7 @@ class CpuKernels final : public Kernels {
   }
   Element state_element() const override { return element(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override;
+  std::size_t memory_taken() const override;
   void upload(void* to, const void* from, std::size_t bytes) override;
   void download(void* to, const void* from, std::size_t bytes) override;
 

@@ -1,8 +1,9 @@
 // Causal attention as graphs for cuDNN, which recognises and fuses them.
 //
 // The operations, their order and the formats of what lies between them are those that NVIDIA's
-// cudnn-frontend (github.com/NVIDIA/cudnn-frontend) lowers its `sdpa` and `sdpa_backward` with a
-// causal mask to, for cuDNN 9.
+// cudnn-frontend 1 (github.com/NVIDIA/cudnn-frontend) lowers its `sdpa` and `sdpa_backward` with a
+// causal mask to, for cuDNN 9. They have not run on a GPU: a later release of the frontend (1.19.1
+// is public) may lower them in another way.
 #pragma once
 
 #include <memory>

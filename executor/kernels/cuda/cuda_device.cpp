@@ -1,6 +1,8 @@
 #include "executor/kernels/cuda/cuda_device.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "executor/kernels/cuda/cuda_error.hpp"
@@ -8,6 +10,9 @@
 namespace shardwright::executor {
 
 int count_gpus(std::string& why) {
+  constexpr int kKeep = 0;
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeep);
+  setenv("CUDA_MODULE_LOADING", "EAGER", kKeep);
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return count;
@@ -19,6 +24,13 @@ std::string gpu_name(int ordinal) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   return properties.name;
+}
+
+std::string gpu_bus_id(int ordinal) {
+  constexpr int kLongest = 32;
+  std::array<char, kLongest> text{};
+  check_cuda(cudaDeviceGetPCIBusId(text.data(), kLongest, ordinal), "cudaDeviceGetPCIBusId");
+  return text.data();
 }
 
 void use_gpu(int ordinal) {

@@ -12,11 +12,21 @@
 
 namespace shardwright::executor {
 
-// How many GPUs this process sees; 0 with the reason in `why` if it sees none.
+// How many GPUs this process sees; 0 with the reason in `why` if it sees none. Comes before all
+// else of CUDA, so it sets what the driver reads from the environment at its start, unless the user
+// has: as many hardware queues as a stage's streams need (CUDA_DEVICE_MAX_CONNECTIONS, 8 by
+// default, 32 at most; streams that share one wait for each other), and kernels loaded at the start
+// (CUDA_MODULE_LOADING=EAGER: loading one later may wait for the device, and so for an exchange
+// that waits for this rank). CUDA C++ Programming Guide, "CUDA Environment Variables", "Lazy
+// Loading".
 int count_gpus(std::string& why);
 
 // "NVIDIA H200"
 std::string gpu_name(int ordinal);
+
+// Its place on the host's buses, "0000:1b:00.0", which tells the GPUs of a host apart whichever of
+// them a process sees. Throws CudaError.
+std::string gpu_bus_id(int ordinal);
 
 // Makes the GPU that of the calling thread. Throws CudaError.
 void use_gpu(int ordinal);

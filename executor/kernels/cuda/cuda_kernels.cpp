@@ -28,6 +28,20 @@ void CudaKernels::download(void* to, const void* from, std::size_t bytes) {
   check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy from the device");
 }
 
+std::size_t CudaKernels::memory_taken() const {
+  std::size_t free = 0, all = 0;
+  check_cuda(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+  return all - free;
+}
+
+void CudaKernels::prepare_queue(Queue queue) {
+  workspace(queue, kLeastBytes);
+}
+
+void CudaKernels::prepare_attention(const AttentionWork& work, Queue queue) {
+  workspace(queue, attention_.workspace_bytes(work));
+}
+
 CudaKernels::Workspace& CudaKernels::workspace(Queue queue, std::size_t least_bytes) {
   Workspace& own = workspaces_[queue];
   if (own.bytes >= least_bytes) return own;

@@ -17,9 +17,12 @@ namespace shardwright::executor {
 class CudaKernels final : public FusedKernels {
  public:
   std::shared_ptr<void> allocate(std::size_t bytes) override { return gpu_memory(bytes); }
+  std::size_t memory_taken() const override;
   void upload(void* to, const void* from, std::size_t bytes) override;
   void download(void* to, const void* from, std::size_t bytes) override;
 
+  void prepare_queue(Queue queue) override;
+  void prepare_attention(const AttentionWork& work, Queue queue) override;
   void linear(const LinearShape& shape, const void* x, const void* weight, const void* bias,
               void* y, Queue queue) override;
   void linear_input_gradient(const LinearShape& shape, const void* dy, const void* weight, void* dx,

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kAlignment = 16;
 constexpr int kNoAxis = -1;
-// From here on the attention engines clear the sums that they add to.
+// Nothing here was compared with what older versions need.
 constexpr std::size_t kLeastVersion = 90600;
 
 // What cuDNN calls a tensor.

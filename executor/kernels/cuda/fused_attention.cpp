@@ -1,6 +1,7 @@
 #include "executor/kernels/cuda/fused_attention.hpp"
 
 #include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
 
 #include <map>
 #include <tuple>
@@ -36,6 +37,17 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+// Memory of a backward call: fp32 sums by query, the gradients of the queries, cuDNN's own.
+struct BackwardMemory {
+  std::size_t sums, gradients;
+
+  explicit BackwardMemory(const AttentionWork& work) {
+    const auto queries = static_cast<std::size_t>(work.batch * work.heads * work.q_tokens);
+    sums = aligned(queries * sizeof(float));
+    gradients = aligned(queries * static_cast<std::size_t>(work.qk_head_dim) * sizeof(float));
+  }
+};
+
 }  // namespace
 
 struct FusedAttention::Implementation {
@@ -60,6 +72,15 @@ struct FusedAttention::Implementation {
 FusedAttention::FusedAttention() : implementation_(std::make_unique<Implementation>()) {}
 FusedAttention::~FusedAttention() = default;
 
+std::size_t FusedAttention::workspace_bytes(const AttentionWork& work) {
+  Implementation& with = *implementation_;
+  if (!work.backward)
+    return with.planned(with.forward, work, attention_forward_graph).graph.workspace_bytes();
+  const BackwardMemory memory(work);
+  return memory.sums + memory.gradients +
+         with.planned(with.backward, work, attention_backward_graph).graph.workspace_bytes();
+}
+
 void FusedAttention::forward(const AttentionWork& work, const void* qkv, void* out,
                              void* statistics, const Workspace& workspace, Queue queue) {
   const auto& with =
@@ -79,12 +100,13 @@ void FusedAttention::backward(const AttentionWork& work, const void* qkv, const 
                               const Workspace& workspace, Queue queue) {
   const auto& with =
       implementation_->planned(implementation_->backward, work, attention_backward_graph);
-  const auto queries = static_cast<std::size_t>(work.batch * work.heads * work.q_tokens);
-  const std::size_t sums = aligned(queries * sizeof(float));
-  const std::size_t gradients =
-      aligned(queries * static_cast<std::size_t>(work.qk_head_dim) * sizeof(float));
+  const auto [sums, gradients] = BackwardMemory(work);
   auto* memory =
       static_cast<std::byte*>(workspace(sums + gradients + with.graph.workspace_bytes()));
+  // The engines add to the queries' gradients; whether they clear them first is documented for
+  // none.
+  check_cuda(cudaMemsetAsync(memory + sums, 0, gradients, static_cast<cudaStream_t>(queue)),
+             "cudaMemset");
   const RowParts in(work, qkv), gradient(work, dqkv);
   with.graph.run(implementation_->handle,
                  {{with.query, in.query},

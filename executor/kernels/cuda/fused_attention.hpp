@@ -10,7 +10,8 @@
 namespace shardwright::executor {
 
 // cuDNN's plans are made at the first call of a shape and kept. Throws CudaError: heads must be a
-// multiple of 8 wide, and no wider than cuDNN has kernels for (128 forward and backward).
+// multiple of 8 wide, and no wider than cuDNN has kernels for (128 everywhere; up to 256 on some
+// GPUs).
 class FusedAttention {
  public:
   // Memory that a call needs while it runs.
@@ -18,6 +19,9 @@ class FusedAttention {
 
   FusedAttention();
   ~FusedAttention();
+
+  // Of forward or backward, as `work` says; plans it.
+  std::size_t workspace_bytes(const AttentionWork& work);
 
   // As in Kernels.
   void forward(const AttentionWork& work, const void* qkv, void* out, void* statistics,

@@ -26,6 +26,7 @@ class FusedKernels : public Kernels {
             Queue queue) final;
   void norm_backward(const NormShape& shape, const void* dy, const void* around, const void* x,
                      const void* weight, void* dx, void* dweight, void* dbias, Queue queue) final;
+  void prepare_rope(const RopeShape& shape) final { rope_table(shape); }
   void rope(const RopeShape& shape, bool inverse, void* data, Queue queue) final;
   void activation(const ActivationShape& shape, const void* up, void* out, Queue queue) final;
   void activation_backward(const ActivationShape& shape, const void* up, const void* dout,

@@ -1,10 +1,9 @@
 // cuBLASLt takes matrices by columns: a row-major matrix [rows, columns] is to it the transposed
-// one, with columns next to each other.
+// one, with columns next to each other. So
 //
-//   y  [rows, outputs]    by columns [outputs, rows]   = W^T-by-columns transposed times x by
-//   columns dx [rows, inputs]     by columns [inputs, rows]    = W by columns times dy by columns
-//   dW [outputs, inputs]  by columns [inputs, outputs] = x by columns times dy by columns
-//   transposed
+// - y [rows, outputs] is by columns [outputs, rows]: W transposed, times x;
+// - dx [rows, inputs] is by columns [inputs, rows]: W, times dy;
+// - dW [outputs, inputs] is by columns [inputs, outputs]: x, times dy transposed.
 #include "executor/kernels/cuda/matrix_products.hpp"
 
 #include <cublasLt.h>

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <future>
+#include <iterator>
+#include <thread>
+#include <vector>
 
 #include "executor/comm/communicator.hpp"
 
@@ -39,6 +43,52 @@ TEST(TcpStore, GivesUpInTime) {
   TcpStore store(kLoopback, server.port(), "secret", 5s);
   EXPECT_THROW(store.get("never set", 200ms), CommunicationError);
   EXPECT_THROW(TcpStore(kLoopback, 1, "secret", 100ms), CommunicationError);
+}
+
+std::size_t threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+// More than may wait at a time; none of them gets a thread.
+TEST(TcpStore, StrangersCostLittleAndHoldNobodyUp) {
+  const TcpStoreServer server(kLoopback, 0, "secret");
+  const std::size_t before = threads();
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 300; ++i) {
+    strangers.push_back(connect_to(kLoopback, server.port(), 5s));
+    if (i % 3 == 0) send_all(strangers.back().descriptor(), "\0\0", 2);
+    if (i % 3 == 1) send_all(strangers.back().descriptor(), "\377\377\377\377secret", 10);
+  }
+  TcpStore knows(kLoopback, server.port(), "secret", 5s);
+  knows.set("key", "value");
+  EXPECT_EQ(knows.get("key", 5s), "value");
+  EXPECT_EQ(threads(), before + 1);
+}
+
+TEST(TcpStore, ForgetsClientsThatHaveGone) {
+  const TcpStoreServer server(kLoopback, 0, "secret");
+  const std::size_t before = threads();
+  for (int i = 0; i < 30; ++i) TcpStore(kLoopback, server.port(), "secret", 5s).set("key", "value");
+  for (int i = 0; i < 100 && threads() > before; ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(threads(), before);
+}
+
+// The token may come in pieces.
+TEST(TcpStore, WaitsForTheWholeToken) {
+  const TcpStoreServer server(kLoopback, 0, "secret");
+  const Socket slow = connect_to(kLoopback, server.port(), 5s);
+  const std::string greeting("\0\0\0\6secret", 10);
+  for (const char byte : greeting) {
+    send_all(slow.descriptor(), &byte, 1);
+    std::this_thread::sleep_for(5ms);
+  }
+  const std::string request("G\0\0\0\1k", 6);
+  send_all(slow.descriptor(), request.data(), request.size());
+  set_receive_timeout(slow.descriptor(), 5s);
+  char answer = 0;
+  ASSERT_TRUE(receive_all(slow.descriptor(), &answer, 1));
+  EXPECT_EQ(answer, 'M');
 }
 
 TEST(Socket, TokensDiffer) {

@@ -125,6 +125,19 @@ TEST(Elastic, GoesOnWithTheRanksThatAreLeft) {
     EXPECT_NEAR(losses[step] / undisturbed_losses()[step], 1.0, 1e-5) << step;
 }
 
+TEST(Resume, SaysOnceThatNoCheckpointIsWhole) {
+  const auto folder = empty_run_folder("damaged");
+  EXPECT_EQ(StartedRun(folder, {}).wait(), 0);
+  for (const auto& checkpoint : std::filesystem::directory_iterator(folder / "checkpoints"))
+    std::filesystem::resize_file(checkpoint.path() / "model.safetensors", 100);
+  StartedRun again(folder, {"--resume"});
+  EXPECT_EQ(again.wait(), 1);
+  const std::string said = again.messages(), expected = "no checkpoint is whole";
+  const std::size_t first = said.find(expected);
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find(expected, first + 1), std::string::npos) << said;
+}
+
 // A learning rate beyond reason: the weights overflow within a few steps.
 TEST(NotANumber, EndsTheRunOfAllBeforeItGetsIntoACheckpoint) {
   const auto folder = empty_run_folder("nan");

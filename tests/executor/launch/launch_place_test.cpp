@@ -51,6 +51,21 @@ TEST(LaunchPlace, OfSlurmMeetsAtTheFirstNode) {
   EXPECT_EQ(place.rank, 9);
 }
 
+// In a batch job or a container of another launcher a command may start ranks of its own.
+TEST(LaunchPlace, OfOurLauncherAloneWhereThatIsAsked) {
+  std::map<std::string, std::string> values = {{"RANK", "0"},         {"WORLD_SIZE", "1"},
+                                               {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"},
+                                               {"MASTER_ADDR", "x"},  {"MASTER_PORT", "29500"}};
+  const Environment environment = [&](const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  };
+  EXPECT_TRUE(read_launch_place(environment));
+  EXPECT_FALSE(read_launch_place(environment, true));
+  values.insert({{"SHARDWRIGHT_RANK", "1"}, {"SHARDWRIGHT_WORLD_SIZE", "2"}});
+  EXPECT_EQ(read_launch_place(environment, true)->rank, 1);
+}
+
 // slurm.schedmd.com/scontrol.html, "show hostnames"
 TEST(LaunchPlace, TakesTheFirstHostOfASlurmList) {
   EXPECT_EQ(first_slurm_host("node5"), "node5");

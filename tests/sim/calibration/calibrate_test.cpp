@@ -127,6 +127,48 @@ MeasuredRun run_on(const ClusterSpec& truth, const Scenario& scenario) {
   return run;
 }
 
+// Four ranks have no place on a machine of two: an error, not a broken invariant.
+TEST(Calibrate, RefusesRunsAndExchangesOfMoreRanksThanTheProfileHas) {
+  const ClusterSpec four = four_hosts(1.0, 1.0);
+  ClusterSpec two = four;
+  two.nodes = 2;
+  two.fabric.levels = {{2, 1.0, Seconds(0)}};
+  CalibrationData data;
+  data.runs = {run_on(four, scenario_of(four, {1, 1, 4}))};
+  data.exchanges = {{OpKind::AllReduce, 4, 1, Bytes(1e6), Seconds(1e-3)}};
+  try {
+    calibrate(two, data, "test");
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    ASSERT_EQ(error.problems().size(), 2U);
+    EXPECT_THAT(error.problems()[0].where, testing::HasSubstr("run run, /plan"));
+    EXPECT_THAT(error.problems()[0].expected, testing::HasSubstr("shardwright probe --ranks 4"));
+    EXPECT_EQ(error.problems()[1].found, "among 4 ranks");
+  }
+}
+
+// MFU is a share of the peak, so a machine that turned out faster has a higher one.
+TEST(Calibrate, RaisesThePeakWithTheCurves) {
+  const ClusterSpec guess = four_hosts(1.0, 1.0), truth = four_hosts(3.0, 1.0);
+  CalibrationData data;
+  data.runs = {run_on(truth, scenario_of(guess, {4, 1, 1}))};
+  const AcceleratorSpec device = calibrate(guess, data, "test").cluster.accelerator;
+  FlopPerSecond best;
+  for (const KernelCurve& curve : device.kernel_curves) {
+    if (curve.kind == OpKind::Gemm) best = std::max(best, curve.flop_rate);
+  }
+  EXPECT_GT(best / guess.accelerator.matrix.fp32, 2.0);
+  EXPECT_EQ(device.matrix.fp32, best);
+  EXPECT_EQ(device.sources.at("/matrix/fp32_flop_per_s").source, "test");
+}
+
+TEST(Calibrate, TellsAStepThatGotWorse) {
+  const Seconds measured(1.0);
+  EXPECT_TRUE((StepComparison{"run", measured, Seconds(1.05), Seconds(0.8)}).got_worse());
+  EXPECT_FALSE((StepComparison{"run", measured, Seconds(1.5), Seconds(0.8)}).got_worse());
+  EXPECT_FALSE((StepComparison{"run", measured, Seconds(1.02), Seconds(0.975)}).got_worse());
+}
+
 double error_of(const Scenario& scenario, const ClusterSpec& profile, const ClusterSpec& truth) {
   return predicted_step(scenario, profile) / predicted_step(scenario, truth) - 1.0;
 }

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""The closed loop on one machine: run plans, calibrate on two of them, predict the others.
+
+    bench/gpu/one_card_loop.py --bin FOLDER --out FOLDER [--device cuda|cpu] [--ranks N]
+                               [--profile FILE] [--steps N] [--check]
+
+On a GPU it begins with the shipped cluster of the device's kind; --ranks 2 makes ranks share the card
+(--share-gpu), whose times are not a cluster's. On CPUs, where it shows that this program works, it
+begins with a probe. --profile gets the calibrated profile. With --check it fails where a predicted
+step is off by more than 10 % or Kendall's tau of measured and predicted order is below 0.8.
+
+Writes a table in Markdown to standard output.
+"""
+import argparse
+import itertools
+import json
+import os
+import random
+import shutil
+import statistics
+import struct
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WORST_ERROR = 0.10
+LEAST_TAU = 0.8
+CALIBRATED = 2  # the first plans
+
+# Options of `shardwright simulate` by ranks; batch and sequence come from the device's setting.
+PLANS = {
+    1: {
+        "mb2": ["--micro-batch", "2"],
+        "mb8-full": ["--micro-batch", "8", "--recompute", "full"],
+        "mb1": ["--micro-batch", "1"],
+        "mb4": ["--micro-batch", "4"],
+        "mb8": ["--micro-batch", "8"],
+        "mb2-full": ["--micro-batch", "2", "--recompute", "full"],
+        "mb4-batch16": ["--micro-batch", "4", "--global-batch", "16"],
+    },
+    2: {
+        "dp2": ["--dp", "2", "--zero", "0", "--micro-batch", "2"],
+        "tp2": ["--tp", "2", "--micro-batch", "4"],
+        "pp2": ["--pp", "2", "--micro-batch", "2"],
+        "dp2-zero1": ["--dp", "2", "--zero", "1", "--micro-batch", "4"],
+        "tp2-mb8": ["--tp", "2", "--micro-batch", "8"],
+        "pp2-mb1": ["--pp", "2", "--micro-batch", "1"],
+        "dp2-mb1-full": ["--dp", "2", "--zero", "0", "--micro-batch", "1", "--recompute", "full"],
+    },
+}
+
+# By part of the device's name.
+CLUSTERS = {"A100": "dgx-a100", "H100": "dgx-h100", "H200": "dgx-h200", "B200": "dgx-b200"}
+
+
+class Setting:
+    """What differs between the devices."""
+
+    def __init__(self, device):
+        on_gpu = device == "cuda"
+        self.model = os.path.join(HERE, "gpt2-124m.json") if on_gpu else "tiny-llama"
+        self.vocabulary = 50304 if on_gpu else 256
+        self.batch, self.seq_len = (32, 1024) if on_gpu else (16, 64)
+        self.precision = "bf16" if on_gpu else "fp32"
+
+
+def run(*words, **options):
+    return subprocess.run([str(word) for word in words], check=True, **options)
+
+
+class Loop:
+    def __init__(self, options):
+        self.options, self.setting = options, Setting(options.device)
+        self.command = os.path.join(options.bin, "shardwright")
+        self.executor = os.path.join(options.bin, "shardwright-executor")
+        self.tokens = self.file("tokens.u16")
+        draw = random.Random(1)
+        count = 64 * (self.setting.seq_len + 1)
+        with open(self.tokens, "wb") as stream:
+            tokens = (draw.randrange(self.setting.vocabulary) for _ in range(count))
+            stream.write(struct.pack(f"<{count}H", *tokens))
+
+    def file(self, name):
+        return os.path.join(self.options.out, name)
+
+    def first_profile(self):
+        """The profile that calibration begins with: a name or a file."""
+        if self.options.device == "cpu":
+            run(self.command, "probe", "--ranks", self.options.ranks, "--out",
+                self.file("first.json"), "--force", stdout=subprocess.DEVNULL)
+            return self.file("first.json")
+        name = run("nvidia-smi", "--query-gpu=name", "--format=csv,noheader",
+                   stdout=subprocess.PIPE, text=True).stdout
+        known = next((cluster for part, cluster in CLUSTERS.items() if part in name), None)
+        if known is None:
+            raise SystemExit(f"one_card_loop: no shipped cluster of a device like {name.strip()}")
+        return known
+
+    def write_plan(self, name, choices, profile):
+        given = ["--global-batch", self.setting.batch] if "--global-batch" not in choices else []
+        stack = ["--stack", "shardwright"] if self.options.device == "cuda" else []
+        run(self.command, "simulate", "--model", self.setting.model, "--cluster", profile, "--gpus",
+            self.options.ranks, "--precision", self.setting.precision, "--seq-len",
+            self.setting.seq_len, *stack, *given, *choices, "--out", self.file(f"{name}.json"),
+            "--force", stdout=subprocess.DEVNULL)
+
+    def measure(self, name):
+        out = self.file(f"run-{name}")
+        shared = ["--share-gpu"] if self.options.device == "cuda" and self.options.ranks > 1 else []
+        run(self.executor, self.file(f"{name}.json"), "--data", self.tokens, "--out", out, "--steps",
+            self.options.steps, "--device", self.options.device, "--no-progress", "--force", *shared,
+            stdout=subprocess.DEVNULL)
+        with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as lines:
+            times = [json.loads(line)["step_s"] for line in lines]
+        return statistics.median(times[len(times) // 5:])
+
+    def predict(self, name, profile):
+        done = run(self.command, "simulate", "--plan", self.file(f"{name}.json"), "--cluster",
+                   profile, "--json", "-", stdout=subprocess.PIPE)
+        return json.loads(done.stdout)["step_s"]
+
+    def calibrate(self, names, profile):
+        out = self.file("calibrated.json")
+        run(self.command, "calibrate", *(self.file(f"run-{name}") for name in names), "--cluster",
+            profile, "--out", out, "--force", stdout=subprocess.DEVNULL)
+        return out
+
+
+def kendall_tau(pairs):
+    sign = lambda x: (x > 0) - (x < 0)
+    both = list(itertools.combinations(pairs, 2))
+    return sum(sign(a[0] - b[0]) * sign(a[1] - b[1]) for a, b in both) / len(both)
+
+
+def close_the_loop(loop):
+    plans = PLANS[loop.options.ranks]
+    first = loop.first_profile()
+    for name, choices in plans.items():
+        loop.write_plan(name, choices, first)
+    measured = {name: loop.measure(name) for name in plans}
+    names = list(plans)
+    calibrated = loop.calibrate(names[:CALIBRATED], first)
+    print("| plan | | measured, ms | profile before | error | calibrated | error |\n"
+          "| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    after = {}
+    for i, name in enumerate(names):
+        before, after[name] = loop.predict(name, first), loop.predict(name, calibrated)
+        role = "calibrated on" if i < CALIBRATED else "predicted"
+        cells = [f"{measured[name] * 1e3:.2f}"]
+        for predicted in (before, after[name]):
+            cells += [f"{predicted * 1e3:.2f}", f"{predicted / measured[name] - 1:+.1%}"]
+        print(f"| {name} | {role} | {' | '.join(cells)} |", flush=True)
+    unseen = names[CALIBRATED:]
+    worst = max(abs(after[name] / measured[name] - 1) for name in unseen)
+    tau = kendall_tau([(measured[name], after[name]) for name in unseen])
+    print(f"\nLargest error of a predicted step: {worst:.1%}; Kendall's tau of the {len(unseen)} "
+          f"plans that were not calibrated on: {tau:.2f}.")
+    if loop.options.profile:
+        shutil.copyfile(calibrated, loop.options.profile)
+    return worst <= WORST_ERROR and tau >= LEAST_TAU
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--ranks", type=int, choices=sorted(PLANS), default=1)
+    parser.add_argument("--profile")
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    os.makedirs(options.out, exist_ok=True)
+    passed = close_the_loop(Loop(options))
+    sys.exit(1 if options.check and not passed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+// In place of cuda_gpu_facts.cpp where the build has no CUDA.
+#include "executor/probe/gpu_facts.hpp"
+
+namespace shardwright::executor {
+
+GpuHost probe_gpus(std::string& why_none) {
+  why_none = "this build is without CUDA";
+  return {};
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,85 @@
+#include "executor/launch/gpu_claims.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <future>
+
+#include "core/base/error.hpp"
+#include "executor/comm/communicator.hpp"
+#include "executor/launch/rank_backend.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Rank `rank` of four on two hosts.
+LaunchPlace place_of(std::int64_t rank) {
+  LaunchPlace place;
+  place.rank = rank;
+  place.world = 4;
+  place.local_rank = rank % 2;
+  place.local_world = 2;
+  return place;
+}
+
+struct Claim {
+  const char* host;
+  const char* gpu;
+};
+
+// What each rank is told, "" where it may go on.
+std::vector<std::string> outcomes(const std::vector<Claim>& claims) {
+  LocalStore store;
+  std::vector<std::future<std::string>> ranks;
+  for (std::size_t rank = 0; rank < claims.size(); ++rank) {
+    ranks.push_back(std::async(std::launch::async, [&, rank]() -> std::string {
+      try {
+        claim_gpu(store, place_of(static_cast<std::int64_t>(rank)), claims[rank].host,
+                  claims[rank].gpu, 5s);
+        return "";
+      } catch (const InputError& error) {
+        return error.what();
+      }
+    }));
+  }
+  std::vector<std::string> said;
+  for (auto& rank : ranks) said.push_back(rank.get());
+  return said;
+}
+
+TEST(GpuClaims, RanksWithGpusOfTheirOwnGoOn) {
+  // The second host's GPUs have the same places on its buses.
+  EXPECT_THAT(outcomes({{"a", "1b"}, {"a", "43"}, {"b", "1b"}, {"b", "43"}}), testing::Each(""));
+}
+
+TEST(GpuClaims, RanksThatWouldShareAGpuAreNamed) {
+  const std::vector<std::string> said =
+      outcomes({{"a", "1b"}, {"a", "43"}, {"b", "1b"}, {"b", "1b"}});
+  EXPECT_EQ(said[0], "");
+  EXPECT_EQ(said[1], "");
+  for (const std::size_t rank : {2, 3})
+    EXPECT_THAT(said[rank], testing::HasSubstr("ranks 2 and 3 on the GPU 1b of b"));
+}
+
+TEST(GpuClaims, ARankThatDoesNotComeIsNoticed) {
+  LocalStore store;
+  EXPECT_THROW(claim_gpu(store, place_of(1), "a", "1b", 50ms), CommunicationError);
+}
+
+// The driver reads them when the process first uses it.
+TEST(VisibleGpus, SetsWhatTheDriverReadsUnlessTheUserHas) {
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+  std::string why;
+  visible_gpus(why);
+  if (why == "this build is without CUDA") GTEST_SKIP() << why;
+  EXPECT_STREQ(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "32");
+  EXPECT_STREQ(std::getenv("CUDA_MODULE_LOADING"), "LAZY");
+  unsetenv("CUDA_MODULE_LOADING");
+}
+
+}  // namespace
+}  // namespace shardwright::executor

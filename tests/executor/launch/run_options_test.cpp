@@ -1,0 +1,81 @@
+// The executor's command line: what it refuses, and what it says of itself.
+#include "executor/launch/run_options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+RunOptions parse(std::vector<std::string> more) {
+  CLI::App app;
+  RunOptions options;
+  add_run_options(app, options);
+  std::vector<std::string> arguments = {"plan.json", "--data", "a", "--out", "b", "--steps", "2"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  app.parse(arguments);
+  check_run_options(options);
+  return options;
+}
+
+class RefusedValue : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(RefusedValue, IsNamedWithWhatIsExpected) {
+  try {
+    parse(GetParam());
+    FAIL() << "accepted";
+  } catch (const CLI::ValidationError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(GetParam().front()));
+    EXPECT_THAT(error.what(), HasSubstr("found " + GetParam().back() + "; expected a number"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Numbers, RefusedValue,
+                         testing::Values(std::vector<std::string>{"--timeout", "nan"},
+                                         std::vector<std::string>{"--timeout", "inf"},
+                                         std::vector<std::string>{"--timeout", "0"},
+                                         std::vector<std::string>{"--lr", "nan"},
+                                         std::vector<std::string>{"--lr", "-1"},
+                                         std::vector<std::string>{"--min-lr-ratio", "1.5"},
+                                         std::vector<std::string>{"--clip", "NaN"},
+                                         std::vector<std::string>{"--weight-decay", "-nan"},
+                                         std::vector<std::string>{"--keep", "0"},
+                                         std::vector<std::string>{"--timeline-steps", "-1"}));
+
+TEST(RunOptions, RefusesToRecordStepsThatTheRunDoesNotHave) {
+  EXPECT_EQ(parse({"--timeline-steps", "0,1"}).recorded_steps().size(), 2U);
+  try {
+    parse({"--timeline-steps", "1,99"});
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--timeline-steps: found 99; expected steps from 0 to 1"));
+  }
+}
+
+TEST(RunOptions, TakesAnySeed) {
+  EXPECT_EQ(parse({"--seed", "18446744073709551615"}).training.seed, 18446744073709551615U);
+}
+
+TEST(RunOptions, HelpShowsDefaultsAndNoInternals) {
+  CLI::App app;
+  RunOptions options;
+  add_run_options(app, options);
+  const std::string help = app.help();
+  for (const char* part : {"--timeout NUMBER=60", "--keep N=2", "--lr NUMBER=0.0003", "--restarts"})
+    EXPECT_THAT(help, HasSubstr(part));
+  for (const char* part : {"--planner", "--continue-under", "--local", "1000000"})
+    EXPECT_THAT(help, Not(HasSubstr(part)));
+}
+
+}  // namespace
+}  // namespace shardwright::executor
