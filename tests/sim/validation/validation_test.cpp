@@ -34,20 +34,20 @@ TEST(Validation, EveryRowIsComparedOrSkippedWithAReason) {
 }
 
 TEST(Validation, PredictsPublishedStepsWithinThePublishedTolerance) {
-  EXPECT_TRUE(within_tolerance(shipped_report(), 0.07, 0.18))
+  EXPECT_TRUE(within_tolerance(shipped_report(), 0.045, 0.12))
       << "median " << shipped_report().time.median_abs << ", p90 " << shipped_report().time.p90_abs;
-  EXPECT_FALSE(within_tolerance(shipped_report(), 0.0, 0.18));
+  EXPECT_FALSE(within_tolerance(shipped_report(), 0.0, 0.12));
 }
 
 TEST(Validation, PredictsPublishedPeaksOfMemory) {
   const ErrorSummary& memory = shipped_report().memory;
   EXPECT_GE(memory.n, 20U);
-  EXPECT_LE(memory.median_abs, 0.04);
+  EXPECT_LE(memory.median_abs, 0.02);
 }
 
-TEST(Validation, RanksPlansOfAGroupBetterThanChance) {
+TEST(Validation, RanksPlansOfAGroupAsMeasured) {
   ASSERT_TRUE(shipped_report().rank_correlation.has_value());
-  EXPECT_GT(*shipped_report().rank_correlation, 0.3);
+  EXPECT_GT(*shipped_report().rank_correlation, 0.7);
 }
 
 TEST(Validation, CountsEverySimulatedRowInTheMemoryTable) {
@@ -76,6 +76,21 @@ TEST(Validation, TakesOnlyTheGradesAskedFor) {
   const ValidationReport none = validate_rows({kShipped}, {.grades = "C"});
   EXPECT_EQ(none.time.n, 0U);
   EXPECT_EQ(none.other_grades, shipped_report().rows.size() - none.rows.size());
+}
+
+// A plan that was guessed, and software that has no profile, leave more room for error.
+TEST(Validation, IntervalsAreWiderWhereLessIsKnown) {
+  TrainingRow row = find_training_row(kShipped, "sc21-t1-1.7b");
+  const auto width = [&row] {
+    const RowComparison comparison = compare_row(row);
+    return comparison.interval_high / comparison.interval_low;
+  };
+  const double stated = width();
+  row.plan.micro_batch.reset();
+  const double guessed = width();
+  row.stack = "our own";
+  EXPECT_LT(stated, guessed);
+  EXPECT_LT(guessed, width());
 }
 
 TEST(Validation, EveryRowSaysWhatItWasSimulatedWith) {

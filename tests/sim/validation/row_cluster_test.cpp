@@ -1,0 +1,169 @@
+// The hardware of published measurements.
+#include "sim/validation/row_cluster.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/spec/profile_library.hpp"
+#include "sim/validation/training_row.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+const std::string kShipped = SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training.jsonl";
+
+TrainingRow shipped_row(const std::string& id) {
+  return find_training_row(kShipped, id);
+}
+
+bool any_says(const std::vector<std::string>& texts, const std::string& part) {
+  return std::any_of(texts.begin(), texts.end(),
+                     [&](const std::string& text) { return text.find(part) != std::string::npos; });
+}
+
+ClusterSpec cluster_for(const std::string& gpu, const std::string& inside,
+                        std::vector<std::string>& filled_in) {
+  TrainingRow row;
+  row.cluster.gpu = gpu;
+  row.cluster.gpus = 16;
+  row.cluster.gpus_per_node = 8;
+  row.cluster.intra_node = inside;
+  std::string reason;
+  const auto cluster = cluster_of_row(row, filled_in, reason);
+  EXPECT_TRUE(cluster) << reason;
+  return cluster.value_or(ClusterSpec{});
+}
+
+TEST(RowCluster, ReadsNetworksAsSourcesWriteThem) {
+  const auto gigabytes_of = [](const std::string& text) {
+    return read_network(text, 8).per_node / gigabytes_per_second(1.0);
+  };
+  EXPECT_DOUBLE_EQ(gigabytes_of("8x400 Gb/s NDR InfiniBand"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("4x100 Gb/s Omni-Path per node"), 50.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("1600 Gb/s per node RoCE"), 200.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("400 Gb/s per GPU RDMA"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("8x400 GbE (RoCE, Cisco)"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("RoCE RDMA (speed not stated)"), 0.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("3.2 Tbps EFA"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("400 Gb/s InfiniBand"), 0.0);  // of a node or of each GPU?
+  EXPECT_EQ(read_network("8x400 Gb/s NDR InfiniBand", 8).protocol, FabricProtocol::InfiniBand);
+}
+
+// A single figure is one port's, or all that a server has where no port is so slow.
+TEST(RowCluster, ReadsSingleFiguresAsPortsOrNodes) {
+  const auto read = [](const std::string& text) {
+    const NetworkText network = read_network(text, 8);
+    return std::pair(network.per_node / gigabytes_per_second(1.0),
+                     network.per_port / gigabytes_per_second(1.0));
+  };
+  EXPECT_EQ(read("10 GbE"), std::pair(1.25, 0.0));
+  EXPECT_EQ(read("100 Gb/s Ethernet"), std::pair(12.5, 0.0));
+  EXPECT_EQ(read("EFA 400 Gbps"), std::pair(50.0, 0.0));
+  EXPECT_EQ(read("400 Gb/s InfiniBand"), std::pair(0.0, 50.0));
+  EXPECT_EQ(read("25 GB/s"), std::pair(0.0, 25.0));
+  EXPECT_EQ(read("4x HDR InfiniBand"), std::pair(100.0, 0.0));
+}
+
+TEST(RowCluster, LinksInsideOfANodeAreThoseOfTheRow) {
+  std::vector<std::string> said;
+  const ClusterSpec plain = cluster_for("A100-SXM4-80GB", "NVLink3 NVSwitch 600 GB/s", said);
+  EXPECT_FALSE(any_says(said, "intra_node"));
+  const ClusterSpec pcie = cluster_for("A100-SXM4-80GB", "PCIe Gen4, no NVLink", said);
+  EXPECT_TRUE(any_says(said, "intra_node: PCIe 4 x16"));
+  EXPECT_EQ(pcie.node.scale_up.kind, ScaleUpKind::Pcie);
+  EXPECT_LT(pcie.node.scale_up.bandwidth, plain.node.scale_up.bandwidth * 0.2);
+  const ClusterSpec half = cluster_for("A100-SXM4-80GB", "NVLink 200 GB/s", said);
+  EXPECT_EQ(half.node.scale_up.bandwidth, gigabytes_per_second(100));
+}
+
+// Cards are no SXM modules.
+TEST(RowCluster, CardsAreNotTakenForModulesWithoutAWord) {
+  std::vector<std::string> said;
+  EXPECT_EQ(cluster_for("A100-PCIE-40GB", "", said).accelerator.name, "a100-pcie-80gb");
+  EXPECT_TRUE(any_says(said, "with the memory of \"A100-PCIE-40GB\""));
+  EXPECT_EQ(cluster_for("H100 NVL", "", said).node.scale_up.kind, ScaleUpKind::Pcie);
+  EXPECT_TRUE(any_says(said, "accelerator: h100-sxm for \"H100 NVL\""));
+  EXPECT_EQ(cluster_for("A100-40G", "", said).accelerator.name, "a100-40gb");
+}
+
+TEST(RowCluster, EveryShippedAcceleratorHasACluster) {
+  for (const std::string& name : shipped_accelerators()) {
+    const auto& clusters = cluster_library();
+    EXPECT_TRUE(std::any_of(clusters.begin(), clusters.end(), [&name](const ClusterSpec& cluster) {
+      return cluster.accelerator.name == name;
+    })) << name;
+  }
+}
+
+TEST(RowCluster, WithoutAWordOfTheNetworkItIsTheUsualOne) {
+  std::vector<std::string> said;
+  EXPECT_EQ(cluster_for("H800", "", said).name, "h800-ib");
+  EXPECT_EQ(cluster_for("A100-40GB", "", said).name, "hgx-a100-40gb");
+  EXPECT_EQ(cluster_for("H100", "", said).name, "dgx-h100");
+}
+
+TEST(RowCluster, AcceleratorsAsSourcesWriteThem) {
+  const auto profile_for = [](const std::string& text) {
+    TrainingRow row;
+    row.cluster.gpu = text;
+    std::vector<std::string> filled_in;
+    std::string reason;
+    const auto cluster = cluster_of_row(row, filled_in, reason);
+    EXPECT_NE(cluster.has_value(), !reason.empty()) << text;
+    return cluster ? cluster->accelerator.name : "";
+  };
+  for (const char* text : {"H100-SXM5-80GB", "NVIDIA H100 80GB HBM3", "8x H100 SXM5", "h100"})
+    EXPECT_EQ(profile_for(text), "h100-sxm") << text;
+  for (const char* text : {"A100 (source: NVIDIA Ampere)", "A100-80G", "A100-SXM4-80GB"})
+    EXPECT_EQ(profile_for(text), "a100-80gb") << text;
+  EXPECT_EQ(profile_for("A100-SXM4-40GB"), "a100-40gb");
+  EXPECT_EQ(profile_for("AMD Instinct MI300X"), "mi300x");
+  EXPECT_EQ(profile_for("Ascend 910B"), "");
+  EXPECT_EQ(profile_for(""), "");
+}
+
+TEST(RowCluster, MemoryThatNoProfileHasIsThatOfTheRow) {
+  TrainingRow row;
+  row.cluster.gpu = "Tesla V100-SXM2-16GB";
+  std::vector<std::string> filled_in;
+  std::string reason;
+  const auto cluster = cluster_of_row(row, filled_in, reason);
+  ASSERT_TRUE(cluster) << reason;
+  EXPECT_EQ(cluster->accelerator.name, "v100-sxm2-32gb");
+  EXPECT_EQ(cluster->accelerator.memory, gigabytes(16));
+  EXPECT_TRUE(any_says(filled_in, "accelerator: v100-sxm2-32gb with the memory of"));
+}
+
+TEST(RowCluster, KeepsTheBandwidthThatTheRowStates) {
+  TrainingRow row = shipped_row("sc21-t1-1.7b");
+  row.cluster.inter_node = "2x100 Gb/s InfiniBand";
+  std::vector<std::string> filled_in;
+  std::string reason;
+  const auto cluster = cluster_of_row(row, filled_in, reason);
+  ASSERT_TRUE(cluster) << reason;
+  EXPECT_NEAR(cluster->node.nic.bandwidth.value() * static_cast<double>(cluster->node.nic.per_node),
+              25e9, 1.0);
+}
+
+// What ran had a network that joins its nodes, whatever the profile knows of.
+TEST(RowCluster, JoinsAllNodesThatTheRowRanOn) {
+  for (const auto& [gpu, gpus] : {std::pair{"RTX 4090", 64}, std::pair{"A100", 200'000}}) {
+    TrainingRow row;
+    row.cluster.gpu = gpu;
+    row.cluster.gpus = gpus;
+    row.cluster.gpus_per_node = 8;
+    std::vector<std::string> filled_in;
+    std::string reason;
+    const auto cluster = cluster_of_row(row, filled_in, reason);
+    ASSERT_TRUE(cluster) << reason;
+    EXPECT_GE(cluster->most_accelerators().value_or(0), gpus) << gpu;
+    EXPECT_GT(cluster->node.nic.bandwidth, BytesPerSecond()) << gpu;
+    EXPECT_TRUE(std::any_of(filled_in.begin(), filled_in.end(), [](const std::string& line) {
+      return line.rfind("fabric: ", 0) == 0;
+    })) << gpu;
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::sim

@@ -1,0 +1,211 @@
+// The software of published measurements, and the words of their sources.
+#include "sim/validation/row_stack.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/validation/row_notes.hpp"
+#include "sim/validation/row_scenario.hpp"
+#include "sim/validation/row_words.hpp"
+#include "sim/validation/training_row.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+const std::string kShipped = SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training.jsonl";
+
+TrainingRow shipped_row(const std::string& id) {
+  return find_training_row(kShipped, id);
+}
+
+bool any_says(const std::vector<std::string>& texts, const std::string& part) {
+  return std::any_of(texts.begin(), texts.end(),
+                     [&](const std::string& text) { return text.find(part) != std::string::npos; });
+}
+
+TEST(RowStack, LossAndOptimizerFollowYearModelAndDevice) {
+  TrainingRow row = shipped_row("titan-8b-h200-g64");
+  EXPECT_TRUE(scenario_of(row).scenario->stack.fused_loss);
+  row.source_year = 2024;
+  EXPECT_FALSE(scenario_of(row).scenario->stack.fused_loss);
+  row = shipped_row("simumax-b200-deepseekv2-tp1-ep8-pp1-dp8-l4-mbc4-cef");
+  EXPECT_EQ(scenario_of(row).scenario->stack.optimizer_state_bytes, Bytes(8));
+  row.stack = "nemo-te";
+  EXPECT_EQ(scenario_of(row).scenario->stack.optimizer_state_bytes, Bytes(4));
+  const auto weight_bytes = [](const char* id) {
+    return scenario_of(shipped_row(id)).scenario->stack.fp8_weight_bytes;
+  };
+  EXPECT_EQ(weight_bytes("mlperf-v5.0-llama405b-gb200-cw-1024"), Bytes(1));
+  EXPECT_EQ(weight_bytes("mlperf-v5.0-llama405b-h100-512"), Bytes(2));
+}
+
+TEST(RowStack, GraphsFollowNotesAndSubmissions) {
+  TrainingRow row = shipped_row("mlperf-v5.0-llama405b-h100-512");
+  EXPECT_TRUE(scenario_of(row).scenario->stack.cuda_graphs);
+  row.source_title = "Some other source";
+  const auto graphs = [&row](const std::string& notes) {
+    row.notes = notes;
+    const auto made = scenario_of(row);
+    return std::pair(made.scenario->stack.cuda_graphs, made.scenario->stack.graphs_to_dispatch);
+  };
+  EXPECT_EQ(graphs(""), std::pair(false, false));
+  EXPECT_EQ(graphs("CUDA graphs transformer_engine scope ['attn', 'moe_router']"),
+            std::pair(false, true));
+  EXPECT_EQ(graphs("CUDA graphs full_iteration scope []"), std::pair(true, false));
+}
+
+// Recipes that force balanced routing on Hopper exchange tokens once per node.
+TEST(RowStack, TokenExchangeFollowsTheRecipesOfLatentAttention) {
+  TrainingRow row = shipped_row("simumax-b200-deepseekv2-tp1-ep8-pp1-dp8-l4-mbc4-cef");
+  row.stack = "nemo-te";
+  row.cluster.gpu = "H100-SXM5-80GB";
+  const auto once = [&row](const std::string& notes) {
+    row.notes = notes;
+    return scenario_of(row).scenario->stack.sends_tokens_once_per_node;
+  };
+  EXPECT_TRUE(once("token distribution force-balanced, dropless"));
+  EXPECT_FALSE(once("learned router"));
+  EXPECT_FALSE(once("MoE token-drop run"));
+  row.cluster.gpu = "B200-SXM-180GB";
+  EXPECT_FALSE(once("token distribution force-balanced, dropless"));
+}
+
+TEST(RowWords, PrecisionsInTheirSpellings) {
+  for (const char* text : {"BF16", "bf16", "bfloat16", "bf16-mixed", "BF16 (fp32 master)"})
+    EXPECT_EQ(precision_in(text), Precision::Bf16) << text;
+  for (const char* text : {"fp8", "FP8-MX", "mxfp8", "fp8-mx", "float8", "fp8 (bf16 activations)"})
+    EXPECT_EQ(precision_in(text), Precision::Fp8) << text;
+  for (const char* text : {"nvfp4", "NVFP4", "fp4"})
+    EXPECT_EQ(precision_in(text), Precision::Nvfp4) << text;
+  for (const char* text : {"FP16", "fp16", "float16", "half", "fp16 with fp32 master"})
+    EXPECT_EQ(precision_in(text), Precision::Fp16) << text;
+  EXPECT_EQ(precision_in("FP32"), Precision::Fp32);
+  EXPECT_EQ(precision_in("tf32"), Precision::Tf32);
+  for (const char* text : {"mxfp4", "int8", "posit"})
+    EXPECT_EQ(precision_in(text), std::nullopt) << text;
+}
+
+TEST(RowWords, RecomputationInItsSpellings) {
+  using Words = RecomputeWords;
+  for (const char* text : {"none", "None", "no", "off", "no recompute"})
+    EXPECT_EQ(recompute_in(text), Words{}) << text;
+  for (const char* text : {"selective", "Selective (core_attn)"})
+    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Selective})) << text;
+  for (const char* text :
+       {"full", "uniform", "uniform, 1 layer", "true", "activation checkpointing"})
+    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Full})) << text;
+  for (const char* text : {"block 4", "block (4 layers)", "full on 4 layers"})
+    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Full, 4})) << text;
+  EXPECT_EQ(recompute_in("block"), (Words{RecomputePolicy::Full}));
+  for (const char* text : {"attention only", "SAC", "minimal"})
+    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Selective})) << text;
+  EXPECT_EQ(recompute_in("every 2 layers"), (Words{RecomputePolicy::Full, 0, 2}));
+  EXPECT_EQ(recompute_in("recompute mlp"), std::nullopt);
+  EXPECT_EQ(recompute_in("some of it"), std::nullopt);
+}
+
+TEST(RowWords, SchedulesInTheirSpellings) {
+  EXPECT_EQ(schedule_in("1F1B", 1), ScheduleKind::OneFOneB);
+  EXPECT_EQ(schedule_in("PipeDream-Flush", 1), ScheduleKind::OneFOneB);
+  EXPECT_EQ(schedule_in("Interleaved 1F1B", 4), ScheduleKind::Interleaved);
+  EXPECT_EQ(schedule_in("GPipe", 1), ScheduleKind::GPipe);
+  EXPECT_EQ(schedule_in("zero-bubble zb-1p", 1), ScheduleKind::ZbH1);
+  EXPECT_EQ(schedule_in("ZB-H2", 1), ScheduleKind::ZbH2);
+  EXPECT_EQ(schedule_in("zero bubble (ZB-V)", 2), ScheduleKind::ZbV);
+  EXPECT_EQ(schedule_in("DualPipe", 1), ScheduleKind::DualPipe);
+  for (const char* text : {"", "none", "zero-bubble", "DualPipeV", "breadth-first"})
+    EXPECT_EQ(schedule_in(text, 1), std::nullopt) << text;
+}
+
+// The families as the frameworks' own documentation describes them.
+TEST(RowStack, UnknownFrameworksFallToTheirFamily) {
+  const auto stack_for = [](const std::string& name) {
+    TrainingRow row;
+    row.stack = name;
+    std::vector<std::string> filled_in;
+    const std::string profile = stack_of_row(row, filled_in).name;
+    EXPECT_TRUE(any_says(filled_in, "stack: " + profile)) << name;
+    return profile;
+  };
+  for (const char* name : {"InternEvo", "internevo 0.5", "nanotron", "PaddleNLP", "Colossal-AI",
+                           "MindSpeed", "ColossalAI 0.3.1", "GPT-NeoX"})
+    EXPECT_EQ(stack_for(name), "generic-megatron") << name;
+  for (const char* name :
+       {"XTuner", "veScale", "Axolotl", "PyTorch DDP", "HF Accelerate", "NeMo AutoModel"})
+    EXPECT_EQ(stack_for(name), "generic-pytorch") << name;
+  for (const char* name : {"BMTrain", "LLaMA-Factory (ZeRO-3)", "ms-swift", "our ZeRO"})
+    EXPECT_EQ(stack_for(name), "generic-deepspeed") << name;
+  for (const char* name : {"MaxText", "Levanter", "alpa"})
+    EXPECT_EQ(stack_for(name), "generic-jax") << name;
+  for (const char* name : {"our own", "Benzeroid"}) EXPECT_EQ(stack_for(name), "generic") << name;
+  EXPECT_EQ(stack_for(""), "generic");
+  EXPECT_EQ(stack_for("NeMo 24.07"), "nemo-te");
+  EXPECT_EQ(stack_for("torchtitan v0.1"), "fsdp2");
+}
+
+// Papers of the framework's authors: 1909.08053, 2104.04473, 2205.05198; Transformer Engine's
+// layers on Hopper since 2024.
+TEST(RowStack, NamesThatOutliveTheirSoftwareAreReadByTheYear) {
+  const auto stack_of = [](const char* name, std::int64_t year, const char* gpu) {
+    TrainingRow row;
+    row.stack = name;
+    row.source_year = year;
+    row.cluster.gpu = gpu;
+    row.plan.pp = 4;
+    std::vector<std::string> filled_in;
+    return stack_of_row(row, filled_in).name;
+  };
+  EXPECT_EQ(stack_of("Megatron-LM", 2021, "A100"), "megatron-lm-2021");
+  EXPECT_EQ(stack_of("Megatron-LM", 2022, "A100"), "megatron-lm-2022");
+  EXPECT_EQ(stack_of("Megatron-LM (internal)", 2024, "A100"), "megatron-lm-2023");
+  EXPECT_EQ(stack_of("Megatron-LM", 2024, "H100 SXM"), "megatron-core");
+  EXPECT_EQ(stack_of("Pai-Megatron-Patch", 2025, "A100"), "megatron-core");
+  EXPECT_EQ(stack_of("Megatron-LM core_r0.8", 2024, "A100"), "megatron-core");
+  EXPECT_EQ(stack_of("Megatron-LM 2021", 2025, "H100"), "megatron-lm-2021");
+  EXPECT_EQ(stack_of("GPT-NeoX", 2022, "A100"), "megatron-deepspeed");
+  EXPECT_EQ(stack_of("GPT-NeoX", 2024, "A100"), "generic-megatron");
+  EXPECT_EQ(stack_of("Megatron-DeepSpeed (ours)", 2024, "A100"), "megatron-deepspeed-23");
+}
+
+TEST(RowStack, AttentionIsFusedSinceTheYearInWhichItCouldBe) {
+  const auto fused = [](std::int64_t year, const char* notes) {
+    TrainingRow row;
+    row.stack = "our own";
+    row.source_year = year;
+    row.notes = notes;
+    std::vector<std::string> filled_in;
+    return stack_of_row(row, filled_in).flash_attention;
+  };
+  EXPECT_FALSE(fused(2022, ""));
+  EXPECT_TRUE(fused(2023, ""));
+  EXPECT_TRUE(fused(2022, "FlashAttention"));
+  EXPECT_FALSE(fused(2024, "no FlashAttention"));
+}
+
+TEST(RowStack, ProfilesOfTheirOwnNeedNoWords) {
+  TrainingRow row;
+  for (const char* name : {"torchtitan", "NeMo", "Megatron Core", "nemo-te"}) {
+    row.stack = name;
+    std::vector<std::string> filled_in;
+    EXPECT_FALSE(stack_of_row(row, filled_in).name.starts_with("generic"));
+    EXPECT_TRUE(filled_in.empty()) << name;
+  }
+}
+
+TEST(RowNotes, ReadsForcedBalance) {
+  for (const char* notes :
+       {"--moe-router-force-load-balancing", "forced balancing", "force-balanced"})
+    EXPECT_TRUE(notes_say_balanced_routing(notes)) << notes;
+  EXPECT_FALSE(notes_say_balanced_routing("load balancing loss"));
+}
+
+TEST(RowNotes, ReadsExpertTensorParallel) {
+  EXPECT_EQ(expert_tensor_parallel_in("TP4 ETP4 PP1"), 4);
+  EXPECT_EQ(expert_tensor_parallel_in("ETP=1 (folded)"), 1);
+  EXPECT_EQ(expert_tensor_parallel_in("TP/PP/EP/CP/ETP=2/8/32/1/1"), 1);
+  EXPECT_EQ(expert_tensor_parallel_in("no such thing"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace shardwright::sim
