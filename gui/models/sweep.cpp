@@ -319,7 +319,8 @@ bool knee_is_of(SweepAxis axis, SweepFigure figure) {
 SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate) {
   const sim::StepResult& result = candidate.result;
   const auto with_interval = [](double value, bool is_rate) {
-    const auto [low, high] = sim::prediction_interval(value, is_rate);
+    const auto [low, high] =
+        sim::prediction_interval(value, is_rate, sim::PredictionGround::StatedPlan);
     return SweepValue{value, low, high};
   };
   const auto share_of_step = [&](Seconds part) {

@@ -30,7 +30,7 @@ struct TimelineScene {
   std::optional<SpanRef> selected, hovered;
   std::optional<TimeRange> range;
   std::optional<double> moment;  // of the schedule's replay, in seconds
-  Bytes capacity;  // of a rank's memory; zero: not told
+  Bytes capacity;                // of a rank's memory; zero: not told
 };
 
 // Where the parts lie in a rectangle of the given size.
