@@ -5,12 +5,12 @@
 namespace shardwright::sim {
 namespace {
 
-constexpr std::int64_t kMostStages = 64;
+constexpr std::int64_t kMostTensorRanks = 64, kMostStages = 64;
 
 std::vector<std::int64_t> tensor_degrees(const TrainingRow& row, const Scenario& parts) {
   if (row.plan.tp) return {*row.plan.tp};
-  const std::int64_t most =
-      std::min(parts.cluster.accelerators_per_node(), parts.model.attention.heads);
+  const std::int64_t most = std::min(
+      {parts.cluster.accelerators_per_node(), parts.model.attention.heads, kMostTensorRanks});
   std::vector<std::int64_t> degrees;
   for (std::int64_t tp = 1; tp <= most; tp *= 2)
     if (parts.model.attention.heads % tp == 0) degrees.push_back(tp);

@@ -33,44 +33,62 @@ RowScenario with_plan(const TrainingRow& row, Scenario parts, RowScenario result
   if (!plan) return result;
   parts.plan = *plan;
   result.reason = first_broken(parts);
-  if (!result.reason.empty()) return result;
-  choose_as_tuned(row, parts, result.filled_in);
-  result.scenario = std::move(parts);
+  if (result.reason.empty()) result.scenario = std::move(parts);
   return result;
 }
 
-// The fastest of the plans that fit; where none does, the one that needs the least memory.
-bool is_better(const StepEstimate& a, const StepEstimate& b, Bytes memory) {
-  const bool fits = a.memory <= memory, other_fits = b.memory <= memory;
-  if (fits != other_fits) return fits;
-  return fits ? a.analytic < b.analytic : a.memory < b.memory;
+RowScenario with_tuned_plan(const TrainingRow& row, Scenario parts, RowScenario result) {
+  result = with_plan(row, std::move(parts), std::move(result));
+  if (result.scenario) choose_as_tuned(row, *result.scenario, result.filled_in);
+  return result;
 }
 
-// Tries all degrees of a row that leaves them open: published runs are tuned.
-RowScenario with_best_cut(const TrainingRow& row, const Scenario& parts, RowScenario result) {
-  std::optional<RowScenario> best;
-  StepEstimate least;
-  for (const TrainingRow& cut : possible_cuts(row, parts)) {
+// The cuts that may fit; where none does, the one that needs the least memory. Empty, with a
+// reason, if none makes a plan.
+std::vector<TrainingRow> cuts_that_may_fit(const TrainingRow& row, const Scenario& parts,
+                                           RowScenario& result) {
+  std::vector<TrainingRow> fitting, nearest;
+  Bytes least;
+  for (TrainingRow& cut : possible_cuts(row, parts)) {
     RowScenario candidate = with_plan(cut, parts, result);
     if (!candidate.scenario) {
-      if (!best) result.reason = candidate.reason;
+      result.reason = candidate.reason;
       continue;
     }
+    const Bytes memory = least_memory(cut, std::move(*candidate.scenario));
+    if (memory <= parts.cluster.accelerator.memory) {
+      fitting.push_back(std::move(cut));
+    } else if (nearest.empty() || memory < least) {
+      nearest = {std::move(cut)};
+      least = memory;
+    }
+  }
+  return fitting.empty() ? nearest : fitting;
+}
+
+// The fastest cut of a row that leaves its degrees open: published runs are tuned.
+RowScenario with_best_cut(const TrainingRow& row, const Scenario& parts, RowScenario result) {
+  std::optional<RowScenario> best;
+  StepEstimate fastest;
+  const std::vector<TrainingRow> cuts = cuts_that_may_fit(row, parts, result);
+  if (!cuts.empty()) result.reason.clear();
+  for (const TrainingRow& cut : cuts) {
+    RowScenario candidate = with_tuned_plan(cut, parts, result);
     const StepEstimate estimate = estimate_step(*candidate.scenario);
-    if (best && !is_better(estimate, least, parts.cluster.accelerator.memory)) continue;
+    if (best && estimate.analytic >= fastest.analytic) continue;
     best = std::move(candidate);
-    least = estimate;
+    fastest = estimate;
   }
-  if (best) {
-    const Plan& plan = best->scenario->plan;
-    const bool fits = least.memory <= parts.cluster.accelerator.memory;
-    best->filled_in.push_back(fmt::format("tp {}, pp {}: {}", plan.tp, plan.pp,
-                                          fits ? "the fastest cut that fits" : "no cut fits"));
-    return std::move(*best);
+  if (!best) {
+    if (result.reason.empty())
+      result.reason = "the source does not say the tensor and pipeline degrees";
+    return result;
   }
-  if (result.reason.empty())
-    result.reason = "the source does not say the tensor and pipeline degrees";
-  return result;
+  const Plan& plan = best->scenario->plan;
+  const bool fits = fastest.memory <= parts.cluster.accelerator.memory;
+  best->filled_in.push_back(fmt::format("tp {}, pp {}: {}", plan.tp, plan.pp,
+                                        fits ? "the fastest cut that fits" : "no cut fits"));
+  return std::move(*best);
 }
 
 }  // namespace
@@ -94,7 +112,7 @@ RowScenario scenario_of(const TrainingRow& row) {
   set_dropout(parts.stack, *model, result.filled_in);
   parts.model = std::move(*model);
   parts.cluster = std::move(*cluster);
-  return tells_degrees(row, parts.stack) ? with_plan(row, std::move(parts), std::move(result))
+  return tells_degrees(row, parts.stack) ? with_tuned_plan(row, std::move(parts), std::move(result))
                                          : with_best_cut(row, parts, std::move(result));
 }
 

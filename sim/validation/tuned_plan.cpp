@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "core/spec/plan_check.hpp"
 #include "sim/step/step_estimate.hpp"
@@ -140,21 +142,44 @@ Tuned tune(Scenario scenario, const OpenChoices& open) {
   return tuned;
 }
 
-// Recomputation is the last resort, and sharding more than usual the one before: the first of both
-// with which anything fits.
-Tuned tune_with_least_recomputation(const TrainingRow& row, Scenario scenario,
-                                    const OpenChoices& open) {
-  const std::vector<Sharding> spread = shardings(row, scenario);
-  for (const Recomputation& choice : recomputations(scenario, open.recomputation)) {
-    scenario.plan.recompute = choice.policy;
-    scenario.plan.recompute_layers = choice.layers;
-    for (const Sharding& sharding : spread) {
-      scenario.plan.zero_stage = sharding.zero_stage;
-      scenario.plan.sequence_parallel = sharding.sequence_parallel;
-      if (Tuned tuned = tune(scenario, open); tuned.plan) return tuned;
-    }
+// The first sharding, from the stack's habit on, with which anything fits.
+Tuned tune_with_least_sharding(const TrainingRow& row, Scenario scenario, const OpenChoices& open,
+                               const Recomputation& recomputation) {
+  scenario.plan.recompute = recomputation.policy;
+  scenario.plan.recompute_layers = recomputation.layers;
+  for (const Sharding& sharding : shardings(row, scenario)) {
+    scenario.plan.zero_stage = sharding.zero_stage;
+    scenario.plan.sequence_parallel = sharding.sequence_parallel;
+    if (Tuned tuned = tune(scenario, open); tuned.plan) return tuned;
   }
   return {};
+}
+
+// Recomputation is the last resort, and sharding more than usual the one before: the first of both
+// with which anything fits. The more layers are recomputed, the less memory a plan needs.
+Tuned tune_with_least_recomputation(const TrainingRow& row, const Scenario& scenario,
+                                    const OpenChoices& open) {
+  const std::vector<Recomputation> choices = recomputations(scenario, open.recomputation);
+  const auto is_partial = [](const Recomputation& choice) { return choice.layers > 0; };
+  auto first = std::find_if(choices.begin(), choices.end(), is_partial);
+  for (auto whole = choices.begin(); whole != first; ++whole) {
+    if (Tuned tuned = tune_with_least_sharding(row, scenario, open, *whole); tuned.plan)
+      return tuned;
+  }
+  if (first == choices.end()) return {};
+  auto last = std::prev(choices.end());
+  Tuned best = tune_with_least_sharding(row, scenario, open, *last);
+  while (best.plan && first != last) {
+    const auto middle = first + (last - first) / 2;
+    Tuned tuned = tune_with_least_sharding(row, scenario, open, *middle);
+    if (tuned.plan) {
+      best = std::move(tuned);
+      last = middle;
+    } else {
+      first = middle + 1;
+    }
+  }
+  return best;
 }
 
 std::string recomputation_text(const TrainingRow& row, const Plan& plan) {
@@ -215,6 +240,14 @@ void choose_as_tuned(const TrainingRow& row, Scenario& scenario,
   if (said.empty()) return;
   filled_in.push_back(fmt::format("{}: {}", fmt::join(said, ", "),
                                   tuned.plan ? "the fastest that fits" : "nothing fits"));
+}
+
+Bytes least_memory(const TrainingRow& row, Scenario scenario) {
+  if (open_choices(row, scenario).recomputation) scenario.plan.recompute = RecomputePolicy::Full;
+  const Sharding most = shardings(row, scenario).back();
+  scenario.plan.zero_stage = most.zero_stage;
+  scenario.plan.sequence_parallel = most.sequence_parallel;
+  return estimate_step(scenario).memory;
 }
 
 bool leaves_plan_open(const TrainingRow& row, const Scenario& scenario) {

@@ -18,6 +18,9 @@ namespace shardwright::sim {
 void choose_as_tuned(const TrainingRow& row, Scenario& scenario,
                      std::vector<std::string>& filled_in);
 
+// Memory of the plan with the choices that take the least of what the row leaves open.
+Bytes least_memory(const TrainingRow& row, Scenario scenario);
+
 // Whether the row leaves open any part of its plan that choose_as_tuned chooses for its time.
 bool leaves_plan_open(const TrainingRow& row, const Scenario& scenario);
 
