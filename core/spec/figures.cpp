@@ -62,13 +62,9 @@ class Separator {
     titles_refused_ = sources != value.end() && !sources->is_object();
     json plain = json::object();
     for (const auto& [key, member] : value.items()) {
-      if (key == "sources") {
-        plain[key] = member;
-        continue;
-      }
       // Numbers that name something (the format, ZeRO's stages) were not measured by anybody.
-      const bool names = key == "version" || key == "zero_stages";
-      plain[key] = names ? member : separated(member, below("", key));
+      const bool is_figure = key != "sources" && key != "version" && key != "zero_stages";
+      plain[key] = is_figure ? separated(member, below("", key)) : member;
     }
     return plain;
   }

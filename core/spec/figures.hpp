@@ -23,9 +23,9 @@ namespace shardwright {
 inline constexpr const char* kGivenWithoutSource = "given without source";
 inline constexpr const char* kFilledIn = "filled in by Shardwright";
 
-// The document with each figure replaced by its value. `sources` receives
-// the provenance by pointer relative to the document; problems are reported below `pointer`, the
-// place of the document in its file. A nested object with a "schema" is a document of its own and
+// The document with each figure replaced by its value. `sources` receives the provenance by pointer
+// relative to the document; problems are reported below `pointer`, the place of the document in its
+// file. A nested object with a "schema" is a document of its own and
 // left as it is.
 nlohmann::json separate_figures(const nlohmann::json& document, const std::string& pointer,
                                 ProblemList& problems, Sources& sources);

@@ -23,6 +23,10 @@ QString fact(const QString& what, const QString& value, const Sources& sources,
   return line.arg(what, value.toHtmlEscaped(), source);
 }
 
+QString meaning_of(Field field) {
+  return tip_of(field).toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>"));
+}
+
 QString table_of(const QString& facts) {
   return facts.isEmpty() ? QString() : QStringLiteral("<hr><table>%1</table>").arg(facts);
 }
@@ -45,16 +49,20 @@ QString accelerator_facts(const AcceleratorSpec& gpu) {
               "/memory/bandwidth_bytes_per_s");
 }
 
-QString node_facts(const NodeSpec& node) {
+QString link_facts(const NodeSpec& node) {
   return fact(to_qstring(node.scale_up.name), bandwidth_text(node.scale_up.bandwidth), node.sources,
               "/scale_up/bandwidth_bytes_per_s") +
          fact(QStringLiteral("NICs of a node"),
               QStringLiteral("%1 × %2")
                   .arg(node.nic.per_node)
                   .arg(bandwidth_text(node.nic.bandwidth)),
-              node.sources, "/nic/bandwidth_bytes_per_s") +
-         fact(QStringLiteral("host link"), bandwidth_text(node.host.accelerator_link), node.sources,
-              "/host/accelerator_link_bytes_per_s");
+              node.sources, "/nic/bandwidth_bytes_per_s");
+}
+
+QString node_facts(const NodeSpec& node) {
+  return link_facts(node) + fact(QStringLiteral("host link"),
+                                 bandwidth_text(node.host.accelerator_link), node.sources,
+                                 "/host/accelerator_link_bytes_per_s");
 }
 
 QString fabric_facts(const FabricSpec& fabric) {
@@ -133,7 +141,7 @@ ScenarioParts load_parts(const ScenarioChoice& choice) {
 }
 
 QString tip_of(Field field, const ScenarioChoice& choice, const ScenarioParts& parts) {
-  QString tip = tip_of(field).toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>"));
+  const QString tip = meaning_of(field);
   QString facts;
   if (field == Field::Model && parts.model)
     return tip + QStringLiteral("<hr>") + model_summary(*parts.model);
@@ -146,8 +154,7 @@ QString tip_of(Field field, const ScenarioChoice& choice, const ScenarioParts& p
 }
 
 QString tip_of(planner::Resource resource, const ScenarioParts& parts) {
-  const QString tip =
-      tip_of(Field::WhatIf).toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>"));
+  const QString tip = meaning_of(Field::WhatIf);
   if (!parts.cluster) return tip;
   const AcceleratorSpec& gpu = parts.cluster->accelerator;
   const NodeSpec& node = parts.cluster->node;
@@ -190,26 +197,15 @@ QString tip_of(planner::Resource resource, const ScenarioParts& parts) {
 }
 
 QString cluster_summary(const ClusterSpec& cluster) {
-  const AcceleratorSpec& gpu = cluster.accelerator;
   const NodeSpec& node = cluster.node;
   QString text = QStringLiteral("<b>%1</b><table>").arg(to_qstring(cluster.name).toHtmlEscaped());
-  text += fact(QStringLiteral("accelerator"), to_qstring(gpu.name), {}, "");
-  text += fact(QStringLiteral("bf16 peak"), flop_rate_text(gpu.matrix.bf16), gpu.sources,
-               "/matrix/bf16_flop_per_s");
-  text +=
-      fact(QStringLiteral("memory"), bytes_text(gpu.memory), gpu.sources, "/memory/capacity_bytes");
-  text += fact(QStringLiteral("memory bandwidth"), bandwidth_text(gpu.memory_bandwidth),
-               gpu.sources, "/memory/bandwidth_bytes_per_s");
+  text += fact(QStringLiteral("accelerator"), to_qstring(cluster.accelerator.name), {}, "");
+  text += accelerator_facts(cluster.accelerator);
   text +=
       fact(QStringLiteral("node"),
            QStringLiteral("%1, %2 accelerators").arg(to_qstring(node.name)).arg(node.accelerators),
            {}, "");
-  text += fact(to_qstring(node.scale_up.name), bandwidth_text(node.scale_up.bandwidth),
-               node.sources, "/scale_up/bandwidth_bytes_per_s");
-  text +=
-      fact(QStringLiteral("NICs of a node"),
-           QStringLiteral("%1 × %2").arg(node.nic.per_node).arg(bandwidth_text(node.nic.bandwidth)),
-           node.sources, "/nic/bandwidth_bytes_per_s");
+  text += link_facts(node);
   text += fact(QStringLiteral("fabric"),
                QStringLiteral("%1, %2").arg(to_qstring(cluster.fabric.name),
                                             QString::fromUtf8(name_of(cluster.fabric.kind))),

@@ -61,9 +61,9 @@ std::string profile_of(const TrainingRow& row, std::vector<std::string>& filled_
   const bool sharded = row.plan.zero_stage == 3;
   const std::string fallback(family ? *family : sharded ? "pytorch" : "");
   std::string name = find_stack(row.stack, fallback);
-  if (!name.starts_with("generic")) return name;
+  if (!is_generic(name)) return name;
   const std::string plain = without_version(row.stack);
-  if (std::string known = find_stack(plain, fallback); !known.starts_with("generic")) {
+  if (std::string known = find_stack(plain, fallback); !is_generic(known)) {
     filled_in.push_back(fmt::format("stack: {} for \"{}\"", known, row.stack));
     return known;
   }
@@ -82,7 +82,7 @@ void set_attention_by_notes(const TrainingRow& row, StackSpec& stack,
                             std::vector<std::string>& filled_in) {
   const bool fused = notes_say_fused_attention(row.notes);
   const bool said = fused || notes_say_no_fused_attention(row.notes);
-  const bool by_year = stack.name.starts_with("generic") && is_before_fused_attention(row);
+  const bool by_year = is_generic(stack.name) && is_before_fused_attention(row);
   if (!row.attention_kernel.empty() || (!said && !by_year) || stack.flash_attention == fused)
     return;
   stack.flash_attention = fused;
@@ -162,9 +162,12 @@ void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& sta
   if (any_layout && notes_say_fp8_weights(row.notes)) stack.fp8_weight_bytes = Bytes(1.0);
 }
 
+bool is_generic(const std::string& profile) {
+  return profile.starts_with("generic");
+}
+
 bool has_own_profile(const TrainingRow& row) {
-  return !find_stack(row.stack).starts_with("generic") ||
-         !find_stack(without_version(row.stack)).starts_with("generic");
+  return !is_generic(find_stack(row.stack)) || !is_generic(find_stack(without_version(row.stack)));
 }
 
 }  // namespace shardwright::sim

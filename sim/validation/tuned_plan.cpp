@@ -11,6 +11,7 @@
 #include "core/spec/plan_check.hpp"
 #include "sim/step/step_estimate.hpp"
 #include "sim/validation/row_notes.hpp"
+#include "sim/validation/row_stack.hpp"
 #include "sim/validation/row_words.hpp"
 
 namespace shardwright::sim {
@@ -55,15 +56,15 @@ struct Sharding {
 int most_sharding(const StackSpec& stack, const Plan& plan) {
   if (!stack.zero_stages.empty())
     return *std::max_element(stack.zero_stages.begin(), stack.zero_stages.end());
-  const bool generic = stack.name.starts_with("generic");
-  return plan.pp > 1 || (stack.family == "megatron" && !generic) ? 1 : 3;
+  const bool is_megatron = stack.family == "megatron" && !is_generic(stack.name);
+  return plan.pp > 1 || is_megatron ? 1 : 3;
 }
 
 // The habit of the stack, then what takes less memory.
 std::vector<Sharding> shardings(const TrainingRow& row, const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   std::vector<Sharding> choices = {{plan.zero_stage, plan.sequence_parallel}};
-  const bool generic = scenario.stack.name.starts_with("generic");
+  const bool generic = is_generic(scenario.stack.name);
   if (!row.plan.sequence_parallel && plan.tp > 1 && !plan.sequence_parallel && generic)
     choices.push_back({plan.zero_stage, true});
   if (row.plan.zero_stage || plan.dp * plan.cp == 1 || says(row.stack, "ddp")) return choices;

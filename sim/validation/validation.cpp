@@ -49,7 +49,7 @@ double predicted_metric(const std::string& metric, const std::string& convention
 }
 
 PredictionGround ground_of(const TrainingRow& row, const Scenario& scenario) {
-  if (scenario.stack.name.starts_with("generic") || !has_own_profile(row))
+  if (is_generic(scenario.stack.name) || !has_own_profile(row))
     return PredictionGround::GenericStack;
   const bool inferred = row.grade == "B" || row.grade == "C" || leaves_plan_open(row, scenario);
   return inferred ? PredictionGround::InferredPlan : PredictionGround::StatedPlan;

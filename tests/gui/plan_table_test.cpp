@@ -29,6 +29,16 @@ PlanSetPointer many_plans(std::size_t count) {
   return set;
 }
 
+struct FilteredPlans {
+  PlanTableModel model;
+  PlanFilter filter;
+
+  FilteredPlans() {
+    model.show(small_set());
+    filter.setSourceModel(&model);
+  }
+};
+
 TEST(PlanTable, KeepsTheRulesOfItemModels) {
   PlanTableModel model;
   PlanFilter filter;
@@ -45,10 +55,8 @@ TEST(PlanTable, KeepsTheRulesOfItemModels) {
 }
 
 TEST(PlanTable, SortsByNumbersNotByTheirText) {
-  PlanTableModel model;
-  model.show(small_set());
-  PlanFilter filter;
-  filter.setSourceModel(&model);
+  FilteredPlans plans;
+  auto& [model, filter] = plans;
   filter.sort(column("memory"), Qt::AscendingOrder);
   double before = 0.0;
   for (int row = 0; row < filter.rowCount(); ++row) {
@@ -62,10 +70,8 @@ TEST(PlanTable, SortsByNumbersNotByTheirText) {
 }
 
 TEST(PlanTable, TermsFilterTogetherAndTurnRound) {
-  PlanTableModel model;
-  model.show(small_set());
-  PlanFilter filter;
-  filter.setSourceModel(&model);
+  FilteredPlans plans;
+  auto& [model, filter] = plans;
   const auto count = [&](const char* terms) {
     EXPECT_EQ(filter.set_terms(QString::fromUtf8(terms)), QString()) << terms;
     return filter.rowCount();
@@ -79,10 +85,8 @@ TEST(PlanTable, TermsFilterTogetherAndTurnRound) {
 }
 
 TEST(PlanTable, SaysWhatIsWrongWithATerm) {
-  PlanTableModel model;
-  model.show(small_set());
-  PlanFilter filter;
-  filter.setSourceModel(&model);
+  FilteredPlans plans;
+  auto& [model, filter] = plans;
   const int all = filter.rowCount();
   for (const char* wrong : {"nonsense=3", "mfu>many", "schedule<1f1b"}) {
     EXPECT_TRUE(filter.set_terms(QString::fromUtf8(wrong)).contains(QString::fromUtf8(wrong)));
@@ -91,10 +95,8 @@ TEST(PlanTable, SaysWhatIsWrongWithATerm) {
 }
 
 TEST(PlanTable, TheLassoAndTheTermsHoldBoth) {
-  PlanTableModel model;
-  model.show(small_set());
-  PlanFilter filter;
-  filter.setSourceModel(&model);
+  FilteredPlans plans;
+  auto& [model, filter] = plans;
   filter.set_lasso({0, 2, 3});
   EXPECT_EQ(filter.rowCount(), 3);
   filter.set_terms(QStringLiteral("no such word"));
@@ -128,10 +130,8 @@ TEST(PlanTable, EqualPlansKeepTheirOrderBothWays) {
 }
 
 TEST(PlanTable, AnIndexThatIsKeptFollowsItsPlan) {
-  PlanTableModel model;
-  model.show(small_set());
-  PlanFilter filter;
-  filter.setSourceModel(&model);
+  FilteredPlans plans;
+  auto& [model, filter] = plans;
   const QPersistentModelIndex kept = filter.index(3, column("memory"));
   const int plan = filter.mapToSource(kept).row();
   filter.sort(column("memory"), Qt::DescendingOrder);
@@ -141,10 +141,8 @@ TEST(PlanTable, AnIndexThatIsKeptFollowsItsPlan) {
 }
 
 TEST(PlanTable, NamesSortByTheirText) {
-  PlanTableModel model;
-  model.show(small_set());
-  PlanFilter filter;
-  filter.setSourceModel(&model);
+  FilteredPlans plans;
+  auto& [model, filter] = plans;
   filter.sort(column("recompute"));
   for (int row = 1; row < filter.rowCount(); ++row)
     EXPECT_LE(filter.index(row - 1, column("recompute")).data().toString(),
@@ -152,10 +150,8 @@ TEST(PlanTable, NamesSortByTheirText) {
 }
 
 TEST(PlanTable, HeadersStayWithoutARow) {
-  PlanTableModel model;
-  model.show(small_set());
-  PlanFilter filter;
-  filter.setSourceModel(&model);
+  FilteredPlans plans;
+  auto& [model, filter] = plans;
   filter.set_terms(QStringLiteral("no such word"));
   ASSERT_EQ(filter.rowCount(), 0);
   EXPECT_FALSE(filter.hasChildren());
@@ -164,10 +160,8 @@ TEST(PlanTable, HeadersStayWithoutARow) {
 }
 
 TEST(PlanTable, WordsAreFoundWhateverTheirCase) {
-  PlanTableModel model;
-  model.show(small_set());
-  PlanFilter filter;
-  filter.setSourceModel(&model);
+  FilteredPlans plans;
+  auto& [model, filter] = plans;
   filter.set_terms(QStringLiteral("zero 3"));
   const int found = filter.rowCount();
   EXPECT_GT(found, 0);

@@ -8,20 +8,10 @@
 #include "sim/validation/flops_convention.hpp"
 #include "sim/validation/row_scenario.hpp"
 #include "sim/validation/training_row.hpp"
+#include "tests/sim/validation/shipped_rows.hpp"
 
 namespace shardwright::sim {
 namespace {
-
-const std::string kShipped = SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training.jsonl";
-
-TrainingRow shipped_row(const std::string& id) {
-  return find_training_row(kShipped, id);
-}
-
-bool any_says(const std::vector<std::string>& texts, const std::string& part) {
-  return std::any_of(texts.begin(), texts.end(),
-                     [&](const std::string& text) { return text.find(part) != std::string::npos; });
-}
 
 TEST(RowScenario, EveryShippedRowIsSimulatedOrSaysWhyNot) {
   std::size_t simulated = 0;

@@ -10,15 +10,10 @@
 #include "core/base/error.hpp"
 #include "sim/validation/row_scenario.hpp"
 #include "tests/scratch_path.hpp"
+#include "tests/sim/validation/shipped_rows.hpp"
 
 namespace shardwright::sim {
 namespace {
-
-const std::string kShipped = SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training.jsonl";
-
-TrainingRow shipped_row(const std::string& id) {
-  return find_training_row(kShipped, id);
-}
 
 class RowFile : public testing::Test {
  protected:

@@ -5,15 +5,15 @@
 #include "sim/step/simulate.hpp"
 #include "sim/validation/row_scenario.hpp"
 #include "sim/validation/training_row.hpp"
+#include "tests/sim/validation/shipped_rows.hpp"
 
 namespace shardwright::sim {
 namespace {
 
-const std::string kShipped = SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training.jsonl";
 constexpr double kAnalyticError = 1.05;  // the rung that chooses, over the one that judges here
 
 TrainingRow llama_65b_row() {
-  return find_training_row(kShipped, "hagemann-llama65B-s2048-g128-tp4-pp2-mb4-fa2-ac");
+  return shipped_row("hagemann-llama65B-s2048-g128-tp4-pp2-mb4-fa2-ac");
 }
 
 TrainingRow left_open(TrainingRow row) {
