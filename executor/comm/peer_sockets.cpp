@@ -1,26 +1,19 @@
 #include "executor/comm/peer_sockets.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
-#include <cerrno>
 #include <sstream>
 #include <vector>
 
 #include "executor/comm/communicator.hpp"
+#include "executor/comm/strangers.hpp"
 
 namespace shardwright::executor {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t kSecretBytes = 32;  // of new_token
-// Until a stranger must have shown a secret, and how many may wait for that at a time.
-constexpr std::chrono::seconds kGreeting{10};
-constexpr std::size_t kMostStrangers = 256;
-constexpr int kLookMilliseconds = 200;  // between looks at the strangers' time
 
 struct Invitation {
   std::string address;
@@ -77,52 +70,26 @@ Socket PeerListener::await(const std::string& invitation, std::chrono::milliseco
 }
 
 void PeerListener::serve() {
-  std::list<Stranger> strangers;
+  Strangers strangers(
+      [](const std::string&) { return kSecretBytes; },
+      [this](Socket socket, const std::string& shown) { receive(std::move(socket), shown); });
   while (true) {
-    std::vector<pollfd> watched = {{woken_.descriptor(), POLLIN, 0},
-                                   {socket_.descriptor(), POLLIN, 0}};
-    for (const Stranger& stranger : strangers)
-      watched.push_back({stranger.socket.descriptor(), POLLIN, 0});
-    poll(watched.data(), watched.size(), strangers.empty() ? -1 : kLookMilliseconds);
-    if (watched[0].revents != 0) return;
-    auto seen = watched.begin() + 2;
-    for (auto stranger = strangers.begin(); stranger != strangers.end(); ++seen) {
-      const bool spoke = seen->revents != 0 && hear(*stranger);
-      const auto next = std::next(stranger);
-      if (spoke || Clock::now() > stranger->until) strangers.erase(stranger);
-      stranger = next;
-    }
-    if (watched[1].revents != 0) accept_one(strangers);
+    const auto seen =
+        strangers.wait({{woken_.descriptor(), POLLIN, 0}, {socket_.descriptor(), POLLIN, 0}});
+    if (seen[0].revents != 0) return;
+    if (seen[1].revents != 0) strangers.accept(socket_);
   }
 }
 
-void PeerListener::accept_one(std::list<Stranger>& strangers) {
-  Socket socket(accept4(socket_.descriptor(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket.is_open()) {
-    // Too many open files, for instance: not at once again.
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+void PeerListener::receive(Socket socket, const std::string& shown) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [secret, guest] : guests_) {
+    if (guest.socket.is_open() || !equal_secrets(secret, shown)) continue;
+    if (!send_all(socket.descriptor(), guest.answer.data(), kSecretBytes)) return;
+    guest.socket = std::move(socket);
+    came_.notify_all();
     return;
   }
-  if (strangers.size() == kMostStrangers) strangers.pop_front();
-  strangers.push_back({std::move(socket), "", Clock::now() + kGreeting});
-}
-
-bool PeerListener::hear(Stranger& stranger) {
-  std::array<char, kSecretBytes> bytes{};
-  const ssize_t got = recv(stranger.socket.descriptor(), bytes.data(),
-                           kSecretBytes - stranger.shown.size(), MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (got <= 0) return true;
-  stranger.shown.append(bytes.data(), static_cast<std::size_t>(got));
-  if (stranger.shown.size() < kSecretBytes) return false;
-  const std::lock_guard lock(mutex_);
-  for (auto& [shown, guest] : guests_) {
-    if (guest.socket.is_open() || !equal_secrets(shown, stranger.shown)) continue;
-    if (!send_all(stranger.socket.descriptor(), guest.answer.data(), kSecretBytes)) return true;
-    guest.socket = std::move(stranger.socket);
-    came_.notify_all();
-  }
-  return true;
 }
 
 Socket follow(const std::string& invitation, std::chrono::milliseconds timeout) {

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <mutex>
 #include <string>
@@ -40,17 +39,9 @@ class PeerListener {
     std::string answer;  // the second secret
     Socket socket;       // none before the guest has come
   };
-  // Who has connected and not yet shown a secret.
-  struct Stranger {
-    Socket socket;
-    std::string shown;
-    std::chrono::steady_clock::time_point until;
-  };
-
   void serve();
-  void accept_one(std::list<Stranger>& strangers);
-  // True if the stranger needs no more attention: let in, or hung up.
-  bool hear(Stranger& stranger);
+  // Lets a guest in who shows the secret of an invitation.
+  void receive(Socket socket, const std::string& shown);
 
   std::string address_;
   Socket socket_;

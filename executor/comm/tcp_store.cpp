@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "executor/comm/communicator.hpp"
+#include "executor/comm/strangers.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -22,23 +21,18 @@ namespace {
 constexpr std::uint32_t kMostBytes = 1U << 20U;
 constexpr std::size_t kMostTokenBytes = 256;
 constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);  // before a text
-// Until a stranger must have sent the token, and how many may take their time at once.
-constexpr std::chrono::seconds kGreeting{10};
-constexpr std::size_t kMostStrangers = 256;
-constexpr int kLookMilliseconds = 200;  // between looks at the strangers' time
 // The server waits so long for a key before it says that it is missing.
 constexpr std::chrono::milliseconds kServersPause{100};
 
 constexpr char kSet = 'S', kGet = 'G', kFound = 'F', kMissing = 'M';
 
-using Clock = std::chrono::steady_clock;
-
-// Length and token, as far as `sent` says how long that is.
-std::size_t bytes_of_greeting(const std::string& sent) {
+// Of length and token; nothing if the token is too long for one.
+std::optional<std::size_t> bytes_of_greeting(const std::string& sent) {
   if (sent.size() < kLengthBytes) return kLengthBytes;
   std::uint32_t bytes = 0;
   std::memcpy(&bytes, sent.data(), sizeof bytes);
-  return kLengthBytes + ntohl(bytes);
+  bytes = ntohl(bytes);
+  return bytes <= kMostTokenBytes ? std::optional(kLengthBytes + bytes) : std::nullopt;
 }
 
 bool send_text(int socket, const std::string& text) {
@@ -71,51 +65,17 @@ TcpStoreServer::~TcpStoreServer() {
 }
 
 void TcpStoreServer::accept_clients() {
-  std::list<Stranger> strangers;
+  Strangers strangers(bytes_of_greeting, [this](Socket socket, const std::string& greeting) {
+    if (equal_secrets(greeting.substr(kLengthBytes), token_)) let_in(std::move(socket));
+  });
   while (!closing_) {
-    std::vector<pollfd> watched = {{listener_.descriptor(), POLLIN, 0}};
-    for (const Stranger& stranger : strangers)
-      watched.push_back({stranger.socket.descriptor(), POLLIN, 0});
-    poll(watched.data(), watched.size(), kLookMilliseconds);
-    auto seen = watched.begin() + 1;
-    for (auto stranger = strangers.begin(); stranger != strangers.end(); ++seen) {
-      const bool spoke = seen->revents != 0 && hear(*stranger);
-      const auto next = std::next(stranger);
-      if (spoke || Clock::now() > stranger->until) strangers.erase(stranger);
-      stranger = next;
-    }
+    const auto seen = strangers.wait({{listener_.descriptor(), POLLIN, 0}});
     clients_.remove_if([](Client& client) {
       if (client.gone) client.thread.join();
       return client.gone.load();
     });
-    if (watched[0].revents != 0 && !closing_) accept_one(strangers);
+    if (seen[0].revents != 0 && !closing_) strangers.accept(listener_);
   }
-}
-
-void TcpStoreServer::accept_one(std::list<Stranger>& strangers) {
-  Socket socket(accept4(listener_.descriptor(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket.is_open()) {
-    // Too many open files, for instance: not at once again.
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return;
-  }
-  if (strangers.size() == kMostStrangers) strangers.pop_front();
-  strangers.push_back({std::move(socket), "", Clock::now() + kGreeting});
-}
-
-bool TcpStoreServer::hear(Stranger& stranger) {
-  std::string& sent = stranger.sent;
-  std::array<char, kMostTokenBytes> bytes{};
-  const ssize_t got = recv(stranger.socket.descriptor(), bytes.data(),
-                           bytes_of_greeting(sent) - sent.size(), MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (got <= 0) return true;
-  sent.append(bytes.data(), static_cast<std::size_t>(got));
-  const std::size_t whole = bytes_of_greeting(sent);
-  if (whole > kLengthBytes + kMostTokenBytes) return true;
-  if (sent.size() < kLengthBytes || sent.size() < whole) return false;
-  if (equal_secrets(sent.substr(kLengthBytes), token_)) let_in(std::move(stranger.socket));
-  return true;
 }
 
 void TcpStoreServer::let_in(Socket socket) {

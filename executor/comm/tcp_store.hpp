@@ -31,12 +31,6 @@ class TcpStoreServer {
   const LocalStore& table() const { return table_; }
 
  private:
-  // Who has connected and not yet sent the token.
-  struct Stranger {
-    Socket socket;
-    std::string sent;
-    std::chrono::steady_clock::time_point until;
-  };
   struct Client {
     Socket socket;
     std::thread thread;
@@ -44,9 +38,6 @@ class TcpStoreServer {
   };
 
   void accept_clients();
-  void accept_one(std::list<Stranger>& strangers);
-  // True if the stranger needs no more attention: let in, or hung up.
-  bool hear(Stranger& stranger);
   void let_in(Socket socket);
   void serve(int client);
 
