@@ -49,7 +49,7 @@ struct Variant {
 // Of a chunk; the largest one, if it recomputes all that it has.
 std::int64_t recomputed_layers(const ModelSpec& model, const Plan& plan) {
   if (plan.recompute_layers > 0) return plan.recompute_layers;
-  return (model.layers + plan.chunks() - 1) / plan.chunks();
+  return plan.even_chunk(model.layers);
 }
 
 // Plans that trade memory for time, against the given one.

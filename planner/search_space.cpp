@@ -181,8 +181,7 @@ class PlanWalk {
 
   // Layers of a chunk that full recomputation may stop at.
   Numbers partial_counts() const {
-    const std::int64_t chunks = std::max<std::int64_t>(1, plan_.chunks());
-    const std::int64_t layers = (request_.model.layers + chunks - 1) / chunks;
+    const std::int64_t layers = plan_.even_chunk(request_.model.layers);
     Numbers counts;
     if (request_.limits.partial_recompute) {
       for (const std::int64_t quarter : {1, 2, 3}) counts.push_back(layers * quarter / 4);

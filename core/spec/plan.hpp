@@ -93,6 +93,8 @@ struct Plan {
 
   std::int64_t world_size() const { return dp * tp * pp * cp; }
   std::int64_t chunks() const { return pp * vpp; }
+  // Of `layers`, those of the largest chunk of an even split.
+  std::int64_t even_chunk(std::int64_t layers) const { return (layers + chunks() - 1) / chunks(); }
   // Microbatches that each data-parallel replica runs per step.
   std::int64_t microbatches() const { return global_batch / (dp * micro_batch); }
 

@@ -1,5 +1,12 @@
 #include "core/spec/precision.hpp"
 
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
+
 namespace shardwright {
 
 const char* name_of(Precision precision) {
@@ -18,6 +25,15 @@ const char* name_of(Precision precision) {
       return "nvfp4";
   }
   return "";
+}
+
+Precision parse_precision(const std::string& text, const std::string& option) {
+  std::vector<std::string> names;
+  for (const Precision precision : kPrecisions) {
+    if (text == name_of(precision)) return precision;
+    names.emplace_back(name_of(precision));
+  }
+  throw InputError(option, {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
 }
 
 }  // namespace shardwright

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "core/base/units.hpp"
 
@@ -32,5 +33,8 @@ constexpr Bytes operand_bytes(Precision precision) {
 
 // "fp32", "tf32", "fp16", "bf16", "fp8" or "nvfp4".
 const char* name_of(Precision precision);
+
+// The format of that name. Throws InputError, whose source is `option`.
+Precision parse_precision(const std::string& text, const std::string& option);
 
 }  // namespace shardwright

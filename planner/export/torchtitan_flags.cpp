@@ -139,7 +139,7 @@ std::optional<FewerLayers> find_split(const ModelSpec& model, const Plan& plan) 
 // torchtitan derives the chunks from the layers of one; left out, there are two a rank.
 void add_chunks(const Plan& plan, std::int64_t units, ArgumentList& flags, PlanExport& result) {
   if (plan.vpp <= 2) return;
-  const std::int64_t layers = (units + plan.chunks() - 1) / plan.chunks();
+  const std::int64_t layers = plan.even_chunk(units);
   flags.assign("--parallelism.pipeline_parallel_layers_per_stage", layers);
   if ((units + layers - 1) / layers != plan.chunks()) {
     result.refuse("vpp", fmt::format("{}", plan.vpp),

@@ -123,12 +123,17 @@ void set_stage_layers(const ModelSpec& model, Plan& plan, std::vector<std::strin
                   plan.embedding_counts_as_layer ? "embedding and head" : "the head"));
 }
 
+// Of each chunk one in `every`.
+std::int64_t layers_recomputed(const ModelSpec& model, const Plan& plan, std::int64_t every) {
+  return std::max<std::int64_t>(1, plan.even_chunk(model.layers) / every);
+}
+
 // What PyTorch's trainers call selective: every second layer, or every second matrix product of
 // each layer, which costs and saves about the same.
 void recompute_every_second_layer(const ModelSpec& model, Plan& plan,
                                   std::vector<std::string>& filled_in) {
   plan.recompute = RecomputePolicy::Full;
-  plan.recompute_layers = std::max<std::int64_t>(1, model.layers / plan.chunks() / 2);
+  plan.recompute_layers = layers_recomputed(model, plan, 2);
   filled_in.emplace_back("recompute: every second layer, for selective recomputation in PyTorch");
 }
 
@@ -217,9 +222,9 @@ void set_recomputation(const TrainingRow& row, const ModelSpec& model, Plan& pla
   const auto words = recompute_in(text.empty() ? "none" : text);
   if (!words) return;
   plan.recompute = words->policy;
-  const std::int64_t chunk = (model.layers + plan.chunks() - 1) / plan.chunks();
+  const std::int64_t chunk = plan.even_chunk(model.layers);
   plan.recompute_layers = words->layers < chunk ? words->layers : 0;
-  if (words->every > 1) plan.recompute_layers = std::max<std::int64_t>(1, chunk / words->every);
+  if (words->every > 1) plan.recompute_layers = layers_recomputed(model, plan, words->every);
   if (words->policy != RecomputePolicy::Full || says(text, "full")) return;
   const std::string layers = plan.recompute_layers == 0
                                  ? "all layers"

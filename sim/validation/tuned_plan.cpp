@@ -112,7 +112,7 @@ std::vector<Recomputation> recomputations(const Scenario& scenario, bool open) {
   std::vector<Recomputation> choices = {{RecomputePolicy::None}};
   // Fused attention keeps no scores that could be recomputed.
   if (!scenario.stack.flash_attention) choices.push_back({RecomputePolicy::Selective});
-  const std::int64_t layers = (scenario.model.layers + plan.chunks() - 1) / plan.chunks();
+  const std::int64_t layers = plan.even_chunk(scenario.model.layers);
   for (std::int64_t count = 1; count < layers; ++count)
     choices.push_back({RecomputePolicy::Full, count});
   choices.push_back({RecomputePolicy::Full});
