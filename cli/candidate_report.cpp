@@ -143,8 +143,9 @@ Table front_table(const std::vector<PlanCandidate>& front) {
   return table;
 }
 
-ordered_json candidate_json(const PlanCandidate& candidate, Bytes capacity) {
-  ordered_json json = step_json(candidate.plan, candidate.result, capacity);
+ordered_json candidate_json(const PlanCandidate& candidate, const ClusterSpec& cluster,
+                            const StackSpec& stack) {
+  ordered_json json = step_json(candidate.plan, candidate.result, cluster, stack);
   json["analytic_s"] = candidate.analytic.value();
   json["bound_s"] = candidate.bound.value();
   json["dollars_per_step"] = candidate.dollars_per_step.value();

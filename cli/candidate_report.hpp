@@ -26,7 +26,8 @@ Table candidate_table(const std::vector<planner::PlanCandidate>& candidates);
 Table front_table(const std::vector<planner::PlanCandidate>& front);
 
 // An element of `plans`. `capacity`: an accelerator's memory.
-nlohmann::ordered_json candidate_json(const planner::PlanCandidate& candidate, Bytes capacity);
+nlohmann::ordered_json candidate_json(const planner::PlanCandidate& candidate,
+                                      const ClusterSpec& cluster, const StackSpec& stack);
 
 // {"space", "rejected", "evaluated", "simulated"}.
 nlohmann::ordered_json counts_json(const planner::SearchCounts& counts);

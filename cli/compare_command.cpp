@@ -69,8 +69,8 @@ ordered_json comparison_json(const Scenario& first, const Scenario& second,
                                    {"b", result.second},
                                    {"change", result.change()}});
   }
-  document["a"] = step_json(first.plan, comparison.first, first.cluster.accelerator.memory);
-  document["b"] = step_json(second.plan, comparison.second, second.cluster.accelerator.memory);
+  document["a"] = step_json(first.plan, comparison.first, first.cluster, first.stack);
+  document["b"] = step_json(second.plan, comparison.second, second.cluster, second.stack);
   return document;
 }
 

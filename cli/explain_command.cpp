@@ -63,8 +63,7 @@ ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanati
                                          {"throughput_gain_ratio", sensitivity.gain},
                                          {"through", sensitivity.through}});
   }
-  document.update(
-      step_json(scenario.plan, explanation.result, scenario.cluster.accelerator.memory));
+  document.update(step_json(scenario.plan, explanation.result, scenario.cluster, scenario.stack));
   return document;
 }
 
@@ -80,7 +79,7 @@ ExitCode explain(const ExplainOptions& options) {
       planner::explain(chosen.scenario, gain, interrupt.token());
   print_notes("shardwright explain", chosen.notes);
   Page page = new_page(options.common);
-  add_step(page, chosen.scenario, explanation.result);
+  add_step(page, chosen.scenario, explanation.result, explanation.result.step);
   add_stages(page, explanation.result);
   page.paragraph(fmt::format("What limits it: {}.", explanation.limit));
   if (explanation.partial) page.warning("interrupted: not every resource was tried");

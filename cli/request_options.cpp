@@ -9,21 +9,12 @@
 #include "cli/scenario_parts.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_check.hpp"
+#include "planner/request_check.hpp"
 
 namespace shardwright::cli {
 namespace {
 
 using planner::PlanRequest;
-
-Precision read_precision(const std::string& text, ProblemList& problems) {
-  std::vector<std::string> names;
-  for (const Precision precision : kPrecisions) {
-    if (text == name_of(precision)) return precision;
-    names.emplace_back(name_of(precision));
-  }
-  problems.add("--precision", fmt::format("\"{}\"", text), one_of(text, names));
-  return Precision::Bf16;
-}
 
 // The batch that is left to the planner is 0 in a request.
 std::int64_t read_global_batch(const std::string& text, ProblemList& problems) {
@@ -95,8 +86,9 @@ void read_numbers(const RequestOptions& options, PlanRequest& request, ProblemLi
 }
 
 void read_choices(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
-  read_if_given(options.precision, request.precision,
-                [&](const std::string& text) { return read_precision(text, problems); });
+  read_if_given(options.precision, request.precision, [&](const std::string& text) {
+    return read_part("", problems, [&] { return parse_precision(text, "--precision"); });
+  });
   read_if_given(options.objective, request.objective, [&](const std::string& text) {
     return read_part("", problems, [&] { return planner::parse_objective(text); });
   });
@@ -233,6 +225,7 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
     if (std::find(chosen.filled_in.begin(), chosen.filled_in.end(), line) == chosen.filled_in.end())
       chosen.filled_in.push_back(line);
   }
+  planner::check_request(chosen.request, command);
   return chosen;
 }
 

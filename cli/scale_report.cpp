@@ -66,13 +66,14 @@ planner::SearchCounts total_counts(const planner::ScaleResult& result) {
   return total;
 }
 
-ordered_json point_json(const planner::ScalePoint& point, Bytes capacity) {
+ordered_json point_json(const planner::ScalePoint& point, const planner::PlanRequest& request) {
   ordered_json json = {{"gpus", point.gpus},
                        {"tokens_per_s", point.tokens_per_s},
                        {"efficiency", point.efficiency},
                        {"on_front", point.on_front},
                        {"search", counts_json(point.counts)}};
-  json["best"] = point.best ? candidate_json(*point.best, capacity) : ordered_json();
+  json["best"] =
+      point.best ? candidate_json(*point.best, request.cluster, request.stack) : ordered_json();
   return json;
 }
 
@@ -85,18 +86,19 @@ ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult&
   document["partial"] = result.partial;
   document["search"] = counts_json(total_counts(result));
   document["search"]["wall_s"] = result.wall_s;
-  const Bytes capacity = request.cluster.accelerator.memory;
   document["points"] = ordered_json::array();
   document["plans"] = ordered_json::array();
   for (const planner::ScalePoint& point : result.points) {
-    document["points"].push_back(point_json(point, capacity));
-    if (point.best) document["plans"].push_back(candidate_json(*point.best, capacity));
+    document["points"].push_back(point_json(point, request));
+    if (point.best)
+      document["plans"].push_back(candidate_json(*point.best, request.cluster, request.stack));
   }
   document["knee"] = result.knee ? ordered_json(*result.knee) : ordered_json();
   document["knee_cause"] = result.knee_cause;
   document["notes"] = ordered_json::array();
   if (!result.superlinear_cause.empty()) document["notes"].push_back(result.superlinear_cause);
   if (result.infeasible) document["infeasible"] = infeasible_json(*result.infeasible);
+  add_parts(document, request.model, request.cluster, request.stack);
   return document;
 }
 

@@ -91,6 +91,11 @@ void write_timelines(const SimulateOptions& options, const Scenario& scenario,
     write_file(options.timeline, json_text(to_json(timeline)), options.common.force);
 }
 
+// The step whose errors on published runs are known: that of the event simulation, or better.
+Seconds surest_step(const sim::RungResult& rung) {
+  return rung.full ? rung.result.step : rung.event_step;
+}
+
 nlohmann::ordered_json simulate_json(const ChosenScenario& chosen, const sim::RungResult& rung) {
   const Scenario& scenario = chosen.scenario;
   nlohmann::ordered_json document = new_document("step");
@@ -99,7 +104,8 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen, const sim::Ru
   document["notes"] = chosen.notes;
   document["fidelity"] = name_of(rung.fidelity);
   document["partial"] = rung.cancelled;
-  document.update(step_json(scenario.plan, rung.result, scenario.cluster.accelerator.memory));
+  document.update(step_json(scenario.plan, rung.result, scenario.cluster, scenario.stack));
+  document["step_interval_s"] = interval_json(surest_step(rung), scenario.stack);
   document["event_step_s"] = rung.event_step.value();
   document["breakdown_fidelity"] = name_of(rung.full ? rung.fidelity : sim::Fidelity::Event);
   if (rung.full) document.update(full_replay_json(scenario.plan, rung.result, *rung.full));
@@ -132,7 +138,7 @@ ExitCode simulate(const SimulateOptions& options) {
   write_timelines(options, chosen.scenario, rung);
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
-  add_step(page, chosen.scenario, rung.result);
+  add_step(page, chosen.scenario, rung.result, surest_step(rung));
   if (!rung.full) add_stages(page, rung.result);
   add_fidelity(page, rung, !options.trace.empty() || !options.timeline.empty());
   if (rung.full) add_ranks(page, chosen.scenario.plan, rung.result, *rung.full);

@@ -3,8 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/program/op.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/model_json.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/stack_json.hpp"
 #include "sim/step/step_result_json.hpp"
+#include "sim/validation/prediction_interval.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -40,22 +44,37 @@ ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams) {
   return document;
 }
 
-ordered_json step_json(const Plan& plan, const sim::StepResult& result, Bytes capacity) {
+ordered_json interval_json(Seconds predicted, const StackSpec& stack) {
+  const auto interval = sim::step_interval(predicted, stack);
+  if (!interval) return nullptr;
+  return {interval->low.value(), interval->high.value()};
+}
+
+ordered_json step_json(const Plan& plan, const sim::StepResult& result, const ClusterSpec& cluster,
+                       const StackSpec& stack) {
   ordered_json memory = sim::memory_json(result.memory());
   memory["stage"] = result.fullest;
   ordered_json time = sim::time_json(result.time());
   time["stage"] = result.bottleneck;
   return {{"plan", to_json(plan)},
           {"step_s", result.step.value()},
+          {"step_interval_s", interval_json(result.step, stack)},
           {"tokens_per_s_per_gpu", result.throughput.tokens_per_s_per_gpu},
           {"tflops_per_gpu", result.throughput.tflops_per_gpu},
           {"mfu", result.throughput.mfu},
           {"hfu", result.throughput.hfu},
-          {"fits", result.memory().peak <= capacity},
+          {"fits", result.memory().peak <= cluster.accelerator.memory},
           {"memory", std::move(memory)},
           {"time", std::move(time)},
           {"kernel_time_basis", basis_json(result.basis)},
           {"stages", stages_json(result)}};
+}
+
+void add_parts(ordered_json& document, const ModelSpec& model, const ClusterSpec& cluster,
+               const StackSpec& stack) {
+  document["model"] = to_json(model);
+  document["cluster"] = to_json(cluster);
+  document["stack"] = to_json(stack);
 }
 
 ordered_json inputs_json(const ModelSpec& model, const ClusterSpec& cluster,

@@ -12,13 +12,22 @@
 
 namespace shardwright::cli {
 
-// {"plan", "step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "hfu", "fits", "memory",
-// "time", "stages"}; "fits": the peak is within `capacity`, an accelerator's memory. Seconds and
-// bytes without a suffix only inside of "exposed" and "breakdown".
-nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result, Bytes capacity);
+// {"plan", "step_s", "step_interval_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "hfu",
+// "fits", "memory", "time", "stages"}; "fits": the peak is within an accelerator's memory. Seconds
+// and bytes without a suffix only inside of "exposed" and "breakdown".
+nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result,
+                                 const ClusterSpec& cluster, const StackSpec& stack);
+
+// [low, high], or null: sim::step_interval.
+nlohmann::ordered_json interval_json(Seconds predicted, const StackSpec& stack);
 
 // By name, {"busy_s", "idle_s"} of the streams that are used.
 nlohmann::ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams);
+
+// Adds the documents "model", "cluster" and "stack", as plan files hold them, so that a result can
+// be opened wherever and whenever it is read.
+void add_parts(nlohmann::ordered_json& document, const ModelSpec& model, const ClusterSpec& cluster,
+               const StackSpec& stack);
 
 // {"model", "cluster", "stack"}: the names of what an answer rests on.
 nlohmann::ordered_json inputs_json(const ModelSpec& model, const ClusterSpec& cluster,

@@ -183,19 +183,29 @@ std::vector<std::string> time_cells(const sim::TimeBreakdown& time, int decimals
   return cells;
 }
 
-void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result) {
+std::string interval_text(const sim::StepInterval& interval) {
+  return fmt::format("{} to {}", format_time(interval.low), format_time(interval.high));
+}
+
+void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
+              Seconds surest_step) {
   const Bytes capacity = scenario.cluster.accelerator.memory;
   const sim::Throughput& rates = result.throughput;
   page.heading(cluster_text(scenario));
-  page.facts({{"plan", plan_text(scenario.plan)},
-              {"batch", batch_text(scenario.plan)},
-              {"step", fmt::format("{}, {} tokens/s per GPU", format_time(result.step),
-                                   format_number(rates.tokens_per_s_per_gpu))},
-              {"compute", fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %",
-                                      format_number(rates.tflops_per_gpu),
-                                      format_percent(rates.mfu), format_percent(rates.hfu))},
-              {"memory", fmt::format("{} of {} at the peak", format_bytes(result.memory().peak),
-                                     format_bytes(capacity))}});
+  const auto interval = sim::step_interval(surest_step, scenario.stack);
+  page.facts(
+      {{"plan", plan_text(scenario.plan)},
+       {"batch", batch_text(scenario.plan)},
+       {"step", fmt::format("{}, {} tokens/s per GPU", format_time(result.step),
+                            format_number(rates.tokens_per_s_per_gpu))},
+       {"how sure", interval ? fmt::format("{} in 80 % of cases, by the errors on published runs",
+                                           interval_text(*interval))
+                             : "not known: nothing was published that ran on this stack"},
+       {"compute",
+        fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %", format_number(rates.tflops_per_gpu),
+                    format_percent(rates.mfu), format_percent(rates.hfu))},
+       {"memory", fmt::format("{} of {} at the peak", format_bytes(result.memory().peak),
+                              format_bytes(capacity))}});
   if (result.memory().peak > capacity) {
     page.warning(fmt::format("does not fit: {} more than an accelerator has",
                              format_bytes(result.memory().peak - capacity)));

@@ -9,6 +9,7 @@
 #include "cli/table.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
+#include "sim/validation/prediction_interval.hpp"
 
 namespace shardwright::cli {
 
@@ -28,8 +29,13 @@ std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown
 std::vector<Column> time_columns();
 std::vector<std::string> time_cells(const sim::TimeBreakdown& time, int decimals);
 
-// Adds the report of one step: what runs on what, how fast, where time and memory go.
-void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result);
+// "14.9 s to 18.9 s".
+std::string interval_text(const sim::StepInterval& interval);
+
+// Adds the report of one step: what runs on what, how fast, how sure that is, where time and memory
+// go. `surest_step` is the time whose interval is told: a closed form has none of its own.
+void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
+              Seconds surest_step);
 
 // Adds a row for each stage; nothing if there is one only.
 void add_stages(Page& page, const sim::StepResult& result);

@@ -35,8 +35,8 @@ std::int64_t largest(const Constraint& constraint, std::int64_t at_least) {
 
 }  // namespace
 
-void check_request(const PlanRequest& request) {
-  ProblemList problems("plan request");
+void check_request(const PlanRequest& request, const std::string& source) {
+  ProblemList problems(source);
   check_range(problems, "--gpus", request.gpus, 1, kMaxWorld);
   check_range(problems, "--global-batch", request.global_batch, 0, kMaxBatch);
   check_range(problems, "--max-global-batch", request.max_global_batch, 0, kMaxBatch);

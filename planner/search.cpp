@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <tuple>
 
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
@@ -41,12 +43,14 @@ class Search {
     const auto start = Clock::now();
     evaluate();
     std::vector<EvaluatedPlan>& plans = evaluation_.plans;
+    const std::vector<EvaluatedPlan> layouts = fastest_layouts();
     std::sort(plans.begin(), plans.end(), [](const EvaluatedPlan& a, const EvaluatedPlan& b) {
       return a.score_bound != b.score_bound ? a.score_bound < b.score_bound : a.comes_before(b);
     });
     simulate_best();
     if (request_.front) simulate_front();
     SearchResult result;
+    result.layouts = simulate_all(layouts);
     fill_counts(result.counts);
     result.partial = request_.stop.stop_requested();
     for (Simulated& each : best_) result.plans.push_back(std::move(each.candidate));
@@ -140,6 +144,45 @@ class Search {
     candidate.joules_per_step = expense.energy;
     candidate.score = score(request_.objective, candidate.plan, candidate.result, expense);
     return candidate;
+  }
+
+  // The fastest plan of each layout by the closed form, fastest first. Expects the plans of the
+  // evaluation in the order of the space.
+  std::vector<EvaluatedPlan> fastest_layouts() const {
+    if (request_.layouts == 0) return {};
+    using Layout = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
+    std::map<Layout, EvaluatedPlan> fastest;
+    auto next = evaluation_.plans.begin();
+    for (std::uint32_t cut = 0; cut < cuts_.size(); ++cut) {
+      std::uint32_t index = 0;
+      for_each_plan(space_of(request_), cuts_[cut], [&](const Plan& plan) {
+        const std::uint32_t number = index++;
+        if (next == evaluation_.plans.end() || next->cut != cut || next->index != number) return;
+        const Layout layout{plan.tp, plan.pp, plan.cp, plan.ep, plan.zero_stage == 3};
+        const auto [known, is_new] = fastest.try_emplace(layout, *next);
+        if (!is_new && next->analytic < known->second.analytic) known->second = *next;
+        ++next;
+      });
+    }
+    std::vector<EvaluatedPlan> layouts;
+    for (const auto& [layout, plan] : fastest) layouts.push_back(plan);
+    std::stable_sort(layouts.begin(), layouts.end(),
+                     [](const auto& a, const auto& b) { return a.analytic < b.analytic; });
+    layouts.resize(std::min(layouts.size(), static_cast<std::size_t>(request_.layouts)));
+    return layouts;
+  }
+
+  // As far as the search is not stopped.
+  std::vector<PlanCandidate> simulate_all(const std::vector<EvaluatedPlan>& plans) {
+    std::vector<PlanCandidate> candidates;
+    for (std::size_t next = 0; next < plans.size() && !request_.stop.stop_requested();) {
+      const std::size_t end = std::min(next + kBatch, plans.size());
+      for (Simulated& each : simulate({plans.begin() + static_cast<std::ptrdiff_t>(next),
+                                       plans.begin() + static_cast<std::ptrdiff_t>(end)}))
+        candidates.push_back(std::move(each.candidate));
+      next = end;
+    }
+    return candidates;
   }
 
   // For some memories at which the analytic rung sees a trade, the fastest plan that needs no more.

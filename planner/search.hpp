@@ -63,6 +63,7 @@ struct PlanRequest {
   SearchLimits limits;
   std::int64_t top = 5;
   bool front = true;                            // also the Pareto front
+  std::int64_t layouts = 0;                     // also the fastest plan of so many layouts
   bool advice = true;                           // where no plan fits, look for what would help
   int threads = 0;                              // 0: as many as there are cores
   std::shared_ptr<LayerCostCache> layer_costs;  // of searches with the same model, cluster and
@@ -103,6 +104,10 @@ struct SearchResult {
   bool partial = false;              // stopped before its end: best so far
   std::vector<PlanCandidate> plans;  // best first, at most `top`
   std::vector<PlanCandidate> front;  // step time against memory, fastest first
+  // A layout is what has the same tp, pp, cp, ep and kind of data parallelism (ZeRO-3 or not). Of
+  // each the fastest plan by the closed form, at most `layouts`, the fastest ones first: what the
+  // space holds far from its best.
+  std::vector<PlanCandidate> layouts;
   std::optional<NoFeasiblePlan> infeasible;
 };
 

@@ -69,14 +69,18 @@ void check_format(ObjectReader& object) {
 
 }  // namespace
 
+void read_parts(ObjectReader& object, Scenario& scenario) {
+  scenario.model = read_part<ModelSpec>(object, "model", load_model, read_model);
+  scenario.cluster = read_part<ClusterSpec>(object, "cluster", load_cluster, read_whole_cluster);
+  scenario.stack = read_part<StackSpec>(object, "stack", load_stack, read_stack);
+}
+
 Scenario read_scenario(const nlohmann::json& document, const std::string& source) {
   ProblemList problems(source);
   ObjectReader object(document, "", problems);
   check_format(object);
   Scenario scenario;
-  scenario.model = read_part<ModelSpec>(object, "model", load_model, read_model);
-  scenario.cluster = read_part<ClusterSpec>(object, "cluster", load_cluster, read_whole_cluster);
-  scenario.stack = read_part<StackSpec>(object, "stack", load_stack, read_stack);
+  read_parts(object, scenario);
   ObjectReader plan = object.object("plan");
   scenario.plan = read_plan(plan);
   object.refuse_unknown_keys();

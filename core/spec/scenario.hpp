@@ -17,6 +17,8 @@
 
 namespace shardwright {
 
+class ObjectReader;
+
 inline constexpr const char* kPlanSchema = "shardwright/plan";
 
 struct Scenario {
@@ -34,6 +36,10 @@ Scenario read_scenario(const nlohmann::json& document, const std::string& source
 
 // The same from a file, or from standard input if the name is "-".
 Scenario load_scenario(const std::string& file_or_dash);
+
+// Model, cluster and stack alone, from an object that holds them as a plan file does. Problems join
+// those of the object.
+void read_parts(ObjectReader& object, Scenario& scenario);
 
 // Self-contained. `read_scenario` gives back an equal scenario.
 nlohmann::ordered_json to_json(const Scenario& scenario);

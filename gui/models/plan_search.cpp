@@ -133,6 +133,7 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
   if (stop.stop_requested()) return;
   request.limits = all;
   request.top = kShownPlans;
+  request.layouts = kShownLayouts;
   request.advice = true;
   search(std::move(rest), true);
 }

@@ -14,8 +14,9 @@
 
 namespace shardwright::gui {
 
-// Plans that a search shows besides the front.
-inline constexpr std::int64_t kShownPlans = 100;
+// Plans that a search shows besides the front: the best, and the best of other layouts, so that the
+// whole space is seen.
+inline constexpr std::int64_t kShownPlans = 100, kShownLayouts = 200;
 
 // The usual schedules and shardings only: a first answer within a second, which the whole search
 // then replaces.

@@ -71,8 +71,10 @@ sim::TimeBreakdown read_time(ObjectReader object) {
   time.recompute = seconds("recompute_s");
   time.optimizer = seconds("optimizer_s");
   time.interference = seconds("interference_s");
+  time.offload = Seconds(object.number_or("offload_s", 0.0, kNonNegative));
   time.bubble = seconds("bubble_s");
   time.host = seconds("host_s");
+  time.stall = Seconds(object.number_or("stall_s", 0.0, kNonNegative));
   ObjectReader exposed = object.object("exposed");
   for (const Axis axis : {Axis::Tensor, Axis::Data, Axis::Pipeline, Axis::Context, Axis::Expert})
     time.exposed_on(axis) = Seconds(exposed.number(name_of(axis), kNonNegative));
@@ -148,7 +150,16 @@ void read_part(ObjectReader& inputs, const char* key, const Load& load) {
   }
 }
 
+// Results hold what they rest on, but for those of older versions, which name it.
 void read_request(ObjectReader& root, planner::PlanRequest& request) {
+  if (root.has("model")) {
+    Scenario parts;
+    read_parts(root, parts);
+    request.model = std::move(parts.model);
+    request.cluster = std::move(parts.cluster);
+    request.stack = std::move(parts.stack);
+    return;
+  }
   ObjectReader inputs = root.object("inputs");
   read_part(inputs, "model", [&](const std::string& name) { request.model = load_model(name); });
   read_part(inputs, "cluster",
@@ -175,6 +186,7 @@ PlanSet plan_set_of(const planner::PlanRequest& request, const planner::SearchRe
   PlanSet set = set_of(request);
   set.plans = result.plans;
   append_new(set.plans, result.front);
+  append_new(set.plans, result.layouts);
   set.counts = result.counts;
   set.wall_s = result.wall_s;
   set.complete = !result.partial;

@@ -14,8 +14,9 @@
 namespace shardwright::gui {
 
 struct PlanSet {
-  planner::PlanRequest request;               // without its callbacks
-  std::vector<planner::PlanCandidate> plans;  // best first, then those of the front alone
+  planner::PlanRequest request;  // without its callbacks
+  // Best first, then those of the front alone, then those of other layouts.
+  std::vector<planner::PlanCandidate> plans;
   std::vector<bool> on_front;  // by plan: no other has both a shorter step and less memory
   planner::SearchCounts counts;
   double wall_s = 0.0;
@@ -42,8 +43,7 @@ void keep_plans(PlanSet& set, const std::vector<planner::PlanCandidate>& plans);
 // One plan as a set: simulated here. Throws InputError.
 PlanSet plan_set_of(const Scenario& scenario, const QString& origin);
 
-// What `shardwright plan --json` writes. The document names its model, cluster and stack; those
-// must be shipped ones. Throws InputError with every problem.
+// What `shardwright plan --json` and `scale --json` write. Throws InputError with every problem.
 PlanSet read_plan_set(const nlohmann::json& document, const std::string& source);
 
 }  // namespace shardwright::gui

@@ -165,15 +165,6 @@ planner::Constraints constraints_of(const std::string& text) {
   return constraints;
 }
 
-Precision precision_of(const std::string& text) {
-  std::vector<std::string> names;
-  for (const Precision precision : kPrecisions) {
-    if (text == name_of(precision)) return precision;
-    names.emplace_back(name_of(precision));
-  }
-  throw InputError("precision", {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
-}
-
 }  // namespace
 
 QString id_of(Field field) {
@@ -227,7 +218,7 @@ planner::PlanRequest load_request(const ScenarioChoice& choice) {
   read_field(Field::Stack, problems,
              [&] { request.stack = sim::stack_on(request.cluster, load_stack(choice.stack)); });
   read_field(Field::Precision, problems,
-             [&] { request.precision = precision_of(choice.precision); });
+             [&] { request.precision = parse_precision(choice.precision, "precision"); });
   read_field(Field::Objective, problems,
              [&] { request.objective = planner::parse_objective(choice.objective, "objective"); });
   read_field(Field::Constraints, problems,

@@ -316,11 +316,12 @@ bool knee_is_of(SweepAxis axis, SweepFigure figure) {
   return axis == SweepAxis::SeqLen || has_interval(figure);
 }
 
-SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate) {
+SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate, const StackSpec& stack) {
   const sim::StepResult& result = candidate.result;
-  const auto with_interval = [](double value, bool is_rate) {
-    const auto [low, high] =
-        sim::prediction_interval(value, is_rate, sim::PredictionGround::StatedPlan);
+  const auto ground = sim::ground_of(stack);
+  const auto with_interval = [&ground](double value, bool is_rate) {
+    if (!ground) return SweepValue{value, value, value};
+    const auto [low, high] = sim::prediction_interval(value, is_rate, *ground);
     return SweepValue{value, low, high};
   };
   const auto share_of_step = [&](Seconds part) {
@@ -362,11 +363,13 @@ Sweep run_sweep(SweepAxis axis, SweepPlan plan, const planner::PlanRequest& requ
   if (axis == SweepAxis::Gpus) {
     Sweep sweep = scale_sweep(request, progress, stop);
     sweep.axis = axis;
+    sweep.stack = scenario.stack;
     return sweep;
   }
   Sweep sweep;
   sweep.axis = axis;
   sweep.plan = plan;
+  sweep.stack = scenario.stack;
   const auto variants = variants_of(axis, scenario);
   const planner::PlanRequest search = quick(request, stop);
   const auto costs = std::make_shared<planner::LayerCostCache>();

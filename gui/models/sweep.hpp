@@ -67,9 +67,10 @@ struct Sweep {
   SweepAxis axis = SweepAxis::Gpus;
   SweepPlan plan = SweepPlan::Best;
   std::vector<SweepPoint> points;  // ascending in x
-  std::optional<double> knee;      // where more stops to pay in tokens per second, or the last
-                                   // sequence that fits
-  QString knee_reason;             // also why there is none
+  StackSpec stack;
+  std::optional<double> knee;  // where more stops to pay in tokens per second, or the last
+                               // sequence that fits
+  QString knee_reason;         // also why there is none
 };
 
 // Whether the knee is one of this figure's own curve: that of throughput, which cost and step time
@@ -82,7 +83,9 @@ struct SweepValue {
                                  // figure has no interval
 };
 
-SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate);
+// `stack` runs the plan; its predictions are as sure as sim::ground_of says.
+SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate,
+                    const StackSpec& stack);
 
 // `scenario` is the chosen plan, `request` what it was found for. Throws InputError.
 // `progress` gets shares of the work and may be called from several threads, one at a time.

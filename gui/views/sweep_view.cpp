@@ -241,14 +241,14 @@ void SweepView::add_line(SweepFigure shown) {
   QVector<double> xs, values, lows, highs;
   for (const SweepPoint& point : sweep_.points) {
     if (!point.best) continue;
-    const SweepValue value = value_of(shown, *point.best);
+    const SweepValue value = value_of(shown, *point.best, sweep_.stack);
     xs.append(point.x);
     values.append(value.value);
     lows.append(value.low);
     highs.append(value.high);
   }
   const QColor colour = chart_->colours().series(0);
-  if (has_interval(shown)) {
+  if (lows != highs) {
     QCPGraph* low = chart_->addGraph();
     low->removeFromLegend();
     low->setPen(Qt::NoPen);
@@ -278,7 +278,7 @@ void SweepView::add_missing() {
   for (const SweepPoint& point : sweep_.points) {
     if (point.fits) continue;
     xs.append(point.x);
-    ys.append(point.best ? value_of(figure(), *point.best).value : 0.0);
+    ys.append(point.best ? value_of(figure(), *point.best, sweep_.stack).value : 0.0);
   }
   if (xs.isEmpty()) return;
   QCPGraph* crosses = chart_->addGraph();
@@ -313,7 +313,7 @@ TextTable SweepView::table() const {
   for (const SweepPoint& point : sweep_.points) {
     QStringList row = {QString::number(point.x, 'g', 9)};
     if (point.best) {
-      const SweepValue value = value_of(figure(), *point.best);
+      const SweepValue value = value_of(figure(), *point.best, sweep_.stack);
       for (const double each : {value.value, value.low, value.high})
         row.append(QString::number(each, 'g', 9));
       row += {point.fits ? tr("yes") : point.why_not, plan_text(point.best->plan)};

@@ -13,6 +13,7 @@
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/step_charts.hpp"
+#include "sim/validation/prediction_interval.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -44,6 +45,15 @@ QString peak_text(const sim::StepResult& result) {
   return WhyView::tr("Peak %1 in stage %2")
       .arg(bytes_text(result.memory().peak))
       .arg(result.fullest);
+}
+
+// "16.2 s a step (80 %: 14.9 s to 18.8 s)".
+QString step_text(Seconds step, const StackSpec& stack) {
+  const QString text = WhyView::tr("%1 a step").arg(time_text(step));
+  const auto interval = sim::step_interval(step, stack);
+  if (!interval) return text;
+  return text +
+         WhyView::tr(" (80 %: %1 to %2)").arg(time_text(interval->low), time_text(interval->high));
 }
 
 // The names of the charts for the figures of a comparison.
@@ -247,8 +257,8 @@ void WhyView::show_chosen() {
   told_ = scenario;
   Q_EMIT problem({});
   empty_->show_content();
-  title_->setText(
-      tr("%1 a step · %2").arg(time_text(candidate.result.step), plan_text(candidate.plan)));
+  title_->setText(tr("%1 · %2").arg(step_text(candidate.result.step, scenario.stack),
+                                    plan_text(candidate.plan)));
   limit_->setText(tr("Looking for what limits it …"));
   waterfall_->show(candidate.result);
   memory_->show(candidate.result, set->request.cluster.accelerator.memory);

@@ -1,5 +1,7 @@
 #include "sim/validation/prediction_interval.hpp"
 
+#include "sim/validation/row_stack.hpp"
+
 namespace shardwright::sim {
 namespace {
 
@@ -23,6 +25,18 @@ std::pair<double, double> prediction_interval(double predicted, bool is_rate,
   const auto [low, high] = ratios(ground);
   if (is_rate) return {predicted / high, predicted / low};
   return {predicted * low, predicted * high};
+}
+
+std::optional<PredictionGround> ground_of(const StackSpec& stack) {
+  if (stack.family == "shardwright") return std::nullopt;
+  return is_generic(stack.name) ? PredictionGround::GenericStack : PredictionGround::StatedPlan;
+}
+
+std::optional<StepInterval> step_interval(Seconds predicted, const StackSpec& stack) {
+  const auto ground = ground_of(stack);
+  if (!ground) return std::nullopt;
+  const auto [low, high] = prediction_interval(predicted.value(), false, *ground);
+  return StepInterval{Seconds(low), Seconds(high)};
 }
 
 }  // namespace shardwright::sim

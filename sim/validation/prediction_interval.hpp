@@ -2,7 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
+
+#include "core/base/units.hpp"
+#include "core/spec/stack_spec.hpp"
 
 namespace shardwright::sim {
 
@@ -20,5 +24,15 @@ enum class PredictionGround : std::uint8_t {
 // that the generic stack of its family predicted them. For a rate the limits are turned round.
 std::pair<double, double> prediction_interval(double predicted, bool is_rate,
                                               PredictionGround ground);
+
+// What a prediction for a plan on this stack rests on; nothing where no measurement of the stack
+// was published, as for our own executor, which is calibrated on its runs.
+std::optional<PredictionGround> ground_of(const StackSpec& stack);
+
+// The interval of a step time; nothing where nothing was published.
+struct StepInterval {
+  Seconds low, high;
+};
+std::optional<StepInterval> step_interval(Seconds predicted, const StackSpec& stack);
 
 }  // namespace shardwright::sim

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "core/spec/scenario.hpp"
 #include "tests/cli/command_run.hpp"
 
 namespace shardwright::cli {
@@ -42,6 +44,12 @@ TEST(PlanCommand, JsonKeepsTheContract) {
   EXPECT_LE(search["simulated"].get<std::int64_t>(), search["evaluated"].get<std::int64_t>());
   EXPECT_GT(search["wall_s"].get<double>(), 0.0);
 
+  // What it rests on, so that the window opens it anywhere.
+  json scenario = {{"schema", "shardwright/plan"}, {"version", 1}};
+  for (const char* part : {"model", "cluster", "stack"}) scenario[part] = document[part];
+  scenario["plan"] = document["plans"][0]["plan"];
+  EXPECT_EQ(read_scenario(scenario, "plans").model, load_model("llama3-8b"));
+
   ASSERT_EQ(document["plans"].size(), 3u);
   double last = 0.0;
   for (const json& plan : document["plans"]) {
@@ -51,7 +59,31 @@ TEST(PlanCommand, JsonKeepsTheContract) {
     EXPECT_LE(plan["memory"]["peak_bytes"].get<double>(), 80e9);
     EXPECT_LE(plan["bound_s"].get<double>(), plan["step_s"].get<double>() * (1 + 1e-9));
     last = plan["step_s"].get<double>();
+    EXPECT_LT(plan["step_interval_s"][0].get<double>(), last);
+    EXPECT_GT(plan["step_interval_s"][1].get<double>(), last);
   }
+}
+
+// Each prediction says how sure it is, and less sure on software that nobody measured by name.
+TEST(SimulateCommand, StepsHaveAnInterval) {
+  const auto step_on = [](const std::string& stack, const std::string& fidelity) {
+    return json_of({"simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8",
+                    "--tp", "2", "--global-batch", "32", "--seq-len", "8192", "--stack", stack,
+                    "--fidelity", fidelity});
+  };
+  const auto relative_width = [&](const json& step) {
+    const double low = step["step_interval_s"][0].get<double>();
+    const double high = step["step_interval_s"][1].get<double>();
+    const double predicted = step["event_step_s"].get<double>();
+    EXPECT_LT(low, predicted);
+    EXPECT_GT(high, predicted);
+    return (high - low) / predicted;
+  };
+  const double own = relative_width(step_on("megatron-core", "event"));
+  EXPECT_GT(relative_width(step_on("generic-megatron", "event")), own);
+  EXPECT_NEAR(relative_width(step_on("megatron-core", "bound")), own, 1e-12)
+      << "a bound has no errors of its own";
+  EXPECT_TRUE(step_on("shardwright", "event")["step_interval_s"].is_null());
 }
 
 TEST(PlanCommand, TheWrittenPlanSimulatesToTheSameStep) {

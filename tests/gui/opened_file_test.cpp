@@ -165,6 +165,35 @@ TEST_F(OpenedFileTest, RefusesASearchResultWithAPlanThatCannotRun) {
   EXPECT_NE(std::find(places.begin(), places.end(), "/plans/0/stages"), places.end());
 }
 
+// One's own model is in no library; and a shipped one may have changed since.
+TEST_F(OpenedFileTest, ASearchResultBringsItsModelAlong) {
+  const Scenario scenario = small_set()->scenario(0);
+  const auto places_with_heads = [&](std::int64_t heads) {
+    ModelSpec model = scenario.model;
+    model.name = "mine";
+    model.attention.heads = model.attention.kv_heads = heads;
+    const nlohmann::ordered_json document = {{"schema", "shardwright/plans"},
+                                             {"version", 1},
+                                             {"model", to_json(model)},
+                                             {"cluster", to_json(scenario.cluster)},
+                                             {"stack", "megatron-core"},
+                                             {"front", nlohmann::json::array()},
+                                             {"plans",
+                                              {{{"plan",
+                                                 {{"dp", 1},
+                                                  {"tp", 2},
+                                                  {"pp", 1},
+                                                  {"micro_batch", 1},
+                                                  {"global_batch", 8},
+                                                  {"seq_len", 2048}}}}}}};
+    return problems(write("plans.json", document.dump()));
+  };
+  const auto odd = places_with_heads(31), even = places_with_heads(32);
+  EXPECT_NE(std::find(odd.begin(), odd.end(), "/plans/0/plan/tp"), odd.end());
+  EXPECT_EQ(std::find(even.begin(), even.end(), "/plans/0/plan/tp"), even.end());
+  EXPECT_NE(std::find(even.begin(), even.end(), "/plans/0/stages"), even.end());
+}
+
 TEST_F(OpenedFileTest, AFollowerReadsWhatIsAdded) {
   const QString path = write("metrics.jsonl", R"({"step": 0, "loss": 5.5, "step_s": 0.2}
 {"step": 1, "loss": null, "step_s": 0.1}

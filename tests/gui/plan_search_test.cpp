@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/spec/plan_json.hpp"
 #include "gui/models/background_job.hpp"
@@ -30,6 +31,21 @@ TEST(PlanSearch, FindsThePlansThatTheCommandFinds) {
   ASSERT_FALSE(last->plans.empty());
   EXPECT_EQ(last->plans.front().plan, small_set()->plans.front().plan);
   EXPECT_EQ(last->counts.space, small_set()->counts.space);
+}
+
+// The best hundred are all of a kind; the points shall show what else there is.
+TEST(PlanSearch, TheAnswerHasPlansOfEveryTensorAndPipelineDegreeThatFits) {
+  planner::PlanRequest request = small_request();
+  request.top = 1000;
+  std::set<std::pair<std::int64_t, std::int64_t>> missing;
+  for (const planner::PlanCandidate& each : planner::search(request).plans)
+    missing.emplace(each.plan.tp, each.plan.pp);
+  ASSERT_GT(missing.size(), 5U);
+  request.top = 1;
+  request.layouts = kShownLayouts;
+  for (const planner::PlanCandidate& each : plan_set_of(request, planner::search(request)).plans)
+    missing.erase({each.plan.tp, each.plan.pp});
+  EXPECT_TRUE(missing.empty());
 }
 
 // The views get the first plans long before the whole space is searched, best first, and none that

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/spec/profile_library.hpp"
 #include "gui/models/plan_search.hpp"
 #include "gui/models/plan_story.hpp"
 #include "tests/gui/small_scenario.hpp"
@@ -81,17 +82,30 @@ TEST(Sweep, SizesAreSearchedAgain) {
 
 TEST(Sweep, TheIntervalHoldsThePrediction) {
   for (int i = 0; i < kSweepFigures; ++i) {
-    const SweepValue value = value_of(static_cast<SweepFigure>(i), small_set()->plans.front());
+    const SweepValue value = value_of(static_cast<SweepFigure>(i), small_set()->plans.front(),
+                                      small_set()->request.stack);
     EXPECT_LE(value.low, value.value) << i;
     EXPECT_GE(value.high, value.value) << i;
   }
+}
+
+// What is known of a family says less about one of its members.
+TEST(Sweep, TheIntervalIsWiderOnAGenericStack) {
+  const planner::PlanCandidate& best = small_set()->plans.front();
+  const auto width = [&](const char* stack) {
+    const SweepValue value = value_of(SweepFigure::Step, best, load_stack(stack));
+    return value.high - value.low;
+  };
+  EXPECT_GT(width("generic-megatron"), width("megatron-core"));
+  EXPECT_EQ(width("shardwright"), 0.0);  // nothing was published that ran on it
 }
 
 // A band around a figure whose error nobody measured would be made up.
 TEST(Sweep, OnlyWhatHangsOnTheStepTimeHasAnInterval) {
   for (int i = 0; i < kSweepFigures; ++i) {
     const auto figure = static_cast<SweepFigure>(i);
-    const SweepValue value = value_of(figure, small_set()->plans.front());
+    const SweepValue value =
+        value_of(figure, small_set()->plans.front(), small_set()->request.stack);
     EXPECT_EQ(value.high > value.low, has_interval(figure) && value.value > 0.0) << i;
   }
   EXPECT_FALSE(has_interval(SweepFigure::Memory));

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -118,6 +120,38 @@ TEST(Search, EqualsExhaustiveSimulationOnRandomSpaces) {
     }
   }
   EXPECT_EQ(with_plans, kSpaces);
+}
+
+// Against all plans of the space, each simulated and with its closed form.
+TEST(Search, ShowsTheFastestPlanOfEachLayout) {
+  using Layout = std::array<std::int64_t, 5>;
+  const auto layout_of = [](const Plan& plan) {
+    return Layout{plan.tp, plan.pp, plan.cp, plan.ep, plan.zero_stage == 3 ? 1 : 0};
+  };
+  std::mt19937 random(7);
+  std::size_t layouts_seen = 0;
+  for (int trial = 0; trial < 12; ++trial) {
+    PlanRequest request = small_request(random);
+    request.top = request.layouts = 1000;
+    const SearchResult result = search(request);
+    if (result.counts.evaluated > request.top) continue;
+    std::map<Layout, Seconds> fastest;
+    for (const PlanCandidate& each : result.plans) {
+      const auto [known, is_new] = fastest.try_emplace(layout_of(each.plan), each.analytic);
+      if (!is_new) known->second = std::min(known->second, each.analytic);
+    }
+    ASSERT_EQ(result.layouts.size(), fastest.size()) << "trial " << trial;
+    Seconds last;
+    for (const PlanCandidate& each : result.layouts) {
+      ASSERT_EQ(fastest.count(layout_of(each.plan)), 1U);
+      EXPECT_EQ(each.analytic, fastest[layout_of(each.plan)]);
+      EXPECT_GE(each.analytic, last) << "fastest first";
+      last = each.analytic;
+      fastest.erase(layout_of(each.plan));
+    }
+    layouts_seen += result.layouts.size();
+  }
+  EXPECT_GT(layouts_seen, 30U);
 }
 
 PlanRequest llama_on_one_node();
