@@ -223,7 +223,8 @@ TEST(GpuMachine, CapabilitiesGiveThePeaksOfShippedDevices) {
         gpu("some GPU", capability, shipped.compute_units, shipped.max_clock.value());
     const AcceleratorSpec device = described(facts).accelerator;
     EXPECT_NEAR(device.matrix.fp16 / shipped.matrix.fp16, 1.0, 0.015) << name;
-    EXPECT_NEAR(device.vector_fp32 / shipped.vector_fp32, 1.0, 0.04) << name;
+    // Hopper's data sheets give fp32 at 1.98 GHz and products at 1.83.
+    EXPECT_NEAR(device.vector_fp32 / shipped.vector_fp32, 1.0, 0.085) << name;
     EXPECT_EQ(device.matrix.bf16.value() > 0.0, shipped.matrix.bf16.value() > 0.0) << name;
     EXPECT_EQ(device.matrix.fp8.value() > 0.0, shipped.matrix.fp8.value() > 0.0) << name;
     EXPECT_EQ(has_bf16(facts), shipped.matrix.bf16.value() > 0.0) << name;
@@ -231,11 +232,13 @@ TEST(GpuMachine, CapabilitiesGiveThePeaksOfShippedDevices) {
   }
 }
 
-// What a reader fills in has a source; the figures are what counts here.
+// What a reader fills in has a source; the figures are what counts here. A file says nothing of the
+// network of a single host.
 ClusterSpec without_sources(ClusterSpec cluster) {
   cluster.sources.clear();
   cluster.accelerator.sources.clear();
   cluster.node.sources.clear();
+  if (cluster.fabric.kind == FabricKind::None) cluster.fabric = {};
   cluster.fabric.sources.clear();
   cluster.stack->sources.clear();
   return cluster;
