@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "cli/command.hpp"
+#include "cli/executor_program.hpp"
 #include "cli/output.hpp"
 #include "cli/terminal.hpp"
 #include "cli/unknown_argument.hpp"
@@ -202,6 +203,8 @@ ExitCode run_command_line(const std::vector<std::string>& arguments) {
     return parse_and_run(app, action, with_json_destination(arguments));
   } catch (const OutputClosed&) {
     return ExitCode::Failure;
+  } catch (const ExecutorRefused&) {
+    return ExitCode::BadInput;
   } catch (const InputError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return ExitCode::BadInput;

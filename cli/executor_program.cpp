@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cli/exit_code.hpp"
 #include "cli/sibling_program.hpp"
 #include "core/base/error.hpp"
 
@@ -47,6 +48,8 @@ void run_executor(std::vector<std::string> arguments) {
   int status = 0;
   while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::BadInput))
+    throw ExecutorRefused("the executor refused its input");
   throw RuntimeFailure(WIFEXITED(status)
                            ? fmt::format("{} failed with status {}", executor, WEXITSTATUS(status))
                            : fmt::format("{} was ended by signal {}", executor, WTERMSIG(status)));

@@ -1,6 +1,7 @@
 // The program `shardwright-executor`, which `run` and `probe` start.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,14 @@ namespace shardwright::cli {
 // RuntimeFailure.
 [[noreturn]] void become_executor(std::vector<std::string> arguments);
 
-// Runs it to its end; its messages go to standard error. Throws RuntimeFailure if it fails or is
-// not there.
+// Bad input, which the executor has told people of: the command exits with 2 and adds nothing.
+class ExecutorRefused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Runs it to its end; its messages go to standard error. Throws ExecutorRefused, and RuntimeFailure
+// if it fails or is not there.
 void run_executor(std::vector<std::string> arguments);
 
 }  // namespace shardwright::cli

@@ -40,10 +40,11 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-std::string cpu_source(const ClusterSpec& machine) {
-  const auto known = machine.node.sources.find("/host/cores");
-  return known != machine.node.sources.end() ? known->second.source
-                                             : "measured by shardwright probe";
+// Names the probe, its date and what ranks compute on: a CPU or a GPU.
+std::string source_of(const ClusterSpec& machine) {
+  const auto known = machine.accelerator.sources.find("/compute_units");
+  return known != machine.accelerator.sources.end() ? known->second.source
+                                                    : "measured by shardwright probe";
 }
 
 }  // namespace
@@ -59,13 +60,15 @@ sim::Calibration profile_of_probe(const fs::path& folder) {
     runs.push_back(entry.path());
   std::sort(runs.begin(), runs.end());
   for (const fs::path& run : runs) data.runs.push_back(sim::load_run(run));
-  return sim::calibrate(machine, data, cpu_source(machine), Confidence::Measured);
+  return sim::calibrate(machine, data, source_of(machine), Confidence::Measured);
 }
 
 sim::Calibration probe_machine(const MachineProbe& probe) {
   const TemporaryFolder temporary;
   const fs::path& out = probe.folder.empty() ? temporary.path() : probe.folder;
-  std::vector<std::string> arguments = {"probe", "--local", "--out", out.string()};
+  std::vector<std::string> arguments = {"probe",      "--local",  "--out",
+                                        out.string(), "--device", probe.device};
+  if (probe.share_gpu) arguments.emplace_back("--share-gpu");
   if (!probe.progress) arguments.emplace_back("--no-progress");
   const auto add = [&](const char* option, std::int64_t value) {
     if (value == 0) return;
@@ -96,10 +99,11 @@ ClusterSpec load_here() {
   std::error_code error;
   if (fs::exists(file, error)) {
     ClusterSpec cluster = load_cluster(file.string());
-    fmt::print(stderr, "cluster here: {} ({})\n", file.string(), cpu_source(cluster));
+    fmt::print(stderr, "cluster here: {} ({})\n", file.string(), source_of(cluster));
     return cluster;
   }
-  fmt::print(stderr, "cluster here: probing this machine (half a minute if it is idle)\n");
+  fmt::print(stderr,
+             "cluster here: probing this machine (half a minute if it is idle; longer on GPUs)\n");
   ClusterSpec cluster = probe_machine({}).cluster;
   fs::create_directories(file.parent_path(), error);
   if (error) throw RuntimeFailure(file.parent_path().string() + ": " + error.message());

@@ -17,13 +17,16 @@ inline constexpr const char* kHere = "here";
 sim::Calibration profile_of_probe(const std::filesystem::path& folder);
 
 struct MachineProbe {
-  std::int64_t ranks = 0;        // 0: one for each core
+  std::string device = "auto";   // as the executor's --device
+  bool share_gpu = false;        // as the executor's --share-gpu
+  std::int64_t ranks = 0;        // 0: one for each GPU, or core
   std::int64_t steps = 0;        // of each of the probe's models; 0: as the executor thinks fit
   bool progress = true;          // a line on standard error, where that is a terminal
   std::filesystem::path folder;  // for the measurements; empty: one that is removed afterwards
 };
 
-// Starts the probe on this machine and builds the profile. Throws RuntimeFailure.
+// Starts the probe on this machine and builds the profile. Throws ExecutorRefused where the
+// executor refuses device or ranks, and RuntimeFailure.
 sim::Calibration probe_machine(const MachineProbe& probe);
 
 // $XDG_CACHE_HOME/shardwright/here.json, in ~/.cache without the variable.

@@ -19,25 +19,36 @@ namespace {
 
 struct ProbeOptions {
   CommonOptions common;
-  std::string out, from, keep;
+  std::string out, from, keep, device = "auto";
+  bool share_gpu = false;
   std::int64_t ranks = 0, steps = 0;
 };
+
+std::string heading_of(const ClusterSpec& machine) {
+  const std::string host = fmt::format("{} × {}", machine.node.host.cpu, machine.nodes);
+  if (machine.accelerator.architecture == kCpuArchitecture) return host;
+  return fmt::format("{} × {}, {}", machine.node.accelerators * machine.nodes,
+                     machine.accelerator.name, host);
+}
 
 ExitCode probe(const ProbeOptions& options) {
   check_destinations({{"--json", options.common.json}, {"--out", options.out}},
                      options.common.force);
-  if (!options.from.empty() && (options.ranks > 0 || !options.keep.empty())) {
+  const bool measures =
+      options.ranks > 0 || !options.keep.empty() || options.device != "auto" || options.share_gpu;
+  if (!options.from.empty() && measures) {
     throw InputError("shardwright probe",
-                     {{"--from", "also --ranks or --keep", "measurements that are there"}});
+                     {{"--from", "also --ranks, --keep, --device or --share-gpu",
+                       "measurements that are there"}});
   }
   const sim::Calibration calibration =
-      options.from.empty() ? probe_machine({options.ranks, options.steps,
-                                            show_progress(options.common), options.keep})
-                           : profile_of_probe(options.from);
+      options.from.empty()
+          ? probe_machine({options.device, options.share_gpu, options.ranks, options.steps,
+                           show_progress(options.common), options.keep})
+          : profile_of_probe(options.from);
   write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
   Page page = new_page(options.common);
-  page.heading(
-      fmt::format("{} × {}", calibration.cluster.node.host.cpu, calibration.cluster.nodes));
+  page.heading(heading_of(calibration.cluster));
   page.paragraph(calibration.cluster.accelerator.notes);
   add_calibration(page, calibration, false);
   nlohmann::ordered_json document = new_document("probe");
@@ -54,6 +65,7 @@ void add_probe_command(CLI::App& app, Action& action) {
   command->footer(R"(Examples:
   shardwright probe --out here.json
   shardwright probe --ranks 2 --keep measurements --out here.json
+  shardwright probe --device cpu --out here.json              the CPUs of a machine with GPUs
   shardwright probe --from measurements --out cluster.json    what several hosts measured
 
 On several hosts start `shardwright-executor probe --out measurements` under torchrun, Slurm or
@@ -61,7 +73,16 @@ mpirun, with a folder that all of them share.)");
   const auto options = std::make_shared<ProbeOptions>();
   command->add_option("--out", options->out, "The profile")->required()->type_name("FILE|-");
   command
-      ->add_option("--ranks", options->ranks, "Ranks that share the machine (default: one a core)")
+      ->add_option("--device", options->device,
+                   "cpu, cuda, or auto: GPUs if there are any that compute in bf16")
+      ->type_name("DEVICE")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->capture_default_str();
+  command->add_flag("--share-gpu", options->share_gpu,
+                    "Let ranks share a GPU: to try it out, not to time it");
+  command
+      ->add_option("--ranks", options->ranks,
+                   "Ranks that share the machine (default: one a GPU, or a core)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   command->add_option("--steps", options->steps, "Of each model that the probe trains (default 12)")

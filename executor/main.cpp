@@ -52,11 +52,10 @@ void prepare_folder(const RunOptions& options) {
 
 // Before there are several ranks. Other launchers may give each process a GPU of its own: there the
 // ranks find out whether they share one (gpu_claims.hpp).
-void prepare_gpus(const RunOptions& options, const std::optional<LaunchPlace>& place,
-                  std::int64_t world) {
-  if (!place) check_gpus(world, options.share_gpu);
-  if (options.share_gpu && (!place || place->serves_rendezvous))
-    fmt::print(stderr, "ranks share GPUs: the times of this run are not a cluster's\n");
+void prepare_gpus(bool share_gpu, const std::optional<LaunchPlace>& place, std::int64_t world) {
+  if (!place) check_gpus(world, share_gpu);
+  if (share_gpu && (!place || place->serves_rendezvous))
+    fmt::print(stderr, "ranks share GPUs: these times are not a cluster's\n");
 }
 
 std::string token_of(const LaunchPlace& place) {
@@ -112,7 +111,7 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   if (!options.init_from.empty()) WeightFiles(options.init_from).check(scenario.model);
   const std::int64_t world = scenario.plan.world_size();
   std::optional<LaunchPlace> place = read_launch_place(environment, options.local);
-  if (device == Device::Cuda) prepare_gpus(options, place, world);
+  if (device == Device::Cuda) prepare_gpus(options.share_gpu, place, world);
   // Of several processes the first one, which is the launcher where that is ours.
   if (!place || place->serves_rendezvous) prepare_folder(options);
   if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);
@@ -129,15 +128,17 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
 
 int probe(const ProbeOptions& options, const std::vector<std::string>& arguments) {
   std::optional<LaunchPlace> place = read_launch_place(environment, options.local);
-  const std::int64_t ranks = probe_ranks(options);
+  const Device device = probe_device(options);
+  const std::int64_t ranks = probe_ranks(options, device);
   if (place && options.ranks > 0 && place->world != options.ranks) {
     throw InputError("shardwright-executor probe",
                      {{"--ranks", std::to_string(options.ranks),
                        fmt::format("{}, as many as {} started", place->world, place->launcher)}});
   }
+  if (device == Device::Cuda) prepare_gpus(options.share_gpu, place, ranks);
   if (!place && ranks > 1) return launch_ranks(ranks, arguments, {}).status;
   if (!place) place = LaunchPlace{};
-  probe_rank(options, *place, token_of(*place));
+  probe_rank(options, *place, device, token_of(*place));
   return 0;
 }
 

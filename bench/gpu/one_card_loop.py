@@ -86,7 +86,7 @@ class Loop:
     def first_profile(self):
         """The profile that calibration begins with: a name or a file."""
         if self.options.device == "cpu":
-            run(self.command, "probe", "--ranks", self.options.ranks, "--out",
+            run(self.command, "probe", "--device", "cpu", "--ranks", self.options.ranks, "--out",
                 self.file("first.json"), "--force", stdout=subprocess.DEVNULL)
             return self.file("first.json")
         name = run("nvidia-smi", "--query-gpu=name", "--format=csv,noheader",

@@ -15,6 +15,11 @@ Device choose_device(const std::string& wanted, Precision precision) {
   throw InputError("--device", {{"", "no CUDA device: " + why, "a GPU, or --device cpu"}});
 }
 
+std::unique_ptr<RankBackend> open_backend(Device device, TcpStore* store, const LaunchPlace& place,
+                                          const BackendOptions& options) {
+  return device == Device::Cuda ? open_cuda(store, place, options) : open_cpu(store, options);
+}
+
 void check_gpus(std::int64_t ranks_of_host, bool share_gpu) {
   std::string why;
   const std::int64_t gpus = visible_gpus(why);

@@ -13,6 +13,7 @@
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/data/batch_loader.hpp"
+#include "executor/launch/device_choice.hpp"
 #include "executor/launch/heartbeat.hpp"
 #include "executor/launch/meeting.hpp"
 #include "executor/runtime/rank_trainer.hpp"
@@ -22,12 +23,6 @@
 
 namespace shardwright::executor {
 namespace {
-
-std::unique_ptr<RankBackend> open_backend(Device device, TcpStore* store, const LaunchPlace& place,
-                                          const RunOptions& options) {
-  const BackendOptions with{options.timeout(), options.share_gpu};
-  return device == Device::Cuda ? open_cuda(store, place, with) : open_cpu(store, with);
-}
 
 enum class Activity : std::uint8_t { Starting, Training, Saving };
 
@@ -55,7 +50,8 @@ class RankRun {
         file_(options.data),
         loader_(file_, scenario.plan, scenario.model.vocab, options.training.seed),
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
-        backend_(open_backend(device, meeting_.store(), place, options)),
+        backend_(
+            open_backend(device, meeting_.store(), place, {options.timeout(), options.share_gpu})),
         trainer_(scenario.model, program_, place.rank, backend_->kernels(), backend_->opener(),
                  options.training, backend_->queues()),
         checkpoint_store_(meeting_.connect()),

@@ -35,13 +35,8 @@ void add_inputs(CLI::App& app, RunOptions& options) {
       ->required()
       ->type_name("FOLDER");
   add_number(app, "--steps", options.training.steps, "Steps to train", 1)->required();
-  app.add_option("--device", options.device,
-                 "cpu, cuda, or auto: on GPUs if the plan is bf16 and there are any")
-      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
-      ->type_name("DEVICE")
-      ->capture_default_str();
-  app.add_flag("--share-gpu", options.share_gpu,
-               "Let ranks share a GPU: to try plans out, not to time them");
+  add_device_options(app, options.device, options.share_gpu,
+                     "on GPUs if the plan is bf16 and there are any");
   app.add_option("--timeline-steps", options.timeline_steps,
                  "Steps (from 0) whose ops are recorded: 10,11; default: five of the second half")
       ->delimiter(',')
@@ -140,6 +135,16 @@ CheckpointOptions RunOptions::checkpoints() const {
   // A checkpoint is large; the disk may take longer than a rank that answers.
   constexpr int kTimeouts = 30;
   return {checkpoint_folder(), keep_checkpoints, async_checkpoints, kTimeouts * timeout()};
+}
+
+void add_device_options(CLI::App& app, std::string& device, bool& share_gpu,
+                        const std::string& automatic) {
+  app.add_option("--device", device, "cpu, cuda, or auto: " + automatic)
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->type_name("DEVICE")
+      ->capture_default_str();
+  app.add_flag("--share-gpu", share_gpu,
+               "Let ranks share a GPU: to try plans out, not to time them");
 }
 
 void add_run_options(CLI::App& app, RunOptions& options) {

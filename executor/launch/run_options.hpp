@@ -50,6 +50,10 @@ struct RunOptions {
 
 void add_run_options(CLI::App& app, RunOptions& options);
 
+// --device and --share-gpu; `automatic` says what "auto" does.
+void add_device_options(CLI::App& app, std::string& device, bool& share_gpu,
+                        const std::string& automatic);
+
 // What no option by itself shows. Throws InputError.
 void check_run_options(const RunOptions& options);
 

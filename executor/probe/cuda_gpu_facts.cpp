@@ -71,10 +71,17 @@ BytesPerSecond peer_rate(int from, int to) {
 
 }  // namespace
 
+std::vector<GpuFacts> list_gpus(std::string& why_none) {
+  std::vector<GpuFacts> gpus;
+  const int count = count_gpus(why_none);
+  for (int gpu = 0; gpu < count; ++gpu) gpus.push_back(facts_of(gpu));
+  return gpus;
+}
+
 GpuHost probe_gpus(std::string& why_none) {
   GpuHost host;
-  const int count = count_gpus(why_none);
-  for (int gpu = 0; gpu < count; ++gpu) host.gpus.push_back(facts_of(gpu));
+  host.gpus = list_gpus(why_none);
+  const int count = static_cast<int>(host.gpus.size());
   if (count == 0) return host;
   use_gpu(0);
   void* locked = nullptr;

@@ -27,8 +27,12 @@ struct GpuHost {
   std::vector<std::vector<BytesPerSecond>> peer_copies;
 };
 
-// No GPUs, with the reason in `why_none`, where there are none or the build is without CUDA. Throws
-// CudaError.
+// Those that this process sees. None, with the reason in `why_none`, where there are none or the
+// build is without CUDA. Throws CudaError.
+std::vector<GpuFacts> list_gpus(std::string& why_none);
+
+// The same with timed copies. The calling thread has another GPU afterwards, and the process a
+// context on each.
 GpuHost probe_gpus(std::string& why_none);
 
 }  // namespace shardwright::executor

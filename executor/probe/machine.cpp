@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "core/spec/profile_library.hpp"
-#include "executor/probe/network_devices.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -68,70 +67,29 @@ constexpr BytesPerSecond kUsualLoopback = BytesPerSecond(2e9);
 constexpr BytesPerSecond kUsualNetwork = BytesPerSecond(1.25e8);  // where no device states more
 constexpr Watts kUsualCorePower = Watts(8.0);
 
-AcceleratorSpec rank_device(const std::string& cpu, std::int64_t ranks, const std::string& source) {
+AcceleratorSpec rank_device(const HostFacts& host, std::int64_t ranks, const std::string& source) {
   AcceleratorSpec device;
   device.name = "cpu-rank";
   device.vendor = "cpu";
   device.architecture = kCpuArchitecture;
   device.matrix.fp32 = kUsualRate;
   device.vector_fp32 = kUsualRate;
-  device.memory = physical_memory() / static_cast<double>(ranks);
+  device.memory = host.memory / static_cast<double>(ranks);
   device.memory_bandwidth = copy_bandwidth();
   device.l2_cache = cache_size();
-  device.compute_units = std::max<std::int64_t>(1, usable_cores() / ranks);
+  device.compute_units = std::max<std::int64_t>(1, host.cores / ranks);
   device.max_clock = Hertz(1e9);
   device.power = kUsualCorePower * static_cast<double>(device.compute_units);
   device.idle_power = device.power * 0.1;
   device.efficiency.memory = 1.0;
   device.efficiency.matrix_tf32 = 1.0;
   device.notes =
-      fmt::format("What one of {} ranks gets of {} cores of {}.", ranks, usable_cores(), cpu);
+      fmt::format("What one of {} ranks gets of {} cores of {}.", ranks, host.cores, host.cpu);
   const Provenance measured{source, Confidence::Measured};
   device.sources["/memory/bandwidth_bytes_per_s"] = measured;
   device.sources["/memory/capacity_bytes"] = measured;
   device.sources["/compute_units"] = measured;
   return device;
-}
-
-NodeSpec host_of(const std::string& cpu, std::int64_t ranks, std::int64_t hosts,
-                 const std::string& source) {
-  NodeSpec node;
-  node.name = "host";
-  node.accelerators = ranks;
-  node.scale_up.kind = ScaleUpKind::Switched;
-  node.scale_up.name = "loopback";
-  node.scale_up.bandwidth = kUsualLoopback;
-  node.scale_up.ring_efficiency = 1.0;
-  node.scale_up.pair_efficiency = 1.0;
-  node.scale_up.latency = microseconds(20.0);
-  node.scale_up.collective_overhead = microseconds(30.0);
-  node.scale_up.domain = ranks;
-  node.nic.per_node = hosts > 1 ? 1 : 0;
-  const BytesPerSecond stated = fastest_network(network_devices());
-  node.nic.bandwidth = hosts == 1                   ? BytesPerSecond(0)
-                       : stated > BytesPerSecond(0) ? stated
-                                                    : kUsualNetwork;
-  node.nic.efficiency = 1.0;
-  node.host.cpu = cpu;
-  node.host.cores = usable_cores();
-  node.host.memory = physical_memory();
-  node.host.accelerator_link = kUsualLoopback;
-  node.power_overhead = Watts(50.0);
-  node.sources["/host/cores"] = {source, Confidence::Measured};
-  node.sources["/host/memory_bytes"] = {source, Confidence::Measured};
-  return node;
-}
-
-FabricSpec network_of(std::int64_t hosts) {
-  FabricSpec fabric;
-  fabric.name = hosts > 1 ? "network" : "none";
-  fabric.kind = hosts > 1 ? FabricKind::LeafSpine : FabricKind::None;
-  fabric.protocol = FabricProtocol::Ethernet;
-  fabric.base_latency = microseconds(50.0);
-  for (std::int64_t nodes = 2; nodes < hosts; nodes *= 2)
-    fabric.levels.push_back({nodes, 1.0, microseconds(1.0)});
-  if (hosts > 1) fabric.levels.push_back({hosts, 1.0, microseconds(1.0)});
-  return fabric;
 }
 
 // The executor on CPUs: fp32 throughout, so no second copy of the weights; no CUDA context.
@@ -157,12 +115,57 @@ std::string probe_source(const std::string& device) {
   return fmt::format("measured by shardwright probe, {:%Y-%m-%d}, {}", fmt::gmtime(now), device);
 }
 
+HostFacts host_facts() {
+  return {cpu_model(), usable_cores(), physical_memory(), network_devices()};
+}
+
+NodeSpec node_on(const HostFacts& host, std::int64_t ranks, std::int64_t hosts) {
+  const std::string source = probe_source(host.cpu);
+  NodeSpec node;
+  node.name = "host";
+  node.accelerators = ranks;
+  node.scale_up.kind = ScaleUpKind::Switched;
+  node.scale_up.name = "loopback";
+  node.scale_up.bandwidth = kUsualLoopback;
+  node.scale_up.ring_efficiency = 1.0;
+  node.scale_up.pair_efficiency = 1.0;
+  node.scale_up.latency = microseconds(20.0);
+  node.scale_up.collective_overhead = microseconds(30.0);
+  node.scale_up.domain = ranks;
+  node.nic.per_node = hosts > 1 ? 1 : 0;
+  const BytesPerSecond stated = fastest_network(host.networks);
+  node.nic.bandwidth = hosts == 1                   ? BytesPerSecond(0)
+                       : stated > BytesPerSecond(0) ? stated
+                                                    : kUsualNetwork;
+  node.nic.efficiency = 1.0;
+  node.host.cpu = host.cpu;
+  node.host.cores = host.cores;
+  node.host.memory = host.memory;
+  node.host.accelerator_link = kUsualLoopback;
+  node.power_overhead = Watts(50.0);
+  node.sources["/host/cores"] = {source, Confidence::Measured};
+  node.sources["/host/memory_bytes"] = {source, Confidence::Measured};
+  return node;
+}
+
+FabricSpec network_of(std::int64_t hosts) {
+  FabricSpec fabric;
+  fabric.name = hosts > 1 ? "network" : "none";
+  fabric.kind = hosts > 1 ? FabricKind::LeafSpine : FabricKind::None;
+  fabric.protocol = FabricProtocol::Ethernet;
+  fabric.base_latency = microseconds(50.0);
+  for (std::int64_t nodes = 2; nodes < hosts; nodes *= 2)
+    fabric.levels.push_back({nodes, 1.0, microseconds(1.0)});
+  if (hosts > 1) fabric.levels.push_back({hosts, 1.0, microseconds(1.0)});
+  return fabric;
+}
+
 ClusterSpec describe_machine(std::int64_t ranks_per_host, std::int64_t hosts) {
-  const std::string cpu = cpu_model(), source = probe_source(cpu);
+  const HostFacts host = host_facts();
   ClusterSpec cluster;
   cluster.name = "here";
-  cluster.accelerator = rank_device(cpu, ranks_per_host, source);
-  cluster.node = host_of(cpu, ranks_per_host, hosts, source);
+  cluster.accelerator = rank_device(host, ranks_per_host, probe_source(host.cpu));
+  cluster.node = node_on(host, ranks_per_host, hosts);
   cluster.fabric = network_of(hosts);
   cluster.nodes = hosts;
   cluster.stack = cpu_stack();

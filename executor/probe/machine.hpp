@@ -3,10 +3,30 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/spec/cluster_spec.hpp"
+#include "executor/probe/network_devices.hpp"
 
 namespace shardwright::executor {
+
+// What Linux says of a host.
+struct HostFacts {
+  std::string cpu;         // "Intel(R) Xeon(R) Processor"
+  std::int64_t cores = 1;  // that this process may run on
+  Bytes memory;            // physical
+  std::vector<NetworkDevice> networks;
+};
+
+// Of this host.
+HostFacts host_facts();
+
+// One of `hosts` hosts like this, with `ranks` ranks each: cores, memory, and the speed that its
+// fastest network device states. Links begin with guesses.
+NodeSpec node_on(const HostFacts& host, std::int64_t ranks, std::int64_t hosts);
+
+// What joins the hosts: switches with 2, 4, … hosts below them, whose latencies are guesses.
+FabricSpec network_of(std::int64_t hosts);
 
 // Of ranks on the CPUs of `hosts` hosts like this one. Each rank gets an equal part of the cores
 // that this process may run on and of the memory. Bandwidth of memory is measured; all ranks of a

@@ -1,6 +1,8 @@
 #include "executor/probe/probe_models.hpp"
 
+#include <span>
 #include <string>
+#include <utility>
 
 namespace shardwright::executor {
 namespace {
@@ -8,6 +10,7 @@ namespace {
 struct Sizes {
   const char* name;
   std::int64_t hidden, heads, kv_heads, ffn, vocab, seq_len, micro_batch;
+  std::int64_t layers = 2;
 };
 
 // Chosen so that each edge of the GEMMs takes several sizes.
@@ -17,13 +20,21 @@ constexpr Sizes kLlamas[] = {{"probe-llama-64", 64, 4, 2, 192, 256, 64, 2},
                              {"probe-llama-512", 512, 8, 8, 1408, 256, 64, 1}};
 constexpr Sizes kGpts[] = {{"probe-gpt-96", 96, 6, 6, 384, 768, 128, 1},
                            {"probe-gpt-320", 320, 5, 5, 1280, 320, 64, 2}};
-constexpr std::int64_t kLayers = 2, kMicrobatches = 2;
+// Initial values are made on the host, which takes longer than the steps: so few layers, and small
+// vocabularies.
+constexpr Sizes kGpuLlamas[] = {{"probe-llama-1024", 1024, 16, 8, 2816, 16'384, 1024, 4},
+                                {"probe-llama-2048", 2048, 16, 4, 5632, 8192, 2048, 2},
+                                {"probe-llama-3072", 3072, 24, 24, 8192, 4096, 1024, 2, 1},
+                                {"probe-llama-4096", 4096, 32, 8, 14'336, 8192, 2048, 1, 1}};
+constexpr Sizes kGpuGpts[] = {{"probe-gpt-1536", 1536, 16, 16, 6144, 8192, 1024, 2},
+                              {"probe-gpt-2560", 2560, 32, 32, 10'240, 4096, 2048, 2, 1}};
+constexpr std::int64_t kMicrobatches = 2;
 
 ModelSpec sized(const Sizes& sizes) {
   ModelSpec model;
   model.name = sizes.name;
   model.source = "made up for probing";
-  model.layers = kLayers;
+  model.layers = sizes.layers;
   model.hidden = sizes.hidden;
   model.vocab = sizes.vocab;
   model.max_seq_len = sizes.seq_len;
@@ -55,25 +66,27 @@ ModelSpec gpt(const Sizes& sizes) {
   return model;
 }
 
-Plan plan_of(const Sizes& sizes) {
+Plan plan_of(const Sizes& sizes, Device device) {
   Plan plan;
   plan.zero_stage = 0;
   plan.micro_batch = sizes.micro_batch;
   plan.global_batch = sizes.micro_batch * kMicrobatches;
   plan.seq_len = sizes.seq_len;
-  plan.precision = Precision::Fp32;
+  plan.precision = device == Device::Cuda ? Precision::Bf16 : Precision::Fp32;
   return plan;
 }
 
 }  // namespace
 
-std::vector<Scenario> probe_scenarios(const ClusterSpec& machine) {
+std::vector<Scenario> probe_scenarios(const ClusterSpec& machine, Device device) {
+  const bool on_gpu = device == Device::Cuda;
   std::vector<Scenario> scenarios;
   const auto add = [&](ModelSpec model, const Sizes& sizes) {
-    scenarios.push_back({std::move(model), machine, *machine.stack, plan_of(sizes)});
+    scenarios.push_back({std::move(model), machine, *machine.stack, plan_of(sizes, device)});
   };
-  for (const Sizes& sizes : kLlamas) add(llama(sizes), sizes);
-  for (const Sizes& sizes : kGpts) add(gpt(sizes), sizes);
+  for (const Sizes& sizes : on_gpu ? std::span(kGpuLlamas) : std::span(kLlamas))
+    add(llama(sizes), sizes);
+  for (const Sizes& sizes : on_gpu ? std::span(kGpuGpts) : std::span(kGpts)) add(gpt(sizes), sizes);
   return scenarios;
 }
 

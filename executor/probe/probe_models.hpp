@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "core/spec/scenario.hpp"
+#include "executor/launch/rank_backend.hpp"
 
 namespace shardwright::executor {
 
-// Small decoders of several widths and families, each on a single rank.
-std::vector<Scenario> probe_scenarios(const ClusterSpec& machine);
+// Decoders of several widths and families, each on a single rank: small ones in fp32 on CPUs; on
+// GPUs some of widths from 1024 to 4096 in bf16, each of which 8 GB hold.
+std::vector<Scenario> probe_scenarios(const ClusterSpec& machine, Device device);
 
 }  // namespace shardwright::executor

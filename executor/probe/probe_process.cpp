@@ -1,23 +1,24 @@
 #include "executor/probe/probe_process.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
+#include <optional>
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "executor/data/counter_random.hpp"
-#include "executor/kernels/cpu/cpu_kernels.hpp"
+#include "executor/launch/device_choice.hpp"
 #include "executor/launch/meeting.hpp"
 #include "executor/launch/option_checks.hpp"
+#include "executor/launch/run_options.hpp"
 #include "executor/probe/exchange_probe.hpp"
+#include "executor/probe/gpu_machine.hpp"
 #include "executor/probe/hardware_file.hpp"
 #include "executor/probe/machine.hpp"
 #include "executor/probe/probe_models.hpp"
@@ -36,7 +37,7 @@ void write(const std::filesystem::path& file, const nlohmann::ordered_json& docu
 }
 
 // A GPU that cannot be asked is no reason not to probe the CPUs.
-GpuHost gpus_of_host() {
+GpuHost gpus_beside_cpus() {
   try {
     std::string why_none;
     return probe_gpus(why_none);
@@ -44,6 +45,18 @@ GpuHost gpus_of_host() {
     fmt::print(stderr, "the GPUs are left out: {}\n", error.what());
     return {};
   }
+}
+
+// Of GPUs only the first rank, which writes the profile, times copies: others would disturb it.
+ClusterSpec describe(const ProbeOptions& options, const LaunchPlace& place, Device device,
+                     const GpuHost& gpus) {
+  RanksOnGpus ranks;
+  ranks.per_host = std::max<std::int64_t>(1, place.local_world);
+  ranks.hosts = std::max<std::int64_t>(1, place.world / ranks.per_host);
+  if (device == Device::Cpu) return describe_machine(ranks.per_host, ranks.hosts);
+  const auto count = static_cast<std::int64_t>(gpus.gpus.size());
+  if (options.share_gpu) ranks.per_gpu = (ranks.per_host + count - 1) / count;
+  return describe_gpus(gpus, host_facts(), ranks);
 }
 
 // A line on standard error, from the first rank, where that is a terminal: probing takes minutes on
@@ -83,14 +96,20 @@ Batch random_batch(const Scenario& scenario, std::int64_t rank, std::int64_t ste
 
 // Each rank trains a copy of the model by itself, all at the same time, so that they share memory
 // and cores as in a run. The second half of rank 0's steps is recorded.
-void train(const ProbeOptions& options, const Scenario& scenario, std::int64_t rank) {
+//
+// A backend of the model's own, so that its memory goes with it: what the process has taken is one
+// of the figures.
+void train(const ProbeOptions& options, const Scenario& scenario, const LaunchPlace& place,
+           Device device) {
+  const std::int64_t rank = place.rank;
   const auto folder = options.out / "runs" / scenario.model.name;
   std::filesystem::create_directories(folder);
   const Program program = lower(scenario.model, scenario.plan, scenario.stack);
-  CpuKernels<float> kernels;
+  const auto backend = open_backend(device, nullptr, place, {options.timeout(), options.share_gpu});
   TrainingOptions training;
   training.steps = options.steps;
-  RankTrainer trainer(scenario.model, program, 0, kernels, nullptr, training);
+  RankTrainer trainer(scenario.model, program, 0, backend->kernels(), nullptr, training,
+                      backend->queues());
   std::optional<MetricsLog> metrics;
   if (rank == 0) {
     write_plan(folder, scenario);
@@ -102,8 +121,17 @@ void train(const ProbeOptions& options, const Scenario& scenario, std::int64_t r
     StepRecorder recorder(scenario.plan, 0);
     const StepReport report = trainer.step(step, batch, recorded ? &recorder : nullptr);
     if (recorded) write_timeline(folder, step, 0, recorder.take());
-    if (metrics) metrics->write(report, memory_of(trainer, kernels));
+    if (metrics) metrics->write(report, memory_of(trainer, backend->kernels()));
   }
+}
+
+std::vector<ExchangeSample> time_exchanges(const ProbeOptions& options, const LaunchPlace& place,
+                                           Device device, const Meeting& meeting,
+                                           const ProbeProgress& progress) {
+  const auto backend =
+      open_backend(device, meeting.store(), place, {options.timeout(), options.share_gpu});
+  return probe_exchanges(place.rank, place.world, *backend, device,
+                         [&](const std::string& text) { progress.show(text); });
 }
 
 }  // namespace
@@ -112,7 +140,9 @@ void add_probe_options(CLI::App& app, ProbeOptions& options) {
   app.add_option("--out", options.out, "Folder of the measurements")
       ->required()
       ->type_name("FOLDER");
-  app.add_option("--ranks", options.ranks, "Ranks on this machine (default: one for each core)")
+  add_device_options(app, options.device, options.share_gpu, "on GPUs if there are any");
+  app.add_option("--ranks", options.ranks,
+                 "Ranks on this machine (default: one for each GPU or core)")
       ->check(number_from(1, 1024));
   app.add_option("--steps", options.steps, "Steps of each of the probe's models")
       ->check(number_from(2, 10'000))
@@ -126,39 +156,56 @@ void add_probe_options(CLI::App& app, ProbeOptions& options) {
       ->group("");
 }
 
-std::int64_t probe_ranks(const ProbeOptions& options) {
-  if (options.ranks > 0) return options.ranks;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+Device probe_device(const ProbeOptions& options) {
+  const Device device = choose_device(options.device, Precision::Bf16);
+  if (device == Device::Cpu) return device;
+  std::string why;
+  for (const GpuFacts& gpu : list_gpus(why)) {
+    if (has_bf16(gpu)) continue;
+    if (options.device == "auto") return Device::Cpu;
+    throw InputError(
+        "--device",
+        {{"", fmt::format("{}, which has compute capability {}", gpu.name, gpu.compute_capability),
+          "GPUs that compute in bf16 (8.0 and above), or --device cpu"}});
+  }
+  return device;
 }
 
-void probe_rank(const ProbeOptions& options, const LaunchPlace& place, const std::string& token) {
+std::int64_t probe_ranks(const ProbeOptions& options, Device device) {
+  if (options.ranks > 0) return options.ranks;
+  std::string why;
+  return device == Device::Cuda ? visible_gpus(why) : host_facts().cores;
+}
+
+void probe_rank(const ProbeOptions& options, const LaunchPlace& place, Device device,
+                const std::string& token) {
   Meeting meeting(place, token, options.timeout());
-  const std::int64_t per_host = std::max<std::int64_t>(1, place.local_world);
-  const ClusterSpec machine =
-      describe_machine(per_host, std::max<std::int64_t>(1, place.world / per_host));
+  const bool on_gpus = device == Device::Cuda;
+  std::string why;
+  GpuHost gpus;
+  if (on_gpus) gpus = place.rank == 0 ? probe_gpus(why) : GpuHost{list_gpus(why), {}, {}, {}};
+  const ClusterSpec machine = describe(options, place, device, gpus);
   const ProbeProgress progress(place.rank == 0 && !options.no_progress);
-  const auto samples = probe_exchanges(place.rank, place.world, meeting.opener("exchanges/"),
-                                       [&](const std::string& text) { progress.show(text); });
+  const auto samples = time_exchanges(options, place, device, meeting, progress);
   if (place.rank == 0) {
     std::filesystem::create_directories(options.out);
     write(options.out / "machine.json", to_json(machine));
     write(options.out / "exchanges.json", to_json(samples));
-    write(options.out / "hardware.json", hardware_json(gpus_of_host(), network_devices()));
+    write(options.out / "hardware.json",
+          hardware_json(on_gpus ? gpus : gpus_beside_cpus(), network_devices()));
   }
   const auto together = place.world == 1
                             ? nullptr
                             : meeting.opener("models/")("world", static_cast<int>(place.rank),
                                                         static_cast<int>(place.world));
-  const std::vector<Scenario> scenarios = probe_scenarios(machine);
+  const std::vector<Scenario> scenarios = probe_scenarios(machine, device);
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const Scenario& scenario = scenarios[i];
     progress.show(
         fmt::format("kernels, model {} of {}: {}", i + 1, scenarios.size(), scenario.model.name));
     double ready = 1.0;
     if (together) together->all_reduce(&ready, 1, Element::Float64, Reduction::Sum, nullptr);
-    train(options, scenario, place.rank);
+    train(options, scenario, place, device);
   }
 }
 

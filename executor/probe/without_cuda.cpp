@@ -3,9 +3,13 @@
 
 namespace shardwright::executor {
 
-GpuHost probe_gpus(std::string& why_none) {
+std::vector<GpuFacts> list_gpus(std::string& why_none) {
   why_none = "this build is without CUDA";
   return {};
+}
+
+GpuHost probe_gpus(std::string& why_none) {
+  return {list_gpus(why_none), {}, {}, {}};
 }
 
 }  // namespace shardwright::executor

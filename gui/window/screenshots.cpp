@@ -65,14 +65,15 @@ bool save_comparison(MainWindow& window, const QDir& folder, const QString& look
   return true;
 }
 
-// This machine as two ranks see it, measured now, so that what is predicted lies near what is
-// measured; none where it cannot be.
+// This machine's CPUs as two ranks see them, measured now, so that what is predicted lies near what
+// is measured; none where it cannot be.
 std::optional<ClusterSpec> probed_machine(const QString& folder) {
   const QString profile = QDir(folder).filePath(QStringLiteral("here.json"));
   QProcess probe;
   probe.setProcessChannelMode(QProcess::ForwardedErrorChannel);
-  probe.start(find_command(), {QStringLiteral("probe"), QStringLiteral("--ranks"),
-                               QStringLiteral("2"), QStringLiteral("--out"), profile});
+  probe.start(find_command(),
+              {QStringLiteral("probe"), QStringLiteral("--device"), QStringLiteral("cpu"),
+               QStringLiteral("--ranks"), QStringLiteral("2"), QStringLiteral("--out"), profile});
   const bool well = probe.waitForFinished(kPatienceMs) && probe.exitCode() == 0;
   if (!well) return std::nullopt;
   return load_cluster(profile.toStdString());

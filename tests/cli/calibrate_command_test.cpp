@@ -21,7 +21,7 @@ using testing::HasSubstr;
 std::string probed(const ScratchFolder& folder) {
   std::string file = folder.file("here.json");
   const CommandResult result =
-      run_command({"probe", "--ranks", "1", "--steps", "2", "--out", file});
+      run_command({"probe", "--device", "cpu", "--ranks", "1", "--steps", "2", "--out", file});
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   return file;
 }

@@ -67,10 +67,24 @@ TEST(RunCommand, StartsItsRanksHereWhateverALauncherHasSet) {
 TEST(ProbeCommand, MeasuresAsManyRanksAsItIsTold) {
   const ScratchFolder folder;
   const std::string here = folder.file("here.json");
-  const CommandResult result = run_command({"probe", "--ranks", "2", "--steps", "2", "--out", here},
-                                           {.environment = kLaunchersVariables});
+  const CommandResult result =
+      run_command({"probe", "--device", "cpu", "--ranks", "2", "--steps", "2", "--out", here},
+                  {.environment = kLaunchersVariables});
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_EQ(load_cluster(here).node.accelerators, 2);
+}
+
+TEST(ProbeCommand, NamesTheGpuThatIsMissing) {
+  const ScratchFolder folder;
+  const std::string here = folder.file("here.json");
+  const CommandResult result = run_command({"probe", "--device", "cuda", "--out", here},
+                                           {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("--device: found no CUDA device"));
+  EXPECT_THAT(result.errors, testing::Not(HasSubstr("failed")));
+  EXPECT_FALSE(std::filesystem::exists(here));
+  const CommandResult unknown = run_command({"probe", "--device", "tpu", "--out", here});
+  EXPECT_EQ(unknown.exit_code, 2);
 }
 
 TEST(RunCommand, RefusesWhatTheExecutorLacks) {

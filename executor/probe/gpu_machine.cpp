@@ -1,0 +1,265 @@
+#include "executor/probe/gpu_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/spec/profile_library.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+// A generation's multiprocessor.
+struct Multiprocessor {
+  double capability;
+  const char* architecture;
+  double matrix_16_bit, vector_fp32;  // FLOP per clock
+  bool bf16, fp8;                     // bf16 and tf32 came together
+  bool halved_on_geforce;             // products with fp32 accumulation
+  const char* source;
+};
+
+constexpr std::array kMultiprocessors = {
+    Multiprocessor{7.0, "volta", 1024, 128, false, false, false,
+                   "NVIDIA Tesla V100 GPU Architecture"},
+    Multiprocessor{7.5, "turing", 1024, 128, false, false, true, "NVIDIA Turing GPU Architecture"},
+    Multiprocessor{8.0, "ampere", 2048, 128, true, false, false,
+                   "NVIDIA A100 Tensor Core GPU Architecture"},
+    Multiprocessor{8.6, "ampere", 1024, 256, true, false, true,
+                   "NVIDIA Ampere GA102 GPU Architecture"},
+    Multiprocessor{8.9, "ada", 1024, 256, true, true, true, "NVIDIA Ada GPU Architecture"},
+    Multiprocessor{9.0, "hopper", 4096, 256, true, true, false,
+                   "NVIDIA H100 Tensor Core GPU Architecture"},
+    Multiprocessor{10.0, "blackwell", 8192, 256, true, true, false,
+                   "NVIDIA Blackwell Architecture Technical Brief"},
+    // Not the tiles of the data centre's Blackwell.
+    Multiprocessor{12.0, "rtx-blackwell", 1024, 256, true, true, true,
+                   "NVIDIA RTX Blackwell GPU Architecture"}};
+
+// Guesses, until the probe's measurements are in.
+constexpr BytesPerSecond kUsualHostLink = BytesPerSecond(25e9);  // PCIe 4 x16
+constexpr Watts kUsualPower = Watts(3.5);  // of a multiprocessor: 250 W of 72, 700 W of 132, …
+constexpr Watts kUsualHostPower = Watts(300.0);  // for each GPU
+constexpr double kUsualIdle = 0.1;
+
+// As CUDA writes it: "8.6"; 0 for what is no number.
+double capability_of(const GpuFacts& gpu) {
+  return std::strtod(gpu.compute_capability.c_str(), nullptr);
+}
+
+const Multiprocessor& multiprocessor_of(const GpuFacts& gpu) {
+  const double capability = capability_of(gpu);
+  const Multiprocessor* nearest = kMultiprocessors.data();
+  for (const Multiprocessor& each : kMultiprocessors)
+    if (each.capability <= capability) nearest = &each;
+  return *nearest;
+}
+
+// "NVIDIA GH200 480GB" states the host's memory, and a card may come with another size than the
+// profile has: CUDA says what it is.
+std::optional<std::string> shipped_profile(const std::string& name) {
+  if (auto found = find_accelerator(name)) return found;
+  const std::size_t unit = name.rfind("GB");
+  if (unit == std::string::npos || unit == 0) return std::nullopt;
+  const std::size_t digits = name.find_last_not_of("0123456789", unit - 1) + 1;
+  return find_accelerator(name.substr(0, digits) + ' ' + name.substr(unit + 2));
+}
+
+void set_unknown(AcceleratorSpec& device, const GpuFacts& gpu) {
+  const Multiprocessor& unit = multiprocessor_of(gpu);
+  const double clocks = static_cast<double>(gpu.multiprocessors) * gpu.clock.value();
+  const FlopPerSecond matrix(clocks * matrix_flop_per_clock(gpu));
+  device.name = gpu.name;
+  device.vendor = "nvidia";
+  device.architecture = unit.architecture;
+  device.matrix.fp32 = device.vector_fp32 = FlopPerSecond(clocks * unit.vector_fp32);
+  device.matrix.fp16 = matrix;
+  if (unit.bf16) {
+    device.matrix.bf16 = matrix;
+    device.matrix.tf32 = matrix / 2.0;
+  }
+  if (unit.fp8) device.matrix.fp8 = matrix * 2.0;
+  device.power = kUsualPower * static_cast<double>(gpu.multiprocessors);
+  device.idle_power = device.power * kUsualIdle;
+  device.notes = fmt::format(
+      "No shipped profile describes it: its peaks are those of compute capability {}, which its "
+      "clock under load may not reach.",
+      gpu.compute_capability);
+  const Provenance estimate{
+      fmt::format("multiprocessors times clock times FLOP per clock ({})", unit.source),
+      Confidence::Assumed};
+  for (const char* figure :
+       {"/matrix/fp32_flop_per_s", "/matrix/fp16_flop_per_s", "/matrix/bf16_flop_per_s",
+        "/matrix/tf32_flop_per_s", "/matrix/fp8_flop_per_s", "/vector_fp32_flop_per_s"})
+    device.sources[figure] = estimate;
+}
+
+// A part of a GPU, or a card with fewer or more multiprocessors than the profile's.
+void scale_peaks(AcceleratorSpec& device, std::int64_t multiprocessors) {
+  const double share =
+      static_cast<double>(multiprocessors) / static_cast<double>(device.compute_units);
+  for (auto [peak, figure] : {std::pair(&device.matrix.fp32, "/matrix/fp32_flop_per_s"),
+                              {&device.matrix.tf32, "/matrix/tf32_flop_per_s"},
+                              {&device.matrix.fp16, "/matrix/fp16_flop_per_s"},
+                              {&device.matrix.bf16, "/matrix/bf16_flop_per_s"},
+                              {&device.matrix.fp8, "/matrix/fp8_flop_per_s"},
+                              {&device.matrix.fp4, "/matrix/fp4_flop_per_s"},
+                              {&device.vector_fp32, "/vector_fp32_flop_per_s"}}) {
+    *peak = *peak * share;
+    device.sources[figure] = {fmt::format("that of the {} by {} of {} multiprocessors", device.name,
+                                          multiprocessors, device.compute_units),
+                              Confidence::Derived};
+  }
+}
+
+// A driver that does not tell a figure tells 0.
+template <class Value>
+void replace(Value& figure, Value stated, const char* pointer, const Provenance& measured,
+             Sources& sources) {
+  if (!(stated > Value{})) return;
+  figure = stated;
+  sources[pointer] = measured;
+}
+
+AcceleratorSpec device_of(const GpuHost& host, const RanksOnGpus& ranks) {
+  const GpuFacts& gpu = host.gpus.front();
+  const std::optional<std::string> known = shipped_profile(gpu.name);
+  AcceleratorSpec device = known ? load_accelerator(*known) : AcceleratorSpec();
+  if (!known) set_unknown(device, gpu);
+  if (known && gpu.multiprocessors > 0 && gpu.multiprocessors != device.compute_units)
+    scale_peaks(device, gpu.multiprocessors);
+  const Provenance measured{probe_source(gpu.name), Confidence::Measured};
+  const auto take = [&](auto& figure, auto stated, const char* pointer) {
+    replace(figure, stated, pointer, measured, device.sources);
+  };
+  take(device.memory, gpu.memory / static_cast<double>(ranks.per_gpu), "/memory/capacity_bytes");
+  take(device.memory_bandwidth, gpu.memory_bandwidth, "/memory/bandwidth_bytes_per_s");
+  take(device.l2_cache, gpu.l2_cache, "/memory/l2_cache_bytes");
+  take(device.compute_units, gpu.multiprocessors, "/compute_units");
+  take(device.max_clock, gpu.clock, "/max_clock_hz");
+  // The link of the node is then what copies reach of it.
+  if (host.host_to_gpu > BytesPerSecond(0)) {
+    device.efficiency.host_link = 1.0;
+    device.sources["/efficiency/host_link_ratio"] = measured;
+  }
+  return device;
+}
+
+BytesPerSecond host_link(const GpuHost& host) {
+  const BytesPerSecond slower = std::min(host.host_to_gpu, host.gpu_to_host);
+  return slower > BytesPerSecond(0) ? slower : kUsualHostLink;
+}
+
+// The slowest and the fastest copy between two of the first GPUs; nothing where two of them cannot
+// reach each other, or fewer are seen.
+struct PeerRates {
+  BytesPerSecond slowest, fastest;
+};
+std::optional<PeerRates> peer_rates(const GpuHost& host, std::int64_t gpus) {
+  const auto count = static_cast<std::size_t>(gpus);
+  if (count < 2 || host.peer_copies.size() < count) return std::nullopt;
+  std::optional<PeerRates> rates;
+  for (std::size_t from = 0; from < count; ++from) {
+    for (std::size_t to = 0; to < count; ++to) {
+      if (from == to) continue;
+      const BytesPerSecond rate = host.peer_copies[from].at(to);
+      if (!(rate > BytesPerSecond(0))) return std::nullopt;
+      if (!rates) rates = {rate, rate};
+      rates->slowest = std::min(rates->slowest, rate);
+      rates->fastest = std::max(rates->fastest, rate);
+    }
+  }
+  return rates;
+}
+
+// PCIe between GPUs is no faster than to the host, and 6.0 x16 is the fastest slot there is: 128
+// GB/s.
+bool is_nvlink(const PeerRates& rates, BytesPerSecond host_link) {
+  constexpr double kFaster = 1.5;
+  constexpr BytesPerSecond kFastestSlot = BytesPerSecond(130e9);
+  return rates.slowest > host_link * kFaster || rates.slowest > kFastestSlot;
+}
+
+ScaleUpSpec links_of(const GpuHost& host, const RanksOnGpus& ranks) {
+  constexpr double kUnequal = 1.5;  // some pairs have more links than others
+  ScaleUpSpec links;
+  links.ring_efficiency = links.pair_efficiency = 1.0;  // of what copies reach
+  links.domain = ranks.per_host;
+  const std::optional<PeerRates> rates =
+      ranks.per_gpu > 1 ? std::nullopt : peer_rates(host, ranks.per_host);
+  if (!rates) {
+    links.kind = ScaleUpKind::Pcie;
+    links.name = "through the host";
+    links.bandwidth = host_link(host);
+    links.latency = microseconds(8.0);
+    return links;
+  }
+  links.bandwidth = rates->slowest;
+  if (!is_nvlink(*rates, host_link(host))) {
+    links.kind = ScaleUpKind::Pcie;
+    links.name = "PCIe";
+    links.latency = microseconds(4.0);
+    return links;
+  }
+  links.kind =
+      rates->fastest > rates->slowest * kUnequal ? ScaleUpKind::Mesh : ScaleUpKind::Switched;
+  links.name = "NVLink";
+  return links;
+}
+
+// NCCL uses all RDMA devices of a host.
+std::int64_t nics_of(const HostFacts& host) {
+  const BytesPerSecond fastest = fastest_network(host.networks);
+  const auto count = std::count_if(
+      host.networks.begin(), host.networks.end(),
+      [&](const NetworkDevice& device) { return device.rdma && device.bandwidth == fastest; });
+  return std::max<std::int64_t>(1, count);
+}
+
+NodeSpec node_of(const GpuHost& gpus, const HostFacts& host, const RanksOnGpus& ranks) {
+  NodeSpec node = node_on(host, ranks.per_host, ranks.hosts);
+  node.scale_up = links_of(gpus, ranks);
+  if (ranks.hosts > 1) node.nic.per_node = nics_of(host);
+  node.host.accelerator_link = host_link(gpus);
+  node.power_overhead = kUsualHostPower * static_cast<double>(ranks.per_host);
+  if (gpus.host_to_gpu > BytesPerSecond(0)) {
+    const Provenance measured{probe_source(gpus.gpus.front().name), Confidence::Measured};
+    node.sources["/scale_up/bandwidth_bytes_per_s"] = measured;
+    node.sources["/host/accelerator_link_bytes_per_s"] = measured;
+  }
+  return node;
+}
+
+}  // namespace
+
+double matrix_flop_per_clock(const GpuFacts& gpu) {
+  const Multiprocessor& unit = multiprocessor_of(gpu);
+  const bool halved = unit.halved_on_geforce && gpu.name.find("GeForce") != std::string::npos;
+  return halved ? unit.matrix_16_bit / 2.0 : unit.matrix_16_bit;
+}
+
+bool has_bf16(const GpuFacts& gpu) {
+  return multiprocessor_of(gpu).bf16;
+}
+
+ClusterSpec describe_gpus(const GpuHost& gpus, const HostFacts& host, const RanksOnGpus& ranks) {
+  ClusterSpec cluster;
+  cluster.name = "here";
+  cluster.accelerator = device_of(gpus, ranks);
+  cluster.node = node_of(gpus, host, ranks);
+  cluster.fabric = network_of(ranks.hosts);
+  cluster.nodes = ranks.hosts;
+  cluster.stack = load_stack("shardwright");
+  // Links are fitted to the executor's own exchanges.
+  cluster.stack->collective_ratio = 1.0;
+  cluster.stack->sources["/communication/collective_ratio"] = {
+      "the links are those that its own exchanges show", Confidence::Derived};
+  return cluster;
+}
+
+}  // namespace shardwright::executor
