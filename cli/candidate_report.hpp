@@ -25,7 +25,7 @@ Table candidate_table(const std::vector<planner::PlanCandidate>& candidates);
 // The fastest plans of a front: step time against memory.
 Table front_table(const std::vector<planner::PlanCandidate>& front);
 
-// An element of `plans`. `capacity`: an accelerator's memory.
+// An element of `plans`.
 nlohmann::ordered_json candidate_json(const planner::PlanCandidate& candidate,
                                       const ClusterSpec& cluster, const StackSpec& stack);
 

@@ -150,8 +150,9 @@ void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResu
     page.paragraph(
         fmt::format("Scaling ends at {} GPUs: {}", format_count(*result.knee), result.knee_cause));
   } else if (sizes_that_fit(result) > 1) {
-    page.paragraph(fmt::format("Efficiency stays above {} % up to the largest size that fits.",
-                               format_number(100.0 * planner::kKneeEfficiency)));
+    page.paragraph(fmt::format("Efficiency stays above {} % up to the largest size that {}.",
+                               format_number(100.0 * planner::kKneeEfficiency),
+                               result.partial ? "was searched" : "fits"));
   }
   add_counts(page, total_counts(result), result.wall_s);
   add_assumptions(page, chosen);

@@ -105,7 +105,7 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen, const sim::Ru
   document["fidelity"] = name_of(rung.fidelity);
   document["partial"] = rung.cancelled;
   document.update(step_json(scenario.plan, rung.result, scenario.cluster, scenario.stack));
-  document["step_interval_s"] = interval_json(surest_step(rung), scenario.stack);
+  document["step_interval_s"] = interval_json(surest_step(rung), scenario.cluster, scenario.stack);
   document["event_step_s"] = rung.event_step.value();
   document["breakdown_fidelity"] = name_of(rung.full ? rung.fidelity : sim::Fidelity::Event);
   if (rung.full) document.update(full_replay_json(scenario.plan, rung.result, *rung.full));

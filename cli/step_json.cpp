@@ -44,8 +44,8 @@ ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams) {
   return document;
 }
 
-ordered_json interval_json(Seconds predicted, const StackSpec& stack) {
-  const auto interval = sim::step_interval(predicted, stack);
+ordered_json interval_json(Seconds predicted, const ClusterSpec& cluster, const StackSpec& stack) {
+  const auto interval = sim::step_interval(predicted, cluster.accelerator, stack);
   if (!interval) return nullptr;
   return {interval->low.value(), interval->high.value()};
 }
@@ -58,7 +58,7 @@ ordered_json step_json(const Plan& plan, const sim::StepResult& result, const Cl
   time["stage"] = result.bottleneck;
   return {{"plan", to_json(plan)},
           {"step_s", result.step.value()},
-          {"step_interval_s", interval_json(result.step, stack)},
+          {"step_interval_s", interval_json(result.step, cluster, stack)},
           {"tokens_per_s_per_gpu", result.throughput.tokens_per_s_per_gpu},
           {"tflops_per_gpu", result.throughput.tflops_per_gpu},
           {"mfu", result.throughput.mfu},

@@ -19,7 +19,8 @@ nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result
                                  const ClusterSpec& cluster, const StackSpec& stack);
 
 // [low, high], or null: sim::step_interval.
-nlohmann::ordered_json interval_json(Seconds predicted, const StackSpec& stack);
+nlohmann::ordered_json interval_json(Seconds predicted, const ClusterSpec& cluster,
+                                     const StackSpec& stack);
 
 // By name, {"busy_s", "idle_s"} of the streams that are used.
 nlohmann::ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams);

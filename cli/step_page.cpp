@@ -192,7 +192,8 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
   const Bytes capacity = scenario.cluster.accelerator.memory;
   const sim::Throughput& rates = result.throughput;
   page.heading(cluster_text(scenario));
-  const auto interval = sim::step_interval(surest_step, scenario.stack);
+  const auto interval =
+      sim::step_interval(surest_step, scenario.cluster.accelerator, scenario.stack);
   page.facts(
       {{"plan", plan_text(scenario.plan)},
        {"batch", batch_text(scenario.plan)},

@@ -117,6 +117,10 @@ std::int64_t parse_value(const FieldDefinition& field, const std::string& text,
     names.push_back(each.name);
   }
   if (!named.empty()) refuse(option, text, one_of(text, names));
+  if (text.find('=') != std::string::npos) {
+    refuse(option, text,
+           fmt::format("values of {} alone; {} once more for another field", field.name, option));
+  }
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);

@@ -76,18 +76,22 @@ std::string escaped(const std::string& key) {
   return result;
 }
 
+// No figure of a machine or a program is smaller than this, but for zero; times that rest on
+// smaller ones would leave the range of numbers.
+constexpr double kSmallestFigure = 1e-20;
+
 std::string range_text(IntegerRange range) {
   return fmt::format("an integer from {} to {}", range.least, range.most);
 }
 
 std::string range_text(NumberRange range) {
   if (range.above_zero && range.least <= 0.0)
-    return fmt::format("a number above 0 and at most {}", range.most);
+    return fmt::format("a number above 0 (from {}) and at most {}", kSmallestFigure, range.most);
   return fmt::format("a number from {} to {}", range.least, range.most);
 }
 
 bool inside(double value, NumberRange range) {
-  if (!std::isfinite(value) || (range.above_zero && value <= 0.0)) return false;
+  if (!std::isfinite(value) || (range.above_zero && value < kSmallestFigure)) return false;
   return value >= range.least && value <= range.most;
 }
 

@@ -49,9 +49,11 @@ FabricLevel read_level(ObjectReader object, FillIn& fill) {
 std::vector<FabricLevel> read_levels(ObjectReader& object, FillIn& fill) {
   std::vector<FabricLevel> levels;
   for (ObjectReader& level : object.objects("levels")) {
+    const std::size_t known_problems = level.problems().size();
     levels.push_back(read_level(level, fill));
     const std::size_t count = levels.size();
-    if (count > 1 && levels[count - 1].nodes <= levels[count - 2].nodes) {
+    const bool is_read = level.problems().size() == known_problems;
+    if (is_read && count > 1 && levels[count - 1].nodes <= levels[count - 2].nodes) {
       level.problem(
           "nodes", fmt::format("{}", levels[count - 1].nodes),
           fmt::format("more than the {} nodes of the level below", levels[count - 2].nodes));

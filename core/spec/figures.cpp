@@ -98,6 +98,7 @@ class Separator {
   json figure(const json& value, const std::string& pointer) {
     ObjectReader reader(value, root_ + pointer, *problems_);
     json plain = reader.raw("value");
+    if (plain.is_null()) reader.problem("value", "null", "a number, or no such figure");
     const std::string key = reader.text("source");
     Provenance provenance;
     provenance.confidence = reader.choice("confidence", confidence_names());

@@ -41,7 +41,7 @@ std::string checksum(const std::filesystem::path& file) {
 
 // Of the members of a state file but for the sum itself.
 std::string state_sum(nlohmann::json document) {
-  document.erase("checksum");
+  if (document.is_object()) document.erase("checksum");
   return fmt::format("{:016x}", key_of(0, document.dump()));
 }
 

@@ -71,8 +71,9 @@ void TcpStoreServer::accept_clients() {
   while (!closing_) {
     const auto seen = strangers.wait({{listener_.descriptor(), POLLIN, 0}});
     clients_.remove_if([](Client& client) {
-      if (client.gone) client.thread.join();
-      return client.gone.load();
+      if (!client.gone) return false;
+      client.thread.join();
+      return true;
     });
     if (seen[0].revents != 0 && !closing_) strangers.accept(listener_);
   }

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kExpected =
-    "a plan, a result of plan --json, a cluster, a model, a timeline or a folder of a run";
+    "a plan, a result of plan or scale --json, a cluster, a model, a timeline or a folder of a run";
 
 constexpr const char* kTimelineInstead =
     "a timeline, as simulate --timeline and the folder of a run have it";
@@ -38,7 +38,7 @@ OpenedFile open_document(const QString& path) {
           ? document["schema"].get<std::string>()
           : "";
   if (schema == kPlanSchema) return {path, read_scenario(document, file)};
-  if (schema == "shardwright/plans")
+  if (schema == "shardwright/plans" || schema == "shardwright/scale")
     return {path, std::make_shared<const PlanSet>(read_plan_set(document, file))};
   if (schema == "shardwright/cluster") return {path, load_cluster(file)};
   if (schema == kTimelineSchema)

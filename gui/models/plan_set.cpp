@@ -19,15 +19,6 @@ namespace {
 using nlohmann::json;
 using planner::PlanCandidate;
 
-void mark_front(PlanSet& set) {
-  std::vector<planner::TradeOff> points;
-  points.reserve(set.plans.size());
-  for (const PlanCandidate& plan : set.plans)
-    points.push_back({plan.result.step.value() / plan.tokens(), plan.result.memory().peak.value()});
-  set.on_front.assign(set.plans.size(), false);
-  for (const std::size_t index : planner::pareto_front(points)) set.on_front[index] = true;
-}
-
 void append_new(std::vector<PlanCandidate>& plans, const std::vector<PlanCandidate>& more) {
   for (const PlanCandidate& candidate : more) {
     const bool known = std::any_of(plans.begin(), plans.end(), [&](const PlanCandidate& other) {
@@ -178,6 +169,15 @@ void take_goal(PlanSet& set) {
 
 }  // namespace
 
+void mark_front(PlanSet& set) {
+  std::vector<planner::TradeOff> points;
+  points.reserve(set.plans.size());
+  for (const PlanCandidate& plan : set.plans)
+    points.push_back({plan.result.step.value() / plan.tokens(), plan.result.memory().peak.value()});
+  set.on_front.assign(set.plans.size(), false);
+  for (const std::size_t index : planner::pareto_front(points)) set.on_front[index] = true;
+}
+
 Scenario PlanSet::scenario(std::size_t plan) const {
   return {request.model, request.cluster, request.stack, plans[plan].plan};
 }
@@ -231,8 +231,10 @@ PlanSet read_plan_set(const json& document, const std::string& source) {
   for (ObjectReader& plan : root.objects("plans"))
     set.plans.push_back(read_candidate(set.request, plan));
   std::vector<PlanCandidate> front;
-  for (ObjectReader& plan : root.objects("front"))
-    front.push_back(read_candidate(set.request, plan));
+  if (root.has("front")) {
+    for (ObjectReader& plan : root.objects("front"))
+      front.push_back(read_candidate(set.request, plan));
+  }
   problems.throw_if_any();
   append_new(set.plans, front);
   set.origin = to_qstring(source);

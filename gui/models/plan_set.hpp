@@ -40,6 +40,9 @@ PlanSet plan_set_so_far(const planner::PlanRequest& request,
 // Adds plans of the same request that an earlier or a stopped search had found, best first.
 void keep_plans(PlanSet& set, const std::vector<planner::PlanCandidate>& plans);
 
+// Finds `on_front` anew.
+void mark_front(PlanSet& set);
+
 // One plan as a set: simulated here. Throws InputError.
 PlanSet plan_set_of(const Scenario& scenario, const QString& origin);
 

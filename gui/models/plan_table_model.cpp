@@ -49,6 +49,9 @@ QVariant PlanTableModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole:
       return figure.text(*set_, plan);
+    case Qt::EditRole:  // for other programs: neither rounded nor grouped
+      return figure.value ? QString::number(figure.value(*set_, plan), 'g', 9)
+                          : figure.text(*set_, plan);
     case Qt::TextAlignmentRole:
       return QVariant::fromValue(
           Qt::Alignment((figure.value ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter));

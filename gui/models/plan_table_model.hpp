@@ -78,6 +78,7 @@ class PlanFilter : public QAbstractProxyModel {
   void set_lasso(std::set<int> rows);
   void clear_lasso();
   bool has_lasso() const { return lasso_active_; }
+  const std::set<int>& lasso() const { return lasso_; }
 
  private:
   struct Term {

@@ -316,9 +316,9 @@ bool knee_is_of(SweepAxis axis, SweepFigure figure) {
   return axis == SweepAxis::SeqLen || has_interval(figure);
 }
 
-SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate, const StackSpec& stack) {
+SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate,
+                    std::optional<sim::PredictionGround> ground) {
   const sim::StepResult& result = candidate.result;
-  const auto ground = sim::ground_of(stack);
   const auto with_interval = [&ground](double value, bool is_rate) {
     if (!ground) return SweepValue{value, value, value};
     const auto [low, high] = sim::prediction_interval(value, is_rate, *ground);
@@ -363,13 +363,13 @@ Sweep run_sweep(SweepAxis axis, SweepPlan plan, const planner::PlanRequest& requ
   if (axis == SweepAxis::Gpus) {
     Sweep sweep = scale_sweep(request, progress, stop);
     sweep.axis = axis;
-    sweep.stack = scenario.stack;
+    sweep.ground = sim::ground_of(scenario.cluster.accelerator, scenario.stack);
     return sweep;
   }
   Sweep sweep;
   sweep.axis = axis;
   sweep.plan = plan;
-  sweep.stack = scenario.stack;
+  sweep.ground = sim::ground_of(scenario.cluster.accelerator, scenario.stack);
   const auto variants = variants_of(axis, scenario);
   const planner::PlanRequest search = quick(request, stop);
   const auto costs = std::make_shared<planner::LayerCostCache>();

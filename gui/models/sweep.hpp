@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/search.hpp"
+#include "sim/validation/prediction_interval.hpp"
 
 namespace shardwright::gui {
 
@@ -66,8 +67,8 @@ struct SweepPoint {
 struct Sweep {
   SweepAxis axis = SweepAxis::Gpus;
   SweepPlan plan = SweepPlan::Best;
-  std::vector<SweepPoint> points;  // ascending in x
-  StackSpec stack;
+  std::vector<SweepPoint> points;               // ascending in x
+  std::optional<sim::PredictionGround> ground;  // of its predictions
   std::optional<double> knee;  // where more stops to pay in tokens per second, or the last
                                // sequence that fits
   QString knee_reason;         // also why there is none
@@ -83,9 +84,9 @@ struct SweepValue {
                                  // figure has no interval
 };
 
-// `stack` runs the plan; its predictions are as sure as sim::ground_of says.
+// `ground`: of the prediction; nothing where no interval is known.
 SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate,
-                    const StackSpec& stack);
+                    std::optional<sim::PredictionGround> ground);
 
 // `scenario` is the chosen plan, `request` what it was found for. Throws InputError.
 // `progress` gets shares of the work and may be called from several threads, one at a time.

@@ -30,7 +30,7 @@ QString csv_cell(QString cell) {
 }  // namespace
 
 TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& rows,
-                     const std::vector<int>& columns) {
+                     const std::vector<int>& columns, Qt::ItemDataRole role) {
   TextTable table;
   for (const int column : columns) {
     // Views break long titles before the unit.
@@ -41,16 +41,17 @@ TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& ro
   }
   for (const int row : rows) {
     QStringList cells;
-    for (const int column : columns) cells.append(model.index(row, column).data().toString());
+    for (const int column : columns) cells.append(model.index(row, column).data(role).toString());
     table.rows.push_back(cells);
   }
   return table;
 }
 
-TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& columns) {
+TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& columns,
+                     Qt::ItemDataRole role) {
   std::vector<int> rows(static_cast<std::size_t>(model.rowCount()));
   std::iota(rows.begin(), rows.end(), 0);
-  return text_table(model, rows, columns);
+  return text_table(model, rows, columns, role);
 }
 
 QString to_tsv(const TextTable& table) {

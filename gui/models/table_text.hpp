@@ -16,11 +16,13 @@ struct TextTable {
   std::vector<QStringList> rows;
 };
 
-// The given rows of a model in the order that they are shown; `columns`: those to take.
+// The given rows of a model in the order that they are shown; `columns`: those to take. `role`:
+// Qt::EditRole for numbers that other programs read.
 TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& rows,
-                     const std::vector<int>& columns);
+                     const std::vector<int>& columns, Qt::ItemDataRole role = Qt::DisplayRole);
 // All rows.
-TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& columns);
+TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& columns,
+                     Qt::ItemDataRole role = Qt::DisplayRole);
 
 QString to_tsv(const TextTable& table);
 QString to_csv(const TextTable& table);  // RFC 4180

@@ -261,9 +261,11 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
 void PlansView::show_set() {
   const PlanSetPointer set = selection_->set();
   outdated_->hide();
-  filter_->clear_lasso();
   const bool first = model_->rowCount() == 0;
+  const std::set<QString> lassoed = lassoed_plans();
+  filter_->clear_lasso();
   model_->show(set);
+  lasso_again(lassoed);
   if (set && set->infeasible && set->plans.empty()) {
     show_infeasible(*set->infeasible);
   } else if (!set || set->plans.empty()) {
@@ -273,6 +275,24 @@ void PlansView::show_set() {
     if (first) fit_columns();
   }
   update_points();
+}
+
+// Plans come in while a search goes on; those in the lasso stay in it.
+std::set<QString> PlansView::lassoed_plans() const {
+  std::set<QString> plans;
+  if (!filter_->has_lasso()) return plans;
+  for (const int row : filter_->lasso())
+    plans.insert(plan_text(model_->set()->plans[static_cast<std::size_t>(row)].plan));
+  return plans;
+}
+
+void PlansView::lasso_again(const std::set<QString>& lassoed) {
+  if (lassoed.empty() || !model_->set()) return;
+  std::set<int> rows;
+  for (std::size_t i = 0; i < model_->set()->plans.size(); ++i) {
+    if (lassoed.contains(plan_text(model_->set()->plans[i].plan))) rows.insert(static_cast<int>(i));
+  }
+  if (!rows.empty()) filter_->set_lasso(std::move(rows));
 }
 
 // Close together, so that as much as possible is seen without scrolling.
@@ -341,7 +361,7 @@ std::vector<int> PlansView::shown_columns() const {
 }
 
 TextTable PlansView::table() const {
-  return text_table(*filter_, shown_columns());
+  return text_table(*filter_, shown_columns(), Qt::EditRole);
 }
 
 TextTable PlansView::chosen_table() const {
@@ -349,7 +369,8 @@ TextTable PlansView::chosen_table() const {
   for (const QModelIndex& index : view_->selectionModel()->selectedRows())
     rows.push_back(index.row());
   std::sort(rows.begin(), rows.end());
-  return rows.size() > 1 ? text_table(*filter_, rows, shown_columns()) : table();
+  return rows.size() > 1 ? text_table(*filter_, rows, shown_columns())
+                         : text_table(*filter_, shown_columns());
 }
 
 void PlansView::copy_tsv() const {

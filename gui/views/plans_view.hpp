@@ -46,6 +46,8 @@ class PlansView : public View {
   void create_columns_menu();
   void connect_models();
   void apply_axes();
+  std::set<QString> lassoed_plans() const;
+  void lasso_again(const std::set<QString>& lassoed);
   void show_set();
   void show_infeasible(const planner::NoFeasiblePlan& none);
   void fit_columns();

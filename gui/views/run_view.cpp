@@ -196,9 +196,10 @@ void RunView::choose_profile() {
 }
 
 void RunView::start() {
+  if (process_.is_running()) return Q_EMIT problem(tr("A run is going: stop it first."));
   const auto scenario = selection_->scenario();
-  if (!scenario || !folder_is_free()) return;
-  predicted_ = selection_->set()->plans[*selection_->chosen()];
+  if (!scenario) return Q_EMIT problem(tr("Choose a plan in Plans first."));
+  if (!folder_is_free()) return;
   try {
     process_.start(*scenario, {data_->text(), out_->text(), steps_->value()});
   } catch (const RuntimeFailure& failure) {
@@ -206,6 +207,7 @@ void RunView::start() {
     return;
   }
   Q_EMIT problem({});
+  predicted_ = selection_->set()->plans[*selection_->chosen()];
   last_message_ = tr("Running %1 …").arg(plan_text(scenario->plan));
   ended_here_.clear();
   begin_following(out_->text());
@@ -223,6 +225,7 @@ bool RunView::folder_is_free() {
 }
 
 void RunView::stop() {
+  if (!process_.is_running()) return;
   process_.stop();
   last_message_ = tr("Stopping …");
   update_state();
@@ -342,8 +345,11 @@ void RunView::update_state() {
     text += tr("  %1 lines of the metrics cannot be read.").arg(follower_.damaged_lines());
   state_->setText(text);
   state_->setVisible(!text.isEmpty());
-  const QString warning =
-      bottleneck_warning(steps, predicted_ ? predicted_->result.step.value() : 0.0);
+  // Of the profile as it is known now.
+  const Seconds expected = calibrated_  ? calibrated_->step.after
+                           : predicted_ ? predicted_->result.step
+                                        : Seconds(0);
+  const QString warning = bottleneck_warning(steps, expected.value());
   warning_->setText(QStringLiteral("⚠ ") + warning);
   QPalette palette = warning_->palette();
   palette.setColor(QPalette::WindowText, colours_for(this->palette()).warning);
@@ -425,20 +431,30 @@ void RunView::update_charts() {
 TextTable RunView::table() const {
   TextTable table;
   if (follower_.steps().empty()) return table;
-  table.header = {tr("Step"),
+  table.header = {tr("Run"),
+                  tr("Step"),
                   tr("Loss"),
                   tr("Gradient norm"),
                   tr("Step (s)"),
                   tr("Tokens/s"),
                   tr("MFU"),
-                  tr("Tensors of rank 0 (bytes)")};
-  for (const RunStep& step : follower_.steps()) {
-    QStringList row;
-    for (const double value : {step.step, step.loss, step.gradient_norm, step.step_s,
-                               step.tokens_per_s, step.mfu, step.memory_bytes})
-      row.append(QString::number(value, 'g', 9));
-    table.rows.push_back(row);
-  }
+                  tr("Tensors of rank 0 (bytes)"),
+                  tr("Predicted step (s)"),
+                  tr("Calibrated step (s)")};
+  const auto number = [](double value) { return QString::number(value, 'g', 9); };
+  const QString predicted = predicted_ ? number(predicted_->result.step.value()) : QString();
+  const QString calibrated = calibrated_ ? number(calibrated_->step.after.value()) : QString();
+  const auto add = [&](const RunFollower& run, const QString& name) {
+    for (const RunStep& step : run.steps()) {
+      QStringList row = {name};
+      for (const double value : {step.step, step.loss, step.gradient_norm, step.step_s,
+                                 step.tokens_per_s, step.mfu, step.memory_bytes})
+        row.append(number(value));
+      table.rows.push_back(row << predicted << calibrated);
+    }
+  };
+  add(follower_, QFileInfo(followed_).fileName());
+  if (!other_name_.isEmpty()) add(other_, other_name_);
   return table;
 }
 

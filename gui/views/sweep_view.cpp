@@ -241,7 +241,7 @@ void SweepView::add_line(SweepFigure shown) {
   QVector<double> xs, values, lows, highs;
   for (const SweepPoint& point : sweep_.points) {
     if (!point.best) continue;
-    const SweepValue value = value_of(shown, *point.best, sweep_.stack);
+    const SweepValue value = value_of(shown, *point.best, sweep_.ground);
     xs.append(point.x);
     values.append(value.value);
     lows.append(value.low);
@@ -278,7 +278,7 @@ void SweepView::add_missing() {
   for (const SweepPoint& point : sweep_.points) {
     if (point.fits) continue;
     xs.append(point.x);
-    ys.append(point.best ? value_of(figure(), *point.best, sweep_.stack).value : 0.0);
+    ys.append(point.best ? value_of(figure(), *point.best, sweep_.ground).value : 0.0);
   }
   if (xs.isEmpty()) return;
   QCPGraph* crosses = chart_->addGraph();
@@ -313,7 +313,7 @@ TextTable SweepView::table() const {
   for (const SweepPoint& point : sweep_.points) {
     QStringList row = {QString::number(point.x, 'g', 9)};
     if (point.best) {
-      const SweepValue value = value_of(figure(), *point.best, sweep_.stack);
+      const SweepValue value = value_of(figure(), *point.best, sweep_.ground);
       for (const double each : {value.value, value.low, value.high})
         row.append(QString::number(each, 'g', 9));
       row += {point.fits ? tr("yes") : point.why_not, plan_text(point.best->plan)};

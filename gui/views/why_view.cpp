@@ -48,9 +48,9 @@ QString peak_text(const sim::StepResult& result) {
 }
 
 // "16.2 s a step (80 %: 14.9 s to 18.8 s)".
-QString step_text(Seconds step, const StackSpec& stack) {
+QString step_text(Seconds step, const Scenario& scenario) {
   const QString text = WhyView::tr("%1 a step").arg(time_text(step));
-  const auto interval = sim::step_interval(step, stack);
+  const auto interval = sim::step_interval(step, scenario.cluster.accelerator, scenario.stack);
   if (!interval) return text;
   return text +
          WhyView::tr(" (80 %: %1 to %2)").arg(time_text(interval->low), time_text(interval->high));
@@ -257,18 +257,20 @@ void WhyView::show_chosen() {
   told_ = scenario;
   Q_EMIT problem({});
   empty_->show_content();
-  title_->setText(tr("%1 · %2").arg(step_text(candidate.result.step, scenario.stack),
-                                    plan_text(candidate.plan)));
+  title_->setText(
+      tr("%1 · %2").arg(step_text(candidate.result.step, scenario), plan_text(candidate.plan)));
   limit_->setText(tr("Looking for what limits it …"));
   waterfall_->show(candidate.result);
   memory_->show(candidate.result, set->request.cluster.accelerator.memory);
   peak_->setText(peak_text(candidate.result));
   sensitivity_->show_waiting();
+  sensitivities_.clear();
   story_.start([scenario](const std::stop_token& stop) { return tell_story(scenario, stop); });
   show_compared();
 }
 
 void WhyView::take_story(const PlanStory& story) {
+  sensitivities_ = story.explanation.sensitivities;
   limit_->setText(tr("Limited by %1.").arg(to_qstring(story.explanation.limit)));
   peak_->setText(peak_text(story.explanation.result) + QStringLiteral(", ") + story.peak_moment);
   sensitivity_->show(story.explanation.sensitivities);
@@ -340,13 +342,32 @@ TextTable WhyView::table() const {
     std::vector<int> columns = {0, 1, 2, 3};
     return text_table(*differences_->model(), columns);
   }
-  table.header = {tr("Part"), tr("Seconds"), tr("Share")};
+  table.header = {tr("Of"), tr("Part"), tr("Value"), tr("Unit"), tr("Share")};
   const auto chosen = selection_->chosen();
   if (!chosen) return table;
-  const sim::StepResult& result = selection_->set()->plans[*chosen].result;
+  const PlanSetPointer set = selection_->set();
+  const sim::StepResult& result = set->plans[*chosen].result;
+  const auto add = [&](const QString& of, const QString& part, double value, const char* unit,
+                       double share) {
+    table.rows.push_back({of, part, QString::number(value, 'g', 9), QString::fromUtf8(unit),
+                          QString::number(share, 'g', 6)});
+  };
   for (const TimePart& part : time_parts(result.time()))
-    table.rows.push_back({part.title, QString::number(part.time.value(), 'g', 9),
-                          QString::number(part.time / result.step, 'g', 6)});
+    add(tr("step"), part.title, part.time.value(), "s", part.time / result.step);
+  const Bytes capacity = set->request.cluster.accelerator.memory;
+  for (std::size_t stage = 0; stage < result.stages.size(); ++stage) {
+    const sim::MemoryPeak& memory = result.stages[stage].memory;
+    for (int i = 0; i < kMemoryCategories; ++i) {
+      const auto category = static_cast<MemoryCategory>(i);
+      const Bytes bytes = memory.of(category);
+      if (bytes > Bytes())
+        add(tr("memory of stage %1").arg(stage), title_of(category), bytes.value(), "bytes",
+            bytes / capacity);
+    }
+  }
+  for (const planner::Sensitivity& each : sensitivities_)
+    add(tr("10 % more"), QString::fromUtf8(name_of(each.resource)), each.step.value(), "s",
+        each.gain);
   return table;
 }
 

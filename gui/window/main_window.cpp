@@ -154,6 +154,9 @@ void MainWindow::connect_views() {
           [this] { messages_->say(static_cast<View*>(sweep_view_), Tone::Problem, {}); });
   connect(run_view_, &RunView::measured, this, [this](const QString& folder) { open({folder}); });
   connect(run_view_, &RunView::replan_wanted, this, &MainWindow::plan_on);
+  // A tab takes no focus where it is clicked.
+  connect(this, &QMainWindow::tabifiedDockWidgetActivated, this,
+          [this](QDockWidget* dock) { last_dock_ = dock; });
   connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, const QWidget* now) {
     for (QDockWidget* dock : docks_) {
       if (now != nullptr && dock->isAncestorOf(now)) last_dock_ = dock;

@@ -33,7 +33,7 @@ PlanSetPointer joined(const PlanSet& first, const PlanSet& second) {
   if (a.model != b.model || a.cluster != b.cluster || a.stack != b.stack) return nullptr;
   auto both = std::make_shared<PlanSet>(first);
   both->plans.insert(both->plans.end(), second.plans.begin(), second.plans.end());
-  both->on_front.resize(both->plans.size(), false);
+  mark_front(*both);
   both->origin += QStringLiteral(", ") + second.origin;
   return both;
 }

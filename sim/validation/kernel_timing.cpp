@@ -152,11 +152,18 @@ void set_implementation(const Columns& columns, KernelTiming& timing) {
     timing.stack.hopper_attention_kernel_ratio = kFlashAttention2OnHopper;
 }
 
+// "attention_fwd", "attention_fwd_bwd".
+bool names_pass(const std::string& op, bool backward) {
+  return op.find(backward ? "bwd" : "fwd") != std::string::npos;
+}
+
 std::string attention_gap(const Columns& columns, Precision precision) {
   if (precision == Precision::Fp8)
     return "attention on fp8 operands has no model: training keeps it in 16 bits";
   if (std::min({columns.heads, columns.tokens, columns.head_dim}) < 1)
     return "the source does not give the whole shape";
+  if (!names_pass(columns.op, false) && !names_pass(columns.op, true))
+    return fmt::format("no model of \"{}\": neither fwd nor bwd", columns.op);
   return columns.mask_known ? "" : "the source does not give the mask";
 }
 
@@ -171,7 +178,7 @@ void read_attention(const Columns& columns, KernelTiming& timing) {
   if (unfused) timing.op = "unfused_" + timing.op;
   double counted = 0.0;
   for (const bool backward : {false, true}) {
-    if (columns.op.find(backward ? "bwd" : "fwd") == std::string::npos) continue;
+    if (!names_pass(columns.op, backward)) continue;
     counted += backward ? 2.5 : 1.0;
     const Seconds call = calls ? (backward ? kBackwardCall : kForwardCall) : Seconds(0);
     if (unfused)

@@ -1,5 +1,8 @@
 #include "sim/validation/prediction_interval.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "sim/validation/row_stack.hpp"
 
 namespace shardwright::sim {
@@ -27,13 +30,19 @@ std::pair<double, double> prediction_interval(double predicted, bool is_rate,
   return {predicted * low, predicted * high};
 }
 
-std::optional<PredictionGround> ground_of(const StackSpec& stack) {
+std::optional<PredictionGround> ground_of(const AcceleratorSpec& accelerator,
+                                          const StackSpec& stack) {
   if (stack.family == "shardwright") return std::nullopt;
-  return is_generic(stack.name) ? PredictionGround::GenericStack : PredictionGround::StatedPlan;
+  constexpr std::array kWellMeasured = {"volta", "ampere", "hopper", "blackwell"};
+  const bool well_measured = std::find(kWellMeasured.begin(), kWellMeasured.end(),
+                                       accelerator.architecture) != kWellMeasured.end();
+  return is_generic(stack.name) || !well_measured ? PredictionGround::GenericStack
+                                                  : PredictionGround::StatedPlan;
 }
 
-std::optional<StepInterval> step_interval(Seconds predicted, const StackSpec& stack) {
-  const auto ground = ground_of(stack);
+std::optional<StepInterval> step_interval(Seconds predicted, const AcceleratorSpec& accelerator,
+                                          const StackSpec& stack) {
+  const auto ground = ground_of(accelerator, stack);
   if (!ground) return std::nullopt;
   const auto [low, high] = prediction_interval(predicted.value(), false, *ground);
   return StepInterval{Seconds(low), Seconds(high)};

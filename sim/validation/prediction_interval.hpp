@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/units.hpp"
+#include "core/spec/cluster_spec.hpp"
 #include "core/spec/stack_spec.hpp"
 
 namespace shardwright::sim {
@@ -25,14 +26,18 @@ enum class PredictionGround : std::uint8_t {
 std::pair<double, double> prediction_interval(double predicted, bool is_rate,
                                               PredictionGround ground);
 
-// What a prediction for a plan on this stack rests on; nothing where no measurement of the stack
-// was published, as for our own executor, which is calibrated on its runs.
-std::optional<PredictionGround> ground_of(const StackSpec& stack);
+// What a prediction for a stated plan rests on: as much as for a generic stack where the
+// accelerator is none of those of which most steps were published (NVIDIA's data-centre GPUs from
+// V100 on); nothing where no measurement of the stack was published, as for our own executor, which
+// is calibrated on its runs.
+std::optional<PredictionGround> ground_of(const AcceleratorSpec& accelerator,
+                                          const StackSpec& stack);
 
 // The interval of a step time; nothing where nothing was published.
 struct StepInterval {
   Seconds low, high;
 };
-std::optional<StepInterval> step_interval(Seconds predicted, const StackSpec& stack);
+std::optional<StepInterval> step_interval(Seconds predicted, const AcceleratorSpec& accelerator,
+                                          const StackSpec& stack);
 
 }  // namespace shardwright::sim

@@ -84,6 +84,10 @@ TEST(SimulateCommand, StepsHaveAnInterval) {
   EXPECT_NEAR(relative_width(step_on("megatron-core", "bound")), own, 1e-12)
       << "a bound has no errors of its own";
   EXPECT_TRUE(step_on("shardwright", "event")["step_interval_s"].is_null());
+  const json elsewhere =
+      json_of({"simulate", "--model", "llama3.2-1b", "--cluster", "rtx4090-workstation", "--gpus",
+               "2", "--global-batch", "8", "--seq-len", "2048"});
+  EXPECT_GT(relative_width(elsewhere), own) << "few steps of such cards were published";
 }
 
 TEST(PlanCommand, TheWrittenPlanSimulatesToTheSameStep) {

@@ -194,6 +194,15 @@ TEST_F(OpenedFileTest, ASearchResultBringsItsModelAlong) {
   EXPECT_NE(std::find(even.begin(), even.end(), "/plans/0/stages"), even.end());
 }
 
+// Of `scale`: the best plan of each size, without a front.
+TEST_F(OpenedFileTest, AResultOfScaleIsASearchResult) {
+  const auto places = problems(write("scale.json", R"({"schema": "shardwright/scale", "version": 1,
+      "model": "llama3.2-1b", "cluster": "dgx-h100", "stack": "megatron-core", "plans": [{"plan":
+      {"dp": 1, "tp": 7, "pp": 1, "micro_batch": 1, "global_batch": 8, "seq_len": 2048}}]})"));
+  EXPECT_NE(std::find(places.begin(), places.end(), "/plans/0/plan/tp"), places.end());
+  EXPECT_EQ(std::find(places.begin(), places.end(), "/front"), places.end());
+}
+
 TEST_F(OpenedFileTest, AFollowerReadsWhatIsAdded) {
   const QString path = write("metrics.jsonl", R"({"step": 0, "loss": 5.5, "step_s": 0.2}
 {"step": 1, "loss": null, "step_s": 0.1}

@@ -187,6 +187,10 @@ TEST(TableText, TitlesHaveTheirUnitsOnOneLine) {
   PlanTableModel model;
   model.show(small_set());
   const TextTable table = text_table(model, {column("step"), column("tp")});
+  // Other programs read numbers as they are.
+  const TextTable plain = text_table(model, {column("rate")}, Qt::EditRole);
+  EXPECT_NEAR(plain.rows.front().front().toDouble(),
+              model.set()->plans.front().result.throughput.tokens_per_s_per_gpu, 1e-3);
   EXPECT_EQ(table.header, QStringList({QStringLiteral("Step (s)"), QStringLiteral("tp")}));
   EXPECT_EQ(table.rows.size(), small_set()->plans.size());
 }

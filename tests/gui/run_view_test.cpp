@@ -212,6 +212,21 @@ TEST_F(RunViewTest, ARunIsStoppedCleanly) {
   EXPECT_FALSE(view_->is_running());
 }
 
+// The palette offers both at any time.
+TEST_F(RunViewTest, StoppingNothingAndStartingTwiceChangeNothing) {
+  view_->stop();
+  EXPECT_FALSE(find<QLabel>("run_state").text().contains(id("Stopping")));
+  QSignalSpy ended(view_, &RunView::ended);
+  start(100'000);
+  ASSERT_TRUE(wait_for([&] { return !view_->follower().steps().empty(); }));
+  const QString folder = find<QLineEdit>("run_out").text();
+  view_->start();
+  EXPECT_EQ(find<QLineEdit>("run_out").text(), folder);
+  EXPECT_TRUE(find<QLabel>("message").text().contains(id("stop it first")));
+  view_->stop();
+  ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
+}
+
 TEST_F(RunViewTest, AFailingRunSaysWhy) {
   QSignalSpy ended(view_, &RunView::ended);
   Scenario wrong = tiny_scenario();

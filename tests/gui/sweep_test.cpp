@@ -83,7 +83,7 @@ TEST(Sweep, SizesAreSearchedAgain) {
 TEST(Sweep, TheIntervalHoldsThePrediction) {
   for (int i = 0; i < kSweepFigures; ++i) {
     const SweepValue value = value_of(static_cast<SweepFigure>(i), small_set()->plans.front(),
-                                      small_set()->request.stack);
+                                      sim::PredictionGround::StatedPlan);
     EXPECT_LE(value.low, value.value) << i;
     EXPECT_GE(value.high, value.value) << i;
   }
@@ -93,7 +93,9 @@ TEST(Sweep, TheIntervalHoldsThePrediction) {
 TEST(Sweep, TheIntervalIsWiderOnAGenericStack) {
   const planner::PlanCandidate& best = small_set()->plans.front();
   const auto width = [&](const char* stack) {
-    const SweepValue value = value_of(SweepFigure::Step, best, load_stack(stack));
+    const SweepValue value =
+        value_of(SweepFigure::Step, best,
+                 sim::ground_of(small_request().cluster.accelerator, load_stack(stack)));
     return value.high - value.low;
   };
   EXPECT_GT(width("generic-megatron"), width("megatron-core"));
@@ -105,7 +107,7 @@ TEST(Sweep, OnlyWhatHangsOnTheStepTimeHasAnInterval) {
   for (int i = 0; i < kSweepFigures; ++i) {
     const auto figure = static_cast<SweepFigure>(i);
     const SweepValue value =
-        value_of(figure, small_set()->plans.front(), small_set()->request.stack);
+        value_of(figure, small_set()->plans.front(), sim::PredictionGround::StatedPlan);
     EXPECT_EQ(value.high > value.low, has_interval(figure) && value.value > 0.0) << i;
   }
   EXPECT_FALSE(has_interval(SweepFigure::Memory));

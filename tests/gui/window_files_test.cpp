@@ -26,6 +26,14 @@ TEST_F(WindowTest, DroppedPlansAreCompared) {
   EXPECT_EQ(window_.selection().compared(), std::optional<std::size_t>(1));
   EXPECT_TRUE(find<QLabel>("message").text().contains(id("second.json")));
   EXPECT_FALSE(find<QLabel>("verdict").text().isEmpty());
+  // The front is that of both.
+  const PlanSet& both = *window_.selection().set();
+  const auto beats = [&](std::size_t one, std::size_t other) {
+    const sim::StepResult &a = both.plans[one].result, &b = both.plans[other].result;
+    return a.step < b.step && a.memory().peak < b.memory().peak;
+  };
+  EXPECT_EQ(both.on_front[0], !beats(1, 0));
+  EXPECT_EQ(both.on_front[1], !beats(0, 1));
 }
 
 TEST_F(WindowTest, AFileTakesThePlaceOfARunningSearch) {

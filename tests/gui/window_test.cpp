@@ -16,6 +16,7 @@
 #include <QTemporaryDir>
 #include <QToolButton>
 #include <QWheelEvent>
+#include <algorithm>
 
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
@@ -186,6 +187,14 @@ TEST_F(WindowTest, ALassoFiltersTheTable) {
   EXPECT_LT(table.model()->rowCount(), all);
   EXPECT_GT(table.model()->rowCount(), 0);
   auto& chip = find<QToolButton>("lasso_chip");
+  ASSERT_TRUE(chip.isVisible());
+  // More plans of the same search come, and in another order.
+  const int inside = table.model()->rowCount();
+  PlanSet more = *window_.selection().set();
+  std::reverse(more.plans.begin(), more.plans.end());
+  mark_front(more);
+  window_.selection().show(std::make_shared<const PlanSet>(std::move(more)));
+  EXPECT_EQ(table.model()->rowCount(), inside);
   ASSERT_TRUE(chip.isVisible());
   QTest::mouseClick(&chip, Qt::LeftButton);
   EXPECT_EQ(table.model()->rowCount(), all);

@@ -193,6 +193,7 @@ TEST(Checkpoint, DamageIsNoticedAndTheOneBeforeIsUsed) {
       std::filesystem::resize_file(damaged / file, std::filesystem::file_size(damaged / file) / 2);
     });
   }
+  damages.emplace_back([=] { std::ofstream(damaged / kStateFile) << "0"; });  // JSON, no object
   for (std::uint64_t i = 0; i < 60; ++i) {
     damages.emplace_back([=] {
       const char* const files[] = {kModelFile, kOptimizerFile, kStateFile};

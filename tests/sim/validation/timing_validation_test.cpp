@@ -86,11 +86,12 @@ TEST(TimingReport, CountsWhatItSkipsByReason) {
 {"id":"b","gpu":"Abacus-9","op":"gemm","dtype":"bf16","m":4096,"n":4096,"k":4096,"tflops":1}
 {"id":"c","gpu":"H100-SXM","op":"gemm","dtype":"bf16","m":null,"n":4096,"k":4096,"tflops":1}
 {"id":"d","gpu":"H100-SXM","op":"sort","dtype":"bf16","tflops":1}
+{"id":"e","gpu":"H100-SXM","op":"attention_bw-d","dtype":"bf16","heads":8,"seq":512,"head_dim":64,"causal":true,"tflops":1}
 )";
   const TimingReport report = validate_kernels(file_with(rows));
   EXPECT_EQ(report.all.n, 1U);
-  EXPECT_EQ(report.skipped, 3U);
-  EXPECT_EQ(report.skipped_by_reason.size(), 3U);
+  EXPECT_EQ(report.skipped, 4U);
+  EXPECT_EQ(report.skipped_by_reason.size(), 4U);
   for (const TimingComparison& row : report.rows) EXPECT_EQ(row.skipped, !row.reason.empty());
 }
 
