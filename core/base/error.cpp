@@ -30,7 +30,21 @@ InputError::InputError(std::string source, std::vector<Problem> problems)
       problems_(std::move(problems)) {}
 
 void ProblemList::add(std::string where, std::string found, std::string expected) {
-  problems_.push_back({std::move(where), std::move(found), std::move(expected)});
+  problems_.push_back({in_file(where), std::move(found), std::move(expected)});
+}
+
+void ProblemList::add_level(const std::string& pointer, const std::string& key) {
+  levels_[pointer] = key;
+}
+
+// No level lies below another: a value that has taken the place of its object is a plain one.
+std::string ProblemList::in_file(const std::string& where) const {
+  for (std::size_t end = where.size(); end != std::string::npos && end > 0;
+       end = where.rfind('/', end - 1)) {
+    const auto level = levels_.find(where.substr(0, end));
+    if (level != levels_.end()) return level->first + "/" + level->second + where.substr(end);
+  }
+  return where;
 }
 
 void ProblemList::throw_if_any() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ class ProblemList {
   explicit ProblemList(std::string source) : source_(std::move(source)) {}
 
   void add(std::string where, std::string found, std::string expected);
+  // From here on, problems at `pointer` and below it are said to be at and below its member `key`:
+  // the readers see a document in which that member has taken the place of its object.
+  void add_level(const std::string& pointer, const std::string& key);
   bool empty() const { return problems_.empty(); }
   std::size_t size() const { return problems_.size(); }
   const std::string& source() const { return source_; }
@@ -43,8 +47,11 @@ class ProblemList {
   void throw_if_any() const;
 
  private:
+  std::string in_file(const std::string& where) const;
+
   std::string source_;
   std::vector<Problem> problems_;
+  std::map<std::string, std::string> levels_;  // key by pointer
 };
 
 // A run that failed although its input was good (an unwritable file, say). The command exits

@@ -110,6 +110,7 @@ class Separator {
     if (title == titles_.end() && reader.peek("source") && value["source"].is_string())
       refuse_source(reader, key);
     provenance.source = title == titles_.end() ? key : title->second;
+    problems_->add_level(root_ + pointer, "value");
     (*sources_)[pointer] = std::move(provenance);
     return plain;
   }

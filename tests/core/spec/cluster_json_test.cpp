@@ -264,6 +264,17 @@ INSTANTIATE_TEST_SUITE_P(
             R"([{"op":"replace","path":"/accelerator/memory/capacity_bytes","value":{"value":8e10,"source":"s","confidence":"datasheet","unit":"B"}},
                      {"op":"add","path":"/accelerator/sources","value":{"s":{"title":"t"}}}])",
             "/accelerator/memory/capacity_bytes/unit", "an unknown key", "one of"},
+        BadInput{
+            "negative figure with a source",
+            R"([{"op":"replace","path":"/accelerator/memory/capacity_bytes","value":{"value":-8e10,"source":"s","confidence":"datasheet"}},
+                     {"op":"add","path":"/accelerator/sources","value":{"s":{"title":"t"}}}])",
+            "/accelerator/memory/capacity_bytes/value", "-80000000000.0", "a number above 0"},
+        BadInput{
+            "one axis of a figure that is a list",
+            R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
+                     {"op":"add","path":"/fabric/torus","value":{"value":[4,0,4],"source":"s","confidence":"datasheet"}},
+                     {"op":"add","path":"/fabric/sources","value":{"s":{"title":"t"}}}])",
+            "/fabric/torus/value/1", "0", "an integer from 1"},
         BadInput{"source without title",
                  R"([{"op":"add","path":"/accelerator/sources","value":{"s":{"url":"u"}}}])",
                  "/accelerator/sources/s/title", "no such key", "a text"},
