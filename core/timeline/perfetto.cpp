@@ -33,7 +33,10 @@ class Writer {
 
   void write() {
     number_threads();
-    out_ << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+    fmt::print(
+        out_,
+        R"({{"displayTimeUnit":"ms","otherData":{{"writer":"{}","origin":"{}"}},"traceEvents":[)",
+        kTraceWriter, name_of(timeline_.origin));
     write_names();
     for (const Span& span : timeline_.spans) write_span(span);
     for (std::size_t i = 0; i < timeline_.flows.size(); ++i) write_flow(i);
@@ -74,7 +77,9 @@ class Writer {
       const auto& [rank, stream, peer] = key;
       const std::string name =
           peer < 0 ? name_of(stream) : fmt::format("{} (peer {})", name_of(stream), peer);
-      write_metadata(rank, number, "thread_name", "\"name\":" + quoted(name));
+      write_metadata(
+          rank, number, "thread_name",
+          fmt::format(R"("name":"{}","stream":"{}","peer":{})", name, name_of(stream), peer));
       write_metadata(rank, number, "thread_sort_index", fmt::format("\"sort_index\":{}", number));
     }
   }
@@ -98,19 +103,19 @@ class Writer {
   // An arrow binds to the spans that enclose its ends.
   void write_flow(std::size_t index) {
     const Flow& flow = timeline_.flows[index];
-    const Span& from = timeline_.spans[flow.from];
-    const Span& to = timeline_.spans[flow.to];
-    write_arrow_end(index, from, "s", nanoseconds(from.start), "");
-    write_arrow_end(index, to, "f", nanoseconds(to.end()), R"(,"bp":"e")");
+    write_arrow_end(index, flow.from, "s", nanoseconds(timeline_.spans[flow.from].start), "");
+    write_arrow_end(index, flow.to, "f", nanoseconds(timeline_.spans[flow.to].end()),
+                    R"(,"bp":"e")");
   }
 
-  void write_arrow_end(std::size_t id, const Span& span, const char* phase, std::int64_t ns,
+  void write_arrow_end(std::size_t id, std::uint32_t index, const char* phase, std::int64_t ns,
                        const char* binding) {
+    const Span& span = timeline_.spans[index];
     begin_event();
     fmt::print(
         out_,
-        R"({{"ph":"{}","id":{},"pid":{},"tid":{},"ts":{},"name":"message","cat":"message"{}}})",
-        phase, id, span.rank, threads_.at(key_of(span)), microseconds_text(ns), binding);
+        R"({{"ph":"{}","id":{},"pid":{},"tid":{},"ts":{},"name":"message","cat":"message","args":{{"span":{}}}{}}})",
+        phase, id, span.rank, threads_.at(key_of(span)), microseconds_text(ns), index, binding);
   }
 
   void write_level(const MemoryLevel& level) {

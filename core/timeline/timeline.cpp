@@ -16,12 +16,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t kVersion = 1;
 constexpr IntegerRange kIndex{0, 2'000'000'000};
 
-const EnumNames<TimelineOrigin>& origin_names() {
-  static const EnumNames<TimelineOrigin> kNames = {{"predicted", TimelineOrigin::Predicted},
-                                                   {"measured", TimelineOrigin::Measured}};
-  return kNames;
-}
-
 // What does not apply to a span is left out.
 Json span_json(const Span& span) {
   Json json = {{"rank", span.rank},
@@ -110,6 +104,10 @@ void read_memory(ObjectReader& object, const std::set<std::int32_t>& ranks, Time
 
 }  // namespace
 
+const char* name_of(TimelineOrigin origin) {
+  return origin == TimelineOrigin::Predicted ? "predicted" : "measured";
+}
+
 nlohmann::ordered_json to_json(const Timeline& timeline) {
   Json ranks = Json::array(), spans = Json::array(), flows = Json::array(), memory = Json::array();
   for (const TimelineRank& rank : timeline.ranks) {
@@ -125,13 +123,9 @@ nlohmann::ordered_json to_json(const Timeline& timeline) {
     memory.push_back(
         {{"rank", level.rank}, {"time_s", level.time.value()}, {"bytes", level.level.value()}});
   }
-  const bool predicted = timeline.origin == TimelineOrigin::Predicted;
-  return {{"schema", kTimelineSchema},
-          {"version", kVersion},
-          {"origin", predicted ? "predicted" : "measured"},
-          {"ranks", std::move(ranks)},
-          {"spans", std::move(spans)},
-          {"flows", std::move(flows)},
+  return {{"schema", kTimelineSchema},          {"version", kVersion},
+          {"origin", name_of(timeline.origin)}, {"ranks", std::move(ranks)},
+          {"spans", std::move(spans)},          {"flows", std::move(flows)},
           {"memory", std::move(memory)}};
 }
 
@@ -143,7 +137,7 @@ Timeline read_timeline(const nlohmann::json& document, const std::string& source
     object.problem("schema", fmt::format("\"{}\"", schema), fmt::format("\"{}\"", kTimelineSchema));
   object.integer("version", {kVersion, kVersion});
   Timeline timeline;
-  timeline.origin = object.choice("origin", origin_names());
+  timeline.origin = object.choice("origin", enum_names<TimelineOrigin>(kTimelineOrigins));
   read_ranks(object, timeline);
   std::set<std::int32_t> ranks;
   for (const TimelineRank& rank : timeline.ranks) ranks.insert(rank.rank);

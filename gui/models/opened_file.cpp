@@ -9,6 +9,7 @@
 #include "core/spec/model_json.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "core/timeline/perfetto.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
@@ -17,10 +18,9 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kExpected =
-    "a plan, a result of plan or scale --json, a cluster, a model, a timeline or a folder of a run";
-
-constexpr const char* kTimelineInstead =
-    "a timeline, as simulate --timeline and the folder of a run have it";
+    "a plan, a result of plan or scale --json, a cluster, a model, a timeline, a trace or a folder "
+    "of "
+    "a run";
 
 OpenedFile open_folder(const QString& path) {
   const QDir folder(path);
@@ -46,7 +46,7 @@ OpenedFile open_document(const QString& path) {
   if (schema == kModelSchema || (document.is_object() && document.contains("model_type")))
     return {path, load_model(file)};
   if (document.is_object() && document.contains("traceEvents"))
-    throw InputError(file, {{"", "a trace for Perfetto", kTimelineInstead}});
+    return {path, std::make_shared<const Timeline>(read_perfetto(document, file))};
   const std::string found = schema.empty() ? "no schema" : "\"" + schema + "\"";
   throw InputError(file, {{"/schema", found, kExpected}});
 }

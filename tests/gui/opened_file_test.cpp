@@ -6,18 +6,21 @@
 #include <QFile>
 #include <QTemporaryDir>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/base/error.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
+#include "core/timeline/perfetto.hpp"
 #include "gui/models/read_files.hpp"
 #include "gui/models/run_follower.hpp"
+#include "tests/gui/example_step.hpp"
 #include "tests/gui/small_scenario.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-class OpenedFileTest : public testing::Test {
+class OpenedFileTest : public ::testing::Test {
  protected:
   QString write(const char* name, const std::string& text) {
     const QString path = folder_.filePath(QString::fromUtf8(name));
@@ -125,13 +128,21 @@ TEST_F(OpenedFileTest, AResultWithoutAPlanIsTold) {
   EXPECT_TRUE(read.problems.front().contains(QStringLiteral("no plan")));
 }
 
-TEST_F(OpenedFileTest, ATraceIsToldFromATimeline) {
-  try {
-    open_file(write("trace.json", R"({"traceEvents": []})"));
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_NE(error.problems().front().expected.find("--timeline"), std::string::npos);
-  }
+TEST_F(OpenedFileTest, ATraceOpensAsItsTimelineDoes) {
+  const Timeline timeline = *testing::small_step().timeline;
+  std::ostringstream trace;
+  write_perfetto(timeline, trace);
+  const OpenedFile file = open_file(write("trace.json", trace.str()));
+  EXPECT_EQ(kind_of(file), QStringLiteral("timeline"));
+  const auto& opened = *std::get<std::shared_ptr<const Timeline>>(file.content);
+  EXPECT_EQ(opened.spans.size(), timeline.spans.size());
+  EXPECT_EQ(opened.ranks, timeline.ranks);
+  EXPECT_EQ(opened.flows, timeline.flows);
+}
+
+TEST_F(OpenedFileTest, ATraceOfAnotherProgramSaysSo) {
+  EXPECT_EQ(problems(write("trace.json", R"({"traceEvents": []})")),
+            std::vector<std::string>{"/otherData"});
 }
 
 // Larger than what people write by hand.

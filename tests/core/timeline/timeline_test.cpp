@@ -109,6 +109,65 @@ TEST(Perfetto, NamesProcessesAndThreads) {
   EXPECT_EQ(metadata[2].at("args").at("name"), "stage \"1\"");
 }
 
+// Times of the sample are whole nanoseconds but for the last, which a trace rounds.
+TEST(Perfetto, IsReadBackAsItWasWritten) {
+  Timeline timeline = two_stages();
+  timeline.spans.back().duration = Seconds(1.0 / 3.0);
+  const Timeline read = read_perfetto(trace_of(timeline), "test");
+  EXPECT_EQ(read.origin, timeline.origin);
+  EXPECT_EQ(read.ranks, timeline.ranks);
+  EXPECT_EQ(read.flows, timeline.flows);
+  EXPECT_EQ(read.memory, timeline.memory);
+  ASSERT_EQ(read.spans.size(), timeline.spans.size());
+  for (std::size_t i = 0; i < read.spans.size(); ++i) {
+    Span span = read.spans[i];
+    EXPECT_NEAR(span.start.value(), timeline.spans[i].start.value(), 0.5e-9);
+    EXPECT_NEAR(span.duration.value(), timeline.spans[i].duration.value(), 1e-9);
+    span.start = timeline.spans[i].start;
+    span.duration = timeline.spans[i].duration;
+    EXPECT_EQ(span, timeline.spans[i]);
+  }
+}
+
+std::vector<std::string> places_of_problems(const nlohmann::json& trace) {
+  std::vector<std::string> places;
+  try {
+    read_perfetto(trace, "test");
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) places.push_back(problem.where);
+  }
+  return places;
+}
+
+TEST(Perfetto, ATraceOfAnotherProgramIsRefusedAtOnce) {
+  nlohmann::json trace = trace_of(two_stages());
+  trace["otherData"]["writer"] = "pytorch";
+  trace["traceEvents"][0]["ph"] = "B";
+  EXPECT_EQ(places_of_problems(trace), std::vector<std::string>{"/otherData/writer"});
+  EXPECT_EQ(places_of_problems({{"traceEvents", nlohmann::json::array()}}),
+            std::vector<std::string>{"/otherData"});
+}
+
+TEST(Perfetto, AllProblemsOfATraceAreToldWithTheirPlaces) {
+  nlohmann::json trace = trace_of(two_stages());
+  std::map<std::string, std::string> first;  // pointer, by phase
+  auto& events = trace["traceEvents"];
+  for (std::size_t i = 0; i < events.size(); ++i)
+    first.emplace(events[i]["ph"], "/traceEvents/" + std::to_string(i));
+  const auto event = [&](const char* phase) -> nlohmann::json& {
+    return trace[nlohmann::json::json_pointer(first.at(phase))];
+  };
+  event("X")["tid"] = 99;
+  event("X")["dur"] = -1;
+  event("s")["args"]["span"] = 4;
+  event("f")["id"] = 7;
+  event("C")["pid"] = 1;
+  EXPECT_EQ(
+      places_of_problems(trace),
+      (std::vector<std::string>{first["X"] + "/tid", first["X"] + "/dur", first["s"] + "/args/span",
+                                first["f"] + "/id", first["C"] + "/pid"}));
+}
+
 TEST(Perfetto, JoinsSendAndReceiveByAnArrow) {
   const auto trace = trace_of(two_stages());
   const auto begin = events(trace, "s").at(0), end = events(trace, "f").at(0);
