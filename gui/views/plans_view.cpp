@@ -281,16 +281,15 @@ void PlansView::show_set() {
 std::set<QString> PlansView::lassoed_plans() const {
   std::set<QString> plans;
   if (!filter_->has_lasso()) return plans;
-  for (const int row : filter_->lasso())
-    plans.insert(plan_text(model_->set()->plans[static_cast<std::size_t>(row)].plan));
+  for (const int row : filter_->lasso()) plans.insert(model_->plan_words(row));
   return plans;
 }
 
 void PlansView::lasso_again(const std::set<QString>& lassoed) {
   if (lassoed.empty() || !model_->set()) return;
   std::set<int> rows;
-  for (std::size_t i = 0; i < model_->set()->plans.size(); ++i) {
-    if (lassoed.contains(plan_text(model_->set()->plans[i].plan))) rows.insert(static_cast<int>(i));
+  for (int row = 0; row < model_->rowCount(); ++row) {
+    if (lassoed.contains(model_->plan_words(row))) rows.insert(row);
   }
   if (!rows.empty()) filter_->set_lasso(std::move(rows));
 }

@@ -444,17 +444,17 @@ TextTable RunView::table() const {
   const auto number = [](double value) { return QString::number(value, 'g', 9); };
   const QString predicted = predicted_ ? number(predicted_->result.step.value()) : QString();
   const QString calibrated = calibrated_ ? number(calibrated_->step.after.value()) : QString();
-  const auto add = [&](const RunFollower& run, const QString& name) {
+  const auto add = [&](const RunFollower& run, const QString& name, const QStringList& forecast) {
     for (const RunStep& step : run.steps()) {
       QStringList row = {name};
       for (const double value : {step.step, step.loss, step.gradient_norm, step.step_s,
                                  step.tokens_per_s, step.mfu, step.memory_bytes})
         row.append(number(value));
-      table.rows.push_back(row << predicted << calibrated);
+      table.rows.push_back(row + forecast);
     }
   };
-  add(follower_, QFileInfo(followed_).fileName());
-  if (!other_name_.isEmpty()) add(other_, other_name_);
+  add(follower_, QFileInfo(followed_).fileName(), {predicted, calibrated});
+  if (!other_name_.isEmpty()) add(other_, other_name_, {{}, {}});  // predicted is the first alone
   return table;
 }
 

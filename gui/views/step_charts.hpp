@@ -60,6 +60,8 @@ class SensitivityChart : public Chart {
 
   void show(std::vector<planner::Sensitivity> sensitivities);
   void show_waiting();
+  // Those shown; none while they are waited for.
+  const std::vector<planner::Sensitivity>& sensitivities() const { return sensitivities_; }
 
  private:
   void rebuild();

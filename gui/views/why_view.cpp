@@ -264,13 +264,11 @@ void WhyView::show_chosen() {
   memory_->show(candidate.result, set->request.cluster.accelerator.memory);
   peak_->setText(peak_text(candidate.result));
   sensitivity_->show_waiting();
-  sensitivities_.clear();
   story_.start([scenario](const std::stop_token& stop) { return tell_story(scenario, stop); });
   show_compared();
 }
 
 void WhyView::take_story(const PlanStory& story) {
-  sensitivities_ = story.explanation.sensitivities;
   limit_->setText(tr("Limited by %1.").arg(to_qstring(story.explanation.limit)));
   peak_->setText(peak_text(story.explanation.result) + QStringLiteral(", ") + story.peak_moment);
   sensitivity_->show(story.explanation.sensitivities);
@@ -365,7 +363,7 @@ TextTable WhyView::table() const {
             bytes / capacity);
     }
   }
-  for (const planner::Sensitivity& each : sensitivities_)
+  for (const planner::Sensitivity& each : sensitivity_->sensitivities())
     add(tr("10 % more"), QString::fromUtf8(name_of(each.resource)), each.step.value(), "s",
         each.gain);
   return table;

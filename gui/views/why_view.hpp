@@ -64,7 +64,6 @@ class WhyView : public View {
   QTableWidget* differences_ = nullptr;
   EmptyState* empty_ = nullptr;
   EmptyState* no_comparison_ = nullptr;
-  std::vector<planner::Sensitivity> sensitivities_;  // of the story that is told
   BackgroundJob<PlanStory> story_;
   BackgroundJob<planner::Comparison> comparison_;
 };

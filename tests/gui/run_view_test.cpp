@@ -12,7 +12,9 @@
 #include <QSpinBox>
 #include <QTemporaryDir>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "core/spec/scenario.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/picture_export.hpp"
@@ -145,6 +147,8 @@ TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
       text +=
           QStringLiteral("{\"step\": %1, \"loss\": %2, \"step_s\": 0.1}\n").arg(step).arg(9 - step);
     write_text_file(QDir(run).filePath(id("metrics.jsonl")), text);
+    write_text_file(QDir(run).filePath(id("plan.json")),
+                    QString::fromStdString(to_json(tiny_scenario()).dump()));
     return run;
   };
   window_.open({write_run("one", 3), write_run("two", 5), write_run("three", 4)});
@@ -157,6 +161,12 @@ TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
   const QString message = find<QLabel>("message").text();
   EXPECT_TRUE(message.contains(id("Comparing the runs one and two"))) << qPrintable(message);
   EXPECT_TRUE(message.contains(id("Not shown: three (run folder)"))) << qPrintable(message);
+  // The chosen plan's prediction is of the first alone.
+  const TextTable table = view_->table();
+  ASSERT_EQ(table.rows.size(), 8U);
+  for (const QStringList& row : table.rows) EXPECT_EQ(row.size(), table.header.size());
+  EXPECT_NE(table.rows[0][8], QString());
+  EXPECT_EQ(table.rows[3][8], QString());
 }
 
 TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
