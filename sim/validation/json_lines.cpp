@@ -28,7 +28,9 @@ bool next_line(std::istream& stream, std::string& text, const std::string& file,
 
 using Reader = std::function<void(const nlohmann::json&, const std::string&)>;
 
-std::ifstream opened(const std::string& file) {
+}  // namespace
+
+std::ifstream open_json_lines(const std::string& file) {
   if (std::filesystem::is_directory(file))
     throw InputError(file, {{"", "a folder", "a file of JSON lines"}});
   std::ifstream stream(file, std::ios::binary);
@@ -36,14 +38,8 @@ std::ifstream opened(const std::string& file) {
   return stream;
 }
 
-}  // namespace
-
-void for_each_json(const std::string& file, const Reader& read) {
-  std::ifstream stream = opened(file);
-  for_each_json(stream, file, read);
-}
-
-void for_each_json(std::istream& stream, const std::string& source, const Reader& read) {
+void for_each_json(std::istream& stream, const std::string& source, const Reader& read,
+                   const std::function<void(const std::string&, const InputError&)>& refuse) {
   ProblemList problems(source);
   std::string text;
   std::size_t bad_lines = 0;
@@ -56,13 +52,15 @@ void for_each_json(std::istream& stream, const std::string& source, const Reader
       for (const Problem& problem : error.problems())
         problems.add(line + problem.where, problem.found, problem.expected);
       if (++bad_lines == kMostBadLines) break;
+      if (refuse) refuse(line, error);
     }
   }
+  if (refuse && bad_lines < kMostBadLines) return;
   problems.throw_if_any();
 }
 
 void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read) {
-  std::ifstream stream = opened(file);
+  std::ifstream stream = open_json_lines(file);
   for_each_json_line(stream, file, read);
 }
 

@@ -1,8 +1,8 @@
 // Files of one JSON object per line.
 #pragma once
 
+#include <fstream>
 #include <functional>
-#include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
@@ -11,16 +11,18 @@
 
 namespace shardwright::sim {
 
-// Calls `read` with each line's value and its place, "line N"; empty lines are skipped. A file is
-// read line by line, so that it may be large; a line may not (1 MiB). Throws InputError if the file
-// cannot be read, or with all lines that are no JSON or at which `read` threw one; after a hundred
-// of those, or at a line that is too long, the rest is not read.
-void for_each_json(const std::string& file,
-                   const std::function<void(const nlohmann::json&, const std::string&)>& read);
+// A file to read lines from. Throws InputError if it cannot be read.
+std::ifstream open_json_lines(const std::string& file);
 
-// The same of a stream's lines; `source` names it in errors.
-void for_each_json(std::istream& stream, const std::string& source,
-                   const std::function<void(const nlohmann::json&, const std::string&)>& read);
+// Calls `read` with each line's value and its place, "line N"; empty lines are skipped. The stream
+// is read line by line, so that it may be large; a line may not (1 MiB). `source` names it in
+// errors. Throws InputError with all lines that are no JSON or at which `read` threw one; after a
+// hundred of those, or at a line that is too long, the rest is not read. With `refuse`, a bad line
+// is told to it with its problems and costs the others nothing, unless there are a hundred of them.
+void for_each_json(
+    std::istream& stream, const std::string& source,
+    const std::function<void(const nlohmann::json&, const std::string&)>& read,
+    const std::function<void(const std::string&, const InputError&)>& refuse = nullptr);
 
 // The same with each line's object, to which `read` may add problems.
 void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read);

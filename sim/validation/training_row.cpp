@@ -182,6 +182,14 @@ void fill_in_target(TrainingRow& row) {
   take("mfu", row.measured.mfu);
 }
 
+std::string reasons_of(const InputError& error) {
+  std::string text;
+  for (const Problem& each : error.problems())
+    text += fmt::format("{}{}{}found {}, expected {}", text.empty() ? "" : "; ", each.where,
+                        each.where.empty() ? "" : ": ", each.found, each.expected);
+  return text;
+}
+
 // One line of a file, with its problems as the reason why it cannot be used.
 TrainingRow read_line(const nlohmann::json& line, const std::string& place,
                       const std::string& file) {
@@ -192,10 +200,7 @@ TrainingRow read_line(const nlohmann::json& line, const std::string& place,
   try {
     problems.throw_if_any();
   } catch (const InputError& error) {
-    for (const Problem& each : error.problems())
-      row.unreadable +=
-          fmt::format("{}{}: found {}, expected {}", row.unreadable.empty() ? "" : "; ", each.where,
-                      each.found, each.expected);
+    row.unreadable = reasons_of(error);
   }
   if (row.id.empty()) {
     row.id = place;
@@ -218,6 +223,15 @@ class RowCollector {
     rows_.push_back(std::move(row));
   }
 
+  // A line that is no JSON.
+  void refuse(const std::string& place, const InputError& error) {
+    TrainingRow row;
+    row.id = place;
+    row.file = source_;
+    row.unreadable = reasons_of(error);
+    rows_.push_back(std::move(row));
+  }
+
   // Throws InputError if there are rows and none can be read.
   std::vector<TrainingRow> take() {
     const auto readable = [](const TrainingRow& row) { return row.unreadable.empty(); };
@@ -237,14 +251,15 @@ class RowCollector {
 }  // namespace
 
 std::vector<TrainingRow> read_training_rows(const std::string& file) {
-  RowCollector collector(file);
-  for_each_json(file, std::ref(collector));
-  return collector.take();
+  std::ifstream stream = open_json_lines(file);
+  return read_training_rows(stream, file);
 }
 
 std::vector<TrainingRow> read_training_rows(std::istream& stream, const std::string& source) {
   RowCollector collector(source);
-  for_each_json(stream, source, std::ref(collector));
+  for_each_json(
+      stream, source, std::ref(collector),
+      [&](const std::string& place, const InputError& error) { collector.refuse(place, error); });
   return collector.take();
 }
 

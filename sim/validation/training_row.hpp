@@ -2,7 +2,8 @@
 //
 // Rows come as JSON lines. A missing or null field means that the source does not say. Keys that
 // are not known here are skipped: the tables say more than a simulation needs. A row whose values
-// make no sense stays in the list with the reason, so that the others of its file can be used.
+// make no sense stays in the list with the reason, so that the others of its file can be used; so
+// does a line that is no JSON.
 #pragma once
 
 #include <cstdint>
@@ -91,10 +92,10 @@ struct TrainingRow {
 };
 
 // Reads all rows of a file; empty lines are skipped. A value of the wrong type or out of range
-// makes its row `unreadable`, "line 3/model/layers: found …". What a row leaves open but tells
-// elsewhere is filled in: an id from the line, accelerators from the degrees, the target from the
-// figures. Throws InputError with the problems of the file, each with its line, if a line is no
-// JSON or no row can be read.
+// makes its row `unreadable`, "line 3/model/layers: found …", and so does text that is no JSON.
+// What a row leaves open but tells elsewhere is filled in: an id from the line, accelerators from
+// the degrees, the target from the figures. Throws InputError if no row can be read or a hundred
+// lines are no JSON.
 std::vector<TrainingRow> read_training_rows(const std::string& file);
 
 // The same of a stream's lines; `source` names it in errors and in the rows.

@@ -41,16 +41,15 @@ TEST_F(RowFile, ProblemsAreTheReasonOfTheirRowAlone) {
   EXPECT_EQ(scenario_of(rows[1]).reason, rows[1].unreadable);
 }
 
-TEST_F(RowFile, TextThatIsNoJsonRefusesTheFile) {
-  const std::string file = write(std::string(kGoodRow) + "\nnot json\n");
-  try {
-    read_training_rows(file);
-    FAIL() << "read a broken file";
-  } catch (const InputError& error) {
-    EXPECT_EQ(error.source(), file);
-    ASSERT_EQ(error.problems().size(), 1U);
-    EXPECT_EQ(error.problems().front().where, "line 2");
-  }
+// As of a row whose values make no sense, its reason is told in its place.
+TEST_F(RowFile, ALineThatIsNoJsonIsARowThatCannotBeRead) {
+  const std::string good = kGoodRow;
+  const auto rows = read_training_rows(write(good + "\n{\"id\": \"cut\n" + good + "\n"));
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[1].id, "line 2");
+  EXPECT_NE(rows[1].unreadable.find("expected"), std::string::npos) << rows[1].unreadable;
+  EXPECT_EQ(scenario_of(rows[1]).reason, rows[1].unreadable);
+  EXPECT_EQ(rows[2].unreadable, "");
 }
 
 TEST_F(RowFile, FileWithoutAnyReadableRowIsRefused) {
