@@ -13,10 +13,39 @@ namespace {
 constexpr double kFarthest = 9.0;
 constexpr int kSteps = 360;
 
+// Of the standard normal distribution.
+double density(double x) {
+  return std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+}
+double share_below(double x) {
+  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
+}
+
 double density_of_maximum(double x, double count) {
-  const double below = 0.5 * std::erfc(-x / std::numbers::sqrt2);
-  const double density = std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-  return count * density * std::pow(below, count - 1.0);
+  return count * density(x) * std::pow(share_below(x), count - 1.0);
+}
+
+// Whether all ranks work on as many rows.
+bool is_even(const MoeSpec& moe) {
+  return moe.balanced_routing || moe.load_variation == 0.0 || moe.pads_to_capacity;
+}
+
+struct KeptTokens {
+  double mean, deviation;  // over the even share of an expert
+};
+
+// Of min(X, c) for a normal X: its first two moments below c, and what lies at c.
+KeptTokens kept_tokens(const MoeSpec& moe) {
+  const double variation = moe.balanced_routing ? 0.0 : moe.load_variation;
+  const double most = moe.capacity_factor;
+  if (most == 0.0) return {1.0, variation};
+  if (variation == 0.0) return {std::min(1.0, most), 0.0};
+  const double end = (most - 1.0) / variation;
+  const double below = share_below(end), at_end = density(end), beyond = share_below(-end);
+  const double mean = below - variation * at_end + most * beyond;
+  const double square = below - 2.0 * variation * at_end +
+                        variation * variation * (below - end * at_end) + most * most * beyond;
+  return {mean, std::sqrt(std::max(0.0, square - mean * mean))};
 }
 
 }  // namespace
@@ -33,15 +62,21 @@ double expected_maximum(std::int64_t count) {
   return sum * kStep;
 }
 
+double expert_rows_ratio(const MoeSpec& moe) {
+  return moe.pads_to_capacity ? moe.capacity_factor : kept_tokens(moe).mean;
+}
+
 double expert_load(const ModelSpec& model, const Plan& plan) {
-  if (!model.moe || model.moe->balanced_routing || plan.ep == 1) return 1.0;
+  if (!model.moe || is_even(*model.moe) || plan.ep == 1) return 1.0;
+  const auto [mean, deviation] = kept_tokens(*model.moe);
   const double experts = std::max(1.0, static_cast<double>(model.moe->experts / plan.ep));
-  const double variation = model.moe->load_variation / std::sqrt(experts);
-  return std::min(1.0 + variation * expected_maximum(plan.ep), static_cast<double>(plan.ep));
+  double most = mean + deviation / std::sqrt(experts) * expected_maximum(plan.ep);
+  if (model.moe->capacity_factor > 0.0) most = std::min(most, model.moe->capacity_factor);
+  return std::min(most / mean, static_cast<double>(plan.ep));
 }
 
 std::string load_assumption(const ModelSpec& model) {
-  if (!model.moe || model.moe->balanced_routing || model.moe->load_variation == 0.0) return {};
+  if (!model.moe || is_even(*model.moe)) return {};
   return fmt::format(
       "moe/load_variation: experts of a learned router get {:g} % more or fewer tokens",
       100.0 * model.moe->load_variation);

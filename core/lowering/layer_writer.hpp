@@ -206,7 +206,7 @@ class LayerWriter {
   void sparse_backward(TensorRef in, TensorRef out_gradient, TensorRef in_gradient);
   struct ExpertShape {
     std::int64_t rows = 0;         // of tokens x top_k that the rank's experts work on
-    std::int64_t routed_rows = 0;  // of tokens x top_k that the rank sends out
+    std::int64_t routed_rows = 0;  // of tokens x top_k that the rank sends out, padding included
     std::int64_t width = 0, up_width = 0, local_experts = 0;
     bool moves = false;  // tokens to other ranks
     double load = 1.0;   // see Op

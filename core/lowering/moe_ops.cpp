@@ -3,9 +3,10 @@
 //
 // A rank sends each of its tokens to top_k experts. With experts split over `expert_tp` ranks as
 // well, these gather each other's tokens before the GEMMs and reduce-scatter the results
-// afterwards. Sizes are those of balanced routing; the load of an op says how much more the rank
-// has to do that a learned router loads the most.
+// afterwards. Sizes are those of balanced routing, where experts have a capacity within it; the
+// load of an op says how much more the rank has to do that a learned router loads the most.
 #include <algorithm>
+#include <cmath>
 
 #include "core/lowering/expert_load.hpp"
 #include "core/lowering/layer_writer.hpp"
@@ -16,7 +17,8 @@ LayerWriter::ExpertShape LayerWriter::expert_shape() {
   const MoeSpec& moe = *model_.moe;
   ExpertShape expert;
   expert.local_experts = std::max<std::int64_t>(1, moe.experts / plan_.ep);
-  expert.routed_rows = shape_.residual_tokens * moe.top_k;
+  expert.routed_rows = static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(shape_.residual_tokens * moe.top_k) * expert_rows_ratio(moe)));
   expert.rows = expert.routed_rows * plan_.expert_tp;
   expert.width = moe.expert_ffn / plan_.expert_tp;
   expert.up_width = expert.width * (model_.mlp.gated ? 2 : 1);

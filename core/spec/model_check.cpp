@@ -73,6 +73,11 @@ void check_experts(const ModelSpec& model, Rules& rules) {
                                        : "0, since there are no shared_experts");
   rules.require(!moe.shared_expert_gate || moe.shared_experts > 0, "/moe/shared_expert_gate",
                 moe.shared_expert_gate, "false, since there are no shared_experts");
+  rules.require(moe.capacity_factor == 0.0 || moe.capacity_factor >= kLeastCapacity,
+                "/moe/capacity_factor", moe.capacity_factor,
+                fmt::format("at least {}, or 0 for experts that take all tokens", kLeastCapacity));
+  rules.require(!moe.pads_to_capacity || moe.capacity_factor > 0.0, "/moe/pads_to_capacity",
+                moe.pads_to_capacity, "false, since there is no capacity_factor");
   const std::int64_t first_sparse = moe.first_dense_layers + moe.layer_interval;
   rules.require(first_sparse <= model.layers, "/moe/first_dense_layers", moe.first_dense_layers,
                 fmt::format("so few that one of the {} layers is sparse (layer_interval is {})",

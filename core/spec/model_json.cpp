@@ -100,6 +100,8 @@ MoeSpec read_moe(ObjectReader reader) {
   moe.router_bias = reader.boolean_or("router_bias", moe.router_bias);
   moe.balanced_routing = reader.boolean_or("balanced_routing", moe.balanced_routing);
   moe.load_variation = reader.number_or("load_variation", moe.load_variation, kRatioOrZero);
+  moe.capacity_factor = reader.number_or("capacity_factor", moe.capacity_factor, kCapacityRange);
+  moe.pads_to_capacity = reader.boolean_or("pads_to_capacity", moe.pads_to_capacity);
   reader.refuse_unknown_keys();
   return moe;
 }
@@ -179,7 +181,9 @@ ordered_json moe_json(const MoeSpec& moe) {
           {"token_nodes", moe.token_nodes},
           {"router_bias", moe.router_bias},
           {"balanced_routing", moe.balanced_routing},
-          {"load_variation", moe.load_variation}};
+          {"load_variation", moe.load_variation},
+          {"capacity_factor", moe.capacity_factor},
+          {"pads_to_capacity", moe.pads_to_capacity}};
 }
 
 }  // namespace

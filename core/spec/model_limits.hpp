@@ -9,6 +9,8 @@ namespace shardwright {
 inline constexpr IntegerRange kLayerRange{1, 10'000};
 inline constexpr IntegerRange kWidthRange{1, 4'000'000};  // hidden, ffn_hidden
 inline constexpr IntegerRange kWidthOrZeroRange{0, 4'000'000};
+inline constexpr NumberRange kCapacityRange{0.0, 100.0, false};  // of experts, over an even share
+inline constexpr double kLeastCapacity = 0.25;                   // where there is one
 inline constexpr IntegerRange kHeadRange{1, 65'536};
 inline constexpr IntegerRange kHeadDimRange{1, 65'536};
 inline constexpr IntegerRange kHeadDimOrZeroRange{0, 65'536};

@@ -76,6 +76,9 @@ struct MoeSpec {
   bool balanced_routing = false;  // the router is forced to spread tokens evenly
   double load_variation = 0.05;  // standard deviation over mean of the tokens that a learned router
                                  // sends to an expert; of one that is forced, 0 whatever this says
+  double capacity_factor = 0.0;  // times the even share of tokens that an expert takes at most; the
+                                 // others are dropped. 0: experts take all (dropless)
+  bool pads_to_capacity = false;  // an expert's rows are as many as it may take, full or not
 
   bool operator==(const MoeSpec&) const = default;
 };

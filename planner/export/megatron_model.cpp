@@ -123,6 +123,9 @@ void add_experts(const Scenario& scenario, ArgumentList& arguments, PlanExport& 
     arguments.add("--moe-router-enable-expert-bias");
   }
   if (moe.balanced_routing) arguments.add("--moe-router-force-load-balancing");
+  if (moe.capacity_factor > 0.0)
+    arguments.add("--moe-expert-capacity-factor", fmt::format("{:g}", moe.capacity_factor));
+  if (moe.pads_to_capacity) arguments.add("--moe-pad-expert-input-to-capacity");
   if (scenario.stack.fused_grouped_gemm) arguments.add("--moe-grouped-gemm");
   if (moe.shared_expert_gate)
     result.note("model", "Megatron-LM has no argument for the gate on its shared experts");

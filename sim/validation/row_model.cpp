@@ -260,6 +260,11 @@ std::optional<ModelSpec> model_of_row(const TrainingRow& stated,
     set_latent_attention(model.attention);
   set_sizes(row, model, filled_in);
   if (model.moe && notes_say_balanced_routing(row.notes)) model.moe->balanced_routing = true;
+  if (model.moe && notes_say_dropped_tokens(row.notes)) {
+    // The factor of the sources that tell it; Megatron Core's recipes pad what they drop to.
+    model.moe->capacity_factor = 1.0;
+    model.moe->pads_to_capacity = true;
+  }
   if (const std::string assumed = load_assumption(model); !assumed.empty())
     filled_in.push_back(assumed);
   if (reason = problems_of(model); !reason.empty()) return std::nullopt;

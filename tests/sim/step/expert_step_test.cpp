@@ -34,6 +34,25 @@ Scenario mixtral_on_a_node() {
   return scenario;
 }
 
+// Rows that are padded to twice the even share cost what twice the tokens of the experts do: each
+// exchange and expert kernel is of twice the size, and the kept activations, too.
+TEST(ExpertStep, PaddedCapacityCostsTimeAndMemory) {
+  Scenario scenario = mixtral_on_a_node();
+  scenario.model.moe->balanced_routing = true;
+  const StepResult dropless = simulate_step(scenario);
+  scenario.model.moe->capacity_factor = 1.0;
+  scenario.model.moe->pads_to_capacity = true;
+  EXPECT_EQ(simulate_step(scenario).step, dropless.step);
+  scenario.model.moe->capacity_factor = 2.0;
+  const StepResult padded = simulate_step(scenario);
+  EXPECT_GT(padded.step, 1.3 * dropless.step);
+  EXPECT_LT(padded.step, 2.0 * dropless.step);
+  EXPECT_GT(padded.memory().peak, dropless.memory().peak);
+  // Padding is no work of the model's.
+  EXPECT_DOUBLE_EQ(padded.throughput.mfu * padded.step.value(),
+                   dropless.throughput.mfu * dropless.step.value());
+}
+
 RC_GTEST_PROP(ExpertStep, ForcedBalanceIsNeverSlower, ()) {
   Scenario scenario = any_sparse_scenario();
   scenario.model.moe->load_variation = testing::one_of({0.05, 0.3, 1.0});
