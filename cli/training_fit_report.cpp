@@ -14,6 +14,7 @@
 #include "cli/progress.hpp"
 #include "core/base/data_directory.hpp"
 #include "core/base/error.hpp"
+#include "core/spec/profile_library.hpp"
 #include "sim/calibration/training_fit.hpp"
 
 namespace shardwright::cli {
@@ -33,31 +34,41 @@ std::vector<sim::TrainingRow> rows_of(const TrainingFitRequest& request) {
   return rows;
 }
 
-std::filesystem::path profile_file(const sim::TrainingParameter& parameter) {
-  const char* folder = parameter.kind == sim::ProfileKind::Accelerator ? "accelerators" : "stacks";
-  return std::filesystem::path(folder) / (parameter.profile + ".json");
+// Of the figure's profile, or of all of its kind.
+std::vector<std::filesystem::path> profile_files(const sim::TrainingParameter& parameter) {
+  const std::filesystem::path folder =
+      parameter.kind == sim::ProfileKind::Stack ? "stacks" : "accelerators";
+  if (parameter.kind != sim::ProfileKind::AllAccelerators)
+    return {folder / (parameter.profile + ".json")};
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : shipped_accelerators()) files.push_back(folder / (name + ".json"));
+  return files;
+}
+
+void put_figure(const sim::FittedFigure& figure, ordered_json& profile) {
+  profile[ordered_json::json_pointer("/" + figure.parameter.key)] = {
+      {"value", ordered_json::parse(fmt::format("{:.4g}", figure.after))},
+      {"source", kSource},
+      {"confidence", "fitted"}};
+  profile["sources"][kSource] = {
+      {"title",
+       "Fitted to published training steps by `shardwright fit training`; docs/validation.md "
+       "names the sources and the errors"}};
 }
 
 // The shipped profiles with the fitted figures in place, by path below the folder of profiles.
 std::map<std::filesystem::path, ordered_json> fitted_profiles(const sim::TrainingFit& fit) {
   std::map<std::filesystem::path, ordered_json> profiles;
   for (const sim::FittedFigure& figure : fit.figures) {
-    if (!figure.determined) continue;
-    const std::filesystem::path path = profile_file(figure.parameter);
-    const auto [found, is_new] = profiles.try_emplace(path);
-    if (is_new) {
-      std::ifstream file(data_directory() / "hardware_profiles" / path);
-      found->second = ordered_json::parse(file);
+    if (!figure.is_fitted()) continue;
+    for (const std::filesystem::path& path : profile_files(figure.parameter)) {
+      const auto [found, is_new] = profiles.try_emplace(path);
+      if (is_new) {
+        std::ifstream file(data_directory() / "hardware_profiles" / path);
+        found->second = ordered_json::parse(file);
+      }
+      put_figure(figure, found->second);
     }
-    ordered_json& profile = found->second;
-    profile[ordered_json::json_pointer("/" + figure.parameter.key)] = {
-        {"value", ordered_json::parse(fmt::format("{:.4g}", figure.after))},
-        {"source", kSource},
-        {"confidence", "fitted"}};
-    profile["sources"][kSource] = {
-        {"title",
-         "Fitted to published training steps by `shardwright fit training`; docs/validation.md "
-         "names the sources and the errors"}};
   }
   return profiles;
 }
@@ -88,12 +99,12 @@ Table figures_table(const sim::TrainingFit& fit) {
                {"to", kNumber}});
   for (const sim::FittedFigure& each : fit.figures) {
     const auto number = [&](double value) {
-      return each.determined ? format_number(value, 4) : std::string();
+      return each.is_fitted() ? format_number(value, 4) : std::string();
     };
     table.add_row({each.parameter.profile, each.parameter.key,
                    format_count(static_cast<std::int64_t>(each.parameter.rows.size())),
                    format_number(each.before, 4),
-                   each.determined ? format_number(each.after, 4) : "not determined",
+                   each.is_fitted() ? format_number(each.after, 4) : sim::name_of(each.verdict),
                    number(each.low), number(each.high)});
   }
   return table;
@@ -107,9 +118,9 @@ ordered_json fit_json(const sim::TrainingFit& fit) {
                        {"rows", each.parameter.rows.size()},
                        {"before", each.before},
                        {"value", each.after},
-                       {"determined", each.determined},
-                       {"low", each.determined ? ordered_json(each.low) : ordered_json()},
-                       {"high", each.determined ? ordered_json(each.high) : ordered_json()}});
+                       {"verdict", sim::name_of(each.verdict)},
+                       {"low", each.is_fitted() ? ordered_json(each.low) : ordered_json()},
+                       {"high", each.is_fitted() ? ordered_json(each.high) : ordered_json()}});
   }
   for (const sim::HeldOutError& each : fit.held_out_errors) {
     held_out.push_back(

@@ -25,10 +25,12 @@ constexpr double kFullRows = 8.0;
 constexpr double kProbe = 0.15;
 // A parameter is determined if the rows cut its deviation to this share of the prior spread.
 constexpr double kDetermined = 0.6;
+// Of the physical range, from an end of it.
+constexpr double kAtLimit = 0.01;
 // A prior counts like this many rows that are off by one deviation.
 constexpr double kPriorWeight = 1.0;
-// All parameters; those that are determined; without one source after the other.
-constexpr double kPasses = 3.0;
+// All parameters; those that are determined, twice; without one source after the other.
+constexpr double kPasses = 4.0;
 constexpr double kTwoSided95 = 1.96;
 constexpr double kLeastGain = 1.0 - 1e-3;  // of a step's cost, over the one before, to go on
 
@@ -65,7 +67,8 @@ class Fit {
   Eigen::VectorXd clamped(const Eigen::VectorXd& point) const;
   double cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) const;
   void descend(double pass);
-  void drop_undetermined();
+  bool is_free(std::size_t j) const { return verdicts_[j] == FitVerdict::Fitted; }
+  void judge();
   std::vector<HeldOutError> hold_out_each_source() const;
   bool tell(double share, const std::string& text) const {
     return !options_.progress || options_.progress(share, text);
@@ -75,7 +78,7 @@ class Fit {
   std::vector<Observation> observations_;
   std::vector<Scenario> scenarios_;
   std::vector<TrainingParameter> parameters_;
-  std::vector<bool> free_;
+  std::vector<FitVerdict> verdicts_;  // so far; only those that count as fitted are moved
   Eigen::VectorXd start_, prior_, point_, deviation_;
   Eigen::VectorXd at_;  // residuals at point_
 };
@@ -93,7 +96,7 @@ Fit::Fit(const std::vector<TrainingRow>& rows, const TrainingFitOptions& options
     throw InputError("fit", {{"", "no measured step that can be simulated", "at least one"}});
   weigh_sources();
   parameters_ = training_parameters(scenarios_, options.least_rows);
-  free_.assign(parameters_.size(), true);
+  verdicts_.assign(parameters_.size(), FitVerdict::Fitted);
   const auto count = static_cast<Eigen::Index>(parameters_.size());
   start_.resize(count);
   prior_.resize(count);
@@ -145,7 +148,7 @@ Eigen::MatrixXd Fit::derivatives(const Eigen::VectorXd& point, const Eigen::Vect
       Eigen::MatrixXd::Zero(at.size(), static_cast<Eigen::Index>(parameters_.size()));
   tbb::parallel_for(std::size_t{0}, parameters_.size(), [&](std::size_t j) {
     const TrainingParameter& parameter = parameters_[j];
-    if (!free_[j]) return;
+    if (!is_free(j)) return;
     const auto column = static_cast<Eigen::Index>(j);
     double step = kProbe * parameter.spread;
     if (point[column] + step > inner(parameter, parameter.high)) step = -step;
@@ -190,7 +193,7 @@ Eigen::VectorXd Fit::clamped(const Eigen::VectorXd& point) const {
   for (Eigen::Index j = 0; j < point.size(); ++j) {
     const auto index = static_cast<std::size_t>(j);
     result[j] =
-        free_[index] ? inner(parameters_[index], outer(parameters_[index], point[j])) : start_[j];
+        is_free(index) ? inner(parameters_[index], outer(parameters_[index], point[j])) : start_[j];
   }
   return result;
 }
@@ -204,7 +207,7 @@ double Fit::cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) 
   }
   for (Eigen::Index j = 0; j < point.size(); ++j) {
     const double spread = parameters_[static_cast<std::size_t>(j)].spread;
-    if (free_[static_cast<std::size_t>(j)])
+    if (is_free(static_cast<std::size_t>(j)))
       sum += kPriorWeight * std::pow((point[j] - prior_[j]) / spread, 2.0);
   }
   return sum;
@@ -234,9 +237,17 @@ void Fit::descend(double pass) {
   }
 }
 
-void Fit::drop_undetermined() {
+void Fit::judge() {
   for (std::size_t j = 0; j < parameters_.size(); ++j) {
-    free_[j] = deviation_[static_cast<Eigen::Index>(j)] < kDetermined * parameters_[j].spread;
+    if (!is_free(j)) continue;
+    const TrainingParameter& parameter = parameters_[j];
+    const auto index = static_cast<Eigen::Index>(j);
+    const double low = inner(parameter, parameter.low), high = inner(parameter, parameter.high);
+    const double place = (std::clamp(point_[index], low, high) - low) / (high - low);
+    if (std::min(place, 1.0 - place) < kAtLimit)
+      verdicts_[j] = FitVerdict::AtLimit;
+    else if (deviation_[index] >= kDetermined * parameter.spread)
+      verdicts_[j] = FitVerdict::Undetermined;
   }
   point_ = clamped(point_);
   at_ = residuals(point_);
@@ -269,10 +280,12 @@ TrainingFit Fit::run() {
   TrainingFit fit;
   at_ = residuals(point_);
   fit.before = summarise_logarithms({at_.begin(), at_.end()});
-  descend(0.0);
-  drop_undetermined();
-  descend(1.0);
-  tell(2.0 / kPasses, "leaving out one source after the other");
+  for (const double pass : {0.0, 1.0}) {
+    descend(pass);
+    judge();
+  }
+  descend(2.0);
+  tell(3.0 / kPasses, "leaving out one source after the other");
   fit.after = summarise_logarithms({at_.begin(), at_.end()});
   fit.held_out_errors = hold_out_each_source();
   std::vector<ErrorSample> samples;
@@ -284,7 +297,7 @@ TrainingFit Fit::run() {
       return outer(parameters_[j], point_[index] + deviations * deviation_[index]);
     };
     fit.figures.push_back({parameters_[j], outer(parameters_[j], start_[index]), at(0.0),
-                           at(-kTwoSided95), at(kTwoSided95), free_[j]});
+                           at(-kTwoSided95), at(kTwoSided95), verdicts_[j]});
   }
   return fit;
 }

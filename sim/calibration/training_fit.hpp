@@ -5,14 +5,16 @@
 // by Gauss-Newton steps with numerical derivatives; rho is the absolute value beyond the noise
 // (iteratively reweighted least squares), so that rows which the model cannot explain do not bend
 // the parameters. Rows of a large source count less each, so that no source outvotes all others.
-// A parameter whose deviation stays close to its prior `spread` is not determined by the rows: it
-// keeps the figure of its profile and is reported as such.
+// A parameter whose deviation stays close to its prior `spread` is not determined by the rows, and
+// one that they push to an end of its physical range answers for something else: both keep the
+// figure of their profile and are reported as such, and the others are fitted anew.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "sim/calibration/least_squares.hpp"
 #include "sim/calibration/training_parameters.hpp"
 #include "sim/validation/error_statistics.hpp"
 #include "sim/validation/training_row.hpp"
@@ -21,9 +23,11 @@ namespace shardwright::sim {
 
 struct FittedFigure {
   TrainingParameter parameter;
-  double before = 0.0, after = 0.0;  // the profile's figure and the fitted one
-  double low = 0.0, high = 0.0;      // 95 % confidence interval
-  bool determined = false;           // otherwise `after` is `before`
+  double before = 0.0, after = 0.0;               // the profile's figure and the fitted one
+  double low = 0.0, high = 0.0;                   // 95 % confidence interval
+  FitVerdict verdict = FitVerdict::Undetermined;  // `after` is `before` unless it is fitted
+
+  bool is_fitted() const { return verdict == FitVerdict::Fitted; }
 };
 
 struct HeldOutError {

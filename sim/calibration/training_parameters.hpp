@@ -10,12 +10,14 @@
 
 namespace shardwright::sim {
 
-enum class ProfileKind { Accelerator, Stack };
+// Of all accelerators: one figure that they share.
+enum class ProfileKind { Accelerator, AllAccelerators, Stack };
 
-// One figure of one profile. `get` and `set` act on a scenario that the profile is part of.
+// One figure of one profile, or of all accelerators. `get` and `set` act on a scenario that the
+// profile is part of.
 struct TrainingParameter {
   ProfileKind kind = ProfileKind::Accelerator;
-  std::string profile;           // "h100-sxm", "megatron-core"
+  std::string profile;           // "h100-sxm", "megatron-core", "all accelerators"
   std::string key;               // of the figure in the profile's file, "host/launch_s"
   double low = 0.0, high = 0.0;  // physical range
   double typical = 0.0;          // what is expected before any row is seen

@@ -68,7 +68,11 @@ std::vector<Fidelity> all_fidelities() {
   return {Fidelity::Bound, Fidelity::Analytic, Fidelity::Event, Fidelity::Full};
 }
 
-RungResult simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOptions& options) {
+RungResult simulate_at(const Scenario& given, Fidelity fidelity, const FullOptions& options) {
+  Scenario scenario = given;
+  // Where each rank has a speed of its own, no slowest one stands for all.
+  if (fidelity == Fidelity::Full && options.variation.rank_jitter > 0.0)
+    scenario.cluster.accelerator.speed_variation = 0.0;
   const Program program = lower(scenario.model, scenario.plan, scenario.stack);
   const Prices prices = price(program, scenario.cluster, scenario.stack);
   RungResult rung;

@@ -22,7 +22,8 @@ enum class PredictionGround : std::uint8_t {
 // and 90 % quantiles of measured over predicted step time, of the published measurements of grade
 // A, each source predicted by a fit that has not seen it (`shardwright fit training`,
 // docs/validation.md); of the other grades; and of rows whose software was taken for unknown, so
-// that the generic stack of its family predicted them. For a rate the limits are turned round.
+// that a generic stack predicted them. `tools/write_validation_page` prints the quantiles. For a
+// rate the limits are turned round.
 std::pair<double, double> prediction_interval(double predicted, bool is_rate,
                                               PredictionGround ground);
 

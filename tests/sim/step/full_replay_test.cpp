@@ -255,6 +255,7 @@ TEST(FullReplay, MessagesAndReductionsShareNics) {
   scenario.plan.rank_order = {Axis::Tensor, Axis::Data, Axis::Context, Axis::Expert,
                               Axis::Pipeline};
   scenario.plan.zero_stage = 3;
+  scenario.stack.collective_ratio = 1.0;  // reductions fill their NICs
   const Priced priced(scenario);
   FullOptions options;
   options.contention = true;

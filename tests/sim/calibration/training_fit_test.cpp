@@ -1,0 +1,87 @@
+// Fits of profiles to training steps: figures that steps were made with are found again.
+#include "sim/calibration/training_fit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "sim/step/simulate.hpp"
+#include "sim/validation/row_scenario.hpp"
+#include "sim/validation/training_row.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+const std::string kSample = SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training_sample.jsonl";
+constexpr std::size_t kRows = 24;
+constexpr double kClock = 0.75;
+
+// Published plans of one accelerator and one stack, as if they had been measured on accelerators
+// that sustain that clock.
+std::vector<TrainingRow> made_up_rows() {
+  std::vector<TrainingRow> rows;
+  for (TrainingRow row : read_training_rows(kSample)) {
+    const RowScenario prepared = scenario_of(row);
+    if (!prepared.scenario || prepared.scenario->stack.name != "megatron-flash-2023") continue;
+    if (prepared.scenario->cluster.accelerator.name != "a100-80gb") continue;
+    if (prepared.scenario->plan.world_size() == 1) continue;
+    Scenario scenario = *prepared.scenario;
+    scenario.cluster.accelerator.sustained_clock_ratio = kClock;
+    row.target = TargetRow{"step_s", simulate_step(scenario).step.value()};
+    row.source_title = "source " + std::to_string(rows.size() % 4);
+    rows.push_back(row);
+    if (rows.size() == kRows) break;
+  }
+  return rows;
+}
+
+const FittedFigure& figure(const TrainingFit& fit, const std::string& key) {
+  const auto found =
+      std::find_if(fit.figures.begin(), fit.figures.end(),
+                   [&](const FittedFigure& each) { return each.parameter.key == key; });
+  if (found == fit.figures.end()) throw RuntimeFailure("no figure " + key);
+  return *found;
+}
+
+// Nearly: priors pull all figures that move the same steps towards what is typical.
+TEST(TrainingFit, FindsTheClockThatStepsWereMadeWith) {
+  const std::vector<TrainingRow> rows = made_up_rows();
+  ASSERT_EQ(rows.size(), kRows);
+  const TrainingFit fit = fit_training(rows);
+  EXPECT_LT(fit.after.median_abs, 0.015);
+  EXPECT_GT(fit.before.median_abs, 4.0 * fit.after.median_abs);
+  EXPECT_LT(fit.held_out.median_abs, 0.03);
+  const FittedFigure& clock = figure(fit, "efficiency/sustained_clock_ratio");
+  EXPECT_TRUE(clock.is_fitted());
+  EXPECT_LT(clock.after, clock.high);
+  EXPECT_GT(clock.after, clock.low);
+  EXPECT_NEAR(clock.after, kClock, 0.02);
+  EXPECT_GT(clock.before, kClock + 0.1);
+  // Of all accelerators there is one spread, which every step of several of them tells.
+  const FittedFigure& spread = figure(fit, "efficiency/speed_variation_ratio");
+  EXPECT_EQ(spread.parameter.kind, ProfileKind::AllAccelerators);
+  EXPECT_EQ(spread.parameter.rows.size(), rows.size());
+}
+
+// No figure leaves its physical range, and one that the rows say nothing about stays as it is.
+TEST(TrainingFit, WhatTheRowsDoNotDetermineStaysAsItIs) {
+  std::vector<TrainingRow> rows = made_up_rows();
+  rows.resize(8);
+  for (const FittedFigure& each : fit_training(rows).figures) {
+    EXPECT_GE(each.after, each.parameter.low) << each.parameter.key;
+    EXPECT_LE(each.after, each.parameter.high) << each.parameter.key;
+    if (!each.is_fitted()) {
+      EXPECT_EQ(each.after, each.before) << each.parameter.key;
+    }
+  }
+}
+
+TEST(TrainingFit, RowsWithoutAStepAreRefused) {
+  EXPECT_THROW(fit_training({}), InputError);
+}
+
+}  // namespace
+}  // namespace shardwright::sim

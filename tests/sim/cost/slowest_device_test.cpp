@@ -1,0 +1,60 @@
+// The slowest of many accelerators.
+#include "sim/cost/slowest_device.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/lowering/expert_load.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "sim/step/fidelity.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+AcceleratorSpec varying(double variation) {
+  AcceleratorSpec accelerator;
+  accelerator.speed_variation = variation;
+  return accelerator;
+}
+
+TEST(SlowestDevice, IsAsFarOffAsTheExpectedMaximum) {
+  for (const std::int64_t devices : {2, 8, 64, 512, 4096, 16384}) {
+    const double factor = slowest_device_factor(varying(0.02), devices);
+    EXPECT_NEAR((factor - 1.0) / 0.02 / expected_maximum(devices), 1.0, 0.05) << devices;
+  }
+}
+
+TEST(SlowestDevice, OneDeviceAndAlikeDevicesAreAsUsual) {
+  EXPECT_EQ(slowest_device_factor(varying(0.02), 1), 1.0);
+  EXPECT_EQ(slowest_device_factor(varying(0.0), 16384), 1.0);
+}
+
+TEST(SlowestDevice, ShippedAcceleratorsVary) {
+  for (const std::string& name : shipped_accelerators()) {
+    const double variation = load_accelerator(name).speed_variation;
+    EXPECT_GT(variation, 0.0) << name;
+    EXPECT_LT(variation, 0.03) << name;
+  }
+}
+
+// A rank's own random factor takes the place of the slowest of all: with next to none, the step is
+// that of accelerators that are all alike.
+TEST(SlowestDevice, IsNotCountedTwiceWhereRanksHaveFactorsOfTheirOwn) {
+  Scenario scenario;
+  scenario.model = load_model("llama3-8b");
+  scenario.cluster = load_cluster("dgx-h100");
+  scenario.stack = load_stack("megatron-core");
+  scenario.plan.tp = 8;
+  scenario.plan.global_batch = 4;
+  const Seconds slowest = simulate_at(scenario, Fidelity::Full).result.step;
+  FullOptions options;
+  options.variation.rank_jitter = 1e-9;
+  const Seconds drawn = simulate_at(scenario, Fidelity::Full, options).result.step;
+  scenario.cluster.accelerator.speed_variation = 0.0;
+  const Seconds alike = simulate_at(scenario, Fidelity::Full).result.step;
+  EXPECT_NEAR(drawn / alike, 1.0, 1e-6);
+  EXPECT_GT(slowest / alike, 1.005);
+}
+
+}  // namespace
+}  // namespace shardwright::sim
