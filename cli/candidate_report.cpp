@@ -58,7 +58,8 @@ const std::vector<PlanColumn>& plan_columns() {
       {{"offload"},
        "",
        [](P p) {
-         return std::string(p.offload_optimizer ? "optimizer " : "") +
+         const std::string place = name_of(p.offload_optimizer);
+         return (p.offloads_optimizer() ? "optimizer to " + place + " " : "") +
                 (p.offload_activations ? "activations" : "");
        }},
   };

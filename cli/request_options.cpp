@@ -112,7 +112,8 @@ void read_vary(const std::vector<std::string>& names, planner::SearchLimits& lim
     if (name == "rank-order") {
       limits.rank_orders = {Plan().rank_order, planner::pipeline_inside_data()};
     } else if (name == "offload") {
-      limits.offload_optimizer = {false, true};
+      limits.offload_optimizer = {OptimizerOffload::None, OptimizerOffload::Host,
+                                  OptimizerOffload::Nvme};
     } else if (name == "sequence-parallel") {
       limits.sequence_parallel = {true, false};
     } else {

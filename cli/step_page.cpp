@@ -140,7 +140,8 @@ std::string plan_text(const Plan& plan) {
   text += fmt::format(", mb {}", plan.micro_batch);
   if (plan.pp > 1) text += fmt::format(", {}", name_of(plan.schedule));
   if (plan.recompute != RecomputePolicy::None) text += ", recompute " + recompute_text(plan);
-  if (plan.offload_optimizer) text += ", optimizer offloaded";
+  if (plan.offloads_optimizer())
+    text += fmt::format(", optimizer on {}", name_of(plan.offload_optimizer));
   if (plan.offload_activations) text += ", activations offloaded";
   if (plan.pp > 1 && plan.embedding_counts_as_layer) text += ", embedding and head as layers";
   if (!plan.stage_layers.empty()) text += ", layers " + layers_text(plan.stage_layers);
@@ -187,6 +188,20 @@ std::string interval_text(const sim::StepInterval& interval) {
   return fmt::format("{} to {}", format_time(interval.low), format_time(interval.high));
 }
 
+// What the bottleneck's kernel times rest on.
+std::string basis_text(const sim::BasisTimes& basis) {
+  const Seconds total = basis.measured + basis.formula + basis.extrapolated;
+  std::vector<std::string> parts;
+  const auto add = [&](Seconds time, const char* ground) {
+    if (time > Seconds(0))
+      parts.push_back(fmt::format("{} % {}", format_percent(time / total), ground));
+  };
+  add(basis.measured, "by measured shapes");
+  add(basis.formula, "by the formulas");
+  add(basis.extrapolated, "by the formulas beyond the shapes that they were fitted on");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
               Seconds surest_step) {
   const Bytes capacity = scenario.cluster.accelerator.memory;
@@ -206,7 +221,8 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
         fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %", format_number(rates.tflops_per_gpu),
                     format_percent(rates.mfu), format_percent(rates.hfu))},
        {"memory", fmt::format("{} of {} at the peak", format_bytes(result.memory().peak),
-                              format_bytes(capacity))}});
+                              format_bytes(capacity))},
+       {"kernel times", basis_text(result.basis)}});
   if (result.memory().peak > capacity) {
     page.warning(fmt::format("does not fit: {} more than an accelerator has",
                              format_bytes(result.memory().peak - capacity)));

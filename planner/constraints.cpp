@@ -51,6 +51,9 @@ std::vector<NamedValue> schedules() {
 std::vector<NamedValue> recomputations() {
   return values_of(recompute_names());
 }
+std::vector<NamedValue> optimizer_offloads() {
+  return values_of(optimizer_offload_names());
+}
 std::vector<NamedValue> context_parallel_kinds() {
   return values_of(context_parallel_names());
 }
@@ -83,7 +86,8 @@ const std::array<FieldDefinition, 18> kFields = {{
      [](const Plan& p) { return static_cast<std::int64_t>(p.context_parallel); },
      context_parallel_kinds},
     {PlanField::OffloadOptimizer, "offload_optimizer", "",
-     [](const Plan& p) { return std::int64_t{p.offload_optimizer}; }, switches},
+     [](const Plan& p) { return static_cast<std::int64_t>(p.offload_optimizer); },
+     optimizer_offloads},
     {PlanField::OffloadActivations, "offload_activations", "",
      [](const Plan& p) { return std::int64_t{p.offload_activations}; }, switches},
 }};

@@ -38,7 +38,7 @@ void improve_latency(ClusterSpec& cluster, double factor) {
 }
 
 bool copies_to_host(const Plan& plan) {
-  return plan.offload_activations || plan.offload_optimizer;
+  return plan.offload_activations || plan.offloads_optimizer();
 }
 
 struct Variant {

@@ -129,11 +129,20 @@ class Remedies {
   }
 
   void offload() {
-    const std::vector<bool>& tried = request_.limits.offload_optimizer;
-    if (!result_.nearest || std::find(tried.begin(), tried.end(), true) != tried.end()) return;
-    PlanRequest changed = request_;
-    changed.limits.offload_optimizer = {true};
-    try_change(changed, "optimizer states on the host: --fix offload_optimizer=true");
+    const std::vector<OptimizerOffload>& tried = request_.limits.offload_optimizer;
+    const auto is_tried = [&](OptimizerOffload place) {
+      return std::find(tried.begin(), tried.end(), place) != tried.end();
+    };
+    if (!result_.nearest) return;
+    for (const OptimizerOffload place : {OptimizerOffload::Host, OptimizerOffload::Nvme}) {
+      if (is_tried(place)) continue;
+      PlanRequest changed = request_;
+      changed.limits.offload_optimizer = {place};
+      const char* where = place == OptimizerOffload::Host ? "the host" : "its NVMe disks";
+      if (try_change(changed, fmt::format("optimizer states on {}: --fix offload_optimizer={}",
+                                          where, name_of(place))))
+        return;
+    }
   }
 
   // Batches that the replicas divide, which they do not divide now: the smallest that helps. Few

@@ -90,7 +90,8 @@ std::string burden_of(const Plan& smallest, const Plan& larger) {
     return plan.recompute == RecomputePolicy::Selective ? 0.5 : 1.0;
   };
   const auto cut = [](const Plan& plan) { return plan.tp * plan.pp * plan.cp; };
-  if (smallest.offload_optimizer && !larger.offload_optimizer) return "offloads its optimizer";
+  if (smallest.offloads_optimizer() && !larger.offloads_optimizer())
+    return "offloads its optimizer";
   if (smallest.offload_activations && !larger.offload_activations)
     return "offloads its activations";
   if (recomputed(smallest) > recomputed(larger)) return "recomputes activations";

@@ -110,7 +110,7 @@ class PlanWalk {
     plan_.dp = request_.gpus / (cut.tp * cut.cp * pp);
     const bool first_order = cut.rank_order == request_.limits.rank_orders.front();
     if (!first_order && (plan_.pp == 1 || plan_.dp == 1)) return;
-    for (const bool offload : request_.limits.offload_optimizer) {
+    for (const OptimizerOffload offload : request_.limits.offload_optimizer) {
       plan_.offload_optimizer = offload;
       walk_schedules();
     }

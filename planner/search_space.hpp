@@ -43,7 +43,8 @@ struct SearchLimits {
                                           LayerSplit::BalancedEnds};
   // Others than the first with pipeline and data parallelism only: else they mean the same.
   std::vector<std::vector<Axis>> rank_orders = {Plan().rank_order};
-  std::vector<bool> offload_optimizer = {false}, offload_activations = {false};
+  std::vector<OptimizerOffload> offload_optimizer = {OptimizerOffload::None};
+  std::vector<bool> offload_activations = {false};
   bool partial_recompute =
       true;  // full recomputation of a quarter, half, three quarters of a chunk
   bool sharding_within_node = true;  // ZeRO-3 over the data-parallel ranks of a node as well (HSDP)

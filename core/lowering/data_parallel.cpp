@@ -224,10 +224,9 @@ void StageWriter::write_optimizer() {
                          rank_.parameters.expert / (splits ? expert_shards(in_.plan) : 1.0);
   const double gradient = in_.stack.fp32_main_gradients ? 4.0 : element;
   write_gradient_norm(updated * gradient);
-  if (in_.plan.offload_optimizer) {
-    call_part(around_.over_parameters("optimizer.offload", OpKind::Offload,
-                                      Bytes(updated * gradient), Bytes(updated * element), 1),
-              kWholeRank, kOutsideOfSlots);
+  if (in_.plan.offloads_optimizer()) {
+    call_part(around_.update_on_host(host_update(in_.plan, in_.stack, updated)), kWholeRank,
+              kOutsideOfSlots);
     return;
   }
   const double states =

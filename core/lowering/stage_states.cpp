@@ -51,6 +51,13 @@ Bytes gradient_placeholders(const BlockSet& blocks, const PipelineSchedule& sche
   return storage_bytes(plan.precision) * parameters;
 }
 
+HostUpdateWork host_update(const Plan& plan, const StackSpec& stack, double parameters) {
+  const Bytes element = storage_bytes(plan.precision);
+  const Bytes gradient = stack.fp32_main_gradients ? Bytes(4.0) : element;
+  return {gradient * parameters, element * parameters, Bytes(kHostStateBytes * parameters),
+          plan.offload_optimizer == OptimizerOffload::Nvme};
+}
+
 PersistentStates persistent_memory(const PartParameters& parameters, const Plan& plan,
                                    const StackSpec& stack) {
   const double element = storage_bytes(plan.precision).value();
@@ -75,7 +82,7 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
     const Bytes all(element * whole);
     memory.add(MemoryCategory::CommunicationBuffers, std::min(stack.bucket_bytes, all));
   }
-  if (plan.offload_optimizer) return memory;
+  if (plan.offloads_optimizer()) return memory;
   if (!stack.fp32_main_gradients && !fp32)
     memory.add(MemoryCategory::Temporaries, held(stack.step_gradient_bytes.value(), 1));
   if (!fp32) memory.add(MemoryCategory::MasterWeights, held(stack.master_weight_bytes.value(), 1));

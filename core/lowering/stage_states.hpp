@@ -51,6 +51,9 @@ class PersistentStates {
   std::size_t count_ = 0;
 };
 
+// What the host does in a step with so many parameters of a rank.
+HostUpdateWork host_update(const Plan& plan, const StackSpec& stack, double parameters);
+
 // Weights, master weights, gradients and optimizer states (papers: ZeRO, arXiv 1910.02054).
 PersistentStates persistent_memory(const PartParameters& parameters, const Plan& plan,
                                    const StackSpec& stack);

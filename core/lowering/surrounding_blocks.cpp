@@ -147,4 +147,13 @@ BlockId SurroundingBlocks::over_parameters(const std::string& name, OpKind kind,
   return add(std::move(op));
 }
 
+BlockId SurroundingBlocks::update_on_host(const HostUpdateWork& work) {
+  Op op;
+  op.name = "optimizer.on_host";
+  op.kind = OpKind::HostOptimizer;
+  op.phase = Phase::Optimizer;
+  op.work = work;
+  return add(std::move(op));
+}
+
 }  // namespace shardwright

@@ -36,6 +36,7 @@ class SurroundingBlocks {
   // A kernel over all parameters of the rank, limited by memory traffic.
   BlockId over_parameters(const std::string& name, OpKind kind, Bytes read, Bytes written,
                           std::int64_t kernels);
+  BlockId update_on_host(const HostUpdateWork& work);
 
   const Block& block(BlockId id) const { return program_.blocks[id]; }
 

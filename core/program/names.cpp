@@ -9,12 +9,12 @@ namespace shardwright {
 namespace {
 
 constexpr std::array kOpNames = {
-    "gemm",           "grouped_gemm", "attention", "softmax",    "norm",
-    "rope",           "activation",   "dropout",   "residual",   "embedding",
-    "router",         "permute",      "loss",      "cast",       "gradient_accumulation",
-    "gradient_norm",  "optimizer",    "offload",   "all_reduce", "all_gather",
-    "reduce_scatter", "all_to_all",   "broadcast", "ring_shift", "send",
-    "receive"};
+    "gemm",          "grouped_gemm",   "attention",  "softmax",        "norm",
+    "rope",          "activation",     "dropout",    "residual",       "embedding",
+    "router",        "permute",        "loss",       "cast",           "gradient_accumulation",
+    "gradient_norm", "optimizer",      "offload",    "host_optimizer", "all_reduce",
+    "all_gather",    "reduce_scatter", "all_to_all", "broadcast",      "ring_shift",
+    "send",          "receive"};
 constexpr std::array kStreamNames = {
     "compute",         "tensor_parallel",  "context_parallel", "expert_parallel",
     "gradient_reduce", "parameter_gather", "send_activation",  "receive_activation",

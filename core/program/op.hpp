@@ -49,8 +49,9 @@ enum class OpKind : std::uint8_t {
   GradientAccumulation,
   GradientNorm,
   Optimizer,
-  Offload,    // between device and host memory
-  AllReduce,  // CommunicationWork from here on
+  Offload,        // between device and host memory
+  HostOptimizer,  // HostUpdateWork
+  AllReduce,      // CommunicationWork from here on
   AllGather,
   ReduceScatter,
   AllToAll,
@@ -168,6 +169,15 @@ struct MemoryWork {
   bool operator==(const MemoryWork&) const = default;
 };
 
+// The optimizer's step on the host: gradients come from the device and weights go back to it. The
+// states, from disk or in memory, are read and written once.
+struct HostUpdateWork {
+  Bytes gradients, weights, states;
+  bool on_disk = false;
+
+  bool operator==(const HostUpdateWork&) const = default;
+};
+
 // `bytes` follows nccl-tests: the buffer of an all-reduce, all-to-all, broadcast, ring shift, send
 // or receive; the gathered output of an all-gather; the input of a reduce-scatter.
 struct CommunicationWork {
@@ -203,7 +213,7 @@ enum class Payload : std::uint8_t {
                         // of the ranks' parts of the vocabulary, which become those of the whole
 };
 
-using Work = std::variant<GemmWork, AttentionWork, MemoryWork, CommunicationWork>;
+using Work = std::variant<GemmWork, AttentionWork, MemoryWork, HostUpdateWork, CommunicationWork>;
 
 // FLOP that a model's formula counts for this work: the matrix products. Memory-bound kernels count
 // as none.

@@ -134,6 +134,8 @@ struct HostSpec {
   std::string cpu;
   std::int64_t cores = 64;
   Bytes memory;
+  // Of all its sockets, nominal; two with eight channels of DDR4-3200.
+  BytesPerSecond memory_bandwidth = BytesPerSecond(409.6e9);
   BytesPerSecond
       accelerator_link;  // host to accelerator (PCIe, NVLink-C2C), per accelerator and direction
   BytesPerSecond nvme_read, nvme_write;  // per node; zero: no local disk

@@ -73,6 +73,9 @@ HostSpec read_host(ObjectReader object, FillIn& fill) {
   spec.cpu = object.text_or("cpu", "");
   spec.cores = fill.integer(object, "cores", spec.cores, {1, 100'000}, "typical of the field");
   spec.memory = Bytes(fill.number(object, "memory_bytes", 1e12, kPositive, "typical of the field"));
+  spec.memory_bandwidth = BytesPerSecond(fill.number(object, "memory_bandwidth_bytes_per_s",
+                                                     spec.memory_bandwidth.value(), kPositive,
+                                                     "two sockets of eight channels of DDR4-3200"));
   spec.accelerator_link = BytesPerSecond(
       fill.number(object, "accelerator_link_bytes_per_s", 25e9, kPositive, "PCIe 4 x16"));
   spec.nvme_read =
@@ -108,6 +111,7 @@ ordered_json host_json(const HostSpec& spec) {
   return {{"cpu", spec.cpu},
           {"cores", spec.cores},
           {"memory_bytes", spec.memory.value()},
+          {"memory_bandwidth_bytes_per_s", spec.memory_bandwidth.value()},
           {"accelerator_link_bytes_per_s", spec.accelerator_link.value()},
           {"nvme_read_bytes_per_s", spec.nvme_read.value()},
           {"nvme_write_bytes_per_s", spec.nvme_write.value()},

@@ -69,6 +69,19 @@ const char* name_of(ContextParallelKind kind) {
   return name_in(context_parallel_names(), kind);
 }
 
+const EnumNames<OptimizerOffload>& optimizer_offload_names() {
+  static const EnumNames<OptimizerOffload> names = {
+      {"none", OptimizerOffload::None},
+      {"host", OptimizerOffload::Host},
+      {"nvme", OptimizerOffload::Nvme},
+  };
+  return names;
+}
+
+const char* name_of(OptimizerOffload offload) {
+  return name_in(optimizer_offload_names(), offload);
+}
+
 const char* name_of(Axis axis) {
   return name_in(axis_names(), axis);
 }

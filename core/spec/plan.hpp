@@ -33,6 +33,15 @@ enum class ContextParallelKind : std::uint8_t {
   Ulysses,    // all-to-all between sequence and heads
 };
 
+// Where the optimizer's states lie. Off the device the host does the step: gradients travel to it,
+// weights back. From NVMe the states pass through the host's memory (ZeRO-Infinity, arXiv
+// 2104.07857, 5).
+enum class OptimizerOffload : std::uint8_t { None, Host, Nvme };
+inline constexpr int kOptimizerOffloads = 3;
+
+// Bytes of a parameter's states there: its master copy and both moments in fp32.
+inline constexpr double kHostStateBytes = 12.0;
+
 // The nesting of the rank axes, innermost first. Ranks of one group of the innermost axis are
 // neighbours.
 enum class Axis : std::uint8_t { Tensor, Context, Expert, Data, Pipeline };
@@ -87,12 +96,13 @@ struct Plan {
   std::vector<std::int64_t> stage_layers;
   bool embedding_counts_as_layer = false;  // for the even split
   bool head_counts_as_layer = false;
-  bool offload_optimizer = false;  // optimizer states and step on the host
+  OptimizerOffload offload_optimizer = OptimizerOffload::None;
   bool offload_activations = false;
   bool multi_token_prediction = true;  // train the model's layers that predict further tokens
 
   std::int64_t world_size() const { return dp * tp * pp * cp; }
   std::int64_t chunks() const { return pp * vpp; }
+  bool offloads_optimizer() const { return offload_optimizer != OptimizerOffload::None; }
   // Of `layers`, those of the largest chunk of an even split.
   std::int64_t even_chunk(std::int64_t layers) const { return (layers + chunks() - 1) / chunks(); }
   // Microbatches that each data-parallel replica runs per step.
@@ -106,5 +116,6 @@ const char* name_of(ScheduleKind schedule);
 const char* name_of(RecomputePolicy policy);
 const char* name_of(ContextParallelKind kind);
 const char* name_of(Axis axis);
+const char* name_of(OptimizerOffload offload);
 
 }  // namespace shardwright

@@ -1,7 +1,8 @@
 // Whether a plan fits a model and a cluster: the rules of divisibility and shape.
 //
 // One table of rules serves the check of plan files, with a text for each broken rule, and the
-// search, which asks millions of times and only counts. Memory is no matter of these rules.
+// search, which asks millions of times and only counts. Memory of
+// devices is no matter of these rules.
 //
 // Allowed on purpose: vocabularies that tp does not divide (they are padded), ZeRO-2 and ZeRO-3
 // with pipeline parallelism (PyTorch's FSDP runs it by keeping gradients, or gathering parameters,
@@ -59,6 +60,7 @@ enum class PlanRule : std::uint8_t {
   RankOrder,          // each axis once; the pipeline axis cuts no group of experts unevenly
   ExpertOverlap,      // only where the exchange of tokens has something to hide behind
   ActivationOffload,  // only where a layer's activations are kept: not with full recomputation
+  OptimizerOffload,   // the host has the memory for the states, or disks
 };
 
 // "world_size", "kv_heads", …: for counts and tables.

@@ -40,11 +40,19 @@ void read_batch(ObjectReader& object, Plan& plan) {
   plan.seq_len = object.integer("seq_len", {1, kMaxSeqLen});
 }
 
+// Earlier plans say whether the states lie on the host.
+OptimizerOffload read_optimizer_offload(ObjectReader& object) {
+  const std::string key = "offload_optimizer";
+  if (object.raw(key).is_boolean())
+    return object.boolean(key) ? OptimizerOffload::Host : OptimizerOffload::None;
+  return object.choice_or(key, OptimizerOffload::None, optimizer_offload_names());
+}
+
 void read_sharding(ObjectReader& object, Plan& plan) {
   plan.sequence_parallel = object.boolean_or("sequence_parallel", plan.sequence_parallel);
   plan.zero_stage = static_cast<int>(object.integer_or("zero_stage", plan.zero_stage, {0, 3}));
   plan.shard_group = object.integer_or("shard_group", plan.shard_group, {0, kMaxWorld});
-  plan.offload_optimizer = object.boolean_or("offload_optimizer", plan.offload_optimizer);
+  plan.offload_optimizer = read_optimizer_offload(object);
   plan.offload_activations = object.boolean_or("offload_activations", plan.offload_activations);
 }
 
@@ -162,7 +170,7 @@ nlohmann::ordered_json to_json(const Plan& plan) {
           {"stage_layers", plan.stage_layers},
           {"embedding_counts_as_layer", plan.embedding_counts_as_layer},
           {"head_counts_as_layer", plan.head_counts_as_layer},
-          {"offload_optimizer", plan.offload_optimizer},
+          {"offload_optimizer", name_of(plan.offload_optimizer)},
           {"offload_activations", plan.offload_activations},
           {"multi_token_prediction", plan.multi_token_prediction}};
 }

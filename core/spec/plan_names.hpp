@@ -10,5 +10,6 @@ const EnumNames<ScheduleKind>& schedule_names();
 const EnumNames<RecomputePolicy>& recompute_names();
 const EnumNames<ContextParallelKind>& context_parallel_names();
 const EnumNames<Axis>& axis_names();
+const EnumNames<OptimizerOffload>& optimizer_offload_names();
 
 }  // namespace shardwright

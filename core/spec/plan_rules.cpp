@@ -450,6 +450,42 @@ Problem activation_offload_problem(const PlanSubject&) {
           "false, or another recomputation than full, which keeps no activations to offload"};
 }
 
+// Of a node that all ranks of the plan use alike. Counts copies of the states: one for each group
+// of shards, or of each parameter that several ranks hold.
+Bytes offloaded_states(const PlanSubject& s) {
+  const Plan& plan = s.plan;
+  const ParameterCount count = count_parameters(s.model);
+  const auto world = static_cast<double>(plan.world_size());
+  const double replicas = static_cast<double>(plan.dp * plan.cp);
+  double states = static_cast<double>(count.total + count.mtp);
+  if (plan.zero_stage == 0)
+    states *= replicas;
+  else if (plan.shard_group > 0)
+    states *= replicas / static_cast<double>(plan.shard_group);
+  const double ranks = std::min(world, static_cast<double>(s.cluster->accelerators_per_node()));
+  return Bytes(kHostStateBytes * states * ranks / world);
+}
+
+bool optimizer_offload_holds(const PlanSubject& s) {
+  if (s.cluster == nullptr || !s.plan.offloads_optimizer()) return true;
+  const HostSpec& host = s.cluster->node.host;
+  if (s.plan.offload_optimizer == OptimizerOffload::Nvme)
+    return host.nvme_read > BytesPerSecond(0) && host.nvme_write > BytesPerSecond(0);
+  return offloaded_states(s) <= host.memory;
+}
+
+Problem optimizer_offload_problem(const PlanSubject& s) {
+  const std::string found = fmt::format("\"{}\"", name_of(s.plan.offload_optimizer));
+  if (s.plan.offload_optimizer == OptimizerOffload::Nvme)
+    return {"/offload_optimizer", found,
+            fmt::format("\"none\" or \"host\": the nodes {} have no disks", s.cluster->node.name)};
+  return {
+      "/offload_optimizer", found,
+      fmt::format("\"none\" or \"nvme\": the states take {:.0f} GB of a node's host memory of "
+                  "{:.0f} GB",
+                  offloaded_states(s).value() / 1e9, s.cluster->node.host.memory.value() / 1e9)};
+}
+
 constexpr std::array kRules = {
     RuleDefinition{PlanRule::Range, "range", range_holds, range_problem},
     RuleDefinition{PlanRule::WorldSize, "world_size", world_size_holds, world_size_problem},
@@ -487,6 +523,8 @@ constexpr std::array kRules = {
                    expert_overlap_problem},
     RuleDefinition{PlanRule::ActivationOffload, "activation_offload", activation_offload_holds,
                    activation_offload_problem},
+    RuleDefinition{PlanRule::OptimizerOffload, "optimizer_offload", optimizer_offload_holds,
+                   optimizer_offload_problem},
 };
 
 // Rules are looked up by their number.

@@ -81,8 +81,10 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
                      plan.schedule == ScheduleKind::OneFOneB ||
                      plan.schedule == ScheduleKind::Interleaved;
   needs.need(known, "/plan/schedule", name_of(plan.schedule), "gpipe, 1f1b or interleaved");
-  needs.need(!plan.offload_optimizer && !plan.offload_activations, "/plan/offload_optimizer",
-             "true", "states and activations on the device");
+  needs.need(!plan.offloads_optimizer(), "/plan/offload_optimizer", name_of(plan.offload_optimizer),
+             "none: states on the device");
+  needs.need(!plan.offload_activations, "/plan/offload_activations", "true",
+             "false: activations on the device");
 }
 
 // The kernels that the executor has are fused; a stack without that fusion writes other ops.

@@ -113,7 +113,8 @@ QString plan_text(const Plan& plan) {
   }
   add_if(parts, plan.embedding_counts_as_layer || plan.head_counts_as_layer,
          QStringLiteral("ends count"));
-  add_if(parts, plan.offload_optimizer, QStringLiteral("optimizer offloaded"));
+  add_if(parts, plan.offloads_optimizer(),
+         QStringLiteral("optimizer on ") + QString::fromUtf8(name_of(plan.offload_optimizer)));
   return parts.join(QStringLiteral(" · "));
 }
 

@@ -134,7 +134,7 @@ Qt::BrushStyle hatch(Role role) {
 
 Role role_of(OpKind kind, Phase phase) {
   if (kind == OpKind::Send || kind == OpKind::Receive) return Role::Pipeline;
-  if (kind == OpKind::Offload) return Role::Host;
+  if (kind == OpKind::Offload || kind == OpKind::HostOptimizer) return Role::Host;
   if (is_communication(kind)) return Role::Other;
   switch (phase) {
     case Phase::Forward:

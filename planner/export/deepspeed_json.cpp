@@ -39,8 +39,13 @@ void check_sharding(const Plan& plan, PlanExport& result) {
     result.refuse("shard_group", fmt::format("{}", plan.shard_group),
                   "0: DeepSpeed shards over all data-parallel ranks");
   }
-  if (plan.offload_optimizer && plan.zero_stage == 0)
-    result.refuse("offload_optimizer", "true with ZeRO stage 0", "ZeRO stage 1, 2 or 3");
+  const char* place = name_of(plan.offload_optimizer);
+  if (plan.offloads_optimizer() && plan.zero_stage == 0)
+    result.refuse("offload_optimizer", fmt::format("{} with ZeRO stage 0", place),
+                  "ZeRO stage 1, 2 or 3");
+  if (plan.offload_optimizer == OptimizerOffload::Nvme && plan.zero_stage < 3)
+    result.refuse("offload_optimizer", fmt::format("{} with ZeRO stage {}", place, plan.zero_stage),
+                  "ZeRO stage 3: DeepSpeed asks for it");
 }
 
 void add_sharding(const Scenario& scenario, ordered_json& config, PlanExport& result) {
@@ -60,7 +65,13 @@ void add_sharding(const Scenario& scenario, ordered_json& config, PlanExport& re
     zero["reduce_bucket_size"] = elements;
     zero["allgather_bucket_size"] = elements;
   }
-  if (plan.offload_optimizer) zero["offload_optimizer"] = {{"device", "cpu"}, {"pin_memory", true}};
+  if (plan.offload_optimizer == OptimizerOffload::Host)
+    zero["offload_optimizer"] = {{"device", "cpu"}, {"pin_memory", true}};
+  if (plan.offload_optimizer == OptimizerOffload::Nvme) {
+    zero["offload_optimizer"] = {
+        {"device", "nvme"}, {"nvme_path", "/local_nvme"}, {"pin_memory", true}};
+    result.note("offload_optimizer", "nvme_path is where the disks of your nodes are mounted");
+  }
 }
 
 // When reductions and gathers run is fixed but for one switch.

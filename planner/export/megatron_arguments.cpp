@@ -171,11 +171,13 @@ void add_recomputation(const Plan& plan, RecomputePolicy policy, ArgumentList& a
 void add_offload(const Scenario& scenario, RecomputePolicy policy, ArgumentList& arguments,
                  PlanExport& result) {
   const Plan& plan = scenario.plan;
-  if (plan.offload_optimizer) {
+  if (plan.offload_optimizer == OptimizerOffload::Nvme)
+    result.refuse("offload_optimizer", "nvme", "none or host: Megatron-LM uses no disks");
+  if (plan.offload_optimizer == OptimizerOffload::Host) {
     arguments.add("--optimizer-cpu-offload");
     arguments.add("--use-precision-aware-optimizer");
     if (plan.zero_stage == 0)
-      result.refuse("offload_optimizer", "true with ZeRO stage 0",
+      result.refuse("offload_optimizer", "host with ZeRO stage 0",
                     "stage 1: Megatron-LM asks for it");
   }
   if (!plan.offload_activations) return;

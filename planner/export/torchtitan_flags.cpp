@@ -234,9 +234,9 @@ void note_configuration(const Scenario& scenario, PlanExport& result) {
 }
 
 void check_offload(const Plan& plan, PlanExport& result) {
-  if (plan.offload_optimizer) {
-    result.refuse("offload_optimizer", "true",
-                  "false: torchtitan offloads parameters and gradients along with the states");
+  if (plan.offloads_optimizer()) {
+    result.refuse("offload_optimizer", name_of(plan.offload_optimizer),
+                  "none: torchtitan offloads parameters and gradients along with the states");
   }
   if (plan.offload_activations)
     result.refuse("offload_activations", "true", "false: torchtitan has no flag for it");

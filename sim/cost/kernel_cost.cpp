@@ -63,7 +63,7 @@ KernelCost formula_cost(OpKind kind, const Work& work, Precision precision,
                         const AcceleratorSpec& accelerator, const StackSpec& stack,
                         double host_speed) {
   SHARDWRIGHT_CHECK(
-      !is_communication(kind) && kind != OpKind::Offload,
+      !is_communication(kind) && kind != OpKind::Offload && kind != OpKind::HostOptimizer,
       "no kernel of the device alone: kind " + std::to_string(static_cast<int>(kind)));
   KernelCost cost = cost_of(work, precision, accelerator, stack, host_speed);
   cost.basis = basis_of(work, accelerator);
@@ -88,6 +88,8 @@ KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
     return *curve;
   if (kind == OpKind::Offload)
     return offload_cost(std::get<MemoryWork>(work), cluster.node.host, cluster.accelerator);
+  if (kind == OpKind::HostOptimizer)
+    return host_update_cost(std::get<HostUpdateWork>(work), cluster.node, cluster.accelerator);
   return kernel_cost(kind, work, precision, cluster.accelerator, stack, cluster.node.host.speed);
 }
 

@@ -1,4 +1,5 @@
-// The time of kernels that are limited by memory traffic, and of copies to and from the host.
+// The time of kernels that are limited by memory traffic, of copies to and from the host, and of
+// the optimizer's step on it.
 //
 //   time = kernels * overhead + max(bytes / bandwidth, flop / vector peak)
 //
@@ -19,5 +20,13 @@ KernelCost memory_cost(const MemoryWork& work, const AcceleratorSpec& accelerato
 // A copy between device and host memory.
 KernelCost offload_cost(const MemoryWork& work, const HostSpec& host,
                         const AcceleratorSpec& accelerator);
+
+// The step of the accelerators of a node, which share its memory and disks alike: copies over the
+// link, the update of the states in memory and their way from disk and back run beside each other
+// (ZeRO-Infinity, arXiv 2104.07857, 5.2.1), so that the slowest of them sets the pace. Disks read
+// and write by turns. Memory is read
+// and written at the share of its bandwidth that CPU-Adam was measured to reach.
+KernelCost host_update_cost(const HostUpdateWork& work, const NodeSpec& node,
+                            const AcceleratorSpec& accelerator);
 
 }  // namespace shardwright::sim

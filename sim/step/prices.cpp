@@ -32,6 +32,7 @@ struct Loaded {
     return work;
   }
   Work operator()(const AttentionWork& work) const { return work; }
+  Work operator()(const HostUpdateWork& work) const { return work; }
 };
 
 Work work_of(const Op& op) {

@@ -17,7 +17,7 @@
 namespace shardwright::sim {
 namespace {
 
-constexpr double kUnfusedOptimizerKernels = 100.0;
+constexpr std::int64_t kUnfusedOptimizerKernels = 100;
 
 double element_bytes(const Plan& plan) {
   return storage_bytes(plan.precision).value();
@@ -77,6 +77,10 @@ void StageCoster::begin_pipeline(const LayerCosts& layers, const Plan& plan) {
 }
 
 const StageCosts& StageCoster::times(const LayerCosts& layers, const Plan& plan) {
+  if (plan.world_size() != ranks_) {
+    ranks_ = plan.world_size();
+    slowest_ = slowest_device_factor(cluster_.accelerator, ranks_);
+  }
   if (!timed_) time_pipeline(layers, plan);
   timed_ = true;
   for (std::size_t i = 0; i < costs_.stages.size(); ++i) {
@@ -135,8 +139,9 @@ bool StageCoster::ends_run(std::size_t i) const {
 }
 
 StageCoster::KnownStates& StageCoster::known_states(const Plan& plan) {
-  KnownStates& known = known_states_[2 * static_cast<std::size_t>(plan.zero_stage) +
-                                     (plan.offload_optimizer ? 1 : 0)];
+  KnownStates& known =
+      known_states_[kOptimizerOffloads * static_cast<std::size_t>(plan.zero_stage) +
+                    static_cast<std::size_t>(plan.offload_optimizer)];
   known.bytes.resize(stage_kind_.back() + 1);
   known.times.resize(stage_kind_.back() + 1);
   return known;
@@ -295,22 +300,21 @@ void StageCoster::add_update(const PartParameters& parameters, const Plan& plan,
   const double element = element_bytes(plan);
   const double gradient = stack_.fp32_main_gradients ? 4.0 : element;
   const double held = stack_.master_weight_bytes.value() + stack_.optimizer_state_bytes.value();
-  states.norm = over_parameters(OpKind::GradientNorm, updated * gradient, 0.0, 1, plan);
+  states.norm = over_parameters(OpKind::GradientNorm,
+                                MemoryWork{Bytes(updated * gradient), Bytes(), Flop(), 1}, plan);
   states.optimizer =
-      plan.offload_optimizer
-          ? over_parameters(OpKind::Offload, updated * gradient, updated * element, 1, plan)
+      plan.offloads_optimizer()
+          ? over_parameters(OpKind::HostOptimizer, host_update(plan, stack_, updated), plan)
           : over_parameters(
-                OpKind::Optimizer, updated * (gradient + held), updated * (held + element),
-                stack_.fused_optimizer ? 1 : static_cast<std::int64_t>(kUnfusedOptimizerKernels),
+                OpKind::Optimizer,
+                MemoryWork{Bytes(updated * (gradient + held)), Bytes(updated * (held + element)),
+                           Flop(), stack_.fused_optimizer ? 1 : kUnfusedOptimizerKernels},
                 plan);
 }
 
-double StageCoster::over_parameters(OpKind kind, double read, double written, std::int64_t kernels,
-                                    const Plan& plan) const {
-  return kernel_cost(kind, MemoryWork{Bytes(read), Bytes(written), Flop(), kernels}, plan.precision,
-                     cluster_, stack_, Phase::Optimizer)
-             .time.value() *
-         slowest_device_factor(cluster_.accelerator, plan.world_size());
+double StageCoster::over_parameters(OpKind kind, const Work& work, const Plan& plan) const {
+  return kernel_cost(kind, work, plan.precision, cluster_, stack_, Phase::Optimizer).time.value() *
+         slowest_;
 }
 
 }  // namespace shardwright::sim

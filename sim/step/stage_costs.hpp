@@ -236,8 +236,7 @@ class StageCoster {
                          StageStates& states);
   double scatter_time(double dense, double expert);
   double reduce_time(double dense, double expert, const Plan& plan);
-  double over_parameters(OpKind kind, double read, double written, std::int64_t kernels,
-                         const Plan& plan) const;
+  double over_parameters(OpKind kind, const Work& work, const Plan& plan) const;
   double placeholders(const LayerCosts& layers, const Plan& plan, std::size_t stage) const;
   double states_bytes(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   double sum_states(const LayerCosts& layers, const Plan& plan, std::size_t stage) const;
@@ -275,7 +274,10 @@ class StageCoster {
   std::vector<HeldPeak> held_peaks_;
   std::vector<double> forwarded_, half_done_;  // by chunk of the stage at hand: held bytes
   MessageTimes messages_;
-  std::array<KnownStates, 8> known_states_;  // by ZeRO stage and place of the optimizer
+  std::int64_t ranks_ = 0;  // of the plan that was timed last …
+  double slowest_ = 1.0;    // … and how much longer the slowest of them takes
+  // By ZeRO stage and place of the optimizer.
+  std::array<KnownStates, std::size_t{4} * kOptimizerOffloads> known_states_;
 };
 
 }  // namespace shardwright::sim

@@ -75,7 +75,10 @@ PlanRequest small_request(std::mt19937& random) {
   if (pick<int>(random, {0, 1, 2}) == 0) request.model.layers = 7;  // uneven splits
   if (pick<bool>(random, {true, false}))
     request.limits.rank_orders = {Plan().rank_order, pipeline_inside_data()};
-  if (pick<int>(random, {0, 1, 2, 3}) == 0) request.limits.offload_optimizer = {false, true};
+  if (pick<int>(random, {0, 1, 2, 3}) == 0)
+    request.limits.offload_optimizer = {
+        OptimizerOffload::None,
+        pick<OptimizerOffload>(random, {OptimizerOffload::Host, OptimizerOffload::Nvme})};
   if (pick<int>(random, {0, 1, 2, 3}) == 0) request.limits.offload_activations = {false, true};
   if (request.model.moe) request.constraints.fixed = {parse_constraint("expert_tp=1", "--fix")};
   // Sometimes memory decides.
@@ -273,7 +276,7 @@ TEST(Search, FindsPlansWithWhateverValueIsFixed) {
       {"llama3-8b", 8, {"tp=2", "sequence_parallel=false"}},
       {"llama3-8b", 8, {"recompute=full", "recompute_layers=5", "pp=1"}},
       {"llama3-8b", 8, {"pp=2", "schedule=zb-h2"}},
-      {"llama3-8b", 8, {"offload_optimizer=true"}},
+      {"llama3-8b", 8, {"offload_optimizer=host"}},
       {"llama3-8b", 8, {"offload_activations=true"}},
       {"mixtral-8x7b", 32, {"ep=4"}},
       {"mixtral-8x7b", 32, {"tp=4", "expert_tp=2"}}};

@@ -156,7 +156,8 @@ class CaseGenerator {
     plan.overlap.expert_parallel = has_shared_experts(model) && flag();
     plan.overlap.expert_microbatches = plan.ep > 1 && !plan.overlap.expert_parallel && flag();
     plan.multi_token_prediction = !flag(4);
-    plan.offload_optimizer = flag(8);
+    plan.offload_optimizer =
+        flag(8) ? one_of({OptimizerOffload::Host, OptimizerOffload::Nvme}) : OptimizerOffload::None;
     plan.offload_activations = plan.recompute != RecomputePolicy::Full && flag(4);
     if (flag(3)) plan.stage_layers = uneven(model.layers, plan.chunks());
     return plan;

@@ -178,6 +178,16 @@ std::vector<Breakage> dense_breakages() {
          c.plan.recompute = RecomputePolicy::Full;
          c.plan.offload_activations = true;
        }},
+      {PlanRule::OptimizerOffload, "no disks",
+       [](Case& c) {
+         c.plan.offload_optimizer = OptimizerOffload::Nvme;
+         c.cluster.node.host.nvme_write = BytesPerSecond(0);
+       }},
+      {PlanRule::OptimizerOffload, "a host of 1 MB",
+       [](Case& c) {
+         c.plan.offload_optimizer = OptimizerOffload::Host;
+         c.cluster.node.host.memory = Bytes(1e6);
+       }},
   };
 }
 

@@ -44,6 +44,15 @@ TEST(PlanJson, WhatIsLeftOutHasTheDefaultOfPlan) {
   EXPECT_EQ(parse_plan(kSmallest), expected);
 }
 
+TEST(PlanJson, ReadsWhereTheOptimizerLies) {
+  using enum OptimizerOffload;
+  const std::string key = "offload_optimizer";
+  EXPECT_EQ(parse_plan(with(key, "nvme")).offload_optimizer, Nvme);
+  EXPECT_EQ(parse_plan(with(key, "none")).offload_optimizer, None);
+  EXPECT_EQ(parse_plan(with(key, true)).offload_optimizer, Host);
+  EXPECT_EQ(parse_plan(with(key, false)).offload_optimizer, None);
+}
+
 TEST(PlanJson, ReadsTheNamesThatPeopleWrite) {
   const Plan plan = parse_plan(R"({"dp": 1, "tp": 8, "pp": 4, "vpp": 5, "cp": 2, "micro_batch": 1,
       "global_batch": 8, "seq_len": 8192, "schedule": "interleaved", "recompute": "full",
@@ -105,7 +114,7 @@ std::vector<BadPlan> bad_plans() {
       {"StageLayersAsNumber", with("stage_layers", 16), "/stage_layers"},
       {"NegativeStageLayers", with("stage_layers", {8, -8}), "/stage_layers/1"},
       {"UnknownKey", with("micro_bach", 1), "/micro_bach"},
-      {"OffloadAsText", with("offload_optimizer", "cpu"), "/offload_optimizer"},
+      {"OffloadAsText", with("offload_optimizer", "hots"), "/offload_optimizer"},
   };
 }
 

@@ -37,14 +37,14 @@ inline Plan any_plan() {
   plan.schedule = any_of(schedule_names());
   plan.context_parallel = any_of(context_parallel_names());
   plan.recompute = any_of(recompute_names());
+  plan.offload_optimizer = any_of(optimizer_offload_names());
   plan.precision = *rc::gen::element(Precision::Fp32, Precision::Tf32, Precision::Fp16,
                                      Precision::Bf16, Precision::Fp8, Precision::Nvfp4);
   for (bool* flag :
        {&plan.sequence_parallel, &plan.overlap.grad_reduce, &plan.overlap.param_gather,
         &plan.overlap.tensor_parallel, &plan.overlap.p2p, &plan.overlap.expert_parallel,
         &plan.overlap.expert_microbatches, &plan.embedding_counts_as_layer,
-        &plan.head_counts_as_layer, &plan.offload_optimizer, &plan.offload_activations,
-        &plan.multi_token_prediction}) {
+        &plan.head_counts_as_layer, &plan.offload_activations, &plan.multi_token_prediction}) {
     *flag = *rc::gen::arbitrary<bool>();
   }
   for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i) {

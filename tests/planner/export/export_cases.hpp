@@ -64,7 +64,9 @@ inline Scenario random_scenario(std::mt19937& random) {
     plan.sequence_parallel = pick<bool>(random, {true, false});
     plan.zero_stage = pick<int>(random, {0, 1, 2, 3});
     plan.shard_group = pick<std::int64_t>(random, {0, 0, 2, 4});
-    plan.offload_optimizer = pick<int>(random, {0, 0, 0, 1}) == 1;
+    plan.offload_optimizer =
+        pick<OptimizerOffload>(random, {OptimizerOffload::None, OptimizerOffload::None,
+                                        OptimizerOffload::Host, OptimizerOffload::Nvme});
     plan.overlap.p2p = pick<bool>(random, {true, false});
     plan.context_parallel = pick<ContextParallelKind>(
         random, {ContextParallelKind::Ring, ContextParallelKind::Ulysses});

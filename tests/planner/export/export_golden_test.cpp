@@ -91,6 +91,17 @@ TEST(MegatronArguments, SparseLayersAreAPattern) {
   EXPECT_EQ(arguments.at("--mtp-num-layers"), "1");
 }
 
+TEST(MegatronArguments, ACapacityOfExpertsIsNamed) {
+  Scenario scenario = scenario_of("mixtral-8x7b", "megatron-core", Plan());
+  EXPECT_FALSE(
+      arguments_of(megatron_arguments(scenario).text).contains("--moe-expert-capacity-factor"));
+  scenario.model.moe->capacity_factor = 1.25;
+  scenario.model.moe->pads_to_capacity = true;
+  const auto arguments = arguments_of(megatron_arguments(scenario).text);
+  EXPECT_EQ(arguments.at("--moe-expert-capacity-factor"), "1.25");
+  EXPECT_TRUE(arguments.contains("--moe-pad-expert-input-to-capacity"));
+}
+
 TEST(DeepSpeedJson, Golden) {
   Plan plan;
   plan.dp = 8;
@@ -99,7 +110,7 @@ TEST(DeepSpeedJson, Golden) {
   plan.zero_stage = 2;
   plan.micro_batch = 2;
   plan.global_batch = 64;
-  plan.offload_optimizer = true;
+  plan.offload_optimizer = OptimizerOffload::Host;
   const PlanExport result = deepspeed_json(scenario_of("llama3-8b", "deepspeed-zero", plan));
   EXPECT_THAT(result.problems, IsEmpty());
   EXPECT_EQ(result.text, R"({

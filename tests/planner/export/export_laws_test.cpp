@@ -209,7 +209,8 @@ const std::vector<Change> kChanges = {
      [](Plan& p) {
        p.stage_layers = {10, 17};
      }},
-    {"offload_optimizer", [](Plan& p) { p.offload_optimizer = true; }},
+    {"offload_optimizer", [](Plan& p) { p.offload_optimizer = OptimizerOffload::Host; }},
+    {"offload_optimizer to disk", [](Plan& p) { p.offload_optimizer = OptimizerOffload::Nvme; }},
     {"offload_activations", [](Plan& p) { p.offload_activations = true; }},
 };
 

@@ -65,6 +65,7 @@ inline const std::set<std::string>& deepspeed_keys() {
                                              "/zero_optimization/reduce_bucket_size",
                                              "/zero_optimization/allgather_bucket_size",
                                              "/zero_optimization/offload_optimizer/device",
+                                             "/zero_optimization/offload_optimizer/nvme_path",
                                              "/zero_optimization/offload_optimizer/pin_memory"};
   return keys;
 }

@@ -228,6 +228,37 @@ TEST(KernelCost, OffloadIsLimitedByTheLinkToTheHost) {
   EXPECT_LT(cost.time, Seconds(0.3));
 }
 
+Seconds host_update_time(const HostUpdateWork& work, const ClusterSpec& cluster) {
+  return kernel_cost(OpKind::HostOptimizer, work, Precision::Bf16, cluster, StackSpec{}).time;
+}
+
+// Each part in turn is made the slowest: the time follows it and no other.
+TEST(KernelCost, StatesOnTheHostArePacedByTheSlowestPart) {
+  ClusterSpec cluster = testing::dgx_h100();
+  HostSpec& host = cluster.node.host;
+  const auto ranks = static_cast<double>(cluster.node.accelerators);
+  const HostUpdateWork in_memory{Bytes(4e9), Bytes(2e9), Bytes(12e9), false};
+  HostUpdateWork on_disk = in_memory;
+  on_disk.on_disk = true;
+  for (BytesPerSecond* rate :
+       {&host.accelerator_link, &host.memory_bandwidth, &host.nvme_read, &host.nvme_write})
+    *rate = gigabytes_per_second(1e6);
+  const HostSpec fast = host;
+
+  host.accelerator_link = gigabytes_per_second(1.0);
+  EXPECT_NEAR(host_update_time(in_memory, cluster).value(),
+              4.0 / cluster.accelerator.efficiency.host_link, 0.01);
+  host = fast;
+  host.memory_bandwidth = gigabytes_per_second(100.0);
+  EXPECT_NEAR(host_update_time(in_memory, cluster).value(), ranks * 30.0 / 46.0, 0.01);
+  EXPECT_EQ(host_update_time(on_disk, cluster), host_update_time(in_memory, cluster));
+  host = fast;
+  host.nvme_read = gigabytes_per_second(20.0);
+  host.nvme_write = gigabytes_per_second(10.0);
+  EXPECT_NEAR(host_update_time(on_disk, cluster).value(), ranks * 12.0 * (0.05 + 0.1), 0.01);
+  EXPECT_LT(host_update_time(in_memory, cluster).value(), 0.01);
+}
+
 TEST(KernelCost, NothingTakesNoTime) {
   const AcceleratorSpec device = testing::h100();
   EXPECT_EQ(gemm_time({}, device), Seconds(0));

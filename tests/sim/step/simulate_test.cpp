@@ -21,7 +21,7 @@ ClusterSpec faster(ClusterSpec cluster, double k) {
   NodeSpec& node = cluster.node;
   for (BytesPerSecond* rate :
        {&node.scale_up.bandwidth, &node.nic.bandwidth, &node.host.accelerator_link,
-        &node.host.nvme_read, &node.host.nvme_write})
+        &node.host.memory_bandwidth, &node.host.nvme_read, &node.host.nvme_write})
     *rate *= k;
   node.host.speed *= k;
   for (Seconds* latency : {&device.efficiency.kernel_overhead, &device.efficiency.gemm_overhead,
