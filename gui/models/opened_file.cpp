@@ -32,6 +32,10 @@ OpenedFile open_folder(const QString& path) {
 
 OpenedFile open_document(const QString& path) {
   const std::string file = path.toStdString();
+  const QFileInfo info(path);
+  // Reading of a pipe would wait for its other end.
+  if (info.exists() && !info.isFile())
+    throw InputError(file, {{"", "a pipe or a device", "a file"}});
   const json document = read_large_json_file(file, kMostFileBytes);
   const std::string schema =
       document.is_object() && document.contains("schema") && document["schema"].is_string()

@@ -52,8 +52,11 @@ class SlotFinder {
   using PassKey = std::pair<std::int32_t, std::int32_t>;  // chunk and microbatch
   using PassMap = std::map<PassKey, Passes>;
 
-  // The embedding comes before the first layer, the head after the last one.
-  std::int32_t position_of(std::int32_t layer) const {
+  // The embedding, which timelines give to the first layer, lies in the first chunk, which may have
+  // no layer; the head, behind the last layer, in the last one.
+  std::int32_t position_of(const Span& span) const {
+    if (span.layer == 0 && span.name.starts_with("embedding")) return 0;
+    const std::int32_t layer = span.layer;
     const auto end = std::find_if(layers_.begin(), layers_.end(), [&](const LayerRange& range) {
       return layer < range.first + range.count;
     });
@@ -61,7 +64,7 @@ class SlotFinder {
   }
 
   std::optional<std::int32_t> chunk_of(std::size_t stage, const Span& span) const {
-    const std::int32_t position = position_of(span.layer);
+    const std::int32_t position = position_of(span);
     for (std::size_t c = 0; c < schedule_.position[stage].size(); ++c) {
       const auto route = static_cast<std::size_t>(schedule_.route[stage][c]);
       const MicrobatchRange& range = schedule_.routes[route].microbatches;

@@ -238,8 +238,8 @@ void TimelineView::update_hint() {
   empty_->show_hint(
       tracks.all_spans() > 0
           ? QStringLiteral("<b>No op matches the filter</b><br>Clear or widen it above.")
-          : QStringLiteral("<b>No timeline yet</b><br>Choose a plan to see its predicted "
-                           "step, or drop a timeline file here."));
+          : QStringLiteral("<b>No timeline yet</b><br>The predicted step of the chosen plan "
+                           "appears here; or drop a timeline file."));
 }
 
 void TimelineView::update_status() {

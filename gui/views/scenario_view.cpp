@@ -56,8 +56,11 @@ QString short_problem(const QString& text) {
   const auto guess = text.indexOf(QStringLiteral("did you mean"));
   const auto list = text.indexOf(QStringLiteral("one of "));
   if (list < 0) return text.left(kLongestProblem) + QStringLiteral(" …");
-  const QString hint = guess >= 0 ? text.mid(guess) : QStringLiteral("one of the field's list");
-  return text.left(list) + hint;
+  if (guess < 0) return text.left(list) + QStringLiteral("one of the field's list");
+  // "…; expected one of a, b, … (did you mean "a"?)" becomes "…; did you mean "a"?".
+  static const QRegularExpression kExpected(QStringLiteral("expected $"));
+  const auto end = text.indexOf(QLatin1Char('?'), guess);
+  return text.left(list).remove(kExpected) + text.mid(guess, end - guess + 1);
 }
 
 QString machine_facts(const ClusterSpec& cluster) {

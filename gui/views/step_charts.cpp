@@ -92,14 +92,16 @@ std::vector<WaterfallChart::Row> WaterfallChart::rows() const {
   }
   if (!beside_) return rows;
   at = Seconds();
+  auto behind = rows.begin();
   for (const TimePart& part : time_parts(beside_->time())) {
     auto row = std::find_if(rows.begin(), rows.end(),
                             [&](const Row& each) { return each.title == part.title; });
-    if (row == rows.end())
-      row = rows.insert(rows.end(), {part.title, part.role, result_->step, {}, {}, {}});
+    // One that only the other step has stands behind the part before it.
+    if (row == rows.end()) row = rows.insert(behind, {part.title, part.role, {}, {}, {}, {}});
     row->beside_start = at;
     row->beside_time = part.time;
     at += part.time;
+    behind = row + 1;
   }
   return rows;
 }

@@ -52,7 +52,7 @@ bool save(QWidget& widget, const QDir& folder, const QString& name) {
   return true;
 }
 
-// Two plans side by side: the fastest and the one of least memory.
+// Two plans side by side: the fastest and the last that is listed.
 bool save_comparison(MainWindow& window, const QDir& folder, const QString& look) {
   Selection& selection = window.selection();
   const std::size_t last = selection.set()->plans.size() - 1;

@@ -1,6 +1,7 @@
 #include "gui/window/step_presenter.hpp"
 
 #include <QEvent>
+#include <QTimer>
 #include <QWidget>
 #include <array>
 
@@ -10,6 +11,11 @@
 #include "gui/topology/topology_view.hpp"
 
 namespace shardwright::gui {
+namespace {
+
+constexpr int kMostStaleMs = 300;
+
+}  // namespace
 
 StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
     : QObject(parent),
@@ -17,7 +23,10 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
       views_(views),
       job_(
           this, [this](const auto& step) { take(*step); },
-          [this](const QString& error) { Q_EMIT problem(error); }) {
+          [this](const QString& error) {
+            clear_views();
+            Q_EMIT problem(error);
+          }) {
   for (QWidget* view : std::array<QWidget*, 3>{views_.timeline, views_.topology, views_.schedule})
     view->installEventFilter(this);
   connect(selection_, &Selection::chosen_changed, this, &StepPresenter::follow_selection);
@@ -82,16 +91,23 @@ void StepPresenter::update() {
   const auto scenario = selection_->scenario();
   if (!scenario) {
     job_.cancel();
-    shown_.reset();
-    views_.timeline->set_timelines({});
-    views_.topology->clear();
-    views_.schedule->clear();
-    return;
+    return clear_views();
   }
   const auto& candidate = selection_->set()->plans[*selection_->chosen()];
   job_.start([scenario = *scenario, result = candidate.result](const std::stop_token&) {
     return predict_step(scenario, result);
   });
+  // What is shown is of another plan: it may stand for a moment, so that nothing flickers.
+  QTimer::singleShot(kMostStaleMs, this, [this] {
+    if (job_.is_running()) clear_views();
+  });
+}
+
+void StepPresenter::clear_views() {
+  shown_.reset();
+  views_.timeline->set_timelines({});
+  views_.topology->clear();
+  views_.schedule->clear();
 }
 
 void StepPresenter::take(const PredictedStep& step) {

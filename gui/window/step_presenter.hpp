@@ -49,6 +49,7 @@ class StepPresenter : public QObject {
   void follow_selection();
   void update();
   void take(const PredictedStep& step);
+  void clear_views();
   void show_timelines();
 
   Selection* selection_;

@@ -1,6 +1,7 @@
 #include "gui/models/opened_file.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <QDir>
 #include <QFile>
@@ -143,6 +144,13 @@ TEST_F(OpenedFileTest, ATraceOpensAsItsTimelineDoes) {
 TEST_F(OpenedFileTest, ATraceOfAnotherProgramSaysSo) {
   EXPECT_EQ(problems(write("trace.json", R"({"traceEvents": []})")),
             std::vector<std::string>{"/otherData"});
+}
+
+// Reading would wait for whoever writes to it.
+TEST_F(OpenedFileTest, APipeIsRefused) {
+  const QString path = folder_.filePath(QStringLiteral("pipe.json"));
+  ASSERT_EQ(mkfifo(qPrintable(path), 0600), 0);
+  EXPECT_EQ(problems(path), std::vector<std::string>{""});
 }
 
 // Larger than what people write by hand.

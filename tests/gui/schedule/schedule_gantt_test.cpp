@@ -140,6 +140,26 @@ TEST(StageSlots, AreOrderedInEveryKindOfStep) {
   }));
 }
 
+// Where the ends of the model count as layers, one chunk may have the embedding alone and one the
+// head.
+TEST(StageSlots, ChunksOfTheEndsAloneHaveTheirSlots) {
+  Scenario scenario = small_step().scenario;
+  Plan& plan = scenario.plan;
+  scenario.model.layers = 6;
+  plan.schedule = ScheduleKind::Interleaved;
+  plan.vpp = 4;
+  plan.global_batch = 32;
+  plan.embedding_counts_as_layer = plan.head_counts_as_layer = true;
+  for (const std::int64_t cp : {1, 2}) {
+    plan.cp = cp;
+    plan.tp = 4 / cp;
+    const auto step = step_of(scenario);
+    const ScheduleGantt gantt = gantt_of(step, sim::simulate_step(scenario));
+    ASSERT_FALSE(gantt.empty()) << cp;
+    EXPECT_NEAR(gantt.makespan(), sim::simulate_step(scenario).step.value(), 1e-12);
+  }
+}
+
 TEST(StageSlots, AreNoneWithoutSpans) {
   EXPECT_FALSE(stage_slots(Timeline(), small_step().scenario.model, small_step().scenario.plan));
 }
