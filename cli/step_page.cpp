@@ -157,7 +157,7 @@ std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown
       {"memory-bound kernels", time.memory_bound},
       {"optimizer", time.optimizer},
       {"collectives beside kernels", time.interference},
-      {"exposed copies to the host", time.offload},
+      {"offload to the host", time.offload},
       {"pipeline bubble", time.bubble},
       {"waiting for the host", time.host},
       {"waiting for slower ranks", time.stall}};

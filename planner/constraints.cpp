@@ -52,7 +52,10 @@ std::vector<NamedValue> recomputations() {
   return values_of(recompute_names());
 }
 std::vector<NamedValue> optimizer_offloads() {
-  return values_of(optimizer_offload_names());
+  std::vector<NamedValue> values = values_of(optimizer_offload_names());
+  values.insert(values.end(), {{"true", static_cast<std::int64_t>(OptimizerOffload::Host)},
+                               {"false", static_cast<std::int64_t>(OptimizerOffload::None)}});
+  return values;
 }
 std::vector<NamedValue> context_parallel_kinds() {
   return values_of(context_parallel_names());

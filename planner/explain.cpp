@@ -13,14 +13,16 @@
 namespace shardwright::planner {
 namespace {
 
-constexpr std::array<Resource, 8> kResources = {
+constexpr std::array<Resource, 10> kResources = {
     Resource::PeakFlops,        Resource::MemoryBandwidth,   Resource::MemoryCapacity,
     Resource::ScaleUpBandwidth, Resource::ScaleOutBandwidth, Resource::Latency,
-    Resource::HostSpeed,        Resource::HostLinkBandwidth};
+    Resource::HostSpeed,        Resource::HostLinkBandwidth, Resource::HostMemoryBandwidth,
+    Resource::DiskBandwidth};
 
-constexpr std::array<const char*, 8> kNames = {
-    "peak FLOP/s",          "HBM bandwidth", "HBM capacity", "scale-up bandwidth",
-    "inter-node bandwidth", "latency",       "host speed",   "host link bandwidth"};
+constexpr std::array<const char*, 10> kNames = {
+    "peak FLOP/s",           "HBM bandwidth", "HBM capacity", "scale-up bandwidth",
+    "inter-node bandwidth",  "latency",       "host speed",   "host link bandwidth",
+    "host memory bandwidth", "disk bandwidth"};
 
 void improve_peaks(AcceleratorSpec& accelerator, double factor) {
   for (FlopPerSecond* peak :
@@ -37,8 +39,18 @@ void improve_latency(ClusterSpec& cluster, double factor) {
   for (FabricLevel& level : cluster.fabric.levels) level.latency *= 1.0 / factor;
 }
 
-bool copies_to_host(const Plan& plan) {
-  return plan.offload_activations || plan.offloads_optimizer();
+// Whether a step of the plan uses it at all.
+bool uses(const Plan& plan, Resource resource) {
+  switch (resource) {
+    case Resource::HostLinkBandwidth:
+      return plan.offload_activations || plan.offloads_optimizer();
+    case Resource::HostMemoryBandwidth:
+      return plan.offloads_optimizer();
+    case Resource::DiskBandwidth:
+      return plan.offload_optimizer == OptimizerOffload::Nvme;
+    default:
+      return true;
+  }
 }
 
 struct Variant {
@@ -188,6 +200,13 @@ ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain)
     case Resource::HostLinkBandwidth:
       better.node.host.accelerator_link *= factor;
       break;
+    case Resource::HostMemoryBandwidth:
+      better.node.host.memory_bandwidth *= factor;
+      break;
+    case Resource::DiskBandwidth:
+      better.node.host.nvme_read *= factor;
+      better.node.host.nvme_write *= factor;
+      break;
   }
   return better;
 }
@@ -204,7 +223,7 @@ std::vector<TimeShare> time_shares(const sim::StepResult& result) {
       share_of("memory-bound kernels", result.step,
                {{"the layers' own", time.memory_bound}, {"the optimizer", time.optimizer}}),
       share_of("exposed communication", result.step, exposed),
-      share_of("exposed copies to the host", result.step, {{"", time.offload}}),
+      share_of("offload to the host", result.step, {{"", time.offload}}),
       share_of("the pipeline bubble", result.step, {{"", time.bubble}}),
       share_of("waiting for the host", result.step, {{"", time.host}})};
   std::stable_sort(shares.begin(), shares.end(),
@@ -218,7 +237,7 @@ Explanation explain(const Scenario& scenario, double gain, const std::stop_token
   explanation.shares = time_shares(explanation.result);
   const Seconds step = explanation.result.step;
   for (const Resource resource : kResources) {
-    if (resource == Resource::HostLinkBandwidth && !copies_to_host(scenario.plan)) continue;
+    if (!uses(scenario.plan, resource)) continue;
     explanation.partial = stop.stop_requested();
     if (explanation.partial) break;
     const ClusterSpec better = improved(scenario.cluster, resource, gain);

@@ -21,6 +21,8 @@ enum class Resource : std::uint8_t {
   Latency,            // of every link
   HostSpeed,
   HostLinkBandwidth,  // between an accelerator and its host
+  HostMemoryBandwidth,
+  DiskBandwidth,  // of a node's NVMe disks
 };
 
 // "peak FLOP/s", "HBM bandwidth", …

@@ -204,6 +204,10 @@ struct ClusterSpec {
   Sources sources;  // of the cluster's own figures; its parts carry theirs
 
   std::int64_t accelerators_per_node() const { return node.accelerators; }
+  // On a node that has as many as it can of a job of so many.
+  std::int64_t ranks_per_node(std::int64_t ranks) const {
+    return ranks < node.accelerators ? ranks : node.accelerators;
+  }
   // Nodes that the network can join: of the highest level of switches, of the torus, or, without a
   // fabric, of the scale-up domain. Nothing: no limit is known.
   std::optional<std::int64_t> reachable_nodes() const;

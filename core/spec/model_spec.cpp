@@ -24,6 +24,14 @@ std::int64_t idle_elements_of(const ModelSpec& model, const std::vector<Paramete
   return routed == 0 ? 0 : routed / model.moe->experts * (model.moe->experts - model.moe->top_k);
 }
 
+std::int64_t routed_elements_of(const std::vector<ParameterTensor>& tensors) {
+  std::int64_t sum = 0;
+  for (const ParameterTensor& tensor : tensors) {
+    if (tensor.shard >= ShardKind::ExpertColumn) sum += tensor.elements();
+  }
+  return sum;
+}
+
 }  // namespace
 
 const char* name_of(NormKind norm) {
@@ -95,9 +103,12 @@ ParameterCount count_parameters(const ModelSpec& model) {
     const std::vector<ParameterTensor> tensors = layer_parameters(model, first);
     const std::int64_t elements = elements_of(tensors);
     count.total += alike * elements;
+    count.routed += alike * routed_elements_of(tensors);
     count.active += alike * (elements - idle_elements_of(model, tensors));
   }
-  count.mtp = elements_of(mtp_parameters(model));
+  const std::vector<ParameterTensor> mtp = mtp_parameters(model);
+  count.mtp = elements_of(mtp);
+  count.routed_mtp = routed_elements_of(mtp);
   const std::int64_t vocabulary = model.vocab * model.embedding_row();
   count.checkpoint = count.total + count.mtp + 2 * model.mtp_layers * vocabulary;
   if (model.tied_embeddings && model.tied_head_stored) count.checkpoint += vocabulary;

@@ -192,6 +192,8 @@ struct ParameterCount {
                             // to; embedding and head are included, as publishers do
   std::int64_t mtp = 0;  // of the multi-token-prediction layers, without the embedding and the head
                          // that they share with the model
+  // Of `total` and of `mtp`, those of routed experts, which expert parallelism splits.
+  std::int64_t routed = 0, routed_mtp = 0;
   // Elements that the published checkpoint stores: all of these, and again what Falcon's head and
   // DeepSeek-V3's prediction layers share with the rest of the model.
   std::int64_t checkpoint = 0;

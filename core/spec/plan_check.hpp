@@ -63,13 +63,17 @@ enum class PlanRule : std::uint8_t {
   OptimizerOffload,   // the host has the memory for the states, or disks
 };
 
+// What the optimizer keeps off the devices on all nodes together, where the plan offloads it.
+Bytes offloaded_states(const ModelSpec& model, const Plan& plan);
+
 // "world_size", "kv_heads", …: for counts and tables.
 const char* name_of(PlanRule rule);
 
 // All rules, in order.
 std::vector<PlanRule> all_plan_rules();
 
-// The first rule that the plan breaks. Takes tens of nanoseconds and allocates nothing.
+// The first rule that the plan breaks. Takes tens of nanoseconds and allocates nothing, but for
+// plans that offload the optimizer, whose states are counted.
 // `accelerators`: that the plan has to use; 0: any number.
 std::optional<PlanRule> first_broken_rule(const ModelSpec& model, const ClusterSpec& cluster,
                                           const Plan& plan, std::int64_t accelerators = 0);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <string>
@@ -450,20 +451,11 @@ Problem activation_offload_problem(const PlanSubject&) {
           "false, or another recomputation than full, which keeps no activations to offload"};
 }
 
-// Of a node that all ranks of the plan use alike. Counts copies of the states: one for each group
-// of shards, or of each parameter that several ranks hold.
-Bytes offloaded_states(const PlanSubject& s) {
-  const Plan& plan = s.plan;
-  const ParameterCount count = count_parameters(s.model);
-  const auto world = static_cast<double>(plan.world_size());
-  const double replicas = static_cast<double>(plan.dp * plan.cp);
-  double states = static_cast<double>(count.total + count.mtp);
-  if (plan.zero_stage == 0)
-    states *= replicas;
-  else if (plan.shard_group > 0)
-    states *= replicas / static_cast<double>(plan.shard_group);
-  const double ranks = std::min(world, static_cast<double>(s.cluster->accelerators_per_node()));
-  return Bytes(kHostStateBytes * states * ranks / world);
+// Of a node, which all of its ranks fill alike.
+Bytes states_on_node(const PlanSubject& s) {
+  const std::int64_t world = s.plan.world_size();
+  return offloaded_states(s.model, s.plan) *
+         (static_cast<double>(s.cluster->ranks_per_node(world)) / static_cast<double>(world));
 }
 
 bool optimizer_offload_holds(const PlanSubject& s) {
@@ -471,7 +463,7 @@ bool optimizer_offload_holds(const PlanSubject& s) {
   const HostSpec& host = s.cluster->node.host;
   if (s.plan.offload_optimizer == OptimizerOffload::Nvme)
     return host.nvme_read > BytesPerSecond(0) && host.nvme_write > BytesPerSecond(0);
-  return offloaded_states(s) <= host.memory;
+  return states_on_node(s) <= host.memory;
 }
 
 Problem optimizer_offload_problem(const PlanSubject& s) {
@@ -479,11 +471,10 @@ Problem optimizer_offload_problem(const PlanSubject& s) {
   if (s.plan.offload_optimizer == OptimizerOffload::Nvme)
     return {"/offload_optimizer", found,
             fmt::format("\"none\" or \"host\": the nodes {} have no disks", s.cluster->node.name)};
-  return {
-      "/offload_optimizer", found,
-      fmt::format("\"none\" or \"nvme\": the states take {:.0f} GB of a node's host memory of "
-                  "{:.0f} GB",
-                  offloaded_states(s).value() / 1e9, s.cluster->node.host.memory.value() / 1e9)};
+  return {"/offload_optimizer", found,
+          fmt::format("\"none\" or \"nvme\": the states take {:.0f} GB of a node's host memory of "
+                      "{:.0f} GB",
+                      states_on_node(s).value() / 1e9, s.cluster->node.host.memory.value() / 1e9)};
 }
 
 constexpr std::array kRules = {
@@ -537,6 +528,26 @@ constexpr bool in_order() {
 static_assert(in_order());
 
 }  // namespace
+
+// One copy for each replica, or group of replicas that share one. What tensor-parallel ranks hold
+// alike (norms) counts once.
+Bytes offloaded_states(const ModelSpec& model, const Plan& plan) {
+  const ParameterCount count = count_parameters(model);
+  std::int64_t all = count.total, routed = count.routed;
+  if (plan.multi_token_prediction) {
+    all += count.mtp;
+    routed += count.routed_mtp;
+  }
+  const std::int64_t replicas = plan.dp * plan.cp;
+  const std::int64_t of_experts =
+      std::max<std::int64_t>(1, replicas * plan.tp / (plan.ep * plan.expert_tp));
+  const auto copies = [&](std::int64_t holders) {
+    if (plan.zero_stage == 0) return holders;
+    return plan.shard_group == 0 ? 1 : holders / std::min(holders, plan.shard_group);
+  };
+  return Bytes(kHostStateBytes * static_cast<double>((all - routed) * copies(replicas) +
+                                                     routed * copies(of_experts)));
+}
 
 bool world_size_in_range(const Plan& plan) {
   // Four degrees of kMaxDegree overflow 64 bits; doubles are exact up to kMaxWorld.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr IntegerRange kIndex{0, 2'000'000'000};
 constexpr IntegerRange kIndexOrNone{-1, 2'000'000'000};
-constexpr NumberRange kMicroseconds{0.0, 1e15, false};  // 1e15: whole nanoseconds of a double
+constexpr NumberRange kMicroseconds{0.0, 1e15, false};
 
 Seconds from_nanoseconds(double ns) {
   return Seconds(ns / 1e9);  // the nearest double, unlike a product

@@ -46,7 +46,7 @@ std::vector<TimePart> time_parts(const sim::TimeBreakdown& time) {
       exposed(Axis::Expert, Role::Expert),
       exposed(Axis::Data, Role::Data),
       exposed(Axis::Pipeline, Role::Pipeline),
-      {QStringLiteral("exposed: copies to the host"), Role::Other, time.offload},
+      {QStringLiteral("exposed: offload to the host"), Role::Other, time.offload},
       {QStringLiteral("pipeline bubble"), Role::Bubble, time.bubble},
       {QStringLiteral("waiting for the host"), Role::Host, time.host},
       {QStringLiteral("waiting for slower ranks"), Role::Other, time.stall}};

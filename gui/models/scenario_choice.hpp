@@ -15,7 +15,8 @@
 
 namespace shardwright::gui {
 
-inline constexpr int kResources = 8;  // of planner::Resource
+// The first of planner::Resource: the window plans no optimizers on the host.
+inline constexpr int kResources = 8;
 
 // The fields of a scenario. Problems name them by `id_of`.
 enum class Field : std::uint8_t {

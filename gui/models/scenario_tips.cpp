@@ -192,6 +192,9 @@ QString tip_of(planner::Resource resource, const ScenarioParts& parts) {
     case planner::Resource::HostLinkBandwidth:
       return tip + table_of(fact(is, bandwidth_text(node.host.accelerator_link), node.sources,
                                  "/host/accelerator_link_bytes_per_s"));
+    case planner::Resource::HostMemoryBandwidth:
+    case planner::Resource::DiskBandwidth:
+      break;
   }
   return tip;
 }

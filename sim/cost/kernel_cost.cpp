@@ -88,8 +88,6 @@ KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
     return *curve;
   if (kind == OpKind::Offload)
     return offload_cost(std::get<MemoryWork>(work), cluster.node.host, cluster.accelerator);
-  if (kind == OpKind::HostOptimizer)
-    return host_update_cost(std::get<HostUpdateWork>(work), cluster.node, cluster.accelerator);
   return kernel_cost(kind, work, precision, cluster.accelerator, stack, cluster.node.host.speed);
 }
 

@@ -15,8 +15,8 @@
 namespace shardwright::sim {
 
 // The cost of a kernel that runs on the device alone. `kind` must be neither a communication nor
-// `OpKind::Offload` and `OpKind::HostOptimizer`, which are the node's, not the device's (see the
-// overload for clusters).
+// `OpKind::Offload`, whose path is the node's (see the overload for clusters), and
+// `OpKind::HostOptimizer`, which the ranks of a node share (`host_update_cost`).
 // `host_speed`: as in HostSpec; the host issues the GEMMs of experts.
 KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
                        const AcceleratorSpec& accelerator, const StackSpec& stack,
@@ -31,7 +31,7 @@ KernelCost formula_cost(OpKind kind, const Work& work, Precision precision,
 Seconds kernel_time(OpKind kind, const Work& work, Precision precision,
                     const AcceleratorSpec& accelerator, const StackSpec& stack);
 
-// The same with the node at hand, so that what its host does can be priced, too. Where the
+// The same with the node at hand, so that `OpKind::Offload` can be priced, too. Where the
 // accelerator has a curve for the kind, it goes before all else.
 KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
                        const ClusterSpec& cluster, const StackSpec& stack,

@@ -39,20 +39,19 @@ KernelCost offload_cost(const MemoryWork& work, const HostSpec& host,
   return {time, longer / time / host.accelerator_link, false};
 }
 
-KernelCost host_update_cost(const HostUpdateWork& work, const NodeSpec& node,
-                            const AcceleratorSpec& accelerator) {
+KernelCost host_update_cost(const HostUpdateWork& work, const HostSpec& host,
+                            const AcceleratorSpec& accelerator, std::int64_t sharers) {
   if (work.states <= Bytes(0)) return {};
-  const HostSpec& host = node.host;
-  const auto sharers = static_cast<double>(node.accelerators);
+  const auto ranks = static_cast<double>(sharers);
   const Bytes touched = work.gradients + work.weights + 2.0 * work.states;
   const Seconds copies = std::max(work.gradients, work.weights) /
                          (host.accelerator_link * accelerator.efficiency.host_link);
-  const Seconds update = touched * sharers / (host.memory_bandwidth * kHostUpdateEfficiency);
-  const Seconds disks = work.on_disk ? work.states * sharers / host.nvme_read +
-                                           work.states * sharers / host.nvme_write
-                                     : Seconds();
+  const Seconds update = touched * ranks / (host.memory_bandwidth * kHostUpdateEfficiency);
+  const Seconds disks =
+      work.on_disk ? work.states * ranks / host.nvme_read + work.states * ranks / host.nvme_write
+                   : Seconds();
   const Seconds time = accelerator.efficiency.kernel_overhead + std::max({copies, update, disks});
-  return {time, touched * sharers / time / host.memory_bandwidth, false};
+  return {time, touched * ranks / time / host.memory_bandwidth, false};
 }
 
 }  // namespace shardwright::sim

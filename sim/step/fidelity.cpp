@@ -58,6 +58,14 @@ void take_stages(const FullReplay& replay, StepResult& result) {
   }
 }
 
+// Where each rank has a speed of its own, no slowest one stands for all.
+Prices prices_of_ranks(const Scenario& scenario, const Program& program,
+                       const RankVariation& variation) {
+  ClusterSpec cluster = scenario.cluster;
+  if (variation.rank_jitter > 0.0) cluster.accelerator.speed_variation = 0.0;
+  return price(program, cluster, scenario.stack);
+}
+
 }  // namespace
 
 const char* name_of(Fidelity fidelity) {
@@ -68,11 +76,7 @@ std::vector<Fidelity> all_fidelities() {
   return {Fidelity::Bound, Fidelity::Analytic, Fidelity::Event, Fidelity::Full};
 }
 
-RungResult simulate_at(const Scenario& given, Fidelity fidelity, const FullOptions& options) {
-  Scenario scenario = given;
-  // Where each rank has a speed of its own, no slowest one stands for all.
-  if (fidelity == Fidelity::Full && options.variation.rank_jitter > 0.0)
-    scenario.cluster.accelerator.speed_variation = 0.0;
+RungResult simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOptions& options) {
   const Program program = lower(scenario.model, scenario.plan, scenario.stack);
   const Prices prices = price(program, scenario.cluster, scenario.stack);
   RungResult rung;
@@ -81,8 +85,9 @@ RungResult simulate_at(const Scenario& given, Fidelity fidelity, const FullOptio
   rung.event_step = rung.result.step;
   if (fidelity == Fidelity::Full) {
     check_variation(options.variation, scenario.plan.world_size());
-    FullReplay replay =
-        replay_full(program, scenario.cluster, prices, watching_stages(options, scenario.plan));
+    FullReplay replay = replay_full(program, scenario.cluster,
+                                    prices_of_ranks(scenario, program, options.variation),
+                                    watching_stages(options, scenario.plan));
     rung.cancelled = replay.cancelled;
     // A part of a step tells nothing of the whole.
     if (replay.cancelled) {

@@ -38,7 +38,7 @@ void BlockBusy::add(const Op& op, double duration) {
   stream[static_cast<std::size_t>(op.stream)] += duration;
   if (op.stream != Stream::Compute) return;
   if (op.phase == Phase::Optimizer) {
-    optimizer += duration;
+    (op.kind == OpKind::HostOptimizer ? offloaded : optimizer) += duration;
     return;
   }
   if (op.phase == Phase::Recompute) recompute += duration;

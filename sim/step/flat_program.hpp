@@ -35,6 +35,7 @@ struct FlatOp {
 // breakdown.
 struct BlockBusy {
   double gemm = 0.0, attention = 0.0, memory_bound = 0.0, optimizer = 0.0, recompute = 0.0;
+  double offloaded = 0.0;  // the optimizer's step on the host, for which the device waits
   std::array<double, kStreams> stream{};
   double launch = 0.0;  // of the host, for all ops
 

@@ -311,6 +311,7 @@ class Replay {
     rank.time.attention += Seconds(busy.attention);
     rank.time.memory_bound += Seconds(busy.memory_bound);
     rank.time.optimizer += Seconds(busy.optimizer);
+    rank.time.offload += Seconds(busy.offloaded);
     rank.time.recompute += Seconds(busy.recompute);
     for (std::size_t i = 0; i < rank.busy.size(); ++i) rank.busy[i] += busy.stream[i];
   }

@@ -5,6 +5,7 @@
 
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
+#include "sim/cost/memory_cost.hpp"
 #include "sim/cost/slowest_device.hpp"
 #include "sim/cost/token_copies.hpp"
 
@@ -68,7 +69,8 @@ void hide_exchanges(const Block& block, BlockPrices& prices) {
 Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack)
     : cluster_(cluster),
       stack_(stack),
-      slowest_(slowest_device_factor(cluster.accelerator, plan.world_size())) {
+      slowest_(slowest_device_factor(cluster.accelerator, plan.world_size())),
+      sharers_(cluster.ranks_per_node(plan.world_size())) {
   for (int group = 0; group < kGroups; ++group) {
     placements_.push_back(place(static_cast<Group>(group), plan, cluster));
   }
@@ -80,6 +82,8 @@ Seconds Pricer::price(const Op& op) const {
 }
 
 KernelCost Pricer::kernel(const Op& op) const {
+  if (const auto* update = std::get_if<HostUpdateWork>(&op.work))
+    return host_update_cost(*update, cluster_.node.host, cluster_.accelerator, sharers_);
   KernelCost cost = kernel_cost(op.kind, work_of(op), op.precision, cluster_, stack_, op.phase);
   cost.time = cost.time * slowest_;
   return cost;

@@ -41,6 +41,7 @@ class Pricer {
   const ClusterSpec& cluster_;
   const StackSpec& stack_;
   double slowest_;                          // time of a kernel on the slowest device of all ranks
+  std::int64_t sharers_;                    // ranks of a node
   std::vector<GroupPlacement> placements_;  // by Group
 };
 

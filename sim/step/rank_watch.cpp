@@ -58,6 +58,7 @@ TimeBreakdown RankWatch::breakdown(double step) const {
   time.attention = Seconds(busy_.attention);
   time.memory_bound = Seconds(busy_.memory_bound);
   time.optimizer = Seconds(busy_.optimizer);
+  time.offload += Seconds(busy_.offloaded);
   time.recompute = Seconds(busy_.recompute);
   explain_end(computed_, gathered_, step, time);
   return time;

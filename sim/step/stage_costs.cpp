@@ -9,6 +9,7 @@
 #include "core/lowering/stage_states.hpp"
 #include "core/program/groups.hpp"
 #include "sim/cost/kernel_cost.hpp"
+#include "sim/cost/memory_cost.hpp"
 #include "sim/cost/slowest_device.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/prices.hpp"
@@ -304,7 +305,9 @@ void StageCoster::add_update(const PartParameters& parameters, const Plan& plan,
                                 MemoryWork{Bytes(updated * gradient), Bytes(), Flop(), 1}, plan);
   states.optimizer =
       plan.offloads_optimizer()
-          ? over_parameters(OpKind::HostOptimizer, host_update(plan, stack_, updated), plan)
+          ? host_update_cost(host_update(plan, stack_, updated), cluster_.node.host,
+                             cluster_.accelerator, cluster_.ranks_per_node(plan.world_size()))
+                .time.value()
           : over_parameters(
                 OpKind::Optimizer,
                 MemoryWork{Bytes(updated * (gradient + held)), Bytes(updated * (held + element)),

@@ -139,8 +139,29 @@ TEST(Explain, OffloadedActivationsWaitForTheLinkToTheHost) {
   const sim::TimeBreakdown& time = explanation.result.time();
   EXPECT_EQ(time.exposed_on(Axis::Tensor), Seconds());
   ASSERT_GT(time.offload / explanation.result.step, 0.2);
-  EXPECT_EQ(explanation.shares[0].what, "exposed copies to the host");
+  EXPECT_EQ(explanation.shares[0].what, "offload to the host");
   EXPECT_GT(find(explanation, Resource::HostLinkBandwidth)->gain, 0.02);
+}
+
+// What the host does for the optimizer is a part of its own; the slowest of its parts is the
+// resource that helps.
+TEST(Explain, AnOptimizerOnDiskIsLimitedByTheDisks) {
+  Scenario scenario = llama_with_tensor_parallelism();
+  scenario.plan.tp = 1;
+  scenario.plan.dp = 8;
+  scenario.plan.zero_stage = 2;
+  EXPECT_EQ(find(explain(scenario), Resource::DiskBandwidth), nullptr);
+  scenario.plan.offload_optimizer = OptimizerOffload::Host;
+  const Explanation on_host = explain(scenario);
+  EXPECT_EQ(find(on_host, Resource::DiskBandwidth), nullptr);
+  EXPECT_GT(find(on_host, Resource::HostMemoryBandwidth)->gain, 0.01);
+  scenario.plan.offload_optimizer = OptimizerOffload::Nvme;
+  const Explanation on_disk = explain(scenario);
+  EXPECT_EQ(on_disk.shares[0].what, "offload to the host");
+  EXPECT_LT(on_disk.result.time().optimizer / on_disk.result.step, 0.01);  // the norm alone
+  EXPECT_GT(find(on_disk, Resource::DiskBandwidth)->gain, 0.05);
+  EXPECT_LT(find(on_disk, Resource::HostMemoryBandwidth)->gain, 1e-9);
+  EXPECT_GT(on_disk.result.step, on_host.result.step);
 }
 
 TEST(Compare, FindsNoDifferenceWithItself) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/cost/memory_cost.hpp"
 #include "tests/sim/cost/shipped_hardware.hpp"
 
 namespace shardwright::sim {
@@ -228,15 +229,17 @@ TEST(KernelCost, OffloadIsLimitedByTheLinkToTheHost) {
   EXPECT_LT(cost.time, Seconds(0.3));
 }
 
+constexpr std::int64_t kSharers = 4;
+
 Seconds host_update_time(const HostUpdateWork& work, const ClusterSpec& cluster) {
-  return kernel_cost(OpKind::HostOptimizer, work, Precision::Bf16, cluster, StackSpec{}).time;
+  return host_update_cost(work, cluster.node.host, cluster.accelerator, kSharers).time;
 }
 
 // Each part in turn is made the slowest: the time follows it and no other.
 TEST(KernelCost, StatesOnTheHostArePacedByTheSlowestPart) {
   ClusterSpec cluster = testing::dgx_h100();
   HostSpec& host = cluster.node.host;
-  const auto ranks = static_cast<double>(cluster.node.accelerators);
+  const auto ranks = static_cast<double>(kSharers);
   const HostUpdateWork in_memory{Bytes(4e9), Bytes(2e9), Bytes(12e9), false};
   HostUpdateWork on_disk = in_memory;
   on_disk.on_disk = true;

@@ -84,7 +84,10 @@ TEST(FoldedReplay, BreakdownAddsUpAndNoStreamIsBusyLongerThanTheStep) {
         ASSERT_GE(part.value(), 0.0);
       ASSERT_LE(time.recompute, time.compute());
       const Seconds computing = replay.busy[s][static_cast<std::size_t>(Stream::Compute)];
-      ASSERT_EQ((time.compute() + time.optimizer).value(), computing.value());
+      // The device waits for an optimizer on the host.
+      const Seconds elsewhere = computing - (time.compute() + time.optimizer);
+      ASSERT_GE(elsewhere, Seconds());
+      ASSERT_LE(elsewhere, priced.program.plan.offloads_optimizer() ? time.offload : Seconds());
       for (const Stream stream :
            {Stream::Compute, Stream::TensorParallel, Stream::ContextParallel,
             Stream::ExpertParallel, Stream::GradientReduce, Stream::ParameterGather})
