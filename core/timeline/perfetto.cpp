@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,8 +15,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Beyond a century the whole nanoseconds of a 64-bit integer end.
+constexpr double kLongest = 4e9;  // seconds
+
 std::int64_t nanoseconds(Seconds time) {
-  return std::llround(time.value() * 1e9);
+  return std::llround(std::min(time.value(), kLongest) * 1e9);
 }
 
 std::string microseconds_text(std::int64_t ns) {

@@ -15,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kVersion = 1;
 constexpr IntegerRange kIndex{0, 2'000'000'000};
+constexpr NumberRange kTime{0.0, 1e9, false};  // seconds
 
 // What does not apply to a span is left out.
 Json span_json(const Span& span) {
@@ -47,8 +48,8 @@ Span read_span(ObjectReader& object) {
   span.rank = static_cast<std::int32_t>(object.integer("rank", kIndex));
   span.stream = object.choice("stream", kStreamNames);
   span.name = object.text("name");
-  span.start = Seconds(object.number("start_s", kNonNegative));
-  span.duration = Seconds(object.number("duration_s", kNonNegative));
+  span.start = Seconds(object.number("start_s", kTime));
+  span.duration = Seconds(object.number("duration_s", kTime));
   span.kind = object.choice("kind", kKindNames);
   span.phase = object.choice("phase", kPhaseNames);
   span.peer = index_or_none(object, "peer");
@@ -93,7 +94,7 @@ void read_memory(ObjectReader& object, const std::set<std::int32_t>& ranks, Time
   for (ObjectReader& each : object.objects("memory")) {
     MemoryLevel level;
     level.rank = static_cast<std::int32_t>(each.integer("rank", kIndex));
-    level.time = Seconds(each.number("time_s", kNonNegative));
+    level.time = Seconds(each.number("time_s", kTime));
     level.level = Bytes(each.number("bytes", kNonNegative));
     if (!ranks.contains(level.rank))
       each.problem("rank", std::to_string(level.rank), "one of the ranks listed");

@@ -129,6 +129,13 @@ TEST(Perfetto, IsReadBackAsItWasWritten) {
   }
 }
 
+// As profiles with absurdly slow parts make them.
+TEST(Perfetto, TimesBeyondACenturyAreCutOff) {
+  Timeline timeline = two_stages();
+  timeline.spans.back().duration = Seconds(1e25);
+  EXPECT_EQ(events(trace_of(timeline), "X").size(), timeline.spans.size());
+}
+
 std::vector<std::string> places_of_problems(const nlohmann::json& trace) {
   std::vector<std::string> places;
   try {
