@@ -190,7 +190,7 @@ std::string interval_text(const sim::StepInterval& interval) {
 
 // What the bottleneck's kernel times rest on.
 std::string basis_text(const sim::BasisTimes& basis) {
-  const Seconds total = basis.measured + basis.formula + basis.extrapolated;
+  const Seconds total = basis.total();
   std::vector<std::string> parts;
   const auto add = [&](Seconds time, const char* ground) {
     if (time > Seconds(0))

@@ -171,17 +171,16 @@ void StageWriter::tie_embeddings() {
   if (!shares_embedding(in_.model, in_.plan)) return;
   const ModelEnds ends = ends_of_model(in_.schedule, in_.parts, stage_);
   if (ends.embedding == ends.head) return;
-  const double size =
-      in_.stack.fp32_main_gradients ? 4.0 : storage_bytes(in_.plan.precision).value();
+  const Bytes size = main_gradient_bytes(in_.stack, in_.plan.precision);
   all_reduce_gradients("embedding.tie", Group::EmbeddingTie,
-                       in_.blocks.embedding_parameters.total() * size, Payload::TiedGradient);
+                       in_.blocks.embedding_parameters.total() * size.value(), Payload::TiedGradient);
 }
 
 // Gradients that ranks other than data-parallel ones know a part of. After the data-parallel
 // reduction, as in Megatron Core (megatron/core/distributed/finalize_model_grads.py).
 void StageWriter::add_up_copies() {
   const double element = storage_bytes(in_.plan.precision).value();
-  const double main = in_.stack.fp32_main_gradients ? 4.0 : element;
+  const double main = main_gradient_bytes(in_.stack, in_.plan.precision).value();
   const double reduced = in_.stack.fp32_gradient_reduction ? 4.0 : element;
   const double dense_parts = in_.plan.zero_stage >= 1 ? dense_shards(in_.plan) : 1.0;
   const double expert_parts = in_.plan.zero_stage >= 1 ? expert_shards(in_.plan) : 1.0;
@@ -222,7 +221,7 @@ void StageWriter::write_optimizer() {
   const bool splits = in_.plan.zero_stage >= 1;
   const double updated = rank_.parameters.dense / (splits ? dense_shards(in_.plan) : 1.0) +
                          rank_.parameters.expert / (splits ? expert_shards(in_.plan) : 1.0);
-  const double gradient = in_.stack.fp32_main_gradients ? 4.0 : element;
+  const double gradient = main_gradient_bytes(in_.stack, in_.plan.precision).value();
   write_gradient_norm(updated * gradient);
   if (in_.plan.offloads_optimizer()) {
     call_part(around_.update_on_host(host_update(in_.plan, in_.stack, updated)), kWholeRank,

@@ -113,7 +113,7 @@ void LayerWriter::collective(const std::string& name, OpKind kind, Group group, 
 void LayerWriter::accumulate_gradient(const std::string& name, double parameters,
                                       TensorRef gradient) {
   Op& op = append(name, OpKind::GradientAccumulation, Phase::BackwardWeight, {gradient}, {});
-  const double main_gradient = stack_.fp32_main_gradients ? 4.0 : shape_.element;
+  const double main_gradient = main_gradient_bytes(stack_, plan_.precision).value();
   op.work = MemoryWork{Bytes(parameters * (shape_.element + main_gradient)),
                        Bytes(parameters * main_gradient), Flop(parameters), 1};
 }

@@ -53,8 +53,7 @@ Bytes gradient_placeholders(const BlockSet& blocks, const PipelineSchedule& sche
 
 HostUpdateWork host_update(const Plan& plan, const StackSpec& stack, double parameters) {
   const Bytes element = storage_bytes(plan.precision);
-  const Bytes gradient = stack.fp32_main_gradients ? Bytes(4.0) : element;
-  return {gradient * parameters, element * parameters, Bytes(kHostStateBytes * parameters),
+  return {main_gradient_bytes(stack, plan.precision) * parameters, element * parameters, Bytes(kHostStateBytes * parameters),
           plan.offload_optimizer == OptimizerOffload::Nvme};
 }
 
@@ -73,7 +72,7 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
   const bool fp32 = plan.precision == Precision::Fp32 || plan.precision == Precision::Tf32;
   const bool halves_too = stack.keeps_half_gradients && stack.fp32_main_gradients && !fp32;
   const double gradient =
-      (stack.fp32_main_gradients ? 4.0 : element) + (halves_too ? element : 0.0);
+      main_gradient_bytes(stack, plan.precision).value() + (halves_too ? element : 0.0);
   PersistentStates memory;
   const bool fp8 = plan.precision == Precision::Fp8;
   memory.add(MemoryCategory::Weights, held(fp8 ? stack.fp8_weight_bytes.value() : element, 3));

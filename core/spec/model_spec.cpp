@@ -12,24 +12,21 @@ std::int64_t elements_of(const std::vector<ParameterTensor>& tensors) {
       [](std::int64_t sum, const ParameterTensor& tensor) { return sum + tensor.elements(); });
 }
 
-// Elements of the routed experts of one layer that a token is not sent to.
-std::int64_t idle_elements_of(const ModelSpec& model, const std::vector<ParameterTensor>& layer) {
-  std::int64_t routed = 0;
-  for (const ParameterTensor& tensor : layer) {
-    const bool expert = tensor.shard == ShardKind::ExpertColumn ||
-                        tensor.shard == ShardKind::ExpertRow ||
-                        tensor.shard == ShardKind::ExpertReplicated;
-    if (expert) routed += tensor.elements();
-  }
-  return routed == 0 ? 0 : routed / model.moe->experts * (model.moe->experts - model.moe->top_k);
-}
-
 std::int64_t routed_elements_of(const std::vector<ParameterTensor>& tensors) {
   std::int64_t sum = 0;
   for (const ParameterTensor& tensor : tensors) {
-    if (tensor.shard >= ShardKind::ExpertColumn) sum += tensor.elements();
+    const bool expert = tensor.shard == ShardKind::ExpertColumn ||
+                        tensor.shard == ShardKind::ExpertRow ||
+                        tensor.shard == ShardKind::ExpertReplicated;
+    if (expert) sum += tensor.elements();
   }
   return sum;
+}
+
+// Elements of the routed experts of one layer that a token is not sent to.
+std::int64_t idle_elements_of(const ModelSpec& model, const std::vector<ParameterTensor>& layer) {
+  const std::int64_t routed = routed_elements_of(layer);
+  return routed == 0 ? 0 : routed / model.moe->experts * (model.moe->experts - model.moe->top_k);
 }
 
 }  // namespace

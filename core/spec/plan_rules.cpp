@@ -541,12 +541,15 @@ Bytes offloaded_states(const ModelSpec& model, const Plan& plan) {
   const std::int64_t replicas = plan.dp * plan.cp;
   const std::int64_t of_experts =
       std::max<std::int64_t>(1, replicas * plan.tp / (plan.ep * plan.expert_tp));
+  // Products of parameters and copies overflow 64 bits in the largest plans.
   const auto copies = [&](std::int64_t holders) {
-    if (plan.zero_stage == 0) return holders;
-    return plan.shard_group == 0 ? 1 : holders / std::min(holders, plan.shard_group);
+    if (plan.zero_stage == 0) return static_cast<double>(holders);
+    return plan.shard_group == 0
+               ? 1.0
+               : static_cast<double>(holders / std::min(holders, plan.shard_group));
   };
-  return Bytes(kHostStateBytes * static_cast<double>((all - routed) * copies(replicas) +
-                                                     routed * copies(of_experts)));
+  return Bytes(kHostStateBytes * (static_cast<double>(all - routed) * copies(replicas) +
+                                  static_cast<double>(routed) * copies(of_experts)));
 }
 
 bool world_size_in_range(const Plan& plan) {

@@ -10,6 +10,7 @@
 
 #include "core/base/units.hpp"
 #include "core/spec/plan.hpp"
+#include "core/spec/precision.hpp"
 #include "core/spec/provenance.hpp"
 
 namespace shardwright {
@@ -132,6 +133,11 @@ struct StackSpec {
 
   bool operator==(const StackSpec&) const = default;
 };
+
+// Of a parameter's gradient where those of the microbatches are added up.
+inline Bytes main_gradient_bytes(const StackSpec& stack, Precision precision) {
+  return stack.fp32_main_gradients ? Bytes(4.0) : storage_bytes(precision);
+}
 
 // "single", "fixed-size" or "per-layer".
 const char* name_of(GradientBuckets buckets);

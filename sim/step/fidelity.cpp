@@ -59,10 +59,9 @@ void take_stages(const FullReplay& replay, StepResult& result) {
 }
 
 // Where each rank has a speed of its own, no slowest one stands for all.
-Prices prices_of_ranks(const Scenario& scenario, const Program& program,
-                       const RankVariation& variation) {
+Prices prices_of_alike_ranks(const Scenario& scenario, const Program& program) {
   ClusterSpec cluster = scenario.cluster;
-  if (variation.rank_jitter > 0.0) cluster.accelerator.speed_variation = 0.0;
+  cluster.accelerator.speed_variation = 0.0;
   return price(program, cluster, scenario.stack);
 }
 
@@ -85,9 +84,12 @@ RungResult simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOp
   rung.event_step = rung.result.step;
   if (fidelity == Fidelity::Full) {
     check_variation(options.variation, scenario.plan.world_size());
-    FullReplay replay = replay_full(program, scenario.cluster,
-                                    prices_of_ranks(scenario, program, options.variation),
-                                    watching_stages(options, scenario.plan));
+    const FullOptions watching = watching_stages(options, scenario.plan);
+    FullReplay replay =
+        options.variation.rank_jitter > 0.0
+            ? replay_full(program, scenario.cluster, prices_of_alike_ranks(scenario, program),
+                          watching)
+            : replay_full(program, scenario.cluster, prices, watching);
     rung.cancelled = replay.cancelled;
     // A part of a step tells nothing of the whole.
     if (replay.cancelled) {

@@ -119,7 +119,7 @@ void StageCoster::time_pipeline(const LayerCosts& layers, const Plan& plan) {
   costs_.tie = 0.0;
   if (shares_embedding(model_, plan) && plan.pp > 1 && plan.schedule != ScheduleKind::ZbV &&
       plan.schedule != ScheduleKind::DualPipe) {
-    const double size = stack_.fp32_main_gradients ? 4.0 : element_bytes(plan);
+    const double size = main_gradient_bytes(stack_, plan.precision).value();
     costs_.tie = messages_.of(OpKind::AllReduce, Group::EmbeddingTie,
                               layers.embedding.parameters.total() * size);
   }
@@ -299,7 +299,7 @@ void StageCoster::add_update(const PartParameters& parameters, const Plan& plan,
   const double updated = parameters.dense / (splits ? dense_shards(plan) : 1.0) +
                          parameters.expert / (splits ? expert_shards(plan) : 1.0);
   const double element = element_bytes(plan);
-  const double gradient = stack_.fp32_main_gradients ? 4.0 : element;
+  const double gradient = main_gradient_bytes(stack_, plan.precision).value();
   const double held = stack_.master_weight_bytes.value() + stack_.optimizer_state_bytes.value();
   states.norm = over_parameters(OpKind::GradientNorm,
                                 MemoryWork{Bytes(updated * gradient), Bytes(), Flop(), 1}, plan);

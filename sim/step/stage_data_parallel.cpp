@@ -17,7 +17,7 @@ double reduced_bytes(const Plan& plan, const StackSpec& stack) {
 
 // Gradients that ranks other than data-parallel ones know a part of.
 double StageCoster::copies_time(const PartParameters& parameters, const Plan& plan) {
-  const double main = stack_.fp32_main_gradients ? 4.0 : storage_bytes(plan.precision).value();
+  const double main = main_gradient_bytes(stack_, plan.precision).value();
   const double reduced = reduced_bytes(plan, stack_);
   const double dense_parts = plan.zero_stage >= 1 ? dense_shards(plan) : 1.0;
   const double expert_parts = plan.zero_stage >= 1 ? expert_shards(plan) : 1.0;

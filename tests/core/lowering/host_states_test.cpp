@@ -60,5 +60,13 @@ TEST(HostStates, CountPredictionLayersThatAreTrained) {
             kHostStateBytes * static_cast<double>(count_parameters(model).mtp));
 }
 
+// A trillion parameters on ten million replicas are more than 64 bits count.
+TEST(HostStates, OfTheLargestPlansAreNoOverflow) {
+  const ModelSpec model = load_model("megatron-1t");
+  const double replicas = 10'000'000.0;
+  const Bytes states = offloaded_states(model, plan_of(10'000'000, 1, 1, 1, 0, 0));
+  EXPECT_NEAR(states / (offloaded_states(model, plan_of(1, 1, 1, 1, 0, 0)) * replicas), 1.0, 1e-9);
+}
+
 }  // namespace
 }  // namespace shardwright
