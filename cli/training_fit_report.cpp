@@ -45,11 +45,13 @@ std::vector<std::filesystem::path> profile_files(const sim::TrainingParameter& p
   return files;
 }
 
+// Accelerators that no row is about share the figure of the others, which is an assumption.
 void put_figure(const sim::FittedFigure& figure, ordered_json& profile) {
+  const bool measured = figure.parameter.profiles.contains(profile.at("name").get<std::string>());
   profile[ordered_json::json_pointer("/" + figure.parameter.key)] = {
       {"value", ordered_json::parse(fmt::format("{:.4g}", figure.after))},
       {"source", kSource},
-      {"confidence", "fitted"}};
+      {"confidence", measured ? "fitted" : "assumed"}};
   profile["sources"][kSource] = {
       {"title",
        "Fitted to published training steps by `shardwright fit training`; docs/validation.md "

@@ -82,7 +82,7 @@ int explore(const QStringList& files) {
   shardwright::gui::MainWindow window(&settings);
   window.show();
   if (files.isEmpty()) {
-    window.start();
+    window.open_last_session();
   } else {
     window.open(files);
   }

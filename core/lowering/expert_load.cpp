@@ -6,12 +6,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/base/normal_extremes.hpp"
+
 namespace shardwright {
 namespace {
-
-// phi(x) Phi(x)^(n-1) vanishes beyond this for all counts that a plan may have.
-constexpr double kFarthest = 9.0;
-constexpr int kSteps = 360;
 
 // Of the standard normal distribution.
 double density(double x) {
@@ -19,10 +17,6 @@ double density(double x) {
 }
 double share_below(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2);
-}
-
-double density_of_maximum(double x, double count) {
-  return count * density(x) * std::pow(share_below(x), count - 1.0);
 }
 
 // Whether all ranks work on as many rows.
@@ -49,18 +43,6 @@ KeptTokens kept_tokens(const MoeSpec& moe) {
 }
 
 }  // namespace
-
-// The trapezoidal rule, which is exact to all digits for a function that vanishes at both ends.
-double expected_maximum(std::int64_t count) {
-  if (count <= 1) return 0.0;
-  constexpr double kStep = 2.0 * kFarthest / kSteps;
-  double sum = 0.0;
-  for (int i = 1; i < kSteps; ++i) {
-    const double x = -kFarthest + kStep * i;
-    sum += x * density_of_maximum(x, static_cast<double>(count));
-  }
-  return sum * kStep;
-}
 
 double expert_rows_ratio(const MoeSpec& moe) {
   return moe.pads_to_capacity ? moe.capacity_factor : kept_tokens(moe).mean;

@@ -10,10 +10,6 @@
 
 namespace shardwright {
 
-// The expected maximum of `count` (at least 1) independent normal variables of mean 0 and standard
-// deviation 1, as integral of x n phi(x) Phi(x)^(n-1).
-double expected_maximum(std::int64_t count);
-
 // Rows that experts work on over those that the router sends them: the capacity factor where rows
 // are padded to it; the share that is not dropped, E[min(X, c)] of a normal X of mean 1 and
 // deviation `load_variation`, where they are not; 1 without a capacity (GShard, arXiv

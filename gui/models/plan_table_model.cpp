@@ -101,6 +101,19 @@ const QString& PlanTableModel::plan_words(int row) const {
   return kept(words_, row, [&](std::size_t plan) { return plan_text(set_->plans[plan].plan); });
 }
 
+QString PlanTableModel::term_for(const QModelIndex& cell, QChar relation) const {
+  const PlanFigure& figure = figure_at(cell.column());
+  const auto plan = static_cast<std::size_t>(cell.row());
+  const bool compares = relation != QLatin1Char('=');
+  if (compares && (!figure.value || figure.kind != FigureKind::Measure)) return {};
+  // Without the marks between thousands, which are commas.
+  const QString value = figure.value
+                            ? QString::number(figure.value(*set_, plan), 'f', figure.decimals)
+                            : figure.text(*set_, plan).simplified();
+  if (value.isEmpty() || value.contains(QLatin1Char(','))) return {};
+  return figure.id + relation + value;
+}
+
 PlanFilter::PlanFilter(QObject* parent) : QAbstractProxyModel(parent) {}
 
 void PlanFilter::setSourceModel(QAbstractItemModel* model) {
@@ -204,7 +217,7 @@ const PlanTableModel* PlanFilter::table() const {
 }
 
 bool PlanFilter::read_term(const QString& text, Term& term) {
-  static const QRegularExpression kRelation(QStringLiteral(R"(^(\w+)\s*([=<>])\s*(\S+)$)"));
+  static const QRegularExpression kRelation(QStringLiteral(R"(^(\w+)\s*([=<>])\s*(\S.*)$)"));
   term.negated = text.startsWith(QLatin1Char('-'));
   const QString rest = term.negated ? text.mid(1).trimmed() : text;
   const auto match = kRelation.match(rest);

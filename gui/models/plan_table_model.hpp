@@ -32,6 +32,9 @@ class PlanTableModel : public QAbstractTableModel {
   // time that one of the column is asked for.
   const QString& name(int row, int column) const;
   const QString& plan_words(int row) const;
+  // A term of the filter line that holds for this cell: "tp=8", "schedule=interleaved"; with '<' or
+  // '>' for the relation one that holds for smaller or larger ones. Empty where there is none.
+  QString term_for(const QModelIndex& cell, QChar relation = QLatin1Char('=')) const;
 
  private:
   using Texts = std::vector<QString>;

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "gui/models/text.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -111,6 +113,25 @@ bool SpanQuery::read_values(const QString& value, Term& term, QString& problem) 
     return false;
   }
   return true;
+}
+
+QStringList terms_of(const Span& span) {
+  QStringList terms;
+  const auto add = [&](const char* field, const QString& value) {
+    terms.append(QStringLiteral("%1=%2").arg(QString::fromUtf8(field), value));
+  };
+  // A blank or a comma would end the value.
+  const QString name = to_qstring(span.name);
+  const bool one_word =
+      std::none_of(name.begin(), name.end(), [](QChar c) { return c.isSpace() || c == u','; });
+  if (one_word && !name.isEmpty()) add("name", name);
+  add("kind", QString::fromUtf8(name_of(span.kind)));
+  add("stream", QString::fromUtf8(name_of(span.stream)));
+  add("phase", QString::fromUtf8(name_of(span.phase)));
+  if (span.group) add("group", QString::fromUtf8(name_of(*span.group)));
+  if (span.layer >= 0) add("layer", QString::number(span.layer));
+  if (span.microbatch >= 0) add("mb", QString::number(span.microbatch));
+  return terms;
 }
 
 bool SpanQuery::matches(const Span& span) const {

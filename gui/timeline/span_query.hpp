@@ -48,4 +48,7 @@ class SpanQuery {
   std::vector<Term> terms_;
 };
 
+// The terms of one field each that a span matches, such as "kind=gemm", "layer=3".
+QStringList terms_of(const Span& span);
+
 }  // namespace shardwright::gui

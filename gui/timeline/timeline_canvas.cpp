@@ -1,5 +1,6 @@
 #include "gui/timeline/timeline_canvas.hpp"
 
+#include <QContextMenuEvent>
 #include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
@@ -112,12 +113,19 @@ double TimelineCanvas::time_at(double x) const {
   return scene_.window.time_at(std::clamp(x - plot.left(), 0.0, plot.width()), plot.width());
 }
 
+const Track* TimelineCanvas::track_at(const QPointF& position) const {
+  const TimelineGeometry places = geometry();
+  if (!places.plot.contains(position) && !places.names.contains(position)) return nullptr;
+  const auto index = tracks_.track_at(position.y() - places.plot.top(), scene_.scroll);
+  return index ? &tracks_.tracks()[*index] : nullptr;
+}
+
 std::optional<SpanRef> TimelineCanvas::span_at(const QPointF& position) const {
   const QRectF plot = geometry().plot;
-  if (!plot.contains(position)) return std::nullopt;
-  const auto index = tracks_.track_at(position.y() - plot.top() + scene_.scroll);
-  if (!index || tracks_.tracks()[*index].kind != TrackKind::Spans) return std::nullopt;
-  const Track& track = tracks_.tracks()[*index];
+  const Track* at = track_at(position);
+  if (!plot.contains(position) || at == nullptr || at->kind != TrackKind::Spans)
+    return std::nullopt;
+  const Track& track = *at;
   const SpanRow& row = tracks_.rows()[track.row];
   const double time = time_at(position.x());
   if (const auto exact = row.at(time)) return tracks_.ref(track, *exact);
@@ -185,8 +193,8 @@ void TimelineCanvas::reveal(SpanRef ref) {
   const auto index = tracks_.track_of(ref);
   if (!index) return;
   const Track& track = tracks_.tracks()[*index];
-  const double rows = geometry().rows_height();
-  if (track.y < scene_.scroll || track.y + track.height > scene_.scroll + rows)
+  const double rows = geometry().rows_height(), y = tracks_.shown_y(track, scene_.scroll);
+  if (!track.pinned && (y < tracks_.pinned_height() || y + track.height > rows))
     verticalScrollBar()->setValue(static_cast<int>(track.y - rows / 2.0));
   const Span& span = tracks_.span(ref);
   const double from = span.start.value(), to = span.end().value();
@@ -197,10 +205,29 @@ void TimelineCanvas::reveal(SpanRef ref) {
   change_window(window, true);
 }
 
+void TimelineCanvas::fold(const QString& rank_label, bool folded) {
+  if (tracks_.is_folded(rank_label) == folded) return;
+  tracks_.fold(rank_label, folded);
+  scene_.hovered.reset();
+  tracks_changed();
+}
+
+void TimelineCanvas::pin(const Track& track, bool pinned) {
+  tracks_.pin(track, pinned);
+  scene_.hovered.reset();
+  tracks_changed();
+}
+
+void TimelineCanvas::arrange(const TimelineTracks::Arrangement& arrangement) {
+  tracks_.arrange(arrangement);
+  tracks_changed();
+}
+
 void TimelineCanvas::scroll_to(const QString& label) {
+  fold(label, false);
   for (const Track& track : tracks_.tracks()) {
     if (track.kind != TrackKind::Rank || track.label != label) continue;
-    return verticalScrollBar()->setValue(static_cast<int>(track.y));
+    return verticalScrollBar()->setValue(static_cast<int>(track.y - tracks_.pinned_height()));
   }
 }
 
@@ -225,12 +252,10 @@ bool TimelineCanvas::viewportEvent(QEvent* event) {
 
 QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
   if (const auto span = span_at(position)) return span_tool_tip(tracks_, *span);
-  const QRectF plot = geometry().plot;
-  const auto index = tracks_.track_at(position.y() - plot.top() + scene_.scroll);
-  if (!plot.contains(position) || !index || tracks_.tracks()[*index].kind != TrackKind::Memory)
+  const Track* track = track_at(position);
+  if (!geometry().plot.contains(position) || track == nullptr || track->kind != TrackKind::Memory)
     return {};
-  return memory_tool_tip(tracks_.memory_rows()[tracks_.tracks()[*index].row],
-                         time_at(position.x()));
+  return memory_tool_tip(tracks_.memory_rows()[track->row], time_at(position.x()));
 }
 
 void TimelineCanvas::paintEvent(QPaintEvent*) {
@@ -357,6 +382,8 @@ void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
 void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
   const Drag drag = std::exchange(drag_, Drag::None);
   viewport()->unsetCursor();
+  if (drag == Drag::None && event->button() == Qt::LeftButton && !moved_)
+    return fold_at(event->position());
   if (drag != Drag::Range || moved_) return;
   clear_range();
   if (const auto span = span_at(event->position())) {
@@ -366,8 +393,21 @@ void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
   }
 }
 
+void TimelineCanvas::fold_at(const QPointF& position) {
+  const Track* track = track_at(position);
+  if (track == nullptr || track->kind != TrackKind::Rank) return;
+  const QString label = track->rank_label;
+  fold(label, !tracks_.is_folded(label));
+}
+
+void TimelineCanvas::contextMenuEvent(QContextMenuEvent* event) {
+  Q_EMIT menu_wanted(QPointF(event->pos()));
+}
+
+// A second click on a name folds or unfolds again.
 void TimelineCanvas::mouseDoubleClickEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton) return;
+  if (geometry().names.contains(event->position())) return mousePressEvent(event);
   change_window(TimeWindow::whole(scene_.window.limit), true);
 }
 

@@ -6,6 +6,8 @@
 //   drag                               select a range             Enter zoom to it, Esc clears
 //   click                              select an op               F    centre it, then fit it
 //   left, right, up, down              the op beside it           Backspace  zoom back
+//   click on a rank's name             folds it                   right click  what else can be
+//   done
 #pragma once
 
 #include <QAbstractScrollArea>
@@ -42,10 +44,16 @@ class TimelineCanvas : public QAbstractScrollArea {
   void clear_range();
   void select_op(SpanRef ref);
   void clear_op();
+  void fold(const QString& rank_label, bool folded);
+  void pin(const Track& track, bool pinned);
+  void arrange(const TimelineTracks::Arrangement& arrangement);
   // Scrolls and pans until the selected op is in view.
   void reveal(SpanRef ref);
-  // Scrolls to the rank with this label.
+  // Scrolls to the rank with this label, and unfolds it.
   void scroll_to(const QString& label);
+  // What lies at a place of the viewport.
+  std::optional<SpanRef> span_at(const QPointF& position) const;
+  const Track* track_at(const QPointF& position) const;
   // A line at this time, in seconds.
   void mark_moment(std::optional<double> moment);
 
@@ -57,6 +65,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   void op_selected(shardwright::gui::SpanRef ref);
   void op_cleared();
   void window_changed();
+  void menu_wanted(QPointF position);  // of the viewport
 
  protected:
   bool viewportEvent(QEvent* event) override;
@@ -67,6 +76,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   void mouseMoveEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;
   void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void contextMenuEvent(QContextMenuEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   void changeEvent(QEvent* event) override;
   void scrollContentsBy(int dx, int dy) override;
@@ -76,12 +86,12 @@ class TimelineCanvas : public QAbstractScrollArea {
 
   TimelineGeometry geometry() const;
   double time_at(double x) const;
-  std::optional<SpanRef> span_at(const QPointF& position) const;
   QString tool_tip_at(const QPointF& position) const;
   void change_window(const TimeWindow& window, bool remember);
   void zoom(double time, double factor);
   void select_neighbour(int key);
   void centre_or_fit();
+  void fold_at(const QPointF& position);
   void find_critical_path();
   void tracks_changed();
   void update_scroll_bars();

@@ -49,6 +49,10 @@ TimelineGeometry::TimelineGeometry(const QSizeF& size) {
   legend = QRectF(0.0, kAxisHeight + rows, size.width(), kLegendHeight);
 }
 
+QRectF TimelineGeometry::fold_mark(double header_y) const {
+  return {2.0, header_y, 18.0, kRankHeight};
+}
+
 TimelinePainter::TimelinePainter(QPainter& painter, const TimelineTracks& tracks,
                                  const TimelineScene& scene, const Colours& colours,
                                  const QSizeF& size)
@@ -61,11 +65,19 @@ TimelinePainter::TimelinePainter(QPainter& painter, const TimelineTracks& tracks
       bold_(font_of(12, true)),
       small_(font_of(11, false)) {}
 
+QRectF TimelinePainter::rows_area(bool pinned) const {
+  QRectF area(0.0, geometry_.plot.top(), geometry_.plot.right(), geometry_.plot.height());
+  if (!pinned) area.setTop(std::min(area.bottom(), area.top() + tracks_.pinned_height()));
+  return area;
+}
+
 template <class Paint>
-void TimelinePainter::for_visible_tracks(Paint paint) {
+void TimelinePainter::for_visible_tracks(bool pinned, Paint paint) {
+  const QRectF area = rows_area(pinned);
   for (const Track& track : tracks_.tracks()) {
-    const double y = geometry_.plot.top() + track.y - scene_.scroll;
-    if (y + track.height > geometry_.plot.top() && y < geometry_.plot.bottom()) paint(track, y);
+    const double y = geometry_.plot.top() + tracks_.shown_y(track, scene_.scroll);
+    if (track.pinned == pinned && y + track.height > area.top() && y < area.bottom())
+      paint(track, y);
   }
 }
 
@@ -75,12 +87,8 @@ void TimelinePainter::paint_tracks() {
   const QRectF all = geometry_.axis.united(geometry_.names).united(geometry_.legend);
   painter_.fillRect(all, colours_.base);
   paint_axis();
-  paint_names();
+  for (const bool pinned : {true, false}) paint_rows(pinned);
   painter_.setClipRect(geometry_.plot);
-  for_visible_tracks([this](const Track& track, double y) {
-    if (track.kind == TrackKind::Spans) paint_spans(track, y);
-    if (track.kind == TrackKind::Memory) paint_memory(track, y);
-  });
   if (scene_.show_arrows) paint_arrows();
   painter_.setClipping(false);
   paint_legend();
@@ -110,22 +118,39 @@ void TimelinePainter::paint_axis() {
   painter_.drawLine(QPointF(0.0, kAxisHeight), QPointF(geometry_.axis.right(), kAxisHeight));
 }
 
-void TimelinePainter::paint_names() {
-  painter_.setClipRect(
-      QRectF(0.0, geometry_.plot.top(), geometry_.axis.right(), geometry_.plot.height()));
-  for_visible_tracks([this](const Track& track, double y) { paint_name(track, y); });
-  painter_.setClipping(false);
+void TimelinePainter::paint_rows(bool pinned) {
+  const QRectF area = rows_area(pinned);
+  painter_.setClipRect(area);
+  for_visible_tracks(pinned, [this](const Track& track, double y) { paint_name(track, y); });
   painter_.setPen(colours_.frame);
   painter_.drawLine(geometry_.names.topRight(), geometry_.names.bottomRight());
+  painter_.setClipRect(area.intersected(geometry_.plot));
+  for_visible_tracks(pinned, [this](const Track& track, double y) {
+    if (track.kind == TrackKind::Spans) paint_spans(track, y);
+    if (track.kind == TrackKind::Memory) paint_memory(track, y);
+  });
+  painter_.setClipping(false);
+  if (pinned || tracks_.pinned_height() == 0.0) return;
+  painter_.fillRect(QRectF(area.left(), area.top() - 1.0, area.width(), 2.0), colours_.accent);
+}
+
+// Pinned tracks stand without their rank's header.
+QString TimelinePainter::label_of(const Track& track) const {
+  return track.pinned ? QStringLiteral("%1 · %2").arg(track.rank_label, track.label) : track.label;
 }
 
 void TimelinePainter::paint_name(const Track& track, double y) {
   const QRectF row(0.0, y, geometry_.names.width(), track.height);
   if (track.kind == TrackKind::Rank) {
     painter_.fillRect(QRectF(0.0, y, geometry_.axis.right(), track.height), colours_.window);
+    painter_.setPen(colours_.muted_text);
+    painter_.setFont(font_);
+    painter_.drawText(
+        geometry_.fold_mark(y), Qt::AlignCenter,
+        tracks_.is_folded(track.rank_label) ? QStringLiteral("▸") : QStringLiteral("▾"));
     painter_.setPen(colours_.text);
     painter_.setFont(bold_);
-    painter_.drawText(row.adjusted(10.0, 0.0, -4.0, 0.0), Qt::AlignVCenter, track.label);
+    painter_.drawText(row.adjusted(20.0, 0.0, -4.0, 0.0), Qt::AlignVCenter, track.label);
     return;
   }
   painter_.setPen(colours_.grid);
@@ -137,21 +162,21 @@ void TimelinePainter::paint_name(const Track& track, double y) {
   painter_.drawText(row.adjusted(0.0, 0.0, -6.0, 0.0), Qt::AlignVCenter | Qt::AlignRight,
                     track.note);
   // A measured row below its prediction needs no name of its own.
-  const Track& above = *(&track - 1);
-  if (track.side > 0 && above.stream == track.stream) return;
+  if (!track.pinned && track.side > 0 && (&track - 1)->stream == track.stream) return;
   const double note_width = track.note.isEmpty() ? 0.0 : metrics.horizontalAdvance(track.note) + 8;
   painter_.setFont(font_);
   painter_.setPen(colours_.text);
   const double room = row.width() - 26.0 - note_width;
   painter_.drawText(row.adjusted(20.0, 0.0, 0.0, 0.0), Qt::AlignVCenter,
-                    QFontMetricsF(font_).elidedText(track.label, Qt::ElideRight, room));
+                    QFontMetricsF(font_).elidedText(label_of(track), Qt::ElideRight, room));
 }
 
 void TimelinePainter::paint_memory_name(const Track& track, const QRectF& row) {
   const QRectF upper(20.0, row.top() + 5.0, row.width() - 24.0, 18.0);
   painter_.setFont(font_);
   painter_.setPen(colours_.text);
-  const QString label = track.note.isEmpty() ? track.label : track.label + u' ' + track.note;
+  const QString label =
+      track.note.isEmpty() ? label_of(track) : label_of(track) + u' ' + track.note;
   painter_.drawText(upper, Qt::AlignVCenter,
                     QFontMetricsF(font_).elidedText(label, Qt::ElideRight, upper.width()));
   painter_.setFont(small_);
@@ -340,7 +365,7 @@ std::optional<QRectF> TimelinePainter::box_of(SpanRef ref) const {
   const double width = geometry_.plot.width();
   const double x0 = scene_.window.x_of(span.start.value(), width);
   const double x1 = scene_.window.x_of(span.end().value(), width);
-  const double y = geometry_.plot.top() + track.y - scene_.scroll + kPadding;
+  const double y = geometry_.plot.top() + tracks_.shown_y(track, scene_.scroll) + kPadding;
   return QRectF(geometry_.plot.left() + x0, y, std::max(1.0, x1 - x0),
                 track.height - 2.0 * kPadding);
 }
@@ -365,6 +390,12 @@ void TimelinePainter::paint_arrows() {
 void TimelinePainter::paint_arrow(const MessageArrow& arrow, const QColor& colour) {
   const auto from = box_of(arrow.from), to = box_of(arrow.to);
   if (!from || !to) return;
+  // What has scrolled away below the pinned tracks stays there.
+  const auto pinned = [this](SpanRef ref) {
+    return tracks_.tracks()[*tracks_.track_of(ref)].pinned;
+  };
+  painter_.setClipRect(
+      geometry_.plot.intersected(rows_area(pinned(arrow.from) || pinned(arrow.to))));
   const bool down = to->top() > from->top();
   const QPointF start(from->center().x(), down ? from->bottom() : from->top());
   const QPointF end(to->center().x(), down ? to->top() : to->bottom());
@@ -383,6 +414,7 @@ void TimelinePainter::paint_arrow(const MessageArrow& arrow, const QColor& colou
   painter_.drawPolygon(
       QPolygonF({end, end + QPointF(-3.0, -6.0 * way), end + QPointF(4.0, -5.0 * way)}));
   painter_.setRenderHint(QPainter::Antialiasing, false);
+  painter_.setClipRect(geometry_.plot);
 }
 
 void TimelinePainter::paint_overlay() {
@@ -405,6 +437,8 @@ void TimelinePainter::paint_overlay() {
 void TimelinePainter::paint_outline(SpanRef ref, const QColor& colour, double pen_width) {
   const auto box = box_of(ref);
   if (!box) return;
+  const bool pinned = tracks_.tracks()[*tracks_.track_of(ref)].pinned;
+  if (!pinned && box->bottom() < rows_area(pinned).top()) return;
   painter_.setBrush(Qt::NoBrush);
   painter_.setPen(QPen(colour, pen_width));
   // Far outside of the view rectangles overflow the raster engine.

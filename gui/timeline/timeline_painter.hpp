@@ -39,6 +39,9 @@ struct TimelineGeometry {
 
   QRectF axis, names, plot, legend;
 
+  // What folds and unfolds the rank whose header lies there.
+  QRectF fold_mark(double header_y) const;
+
   // The height of the tracks that fits.
   double rows_height() const { return plot.height(); }
 };
@@ -55,10 +58,13 @@ class TimelinePainter {
 
  private:
   template <class Paint>
-  void for_visible_tracks(Paint paint);
+  void for_visible_tracks(bool pinned, Paint paint);
+  // Where tracks that are pinned, or not, are seen.
+  QRectF rows_area(bool pinned) const;
   void paint_axis();
-  void paint_names();
+  void paint_rows(bool pinned);
   void paint_name(const Track& track, double y);
+  QString label_of(const Track& track) const;
   void paint_memory_name(const Track& track, const QRectF& row);
   void paint_spans(const Track& track, double y);
   void paint_columns(const std::vector<ColumnLoad>& columns, double y, double height);

@@ -12,7 +12,6 @@ namespace shardwright::gui {
 namespace {
 
 constexpr std::uint32_t kNoRow = std::numeric_limits<std::uint32_t>::max();
-constexpr double kRankHeight = 24.0;
 constexpr double kSpanHeight = 20.0;
 constexpr double kMemoryHeight = 60.0;
 
@@ -68,6 +67,11 @@ QString title_of(TimelineOrigin origin) {
                                              : QStringLiteral("measured");
 }
 
+QString Track::key() const {
+  const QString what = stream ? QString::fromUtf8(name_of(*stream)) : label;
+  return QStringLiteral("%1/%2/%3/%4").arg(rank_label, what).arg(ordinal).arg(side);
+}
+
 MemoryPoint MemoryRow::at(double time) const {
   const auto after =
       std::upper_bound(points.begin(), points.end(), time,
@@ -101,29 +105,42 @@ std::size_t TimelineTracks::all_spans() const {
 }
 
 void TimelineTracks::rebuild() {
-  tracks_.clear();
   rows_.clear();
-  memory_rows_.clear();
+  row_places_.clear();
   row_of_span_.clear();
-  height_ = 0.0;
   shown_spans_ = 0;
-  std::vector<RowPlace> places;
-  sort_spans_into_rows(places);
-  track_of_row_.assign(rows_.size(), std::nullopt);
-  std::vector<std::pair<QString, std::vector<RankPlace>>> kinds;  // by label, as they come
-  for (std::size_t side = 0; side < timelines_.size(); ++side) {
-    for (const TimelineRank& rank : timelines_[side]->ranks) {
-      const QString label = to_qstring(rank.label);
-      auto kind = std::find_if(kinds.begin(), kinds.end(),
-                               [&](const auto& each) { return each.first == label; });
-      if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {label, {}});
-      kind->second.push_back({static_cast<std::uint8_t>(side), rank.rank});
-    }
-  }
-  for (const auto& [label, ranks] : kinds) place_ranks(label, ranks, places);
+  sort_spans_into_rows();
+  collect_memory();
+  place_all();
 }
 
-void TimelineTracks::sort_spans_into_rows(std::vector<RowPlace>& places) {
+void TimelineTracks::fold(const QString& rank_label, bool folded) {
+  if (folded) {
+    folded_.insert(rank_label);
+  } else {
+    folded_.erase(rank_label);
+  }
+  place_all();
+}
+
+void TimelineTracks::pin(const Track& track, bool pinned) {
+  const QString key = track.key();
+  pinned_.removeAll(key);
+  if (pinned) pinned_.append(key);
+  place_all();
+}
+
+TimelineTracks::Arrangement TimelineTracks::arrangement() const {
+  return {QStringList(folded_.begin(), folded_.end()), pinned_};
+}
+
+void TimelineTracks::arrange(const Arrangement& arrangement) {
+  folded_ = std::set<QString>(arrangement.folded.begin(), arrangement.folded.end());
+  pinned_ = arrangement.pinned;
+  place_all();
+}
+
+void TimelineTracks::sort_spans_into_rows() {
   RowNumbers numbers;
   std::vector<std::vector<RowSpan>> rows;
   for (std::size_t side = 0; side < timelines_.size(); ++side) {
@@ -145,72 +162,117 @@ void TimelineTracks::sort_spans_into_rows(std::vector<RowPlace>& places) {
   RowKey last;
   std::size_t ordinal = 0;
   for (const auto& [key, row] : numbers.all()) {
-    const bool same_stream = !places.empty() && key.side == last.side && key.rank == last.rank &&
-                             key.stream == last.stream;
+    const bool same_stream = !row_places_.empty() && key.side == last.side &&
+                             key.rank == last.rank && key.stream == last.stream;
     ordinal = same_stream ? ordinal + 1 : 0;
-    places.push_back({key.stream, ordinal, {key.side, key.rank}, key.peer, row});
+    row_places_.push_back({key.stream, ordinal, {key.side, key.rank}, key.peer, row});
     last = key;
   }
 }
 
-void TimelineTracks::place_ranks(const QString& label, const std::vector<RankPlace>& ranks,
-                                 const std::vector<RowPlace>& places) {
+void TimelineTracks::collect_memory() {
+  memory_rows_.clear();
+  memory_places_.clear();
+  for (std::size_t side = 0; side < timelines_.size(); ++side) {
+    const bool predicted = timelines_[side]->origin == TimelineOrigin::Predicted;
+    std::map<std::int32_t, std::pair<MemoryRow, Bytes>> rows;  // by rank, with the highest level
+    for (const MemoryLevel& level : timelines_[side]->memory) {
+      auto& [row, highest] = rows[level.rank];
+      highest = std::max(highest, level.level);
+      const Bytes base = predicted ? reserved_.beside(highest) : Bytes();
+      row.points.push_back({level.time.value(), (level.level + base).value(), base.value()});
+      if (row.points.back().bytes > row.peak.bytes) row.peak = row.points.back();
+    }
+    for (auto& [rank, row] : rows) {
+      memory_places_.push_back({static_cast<std::uint8_t>(side), rank});
+      memory_rows_.push_back(std::move(row.first));
+    }
+  }
+}
+
+void TimelineTracks::place_all() {
+  std::vector<std::pair<QString, std::vector<RankPlace>>> kinds;  // by label, as they come
+  for (std::size_t side = 0; side < timelines_.size(); ++side) {
+    for (const TimelineRank& rank : timelines_[side]->ranks) {
+      const QString label = to_qstring(rank.label);
+      auto kind = std::find_if(kinds.begin(), kinds.end(),
+                               [&](const auto& each) { return each.first == label; });
+      if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {label, {}});
+      kind->second.push_back({static_cast<std::uint8_t>(side), rank.rank});
+    }
+  }
+  std::vector<Track> all;
+  for (const auto& [label, ranks] : kinds) add_rank(label, ranks, all);
+
+  tracks_.clear();
+  track_of_row_.assign(rows_.size(), std::nullopt);
+  height_ = 0.0;
+  for (const QString& key : pinned_) {
+    for (Track& track : all) {
+      if (track.kind == TrackKind::Rank || track.pinned || track.key() != key) continue;
+      track.pinned = true;
+      place(track);
+    }
+  }
+  pinned_height_ = height_;
+  for (Track& track : all) {
+    const bool hidden = track.kind != TrackKind::Rank && is_folded(track.rank_label);
+    if (!track.pinned && !hidden) place(std::move(track));
+  }
+}
+
+void TimelineTracks::add_rank(const QString& label, const std::vector<RankPlace>& ranks,
+                              std::vector<Track>& tracks) {
   std::vector<RowPlace> own;
-  for (const RowPlace& each : places) {
+  for (const RowPlace& each : row_places_) {
     if (std::find(ranks.begin(), ranks.end(), each.place) != ranks.end()) own.push_back(each);
   }
   std::stable_sort(own.begin(), own.end(), [](const RowPlace& a, const RowPlace& b) {
     return std::tie(a.stream, a.ordinal) < std::tie(b.stream, b.ordinal);
   });
   Track header;
-  header.label = label;
+  header.label = header.rank_label = label;
   header.side = ranks.front().side;
   header.rank = ranks.front().rank;
   header.height = kRankHeight;
-  place(header);
+  tracks.push_back(std::move(header));
   for (const RowPlace& each : own) {
     Track track;
     track.kind = TrackKind::Spans;
+    track.rank_label = label;
     track.label = stream_title(each.stream);
     if (each.ordinal > 0) track.label += QStringLiteral(" (peer %1)").arg(each.peer);
     track.note = note_of(each.place);
     track.side = each.place.side;
     track.rank = each.place.rank;
     track.stream = each.stream;
+    track.ordinal = each.ordinal;
     track.peer = each.peer;
     track.row = each.row;
     track.height = kSpanHeight;
-    track_of_row_[each.row] = tracks_.size();
-    place(track);
+    tracks.push_back(std::move(track));
   }
-  for (const RankPlace& rank : ranks) place_memory(rank);
+  for (const RankPlace& rank : ranks) add_memory(label, rank, tracks);
 }
 
-void TimelineTracks::place_memory(const RankPlace& rank) {
-  MemoryRow row;
-  const bool predicted = timelines_[rank.side]->origin == TimelineOrigin::Predicted;
-  Bytes highest;
-  for (const MemoryLevel& level : timelines_[rank.side]->memory) {
-    if (level.rank != rank.rank) continue;
-    highest = std::max(highest, level.level);
-    const Bytes base = predicted ? reserved_.beside(highest) : Bytes();
-    row.points.push_back({level.time.value(), (level.level + base).value(), base.value()});
-    if (row.points.back().bytes > row.peak.bytes) row.peak = row.points.back();
-  }
-  if (row.points.empty()) return;
+void TimelineTracks::add_memory(const QString& label, const RankPlace& rank,
+                                std::vector<Track>& tracks) {
+  const auto place = std::find(memory_places_.begin(), memory_places_.end(), rank);
+  if (place == memory_places_.end()) return;
   Track track;
   track.kind = TrackKind::Memory;
+  track.rank_label = label;
   track.label = QStringLiteral("memory");
   track.note = note_of(rank);
   track.side = rank.side;
   track.rank = rank.rank;
-  track.row = memory_rows_.size();
+  track.row = static_cast<std::size_t>(place - memory_places_.begin());
   track.height = kMemoryHeight;
-  memory_rows_.push_back(std::move(row));
-  place(track);
+  tracks.push_back(std::move(track));
 }
 
 void TimelineTracks::place(Track track) {
+  if (track.kind == TrackKind::Spans) track_of_row_[track.row] = tracks_.size();
   track.y = height_;
   height_ += track.height;
   tracks_.push_back(std::move(track));
@@ -224,7 +286,8 @@ QString TimelineTracks::note_of(const RankPlace& rank) const {
              : QStringLiteral("%1, rank %2").arg(title_of(origin)).arg(rank.rank);
 }
 
-std::optional<std::size_t> TimelineTracks::track_at(double y) const {
+std::optional<std::size_t> TimelineTracks::track_at(double shown_y, double scroll) const {
+  const double y = shown_y < pinned_height_ ? shown_y : shown_y + scroll;
   const auto after = std::upper_bound(tracks_.begin(), tracks_.end(), y,
                                       [](double at, const Track& track) { return at < track.y; });
   if (after == tracks_.begin()) return std::nullopt;
@@ -254,23 +317,16 @@ std::optional<SpanRef> TimelineTracks::counterpart(SpanRef ref) const {
   const std::optional<std::size_t> track_index = track_of(ref);
   if (!compares() || !track_index) return std::nullopt;
   const Track& own = tracks_[*track_index];
-  // The other timeline's first track of the same stream below the same header.
-  std::size_t first = *track_index;
-  while (tracks_[first].kind != TrackKind::Rank) --first;
-  std::size_t ordinal = 0;
-  for (std::size_t i = first + 1; i < *track_index; ++i) {
-    ordinal += tracks_[i].side == own.side && tracks_[i].rank == own.rank &&
-                       tracks_[i].stream == own.stream
-                   ? 1
-                   : 0;
-  }
+  // Of the other timeline's first rank of this kind, the same stream: to as many peers before it,
+  // or to its last.
   const Track* other = nullptr;
-  for (std::size_t i = first + 1; i < tracks_.size() && tracks_[i].kind == TrackKind::Spans; ++i) {
-    const Track& track = tracks_[i];
-    if (track.side == own.side || track.stream != own.stream) continue;
-    if (other != nullptr && other->rank != track.rank) continue;
-    other = &track;
-    if (ordinal-- == 0) break;
+  for (const Track& track : tracks_) {
+    if (track.kind != TrackKind::Spans || track.side == own.side || track.stream != own.stream ||
+        track.rank_label != own.rank_label || track.ordinal > own.ordinal)
+      continue;
+    const bool better = other == nullptr || track.rank < other->rank ||
+                        (track.rank == other->rank && track.ordinal > other->ordinal);
+    if (better) other = &track;
   }
   if (other == nullptr) return std::nullopt;
   const Span& wanted = span(ref);

@@ -1,14 +1,16 @@
-// What the timeline shows from top to bottom: for each kind of rank its streams, the predicted one
-// above the measured one, and its memory.
+// What the timeline shows from top to bottom: the tracks that are pinned, then for each kind of
+// rank its streams, the predicted one above the measured one, and its memory, unless it is folded.
 //
 // Ranks belong together by their label ("stage 3"): a prediction has one rank of each stage, a
 // measurement may have several. Holds no widget.
 #pragma once
 
 #include <QString>
+#include <QStringList>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "core/timeline/timeline.hpp"
@@ -28,17 +30,26 @@ struct SpanRef {
 
 enum class TrackKind : std::uint8_t { Rank, Spans, Memory };
 
+inline constexpr double kRankHeight = 24.0;  // pixels of a rank's header
+
 struct Track {
   TrackKind kind = TrackKind::Rank;
+  QString rank_label;  // of the rank that it belongs to: "stage 3"
   QString label;
   QString note;           // "measured, rank 3" where two timelines are compared
   std::uint8_t side = 0;  // whose spans or memory it shows
   std::int32_t rank = 0;
   std::optional<Stream> stream;  // of spans
+  std::size_t ordinal = 0;       // of the peer, among those of the same stream and rank
   std::int32_t peer = -1;
+  bool pinned = false;
   std::size_t row = 0;  // into `rows` or `memory_rows`
   double y = 0.0;       // from the top of the first track, in pixels
   double height = 0.0;
+
+  // The same for such tracks of all steps, and of all ranks that one label stands for:
+  // "stage 3/compute/0/0".
+  QString key() const;
 };
 
 struct MemoryPoint {
@@ -71,6 +82,18 @@ class TimelineTracks {
   // Spans that do not match are left out.
   void set_filter(const SpanQuery& filter);
 
+  // Of a folded rank there is its header alone. Kept for the timelines that follow.
+  void fold(const QString& rank_label, bool folded);
+  bool is_folded(const QString& rank_label) const { return folded_.contains(rank_label); }
+  // Pinned tracks stand above all others, which scroll below them. Kept likewise.
+  void pin(const Track& track, bool pinned);
+  // What is folded and pinned, to be kept between sessions: labels of ranks, keys of tracks.
+  struct Arrangement {
+    QStringList folded, pinned;
+  };
+  Arrangement arrangement() const;
+  void arrange(const Arrangement& arrangement);
+
   bool empty() const { return rows_.empty(); }
   bool compares() const { return timelines_.size() > 1; }
   const std::vector<std::shared_ptr<const Timeline>>& timelines() const { return timelines_; }
@@ -79,6 +102,7 @@ class TimelineTracks {
   const std::vector<MemoryRow>& memory_rows() const { return memory_rows_; }
   double end() const { return end_; }        // of the last span, in seconds
   double height() const { return height_; }  // of all tracks
+  double pinned_height() const { return pinned_height_; }
   std::size_t shown_spans() const { return shown_spans_; }
   std::size_t all_spans() const;
 
@@ -86,8 +110,12 @@ class TimelineTracks {
   SpanRef ref(const Track& track, std::size_t position) const {
     return {track.side, rows_[track.row].spans()[position].index};
   }
-  // The track that lies at this height; none beyond the ends.
-  std::optional<std::size_t> track_at(double y) const;
+  // Where a track lies below the top of the view once that `scroll` pixels of those that are not
+  // pinned are above it, and the track that lies there; none beyond the ends.
+  double shown_y(const Track& track, double scroll) const {
+    return track.pinned ? track.y : track.y - scroll;
+  }
+  std::optional<std::size_t> track_at(double shown_y, double scroll) const;
   // The track that shows a span; none if it is filtered out.
   std::optional<std::size_t> track_of(SpanRef ref) const;
 
@@ -120,22 +148,28 @@ class TimelineTracks {
   };
 
   void rebuild();
-  void sort_spans_into_rows(std::vector<RowPlace>& places);
-  void place_ranks(const QString& label, const std::vector<RankPlace>& ranks,
-                   const std::vector<RowPlace>& places);
-  void place_memory(const RankPlace& rank);
+  void sort_spans_into_rows();
+  void collect_memory();
+  void place_all();
+  void add_rank(const QString& label, const std::vector<RankPlace>& ranks,
+                std::vector<Track>& tracks);
+  void add_memory(const QString& label, const RankPlace& rank, std::vector<Track>& tracks);
   void place(Track track);
   QString note_of(const RankPlace& rank) const;
 
   std::vector<std::shared_ptr<const Timeline>> timelines_;
   sim::ReservedMemory reserved_;  // beside the tensors of predictions
   SpanQuery filter_;
+  std::set<QString> folded_;  // labels of ranks
+  QStringList pinned_;        // keys of tracks, in their order
   std::vector<Track> tracks_;
   std::vector<SpanRow> rows_;
+  std::vector<RowPlace> row_places_;
   std::vector<MemoryRow> memory_rows_;
+  std::vector<RankPlace> memory_places_;                  // of them
   std::vector<std::optional<std::size_t>> track_of_row_;  // none: a rank that is not listed
   std::vector<std::vector<std::uint32_t>> row_of_span_;   // by side and index; kNoRow: filtered out
-  double end_ = 0.0, height_ = 0.0;
+  double end_ = 0.0, height_ = 0.0, pinned_height_ = 0.0;
   std::size_t shown_spans_ = 0;
 };
 

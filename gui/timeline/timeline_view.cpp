@@ -5,13 +5,17 @@
 #include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMenu>
+#include <QSettings>
 #include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
+#include <set>
 
 #include "gui/models/text.hpp"
 #include "gui/timeline/span_text.hpp"
 #include "gui/views/empty_state.hpp"
+#include "gui/views/filter_chips.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -33,6 +37,11 @@ TimelineView::TimelineView(QWidget* parent)
   create_bar();
   create_statistics();
   layout->addWidget(bar_);
+  chips_ = new FilterChips(filter_edit_, QLatin1Char(' '));
+  auto* chips = new QHBoxLayout;
+  chips->setContentsMargins(8, 0, 8, 0);
+  chips->addWidget(chips_);
+  layout->addLayout(chips);
   empty_ = new EmptyState(canvas_, this);
   layout->addWidget(empty_, 1);
   layout->addWidget(statistics_panel_);
@@ -115,6 +124,7 @@ void TimelineView::connect_parts() {
   connect(filter_edit_, &QLineEdit::textChanged, this, &TimelineView::filter);
   connect(find_edit_, &QLineEdit::textChanged, this, &TimelineView::find);
   connect(find_edit_, &QLineEdit::returnPressed, this, &TimelineView::find_next);
+  connect(canvas_, &TimelineCanvas::menu_wanted, this, &TimelineView::open_menu);
   connect(arrows_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_arrows);
   connect(critical_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_critical_path);
   connect(canvas_, &TimelineCanvas::range_selected, this, [this](double from, double to) {
@@ -208,6 +218,97 @@ void TimelineView::step_match(int step) {
                                  count_text(static_cast<std::int64_t>(count))));
   canvas_->select_op(matches_[match_]);
   canvas_->reveal(matches_[match_]);
+}
+
+void TimelineView::open_menu(const QPointF& position) {
+  const Track* track = canvas_->track_at(position);
+  if (track == nullptr) return;
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  if (const auto span = canvas_->span_at(position))
+    add_filters(*menu, canvas_->tracks().span(*span));
+  add_arrangement(*menu, *track);
+  menu->popup(canvas_->viewport()->mapToGlobal(position.toPoint()));
+}
+
+void TimelineView::add_filters(QMenu& menu, const Span& span) {
+  QMenu* only = menu.addMenu(QStringLiteral("Show only"));
+  QMenu* without = menu.addMenu(QStringLiteral("Leave out"));
+  for (const QString& term : terms_of(span)) {
+    only->addAction(term, chips_, [this, term] { chips_->add(term); });
+    without->addAction(term, chips_, [this, term] { chips_->add(QLatin1Char('-') + term); });
+  }
+  menu.addSeparator();
+}
+
+void TimelineView::add_arrangement(QMenu& menu, const Track& track) {
+  if (track.kind != TrackKind::Rank) {
+    const QString text =
+        track.pinned ? QStringLiteral("Unpin %1 · %2") : QStringLiteral("Pin %1 · %2 to the top");
+    menu.addAction(text.arg(track.rank_label, track.label), canvas_,
+                   [this, track] { canvas_->pin(track, !track.pinned); });
+  }
+  const bool folded = canvas_->tracks().is_folded(track.rank_label);
+  menu.addAction(
+      (folded ? QStringLiteral("Unfold %1") : QStringLiteral("Fold %1")).arg(track.rank_label),
+      canvas_, [this, label = track.rank_label, folded] { canvas_->fold(label, !folded); });
+  menu.addAction(QStringLiteral("Fold all others"), canvas_, [this, kept = track.rank_label] {
+    for (const QString& label : ranks()) canvas_->fold(label, label != kept);
+  });
+  menu.addAction(QStringLiteral("Unfold all"), canvas_, [this] {
+    for (const QString& label : ranks()) canvas_->fold(label, false);
+  });
+}
+
+QStringList TimelineView::ranks() const {
+  QStringList labels;
+  for (const Track& track : canvas_->tracks().tracks()) {
+    if (track.kind == TrackKind::Rank) labels.append(track.label);
+  }
+  return labels;
+}
+
+QStringList TimelineView::ops() const {
+  std::set<std::string_view> names;
+  for (const auto& timeline : canvas_->tracks().timelines()) {
+    for (const Span& span : timeline->spans) names.insert(span.name);
+  }
+  QStringList all;
+  for (const std::string_view name : names)
+    all.append(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())));
+  return all;
+}
+
+void TimelineView::go_to_rank(const QString& label) {
+  canvas_->scroll_to(label);
+  canvas_->setFocus();
+}
+
+// Not by the search line: there a name is a part of a name, and may hold no blank.
+void TimelineView::go_to_op(const QString& name) {
+  const std::string wanted = name.toStdString();
+  for (const Track& track : canvas_->tracks().tracks()) {
+    if (track.kind != TrackKind::Spans) continue;
+    for (const RowSpan& each : canvas_->tracks().rows()[track.row].spans()) {
+      const SpanRef ref{track.side, each.index};
+      if (canvas_->tracks().span(ref).name != wanted) continue;
+      canvas_->select_op(ref);
+      canvas_->reveal(ref);
+      return canvas_->setFocus();
+    }
+  }
+  status_->setText(QStringLiteral("%1 is filtered out or folded").arg(name));
+}
+
+void TimelineView::save(QSettings& settings) const {
+  const TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
+  settings.setValue(QStringLiteral("timeline/folded"), arrangement.folded);
+  settings.setValue(QStringLiteral("timeline/pinned"), arrangement.pinned);
+}
+
+void TimelineView::restore(const QSettings& settings) {
+  canvas_->arrange({settings.value(QStringLiteral("timeline/folded")).toStringList(),
+                    settings.value(QStringLiteral("timeline/pinned")).toStringList()});
 }
 
 void TimelineView::update_statistics() {

@@ -10,12 +10,15 @@
 
 class QLabel;
 class QLineEdit;
+class QMenu;
+class QSettings;
 class QTableView;
 class QToolButton;
 
 namespace shardwright::gui {
 
 class EmptyState;
+class FilterChips;
 
 class TimelineView : public View {
   Q_OBJECT
@@ -46,6 +49,17 @@ class TimelineView : public View {
   void find_next();
   void find_previous();
 
+  // The names of ranks and of ops, each once.
+  QStringList ranks() const;
+  QStringList ops() const;
+  // Scrolls to the rank of that name; selects the first op of that name.
+  void go_to_rank(const QString& label);
+  void go_to_op(const QString& name);
+
+  // What is folded and pinned.
+  void save(QSettings& settings) const;
+  void restore(const QSettings& settings);
+
  Q_SIGNALS:
   void range_selected(double from, double to);  // in seconds
   void range_cleared();
@@ -66,11 +80,15 @@ class TimelineView : public View {
   void update_status();
   void update_hint();
   void step_match(int step);
+  void open_menu(const QPointF& position);
+  void add_filters(QMenu& menu, const Span& span);
+  void add_arrangement(QMenu& menu, const Track& track);
 
   TimelineCanvas* canvas_;
   EmptyState* empty_ = nullptr;
   RangeStatisticsModel* statistics_;
   QLineEdit *filter_edit_ = nullptr, *find_edit_ = nullptr;
+  FilterChips* chips_ = nullptr;
   QLabel *match_label_ = nullptr, *status_ = nullptr, *summary_ = nullptr;
   QToolButton *arrows_ = nullptr, *critical_ = nullptr;
   QTableView* table_ = nullptr;

@@ -4,6 +4,7 @@
 #include <QFrame>
 #include <QLabel>
 
+class QAction;
 class QToolButton;
 
 namespace shardwright::gui {
@@ -16,8 +17,9 @@ class MessageBar : public QFrame {
  public:
   explicit MessageBar(QWidget* parent = nullptr);
 
-  // Replaces what is shown, until the user closes it; with an empty text nothing is wanted.
-  void show_text(Tone tone, const QString& text);
+  // Replaces what is shown, until the user closes it; with an empty text nothing is wanted. `offer`
+  // is what can be done about it at a click; null: nothing.
+  void show_text(Tone tone, const QString& text, QAction* offer = nullptr);
   void clear();
   QString text() const { return label_->text(); }
   Tone tone() const { return tone_; }
@@ -35,7 +37,7 @@ class MessageBar : public QFrame {
 
   QLabel* sign_;
   QLabel* label_;
-  QToolButton* close_;
+  QToolButton *offer_, *close_;
   Tone tone_ = Tone::Notice;
 };
 

@@ -18,6 +18,7 @@
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
+#include "gui/views/filter_chips.hpp"
 #include "gui/views/plan_scatter.hpp"
 
 namespace shardwright::gui {
@@ -118,6 +119,8 @@ QWidget* PlansView::create_table() {
   auto* layout = new QVBoxLayout(pane);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(line);
+  chips_ = new FilterChips(terms_, QLatin1Char(','));
+  layout->addWidget(chips_);
   layout->addWidget(terms_problem_);
   layout->addWidget(view_, 1);
   layout->addWidget(summary_);
@@ -209,20 +212,36 @@ void PlansView::connect_models() {
           [this](int row) { selection_->choose(static_cast<std::size_t>(row)); });
   connect(scatter_, &PlanScatter::compared, selection_,
           [this](int row) { selection_->compare_with(static_cast<std::size_t>(row)); });
-  connect(view_, &QTableView::customContextMenuRequested, this, [this](QPoint at) {
-    const QModelIndex index = filter_->mapToSource(view_->indexAt(at));
-    auto* menu = new QMenu(this);
-    menu->setAttribute(Qt::WA_DeleteOnClose);
-    if (index.isValid()) {
-      menu->addAction(tr("Compare the chosen plan with this one"), this, [this, row = index.row()] {
-        selection_->compare_with(static_cast<std::size_t>(row));
-      });
-    }
-    menu->addAction(tr("Copy as TSV"), this, &PlansView::copy_tsv);
-    menu->addAction(tr("Copy as Markdown"), this, &PlansView::copy_markdown);
-    menu->popup(view_->viewport()->mapToGlobal(at));
-  });
+  connect(view_, &QTableView::customContextMenuRequested, this, &PlansView::open_menu);
   apply_axes();
+}
+
+void PlansView::open_menu(const QPoint& at) {
+  const QModelIndex cell = filter_->mapToSource(view_->indexAt(at));
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  if (cell.isValid()) {
+    add_filters(*menu, cell);
+    menu->addAction(tr("Compare the chosen plan with this one"), this, [this, row = cell.row()] {
+      selection_->compare_with(static_cast<std::size_t>(row));
+    });
+  }
+  menu->addAction(tr("Copy as TSV"), this, &PlansView::copy_tsv);
+  menu->addAction(tr("Copy as Markdown"), this, &PlansView::copy_markdown);
+  menu->popup(view_->viewport()->mapToGlobal(at));
+}
+
+void PlansView::add_filters(QMenu& menu, const QModelIndex& cell) {
+  const auto offer = [&](const QString& text, const QString& added) {
+    menu.addAction(text, chips_, [this, added] { chips_->add(added); });
+  };
+  for (const char relation : {'=', '<', '>'}) {
+    const QString term = model_->term_for(cell, QLatin1Char(relation));
+    if (term.isEmpty()) continue;
+    offer(tr("Only %1").arg(term), term);
+    if (relation == '=') offer(tr("Without %1").arg(term), QLatin1Char('-') + term);
+  }
+  if (!menu.isEmpty()) menu.addSeparator();
 }
 
 void PlansView::apply_axes() {

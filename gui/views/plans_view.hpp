@@ -10,6 +10,7 @@
 class QComboBox;
 class QLabel;
 class QLineEdit;
+class QMenu;
 class QSettings;
 class QTableView;
 class QToolButton;
@@ -17,6 +18,7 @@ class QToolButton;
 namespace shardwright::gui {
 
 class EmptyState;
+class FilterChips;
 class PlanScatter;
 
 class PlansView : public View {
@@ -55,6 +57,8 @@ class PlansView : public View {
   void update_summary();
   void follow_selection();
   void take_current(const QModelIndex& current);
+  void open_menu(const QPoint& at);
+  void add_filters(QMenu& menu, const QModelIndex& cell);
   std::vector<int> shown_columns() const;
 
   Selection* selection_;
@@ -62,6 +66,7 @@ class PlansView : public View {
   PlanFilter* filter_;
   QTableView* view_ = nullptr;
   QLineEdit* terms_ = nullptr;
+  FilterChips* chips_ = nullptr;
   QLabel* terms_problem_ = nullptr;
   QToolButton* lasso_chip_ = nullptr;
   QToolButton* columns_ = nullptr;

@@ -21,8 +21,9 @@
 #include "gui/views/scenario_view.hpp"
 #include "gui/views/sweep_view.hpp"
 #include "gui/views/why_view.hpp"
-#include "gui/window/command_palette.hpp"
 #include "gui/window/message_list.hpp"
+#include "gui/window/opened_files.hpp"
+#include "gui/window/pick_list.hpp"
 #include "gui/window/search_status.hpp"
 #include "gui/window/shortcut_overlay.hpp"
 #include "gui/window/step_presenter.hpp"
@@ -43,9 +44,11 @@ MainWindow::MainWindow(QSettings* settings)
   layout()->setSizeConstraint(QLayout::SetNoConstraint);
   setMinimumSize(640, 480);
   resize(1440, 900);
+  opened_ = new OpenedFiles(this);
   create_docks();
   create_actions();
-  palette_ = new CommandPalette(registry_, this);
+  palette_ = new PickList(QStringLiteral("command_palette"), tr("Type a command"), this);
+  places_ = new PickList(QStringLiteral("go_to"), tr("A rank or an op of the Timeline"), this);
   shortcuts_ = new ShortcutOverlay(registry_, this);
   statusBar()->addWidget(new SearchStatus(&search_), 1);
   statusBar()->setSizeGripEnabled(false);
@@ -92,11 +95,11 @@ void MainWindow::create_docks() {
   add_dock(QStringLiteral("scenario"), tr("Scenario"), scenario_view_, Qt::LeftDockWidgetArea);
   add_dock(QStringLiteral("plans"), tr("Plans"), plans_view_, Qt::RightDockWidgetArea);
   add_dock(QStringLiteral("why"), tr("Why"), why_view_, Qt::RightDockWidgetArea);
-  auto* timeline = new TimelineView;
+  timeline_view_ = new TimelineView;
   auto* topology = new TopologyView;
   auto* schedule = new ScheduleView;
-  step_ = new StepPresenter(&selection_, {timeline, topology, schedule}, this);
-  add_dock(QStringLiteral("timeline"), tr("Timeline"), timeline, Qt::RightDockWidgetArea);
+  step_ = new StepPresenter(&selection_, {timeline_view_, topology, schedule}, this);
+  add_dock(QStringLiteral("timeline"), tr("Timeline"), timeline_view_, Qt::RightDockWidgetArea);
   add_dock(QStringLiteral("topology"), tr("Topology"), topology, Qt::RightDockWidgetArea);
   add_dock(QStringLiteral("schedule"), tr("Schedule"), schedule, Qt::RightDockWidgetArea);
   add_dock(QStringLiteral("sweeps"), tr("Sweeps"), sweep_view_, Qt::RightDockWidgetArea);
@@ -122,6 +125,7 @@ void MainWindow::connect_search() {
     scenario_view_->show_problems({});
     scenario_view_->show_origin({});
     messages_->say(&search_, Tone::Notice, {});
+    opened_->set(OpenedKind::Plans, {});
     selection_.show(set);
   });
   connect(&search_, &PlanSearch::failed, this, [this](const std::vector<Problem>& problems) {
@@ -147,6 +151,7 @@ void MainWindow::connect_views() {
       connect(each, &View::problem, this,
               [this, each](const QString& text) { messages_->say(each, Tone::Problem, text); });
   }
+  connect(opened_, &OpenedFiles::changed, this, &MainWindow::offer_reload);
   connect(step_, &StepPresenter::problem, this,
           [this](const QString& text) { messages_->say(step_, Tone::Problem, text); });
   // A sweep of other plans does not fail for the same reason.

@@ -19,14 +19,16 @@ class QSettings;
 
 namespace shardwright::gui {
 
-class CommandPalette;
 class MessageList;
+class OpenedFiles;
+class PickList;
 class PlansView;
 class RunView;
 class ScenarioView;
 class StepPresenter;
 class ShortcutOverlay;
 class SweepView;
+class TimelineView;
 class View;
 class WhyView;
 
@@ -43,6 +45,8 @@ class MainWindow : public QMainWindow {
   // In the background; two of a kind are compared. A search goes on until plans of files take the
   // place of its own.
   void open(const QStringList& paths);
+  // The files that were open when the last session ended, if they are still there; else as start().
+  void open_last_session();
 
   // The docks in their order; object names are the views' ids.
   const std::vector<QDockWidget*>& docks() const { return docks_; }
@@ -85,6 +89,12 @@ class MainWindow : public QMainWindow {
   void adopt_scenario(const ReadFile& read);
   // Searches for what `scenario` trains, on the cluster of a file.
   void plan_on(const Scenario& scenario, const QString& cluster);
+  void read(const QStringList& paths);
+  // Where what was opened is seen.
+  void bring_forward(const QString& id);
+  // Reads what is open again, and leaves the views where they are.
+  void reload();
+  void offer_reload(const QStringList& changed);
   void choose_files();
   void choose_folder();
   void save_plan();
@@ -103,6 +113,8 @@ class MainWindow : public QMainWindow {
   void create_view_actions();
   void create_help_actions();
   void create_menus();
+  void open_palette();
+  void open_places();
 
   // The view that the user looks at: with the focus, else the last that had it.
   QDockWidget* current_dock() const;
@@ -119,13 +131,16 @@ class MainWindow : public QMainWindow {
   WhyView* why_view_ = nullptr;
   SweepView* sweep_view_ = nullptr;
   RunView* run_view_ = nullptr;
+  TimelineView* timeline_view_ = nullptr;
   StepPresenter* step_ = nullptr;
-  CommandPalette* palette_ = nullptr;
+  PickList *palette_ = nullptr, *places_ = nullptr;
+  OpenedFiles* opened_ = nullptr;
   ShortcutOverlay* shortcuts_ = nullptr;
   QMenu* recent_menu_ = nullptr;
   std::vector<QDockWidget*> docks_;
   QDockWidget* last_dock_ = nullptr;
   QByteArray default_layout_;
+  bool keeps_views_ = false;  // while files are read again: what is in front stays there
   bool keeps_plans_ = false;  // while the scenario of shown plans is taken over
   BackgroundJob<ReadFiles> files_;
 };

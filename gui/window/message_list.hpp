@@ -7,6 +7,8 @@
 
 #include "gui/views/message_bar.hpp"
 
+class QAction;
+
 namespace shardwright::gui {
 
 // One message of each source, in the order in which they came, all in one bar. Closing the bar
@@ -17,14 +19,16 @@ class MessageList : public QObject {
  public:
   MessageList(MessageBar* bar, QObject* parent);
 
-  // Replaces what `source` said before; an empty text takes it back.
-  void say(const void* source, Tone tone, const QString& text);
+  // Replaces what `source` said before; an empty text takes it back. `offer`: what the bar offers
+  // to do about it.
+  void say(const void* source, Tone tone, const QString& text, QAction* offer = nullptr);
 
  private:
   struct Message {
     const void* source;
     Tone tone;
     QString text;
+    QAction* offer;
   };
 
   void show_all();

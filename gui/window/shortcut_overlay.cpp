@@ -23,6 +23,7 @@ constexpr std::array kGestures = {
     Gesture{"Drag", "lasso around points; with Shift a rectangle"},
     Gesture{"Wheel", "zoom a plot; over an axis only that one"},
     Gesture{"Middle drag", "pan a plot"},
+    Gesture{"Right click", "filter by a cell or an op; pin, fold rows"},
     Gesture{"Double click", "show all of a plot again"},
 };
 

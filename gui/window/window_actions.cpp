@@ -4,10 +4,11 @@
 #include <QMenu>
 #include <QMenuBar>
 
+#include "gui/timeline/timeline_view.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
-#include "gui/window/command_palette.hpp"
 #include "gui/window/main_window.hpp"
+#include "gui/window/pick_list.hpp"
 #include "gui/window/shortcut_overlay.hpp"
 
 namespace shardwright::gui {
@@ -36,6 +37,8 @@ void MainWindow::create_file_actions() {
   registry_->add({QStringLiteral("file.open_folder"), group, tr("Open a &folder …"),
                   keys("Ctrl+Shift+O"), tr("Of a run, or of a Hugging Face model"),
                   [this] { choose_folder(); }});
+  registry_->add({QStringLiteral("file.reload"), group, tr("&Read again"), keys("F5"),
+                  tr("The files that are open"), [this] { reload(); }});
   registry_->add({QStringLiteral("file.save_plan"), group, tr("&Save the chosen plan …"),
                   QKeySequence::Save, tr("As a plan file, for shardwright run and simulate"),
                   [this] { save_plan(); }});
@@ -87,7 +90,7 @@ void MainWindow::create_edit_actions() {
 
 void MainWindow::create_plan_actions() {
   const QString group = tr("Plan");
-  registry_->add({QStringLiteral("plan.search"), group, tr("Search again"), keys("F5"),
+  registry_->add({QStringLiteral("plan.search"), group, tr("Search again"), keys("Shift+F5"),
                   tr("Plans for the scenario as it stands"), [this] { start(); }});
   registry_->add({QStringLiteral("plan.stop"), group, tr("Stop the search"), keys("Ctrl+."),
                   tr("Keeps what was found"), [this] { search_.stop(); }});
@@ -114,6 +117,8 @@ void MainWindow::create_view_actions() {
                     tr("Brings the view to the front"),
                     [this, id = dock->objectName()] { raise_view(id); }});
   }
+  registry_->add({QStringLiteral("view.go_to"), group, tr("Go to a rank or an op …"),
+                  keys("Ctrl+P"), tr("In the Timeline, by its name"), [this] { open_places(); }});
   registry_->add({QStringLiteral("view.reset"), group, tr("Reset the layout"), QKeySequence(),
                   tr("All docks in their first places"), [this] {
                     restoreState(default_layout_);
@@ -127,7 +132,31 @@ void MainWindow::create_help_actions() {
   registry_->add({QStringLiteral("help.shortcuts"), group, tr("Keyboard and mouse"), keys("?"),
                   tr("All shortcuts"), [this] { shortcuts_->toggle(); }});
   registry_->add({QStringLiteral("help.palette"), group, tr("Command palette"),
-                  keys("Ctrl+Shift+P"), tr("All commands by name"), [this] { palette_->open(); }});
+                  keys("Ctrl+Shift+P"), tr("All commands by name"), [this] { open_palette(); }});
+}
+
+void MainWindow::open_palette() {
+  std::vector<Pick> commands;
+  for (QAction* action : registry_->actions()) {
+    const QString text = action->text().remove(QLatin1Char('&'));
+    if (!action->isEnabled() || text.isEmpty()) continue;
+    commands.push_back({ActionRegistry::group_of(action) + QStringLiteral(": ") + text,
+                        action->shortcut().toString(QKeySequence::NativeText), action->toolTip(),
+                        [action] { action->trigger(); }});
+  }
+  palette_->open(std::move(commands));
+}
+
+void MainWindow::open_places() {
+  raise_view(QStringLiteral("timeline"));
+  std::vector<Pick> places;
+  for (const QString& rank : timeline_view_->ranks())
+    places.push_back(
+        {rank, {}, tr("Scrolls there"), [this, rank] { timeline_view_->go_to_rank(rank); }});
+  for (const QString& op : timeline_view_->ops())
+    places.push_back(
+        {op, {}, tr("Selects the first one"), [this, op] { timeline_view_->go_to_op(op); }});
+  places_->open(std::move(places));
 }
 
 void MainWindow::create_menus() {

@@ -11,6 +11,7 @@
 
 #include "gui/models/table_text.hpp"
 #include "gui/models/text.hpp"
+#include "gui/timeline/timeline_view.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
@@ -18,6 +19,7 @@
 #include "gui/views/why_view.hpp"
 #include "gui/window/main_window.hpp"
 #include "gui/window/message_list.hpp"
+#include "gui/window/opened_files.hpp"
 #include "gui/window/step_presenter.hpp"
 
 namespace shardwright::gui {
@@ -46,7 +48,41 @@ QString named(const ReadFile& read) {
 }  // namespace
 
 void MainWindow::open(const QStringList& paths) {
+  keeps_views_ = false;
+  read(paths);
+}
+
+void MainWindow::open_last_session() {
+  start();
+  if (settings_ == nullptr) return;
+  keeps_views_ = true;
+  read(OpenedFiles::of_last_session(*settings_));
+}
+
+void MainWindow::reload() {
+  const QStringList paths = opened_->paths();
+  if (paths.isEmpty())
+    return messages_->say(registry_, Tone::Notice, tr("No file is open that could be read again."));
+  keeps_views_ = true;
+  read(paths);
+}
+
+void MainWindow::offer_reload(const QStringList& changed) {
+  QStringList texts;
+  for (const QString& path : changed)
+    texts.append(
+        (QFileInfo::exists(path) ? tr("%1 has changed.") : tr("%1 is gone.")).arg(file_name(path)));
+  messages_->say(opened_, Tone::Notice, texts.join(QLatin1Char(' ')),
+                 registry_->find(QStringLiteral("file.reload")));
+}
+
+void MainWindow::bring_forward(const QString& id) {
+  if (!keeps_views_) raise_view(id);
+}
+
+void MainWindow::read(const QStringList& paths) {
   if (paths.isEmpty()) return;
+  messages_->say(opened_, Tone::Notice, {});
   messages_->say(&files_, Tone::Notice, tr("Reading %1 …").arg(paths.join(QStringLiteral(", "))));
   files_.start([paths, choice = document_.choice()](const std::stop_token& stop) {
     return read_files(paths, choice, stop);
@@ -69,10 +105,17 @@ void MainWindow::take_files(const ReadFiles& read) {
     }
   }
   fill_recent();
-  QStringList left_out = take_parts(parts);
-  if (!plans.empty()) left_out += take_plans(plans);
-  if (!timelines.empty()) left_out += take_timelines(timelines);
-  if (!runs.empty()) left_out += take_runs(runs);
+  const auto take = [this](OpenedKind kind, const Files& files, auto take_over) -> QStringList {
+    if (files.empty()) return {};
+    QStringList paths;
+    for (const ReadFile* file : files) paths.append(file->file.path);
+    opened_->set(kind, paths);
+    return (this->*take_over)(files);
+  };
+  QStringList left_out = take(OpenedKind::Parts, parts, &MainWindow::take_parts);
+  left_out += take(OpenedKind::Plans, plans, &MainWindow::take_plans);
+  left_out += take(OpenedKind::Timelines, timelines, &MainWindow::take_timelines);
+  left_out += take(OpenedKind::Runs, runs, &MainWindow::take_runs);
   QStringList texts = read.problems;
   if (!left_out.isEmpty())
     texts.append(
@@ -112,7 +155,7 @@ QStringList MainWindow::show_plans(const Files& plans) {
   selection_.compare_with(second);
   if (!second)
     why_view_->compare_with(plans[1]->plans->scenario(0), file_name(plans[1]->file.path));
-  raise_view(QStringLiteral("why"));
+  bring_forward(QStringLiteral("why"));
   return left_out;
 }
 
@@ -156,6 +199,7 @@ void MainWindow::take_part(const ReadFile& read) {
   } else {
     choice.model = path;
   }
+  if (choice == document_.choice()) return edit_scenario();  // the file may be another one now
   document_.replace(tr("opening of %1").arg(file_name(read.file.path)), choice);
 }
 
@@ -170,7 +214,7 @@ QStringList MainWindow::take_timelines(const Files& timelines) {
     }
   }
   step_->show_files(std::move(shown));
-  raise_view(QStringLiteral("timeline"));
+  bring_forward(QStringLiteral("timeline"));
   return left_out;
 }
 
@@ -190,7 +234,7 @@ QStringList MainWindow::take_runs(const Files& runs) {
   take_run(first);
   if (first.measured && second.measured) step_->show_files({first.measured, second.measured});
   run_view_->compare_with(std::get<RunFolder>(second.file.content));
-  raise_view(QStringLiteral("run"));
+  bring_forward(QStringLiteral("run"));
   messages_->say(&search_, Tone::Notice,
                  tr("Comparing the runs %1 and %2.")
                      .arg(file_name(first.file.path), file_name(second.file.path)));
@@ -211,7 +255,7 @@ void MainWindow::take_run(const ReadFile& run) {
   }
   step_->show_measured(run.measured);
   run_view_->follow(std::get<RunFolder>(run.file.content), predicted);
-  raise_view(QStringLiteral("run"));
+  bring_forward(QStringLiteral("run"));
 }
 
 void MainWindow::plan_on(const Scenario& scenario, const QString& cluster) {
@@ -291,7 +335,9 @@ void MainWindow::save_session() {
   settings_->setValue(QStringLiteral("window/layout"), saveState());
   settings_->setValue(QStringLiteral("scenario"), to_qstring(to_json(document_.choice()).dump()));
   recent_.save(*settings_);
+  opened_->save(*settings_);
   plans_view_->save(*settings_);
+  timeline_view_->save(*settings_);
   run_view_->save(*settings_);
 }
 
@@ -306,6 +352,7 @@ void MainWindow::restore_session() {
   document_.blockSignals(blocked);
   recent_.restore(*settings_);
   plans_view_->restore(*settings_);
+  timeline_view_->restore(*settings_);
   run_view_->restore(*settings_);
   fill_recent();
   Q_EMIT document_.changed();

@@ -102,9 +102,15 @@ std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& 
     }
     for (auto& [profile, governed] : rows) {
       if (governed.size() < least_rows) continue;
+      std::set<std::string> profiles = {profile};
+      if (figure.profile == ProfileKind::AllAccelerators) {
+        profiles.clear();
+        for (const std::size_t row : governed)
+          profiles.insert(scenarios[row].cluster.accelerator.name);
+      }
       parameters.push_back({figure.profile, profile, figure.key, figure.low, figure.high,
                             figure.typical, figure.spread, figure.logarithmic, figure.get,
-                            figure.set, std::move(governed)});
+                            figure.set, std::move(governed), std::move(profiles)});
     }
   }
   return parameters;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct TrainingParameter {
   std::function<double(const Scenario&)> get;
   std::function<void(Scenario&, double)> set;
   std::vector<std::size_t> rows;  // indices of the scenarios that it governs
+  // Whose figure those scenarios have: `profile`, or each of the accelerators that they are on.
+  std::set<std::string> profiles;
 };
 
 // A parameter for each figure of each profile that at least `least_rows` of the scenarios use.

@@ -9,9 +9,7 @@
 namespace shardwright::sim {
 
 // Expected time of a kernel on the slowest of `devices`, over that on the usual one, at least 1.
-// Speeds are normally distributed with the accelerator's `speed_variation`; the expected extreme of
-// n is Blom's approximation, the quantile (n - 3/8) / (n + 1/4) of the normal distribution (Blom,
-// Statistical Estimates and Transformed Beta-Variables, 1958).
+// Speeds are normally distributed with the accelerator's `speed_variation`.
 double slowest_device_factor(const AcceleratorSpec& accelerator, std::int64_t devices);
 
 }  // namespace shardwright::sim

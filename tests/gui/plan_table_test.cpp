@@ -84,6 +84,31 @@ TEST(PlanTable, TermsFilterTogetherAndTurnRound) {
   EXPECT_EQ(count("no such word"), 0);
 }
 
+TEST(PlanTable, ATermOfACellHoldsForItsPlan) {
+  FilteredPlans plans;
+  auto& [model, filter] = plans;
+  const int last = model.rowCount() - 1;
+  int terms = 0;
+  for (int each = 0; each < model.columnCount(); ++each) {
+    const QModelIndex cell = model.index(last, each);
+    const auto shown = [&] { return filter.mapFromSource(cell).isValid(); };
+    const QString term = model.term_for(cell);
+    if (term.isEmpty()) continue;
+    ++terms;
+    EXPECT_EQ(filter.set_terms(term), QString());
+    EXPECT_TRUE(shown()) << qPrintable(term);
+    EXPECT_EQ(filter.set_terms(u'-' + term), QString());
+    EXPECT_FALSE(shown()) << qPrintable(term);
+    for (const char relation : {'<', '>'}) {
+      const QString beyond = model.term_for(cell, QLatin1Char(relation));
+      EXPECT_EQ(beyond.isEmpty(),
+                plan_figures()[static_cast<std::size_t>(each)].kind != FigureKind::Measure);
+      EXPECT_EQ(filter.set_terms(beyond), QString());
+    }
+  }
+  EXPECT_GT(terms, 15);
+}
+
 TEST(PlanTable, SaysWhatIsWrongWithATerm) {
   FilteredPlans plans;
   auto& [model, filter] = plans;

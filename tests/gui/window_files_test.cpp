@@ -1,6 +1,7 @@
 // Files that are opened by the window: dropped, damaged, several at once.
 #include <QAction>
 #include <QComboBox>
+#include <QFile>
 #include <QLabel>
 #include <QSpinBox>
 #include <QTableWidget>
@@ -49,6 +50,53 @@ TEST_F(WindowTest, AFileTakesThePlaceOfARunningSearch) {
   QTest::qWait(1500);  // the stopped search has the time to say what it had
   EXPECT_TRUE(shows_the_file());
   EXPECT_FALSE(find<QToolButton>("stop_search").isVisible());
+}
+
+TEST_F(WindowTest, AFileThatChangesIsOfferedAndReadAgain) {
+  const QString path = write("plan.json", to_json(small_set()->scenario(0)).dump());
+  drop({path});
+  window_.raise_view(id("sweeps"));
+  write("plan.json", to_json(small_set()->scenario(3)).dump());
+  auto& message = find<QLabel>("message");
+  ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json has changed")); }));
+  EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(0));  // nothing by itself
+  auto& offer = find<QToolButton>("offer");
+  ASSERT_TRUE(offer.isVisible());
+  QTest::mouseClick(&offer, Qt::LeftButton);
+  ASSERT_TRUE(wait_for([&] { return window_.selection().scenario() == small_set()->scenario(3); }));
+  EXPECT_FALSE(message.text().contains(id("has changed")));
+  EXPECT_FALSE(offer.isVisible());
+
+  // A writer that replaces the file, as most do, is noticed each time.
+  for (const std::size_t plan : {5, 0}) {
+    const QString other = write("other.json", to_json(small_set()->scenario(plan)).dump());
+    ASSERT_TRUE(QFile::remove(path) && QFile::rename(other, path));
+    ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json has changed")); }));
+    QTest::keyClick(&window_, Qt::Key_F5);
+    ASSERT_TRUE(
+        wait_for([&] { return window_.selection().scenario() == small_set()->scenario(plan); }));
+  }
+  QFile::remove(path);
+  ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json is gone")); }));
+}
+
+TEST_F(WindowTest, AClusterThatChangedIsPlannedForAgain) {
+  window_.document().reset(small_choice());
+  ClusterSpec cluster = small_set()->request.cluster;
+  const QString path = write("cluster.json", to_json(cluster).dump());
+  drop({path});
+  ASSERT_TRUE(wait_for([&] {
+    const PlanSetPointer set = window_.selection().set();
+    return set && set->complete && !window_.is_busy();
+  }));
+  const Seconds before = window_.selection().set()->plans.front().result.step;
+  cluster.accelerator.memory_bandwidth *= 0.5;
+  write("cluster.json", to_json(cluster).dump());
+  trigger("file.reload");
+  ASSERT_TRUE(wait_for([&] {
+    const PlanSetPointer set = window_.selection().set();
+    return set->plans.front().result.step > before;
+  }));
 }
 
 TEST_F(WindowTest, APlanOfShippedPartsFillsTheScenario) {

@@ -4,10 +4,12 @@
 #include <QClipboard>
 #include <QComboBox>
 #include <QDockWidget>
+#include <QFile>
 #include <QGuiApplication>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
+#include <QMenu>
 #include <QRegularExpression>
 #include <QSettings>
 #include <QSpinBox>
@@ -17,14 +19,16 @@
 #include <QToolButton>
 #include <QWheelEvent>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/plan_scatter.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/step_charts.hpp"
-#include "gui/window/command_palette.hpp"
+#include "gui/window/pick_list.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
@@ -227,6 +231,36 @@ TEST_F(WindowTest, TheFilterLineNarrowsTableAndPlot) {
   EXPECT_TRUE(find<QLabel>("filter_problem").isVisible());
 }
 
+TEST_F(WindowTest, AChipTakesItsTermOutOfTheFilter) {
+  show_plans();
+  const int all = find<QTableView>("plans_table").model()->rowCount();
+  auto& filter = find<QLineEdit>("filter");
+  filter.setText(id("tp=1, zero=3"));
+  const int both = find<QTableView>("plans_table").model()->rowCount();
+  QTest::mouseClick(&find<QToolButton>("chip_1"), Qt::LeftButton);
+  EXPECT_EQ(filter.text(), id("tp=1"));
+  EXPECT_GE(find<QTableView>("plans_table").model()->rowCount(), both);
+  QTest::mouseClick(&find<QToolButton>("chip_0"), Qt::LeftButton);
+  EXPECT_EQ(find<QTableView>("plans_table").model()->rowCount(), all);
+  EXPECT_EQ(window_.view(id("plans"))->findChild<QToolButton*>(id("chip_0")), nullptr);
+}
+
+TEST_F(WindowTest, ACellsMenuFilters) {
+  show_plans();
+  auto& table = find<QTableView>("plans_table");
+  const QModelIndex cell = table.model()->index(0, figure_index(id("tp")));
+  const QString value = cell.data().toString();
+  Q_EMIT table.customContextMenuRequested(table.visualRect(cell).center());
+  QMenu* menu =
+      window_.view(id("plans"))->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly).back();
+  ASSERT_EQ(menu->actions().front()->text(), id("Only tp=") + value);
+  menu->actions().front()->trigger();
+  menu->close();
+  EXPECT_EQ(find<QLineEdit>("filter").text(), id("tp=") + value);
+  for (int row = 0; row < table.model()->rowCount(); ++row)
+    EXPECT_EQ(table.model()->index(row, cell.column()).data().toString(), value);
+}
+
 TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
   show_plans();
   auto& scatter = find<PlanScatter>("scatter");
@@ -289,14 +323,31 @@ TEST_F(WindowTest, NothingFitsIsExplained) {
 TEST_F(WindowTest, ThePaletteRunsCommandsByName) {
   show_plans();
   QTest::keyClick(&window_, Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
-  auto& palette = find<CommandPalette>("command_palette");
+  auto& palette = find<PickList>("command_palette");
   ASSERT_TRUE(palette.isVisible());
-  auto& line = find<QLineEdit>("command_line");
+  auto& line = find<QLineEdit>("command_palette_line");
   QTest::keyClicks(&line, id("copy mark"));
-  EXPECT_EQ(find<QListWidget>("commands").count(), 1);
+  EXPECT_EQ(find<QListWidget>("command_palette_entries").count(), 1);
   QTest::keyClick(&line, Qt::Key_Return);
   EXPECT_FALSE(palette.isVisible());
   EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(id("| Step")));
+}
+
+TEST_F(WindowTest, CtrlPGoesToAnOpOfTheTimeline) {
+  show_plans();
+  window_.raise_view(id("timeline"));
+  auto& timeline = find<TimelineView>("");
+  ASSERT_TRUE(wait_for([&] { return !timeline.ops().isEmpty(); }));
+  QTest::keyClick(&window_, Qt::Key_P, Qt::ControlModifier);
+  auto& line = find<QLineEdit>("go_to_line");
+  ASSERT_TRUE(line.isVisible());
+  EXPECT_EQ(find<QListWidget>("go_to_entries").count(),
+            timeline.ranks().size() + timeline.ops().size());
+  const QString op = timeline.ops().back();
+  QTest::keyClicks(&line, op);
+  QTest::keyClick(&line, Qt::Key_Return);
+  EXPECT_FALSE(line.isVisible());
+  ASSERT_TRUE(timeline.canvas().scene().selected.has_value());
 }
 
 TEST_F(WindowTest, TheQuestionMarkShowsTheShortcuts) {
@@ -367,7 +418,35 @@ TEST(Session, ComesBack) {
   EXPECT_EQ(window.findChild<QComboBox*>(id("scatter_x"))->currentIndex(), 3);
 }
 
-TEST(CommandPaletteMatch, LettersOfEachWordInOrder) {
+TEST(Session, OpensItsFilesAgain) {
+  const QTemporaryDir folder;
+  QSettings settings(folder.filePath(id("session.ini")), QSettings::IniFormat);
+  const QString plan = folder.filePath(id("plan.json"));
+  const QString gone = folder.filePath(id("gone.json"));
+  for (const QString& path : {plan, gone})
+    write_text_file(path, QString::fromStdString(to_json(small_set()->scenario(0)).dump()));
+  {
+    MainWindow window(&settings);
+    window.show();
+    window.open({plan, gone});
+    ASSERT_TRUE(wait_for([&] { return !window.is_busy() && window.selection().set(); }));
+    ASSERT_EQ(window.selection().set()->plans.size(), 2U);
+    window.raise_view(id("sweeps"));
+    window.close();
+  }
+  QFile::remove(gone);
+  MainWindow window(&settings);
+  window.show();
+  window.open_last_session();
+  ASSERT_TRUE(wait_for([&] {
+    const PlanSetPointer set = window.selection().set();
+    return !window.is_busy() && set && set->origin.contains(id("plan.json"));
+  }));
+  EXPECT_EQ(window.selection().set()->plans.size(), 1U);
+  EXPECT_FALSE(window.findChild<QLabel*>(id("message"))->text().contains(id("gone.json")));
+}
+
+TEST(PickListMatch, LettersOfEachWordInOrder) {
   EXPECT_TRUE(matches_typed(id("Edit: Copy plans as Markdown"), id("cp mkd")));
   EXPECT_TRUE(matches_typed(id("Edit: Undo"), QString()));
   EXPECT_FALSE(matches_typed(id("Edit: Undo"), id("odnu")));

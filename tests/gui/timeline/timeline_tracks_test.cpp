@@ -48,12 +48,79 @@ TEST(TimelineTracks, LieBelowEachOtherWithoutGaps) {
   for (std::size_t i = 0; i < tracks.tracks().size(); ++i) {
     const Track& track = tracks.tracks()[i];
     EXPECT_EQ(track.y, y);
-    EXPECT_EQ(tracks.track_at(y + track.height / 2.0), std::optional(i));
+    EXPECT_EQ(tracks.track_at(y + track.height / 2.0, 0.0), std::optional(i));
     y += track.height;
   }
   EXPECT_EQ(y, tracks.height());
-  EXPECT_FALSE(tracks.track_at(y + 1.0));
-  EXPECT_FALSE(tracks.track_at(-1.0));
+  EXPECT_FALSE(tracks.track_at(y + 1.0, 0.0));
+  EXPECT_FALSE(tracks.track_at(-1.0, 0.0));
+}
+
+TEST(TimelineTracks, AFoldedRankHasItsHeaderAlone) {
+  TimelineTracks tracks = tracks_of({small_step().timeline});
+  const std::vector<Track> before = tracks.tracks();
+  const QString label = before.front().rank_label;
+  tracks.fold(label, true);
+  std::size_t hidden = 0;
+  for (const Track& track : before)
+    hidden += track.rank_label == label && track.kind != TrackKind::Rank ? 1 : 0;
+  ASSERT_GT(hidden, 0U);
+  EXPECT_EQ(tracks.tracks().size(), before.size() - hidden);
+  EXPECT_EQ(tracks.tracks().front().label, label);
+  for (std::uint32_t i = 0; i < small_step().timeline->spans.size(); i += 37) {
+    const Track& own = before[*tracks_of({small_step().timeline}).track_of({0, i})];
+    EXPECT_EQ(tracks.track_of({0, i}).has_value(), own.rank_label != label);
+  }
+  // Timelines that follow are folded alike.
+  tracks.set_timelines({small_step().timeline});
+  EXPECT_EQ(tracks.tracks().size(), before.size() - hidden);
+  tracks.fold(label, false);
+  EXPECT_EQ(tracks.tracks().size(), before.size());
+  EXPECT_EQ(tracks.height(), tracks_of({small_step().timeline}).height());
+}
+
+TEST(TimelineTracks, PinnedOnesStandAboveAllOthersWhereverThoseAreScrolled) {
+  TimelineTracks tracks = tracks_of({small_step().timeline, measured(*small_step().timeline, 1.1)});
+  const double height = tracks.height();
+  const auto last = std::find_if(tracks.tracks().rbegin(), tracks.tracks().rend(),
+                                 [](const Track& track) { return track.kind == TrackKind::Spans; });
+  const Track pinned = *last;
+  const std::uint32_t span = tracks.rows()[pinned.row].spans().front().index;
+  const auto other = tracks.counterpart({pinned.side, span});
+  tracks.pin(pinned, true);
+  ASSERT_TRUE(tracks.tracks().front().pinned);
+  EXPECT_EQ(tracks.tracks().front().row, pinned.row);
+  EXPECT_EQ(tracks.pinned_height(), pinned.height);
+  EXPECT_EQ(tracks.height(), height);
+  EXPECT_EQ(tracks.track_of({pinned.side, span}), std::optional<std::size_t>(0));
+  // Where it stands does not change what belongs together.
+  EXPECT_EQ(tracks.counterpart({pinned.side, span}), other);
+  ASSERT_TRUE(other.has_value());
+  EXPECT_EQ(tracks.counterpart(*other), (SpanRef{pinned.side, span}));
+  for (const double scroll : {0.0, 35.0, 90.0}) {
+    EXPECT_EQ(tracks.track_at(1.0, scroll), std::optional<std::size_t>(0));
+    for (std::size_t i = 0; i < tracks.tracks().size(); ++i) {
+      const double middle =
+          tracks.shown_y(tracks.tracks()[i], scroll) + tracks.tracks()[i].height / 2.0;
+      if (i > 0 && middle < tracks.pinned_height()) continue;
+      EXPECT_EQ(tracks.track_at(middle, scroll), std::optional(i));
+    }
+  }
+  tracks.pin(tracks.tracks().front(), false);
+  EXPECT_EQ(tracks.pinned_height(), 0.0);
+  EXPECT_FALSE(tracks.tracks().front().pinned);
+}
+
+TEST(TimelineTracks, TheirArrangementOutlivesThem) {
+  TimelineTracks tracks = tracks_of({small_step().timeline});
+  tracks.pin(tracks.tracks()[1], true);
+  tracks.fold(tracks.tracks().back().rank_label, true);
+  TimelineTracks others;
+  others.arrange(tracks.arrangement());
+  others.set_timelines({small_step().timeline});
+  ASSERT_EQ(others.tracks().size(), tracks.tracks().size());
+  for (std::size_t i = 0; i < tracks.tracks().size(); ++i)
+    EXPECT_EQ(others.tracks()[i].key(), tracks.tracks()[i].key());
 }
 
 TEST(TimelineTracks, PutThePredictionAboveTheMeasurement) {
@@ -190,6 +257,22 @@ TEST(SpanQuery, TermsMustAllHoldAndMayBeTurnedRound) {
   EXPECT_FALSE(matches("-qkv"));
   EXPECT_TRUE(matches("-kind=all-reduce group=tensor stream=compute"));
   EXPECT_FALSE(matches("mb=0"));
+}
+
+TEST(SpanQuery, HoldsForTheSpanThatATermIsOf) {
+  const std::vector<Span>& spans = small_step().timeline->spans;
+  std::set<QString> fields;
+  for (std::size_t i = 0; i < spans.size(); i += 7) {
+    const Span& span = spans[i];
+    for (const QString& term : terms_of(span)) {
+      QStringList problems;
+      EXPECT_TRUE(SpanQuery::parse(term, &problems).matches(span)) << qPrintable(term);
+      EXPECT_FALSE(SpanQuery::parse(u'-' + term, &problems).matches(span)) << qPrintable(term);
+      EXPECT_TRUE(problems.isEmpty()) << qPrintable(problems.join(u';'));
+      fields.insert(term.section(u'=', 0, 0));
+    }
+  }
+  EXPECT_EQ(fields.size(), 7U);
 }
 
 TEST(SpanQuery, TellsWhatItCannotRead) {

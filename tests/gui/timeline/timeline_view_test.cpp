@@ -7,10 +7,13 @@
 #include <QFile>
 #include <QHelpEvent>
 #include <QLineEdit>
+#include <QMenu>
 #include <QScrollBar>
 #include <QSignalSpy>
 #include <QTemporaryDir>
+#include <QToolButton>
 #include <QToolTip>
+#include <set>
 
 #include "gui/views/empty_state.hpp"
 #include "gui/views/picture_export.hpp"
@@ -181,6 +184,94 @@ TEST_F(TimelineViewTest, FindsOpsAndGoesFromHitToHit) {
   view_.find(QStringLiteral("nothing-is-called-so"));
   view_.find_next();
   EXPECT_EQ(canvas().scene().matches.count(), 0U);
+}
+
+// The entry of the menu at a place, or of one of its submenus; closes the menu.
+void choose(QWidget& view, QWidget& paper, const QPointF& place, const QString& text,
+            const QString& submenu = {}) {
+  QContextMenuEvent event(QContextMenuEvent::Mouse, place.toPoint(),
+                          paper.mapToGlobal(place.toPoint()));
+  QCoreApplication::sendEvent(&paper, &event);
+  const auto menus = view.findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly);
+  ASSERT_FALSE(menus.isEmpty());
+  QMenu* menu = menus.back();
+  for (const QAction* action : menu->actions()) {
+    if (action->menu() != nullptr && action->text() == submenu) menu = action->menu();
+  }
+  QAction* wanted = nullptr;
+  for (QAction* action : menu->actions()) {
+    if (action->text() == text) wanted = action;
+  }
+  ASSERT_NE(wanted, nullptr) << qPrintable(text);
+  wanted->trigger();
+  menus.back()->close();
+  QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+}
+
+TEST_F(TimelineViewTest, ASpansMenuFiltersAndChipsTakeItBack) {
+  const SpanRef span = canvas().tracks().ref(canvas().tracks().tracks()[1], 0);
+  const QString kind = QString::fromUtf8(name_of(canvas().tracks().span(span).kind));
+  const std::size_t all = canvas().tracks().shown_spans();
+  canvas().reveal(span);
+  choose(view_, paper(), place_of(span), QStringLiteral("kind=") + kind,
+         QStringLiteral("Show only"));
+  const std::size_t only = canvas().tracks().shown_spans();
+  EXPECT_LT(only, all);
+  auto* chip = view_.findChild<QToolButton*>(QStringLiteral("chip_0"));
+  ASSERT_NE(chip, nullptr);
+  EXPECT_TRUE(chip->isVisible());
+  QTest::mouseClick(chip, Qt::LeftButton);
+  EXPECT_EQ(canvas().tracks().shown_spans(), all);
+  choose(view_, paper(), place_of(span), QStringLiteral("kind=") + kind,
+         QStringLiteral("Leave out"));
+  EXPECT_EQ(canvas().tracks().shown_spans(), all - only);
+}
+
+TEST_F(TimelineViewTest, AClickOnItsNameFoldsARank) {
+  const std::size_t all = canvas().tracks().tracks().size();
+  const QPoint name(40, static_cast<int>(geometry().plot.top()) + 10);
+  QTest::mouseClick(&paper(), Qt::LeftButton, Qt::NoModifier, name);
+  EXPECT_LT(canvas().tracks().tracks().size(), all);
+  QTest::mouseClick(&paper(), Qt::LeftButton, Qt::NoModifier, name);
+  EXPECT_EQ(canvas().tracks().tracks().size(), all);
+  choose(view_, paper(), name, QStringLiteral("Fold all others"));
+  std::size_t ranks = 0;
+  for (const QString& label : view_.ranks()) ranks += canvas().tracks().is_folded(label) ? 0 : 1;
+  EXPECT_EQ(ranks, 1U);
+  choose(view_, paper(), name, QStringLiteral("Unfold all"));
+  EXPECT_EQ(canvas().tracks().tracks().size(), all);
+}
+
+TEST_F(TimelineViewTest, APinnedRowStaysInViewAndIsUnpinnedThere) {
+  const Track track = canvas().tracks().tracks()[1];
+  const QString name = QStringLiteral("%1 · %2").arg(track.rank_label, track.label);
+  choose(view_, paper(), QPointF(40, geometry().plot.top() + track.y + 5),
+         QStringLiteral("Pin %1 to the top").arg(name));
+  canvas().verticalScrollBar()->setValue(canvas().verticalScrollBar()->maximum());
+  const QPointF top(40, geometry().plot.top() + 5);
+  ASSERT_NE(canvas().track_at(top), nullptr);
+  EXPECT_EQ(canvas().track_at(top)->key(), track.key());
+  // Its spans are painted there.
+  const QImage image =
+      paper().grab(QRect(300, static_cast<int>(geometry().plot.top()) + 10, 500, 1)).toImage();
+  std::set<QRgb> colours;
+  for (int x = 0; x < image.width(); ++x) colours.insert(image.pixel(x, 0));
+  EXPECT_GT(colours.size(), 2U);
+  choose(view_, paper(), top, QStringLiteral("Unpin %1").arg(name));
+  EXPECT_EQ(canvas().tracks().pinned_height(), 0.0);
+}
+
+TEST_F(TimelineViewTest, GoesToRanksAndOpsByName) {
+  ASSERT_GT(view_.ranks().size(), 1);
+  view_.resize(1000, 260);
+  canvas().fold(view_.ranks().back(), true);
+  view_.go_to_rank(view_.ranks().back());
+  EXPECT_FALSE(canvas().tracks().is_folded(view_.ranks().back()));
+  EXPECT_GT(canvas().scene().scroll, 0.0);
+  const QString op = view_.ops().back();
+  view_.go_to_op(op);
+  ASSERT_TRUE(canvas().scene().selected.has_value());
+  EXPECT_EQ(QString::fromStdString(canvas().tracks().span(*canvas().scene().selected).name), op);
 }
 
 TEST_F(TimelineViewTest, FilterThatMatchesNothingSaysWhatToDo) {

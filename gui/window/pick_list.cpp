@@ -1,23 +1,17 @@
-#include "gui/window/command_palette.hpp"
+#include "gui/window/pick_list.hpp"
 
-#include <QAction>
 #include <QKeyEvent>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QVBoxLayout>
 #include <algorithm>
-
-#include "gui/window/action_registry.hpp"
+#include <utility>
 
 namespace shardwright::gui {
 namespace {
 
 constexpr int kWidth = 520;
 constexpr int kHeight = 380;
-
-QString plain(QString text) {
-  return text.remove(QLatin1Char('&'));
-}
 
 }  // namespace
 
@@ -33,27 +27,29 @@ bool matches_typed(const QString& text, const QString& typed) {
   return true;
 }
 
-CommandPalette::CommandPalette(const ActionRegistry* registry, QWidget* window)
-    : QFrame(window), registry_(registry), line_(new QLineEdit), list_(new QListWidget) {
-  setObjectName(QStringLiteral("command_palette"));
+PickList::PickList(const QString& id, const QString& hint, QWidget* window)
+    : QFrame(window), line_(new QLineEdit), list_(new QListWidget) {
+  setObjectName(id);
   setFrameShape(QFrame::StyledPanel);
   setAutoFillBackground(true);
-  line_->setObjectName(QStringLiteral("command_line"));
-  line_->setPlaceholderText(tr("Type a command"));
-  list_->setObjectName(QStringLiteral("commands"));
+  line_->setObjectName(id + QStringLiteral("_line"));
+  line_->setPlaceholderText(hint);
+  list_->setObjectName(id + QStringLiteral("_entries"));
   list_->setFocusPolicy(Qt::NoFocus);
   list_->setFrameShape(QFrame::NoFrame);
+  list_->setUniformItemSizes(true);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(8, 8, 8, 8);
   layout->addWidget(line_);
   layout->addWidget(list_, 1);
   line_->installEventFilter(this);
-  connect(line_, &QLineEdit::textChanged, this, &CommandPalette::narrow);
-  connect(list_, &QListWidget::itemClicked, this, &CommandPalette::run_current);
+  connect(line_, &QLineEdit::textChanged, this, &PickList::narrow);
+  connect(list_, &QListWidget::itemClicked, this, &PickList::run_current);
   hide();
 }
 
-void CommandPalette::open() {
+void PickList::open(std::vector<Pick> picks) {
+  picks_ = std::move(picks);
   const QSize around = parentWidget()->size();
   const int width = std::min(kWidth, around.width() - 20);
   setGeometry((around.width() - width) / 2, 60, width, std::min(kHeight, around.height() - 80));
@@ -64,31 +60,27 @@ void CommandPalette::open() {
   line_->setFocus();
 }
 
-void CommandPalette::narrow(const QString& text) {
+void PickList::narrow(const QString& text) {
   list_->clear();
-  for (QAction* action : registry_->actions()) {
-    if (!action->isEnabled() || plain(action->text()).isEmpty()) continue;
-    const QString name =
-        ActionRegistry::group_of(action) + QStringLiteral(": ") + plain(action->text());
-    if (!matches_typed(name, text)) continue;
-    const QString keys = action->shortcut().toString(QKeySequence::NativeText);
-    auto* item = new QListWidgetItem(keys.isEmpty() ? name : name + QStringLiteral("    ") + keys);
-    item->setData(Qt::UserRole, QVariant::fromValue(static_cast<QObject*>(action)));
-    item->setToolTip(action->toolTip());
+  for (std::size_t i = 0; i < picks_.size(); ++i) {
+    const Pick& pick = picks_[i];
+    if (!matches_typed(pick.text, text)) continue;
+    auto* item = new QListWidgetItem(
+        pick.keys.isEmpty() ? pick.text : pick.text + QStringLiteral("    ") + pick.keys);
+    item->setData(Qt::UserRole, QVariant::fromValue(i));
+    item->setToolTip(pick.tip);
     list_->addItem(item);
   }
   list_->setCurrentRow(0);
 }
 
-void CommandPalette::run_current() {
+void PickList::run_current() {
   const QListWidgetItem* item = list_->currentItem();
   hide();
-  if (item == nullptr) return;
-  if (auto* action = qobject_cast<QAction*>(item->data(Qt::UserRole).value<QObject*>()))
-    action->trigger();
+  if (item != nullptr) picks_[item->data(Qt::UserRole).value<std::size_t>()].run();
 }
 
-bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
+bool PickList::eventFilter(QObject* watched, QEvent* event) {
   if (watched != line_) return QFrame::eventFilter(watched, event);
   if (event->type() == QEvent::FocusOut) hide();
   if (event->type() != QEvent::KeyPress) return false;

@@ -1,0 +1,12 @@
+// The largest of many normally distributed values: what waits for all waits for that one.
+#pragma once
+
+#include <cstdint>
+
+namespace shardwright {
+
+// The expected maximum of `count` (at least 1) independent normal variables of mean 0 and standard
+// deviation 1, as integral of x n phi(x) Phi(x)^(n-1).
+double expected_maximum(std::int64_t count);
+
+}  // namespace shardwright

@@ -1,0 +1,88 @@
+#include "gui/views/filter_chips.hpp"
+
+#include <QLineEdit>
+#include <QResizeEvent>
+#include <QToolButton>
+#include <algorithm>
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kGap = 4;
+
+}  // namespace
+
+FilterChips::FilterChips(QLineEdit* line, QChar separator, QWidget* parent)
+    : QWidget(parent), line_(line), separator_(separator) {
+  setObjectName(QStringLiteral("filter_chips"));
+  connect(line_, &QLineEdit::textChanged, this, &FilterChips::follow_line);
+  hide();
+}
+
+QStringList FilterChips::terms() const {
+  QStringList terms;
+  for (const QString& part : line_->text().split(separator_, Qt::SkipEmptyParts)) {
+    const QString term = part.trimmed();
+    if (!term.isEmpty()) terms.append(term);
+  }
+  return terms;
+}
+
+void FilterChips::set_terms(const QStringList& terms) {
+  const bool blank = separator_ == QLatin1Char(' ');
+  line_->setText(terms.join(blank ? QStringLiteral(" ") : separator_ + QStringLiteral(" ")));
+}
+
+void FilterChips::add(const QString& term) {
+  QStringList all = terms();
+  if (all.contains(term)) return;
+  all.append(term);
+  set_terms(all);
+}
+
+void FilterChips::follow_line() {
+  // Deleted later: the click on one of them may have brought us here.
+  for (QToolButton* chip : findChildren<QToolButton*>(QString(), Qt::FindDirectChildrenOnly)) {
+    chip->setParent(nullptr);
+    chip->deleteLater();
+  }
+  const QStringList all = terms();
+  for (int i = 0; i < all.size(); ++i) {
+    auto* chip = new QToolButton(this);
+    chip->setObjectName(QStringLiteral("chip_%1").arg(i));
+    chip->setText(all[i] + QStringLiteral(" ✕"));
+    chip->setToolTip(tr("Take “%1” out of the filter").arg(all[i]));
+    chip->setAccessibleName(chip->toolTip());
+    connect(chip, &QToolButton::clicked, this, [this, i] {
+      QStringList left = terms();
+      left.removeAt(i);
+      set_terms(left);
+    });
+    chip->show();
+  }
+  setVisible(!all.isEmpty());
+  arrange();
+}
+
+// One beside the other, and in a further line where there is no more room.
+void FilterChips::arrange() {
+  int x = 0, y = 0, bottom = 0;
+  for (QToolButton* chip : findChildren<QToolButton*>(QString(), Qt::FindDirectChildrenOnly)) {
+    const QSize size = chip->sizeHint().boundedTo(QSize(std::max(40, width()), 1000));
+    if (x > 0 && x + size.width() > width()) {
+      x = 0;
+      y = bottom + kGap;
+    }
+    chip->setGeometry(QRect(QPoint(x, y), size));
+    x += size.width() + kGap;
+    bottom = y + size.height();
+  }
+  setFixedHeight(bottom);
+}
+
+void FilterChips::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  if (event->oldSize().width() != event->size().width()) arrange();
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,34 @@
+// The terms of a filter line as chips, each of which a click takes out of the line again.
+#pragma once
+
+#include <QString>
+#include <QWidget>
+
+class QLineEdit;
+
+namespace shardwright::gui {
+
+// Follows the line; hidden while that is empty. Terms are what `separator` separates.
+class FilterChips : public QWidget {
+  Q_OBJECT
+
+ public:
+  FilterChips(QLineEdit* line, QChar separator, QWidget* parent = nullptr);
+
+  // Writes a term behind those that the line has, unless it is one of them.
+  void add(const QString& term);
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
+ private:
+  QStringList terms() const;
+  void set_terms(const QStringList& terms);
+  void follow_line();
+  void arrange();
+
+  QLineEdit* line_;
+  QChar separator_;
+};
+
+}  // namespace shardwright::gui
