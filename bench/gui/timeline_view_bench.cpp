@@ -7,7 +7,7 @@
 #include <QPainter>
 #include <memory>
 
-#include "gui/timeline/critical_path.hpp"
+#include "gui/timeline/causal_order.hpp"
 #include "gui/timeline/timeline_canvas.hpp"
 
 namespace shardwright::gui {
@@ -64,7 +64,7 @@ void first_paint(benchmark::State& state) {
   for ([[maybe_unused]] auto _ : state) {
     TimelineCanvas canvas;
     canvas.resize(kWidth, kHeight);
-    canvas.set_timelines({timeline()}, nullptr, gigabytes(80.0), {});
+    canvas.set_timelines({timeline()}, nullptr, DeviceLimits{gigabytes(80.0)}, {});
     paint(canvas, image);
   }
   state.counters["spans"] = static_cast<double>(timeline()->spans.size());
@@ -75,7 +75,7 @@ BENCHMARK(first_paint)->Unit(benchmark::kMillisecond);
 void pan_frame(benchmark::State& state) {
   TimelineCanvas canvas;
   canvas.resize(kWidth, kHeight);
-  canvas.set_timelines({timeline()}, nullptr, gigabytes(80.0), {});
+  canvas.set_timelines({timeline()}, nullptr, DeviceLimits{gigabytes(80.0)}, {});
   QImage image(kWidth, kHeight, QImage::Format_RGB32);
   const double end = canvas.tracks().end();
   const double length = end * static_cast<double>(state.range(0)) / 1000.0;
@@ -89,7 +89,8 @@ void pan_frame(benchmark::State& state) {
 BENCHMARK(pan_frame)->Arg(900)->Arg(500)->Arg(100)->Arg(10)->Arg(1)->Unit(benchmark::kMillisecond);
 
 void find_critical_path(benchmark::State& state) {
-  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(critical_path(*timeline()));
+  for ([[maybe_unused]] auto _ : state)
+    benchmark::DoNotOptimize(CausalOrder(timeline()).critical_path());
 }
 BENCHMARK(find_critical_path)->Unit(benchmark::kMillisecond);
 
@@ -104,7 +105,7 @@ BENCHMARK(search_names)->Unit(benchmark::kMillisecond);
 void hover_frame(benchmark::State& state) {
   TimelineCanvas canvas;
   canvas.resize(kWidth, kHeight);
-  canvas.set_timelines({timeline()}, nullptr, gigabytes(80.0), {});
+  canvas.set_timelines({timeline()}, nullptr, DeviceLimits{gigabytes(80.0)}, {});
   QImage image(kWidth, kHeight, QImage::Format_RGB32);
   std::uint32_t index = 0;
   for ([[maybe_unused]] auto _ : state) {

@@ -27,14 +27,31 @@ class ToolTip {
   QString html_;
 };
 
-void add_rates(const Span& span, ToolTip& tip) {
+void add_rates(const Span& span, const DeviceLimits& limits, ToolTip& tip) {
   const bool timed = span.duration.value() > 0.0;
-  if (span.flop.value() > 0.0 && timed)
-    tip.line(QStringLiteral("rate"), flop_rate_text(span.flop / span.duration));
+  if (span.flop.value() > 0.0 && timed) {
+    const FlopPerSecond rate = span.flop / span.duration;
+    QString text = flop_rate_text(rate);
+    if (limits.matrix_peak.value() > 0.0)
+      text += QStringLiteral(" (%1 of the peak)").arg(percent_text(rate / limits.matrix_peak));
+    tip.line(QStringLiteral("rate"), text);
+  }
   if (span.bytes.value() <= 0.0) return;
   tip.line(QStringLiteral("moves"), bytes_text(span.bytes));
-  if (timed)
-    tip.line(QStringLiteral("algorithm bandwidth"), bandwidth_text(span.bytes / span.duration));
+  if (!timed) return;
+  tip.line(QStringLiteral("algorithm bandwidth"), bandwidth_text(span.bytes / span.duration));
+  if (limits.scale_up.value() > 0.0)
+    tip.line(QStringLiteral("links at most"),
+             QStringLiteral("%1 inside, %2 between nodes")
+                 .arg(bandwidth_text(limits.scale_up), bandwidth_text(limits.between_nodes)));
+}
+
+void add_before(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
+  const Span& span = tracks.span(ref);
+  QString text = to_qstring(span.name);
+  if (span.layer >= 0) text += QStringLiteral(", layer %1").arg(span.layer);
+  if (span.microbatch >= 0) text += QStringLiteral(", microbatch %1").arg(span.microbatch);
+  tip.line(QStringLiteral("waited for"), text);
 }
 
 void add_counterpart(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
@@ -54,7 +71,8 @@ void add_counterpart(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
 
 }  // namespace
 
-QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref) {
+QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLimits& limits,
+                      std::optional<SpanRef> before) {
   const Span& span = tracks.span(ref);
   ToolTip tip;
   tip.title(to_qstring(span.name));
@@ -68,7 +86,8 @@ QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref) {
   add_counterpart(tracks, ref, tip);
   if (span.group) tip.line(QStringLiteral("group"), spaced(name_of(*span.group)));
   if (span.peer >= 0) tip.line(QStringLiteral("peer"), QString::number(span.peer));
-  add_rates(span, tip);
+  if (before) add_before(tracks, *before, tip);
+  add_rates(span, limits, tip);
   return tip.text();
 }
 

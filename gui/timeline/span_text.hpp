@@ -2,15 +2,18 @@
 #pragma once
 
 #include <QString>
+#include <optional>
 
 #include "gui/models/table_text.hpp"
+#include "gui/timeline/device_limits.hpp"
 #include "gui/timeline/timeline_tracks.hpp"
 
 namespace shardwright::gui {
 
-// Rich text: name, phase, layer, microbatch, start, duration, rates, and the same op in the other
-// timeline.
-QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref);
+// Rich text: name, phase, layer, microbatch, start, duration, the op that it waited for last
+// (`before`), rates beside what the device can do, and the same op in the other timeline.
+QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLimits& limits = {},
+                      std::optional<SpanRef> before = std::nullopt);
 
 // Rich text: what a rank holds at a time, and its peak; of both what lies outside of tensors.
 QString memory_tool_tip(const MemoryRow& row, double time);

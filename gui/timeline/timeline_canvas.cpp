@@ -15,7 +15,6 @@
 
 #include "gui/models/text.hpp"
 #include "gui/painting/focus_frame.hpp"
-#include "gui/timeline/critical_path.hpp"
 #include "gui/timeline/span_text.hpp"
 
 namespace shardwright::gui {
@@ -43,7 +42,8 @@ TimelineCanvas::TimelineCanvas(QWidget* parent)
 }
 
 void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                                   std::shared_ptr<const Program> program, Bytes capacity,
+                                   std::shared_ptr<const Program> program,
+                                   const DeviceLimits& limits,
                                    const sim::ReservedMemory& reserved) {
   program_ = std::move(program);
   tracks_.set_timelines(std::move(timelines), reserved);
@@ -51,21 +51,24 @@ void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> 
   scene_ = {};
   scene_.show_arrows = before.show_arrows;
   scene_.show_critical_path = before.show_critical_path;
-  scene_.capacity = capacity;
+  limits_ = limits;
+  scene_.capacity = limits.memory;
   scene_.window = TimeWindow::whole(tracks_.end());
   earlier_.clear();
+  orders_.clear();
   critical_path_.clear();
   matches_.clear();
   tracks_changed();
   // After the first paint.
-  QTimer::singleShot(0, this, &TimelineCanvas::find_critical_path);
+  QTimer::singleShot(0, this, &TimelineCanvas::order_spans);
 }
 
-void TimelineCanvas::find_critical_path() {
+void TimelineCanvas::order_spans() {
+  orders_.clear();
   critical_path_.clear();
   for (std::size_t side = 0; side < tracks_.timelines().size(); ++side) {
-    for (const std::uint32_t index :
-         shardwright::gui::critical_path(*tracks_.timelines()[side], program_.get()))
+    orders_.emplace_back(tracks_.timelines()[side], program_.get());
+    for (const std::uint32_t index : orders_.back().critical_path())
       critical_path_.push_back({static_cast<std::uint8_t>(side), index});
   }
   tracks_changed();
@@ -250,8 +253,16 @@ bool TimelineCanvas::viewportEvent(QEvent* event) {
   return QAbstractScrollArea::viewportEvent(event);
 }
 
+QString TimelineCanvas::text_of(SpanRef ref) const {
+  std::optional<SpanRef> before;
+  if (ref.side < orders_.size()) {
+    if (const auto index = orders_[ref.side].before(ref.index)) before = {ref.side, *index};
+  }
+  return span_tool_tip(tracks_, ref, limits_, before);
+}
+
 QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
-  if (const auto span = span_at(position)) return span_tool_tip(tracks_, *span);
+  if (const auto span = span_at(position)) return text_of(*span);
   const Track* track = track_at(position);
   if (!geometry().plot.contains(position) || track == nullptr || track->kind != TrackKind::Memory)
     return {};

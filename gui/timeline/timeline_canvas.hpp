@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "core/program/program.hpp"
+#include "gui/timeline/causal_order.hpp"
+#include "gui/timeline/device_limits.hpp"
 #include "gui/timeline/timeline_painter.hpp"
 
 namespace shardwright::gui {
@@ -27,7 +29,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   explicit TimelineCanvas(QWidget* parent = nullptr);
 
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                     std::shared_ptr<const Program> program, Bytes capacity,
+                     std::shared_ptr<const Program> program, const DeviceLimits& limits,
                      const sim::ReservedMemory& reserved);
   void set_filter(const SpanQuery& filter);
   void set_matches(const std::vector<SpanRef>& matches);
@@ -51,6 +53,8 @@ class TimelineCanvas : public QAbstractScrollArea {
   void reveal(SpanRef ref);
   // Scrolls to the rank with this label, and unfolds it.
   void scroll_to(const QString& label);
+  // What a span is, as tool tip and details tell it.
+  QString text_of(SpanRef ref) const;
   // What lies at a place of the viewport.
   std::optional<SpanRef> span_at(const QPointF& position) const;
   const Track* track_at(const QPointF& position) const;
@@ -92,7 +96,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   void select_neighbour(int key);
   void centre_or_fit();
   void fold_at(const QPointF& position);
-  void find_critical_path();
+  void order_spans();
   void tracks_changed();
   void update_scroll_bars();
   void repaint_tracks();
@@ -101,6 +105,8 @@ class TimelineCanvas : public QAbstractScrollArea {
   TimelineTracks tracks_;
   TimelineScene scene_;
   std::shared_ptr<const Program> program_;
+  DeviceLimits limits_;
+  std::vector<CausalOrder> orders_;  // by side; none until the event loop has come round
   std::vector<SpanRef> critical_path_, matches_;
   std::vector<TimeWindow> earlier_;  // for Backspace
   Colours colours_;

@@ -21,6 +21,7 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kStatisticsHeight = 170;
+constexpr int kDetailsWidth = 290;
 
 // A place in the step, to the microsecond.
 QString place_text(double seconds) {
@@ -43,7 +44,12 @@ TimelineView::TimelineView(QWidget* parent)
   chips->addWidget(chips_);
   layout->addLayout(chips);
   empty_ = new EmptyState(canvas_, this);
-  layout->addWidget(empty_, 1);
+  create_details();
+  auto* middle = new QHBoxLayout;
+  middle->setSpacing(0);
+  middle->addWidget(empty_, 1);
+  middle->addWidget(details_);
+  layout->addLayout(middle, 1);
   layout->addWidget(statistics_panel_);
   setFocusProxy(canvas_);
   // The canvas first, so that its keys do not end up in the filter.
@@ -83,9 +89,11 @@ void TimelineView::create_bar() {
       add_button(QStringLiteral("Messages"), QStringLiteral("Arrows from sends to their receives"));
   critical_ = add_button(QStringLiteral("Critical path"),
                          QStringLiteral("Mark the ops that the end of the step waits for"));
-  for (QToolButton* toggle : {arrows_, critical_}) {
+  details_toggle_ =
+      add_button(QStringLiteral("Details"), QStringLiteral("What the selected op is (Q)"));
+  for (QToolButton* toggle : {arrows_, critical_, details_toggle_}) {
     toggle->setCheckable(true);
-    toggle->setChecked(true);
+    toggle->setChecked(toggle != details_toggle_);
   }
   status_ = new QLabel(bar_);
   status_->setMinimumWidth(0);
@@ -99,6 +107,17 @@ QToolButton* TimelineView::add_button(const QString& text, const QString& tip) {
   button->setAccessibleName(tip);
   bar_->layout()->addWidget(button);
   return button;
+}
+
+void TimelineView::create_details() {
+  details_ = new QLabel(this);
+  details_->setObjectName(QStringLiteral("op_details"));
+  details_->setFixedWidth(kDetailsWidth);
+  details_->setMargin(8);
+  details_->setWordWrap(true);
+  details_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  details_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  details_->hide();
 }
 
 void TimelineView::create_statistics() {
@@ -124,6 +143,10 @@ void TimelineView::connect_parts() {
   connect(filter_edit_, &QLineEdit::textChanged, this, &TimelineView::filter);
   connect(find_edit_, &QLineEdit::textChanged, this, &TimelineView::find);
   connect(find_edit_, &QLineEdit::returnPressed, this, &TimelineView::find_next);
+  connect(details_toggle_, &QToolButton::toggled, this, [this](bool shown) {
+    details_->setVisible(shown);
+    update_details();
+  });
   connect(canvas_, &TimelineCanvas::menu_wanted, this, &TimelineView::open_menu);
   connect(arrows_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_arrows);
   connect(critical_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_critical_path);
@@ -146,9 +169,9 @@ void TimelineView::connect_parts() {
 }
 
 void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                                 std::shared_ptr<const Program> program, Bytes capacity,
+                                 std::shared_ptr<const Program> program, const DeviceLimits& limits,
                                  const sim::ReservedMemory& reserved) {
-  canvas_->set_timelines(std::move(timelines), std::move(program), capacity, reserved);
+  canvas_->set_timelines(std::move(timelines), std::move(program), limits, reserved);
   update_hint();
   if (!filter_edit_->text().isEmpty()) filter(filter_edit_->text());
   find(find_edit_->text());
@@ -343,7 +366,15 @@ void TimelineView::update_hint() {
                            "appears here; or drop a timeline file."));
 }
 
+void TimelineView::update_details() {
+  if (details_->isHidden()) return;
+  const auto& selected = canvas_->scene().selected;
+  details_->setText(selected ? canvas_->text_of(*selected)
+                             : QStringLiteral("Click on an op to see what it is."));
+}
+
 void TimelineView::update_status() {
+  update_details();
   const TimelineCanvas& canvas = *canvas_;
   if (canvas.scene().selected) {
     status_->setText(span_line(canvas.tracks(), *canvas.scene().selected));
@@ -368,6 +399,7 @@ bool TimelineView::event(QEvent* event) {
 void TimelineView::keyPressEvent(QKeyEvent* event) {
   if (event->key() == Qt::Key_Period) return find_next();
   if (event->key() == Qt::Key_Comma) return find_previous();
+  if (event->key() == Qt::Key_Q) return details_toggle_->toggle();
   if (event->matches(QKeySequence::Find)) return find_edit_->setFocus(Qt::ShortcutFocusReason);
   QWidget::keyPressEvent(event);
 }

@@ -28,11 +28,11 @@ class TimelineView : public View {
 
   // One timeline, or a prediction and a measurement of the same plan; none shows how to get one.
   // `program` may be null; where it is that of a prediction, the critical path follows its waits.
-  // `capacity` of a rank's memory is drawn as a line; zero leaves it out. `reserved` is what a
+  // Of the `limits` the memory is drawn as a line; zero leaves it out. `reserved` is what a
   // prediction holds beside its tensors.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                     std::shared_ptr<const Program> program = nullptr, Bytes capacity = {},
-                     const sim::ReservedMemory& reserved = {});
+                     std::shared_ptr<const Program> program = nullptr,
+                     const DeviceLimits& limits = {}, const sim::ReservedMemory& reserved = {});
 
   TimelineCanvas& canvas() { return *canvas_; }
   const TimelineCanvas& canvas() const { return *canvas_; }
@@ -73,11 +73,13 @@ class TimelineView : public View {
  private:
   void create_bar();
   void create_statistics();
+  void create_details();
   void connect_parts();
   QToolButton* add_button(const QString& text, const QString& tip);
   void show_problems(QLineEdit& edit, const QStringList& problems);
   void update_statistics();
   void update_status();
+  void update_details();
   void update_hint();
   void step_match(int step);
   void open_menu(const QPointF& position);
@@ -90,7 +92,8 @@ class TimelineView : public View {
   QLineEdit *filter_edit_ = nullptr, *find_edit_ = nullptr;
   FilterChips* chips_ = nullptr;
   QLabel *match_label_ = nullptr, *status_ = nullptr, *summary_ = nullptr;
-  QToolButton *arrows_ = nullptr, *critical_ = nullptr;
+  QToolButton *arrows_ = nullptr, *critical_ = nullptr, *details_toggle_ = nullptr;
+  QLabel* details_ = nullptr;
   QTableView* table_ = nullptr;
   QWidget *bar_ = nullptr, *statistics_panel_ = nullptr;
   std::vector<SpanRef> matches_;

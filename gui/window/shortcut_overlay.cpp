@@ -36,6 +36,7 @@ constexpr std::array kTimelineKeys = {
     Gesture{"Enter", "zoom to the selected range"},
     Gesture{"Backspace", "back to the range before"},
     Gesture{"Ctrl+F", "search; . and , go from hit to hit"},
+    Gesture{"Q", "what the chosen op is, beside the rows"},
     Gesture{"Esc", "clear the selection"},
 };
 

@@ -123,7 +123,7 @@ void StepPresenter::show_timelines() {
   std::vector<std::shared_ptr<const Timeline>> timelines = {shown_->timeline};
   if (measured_) timelines.push_back(measured_);
   views_.timeline->set_timelines(
-      std::move(timelines), shown_->program, shown_->scenario.cluster.accelerator.memory,
+      std::move(timelines), shown_->program, limits_of(shown_->scenario),
       sim::reserved_memory(shown_->scenario.plan, shown_->scenario.stack));
 }
 

@@ -6,6 +6,7 @@
 #include <QAbstractItemModelTester>
 #include <QFile>
 #include <QHelpEvent>
+#include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
 #include <QScrollBar>
@@ -33,7 +34,9 @@ using gui::testing::turn_wheel;
 class TimelineViewTest : public ::testing::Test {
  protected:
   TimelineViewTest() {
-    view_.set_timelines({small_step().timeline}, small_step().program, gigabytes(80.0));
+    const DeviceLimits limits{gigabytes(80.0), FlopPerSecond(989e12), BytesPerSecond(450e9),
+                              BytesPerSecond(50e9)};
+    view_.set_timelines({small_step().timeline}, small_step().program, limits);
     shown(view_, {1000, 600});
   }
 
@@ -294,6 +297,28 @@ TEST_F(TimelineViewTest, SaysWhatToDoWithoutATimeline) {
   view.find_next();
   turn_wheel(*view.canvas().viewport(), {300.0, 100.0}, 1, Qt::ControlModifier);
   EXPECT_FALSE(view.canvas().scene().selected.has_value());
+}
+
+TEST_F(TimelineViewTest, QShowsWhatTheSelectedOpIs) {
+  auto& details = *view_.findChild<QLabel*>(QStringLiteral("op_details"));
+  EXPECT_FALSE(details.isVisible());
+  QTest::keyClick(&canvas(), Qt::Key_Q);
+  ASSERT_TRUE(details.isVisible());
+  EXPECT_TRUE(details.text().contains(QStringLiteral("Click on an op")));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !canvas().critical_path().empty(); }));
+  const std::vector<SpanRef> path = canvas().critical_path();
+  const auto multiplies = [&](SpanRef ref) {
+    return canvas().tracks().span(ref).kind == OpKind::Gemm;
+  };
+  const auto at = std::find_if(path.begin() + 1, path.end(), multiplies);
+  ASSERT_NE(at, path.end());
+  canvas().select_op(*at);
+  const Span& before = canvas().tracks().span(*std::prev(at));
+  EXPECT_TRUE(details.text().contains(QStringLiteral("waited for")));
+  EXPECT_TRUE(details.text().contains(QString::fromStdString(before.name)));
+  EXPECT_TRUE(details.text().contains(QStringLiteral("of the peak")));
+  QTest::keyClick(&canvas(), Qt::Key_Q);
+  EXPECT_FALSE(details.isVisible());
 }
 
 TEST_F(TimelineViewTest, ToolTipTellsOfTheOp) {

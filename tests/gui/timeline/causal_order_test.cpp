@@ -1,4 +1,4 @@
-#include "gui/timeline/critical_path.hpp"
+#include "gui/timeline/causal_order.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -19,6 +19,11 @@ Span span(std::int32_t rank, Stream stream, double start, double end, OpKind kin
   made.duration = Seconds(end - start);
   made.kind = kind;
   return made;
+}
+
+std::vector<std::uint32_t> critical_path(const Timeline& timeline,
+                                         const Program* program = nullptr) {
+  return CausalOrder(std::make_shared<Timeline>(timeline), program).critical_path();
 }
 
 TEST(CriticalPath, FollowsWhatEndedLastAcrossStreamsAndMessages) {
@@ -60,6 +65,25 @@ TEST(CriticalPath, RunsForwardInTimeToTheEndOfTheStep) {
       for (std::size_t i = 1; i < path.size(); ++i)
         RC_ASSERT(spans[path[i - 1]].end().value() <= spans[path[i]].start.value() + 2e-9);
     }
+  }));
+}
+
+// What comes before a span ended before it starts, and each span of the path comes before the next.
+TEST(CausalOrder, LeadsBackInTime) {
+  EXPECT_TRUE(rc::check([] {
+    const auto step = step_of(sim::testing::any_small_scenario());
+    const std::vector<Span>& spans = step.timeline->spans;
+    const CausalOrder order(step.timeline, step.program.get());
+    std::size_t first_ones = 0;
+    for (std::uint32_t i = 0; i < spans.size(); ++i) {
+      const auto before = order.before(i);
+      first_ones += before ? 0 : 1;
+      RC_ASSERT(!before || spans[*before].end().value() <= spans[i].start.value() + 2e-9);
+    }
+    RC_ASSERT(first_ones > 0U);
+    const std::vector<std::uint32_t> path = order.critical_path();
+    RC_ASSERT(!order.before(path.front()).has_value());
+    for (std::size_t i = 1; i < path.size(); ++i) RC_ASSERT(order.before(path[i]) == path[i - 1]);
   }));
 }
 
