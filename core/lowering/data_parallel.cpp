@@ -19,7 +19,7 @@ const Slot kOutsideOfSlots{SlotPhase::Forward, false, 0, -1};
 void StageWriter::gather_ahead(const std::vector<Part>& parts, std::size_t index, bool backward,
                                const Slot& slot) {
   if (!shards_parameters(in_.plan)) return;
-  const auto ahead = static_cast<std::size_t>(in_.stack.prefetch_layers);
+  const std::size_t ahead = parts_gathered_ahead(in_.stack, in_.plan);
   for (std::size_t i = index; i <= std::min(index + ahead, parts.size() - 1); ++i) {
     gather_part(parts[i], backward, i, slot);
   }
@@ -58,6 +58,9 @@ void StageWriter::reduce_part(const Part& part, const Slot& slot) {
                                                   Bytes(part.parameters->dense * reduced),
                                                   Bytes(part.parameters->expert * reduced));
     last_reduce_ = call_around(block, part.layer, slot, ends()) + 1;
+    // All that follows waits for it.
+    if (!in_.plan.overlap.grad_reduce)
+      exits_.push_back({last_reduce_ - 1, Stream::ParameterGather});
     if (is_last_microbatch(slot)) {
       reduce_bytes("gradients.replicas", part.parameters->dense * reduced / dense_shards(in_.plan),
                    Group::ShardOuter, Group::ShardOuter, parts_with(part), slot);
@@ -74,7 +77,7 @@ void StageWriter::reduce_part(const Part& part, const Slot& slot) {
   const bool beside_backward = in_.stack.overlap_grad_reduce && in_.plan.overlap.grad_reduce &&
                                in_.stack.buckets != GradientBuckets::Single;
   const bool full = in_.stack.buckets == GradientBuckets::PerLayer ||
-                    bucket_.dense + bucket_.expert >= in_.stack.bucket_bytes.value();
+                    bucket_.dense + bucket_.expert >= bucket_size(in_.stack, in_.plan).value();
   if (beside_backward && full) flush_bucket(slot);
 }
 
@@ -127,7 +130,8 @@ void StageWriter::gather_beside_first_forward() {
       bucket.expert += parts_[chunk][i].parameters->expert * element;
       for (const PartId id : parts_with(parts_[chunk][i])) bucket.parts.push_back(id);
       const bool last = i + 1 == parts_[chunk].size();
-      if (!last && bucket.dense + bucket.expert < in_.stack.bucket_bytes.value()) continue;
+      const double size = bucket_size(in_.stack, in_.plan).value();
+      if (!last && bucket.dense + bucket.expert < size) continue;
       first_gather_[chunk][first] = gather_parameters(bucket, {});
       first = i + 1;
       bucket = {};
@@ -173,7 +177,8 @@ void StageWriter::tie_embeddings() {
   if (ends.embedding == ends.head) return;
   const Bytes size = main_gradient_bytes(in_.stack, in_.plan.precision);
   all_reduce_gradients("embedding.tie", Group::EmbeddingTie,
-                       in_.blocks.embedding_parameters.total() * size.value(), Payload::TiedGradient);
+                       in_.blocks.embedding_parameters.total() * size.value(),
+                       Payload::TiedGradient);
 }
 
 // Gradients that ranks other than data-parallel ones know a part of. After the data-parallel

@@ -53,8 +53,8 @@ Bytes gradient_placeholders(const BlockSet& blocks, const PipelineSchedule& sche
 
 HostUpdateWork host_update(const Plan& plan, const StackSpec& stack, double parameters) {
   const Bytes element = storage_bytes(plan.precision);
-  return {main_gradient_bytes(stack, plan.precision) * parameters, element * parameters, Bytes(kHostStateBytes * parameters),
-          plan.offload_optimizer == OptimizerOffload::Nvme};
+  return {main_gradient_bytes(stack, plan.precision) * parameters, element * parameters,
+          Bytes(kHostStateBytes * parameters), plan.offload_optimizer == OptimizerOffload::Nvme};
 }
 
 PersistentStates persistent_memory(const PartParameters& parameters, const Plan& plan,
@@ -79,7 +79,7 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
   memory.add(MemoryCategory::Gradients, held(gradient, 2));
   if (stack.reduction_buffer && plan.zero_stage >= 1) {
     const Bytes all(element * whole);
-    memory.add(MemoryCategory::CommunicationBuffers, std::min(stack.bucket_bytes, all));
+    memory.add(MemoryCategory::CommunicationBuffers, std::min(bucket_size(stack, plan), all));
   }
   if (plan.offloads_optimizer()) return memory;
   if (!stack.fp32_main_gradients && !fp32)

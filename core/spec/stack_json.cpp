@@ -94,6 +94,8 @@ void read_gradients(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.buckets = object.choice_or("buckets", spec.buckets, bucket_names());
   spec.bucket_bytes =
       Bytes(fill.number(object, "bucket_bytes", spec.bucket_bytes.value(), kPositive, kDefault));
+  spec.bucket_bytes_per_replica = Bytes(object.number_or(
+      "bucket_bytes_per_replica", spec.bucket_bytes_per_replica.value(), kNonNegative));
   spec.fp32_gradient_reduction =
       fill.boolean(object, "fp32_reduction", spec.fp32_gradient_reduction);
   spec.fp32_main_gradients = fill.boolean(object, "fp32_accumulation", spec.fp32_main_gradients);
@@ -214,6 +216,16 @@ ordered_json memory_json(const StackSpec& spec) {
   return section;
 }
 
+ordered_json gradients_json(const StackSpec& spec) {
+  ordered_json section = {{"buckets", name_of(spec.buckets)},
+                          {"bucket_bytes", spec.bucket_bytes.value()},
+                          {"fp32_reduction", spec.fp32_gradient_reduction},
+                          {"fp32_accumulation", spec.fp32_main_gradients}};
+  if (spec.bucket_bytes_per_replica > Bytes())
+    section["bucket_bytes_per_replica"] = spec.bucket_bytes_per_replica.value();
+  return section;
+}
+
 }  // namespace
 
 StackSpec read_stack(const json& document, const std::string& source) {
@@ -261,11 +273,7 @@ ordered_json to_json(const StackSpec& spec) {
                              {"scatters_messages", spec.scatters_messages},
                              {"sends_tokens_once_per_node", spec.sends_tokens_once_per_node}}},
                            {"host", host_json(spec)},
-                           {"gradients",
-                            {{"buckets", name_of(spec.buckets)},
-                             {"bucket_bytes", spec.bucket_bytes.value()},
-                             {"fp32_reduction", spec.fp32_gradient_reduction},
-                             {"fp32_accumulation", spec.fp32_main_gradients}}},
+                           {"gradients", gradients_json(spec)},
                            {"memory", memory_json(spec)}};
   if (!spec.filled_in.empty()) document["filled_in"] = spec.filled_in;
   if (!spec.notes.empty()) document["notes"] = spec.notes;

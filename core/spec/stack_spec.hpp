@@ -4,6 +4,8 @@
 // without it.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -102,6 +104,8 @@ struct StackSpec {
   // Data parallelism.
   GradientBuckets buckets = GradientBuckets::FixedSize;
   Bytes bucket_bytes = Bytes(40e6 * 4);
+  Bytes bucket_bytes_per_replica = Bytes(0);  // at least so much for each rank that reduces, so
+                                              // that messages of many ranks are not all latency
   bool fp32_gradient_reduction =
       true;  // gradients are reduced in fp32, otherwise in the parameters' format
   bool fp32_main_gradients = true;  // gradients are accumulated in an fp32 buffer
@@ -137,6 +141,17 @@ struct StackSpec {
 // Of a parameter's gradient where those of the microbatches are added up.
 inline Bytes main_gradient_bytes(const StackSpec& stack, Precision precision) {
   return stack.fp32_main_gradients ? Bytes(4.0) : storage_bytes(precision);
+}
+
+// Of a gradient bucket, or of the parameters that are gathered together.
+inline Bytes bucket_size(const StackSpec& stack, const Plan& plan) {
+  return std::max(stack.bucket_bytes,
+                  stack.bucket_bytes_per_replica * static_cast<double>(plan.dp * plan.cp));
+}
+
+// FSDP: how many parts ahead of the one that is computed parameters are gathered.
+inline std::size_t parts_gathered_ahead(const StackSpec& stack, const Plan& plan) {
+  return plan.overlap.param_gather ? static_cast<std::size_t>(stack.prefetch_layers) : 0;
 }
 
 // "single", "fixed-size" or "per-layer".

@@ -199,7 +199,7 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
   };
   for (std::size_t i = 0; i < kSlotCosts; ++i) {
     const auto which = static_cast<SlotCost>(i);
-    BlockCost cost = slot_cost(which);
+    BlockCost cost = slot_cost(which, plan);
     if (offloads_) {
       cost.time = slot_time(which, plan, {.gathers = false, .begun = false});
       cost.passing = slot_time(which, plan, {.gathers = false, .begun = true});
@@ -241,12 +241,12 @@ const PartCost& StageCoster::part_at(SlotCost which, std::size_t i) const {
   return *parts_[is_backward(which) ? parts_.size() - 1 - i : i];
 }
 
-BlockCost StageCoster::slot_cost(SlotCost which) const {
+BlockCost StageCoster::slot_cost(SlotCost which, const Plan& plan) const {
   BlockCost sum;
   const std::size_t count = parts_.size();
   const bool sharded = sharded_;
   const double launch = host_launch(stack_, cluster_).kernel.value();
-  const auto ahead = static_cast<std::size_t>(stack_.prefetch_layers);
+  const std::size_t ahead = parts_gathered_ahead(stack_, plan);
   std::size_t gathered = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const PartCost& part = part_at(which, i);
@@ -290,7 +290,7 @@ double StageCoster::slot_time(SlotCost which, const Plan& plan, SlotWaits waits)
     const double before = computed;
     computed = std::max(computed, ready_[i]) + part_at(which, i).of(which).time;
     if (waits.gathers && makes_weight_gradients(which))
-      reduce_behind(part_at(which, i), plan, computed, gathered);
+      computed = reduce_behind(part_at(which, i), plan, computed, gathered);
     if (offloads_ && which == SlotCost::Forward) store_before(i, before, copied);
   }
   copying_ = std::max(0.0, copied - computed);
@@ -302,7 +302,7 @@ double StageCoster::slot_time(SlotCost which, const Plan& plan, SlotWaits waits)
 // behind what is `computed`.
 void StageCoster::gather_ahead(SlotCost which, const Plan& plan, std::size_t i, double computed,
                                double& gathered) {
-  const auto ahead = static_cast<std::size_t>(stack_.prefetch_layers);
+  const std::size_t ahead = parts_gathered_ahead(stack_, plan);
   const std::size_t last = std::min(i + ahead, parts_.size() - 1);
   for (std::size_t at = i == 0 ? 0 : i + ahead; at <= last; ++at) {
     const PartCost& part = part_at(which, at);
@@ -325,15 +325,18 @@ double StageCoster::gather_time(const PartCost& part, const Plan& plan) {
   return gather_time_;
 }
 
-// FSDP reduces the gradients of a part behind its kernels, on the stream of the gathers.
-void StageCoster::reduce_behind(const PartCost& part, const Plan& plan, double computed,
-                                double& gathered) {
+// FSDP reduces the gradients of a part behind its kernels, on the stream of the gathers. Returns
+// when what follows on the compute stream may go on.
+double StageCoster::reduce_behind(const PartCost& part, const Plan& plan, double computed,
+                                  double& gathered) {
   if (reduced_part_ != &part) {
     reduced_part_ = &part;
     const double size = stack_.fp32_gradient_reduction ? 4.0 : element_bytes(plan);
     reduce_time_ = scatter_time(part.parameters.dense * size, part.parameters.expert * size);
   }
-  if (reduce_time_ > 0.0) gathered = std::max(gathered, computed) + reduce_time_;
+  if (reduce_time_ <= 0.0) return computed;
+  gathered = std::max(gathered, computed) + reduce_time_;
+  return plan.overlap.grad_reduce ? computed : gathered;
 }
 
 }  // namespace shardwright::sim

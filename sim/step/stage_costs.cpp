@@ -61,7 +61,9 @@ bool StageCoster::differs_only_in_recomputation(const Plan& plan) {
 }
 
 void StageCoster::begin_pipeline(const LayerCosts& layers, const Plan& plan) {
-  if (!before_ || !ranks_alike(*before_, plan)) sharded_chunks_.clear();
+  const bool overlaps_alike = before_ && before_->overlap == plan.overlap;
+  if (!overlaps_alike) chunks_.clear();
+  if (!overlaps_alike || !ranks_alike(*before_, plan)) sharded_chunks_.clear();
   const ScheduleProfile* profile = &profiles_.of(plan.schedule, shape_of(plan));
   const bool split_alike = before_ && profile == costs_.profile && splits_alike(*before_, plan);
   costs_.profile = profile;

@@ -201,7 +201,7 @@ class StageCoster {
   void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
   bool issues_none_ahead(SlotCost which, std::size_t position) const;
   void wait_for_launches(SlotCost which, BlockCost& cost) const;
-  BlockCost slot_cost(SlotCost which) const;
+  BlockCost slot_cost(SlotCost which, const Plan& plan) const;
   bool offloads(std::size_t i) const;
   double offloaded_bytes(std::size_t i) const;
   BlockCost copies_before(SlotCost which, std::size_t i) const;
@@ -216,7 +216,7 @@ class StageCoster {
   void store_before(std::size_t i, double before, double& copied);
   void fetch_ahead(SlotCost which, std::size_t i, double computed, double& copied);
   double gather_time(const PartCost& part, const Plan& plan);
-  void reduce_behind(const PartCost& part, const Plan& plan, double computed, double& gathered);
+  double reduce_behind(const PartCost& part, const Plan& plan, double computed, double& gathered);
   bool ends_run(std::size_t i) const;
   StageCost slots_cost(std::size_t stage) const;
   double sending_of(std::size_t position) const;

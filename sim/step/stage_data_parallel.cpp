@@ -109,7 +109,7 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
       const bool copies = &part == &layers.head_of(plan) && copies_embedding(plan, stage);
       if (copies && !sharded_) dense += layers.embedding.parameters.dense * size;
       const bool full = sharded_ || stack_.buckets == GradientBuckets::PerLayer ||
-                        dense + expert >= stack_.bucket_bytes.value();
+                        dense + expert >= bucket_size(stack_, plan).value();
       if (!beside || !full) continue;
       if (dense != known_dense || expert != known_expert) {
         cost.last_reduce = reduce_time(dense, expert, plan);
@@ -138,6 +138,10 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
   cost.step_reduce = std::max(rounds * scattered + cost.last_reduce - scatter,
                               first_scatter + cost.reduce - scattered);
   cost.likely_reduce = cost.step_reduce;
+  if (sharded_ && !plan.overlap.grad_reduce) {  // the last slot has waited for it
+    cost.last_reduce -= scatter;
+    cost.likely_tail = std::max(0.0, cost.likely_tail - scatter);
+  }
   if (plan.zero_stage == 2) {
     // Buckets fill up across microbatches. However they do, one message of all bytes takes less.
     const PartParameters all = chunk_parameters(stage);
@@ -167,7 +171,7 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
     expert += parts_[i]->parameters.expert * element;
     const bool copies = parts_[i] == &layers.head_of(plan) && copies_embedding(plan, stage);
     if (copies) dense += layers.embedding.parameters.dense * element;
-    if (i + 1 < parts_.size() && dense + expert < stack_.bucket_bytes.value()) continue;
+    if (i + 1 < parts_.size() && dense + expert < bucket_size(stack_, plan).value()) continue;
     const double time = gather(dense, expert);
     if (states.early_gathers == 0.0) states.first_gather = time;
     states.early_gathers += time;

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/lowering/block_builder.hpp"
 #include "core/lowering/block_set.hpp"
 #include "core/program/validate.hpp"
 #include "core/program/volumes.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
 
 namespace shardwright {
@@ -159,6 +162,35 @@ TEST(Lowering, EmbeddingPassesItsGradientThroughDropoutAndNorm) {
 }
 
 // Over one rank nothing is sharded, so nothing is gathered, and gradients are added up in place.
+// Megatron Core makes buckets of 40 million parameters, of a million a rank where that is more.
+TEST(Lowering, BucketsOfManyReplicasAreLarger) {
+  const ModelSpec model = load_model("llama3-8b");
+  const StackSpec stack = load_stack("megatron-core");
+  Plan plan;
+  plan.zero_stage = 1;
+  double all_before = 0.0;
+  for (const std::int64_t dp : {8, 40, 200, 1000, 100'000}) {
+    plan.dp = plan.global_batch = dp;
+    const Program program = lower(model, plan, stack);
+    std::vector<double> buckets;
+    for (const Call& call : program.stages.front().calls) {
+      for (const Op& op : program.blocks[call.block].ops) {
+        if (op.kind == OpKind::ReduceScatter)
+          buckets.push_back(std::get<CommunicationWork>(op.work).bytes.value());
+      }
+    }
+    ASSERT_FALSE(buckets.empty());
+    const double least = 4.0 * std::max(40e6, 1e6 * static_cast<double>(dp));
+    const double all = std::accumulate(buckets.begin(), buckets.end(), 0.0);
+    for (std::size_t i = 0; i + 1 < buckets.size(); ++i) EXPECT_GE(buckets[i], least) << dp;
+    EXPECT_LE(static_cast<double>(buckets.size()), all / least + 1.0) << dp;
+    if (all_before > 0.0) {
+      EXPECT_NEAR(all / all_before, 1.0, 1e-12);
+    }
+    all_before = all;
+  }
+}
+
 TEST(Lowering, FsdpOverOneRankGathersNothing) {
   LoweringCase made = dense();
   made.plan.zero_stage = 3;

@@ -72,6 +72,8 @@ inline Plan any_small_plan(bool sparse) {
   plan.context_parallel = one_of(
       {ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses});
   plan.overlap.p2p = *rc::gen::arbitrary<bool>();
+  plan.overlap.grad_reduce = *rc::gen::arbitrary<bool>();
+  plan.overlap.param_gather = *rc::gen::arbitrary<bool>();
   plan.overlap.expert_parallel = sparse && *rc::gen::arbitrary<bool>();
   plan.overlap.expert_microbatches = plan.ep > 1 && *rc::gen::arbitrary<bool>();
   plan.offload_activations = one_of({false, false, true});

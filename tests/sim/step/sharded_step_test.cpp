@@ -71,6 +71,27 @@ TEST(ShardedStep, BoundByItsNetworkTakesGathersAndReductionsTogether) {
   EXPECT_LT(step.step, 1.1 * all);
 }
 
+// Without overlap nothing of them is hidden, and either switch alone hides less than both together.
+TEST(ShardedStep, WithoutOverlapComputesAndExchangesInTurn) {
+  Scenario scenario = sharded_llama();
+  const auto step_with = [&](bool gather, bool reduce) {
+    scenario.plan.overlap.param_gather = gather;
+    scenario.plan.overlap.grad_reduce = reduce;
+    const StepResult result = simulate_step(scenario);
+    const StepEstimate estimate = estimate_step(scenario);
+    EXPECT_LE(estimate.bound, result.step);
+    EXPECT_NEAR(estimate.analytic / result.step, 1.0, 0.03);
+    return result;
+  };
+  const Seconds both = step_with(true, true).step;
+  EXPECT_GT(step_with(false, true).step, 1.01 * both);
+  EXPECT_GT(step_with(true, false).step, 1.01 * both);
+  const StepResult neither = step_with(false, false);
+  const TimeBreakdown& time = neither.stages[0].time;
+  const Seconds computing = time.gemm + time.attention + time.memory_bound + time.optimizer;
+  EXPECT_NEAR(neither.step / (computing + exchanging(scenario)), 1.0, 0.02);
+}
+
 TEST(ShardedStep, EstimatesKnowThatReductionsHoldGathersUp) {
   Scenario scenario = sharded_llama();
   for (const double slower : {1.0, 0.3, 0.1, 0.05}) {
