@@ -16,7 +16,7 @@ FlatOp flatten(const Op& op, const Plan& plan) {
   FlatOp entry;
   entry.stream = op.stream;
   entry.meeting = meeting_of(op, plan);
-  entry.kernel = op.stream == Stream::Compute && !is_communication(op.kind);
+  entry.kernel = is_kernel(op);
   entry.sends = op.kind == OpKind::Send;
   entry.holds_host = op.holds_host;
   entry.gradient = op.stream == Stream::SendGradient || op.stream == Stream::ReceiveGradient;

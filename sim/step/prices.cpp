@@ -66,6 +66,11 @@ void hide_exchanges(const Block& block, BlockPrices& prices) {
 
 }  // namespace
 
+bool is_kernel(const Op& op) {
+  return op.stream == Stream::Compute && !is_communication(op.kind) &&
+         op.kind != OpKind::HostOptimizer;
+}
+
 Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack)
     : cluster_(cluster),
       stack_(stack),
@@ -102,7 +107,7 @@ BlockPrices Pricer::price(const Block& block, BasisTimes* basis) const {
   BlockPrices prices;
   prices.reserve(block.ops.size());
   for (const Op& op : block.ops) {
-    if (basis == nullptr || is_communication(op.kind)) {
+    if (basis == nullptr || !is_kernel(op)) {
       prices.push_back(price(op));
       continue;
     }

@@ -16,6 +16,10 @@ namespace shardwright::sim {
 // uses; those of kernels on the slowest device that takes part.
 using BlockPrices = std::vector<Seconds>;
 
+// An op that the accelerator computes: neither a communication, nor a copy to the host, nor the
+// optimizer there.
+bool is_kernel(const Op& op);
+
 struct Prices {
   std::vector<BlockPrices> blocks;  // by BlockId
   std::vector<BasisTimes> basis;    // of a block's kernels, by BlockId

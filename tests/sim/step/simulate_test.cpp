@@ -185,6 +185,20 @@ TEST(SimulateStep, BusyAndIdleAreTheWallAndPartsAddUp) {
   }
 }
 
+// What kernel times rest on adds up to the kernels' own time, without copies to the host and
+// without what collectives beside them cost.
+TEST(SimulateStep, TheBasisIsThatOfTheKernels) {
+  const ClusterSpec cluster = load_cluster("dgx-a100");
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Scenario scenario = random_scenario(seed, cluster);
+    scenario.plan.offload_activations = seed % 2 == 0;
+    const StepResult result = simulate_step(scenario);
+    const TimeBreakdown& time = result.time();
+    const Seconds kernels = time.gemm + time.attention + time.memory_bound + time.optimizer;
+    ASSERT_NEAR(result.basis.total() / kernels, 1.0, 1e-9) << seed;
+  }
+}
+
 TEST(SimulateStep, RatesFollowFromTheStep) {
   const ClusterSpec cluster = load_cluster("dgx-h100");
   const Scenario scenario = random_scenario(7, cluster);
