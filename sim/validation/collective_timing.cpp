@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include "core/spec/profile_library.hpp"
@@ -50,20 +49,20 @@ Seconds measured_time(ObjectReader& row, const CollectiveTiming& timing) {
 
 std::string gap_of(const CollectiveTiming& timing) {
   if (!timing.for_fitting) return "no full printed table (\"fit\": false)";
+  if (timing.name.empty()) return "the source does not name the collective";
   if (!kinds().contains(timing.name)) return fmt::format("no model of \"{}\"", timing.name);
   if (timing.bytes <= Bytes(0)) return "the source does not give the size";
   if (timing.measured <= Seconds(0)) return "neither a time nor a bandwidth with enough digits";
   return "";
 }
 
-CollectiveTiming read_timing(ObjectReader& row, RowIds& ids) {
+CollectiveTiming read_timing(ObjectReader& row) {
   CollectiveTiming timing;
-  timing.id = row.text("id");
-  ids.add(row, timing.id);
+  timing.id = row.text_or("id", "");
   timing.source = source_of(row);
   timing.system = row.text_or("system", "");
   timing.gpu = row.text_or("gpu", "");
-  timing.name = row.text("collective");
+  timing.name = row.text_or("collective", "");
   timing.members = row.integer("gpus", {2, 10'000'000});
   timing.nodes = row.integer_or("nodes", 1, {1, timing.members});
   timing.groups = row.integer_or("groups", 1, {1, 10'000'000});
@@ -102,14 +101,6 @@ const ClusterSpec* named_cluster(const std::string& system) {
   return best;
 }
 
-// Takes the lines of a file or a stream.
-struct TimingCollector {
-  std::vector<CollectiveTiming> timings{};
-  RowIds ids{};
-
-  void operator()(ObjectReader& row) { timings.push_back(read_timing(row, ids)); }
-};
-
 TimingComparison compare(const CollectiveTiming& timing) {
   TimingComparison row;
   row.id = timing.id;
@@ -117,6 +108,7 @@ TimingComparison compare(const CollectiveTiming& timing) {
   row.device = timing.gpu.empty() ? timing.system : timing.gpu;
   row.op = fmt::format("{} {}", timing.name, timing.nodes > 1 ? "across nodes" : "in a node");
   row.reason = timing.unsupported;
+  row.filled_in = timing.filled_in;
   std::optional<ClusterSpec> cluster;
   if (row.reason.empty()) {
     cluster = cluster_of(timing);
@@ -136,16 +128,15 @@ TimingComparison compare(const CollectiveTiming& timing) {
 }  // namespace
 
 std::vector<CollectiveTiming> read_collective_timings(const std::string& file) {
-  TimingCollector collector;
-  for_each_json_line(file, std::ref(collector));
-  return std::move(collector.timings);
+  std::ifstream stream = open_json_lines(file);
+  return read_collective_timings(stream, file);
 }
 
 std::vector<CollectiveTiming> read_collective_timings(std::istream& stream,
                                                       const std::string& source) {
-  TimingCollector collector;
-  for_each_json_line(stream, source, std::ref(collector));
-  return std::move(collector.timings);
+  return read_rows<CollectiveTiming>(stream, source,
+                                     {read_timing, &CollectiveTiming::unsupported,
+                                      "timings of collectives (docs/formats/timing_rows.md)"});
 }
 
 std::optional<ClusterSpec> cluster_of(const CollectiveTiming& timing) {

@@ -25,10 +25,12 @@ struct CollectiveTiming {
   bool for_fitting = false;
   Seconds call;  // that the benchmark's framework adds to each collective; zero for nccl-tests
   Seconds measured;
-  std::string unsupported;  // why the row cannot be predicted; empty: it can
+  std::vector<std::string> filled_in;  // what was assumed: "id: line 3"
+  std::string unsupported;             // why the row cannot be predicted; empty: it can
 };
 
-// Throws InputError with all problems of the file.
+// A row that cannot be read is `unsupported`, with its problems. Throws InputError if none can be
+// read, as `read_row_lines` does.
 std::vector<CollectiveTiming> read_collective_timings(const std::string& file);
 
 // The same of a stream's lines; `source` names it in errors.
@@ -46,8 +48,9 @@ GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSpec& c
 
 Seconds predict(const CollectiveTiming& timing, const ClusterSpec& cluster);
 
-// Predicts every row with shipped clusters; rows without one, rows that do not say enough and
-// those that are no full printed table ("fit": false) are skipped with their reason.
+// Predicts every row with shipped clusters; rows without one, rows that do not say enough,
+// those that cannot be read and those that are no full printed table ("fit": false) are skipped
+// with their reason.
 TimingReport validate_collectives(const std::string& file);
 
 }  // namespace shardwright::sim

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -27,6 +28,29 @@ bool next_line(std::istream& stream, std::string& text, const std::string& file,
 }
 
 using Reader = std::function<void(const nlohmann::json&, const std::string&)>;
+
+std::string reasons_of(const InputError& error) {
+  std::string text;
+  for (const Problem& each : error.problems())
+    text += fmt::format("{}{}{}found {}, expected {}", text.empty() ? "" : "; ", each.where,
+                        each.where.empty() ? "" : ": ", each.found, each.expected);
+  return text;
+}
+
+// Reads one line; what is wrong with it, empty if nothing is.
+std::string problems_of_line(const nlohmann::json& line, const std::string& place,
+                             const std::string& source,
+                             const std::function<void(ObjectReader&)>& read) {
+  ProblemList problems(source);
+  ObjectReader object(line, place, problems);
+  read(object);
+  try {
+    problems.throw_if_any();
+  } catch (const InputError& error) {
+    return reasons_of(error);
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -61,22 +85,43 @@ void for_each_json(std::istream& stream, const std::string& source, const Reader
 
 void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read) {
   std::ifstream stream = open_json_lines(file);
-  for_each_json_line(stream, file, read);
-}
-
-void for_each_json_line(std::istream& stream, const std::string& source,
-                        const std::function<void(ObjectReader&)>& read) {
-  for_each_json(stream, source, [&](const nlohmann::json& document, const std::string&) {
-    ProblemList problems(source);
+  for_each_json(stream, file, [&](const nlohmann::json& document, const std::string&) {
+    ProblemList problems(file);
     ObjectReader object(document, "", problems);
     read(object);
     problems.throw_if_any();
   });
 }
 
-void RowIds::add(ObjectReader& row, const std::string& id) {
-  if (id.empty()) return;  // missing, which is a problem of its own
-  if (!ids_.insert(id).second) row.problem("id", fmt::format("\"{}\" again", id), "each id once");
+std::vector<RowLine> read_row_lines(std::istream& stream, const std::string& source,
+                                    const std::string& expected,
+                                    const std::function<void(ObjectReader&)>& read) {
+  const nlohmann::json no_members = nlohmann::json::object();
+  std::vector<RowLine> lines;
+  for_each_json(
+      stream, source,
+      [&](const nlohmann::json& document, const std::string& place) {
+        lines.push_back({place, problems_of_line(document, place, source, read)});
+      },
+      [&](const std::string& place, const InputError& error) {
+        problems_of_line(no_members, place, source, read);
+        lines.push_back({place, reasons_of(error)});
+      });
+  const auto is_readable = [](const RowLine& line) { return line.problems.empty(); };
+  if (!lines.empty() && std::none_of(lines.begin(), lines.end(), is_readable)) {
+    throw InputError(source,
+                     {{"", "no row that can be read; " + lines.front().problems, expected}});
+  }
+  return lines;
+}
+
+void name_row(std::string& id, const std::string& place, std::set<std::string>& ids,
+              std::vector<std::string>& filled_in) {
+  if (id.empty()) {
+    id = place;
+    filled_in.push_back(fmt::format("id: {}", place));
+  }
+  if (!ids.insert(id).second) filled_in.emplace_back("id: another row of the file has it too");
 }
 
 std::string source_of(ObjectReader& row) {

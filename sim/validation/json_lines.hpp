@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/base/json_reader.hpp"
 
@@ -27,19 +28,47 @@ void for_each_json(
 // The same with each line's object, to which `read` may add problems.
 void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read);
 
-// The same of a stream's lines; `source` names it in errors.
-void for_each_json_line(std::istream& stream, const std::string& source,
-                        const std::function<void(ObjectReader&)>& read);
-
-// The ids of a file's rows, of which each may stand once.
-class RowIds {
- public:
-  // Adds a problem at the row's "id" if a row before has it.
-  void add(ObjectReader& row, const std::string& id);
-
- private:
-  std::set<std::string> ids_;
+// What became of a line that holds a row.
+struct RowLine {
+  std::string place;     // "line 3"
+  std::string problems;  // "line 3/m: found …, expected …; …"; empty: it could be read
 };
+
+// Calls `read` once for each line of a stream that is not empty: with its object, or, where it is
+// no JSON, with one without members. Its problems are those of the line alone. Throws InputError,
+// which says what was `expected`, if no line can be read, a hundred are no JSON or one is too long.
+std::vector<RowLine> read_row_lines(std::istream& stream, const std::string& source,
+                                    const std::string& expected,
+                                    const std::function<void(ObjectReader&)>& read);
+
+// Gives a row without an id that of its line, and says so, as of an id that a row before has, too.
+void name_row(std::string& id, const std::string& place, std::set<std::string>& ids,
+              std::vector<std::string>& filled_in);
+
+// A kind of rows. Each has an `id` and a list of what was `filled_in`.
+template <class Row>
+struct RowKind {
+  Row (*read)(ObjectReader&);
+  std::string Row::*reason;  // why the row cannot be used, which takes its problems
+  const char* expected;      // what its files hold, in errors
+};
+
+// The rows of a stream, one a line. A row with problems stays, with them as its reason, so that the
+// others can be used. Throws InputError as `read_row_lines` does.
+template <class Row>
+std::vector<Row> read_rows(std::istream& stream, const std::string& source,
+                           const RowKind<Row>& kind) {
+  std::vector<Row> rows;
+  const std::vector<RowLine> lines =
+      read_row_lines(stream, source, kind.expected,
+                     [&](ObjectReader& object) { rows.push_back(kind.read(object)); });
+  std::set<std::string> ids;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!lines[i].problems.empty()) rows[i].*(kind.reason) = lines[i].problems;
+    name_row(rows[i].id, lines[i].place, ids, rows[i].filled_in);
+  }
+  return rows;
+}
 
 // A row's "source": a text, or an object with a title. Empty where there is none.
 std::string source_of(ObjectReader& row);

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/matrix_peak.hpp"
 #include "sim/validation/json_lines.hpp"
 #include "sim/validation/row_notes.hpp"
+#include "sim/validation/row_words.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -34,13 +33,6 @@ constexpr IntegerRange kSize{1, 1'000'000'000};
 
 using Kernel = KernelTiming::Kernel;
 
-Precision precision_of(const std::string& dtype) {
-  if (dtype.rfind("fp8", 0) == 0) return Precision::Fp8;
-  if (dtype.rfind("tf32", 0) == 0) return Precision::Tf32;
-  if (dtype == "fp32") return Precision::Fp32;
-  return dtype == "fp16" ? Precision::Fp16 : Precision::Bf16;
-}
-
 // A row's columns; optional ones are 0, "" or false where the source does not say.
 struct Columns {
   std::string op, dtype, stage, implementation, notes, gradient_format, result_format;
@@ -52,7 +44,7 @@ struct Columns {
 
 Columns read_columns(ObjectReader& row) {
   Columns columns;
-  columns.op = row.text("op");
+  columns.op = row.text_or("op", "");
   columns.dtype = row.text_or("dtype", "");
   columns.stage = row.text_or("stage", "");
   columns.implementation = row.text_or("impl", "");
@@ -158,8 +150,9 @@ bool names_pass(const std::string& op, bool backward) {
 }
 
 std::string attention_gap(const Columns& columns, Precision precision) {
-  if (precision == Precision::Fp8)
-    return "attention on fp8 operands has no model: training keeps it in 16 bits";
+  if (casts_operands(precision))
+    return fmt::format("attention on {} operands has no model: training keeps it in 16 bits",
+                       name_of(precision));
   if (std::min({columns.heads, columns.tokens, columns.head_dim}) < 1)
     return "the source does not give the whole shape";
   if (!names_pass(columns.op, false) && !names_pass(columns.op, true))
@@ -209,29 +202,44 @@ void read_copy(const Columns& columns, KernelTiming& timing) {
   timing.measured = (work.read + work.written) / gigabytes_per_second(columns.gigabytes_per_s);
 }
 
-KernelTiming read_timing(ObjectReader& row, RowIds& ids) {
+bool is_copy(const Columns& columns) {
+  return columns.op == "memcpy";
+}
+
+// Of copies only the bytes count. A format that the source leaves open is the usual one.
+void set_precision(Columns& columns, KernelTiming& timing) {
+  if (is_copy(columns)) return;
+  if (columns.dtype.empty()) {
+    columns.dtype = name_of(usual_precision(timing.gpu));
+    timing.filled_in.push_back(fmt::format("dtype: {}", columns.dtype));
+  }
+  const std::optional<Precision> precision = precision_in(columns.dtype);
+  timing.precision = precision.value_or(timing.precision);
+  if (!precision)
+    timing.unsupported = fmt::format("the number format \"{}\" is not modelled", columns.dtype);
+}
+
+// Why nothing can be said of the row, whatever its shape; empty where something can.
+std::string gap_of(const Columns& columns, const std::string& gpu) {
+  if (gpu.empty() || says(gpu, "unspecified")) return "the source does not name the device";
+  if (columns.op.empty()) return "the source does not name the op";
+  if (!is_copy(columns) && columns.op != "gemm" && columns.op.rfind("attention", 0) != 0)
+    return fmt::format("no model of \"{}\"", columns.op);
+  const double rate = is_copy(columns) ? columns.gigabytes_per_s : columns.tflops;
+  return rate > 0.0 ? "" : "the source gives no rate";
+}
+
+KernelTiming read_timing(ObjectReader& row) {
   KernelTiming timing;
-  timing.id = row.text("id");
-  ids.add(row, timing.id);
+  timing.id = row.text_or("id", "");
   timing.source = source_of(row);
-  timing.gpu = row.text("gpu");
-  const Columns columns = read_columns(row);
+  timing.gpu = row.text_or("gpu", "");
+  Columns columns = read_columns(row);
   timing.op = columns.op;
-  if (says(timing.gpu, "unspecified")) {
-    timing.unsupported = "the source does not name the device";
-    return timing;
-  }
-  timing.precision = precision_of(columns.dtype);
-  const bool is_copy = columns.op == "memcpy";
-  if (!is_copy && columns.op != "gemm" && columns.op.rfind("attention", 0) != 0) {
-    timing.unsupported = fmt::format("no model of \"{}\"", columns.op);
-    return timing;
-  }
-  if ((is_copy ? columns.gigabytes_per_s : columns.tflops) <= 0.0) {
-    timing.unsupported = "the source gives no rate";
-    return timing;
-  }
-  if (is_copy)
+  timing.unsupported = gap_of(columns, timing.gpu);
+  if (timing.unsupported.empty()) set_precision(columns, timing);
+  if (!timing.unsupported.empty()) return timing;
+  if (is_copy(columns))
     read_copy(columns, timing);
   else if (columns.op == "gemm")
     read_gemm(columns, timing);
@@ -240,13 +248,15 @@ KernelTiming read_timing(ObjectReader& row, RowIds& ids) {
   return timing;
 }
 
-// Takes the lines of a file or a stream.
-struct TimingCollector {
-  std::vector<KernelTiming> timings{};
-  RowIds ids{};
-
-  void operator()(ObjectReader& row) { timings.push_back(read_timing(row, ids)); }
-};
+// Why the device cannot stand for the row's; empty where it can.
+std::string gap_of(const KernelTiming& timing, const std::optional<AcceleratorSpec>& accelerator) {
+  if (!timing.unsupported.empty()) return timing.unsupported;
+  if (!accelerator) return fmt::format("no shipped profile of the device \"{}\"", timing.gpu);
+  const bool multiplies = accelerator->matrix.of(timing.precision) > FlopPerSecond(0);
+  if (casts_operands(timing.precision) && !multiplies)
+    return fmt::format("{} does not multiply in {}", accelerator->name, name_of(timing.precision));
+  return "";
+}
 
 TimingComparison compare(const KernelTiming& timing,
                          const std::optional<AcceleratorSpec>& accelerator) {
@@ -255,9 +265,8 @@ TimingComparison compare(const KernelTiming& timing,
   row.source = timing.source;
   row.device = timing.gpu;
   row.op = timing.op;
-  row.reason = timing.unsupported;
-  if (row.reason.empty() && !accelerator)
-    row.reason = fmt::format("no shipped profile of the device \"{}\"", timing.gpu);
+  row.filled_in = timing.filled_in;
+  row.reason = gap_of(timing, accelerator);
   row.skipped = !row.reason.empty();
   if (row.skipped) return row;
   row.profile = accelerator->name;
@@ -269,15 +278,14 @@ TimingComparison compare(const KernelTiming& timing,
 }  // namespace
 
 std::vector<KernelTiming> read_kernel_timings(const std::string& file) {
-  TimingCollector collector;
-  for_each_json_line(file, std::ref(collector));
-  return std::move(collector.timings);
+  std::ifstream stream = open_json_lines(file);
+  return read_kernel_timings(stream, file);
 }
 
 std::vector<KernelTiming> read_kernel_timings(std::istream& stream, const std::string& source) {
-  TimingCollector collector;
-  for_each_json_line(stream, source, std::ref(collector));
-  return std::move(collector.timings);
+  return read_rows<KernelTiming>(stream, source,
+                                 {read_timing, &KernelTiming::unsupported,
+                                  "timings of kernels (docs/formats/timing_rows.md)"});
 }
 
 std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& gpu) {

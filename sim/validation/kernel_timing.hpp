@@ -28,10 +28,12 @@ struct KernelTiming {
   std::vector<Kernel> kernels;
   StackSpec stack;  // how far the implementation is from the device's best
   Seconds measured;
-  std::string unsupported;  // why the row cannot be predicted; empty: it can
+  std::vector<std::string> filled_in;  // what was assumed: "dtype: bf16"
+  std::string unsupported;             // why the row cannot be predicted; empty: it can
 };
 
-// Throws InputError with all problems of the file.
+// A row that cannot be read is `unsupported`, with its problems. Throws InputError if none can be
+// read, as `read_row_lines` does.
 std::vector<KernelTiming> read_kernel_timings(const std::string& file);
 
 // The same of a stream's lines; `source` names it in errors.
@@ -44,8 +46,8 @@ std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& gpu);
 // By the formulas, whatever was measured.
 Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator);
 
-// Predicts every row of the file with shipped profiles; rows without one, and rows that do not say
-// enough, are skipped with their reason.
+// Predicts every row of the file with shipped profiles; rows without one, rows that do not say
+// enough and rows that cannot be read are skipped with their reason.
 TimingReport validate_kernels(const std::string& file);
 
 }  // namespace shardwright::sim

@@ -201,7 +201,7 @@ void set_schedule(const TrainingRow& row, Plan& plan, std::vector<std::string>& 
 bool set_precision(const TrainingRow& row, Plan& plan, std::vector<std::string>& filled_in,
                    std::string& reason) {
   const std::string& text = row.plan.precision;
-  const auto usual = says(row.cluster.gpu, "v100") ? Precision::Fp16 : Precision::Bf16;
+  const auto usual = usual_precision(row.cluster.gpu);
   const bool open = text.empty() || is_any_mixed_precision(text);
   if (open) filled_in.push_back(fmt::format("precision: {}", name_of(usual)));
   const auto precision = open ? usual : precision_in(text);

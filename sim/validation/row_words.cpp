@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <string>
 
+#include "sim/validation/row_notes.hpp"
+
 namespace shardwright::sim {
 namespace {
 
@@ -57,6 +59,10 @@ std::optional<Precision> precision_in(std::string_view text) {
   if (holds_any(words, {"tf32", "tensorfloat32"})) return Precision::Tf32;
   if (holds_any(words, {"fp32", "float32", "f32", "single"})) return Precision::Fp32;
   return std::nullopt;
+}
+
+Precision usual_precision(std::string_view gpu) {
+  return says(gpu, "v100") ? Precision::Fp16 : Precision::Bf16;
 }
 
 bool is_any_mixed_precision(std::string_view text) {

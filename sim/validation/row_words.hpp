@@ -20,6 +20,9 @@ std::string letters_and_digits(std::string_view text);
 // None for formats that are not modelled.
 std::optional<Precision> precision_in(std::string_view text);
 
+// What training runs in where the source does not say: V100 has no bf16.
+Precision usual_precision(std::string_view gpu);
+
 // "mixed", "amp": half precision, whichever the accelerator has.
 bool is_any_mixed_precision(std::string_view text);
 

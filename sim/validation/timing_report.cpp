@@ -24,7 +24,8 @@ Json row_json(const TimingComparison& row) {
           {"predicted", row.skipped ? Json() : Json(row.predicted.value())},
           {"error_pct", row.skipped ? Json() : Json(100.0 * row.error())},
           {"status", row.skipped ? "skipped" : "ok"},
-          {"reason", row.reason}};
+          {"reason", row.reason},
+          {"filled_in", row.filled_in}};
 }
 
 }  // namespace

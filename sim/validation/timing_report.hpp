@@ -19,7 +19,8 @@ struct TimingComparison {
   std::string profile;  // what it was predicted with
   Seconds measured, predicted;
   bool skipped = false;
-  std::string reason;  // why it was skipped
+  std::string reason;                  // why it was skipped
+  std::vector<std::string> filled_in;  // what was assumed: "dtype: bf16"
 
   double error() const { return predicted / measured - 1.0; }
 };

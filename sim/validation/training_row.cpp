@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -131,7 +130,7 @@ void read_source(ObjectReader& object, TrainingRow& row) {
   row.source_year = integer_if(source, "year");
 }
 
-TrainingRow read_row(ObjectReader object) {
+TrainingRow read_row(ObjectReader& object) {
   TrainingRow row;
   row.id = object.text_or("id", "");
   read_source(object, row);
@@ -182,72 +181,6 @@ void fill_in_target(TrainingRow& row) {
   take("mfu", row.measured.mfu);
 }
 
-std::string reasons_of(const InputError& error) {
-  std::string text;
-  for (const Problem& each : error.problems())
-    text += fmt::format("{}{}{}found {}, expected {}", text.empty() ? "" : "; ", each.where,
-                        each.where.empty() ? "" : ": ", each.found, each.expected);
-  return text;
-}
-
-// One line of a file, with its problems as the reason why it cannot be used.
-TrainingRow read_line(const nlohmann::json& line, const std::string& place,
-                      const std::string& file) {
-  TrainingRow row;
-  ProblemList problems(file);
-  row = read_row(ObjectReader(line, place, problems));
-  row.file = file;
-  try {
-    problems.throw_if_any();
-  } catch (const InputError& error) {
-    row.unreadable = reasons_of(error);
-  }
-  if (row.id.empty()) {
-    row.id = place;
-    row.filled_in.push_back(fmt::format("id: {}", place));
-  }
-  fill_in_accelerators(row);
-  fill_in_target(row);
-  return row;
-}
-
-// Takes the lines of a file or a stream as rows.
-class RowCollector {
- public:
-  explicit RowCollector(const std::string& source) : source_(source) {}
-
-  void operator()(const nlohmann::json& line, const std::string& place) {
-    TrainingRow row = read_line(line, place, source_);
-    if (!ids_.insert(row.id).second)
-      row.filled_in.emplace_back("id: another row of the file has it too");
-    rows_.push_back(std::move(row));
-  }
-
-  // A line that is no JSON.
-  void refuse(const std::string& place, const InputError& error) {
-    TrainingRow row;
-    row.id = place;
-    row.file = source_;
-    row.unreadable = reasons_of(error);
-    rows_.push_back(std::move(row));
-  }
-
-  // Throws InputError if there are rows and none can be read.
-  std::vector<TrainingRow> take() {
-    const auto readable = [](const TrainingRow& row) { return row.unreadable.empty(); };
-    if (!rows_.empty() && std::none_of(rows_.begin(), rows_.end(), readable)) {
-      throw InputError(source_, {{"", "no row that can be read; " + rows_.front().unreadable,
-                                  "training rows (docs/formats/training_rows.md)"}});
-    }
-    return std::move(rows_);
-  }
-
- private:
-  const std::string& source_;
-  std::vector<TrainingRow> rows_;
-  std::set<std::string> ids_;
-};
-
 }  // namespace
 
 std::vector<TrainingRow> read_training_rows(const std::string& file) {
@@ -256,11 +189,15 @@ std::vector<TrainingRow> read_training_rows(const std::string& file) {
 }
 
 std::vector<TrainingRow> read_training_rows(std::istream& stream, const std::string& source) {
-  RowCollector collector(source);
-  for_each_json(
-      stream, source, std::ref(collector),
-      [&](const std::string& place, const InputError& error) { collector.refuse(place, error); });
-  return collector.take();
+  std::vector<TrainingRow> rows = read_rows<TrainingRow>(
+      stream, source,
+      {read_row, &TrainingRow::unreadable, "training rows (docs/formats/training_rows.md)"});
+  for (TrainingRow& row : rows) {
+    row.file = source;
+    fill_in_accelerators(row);
+    fill_in_target(row);
+  }
+  return rows;
 }
 
 std::vector<TrainingRow> read_training_rows(const std::vector<std::string>& files) {

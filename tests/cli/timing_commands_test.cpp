@@ -23,6 +23,19 @@ TEST(TimingCommands, FailOverDecidesTheExitCode) {
   EXPECT_EQ(run_command({"validate", "--kernels", file, "--fail-over", "8"}).exit_code, 2);
 }
 
+// A tolerance that nobody asked for cannot be missed.
+TEST(TimingCommands, NothingMeasuredIsNoError) {
+  const ScratchFolder folder;
+  const std::string rows = folder.write(
+      "rows.jsonl",
+      R"({"id":"a","gpu":"Abacus-9","op":"gemm","dtype":"bf16","m":8,"n":8,"k":8,"tflops":1})");
+  const CommandResult result = run_command({"validate", "--kernels", rows});
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  const CommandResult asked = run_command({"validate", "--kernels", rows, "--fail-over", "8,25"});
+  EXPECT_EQ(asked.exit_code, 5);
+  EXPECT_THAT(asked.errors + asked.output, HasSubstr("there is no measured kernel"));
+}
+
 TEST(TimingCommands, EveryRowIsComparedOrSkippedWithAReason) {
   const CommandResult result =
       run_command({"validate", "--collectives", shipped("collectives.jsonl"), "--json", "-"});
@@ -44,7 +57,8 @@ TEST(TimingCommands, BadInputNamesFileAndLine) {
   const std::string bad = folder.write("bad.jsonl", "{\"id\":\"a\",\"gpu\":3}\n");
   const CommandResult result = run_command({"validate", "--kernels", bad});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.errors, HasSubstr("bad.jsonl: line 1/gpu"));
+  EXPECT_THAT(result.errors, HasSubstr("bad.jsonl: "));
+  EXPECT_THAT(result.errors, HasSubstr("line 1/gpu: found 3"));
   EXPECT_EQ(run_command({"validate"}).exit_code, 2);
   EXPECT_EQ(run_command({"fit", "kernels", bad}).exit_code, 2);
   EXPECT_EQ(run_command({"fit", "weather", bad}).exit_code, 2);
