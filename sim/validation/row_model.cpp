@@ -237,6 +237,19 @@ void set_sizes(const TrainingRow& row, ModelSpec& model, std::vector<std::string
   if (from.moe) set_experts(*from.moe, *model.moe);
 }
 
+void set_routing_by_notes(const std::string& notes, MoeSpec& moe,
+                          std::vector<std::string>& filled_in) {
+  if (notes_say_balanced_routing(notes)) {
+    moe.balanced_routing = true;
+    filled_in.emplace_back("routing: balanced, by the notes");
+  }
+  if (!notes_say_dropped_tokens(notes)) return;
+  // The factor of the sources that tell it; Megatron Core's recipes pad what they drop to.
+  moe.capacity_factor = 1.0;
+  moe.pads_to_capacity = true;
+  filled_in.emplace_back("routing: tokens beyond a capacity factor of 1 are dropped, by the notes");
+}
+
 }  // namespace
 
 std::optional<ModelSpec> model_of_row(const TrainingRow& stated,
@@ -248,7 +261,7 @@ std::optional<ModelSpec> model_of_row(const TrainingRow& stated,
     reason = fmt::format("the source does not say the model's {}", size);
     return std::nullopt;
   }
-  if (says(row.model.name, "mamba") || says(row.notes, "mamba layer")) {
+  if (says(row.model.name, "mamba") || notes_say_state_space_layers(row.notes)) {
     reason = "the model has state-space layers, which are not modelled";
     return std::nullopt;
   }
@@ -256,15 +269,12 @@ std::optional<ModelSpec> model_of_row(const TrainingRow& stated,
   ModelSpec model = known != nullptr ? *known : usual_architecture(row.model);
   filled_in.push_back(known != nullptr ? fmt::format("architecture: as the shipped {}", known->name)
                                        : fmt::format("architecture: {}-like", model.family));
-  if (known == nullptr && row.model.moe && says(row.notes, "mla"))
+  if (known == nullptr && row.model.moe && notes_say_latent_attention(row.notes)) {
     set_latent_attention(model.attention);
-  set_sizes(row, model, filled_in);
-  if (model.moe && notes_say_balanced_routing(row.notes)) model.moe->balanced_routing = true;
-  if (model.moe && notes_say_dropped_tokens(row.notes)) {
-    // The factor of the sources that tell it; Megatron Core's recipes pad what they drop to.
-    model.moe->capacity_factor = 1.0;
-    model.moe->pads_to_capacity = true;
+    filled_in.emplace_back("attention: latent, by the notes");
   }
+  set_sizes(row, model, filled_in);
+  if (model.moe) set_routing_by_notes(row.notes, *model.moe, filled_in);
   if (const std::string assumed = load_assumption(model); !assumed.empty())
     filled_in.push_back(assumed);
   if (reason = problems_of(model); !reason.empty()) return std::nullopt;

@@ -4,7 +4,52 @@
 #include <cctype>
 #include <charconv>
 
+#include "sim/validation/negation.hpp"
+
 namespace shardwright::sim {
+namespace {
+
+// "=2", or the last of "=2/8/32/1/1".
+std::optional<std::int64_t> last_degree_of(std::string_view rest) {
+  if (rest.starts_with('=')) rest.remove_prefix(1);
+  std::optional<std::int64_t> degree;
+  while (true) {
+    std::int64_t number = 0;
+    const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    if (parsed.ec != std::errc{}) return degree;
+    if (number > 0) degree = number;
+    rest.remove_prefix(static_cast<std::size_t>(parsed.ptr - rest.data()));
+    if (!rest.starts_with('/')) return degree;
+    rest.remove_prefix(1);
+  }
+}
+
+// What stands behind the first of the phrases up to a sign that ends it, in small letters.
+std::string clause_behind(std::string_view notes, std::initializer_list<std::string_view> phrases) {
+  const std::string lower = lower_case(notes);
+  for (const std::string_view phrase : phrases) {
+    const auto place = lower.find(phrase);
+    if (place == std::string::npos) continue;
+    const std::string rest = lower.substr(place + phrase.size());
+    return rest.substr(0, std::min(rest.find_first_of(";,()"), rest.find(". ")));
+  }
+  return "";
+}
+
+// A ratio, percentage or number of layers makes a part of it, 0 nothing.
+OffloadNote offload_in(std::string_view notes, std::initializer_list<std::string_view> phrases) {
+  if (!affirms_any(notes, phrases)) return OffloadNote::None;
+  const std::string behind = clause_behind(notes, phrases);
+  if (!says_any(behind, {"ratio", "fraction", "share", "layer", "%", "part"}))
+    return OffloadNote::Whole;
+  const auto place = std::min(behind.find_first_of("0123456789"), behind.size());
+  double number = -1.0;
+  std::from_chars(behind.data() + place, behind.data() + behind.size(), number);
+  return number == 0.0 ? OffloadNote::None : OffloadNote::Part;
+}
+
+}  // namespace
+
 std::string lower_case(std::string_view text) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -22,97 +67,121 @@ bool says_any(std::string_view text, std::initializer_list<std::string_view> phr
 }
 
 bool notes_say_dropped_tokens(std::string_view notes) {
-  return says_any(notes, {"token-drop", "tokendrop", "token drop", "capacity factor"});
+  return affirms_any(notes, {"token-drop", "tokendrop", "token drop", "capacity factor"});
 }
 
 bool notes_say_balanced_routing(std::string_view notes) {
   return notes_say_dropped_tokens(notes) ||
-         says_any(notes, {"balanced router=true", "force-balanced", "force balanced", "balanced)",
-                          "forced balanc", "force balanc", "force-load-balanc", "force load balanc",
-                          "force_load_balanc", "forced load balanc"});
+         affirms_any(notes, {"balanced router=true", "force-balanced", "force balanced",
+                             "balanced)", "forced balanc", "force balanc", "force-load-balanc",
+                             "force load balanc", "force_load_balanc", "forced load balanc"});
 }
 
 bool notes_say_no_fused_attention(std::string_view notes) {
-  return says_any(notes, {"no flash", "without flash", "unfused attention", "flash attention off",
-                          "eager attention"});
+  return affirms_any(notes, {"unfused attention", "eager attention"}) ||
+         denies_any(notes, {"flash", "fused attention"});
 }
 
 bool notes_say_fused_attention(std::string_view notes) {
-  return says_any(notes, {"flash attention", "flashattention", "flash-attention", "flash-attn",
-                          "flash_attn", "flash_attention"}) &&
+  return affirms_any(notes, {"flash attention", "flashattention", "flash-attention", "flash-attn",
+                             "flash_attn", "flash_attention"}) &&
          !notes_say_no_fused_attention(notes);
 }
 
+bool notes_say_latent_attention(std::string_view notes) {
+  return affirms_any(notes, {"mla"});
+}
+
+bool notes_say_state_space_layers(std::string_view notes) {
+  return affirms_any(notes, {"mamba layer"});
+}
+
 bool notes_say_distributed_optimizer(std::string_view notes) {
-  return says_any(notes, {"distributed optimizer", "distributed-optimizer"}) &&
-         !says_any(notes, {"no distributed optimizer", "without distributed optimizer",
-                           "distributed optimizer off", "distributed optimizer did not"});
+  return affirms_any(notes, {"distributed optimizer", "distributed-optimizer"});
 }
 
 bool notes_say_interleaved(std::string_view notes) {
-  return says(notes, "interleav") &&
-         !says_any(notes, {"no interleav", "not interleav", "non-interleav", "without interleav"});
+  return affirms_any(notes, {"interleav"});
 }
 
 bool notes_say_hybrid_shard(std::string_view notes) {
-  return says_any(notes, {"hsdp", "hybrid shard"});
+  return affirms_any(notes, {"hsdp", "hybrid shard"});
 }
 
 bool notes_say_no_tensor_overlap(std::string_view notes) {
-  return says_any(notes, {"no tp/", "no tp overlap", "no tp comm overlap"});
+  return says(notes, "no tp/") ||
+         denies_any(notes, {"tp overlap", "tp comm overlap", "tp communication overlap"});
 }
 
 bool notes_say_expert_overlap(std::string_view notes) {
-  return says_any(notes, {"ep-comm overlap=true", "ep overlap", "moe a2a overlap",
-                          "ep all-to-all overlap on", "1f1b overlap"}) &&
-         !says_any(notes, {"no ep overlap", "ep-comm overlap=false"});
+  return affirms_any(notes, {"ep-comm overlap=true", "ep overlap", "moe a2a overlap",
+                             "ep all-to-all overlap on", "1f1b overlap"}) &&
+         !denies_any(notes, {"ep-comm overlap"});
 }
 
 bool notes_say_tokens_once_per_node(std::string_view notes) {
-  return says_any(notes, {"deepep", "hybridep"});
+  return affirms_any(notes, {"deepep", "hybridep"});
 }
 
 bool notes_say_no_further_tokens(std::string_view notes) {
-  return says_any(notes, {"without mtp layer", "mtp disabled", "no mtp"});
+  return denies_any(notes, {"mtp"});
 }
 
 bool notes_say_cuda_graphs(std::string_view notes) {
-  return says_any(notes, {"scope full_iteration", "cuda graphs full_iteration"});
+  return affirms_any(notes, {"scope full_iteration", "cuda graphs full_iteration"});
 }
 
 bool notes_say_partial_graphs(std::string_view notes) {
-  return says_any(notes, {"graphs transformer_engine scope", "graph transformer_engine scope",
-                          "te-scoped cuda graphs", "te cuda graphs", "partial cg"});
+  return affirms_any(notes, {"graphs transformer_engine scope", "graph transformer_engine scope",
+                             "te-scoped cuda graphs", "te cuda graphs", "partial cg"});
 }
 
 bool notes_say_not_compiled(std::string_view notes) {
-  return says(notes, "torch.compile off");
+  return denies_any(notes, {"torch.compile"});
 }
 
 std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes) {
   constexpr std::string_view kKey = "ETP";
-  const auto place = notes.find(kKey);
-  if (place == std::string_view::npos) return std::nullopt;
-  std::string_view rest = notes.substr(place + kKey.size());
-  if (rest.starts_with('=')) rest.remove_prefix(1);
-  std::optional<std::int64_t> degree;
-  while (true) {
-    std::int64_t number = 0;
-    const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-    if (parsed.ec != std::errc{}) return degree;
-    if (number > 0) degree = number;
-    rest.remove_prefix(static_cast<std::size_t>(parsed.ptr - rest.data()));
-    if (!rest.starts_with('/')) return degree;
-    rest.remove_prefix(1);
+  if (denies_any(notes, {kKey})) return std::nullopt;
+  for (auto place = notes.find(kKey); place != std::string_view::npos;
+       place = notes.find(kKey, place + 1)) {
+    const bool in_word =
+        place > 0 && std::isalnum(static_cast<unsigned char>(notes[place - 1])) != 0;
+    if (!in_word) return last_degree_of(notes.substr(place + kKey.size()));
   }
+  return std::nullopt;
 }
 
 bool notes_say_experts_as_attention(std::string_view notes) {
-  return says_any(notes, {"experts use the same TP as attention", "ETP=TP", "without folding"});
+  return affirms_any(notes, {"experts use the same TP as attention", "ETP=TP", "without folding"});
 }
 
 bool notes_say_fp8_weights(std::string_view notes) {
-  return says_any(notes, {"fp8 params", "fp8 weights", "fp8_param_gather"});
+  return affirms_any(
+      notes, {"fp8 params", "fp8 weights", "fp8_param_gather", "mxfp8 params", "mxfp8 weights"});
+}
+
+bool notes_say_low_rank_adapters(std::string_view notes) {
+  // The widths of latent attention have the same name.
+  return affirms_any(notes, {"lora", "qlora"}) && !says_any(notes, {"q_lora", "kv_lora"});
+}
+
+OffloadNote activation_offload_in(std::string_view notes) {
+  return offload_in(notes,
+                    {"activation offload", "activation cpu offload", "activations offload",
+                     "activations are offload", "activations were offload", "offload activations",
+                     "offloaded activations", "offloading activations", "offload of activations"});
+}
+
+OffloadNote optimizer_offload_in(std::string_view notes) {
+  return offload_in(notes, {"optimizer offload", "optimizer cpu offload", "optimizer state offload",
+                            "optimizer states offload", "optimizer states are offload",
+                            "optimizer states were offload", "offload optimizer",
+                            "offloaded optimizer", "zero-offload", "zero-infinity"});
+}
+
+bool notes_say_states_on_disk(std::string_view notes) {
+  return affirms_any(notes, {"nvme", "zero-infinity"});
 }
 
 }  // namespace shardwright::sim

@@ -1,7 +1,8 @@
 // The few facts of a published measurement that stand only in its free text.
 //
 // Sources describe their runs in prose; the phrases that are looked for here name a technique that
-// has no field of its own. A note that lacks them changes nothing.
+// has no field of its own. A note that lacks them changes nothing, and so does one that denies them
+// (negation.hpp). Whoever changes a scenario by one of them says so in the row's `filled_in`.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,12 @@ bool notes_say_balanced_routing(std::string_view notes);
 // Attention ran as one kernel, or as several.
 bool notes_say_fused_attention(std::string_view notes);
 bool notes_say_no_fused_attention(std::string_view notes);
+
+// Queries, keys and values come from latent vectors (DeepSeek-V2).
+bool notes_say_latent_attention(std::string_view notes);
+
+// Mamba's.
+bool notes_say_state_space_layers(std::string_view notes);
 
 // ZeRO-1 in the words of Megatron-LM.
 bool notes_say_distributed_optimizer(std::string_view notes);
@@ -69,5 +76,19 @@ bool notes_say_experts_as_attention(std::string_view notes);
 
 // The weights that FP8 multiplies are kept in FP8.
 bool notes_say_fp8_weights(std::string_view notes);
+
+// LoRA: only small matrices beside the weights are trained.
+bool notes_say_low_rank_adapters(std::string_view notes);
+
+// How much of something waits on the host.
+enum class OffloadNote : std::uint8_t { None, Part, Whole };
+
+OffloadNote activation_offload_in(std::string_view notes);
+
+// Of the optimizer's states.
+OffloadNote optimizer_offload_in(std::string_view notes);
+
+// … which lie on NVMe disks.
+bool notes_say_states_on_disk(std::string_view notes);
 
 }  // namespace shardwright::sim

@@ -107,12 +107,55 @@ bool set_degrees(const TrainingRow& row, const StackSpec& stack, Plan& plan,
   return true;
 }
 
-void set_expert_parallel(const TrainingRow& row, const ModelSpec& model, Plan& plan) {
+void set_expert_parallel(const TrainingRow& row, const ModelSpec& model, Plan& plan,
+                         std::vector<std::string>& filled_in) {
   if (!model.moe) return;
-  const bool cut =
-      model.moe->expert_ffn >= kWideExpert || notes_say_experts_as_attention(row.notes);
+  const auto stated = expert_tensor_parallel_in(row.notes);
+  const bool as_attention = notes_say_experts_as_attention(row.notes);
+  const bool cut = model.moe->expert_ffn >= kWideExpert || as_attention;
   const bool divided = (plan.dp * plan.cp) % plan.ep == 0;
-  plan.expert_tp = expert_tensor_parallel_in(row.notes).value_or(cut && divided ? plan.tp : 1);
+  plan.expert_tp = stated.value_or(cut && divided ? plan.tp : 1);
+  if (stated || as_attention)
+    filled_in.push_back(fmt::format("expert_tp: {}, by the notes", plan.expert_tp));
+}
+
+// What the notes say of shards and of layers that predict further tokens.
+void set_by_notes(const TrainingRow& row, const ModelSpec& model, Plan& plan,
+                  std::vector<std::string>& filled_in) {
+  if (notes_say_no_further_tokens(row.notes)) {
+    plan.multi_token_prediction = false;
+    if (model.mtp_layers > 0) filled_in.emplace_back("multi_token_prediction: false, by the notes");
+  }
+  if (plan.zero_stage > 0 && notes_say_hybrid_shard(row.notes)) {
+    plan.shard_group = row.cluster.gpus_per_node.value_or(8);
+    filled_in.push_back(fmt::format("shard_group: {}, by the notes", plan.shard_group));
+  }
+}
+
+void set_optimizer_offload(const TrainingRow& row, Plan& plan,
+                           std::vector<std::string>& filled_in) {
+  const OffloadNote note = optimizer_offload_in(row.notes);
+  if (note == OffloadNote::Part)
+    filled_in.emplace_back("a part of the optimizer on the host, by the notes: not simulated");
+  if (note != OffloadNote::Whole) return;
+  plan.offload_optimizer =
+      notes_say_states_on_disk(row.notes) ? OptimizerOffload::Nvme : OptimizerOffload::Host;
+  filled_in.push_back(
+      fmt::format("offload_optimizer: {}, by the notes", name_of(plan.offload_optimizer)));
+}
+
+// Where all layers are recomputed nothing is left to offload.
+void set_activation_offload(const TrainingRow& row, Plan& plan,
+                            std::vector<std::string>& filled_in) {
+  const OffloadNote note = activation_offload_in(row.notes);
+  if (note == OffloadNote::None) return;
+  const bool kept = plan.recompute != RecomputePolicy::Full;
+  plan.offload_activations = note == OffloadNote::Whole && kept;
+  if (plan.offload_activations)
+    filled_in.emplace_back("offload_activations: true, by the notes");
+  else
+    filled_in.push_back(fmt::format("{} on the host, by the notes: not simulated",
+                                    kept ? "a part of the activations" : "what layers keep"));
 }
 
 void set_stage_layers(const ModelSpec& model, Plan& plan, std::vector<std::string>& filled_in) {
@@ -153,10 +196,14 @@ void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec
   if (!row.plan.overlap_grad_reduce && plan.dp * plan.cp > 1)
     filled_in.push_back(fmt::format("overlap_grad_reduce: {}", plan.overlap.grad_reduce));
   plan.overlap.param_gather = row.plan.overlap_grad_reduce.value_or(stack.overlap_param_gather);
-  plan.overlap.tensor_parallel =
-      stack.overlap_tp && plan.sequence_parallel && !notes_say_no_tensor_overlap(row.notes);
+  const bool hides = stack.overlap_tp && plan.sequence_parallel;
+  plan.overlap.tensor_parallel = hides && !notes_say_no_tensor_overlap(row.notes);
+  if (hides && !plan.overlap.tensor_parallel)
+    filled_in.emplace_back("overlap of tp: false, by the notes");
   plan.overlap.expert_microbatches =
       stack.overlap_ep && model.moe && plan.ep > 1 && notes_say_expert_overlap(row.notes);
+  if (plan.overlap.expert_microbatches)
+    filled_in.emplace_back("overlap of ep: beside another microbatch, by the notes");
 }
 
 // Microbatches of a replica where the source gives no batch: one where the stack does not
@@ -258,15 +305,13 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
     return std::nullopt;
   set_schedule(row, plan, filled_in);
   set_recomputation(row, model, plan, filled_in);
-  set_expert_parallel(row, model, plan);
-  plan.multi_token_prediction = !notes_say_no_further_tokens(row.notes);
+  set_expert_parallel(row, model, plan, filled_in);
   plan.sequence_parallel =
       plan.tp > 1 && value_or(row.plan.sequence_parallel, usual_sequence_parallel(stack),
                               "sequence_parallel", filled_in);
   plan.zero_stage = static_cast<int>(value_or<std::int64_t>(
       row.plan.zero_stage, usual_zero_stage(row, stack), "zero_stage", filled_in));
-  if (plan.zero_stage > 0 && notes_say_hybrid_shard(row.notes))
-    plan.shard_group = row.cluster.gpus_per_node.value_or(8);
+  set_by_notes(row, model, plan, filled_in);
   if (stack.family == "pytorch") plan.context_parallel = ContextParallelKind::AllGather;
   const bool gathers_once = stack.family == "pytorch" || stack.family == "jax";
   if (gathers_once && plan.pp > 1 && plan.zero_stage == 3)
@@ -274,6 +319,8 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
   set_stage_layers(model, plan, filled_in);
   if (stack.family == "pytorch" && plan.recompute == RecomputePolicy::Selective)
     recompute_every_second_layer(model, plan, filled_in);
+  set_optimizer_offload(row, plan, filled_in);
+  set_activation_offload(row, plan, filled_in);
   set_overlap(row, model, stack, plan, filled_in);
   return plan;
 }

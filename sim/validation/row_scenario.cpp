@@ -102,6 +102,8 @@ RowScenario scenario_of(const TrainingRow& row) {
     result.reason = "the time is that of a single layer, not of a step";
     return result;
   }
+  if (notes_say_low_rank_adapters(row.notes))
+    result.filled_in.emplace_back("LoRA, by the notes: not simulated, all weights are trained");
   Scenario parts;
   auto model = model_of_row(row, result.filled_in, result.reason);
   if (!model) return result;

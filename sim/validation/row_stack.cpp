@@ -112,6 +112,20 @@ void exchange_by_recipe(const TrainingRow& row, const ModelSpec& model, StackSpe
   filled_in.emplace_back("token exchange: once per node, as in the recipes of such models");
 }
 
+void set_graphs(const TrainingRow& row, StackSpec& stack, std::vector<std::string>& filled_in) {
+  const bool submission = stack.name == "nemo-te" && row.source_title.starts_with("MLPerf");
+  if (submission || notes_say_cuda_graphs(row.notes)) {
+    // The host of a graph does not know how many tokens an expert has; one kernel reads it.
+    stack.cuda_graphs = stack.fused_grouped_gemm = stack.fused_expert_bias = true;
+    filled_in.emplace_back(
+        submission ? "host: CUDA graphs, as the submissions' config_common_cg.sh has them"
+                   : "host: a CUDA graph of the whole step, by the notes");
+  } else if (notes_say_partial_graphs(row.notes)) {
+    stack.graphs_to_dispatch = true;
+    filled_in.emplace_back("host: CUDA graphs of attention and routers, by the notes");
+  }
+}
+
 }  // namespace
 
 StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_in) {
@@ -129,17 +143,12 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
   StackSpec stack = load_stack(name);
   set_attention_kernel(stack, row.attention_kernel);
   set_attention_by_notes(row, stack, filled_in);
-  const bool submission = stack.name == "nemo-te" && row.source_title.starts_with("MLPerf");
-  if (submission)
-    filled_in.emplace_back("host: CUDA graphs, as the submissions' config_common_cg.sh has them");
-  if (notes_say_cuda_graphs(row.notes) || submission) {
-    // The host of a graph does not know how many tokens an expert has; one kernel reads it.
-    stack.cuda_graphs = stack.fused_grouped_gemm = stack.fused_expert_bias = true;
-  } else if (notes_say_partial_graphs(row.notes)) {
-    stack.graphs_to_dispatch = true;
-  }
+  set_graphs(row, stack, filled_in);
   if (notes_say_dropped_tokens(row.notes)) stack.reads_token_counts = false;
-  if (notes_say_tokens_once_per_node(row.notes)) stack.sends_tokens_once_per_node = true;
+  if (notes_say_tokens_once_per_node(row.notes)) {
+    stack.sends_tokens_once_per_node = true;
+    if (row.model.moe) filled_in.emplace_back("token exchange: once per node, by the notes");
+  }
   // DeepSpeed keeps fp16 gradients as they are; its BF16_Optimizer adds bf16 ones up in fp32.
   if (says(stack.name, "deepspeed") && precision_in(row.plan.precision) == Precision::Bf16)
     stack.fp32_main_gradients = true;
@@ -159,7 +168,10 @@ void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& sta
   exchange_by_recipe(row, model, stack, filled_in);
   // Where matrix units read FP8 operands of any layout, no transposed copy is needed.
   const bool any_layout = says(row.cluster.gpu, "b200") || says(row.cluster.gpu, "b300");
-  if (any_layout && notes_say_fp8_weights(row.notes)) stack.fp8_weight_bytes = Bytes(1.0);
+  if (any_layout && notes_say_fp8_weights(row.notes)) {
+    stack.fp8_weight_bytes = Bytes(1.0);
+    filled_in.emplace_back("weights: in fp8, by the notes");
+  }
 }
 
 bool is_generic(const std::string& profile) {

@@ -41,7 +41,9 @@ OpenChoices open_choices(const TrainingRow& row, const Scenario& scenario) {
   const bool may = row.plan.schedule.empty() && runs_interleaved(scenario.stack);
   return {!row.plan.micro_batch,
           !row.plan.virtual_pp && scenario.plan.pp > 1 && (may || interleaved),
-          row.plan.recompute.empty() || !recompute_in(row.plan.recompute),
+          // What waits on the host is not recomputed as well.
+          !scenario.plan.offload_activations &&
+              (row.plan.recompute.empty() || !recompute_in(row.plan.recompute)),
           !row.plan.zero_stage || !row.plan.sequence_parallel, interleaved};
 }
 
@@ -207,7 +209,9 @@ std::vector<std::string> choices_in_words(const TrainingRow& row, const OpenChoi
   if (open.micro_batch) said.push_back(fmt::format("micro_batch {}", plan.micro_batch));
   if (open.virtual_stages) {
     take_back("schedule:");
-    said.push_back(fmt::format("virtual_pp {}, schedule {}", plan.vpp, name_of(plan.schedule)));
+    const bool noted = open.interleaved && row.plan.schedule.empty();
+    said.push_back(fmt::format("virtual_pp {}, schedule {}{}", plan.vpp, name_of(plan.schedule),
+                               noted ? " by the notes" : ""));
   }
   if (open.recomputation) said.push_back(recomputation_text(row, plan));
   if (!same_sharding(before, plan)) {

@@ -173,6 +173,66 @@ TEST(RowScenario, MixedPrecisionIsWhatTheAcceleratorHas) {
   EXPECT_EQ(scenario_of(row).scenario->plan.precision, Precision::Fp16);
 }
 
+// A row of experts whose notes are at the test's choice.
+TrainingRow row_with_notes(const std::string& notes) {
+  TrainingRow row = shipped_row("simumax-b200-deepseekv2-tp1-ep8-pp1-dp8-l4-mbc4-cef");
+  row.stack = "nemo-te";
+  row.notes = notes;
+  return row;
+}
+
+TEST(RowScenario, WhatNotesChangeIsSaid) {
+  const Scenario plain = *scenario_of(row_with_notes("")).scenario;
+  EXPECT_FALSE(any_says(scenario_of(row_with_notes("")).filled_in, "by the notes"));
+  for (const char* notes :
+       {"DeepEP", "force-balanced", "capacity factor 1", "HSDP", "CUDA graphs full_iteration",
+        "partial CG", "optimizer states offloaded to CPU", "activation offload"}) {
+    const RowScenario result = scenario_of(row_with_notes(notes));
+    ASSERT_TRUE(result.scenario) << notes << ": " << result.reason;
+    EXPECT_FALSE(*result.scenario == plain) << notes;
+    EXPECT_TRUE(any_says(result.filled_in, "by the notes")) << notes;
+  }
+}
+
+TEST(RowScenario, WhatNotesDenyChangesNothing) {
+  const Scenario plain = *scenario_of(row_with_notes("")).scenario;
+  for (const char* notes :
+       {"no DeepEP; NCCL all-to-all", "HybridEP off", "router not force-balanced", "EP overlap off",
+        "no 1F1B overlap of all-to-all", "dropless: no token dropping",
+        "no capacity factor (dropless)", "no CUDA graphs full_iteration", "no HSDP", "BETP12",
+        "no optimizer offload"}) {
+    const RowScenario result = scenario_of(row_with_notes(notes));
+    ASSERT_TRUE(result.scenario) << notes << ": " << result.reason;
+    EXPECT_TRUE(*result.scenario == plain) << notes;
+    EXPECT_FALSE(any_says(result.filled_in, "by the notes")) << notes;
+  }
+}
+
+TEST(RowScenario, WhatNotesNameAndNothingSimulatesIsSaid) {
+  const Scenario plain = *scenario_of(row_with_notes("")).scenario;
+  for (const char* notes :
+       {"LoRA rank 16", "activation offload ratio 0.5", "optimizer offload fraction 0.5"}) {
+    const RowScenario result = scenario_of(row_with_notes(notes));
+    ASSERT_TRUE(result.scenario) << notes << ": " << result.reason;
+    EXPECT_TRUE(*result.scenario == plain) << notes;
+    EXPECT_TRUE(any_says(result.filled_in, "by the notes: not simulated")) << notes;
+  }
+}
+
+TEST(RowScenario, OffloadIsThatOfTheNotes) {
+  TrainingRow row = row_with_notes("optimizer states offloaded to CPU, activation offload");
+  const Plan plan = scenario_of(row).scenario->plan;
+  EXPECT_EQ(plan.offload_optimizer, OptimizerOffload::Host);
+  EXPECT_TRUE(plan.offload_activations);
+  row.plan.recompute = "";  // in place of which the activations wait on the host
+  EXPECT_EQ(scenario_of(row).scenario->plan.recompute, RecomputePolicy::None);
+  row.plan.recompute = "full";
+  const RowScenario recomputed = scenario_of(row);
+  ASSERT_TRUE(recomputed.scenario) << recomputed.reason;
+  EXPECT_FALSE(recomputed.scenario->plan.offload_activations);
+  EXPECT_TRUE(any_says(recomputed.filled_in, "on the host, by the notes: not simulated"));
+}
+
 // Dropout belongs to the trainer: the same shape drops in Megatron-LM and not in PyTorch's
 // trainers. Llamas drop nowhere.
 TEST(RowScenario, DropoutIsThatOfTheTrainer) {

@@ -1,0 +1,23 @@
+// Whether a text says a thing, or that it is not so.
+//
+// Sources write "DeepEP", but also "no DeepEP", "DeepEP was not used" and "DeepEP=False". A phrase
+// counts where a word begins with it ("unbalanced" is no "balanced") and is denied by its own
+// clause alone:
+// - by one of the three words before it: "no", "not", "non-", "without", "disabled", "instead of",
+// …;
+// - by what stands behind it, up to three words away: "off", "false", "disabled", "not used", ….
+// A clause ends at a full stop, a comma, another sign of that kind, or at "and", "but", "with".
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+namespace shardwright::sim {
+
+// Any of the phrases stands in the text, whatever the case, and is not denied there.
+bool affirms_any(std::string_view text, std::initializer_list<std::string_view> phrases);
+
+// Some of the phrases stand in the text, and wherever they do, they are denied.
+bool denies_any(std::string_view text, std::initializer_list<std::string_view> phrases);
+
+}  // namespace shardwright::sim
