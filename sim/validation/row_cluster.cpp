@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/spec/profile_library.hpp"
+#include "sim/validation/negation.hpp"
 #include "sim/validation/row_notes.hpp"
 
 namespace shardwright::sim {
@@ -32,7 +33,7 @@ BytesPerSecond gigabits(double count) {
 }
 
 std::optional<FabricProtocol> protocol_in(const std::string& text) {
-  static const std::regex kInfiniBand(R"(infiniband|\b(?:EDR|HDR|NDR|XDR|IB)\b)",
+  static const std::regex kInfiniBand(R"(infiniband|\b(?:(?:EDR|HDR|NDR|XDR)\d*|IB)\b)",
                                       std::regex::icase);
   if (std::regex_search(text, kInfiniBand)) return FabricProtocol::InfiniBand;
   // "process" holds the letters, too.
@@ -104,9 +105,22 @@ ScaleUpSpec pcie_links(const ClusterSpec& cluster, const std::string& text) {
   return load_cluster(fourth ? "a100-pcie-server" : "h100-pcie-server").node.scale_up;
 }
 
+void replace_by_pcie(ClusterSpec& cluster, const std::string& text,
+                     std::vector<std::string>& filled_in) {
+  ScaleUpSpec& links = cluster.node.scale_up;
+  const std::int64_t domain = links.domain;
+  links = pcie_links(cluster, text);
+  links.domain = domain;
+  filled_in.push_back(
+      fmt::format("intra_node: {} in place of the links of {}", links.name, cluster.name));
+}
+
+bool says_nvlink(const std::string& links) {
+  return affirms_any(links, {"nvlink"});
+}
+
 bool says_pcie_alone(const std::string& links) {
-  return says(links, "pcie") && (!says_any(links, {"nvlink", "nvswitch", "xgmi", "infinity"}) ||
-                                 says_any(links, {"no nvlink", "without nvlink"}));
+  return says(links, "pcie") && !affirms_any(links, {"nvlink", "nvswitch", "xgmi", "infinity"});
 }
 
 // Products that fit into a PCIe slot and of which no profile tells: "H100 NVL", "A100 PCIe" …
@@ -119,7 +133,7 @@ bool is_card(const std::string& gpu) {
 BytesPerSecond nvlink_in(const std::string& links) {
   static const std::regex kBandwidth(R"((\d+(?:\.\d+)?)\s*(G|T)B/s)", std::regex::icase);
   std::smatch match;
-  if (!says(links, "nvlink") || says_any(links, {"per pair", "per link", "no nvlink"}) ||
+  if (!says_nvlink(links) || says_any(links, {"per pair", "per link"}) ||
       !std::regex_search(links, match, kBandwidth))
     return BytesPerSecond(0.0);
   const double scale = lower_case(match[2].str()) == "t" ? 1e3 : 1.0;
@@ -130,6 +144,42 @@ bool is_same(BytesPerSecond a, BytesPerSecond b) {
   return std::abs(std::log(a / b)) < kSameBandwidth;
 }
 
+// What joins cards by NVLink.
+struct Bridge {
+  std::int64_t cards;        // that it joins
+  BytesPerSecond bandwidth;  // of a card, per direction
+};
+
+// 600 GB/s in both directions between two H100 NVL (NVIDIA, H100 NVL product brief, "NVLink bridge
+// support"); 900 GB/s between two or four H200 NVL (NVIDIA, H200 NVL product brief).
+Bridge bridge_of(const std::string& gpu) {
+  return says(gpu, "h200") ? Bridge{4, gigabytes_per_second(450)}
+                           : Bridge{2, gigabytes_per_second(300)};
+}
+
+// Gives cards their links; false if the row says no others than a module has. NVLink joins them
+// only where one bridge holds all of a node's: beyond it the slots of PCIe do.
+bool set_card_links(const TrainingRow& row, ClusterSpec& cluster,
+                    std::vector<std::string>& filled_in) {
+  ScaleUpSpec& links = cluster.node.scale_up;
+  const std::string& text = row.cluster.intra_node;
+  const bool bridged = says_nvlink(text);
+  if (!text.empty() && !bridged) return false;
+  const Bridge bridge = bridge_of(row.cluster.gpu);
+  if (bridged && std::min(row.cluster.gpus, cluster.node.accelerators) <= bridge.cards) {
+    const BytesPerSecond stated = nvlink_in(text);
+    links.bandwidth = is_said(stated) ? stated : bridge.bandwidth;
+    links.in_network_reduction = false;
+    filled_in.push_back(fmt::format("intra_node: {} of a bridge, without a switch", links.name));
+    return true;
+  }
+  replace_by_pcie(cluster, text, filled_in);
+  if (bridged)
+    filled_in.push_back(fmt::format("intra_node: \"{}\" joins {} cards at the most, not the node's",
+                                    text, bridge.cards));
+  return true;
+}
+
 // The links inside of a node, where the row says others than those of the shipped cluster.
 void set_links(const TrainingRow& row, ClusterSpec& cluster, std::vector<std::string>& filled_in) {
   ScaleUpSpec& links = cluster.node.scale_up;
@@ -138,16 +188,14 @@ void set_links(const TrainingRow& row, ClusterSpec& cluster, std::vector<std::st
   if (card)
     filled_in.push_back(fmt::format("accelerator: {} for \"{}\", which has no profile of its own",
                                     cluster.accelerator.name, row.cluster.gpu));
-  if (links.kind != ScaleUpKind::Pcie && (says_pcie_alone(text) || (card && text.empty()))) {
-    const std::int64_t domain = links.domain;
-    links = pcie_links(cluster, text);
-    links.domain = domain;
-    filled_in.push_back(
-        fmt::format("intra_node: {} in place of the links of {}", links.name, cluster.name));
+  if (links.kind == ScaleUpKind::Pcie) return;
+  if (says_pcie_alone(text)) {
+    replace_by_pcie(cluster, text, filled_in);
     return;
   }
+  if (card && set_card_links(row, cluster, filled_in)) return;
   const BytesPerSecond stated = nvlink_in(text);
-  if (links.kind == ScaleUpKind::Pcie || !is_said(stated) || is_same(links.bandwidth, stated) ||
+  if (!is_said(stated) || is_same(links.bandwidth, stated) ||
       is_same(links.bandwidth, stated * 2.0))
     return;
   links.bandwidth = stated;
@@ -222,8 +270,15 @@ const std::vector<ClusterSpec>& cluster_library() {
 
 namespace {
 
-// "4x HDR": gigabits per second of one port of four lanes.
-double infiniband_gigabits(const std::string& generation) {
+// Of "Gb/s", "GB/s", "Gbit" or "GbE" what stands behind the G: only its case tells bytes from bits.
+bool is_bytes(const std::string& unit) {
+  const std::string lower = lower_case(unit);
+  return unit.starts_with('B') && !lower.starts_with("bit") && lower != "be";
+}
+
+// "4x HDR": gigabits per second of one port of four lanes; "4x HDR100" says its own.
+double infiniband_gigabits(const std::string& generation, const std::string& stated) {
+  if (!stated.empty()) return std::stod(stated);
   const std::string name = lower_case(generation);
   if (name == "edr") return 100.0;
   if (name == "hdr") return 200.0;
@@ -242,21 +297,24 @@ void take_single_figure(double gigabits_per_second, NetworkText& network) {
 }  // namespace
 
 NetworkText read_network(const std::string& text, std::int64_t gpus_per_node) {
-  static const std::regex kSeveral(R"((\d+)\s*[x*]\s*(?:NDR|HDR)?\s*(\d+)\s*(?:GbE|Gb|G\b|IB))",
-                                   std::regex::icase);
-  static const std::regex kSeveralPorts(R"((\d+)\s*[x*]\s*(EDR|HDR|NDR|XDR)\b)", std::regex::icase);
+  static const std::regex kSeveral(
+      R"((\d+)\s*[x*]\s*(?:EDR|HDR|NDR|XDR)?\s*(\d+(?:\.\d+)?)\s*(?:G(bE|bit|b|\b)|IB))",
+      std::regex::icase);
+  static const std::regex kSeveralPorts(R"((\d+)\s*[x*]\s*(EDR|HDR|NDR|XDR)(\d{3})?\b)",
+                                        std::regex::icase);
   static const std::regex kOne(
-      R"((\d+(?:\.\d+)?)\s*(?:(G|T)(b/s|bps|bit/s|B/s|Bps)|(GbE))(?:\s*(?:per|/)\s*(node|GPU))?)",
+      R"((\d+(?:\.\d+)?)\s*(?:(G|T)(b/s|bps|bit(?:/s|ps)?)|(GbE))(?:\s*(?:per|/)\s*(node|GPU))?)",
       std::regex::icase);
   NetworkText network;
   network.protocol = protocol_in(text);
   std::smatch match;
   if (std::regex_search(text, match, kSeveral)) {
-    network.per_node = gigabits(std::stod(match[1]) * std::stod(match[2]));
+    const double bits = is_bytes(match[3]) ? 8.0 : 1.0;
+    network.per_node = gigabits(std::stod(match[1]) * std::stod(match[2]) * bits);
   } else if (std::regex_search(text, match, kSeveralPorts)) {
-    network.per_node = gigabits(std::stod(match[1]) * infiniband_gigabits(match[2]));
+    network.per_node = gigabits(std::stod(match[1]) * infiniband_gigabits(match[2], match[3]));
   } else if (std::regex_search(text, match, kOne)) {
-    const double bits = match[3].str().starts_with('B') ? 8.0 : 1.0;
+    const double bits = is_bytes(match[3]) ? 8.0 : 1.0;
     const double scale = lower_case(match[2].str()) == "t" ? 1e3 : 1.0;
     const double count = std::stod(match[1]) * scale * bits;
     const std::string whose = lower_case(match[5].str());

@@ -36,6 +36,14 @@ TEST(RowCluster, ReadsNetworksAsSourcesWriteThem) {
   EXPECT_DOUBLE_EQ(gigabytes_of("8x400 GbE (RoCE, Cisco)"), 400.0);
   EXPECT_DOUBLE_EQ(gigabytes_of("RoCE RDMA (speed not stated)"), 0.0);
   EXPECT_DOUBLE_EQ(gigabytes_of("3.2 Tbps EFA"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("8x50 GB/s InfiniBand"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("400 Gb/s per GPU (8x50 GB/s)"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("8x12.5GB/s"), 100.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("8x400Gbit"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("8x100GBE"), 100.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("8x HDR200"), 200.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("2x HDR100"), 25.0);
+  EXPECT_EQ(read_network("8x HDR200", 8).protocol, FabricProtocol::InfiniBand);
   EXPECT_DOUBLE_EQ(gigabytes_of("400 Gb/s InfiniBand"), 0.0);  // of a node or of each GPU?
   EXPECT_EQ(read_network("8x400 Gb/s NDR InfiniBand", 8).protocol, FabricProtocol::InfiniBand);
 }
@@ -51,6 +59,7 @@ TEST(RowCluster, ReadsSingleFiguresAsPortsOrNodes) {
   EXPECT_EQ(read("100 Gb/s Ethernet"), std::pair(12.5, 0.0));
   EXPECT_EQ(read("EFA 400 Gbps"), std::pair(50.0, 0.0));
   EXPECT_EQ(read("400 Gb/s InfiniBand"), std::pair(0.0, 50.0));
+  EXPECT_EQ(read("400Gbit IB"), std::pair(0.0, 50.0));
   EXPECT_EQ(read("25 GB/s"), std::pair(0.0, 25.0));
   EXPECT_EQ(read("4x HDR InfiniBand"), std::pair(100.0, 0.0));
 }
@@ -75,6 +84,22 @@ TEST(RowCluster, CardsAreNotTakenForModulesWithoutAWord) {
   EXPECT_EQ(cluster_for("H100 NVL", "", said).node.scale_up.kind, ScaleUpKind::Pcie);
   EXPECT_TRUE(any_says(said, "accelerator: h100-sxm for \"H100 NVL\""));
   EXPECT_EQ(cluster_for("A100-40G", "", said).accelerator.name, "a100-40gb");
+}
+
+// NVLink joins cards by a bridge between two of them, whatever the generation is called.
+TEST(RowCluster, BridgesJoinPairsOfCards) {
+  std::vector<std::string> said;
+  EXPECT_EQ(cluster_for("H100 NVL", "NVLink 4", said).node.scale_up.kind, ScaleUpKind::Pcie);
+  EXPECT_TRUE(any_says(said, "\"NVLink 4\" joins 2 cards"));
+  TrainingRow pair;
+  pair.cluster.gpu = "H100 NVL";
+  pair.cluster.gpus = pair.cluster.gpus_per_node.emplace(2);
+  pair.cluster.intra_node = "NVLink 4";
+  std::string reason;
+  const auto bridged = cluster_of_row(pair, said, reason);
+  ASSERT_TRUE(bridged) << reason;
+  EXPECT_EQ(bridged->node.scale_up.bandwidth, gigabytes_per_second(300));
+  EXPECT_FALSE(bridged->node.scale_up.in_network_reduction);
 }
 
 TEST(RowCluster, EveryShippedAcceleratorHasACluster) {
