@@ -22,13 +22,16 @@ using OptionalInteger = std::optional<std::int64_t>;
 using OptionalNumber = std::optional<double>;
 
 constexpr IntegerRange kDegrees{1, kMaxDegree};
+// An MFU is a ratio, or a percentage where it is above 1.
+constexpr NumberRange kMfu{0.0, 100.0, true};
 
 OptionalInteger integer_if(ObjectReader& object, const std::string& key, IntegerRange range = {}) {
   return object.has(key) ? OptionalInteger(object.integer(key, range)) : std::nullopt;
 }
 
-OptionalNumber number_if(ObjectReader& object, const std::string& key) {
-  return object.has(key) ? OptionalNumber(object.number(key)) : std::nullopt;
+OptionalNumber number_if(ObjectReader& object, const std::string& key,
+                         NumberRange range = kPositive) {
+  return object.has(key) ? OptionalNumber(object.number(key, range)) : std::nullopt;
 }
 
 std::optional<bool> boolean_if(ObjectReader& object, const std::string& key) {
@@ -101,7 +104,7 @@ MeasuredRow read_measured_row(ObjectReader object) {
   MeasuredRow measured;
   measured.iteration_s = number_if(object, "iteration_s");
   measured.tflops_per_gpu = number_if(object, "tflops_per_gpu");
-  measured.mfu = number_if(object, "mfu");
+  measured.mfu = number_if(object, "mfu", kMfu);
   measured.tokens_per_s_per_gpu = number_if(object, "tokens_per_s_per_gpu");
   measured.peak_memory_gb = number_if(object, "peak_memory_gb");
   measured.oom = object.boolean_or("oom", false);
@@ -118,7 +121,7 @@ std::optional<TargetRow> read_target_row(ObjectReader object) {
   TargetRow target;
   target.metric = object.text("metric");
   object.choice("metric", kMetrics);
-  target.value = object.number("value");
+  target.value = object.number("value", target.metric == "mfu" ? kMfu : kPositive);
   return target;
 }
 
@@ -167,6 +170,17 @@ void fill_in_accelerators(TrainingRow& row) {
   row.filled_in.push_back(fmt::format("gpus: {}, the product of the degrees", row.cluster.gpus));
 }
 
+// No step does more than its accelerators can.
+void read_percentages(TrainingRow& row) {
+  const auto read = [&row](double& mfu, const char* key) {
+    if (mfu <= 1.0) return;
+    row.filled_in.push_back(fmt::format("{}: {}, as {} is a percentage", key, mfu / 100.0, mfu));
+    mfu /= 100.0;
+  };
+  if (row.measured.mfu) read(*row.measured.mfu, "mfu");
+  if (row.target && row.target->metric == "mfu") read(row.target->value, "target");
+}
+
 // The figure to hold a prediction against: the step time before a rate.
 void fill_in_target(TrainingRow& row) {
   if (row.target || row.measured.oom) return;
@@ -195,6 +209,7 @@ std::vector<TrainingRow> read_training_rows(std::istream& stream, const std::str
   for (TrainingRow& row : rows) {
     row.file = source;
     fill_in_accelerators(row);
+    read_percentages(row);
     fill_in_target(row);
   }
   return rows;

@@ -120,6 +120,25 @@ TEST_F(RowFile, TargetComesFromTheFiguresWhereNoneIsNamed) {
   EXPECT_EQ(row_with(R"({"oom":true,"mfu":0.4})").target, std::nullopt);
 }
 
+// More than 100 % is no MFU in either form.
+TEST_F(RowFile, AnMfuAboveOneIsAPercentage) {
+  const auto row_with = [&](const std::string& more) {
+    const std::string good(kGoodRow);
+    const std::string row = R"({"id":"a","cluster":{"gpu":"H100","gpus":8},)";
+    return read_training_rows(write(good + "\n" + row + more + "}\n")).back();
+  };
+  const TrainingRow target = row_with(R"("target":{"metric":"mfu","value":45})");
+  EXPECT_EQ(target.target, (TargetRow{"mfu", 0.45}));
+  EXPECT_TRUE(any_says(target.filled_in, "target: 0.45, as 45 is a percentage"));
+  const TrainingRow measured = row_with(R"("measured":{"mfu":45})");
+  EXPECT_EQ(measured.target, (TargetRow{"mfu", 0.45}));
+  EXPECT_TRUE(any_says(measured.filled_in, "mfu: 0.45, as 45 is a percentage"));
+  EXPECT_TRUE(row_with(R"("measured":{"mfu":0.45})").unreadable.empty());
+  EXPECT_FALSE(row_with(R"("measured":{"mfu":450})").unreadable.empty());
+  EXPECT_FALSE(row_with(R"("target":{"metric":"mfu","value":450})").unreadable.empty());
+  EXPECT_FALSE(row_with(R"("measured":{"iteration_s":0})").unreadable.empty());
+}
+
 TEST_F(RowFile, EndlessLineIsRefusedBeforeItIsRead) {
   const std::string file = write(std::string(kGoodRow) + "\n" + std::string(3 << 20, 'x'));
   try {
