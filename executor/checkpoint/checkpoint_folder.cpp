@@ -14,6 +14,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
+#include "core/spec/model_json.hpp"
 #include "executor/data/counter_random.hpp"
 
 namespace shardwright::executor {
@@ -84,6 +85,9 @@ StateFile read_state_file(const std::filesystem::path& file) {
   read.state.samples = read_unsigned(reader, "samples");
   read.state.seed = read_unsigned(reader, "seed");
   read.state.seq_len = reader.integer("seq_len");
+  read.state.model = reader.text_or("model", "");
+  read.state.model_sum = reader.text_or("model_sum", "");
+  if (reader.has("data_tokens")) read.state.data_tokens = read_unsigned(reader, "data_tokens");
   ObjectReader sums = reader.object("checksums");
   read.model_sum = sums.text(kModelFile);
   read.optimizer_sum = sums.text(kOptimizerFile);
@@ -101,6 +105,14 @@ std::optional<std::int64_t> steps_in(const std::string& name) {
 }
 
 }  // namespace
+
+std::string sum_of(const ModelSpec& model) {
+  nlohmann::json document = to_json(model);
+  // What it is called, where it comes from, and what the plan chooses.
+  for (const char* key : {"name", "family", "aliases", "source", "max_seq_len", "dropout"})
+    document.erase(key);
+  return fmt::format("{:016x}", key_of(0, document.dump()));
+}
 
 std::vector<std::int64_t> CheckpointFolder::steps() const {
   std::vector<std::int64_t> found;
@@ -129,12 +141,17 @@ std::filesystem::path CheckpointFolder::begin(std::int64_t steps) const {
   return folder;
 }
 
-void CheckpointFolder::finish(const RunState& state) const {
+void CheckpointFolder::finish(const RunState& state) {
   const std::filesystem::path folder = unfinished(state.steps);
-  nlohmann::ordered_json document = {
-      {"schema", kSchema},           {"version", 1},
-      {"steps", state.steps},        {"samples", text_of(state.samples)},
-      {"seed", text_of(state.seed)}, {"seq_len", state.seq_len}};
+  nlohmann::ordered_json document = {{"schema", kSchema},
+                                     {"version", 1},
+                                     {"steps", state.steps},
+                                     {"samples", text_of(state.samples)},
+                                     {"seed", text_of(state.seed)},
+                                     {"seq_len", state.seq_len},
+                                     {"model", state.model},
+                                     {"model_sum", state.model_sum},
+                                     {"data_tokens", text_of(state.data_tokens)}};
   for (const char* file : {kModelFile, kOptimizerFile}) {
     flush_to_disk(folder / file);
     document["checksums"][file] = checksum(folder / file);
@@ -151,6 +168,7 @@ void CheckpointFolder::finish(const RunState& state) const {
   std::filesystem::rename(folder, path(state.steps), error);
   if (error) throw RuntimeFailure(folder.string() + ": " + error.message());
   flush_to_disk(folder_);
+  whole_.insert(state.steps);
 }
 
 std::optional<std::string> CheckpointFolder::find_damage(std::int64_t steps) const {
@@ -172,7 +190,12 @@ RunState CheckpointFolder::read_state(std::int64_t steps) const {
   return read_state_file(path(steps) / kStateFile).state;
 }
 
-void CheckpointFolder::prune(std::int64_t keep) const {
+bool CheckpointFolder::is_whole(std::int64_t steps) {
+  if (!whole_.contains(steps) && !find_damage(steps)) whole_.insert(steps);
+  return whole_.contains(steps);
+}
+
+void CheckpointFolder::prune(std::int64_t keep) {
   std::error_code error;
   std::vector<std::filesystem::path> old;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
@@ -181,8 +204,16 @@ void CheckpointFolder::prune(std::int64_t keep) const {
       old.push_back(entry.path());
   }
   const std::vector<std::int64_t> complete = steps();
-  for (auto i = static_cast<std::size_t>(keep); i < complete.size(); ++i)
-    old.push_back(path(complete[i]));
+  // A damaged one takes no place: it may stand for a later step than the run is at.
+  std::int64_t kept = 0;
+  const bool too_many = static_cast<std::int64_t>(complete.size()) > keep;
+  for (std::size_t i = 0; too_many && i < complete.size(); ++i) {
+    if (kept == keep) {
+      old.push_back(path(complete[i]));
+    } else if (is_whole(complete[i])) {
+      ++kept;
+    }
+  }
   for (const auto& folder : old) std::filesystem::remove_all(folder, error);
 }
 

@@ -10,8 +10,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
+
+#include "core/spec/model_spec.hpp"
 
 namespace shardwright::executor {
 
@@ -21,9 +24,15 @@ struct RunState {
   std::uint64_t samples = 0;  // that were seen
   std::uint64_t seed = 0;
   std::int64_t seq_len = 0;
+  std::string model;              // its name
+  std::string model_sum;          // sum_of(model); empty in checkpoints of before it was kept
+  std::uint64_t data_tokens = 0;  // of the data that it was trained on; 0 likewise
 
   bool operator==(const RunState&) const = default;
 };
+
+// Equal for models that compute the same from the same parameters, whatever they are called.
+std::string sum_of(const ModelSpec& model);
 
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
@@ -41,18 +50,22 @@ class CheckpointFolder {
   std::filesystem::path begin(std::int64_t steps) const;
   std::filesystem::path unfinished(std::int64_t steps) const;
   // Adds state and checksums and makes it a complete checkpoint. Throws RuntimeFailure.
-  void finish(const RunState& state) const;
+  void finish(const RunState& state);
 
   // What is wrong with a checkpoint, as a sentence; nothing if it is whole.
   std::optional<std::string> find_damage(std::int64_t steps) const;
   // Of a checkpoint that is whole.
   RunState read_state(std::int64_t steps) const;
 
-  // Deletes all but the newest `keep` checkpoints, and what was left unfinished.
-  void prune(std::int64_t keep) const;
+  // Deletes what is older than the newest `keep` whole checkpoints, and what was left unfinished.
+  // Those that this object has neither written nor looked into yet are read for that.
+  void prune(std::int64_t keep);
 
  private:
+  bool is_whole(std::int64_t steps);
+
   std::filesystem::path folder_;
+  std::set<std::int64_t> whole_;  // that are known to be
 };
 
 }  // namespace shardwright::executor

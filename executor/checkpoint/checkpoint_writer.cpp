@@ -19,7 +19,7 @@ std::string part_of(std::int64_t rank) {
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(const CheckpointFolder& folder, std::int64_t keep,
+CheckpointWriter::CheckpointWriter(CheckpointFolder& folder, std::int64_t keep,
                                    const ModelSpec& model, Store& store, std::int64_t rank,
                                    std::int64_t world, std::chrono::milliseconds limit)
     : folder_(folder),

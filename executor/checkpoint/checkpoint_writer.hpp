@@ -28,7 +28,7 @@ namespace shardwright::executor {
 class CheckpointWriter {
  public:
   // Everything referred to outlives the writer. `limit`: what writing a checkpoint may take.
-  CheckpointWriter(const CheckpointFolder& folder, std::int64_t keep, const ModelSpec& model,
+  CheckpointWriter(CheckpointFolder& folder, std::int64_t keep, const ModelSpec& model,
                    Store& store, std::int64_t rank, std::int64_t world,
                    std::chrono::milliseconds limit);
   // Gives up what is being written.
@@ -53,7 +53,7 @@ class CheckpointWriter {
   // Until the rank that sets `key` has said how it went. Throws RuntimeFailure if it failed.
   void await(const std::string& key, std::int64_t steps, const std::stop_token& stop);
 
-  const CheckpointFolder& folder_;
+  CheckpointFolder& folder_;
   std::int64_t keep_;
   const ModelSpec& model_;
   Store& store_;

@@ -69,7 +69,8 @@ std::int64_t RunCheckpoints::newest_whole() const {
   return all.empty() ? kNone : kAllDamaged;
 }
 
-std::optional<RunState> RunCheckpoints::load_newest() {
+std::optional<RunState> RunCheckpoints::load_newest(
+    const std::function<void(const RunState&)>& accept) {
   std::int64_t chosen = 0;
   together([&] {
     if (is_first()) chosen = newest_whole();
@@ -82,10 +83,9 @@ std::optional<RunState> RunCheckpoints::load_newest() {
     throw RuntimeFailure(kNoneWhole);
   }
   RunState state;
-  together([&] {
-    state = folder_.read_state(chosen);
-    read_parameters(folder_.path(chosen), model_, trainer_.parameters());
-  });
+  together([&] { state = folder_.read_state(chosen); });
+  accept(state);
+  together([&] { read_parameters(folder_.path(chosen), model_, trainer_.parameters()); });
   return state;
 }
 

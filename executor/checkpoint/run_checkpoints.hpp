@@ -49,10 +49,11 @@ class RunCheckpoints {
   // Waits for what is being written. All ranks call it. Throws like `save`.
   void finish();
 
-  // The newest checkpoint that is whole; nothing if there is none. All ranks call it. Throws
-  // RuntimeFailure on the first rank, and SaidElsewhere on the others, if there are checkpoints and
-  // none is whole.
-  std::optional<RunState> load_newest();
+  // The newest checkpoint that is whole; nothing if there is none. All ranks call it. `accept` sees
+  // its state before its tensors are read, and may throw, on all ranks alike. Throws RuntimeFailure
+  // on the first rank, and SaidElsewhere on the others, if there are checkpoints and none is whole.
+  std::optional<RunState> load_newest(const std::function<void(const RunState&)>& accept =
+                                          [](const RunState&) {});
 
   const CheckpointTimes& times() const { return times_; }
 

@@ -59,6 +59,9 @@ class RankRun {
                      [](const std::string& text) { fmt::print(stderr, "{}\n", text); }) {
     state_.seed = options.training.seed;
     state_.seq_len = plan_.seq_len;
+    state_.model = scenario.model.name;
+    state_.model_sum = sum_of(scenario.model);
+    state_.data_tokens = file_.tokens();
     heartbeat_.describe_with([this] { return doing(); });
   }
   ~RankRun() { heartbeat_.describe_with(nullptr); }
@@ -75,7 +78,10 @@ class RankRun {
   }
 
   void print_result() const {
-    fmt::print("{} steps, loss {:.4f}, {}\n", options_.training.steps, last_.loss,
+    if (!last_)
+      return fmt::print("nothing to do: {} of {} steps were done before\n", state_.steps,
+                        options_.training.steps);
+    fmt::print("{} steps, loss {:.4f}, {}\n", options_.training.steps, last_->loss,
                options_.metrics_file().string());
     const CheckpointTimes& times = checkpoints_.times();
     if (times.count == 0) return;
@@ -142,18 +148,29 @@ class RankRun {
 
   // False if there is no checkpoint.
   bool resume() {
-    const std::optional<RunState> found = checkpoints_.load_newest();
+    const std::optional<RunState> found =
+        checkpoints_.load_newest([this](const RunState& state) { check_continues(state); });
     if (!found) return false;
-    const RunState expected{found->steps, found->samples, options_.training.seed, plan_.seq_len};
-    if (*found != expected) {
-      throw InputError(
-          "--resume",
-          {{"",
-            fmt::format("a run with --seed {} and sequences of {}", found->seed, found->seq_len),
-            fmt::format("--seed {} and {} as before", expected.seed, expected.seq_len)}});
-    }
-    state_ = *found;
+    if (rank_ == 0 && found->data_tokens != 0 && found->data_tokens != state_.data_tokens)
+      fmt::print(stderr, "{} has {} tokens; the steps before were trained on other data, of {}\n",
+                 options_.data.string(), state_.data_tokens, found->data_tokens);
+    state_.steps = found->steps;
+    state_.samples = found->samples;
     return true;
+  }
+
+  // Throws InputError unless a run that stands there goes on with this one's model, seed and
+  // sequences.
+  void check_continues(const RunState& found) const {
+    const auto refuse = [](const std::string& was, const std::string& expected) {
+      throw InputError("--resume", {{"", was, expected}});
+    };
+    if (!found.model_sum.empty() && found.model_sum != state_.model_sum)
+      refuse(fmt::format("a run of another model, {}", found.model),
+             fmt::format("the model of the plan, {}", state_.model));
+    if (found.seed != state_.seed || found.seq_len != state_.seq_len)
+      refuse(fmt::format("a run with --seed {} and sequences of {}", found.seed, found.seq_len),
+             fmt::format("--seed {} and {} as before", state_.seed, state_.seq_len));
   }
 
   StepReport run_step(std::int64_t step) {
@@ -181,8 +198,8 @@ class RankRun {
   std::unique_ptr<Store> checkpoint_store_;
   RunCheckpoints checkpoints_;
   RunState state_;
-  StepReport last_;
-  double stalled_before_ = 0.0;  // for checkpoints, up to the last step
+  std::optional<StepReport> last_;  // of this process
+  double stalled_before_ = 0.0;     // for checkpoints, up to the last step
   std::atomic<std::int64_t> step_{0};
   std::atomic<Activity> activity_{Activity::Starting};
 };

@@ -85,11 +85,10 @@ RungResult simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOp
   if (fidelity == Fidelity::Full) {
     check_variation(options.variation, scenario.plan.world_size());
     const FullOptions watching = watching_stages(options, scenario.plan);
-    FullReplay replay =
-        options.variation.rank_jitter > 0.0
-            ? replay_full(program, scenario.cluster, prices_of_alike_ranks(scenario, program),
-                          watching)
-            : replay_full(program, scenario.cluster, prices, watching);
+    FullReplay replay = options.variation.rank_jitter > 0.0
+                            ? replay_full(program, scenario.cluster,
+                                          prices_of_alike_ranks(scenario, program), watching)
+                            : replay_full(program, scenario.cluster, prices, watching);
     rung.cancelled = replay.cancelled;
     // A part of a step tells nothing of the whole.
     if (replay.cancelled) {

@@ -46,7 +46,12 @@ Plan plan_of(std::int64_t dp, std::int64_t tp, std::int64_t pp, int zero_stage) 
 }
 
 RunState state_after(std::int64_t steps) {
-  return {steps, static_cast<std::uint64_t>(steps * one_rank_plan().global_batch), 1, 32};
+  RunState state;
+  state.steps = steps;
+  state.samples = static_cast<std::uint64_t>(steps * one_rank_plan().global_batch);
+  state.seed = 1;
+  state.seq_len = 32;
+  return state;
 }
 
 // Losses of a run under `plan` that saves its state after each step up to the third one.
@@ -179,6 +184,22 @@ void flip_bit(const std::filesystem::path& file, std::uint64_t bit) {
   stream.put(static_cast<char>(byte ^ (1 << (bit % 8))));
 }
 
+// A damaged one stands for none of those that are kept, wherever it lies; what is older than they
+// goes.
+TEST(Checkpoint, KeepsTheLastWholeOnes) {
+  const auto folder = empty_folder("keep-whole");
+  run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);  // 2 and 3
+  for (const char* name : {"step-00000001", "step-00000004", "step-00000009"})
+    std::filesystem::copy(folder / "step-00000003", folder / name);  // not of these steps
+  const auto left = [&](std::int64_t keep) {
+    CheckpointFolder(folder).prune(keep);
+    return CheckpointFolder(folder).steps();
+  };
+  EXPECT_EQ(left(3), (std::vector<std::int64_t>{9, 4, 3, 2, 1}));  // two are whole
+  EXPECT_EQ(left(2), (std::vector<std::int64_t>{9, 4, 3, 2}));
+  EXPECT_EQ(left(1), (std::vector<std::int64_t>{9, 4, 3}));
+}
+
 // Flipped bits, cut-off and missing files: the checkpoint before is used, and that is said.
 TEST(Checkpoint, DamageIsNoticedAndTheOneBeforeIsUsed) {
   const ModelSpec model = small_llama();
@@ -223,6 +244,39 @@ TEST(Checkpoint, OfAnotherModelIsRefused) {
   wider.mlp.ffn_hidden *= 2;
   EXPECT_THROW(resume(wider, plan_of(1, 1, 1, 0), folder), RuntimeFailure);
   EXPECT_THROW(resume(small_gpt2(), plan_of(1, 1, 1, 0), folder), RuntimeFailure);
+}
+
+// Of the same sizes, but with other heads, activation or rotation: nothing in the tensors tells.
+TEST(Checkpoint, TellsModelsOfOneSizeApart) {
+  const ModelSpec model = small_llama();
+  std::set<std::string> sums = {sum_of(model)};
+  std::vector<ModelSpec> others(5, model);
+  others[0].attention.heads *= 2;
+  others[0].attention.head_dim /= 2;
+  others[1].rope_theta *= 2.0;
+  others[2].norm_epsilon *= 10.0;
+  others[3].layers -= 1;
+  others[4].tied_embeddings = !model.tied_embeddings;
+  for (const ModelSpec& other : others) EXPECT_TRUE(sums.insert(sum_of(other)).second);
+  ModelSpec renamed = model;
+  renamed.name = "the same";
+  EXPECT_EQ(sum_of(renamed), sum_of(model));
+}
+
+TEST(Checkpoint, IsRefusedBeforeItsTensorsAreRead) {
+  const auto folder = empty_folder("refused");
+  run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
+  LocalStore store;
+  on_ranks(small_llama(), plan_of(1, 1, 1, 0), six_steps(),
+           [&](RankTrainer& trainer, const BatchLoader& /*loader*/) {
+             RunCheckpoints checkpoints({folder}, small_llama(), trainer, store,
+                                        [](const std::string&) {});
+             const auto refuse = [](const RunState& state) {
+               EXPECT_EQ(state.steps, kSaved);
+               throw InputError("--resume", {{"", "another", "this one"}});
+             };
+             EXPECT_THROW(checkpoints.load_newest(refuse), InputError);
+           });
 }
 
 // transformers: LlamaForCausalLM and GPT2LMHeadModel; Conv1D weights are [input, output].
