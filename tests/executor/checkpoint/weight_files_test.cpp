@@ -126,7 +126,11 @@ TEST(WeightFiles, OfACheckpointGiveTheLossOfTheRun) {
   on_ranks(model, one_rank_plan(), {}, [&](RankTrainer& trainer, const BatchLoader& loader) {
     RunCheckpoints checkpoints({folder}, model, trainer, store, [](const std::string&) {});
     run_steps(trainer, loader, 3, 6);
-    checkpoints.save({3, 0, 1, 32});
+    RunState state;
+    state.steps = 3;
+    state.seed = 1;
+    state.seq_len = 32;
+    checkpoints.save(state);
     losses = run_steps(trainer, loader, 0, 1);
   });
   EXPECT_EQ(first_loss(model, one_rank_plan(), CheckpointFolder(folder).path(3)), losses.front());
