@@ -179,6 +179,8 @@ int main(int argc, char** argv) {
   } catch (const InputError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return kBadInput;
+  } catch (const BadInputSaidElsewhere&) {
+    return kBadInput;
   } catch (const SaidElsewhere&) {
     return kFailure;
   } catch (const std::exception& error) {

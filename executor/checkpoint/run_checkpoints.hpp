@@ -21,6 +21,11 @@ struct SaidElsewhere : RuntimeFailure {
   using RuntimeFailure::RuntimeFailure;
 };
 
+// … and that is one of the input: all ranks end with the same code.
+struct BadInputSaidElsewhere : SaidElsewhere {
+  using SaidElsewhere::SaidElsewhere;
+};
+
 struct CheckpointOptions {
   std::filesystem::path folder;
   std::int64_t keep = 2;

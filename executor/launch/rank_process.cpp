@@ -159,10 +159,11 @@ class RankRun {
     return true;
   }
 
-  // Throws InputError unless a run that stands there goes on with this one's model, seed and
-  // sequences.
+  // Throws InputError on the first rank, and BadInputSaidElsewhere on the others, unless a run that
+  // stands there goes on with this one's model, seed and sequences.
   void check_continues(const RunState& found) const {
-    const auto refuse = [](const std::string& was, const std::string& expected) {
+    const auto refuse = [this](const std::string& was, const std::string& expected) {
+      if (rank_ != 0) throw BadInputSaidElsewhere("--resume: " + was);
       throw InputError("--resume", {{"", was, expected}});
     };
     if (!found.model_sum.empty() && found.model_sum != state_.model_sum)

@@ -12,13 +12,13 @@ namespace {
 std::pair<double, double> ratios(PredictionGround ground) {
   switch (ground) {
     case PredictionGround::StatedPlan:
-      return {0.93, 1.16};
+      return {0.94, 1.15};
     case PredictionGround::InferredPlan:
-      return {0.89, 1.21};
+      return {0.88, 1.21};
     case PredictionGround::GenericStack:
-      return {0.78, 1.25};
+      return {0.78, 1.24};
   }
-  return {0.78, 1.25};
+  return {0.78, 1.24};
 }
 
 }  // namespace

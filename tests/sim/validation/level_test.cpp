@@ -61,7 +61,7 @@ TEST(ValidationLevel, IsNotBelowTheOneReached) {
   const ValidationReport grade_a = report_of_grades("A"), all = report_of_grades("ABC");
   EXPECT_GE(grade_a.time.n, 690U);
   EXPECT_GE(all.time.n, 900U);
-  expect_steps(grade_a, 0.048, 0.14);
+  expect_steps(grade_a, 0.043, 0.13);
   expect_steps(all, 0.06, 0.17);
   expect_memory(all);
   expect_verdicts(all.out_of_memory);
