@@ -15,6 +15,9 @@ nlohmann::ordered_json to_json(const std::vector<ExchangeSample>& samples) {
                     {"stride", sample.stride},
                     {"bytes", sample.bytes.value()},
                     {"time_s", sample.time.value()}});
+    if (!sample.spread) continue;
+    rows.back()["hosts"] = sample.spread->hosts;
+    rows.back()["groups_per_host"] = sample.spread->groups_per_host;
   }
   return {{"schema", kExchangesSchema}, {"version", 1}, {"samples", std::move(rows)}};
 }
@@ -36,6 +39,9 @@ std::vector<ExchangeSample> read_exchanges(const nlohmann::json& document,
     sample.stride = row.integer("stride", kRanks);
     sample.bytes = Bytes(row.number("bytes"));
     sample.time = Seconds(row.number("time_s"));
+    if (row.has("hosts"))
+      sample.spread =
+          HostSpread{row.integer("hosts", kRanks), row.integer("groups_per_host", kRanks)};
     row.refuse_unknown_keys();
   }
   object.refuse_unknown_keys();

@@ -3,10 +3,13 @@
 //   {"schema": "shardwright/exchanges", "version": 1,
 //    "samples": [{"kind": "all_reduce", "members": 4, "stride": 1, "bytes": 65536,
 //                 "time_s": 2.1e-4}]}
+//
+// "hosts" and "groups_per_host" stand beside the stride of a sample that has a `HostSpread`.
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +20,22 @@ namespace shardwright {
 
 inline constexpr const char* kExchangesSchema = "shardwright/exchanges";
 
-// All groups of `members` ranks that lie `stride` apart did it at the same time.
+// Where a group lies whose ranks are not numbered as the cluster's: evenly on some hosts.
+struct HostSpread {
+  std::int64_t hosts = 1;            // of messages: of all the ranks that pass them on
+  std::int64_t groups_per_host = 1;  // that share a host's network at the same time
+
+  bool operator==(const HostSpread&) const = default;
+};
+
+// All groups of `members` ranks that lie `stride` apart did it at the same time; where a spread is
+// known, it says where the members lie, and the stride means nothing.
 struct ExchangeSample {
   OpKind kind = OpKind::AllReduce;
   std::int64_t members = 2, stride = 1;
   Bytes bytes;  // as in `CommunicationWork`
   Seconds time;
+  std::optional<HostSpread> spread = std::nullopt;
 
   bool operator==(const ExchangeSample&) const = default;
 };

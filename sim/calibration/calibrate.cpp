@@ -88,6 +88,28 @@ void set_peak(ClusterSpec& cluster) {
   device.sources["/vector_fp32_flop_per_s"] = origin;
 }
 
+void check_exchanges(const ClusterSpec& cluster, const std::vector<ExchangeSample>& exchanges,
+                     ProblemList& problems) {
+  std::int64_t ranks = 0, hosts = 0, per_host = 0;
+  for (const ExchangeSample& each : exchanges) {
+    ranks = std::max(ranks, each.spread ? each.members : (each.members - 1) * each.stride + 1);
+    if (!each.spread) continue;
+    hosts = std::max(hosts, each.spread->hosts);
+    per_host = std::max(per_host, each.members / each.spread->hosts);
+  }
+  const auto refuse_above = [&](std::int64_t most, std::int64_t found, const char* what) {
+    if (found <= most) return;
+    problems.add("timed exchanges", fmt::format("among {} {}", found, what),
+                 fmt::format("at most {}, which the profile has", most));
+  };
+  const std::int64_t of_host = std::max<std::int64_t>(1, cluster.node.accelerators);
+  refuse_above(of_host, per_host, "ranks of one host");
+  const std::optional<std::int64_t> most = cluster.most_accelerators();
+  if (!most) return;
+  refuse_above(*most, ranks, "ranks");
+  refuse_above(std::max<std::int64_t>(1, *most / of_host), hosts, "hosts");
+}
+
 // Plans and groups that the profile has no place for cannot be priced on it.
 void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
   ProblemList problems(fmt::format("the cluster {}", cluster.name));
@@ -103,14 +125,7 @@ void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
                    broken.problem.expected + hint);
     }
   }
-  const std::optional<std::int64_t> most = cluster.most_accelerators();
-  std::int64_t widest = 0;
-  for (const ExchangeSample& each : data.exchanges)
-    widest = std::max(widest, (each.members - 1) * each.stride + 1);
-  if (most && widest > *most) {
-    problems.add("timed exchanges", fmt::format("among {} ranks", widest),
-                 fmt::format("at most {}, which the profile has", *most));
-  }
+  check_exchanges(cluster, data.exchanges, problems);
   problems.throw_if_any();
 }
 

@@ -54,7 +54,7 @@ struct Calibration {
 
 struct CalibrationData {
   std::vector<MeasuredRun> runs;
-  std::vector<ExchangeSample> exchanges;  // of ranks numbered as the cluster's
+  std::vector<ExchangeSample> exchanges;  // of ranks numbered as the cluster's, or on its hosts
 };
 
 // `source` is what fitted figures name as their origin, with this confidence. Throws InputError

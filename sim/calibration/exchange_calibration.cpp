@@ -13,6 +13,10 @@
 namespace shardwright::sim {
 namespace {
 
+std::int64_t ceiling(std::int64_t all, std::int64_t each) {
+  return (all + each - 1) / each;
+}
+
 bool crosses_nodes(const ExchangeTiming& timing) {
   return timing.placement.nodes > 1;
 }
@@ -184,24 +188,46 @@ void fit_curves(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings
     if (!of_curve[i].empty()) fit_curve(cluster, i, of_curve[i], log);
 }
 
-}  // namespace
-
-ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster) {
-  const std::int64_t domain = domain_size(cluster);
-  ExchangeTiming timing;
-  timing.name = "probe";
-  timing.kind = sample.kind;
-  timing.bytes = sample.bytes;
-  timing.times = {sample.time};
-  GroupPlacement& placement = timing.placement;
+GroupPlacement place_by_stride(const ExchangeSample& sample, std::int64_t domain) {
+  GroupPlacement placement;
   placement.size = sample.members;
   placement.per_node = std::clamp<std::int64_t>(domain / sample.stride, 1, sample.members);
-  placement.nodes = (sample.members + placement.per_node - 1) / placement.per_node;
+  placement.nodes = ceiling(sample.members, placement.per_node);
   placement.span = (sample.members - 1) * sample.stride / domain + 1;
   if (placement.nodes > 1) {
     placement.groups_per_node = std::max<std::int64_t>(1, domain / placement.per_node);
     placement.grid.append(placement.nodes, std::max<std::int64_t>(1, sample.stride / domain));
   }
+  return placement;
+}
+
+// A node is a scale-up domain, which several hosts may make up: these are taken to fill one after
+// another.
+GroupPlacement place_on_hosts(const ExchangeSample& sample, const ClusterSpec& cluster) {
+  const std::int64_t hosts_per_node =
+      domain_size(cluster) / std::max<std::int64_t>(1, cluster.node.accelerators);
+  GroupPlacement placement;
+  placement.size = sample.members;
+  placement.nodes = std::min(sample.members, ceiling(sample.spread->hosts, hosts_per_node));
+  placement.per_node = ceiling(sample.members, placement.nodes);
+  placement.span = placement.nodes;
+  if (placement.nodes > 1) {
+    placement.groups_per_node = sample.spread->groups_per_host;
+    placement.grid.append(placement.nodes, 1);
+  }
+  return placement;
+}
+
+}  // namespace
+
+ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster) {
+  ExchangeTiming timing;
+  timing.name = "probe";
+  timing.kind = sample.kind;
+  timing.bytes = sample.bytes;
+  timing.times = {sample.time};
+  timing.placement = sample.spread ? place_on_hosts(sample, cluster)
+                                   : place_by_stride(sample, domain_size(cluster));
   return timing;
 }
 

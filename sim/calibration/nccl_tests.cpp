@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -27,49 +30,152 @@ std::optional<OpKind> collective_in(const std::string& text) {
   return std::nullopt;
 }
 
+struct Device {
+  std::string host;        // empty where the output does not say it
+  std::int64_t group = 0;  // NCCL_TESTS_SPLIT makes several, which run at the same time
+};
+
 struct Output {
   std::optional<OpKind> kind;
-  std::set<std::int64_t> ranks;
+  std::map<std::int64_t, Device> devices;       // by rank
+  std::int64_t ranks_each = 1;                  // that a device of the list stands for
   std::vector<std::pair<double, double>> rows;  // bytes and microseconds
 };
 
-// "  1048576  262144  float  sum  -1  45.2  23.2  43.5  0  …": root and reduction may be missing.
-void read_row(const std::string& line, Output& output) {
-  std::istringstream words(line);
-  double bytes = 0.0, count = 0.0;
-  std::string word;
-  if (!(words >> bytes >> count)) return;
-  std::vector<double> numbers;
-  while (words >> word) {
-    std::istringstream number(word);
-    double value = 0.0;
-    if (number >> value && number.eof()) numbers.push_back(value);
-  }
-  // Root, then time, algorithm and bus bandwidth out of place.
-  constexpr std::size_t kTime = 1;
-  if (numbers.size() > kTime && bytes > 0.0 && numbers[kTime] > 0.0)
-    output.rows.emplace_back(bytes, numbers[kTime]);
+using Words = std::vector<std::string>;
+
+Words words_of(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
 }
 
-Output read_text(std::istream& stream) {
-  Output output;
-  for (std::string line; std::getline(stream, line);) {
+std::optional<double> number_in(const std::string& word) {
+  std::istringstream stream(word);
+  double value = 0.0;
+  if (stream >> value && stream.eof()) return value;
+  return std::nullopt;
+}
+
+// Where rows have the time out of place, by the line that names the columns.
+struct Columns {
+  std::size_t all = 0;
+  std::size_t time = 0;   // the first of that name
+  std::size_t blank = 0;  // of those before it, that a row may leave blank
+};
+
+// "size  count  type  redop  root  time  algbw  …": older programs have no root, or no redop
+// either.
+std::optional<Columns> columns_named(const Words& names, const std::string& where,
+                                     ProblemList& problems) {
+  const auto time = std::find(names.begin(), names.end(), "time");
+  if (time == names.end()) {
+    problems.add(where, fmt::format("the columns {}", fmt::join(names, ", ")),
+                 "one named \"time\", in microseconds");
+    return std::nullopt;
+  }
+  const auto blank = std::count_if(names.begin(), time, [](const std::string& name) {
+    return name == "redop" || name == "root";
+  });
+  return Columns{names.size(), static_cast<std::size_t>(time - names.begin()),
+                 static_cast<std::size_t>(blank)};
+}
+
+// "  1048576  262144  float  sum  -1  45.2  23.2  43.5  0  …". Older programs print nothing for the
+// redop of what reduces nothing. False, with a problem, for what does not stand under the columns.
+bool read_row(const Words& words, const Columns& columns, const std::string& where,
+              ProblemList& problems, Output& output) {
+  const std::size_t blank = columns.all - std::min(columns.all, words.size());
+  if (blank > columns.blank) {
+    problems.add(where, fmt::format("a row of {} columns", words.size()),
+                 fmt::format("{}, as the line above names", columns.all));
+    return false;
+  }
+  const std::string& time = words[columns.time - blank];
+  const std::optional<double> value = number_in(time);
+  if (!value) {
+    problems.add(where, fmt::format("the time \"{}\"", time), "a number of microseconds");
+    return false;
+  }
+  output.rows.emplace_back(number_in(words.front()).value_or(0.0), *value);
+  return true;
+}
+
+void add_device(std::int64_t rank, const Device& device, const std::string& where,
+                ProblemList& problems, Output& output) {
+  const auto [known, is_new] = output.devices.try_emplace(rank, device);
+  if (is_new || known->second.host == device.host) return;
+  problems.add(where, fmt::format("rank {} on {}", rank, device.host),
+               fmt::format("the output of one run, where it is on {}", known->second.host));
+}
+
+// "Rank  0 Group  0 Pid   9973 on  host-1 device  0 [0x07] NVIDIA H100"; older ones have no group.
+void read_device(const std::string& text, const std::string& where, ProblemList& problems,
+                 Output& output) {
+  std::istringstream words(text);
+  std::string word;
+  std::int64_t rank = 0;
+  if (!(words >> word >> rank)) return;
+  Device device;
+  while (words >> word && word != "device") {
+    if (word == "Group") words >> device.group;
+    if (word == "on") words >> device.host;
+  }
+  add_device(rank, device, where, problems, output);
+}
+
+// Reads the lines of a printed table one by one. Of a table's rows that cannot be read the first
+// one is a problem, and those after it are left out.
+class TableReader {
+ public:
+  explicit TableReader(ProblemList& problems) : problems_(problems) {}
+
+  void read(const std::string& line) {
+    where_ = fmt::format("line {}", ++lines_);
     const std::size_t first = line.find_first_not_of(" \t");
-    if (first == std::string::npos) continue;
-    if (line[first] != '#') {
-      read_row(line, output);
-      continue;
-    }
-    const std::size_t rank = line.find("Rank ");
-    if (line.find("Collective test starting") != std::string::npos)
-      output.kind = collective_in(line);
-    if (rank != std::string::npos) {
-      std::istringstream number(line.substr(rank + 5));
-      std::int64_t value = 0;
-      if (number >> value) output.ranks.insert(value);
+    if (first == std::string::npos) return;
+    if (line[first] == '#') {
+      read_comment(line.substr(first + 1));
+    } else {
+      read_timing(words_of(line));
     }
   }
-  return output;
+  const Output& output() const { return output_; }
+
+ private:
+  void read_comment(const std::string& text) {
+    if (text.find("Collective test starting") != std::string::npos)
+      output_.kind = collective_in(text);
+    const std::size_t rank = text.find("Rank ");
+    if (rank != std::string::npos) read_device(text.substr(rank), where_, problems_, output_);
+    const Words words = words_of(text);
+    if (words.size() < 2 || words[0] != "size" || words[1] != "count") return;
+    columns_ = columns_named(words, where_, problems_);
+    is_broken_ = !columns_;
+  }
+
+  void read_timing(const Words& words) {
+    if (is_broken_ || words.size() < 2 || !number_in(words[0]) || !number_in(words[1])) return;
+    if (columns_) {
+      is_broken_ = !read_row(words, *columns_, where_, problems_, output_);
+      return;
+    }
+    problems_.add(where_, "a row without names of columns above it",
+                  "the line \"# size count type … time algbw busbw …\" of the table before it");
+    is_broken_ = true;
+  }
+
+  ProblemList& problems_;
+  Output output_;
+  std::optional<Columns> columns_;
+  bool is_broken_ = false;
+  std::int64_t lines_ = 0;
+  std::string where_;
+};
+
+Output read_text(std::istream& stream, ProblemList& problems) {
+  TableReader reader(problems);
+  for (std::string line; std::getline(stream, line);) reader.read(line);
+  return reader.output();
 }
 
 constexpr std::size_t kMostBytes = 64ULL << 20;
@@ -88,21 +194,107 @@ std::string content_of(const std::string& file) {
   return content;
 }
 
-Output read_json(const nlohmann::json& document, const std::string& source) {
-  ProblemList problems(source);
+// Of a process with several devices -J lists the first one alone (github.com/NVIDIA/nccl-tests,
+// src/util.cu, parseRankInfo).
+std::int64_t ranks_of_each(const Output& output, ObjectReader& config) {
+  constexpr IntegerRange kOfProcess{1, 1024};
+  const std::int64_t of_process =
+      config.integer_or("nthreads", 1, kOfProcess) * config.integer_or("ngpus", 1, kOfProcess);
+  const bool first_alone =
+      std::all_of(output.devices.begin(), output.devices.end(),
+                  [&](const auto& device) { return device.first % of_process == 0; });
+  return first_alone ? of_process : 1;
+}
+
+Output read_json(const nlohmann::json& document, ProblemList& problems) {
   ObjectReader object(document, "", problems);
   Output output;
   for (const std::string& argument : object.texts("args")) {
     if (!output.kind) output.kind = collective_in(argument);
   }
-  for (ObjectReader& device : object.object("config").objects("devices"))
-    output.ranks.insert(device.integer("rank", {0, 10'000'000}));
+  ObjectReader config = object.object("config");
+  for (ObjectReader& device : config.objects("devices")) {
+    const std::int64_t rank = device.integer("rank", {0, 10'000'000});
+    constexpr IntegerRange kGroups{std::numeric_limits<std::int32_t>::min(),
+                                   std::numeric_limits<std::int32_t>::max()};
+    add_device(rank, {device.text_or("hostname", ""), device.integer_or("group", 0, kGroups)},
+               device.pointer(), problems, output);
+  }
+  output.ranks_each = ranks_of_each(output, config);
   for (ObjectReader& row : object.objects("results")) {
     ObjectReader timing = row.object("out_of_place");
     output.rows.emplace_back(row.number("size", kNonNegative), timing.number("time", kNonNegative));
   }
-  problems.throw_if_any();
   return output;
+}
+
+// The group whose times are printed: that of the first rank.
+struct TimedGroup {
+  std::map<std::string, std::int64_t> ranks_on;  // by host
+  std::int64_t members = 0;
+  HostSpread spread;
+};
+
+std::int64_t most_in(const std::map<std::string, std::int64_t>& counts) {
+  std::int64_t most = 0;
+  for (const auto& [host, count] : counts) most = std::max(most, count);
+  return most;
+}
+
+TimedGroup timed_group(const Output& output) {
+  TimedGroup group;
+  if (output.devices.empty()) return group;
+  const std::int64_t timed = output.devices.begin()->second.group;
+  std::set<std::pair<std::string, std::int64_t>> groups_on;
+  std::map<std::string, std::int64_t> groups;
+  for (const auto& [rank, device] : output.devices) {
+    if (groups_on.insert({device.host, device.group}).second) ++groups[device.host];
+    if (device.group != timed) continue;
+    group.ranks_on[device.host] += output.ranks_each;
+    group.members += output.ranks_each;
+  }
+  group.spread = {static_cast<std::int64_t>(group.ranks_on.size()), most_in(groups)};
+  return group;
+}
+
+// Each rank of sendrecv sends to the next one, the last to the first: the messages that leave the
+// host which most of them leave.
+std::int64_t messages_leaving(const Output& output) {
+  const std::int64_t timed = output.devices.begin()->second.group;
+  std::vector<std::string> hosts;
+  for (const auto& [rank, device] : output.devices)
+    if (device.group == timed) hosts.push_back(device.host);
+  std::map<std::string, std::int64_t> leaving;
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    if (hosts[i] != hosts[(i + 1) % hosts.size()]) ++leaving[hosts[i]];
+  return std::max<std::int64_t>(1, most_in(leaving));
+}
+
+void check_group(const TimedGroup& group, bool pairs, ProblemList& problems) {
+  if (group.members < 2)
+    problems.add("", fmt::format("{} ranks", group.members), "a list of at least 2 devices");
+  const auto by_ranks = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [fewest, most] =
+      std::minmax_element(group.ranks_on.begin(), group.ranks_on.end(), by_ranks);
+  if (pairs || group.ranks_on.empty() || fewest->second == most->second) return;
+  problems.add("",
+               fmt::format("ranks: {} on {}, {} on {}", fewest->second, fewest->first, most->second,
+                           most->first),
+               "as many on each host");
+}
+
+std::vector<ExchangeSample> samples_of(const Output& output, TimedGroup group, bool pairs) {
+  if (pairs) {
+    group.members = 2;
+    group.spread.groups_per_host *= messages_leaving(output);
+  }
+  std::vector<ExchangeSample> samples;
+  for (const auto& [bytes, time] : output.rows) {
+    if (bytes <= 0.0 || time <= 0.0) continue;
+    samples.push_back(
+        {*output.kind, group.members, 1, Bytes(bytes), microseconds(time), group.spread});
+  }
+  return samples;
 }
 
 }  // namespace
@@ -115,27 +307,24 @@ std::vector<ExchangeSample> parse_nccl_tests(const std::string& text, const std:
   if (text.find('\0') != std::string::npos)
     throw InputError(file, {{"", "binary data", "the output of nccl-tests"}});
   std::istringstream stream(text);
-  const bool json = (stream >> std::ws).peek() == '{';
-  Output output = json ? read_json(parse_json(text, file), file) : read_text(stream);
-  if (!output.kind) output.kind = collective_in(std::filesystem::path(file).filename().string());
   ProblemList problems(file);
+  const bool json = (stream >> std::ws).peek() == '{';
+  stream.clear();
+  stream.seekg(0);  // lines are counted from the first one
+  Output output = json ? read_json(parse_json(text, file), problems) : read_text(stream, problems);
+  problems.throw_if_any();
+  if (!output.kind) output.kind = collective_in(std::filesystem::path(file).filename().string());
   if (!output.kind) {
     problems.add("", "no name of a collective",
                  "one in the output or the file's name: all_reduce, all_gather, reduce_scatter, "
                  "alltoall, broadcast or sendrecv");
   }
-  if (output.ranks.size() < 2)
-    problems.add("", fmt::format("{} ranks", output.ranks.size()), "a list of at least 2 devices");
+  const TimedGroup group = timed_group(output);
+  const bool pairs = output.kind == OpKind::Send;
+  check_group(group, pairs, problems);
   if (output.rows.empty()) problems.add("", "no timings", "rows of sizes and times");
   problems.throw_if_any();
-  std::vector<ExchangeSample> samples;
-  const bool pairs = *output.kind == OpKind::Send;
-  for (const auto& [bytes, time] : output.rows) {
-    if (bytes <= 0.0 || time <= 0.0) continue;
-    samples.push_back({*output.kind, pairs ? 2 : static_cast<std::int64_t>(output.ranks.size()), 1,
-                       Bytes(bytes), microseconds(time)});
-  }
-  return samples;
+  return samples_of(output, group, pairs);
 }
 
 }  // namespace shardwright::sim

@@ -10,8 +10,10 @@
 namespace shardwright::sim {
 
 // The out-of-place timings, one for each size. The collective is read from the line "Collective
-// test starting", the arguments in JSON, or else the name of the file; the ranks from the list of
-// devices. Throws InputError with what is missing.
+// test starting", the arguments in JSON, or else the name of the file; the columns from the line
+// that names them, which differs among versions; ranks and hosts from the list of devices, in which
+// a device without a host is on the same one as others without. Throws InputError with what is
+// missing, a row that does not fit its columns, and ranks that lie unevenly on hosts.
 std::vector<ExchangeSample> read_nccl_tests(const std::string& file);
 
 // The same of the file's text.

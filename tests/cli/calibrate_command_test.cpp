@@ -87,6 +87,48 @@ TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
   }
 }
 
+// An all-reduce of two ranks at 10 GB/s.
+std::string two_ranks_on(const std::string& first, const std::string& second) {
+  std::string table = "# Collective test starting: all_reduce_perf\n#  Rank  0 Group  0 Pid 1 on " +
+                      first + " device  0 [0x07] GPU\n#  Rank  1 Group  0 Pid 2 on " + second +
+                      " device  0 [0x07] GPU\n# size count type redop root time algbw busbw\n";
+  for (std::int64_t bytes = 1 << 10; bytes <= 1 << 28; bytes *= 4) {
+    const std::string size = std::to_string(bytes), count = std::to_string(bytes / 4);
+    const std::string time = std::to_string(20.0 + 1e-4 * static_cast<double>(bytes));
+    table += size + " " + count + " float sum -1 " + time + " 10.00 10.00\n";
+  }
+  return table;
+}
+
+TEST(CalibrateCommand, FitsWhatTwoHostsTimedAsTheNetwork) {
+  const ScratchFolder folder;
+  const auto figures_of = [&](const std::string& table) {
+    const CommandResult result =
+        run_command({"calibrate", folder.write("table.txt", table), "--cluster", "dgx-h100",
+                     "--out", folder.file("out.json"), "--force", "--json", "-"});
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    return json::parse(result.output).at("figures").dump();
+  };
+  const std::string apart = figures_of(two_ranks_on("host-a", "host-b"));
+  EXPECT_THAT(apart, HasSubstr("all_reduce of 2 on 2 nodes"));
+  EXPECT_THAT(apart, HasSubstr("\"network\""));
+  EXPECT_THAT(apart, testing::Not(HasSubstr("links of a node")));
+  const std::string together = figures_of(two_ranks_on("host-a", "host-a"));
+  EXPECT_THAT(together, HasSubstr("all_reduce of 2 on 1 node\""));
+  EXPECT_THAT(together, HasSubstr("links of a node"));
+}
+
+// Timings without a run have no step that they are a share of.
+TEST(CalibrateCommand, LeavesTheShareOfTimingsAloneEmpty) {
+  const ScratchFolder folder;
+  const CommandResult result =
+      run_command({"calibrate", folder.write("table.txt", two_ranks_on("host-a", "host-a")),
+                   "--cluster", "dgx-h100", "--out", folder.file("out.json")});
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("all_reduce"));
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("nan")));
+}
+
 TEST(CalibrateCommand, NamesAllThatIsWrong) {
   const ScratchFolder folder;
   const std::string text = folder.write("notes.txt", "hello");

@@ -12,6 +12,7 @@
 #include "core/program/rank_grid.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "sim/calibration/exchange_calibration.hpp"
 #include "sim/calibration/side_by_side.hpp"
 #include "sim/step/folded_replay.hpp"
 #include "sim/step/predicted_timeline.hpp"
@@ -145,6 +146,54 @@ TEST(Calibrate, RefusesRunsAndExchangesOfMoreRanksThanTheProfileHas) {
     EXPECT_THAT(error.problems()[0].expected, testing::HasSubstr("shardwright probe --ranks 4"));
     EXPECT_EQ(error.problems()[1].found, "among 4 ranks");
   }
+}
+
+ClusterSpec nodes_of(std::int64_t accelerators, std::int64_t domain) {
+  ClusterSpec cluster;
+  cluster.node.accelerators = accelerators;
+  cluster.node.scale_up.domain = domain;
+  return cluster;
+}
+
+GroupPlacement placed_on(const ClusterSpec& cluster, std::int64_t members, std::int64_t hosts) {
+  const ExchangeSample sample{OpKind::AllReduce, members,       1,
+                              Bytes(1e6),        Seconds(1e-3), HostSpread{hosts, 1}};
+  return placed(sample, cluster).placement;
+}
+
+// Whatever else fits into a node, ranks on two hosts meet through the network; but not through that
+// of a rack whose hosts share their links.
+TEST(Calibrate, PlacesExchangesOnTheHostsThatTheyRanOn) {
+  const GroupPlacement apart = placed_on(nodes_of(8, 8), 2, 2);
+  EXPECT_EQ(apart.nodes, 2);
+  EXPECT_EQ(apart.per_node, 1);
+  EXPECT_EQ(apart.groups_per_node, 1);
+  EXPECT_EQ(extent_of(apart), 2);
+  EXPECT_EQ(placed_on(nodes_of(8, 8), 2, 1).nodes, 1);
+  EXPECT_EQ(placed_on(nodes_of(8, 8), 8, 2).per_node, 4);
+  EXPECT_EQ(placed_on(nodes_of(4, 72), 72, 18).nodes, 1);
+  EXPECT_EQ(placed_on(nodes_of(4, 72), 144, 36).nodes, 2);
+  // Full nodes lie as the cluster numbers its ranks.
+  const ExchangeSample numbered{OpKind::AllReduce, 16, 1, Bytes(1e6), Seconds(1e-3)};
+  EXPECT_EQ(placed_on(nodes_of(8, 8), 16, 2), placed(numbered, nodes_of(8, 8)).placement);
+}
+
+TEST(Calibrate, RefusesExchangesOfHostsThatTheProfileHasNot) {
+  const auto problem = [](std::int64_t members, std::int64_t hosts) {
+    CalibrationData data;
+    data.exchanges = {
+        {OpKind::AllReduce, members, 1, Bytes(1e6), Seconds(1e-3), HostSpread{hosts, 1}}};
+    try {
+      calibrate(four_hosts(1.0, 1.0), data, "test");
+    } catch (const InputError& error) {
+      return error.problems().front();
+    }
+    return Problem{};
+  };
+  EXPECT_EQ(problem(2, 1).found, "among 2 ranks of one host");
+  EXPECT_EQ(problem(2, 1).expected, "at most 1, which the profile has");
+  EXPECT_EQ(problem(2, 8).found, "among 8 hosts");
+  EXPECT_EQ(problem(4, 4), Problem{});
 }
 
 // MFU is a share of the peak, so a machine that turned out faster has a higher one.

@@ -1,6 +1,8 @@
 // Output of nccl-tests, as the program prints it (github.com/NVIDIA/nccl-tests, src/util.cu).
 #include "sim/calibration/nccl_tests.hpp"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -67,6 +69,133 @@ TEST_F(NcclTests, TakesTheCollectiveFromTheFilesNameWhereTheTableIsSilent) {
   EXPECT_EQ(read_nccl_tests(write("reduce_scatter.log", table)).front().kind,
             OpKind::ReduceScatter);
   EXPECT_THROW(read_nccl_tests(write("some.log", table)), InputError);
+}
+
+// As the programs of 2019 to 2021 print it: errors in place of counts, and columns of their own.
+std::string older_table(const char* names, const char* row) {
+  return fmt::format(R"(# nThread 1 nGpus 2 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5
+#   Rank  0 Pid  71327 on 51e6e7896958 device  0 [0x1a] Tesla V100-SXM3-32GB
+#   Rank  1 Pid  71327 on 51e6e7896958 device  1 [0x1b] Tesla V100-SXM3-32GB
+#                                                     out-of-place                       in-place
+#       size         count    {}     time   algbw   busbw  error     time   algbw   busbw  error
+#        (B)    (elements)                     (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+     6000000       1500000    {}    20.00  300.00  300.00  1e-07    21.00  285.71  285.71  0e+00
+)",
+                     names, row);
+}
+
+TEST_F(NcclTests, FindsTheTimeInTheTablesOfAllVersions) {
+  const std::vector<std::pair<const char*, const char*>> tables = {
+      {"  type   redop    root", " float     sum      -1"},
+      {"  type   redop", " float     sum"},
+      {"  type    root", " float       0"},
+      {"  type", " float"},
+      {"  type   redop", " float        "},  // of a collective that reduces nothing
+      {"  type   redop    root", " float               0"}};
+  for (const auto& [names, row] : tables) {
+    const auto samples = read_nccl_tests(write("all_reduce.txt", older_table(names, row)));
+    ASSERT_EQ(samples.size(), 1U) << names;
+    EXPECT_DOUBLE_EQ(samples[0].bytes.value(), 6e6) << names;
+    EXPECT_DOUBLE_EQ(samples[0].time.value(), 20e-6) << names << row;
+  }
+}
+
+Problem problem_of(const std::string& text) {
+  try {
+    parse_nccl_tests(text, "all_reduce.txt");
+  } catch (const InputError& error) {
+    return error.problems().front();
+  }
+  return {};
+}
+
+TEST_F(NcclTests, RefusesRowsThatDoNotStandUnderTheirColumns) {
+  const std::string whole = older_table("type redop", "float sum");
+  const auto with = [&](const std::string& old, const std::string& text) {
+    std::string changed = whole;
+    for (std::size_t at = 0; (at = changed.find(old, at)) != std::string::npos; at += text.size())
+      changed.replace(at, old.size(), text);
+    return problem_of(changed);
+  };
+  const Problem nameless = with("#       size", "#       what");
+  EXPECT_EQ(nameless.where, "line 7");
+  EXPECT_EQ(nameless.found, "a row without names of columns above it");
+  const Problem no_time = with("   time", "cputime");
+  EXPECT_EQ(no_time.where, "line 5");
+  EXPECT_THAT(no_time.found, testing::HasSubstr("cputime"));
+  EXPECT_THAT(no_time.expected, testing::HasSubstr("\"time\""));
+  const Problem cut = with("  21.00  285.71  285.71  0e+00", "");
+  EXPECT_EQ(cut.where, "line 7");
+  EXPECT_THAT(cut.found, testing::HasSubstr("8 columns"));
+  EXPECT_EQ(with(" 20.00", "   N/A").found, "the time \"N/A\"");
+}
+
+// Ranks on hosts named by letters, in groups named by digits.
+std::string on_hosts(const std::string& program, const std::string& hosts,
+                     const std::string& groups = "") {
+  std::string table = "# Collective test starting: " + program + "\n";
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    table += fmt::format("#  Rank {:2} Group {:2} Pid 1234 on     host-{} device {:2} [0x07] GPU\n",
+                         i, groups.empty() ? '0' : groups[i], hosts[i], i);
+  }
+  return table +
+         "# size count type redop root time algbw busbw #wrong\n"
+         "  1048576 262144 float sum -1 104.9 10.0 10.0 0\n";
+}
+
+ExchangeSample sample_on(const std::string& program, const std::string& hosts,
+                         const std::string& groups = "") {
+  return parse_nccl_tests(on_hosts(program, hosts, groups), "table.txt").at(0);
+}
+
+TEST_F(NcclTests, KnowsTheHostsOfTheRanks) {
+  EXPECT_EQ(sample_on("all_reduce_perf", "aaaa").spread, (HostSpread{1, 1}));
+  EXPECT_EQ(sample_on("all_reduce_perf", "ab").spread, (HostSpread{2, 1}));
+  EXPECT_EQ(sample_on("all_reduce_perf", "abab").spread, (HostSpread{2, 1}));
+  // NCCL_TESTS_SPLIT: two groups at the same time, each with a rank on either host; or one on each.
+  const ExchangeSample split = sample_on("all_reduce_perf", "aabb", "0101");
+  EXPECT_EQ(split.members, 2);
+  EXPECT_EQ(split.spread, (HostSpread{2, 2}));
+  EXPECT_EQ(sample_on("all_reduce_perf", "aabb", "0011").spread, (HostSpread{1, 1}));
+}
+
+// Each rank sends to the next: one message leaves a host whose ranks follow each other, all do
+// where the hosts take turns.
+TEST_F(NcclTests, CountsTheMessagesThatLeaveAHost) {
+  EXPECT_EQ(sample_on("sendrecv_perf", "aaa").spread, (HostSpread{1, 1}));
+  EXPECT_EQ(sample_on("sendrecv_perf", "aaabbb").spread, (HostSpread{2, 1}));
+  EXPECT_EQ(sample_on("sendrecv_perf", "ababab").spread, (HostSpread{2, 3}));
+  EXPECT_EQ(sample_on("sendrecv_perf", "ababab").members, 2);
+}
+
+TEST_F(NcclTests, RefusesHostsThatNoGroupOfAProfileLiesOn) {
+  const Problem uneven = problem_of(on_hosts("all_reduce_perf", "aaab"));
+  EXPECT_EQ(uneven.found, "ranks: 1 on host-b, 3 on host-a");
+  EXPECT_EQ(uneven.expected, "as many on each host");
+  const Problem twice = problem_of(on_hosts("all_reduce_perf", "ab") +
+                                   "#  Rank  0 Group  0 Pid 1 on host-c device 0 [0x07] GPU\n");
+  EXPECT_EQ(twice.where, "line 6");
+  EXPECT_EQ(twice.found, "rank 0 on host-c");
+}
+
+std::string json_of(const char* config) {
+  return fmt::format(R"({{"args": ["all_reduce_perf"], "config": {},
+    "results": [{{"size": 1048576, "out_of_place": {{"time": 104.9}}}}]}})",
+                     config);
+}
+
+TEST_F(NcclTests, KnowsTheHostsOfAJsonFile) {
+  const auto sample = [](const char* config) {
+    return parse_nccl_tests(json_of(config), "run.json").at(0);
+  };
+  EXPECT_EQ(sample(R"({"devices": [{"rank": 0, "hostname": "a"}, {"rank": 1, "hostname": "b"}]})"),
+            sample_on("all_reduce_perf", "ab"));
+  EXPECT_EQ(sample(R"({"devices": [{"rank": 0, "hostname": "a"}, {"rank": 1, "hostname": "a"}]})"),
+            sample_on("all_reduce_perf", "aa"));
+  // Of each process the first device alone is listed.
+  EXPECT_EQ(sample(R"({"nthreads": 1, "ngpus": 4, "devices": [
+              {"rank": 0, "hostname": "a"}, {"rank": 4, "hostname": "b"}]})"),
+            sample_on("all_reduce_perf", "aaaabbbb"));
 }
 
 TEST_F(NcclTests, RefusesWhatIsNoOutput) {
