@@ -66,8 +66,9 @@ void add_ops(Page& page, const sim::Calibration& calibration, bool before) {
   columns.push_back({before ? "after" : "median error", kNumber, "%"});
   Table table(columns);
   for (const sim::OpErrors& ops : calibration.ops) {
-    std::vector<std::string> cells = {ops.kind, format_percent(ops.share / total),
-                                      std::to_string(ops.after.n)};
+    // Without a run there is no step that they are a share of.
+    const std::string share = total > Seconds(0) ? format_percent(ops.share / total) : "";
+    std::vector<std::string> cells = {ops.kind, share, std::to_string(ops.after.n)};
     if (before) cells.push_back(format_percent(ops.before.median_abs));
     cells.push_back(format_percent(ops.after.median_abs));
     table.add_row(std::move(cells));
