@@ -13,11 +13,24 @@ namespace {
 std::uint64_t count_samples(const TokenFile& file, const Plan& plan) {
   const auto needed = static_cast<std::uint64_t>(plan.seq_len) + 1;
   if (file.tokens() < needed) {
-    throw InputError("the data",
+    throw InputError(file.path().string(),
                      {{"", fmt::format("{} tokens", file.tokens()),
                        fmt::format("at least {}: a sequence and the token after it", needed)}});
   }
   return (file.tokens() - 1) / static_cast<std::uint64_t>(plan.seq_len);
+}
+
+// The tokens are those from `first` on.
+void check_vocabulary(const TokenFile& file, std::uint64_t first,
+                      const std::vector<std::int32_t>& tokens, std::int64_t vocabulary) {
+  const auto foreign = std::find_if(tokens.begin(), tokens.end(),
+                                    [&](std::int32_t token) { return token >= vocabulary; });
+  if (foreign == tokens.end()) return;
+  const std::uint64_t position = first + static_cast<std::uint64_t>(foreign - tokens.begin());
+  throw InputError(
+      file.path().string(),
+      {{fmt::format("position {}", position), fmt::format("the token {}", file.token(position)),
+        fmt::format("0 to {}, the model's vocabulary", vocabulary - 1)}});
 }
 
 }  // namespace
@@ -38,14 +51,11 @@ Batch BatchLoader::load(std::uint64_t first_sample, std::int64_t data_rank) cons
     for (std::int64_t i = 0; i < plan_.micro_batch; ++i) {
       const std::int64_t in_step = (m * plan_.dp + data_rank) * plan_.micro_batch + i;
       const std::uint64_t number = first_sample + static_cast<std::uint64_t>(in_step);
-      file_.read(order_.sample(number) * static_cast<std::uint64_t>(plan_.seq_len), sample);
+      const std::uint64_t first = order_.sample(number) * static_cast<std::uint64_t>(plan_.seq_len);
+      file_.read(first, sample);
+      check_vocabulary(file_, first, sample, vocabulary_);
       batch.tokens.insert(batch.tokens.end(), sample.begin(), sample.end() - 1);
       batch.targets.insert(batch.targets.end(), sample.begin() + 1, sample.end());
-      const auto [least, most] = std::minmax_element(sample.begin(), sample.end());
-      if (*least >= 0 && *most < vocabulary_) continue;
-      throw InputError("the data",
-                       {{"", fmt::format("the token {}", *least < 0 ? *least : *most),
-                         fmt::format("0 to {}, the model's vocabulary", vocabulary_ - 1)}});
     }
   }
   return batch;

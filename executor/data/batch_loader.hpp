@@ -19,7 +19,7 @@ class BatchLoader {
   BatchLoader(const TokenFile& file, const Plan& plan, std::int64_t vocabulary, std::uint64_t seed);
 
   // The batch that begins with the run's sample of this number. Throws InputError if a token is not
-  // in the vocabulary.
+  // in the vocabulary, with its position in the file.
   Batch load(std::uint64_t first_sample, std::int64_t data_rank) const;
 
   std::uint64_t samples() const { return samples_; }

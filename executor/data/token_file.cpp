@@ -23,7 +23,7 @@ namespace {
 
 }  // namespace
 
-TokenFile::TokenFile(const std::filesystem::path& file) {
+TokenFile::TokenFile(const std::filesystem::path& file) : path_(file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) refuse(file, std::strerror(errno), "a readable file of tokens");
   struct stat status = {};
@@ -46,14 +46,21 @@ TokenFile::~TokenFile() {
   ::munmap(const_cast<std::byte*>(data_), bytes_);
 }
 
+std::int64_t TokenFile::token(std::uint64_t position) const {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, data_ + format_.first_byte + position * format_.token_bytes,
+              format_.token_bytes);
+  if (!format_.is_signed) return static_cast<std::int64_t>(bits);
+  const std::size_t unused = 8 * (sizeof bits - format_.token_bytes);
+  return static_cast<std::int64_t>(bits << unused) >> unused;
+}
+
 void TokenFile::read(std::uint64_t first, std::span<std::int32_t> out) const {
   SHARDWRIGHT_CHECK(first + out.size() <= tokens(), "tokens beyond the end of the file");
-  const std::byte* start = data_ + format_.first_byte + first * format_.token_bytes;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   for (std::size_t i = 0; i < out.size(); ++i) {
-    std::uint64_t token = 0;
-    std::memcpy(&token, start + i * format_.token_bytes, format_.token_bytes);
-    constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
-    out[i] = static_cast<std::int32_t>(std::min(token, kMost));  // beyond any vocabulary
+    const std::int64_t found = token(first + i);
+    out[i] = static_cast<std::int32_t>(found < 0 ? kMost : std::min(found, kMost));
   }
 }
 

@@ -19,10 +19,15 @@ class TokenFile {
   TokenFile& operator=(const TokenFile&) = delete;
 
   std::uint64_t tokens() const { return format_.tokens; }
-  // Tokens `first` to `first` + size; all of them are in the file.
+  const std::filesystem::path& path() const { return path_; }
+  // Tokens `first` to `first` + size; all of them are in the file. What no vocabulary has, because
+  // it is negative or beyond 2^31 - 1, reads as 2^31 - 1.
   void read(std::uint64_t first, std::span<std::int32_t> out) const;
+  // The token at this position, counted from 0, as it stands in the file.
+  std::int64_t token(std::uint64_t position) const;
 
  private:
+  std::filesystem::path path_;
   const std::byte* data_ = nullptr;  // the mapped file
   std::uint64_t bytes_ = 0;
   TokenFormat format_;

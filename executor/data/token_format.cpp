@@ -2,21 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
-#include <optional>
 #include <string>
 
 #include "core/base/error.hpp"
+#include "executor/data/megatron_index.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 constexpr std::size_t kLlmcHeaderBytes = 256 * sizeof(std::int32_t);
-constexpr std::array<char, 9> kMegatronMagic = {'M', 'M', 'I', 'D', 'I', 'D', 'X', '\0', '\0'};
-constexpr std::uint64_t kMegatronVersion = 1;
 
 struct LlmcKind {
   std::int32_t magic, version;
@@ -36,68 +32,35 @@ TokenFormat raw_tokens(const std::filesystem::path& file, std::size_t bytes,
   return {0, token_bytes, bytes / token_bytes};
 }
 
-std::optional<TokenFormat> llmc_format(const std::filesystem::path& file,
-                                       std::span<const std::byte> content) {
-  if (content.size() < kLlmcHeaderBytes) return std::nullopt;
+// The first int32 of a header that would be llm.c's.
+const LlmcKind* llmc_kind(std::span<const std::byte> content) {
+  std::int32_t magic = 0;
+  if (content.size() < sizeof magic) return nullptr;
+  std::memcpy(&magic, content.data(), sizeof magic);
+  for (const LlmcKind& kind : kLlmcKinds)
+    if (kind.magic == magic) return &kind;
+  return nullptr;
+}
+
+TokenFormat llmc_format(const std::filesystem::path& file, const LlmcKind& kind,
+                        std::span<const std::byte> content) {
+  if (content.size() < kLlmcHeaderBytes) {
+    refuse(file, fmt::format("{} bytes", content.size()),
+           fmt::format("a header of llm.c, {} bytes", kLlmcHeaderBytes));
+  }
   std::array<std::int32_t, 3> header{};
   std::memcpy(header.data(), content.data(), sizeof header);
-  for (const LlmcKind& kind : kLlmcKinds) {
-    if (header[0] != kind.magic || header[1] != kind.version) continue;
-    const std::size_t bytes = content.size() - kLlmcHeaderBytes;
-    const auto tokens = static_cast<std::uint64_t>(std::max(header[2], 0));
-    if (bytes != tokens * kind.token_bytes) {
-      refuse(file, fmt::format("{} bytes after the header", bytes),
-             fmt::format("{} tokens of {} bytes, as the header says", tokens, kind.token_bytes));
-    }
-    return TokenFormat{kLlmcHeaderBytes, kind.token_bytes, tokens};
+  const auto [magic, version, tokens] = header;
+  if (version != kind.version) {
+    refuse(file, fmt::format("version {} of llm.c's format {}", version, magic),
+           fmt::format("version {}", kind.version));
   }
-  return std::nullopt;
-}
-
-template <class Value>
-Value read_value(std::istream& stream) {
-  Value value{};
-  stream.read(reinterpret_cast<char*>(&value), sizeof value);
-  return value;
-}
-
-// Bytes of a token by Megatron's code of its type; 0 for what holds no tokens.
-std::size_t megatron_token_bytes(std::uint8_t code) {
-  switch (code) {
-    case 1:  // uint8
-      return 1;
-    case 3:  // int16
-    case 8:  // uint16
-      return 2;
-    case 4:  // int32
-      return 4;
-    case 5:  // int64
-      return 8;
-    default:
-      return 0;
+  const std::size_t bytes = content.size() - kLlmcHeaderBytes;
+  if (tokens < 0 || bytes != static_cast<std::size_t>(tokens) * kind.token_bytes) {
+    refuse(file, fmt::format("{} bytes after the header", bytes),
+           fmt::format("{} tokens of {} bytes, as the header says", tokens, kind.token_bytes));
   }
-}
-
-TokenFormat megatron_format(const std::filesystem::path& index, std::size_t bytes) {
-  std::ifstream stream(index, std::ios::binary);
-  std::array<char, kMegatronMagic.size()> magic{};
-  stream.read(magic.data(), magic.size());
-  const auto version = read_value<std::uint64_t>(stream);
-  const auto code = read_value<std::uint8_t>(stream);
-  const auto sequences = read_value<std::uint64_t>(stream);
-  read_value<std::uint64_t>(stream);  // documents
-  if (!stream || magic != kMegatronMagic || version != kMegatronVersion)
-    refuse(index, "another file", "an index of Megatron-LM, version 1");
-  const std::size_t token_bytes = megatron_token_bytes(code);
-  if (token_bytes == 0) refuse(index, fmt::format("elements of type {}", code), "integer tokens");
-  std::uint64_t tokens = 0;
-  for (std::uint64_t i = 0; i < sequences && stream; ++i)
-    tokens += static_cast<std::uint64_t>(std::max(read_value<std::int32_t>(stream), 0));
-  if (!stream || bytes != tokens * token_bytes) {
-    refuse(index, fmt::format("sequences of {} tokens of {} bytes", tokens, token_bytes),
-           fmt::format("as many as there are in the {} bytes of the file beside it", bytes));
-  }
-  return {0, token_bytes, tokens};
+  return {kLlmcHeaderBytes, kind.token_bytes, static_cast<std::uint64_t>(tokens)};
 }
 
 }  // namespace
@@ -110,8 +73,8 @@ TokenFormat find_token_format(const std::filesystem::path& file,
   if (extension != ".bin") return {0, 1, content.size()};
   std::filesystem::path index = file;
   index.replace_extension(".idx");
-  if (std::filesystem::exists(index)) return megatron_format(index, content.size());
-  if (const auto llmc = llmc_format(file, content)) return *llmc;
+  if (std::filesystem::exists(index)) return read_megatron_index(index, content.size());
+  if (const LlmcKind* kind = llmc_kind(content)) return llmc_format(file, *kind, content);
   return raw_tokens(file, content.size(), 2);
 }
 

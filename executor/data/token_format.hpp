@@ -23,11 +23,13 @@ struct TokenFormat {
   std::size_t first_byte = 0;   // of the first token
   std::size_t token_bytes = 1;  // 1, 2, 4 or 8
   std::uint64_t tokens = 0;
+  bool is_signed = false;
 
   bool operator==(const TokenFormat&) const = default;
 };
 
-// Throws InputError if the file is not whole, or its header or index is another format's.
+// Throws InputError if the file is not whole, or its header or index is another format's, another
+// version's, or contradicts itself.
 TokenFormat find_token_format(const std::filesystem::path& file,
                               std::span<const std::byte> content);
 

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,15 +61,39 @@ TEST(TokenFile, ReadsFilesOfNanoGptAndLlmc) {
   EXPECT_THROW(tokens_in(write("cut.bin", llmc_file(20240520, 1, shorts, 4))), InputError);
 }
 
-// Two documents of one and two tokens.
-std::string megatron_index(std::int64_t type) {
+// What is wrong with a file, as one line.
+std::string refusal_of(const std::string& file) {
+  try {
+    TokenFile read(file);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TokenFile, RefusesOtherVersionsOfLlmc) {
+  const std::string shorts = as_bytes({5, 50'000, 7}, 2);
+  const std::string next = write("next.bin", llmc_file(20240520, 9, shorts, 3));
+  EXPECT_THAT(refusal_of(next), testing::HasSubstr(next));
+  EXPECT_THAT(refusal_of(next), testing::HasSubstr("version 9 of llm.c's format 20240520"));
+  EXPECT_THAT(refusal_of(next), testing::HasSubstr("version 1"));
+  const std::string cut = llmc_file(20240520, 1, "", 3).substr(0, 100);
+  EXPECT_THAT(refusal_of(write("header.bin", cut)), testing::HasSubstr("1024 bytes"));
+  EXPECT_THAT(refusal_of(write("below.bin", llmc_file(20240520, 1, "", -5))),
+              testing::HasSubstr("-5 tokens"));
+}
+
+// Two documents of one and two tokens, of this width.
+std::string megatron_index(std::int64_t type, std::int64_t bytes = 2,
+                           std::initializer_list<std::int64_t> lengths = {1, 2}) {
   return std::string("MMIDIDX\0\0", 9) + as_bytes({1}, 8) + as_bytes({type}, 1) +
-         as_bytes({2, 3}, 8) + as_bytes({1, 2}, 4) + as_bytes({0, 2}, 8) + as_bytes({0, 1, 2}, 8);
+         as_bytes({2, 3}, 8) + as_bytes(lengths, 4) + as_bytes({0, bytes}, 8) +
+         as_bytes({0, 1, 2}, 8);
 }
 
 TEST(TokenFile, ReadsMegatronsIndexedDatasets) {
   for (const auto& [type, bytes] : {std::pair{8, 2}, {4, 4}, {5, 8}}) {
-    write("indexed.idx", megatron_index(type));
+    write("indexed.idx", megatron_index(type, bytes));
     const auto size = static_cast<std::size_t>(bytes);
     EXPECT_EQ(tokens_in(write("indexed.bin", as_bytes({5, 50'000, 7}, size))), kThree);
     EXPECT_THROW(tokens_in(write("indexed.bin", as_bytes({5, 50'000}, size))), InputError);
@@ -77,6 +102,36 @@ TEST(TokenFile, ReadsMegatronsIndexedDatasets) {
   EXPECT_THROW(tokens_in(write("indexed.bin", as_bytes({5, 50'000, 7}, 4))), InputError);
   write("indexed.idx", "MMIDIDX");
   EXPECT_THROW(tokens_in(write("indexed.bin", as_bytes({5, 50'000, 7}, 2))), InputError);
+}
+
+TEST(TokenFile, RefusesDamagedIndicesOfMegatron) {
+  const auto refusal = [](const std::string& index) {
+    write("damaged.idx", index);
+    return refusal_of(write("damaged.bin", as_bytes({5, 50'000, 7}, 2)));
+  };
+  const std::string whole = megatron_index(8);
+  ASSERT_EQ(whole.size(), 82U);
+  EXPECT_EQ(refusal(whole), "");
+  EXPECT_EQ(refusal(whole + std::string(2, '\0')), "");  // with a mode of each sequence
+  for (const std::size_t kept : {81U, 52U, 50U, 35U}) {
+    EXPECT_THAT(refusal(whole.substr(0, kept)),
+                testing::HasSubstr(std::to_string(kept) + " bytes"));
+    EXPECT_THAT(refusal(whole.substr(0, kept)), testing::HasSubstr("82"));
+  }
+  EXPECT_THAT(refusal(whole + "more"), testing::HasSubstr("86 bytes"));
+  const std::string below = refusal(megatron_index(8, 2, {-5, 3}));
+  EXPECT_THAT(below, testing::HasSubstr("damaged.idx"));
+  EXPECT_THAT(below, testing::HasSubstr("sequence 0"));
+  EXPECT_THAT(below, testing::HasSubstr("-5 tokens"));
+  const std::string astray = refusal(megatron_index(8, 4));
+  EXPECT_THAT(astray, testing::HasSubstr("sequence 1"));
+  EXPECT_THAT(astray, testing::HasSubstr("byte 4"));
+  std::string documents = whole;
+  documents.replace(66, 8, as_bytes({7}, 8));
+  EXPECT_THAT(refusal(documents), testing::HasSubstr("document 1"));
+  std::string endless = whole;
+  endless.replace(18, 8, as_bytes({-1}, 8));
+  EXPECT_THAT(refusal(endless), testing::HasSubstr("18446744073709551615 sequences"));
 }
 
 TEST(TokenFile, RefusesWhatHoldsNoWholeTokens) {
@@ -147,6 +202,39 @@ TEST(BatchLoader, RefusesTokensBeyondTheVocabularyAndShortCorpora) {
   plan.seq_len = 7;
   EXPECT_THROW(BatchLoader(file, plan, 100, 1).load(0, 0), InputError);
   EXPECT_NO_THROW(BatchLoader(file, plan, 256, 1).load(0, 0));
+}
+
+// What a run of one sequence of two tokens says of its corpus.
+std::string refusal_in_training(const std::string& name) {
+  const TokenFile file(name);
+  Plan plan;
+  plan.seq_len = 2;
+  try {
+    BatchLoader(file, plan, 256, 1).load(0, 0);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(BatchLoader, NamesTheFileThePositionAndTheTokenThatIsInNoVocabulary) {
+  const std::string pairs = write("foreign.u16", as_bytes({5, 999, 7}, 2));
+  EXPECT_THAT(refusal_in_training(pairs), testing::HasSubstr(pairs));
+  EXPECT_THAT(refusal_in_training(pairs), testing::HasSubstr("position 1"));
+  EXPECT_THAT(refusal_in_training(pairs), testing::HasSubstr("the token 999"));
+  EXPECT_THAT(refusal_in_training(write("large.u32", as_bytes({5, 7, 4'000'000'000}, 4))),
+              testing::HasSubstr("the token 4000000000"));
+  const std::string brief = write("brief.u16", as_bytes({5, 7}, 2));
+  EXPECT_THAT(refusal_in_training(brief), testing::HasSubstr(brief));
+}
+
+TEST(BatchLoader, KnowsNegativeTokensOfSignedTypes) {
+  for (const auto& [type, bytes] : {std::pair{3, 2}, {4, 4}, {5, 8}}) {
+    write("negative.idx", megatron_index(type, bytes));
+    const std::string tokens = as_bytes({5, 7, -3}, static_cast<std::size_t>(bytes));
+    EXPECT_THAT(refusal_in_training(write("negative.bin", tokens)),
+                testing::HasSubstr("the token -3"));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,148 @@
+#include "executor/data/megatron_index.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr std::array<char, 9> kMagic = {'M', 'M', 'I', 'D', 'I', 'D', 'X', '\0', '\0'};
+constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kHeaderBytes = 34;
+
+struct Header {
+  TokenFormat tokens;
+  std::uint64_t sequences = 0, documents = 0;
+};
+
+[[noreturn]] void refuse(const std::filesystem::path& index, std::string where, std::string found,
+                         std::string expected) {
+  throw InputError(index.string(), {{std::move(where), std::move(found), std::move(expected)}});
+}
+
+template <class Value>
+Value read_value(std::istream& stream) {
+  Value value{};
+  stream.read(reinterpret_cast<char*>(&value), sizeof value);
+  return value;
+}
+
+// How a token lies in the file, by Megatron's code of its type; nothing for what holds no tokens.
+std::optional<TokenFormat> token_type(std::uint8_t code) {
+  switch (code) {
+    case 1:
+      return TokenFormat{.token_bytes = 1};
+    case 3:
+      return TokenFormat{.token_bytes = 2, .is_signed = true};
+    case 4:
+      return TokenFormat{.token_bytes = 4, .is_signed = true};
+    case 5:
+      return TokenFormat{.token_bytes = 8, .is_signed = true};
+    case 8:
+      return TokenFormat{.token_bytes = 2};
+    default:
+      return std::nullopt;
+  }
+}
+
+Header read_header(std::istream& stream, const std::filesystem::path& index) {
+  std::array<char, kMagic.size()> magic{};
+  stream.read(magic.data(), magic.size());
+  const auto version = read_value<std::uint64_t>(stream);
+  const auto code = read_value<std::uint8_t>(stream);
+  Header header;
+  header.sequences = read_value<std::uint64_t>(stream);
+  header.documents = read_value<std::uint64_t>(stream);
+  if (!stream || magic != kMagic || version != kVersion)
+    refuse(index, "", "another file", "an index of Megatron-LM, version 1");
+  const auto type = token_type(code);
+  if (!type) refuse(index, "", fmt::format("elements of type {}", code), "integer tokens");
+  header.tokens = *type;
+  return header;
+}
+
+// Before anything is read, so that sizes made up by a damaged header are not allocated.
+void check_size(const Header& header, const std::filesystem::path& index) {
+  const std::uint64_t bytes = std::filesystem::file_size(index);
+  constexpr std::uint64_t kOfSequence = sizeof(std::int32_t) + sizeof(std::int64_t);
+  // Neither product may overflow.
+  const bool plausible = header.sequences <= bytes && header.documents <= bytes;
+  const std::uint64_t whole =
+      kHeaderBytes + kOfSequence * header.sequences + sizeof(std::int64_t) * header.documents;
+  if (plausible && (bytes == whole || bytes == whole + header.sequences)) return;
+  refuse(index, "", fmt::format("{} bytes", bytes),
+         plausible ? fmt::format("{}, as the {} sequences and {} documents of its header take",
+                                 whole, header.sequences, header.documents)
+                   : fmt::format("as many as the {} sequences and {} documents of its header take",
+                                 header.sequences, header.documents));
+}
+
+std::vector<std::int32_t> read_lengths(std::istream& stream, const Header& header,
+                                       const std::filesystem::path& index) {
+  std::vector<std::int32_t> lengths(header.sequences);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    lengths[i] = read_value<std::int32_t>(stream);
+    if (lengths[i] < 0) {
+      refuse(index, fmt::format("sequence {}", i), fmt::format("{} tokens", lengths[i]),
+             "0 or more");
+    }
+  }
+  return lengths;
+}
+
+// Each sequence begins where the one before it ends. The tokens of all of them.
+std::uint64_t follow_sequences(std::istream& stream, const std::vector<std::int32_t>& lengths,
+                               std::size_t token_bytes, const std::filesystem::path& index) {
+  std::uint64_t tokens = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto start = read_value<std::int64_t>(stream);
+    const std::uint64_t end_of_last = tokens * token_bytes;
+    if (start < 0 || static_cast<std::uint64_t>(start) != end_of_last) {
+      refuse(index, fmt::format("sequence {}", i), fmt::format("its start at byte {}", start),
+             fmt::format("{}, where the sequences before it end", end_of_last));
+    }
+    tokens += static_cast<std::uint64_t>(lengths[i]);
+  }
+  return tokens;
+}
+
+void check_documents(std::istream& stream, const Header& header,
+                     const std::filesystem::path& index) {
+  std::int64_t least = 0;
+  for (std::uint64_t i = 0; i < header.documents; ++i) {
+    const auto first = read_value<std::int64_t>(stream);
+    if (first < least || static_cast<std::uint64_t>(first) > header.sequences) {
+      refuse(index, fmt::format("document {}", i), fmt::format("its first sequence {}", first),
+             fmt::format("{} to {}", least, header.sequences));
+    }
+    least = first;
+  }
+}
+
+}  // namespace
+
+TokenFormat read_megatron_index(const std::filesystem::path& index, std::uint64_t bytes) {
+  std::ifstream stream(index, std::ios::binary);
+  Header header = read_header(stream, index);
+  check_size(header, index);
+  const std::vector<std::int32_t> lengths = read_lengths(stream, header, index);
+  TokenFormat& format = header.tokens;
+  format.tokens = follow_sequences(stream, lengths, format.token_bytes, index);
+  check_documents(stream, header, index);
+  if (!stream) refuse(index, "", "an index that cannot be read", "a readable one");
+  if (bytes != format.tokens * format.token_bytes) {
+    refuse(index, "",
+           fmt::format("sequences of {} tokens of {} bytes", format.tokens, format.token_bytes),
+           fmt::format("as many as there are in the {} bytes of the file beside it", bytes));
+  }
+  return format;
+}
+
+}  // namespace shardwright::executor
