@@ -1,6 +1,9 @@
 #include "cli/here_profile.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -19,25 +22,52 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of its own that goes away with the object.
+constexpr const char* kFolderPrefix = "shardwright-probe.";
+
+// A folder that this process holds, whose lock the system lets go however the process ends; below 0
+// where it is gone, another user's, or another process holds it.
+int lock_folder(const fs::path& path) {
+  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
+  close(folder);
+  return -1;
+}
+
+// Those of probes that a signal ended before they could remove theirs.
+void remove_abandoned_folders() {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(), ignored)) {
+    if (entry.path().filename().string().rfind(kFolderPrefix, 0) != 0) continue;
+    const int folder = lock_folder(entry.path());
+    if (folder < 0) continue;
+    fs::remove_all(entry.path(), ignored);
+    close(folder);
+  }
+}
+
+// A folder of its own that goes away with the object, or else when the next one is made.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "shardwright-probe.XXXXXX").string();
+    remove_abandoned_folders();
+    std::string name = (fs::temp_directory_path() / kFolderPrefix).string() + "XXXXXX";
     if (mkdtemp(name.data()) == nullptr) throw RuntimeFailure(name + " cannot be made");
     path_ = name;
+    folder_ = lock_folder(path_);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   ~TemporaryFolder() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
+    if (folder_ >= 0) close(folder_);
   }
 
   const fs::path& path() const { return path_; }
 
  private:
   fs::path path_;
+  int folder_ = -1;
 };
 
 // Names the probe, its date and what ranks compute on: a CPU or a GPU.

@@ -1,6 +1,9 @@
 // probe and calibrate: a machine becomes a profile, a run a better one.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -58,6 +61,25 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
   EXPECT_EQ(load_cluster(better).accelerator.kernel_curves.size(),
             machine.accelerator.kernel_curves.size());
   EXPECT_THAT(folder.read("trace.json"), HasSubstr("rank 0, stage 0: predicted"));
+}
+
+// A probe that a signal ended cannot remove its folder: the next one does, but not that of a probe
+// that still runs.
+TEST(CalibrateCommand, RemovesTheFoldersOfProbesThatWereEnded) {
+  const ScratchFolder folder, temporary;
+  const std::string left = temporary.file("shardwright-probe.ended1");
+  const std::string held = temporary.file("shardwright-probe.runs01");
+  for (const std::string& each : {left, held}) std::filesystem::create_directories(each + "/runs");
+  const int holder = open(held.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(flock(holder, LOCK_EX | LOCK_NB), 0);
+  const CommandResult result = run_command(
+      {"probe", "--device", "cpu", "--ranks", "1", "--steps", "2", "--out", folder.file("x.json")},
+      {.environment = {{"TMPDIR", temporary.file("")}}});
+  close(holder);
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(held));
+  EXPECT_EQ(temporary.files(), 1U);
 }
 
 TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
