@@ -33,7 +33,18 @@ struct FitOptions {
 struct Fitted {
   std::vector<sim::FitStage> stages;
   nlohmann::ordered_json profile;
+  std::vector<std::string> left_out;  // rows that cannot be used, each with its reason
 };
+
+template <class Timing>
+std::vector<std::string> left_out_of(const std::vector<Timing>& timings) {
+  std::vector<std::string> rows;
+  for (const Timing& timing : timings) {
+    if (!timing.unsupported.empty())
+      rows.push_back(fmt::format("{}: {}", timing.id, timing.unsupported));
+  }
+  return rows;
+}
 
 void check(const FitOptions& options) {
   ProblemList problems("shardwright fit");
@@ -55,15 +66,17 @@ Fitted run_fit(const FitOptions& options) {
     AcceleratorSpec accelerator = load_accelerator(options.accelerator);
     const std::string command =
         fmt::format("shardwright fit kernels --accelerator {}", accelerator.name);
-    fitted.stages =
-        sim::fit_kernels(accelerator, sim::read_kernel_timings(options.files.front()), command);
+    const auto timings = sim::read_kernel_timings(options.files.front());
+    fitted.stages = sim::fit_kernels(accelerator, timings, command);
+    fitted.left_out = left_out_of(timings);
     fitted.profile = to_json(accelerator);
     return fitted;
   }
   ClusterSpec cluster = load_cluster_or_here(options.cluster);
   const std::string command = fmt::format("shardwright fit collectives --cluster {}", cluster.name);
-  fitted.stages =
-      sim::fit_collectives(cluster, sim::read_collective_timings(options.files.front()), command);
+  const auto timings = sim::read_collective_timings(options.files.front());
+  fitted.stages = sim::fit_collectives(cluster, timings, command);
+  fitted.left_out = left_out_of(timings);
   fitted.profile = to_json(cluster);
   return fitted;
 }
@@ -129,6 +142,12 @@ ExitCode fit(const FitOptions& options) {
   for (const sim::FitStage& stage : fitted.stages) {
     add_stage(page, stage);
     document["stages"].push_back(stage_json(stage));
+  }
+  document["left_out"] = fitted.left_out;
+  if (!fitted.left_out.empty()) {
+    const auto rows = static_cast<std::int64_t>(fitted.left_out.size());
+    page.paragraph(fmt::format("{} of the file cannot be used; the first one is {}.",
+                               format_plural(rows, "row"), fitted.left_out.front()));
   }
   if (!options.out.empty())
     write_file(options.out, json_text(fitted.profile), options.common.force);

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/cli/command_run.hpp"
 
@@ -62,6 +64,21 @@ TEST(TimingCommands, BadInputNamesFileAndLine) {
   EXPECT_EQ(run_command({"validate"}).exit_code, 2);
   EXPECT_EQ(run_command({"fit", "kernels", bad}).exit_code, 2);
   EXPECT_EQ(run_command({"fit", "weather", bad}).exit_code, 2);
+}
+
+TEST(TimingCommands, AFitTellsTheRowsThatItLeavesOut) {
+  const ScratchFolder folder;
+  std::ifstream rows(shipped("kernels.jsonl"));
+  std::stringstream text;
+  text << rows.rdbuf() << R"({"id":"odd","gpu":"NVIDIA H800","op":"gemm","dtype":7})" << '\n';
+  const std::string file = folder.write("rows.jsonl", text.str());
+  const CommandResult result =
+      run_command({"fit", "kernels", file, "--accelerator", "h800", "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0);
+  const json left_out = json::parse(result.output).at("left_out");
+  ASSERT_FALSE(left_out.empty());
+  EXPECT_THAT(left_out.back().get<std::string>(), HasSubstr("odd: "));
+  EXPECT_THAT(left_out.back().get<std::string>(), HasSubstr("dtype: found 7"));
 }
 
 TEST(TimingCommands, AFittedProfileCanBeLoadedAndNamesItsCommand) {
