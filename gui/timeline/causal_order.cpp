@@ -33,10 +33,11 @@ CausalOrder::CausalOrder(std::shared_ptr<const Timeline> timeline, const Program
 
 std::vector<std::uint32_t> CausalOrder::critical_path() const {
   std::vector<std::uint32_t> path;
-  std::optional<std::uint32_t> at = last();
-  while (at) {
+  // Spans without length may each come before the other.
+  std::vector<bool> passed(timeline_->spans.size(), false);
+  for (std::optional<std::uint32_t> at = last(); at && !passed[*at]; at = before(*at)) {
+    passed[*at] = true;
     path.push_back(*at);
-    at = before(*at);
   }
   std::reverse(path.begin(), path.end());
   return path;

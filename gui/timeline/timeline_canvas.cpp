@@ -198,7 +198,8 @@ void TimelineCanvas::reveal(SpanRef ref) {
   const Track& track = tracks_.tracks()[*index];
   const double rows = geometry().rows_height(), y = tracks_.shown_y(track, scene_.scroll);
   if (!track.pinned && (y < tracks_.pinned_height() || y + track.height > rows))
-    verticalScrollBar()->setValue(static_cast<int>(track.y - rows / 2.0));
+    verticalScrollBar()->setValue(
+        static_cast<int>(track.y - 0.5 * (tracks_.pinned_height() + rows)));
   const Span& span = tracks_.span(ref);
   const double from = span.start.value(), to = span.end().value();
   if (from >= scene_.window.from && to <= scene_.window.to) return;
@@ -213,6 +214,7 @@ void TimelineCanvas::fold(const QString& rank_label, bool folded) {
   tracks_.fold(rank_label, folded);
   scene_.hovered.reset();
   tracks_changed();
+  Q_EMIT rows_changed();
 }
 
 void TimelineCanvas::pin(const Track& track, bool pinned) {
@@ -359,6 +361,7 @@ void TimelineCanvas::wheelEvent(QWheelEvent* event) {
 void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
   pressed_ = last_ = event->position();
   moved_ = false;
+  on_name_ = event->button() == Qt::LeftButton && geometry().names.contains(pressed_);
   if (tracks_.empty()) return;
   const bool pans =
       event->button() == Qt::MiddleButton ||
@@ -393,7 +396,7 @@ void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
 void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
   const Drag drag = std::exchange(drag_, Drag::None);
   viewport()->unsetCursor();
-  if (drag == Drag::None && event->button() == Qt::LeftButton && !moved_)
+  if (std::exchange(on_name_, false) && drag == Drag::None && !moved_)
     return fold_at(event->position());
   if (drag != Drag::Range || moved_) return;
   clear_range();
@@ -423,6 +426,9 @@ void TimelineCanvas::mouseDoubleClickEvent(QMouseEvent* event) {
 }
 
 void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
+  // With others of these they are shortcuts of the window.
+  if (event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier))
+    return QAbstractScrollArea::keyPressEvent(event);
   const double middle = 0.5 * (scene_.window.from + scene_.window.to);
   // The keys zoom about the mouse where it is over the tracks.
   const double focus = viewport()->underMouse() ? time_at(last_.x()) : middle;

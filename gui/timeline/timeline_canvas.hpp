@@ -69,6 +69,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   void op_selected(shardwright::gui::SpanRef ref);
   void op_cleared();
   void window_changed();
+  void rows_changed();                 // a rank was folded or unfolded
   void menu_wanted(QPointF position);  // of the viewport
 
  protected:
@@ -115,6 +116,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   Drag drag_ = Drag::None;
   QPointF pressed_, last_;
   bool moved_ = false;
+  bool on_name_ = false;  // the button went down there
   bool setting_bars_ = false;
 };
 

@@ -147,6 +147,7 @@ void TimelineView::connect_parts() {
     details_->setVisible(shown);
     update_details();
   });
+  connect(canvas_, &TimelineCanvas::rows_changed, this, [this] { find(find_edit_->text()); });
   connect(canvas_, &TimelineCanvas::menu_wanted, this, &TimelineView::open_menu);
   connect(arrows_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_arrows);
   connect(critical_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_critical_path);
@@ -172,6 +173,7 @@ void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> ti
                                  std::shared_ptr<const Program> program, const DeviceLimits& limits,
                                  const sim::ReservedMemory& reserved) {
   canvas_->set_timelines(std::move(timelines), std::move(program), limits, reserved);
+  Q_EMIT timelines_changed();
   update_hint();
   if (!filter_edit_->text().isEmpty()) filter(filter_edit_->text());
   find(find_edit_->text());
@@ -278,9 +280,12 @@ void TimelineView::add_arrangement(QMenu& menu, const Track& track) {
   menu.addAction(QStringLiteral("Fold all others"), canvas_, [this, kept = track.rank_label] {
     for (const QString& label : ranks()) canvas_->fold(label, label != kept);
   });
-  menu.addAction(QStringLiteral("Unfold all"), canvas_, [this] {
-    for (const QString& label : ranks()) canvas_->fold(label, false);
-  });
+  menu.addAction(QStringLiteral("Unfold all"), this, &TimelineView::unfold_all);
+  if (canvas_->tracks().pinned_height() > 0.0) {
+    menu.addAction(QStringLiteral("Unpin all"), canvas_, [this] {
+      canvas_->arrange({canvas_->tracks().arrangement().folded, {}});
+    });
+  }
 }
 
 QStringList TimelineView::ranks() const {
@@ -309,7 +314,18 @@ void TimelineView::go_to_rank(const QString& label) {
 
 // Not by the search line: there a name is a part of a name, and may hold no blank.
 void TimelineView::go_to_op(const QString& name) {
-  const std::string wanted = name.toStdString();
+  if (!select_first(name.toStdString())) {
+    unfold_all();
+    if (!select_first(name.toStdString()))
+      status_->setText(QStringLiteral("%1 is filtered out").arg(name));
+  }
+}
+
+void TimelineView::unfold_all() {
+  for (const QString& label : ranks()) canvas_->fold(label, false);
+}
+
+bool TimelineView::select_first(const std::string& wanted) {
   for (const Track& track : canvas_->tracks().tracks()) {
     if (track.kind != TrackKind::Spans) continue;
     for (const RowSpan& each : canvas_->tracks().rows()[track.row].spans()) {
@@ -317,10 +333,11 @@ void TimelineView::go_to_op(const QString& name) {
       if (canvas_->tracks().span(ref).name != wanted) continue;
       canvas_->select_op(ref);
       canvas_->reveal(ref);
-      return canvas_->setFocus();
+      canvas_->setFocus();
+      return true;
     }
   }
-  status_->setText(QStringLiteral("%1 is filtered out or folded").arg(name));
+  return false;
 }
 
 void TimelineView::save(QSettings& settings) const {

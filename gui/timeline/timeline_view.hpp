@@ -65,6 +65,7 @@ class TimelineView : public View {
   void range_cleared();
   void op_selected(shardwright::gui::SpanRef ref);
   void op_cleared();
+  void timelines_changed();
 
  protected:
   bool event(QEvent* event) override;
@@ -82,6 +83,9 @@ class TimelineView : public View {
   void update_details();
   void update_hint();
   void step_match(int step);
+  void unfold_all();
+  // The first op of this name that is shown; false if there is none.
+  bool select_first(const std::string& name);
   void open_menu(const QPointF& position);
   void add_filters(QMenu& menu, const Span& span);
   void add_arrangement(QMenu& menu, const Track& track);

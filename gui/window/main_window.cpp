@@ -4,6 +4,7 @@
 #include <QCloseEvent>
 #include <QDockWidget>
 #include <QDragEnterEvent>
+#include <QFileInfo>
 #include <QLayout>
 #include <QMimeData>
 #include <QSettings>
@@ -22,7 +23,6 @@
 #include "gui/views/sweep_view.hpp"
 #include "gui/views/why_view.hpp"
 #include "gui/window/message_list.hpp"
-#include "gui/window/opened_files.hpp"
 #include "gui/window/pick_list.hpp"
 #include "gui/window/search_status.hpp"
 #include "gui/window/shortcut_overlay.hpp"
@@ -35,7 +35,10 @@ MainWindow::MainWindow(QSettings* settings)
       registry_(new ActionRegistry(this)),
       files_(
           this, [this](const auto& files) { take_files(*files); },
-          [this](const QString& error) { messages_->say(&files_, Tone::Problem, error); }) {
+          [this](const QString& error) {
+            messages_->say(&files_, Tone::Problem, error);
+            read_next();
+          }) {
   setObjectName(QStringLiteral("main_window"));
   setWindowTitle(QStringLiteral("Shardwright"));
   setDockNestingEnabled(true);
@@ -137,9 +140,20 @@ void MainWindow::connect_search() {
   });
 }
 
+void MainWindow::watch_parts() {
+  QStringList files;
+  for (const std::string& part : {document_.choice().model, document_.choice().cluster}) {
+    const QString path = to_qstring(part);
+    if (QFileInfo(path).isAbsolute() && QFileInfo(path).isFile()) files.append(path);
+  }
+  opened_->set(OpenedKind::Parts, files);
+}
+
 // Plans that are shown stay until there are better ones, but not as those of the new scenario.
 void MainWindow::edit_scenario() {
+  watch_parts();
   if (keeps_plans_) return;
+  step_->leave_files();
   scenario_view_->show_origin({});
   plans_view_->mark_outdated();
   start();
@@ -152,6 +166,11 @@ void MainWindow::connect_views() {
               [this, each](const QString& text) { messages_->say(each, Tone::Problem, text); });
   }
   connect(opened_, &OpenedFiles::changed, this, &MainWindow::offer_reload);
+  connect(step_, &StepPresenter::files_left, this,
+          [this] { opened_->set(OpenedKind::Timelines, {}); });
+  // The step may be predicted while the list is open already.
+  connect(timeline_view_, &TimelineView::timelines_changed, places_,
+          [this] { places_->replace(places()); });
   connect(step_, &StepPresenter::problem, this,
           [this](const QString& text) { messages_->say(step_, Tone::Problem, text); });
   // A sweep of other plans does not fail for the same reason.

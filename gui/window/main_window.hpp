@@ -11,6 +11,7 @@
 #include "gui/models/scenario_document.hpp"
 #include "gui/models/selection.hpp"
 #include "gui/window/action_registry.hpp"
+#include "gui/window/opened_files.hpp"
 #include "gui/window/recent_files.hpp"
 
 class QDockWidget;
@@ -20,8 +21,8 @@ class QSettings;
 namespace shardwright::gui {
 
 class MessageList;
-class OpenedFiles;
 class PickList;
+struct Pick;
 class PlansView;
 class RunView;
 class ScenarioView;
@@ -72,12 +73,18 @@ class MainWindow : public QMainWindow {
   void connect_search();
   void connect_views();
   void edit_scenario();
+  // Those of the scenario's parts that are files.
+  void watch_parts();
 
   // window_files.cpp
   // Files of which one kind is shown, or two side by side. Whoever takes them says which were left
   // out.
   using Files = std::vector<const ReadFile*>;
   void take_files(const ReadFiles& read);
+  // What was read of one kind, with those that are damaged now and were shown before: they are read
+  // again when they are mended.
+  void note_opened(OpenedKind kind, const Files& files);
+  void read_next();
   QStringList take_plans(const Files& plans);
   QStringList take_timelines(const Files& timelines);
   QStringList take_runs(const Files& runs);
@@ -115,6 +122,7 @@ class MainWindow : public QMainWindow {
   void create_menus();
   void open_palette();
   void open_places();
+  std::vector<Pick> places() const;
 
   // The view that the user looks at: with the focus, else the last that had it.
   QDockWidget* current_dock() const;
@@ -141,6 +149,8 @@ class MainWindow : public QMainWindow {
   QDockWidget* last_dock_ = nullptr;
   QByteArray default_layout_;
   bool keeps_views_ = false;  // while files are read again: what is in front stays there
+  QStringList reading_;       // files that are being read …
+  QStringList next_to_read_;  // … and that were opened meanwhile
   bool keeps_plans_ = false;  // while the scenario of shown plans is taken over
   BackgroundJob<ReadFiles> files_;
 };

@@ -22,6 +22,8 @@ class MessageList : public QObject {
   // Replaces what `source` said before; an empty text takes it back. `offer`: what the bar offers
   // to do about it.
   void say(const void* source, Tone tone, const QString& text, QAction* offer = nullptr);
+  // Where something else has shown or hidden the bar.
+  void show_again() { show_all(); }
 
  private:
   struct Message {

@@ -2,12 +2,12 @@
 
 #include <QFileInfo>
 #include <QSettings>
-#include <utility>
 
 namespace shardwright::gui {
 namespace {
 
 constexpr int kRestMs = 300;
+constexpr int kGoneMs = 1000;
 
 QString settings_key() {
   return QStringLiteral("opened_files");
@@ -17,54 +17,61 @@ QString settings_key() {
 
 OpenedFiles::OpenedFiles(QObject* parent) : QObject(parent) {
   pause_.setSingleShot(true);
-  pause_.setInterval(kRestMs);
   connect(&pause_, &QTimer::timeout, this, &OpenedFiles::tell);
   connect(&watcher_, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
     if (!touched_.contains(path)) touched_.append(path);
-    pause_.start();
+    pause_.start(kRestMs);
   });
 }
 
 void OpenedFiles::set(OpenedKind kind, const QStringList& paths) {
   QStringList& own = paths_[static_cast<std::size_t>(kind)];
-  if (own.isEmpty() && paths.isEmpty()) return;
-  own.clear();
-  for (const QString& path : paths) own.append(QFileInfo(path).absoluteFilePath());
+  QStringList absolute;
+  for (const QString& path : paths) absolute.append(QFileInfo(path).absoluteFilePath());
+  if (own.isEmpty() && absolute.isEmpty()) return;
+  own = absolute;
   // What was just read is what it is: earlier changes of it count no more.
   for (const QString& path : own) touched_.removeAll(path);
   watch();
+  tell();
 }
 
 QStringList OpenedFiles::paths() const {
   QStringList all;
   for (const QStringList& each : paths_) all += each;
+  all.removeDuplicates();
   return all;
 }
 
 void OpenedFiles::watch() {
   if (const QStringList watched = watcher_.files(); !watched.isEmpty())
     watcher_.removePaths(watched);
-  QStringList files;
   for (const QString& path : paths()) {
-    if (QFileInfo(path).isFile()) files.append(path);
+    if (QFileInfo(path).isFile()) watcher_.addPath(path);
   }
-  if (!files.isEmpty()) watcher_.addPaths(files);
 }
 
+// Where a file was replaced by another one of its name, the watcher has lost it; where it is gone,
+// it may come back.
 void OpenedFiles::tell() {
-  const QStringList touched = std::exchange(touched_, {});
-  if (touched.isEmpty()) return;
-  // Where a file was replaced by another one of its name, the watcher has lost it.
-  for (const QString& path : touched) {
-    if (QFileInfo(path).isFile() && !watcher_.files().contains(path)) watcher_.addPath(path);
+  const QStringList open = paths();
+  touched_.removeIf([&](const QString& path) { return !open.contains(path); });
+  std::map<QString, bool> state;
+  for (const QString& path : touched_) {
+    const bool there = state[path] = QFileInfo(path).isFile();
+    if (!there) pause_.start(kGoneMs);
+    if (there && !watcher_.files().contains(path)) watcher_.addPath(path);
   }
-  Q_EMIT changed(touched);
+  if (state == told_) return;
+  told_ = state;
+  Q_EMIT changed(touched_);
 }
 
-void OpenedFiles::save(QSettings& settings) const {
-  QStringList kept;
+void OpenedFiles::save(QSettings& settings, const QStringList& more) const {
+  QStringList kept = more;
   for (const OpenedKind kind : {OpenedKind::Plans, OpenedKind::Timelines, OpenedKind::Runs})
-    kept += paths_[static_cast<std::size_t>(kind)];
+    kept += of(kind);
+  kept.removeDuplicates();
   settings.setValue(settings_key(), kept);
 }
 

@@ -60,6 +60,12 @@ void PickList::open(std::vector<Pick> picks) {
   line_->setFocus();
 }
 
+void PickList::replace(std::vector<Pick> picks) {
+  if (!isVisible()) return;
+  picks_ = std::move(picks);
+  narrow(line_->text());
+}
+
 void PickList::narrow(const QString& text) {
   list_->clear();
   for (std::size_t i = 0; i < picks_.size(); ++i) {
@@ -77,7 +83,10 @@ void PickList::narrow(const QString& text) {
 void PickList::run_current() {
   const QListWidgetItem* item = list_->currentItem();
   hide();
-  if (item != nullptr) picks_[item->data(Qt::UserRole).value<std::size_t>()].run();
+  if (item == nullptr) return;
+  // A copy: what runs may open the list again.
+  const std::function<void()> run = picks_[item->data(Qt::UserRole).value<std::size_t>()].run;
+  run();
 }
 
 bool PickList::eventFilter(QObject* watched, QEvent* event) {

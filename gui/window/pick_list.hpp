@@ -27,6 +27,8 @@ class PickList : public QFrame {
 
   // Over the window, with an empty line that has the keyboard's focus.
   void open(std::vector<Pick> picks);
+  // Of what is open, under what was typed.
+  void replace(std::vector<Pick> picks);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;

@@ -3,6 +3,7 @@
 #include <QAction>
 #include <QKeyEvent>
 #include <QLabel>
+#include <QScrollArea>
 #include <QVBoxLayout>
 #include <array>
 
@@ -76,15 +77,19 @@ QString part(const QString& title, const std::array<Gesture, count>& gestures) {
 }  // namespace
 
 ShortcutOverlay::ShortcutOverlay(const ActionRegistry* registry, QWidget* window)
-    : QFrame(window), registry_(registry), label_(new QLabel) {
+    : QFrame(window), registry_(registry), label_(new QLabel), scroll_(new QScrollArea) {
   setObjectName(QStringLiteral("shortcuts"));
   setFrameShape(QFrame::StyledPanel);
   setAutoFillBackground(true);
   setFocusPolicy(Qt::StrongFocus);
   label_->setTextFormat(Qt::RichText);
+  label_->setContentsMargins(24, 16, 24, 16);
+  scroll_->setFrameShape(QFrame::NoFrame);
+  scroll_->setFocusPolicy(Qt::NoFocus);
+  scroll_->setWidget(label_);
   auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(24, 16, 24, 16);
-  layout->addWidget(label_);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(scroll_);
   hide();
 }
 
@@ -113,9 +118,12 @@ QString ShortcutOverlay::text() const {
 void ShortcutOverlay::toggle() {
   if (isVisible()) return hide();
   label_->setText(text());
-  adjustSize();
+  label_->adjustSize();
+  // A little more than the page, so that no scroll bar takes room; no more than the window.
+  constexpr int kFrame = 4;
   const QSize around = parentWidget()->size();
-  move((around.width() - width()) / 2, std::max(0, (around.height() - height()) / 2));
+  resize((label_->size() + QSize(kFrame, kFrame)).boundedTo(around));
+  move((around.width() - width()) / 2, (around.height() - height()) / 2);
   show();
   raise();
   setFocus();

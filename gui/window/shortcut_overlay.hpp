@@ -4,6 +4,7 @@
 #include <QFrame>
 
 class QLabel;
+class QScrollArea;
 
 namespace shardwright::gui {
 
@@ -26,6 +27,7 @@ class ShortcutOverlay : public QFrame {
 
   const ActionRegistry* registry_;
   QLabel* label_;
+  QScrollArea* scroll_;  // where the window is smaller than the page
 };
 
 }  // namespace shardwright::gui

@@ -29,6 +29,7 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
           }) {
   for (QWidget* view : std::array<QWidget*, 3>{views_.timeline, views_.topology, views_.schedule})
     view->installEventFilter(this);
+  connect(selection_, &Selection::set_changed, this, [this] { set_is_new_ = true; });
   connect(selection_, &Selection::chosen_changed, this, &StepPresenter::follow_selection);
   connect(views_.timeline, &TimelineView::range_selected, views_.topology,
           [this](double from, double to) { views_.topology->select_range(from, to); });
@@ -72,6 +73,8 @@ bool StepPresenter::anybody_looks() const {
 }
 
 void StepPresenter::follow_selection() {
+  if (std::exchange(set_is_new_, false) && shows_files_) return;
+  if (shows_files_) return leave_files();
   const auto scenario = selection_->scenario();
   if (scenario && shown_ && shown_->scenario == *scenario) return;
   measured_.reset();
@@ -134,10 +137,17 @@ void StepPresenter::show_measured(std::shared_ptr<const Timeline> measured) {
 
 void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> timelines) {
   job_.cancel();
-  shown_.reset();
+  clear_views();
   measured_.reset();
-  outdated_ = false;  // until another plan is chosen
+  outdated_ = false;
+  shows_files_ = true;
   views_.timeline->set_timelines(std::move(timelines));
+}
+
+void StepPresenter::leave_files() {
+  if (!std::exchange(shows_files_, false)) return;
+  Q_EMIT files_left();
+  follow_selection();
 }
 
 }  // namespace shardwright::gui

@@ -32,12 +32,15 @@ class StepPresenter : public QObject {
 
   // Beside the prediction of the chosen plan, until another one is chosen.
   void show_measured(std::shared_ptr<const Timeline> measured);
-  // Timelines of files, instead of the chosen plan's.
+  // Timelines of files, instead of the chosen plan's, until somebody chooses another plan or
+  // `leave_files` is called; plans that a search finds leave them where they are.
   void show_files(std::vector<std::shared_ptr<const Timeline>> timelines);
+  void leave_files();
   bool is_busy() const { return job_.is_running(); }
 
  Q_SIGNALS:
   void problem(const QString& text);
+  void files_left();
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -57,6 +60,8 @@ class StepPresenter : public QObject {
   std::shared_ptr<const Timeline> measured_;
   std::optional<PredictedStep> shown_;
   bool outdated_ = true;
+  bool shows_files_ = false;
+  bool set_is_new_ = false;  // the chosen plan changes because all plans do
   BackgroundJob<PredictedStep> job_;
 };
 

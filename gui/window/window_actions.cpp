@@ -8,8 +8,10 @@
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/window/main_window.hpp"
+#include "gui/window/message_list.hpp"
 #include "gui/window/pick_list.hpp"
 #include "gui/window/shortcut_overlay.hpp"
+#include "gui/window/step_presenter.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -91,7 +93,10 @@ void MainWindow::create_edit_actions() {
 void MainWindow::create_plan_actions() {
   const QString group = tr("Plan");
   registry_->add({QStringLiteral("plan.search"), group, tr("Search again"), keys("Shift+F5"),
-                  tr("Plans for the scenario as it stands"), [this] { start(); }});
+                  tr("Plans for the scenario as it stands"), [this] {
+                    step_->leave_files();
+                    start();
+                  }});
   registry_->add({QStringLiteral("plan.stop"), group, tr("Stop the search"), keys("Ctrl+."),
                   tr("Keeps what was found"), [this] { search_.stop(); }});
   registry_->add({QStringLiteral("plan.example"), group, tr("Worked example"), QKeySequence(),
@@ -122,6 +127,7 @@ void MainWindow::create_view_actions() {
   registry_->add({QStringLiteral("view.reset"), group, tr("Reset the layout"), QKeySequence(),
                   tr("All docks in their first places"), [this] {
                     restoreState(default_layout_);
+                    messages_->show_again();
                     for (QDockWidget* dock : docks_) dock->show();
                     docks_[2]->raise();
                   }});
@@ -149,6 +155,10 @@ void MainWindow::open_palette() {
 
 void MainWindow::open_places() {
   raise_view(QStringLiteral("timeline"));
+  places_->open(places());
+}
+
+std::vector<Pick> MainWindow::places() const {
   std::vector<Pick> places;
   for (const QString& rank : timeline_view_->ranks())
     places.push_back(
@@ -156,7 +166,7 @@ void MainWindow::open_places() {
   for (const QString& op : timeline_view_->ops())
     places.push_back(
         {op, {}, tr("Selects the first one"), [this, op] { timeline_view_->go_to_op(op); }});
-  places_->open(std::move(places));
+  return places;
 }
 
 void MainWindow::create_menus() {

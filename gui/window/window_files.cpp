@@ -19,7 +19,6 @@
 #include "gui/views/why_view.hpp"
 #include "gui/window/main_window.hpp"
 #include "gui/window/message_list.hpp"
-#include "gui/window/opened_files.hpp"
 #include "gui/window/step_presenter.hpp"
 
 namespace shardwright::gui {
@@ -48,6 +47,10 @@ QString named(const ReadFile& read) {
 }  // namespace
 
 void MainWindow::open(const QStringList& paths) {
+  if (files_.is_running()) {
+    next_to_read_ += paths;
+    return;
+  }
   keeps_views_ = false;
   read(paths);
 }
@@ -59,10 +62,16 @@ void MainWindow::open_last_session() {
   read(OpenedFiles::of_last_session(*settings_));
 }
 
+void MainWindow::read_next() {
+  reading_.clear();
+  if (!next_to_read_.isEmpty()) open(std::exchange(next_to_read_, {}));
+}
+
 void MainWindow::reload() {
   const QStringList paths = opened_->paths();
   if (paths.isEmpty())
     return messages_->say(registry_, Tone::Notice, tr("No file is open that could be read again."));
+  if (files_.is_running()) return;
   keeps_views_ = true;
   read(paths);
 }
@@ -73,7 +82,7 @@ void MainWindow::offer_reload(const QStringList& changed) {
     texts.append(
         (QFileInfo::exists(path) ? tr("%1 has changed.") : tr("%1 is gone.")).arg(file_name(path)));
   messages_->say(opened_, Tone::Notice, texts.join(QLatin1Char(' ')),
-                 registry_->find(QStringLiteral("file.reload")));
+                 texts.isEmpty() ? nullptr : registry_->find(QStringLiteral("file.reload")));
 }
 
 void MainWindow::bring_forward(const QString& id) {
@@ -82,7 +91,7 @@ void MainWindow::bring_forward(const QString& id) {
 
 void MainWindow::read(const QStringList& paths) {
   if (paths.isEmpty()) return;
-  messages_->say(opened_, Tone::Notice, {});
+  reading_ = paths;
   messages_->say(&files_, Tone::Notice, tr("Reading %1 …").arg(paths.join(QStringLiteral(", "))));
   files_.start([paths, choice = document_.choice()](const std::stop_token& stop) {
     return read_files(paths, choice, stop);
@@ -105,26 +114,36 @@ void MainWindow::take_files(const ReadFiles& read) {
     }
   }
   fill_recent();
-  const auto take = [this](OpenedKind kind, const Files& files, auto take_over) -> QStringList {
-    if (files.empty()) return {};
-    QStringList paths;
-    for (const ReadFile* file : files) paths.append(file->file.path);
-    opened_->set(kind, paths);
-    return (this->*take_over)(files);
-  };
-  QStringList left_out = take(OpenedKind::Parts, parts, &MainWindow::take_parts);
-  left_out += take(OpenedKind::Plans, plans, &MainWindow::take_plans);
-  left_out += take(OpenedKind::Timelines, timelines, &MainWindow::take_timelines);
-  left_out += take(OpenedKind::Runs, runs, &MainWindow::take_runs);
+  QStringList left_out = take_parts(parts);
+  if (!plans.empty()) left_out += take_plans(plans);
+  if (!timelines.empty()) left_out += take_timelines(timelines);
+  if (!runs.empty()) left_out += take_runs(runs);
+  note_opened(OpenedKind::Plans, plans);
+  note_opened(OpenedKind::Timelines, timelines);
+  note_opened(OpenedKind::Runs, runs);
+  watch_parts();
   QStringList texts = read.problems;
   if (!left_out.isEmpty())
     texts.append(
         tr("Not shown: %1. Two of a kind are compared.").arg(left_out.join(QStringLiteral(", "))));
   messages_->say(&files_, Tone::Problem, texts.join(QLatin1Char('\n')));
+  read_next();
+}
+
+void MainWindow::note_opened(OpenedKind kind, const Files& files) {
+  if (files.empty()) return;
+  QStringList paths;
+  for (const ReadFile* file : files) paths.append(QFileInfo(file->file.path).absoluteFilePath());
+  for (const QString& before : opened_->of(kind)) {
+    const bool again = keeps_views_ && reading_.contains(before);
+    if (again && !paths.contains(before)) paths.append(before);
+  }
+  opened_->set(kind, paths);
 }
 
 QStringList MainWindow::take_plans(const Files& plans) {
   search_.abandon();
+  step_->leave_files();
   const QStringList left_out = show_plans(plans);
   adopt_scenario(*plans.front());
   const QString first = file_name(plans.front()->file.path);
@@ -335,7 +354,7 @@ void MainWindow::save_session() {
   settings_->setValue(QStringLiteral("window/layout"), saveState());
   settings_->setValue(QStringLiteral("scenario"), to_qstring(to_json(document_.choice()).dump()));
   recent_.save(*settings_);
-  opened_->save(*settings_);
+  opened_->save(*settings_, reading_ + next_to_read_);
   plans_view_->save(*settings_);
   timeline_view_->save(*settings_);
   run_view_->save(*settings_);
@@ -345,6 +364,7 @@ void MainWindow::restore_session() {
   if (settings_ == nullptr) return;
   restoreGeometry(settings_->value(QStringLiteral("window/geometry")).toByteArray());
   restoreState(settings_->value(QStringLiteral("window/layout")).toByteArray());
+  messages_->show_again();  // nothing yet, whatever stood there
   const std::string text = settings_->value(QStringLiteral("scenario")).toString().toStdString();
   const auto document = nlohmann::json::parse(text, nullptr, false);
   const bool blocked = document_.blockSignals(true);
@@ -353,6 +373,7 @@ void MainWindow::restore_session() {
   recent_.restore(*settings_);
   plans_view_->restore(*settings_);
   timeline_view_->restore(*settings_);
+  watch_parts();
   run_view_->restore(*settings_);
   fill_recent();
   Q_EMIT document_.changed();

@@ -78,6 +78,60 @@ TEST_F(WindowTest, AFileThatChangesIsOfferedAndReadAgain) {
   }
   QFile::remove(path);
   ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json is gone")); }));
+  write("plan.json", to_json(small_set()->scenario(3)).dump());
+  ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json has changed")); }));
+}
+
+TEST_F(WindowTest, AFileThatIsDamagedForAWhileComesBack) {
+  const QString first = write("first.json", to_json(small_set()->scenario(0)).dump());
+  const QString second = write("second.json", to_json(small_set()->scenario(3)).dump());
+  drop({first, second});
+  ASSERT_EQ(window_.selection().set()->plans.size(), 2U);
+  write("second.json", "{");
+  trigger("file.reload");
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set()->plans.size() == 1; }));
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  write("second.json", to_json(small_set()->scenario(5)).dump());
+  trigger("file.reload");
+  EXPECT_TRUE(wait_for([&] { return window_.selection().set()->plans.size() == 2; }));
+}
+
+TEST_F(WindowTest, WhatIsOpenedWhileFilesAreReadIsReadNext) {
+  window_.document().reset(small_choice());
+  const QString timeline = write("timeline.json", to_json(*testing::small_step().timeline).dump());
+  const QString plan = write("plan.json", to_json(small_set()->scenario(3)).dump());
+  window_.open({timeline});
+  window_.open({plan});
+  EXPECT_TRUE(wait_for([&] { return window_.selection().scenario() == small_set()->scenario(3); }));
+}
+
+TEST_F(WindowTest, ASearchLeavesATimelineThatWasOpened) {
+  const QString file = write("timeline.json", to_json(*testing::small_step().timeline).dump());
+  window_.document().reset(small_choice());
+  drop({file});
+  const auto& canvas = window_.findChild<TimelineView*>()->canvas();
+  const auto shows_the_file = [&] {
+    return canvas.tracks().timelines().size() == 1 &&
+           canvas.tracks().timelines().front()->spans.size() ==
+               testing::small_step().timeline->spans.size();
+  };
+  ASSERT_TRUE(shows_the_file());
+  window_.start();
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  EXPECT_TRUE(shows_the_file());
+  window_.selection().choose(window_.selection().set()->plans.size() - 1);
+  EXPECT_TRUE(wait_for([&] { return !window_.is_busy() && !shows_the_file(); }));
+}
+
+// The scenario is the user's: a file that it no longer names is not put back.
+TEST_F(WindowTest, ReadingAgainChangesNoScenario) {
+  window_.document().reset(small_choice());
+  drop({write("cluster.json", to_json(small_set()->request.cluster).dump())});
+  ASSERT_NE(window_.document().choice().cluster, small_choice().cluster);
+  trigger("edit.undo");
+  trigger("file.reload");
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_EQ(window_.document().choice(), small_choice());
 }
 
 TEST_F(WindowTest, AClusterThatChangedIsPlannedForAgain) {

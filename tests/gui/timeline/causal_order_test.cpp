@@ -50,6 +50,17 @@ TEST(CriticalPath, EndsWhereSpansHaveNoLength) {
   EXPECT_LE(critical_path(timeline).size(), 50U);
 }
 
+TEST(CriticalPath, EndsWhereMessagesWithoutLengthCross) {
+  Timeline timeline;
+  timeline.ranks = {{0, "stage 0"}, {1, "stage 1"}};
+  timeline.spans = {span(0, Stream::SendActivation, 1.0, 1.0, OpKind::Send),
+                    span(1, Stream::ReceiveActivation, 1.0, 1.0, OpKind::Receive),
+                    span(1, Stream::SendGradient, 1.0, 1.0, OpKind::Send),
+                    span(0, Stream::ReceiveGradient, 1.0, 1.0, OpKind::Receive)};
+  timeline.flows = {{0, 1}, {2, 3}};
+  EXPECT_LE(critical_path(timeline).size(), 4U);
+}
+
 // Whatever the plan, with and without its program: the path ends with the step, and goes on from
 // span to span without overlap.
 TEST(CriticalPath, RunsForwardInTimeToTheEndOfTheStep) {

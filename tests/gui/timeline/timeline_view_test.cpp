@@ -264,6 +264,40 @@ TEST_F(TimelineViewTest, APinnedRowStaysInViewAndIsUnpinnedThere) {
   EXPECT_EQ(canvas().tracks().pinned_height(), 0.0);
 }
 
+// In the plot a double click fits all, wherever it is.
+TEST_F(TimelineViewTest, ADoubleClickInThePlotFoldsNothing) {
+  const std::size_t all = canvas().tracks().tracks().size();
+  const QPoint header(600, static_cast<int>(geometry().plot.top()) + 10);
+  QTest::mouseClick(&paper(), Qt::LeftButton, Qt::NoModifier, header);
+  QTest::mouseDClick(&paper(), Qt::LeftButton, Qt::NoModifier, header);
+  EXPECT_EQ(canvas().tracks().tracks().size(), all);
+}
+
+TEST_F(TimelineViewTest, HitsAreFoundAgainWhenTheirRankIsUnfolded) {
+  view_.find(QStringLiteral("kind=gemm"));
+  const std::size_t all = canvas().scene().matches.count();
+  ASSERT_GT(all, 0U);
+  for (const QString& label : view_.ranks()) canvas().fold(label, true);
+  EXPECT_EQ(canvas().scene().matches.count(), 0U);
+  for (const QString& label : view_.ranks()) canvas().fold(label, false);
+  EXPECT_EQ(canvas().scene().matches.count(), all);
+}
+
+TEST_F(TimelineViewTest, WhatIsRevealedLiesBelowThePinnedRows) {
+  view_.resize(1000, 320);
+  for (int i = 1; i < 5; ++i)
+    canvas().pin(canvas().tracks().tracks()[canvas().tracks().tracks().size() - 2], true);
+  const Track& last = canvas().tracks().tracks()[canvas().tracks().tracks().size() - 3];
+  for (const Track& track : {canvas().tracks().tracks()[6], last}) {
+    if (track.kind != TrackKind::Spans) continue;
+    const SpanRef ref = canvas().tracks().ref(track, 0);
+    canvas().reveal(ref);
+    const double y = canvas().tracks().shown_y(track, canvas().scene().scroll);
+    EXPECT_GE(y, canvas().tracks().pinned_height());
+    EXPECT_LE(y + track.height, geometry().rows_height());
+  }
+}
+
 TEST_F(TimelineViewTest, GoesToRanksAndOpsByName) {
   ASSERT_GT(view_.ranks().size(), 1);
   view_.resize(1000, 260);
