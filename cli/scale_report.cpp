@@ -33,7 +33,9 @@ Table point_table(const planner::ScaleResult& result) {
                {"plan", ColumnKind::Prose}});
   for (const planner::ScalePoint& point : result.points) {
     if (!point.best) {
-      table.add_row({format_count(point.gpus), "", "", "", "", "", "none fits"});
+      const bool stopped = result.partial && &point == &result.points.back();
+      table.add_row({format_count(point.gpus), "", "", "", "", "",
+                     stopped ? "interrupted before one was found" : "none fits"});
       continue;
     }
     const sim::StepResult& step = point.best->result;

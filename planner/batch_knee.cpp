@@ -1,6 +1,7 @@
 #include "planner/batch_knee.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace shardwright::planner {
@@ -9,6 +10,7 @@ namespace {
 struct BatchRate {
   std::int64_t batch = 0;
   double tokens_per_s = 0.0;
+  SearchResult result;
 };
 
 std::int64_t largest_batch(const PlanRequest& request) {
@@ -18,14 +20,23 @@ std::int64_t largest_batch(const PlanRequest& request) {
   return std::max<std::int64_t>({1, static_cast<std::int64_t>(sequences), request.gpus / 64});
 }
 
+// The first that reaches the knee's share of the highest rate; null if there are none.
+BatchRate* knee_of(std::vector<BatchRate>& rates) {
+  double highest = 0.0;
+  for (const BatchRate& rate : rates) highest = std::max(highest, rate.tokens_per_s);
+  const auto knee = std::find_if(rates.begin(), rates.end(), [&](const BatchRate& rate) {
+    return rate.tokens_per_s >= kKneeThroughput * highest;
+  });
+  return knee == rates.end() ? nullptr : &*knee;
+}
+
 }  // namespace
 
-std::int64_t throughput_knee(const PlanRequest& request) {
+KneeBatch throughput_knee(const PlanRequest& request) {
   std::vector<BatchRate> rates;
   PlanRequest trial = request;
   trial.top = 1;
   trial.front = trial.advice = false;
-  trial.progress = nullptr;
   trial.found = nullptr;
   const std::int64_t most = largest_batch(request);
   std::int64_t last = 1;
@@ -33,19 +44,21 @@ std::int64_t throughput_knee(const PlanRequest& request) {
     last = batch;
     if (batch < most / 64) continue;  // far below the knee of any machine that needs `most`
     trial.global_batch = batch;
-    const SearchResult result = search(trial);
+    SearchResult result = search(trial);
     if (!result.plans.empty()) {
       const PlanCandidate& best = result.plans.front();
-      rates.push_back({batch, best.tokens() / best.result.step.value()});
+      const double rate = best.tokens() / best.result.step.value();
+      rates.push_back({batch, rate, std::move(result)});
     }
     if (request.stop.stop_requested()) break;
   }
-  double highest = 0.0;
-  for (const BatchRate& rate : rates) highest = std::max(highest, rate.tokens_per_s);
-  for (const BatchRate& rate : rates) {
-    if (rate.tokens_per_s >= kKneeThroughput * highest) return rate.batch;
+  BatchRate* knee = knee_of(rates);
+  KneeBatch chosen{knee == nullptr ? last : knee->batch, std::nullopt};
+  if (request.stop.stop_requested()) {
+    chosen.stopped = knee == nullptr ? SearchResult() : std::move(knee->result);
+    chosen.stopped->partial = true;
   }
-  return last;
+  return chosen;
 }
 
 }  // namespace shardwright::planner

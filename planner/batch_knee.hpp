@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "planner/search.hpp"
 
@@ -11,10 +12,17 @@ namespace shardwright::planner {
 inline constexpr double kKneeThroughput = 0.95;
 inline constexpr double kDefaultLargestBatchTokens = 16.0 * 1024.0 * 1024.0;
 
+struct KneeBatch {
+  std::int64_t batch = 1;  // sequences
+  // Where the request was stopped on the way: what was found with this batch, as a partial result.
+  std::optional<SearchResult> stopped;
+};
+
 // The smallest global batch (sequences) with at least `kKneeThroughput` of the highest tokens per
 // second among the powers of two up to `request.max_global_batch`. It weighs throughput alone, not
 // the tokens that a larger batch needs to reach the same loss. Batches that no plan runs
-// are passed over; where none fits, the largest one that was tried.
-std::int64_t throughput_knee(const PlanRequest& request);
+// are passed over; where none fits, the largest one that was tried. The request's `progress` is
+// told each batch's search.
+KneeBatch throughput_knee(const PlanRequest& request);
 
 }  // namespace shardwright::planner

@@ -120,6 +120,29 @@ void explain_superlinear(ScaleResult& result) {
       best->gpus, 100.0 * best->efficiency);
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+ScalePoint point_of(std::int64_t gpus, SearchResult found) {
+  ScalePoint point;
+  point.gpus = gpus;
+  point.counts = std::move(found.counts);
+  if (!found.plans.empty()) point.best = std::move(found.plans.front());
+  return point;
+}
+
+// Stopped while the batch was looked for, on the largest machine.
+ScaleResult stopped_at(std::int64_t gpus, SearchResult found,
+                       std::chrono::steady_clock::time_point start) {
+  ScaleResult result;
+  result.partial = true;
+  result.points.push_back(point_of(gpus, std::move(found)));
+  rate_points(result.points);
+  result.wall_s = seconds_since(start);
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> machine_sizes(std::int64_t first, std::int64_t last) {
@@ -140,25 +163,23 @@ ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& s
   each.layer_costs = std::make_shared<LayerCostCache>();
   if (each.global_batch == 0 && !sizes.empty()) {
     each.gpus = sizes.back();
-    each.global_batch = throughput_knee(each);
+    KneeBatch knee = throughput_knee(each);
+    each.global_batch = knee.batch;
+    if (knee.stopped) return stopped_at(sizes.back(), std::move(*knee.stopped), start);
   }
   for (const std::int64_t gpus : sizes) {
     each.gpus = gpus;
     each.advice = gpus == sizes.back() && !any_fits(result.points);
     SearchResult found = search(each);
     result.infeasible = std::move(found.infeasible);
-    ScalePoint point;
-    point.gpus = gpus;
-    point.counts = std::move(found.counts);
-    if (!found.plans.empty()) point.best = std::move(found.plans.front());
-    result.points.push_back(std::move(point));
     result.partial = result.partial || found.partial;
+    result.points.push_back(point_of(gpus, std::move(found)));
     if (result.partial) break;
   }
   rate_points(result.points);
   find_knee(result);
   explain_superlinear(result);
-  result.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.wall_s = seconds_since(start);
   return result;
 }
 

@@ -321,6 +321,7 @@ std::int64_t SearchCounts::rejected_total() const {
 }
 
 SearchResult search(const PlanRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
   check_request(request);
   PlanRequest complete = request;
   adapt_limits(complete);
@@ -335,10 +336,16 @@ SearchResult search(const PlanRequest& request) {
   arena.execute([&] {
     if (complete.global_batch == 0) {
       if (!complete.layer_costs) complete.layer_costs = std::make_shared<LayerCostCache>();
-      complete.global_batch = throughput_knee(complete);
+      KneeBatch knee = throughput_knee(complete);
+      complete.global_batch = knee.batch;
+      if (knee.stopped) {
+        result = std::move(*knee.stopped);
+        return;
+      }
     }
     result = Search(complete).run();
   });
+  result.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
 

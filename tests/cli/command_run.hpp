@@ -80,10 +80,10 @@ class RunningCommand {
 
   // Ctrl-C once the command has begun its work: it catches the signal by then, and has had a
   // moment for a first result.
-  void interrupt_at_work() const {
+  void interrupt_at_work(std::chrono::milliseconds working = std::chrono::milliseconds(700)) const {
     for (int waited = 0; waited < 600 && !catches_interrupts(); ++waited)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    std::this_thread::sleep_for(working);
     kill(process_, SIGINT);
   }
 

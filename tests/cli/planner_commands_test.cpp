@@ -153,6 +153,22 @@ TEST(PlanCommand, InterruptedSearchesExitWith130) {
   EXPECT_EQ(json::parse(result.output, nullptr, false).value("partial", false), true);
 }
 
+// Also while the batch is looked for: what was found until then is printed.
+TEST(PlanCommand, AnInterruptedSearchForTheBatchHasABestSoFar) {
+  for (const char* gpus : {"512", "64..512"}) {
+    RunningCommand running({"plan", "--model", "llama3-70b", "--cluster", "dgx-h100", "--gpus",
+                            gpus, "--global-batch", "auto", "--max-global-batch", "1048576",
+                            "--seq-len", "8192", "--threads", "1", "--json", "-"});
+    running.interrupt_at_work(std::chrono::seconds(3));
+    const CommandResult result = running.finish();
+    ASSERT_EQ(result.exit_code, 130) << result.errors;
+    const json document = json::parse(result.output);
+    EXPECT_TRUE(document["partial"].get<bool>());
+    ASSERT_FALSE(document["plans"].empty()) << gpus;
+    EXPECT_GT(document["plans"][0]["plan"]["global_batch"].get<std::int64_t>(), 0);
+  }
+}
+
 TEST(ScaleCommand, FindsAPlanForEachSize) {
   const json document = json_of({"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus",
                                  "8..32", "--global-batch", "64", "--seq-len", "8192"});
