@@ -25,7 +25,7 @@ struct ProbeOptions {
 };
 
 std::string heading_of(const ClusterSpec& machine) {
-  const std::string host = fmt::format("{} × {}", machine.node.host.cpu, machine.nodes);
+  std::string host = fmt::format("{} × {}", machine.node.host.cpu, machine.nodes);
   if (machine.accelerator.architecture == kCpuArchitecture) return host;
   return fmt::format("{} × {}, {}", machine.node.accelerators * machine.nodes,
                      machine.accelerator.name, host);

@@ -51,8 +51,9 @@ double expert_rows_ratio(const MoeSpec& moe) {
 double expert_load(const ModelSpec& model, const Plan& plan) {
   if (!model.moe || is_even(*model.moe) || plan.ep == 1) return 1.0;
   const auto [mean, deviation] = kept_tokens(*model.moe);
-  const double experts = std::max(1.0, static_cast<double>(model.moe->experts / plan.ep));
-  double most = mean + deviation / std::sqrt(experts) * expected_maximum(plan.ep);
+  const std::int64_t experts = std::max<std::int64_t>(1, model.moe->experts / plan.ep);
+  double most =
+      mean + deviation / std::sqrt(static_cast<double>(experts)) * expected_maximum(plan.ep);
   if (model.moe->capacity_factor > 0.0) most = std::min(most, model.moe->capacity_factor);
   return std::min(most / mean, static_cast<double>(plan.ep));
 }

@@ -149,7 +149,7 @@ void LayerWriter::sort_received(const std::string& name, Phase phase, const Expe
   const bool sorts = plan_.ep > 1 && expert.local_experts > 1;
   if (!sorts || stack_.sends_tokens_once_per_node) return;
   const std::size_t first = ops_.size();
-  const double elements = static_cast<double>(expert.rows * shape_.hidden);
+  const auto elements = static_cast<double>(expert.rows * shape_.hidden);
   memory_op(name, OpKind::Permute, phase, elements, elements, {rows}, {rows});
   on_expert_tokens(first, expert);
 }
@@ -158,7 +158,7 @@ void LayerWriter::sort_received(const std::string& name, Phase phase, const Expe
 // own (weighted_bias_quick_geglu_impl in Megatron Core's fusions/fused_bias_geglu.py).
 void LayerWriter::limit_activation(Phase phase, const ExpertShape& expert, TensorRef up) {
   if (stack_.fused_expert_bias || !model_.mlp.clamped) return;
-  const double elements = static_cast<double>(expert.rows * expert.up_width);
+  const auto elements = static_cast<double>(expert.rows * expert.up_width);
   const double read = phase == Phase::BackwardInput ? 3.0 : 2.0;
   memory_op("experts.limit", OpKind::Activation, phase, read * elements, 2.0 * elements, {up},
             {up});
