@@ -16,6 +16,7 @@
 #include <QTableView>
 #include <QTableWidget>
 #include <QTemporaryDir>
+#include <QToolBar>
 #include <QToolButton>
 #include <QWheelEvent>
 #include <algorithm>
@@ -421,6 +422,22 @@ TEST(Session, ComesBack) {
   QTest::qWait(300);
   EXPECT_FALSE(window.is_busy());  // files may be opened instead of its plans
   EXPECT_EQ(window.findChild<QComboBox*>(id("scatter_x"))->currentIndex(), 3);
+}
+
+TEST(Session, LeavesItsMessagesBehind) {
+  const QTemporaryDir folder;
+  QSettings settings(folder.filePath(id("session.ini")), QSettings::IniFormat);
+  {
+    MainWindow window(&settings);
+    window.show();
+    window.open({folder.filePath(id("no-such-file.json"))});
+    ASSERT_TRUE(wait_for([&] { return !window.is_busy(); }));
+    ASSERT_TRUE(window.findChild<QToolBar*>(id("messages"))->isVisible());
+    window.close();
+  }
+  MainWindow window(&settings);
+  window.show();
+  EXPECT_FALSE(window.findChild<QToolBar*>(id("messages"))->isVisible());
 }
 
 TEST(Session, OpensItsFilesAgain) {
