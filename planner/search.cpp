@@ -32,15 +32,12 @@ constexpr std::size_t kBatch = 4;
 // Memories at most for which the Pareto front has the fastest plan.
 constexpr std::size_t kLargestFront = 10;
 
-using Clock = std::chrono::steady_clock;
-
 class Search {
  public:
   explicit Search(const PlanRequest& request)
       : request_(request), cuts_(layer_cuts(space_of(request))) {}
 
   SearchResult run() {
-    const auto start = Clock::now();
     evaluate();
     std::vector<EvaluatedPlan>& plans = evaluation_.plans;
     const std::vector<EvaluatedPlan> layouts = fastest_layouts();
@@ -57,7 +54,6 @@ class Search {
     result.front = std::move(front_);
     if (plans.empty() && !result.partial && request_.advice)
       result.infeasible = explain_infeasible(request_, evaluation_);
-    result.wall_s = std::chrono::duration<double>(Clock::now() - start).count();
     return result;
   }
 

@@ -171,7 +171,7 @@ void CheckpointFolder::finish(const RunState& state) {
   whole_.insert(state.steps);
 }
 
-std::optional<std::string> CheckpointFolder::find_damage(std::int64_t steps) const {
+std::optional<std::string> CheckpointFolder::find_damage(std::int64_t steps) {
   try {
     const StateFile read = read_state_file(path(steps) / kStateFile);
     for (const auto& [file, sum] :
@@ -183,6 +183,7 @@ std::optional<std::string> CheckpointFolder::find_damage(std::int64_t steps) con
   } catch (const std::exception& error) {
     return error.what();
   }
+  whole_.insert(steps);
   return std::nullopt;
 }
 
@@ -191,8 +192,7 @@ RunState CheckpointFolder::read_state(std::int64_t steps) const {
 }
 
 bool CheckpointFolder::is_whole(std::int64_t steps) {
-  if (!whole_.contains(steps) && !find_damage(steps)) whole_.insert(steps);
-  return whole_.contains(steps);
+  return whole_.contains(steps) || !find_damage(steps);
 }
 
 void CheckpointFolder::prune(std::int64_t keep) {

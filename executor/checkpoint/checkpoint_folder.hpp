@@ -53,7 +53,7 @@ class CheckpointFolder {
   void finish(const RunState& state);
 
   // What is wrong with a checkpoint, as a sentence; nothing if it is whole.
-  std::optional<std::string> find_damage(std::int64_t steps) const;
+  std::optional<std::string> find_damage(std::int64_t steps);
   // Of a checkpoint that is whole.
   RunState read_state(std::int64_t steps) const;
 

@@ -59,7 +59,7 @@ void RunCheckpoints::finish() {
   together([&] { writer_.wait(); });
 }
 
-std::int64_t RunCheckpoints::newest_whole() const {
+std::int64_t RunCheckpoints::newest_whole() {
   const std::vector<std::int64_t> all = folder_.steps();
   for (const std::int64_t steps : all) {
     const auto damage = folder_.find_damage(steps);

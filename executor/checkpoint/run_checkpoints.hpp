@@ -65,7 +65,7 @@ class RunCheckpoints {
  private:
   // Runs `work`, and throws on all ranks if it threw on any of them.
   void together(const std::function<void()>& work);
-  std::int64_t newest_whole() const;
+  std::int64_t newest_whole();
   bool is_first() const;
 
   CheckpointFolder folder_;

@@ -224,8 +224,11 @@ void TimelineCanvas::pin(const Track& track, bool pinned) {
 }
 
 void TimelineCanvas::arrange(const TimelineTracks::Arrangement& arrangement) {
+  const bool folds = tracks_.arrangement().folded != arrangement.folded;
   tracks_.arrange(arrangement);
+  scene_.hovered.reset();
   tracks_changed();
+  if (folds) Q_EMIT rows_changed();
 }
 
 void TimelineCanvas::scroll_to(const QString& label) {

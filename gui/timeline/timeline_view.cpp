@@ -278,9 +278,11 @@ void TimelineView::add_arrangement(QMenu& menu, const Track& track) {
       (folded ? QStringLiteral("Unfold %1") : QStringLiteral("Fold %1")).arg(track.rank_label),
       canvas_, [this, label = track.rank_label, folded] { canvas_->fold(label, !folded); });
   menu.addAction(QStringLiteral("Fold all others"), canvas_, [this, kept = track.rank_label] {
-    for (const QString& label : ranks()) canvas_->fold(label, label != kept);
+    QStringList others = ranks();
+    others.removeAll(kept);
+    fold_only(others);
   });
-  menu.addAction(QStringLiteral("Unfold all"), this, &TimelineView::unfold_all);
+  menu.addAction(QStringLiteral("Unfold all"), this, [this] { fold_only({}); });
   if (canvas_->tracks().pinned_height() > 0.0) {
     menu.addAction(QStringLiteral("Unpin all"), canvas_, [this] {
       canvas_->arrange({canvas_->tracks().arrangement().folded, {}});
@@ -315,14 +317,18 @@ void TimelineView::go_to_rank(const QString& label) {
 // Not by the search line: there a name is a part of a name, and may hold no blank.
 void TimelineView::go_to_op(const QString& name) {
   if (!select_first(name.toStdString())) {
-    unfold_all();
+    fold_only({});
     if (!select_first(name.toStdString()))
       status_->setText(QStringLiteral("%1 is filtered out").arg(name));
   }
 }
 
-void TimelineView::unfold_all() {
-  for (const QString& label : ranks()) canvas_->fold(label, false);
+// All at once: whenever rows are folded, they are laid out and searched anew.
+void TimelineView::fold_only(const QStringList& labels) {
+  TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
+  for (const QString& rank : ranks()) arrangement.folded.removeAll(rank);
+  arrangement.folded += labels;
+  canvas_->arrange(arrangement);
 }
 
 bool TimelineView::select_first(const std::string& wanted) {

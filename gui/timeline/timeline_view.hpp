@@ -83,7 +83,8 @@ class TimelineView : public View {
   void update_details();
   void update_hint();
   void step_match(int step);
-  void unfold_all();
+  // Of the ranks that are there, these and no others.
+  void fold_only(const QStringList& labels);
   // The first op of this name that is shown; false if there is none.
   bool select_first(const std::string& name);
   void open_menu(const QPointF& position);

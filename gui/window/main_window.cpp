@@ -169,8 +169,9 @@ void MainWindow::connect_views() {
   connect(step_, &StepPresenter::files_left, this,
           [this] { opened_->set(OpenedKind::Timelines, {}); });
   // The step may be predicted while the list is open already.
-  connect(timeline_view_, &TimelineView::timelines_changed, places_,
-          [this] { places_->replace(places()); });
+  connect(timeline_view_, &TimelineView::timelines_changed, places_, [this] {
+    if (places_->isVisible()) places_->replace(places());
+  });
   connect(step_, &StepPresenter::problem, this,
           [this](const QString& text) { messages_->say(step_, Tone::Problem, text); });
   // A sweep of other plans does not fail for the same reason.

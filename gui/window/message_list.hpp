@@ -22,8 +22,8 @@ class MessageList : public QObject {
   // Replaces what `source` said before; an empty text takes it back. `offer`: what the bar offers
   // to do about it.
   void say(const void* source, Tone tone, const QString& text, QAction* offer = nullptr);
-  // Where something else has shown or hidden the bar.
-  void show_again() { show_all(); }
+  // Also where something else has shown or hidden the bar.
+  void show_all();
 
  private:
   struct Message {
@@ -32,8 +32,6 @@ class MessageList : public QObject {
     QString text;
     QAction* offer;
   };
-
-  void show_all();
 
   MessageBar* bar_;
   std::vector<Message> messages_;

@@ -61,7 +61,6 @@ void PickList::open(std::vector<Pick> picks) {
 }
 
 void PickList::replace(std::vector<Pick> picks) {
-  if (!isVisible()) return;
   picks_ = std::move(picks);
   narrow(line_->text());
 }

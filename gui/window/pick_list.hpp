@@ -27,7 +27,7 @@ class PickList : public QFrame {
 
   // Over the window, with an empty line that has the keyboard's focus.
   void open(std::vector<Pick> picks);
-  // Of what is open, under what was typed.
+  // While it is open: others, under what was typed.
   void replace(std::vector<Pick> picks);
 
  protected:

@@ -127,7 +127,7 @@ void MainWindow::create_view_actions() {
   registry_->add({QStringLiteral("view.reset"), group, tr("Reset the layout"), QKeySequence(),
                   tr("All docks in their first places"), [this] {
                     restoreState(default_layout_);
-                    messages_->show_again();
+                    messages_->show_all();
                     for (QDockWidget* dock : docks_) dock->show();
                     docks_[2]->raise();
                   }});

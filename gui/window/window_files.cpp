@@ -364,7 +364,7 @@ void MainWindow::restore_session() {
   if (settings_ == nullptr) return;
   restoreGeometry(settings_->value(QStringLiteral("window/geometry")).toByteArray());
   restoreState(settings_->value(QStringLiteral("window/layout")).toByteArray());
-  messages_->show_again();  // nothing yet, whatever stood there
+  messages_->show_all();  // nothing yet, whatever stood there
   const std::string text = settings_->value(QStringLiteral("scenario")).toString().toStdString();
   const auto document = nlohmann::json::parse(text, nullptr, false);
   const bool blocked = document_.blockSignals(true);

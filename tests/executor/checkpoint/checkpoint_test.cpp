@@ -226,7 +226,7 @@ TEST(Checkpoint, DamageIsNoticedAndTheOneBeforeIsUsed) {
     std::filesystem::remove_all(folder);
     std::filesystem::copy(whole, folder, std::filesystem::copy_options::recursive);
     damage();
-    const CheckpointFolder checkpoints(folder);
+    CheckpointFolder checkpoints(folder);
     EXPECT_TRUE(checkpoints.find_damage(3));
     EXPECT_FALSE(checkpoints.find_damage(2));
   }

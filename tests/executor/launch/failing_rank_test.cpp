@@ -38,7 +38,7 @@ const std::vector<double>& undisturbed_losses() {
 }
 
 void expect_whole_checkpoints(const std::filesystem::path& run) {
-  const CheckpointFolder checkpoints(run / "checkpoints");
+  CheckpointFolder checkpoints(run / "checkpoints");
   for (const std::int64_t steps : checkpoints.steps())
     EXPECT_EQ(checkpoints.find_damage(steps), std::nullopt) << steps;
 }
