@@ -63,6 +63,8 @@ void read_overlap(ObjectReader object, FillIn& fill, StackSpec& spec) {
       object.number_or("expert_parallel_share_ratio", spec.ep_overlap_share, kRatioOrZero);
   spec.overlap_slowdown =
       fill.number(object, "slowdown_ratio", spec.overlap_slowdown, {0.0, 10.0, false}, kDefault);
+  spec.collective_slowdown = fill.number(object, "collective_slowdown_ratio",
+                                         spec.collective_slowdown, {0.0, 10.0, false}, kDefault);
   object.refuse_unknown_keys();
 }
 
@@ -170,7 +172,8 @@ ordered_json overlap_json(const StackSpec& spec) {
                           {"p2p", spec.overlap_p2p},
                           {"expert_parallel", spec.overlap_ep},
                           {"tensor_parallel_share_ratio", spec.tp_overlap_share},
-                          {"slowdown_ratio", spec.overlap_slowdown}};
+                          {"slowdown_ratio", spec.overlap_slowdown},
+                          {"collective_slowdown_ratio", spec.collective_slowdown}};
   // What a profile may leave out without a word.
   if (spec.ep_overlap_share != 0.0) section["expert_parallel_share_ratio"] = spec.ep_overlap_share;
   return section;

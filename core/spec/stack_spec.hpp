@@ -73,6 +73,7 @@ struct StackSpec {
   double tp_overlap_share = 0.7;  // of a tensor-parallel collective that overlap_tp hides at most
   double overlap_slowdown =
       0.1;  // relative time that kernels take longer beside a collective (its SMs and traffic)
+  double collective_slowdown = 0.1;  // … and that a collective takes longer beside kernels
 
   double collective_ratio =
       1.0;  // speed of a collective between the kernels of a step over that of a benchmark: its

@@ -61,6 +61,7 @@ FlatProgram flatten(const Program& program, const Prices& prices) {
       const Op& op = program.blocks[b].ops[i];
       FlatOp entry = flatten(op, program.plan);
       entry.duration = prices.blocks[b][i].value();
+      if (!prices.ports.empty()) entry.port = prices.ports[b][i];
       entry.launch = launches[i].before;
       entry.further_launch = launches[i].behind;
       entry.first_wait = static_cast<std::uint32_t>(flat.waits.size());

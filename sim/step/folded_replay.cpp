@@ -8,7 +8,7 @@
 #include "core/base/error.hpp"
 #include "sim/step/flat_program.hpp"
 #include "sim/step/gap_blame.hpp"
-#include "sim/step/interference.hpp"
+#include "sim/step/shared_device.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -49,10 +49,10 @@ struct Rank {
   std::array<double, kStreams> busy{};
   double last_finish = 0.0;
   std::array<std::uint32_t, kGroups> gatherings{};  // of each group so far
-  RunningCollectives collectives;
+  SharedDevice device;
   std::vector<Seconds> interference;  // by op, if it is kept
 
-  Rank() { stream_pending.fill(kNoOp); }
+  explicit Rank(const Contention& contention) : device(contention) { stream_pending.fill(kNoOp); }
 };
 
 class Replay {
@@ -61,12 +61,10 @@ class Replay {
       : program_(program),
         options_(options),
         flat_(flatten(program, prices)),
-        interference_(prices.interference),
-        ranks_(program.stages.size()) {
-    const bool keeps_interference = options.keep_finish_times && interference_ > 0.0;
+        ranks_(program.stages.size(), Rank(prices.contention)) {
     for (std::size_t s = 0; s < ranks_.size(); ++s) {
       ranks_[s].ops.resize(program.stages[s].ops);
-      if (keeps_interference) ranks_[s].interference.resize(program.stages[s].ops);
+      if (options.keep_finish_times) ranks_[s].interference.resize(program.stages[s].ops);
     }
     const auto stages = program.stages.size();
     channels_.resize(2 * stages * stages);
@@ -168,13 +166,24 @@ class Replay {
     const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
     if (waits_for_message(op)) return resume_host(rank, number);
     const auto stream = static_cast<std::size_t>(op.stream);
+    const bool queues = op.collective && op.meeting == Meeting::None;
+    if (op.meeting != Meeting::Message && !queues) settle_collectives(rank, op.stream);
     if (op.meeting != Meeting::Message && !settle_stream(rank, stream)) return false;
     const double host = rank.host + op.launch;
     const double free = op.meeting == Meeting::Message ? 0.0 : rank.stream_free[stream];
     double ready = std::max(free, host);
     std::uint32_t cause =
         kNoOp;  // the op whose finish decides the start, if it is not the stream or the host
+    std::uint32_t after = kNoOp;  // a collective that a queued one waits for, so that it need not
+                                  // be settled
     const auto wait_for = [&](std::uint32_t on) {
+      if (rank.ops[on].finish == kUnknownTime && rank.device.is_queued(on)) {
+        if (queues && (after == kNoOp || after == on)) {
+          after = on;
+          return true;
+        }
+        settle_collective(rank, on);
+      }
       const double finish = rank.ops[on].finish;
       if (finish > ready) {
         ready = finish;
@@ -189,6 +198,8 @@ class Replay {
     for (std::size_t i = call.first_wait; i < end_of_waits; ++i) {
       if (waits[i].op == number && !wait_for(waits[i].on)) return false;
     }
+    if (after != kNoOp && rank.ops[after].finish != kUnknownTime)  // settled with another one
+      wait_for(std::exchange(after, kNoOp));
     rank.host = host + op.further_launch;
     if (cause == kNoOp && host > free) cause = rank.held_by;
     if (op.kernel) rank.held_by = kNoOp;
@@ -199,8 +210,18 @@ class Replay {
       meet(s, rank, call, op, number, ready);
       return true;
     }
+    if (queues) {
+      rank.device.queue(op.stream, {number, ready, after, op.duration, op.port, cause});
+      take_ended(rank);
+      if (op.holds_host) {
+        settle_collective(rank, number);
+        rank.host = rank.ops[number].finish + op.further_launch;
+      }
+      return true;
+    }
     if (op.stream == Stream::Compute) explain_gap({free, ready, cause}, rank.ops, rank.time);
-    const double finish = finish_beside_collectives(rank, op, number, ready);
+    const double finish =
+        op.kernel ? finish_of_kernel(rank, op, number, ready) : ready + op.duration;
     finish_op(rank, number, finish);
     rank.stream_free[stream] = finish;
     // The host reads what the kernel has written.
@@ -208,19 +229,40 @@ class Replay {
     return true;
   }
 
-  // Of an op of one rank or one stage that starts at `start`.
-  double finish_beside_collectives(Rank& rank, const FlatOp& op, std::uint32_t number,
-                                   double start) const {
-    const double alone = start + op.duration;
-    if (interference_ == 0.0) return alone;
-    if (op.collective) rank.collectives.add(op.stream, start, alone);
-    if (!op.kernel) return alone;
-    const double finish = rank.collectives.finish_of_kernel(start, op.duration, interference_);
-    const Seconds cost(finish - alone);
+  double finish_of_kernel(Rank& rank, const FlatOp& op, std::uint32_t number, double start) const {
+    const double finish = rank.device.run_kernel(start, op.duration);
+    take_ended(rank);
+    const Seconds cost(finish - (start + op.duration));
+    if (cost == Seconds(0)) return finish;
     rank.time.interference += cost;
     rank.busy[static_cast<std::size_t>(Stream::Compute)] += cost.value();
     if (!rank.interference.empty()) rank.interference[number] = cost;
     return finish;
+  }
+
+  static void settle_collective(Rank& rank, std::uint32_t number) {
+    rank.device.settle(number);
+    take_ended(rank);
+  }
+
+  // Those that the stream has queued, if something else of the stream comes behind them.
+  static void settle_collectives(Rank& rank, Stream stream) {
+    if (!rank.device.has_queued(stream)) return;
+    rank.device.settle(stream);
+    take_ended(rank);
+  }
+
+  static void take_ended(Rank& rank) {
+    for (const SharedDevice::Ended& ended : rank.device.ended()) {
+      const auto stream = static_cast<std::size_t>(ended.stream);
+      finish_op(rank, ended.op, ended.finish);
+      rank.stream_free[stream] = ended.finish;
+      rank.busy[stream] += ended.delay;
+      rank.ops[ended.op].duration += static_cast<float>(ended.delay);
+      rank.ops[ended.op].cause = ended.cause;
+      if (!rank.interference.empty()) rank.interference[ended.op] = Seconds(ended.delay);
+    }
+    rank.device.ended().clear();
   }
 
   // Takes over the finish of a collective with other stages that the stream waits behind; false if
@@ -318,6 +360,10 @@ class Replay {
 
   FoldedReplay report() {
     FoldedReplay result;
+    for (Rank& rank : ranks_) {
+      rank.device.settle_all();
+      take_ended(rank);
+    }
     for (std::size_t s = 0; s < ranks_.size(); ++s) {
       result.step = std::max(result.step, Seconds(ranks_[s].last_finish));
       result.deadlocked = result.deadlocked || ranks_[s].call < program_.stages[s].calls.size();
@@ -333,7 +379,7 @@ class Replay {
       FinishTimes& finish = result.finish.emplace_back();
       finish.reserve(rank.ops.size());
       for (const OpTime& op : rank.ops) finish.push_back(Seconds(op.finish));
-      if (interference_ > 0.0) result.interference.push_back(std::move(rank.interference));
+      result.interference.push_back(std::move(rank.interference));
     }
     return result;
   }
@@ -341,7 +387,6 @@ class Replay {
   const Program& program_;
   const ReplayOptions& options_;
   FlatProgram flat_;
-  double interference_;
   std::vector<Rank> ranks_;
   std::vector<Channel> channels_;  // by what they carry, sender and receiver
   std::array<std::vector<Gathering>, kGroups> gatherings_;

@@ -13,9 +13,9 @@
 // Nothing in these rules depends on which event is looked at first, so stages are replayed in issue
 // order, each until it needs what another stage has not reached yet: the times are those of an
 // event queue, without its cost. (Where all stages wait so, receives that the host has issued by
-// then are posted ahead of what they stand behind.) Ops take their prices, and kernels longer
-// beside collectives (interference.hpp); what resources shared between ranks do to each other is
-// the full rung's matter (full_replay.hpp).
+// then are posted ahead of what they stand behind.) Ops take their prices, and longer where they
+// share an accelerator and its port (shared_device.hpp); what resources shared between ranks do to
+// each other is the full rung's matter (full_replay.hpp).
 #pragma once
 
 #include <functional>
@@ -34,8 +34,7 @@ struct FoldedReplay {
   Seconds step;                     // until the last stream of the last stage is idle
   std::vector<TimeBreakdown> time;  // by stage; each adds up to `step`
   std::vector<FinishTimes> finish;  // by stage; empty unless asked for
-  // By stage and op: what collectives beside a kernel cost it; empty where `finish` is, or where
-  // they cost nothing.
+  // By stage and op: what others beside a kernel or a collective cost it; empty where `finish` is.
   std::vector<std::vector<Seconds>> interference;
   std::vector<std::array<Seconds, kStreams>> busy;  // by stage and stream
   bool deadlocked = false;  // no stage could go on; never for a program that `validate` accepts

@@ -105,7 +105,7 @@ class Engine {
     return static_cast<LaneMask>((std::uint64_t{1} << lanes) - 1);
   }
 
-  // Which kernel runs beside which collective is as in a step of ranks that are all alike.
+  // What runs beside what on one accelerator is as in a step of ranks that are all alike.
   void set_up_interference(const FoldedReplay& alike) {
     for (std::size_t stage = 0; stage < alike.interference.size(); ++stage) {
       for (Lane& lane : lane_programs_.stages[stage].lanes) {
@@ -299,10 +299,11 @@ class Engine {
     if (++gathering.arrived < members.size()) return;
     const double start = gathering.start;
     const auto known = transfers_.of(op.transfer, group, members);
+    const double duration = known.duration + op.interference;
     if (known.route) {
-      transfers_.shared().begin({op.meetings, group}, *known.route, start, known.duration);
+      transfers_.shared().begin({op.meetings, group}, *known.route, start, duration);
     } else {
-      finish_collective(op.meetings, group, known.duration);
+      finish_collective(op.meetings, group, duration);
     }
   }
 

@@ -14,8 +14,8 @@
 // second; memory is 8 bytes for each op of each rank that another stream waits for.
 //
 // Known simplifications: a collective ends for all its members at the same time, a ring shift too;
-// the host is as fast on slow ranks; what collectives beside a kernel cost it (interference.hpp) is
-// that of a step of ranks that are all alike.
+// the host is as fast on slow ranks; what kernels and collectives beside each other cost
+// (shared_device.hpp) is that of a step of ranks that are all alike.
 #pragma once
 
 #include <array>

@@ -6,8 +6,8 @@
 
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/flat_program.hpp"
-#include "sim/step/interference.hpp"
 #include "sim/step/prices.hpp"
+#include "sim/step/shared_device.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -15,6 +15,7 @@ namespace {
 using Launches = std::vector<OpLaunch>;
 
 constexpr double kBefore = -std::numeric_limits<double>::infinity();
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 bool reads(const Op& op, TensorId tensor) {
   return std::any_of(op.reads.begin(), op.reads.end(),
@@ -72,14 +73,12 @@ class CostBuilder {
     const BlockPrices prices = pricer_.price(block);
     BlockCost cost;
     const Launches launches = launch_.of(block);
-    cost.time = cost.passing = replay(block.ops, prices, launches, 0.0);
+    cost.time = cost.passing = replay(block.ops, prices, launches);
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
       if (block.ops[i].stream == Stream::Compute) cost.compute += prices[i].value();
     }
-    if (stack_.overlap_slowdown > 0.0) {
-      cost.interference = replay(block.ops, prices, launches, stack_.overlap_slowdown) - cost.time;
-      cost.stalled = stalled(block, prices, launches);
-    }
+    cost.interference = std::max(0.0, replay_shared(block, prices, launches) - cost.time);
+    if (stack_.overlap_slowdown > 0.0) cost.stalled = stalled(block, prices, launches);
     for (const OpLaunch& launch : launches) cost.launch += launch.before + launch.behind;
     cost.behind_its_kind = behind_its_kind(block, prices, launches, cost.time);
     const BlockMemory memory = replay_block(block, set_.tensors);
@@ -108,7 +107,7 @@ class CostBuilder {
   // Of an op, in the block alone.
   double finish_of(const Block& block, const BlockPrices& prices, const Launches& launches,
                    std::size_t op) const {
-    return replay(std::span(block.ops).first(op + 1), prices, launches, 0.0);
+    return replay(std::span(block.ops).first(op + 1), prices, launches);
   }
 
   // A collective at the block's start that takes nothing over from the block before may have run
@@ -127,15 +126,13 @@ class CostBuilder {
       prices[i] = prices[i] * (1.0 + stack_.overlap_slowdown);
       computing += prices[i].value();
     }
-    return std::max(0.0, replay(block.ops, prices, launches, 0.0) - computing);
+    return std::max(0.0, replay(block.ops, prices, launches) - computing);
   }
 
-  // The time from the start of a block to the end of its first ops, if collectives slow kernels
-  // down so (as interference.hpp has it).
-  double replay(std::span<const Op> ops, const BlockPrices& prices, const Launches& launches,
-                double slowdown) const {
+  // The time from the start of a block to the end of its first ops, were each alone on the device.
+  double replay(std::span<const Op> ops, const BlockPrices& prices,
+                const Launches& launches) const {
     std::vector<double> finish(ops.size());
-    RunningCollectives running;
     std::array<double, kStreams> free{};
     free.fill(kBefore);
     free[static_cast<std::size_t>(Stream::Compute)] = 0.0;
@@ -147,14 +144,50 @@ class CostBuilder {
       double start = std::max(host, i == 0 && !may_run_before(op) ? std::max(stream, 0.0) : stream);
       for (const std::uint16_t on : op.waits) start = std::max(start, finish[on]);
       finish[i] = stream = start + prices[i].value();
-      if (slowdown > 0.0 && op.stream != Stream::Compute) running.add(op.stream, start, stream);
-      if (slowdown > 0.0 && op.stream == Stream::Compute && !is_communication(op.kind))
-        finish[i] = stream = running.finish_of_kernel(start, prices[i].value(), slowdown);
       if (op.holds_host) host = finish[i];
       host += launches[i].behind;
     }
     const double computed = free[static_cast<std::size_t>(Stream::Compute)];
     return ops.empty() ? 0.0 : std::max({finish.back(), computed, 0.0});
+  }
+
+  // The same, where its kernels and collectives share the device.
+  double replay_shared(const Block& block, const BlockPrices& prices,
+                       const Launches& launches) const {
+    const BlockPorts ports = pricer_.ports(block);
+    SharedDevice device(contention_of(stack_));
+    std::vector<double> finish(block.ops.size(), kUnknown);
+    const auto finish_of = [&](std::size_t i) {
+      if (finish[i] == kUnknown) {
+        device.settle(static_cast<std::uint32_t>(i));
+        for (const SharedDevice::Ended& ended : device.ended()) finish[ended.op] = ended.finish;
+        device.ended().clear();
+      }
+      return finish[i];
+    };
+    double host = kBefore, computed = 0.0;
+    for (std::size_t i = 0; i < block.ops.size(); ++i) {
+      const Op& op = block.ops[i];
+      const bool kernel = op.stream == Stream::Compute;
+      host += launches[i].before;
+      double ready = kernel || (i == 0 && !may_run_before(op)) ? computed : kBefore;
+      ready = std::max(ready, host);
+      for (const std::uint16_t on : op.waits) ready = std::max(ready, finish_of(on));
+      const double duration = prices[i].value();
+      if (ready == kBefore) {  // it has run before
+        finish[i] = kBefore;
+      } else if (kernel) {
+        finish[i] = computed = device.run_kernel(ready, duration);
+      } else {
+        device.queue(op.stream, {.op = static_cast<std::uint32_t>(i),
+                                 .ready = ready,
+                                 .duration = duration,
+                                 .port = ports[i]});
+      }
+      if (op.holds_host) host = finish_of(i);
+      host += launches[i].behind;
+    }
+    return block.ops.empty() ? 0.0 : std::max({finish_of(block.ops.size() - 1), computed, 0.0});
   }
 
   const BlockSet& set_;

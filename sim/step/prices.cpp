@@ -6,6 +6,7 @@
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/memory_cost.hpp"
+#include "sim/cost/port_share.hpp"
 #include "sim/cost/slowest_device.hpp"
 #include "sim/cost/token_copies.hpp"
 
@@ -95,7 +96,7 @@ KernelCost Pricer::kernel(const Op& op) const {
 }
 
 Seconds Pricer::price_message(OpKind op_kind, const CommunicationWork& message) const {
-  const GroupPlacement& placement = placements_[static_cast<std::size_t>(message.group)];
+  const GroupPlacement& placement = placement_of(message);
   // A ring shift is one message from each member to the next.
   const OpKind kind = op_kind == OpKind::RingShift ? OpKind::Send : op_kind;
   return collective_time(kind, message.bytes, placement, cluster_, stack_,
@@ -119,15 +120,33 @@ BlockPrices Pricer::price(const Block& block, BasisTimes* basis) const {
   return prices;
 }
 
+BlockPorts Pricer::ports(const Block& block) const {
+  BlockPorts ports(block.ops.size(), 0.0F);
+  for (std::size_t i = 0; i < block.ops.size(); ++i) {
+    const Op& op = block.ops[i];
+    if (!is_communication(op.kind)) continue;
+    auto message = std::get<CommunicationWork>(work_of(op));
+    message.hidden_share = 0.0;
+    ports[i] = static_cast<float>(port_share(op.kind, message.bytes, placement_of(message),
+                                             cluster_, price_message(op.kind, message)));
+  }
+  return ports;
+}
+
+Contention contention_of(const StackSpec& stack) {
+  return {stack.overlap_slowdown, stack.collective_slowdown};
+}
+
 Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack) {
   const Pricer pricer(program.plan, cluster, stack);
   Prices prices;
   prices.launch = host_launch(stack, cluster);
-  prices.interference = stack.overlap_slowdown;
+  prices.contention = contention_of(stack);
   prices.blocks.reserve(program.blocks.size());
   for (const Block& block : program.blocks) {
     BasisTimes& basis = prices.basis.emplace_back();
     prices.blocks.push_back(pricer.price(block, &basis));
+    prices.ports.push_back(pricer.ports(block));
   }
   return prices;
 }

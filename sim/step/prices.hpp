@@ -9,6 +9,7 @@
 #include "sim/cost/cost.hpp"
 #include "sim/cost/placement.hpp"
 #include "sim/step/host_launch.hpp"
+#include "sim/step/shared_device.hpp"
 
 namespace shardwright::sim {
 
@@ -20,12 +21,18 @@ using BlockPrices = std::vector<Seconds>;
 // optimizer there.
 bool is_kernel(const Op& op);
 
+// Of each op of one block, the share of the accelerator's scale-up port that it fills alone.
+using BlockPorts = std::vector<float>;
+
 struct Prices {
   std::vector<BlockPrices> blocks;  // by BlockId
+  std::vector<BlockPorts> ports;    // by BlockId; empty: no port is shared
   std::vector<BasisTimes> basis;    // of a block's kernels, by BlockId
   HostLaunch launch;
-  double interference = 0.0;  // kernels take 1 + this times as long beside a collective
+  Contention contention;
 };
+
+Contention contention_of(const StackSpec& stack);
 
 Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack);
 
@@ -37,10 +44,14 @@ class Pricer {
   Seconds price(const Op& op) const;
   // Adds what the prices of the block's kernels rest on to `basis`, if there is one.
   BlockPrices price(const Block& block, BasisTimes* basis = nullptr) const;
+  BlockPorts ports(const Block& block) const;
 
  private:
   KernelCost kernel(const Op& op) const;
   Seconds price_message(OpKind kind, const CommunicationWork& message) const;
+  const GroupPlacement& placement_of(const CommunicationWork& message) const {
+    return placements_[static_cast<std::size_t>(message.group)];
+  }
 
   const ClusterSpec& cluster_;
   const StackSpec& stack_;

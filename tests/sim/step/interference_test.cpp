@@ -1,12 +1,8 @@
-#include "sim/step/interference.hpp"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <vector>
 
 #include "core/lowering/lowering.hpp"
 #include "sim/step/folded_replay.hpp"
@@ -19,70 +15,9 @@ namespace {
 
 using testing::any_small_scenario;
 
-// A collective from 1 s to 3 s at s = 1/2: a kernel of 2 s from 0 s has done 1 s when it begins,
-// needs 1.5 s for the rest, and ends at 2.5 s.
-TEST(RunningCollectives, StretchTheKernelsBesideThem) {
-  RunningCollectives running;
-  running.add(Stream::GradientReduce, 1.0, 3.0);
-  EXPECT_DOUBLE_EQ(running.finish_of_kernel(0.0, 0.5, 0.5), 0.5);
-  EXPECT_DOUBLE_EQ(running.finish_of_kernel(0.0, 2.0, 0.5), 2.5);
-  // Of 1 s, 1/3 s is done until 3 s.
-  EXPECT_DOUBLE_EQ(running.finish_of_kernel(2.5, 1.0, 0.5), 3.0 + 2.0 / 3.0);
-  EXPECT_DOUBLE_EQ(running.finish_of_kernel(4.0, 1.0, 0.5), 5.0);
-}
-
-struct Interval {
-  double start, finish;
-};
-
-// The same integral, from one boundary of any interval to the next.
-double finish_by_boundaries(const std::vector<Interval>& intervals, double start, double left,
-                            double slowdown) {
-  std::vector<double> boundaries;
-  for (const auto& [from, to] : intervals) {
-    if (from > start) boundaries.push_back(from);
-    if (to > start) boundaries.push_back(to);
-  }
-  std::sort(boundaries.begin(), boundaries.end());
-  double time = start;
-  for (const double boundary : boundaries) {
-    const bool beside = std::any_of(intervals.begin(), intervals.end(), [&](const Interval& each) {
-      return each.start <= time && time < each.finish;
-    });
-    const double stretch = beside ? 1.0 + slowdown : 1.0;
-    if (time + left * stretch <= boundary) return time + left * stretch;
-    left -= (boundary - time) / stretch;
-    time = boundary;
-  }
-  return time + left;
-}
-
-RC_GTEST_PROP(RunningCollectives, SolveTheIntegralForAnyStreams, ()) {
-  const double slowdown = *rc::gen::element(0.0, 0.05, 0.5, 2.0);
-  RunningCollectives running;
-  std::vector<Interval> intervals;
-  for (const Stream stream :
-       {Stream::TensorParallel, Stream::GradientReduce, Stream::ParameterGather}) {
-    double time = 0.0;
-    for (int i = *rc::gen::inRange(0, 6); i > 0; --i) {
-      const double start = time + *rc::gen::inRange(0, 5), finish = start + *rc::gen::inRange(0, 5);
-      running.add(stream, start, finish);
-      intervals.push_back({start, finish});
-      time = finish;
-    }
-  }
-  double time = 0.0;
-  for (int kernel = 0; kernel < 8; ++kernel) {
-    time += *rc::gen::inRange(0, 3);
-    const double duration = *rc::gen::inRange(0, 6);
-    const double finish = running.finish_of_kernel(time, duration, slowdown);
-    RC_ASSERT(std::abs(finish - finish_by_boundaries(intervals, time, duration, slowdown)) < 1e-9);
-    time = finish;
-  }
-}
-
-Scenario with_slowdown(Scenario scenario, double slowdown) {
-  scenario.stack.overlap_slowdown = slowdown;
+Scenario with_slowdown(Scenario scenario, double kernels, double collectives = 0.0) {
+  scenario.stack.overlap_slowdown = kernels;
+  scenario.stack.collective_slowdown = collectives;
   return scenario;
 }
 
@@ -111,6 +46,18 @@ RC_GTEST_PROP(Interference, CostsAtMostItsShareOfTheStep, ()) {
   }
 }
 
+// Nothing takes longer than 1 + max(s, c) times what it takes at s = c = 0.
+RC_GTEST_PROP(Interference, OfKernelsAndCollectivesStretchesTheStepByTheGreaterAtMost, ()) {
+  const Scenario scenario = any_small_scenario();
+  const double kernels = *rc::gen::element(0.0, 0.1, 0.4);
+  const double collectives = *rc::gen::element(0.0, 0.1, 0.4);
+  const Seconds without = simulate_step(with_slowdown(scenario, 0.0)).step;
+  const Seconds with = simulate_step(with_slowdown(scenario, kernels, collectives)).step;
+  constexpr double kRounding = 1e-9;
+  RC_ASSERT(with >= without * (1.0 - kRounding));
+  RC_ASSERT(with <= without * ((1.0 + std::max(kernels, collectives)) * (1.0 + kRounding)));
+}
+
 // One rank with no pipeline: collectives start when a kernel has ended, so all of the step grows.
 TEST(Interference, GrowsWithTheSlowdown) {
   for (const int zero_stage : {1, 3}) {
@@ -129,6 +76,24 @@ TEST(Interference, GrowsWithTheSlowdown) {
       previous = step;
     }
   }
+}
+
+// FSDP whose gathers take longer than its kernels: they are slowed while kernels run, and the step
+// waits for them.
+TEST(Interference, KernelsSlowTheCollectivesBesideThem) {
+  Scenario scenario;
+  scenario.model = testing::small_model(false, false);
+  scenario.cluster = load_cluster("dgx-h100");
+  scenario.stack = load_stack("fsdp2");
+  scenario.plan.dp = 16;
+  scenario.plan.zero_stage = 3;
+  scenario.plan.global_batch = 16;
+  scenario.plan.seq_len = 1024;
+  const StepResult without = simulate_step(with_slowdown(scenario, 0.0));
+  const StepResult with = simulate_step(with_slowdown(scenario, 0.0, 0.4));
+  EXPECT_GT(with.step, without.step * 1.01);
+  EXPECT_EQ(with.stages[0].time.interference, Seconds());
+  EXPECT_LT(with.step, without.step * 1.4);
 }
 
 // Without communication there is nothing to run beside.

@@ -1,0 +1,190 @@
+#include "sim/step/shared_device.hpp"
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::sim {
+
+void SharedDevice::queue(Stream stream, const Collective& collective) {
+  const auto index = static_cast<std::size_t>(stream);
+  Queue& queue = queues_[index];
+  if (queue.empty()) {
+    queue.waiting.clear();
+    queue.first = 0;
+    busy_.push_back(index);
+  }
+  queue.waiting.push_back({collective});
+  // What began in the settled past and nothing holds up is settled so far, or altogether.
+  if (queue.waiting.size() - queue.first > 1 || !may_begin(queue)) return;
+  const double start = std::max(collective.ready, queue.free);
+  if (start >= now_) return;
+  begin(queue);
+  if (queue.head().end <= now_) end_head(index, queue.head().end);
+}
+
+bool SharedDevice::is_queued(std::uint32_t op) const {
+  return std::any_of(busy_.begin(), busy_.end(), [this, op](std::size_t stream) {
+    const Queue& queue = queues_[stream];
+    return std::any_of(queue.waiting.begin() + static_cast<std::ptrdiff_t>(queue.first),
+                       queue.waiting.end(),
+                       [op](const Running& each) { return each.collective.op == op; });
+  });
+}
+
+bool SharedDevice::has_queued(Stream stream) const {
+  return !queues_[static_cast<std::size_t>(stream)].empty();
+}
+
+double SharedDevice::run_kernel(double start, double duration) {
+  double end = start < now_ ? past_kernel_end(start, duration) : start + duration;
+  while (now_ < start && !busy_.empty()) advance(nullptr, start);
+  std::erase_if(activity_, [start](const Interval& each) { return each.finish <= start; });
+  now_ = std::max(now_, start);
+  while (now_ < end && !busy_.empty()) advance(&end, kNever);
+  now_ = std::max(now_, end);
+  return end;
+}
+
+void SharedDevice::settle(std::uint32_t op) {
+  while (is_queued(op)) advance(nullptr, kNever);
+}
+
+void SharedDevice::settle(Stream stream) {
+  while (has_queued(stream)) advance(nullptr, kNever);
+}
+
+void SharedDevice::settle_all() {
+  while (!busy_.empty()) advance(nullptr, kNever);
+}
+
+bool SharedDevice::may_begin(const Queue& queue) const {
+  return queue.head().collective.after == kNone;
+}
+
+void SharedDevice::begin(Queue& queue) {
+  Running& head = queue.head();
+  head.start = std::max(head.collective.ready, queue.free);
+  head.end = head.start + head.collective.duration;
+  if (queue.free >= head.collective.ready) head.collective.cause = kNone;
+}
+
+void SharedDevice::end_head(std::size_t stream, double finish) {
+  Queue& queue = queues_[stream];
+  const Running& head = queue.head();
+  const std::uint32_t op = head.collective.op;
+  ended_.push_back({op, static_cast<Stream>(stream), finish,
+                    std::max(0.0, finish - head.start - head.collective.duration),
+                    head.collective.cause});
+  queue.free = finish;
+  if (++queue.first == queue.waiting.size()) std::erase(busy_, stream);
+  for (const std::size_t other : busy_) {
+    Queue& waiting = queues_[other];
+    for (std::size_t i = waiting.first; i < waiting.waiting.size(); ++i) {
+      Collective& each = waiting.waiting[i].collective;
+      if (each.after != op) continue;
+      each.after = kNone;
+      if (finish <= each.ready) continue;
+      each.ready = finish;
+      each.cause = op;
+    }
+  }
+}
+
+// The first collectives of their queues that have come to their turn by now.
+void SharedDevice::find_active() {
+  active_.clear();
+  for (const std::size_t stream : busy_) {
+    Queue& queue = queues_[stream];
+    if (!may_begin(queue)) continue;
+    if (queue.head().start == kNever && std::max(queue.head().collective.ready, queue.free) <= now_)
+      begin(queue);
+    if (queue.head().start <= now_) active_.push_back(stream);
+  }
+}
+
+// Max-min fair: those that want less than an even share of what is left get what they want.
+void SharedDevice::find_rates(bool beside_kernel) {
+  const double alone = beside_kernel ? 1.0 / (1.0 + contention_.collectives) : 1.0;
+  rates_.assign(active_.size(), alone);
+  const auto port = [this](std::size_t i) { return queues_[active_[i]].head().collective.port; };
+  double wanted = 0.0;
+  for (std::size_t i = 0; i < active_.size(); ++i) wanted += alone * port(i);
+  if (wanted <= 1.0) return;
+  constexpr double kOpen = 0.0;
+  std::fill(rates_.begin(), rates_.end(), kOpen);
+  double left = 1.0;
+  auto open = static_cast<double>(active_.size());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = 0; i < active_.size(); ++i) {
+      if (rates_[i] != kOpen || alone * port(i) > left / open) continue;
+      rates_[i] = alone;
+      left -= alone * port(i);
+      open -= 1.0;
+      changed = true;
+    }
+  }
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    if (rates_[i] == kOpen) rates_[i] = left / open / port(i);
+  }
+}
+
+// When what would end at `end` at full rate ends at this rate.
+double SharedDevice::end_at(double rate, double end) const {
+  return rate == 1.0 ? std::max(now_, end) : now_ + std::max(0.0, end - now_) / rate;
+}
+
+void SharedDevice::advance(double* kernel_end, double limit) {
+  find_active();
+  find_rates(kernel_end != nullptr);
+  const double kernel_rate =
+      kernel_end == nullptr || active_.empty() ? 1.0 : 1.0 / (1.0 + contention_.kernels);
+  double next = kernel_end == nullptr ? limit : end_at(kernel_rate, *kernel_end);
+  const double kernel_through = next;
+  for (const std::size_t stream : busy_) {
+    const Queue& queue = queues_[stream];
+    if (may_begin(queue) && queue.head().start == kNever)
+      next = std::min(next, std::max(queue.head().collective.ready, queue.free));
+  }
+  std::size_t first = active_.size();
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    const double finish = end_at(rates_[i], queues_[active_[i]].head().end);
+    if (finish > next) continue;
+    next = finish;
+    first = i;
+  }
+  SHARDWRIGHT_CHECK(next < kNever, "collectives of one device wait for each other");
+  const double passed = next - now_;
+  if (kernel_end != nullptr)
+    *kernel_end = next == kernel_through ? next : *kernel_end + passed * (1.0 - kernel_rate);
+  for (std::size_t i = 0; i < active_.size(); ++i)
+    queues_[active_[i]].head().end += passed * (1.0 - rates_[i]);
+  if (kernel_end == nullptr && !active_.empty()) remember_activity(next);
+  now_ = next;
+  if (first < active_.size()) end_head(active_[first], next);
+}
+
+void SharedDevice::remember_activity(double until) {
+  if (!activity_.empty() && activity_.back().finish == now_) {
+    activity_.back().finish = until;
+  } else {
+    activity_.push_back({now_, until});
+  }
+}
+
+// Of a kernel that begins in the settled past: its end, as far as that reaches.
+double SharedDevice::past_kernel_end(double start, double duration) {
+  const double stretch = 1.0 + contention_.kernels;
+  double end = start + duration;
+  for (const auto& [from, to] : activity_) {
+    const double begin = std::max(from, start);
+    if (to <= begin) continue;
+    if (end <= begin) break;
+    const double beside = std::min(to - begin, (end - begin) * stretch);
+    end += beside * (1.0 - 1.0 / stretch);
+  }
+  return end;
+}
+
+}  // namespace shardwright::sim

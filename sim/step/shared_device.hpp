@@ -1,0 +1,130 @@
+// What runs at the same time on one accelerator and takes from each other: the kernels of its
+// compute stream, and the collectives of its other streams.
+//
+// A collective's own kernels occupy streaming multiprocessors and memory bandwidth, and so do those
+// that they run beside. Each is given the time that it takes alone, and progresses at a rate of at
+// most one:
+//
+//   a kernel       1 / (1 + s)   while at least one collective runs
+//   a collective   1 / (1 + c)   while a kernel runs, and no more than its max-min fair share of
+//                                the accelerator's scale-up port, of which it fills a share u alone
+//                                (sim/cost/port_share.hpp)
+//
+// s and c are figures of the stack (`slowdown_ratio`, `collective_slowdown_ratio`). Kernels beside
+// collectives were measured to take 19 % longer on average over models, batches and accelerators
+// (A100, H100, MI210, MI250), up to 40 % ("Characterizing Compute-Communication Overlap in
+// GPU-Accelerated Distributed Deep Learning", arXiv 2507.03114); a kernel of exactly one wave can
+// lose half of its rate. Collectives beside kernels take longer too, up to twice as long
+// (github.com/NVIDIA/nccl, issue 1433).
+//
+// Pipeline messages and copies to the host do not count: they use copy engines or few
+// multiprocessors. Two collectives at once slow kernels no more than one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "core/program/op.hpp"
+
+namespace shardwright::sim {
+
+struct Contention {
+  double kernels = 0.0;      // s
+  double collectives = 0.0;  // c
+};
+
+// One accelerator, from the start of the step on. Times in seconds.
+//
+// The caller goes through the ops in the order in which the host issues them. Kernels it runs at
+// once. Collectives it queues, and how long they take is settled only when something needs to know,
+// because kernels and collectives that are issued later run beside them too. What is issued after
+// the time that is settled, but would have begun before it, has to take what is left: it finds the
+// collectives of that time where they are and does not slow them down.
+class SharedDevice {
+ public:
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+  struct Collective {
+    std::uint32_t op = kNone;     // names it
+    double ready = 0.0;           // it begins no sooner …
+    std::uint32_t after = kNone;  // … nor before this one, which is queued, has ended
+    double duration = 0.0;        // alone
+    double port = 0.0;            // of the scale-up port that it fills alone, 0 to 1
+    std::uint32_t cause = kNone;  // the op whose finish is `ready`
+  };
+
+  struct Ended {
+    std::uint32_t op = kNone;
+    Stream stream = Stream::Compute;
+    double finish = 0.0;
+    double delay = 0.0;           // beyond its duration
+    std::uint32_t cause = kNone;  // the op whose finish decided when it began, if not its stream's
+  };
+
+  explicit SharedDevice(Contention contention) : contention_(contention) {}
+
+  // Behind those that the stream has queued.
+  void queue(Stream stream, const Collective& collective);
+  bool is_queued(std::uint32_t op) const;
+  bool has_queued(Stream stream) const;
+
+  // When a kernel is through that begins at `start` and takes `duration` alone. The one before it
+  // has ended by then.
+  double run_kernel(double start, double duration);
+
+  // Goes on until the collective, the last one of the stream, or all have ended.
+  void settle(std::uint32_t op);
+  void settle(Stream stream);
+  void settle_all();
+
+  // The collectives that have ended since the last call, each once.
+  std::vector<Ended>& ended() { return ended_; }
+
+ private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  // At full rate it would end at `end`; each moment below that puts `end` off.
+  struct Running {
+    Collective collective;
+    double start = kNever;
+    double end = kNever;
+  };
+  struct Queue {
+    std::vector<Running> waiting;
+    std::size_t first = 0;  // that has not ended
+    double free = 0.0;      // when the one before has
+
+    bool empty() const { return first == waiting.size(); }
+    Running& head() { return waiting[first]; }
+    const Running& head() const { return waiting[first]; }
+  };
+  struct Interval {
+    double start, finish;
+  };
+
+  bool may_begin(const Queue& queue) const;
+  void begin(Queue& queue);
+  void end_head(std::size_t stream, double finish);
+  // To the next change or the limit; `kernel_end`, if a kernel runs, is put off as a collective's
+  // end is.
+  void advance(double* kernel_end, double limit);
+  double end_at(double rate, double end) const;
+  void find_active();
+  void find_rates(bool beside_kernel);
+  double past_kernel_end(double start, double duration);
+  void remember_activity(double until);
+
+  Contention contention_;
+  double now_ = 0.0;  // what happened before is settled
+  std::array<Queue, kStreams> queues_;
+  std::vector<std::size_t> busy_;    // queues that are not empty
+  std::vector<std::size_t> active_;  // whose first collective runs
+  std::vector<double> rates_;        // of the active ones
+  std::vector<Interval> activity_;   // of collectives that no kernel ran beside yet, in order
+  std::vector<Ended> ended_;
+};
+
+}  // namespace shardwright::sim
