@@ -116,8 +116,10 @@ struct ScaleUpSpec {
   double in_network_efficiency =
       0.65;  // of `bandwidth`, that in-switch reductions of large messages keep busy
   double pair_efficiency =
-      0.75;                 // of `bandwidth`, that all-to-all and point-to-point messages reach
-  std::int64_t domain = 8;  // accelerators that it joins
+      0.75;                    // of `bandwidth`, that all-to-all and point-to-point messages reach
+  std::int64_t domain = 8;     // accelerators that it joins
+  std::int64_t channels = 16;  // that a collective library opens on it: blocks of threads, each on
+                               // a multiprocessor of its own, with a part of the data each
 
   bool operator==(const ScaleUpSpec&) const = default;
 };

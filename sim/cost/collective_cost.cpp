@@ -23,12 +23,14 @@ struct ProtocolTraits {
   double remote_hop = 1.0;
   double bandwidth = 1.0;
   double remote_bandwidth = 1.0;
+  double channel_bytes = 0.0;  // that a channel is worth having for: threads of a block times the
+                               // bytes that each should have to move
 };
 
 constexpr std::array<ProtocolTraits, 3> kProtocols = {{
-    {Protocol::LL, 1.0, 1.0, 2.5, 0.42, 0.12},
-    {Protocol::LL128, 1.75, 2.2, 4.0, 0.92, 0.92},
-    {Protocol::Simple, 1.86, 1.76, 5.2, 1.0, 1.0},
+    {Protocol::LL, 1.0, 1.0, 2.5, 0.42, 0.12, 512.0 * 8.0},
+    {Protocol::LL128, 1.75, 2.2, 4.0, 0.92, 0.92, 640.0 * 8.0},
+    {Protocol::Simple, 1.86, 1.76, 5.2, 1.0, 1.0, 512.0 * 64.0},
 }};
 
 // Messages are cut into chunks that follow each other through the hops. The best cut costs
@@ -55,9 +57,19 @@ Seconds pipeline_fill(Seconds latency, Bytes bytes, Seconds transfer) {
   return Seconds(kPipelineFill * std::sqrt(latency.value() * transfer.value() * share));
 }
 
-void keep_faster(CollectiveCost& best, Seconds time, Algorithm algorithm, Protocol protocol) {
+// NCCL drops channels until the threads of each have enough to do; in a ring under LL they take
+// turns with all members.
+double channels_of(const ProtocolTraits& traits, Algorithm algorithm, Bytes bytes,
+                   const CollectivePath& path) {
+  const bool turns = traits.protocol == Protocol::LL && algorithm == Algorithm::Ring;
+  const double enough = traits.channel_bytes * (turns ? path.members : 1.0);
+  return std::clamp(std::floor(bytes.value() / enough), 1.0, path.channels);
+}
+
+void keep_faster(CollectiveCost& best, Seconds time, Algorithm algorithm, Protocol protocol,
+                 double channels) {
   if (best.algorithm == Algorithm::None || time < best.time)
-    best = {time, algorithm, protocol, BytesPerSecond(0)};
+    best = {time, algorithm, protocol, static_cast<int>(channels), BytesPerSecond(0)};
 }
 
 // A pipelined transfer under one protocol; only Simple has chunks that are worth a pipeline.
@@ -74,13 +86,14 @@ void try_rings(OpKind kind, Bytes bytes, const CollectivePath& path, CollectiveC
   const double local_steps = rounds * (path.members - 1.0) - remote_steps;
   const Bytes carried = bytes * bus_factor(kind, static_cast<std::int64_t>(path.members));
   for (const ProtocolTraits& traits : kProtocols) {
-    BytesPerSecond bus = path.ring * traits.bandwidth;
+    const double channels = channels_of(traits, Algorithm::Ring, bytes, path);
+    BytesPerSecond bus = path.ring * (traits.bandwidth * channels / path.channels);
     if (path.nodes > 1.0) bus = std::min(bus, path.remote * traits.remote_bandwidth);
     const Seconds latency = path.overhead * traits.overhead +
                             path.local_hop * (traits.local_hop * local_steps) +
                             path.remote_hop * (traits.remote_hop * remote_steps);
     keep_faster(best, transfer_time(latency, bytes, carried / bus, traits.protocol),
-                Algorithm::Ring, traits.protocol);
+                Algorithm::Ring, traits.protocol, channels);
   }
 }
 
@@ -96,15 +109,16 @@ double tree_depth(const CollectivePath& path) {
 
 void try_trees(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
   for (const ProtocolTraits& traits : kProtocols) {
+    const double channels = channels_of(traits, Algorithm::Tree, bytes, path);
     const BytesPerSecond rate =
-        std::min(path.ring * (0.5 * kTreeBandwidth * traits.bandwidth),
+        std::min(path.ring * (0.5 * kTreeBandwidth * traits.bandwidth * channels / path.channels),
                  tree_rate(path) * (kTreeBandwidth * traits.remote_bandwidth));
     const Seconds latency =
         path.overhead * traits.overhead +
         path.local_hop * (traits.local_hop * 2.0 * (path.per_node - 1.0)) +
         path.remote_hop * (traits.remote_hop * kTreeRemoteHops * tree_depth(path));
     keep_faster(best, transfer_time(latency, bytes, bytes / rate, traits.protocol), Algorithm::Tree,
-                traits.protocol);
+                traits.protocol, channels);
   }
 }
 
@@ -126,7 +140,7 @@ void try_nvls(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
     latency += path.remote_hop * (kSwitchRemoteHops * tree_depth(path));
   }
   keep_faster(best, transfer_time(latency, bytes, bytes / rate, Protocol::Simple),
-              one_node ? Algorithm::Nvls : Algorithm::NvlsTree, Protocol::Simple);
+              one_node ? Algorithm::Nvls : Algorithm::NvlsTree, Protocol::Simple, path.channels);
 }
 
 // The network's switches add up: every byte leaves and enters a node once.
@@ -134,7 +148,7 @@ void try_collnet(Bytes bytes, const CollectivePath& path, CollectiveCost& best) 
   const BytesPerSecond rate = std::min(path.ring * 0.5, path.remote);
   const Seconds latency = switch_latency(path) + path.remote_hop * (2.0 * kSwitchRemoteHops);
   keep_faster(best, transfer_time(latency, bytes, bytes / rate, Protocol::Simple),
-              Algorithm::CollNet, Protocol::Simple);
+              Algorithm::CollNet, Protocol::Simple, path.channels);
 }
 
 // Reduce-scatter within the nodes, all-reduce of the parts across them, all-gather within.
@@ -148,7 +162,8 @@ void try_hierarchy(OpKind kind, Bytes bytes, const CollectivePath& path, Collect
   CollectiveCost local, remote;
   try_rings(kind, bytes, inside, local);
   try_rings(kind, bytes / path.per_node, across, remote);
-  keep_faster(best, local.time + remote.time, Algorithm::Hierarchical, remote.protocol);
+  keep_faster(best, local.time + remote.time, Algorithm::Hierarchical, remote.protocol,
+              remote.channels);
 }
 
 void try_all_to_all(Bytes bytes, const CollectivePath& path, double remote_share,
@@ -165,7 +180,7 @@ void try_all_to_all(Bytes bytes, const CollectivePath& path, double remote_share
     latency += path.remote_hop;
   }
   keep_faster(best, transfer_time(latency, bytes, transfer, Protocol::Simple), Algorithm::Direct,
-              Protocol::Simple);
+              Protocol::Simple, path.channels);
 }
 
 void try_message(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
@@ -174,7 +189,7 @@ void try_message(Bytes bytes, const CollectivePath& path, CollectiveCost& best) 
       path.overhead * kPairOverhead + (remote ? path.remote_hop : path.local_hop);
   const Seconds transfer = bytes / (remote ? path.remote_member : path.pairwise);
   keep_faster(best, transfer_time(latency, bytes, transfer, Protocol::Simple), Algorithm::Direct,
-              Protocol::Simple);
+              Protocol::Simple, path.channels);
 }
 
 CollectiveCost cheapest(OpKind kind, Bytes bytes, const CollectivePath& path,

@@ -40,6 +40,7 @@ struct CollectiveCost {
   Seconds time;
   Algorithm algorithm = Algorithm::None;
   Protocol protocol = Protocol::Simple;
+  int channels = 0;                // blocks of threads that move it; 0: not known
   BytesPerSecond bus_bandwidth{};  // as nccl-tests defines it: what a ring's links would carry
 };
 

@@ -9,6 +9,9 @@ namespace {
 // memory; the loss fades with the square of the ring's length. Fitted on 2, 4 and 8 H100.
 constexpr double kShortRingLoss = 0.54;
 
+// NCCL's maintainers on one NIC: github.com/NVIDIA/nccl, issue 689.
+constexpr double kChannelsPerNic = 2.0;
+
 // The share of a scale-up network's bandwidth that `members` neighbours can use: all of it through
 // a switch; on a mesh, each member has links to the others only.
 double scale_up_share(const GroupPlacement& placement, const ClusterSpec& cluster) {
@@ -77,6 +80,7 @@ void add_remote(CollectivePath& path, const GroupPlacement& placement, const Clu
   path.remote_member = nic * (std::min(group_nics, member_nics) / ring_slowdown);
   path.remote_pairwise = nic * (group_nics / pair_slowdown);
   path.remote_hop = remote_latency(placement, cluster.fabric);
+  path.channels = std::min(path.channels, std::max(1.0, kChannelsPerNic * group_nics));
 }
 
 }  // namespace
@@ -92,6 +96,7 @@ CollectivePath path_of(const GroupPlacement& placement, const ClusterSpec& clust
   path.ring = links * (scale_up.ring_efficiency / (1.0 + kShortRingLoss / (steps * steps)));
   path.in_switch = links * scale_up.in_network_efficiency;
   path.pairwise = links * scale_up.pair_efficiency;
+  path.channels = static_cast<double>(scale_up.channels);
   path.overhead = scale_up.collective_overhead;
   path.local_hop = scale_up.latency;
   if (placement.nodes > 1) add_remote(path, placement, cluster);

@@ -16,6 +16,7 @@ struct CollectivePath {
   BytesPerSecond remote;           // of all NICs that the group has on one node
   BytesPerSecond remote_member;    // of the NICs that one member can use
   BytesPerSecond remote_pairwise;  // `remote`, where every pair of nodes talks
+  double channels = 1;             // at most, of one collective
   Seconds overhead;                // fixed cost of a collective
   Seconds local_hop;
   Seconds remote_hop;
