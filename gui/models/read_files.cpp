@@ -27,15 +27,17 @@ ReadFile read_file(const QString& path) {
   return read;
 }
 
-// Runs `work`; what it finds wrong is told in words. Problems of a file name it themselves.
+// Runs `work`; what it finds wrong with `path` is told in words after `prefix`. Problems of a file
+// name it themselves.
 template <class Work>
-void collect(QStringList& problems, const QString& prefix, const Work& work) {
+void collect(std::vector<FileProblem>& problems, const QString& path, const QString& prefix,
+             const Work& work) {
   try {
     work();
   } catch (const InputError& error) {
-    problems.append(prefix + error_text(error));
+    problems.push_back({path, prefix + error_text(error)});
   } catch (const std::exception& error) {
-    problems.append(prefix + QString::fromUtf8(error.what()));
+    problems.push_back({path, prefix + QString::fromUtf8(error.what())});
   }
 }
 
@@ -65,7 +67,7 @@ void plan_with_both(ReadFiles& read, ScenarioChoice choice, std::string Scenario
   for (ReadFile* file : both) {
     const QString& path = file->file.path;
     choice.*field = QFileInfo(path).absoluteFilePath().toStdString();
-    collect(read.problems, path + QStringLiteral(": "),
+    collect(read.problems, path, path + QStringLiteral(": "),
             [&] { file->plans = best_plans(choice, path, stop); });
     if (file->plans) file->choice = choice;
   }
@@ -78,7 +80,7 @@ ReadFiles read_files(const QStringList& paths, const ScenarioChoice& choice,
   ReadFiles read;
   for (const QString& path : paths) {
     if (stop.stop_requested()) return read;
-    collect(read.problems, {}, [&] { read.files.push_back(read_file(path)); });
+    collect(read.problems, path, {}, [&] { read.files.push_back(read_file(path)); });
   }
   ScenarioChoice of_cluster = choice;
   of_cluster.accelerator = of_cluster.node = of_cluster.fabric = "";

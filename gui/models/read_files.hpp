@@ -27,9 +27,15 @@ struct ReadFile {
   bool is_one_of_many = false;
 };
 
+// What is wrong with a file, in words that name it.
+struct FileProblem {
+  QString path;
+  QString text;
+};
+
 struct ReadFiles {
-  std::vector<ReadFile> files;  // those that could be read, in their order
-  QStringList problems;         // of the others
+  std::vector<ReadFile> files;        // those that could be read, in their order
+  std::vector<FileProblem> problems;  // of the others
 };
 
 // Files that are damaged leave the others alone. `choice` is the scenario that two clusters or two

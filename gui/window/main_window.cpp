@@ -29,6 +29,13 @@
 #include "gui/window/step_presenter.hpp"
 
 namespace shardwright::gui {
+namespace {
+
+QString key_of_view(const QDockWidget& dock) {
+  return QStringLiteral("view:") + dock.objectName();
+}
+
+}  // namespace
 
 MainWindow::MainWindow(QSettings* settings)
     : settings_(settings),
@@ -36,7 +43,7 @@ MainWindow::MainWindow(QSettings* settings)
       files_(
           this, [this](const auto& files) { take_files(*files); },
           [this](const QString& error) {
-            messages_->say(&files_, Tone::Problem, error);
+            messages_->say(QStringLiteral("files"), Tone::Problem, error);
             read_next();
           }) {
   setObjectName(QStringLiteral("main_window"));
@@ -127,7 +134,7 @@ void MainWindow::connect_search() {
   connect(&search_, &PlanSearch::found, this, [this](const PlanSetPointer& set) {
     scenario_view_->show_problems({});
     scenario_view_->show_origin({});
-    messages_->say(&search_, Tone::Notice, {});
+    messages_->take_back(QStringLiteral("search"));
     opened_->set(OpenedKind::Plans, {});
     selection_.show(set);
   });
@@ -135,7 +142,7 @@ void MainWindow::connect_search() {
     QStringList texts;
     for (const Problem& problem : scenario_view_->show_problems(problems))
       texts.append(problem_text(problem));
-    messages_->say(&search_, Tone::Problem, texts.join(QLatin1Char('\n')));
+    messages_->say(QStringLiteral("search"), Tone::Problem, texts.join(QLatin1Char('\n')));
     plans_view_->show_waiting(tr("The scenario has a problem: see its fields."));
   });
 }
@@ -162,21 +169,24 @@ void MainWindow::edit_scenario() {
 void MainWindow::connect_views() {
   for (const QDockWidget* dock : docks_) {
     if (View* each = qobject_cast<View*>(dock->widget()))
-      connect(each, &View::problem, this,
-              [this, each](const QString& text) { messages_->say(each, Tone::Problem, text); });
+      connect(each, &View::problem, this, [this, key = key_of_view(*dock)](const QString& text) {
+        messages_->say(key, Tone::Problem, text);
+      });
   }
   connect(opened_, &OpenedFiles::changed, this, &MainWindow::offer_reload);
+  connect(opened_, &OpenedFiles::settled, this, &MainWindow::take_offer_back);
   connect(step_, &StepPresenter::files_left, this,
           [this] { opened_->set(OpenedKind::Timelines, {}); });
   // The step may be predicted while the list is open already.
   connect(timeline_view_, &TimelineView::timelines_changed, places_, [this] {
     if (places_->isVisible()) places_->replace(places());
   });
-  connect(step_, &StepPresenter::problem, this,
-          [this](const QString& text) { messages_->say(step_, Tone::Problem, text); });
+  connect(step_, &StepPresenter::problem, this, [this](const QString& text) {
+    messages_->say(QStringLiteral("step"), Tone::Problem, text);
+  });
   // A sweep of other plans does not fail for the same reason.
   connect(&selection_, &Selection::set_changed, this,
-          [this] { messages_->say(static_cast<View*>(sweep_view_), Tone::Problem, {}); });
+          [this] { messages_->take_back(QStringLiteral("view:sweeps")); });
   connect(run_view_, &RunView::measured, this, [this](const QString& folder) { open({folder}); });
   connect(run_view_, &RunView::replan_wanted, this, &MainWindow::plan_on);
   // A tab takes no focus where it is clicked.

@@ -81,6 +81,7 @@ class MainWindow : public QMainWindow {
   // out.
   using Files = std::vector<const ReadFile*>;
   void take_files(const ReadFiles& read);
+  void tell_problems(const ReadFiles& read);
   // What was read of one kind, with those that are damaged now and were shown before: they are read
   // again when they are mended.
   void note_opened(OpenedKind kind, const Files& files);
@@ -96,12 +97,15 @@ class MainWindow : public QMainWindow {
   void adopt_scenario(const ReadFile& read);
   // Searches for what `scenario` trains, on the cluster of a file.
   void plan_on(const Scenario& scenario, const QString& cluster);
-  void read(const QStringList& paths);
+  void read(const QStringList& paths, bool keeps_views);
   // Where what was opened is seen.
   void bring_forward(const QString& id);
   // Reads what is open again, and leaves the views where they are.
   void reload();
-  void offer_reload(const QStringList& changed);
+  // That one, and what is shown beside it.
+  void reload(const QString& path);
+  void offer_reload(const QString& path, bool exists);
+  void take_offer_back(const QString& path);
   void choose_files();
   void choose_folder();
   void save_plan();
@@ -150,7 +154,12 @@ class MainWindow : public QMainWindow {
   QByteArray default_layout_;
   bool keeps_views_ = false;  // while files are read again: what is in front stays there
   QStringList reading_;       // files that are being read …
-  QStringList next_to_read_;  // … and that were opened meanwhile
+  // … and that were opened, or are to be read again, meanwhile.
+  struct Reading {
+    QStringList paths;
+    bool keeps_views;
+  };
+  std::vector<Reading> next_to_read_;
   bool keeps_plans_ = false;  // while the scenario of shown plans is taken over
   BackgroundJob<ReadFiles> files_;
 };

@@ -1,4 +1,4 @@
-// What the window has to say, until whoever said it takes it back.
+// What the window has to say, until whoever said it takes it back or the user closes it.
 #pragma once
 
 #include <QObject>
@@ -7,32 +7,23 @@
 
 #include "gui/views/message_bar.hpp"
 
-class QAction;
-
 namespace shardwright::gui {
 
-// One message of each source, in the order in which they came, all in one bar. Closing the bar
-// forgets them all.
+// One message of each key, in the order in which they came; each is closed by itself.
 class MessageList : public QObject {
   Q_OBJECT
 
  public:
   MessageList(MessageBar* bar, QObject* parent);
 
-  // Replaces what `source` said before; an empty text takes it back. `offer`: what the bar offers
-  // to do about it.
-  void say(const void* source, Tone tone, const QString& text, QAction* offer = nullptr);
+  // Replaces what was said under this key before; an empty text takes it back.
+  void say(const QString& key, Tone tone, const QString& text, const Offer& offer = {});
+  void take_back(const QString& key) { say(key, Tone::Notice, {}); }
+  void close_all();
   // Also where something else has shown or hidden the bar.
   void show_all();
 
  private:
-  struct Message {
-    const void* source;
-    Tone tone;
-    QString text;
-    QAction* offer;
-  };
-
   MessageBar* bar_;
   std::vector<Message> messages_;
 };

@@ -2,6 +2,7 @@
 
 #include <QFileInfo>
 #include <QSettings>
+#include <utility>
 
 namespace shardwright::gui {
 namespace {
@@ -20,6 +21,7 @@ OpenedFiles::OpenedFiles(QObject* parent) : QObject(parent) {
   connect(&pause_, &QTimer::timeout, this, &OpenedFiles::tell);
   connect(&watcher_, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
     if (!touched_.contains(path)) touched_.append(path);
+    told_[path].reset();
     pause_.start(kRestMs);
   });
 }
@@ -56,15 +58,20 @@ void OpenedFiles::watch() {
 void OpenedFiles::tell() {
   const QStringList open = paths();
   touched_.removeIf([&](const QString& path) { return !open.contains(path); });
-  std::map<QString, bool> state;
-  for (const QString& path : touched_) {
-    const bool there = state[path] = QFileInfo(path).isFile();
+  QStringList settled_now;
+  for (const auto& [path, there] : told_) {
+    if (!touched_.contains(path)) settled_now.append(path);
+  }
+  for (const QString& path : settled_now) {
+    told_.erase(path);
+    Q_EMIT settled(path);
+  }
+  for (const QString& path : QStringList(touched_)) {
+    const bool there = QFileInfo(path).isFile();
     if (!there) pause_.start(kGoneMs);
     if (there && !watcher_.files().contains(path)) watcher_.addPath(path);
+    if (std::exchange(told_[path], there) != there) Q_EMIT changed(path, there);
   }
-  if (state == told_) return;
-  told_ = state;
-  Q_EMIT changed(touched_);
 }
 
 void OpenedFiles::save(QSettings& settings, const QStringList& more) const {

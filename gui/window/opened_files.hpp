@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 
 class QSettings;
 
@@ -36,10 +37,11 @@ class OpenedFiles : public QObject {
   static QStringList of_last_session(const QSettings& settings);
 
  Q_SIGNALS:
-  // All that were written or removed since they were read, once that their writers rest; none when
-  // they were read again or are shown no more. Folders of runs change all the time, and are
-  // followed anyway.
-  void changed(const QStringList& paths);
+  // One was written, or removed, since it was read, once that its writer rests; and again each time
+  // that it is written. Folders of runs change all the time, and are followed anyway.
+  void changed(const QString& path, bool exists);
+  // One that had changed was read again or is shown no more.
+  void settled(const QString& path);
 
  private:
   void watch();
@@ -49,7 +51,8 @@ class OpenedFiles : public QObject {
   QFileSystemWatcher watcher_;
   QTimer pause_;
   QStringList touched_;
-  std::map<QString, bool> told_;  // what was told last: which, and whether they are there
+  // Whether each of them was there when that was told last; none: it was written since.
+  std::map<QString, std::optional<bool>> told_;
 };
 
 }  // namespace shardwright::gui

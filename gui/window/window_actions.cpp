@@ -124,6 +124,9 @@ void MainWindow::create_view_actions() {
   }
   registry_->add({QStringLiteral("view.go_to"), group, tr("Go to a rank or an op …"),
                   keys("Ctrl+P"), tr("In the Timeline, by its name"), [this] { open_places(); }});
+  registry_->add({QStringLiteral("view.close_messages"), group, tr("Close all messages"),
+                  QKeySequence(), tr("Offers with them; F5 reads changed files again all the same"),
+                  [this] { messages_->close_all(); }});
   registry_->add({QStringLiteral("view.reset"), group, tr("Reset the layout"), QKeySequence(),
                   tr("All docks in their first places"), [this] {
                     restoreState(default_layout_);

@@ -39,6 +39,19 @@ PlanSetPointer joined(const PlanSet& first, const PlanSet& second) {
   return both;
 }
 
+// Messages about a file: that it cannot be read, has changed since, or could not be written.
+QString key_of_problem(const QString& path) {
+  return QStringLiteral("file:") + QFileInfo(path).absoluteFilePath();
+}
+
+QString key_of_change(const QString& path) {
+  return QStringLiteral("changed:") + QFileInfo(path).absoluteFilePath();
+}
+
+QString key_of_writing(const QString& path) {
+  return QStringLiteral("written:") + QFileInfo(path).absoluteFilePath();
+}
+
 // "a.json (cluster)".
 QString named(const ReadFile& read) {
   return QStringLiteral("%1 (%2)").arg(file_name(read.file.path), kind_of(read.file));
@@ -47,52 +60,69 @@ QString named(const ReadFile& read) {
 }  // namespace
 
 void MainWindow::open(const QStringList& paths) {
-  if (files_.is_running()) {
-    next_to_read_ += paths;
-    return;
-  }
-  keeps_views_ = false;
-  read(paths);
+  read(paths, false);
 }
 
 void MainWindow::open_last_session() {
   start();
   if (settings_ == nullptr) return;
-  keeps_views_ = true;
-  read(OpenedFiles::of_last_session(*settings_));
+  read(OpenedFiles::of_last_session(*settings_), true);
 }
 
 void MainWindow::read_next() {
   reading_.clear();
-  if (!next_to_read_.isEmpty()) open(std::exchange(next_to_read_, {}));
+  messages_->take_back(QStringLiteral("reading"));
+  if (next_to_read_.empty()) return;
+  const Reading next = next_to_read_.front();
+  next_to_read_.erase(next_to_read_.begin());
+  read(next.paths, next.keeps_views);
 }
 
 void MainWindow::reload() {
   const QStringList paths = opened_->paths();
   if (paths.isEmpty())
-    return messages_->say(registry_, Tone::Notice, tr("No file is open that could be read again."));
-  if (files_.is_running()) return;
-  keeps_views_ = true;
-  read(paths);
+    return messages_->say(QStringLiteral("command"), Tone::Notice,
+                          tr("No file is open that could be read again."));
+  read(paths, true);
 }
 
-void MainWindow::offer_reload(const QStringList& changed) {
-  QStringList texts;
-  for (const QString& path : changed)
-    texts.append(
-        (QFileInfo::exists(path) ? tr("%1 has changed.") : tr("%1 is gone.")).arg(file_name(path)));
-  messages_->say(opened_, Tone::Notice, texts.join(QLatin1Char(' ')),
-                 texts.isEmpty() ? nullptr : registry_->find(QStringLiteral("file.reload")));
+// What is compared is read again together.
+void MainWindow::reload(const QString& path) {
+  for (std::size_t kind = 0; kind < kOpenedKinds; ++kind) {
+    const QStringList& paths = opened_->of(static_cast<OpenedKind>(kind));
+    if (paths.contains(path)) read(paths, true);
+  }
+}
+
+void MainWindow::offer_reload(const QString& path, bool exists) {
+  messages_->say(key_of_change(path), Tone::Notice,
+                 (exists ? tr("%1 has changed.") : tr("%1 is gone.")).arg(file_name(path)),
+                 {tr("Read again"), [this, path] { reload(path); }});
+}
+
+void MainWindow::take_offer_back(const QString& path) {
+  messages_->take_back(key_of_change(path));
 }
 
 void MainWindow::bring_forward(const QString& id) {
   if (!keeps_views_) raise_view(id);
 }
 
-void MainWindow::read(const QStringList& paths) {
+// What is opened while others are read goes together; what is to be read again waits by itself.
+void MainWindow::read(const QStringList& paths, bool keeps_views) {
   if (paths.isEmpty()) return;
+  if (files_.is_running()) {
+    if (!keeps_views && !next_to_read_.empty() && !next_to_read_.back().keeps_views) {
+      next_to_read_.back().paths += paths;
+    } else {
+      next_to_read_.push_back({paths, keeps_views});
+    }
+    return;
+  }
+  keeps_views_ = keeps_views;
   reading_ = paths;
-  messages_->say(&files_, Tone::Notice, tr("Reading %1 …").arg(paths.join(QStringLiteral(", "))));
+  messages_->say(QStringLiteral("reading"), Tone::Notice,
+                 tr("Reading %1 …").arg(paths.join(QStringLiteral(", "))));
   files_.start([paths, choice = document_.choice()](const std::stop_token& stop) {
     return read_files(paths, choice, stop);
   });
@@ -122,12 +152,19 @@ void MainWindow::take_files(const ReadFiles& read) {
   note_opened(OpenedKind::Timelines, timelines);
   note_opened(OpenedKind::Runs, runs);
   watch_parts();
-  QStringList texts = read.problems;
-  if (!left_out.isEmpty())
-    texts.append(
-        tr("Not shown: %1. Two of a kind are compared.").arg(left_out.join(QStringLiteral(", "))));
-  messages_->say(&files_, Tone::Problem, texts.join(QLatin1Char('\n')));
+  tell_problems(read);
+  messages_->say(QStringLiteral("left out"), Tone::Problem,
+                 left_out.isEmpty() ? QString()
+                                    : tr("Not shown: %1. Two of a kind are compared.")
+                                          .arg(left_out.join(QStringLiteral(", "))));
   read_next();
+}
+
+// What was wrong with a file is told until the file can be read or the user closes the message.
+void MainWindow::tell_problems(const ReadFiles& read) {
+  for (const ReadFile& file : read.files) messages_->take_back(key_of_problem(file.file.path));
+  for (const FileProblem& problem : read.problems)
+    messages_->say(key_of_problem(problem.path), Tone::Problem, problem.text);
 }
 
 void MainWindow::note_opened(OpenedKind kind, const Files& files) {
@@ -143,11 +180,11 @@ void MainWindow::note_opened(OpenedKind kind, const Files& files) {
 
 QStringList MainWindow::take_plans(const Files& plans) {
   search_.abandon();
-  step_->leave_files();
+  if (!keeps_views_) step_->leave_files();
   const QStringList left_out = show_plans(plans);
   adopt_scenario(*plans.front());
   const QString first = file_name(plans.front()->file.path);
-  messages_->say(&search_, Tone::Notice,
+  messages_->say(QStringLiteral("search"), Tone::Notice,
                  plans.size() > 1
                      ? tr("Comparing %1 with %2.").arg(first, file_name(plans[1]->file.path))
                      : tr("Showing %1. A change of the scenario plans anew.").arg(first));
@@ -254,7 +291,7 @@ QStringList MainWindow::take_runs(const Files& runs) {
   if (first.measured && second.measured) step_->show_files({first.measured, second.measured});
   run_view_->compare_with(std::get<RunFolder>(second.file.content));
   bring_forward(QStringLiteral("run"));
-  messages_->say(&search_, Tone::Notice,
+  messages_->say(QStringLiteral("search"), Tone::Notice,
                  tr("Comparing the runs %1 and %2.")
                      .arg(file_name(first.file.path), file_name(second.file.path)));
   return left_out;
@@ -281,7 +318,7 @@ void MainWindow::plan_on(const Scenario& scenario, const QString& cluster) {
   document_.replace(tr("planning on %1").arg(file_name(cluster)),
                     choice_of(scenario, cluster.toStdString()));
   raise_view(QStringLiteral("plans"));
-  messages_->say(&search_, Tone::Notice,
+  messages_->say(QStringLiteral("search"), Tone::Notice,
                  tr("Planning on %1. Undo takes the scenario back.").arg(file_name(cluster)));
 }
 
@@ -298,15 +335,17 @@ void MainWindow::choose_folder() {
 void MainWindow::save_plan() {
   const auto scenario = selection_.scenario();
   if (!scenario)
-    return messages_->say(registry_, Tone::Problem, tr("There is no chosen plan to save."));
+    return messages_->say(QStringLiteral("command"), Tone::Problem,
+                          tr("There is no chosen plan to save."));
   const QString file = QFileDialog::getSaveFileName(
       this, tr("Save the chosen plan"), QStringLiteral("plan.json"), tr("Plan files (*.json)"));
   if (file.isEmpty()) return;
   try {
     write_text_file(file, to_qstring(to_json(*scenario).dump(2) + "\n"));
-    messages_->say(registry_, Tone::Notice, tr("Saved %1.").arg(file));
+    messages_->take_back(key_of_writing(file));
+    messages_->say(QStringLiteral("command"), Tone::Notice, tr("Saved %1.").arg(file));
   } catch (const RuntimeFailure& failure) {
-    messages_->say(registry_, Tone::Problem, QString::fromUtf8(failure.what()));
+    messages_->say(key_of_writing(file), Tone::Problem, QString::fromUtf8(failure.what()));
   }
 }
 
@@ -327,15 +366,16 @@ void MainWindow::export_view(const QString& suffix) {
     if (suffix == QStringLiteral("csv")) {
       const auto* shown = qobject_cast<View*>(dock->widget());
       if (shown == nullptr || shown->table().rows.empty())
-        return messages_->say(registry_, Tone::Problem,
+        return messages_->say(QStringLiteral("command"), Tone::Problem,
                               tr("%1 has no data to export.").arg(dock->windowTitle()));
       write_text_file(file, to_csv(shown->table()));
     } else {
       export_picture(*dock->widget(), file);
     }
-    messages_->say(registry_, Tone::Notice, tr("Exported %1.").arg(file));
+    messages_->take_back(key_of_writing(file));
+    messages_->say(QStringLiteral("command"), Tone::Notice, tr("Exported %1.").arg(file));
   } catch (const RuntimeFailure& failure) {
-    messages_->say(registry_, Tone::Problem, QString::fromUtf8(failure.what()));
+    messages_->say(key_of_writing(file), Tone::Problem, QString::fromUtf8(failure.what()));
   }
 }
 
@@ -354,7 +394,9 @@ void MainWindow::save_session() {
   settings_->setValue(QStringLiteral("window/layout"), saveState());
   settings_->setValue(QStringLiteral("scenario"), to_qstring(to_json(document_.choice()).dump()));
   recent_.save(*settings_);
-  opened_->save(*settings_, reading_ + next_to_read_);
+  QStringList unread = reading_;
+  for (const Reading& next : next_to_read_) unread += next.paths;
+  opened_->save(*settings_, unread);
   plans_view_->save(*settings_);
   timeline_view_->save(*settings_);
   run_view_->save(*settings_);

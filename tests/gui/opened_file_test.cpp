@@ -109,13 +109,13 @@ TEST_F(OpenedFileTest, NamesTheProblemsOfTheFilesOfARun) {
   const auto read = [&] { return read_files({folder_.path()}, small_choice(), {}); };
   ASSERT_EQ(read().files.size(), 1U);
   write("timeline-10-0.json", R"({"schema": "shardwright/timeline", "version": 1})");
-  ASSERT_EQ(read().problems.size(), 1);
-  EXPECT_TRUE(read().problems.front().contains(QStringLiteral("timeline-10-0.json: /origin")))
-      << qPrintable(read().problems.front());
+  ASSERT_EQ(read().problems.size(), 1U);
+  EXPECT_TRUE(read().problems.front().text.contains(QStringLiteral("timeline-10-0.json: /origin")))
+      << qPrintable(read().problems.front().text);
   write("timeline-10-0.json", to_json(Timeline{}).dump());
   write("plan.json", R"({"schema": "shardwright/plan", "version": 1})");
-  ASSERT_EQ(read().problems.size(), 1);
-  EXPECT_TRUE(read().problems.front().contains(QStringLiteral("/model")));
+  ASSERT_EQ(read().problems.size(), 1U);
+  EXPECT_TRUE(read().problems.front().text.contains(QStringLiteral("/model")));
 }
 
 TEST_F(OpenedFileTest, AResultWithoutAPlanIsTold) {
@@ -125,8 +125,8 @@ TEST_F(OpenedFileTest, AResultWithoutAPlanIsTold) {
       "plans": []})");
   const ReadFiles read = read_files({path}, small_choice(), {});
   EXPECT_TRUE(read.files.empty());
-  ASSERT_EQ(read.problems.size(), 1);
-  EXPECT_TRUE(read.problems.front().contains(QStringLiteral("no plan")));
+  ASSERT_EQ(read.problems.size(), 1U);
+  EXPECT_TRUE(read.problems.front().text.contains(QStringLiteral("no plan")));
 }
 
 TEST_F(OpenedFileTest, ATraceOpensAsItsTimelineDoes) {

@@ -17,6 +17,7 @@
 #include "core/spec/scenario.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/window/main_window.hpp"
 #include "tests/gui/small_scenario.hpp"
@@ -74,13 +75,13 @@ TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
   QSignalSpy ended(view_, &RunView::ended);
   start(14);
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
-  ASSERT_TRUE(ended.front().front().toBool()) << qPrintable(find<QLabel>("message").text());
+  ASSERT_TRUE(ended.front().front().toBool()) << qPrintable(find<MessageBar>("message_bar").text());
   EXPECT_EQ(view_->follower().steps().size(), 14U);
   EXPECT_EQ(view_->table().rows.size(), 14U);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
 
   EXPECT_TRUE(find<QLabel>("run_state").text().startsWith(id("The run has ended.")));
-  EXPECT_FALSE(find<QLabel>("message").isVisible());
+  EXPECT_FALSE(find<MessageBar>("message_bar").isVisible());
 
   // Both ranks of the recorded step lie below the prediction.
   window_.raise_view(id("timeline"));
@@ -117,7 +118,7 @@ TEST_F(RunViewTest, AnEarlierRunStaysAsItIs) {
   write_text_file(plan, id("the plan of the earlier run"));
   start(3);
   EXPECT_FALSE(view_->is_running());
-  const QString message = find<QLabel>("message").text();
+  const QString message = find<MessageBar>("message_bar").text();
   EXPECT_TRUE(message.contains(id("earlier run"))) << qPrintable(message);
   EXPECT_EQ(find<QLineEdit>("run_out").text(), earlier + id("-2"));
   QFile file(plan);
@@ -132,8 +133,8 @@ TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {
   ASSERT_TRUE(view_->is_running());
   view_->stop();
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
-  EXPECT_TRUE(ended.front().front().toBool()) << qPrintable(find<QLabel>("message").text());
-  EXPECT_FALSE(find<QLabel>("message").isVisible());
+  EXPECT_TRUE(ended.front().front().toBool()) << qPrintable(find<MessageBar>("message_bar").text());
+  EXPECT_FALSE(find<MessageBar>("message_bar").isVisible());
   EXPECT_TRUE(find<QLabel>("run_state").text().startsWith(id("Stopped.")));
   EXPECT_FALSE(QFileInfo::exists(folder_.filePath(id("run/plan.json"))));
 }
@@ -158,7 +159,7 @@ TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
   EXPECT_EQ(loss.graph(0)->dataCount(), 3);
   EXPECT_EQ(loss.graph(1)->dataCount(), 5);
   EXPECT_EQ(loss.graph(1)->name(), id("two"));
-  const QString message = find<QLabel>("message").text();
+  const QString message = find<MessageBar>("message_bar").text();
   EXPECT_TRUE(message.contains(id("Comparing the runs one and two"))) << qPrintable(message);
   EXPECT_TRUE(message.contains(id("Not shown: three (run folder)"))) << qPrintable(message);
   // The chosen plan's prediction is of the first alone.
@@ -176,7 +177,7 @@ TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
   EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
   QTest::mouseClick(&find<QPushButton>("run_calibrate"), Qt::LeftButton);
   ASSERT_TRUE(wait_for([&] { return find<QLabel>("run_state").text().contains(id("Calibrated")); }))
-      << qPrintable(find<QLabel>("message").text());
+      << qPrintable(find<MessageBar>("message_bar").text());
 
   // Its own file by default, in the run's folder; a file that is there already is not written over.
   auto& file = find<QLineEdit>("run_profile");
@@ -184,7 +185,7 @@ TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
   EXPECT_EQ(profile, folder_.filePath(id("run/calibrated.json")));
   file.setText(corpus_);
   QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
-  EXPECT_TRUE(find<QLabel>("message").text().contains(id("exists")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("exists")));
   file.setText(profile);
   QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
   const ClusterSpec saved = load_cluster(profile.toStdString());
@@ -197,7 +198,7 @@ TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
   EXPECT_EQ(window_.document().choice().gpus, 2);
   const PlanSetPointer before = window_.selection().set();
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() != before && !window_.is_busy(); }))
-      << qPrintable(find<QLabel>("message").text());
+      << qPrintable(find<MessageBar>("message_bar").text());
   EXPECT_EQ(window_.selection().set()->request.stack, *saved.stack);
 }
 
@@ -232,7 +233,7 @@ TEST_F(RunViewTest, StoppingNothingAndStartingTwiceChangeNothing) {
   const QString folder = find<QLineEdit>("run_out").text();
   view_->start();
   EXPECT_EQ(find<QLineEdit>("run_out").text(), folder);
-  EXPECT_TRUE(find<QLabel>("message").text().contains(id("stop it first")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("stop it first")));
   view_->stop();
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
 }
@@ -245,14 +246,14 @@ TEST_F(RunViewTest, AFailingRunSaysWhy) {
   start(3);
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
   EXPECT_FALSE(ended.front().front().toBool());
-  EXPECT_TRUE(find<QLabel>("message").text().contains(id("/plan/precision")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("/plan/precision")));
 }
 
 TEST_F(RunViewTest, AMissingCorpusIsTold) {
   corpus_ = folder_.filePath(id("no-such-file"));
   start(3);
   EXPECT_FALSE(view_->is_running());
-  EXPECT_TRUE(find<QLabel>("message").text().contains(id("no-such-file")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("no-such-file")));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ TEST_F(WindowTest, DroppedPlansAreCompared) {
   ASSERT_TRUE(window_.selection().set());
   EXPECT_EQ(window_.selection().set()->plans.size(), 2U);
   EXPECT_EQ(window_.selection().compared(), std::optional<std::size_t>(1));
-  EXPECT_TRUE(find<QLabel>("message").text().contains(id("second.json")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("second.json")));
   EXPECT_FALSE(find<QLabel>("verdict").text().isEmpty());
   // The front is that of both.
   const PlanSet& both = *window_.selection().set();
@@ -57,15 +57,12 @@ TEST_F(WindowTest, AFileThatChangesIsOfferedAndReadAgain) {
   drop({path});
   window_.raise_view(id("sweeps"));
   write("plan.json", to_json(small_set()->scenario(3)).dump());
-  auto& message = find<QLabel>("message");
+  const auto& message = find<MessageBar>("message_bar");
   ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json has changed")); }));
   EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(0));  // nothing by itself
-  auto& offer = find<QToolButton>("offer");
-  ASSERT_TRUE(offer.isVisible());
-  QTest::mouseClick(&offer, Qt::LeftButton);
+  click(id("plan.json has changed"), "offer");
   ASSERT_TRUE(wait_for([&] { return window_.selection().scenario() == small_set()->scenario(3); }));
   EXPECT_FALSE(message.text().contains(id("has changed")));
-  EXPECT_FALSE(offer.isVisible());
 
   // A writer that replaces the file, as most do, is noticed each time.
   for (const std::size_t plan : {5, 0}) {
@@ -80,6 +77,67 @@ TEST_F(WindowTest, AFileThatChangesIsOfferedAndReadAgain) {
   ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json is gone")); }));
   write("plan.json", to_json(small_set()->scenario(3)).dump());
   ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json has changed")); }));
+}
+
+TEST_F(WindowTest, OffersThatComeTogetherAreAnsweredOneByOne) {
+  const QString first = write("first.json", to_json(small_set()->scenario(0)).dump());
+  const QString second = write("second.json", to_json(small_set()->scenario(3)).dump());
+  const QString step = write("step.json", to_json(*testing::small_step().timeline).dump());
+  drop({first, second, step, write("bad.json", "{")});
+  write("first.json", to_json(small_set()->scenario(5)).dump());
+  write("second.json", to_json(small_set()->scenario(6)).dump());
+  write("step.json", to_json(*testing::small_step().timeline).dump() + " ");
+  const auto& bar = find<MessageBar>("message_bar");
+  const auto tells = [&](const char* text) { return bar.text().contains(id(text)); };
+  ASSERT_TRUE(wait_for([&] {
+    return tells("first.json has changed") && tells("second.json has changed") &&
+           tells("step.json has changed");
+  }));
+  EXPECT_TRUE(tells("bad.json"));
+
+  click(id("second.json has changed"), "close_message");
+  EXPECT_FALSE(tells("second.json has changed"));
+  EXPECT_TRUE(tells("first.json has changed") && tells("step.json has changed"));
+  // What was dismissed is offered again when it changes again, and the others are still there.
+  write("second.json", to_json(small_set()->scenario(7)).dump());
+  ASSERT_TRUE(wait_for([&] { return tells("second.json has changed"); }));
+
+  // The two plans are compared: they are read again together. The timeline's offer waits.
+  click(id("first.json has changed"), "offer");
+  ASSERT_TRUE(wait_for([&] { return window_.selection().scenario() == small_set()->scenario(5); }));
+  EXPECT_FALSE(tells("first.json has changed") || tells("second.json has changed"));
+  EXPECT_TRUE(tells("step.json has changed"));
+  EXPECT_TRUE(tells("bad.json"));
+  click(id("step.json has changed"), "offer");
+  ASSERT_TRUE(wait_for([&] { return !tells("step.json has changed"); }));
+}
+
+TEST_F(WindowTest, AFailureIsToldUntilTheFileIsReadOrTheMessageIsClosed) {
+  drop({write("bad.json", "{")});
+  drop({write("worse.json", "[")});
+  drop({write("good.json", to_json(small_set()->scenario(0)).dump())});
+  const auto& bar = find<MessageBar>("message_bar");
+  EXPECT_TRUE(bar.text().contains(id("bad.json")) && bar.text().contains(id("worse.json")));
+  drop({write("bad.json", to_json(small_set()->scenario(0)).dump())});
+  EXPECT_FALSE(bar.text().contains(id("bad.json:"))) << qPrintable(bar.text());
+  EXPECT_TRUE(bar.text().contains(id("worse.json")));
+  trigger("view.close_messages");
+  EXPECT_FALSE(bar.isVisible());
+}
+
+// Whatever is told, the views keep most of a small window.
+TEST_F(WindowTest, ManyMessagesScroll) {
+  window_.resize(640, 480);
+  QStringList files;
+  for (int i = 0; i < 12; ++i) files.append(write(qPrintable(QString::number(i)), "{"));
+  drop(files);
+  auto& bar = find<MessageBar>("message_bar");
+  ASSERT_EQ(bar.rows().size(), 12U);
+  EXPECT_LT(bar.height(), 160);
+  // The newest is in view, as wide as the bar.
+  const QWidget* newest = bar.rows().back();
+  ASSERT_TRUE(wait_for([&] { return !newest->visibleRegion().isEmpty(); }));
+  EXPECT_LE(newest->width(), bar.width());
 }
 
 TEST_F(WindowTest, AFileThatIsDamagedForAWhileComesBack) {
@@ -184,7 +242,7 @@ TEST_F(WindowTest, MorePlansOfTheScenarioJoinAndOthersAreNamed) {
   files.append(write("own.json", to_json(scenario).dump()));
   drop(files);
   EXPECT_EQ(window_.selection().set()->plans.size(), 3U);
-  const QString message = find<QLabel>("message").text();
+  const QString message = find<MessageBar>("message_bar").text();
   EXPECT_TRUE(message.contains(id("Not shown: own.json (plan)"))) << qPrintable(message);
 }
 
@@ -198,7 +256,8 @@ TEST_F(WindowTest, TwoClustersAreComparedByTheirBestPlans) {
   drop({write("slow.json", to_json(slow).dump()), write("fast.json", to_json(fast).dump())});
   ASSERT_TRUE(window_.selection().set());
   EXPECT_EQ(window_.selection().set()->request.cluster.name, "slow");
-  EXPECT_TRUE(find<QLabel>("message").text().contains(id("Comparing slow.json with fast.json")));
+  EXPECT_TRUE(
+      find<MessageBar>("message_bar").text().contains(id("Comparing slow.json with fast.json")));
   EXPECT_TRUE(find<QLabel>("verdict").text().contains(id("the other plan is"), Qt::CaseInsensitive))
       << qPrintable(find<QLabel>("verdict").text());
   EXPECT_TRUE(find<QComboBox>("cluster").currentText().endsWith(id("slow.json")));
@@ -222,7 +281,7 @@ TEST_F(WindowTest, OneDamagedFileOfSeveralLeavesTheOthersAlone) {
         write("good.json", to_json(small_set()->scenario(0)).dump())});
   ASSERT_TRUE(window_.selection().set());
   EXPECT_EQ(window_.selection().set()->plans.size(), 1U);
-  const QString message = find<QLabel>("message").text();
+  const QString message = find<MessageBar>("message_bar").text();
   EXPECT_TRUE(message.contains(id("bad.json"))) << qPrintable(message);
   EXPECT_TRUE(message.contains(id("/model")));
 }

@@ -6,8 +6,10 @@
 #include <QDropEvent>
 #include <QMimeData>
 #include <QTemporaryDir>
+#include <QToolButton>
 #include <QUrl>
 
+#include "gui/views/message_bar.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/window/main_window.hpp"
 #include "tests/gui/small_scenario.hpp"
@@ -35,6 +37,18 @@ class WindowTest : public ::testing::Test {
   }
 
   void trigger(const char* action) { window_.actions().find(id(action))->trigger(); }
+
+  // The button of that name in the row of the message that has this text.
+  void click(const QString& message, const char* button) {
+    for (MessageRow* row : find<MessageBar>("message_bar").rows()) {
+      if (!row->text().contains(message)) continue;
+      auto* found = row->findChild<QToolButton*>(id(button));
+      ASSERT_NE(found, nullptr);
+      ASSERT_TRUE(found->isVisible());
+      return QTest::mouseClick(found, Qt::LeftButton);
+    }
+    FAIL() << "no message says " << qPrintable(message);
+  }
 
   void show_plans() {
     window_.selection().show(small_set());

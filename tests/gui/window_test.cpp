@@ -25,6 +25,7 @@
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/plan_scatter.hpp"
 #include "gui/views/plans_view.hpp"
@@ -465,7 +466,7 @@ TEST(Session, OpensItsFilesAgain) {
     return !window.is_busy() && set && set->origin.contains(id("plan.json"));
   }));
   EXPECT_EQ(window.selection().set()->plans.size(), 1U);
-  EXPECT_FALSE(window.findChild<QLabel*>(id("message"))->text().contains(id("gone.json")));
+  EXPECT_FALSE(window.findChild<MessageBar*>(id("message_bar"))->text().contains(id("gone.json")));
 }
 
 TEST(PickListMatch, LettersOfEachWordInOrder) {
