@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -54,6 +55,38 @@ class StructureGuard {
 
   const std::string& source_;
   std::vector<std::vector<std::string>> keys_;
+};
+
+constexpr std::size_t kWatchedBytes = 1 << 16;  // between two looks at who waits
+
+// The characters of a text, which tells a watch how far they were read.
+class WatchedCharacters {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  WatchedCharacters(const char* begin, const char* at, const ReadingWatch& watch)
+      : begin_(begin), at_(at), watch_(&watch) {}
+
+  const char& operator*() const { return *at_; }
+  WatchedCharacters& operator++() {
+    ++at_;
+    if (static_cast<std::size_t>(at_ - begin_) % kWatchedBytes == 0) tell(*watch_, kWatchedBytes);
+    return *this;
+  }
+  bool operator==(const WatchedCharacters& other) const { return at_ == other.at_; }
+
+  static void tell(const ReadingWatch& watch, std::size_t bytes) {
+    if (watch.stop.stop_requested()) throw ReadingStopped();
+    if (watch.advanced) watch.advanced(bytes);
+  }
+
+ private:
+  const char *begin_, *at_;
+  const ReadingWatch* watch_;
 };
 
 // nlohmann's messages start with an internal code in brackets that tells a user nothing.
@@ -129,21 +162,31 @@ double stand_in(NumberRange range) {
 
 }  // namespace
 
-json parse_json(std::string_view text, const std::string& source) {
+namespace {
+
+template <class Iterator>
+json parse_guarded(std::string_view text, Iterator begin, Iterator end, const std::string& source) {
   if (text.empty()) refuse(source, "", "an empty file", "JSON");
   if (text.find('\0') != std::string_view::npos) refuse(source, "", "binary data", "JSON text");
   try {
-    return json::parse(text.begin(), text.end(), StructureGuard(source));
+    return json::parse(begin, end, StructureGuard(source));
   } catch (const json::exception& error) {
     refuse(source, "", without_code(error.what()), "well-formed JSON in UTF-8");
   }
+}
+
+}  // namespace
+
+json parse_json(std::string_view text, const std::string& source) {
+  return parse_guarded(text, text.begin(), text.end(), source);
 }
 
 json read_json_file(const std::filesystem::path& file) {
   return read_large_json_file(file, kMaxFileBytes);
 }
 
-json read_large_json_file(const std::filesystem::path& file, std::uintmax_t most_bytes) {
+json read_large_json_file(const std::filesystem::path& file, std::uintmax_t most_bytes,
+                          const ReadingWatch& watch) {
   const std::string source = file.string();
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
@@ -163,12 +206,18 @@ json read_large_json_file(const std::filesystem::path& file, std::uintmax_t most
   std::vector<char> buffer(1 << 16);
   while (stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) ||
          stream.gcount() > 0) {
+    if (watch.stop.stop_requested()) throw ReadingStopped();
     text.append(buffer.data(), static_cast<std::size_t>(stream.gcount()));
     if (text.size() > most_bytes) {
       refuse(source, "", fmt::format("more than {} bytes", most_bytes), "a smaller file");
     }
   }
-  return parse_json(text, source);
+  // What takes its time is the parsing, so that is what the watch sees.
+  const char *begin = text.data(), *end = begin + text.size();
+  json document = parse_guarded(text, WatchedCharacters(begin, begin, watch),
+                                WatchedCharacters(begin, end, watch), source);
+  WatchedCharacters::tell(watch, text.size() % kWatchedBytes);
+  return document;
 }
 
 std::string argument_source(const std::string& file_or_dash) {

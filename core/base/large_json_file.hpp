@@ -2,12 +2,32 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <stop_token>
 
 namespace shardwright {
 
-// As read_json_file (core/base/json_reader.hpp), with a limit of its own. Throws InputError.
-nlohmann::json read_large_json_file(const std::filesystem::path& file, std::uintmax_t most_bytes);
+// Who waits for a large file: hears how far it is read, and may want it no more. Both may be left
+// out.
+struct ReadingWatch {
+  // Bytes that were read and parsed since it was called last. A file that was read to its end
+  // without a problem adds up to its size.
+  std::function<void(std::uintmax_t bytes)> advanced;
+  std::stop_token stop;
+};
+
+// A file that was wanted no more.
+class ReadingStopped : public std::exception {
+ public:
+  const char* what() const noexcept override { return "the reading was stopped"; }
+};
+
+// As read_json_file (core/base/json_reader.hpp), with a limit of its own. Throws InputError, and
+// ReadingStopped where `watch` asks for it.
+nlohmann::json read_large_json_file(const std::filesystem::path& file, std::uintmax_t most_bytes,
+                                    const ReadingWatch& watch = {});
 
 }  // namespace shardwright

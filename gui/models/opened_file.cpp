@@ -5,7 +5,6 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "core/base/large_json_file.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
@@ -30,13 +29,13 @@ OpenedFile open_folder(const QString& path) {
   throw InputError(path.toStdString(), {{"", "a folder without metrics.jsonl", kExpected}});
 }
 
-OpenedFile open_document(const QString& path) {
+OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
   const std::string file = path.toStdString();
   const QFileInfo info(path);
   // Reading of a pipe would wait for its other end.
   if (info.exists() && !info.isFile())
     throw InputError(file, {{"", "a pipe or a device", "a file"}});
-  const json document = read_large_json_file(file, kMostFileBytes);
+  const json document = read_large_json_file(file, kMostFileBytes, watch);
   const std::string schema =
       document.is_object() && document.contains("schema") && document["schema"].is_string()
           ? document["schema"].get<std::string>()
@@ -63,10 +62,10 @@ QString kind_of(const OpenedFile& file) {
   return QString::fromUtf8(kKinds[file.content.index()]);
 }
 
-OpenedFile open_file(const QString& path) {
+OpenedFile open_file(const QString& path, const ReadingWatch& watch) {
   const QFileInfo info(path);
   if (!info.exists()) throw InputError(path.toStdString(), {{"", "no such file", kExpected}});
-  return info.isDir() ? open_folder(path) : open_document(path);
+  return info.isDir() ? open_folder(path) : open_document(path, watch);
 }
 
 }  // namespace shardwright::gui

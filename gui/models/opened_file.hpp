@@ -6,6 +6,7 @@
 #include <memory>
 #include <variant>
 
+#include "core/base/large_json_file.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/model_spec.hpp"
 #include "core/spec/scenario.hpp"
@@ -31,7 +32,7 @@ QString kind_of(const OpenedFile& file);
 
 // A plan file, what `plan --json` writes, a cluster, a model (Hugging Face's config.json as well),
 // a timeline (of a run, or of simulate --timeline) or a run folder. Throws InputError with every
-// problem, for unknown documents too.
-OpenedFile open_file(const QString& path);
+// problem, for unknown documents too; ReadingStopped where `watch` asks for it.
+OpenedFile open_file(const QString& path, const ReadingWatch& watch = {});
 
 }  // namespace shardwright::gui

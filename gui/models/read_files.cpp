@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t kBestPlans = 12;
 
-ReadFile read_file(const QString& path) {
-  ReadFile read{open_file(path), nullptr, std::nullopt, nullptr, false};
+ReadFile read_file(const QString& path, const ReadingWatch& watch) {
+  ReadFile read{open_file(path, watch), nullptr, std::nullopt, nullptr, false};
   if (const auto* scenario = std::get_if<Scenario>(&read.file.content)) {
     read.plans = std::make_shared<const PlanSet>(plan_set_of(*scenario, path));
   } else if (const auto* set = std::get_if<PlanSetPointer>(&read.file.content)) {
@@ -19,7 +19,7 @@ ReadFile read_file(const QString& path) {
       throw InputError(path.toStdString(), {{"/plans", "no plan", "at least one"}});
     read.plans = *set;
   } else if (const auto* run = std::get_if<RunFolder>(&read.file.content)) {
-    read.measured = read_measured_step(*run);
+    read.measured = read_measured_step(*run, watch);
     if (run->plan.isEmpty()) return read;
     const Scenario plan = load_scenario(run->plan.toStdString());
     read.plans = std::make_shared<const PlanSet>(plan_set_of(plan, run->plan));
@@ -34,6 +34,7 @@ void collect(std::vector<FileProblem>& problems, const QString& path, const QStr
              const Work& work) {
   try {
     work();
+  } catch (const ReadingStopped&) {  // nothing is wrong with the file
   } catch (const InputError& error) {
     problems.push_back({path, prefix + error_text(error)});
   } catch (const std::exception& error) {
@@ -56,7 +57,7 @@ PlanSetPointer best_plans(const ScenarioChoice& choice, const QString& origin,
 // Two files of a kind that are fields of a scenario: how well is it trained with each?
 template <class Content>
 void plan_with_both(ReadFiles& read, ScenarioChoice choice, std::string ScenarioChoice::*field,
-                    const std::stop_token& stop) {
+                    ReadingProgress& progress, const std::stop_token& stop) {
   std::vector<ReadFile*> both;
   for (ReadFile& file : read.files) {
     if (std::holds_alternative<Content>(file.file.content)) both.push_back(&file);
@@ -66,6 +67,7 @@ void plan_with_both(ReadFiles& read, ScenarioChoice choice, std::string Scenario
   both.resize(2);
   for (ReadFile* file : both) {
     const QString& path = file->file.path;
+    progress.doing(QStringLiteral("Planning with %1").arg(QFileInfo(path).fileName()));
     choice.*field = QFileInfo(path).absoluteFilePath().toStdString();
     collect(read.problems, path, path + QStringLiteral(": "),
             [&] { file->plans = best_plans(choice, path, stop); });
@@ -76,16 +78,22 @@ void plan_with_both(ReadFiles& read, ScenarioChoice choice, std::string Scenario
 }  // namespace
 
 ReadFiles read_files(const QStringList& paths, const ScenarioChoice& choice,
-                     const std::stop_token& stop) {
+                     ReadingProgress& progress, const std::stop_token& stop) {
   ReadFiles read;
+  progress.begin(paths);
+  qint64 end = 0;
   for (const QString& path : paths) {
     if (stop.stop_requested()) return read;
-    collect(read.problems, path, {}, [&] { read.files.push_back(read_file(path)); });
+    progress.doing(QStringLiteral("Reading %1").arg(QFileInfo(path).fileName()));
+    end += bytes_to_read(path);
+    collect(read.problems, path, {},
+            [&] { read.files.push_back(read_file(path, progress.watch(stop))); });
+    progress.skip_to(end);
   }
   ScenarioChoice of_cluster = choice;
   of_cluster.accelerator = of_cluster.node = of_cluster.fabric = "";
-  plan_with_both<ClusterSpec>(read, of_cluster, &ScenarioChoice::cluster, stop);
-  plan_with_both<ModelSpec>(read, choice, &ScenarioChoice::model, stop);
+  plan_with_both<ClusterSpec>(read, of_cluster, &ScenarioChoice::cluster, progress, stop);
+  plan_with_both<ModelSpec>(read, choice, &ScenarioChoice::model, progress, stop);
   return read;
 }
 

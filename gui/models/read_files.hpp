@@ -11,6 +11,7 @@
 #include "core/timeline/timeline.hpp"
 #include "gui/models/opened_file.hpp"
 #include "gui/models/plan_set.hpp"
+#include "gui/models/reading_progress.hpp"
 #include "gui/models/scenario_choice.hpp"
 
 namespace shardwright::gui {
@@ -39,8 +40,9 @@ struct ReadFiles {
 };
 
 // Files that are damaged leave the others alone. `choice` is the scenario that two clusters or two
-// models are compared for; both are searched as a narrow search does (narrow_limits).
+// models are compared for; both are searched as a narrow search does (narrow_limits). `progress` is
+// told how far it goes. What is read once that `stop` asks for it is not all.
 ReadFiles read_files(const QStringList& paths, const ScenarioChoice& choice,
-                     const std::stop_token& stop);
+                     ReadingProgress& progress, const std::stop_token& stop);
 
 }  // namespace shardwright::gui

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "core/base/large_json_file.hpp"
 #include "gui/models/opened_file.hpp"
 
 namespace shardwright::gui {
@@ -50,12 +49,13 @@ std::optional<RunFolder> find_run(const QString& folder) {
   return run;
 }
 
-std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run) {
+std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run,
+                                                   const ReadingWatch& watch) {
   if (run.timelines.empty()) return nullptr;
   auto all = std::make_shared<Timeline>();
   for (const QString& path : run.timelines) {
     const std::string file = path.toStdString();
-    append(*all, read_timeline(read_large_json_file(file, kMostFileBytes), file));
+    append(*all, read_timeline(read_large_json_file(file, kMostFileBytes, watch), file));
   }
   return all;
 }

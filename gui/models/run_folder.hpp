@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/large_json_file.hpp"
 #include "core/spec/scenario.hpp"
 #include "core/timeline/timeline.hpp"
 #include "sim/calibration/calibrate.hpp"
@@ -23,8 +24,10 @@ struct RunFolder {
 // None where the folder has no metrics.
 std::optional<RunFolder> find_run(const QString& folder);
 
-// The recorded step with the spans of all ranks; null where none was recorded. Throws InputError.
-std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run);
+// The recorded step with the spans of all ranks; null where none was recorded. Throws InputError,
+// and ReadingStopped where `watch` asks for it.
+std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run,
+                                                   const ReadingWatch& watch = {});
 
 // What a run teaches about its cluster.
 struct RunCalibration {

@@ -12,6 +12,10 @@ namespace {
 
 // A run that says nothing is asked the later the longer it has not, at most every kRareMs.
 constexpr int kPollMs = 200, kRareMs = 5000;
+// Bytes that are read at once, so that long metrics leave the window free between them, and how
+// often it hears of them.
+constexpr qint64 kMostAtOnce = 1 << 20;
+constexpr int kBetweenReportsMs = 250;
 constexpr std::size_t kFewSteps = 5;
 constexpr double kSlower = 1.3;
 
@@ -61,7 +65,9 @@ void RunFollower::follow(const QString& file) {
 
 void RunFollower::finish() {
   timer_.stop();
-  poll();
+  while (read_on()) {
+  }
+  if (!path_.isEmpty()) Q_EMIT grown();
 }
 
 void RunFollower::forget() {
@@ -72,25 +78,30 @@ void RunFollower::forget() {
 
 void RunFollower::poll() {
   const qint64 before = position_;
-  read_on();
-  if (!timer_.isActive()) return;
-  timer_.setInterval(position_ != before
-                         ? kPollMs
-                         : std::min(timer_.interval() + timer_.interval() / 10, kRareMs));
+  const bool more = read_on();
+  const bool long_ago = !told_.isValid() || told_.hasExpired(kBetweenReportsMs);
+  if (position_ != before && (!more || long_ago)) {
+    told_.start();
+    Q_EMIT grown();
+  }
+  if (more) return timer_.start(0);
+  timer_.setInterval(position_ != before ? kPollMs
+                                         : std::clamp(timer_.interval() + timer_.interval() / 10,
+                                                      kPollMs, kRareMs));
 }
 
-void RunFollower::read_on() {
+bool RunFollower::read_on() {
   QFile file(path_);
-  if (!file.open(QIODevice::ReadOnly)) return;
+  if (!file.open(QIODevice::ReadOnly)) return false;
   if (file.size() < position_) {  // written anew
     position_ = 0;
     rest_.clear();
     steps_.clear();
     damaged_ = 0;
   }
-  if (!file.seek(position_)) return;
-  const QByteArray read = file.readAll();
-  if (read.isEmpty()) return;
+  if (!file.seek(position_)) return false;
+  const QByteArray read = file.read(kMostAtOnce);
+  if (read.isEmpty()) return false;
   position_ += read.size();
   rest_ += read;
   qsizetype begin = 0;
@@ -99,7 +110,7 @@ void RunFollower::read_on() {
     begin = end + 1;
   }
   rest_ = rest_.mid(begin);
-  Q_EMIT grown();
+  return position_ < file.size();
 }
 
 void RunFollower::take_line(const QByteArray& line) {

@@ -1,6 +1,7 @@
 // Follows the metrics of a run while they are written.
 #pragma once
 
+#include <QElapsedTimer>
 #include <QFile>
 #include <QObject>
 #include <QTimer>
@@ -29,7 +30,8 @@ class RunFollower : public QObject {
  public:
   explicit RunFollower(QObject* parent = nullptr);
 
-  // Reads `file`, which need not be there yet, from its beginning, then what is added to it.
+  // Reads `file`, which need not be there yet, from its beginning, then what is added to it: a part
+  // of it at once, the rest as the event loop comes round.
   void follow(const QString& file);
   // Reads what is left and stops.
   void finish();
@@ -47,10 +49,12 @@ class RunFollower : public QObject {
 
  private:
   void poll();
-  void read_on();
+  // A part of what was added; true if there is more of it.
+  bool read_on();
   void take_line(const QByteArray& line);
 
   QTimer timer_;
+  QElapsedTimer told_;  // since `grown`
   QString path_;
   qint64 position_ = 0;
   QByteArray rest_;  // of a line that is still being written

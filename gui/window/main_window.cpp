@@ -24,6 +24,7 @@
 #include "gui/views/why_view.hpp"
 #include "gui/window/message_list.hpp"
 #include "gui/window/pick_list.hpp"
+#include "gui/window/reading_status.hpp"
 #include "gui/window/search_status.hpp"
 #include "gui/window/shortcut_overlay.hpp"
 #include "gui/window/step_presenter.hpp"
@@ -61,6 +62,8 @@ MainWindow::MainWindow(QSettings* settings)
   places_ = new PickList(QStringLiteral("go_to"), tr("A rank or an op of the Timeline"), this);
   shortcuts_ = new ShortcutOverlay(registry_, this);
   statusBar()->addWidget(new SearchStatus(&search_), 1);
+  statusBar()->addWidget(
+      new ReadingStatus(&reading_progress_, registry_->find(QStringLiteral("file.stop_reading"))));
   statusBar()->setSizeGripEnabled(false);
   default_layout_ = saveState();
   restore_session();  // before its scenario would be searched for: files may be opened instead

@@ -98,6 +98,8 @@ class MainWindow : public QMainWindow {
   // Searches for what `scenario` trains, on the cluster of a file.
   void plan_on(const Scenario& scenario, const QString& cluster);
   void read(const QStringList& paths, bool keeps_views);
+  // Drops what is being read and what waits for it; what is shown stays.
+  void stop_reading();
   // Where what was opened is seen.
   void bring_forward(const QString& id);
   // Reads what is open again, and leaves the views where they are.
@@ -161,6 +163,7 @@ class MainWindow : public QMainWindow {
   };
   std::vector<Reading> next_to_read_;
   bool keeps_plans_ = false;  // while the scenario of shown plans is taken over
+  ReadingProgress reading_progress_;
   BackgroundJob<ReadFiles> files_;
 };
 

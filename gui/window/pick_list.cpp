@@ -91,6 +91,10 @@ void PickList::run_current() {
 bool PickList::eventFilter(QObject* watched, QEvent* event) {
   if (watched != line_) return QFrame::eventFilter(watched, event);
   if (event->type() == QEvent::FocusOut) hide();
+  // Esc is the list's own while it is open, not a shortcut of the window.
+  if (event->type() == QEvent::ShortcutOverride &&
+      static_cast<const QKeyEvent*>(event)->key() == Qt::Key_Escape)
+    event->accept();
   if (event->type() != QEvent::KeyPress) return false;
   const auto* key = static_cast<QKeyEvent*>(event);
   const int last = list_->count() - 1;

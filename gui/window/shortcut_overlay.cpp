@@ -129,6 +129,13 @@ void ShortcutOverlay::toggle() {
   setFocus();
 }
 
+bool ShortcutOverlay::event(QEvent* event) {
+  if (event->type() == QEvent::ShortcutOverride &&
+      static_cast<const QKeyEvent*>(event)->key() == Qt::Key_Escape)
+    event->accept();
+  return QFrame::event(event);
+}
+
 void ShortcutOverlay::keyPressEvent(QKeyEvent* event) {
   if (event->key() == Qt::Key_Escape) return hide();
   QFrame::keyPressEvent(event);

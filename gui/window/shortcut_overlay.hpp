@@ -19,6 +19,7 @@ class ShortcutOverlay : public QFrame {
   void toggle();
 
  protected:
+  bool event(QEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
 

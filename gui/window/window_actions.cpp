@@ -41,6 +41,10 @@ void MainWindow::create_file_actions() {
                   [this] { choose_folder(); }});
   registry_->add({QStringLiteral("file.reload"), group, tr("&Read again"), keys("F5"),
                   tr("The files that are open"), [this] { reload(); }});
+  registry_
+      ->add({QStringLiteral("file.stop_reading"), group, tr("Stop the reading"), keys("Esc"),
+             tr("Of files that are being opened; what is shown stays"), [this] { stop_reading(); }})
+      ->setEnabled(false);
   registry_->add({QStringLiteral("file.save_plan"), group, tr("&Save the chosen plan …"),
                   QKeySequence::Save, tr("As a plan file, for shardwright run and simulate"),
                   [this] { save_plan(); }});

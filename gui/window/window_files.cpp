@@ -71,7 +71,7 @@ void MainWindow::open_last_session() {
 
 void MainWindow::read_next() {
   reading_.clear();
-  messages_->take_back(QStringLiteral("reading"));
+  registry_->find(QStringLiteral("file.stop_reading"))->setEnabled(false);
   if (next_to_read_.empty()) return;
   const Reading next = next_to_read_.front();
   next_to_read_.erase(next_to_read_.begin());
@@ -121,11 +121,25 @@ void MainWindow::read(const QStringList& paths, bool keeps_views) {
   }
   keeps_views_ = keeps_views;
   reading_ = paths;
-  messages_->say(QStringLiteral("reading"), Tone::Notice,
-                 tr("Reading %1 …").arg(paths.join(QStringLiteral(", "))));
-  files_.start([paths, choice = document_.choice()](const std::stop_token& stop) {
-    return read_files(paths, choice, stop);
+  messages_->take_back(QStringLiteral("reading"));
+  reading_progress_.begin({});
+  registry_->find(QStringLiteral("file.stop_reading"))->setEnabled(true);
+  files_.start([this, paths, choice = document_.choice()](const std::stop_token& stop) {
+    return read_files(paths, choice, reading_progress_, stop);
   });
+}
+
+void MainWindow::stop_reading() {
+  if (!files_.is_running()) return;
+  files_.cancel();
+  QStringList names;
+  for (const QString& path : reading_) names.append(file_name(path));
+  for (const Reading& next : std::exchange(next_to_read_, {})) {
+    for (const QString& path : next.paths) names.append(file_name(path));
+  }
+  read_next();
+  messages_->say(QStringLiteral("reading"), Tone::Notice,
+                 tr("The reading of %1 was stopped.").arg(names.join(QStringLiteral(", "))));
 }
 
 void MainWindow::take_files(const ReadFiles& read) {

@@ -106,7 +106,8 @@ TEST_F(OpenedFileTest, NamesTheProblemsOfModels) {
 // What the folder of a run holds besides its metrics may be damaged too.
 TEST_F(OpenedFileTest, NamesTheProblemsOfTheFilesOfARun) {
   write("metrics.jsonl", "");
-  const auto read = [&] { return read_files({folder_.path()}, small_choice(), {}); };
+  ReadingProgress progress;
+  const auto read = [&] { return read_files({folder_.path()}, small_choice(), progress, {}); };
   ASSERT_EQ(read().files.size(), 1U);
   write("timeline-10-0.json", R"({"schema": "shardwright/timeline", "version": 1})");
   ASSERT_EQ(read().problems.size(), 1U);
@@ -123,7 +124,8 @@ TEST_F(OpenedFileTest, AResultWithoutAPlanIsTold) {
       write("plans.json", R"({"schema": "shardwright/plans", "version": 1, "inputs":
       {"model": "llama3.2-1b", "cluster": "dgx-h100", "stack": "megatron-core"}, "front": [],
       "plans": []})");
-  const ReadFiles read = read_files({path}, small_choice(), {});
+  ReadingProgress progress;
+  const ReadFiles read = read_files({path}, small_choice(), progress, {});
   EXPECT_TRUE(read.files.empty());
   ASSERT_EQ(read.problems.size(), 1U);
   EXPECT_TRUE(read.problems.front().text.contains(QStringLiteral("no plan")));
@@ -238,6 +240,30 @@ no line of metrics
   file.close();
   ASSERT_TRUE(wait_for([&] { return follower.steps().size() == 3; }));
   EXPECT_DOUBLE_EQ(follower.steps()[2].loss, 4.5);
+}
+
+// The window stays free while a long run is read.
+TEST_F(OpenedFileTest, AFollowerReadsLongMetricsInParts) {
+  constexpr std::size_t kSteps = 100'000;
+  std::string lines;
+  for (std::size_t i = 0; i < kSteps; ++i)
+    lines += "{\"step\": " + std::to_string(i) + ", \"step_s\": 0.5}\n";
+  RunFollower follower;
+  int told = 0;
+  QObject::connect(&follower, &RunFollower::grown, [&] { ++told; });
+  const QString path = write("metrics.jsonl", lines);
+  follower.follow(path);
+  EXPECT_GT(follower.steps().size(), 0U);
+  EXPECT_LT(follower.steps().size(), kSteps);
+  ASSERT_TRUE(wait_for([&] { return follower.steps().size() == kSteps; }));
+  EXPECT_EQ(follower.damaged_lines(), 0);
+  for (std::size_t i = 0; i < kSteps; ++i)
+    ASSERT_EQ(follower.steps()[i].step, static_cast<double>(i));
+  EXPECT_GT(told, 0);
+
+  follower.follow(path);
+  follower.finish();  // at once, whatever is left
+  EXPECT_EQ(follower.steps().size(), kSteps);
 }
 
 TEST(BottleneckWarning, ComesWhenStepsGetSlower) {

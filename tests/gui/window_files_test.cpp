@@ -3,6 +3,7 @@
 #include <QComboBox>
 #include <QFile>
 #include <QLabel>
+#include <QProgressBar>
 #include <QSpinBox>
 #include <QTableWidget>
 #include <QToolButton>
@@ -12,6 +13,8 @@
 #include "core/spec/model_json.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/message_bar.hpp"
+#include "gui/window/pick_list.hpp"
+#include "gui/window/reading_status.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/window_fixture.hpp"
 
@@ -179,6 +182,69 @@ TEST_F(WindowTest, ASearchLeavesATimelineThatWasOpened) {
   EXPECT_TRUE(shows_the_file());
   window_.selection().choose(window_.selection().set()->plans.size() - 1);
   EXPECT_TRUE(wait_for([&] { return !window_.is_busy() && !shows_the_file(); }));
+}
+
+// Blanks cost the parser time and the test little.
+std::string padded(const std::string& text) {
+  return std::string(100 << 20, ' ') + text;
+}
+
+TEST_F(WindowTest, TheReadingOfALargeFileIsSeenAndStopped) {
+  window_.document().reset(small_choice());
+  show_plans();
+  const QString large =
+      write("large.json", padded(to_json(*testing::small_step().timeline).dump()));
+  const auto& status = find<ReadingStatus>("reading");
+  EXPECT_FALSE(status.isVisible());
+  const auto begin = [&] {
+    window_.open({large});
+    EXPECT_TRUE(wait_for([&] { return find<QProgressBar>("reading_bar").value() > 50; }));
+    EXPECT_TRUE(status.text().contains(id("Reading large.json")) &&
+                status.text().contains(id(" of 10")))
+        << qPrintable(status.text());
+  };
+  const auto is_stopped = [&] {
+    return wait_for([&] { return !window_.is_busy() && !status.isVisible(); }) &&
+           find<MessageBar>("message_bar").text().contains(id("reading of large.json"));
+  };
+  const auto& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
+  const std::size_t before = tracks.timelines().size();
+  begin();
+  QTest::mouseClick(&find<QToolButton>("stop_reading"), Qt::LeftButton);
+  EXPECT_TRUE(is_stopped());
+  begin();
+  const QString next = write("plan.json", to_json(small_set()->scenario(3)).dump());
+  window_.open({next});  // waits, and is wanted no more either
+  QTest::keyClick(&window_, Qt::Key_Escape);
+  EXPECT_TRUE(is_stopped());
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("large.json, plan.json was")));
+  EXPECT_EQ(tracks.timelines().size(), before);
+  EXPECT_NE(window_.selection().scenario(), small_set()->scenario(3));
+
+  // What was stopped can be opened again, to its end.
+  drop({large});
+  EXPECT_EQ(tracks.all_spans(), testing::small_step().timeline->spans.size());
+  EXPECT_FALSE(find<MessageBar>("message_bar").text().contains(id("was stopped")));
+}
+
+// Esc closes a list that is open, and is the views' own where nothing is read.
+TEST_F(WindowTest, EscStopsTheReadingOnlyWhereNothingElseTakesIt) {
+  const QString large = write("large.json", padded("{}"));
+  window_.open({large});
+  trigger("help.palette");
+  auto& palette = find<PickList>("command_palette");
+  QTest::keyClick(QApplication::focusWidget(), Qt::Key_Escape);
+  EXPECT_FALSE(palette.isVisible());
+  EXPECT_TRUE(window_.is_busy());
+  trigger("file.stop_reading");
+  EXPECT_FALSE(window_.actions().find(id("file.stop_reading"))->isEnabled());
+}
+
+TEST_F(WindowTest, ADamagedLargeFileHasItsError) {
+  drop({write("large.json", padded("{\"schema\": \"shardwright/plan\""))});
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("well-formed JSON")))
+      << qPrintable(find<MessageBar>("message_bar").text());
+  EXPECT_FALSE(find<ReadingStatus>("reading").isVisible());
 }
 
 // The scenario is the user's: a file that it no longer names is not put back.
