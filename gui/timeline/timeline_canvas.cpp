@@ -2,7 +2,6 @@
 
 #include <QContextMenuEvent>
 #include <QHelpEvent>
-#include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPaintEngine>
 #include <QPaintEvent>
@@ -22,12 +21,11 @@ namespace {
 
 constexpr double kWheelStep = 120.0;  // of QWheelEvent::angleDelta, for one notch
 constexpr double kZoomPerNotch = 1.25;
-constexpr double kKeyZoom = 1.5;
-constexpr double kKeyPan = 0.15;  // of what is shown
 constexpr double kWheelPan = 0.10;
 constexpr double kRowsPerNotch = 60.0;  // pixels
 constexpr int kBarSteps = 100'000;      // of the scroll bar for the whole time
 constexpr double kClickDistance = 4.0;  // pixels that a click may move
+constexpr double kDragMargin = 16.0;    // pixels from the edge where a dragged row scrolls
 constexpr std::size_t kMostEarlierWindows = 100;
 
 }  // namespace
@@ -38,7 +36,7 @@ TimelineCanvas::TimelineCanvas(QWidget* parent)
   setFrameShape(QFrame::NoFrame);
   setAccessibleName(QStringLiteral("Timeline of the training step"));
   viewport()->setMouseTracking(true);
-  setMinimumSize(360, 160);
+  setMinimumSize(240, 160);
 }
 
 void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
@@ -223,12 +221,29 @@ void TimelineCanvas::pin(const Track& track, bool pinned) {
   tracks_changed();
 }
 
+void TimelineCanvas::move(const Track& track, std::size_t position) {
+  tracks_.move(track, position);
+  order_changed();
+}
+
+void TimelineCanvas::nudge(const Track& track, int step) {
+  if (tracks_.nudge(track, step)) order_changed();
+}
+
+void TimelineCanvas::order_changed() {
+  scene_.hovered.reset();
+  tracks_changed();
+  Q_EMIT rows_changed();
+}
+
 void TimelineCanvas::arrange(const TimelineTracks::Arrangement& arrangement) {
-  const bool folds = tracks_.arrangement().folded != arrangement.folded;
+  const TimelineTracks::Arrangement before = tracks_.arrangement();
+  const bool moves = before.folded != arrangement.folded || before.ranks != arrangement.ranks ||
+                     before.rows != arrangement.rows;
   tracks_.arrange(arrangement);
   scene_.hovered.reset();
   tracks_changed();
-  if (folds) Q_EMIT rows_changed();
+  if (moves) Q_EMIT rows_changed();
 }
 
 void TimelineCanvas::scroll_to(const QString& label) {
@@ -365,6 +380,8 @@ void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
   pressed_ = last_ = event->position();
   moved_ = false;
   on_name_ = event->button() == Qt::LeftButton && geometry().names.contains(pressed_);
+  dragged_.reset();
+  if (const Track* track = track_at(pressed_); on_name_ && track != nullptr) dragged_ = *track;
   if (tracks_.empty()) return;
   const bool pans =
       event->button() == Qt::MiddleButton ||
@@ -381,7 +398,9 @@ void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
 void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
   const QPointF position = event->position();
   moved_ = moved_ || (position - pressed_).manhattanLength() > kClickDistance;
-  if (drag_ == Drag::Range && moved_) {
+  if (on_name_ && dragged_ && moved_ && drag_ != Drag::Pan) {
+    drag_row(position);
+  } else if (drag_ == Drag::Range && moved_) {
     select_range(time_at(pressed_.x()), time_at(position.x()));
   } else if (drag_ == Drag::Pan) {
     TimeWindow window = scene_.window;
@@ -399,6 +418,10 @@ void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
 void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
   const Drag drag = std::exchange(drag_, Drag::None);
   viewport()->unsetCursor();
+  if (drag == Drag::Row) {
+    on_name_ = false;
+    return drop_row(event->position());
+  }
   if (std::exchange(on_name_, false) && drag == Drag::None && !moved_)
     return fold_at(event->position());
   if (drag != Drag::Range || moved_) return;
@@ -408,6 +431,37 @@ void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
   } else {
     clear_op();
   }
+}
+
+void TimelineCanvas::drag_row(const QPointF& position) {
+  drag_ = Drag::Row;
+  viewport()->setCursor(Qt::ClosedHandCursor);
+  const QRectF plot = geometry().plot;
+  QScrollBar* bar = verticalScrollBar();
+  if (!dragged_->pinned && position.y() > plot.bottom() - kDragMargin)
+    bar->setValue(bar->value() + bar->singleStep());
+  if (!dragged_->pinned && position.y() < plot.top() + tracks_.pinned_height() + kDragMargin)
+    bar->setValue(bar->value() - bar->singleStep());
+  const auto place = tracks_.drop_place(*dragged_, position.y() - plot.top(), scene_.scroll);
+  scene_.drop_line = place ? std::optional(place->shown_y) : std::nullopt;
+  viewport()->update();
+}
+
+void TimelineCanvas::drop_row(const QPointF& position) {
+  const Track dragged = *dragged_;
+  leave_drag();
+  const double y = position.y() - geometry().plot.top();
+  if (const auto place = tracks_.drop_place(dragged, y, scene_.scroll))
+    move(dragged, place->position);
+}
+
+void TimelineCanvas::leave_drag() {
+  drag_ = Drag::None;
+  on_name_ = false;
+  dragged_.reset();
+  scene_.drop_line.reset();
+  viewport()->unsetCursor();
+  viewport()->update();
 }
 
 void TimelineCanvas::fold_at(const QPointF& position) {
@@ -426,104 +480,6 @@ void TimelineCanvas::mouseDoubleClickEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton) return;
   if (geometry().names.contains(event->position())) return mousePressEvent(event);
   change_window(TimeWindow::whole(scene_.window.limit), true);
-}
-
-void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
-  // With others of these they are shortcuts of the window.
-  if (event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier))
-    return QAbstractScrollArea::keyPressEvent(event);
-  const double middle = 0.5 * (scene_.window.from + scene_.window.to);
-  // The keys zoom about the mouse where it is over the tracks.
-  const double focus = viewport()->underMouse() ? time_at(last_.x()) : middle;
-  const auto pan = [this](double share) {
-    TimeWindow window = scene_.window;
-    window.pan(share * window.length());
-    change_window(window, false);
-  };
-  switch (event->key()) {
-    case Qt::Key_W:
-    case Qt::Key_Plus:
-      return zoom(focus, kKeyZoom);
-    case Qt::Key_S:
-    case Qt::Key_Minus:
-      return zoom(focus, 1.0 / kKeyZoom);
-    case Qt::Key_A:
-      return pan(-kKeyPan);
-    case Qt::Key_D:
-      return pan(kKeyPan);
-    case Qt::Key_F:
-      return centre_or_fit();
-    case Qt::Key_Home:
-      return change_window(TimeWindow::whole(scene_.window.limit), true);
-    case Qt::Key_Return:
-    case Qt::Key_Enter:
-      if (scene_.range) show_window(scene_.range->from, scene_.range->to);
-      return;
-    case Qt::Key_Backspace:
-      if (earlier_.empty()) return;
-      change_window(earlier_.back(), false);
-      earlier_.pop_back();
-      return;
-    case Qt::Key_Escape:
-      clear_range();
-      return clear_op();
-    case Qt::Key_Left:
-    case Qt::Key_Right:
-    case Qt::Key_Up:
-    case Qt::Key_Down:
-      return select_neighbour(event->key());
-    default:
-      QAbstractScrollArea::keyPressEvent(event);
-  }
-}
-
-void TimelineCanvas::centre_or_fit() {
-  if (!scene_.selected) return;
-  const Span& span = tracks_.span(*scene_.selected);
-  const double from = span.start.value(), to = span.end().value();
-  const double middle = 0.5 * (from + to), half = 0.5 * scene_.window.length();
-  TimeWindow centred = scene_.window;
-  centred.show(middle - half, middle + half);
-  if (centred != scene_.window) return change_window(centred, true);
-  const double margin = 0.1 * (to - from);
-  show_window(from - margin, to + margin);
-}
-
-// Without a selected op the first one in view becomes it.
-void TimelineCanvas::select_neighbour(int key) {
-  const auto first_shown = [this](const Track& track) -> std::optional<SpanRef> {
-    const SpanRow& row = tracks_.rows()[track.row];
-    const PositionRange shown = row.visible(scene_.window.from, scene_.window.to);
-    if (shown.size() == 0) return std::nullopt;
-    return tracks_.ref(track, shown.first);
-  };
-  std::optional<std::size_t> at;
-  if (scene_.selected) at = tracks_.track_of(*scene_.selected);
-  const std::vector<Track>& tracks = tracks_.tracks();
-  std::optional<SpanRef> next;
-  if (!at) {
-    for (std::size_t i = 0; i < tracks.size() && !next; ++i) {
-      if (tracks[i].kind == TrackKind::Spans) next = first_shown(tracks[i]);
-    }
-  } else if (key == Qt::Key_Left || key == Qt::Key_Right) {
-    const SpanRow& row = tracks_.rows()[tracks[*at].row];
-    const auto position =
-        row.find(tracks_.span(*scene_.selected).start.value(), scene_.selected->index);
-    const std::size_t wanted = *position + (key == Qt::Key_Right ? 1 : -1);
-    if (wanted < row.spans().size()) next = tracks_.ref(tracks[*at], wanted);
-  } else {
-    const double start = tracks_.span(*scene_.selected).start.value();
-    const std::size_t step = key == Qt::Key_Down ? 1 : -1;
-    for (std::size_t i = *at + step; i < tracks.size() && !next; i += step) {
-      if (tracks[i].kind != TrackKind::Spans) continue;
-      const SpanRow& row = tracks_.rows()[tracks[i].row];
-      const PositionRange from = row.visible(start, scene_.window.limit);
-      if (from.size() > 0) next = tracks_.ref(tracks[i], from.first);
-    }
-  }
-  if (!next) return;
-  select_op(*next);
-  reveal(*next);
 }
 
 void TimelineCanvas::changeEvent(QEvent* event) {

@@ -6,8 +6,9 @@
 //   drag                               select a range             Enter zoom to it, Esc clears
 //   click                              select an op               F    centre it, then fit it
 //   left, right, up, down              the op beside it           Backspace  zoom back
-//   click on a rank's name             folds it                   right click  what else can be
-//   done
+//   click on a rank's name             folds it                   Alt + up, down  moves the row
+//   drag of a name                     moves the row or the rank  … with Shift    and its rank
+//   right click                        what else can be done
 #pragma once
 
 #include <QAbstractScrollArea>
@@ -48,6 +49,9 @@ class TimelineCanvas : public QAbstractScrollArea {
   void clear_op();
   void fold(const QString& rank_label, bool folded);
   void pin(const Track& track, bool pinned);
+  // To another place among its like (TimelineTracks::move).
+  void move(const Track& track, std::size_t position);
+  void nudge(const Track& track, int step);
   void arrange(const TimelineTracks::Arrangement& arrangement);
   // Scrolls and pans until the selected op is in view.
   void reveal(SpanRef ref);
@@ -69,7 +73,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   void op_selected(shardwright::gui::SpanRef ref);
   void op_cleared();
   void window_changed();
-  void rows_changed();                 // a rank was folded or unfolded
+  void rows_changed();                 // others are shown, or in another order
   void menu_wanted(QPointF position);  // of the viewport
 
  protected:
@@ -87,7 +91,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   void scrollContentsBy(int dx, int dy) override;
 
  private:
-  enum class Drag : std::uint8_t { None, Range, Pan };
+  enum class Drag : std::uint8_t { None, Range, Pan, Row };
 
   TimelineGeometry geometry() const;
   double time_at(double x) const;
@@ -96,7 +100,12 @@ class TimelineCanvas : public QAbstractScrollArea {
   void zoom(double time, double factor);
   void select_neighbour(int key);
   void centre_or_fit();
+  void nudge_selected(int step, bool rank);
   void fold_at(const QPointF& position);
+  void drag_row(const QPointF& position);
+  void drop_row(const QPointF& position);
+  void leave_drag();
+  void order_changed();
   void order_spans();
   void tracks_changed();
   void update_scroll_bars();
@@ -116,7 +125,8 @@ class TimelineCanvas : public QAbstractScrollArea {
   Drag drag_ = Drag::None;
   QPointF pressed_, last_;
   bool moved_ = false;
-  bool on_name_ = false;  // the button went down there
+  bool on_name_ = false;          // the button went down there …
+  std::optional<Track> dragged_;  // … on this one
   bool setting_bars_ = false;
 };
 

@@ -422,6 +422,7 @@ void TimelinePainter::paint_overlay() {
   painter_.setFont(font_);
   paint_range();
   paint_moment();
+  paint_drop_line();
   painter_.setClipRect(geometry_.plot);
   for (const auto& ref : {scene_.hovered, scene_.selected}) {
     if (!ref) continue;
@@ -479,6 +480,14 @@ void TimelinePainter::paint_moment() {
   const double x = plot.left() + scene_.window.x_of(*scene_.moment, plot.width());
   painter_.setPen(QPen(colours_.accent, 1.0, Qt::DashLine));
   painter_.drawLine(QPointF(x, plot.top() - 6.0), QPointF(x, plot.bottom()));
+}
+
+void TimelinePainter::paint_drop_line() {
+  if (!scene_.drop_line) return;
+  const QRectF rows = rows_area(true);
+  const double y = std::clamp(rows.top() + *scene_.drop_line, rows.top(), rows.bottom());
+  painter_.setPen(QPen(colours_.accent, 3.0));
+  painter_.drawLine(QPointF(rows.left(), y), QPointF(rows.right(), y));
 }
 
 void TimelinePainter::paint_legend() {

@@ -29,8 +29,9 @@ struct TimelineScene {
   SpanMarks matches;
   std::optional<SpanRef> selected, hovered;
   std::optional<TimeRange> range;
-  std::optional<double> moment;  // of the schedule's replay, in seconds
-  Bytes capacity;                // of a rank's memory; zero: not told
+  std::optional<double> moment;     // of the schedule's replay, in seconds
+  std::optional<double> drop_line;  // pixels below the top: where a row that is dragged would go
+  Bytes capacity;                   // of a rank's memory; zero: not told
 };
 
 // Where the parts lie in a rectangle of the given size.
@@ -85,6 +86,7 @@ class TimelinePainter {
   void paint_outline(SpanRef ref, const QColor& colour, double pen_width);
   void paint_range();
   void paint_moment();
+  void paint_drop_line();
   void paint_legend();
 
   QPainter& painter_;

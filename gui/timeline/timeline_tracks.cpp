@@ -52,6 +52,18 @@ class RowNumbers {
   std::vector<std::uint32_t> fast_;  // by side, rank and stream
 };
 
+// As `order` has them, then the others as they are.
+template <class Item, class Key>
+void put_in_order(std::vector<Item>& items, const QStringList& order, const Key& key) {
+  if (order.isEmpty()) return;
+  const auto place = [&](const Item& item) {
+    const qsizetype index = order.indexOf(key(item));
+    return index < 0 ? order.size() : index;
+  };
+  std::stable_sort(items.begin(), items.end(),
+                   [&](const Item& a, const Item& b) { return place(a) < place(b); });
+}
+
 QString stream_title(Stream stream) {
   return QString::fromUtf8(name_of(stream)).replace(QLatin1Char('_'), QLatin1Char(' '));
 }
@@ -131,12 +143,14 @@ void TimelineTracks::pin(const Track& track, bool pinned) {
 }
 
 TimelineTracks::Arrangement TimelineTracks::arrangement() const {
-  return {QStringList(folded_.begin(), folded_.end()), pinned_};
+  return {QStringList(folded_.begin(), folded_.end()), pinned_, rank_order_, row_order_};
 }
 
 void TimelineTracks::arrange(const Arrangement& arrangement) {
   folded_ = std::set<QString>(arrangement.folded.begin(), arrangement.folded.end());
   pinned_ = arrangement.pinned;
+  rank_order_ = arrangement.ranks;
+  row_order_ = arrangement.rows;
   place_all();
 }
 
@@ -201,8 +215,15 @@ void TimelineTracks::place_all() {
       kind->second.push_back({static_cast<std::uint8_t>(side), rank.rank});
     }
   }
+  put_in_order(kinds, rank_order_, [](const auto& kind) { return kind.first; });
   std::vector<Track> all;
-  for (const auto& [label, ranks] : kinds) add_rank(label, ranks, all);
+  for (const auto& [label, ranks] : kinds) {
+    std::vector<Track> own;
+    add_rank(label, ranks, own);
+    put_in_order(own, row_order_, [](const Track& track) { return track.key(); });
+    all.push_back(header_of(label, ranks.front()));
+    all.insert(all.end(), own.begin(), own.end());
+  }
 
   tracks_.clear();
   track_of_row_.assign(rows_.size(), std::nullopt);
@@ -221,6 +242,15 @@ void TimelineTracks::place_all() {
   }
 }
 
+Track TimelineTracks::header_of(const QString& label, const RankPlace& rank) {
+  Track header;
+  header.label = header.rank_label = label;
+  header.side = rank.side;
+  header.rank = rank.rank;
+  header.height = kRankHeight;
+  return header;
+}
+
 void TimelineTracks::add_rank(const QString& label, const std::vector<RankPlace>& ranks,
                               std::vector<Track>& tracks) {
   std::vector<RowPlace> own;
@@ -230,12 +260,6 @@ void TimelineTracks::add_rank(const QString& label, const std::vector<RankPlace>
   std::stable_sort(own.begin(), own.end(), [](const RowPlace& a, const RowPlace& b) {
     return std::tie(a.stream, a.ordinal) < std::tie(b.stream, b.ordinal);
   });
-  Track header;
-  header.label = header.rank_label = label;
-  header.side = ranks.front().side;
-  header.rank = ranks.front().rank;
-  header.height = kRankHeight;
-  tracks.push_back(std::move(header));
   for (const RowPlace& each : own) {
     Track track;
     track.kind = TrackKind::Spans;

@@ -87,9 +87,25 @@ class TimelineTracks {
   bool is_folded(const QString& rank_label) const { return folded_.contains(rank_label); }
   // Pinned tracks stand above all others, which scroll below them. Kept likewise.
   void pin(const Track& track, bool pinned);
-  // What is folded and pinned, to be kept between sessions: labels of ranks, keys of tracks.
+  // Where a track that is dragged would go: a rank among ranks, a pinned one among those, any other
+  // among those of its rank.
+  struct DropPlace {
+    std::size_t position = 0;  // among its like, without itself
+    double shown_y = 0.0;      // of the gap there, below the top of the view
+  };
+  std::optional<DropPlace> drop_place(const Track& track, double shown_y, double scroll) const;
+  // The tracks of its key go there together, a rank with all that is below its header. Kept
+  // likewise.
+  void move(const Track& track, std::size_t position);
+  // Before the one that is above it (-1), or behind the one below it (1); false at the end.
+  bool nudge(const Track& track, int step);
+  bool can_nudge(const Track& track, int step) const;
+  bool is_reordered() const { return !rank_order_.isEmpty() || !row_order_.isEmpty(); }
+
+  // What is folded, pinned and moved, to be kept between sessions: labels of ranks, keys of tracks.
   struct Arrangement {
     QStringList folded, pinned;
+    QStringList ranks, rows;  // in the order that the user gave them; others follow
   };
   Arrangement arrangement() const;
   void arrange(const Arrangement& arrangement);
@@ -151,10 +167,20 @@ class TimelineTracks {
   void sort_spans_into_rows();
   void collect_memory();
   void place_all();
+  static Track header_of(const QString& label, const RankPlace& rank);
+  // Its streams and its memory.
   void add_rank(const QString& label, const std::vector<RankPlace>& ranks,
                 std::vector<Track>& tracks);
   void add_memory(const QString& label, const RankPlace& rank, std::vector<Track>& tracks);
   void place(Track track);
+  // What a track can change places with, and itself: from top to bottom.
+  struct Block {
+    QString key;
+    double top = 0.0, bottom = 0.0;
+  };
+  std::vector<Block> blocks_beside(const Track& track) const;
+  // Where `nudge` takes it.
+  std::optional<std::size_t> position_beside(const Track& track, int step) const;
   QString note_of(const RankPlace& rank) const;
 
   std::vector<std::shared_ptr<const Timeline>> timelines_;
@@ -162,6 +188,8 @@ class TimelineTracks {
   SpanQuery filter_;
   std::set<QString> folded_;  // labels of ranks
   QStringList pinned_;        // keys of tracks, in their order
+  QStringList rank_order_;    // labels, where the user gave them an order; others follow …
+  QStringList row_order_;     // … and keys of tracks, likewise within their rank
   std::vector<Track> tracks_;
   std::vector<SpanRow> rows_;
   std::vector<RowPlace> row_places_;

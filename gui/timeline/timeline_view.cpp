@@ -14,8 +14,10 @@
 
 #include "gui/models/text.hpp"
 #include "gui/timeline/span_text.hpp"
+#include "gui/views/elided_label.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
+#include "gui/views/flow_layout.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -60,7 +62,7 @@ TimelineView::TimelineView(QWidget* parent)
 
 void TimelineView::create_bar() {
   bar_ = new QWidget(this);
-  auto* layout = new QHBoxLayout(bar_);
+  auto* layout = new FlowLayout(bar_);
   layout->setContentsMargins(8, 4, 8, 4);
   const QString syntax = QStringLiteral(
       "Terms that must all hold: part of a name, kind=gemm,attention, stream=compute, "
@@ -73,7 +75,7 @@ void TimelineView::create_bar() {
     edit->setToolTip(syntax);
     edit->setClearButtonEnabled(true);
     edit->setMinimumWidth(150);
-    layout->addWidget(edit, 1);
+    layout->addWidget(edit);
     return edit;
   };
   filter_edit_ = add_edit(QStringLiteral("Filter: kind=gemm stream=compute …"),
@@ -95,9 +97,8 @@ void TimelineView::create_bar() {
     toggle->setCheckable(true);
     toggle->setChecked(toggle != details_toggle_);
   }
-  status_ = new QLabel(bar_);
-  status_->setMinimumWidth(0);
-  layout->addWidget(status_, 1);
+  status_ = new ElidedLabel(bar_);
+  layout->addWidget(status_);
 }
 
 QToolButton* TimelineView::add_button(const QString& text, const QString& tip) {
@@ -193,7 +194,7 @@ void TimelineView::show_problems(QLineEdit& edit, const QStringList& problems) {
   QPalette colours = palette();
   if (!problems.isEmpty()) colours.setColor(QPalette::Text, colours_for(palette()).bad);
   edit.setPalette(colours);
-  status_->setText(problems.join(QStringLiteral("; ")));
+  status_->show_text(problems.join(QStringLiteral("; ")));
   if (problems.isEmpty()) update_status();
 }
 
@@ -285,9 +286,35 @@ void TimelineView::add_arrangement(QMenu& menu, const Track& track) {
   menu.addAction(QStringLiteral("Unfold all"), this, [this] { fold_only({}); });
   if (canvas_->tracks().pinned_height() > 0.0) {
     menu.addAction(QStringLiteral("Unpin all"), canvas_, [this] {
-      canvas_->arrange({canvas_->tracks().arrangement().folded, {}});
+      TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
+      arrangement.pinned.clear();
+      canvas_->arrange(arrangement);
     });
   }
+  add_order(menu, track);
+}
+
+// What dragging of a name does, too.
+void TimelineView::add_order(QMenu& menu, const Track& track) {
+  menu.addSeparator();
+  const QString name = track.kind == TrackKind::Rank
+                           ? track.label
+                           : QStringLiteral("%1 · %2").arg(track.rank_label, track.label);
+  for (const int step : {-1, 1}) {
+    if (!canvas_->tracks().can_nudge(track, step)) continue;
+    const QString text = step < 0 ? QStringLiteral("Move %1 up") : QStringLiteral("Move %1 down");
+    menu.addAction(text.arg(name), canvas_, [this, track, step] { canvas_->nudge(track, step); });
+  }
+  if (canvas_->tracks().is_reordered())
+    menu.addAction(QStringLiteral("All rows in their first order"), this,
+                   &TimelineView::reset_order);
+}
+
+void TimelineView::reset_order() {
+  TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
+  arrangement.ranks.clear();
+  arrangement.rows.clear();
+  canvas_->arrange(arrangement);
 }
 
 QStringList TimelineView::ranks() const {
@@ -319,7 +346,7 @@ void TimelineView::go_to_op(const QString& name) {
   if (!select_first(name.toStdString())) {
     fold_only({});
     if (!select_first(name.toStdString()))
-      status_->setText(QStringLiteral("%1 is filtered out").arg(name));
+      status_->show_text(QStringLiteral("%1 is filtered out").arg(name));
   }
 }
 
@@ -350,11 +377,15 @@ void TimelineView::save(QSettings& settings) const {
   const TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
   settings.setValue(QStringLiteral("timeline/folded"), arrangement.folded);
   settings.setValue(QStringLiteral("timeline/pinned"), arrangement.pinned);
+  settings.setValue(QStringLiteral("timeline/ranks"), arrangement.ranks);
+  settings.setValue(QStringLiteral("timeline/rows"), arrangement.rows);
 }
 
 void TimelineView::restore(const QSettings& settings) {
-  canvas_->arrange({settings.value(QStringLiteral("timeline/folded")).toStringList(),
-                    settings.value(QStringLiteral("timeline/pinned")).toStringList()});
+  const auto names = [&](const char* what) {
+    return settings.value(QStringLiteral("timeline/") + QString::fromUtf8(what)).toStringList();
+  };
+  canvas_->arrange({names("folded"), names("pinned"), names("ranks"), names("rows")});
 }
 
 void TimelineView::update_statistics() {
@@ -400,13 +431,13 @@ void TimelineView::update_status() {
   update_details();
   const TimelineCanvas& canvas = *canvas_;
   if (canvas.scene().selected) {
-    status_->setText(span_line(canvas.tracks(), *canvas.scene().selected));
+    status_->show_text(span_line(canvas.tracks(), *canvas.scene().selected));
     return;
   }
   const std::size_t shown = canvas.tracks().shown_spans(), all = canvas.tracks().all_spans();
-  if (all == 0) return status_->clear();
+  if (all == 0) return status_->show_text({});
   const QString text = count_text(static_cast<std::int64_t>(shown));
-  status_->setText(
+  status_->show_text(
       shown == all
           ? QStringLiteral("%1 ops").arg(text)
           : QStringLiteral("%1 of %2 ops").arg(text, count_text(static_cast<std::int64_t>(all))));

@@ -17,6 +17,7 @@ class QToolButton;
 
 namespace shardwright::gui {
 
+class ElidedLabel;
 class EmptyState;
 class FilterChips;
 
@@ -56,7 +57,9 @@ class TimelineView : public View {
   void go_to_rank(const QString& label);
   void go_to_op(const QString& name);
 
-  // What is folded and pinned.
+  // Ranks and rows as they stood before the user moved them.
+  void reset_order();
+  // What is folded, pinned and moved.
   void save(QSettings& settings) const;
   void restore(const QSettings& settings);
 
@@ -90,13 +93,15 @@ class TimelineView : public View {
   void open_menu(const QPointF& position);
   void add_filters(QMenu& menu, const Span& span);
   void add_arrangement(QMenu& menu, const Track& track);
+  void add_order(QMenu& menu, const Track& track);
 
   TimelineCanvas* canvas_;
   EmptyState* empty_ = nullptr;
   RangeStatisticsModel* statistics_;
   QLineEdit *filter_edit_ = nullptr, *find_edit_ = nullptr;
   FilterChips* chips_ = nullptr;
-  QLabel *match_label_ = nullptr, *status_ = nullptr, *summary_ = nullptr;
+  QLabel *match_label_ = nullptr, *summary_ = nullptr;
+  ElidedLabel* status_ = nullptr;
   QToolButton *arrows_ = nullptr, *critical_ = nullptr, *details_toggle_ = nullptr;
   QLabel* details_ = nullptr;
   QTableView* table_ = nullptr;

@@ -37,6 +37,8 @@ constexpr std::array kTimelineKeys = {
     Gesture{"Enter", "zoom to the selected range"},
     Gesture{"Backspace", "back to the range before"},
     Gesture{"Ctrl+F", "search; . and , go from hit to hit"},
+    Gesture{"Alt+↑ ↓", "move the row of the chosen op; with Shift its rank"},
+    Gesture{"Drag of a name", "move a row or a rank"},
     Gesture{"Q", "what the chosen op is, beside the rows"},
     Gesture{"Esc", "clear the selection"},
 };

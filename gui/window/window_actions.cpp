@@ -128,6 +128,9 @@ void MainWindow::create_view_actions() {
   }
   registry_->add({QStringLiteral("view.go_to"), group, tr("Go to a rank or an op …"),
                   keys("Ctrl+P"), tr("In the Timeline, by its name"), [this] { open_places(); }});
+  registry_->add({QStringLiteral("view.reset_rows"), group,
+                  tr("Timeline rows in their first order"), QKeySequence(),
+                  tr("Takes back what was dragged"), [this] { timeline_view_->reset_order(); }});
   registry_->add({QStringLiteral("view.close_messages"), group, tr("Close all messages"),
                   QKeySequence(), tr("Offers with them; F5 reads changed files again all the same"),
                   [this] { messages_->close_all(); }});

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <set>
 
 #include "gui/timeline/range_statistics.hpp"
@@ -77,6 +78,105 @@ TEST(TimelineTracks, AFoldedRankHasItsHeaderAlone) {
   tracks.fold(label, false);
   EXPECT_EQ(tracks.tracks().size(), before.size());
   EXPECT_EQ(tracks.height(), tracks_of({small_step().timeline}).height());
+}
+
+std::vector<std::string> keys_of(const TimelineTracks& tracks) {
+  std::vector<std::string> keys;
+  for (const Track& track : tracks.tracks()) {
+    const bool is_rank = track.kind == TrackKind::Rank;
+    keys.push_back((is_rank ? track.rank_label : track.key()).toStdString());
+  }
+  return keys;
+}
+
+std::vector<std::string> ranks_of(const TimelineTracks& tracks) {
+  std::vector<std::string> labels;
+  for (const Track& track : tracks.tracks()) {
+    if (track.kind == TrackKind::Rank) labels.push_back(track.label.toStdString());
+  }
+  return labels;
+}
+
+// Whatever is moved where: the same tracks, ranks with what is theirs, no gaps, spans in their
+// rows.
+TEST(TimelineTracks, KeepTogetherHoweverTheyAreMoved) {
+  rc::check("moves permute the tracks", [] {
+    TimelineTracks tracks =
+        tracks_of({small_step().timeline, measured(*small_step().timeline, 1.1)});
+    const std::vector<std::string> before = keys_of(tracks);
+    const int moves = *rc::gen::inRange(1, 6);
+    for (int i = 0; i < moves; ++i) {
+      const auto count = tracks.tracks().size();
+      const Track track = tracks.tracks()[*rc::gen::inRange<std::size_t>(0, count)];
+      const double y = *rc::gen::inRange(-50, static_cast<int>(tracks.height()) + 50);
+      if (*rc::gen::arbitrary<bool>() && track.kind != TrackKind::Rank) {
+        tracks.pin(track, !track.pinned);
+      } else if (const auto place = tracks.drop_place(track, y, 0.0)) {
+        tracks.move(track, place->position);
+      }
+    }
+    RC_ASSERT_FALSE(keys_of(tracks).empty());
+    auto sorted = keys_of(tracks), expected = before;
+    std::sort(sorted.begin(), sorted.end());
+    std::sort(expected.begin(), expected.end());
+    RC_ASSERT(sorted == expected);
+    double y = 0.0;
+    QString rank;
+    for (const Track& track : tracks.tracks()) {
+      RC_ASSERT(track.y == y);
+      y += track.height;
+      if (track.kind == TrackKind::Rank) rank = track.label;
+      RC_ASSERT(track.pinned || track.rank_label == rank);
+      if (track.kind != TrackKind::Spans) continue;
+      const SpanRef first = tracks.ref(track, 0);
+      RC_ASSERT(tracks.tracks()[*tracks.track_of(first)].key() == track.key());
+    }
+    // Kept between sessions, and taken back.
+    TimelineTracks::Arrangement arrangement = tracks.arrangement();
+    TimelineTracks again =
+        tracks_of({small_step().timeline, measured(*small_step().timeline, 1.1)});
+    again.arrange(arrangement);
+    RC_ASSERT(keys_of(again) == keys_of(tracks));
+    again.arrange({});
+    RC_ASSERT(keys_of(again) == before);
+  });
+}
+
+TEST(TimelineTracks, ARankIsDroppedWhereItsMiddlesSay) {
+  TimelineTracks tracks = tracks_of({small_step().timeline});
+  const std::vector<std::string> before = ranks_of(tracks);
+  ASSERT_GE(before.size(), 2U);
+  const Track first = tracks.tracks().front();
+  // Over itself and over the upper half of the next one it stays.
+  const auto header_of_next =
+      std::find_if(tracks.tracks().begin() + 1, tracks.tracks().end(),
+                   [](const Track& track) { return track.kind == TrackKind::Rank; });
+  EXPECT_EQ(tracks.drop_place(first, header_of_next->y + 1.0, 0.0)->position, 0U);
+  const auto last = tracks.drop_place(first, tracks.height() + 100.0, 0.0);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->shown_y, tracks.height());
+  tracks.move(first, last->position);
+  EXPECT_EQ(ranks_of(tracks).back(), before.front());
+  EXPECT_TRUE(tracks.is_reordered());
+  // Other steps with these ranks have that order, too.
+  tracks.set_timelines({measured(*small_step().timeline, 1.3)});
+  EXPECT_EQ(ranks_of(tracks).back(), before.front());
+}
+
+TEST(TimelineTracks, AreNudgedUpToTheEndsOfTheirLike) {
+  TimelineTracks tracks = tracks_of({small_step().timeline});
+  const std::vector<std::string> before = keys_of(tracks);
+  Track row = tracks.tracks()[1];
+  EXPECT_FALSE(tracks.can_nudge(row, -1));
+  EXPECT_FALSE(tracks.nudge(row, -1));
+  ASSERT_TRUE(tracks.nudge(row, 1));
+  EXPECT_EQ(tracks.tracks()[2].key(), row.key());
+  ASSERT_TRUE(tracks.nudge(row, -1));
+  EXPECT_EQ(keys_of(tracks), before);
+  int steps = 0;
+  while (tracks.nudge(row, 1)) ASSERT_LT(++steps, 100);
+  // It has not left its rank.
+  EXPECT_EQ(ranks_of(tracks), ranks_of(tracks_of({small_step().timeline})));
 }
 
 TEST(TimelineTracks, PinnedOnesStandAboveAllOthersWhereverThoseAreScrolled) {

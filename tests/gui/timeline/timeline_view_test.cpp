@@ -10,6 +10,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QScrollBar>
+#include <QSettings>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QToolButton>
@@ -27,6 +28,7 @@ namespace {
 using gui::testing::colours_in;
 using gui::testing::drag;
 using gui::testing::measured;
+using gui::testing::move_mouse;
 using gui::testing::shown;
 using gui::testing::small_step;
 using gui::testing::turn_wheel;
@@ -262,6 +264,86 @@ TEST_F(TimelineViewTest, APinnedRowStaysInViewAndIsUnpinnedThere) {
   EXPECT_GT(colours.size(), 2U);
   choose(view_, paper(), top, QStringLiteral("Unpin %1").arg(name));
   EXPECT_EQ(canvas().tracks().pinned_height(), 0.0);
+}
+
+TEST_F(TimelineViewTest, ANameIsDraggedToAnotherPlace) {
+  const Track first = canvas().tracks().tracks()[1], second = canvas().tracks().tracks()[2];
+  const auto middle = [&](const Track& track) {
+    return QPoint(60, static_cast<int>(geometry().plot.top() + track.y + 0.5 * track.height));
+  };
+  drag(paper(), middle(first), middle(second) + QPoint(0, 4), Qt::LeftButton);
+  EXPECT_EQ(canvas().tracks().tracks()[1].key(), second.key());
+  EXPECT_EQ(canvas().tracks().tracks()[2].key(), first.key());
+  EXPECT_FALSE(canvas().scene().drop_line);
+  EXPECT_FALSE(canvas().scene().range);  // no time was selected
+  // A rank takes all of its rows along and is not folded by it.
+  const QStringList ranks = view_.ranks();
+  ASSERT_GT(ranks.size(), 1);
+  const Track header = canvas().tracks().tracks().front();
+  drag(paper(), middle(header), QPoint(60, static_cast<int>(geometry().plot.bottom()) - 1),
+       Qt::LeftButton);
+  EXPECT_EQ(view_.ranks().indexOf(ranks.front()), 1);
+  EXPECT_FALSE(canvas().tracks().is_folded(ranks.front()));
+  choose(view_, paper(), middle(header), QStringLiteral("All rows in their first order"));
+  EXPECT_EQ(view_.ranks(), ranks);
+  EXPECT_EQ(canvas().tracks().tracks()[1].key(), first.key());
+}
+
+TEST_F(TimelineViewTest, EscLeavesADragAsItWas) {
+  const Track first = canvas().tracks().tracks()[1];
+  const QPoint at(60, static_cast<int>(geometry().plot.top() + first.y) + 5);
+  QTest::mousePress(&paper(), Qt::LeftButton, Qt::NoModifier, at);
+  move_mouse(paper(), at + QPoint(0, 70), Qt::LeftButton);
+  EXPECT_TRUE(canvas().scene().drop_line);
+  press(Qt::Key_Escape);
+  EXPECT_FALSE(canvas().scene().drop_line);
+  QTest::mouseRelease(&paper(), Qt::LeftButton, Qt::NoModifier, at + QPoint(0, 70));
+  EXPECT_EQ(canvas().tracks().tracks()[1].key(), first.key());
+  EXPECT_FALSE(canvas().tracks().is_reordered());
+}
+
+TEST_F(TimelineViewTest, KeysMoveTheRowOfTheChosenOpAndItsRank) {
+  const Track row = canvas().tracks().tracks()[1];
+  const QStringList ranks = view_.ranks();
+  QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier);  // nothing is chosen
+  EXPECT_FALSE(canvas().tracks().is_reordered());
+  canvas().select_op(canvas().tracks().ref(row, 0));
+  QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier);
+  EXPECT_EQ(canvas().tracks().tracks()[2].key(), row.key());
+  QTest::keyClick(&canvas(), Qt::Key_Up, Qt::AltModifier);
+  EXPECT_EQ(canvas().tracks().tracks()[1].key(), row.key());
+  QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier | Qt::ShiftModifier);
+  EXPECT_EQ(view_.ranks().indexOf(ranks.front()), 1);
+  // Kept between sessions.
+  const QTemporaryDir folder;
+  QSettings settings(folder.filePath(QStringLiteral("s.ini")), QSettings::IniFormat);
+  view_.save(settings);
+  TimelineView other;
+  other.restore(settings);
+  other.set_timelines({small_step().timeline});
+  EXPECT_EQ(other.ranks(), view_.ranks());
+  view_.reset_order();
+  EXPECT_EQ(view_.ranks(), ranks);
+}
+
+// Everything can be reached in a narrow dock.
+TEST_F(TimelineViewTest, ItsButtonsBreakIntoLinesWhereItIsNarrow) {
+  const auto buttons = view_.findChildren<QToolButton*>();
+  for (const int width : {330, 500, 1400}) {
+    view_.resize(width, 500);
+    QApplication::processEvents();
+    ASSERT_EQ(view_.width(), width);
+    for (const QToolButton* button : buttons) {
+      if (!button->isVisibleTo(&view_) || button->text().isEmpty()) continue;
+      const QRect place(button->mapTo(&view_, QPoint(0, 0)), button->size());
+      EXPECT_TRUE(view_.rect().contains(place)) << qPrintable(button->text()) << " at " << width;
+      EXPECT_GE(button->width(), button->sizeHint().width()) << qPrintable(button->text());
+      for (const QToolButton* other : buttons) {
+        const QRect beside(other->mapTo(&view_, QPoint(0, 0)), other->size());
+        EXPECT_TRUE(other == button || !other->isVisibleTo(&view_) || !place.intersects(beside));
+      }
+    }
+  }
 }
 
 // In the plot a double click fits all, wherever it is.

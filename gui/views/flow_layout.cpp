@@ -1,0 +1,126 @@
+#include "gui/views/flow_layout.hpp"
+
+#include <QWidget>
+#include <algorithm>
+
+namespace shardwright::gui {
+namespace {
+
+// What expands is content with the least; what is left of the line comes on top.
+int wanted_width(const QLayoutItem& item) {
+  const bool expands = item.expandingDirections().testFlag(Qt::Horizontal);
+  return std::max(item.minimumSize().width(), expands ? 0 : item.sizeHint().width());
+}
+
+int height_of(const std::vector<QLayoutItem*>& line) {
+  int height = 0;
+  for (const QLayoutItem* item : line) height = std::max(height, item->sizeHint().height());
+  return height;
+}
+
+}  // namespace
+
+FlowLayout::FlowLayout(QWidget* parent) : QLayout(parent) {}
+
+FlowLayout::~FlowLayout() {
+  for (QLayoutItem* item : items_) delete item;
+}
+
+void FlowLayout::addItem(QLayoutItem* item) {
+  items_.push_back(item);
+}
+
+int FlowLayout::count() const {
+  return static_cast<int>(items_.size());
+}
+
+QLayoutItem* FlowLayout::itemAt(int index) const {
+  return index >= 0 && index < count() ? items_[static_cast<std::size_t>(index)] : nullptr;
+}
+
+QLayoutItem* FlowLayout::takeAt(int index) {
+  QLayoutItem* item = itemAt(index);
+  if (item != nullptr) items_.erase(items_.begin() + index);
+  return item;
+}
+
+std::vector<FlowLayout::Line> FlowLayout::lines(int width) const {
+  std::vector<Line> all;
+  int used = 0;
+  for (QLayoutItem* item : items_) {
+    if (item->isEmpty()) continue;  // hidden
+    const int wanted = wanted_width(*item);
+    if (all.empty() || used + spacing() + wanted > width) {
+      all.emplace_back();
+      used = wanted;
+    } else {
+      used += spacing() + wanted;
+    }
+    all.back().push_back(item);
+  }
+  return all;
+}
+
+int FlowLayout::heightForWidth(int width) const {
+  const QMargins around = contentsMargins();
+  int height = around.top() + around.bottom();
+  const std::vector<Line> all = lines(width - around.left() - around.right());
+  for (const Line& line : all) height += height_of(line);
+  return height + static_cast<int>(std::max<std::size_t>(all.size(), 1) - 1) * spacing();
+}
+
+QSize FlowLayout::minimumSize() const {
+  const QMargins around = contentsMargins();
+  QSize size;
+  for (const QLayoutItem* item : items_) {
+    if (!item->isEmpty()) size = size.expandedTo(item->minimumSize());
+  }
+  return size.grownBy(around);
+}
+
+QSize FlowLayout::sizeHint() const {
+  const QMargins around = contentsMargins();
+  QSize size;
+  for (const QLayoutItem* item : items_) {
+    if (item->isEmpty()) continue;
+    const int before = size.width() > 0 ? size.width() + spacing() : 0;
+    size = QSize(before + item->sizeHint().width(),
+                 std::max(size.height(), item->sizeHint().height()));
+  }
+  return size.grownBy(around);
+}
+
+void FlowLayout::setGeometry(const QRect& rect) {
+  QLayout::setGeometry(rect);
+  const QRect inside = rect.marginsRemoved(contentsMargins());
+  int top = inside.top();
+  for (const Line& line : lines(inside.width())) {
+    const int height = height_of(line);
+    place(line, QRect(inside.left(), top, inside.width(), height));
+    top += height + spacing();
+  }
+}
+
+void FlowLayout::place(const Line& line, const QRect& rect) const {
+  int left_over = rect.width() - spacing() * static_cast<int>(line.size() - 1);
+  int expanding = 0;
+  for (const QLayoutItem* item : line) {
+    left_over -= wanted_width(*item);
+    expanding += item->expandingDirections().testFlag(Qt::Horizontal) ? 1 : 0;
+  }
+  int x = rect.left();
+  for (QLayoutItem* item : line) {
+    int width = wanted_width(*item);
+    if (item->expandingDirections().testFlag(Qt::Horizontal) && left_over > 0) {
+      const int share = left_over / expanding--;
+      width += share;
+      left_over -= share;
+    }
+    width = std::min(width, rect.right() + 1 - x);
+    const int height = std::min(rect.height(), item->sizeHint().height());
+    item->setGeometry(QRect(x, rect.top() + (rect.height() - height) / 2, width, height));
+    x += width + spacing();
+  }
+}
+
+}  // namespace shardwright::gui
