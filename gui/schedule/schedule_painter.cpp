@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kSummaryHeight = 26.0;
 constexpr double kAxisHeight = 24.0;
-constexpr double kNamesWidth = 150.0;
+constexpr double kNamesWidth = 150.0, kLeastNamesWidth = 116.0;
 constexpr double kLegendHeight = 26.0;
 constexpr double kLeastRow = 14.0, kMostRow = 110.0;
 constexpr double kLegibleBox = 22.0;  // pixels: two digits and a gap
@@ -38,7 +38,7 @@ QColor faded(QColor colour, float alpha) {
 
 ScheduleGeometry::ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gantt) {
   const std::size_t stages = gantt.stages().size();
-  const double names_width = std::min(kNamesWidth, 0.3 * size.width());
+  const double names_width = std::clamp(0.3 * size.width(), kLeastNamesWidth, kNamesWidth);
   const double width = std::max(1.0, size.width() - names_width - 10.0);
   double room = size.height() - kSummaryHeight - kAxisHeight - kLegendHeight;
   if (!first_window(gantt, width).shows_all()) {
@@ -95,8 +95,10 @@ void SchedulePainter::paint() {
 void SchedulePainter::paint_summary() {
   painter_.setFont(bold_);
   painter_.setPen(colours_.text);
-  painter_.drawText(QRectF(10.0, 0.0, geometry_.plot.right() - 10.0, kSummaryHeight),
-                    Qt::AlignVCenter, schedule_summary(gantt_));
+  const QRectF line(10.0, 0.0, geometry_.plot.right() - 10.0, kSummaryHeight);
+  painter_.drawText(
+      line, Qt::AlignVCenter,
+      QFontMetricsF(bold_).elidedText(schedule_summary(gantt_), Qt::ElideRight, line.width()));
 }
 
 void SchedulePainter::paint_axis() {

@@ -34,7 +34,7 @@ TopologyCanvas::TopologyCanvas(QWidget* parent)
   setFocusPolicy(Qt::StrongFocus);
   setMouseTracking(true);
   setAccessibleName(QStringLiteral("Topology of the cluster"));
-  setMinimumSize(420, 300);
+  setMinimumSize(300, 300);
 }
 
 void TopologyCanvas::set_plan(const ClusterSpec& cluster, const Plan& plan,

@@ -1,5 +1,6 @@
 #include "gui/topology/topology_view.hpp"
 
+#include <QScrollArea>
 #include <QVBoxLayout>
 #include <utility>
 
@@ -9,8 +10,13 @@
 
 namespace shardwright::gui {
 
-TopologyView::TopologyView(QWidget* parent)
-    : View(parent), canvas_(new TopologyCanvas), empty_(new EmptyState(canvas_, this)) {
+TopologyView::TopologyView(QWidget* parent) : View(parent), canvas_(new TopologyCanvas) {
+  auto* scroll = new QScrollArea(this);
+  scroll->setWidget(canvas_);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  empty_ = new EmptyState(scroll, this);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(empty_);

@@ -31,7 +31,7 @@ class TopologyView : public View {
 
  private:
   TopologyCanvas* canvas_;
-  EmptyState* empty_;
+  EmptyState* empty_ = nullptr;
   bool told_problem_ = false;
 };
 

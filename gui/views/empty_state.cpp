@@ -8,10 +8,11 @@ EmptyState::EmptyState(QWidget* content, QWidget* parent)
   label_->setAlignment(Qt::AlignCenter);
   label_->setWordWrap(true);
   label_->setTextFormat(Qt::RichText);
-  label_->setMargin(24);
+  label_->setMargin(12);
   label_->setForegroundRole(QPalette::PlaceholderText);
   addWidget(label_);
   addWidget(content);
+  connect(this, &QStackedWidget::currentChanged, this, &QWidget::updateGeometry);
 }
 
 void EmptyState::show_hint(const QString& text) {
@@ -21,6 +22,11 @@ void EmptyState::show_hint(const QString& text) {
 
 void EmptyState::show_content() {
   setCurrentIndex(1);
+}
+
+// Of what is shown alone: a hint is not scrolled because the content would be.
+QSize EmptyState::minimumSizeHint() const {
+  return currentWidget()->minimumSizeHint().expandedTo(currentWidget()->minimumSize());
 }
 
 bool EmptyState::is_empty() const {

@@ -18,6 +18,7 @@ class EmptyState : public QStackedWidget {
   void show_content();
   bool is_empty() const;
   QString hint() const { return label_->text(); }
+  QSize minimumSizeHint() const override;
 
  private:
   QLabel* label_;

@@ -5,7 +5,9 @@
 #include <QImage>
 #include <QPainter>
 #include <QPdfWriter>
+#include <QScrollArea>
 #include <QSvgGenerator>
+#include <algorithm>
 
 #include "core/base/error.hpp"
 
@@ -18,6 +20,27 @@ constexpr int kDotsPerInch = 96;
 [[noreturn]] void fail(const QString& file, const QString& why) {
   throw RuntimeFailure((file + QStringLiteral(": ") + why).toStdString());
 }
+
+// A view without scroll bars for as long as this lives: a picture has all that can be scrolled to.
+class Unrolled {
+ public:
+  explicit Unrolled(QWidget& widget) : widget_(widget), before_(widget.size()) {
+    if (widget.isWindow()) return;
+    int hidden = 0;
+    for (const QScrollArea* area : widget.findChildren<QScrollArea*>()) {
+      if (area->widget() != nullptr && area->isVisibleTo(&widget))
+        hidden = std::max(hidden, area->widget()->height() - area->viewport()->height());
+    }
+    if (hidden > 0) widget.resize(before_ + QSize(0, hidden));
+  }
+  ~Unrolled() { widget_.resize(before_); }
+  Unrolled(const Unrolled&) = delete;
+  Unrolled& operator=(const Unrolled&) = delete;
+
+ private:
+  QWidget& widget_;
+  QSize before_;
+};
 
 void render(QWidget& widget, QPaintDevice& device, const QString& file) {
   QPainter painter;
@@ -50,6 +73,7 @@ void export_pdf(QWidget& widget, const QString& file) {
 }  // namespace
 
 QImage picture_of(QWidget& widget, double scale) {
+  const Unrolled unrolled(widget);
   QImage image(widget.size() * scale, QImage::Format_ARGB32_Premultiplied);
   image.setDevicePixelRatio(scale);
   image.fill(widget.palette().color(QPalette::Window));
@@ -60,6 +84,7 @@ QImage picture_of(QWidget& widget, double scale) {
 
 void export_picture(QWidget& widget, const QString& file) {
   const QString suffix = QFileInfo(file).suffix().toLower();
+  const Unrolled unrolled(widget);
   if (suffix == QStringLiteral("svg")) return export_svg(widget, file);
   if (suffix == QStringLiteral("pdf")) return export_pdf(widget, file);
   if (suffix != QStringLiteral("png")) fail(file, QStringLiteral("is no .png, .svg or .pdf"));

@@ -9,7 +9,6 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QSettings>
-#include <QSplitter>
 #include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -19,11 +18,15 @@
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
+#include "gui/views/flow_layout.hpp"
+#include "gui/views/pane_row.hpp"
 #include "gui/views/plan_scatter.hpp"
+#include "gui/views/scrolled_column.hpp"
 
 namespace shardwright::gui {
 namespace {
 
+constexpr int kLeastTableWidth = 280;
 constexpr int kRowHeight = 22;
 constexpr int kRowsMeasured = 50;
 constexpr int kAroundCell = 16;  // pixels beside a cell's text, for the arrow of sorting too
@@ -46,15 +49,8 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
       model_(new PlanTableModel(this)),
       filter_(new PlanFilter(this)) {
   filter_->setSourceModel(model_);
-  auto* splitter = new QSplitter(Qt::Horizontal);
-  splitter->addWidget(create_table());
-  splitter->addWidget(create_scatter());
-  splitter->setStretchFactor(0, 4);
-  splitter->setStretchFactor(1, 3);
-  splitter->setSizes({640, 480});
-  splitter->setChildrenCollapsible(false);
-  empty_ = new EmptyState(splitter);
-  auto* layout = new QVBoxLayout(this);
+  empty_ = new EmptyState(new PaneRow({create_table(), create_scatter()}, {640, 480}));
+  QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
   outdated_ = new QLabel(tr("⚠ These are plans of the former scenario."));
   outdated_->setObjectName(QStringLiteral("outdated"));
@@ -100,6 +96,7 @@ QWidget* PlansView::create_table() {
   view_->setAlternatingRowColors(true);
   view_->setWordWrap(false);
   view_->setShowGrid(false);
+  view_->setMinimumWidth(kLeastTableWidth);
   view_->horizontalHeader()->setMinimumSectionSize(24);
   view_->verticalHeader()->setDefaultSectionSize(kRowHeight);
   view_->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
@@ -150,13 +147,18 @@ QWidget* PlansView::create_scatter() {
       "Drag around points to keep only those (Shift: a rectangle). Click "
       "chooses a plan, Ctrl+click compares with it. The wheel zooms, over an "
       "axis only that one; a double click shows the crowd without the tenth at each end, or all."));
-  auto* line = new QHBoxLayout;
-  line->addWidget(new QLabel(tr("x")));
-  line->addWidget(x_, 1);
-  line->addWidget(new QLabel(tr("y")));
-  line->addWidget(y_, 1);
-  line->addWidget(new QLabel(tr("colour")));
-  line->addWidget(colour_, 1);
+  auto* line = new FlowLayout;
+  const std::pair<QString, QComboBox*> axes[] = {
+      {tr("x"), x_}, {tr("y"), y_}, {tr("colour"), colour_}};
+  for (const auto& [name, box] : axes) {
+    auto* axis = new QWidget;
+    axis->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+    auto* beside = new QHBoxLayout(axis);
+    beside->setContentsMargins(0, 0, 0, 0);
+    beside->addWidget(new QLabel(name));
+    beside->addWidget(box, 1);
+    line->addWidget(axis);
+  }
   auto* pane = new QWidget;
   auto* layout = new QVBoxLayout(pane);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -164,6 +166,7 @@ QWidget* PlansView::create_scatter() {
   layout->addWidget(scatter_, 1);
   auto* hint = new QLabel(tr(
       "Drag to lasso · click to choose · Ctrl+click to compare · double click: the crowd, or all"));
+  hint->setWordWrap(true);
   hint->setForegroundRole(QPalette::PlaceholderText);
   layout->addWidget(hint);
   return pane;

@@ -9,11 +9,11 @@
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSettings>
-#include <QSplitter>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -21,11 +21,16 @@
 #include "gui/models/text.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
+#include "gui/views/flow_layout.hpp"
+#include "gui/views/pane_row.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/power_spin_box.hpp"
+#include "gui/views/scrolled_column.hpp"
 
 namespace shardwright::gui {
 namespace {
+
+constexpr int kLeastFieldWidth = 90;  // pixels of a path
 
 // What the run's own count holds: the tensors that a step allocates, not what lasts from step to
 // step nor what no tensor explains.
@@ -35,6 +40,20 @@ Bytes tensor_memory(const sim::StepResult& result) {
                                         MemoryCategory::GatheredParameters, MemoryCategory::Logits})
     tensors += result.stages.front().memory.of(category);
   return tensors;
+}
+
+// A field with its name and its button: they stay beside each other where a line is broken.
+QWidget* together(std::initializer_list<QWidget*> widgets) {
+  auto* group = new QWidget;
+  auto* line = new QHBoxLayout(group);
+  line->setContentsMargins(0, 0, 0, 0);
+  for (QWidget* widget : widgets) {
+    line->addWidget(widget);
+    if (qobject_cast<QLineEdit*>(widget) == nullptr) continue;
+    widget->setMinimumWidth(kLeastFieldWidth);
+    group->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+  }
+  return group;
 }
 
 Chart* metric_chart(const QString& id, const QString& title) {
@@ -60,7 +79,7 @@ RunView::RunView(Selection* selection, QWidget* parent)
           this, [this](const auto& calibration) { take_calibration(*calibration); },
           [this](const QString& error) { Q_EMIT problem(error); }) {
   empty_ = new EmptyState(create_charts());
-  auto* layout = new QVBoxLayout(this);
+  QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
   layout->addWidget(create_controls());
   layout->addWidget(empty_, 1);
@@ -115,18 +134,12 @@ QWidget* RunView::create_controls() {
   warning_->setObjectName(QStringLiteral("run_warning"));
   warning_->setWordWrap(true);
   warning_->hide();
-  auto* line = new QHBoxLayout;
-  line->addWidget(new QLabel(tr("Corpus")));
-  line->addWidget(data_, 2);
-  line->addWidget(browse([this] { choose_data(); }));
-  line->addWidget(new QLabel(tr("Folder")));
-  line->addWidget(out_, 2);
-  line->addWidget(browse([this] { choose_out(); }));
-  line->addWidget(new QLabel(tr("Steps")));
-  line->addWidget(steps_);
-  line->addWidget(start_);
-  line->addWidget(stop_);
-  line->addWidget(calibrate_);
+  QWidget* folder = together({new QLabel(tr("Folder")), out_, browse([this] { choose_out(); })});
+  auto* line = new FlowLayout;
+  line->addWidget(together({new QLabel(tr("Corpus")), data_, browse([this] { choose_data(); })}));
+  line->addWidget(folder);
+  line->addWidget(together({new QLabel(tr("Steps")), steps_}));
+  for (QWidget* button : {start_, stop_, calibrate_}) line->addWidget(button);
   auto* column = new QVBoxLayout(pane);
   column->setContentsMargins(0, 0, 0, 0);
   column->addLayout(line);
@@ -169,14 +182,9 @@ QWidget* RunView::create_charts() {
   rate_ = metric_chart(QStringLiteral("run_rate"), tr("tokens/s"));
   mfu_ = metric_chart(QStringLiteral("run_mfu"), tr("MFU (%)"));
   memory_ = metric_chart(QStringLiteral("run_memory"), tr("tensors of rank 0 (MB)"));
-  auto* splitter = new QSplitter(Qt::Horizontal);
-  for (Chart* chart : {loss_, rate_, mfu_, memory_}) {
-    splitter->addWidget(chart);
+  for (Chart* chart : {loss_, rate_, mfu_, memory_})
     connect(chart, &Chart::restyled, this, &RunView::update_charts);
-  }
-  splitter->setChildrenCollapsible(false);
-  splitter->setSizes({300, 300, 300, 300});
-  return splitter;
+  return new PaneRow({loss_, rate_, mfu_, memory_}, {300, 300, 300, 300});
 }
 
 void RunView::choose_data() {

@@ -1,7 +1,6 @@
 #include "gui/views/sweep_view.hpp"
 
 #include <QComboBox>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QPointer>
 #include <QProgressBar>
@@ -15,11 +14,14 @@
 #include "gui/models/text.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
+#include "gui/views/flow_layout.hpp"
+#include "gui/views/scrolled_column.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 constexpr int kProgressSteps = 1000;
+constexpr int kLeastChartHeight = 180;
 
 // The same on the axis, at the knee and below the chart.
 QString x_text(double x) {
@@ -57,7 +59,8 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   reason_ = new QLabel;
   reason_->setObjectName(QStringLiteral("knee_reason"));
   reason_->setWordWrap(true);
-  auto* layout = new QVBoxLayout(this);
+  chart_->setMinimumHeight(kLeastChartHeight);
+  QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
   layout->addWidget(create_controls());
   layout->addWidget(empty_, 1);
@@ -111,7 +114,7 @@ QWidget* SweepView::create_controls() {
   progress_->setFixedWidth(140);
   progress_->hide();
   auto* controls = new QWidget;
-  auto* line = new QHBoxLayout(controls);
+  auto* line = new FlowLayout(controls);
   line->setContentsMargins(0, 0, 0, 0);
   line->addWidget(figure_);
   line->addWidget(new QLabel(tr("against")));
@@ -119,7 +122,6 @@ QWidget* SweepView::create_controls() {
   line->addWidget(new QLabel(tr("of")));
   line->addWidget(plan_);
   line->addWidget(progress_);
-  line->addStretch(1);
   connect(axis_, &QComboBox::currentIndexChanged, this, &SweepView::sweep_anew);
   connect(plan_, &QComboBox::currentIndexChanged, this, &SweepView::sweep_anew);
   connect(figure_, &QComboBox::currentIndexChanged, this, &SweepView::rebuild);

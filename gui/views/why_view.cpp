@@ -4,7 +4,6 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QRegularExpression>
-#include <QSplitter>
 #include <QTabWidget>
 #include <QTableWidget>
 #include <QVBoxLayout>
@@ -12,6 +11,8 @@
 
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
+#include "gui/views/pane_row.hpp"
+#include "gui/views/scrolled_column.hpp"
 #include "gui/views/step_charts.hpp"
 #include "sim/validation/prediction_interval.hpp"
 
@@ -162,6 +163,7 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
           this, [this](const auto& comparison) { take_comparison(*comparison); },
           [this](const QString& error) { Q_EMIT problem(error); }) {
   title_ = new QLabel;
+  title_->setWordWrap(true);
   title_->setObjectName(QStringLiteral("why_title"));
   title_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   QFont bold = title_->font();
@@ -182,7 +184,7 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
   column->addWidget(limit_);
   column->addWidget(pages_, 1);
   empty_ = new EmptyState(content);
-  auto* layout = new QVBoxLayout(this);
+  QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
   layout->addWidget(empty_);
   connect(selection_, &Selection::set_changed, this, [this] { other_.reset(); });
@@ -198,16 +200,13 @@ QWidget* WhyView::create_breakdown() {
   waterfall_ = new WaterfallChart;
   memory_ = new MemoryChart;
   sensitivity_ = new SensitivityChart;
-  auto* splitter = new QSplitter(Qt::Horizontal);
-  splitter->addWidget(titled(tr("Where the time goes"), waterfall_));
   peak_ = new QLabel;
   peak_->setObjectName(QStringLiteral("why_peak"));
   peak_->setWordWrap(true);
-  splitter->addWidget(titled(tr("Where the memory goes"), memory_, peak_));
-  splitter->addWidget(titled(tr("What 10 % more of each would bring"), sensitivity_));
-  splitter->setChildrenCollapsible(false);
-  splitter->setSizes({420, 380, 330});
-  return splitter;
+  return new PaneRow({titled(tr("Where the time goes"), waterfall_),
+                      titled(tr("Where the memory goes"), memory_, peak_),
+                      titled(tr("What 10 % more of each would bring"), sensitivity_)},
+                     {420, 380, 330});
 }
 
 QWidget* WhyView::create_comparison() {
@@ -225,16 +224,15 @@ QWidget* WhyView::create_comparison() {
   differences_->setShowGrid(false);
   differences_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   differences_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
-  auto* splitter = new QSplitter(Qt::Horizontal);
-  splitter->addWidget(titled(tr("Above: the chosen plan · below, pale: the other one"), both_));
-  splitter->addWidget(titled(tr("What differs"), differences_));
-  splitter->setChildrenCollapsible(false);
-  splitter->setSizes({520, 520});
+  auto* panes =
+      new PaneRow({titled(tr("Above: the chosen plan · below, pale: the other one"), both_),
+                   titled(tr("What differs"), differences_)},
+                  {520, 520});
   auto* pane = new QWidget;
   auto* layout = new QVBoxLayout(pane);
   layout->setContentsMargins(0, 4, 0, 0);
   layout->addWidget(verdict_);
-  layout->addWidget(splitter, 1);
+  layout->addWidget(panes, 1);
   no_comparison_ = new EmptyState(pane);
   no_comparison_->show_hint(comparison_hint());
   return no_comparison_;

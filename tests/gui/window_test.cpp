@@ -11,6 +11,7 @@
 #include <QListWidget>
 #include <QMenu>
 #include <QRegularExpression>
+#include <QScrollArea>
 #include <QSettings>
 #include <QSpinBox>
 #include <QTableView>
@@ -393,6 +394,49 @@ TEST_F(WindowTest, EveryViewBecomesAPicture) {
   }
   EXPECT_THROW(export_picture(window_, id("/no/such/folder/a.png")), RuntimeFailure);
   EXPECT_THROW(export_picture(window_, id("a.bmp")), RuntimeFailure);
+}
+
+TEST_F(WindowTest, EveryViewHasItsData) {
+  window_.document().reset(small_choice());
+  show_plans();
+  for (const QDockWidget* dock : window_.docks()) {
+    window_.raise_view(dock->objectName());
+    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    const TextTable table = qobject_cast<View*>(dock->widget())->table();
+    // The schedule has one stage here, and nothing was run: they say so instead.
+    const bool is_empty = table.rows.empty();
+    EXPECT_EQ(is_empty, dock->objectName() == id("run") || dock->objectName() == id("schedule"))
+        << qPrintable(dock->objectName());
+    for (const QStringList& row : table.rows)
+      ASSERT_EQ(row.size(), table.header.size()) << qPrintable(dock->objectName());
+  }
+}
+
+// What is scrolled out of sight is in the picture all the same.
+TEST_F(WindowTest, APictureHasAllOfAView) {
+  show_plans();
+  window_.resize(640, 480);
+  QWidget& scenario = *window_.view(id("scenario"));
+  QCoreApplication::processEvents();
+  const QSize before = scenario.size();
+  const auto* area = scenario.findChild<QScrollArea*>();
+  const int hidden = area->widget()->height() - area->viewport()->height();
+  ASSERT_GT(hidden, 100);
+  EXPECT_EQ(picture_of(scenario, 1.0).height(), before.height() + hidden);
+  EXPECT_EQ(scenario.size(), before);
+}
+
+// No view is so wide that the window would have to cut it.
+TEST_F(WindowTest, TheLeastWindowHasRoomForEachView) {
+  show_plans();
+  window_.resize(window_.minimumSize());
+  for (const QDockWidget* dock : window_.docks()) {
+    window_.raise_view(dock->objectName());
+    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    QCoreApplication::processEvents();
+    EXPECT_TRUE(window_.rect().contains(dock->geometry())) << qPrintable(dock->objectName());
+    EXPECT_LE(dock->widget()->width(), dock->width()) << qPrintable(dock->objectName());
+  }
 }
 
 TEST_F(WindowTest, LightAndDarkFollowThePalette) {
