@@ -1,6 +1,13 @@
 #include "gui/views/empty_state.hpp"
 
+#include <QVariant>
+
 namespace shardwright::gui {
+namespace {
+
+constexpr const char* kLeastHeight = "least_height";
+
+}  // namespace
 
 EmptyState::EmptyState(QWidget* content, QWidget* parent)
     : QStackedWidget(parent), label_(new QLabel) {
@@ -15,12 +22,23 @@ EmptyState::EmptyState(QWidget* content, QWidget* parent)
   connect(this, &QStackedWidget::currentChanged, this, &QWidget::updateGeometry);
 }
 
+// The content claims no height while it is not seen: the hint would be scrolled out of sight.
 void EmptyState::show_hint(const QString& text) {
   label_->setText(text);
+  QWidget* content = widget(1);
+  if (!content->property(kLeastHeight).isValid()) {
+    content->setProperty(kLeastHeight, content->minimumHeight());
+    content->setMinimumHeight(0);
+  }
   setCurrentIndex(0);
 }
 
 void EmptyState::show_content() {
+  QWidget* content = widget(1);
+  if (const QVariant least = content->property(kLeastHeight); least.isValid()) {
+    content->setMinimumHeight(least.toInt());
+    content->setProperty(kLeastHeight, {});
+  }
   setCurrentIndex(1);
 }
 

@@ -436,6 +436,10 @@ TEST_F(WindowTest, TheLeastWindowHasRoomForEachView) {
     QCoreApplication::processEvents();
     EXPECT_TRUE(window_.rect().contains(dock->geometry())) << qPrintable(dock->objectName());
     EXPECT_LE(dock->widget()->width(), dock->width()) << qPrintable(dock->objectName());
+    const auto* empty = dock->widget()->findChild<EmptyState*>();
+    if (empty == nullptr || !empty->is_empty()) continue;
+    const QRect seen = empty->findChild<QLabel*>(id("hint"))->visibleRegion().boundingRect();
+    EXPECT_GT(seen.height(), 60) << qPrintable(dock->objectName());
   }
 }
 
