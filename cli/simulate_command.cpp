@@ -58,9 +58,26 @@ sim::FullOptions full_options(const SimulateOptions& options, const Scenario& sc
   return read_full_rung_options(options.full, scenario, "shardwright simulate");
 }
 
+// Asked before the replay of every rank, which takes minutes.
+void check_timeline_size(const SimulateOptions& options, const Scenario& scenario,
+                         const sim::FullOptions& full) {
+  if (options.trace.empty() && options.timeline.empty()) return;
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  const std::uint64_t spans = sim::count_spans(program, full.watched_ranks);
+  if (spans <= sim::kMostSpans) return;
+  throw InputError("shardwright simulate",
+                   {{options.trace.empty() ? "--timeline" : "--trace",
+                     fmt::format("a step of {} ops on the ranks shown", spans),
+                     fmt::format("at most {}: fewer microbatches, as in a smaller --global-batch",
+                                 sim::kMostSpans)}});
+}
+
 sim::RungResult run(const SimulateOptions& options, const Scenario& scenario,
                     sim::Fidelity fidelity) {
   sim::FullOptions full = full_options(options, scenario, fidelity);
+  check_timeline_size(options, scenario, full);
+  // The other rungs have no step to show that was stopped half-way: there the signal ends all.
+  if (fidelity != sim::Fidelity::Full) return sim::simulate_at(scenario, fidelity, full);
   const InterruptWatch interrupt;
   ProgressLine progress(show_progress(options.common));
   full.stop = interrupt.token();
@@ -87,8 +104,11 @@ void write_timelines(const SimulateOptions& options, const Scenario& scenario,
         options.trace, [&](std::ostream& stream) { write_perfetto(timeline, stream); },
         options.common.force);
   }
-  if (!options.timeline.empty())
-    write_file(options.timeline, json_text(to_json(timeline)), options.common.force);
+  if (!options.timeline.empty()) {
+    write_file(
+        options.timeline, [&](std::ostream& stream) { write_timeline(timeline, stream); },
+        options.common.force);
+  }
 }
 
 // The step whose errors on published runs are known: that of the event simulation, or better.

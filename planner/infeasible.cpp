@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 
@@ -76,6 +77,7 @@ class Remedies {
     drop_constraints();
     offload();
     change_batch();
+    shrink_batch();
     shorten_sequences();
     add_accelerators();
     ask_for_larger_accelerators();
@@ -161,6 +163,17 @@ class Remedies {
       if (++tried > kMostTried) return;
       PlanRequest changed = request_;
       changed.global_batch = batch;
+      if (try_change(changed, fmt::format("--global-batch {}", batch))) return;
+    }
+  }
+
+  // Where steps are too long to be simulated: the largest power of two that helps.
+  void shrink_batch() {
+    if (evaluation_.broken_rules[static_cast<std::size_t>(PlanRule::StepSize)] == 0) return;
+    const auto asked = static_cast<std::uint64_t>(request_.global_batch);
+    for (std::uint64_t batch = std::bit_floor(asked - 1); batch > 0; batch /= 2) {
+      PlanRequest changed = request_;
+      changed.global_batch = static_cast<std::int64_t>(batch);
       if (try_change(changed, fmt::format("--global-batch {}", batch))) return;
     }
   }

@@ -29,6 +29,10 @@ inline constexpr std::int64_t kMaxWorld = 10'000'000;
 inline constexpr std::int64_t kMaxBatch = 1'000'000'000;   // sequences
 inline constexpr std::int64_t kMaxSeqLen = 1'000'000'000;  // tokens
 
+// The most layers x microbatches of a step. The event simulation replays each of them, at about a
+// kilobyte: far more than any published run has, and a second's work.
+inline constexpr std::int64_t kMostMicrobatchLayers = 1'000'000;
+
 // True if dp * tp * pp * cp is at most kMaxWorld; does not overflow.
 bool world_size_in_range(const Plan& plan);
 
@@ -50,6 +54,7 @@ enum class PlanRule : std::uint8_t {
   SequenceParallel,   // seq_len / cp % tp
   Positions,          // learned position embeddings reach as far as seq_len
   GlobalBatch,        // global_batch % (dp * micro_batch)
+  StepSize,           // layers * microbatches at most kMostMicrobatchLayers
   VirtualStages,      // vpp is what the schedule runs
   ScheduleShape,      // the schedule runs this many stages and microbatches
   Layers,             // enough layers for an even split over pp * vpp chunks

@@ -261,6 +261,20 @@ Problem global_batch_problem(const PlanSubject& s) {
           multiple_of(s.plan.dp * s.plan.micro_batch, "dp x micro_batch")};
 }
 
+bool step_size_holds(const PlanSubject& s) {
+  return !global_batch_holds(s) ||  // said already
+         s.model.layers * s.plan.microbatches() <= kMostMicrobatchLayers;
+}
+
+Problem step_size_problem(const PlanSubject& s) {
+  return {"/global_batch",
+          fmt::format("{}, in {} microbatches through {} layers", s.plan.global_batch,
+                      s.plan.microbatches(), s.model.layers),
+          fmt::format("at most {} microbatches x layers to simulate: a smaller batch, or a larger "
+                      "dp or micro_batch",
+                      kMostMicrobatchLayers)};
+}
+
 bool virtual_stages_hold(const PlanSubject& s) {
   switch (s.plan.schedule) {
     case ScheduleKind::Interleaved:
@@ -279,7 +293,8 @@ Problem virtual_stages_problem(const PlanSubject& s) {
 
 // What why_not() of the schedules says, in numbers alone; a test holds both together.
 bool schedule_shape_holds(const PlanSubject& s) {
-  if (!global_batch_holds(s) || !virtual_stages_hold(s)) return true;  // said already
+  if (!global_batch_holds(s) || !step_size_holds(s) || !virtual_stages_hold(s))
+    return true;  // said already
   const ScheduleShape shape = shape_of(s.plan);
   const double slots = static_cast<double>(shape.stages) * static_cast<double>(shape.chunks) *
                        static_cast<double>(shape.microbatches);
@@ -499,6 +514,7 @@ constexpr std::array kRules = {
                    sequence_parallel_problem},
     RuleDefinition{PlanRule::Positions, "positions", positions_hold, positions_problem},
     RuleDefinition{PlanRule::GlobalBatch, "global_batch", global_batch_holds, global_batch_problem},
+    RuleDefinition{PlanRule::StepSize, "step_size", step_size_holds, step_size_problem},
     RuleDefinition{PlanRule::VirtualStages, "virtual_stages", virtual_stages_hold,
                    virtual_stages_problem},
     RuleDefinition{PlanRule::ScheduleShape, "schedule_shape", schedule_shape_holds,

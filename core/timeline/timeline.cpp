@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <set>
 
 #include "core/base/json_reader.hpp"
@@ -16,6 +17,15 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t kVersion = 1;
 constexpr IntegerRange kIndex{0, 2'000'000'000};
 constexpr NumberRange kTime{0.0, 1e9, false};  // seconds
+
+Json rank_json(const TimelineRank& rank) {
+  Json json = {{"rank", rank.rank}, {"label", rank.label}};
+  if (rank.host.empty()) return json;
+  json["host"] = rank.host;
+  json["clock_s"] = rank.clock.value();
+  json["issue_s"] = rank.issue.value();
+  return json;
+}
 
 // What does not apply to a span is left out.
 Json span_json(const Span& span) {
@@ -33,6 +43,33 @@ Json span_json(const Span& span) {
   if (span.bytes.value() > 0.0) json["bytes"] = span.bytes.value();
   if (span.flop.value() > 0.0) json["flop"] = span.flop.value();
   return json;
+}
+
+Json flow_json(const Flow& flow) {
+  return {{"from", flow.from}, {"to", flow.to}};
+}
+
+Json level_json(const MemoryLevel& level) {
+  return {{"rank", level.rank}, {"time_s", level.time.value()}, {"bytes", level.level.value()}};
+}
+
+template <class Row>
+Json rows_json(const std::vector<Row>& rows, Json (*json_of)(const Row&)) {
+  Json json = Json::array();
+  for (const Row& row : rows) json.push_back(json_of(row));
+  return json;
+}
+
+template <class Row>
+void write_rows(std::ostream& stream, const char* key, const std::vector<Row>& rows,
+                Json (*json_of)(const Row&)) {
+  stream << ",\n \"" << key << "\": [";
+  const char* separator = "\n  ";
+  for (const Row& row : rows) {
+    stream << separator << json_of(row).dump();
+    separator = ",\n  ";
+  }
+  stream << (rows.empty() ? "]" : "\n ]");
 }
 
 std::int32_t index_or_none(ObjectReader& object, const std::string& key) {
@@ -110,24 +147,23 @@ const char* name_of(TimelineOrigin origin) {
 }
 
 nlohmann::ordered_json to_json(const Timeline& timeline) {
-  Json ranks = Json::array(), spans = Json::array(), flows = Json::array(), memory = Json::array();
-  for (const TimelineRank& rank : timeline.ranks) {
-    ranks.push_back({{"rank", rank.rank}, {"label", rank.label}});
-    if (rank.host.empty()) continue;
-    ranks.back()["host"] = rank.host;
-    ranks.back()["clock_s"] = rank.clock.value();
-    ranks.back()["issue_s"] = rank.issue.value();
-  }
-  for (const Span& span : timeline.spans) spans.push_back(span_json(span));
-  for (const Flow& flow : timeline.flows) flows.push_back({{"from", flow.from}, {"to", flow.to}});
-  for (const MemoryLevel& level : timeline.memory) {
-    memory.push_back(
-        {{"rank", level.rank}, {"time_s", level.time.value()}, {"bytes", level.level.value()}});
-  }
-  return {{"schema", kTimelineSchema},          {"version", kVersion},
-          {"origin", name_of(timeline.origin)}, {"ranks", std::move(ranks)},
-          {"spans", std::move(spans)},          {"flows", std::move(flows)},
-          {"memory", std::move(memory)}};
+  return {{"schema", kTimelineSchema},
+          {"version", kVersion},
+          {"origin", name_of(timeline.origin)},
+          {"ranks", rows_json(timeline.ranks, rank_json)},
+          {"spans", rows_json(timeline.spans, span_json)},
+          {"flows", rows_json(timeline.flows, flow_json)},
+          {"memory", rows_json(timeline.memory, level_json)}};
+}
+
+void write_timeline(const Timeline& timeline, std::ostream& stream) {
+  stream << fmt::format("{{\"schema\": \"{}\",\n \"version\": {},\n \"origin\": \"{}\"",
+                        kTimelineSchema, kVersion, name_of(timeline.origin));
+  write_rows(stream, "ranks", timeline.ranks, rank_json);
+  write_rows(stream, "spans", timeline.spans, span_json);
+  write_rows(stream, "flows", timeline.flows, flow_json);
+  write_rows(stream, "memory", timeline.memory, level_json);
+  stream << "}\n";
 }
 
 Timeline read_timeline(const nlohmann::json& document, const std::string& source) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -87,6 +88,10 @@ struct Timeline {
 };
 
 nlohmann::ordered_json to_json(const Timeline& timeline);
+
+// The same document, a line for each rank, span, flow and level: as JSON in memory it would take
+// eight times as much.
+void write_timeline(const Timeline& timeline, std::ostream& stream);
 
 // Throws InputError with every problem of the document: besides wrong types also spans of ranks
 // that are not listed and flows between spans that are not there. `source` names the file.

@@ -11,9 +11,8 @@ namespace shardwright::gui {
 PredictedStep predict_step(const Scenario& scenario, const sim::StepResult& result) {
   auto program =
       std::make_shared<const Program>(lower(scenario.model, scenario.plan, scenario.stack));
-  std::uint64_t ops = 0;
-  for (const RankProgram& rank : program->stages) ops += rank.ops;
-  if (ops > kMostSpans)
+  const std::uint64_t ops = sim::count_spans(*program);
+  if (ops > sim::kMostSpans)
     throw RuntimeFailure(
         fmt::format("The step has {} million ops: too many for a timeline.", ops / 1'000'000));
   const sim::Prices prices = sim::price(*program, scenario.cluster, scenario.stack);

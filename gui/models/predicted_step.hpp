@@ -1,7 +1,6 @@
 // The predicted timeline of a plan's step, with the program that it is of.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
 #include "core/program/program.hpp"
@@ -18,11 +17,8 @@ struct PredictedStep {
   std::shared_ptr<const Timeline> timeline;  // one rank of each stage
 };
 
-// Steps with more ops than this would take gigabytes as spans.
-inline constexpr std::uint64_t kMostSpans = 4'000'000;
-
-// `result` is what is known of the step. Throws RuntimeFailure for a step of more than `kMostSpans`
-// ops.
+// `result` is what is known of the step. Throws RuntimeFailure for a step of more than
+// `sim::kMostSpans` ops.
 PredictedStep predict_step(const Scenario& scenario, const sim::StepResult& result);
 
 }  // namespace shardwright::gui

@@ -77,13 +77,16 @@ std::vector<Fidelity> all_fidelities() {
 
 RungResult simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOptions& options) {
   const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  if (fidelity == Fidelity::Full) {
+    check_variation(options.variation, scenario.plan.world_size());
+    check_replay_memory(program);
+  }
   const Prices prices = price(program, scenario.cluster, scenario.stack);
   RungResult rung;
   rung.fidelity = fidelity;
   rung.result = simulate_step(scenario, program, prices);
   rung.event_step = rung.result.step;
   if (fidelity == Fidelity::Full) {
-    check_variation(options.variation, scenario.plan.world_size());
     const FullOptions watching = watching_stages(options, scenario.plan);
     FullReplay replay = options.variation.rank_jitter > 0.0
                             ? replay_full(program, scenario.cluster,

@@ -38,8 +38,8 @@ struct RungResult {
 };
 
 // From a plan that `check_plan` accepts. `options` are those of the full rung, which throws
-// InputError if they name ranks or NICs that do not exist. Random factors of the ranks take the
-// place of the accelerator's `speed_variation`.
+// InputError if they name ranks or NICs that do not exist, or if the step is too long for it.
+// Random factors of the ranks take the place of the accelerator's `speed_variation`.
 RungResult simulate_at(const Scenario& scenario, Fidelity fidelity,
                        const FullOptions& options = {});
 

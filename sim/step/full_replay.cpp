@@ -1,5 +1,7 @@
 #include "sim/step/full_replay.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -440,11 +442,38 @@ void check_options(const FullOptions& options, const Plan& plan, const ClusterSp
   problems.throw_if_any();
 }
 
+// Of each op once, in its lane and as the event rung keeps it, and of ops that another lane waits
+// for on each rank: that is every other one.
+Bytes replay_memory(const Program& program) {
+  constexpr double kPerOp = sizeof(LaneOp) + sizeof(OpTime) + sizeof(Seconds);
+  constexpr double kPerRank = 0.5 * sizeof(double);
+  const auto ranks = static_cast<double>(program.plan.world_size() / program.plan.pp);
+  double ops = 0.0;
+  for (const RankProgram& stage : program.stages) ops += stage.ops;
+  return Bytes(ops * (kPerOp + kPerRank * ranks));
+}
+
 }  // namespace
+
+void check_replay_memory(const Program& program) {
+  const Bytes needed = replay_memory(program);
+  if (needed <= kMostReplayMemory) return;
+  const Plan& plan = program.plan;
+  throw InputError(
+      "full replay",
+      {{"/global_batch",
+        fmt::format("{}, in {} microbatches on {} ranks, whose replay takes about {:.1f} GB",
+                    plan.global_batch, plan.microbatches(), plan.world_size(),
+                    needed.value() / 1e9),
+        fmt::format("at most {:.0f} GB: a smaller batch, a larger micro_batch, or the event "
+                    "simulation",
+                    kMostReplayMemory.value() / 1e9)}});
+}
 
 FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const Prices& prices,
                        const FullOptions& options) {
   check_options(options, program.plan, cluster);
+  check_replay_memory(program);
   const FoldedReplay alike = replay_folded(program, prices, {.keep_finish_times = true});
   FullReplay result = Engine(program, cluster, prices, alike, options).run();
   result.uniform_step = alike.step;

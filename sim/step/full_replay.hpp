@@ -74,7 +74,14 @@ struct FullReplay {
   double slowdown() const { return step / uniform_step - 1.0; }
 };
 
-// Throws InputError if the options name ranks or NICs that do not exist or factors out of range.
+// What a full replay may keep at once: nine times what 16,384 ranks of Llama 3.1 405B take.
+inline constexpr Bytes kMostReplayMemory = gigabytes(4);
+
+// Throws InputError if the step is so long on so many ranks that their replay would take more.
+void check_replay_memory(const Program& program);
+
+// Throws InputError if the options name ranks or NICs that do not exist or factors out of range,
+// and as check_replay_memory() does.
 FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const Prices& prices,
                        const FullOptions& options = {});
 

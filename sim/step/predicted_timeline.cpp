@@ -118,6 +118,15 @@ OpTimes op_times(const Program& program, const Prices& prices, const FoldedRepla
 
 }  // namespace
 
+std::uint64_t count_spans(const Program& program, const std::vector<std::int64_t>& further_ranks) {
+  const RankGrid grid(program.plan);
+  std::uint64_t spans = 0;
+  for (const RankProgram& stage : program.stages) spans += stage.ops;
+  for (const std::int64_t rank : further_ranks)
+    spans += program.stages[static_cast<std::size_t>(grid.locate(rank).stage)].ops;
+  return spans;
+}
+
 Timeline predicted_timeline(const Program& program, const Prices& prices,
                             const FoldedReplay& replay) {
   SHARDWRIGHT_CHECK(replay.finish.size() == program.stages.size(),

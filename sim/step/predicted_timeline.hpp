@@ -1,6 +1,9 @@
 // The timeline of a simulated step.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/program/program.hpp"
 #include "core/timeline/timeline.hpp"
 #include "sim/step/folded_replay.hpp"
@@ -9,6 +12,13 @@
 namespace shardwright::sim {
 
 struct FullReplay;
+
+// Timelines of more spans than this take gigabytes, and no window shows them.
+inline constexpr std::uint64_t kMostSpans = 4'000'000;
+
+// Of a timeline of one rank of each stage and of `further_ranks`.
+std::uint64_t count_spans(const Program& program,
+                          const std::vector<std::int64_t>& further_ranks = {});
 
 // The first rank of each stage. `replay` must be that of the same program and prices, with
 // `ReplayOptions::keep_finish_times`. A send and its receive have the same span in time: that of

@@ -474,6 +474,46 @@ TEST(BadInput, OptionsOnAPlanFileAreNamedBesideIt) {
   EXPECT_THAT(field.errors, HasSubstr("did you mean \"p2p\"?"));
 }
 
+// Each layer's pass of a microbatch takes memory: twenty million of them are refused before any is
+// laid out.
+TEST(BadInput, StepsOfMillionsOfMicrobatchesAreRefused) {
+  const ScratchFolder folder;
+  const std::string file =
+      folder.write("plan.json", plan_file("\"global_batch\": 32", "\"global_batch\": 80000000"));
+  const std::string sound = folder.write("sound.json", plan_file());
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"simulate", "--plan", file},
+        {"simulate", "--plan", file, "--fidelity", "bound"},
+        {"explain", "--plan", file},
+        {"compare", sound, file},
+        {"export", file, "--format", "megatron"}}) {
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments.front();
+    EXPECT_THAT(result.errors,
+                HasSubstr("plan.json: /plan/global_batch: found 80000000, in 20000000 microbatches "
+                          "through 32 layers; expected at most 1000000 microbatches x layers"))
+        << arguments.front();
+  }
+}
+
+// What is shown or replayed op by op has limits of its own.
+TEST(BadInput, LongStepsAreRefusedByTimelinesAndTheFullRung) {
+  const ScratchFolder folder;
+  const std::string file =
+      folder.write("plan.json", plan_file("\"global_batch\": 32", "\"global_batch\": 120000"));
+  for (const std::string option : {"--trace", "--timeline"}) {
+    const CommandResult shown =
+        run_command({"simulate", "--plan", file, option, folder.file("step.json")});
+    EXPECT_EQ(shown.exit_code, 2);
+    EXPECT_THAT(shown.errors, HasSubstr(option + ": found a step of "));
+    EXPECT_THAT(shown.errors, HasSubstr("at most 4000000: fewer microbatches"));
+  }
+  const CommandResult full = run_command({"simulate", "--plan", file, "--fidelity", "full"});
+  EXPECT_EQ(full.exit_code, 2);
+  EXPECT_THAT(full.errors, HasSubstr("/global_batch: found 120000, in 30000 microbatches on 8 "
+                                     "ranks, whose replay takes about"));
+}
+
 // A plan file brings the parts of its cluster along; one mistake hides no other.
 TEST(BadInput, AllMistakesOfAPlanFileAreTold) {
   std::string text = plan_file("\"tp\": 2", R"("tp": "two", "rank_order": ["tp", "tp"])");

@@ -134,6 +134,16 @@ TEST(PlanCommand, NoFeasiblePlanSaysWhatIsNeeded) {
   EXPECT_GT(document["infeasible"]["shortfall_bytes"].get<double>(), 0.0);
 }
 
+// Plans of more microbatches than can be simulated are counted, and a batch that can be is named.
+TEST(PlanCommand, BatchesThatNoPlanCanSimulateAreSaid) {
+  const CommandResult result =
+      run_command(plan_of("8", {"--global-batch", "20000000", "--json", "-"}));
+  EXPECT_EQ(result.exit_code, 4);
+  const json document = json::parse(result.output);
+  EXPECT_GT(document["search"]["rejected"]["step_size"].get<int>(), 0);
+  EXPECT_EQ(document["infeasible"]["closes_it"][0], "--global-batch 1048576");
+}
+
 TEST(PlanCommand, ReportNamesTheBestPlanAndTheSearch) {
   const CommandResult result = run_command(plan_of("8", {"--global-batch", "32"}));
   EXPECT_EQ(result.exit_code, 0) << result.errors;
@@ -259,7 +269,7 @@ TEST(CompareCommand, SaysByWhatItJudges) {
 // Work of which one simulation takes far longer than the test waits.
 TEST(ExplainCommand, InterruptsPrintWhatIsDone) {
   RunningCommand running({"explain", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus",
-                          "128", "--tp", "8", "--pp", "16", "--global-batch", "20000", "--seq-len",
+                          "128", "--tp", "8", "--pp", "16", "--global-batch", "7900", "--seq-len",
                           "8192", "--json", "-"});
   running.interrupt_at_work();
   const CommandResult result = running.finish();
@@ -390,7 +400,7 @@ TEST(ValidateCommand, NothingMeasuredIsNoError) {
 TEST(ValidateCommand, InterruptsPrintTheRowsThatAreDone) {
   const ScratchFolder folder;
   std::string rows;
-  for (int i = 0; i < 60; ++i) rows += row(std::to_string(i), "200000");
+  for (int i = 0; i < 60; ++i) rows += row(std::to_string(i), "120000");
   RunningCommand running({"validate", folder.write("rows.jsonl", rows), "--json", "-"});
   running.interrupt_at_work();
   const CommandResult result = running.finish();

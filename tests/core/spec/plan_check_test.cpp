@@ -117,6 +117,8 @@ std::vector<Breakage> dense_breakages() {
          c.model.position_embeddings = 2048;
        }},
       {PlanRule::GlobalBatch, "a partial microbatch", [](Case& c) { c.plan.global_batch = 130; }},
+      {PlanRule::StepSize, "31,251 microbatches of 32 layers",
+       [](Case& c) { c.plan.global_batch = 4 * 31'251; }},
       {PlanRule::VirtualStages, "1F1B with two chunks", [](Case& c) { c.plan.vpp = 2; }},
       {PlanRule::VirtualStages, "ZB-V with one chunk",
        [](Case& c) { c.plan.schedule = ScheduleKind::ZbV; }},
@@ -311,6 +313,11 @@ TEST(PlanCheck, AgreesWithTheSchedulesOnShapes) {
   }
   plan = dense_case().plan;
   plan.global_batch = 100'000'000;
+  EXPECT_TRUE(why_not(plan.schedule, shape_of(plan)).has_value());
+  EXPECT_EQ(first_broken(subject), PlanRule::StepSize);
+  plan.dp = plan.tp = plan.cp = 1;
+  plan.pp = kMaxDegree;
+  plan.global_batch = 900;
   EXPECT_TRUE(why_not(plan.schedule, shape_of(plan)).has_value());
   EXPECT_EQ(first_broken(subject), PlanRule::ScheduleShape);
 }

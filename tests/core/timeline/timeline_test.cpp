@@ -69,6 +69,14 @@ TEST(Timeline, IsEqualAfterWritingAndReading) {
   EXPECT_EQ(read_timeline(nlohmann::json::parse(text), "test"), timeline);
 }
 
+TEST(Timeline, IsTheSameDocumentWrittenPieceByPiece) {
+  for (const Timeline& timeline : {two_stages(), Timeline()}) {
+    std::ostringstream out;
+    write_timeline(timeline, out);
+    EXPECT_EQ(nlohmann::ordered_json::parse(out.str()), to_json(timeline));
+  }
+}
+
 TEST(Timeline, ReportsAllProblemsWithTheirPlaces) {
   nlohmann::json document = to_json(two_stages());
   document["spans"][0]["stream"] = "compote";
