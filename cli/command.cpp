@@ -1,13 +1,29 @@
 #include "cli/command.hpp"
 
 #include <CLI/CLI.hpp>
-#include <map>
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "cli/output.hpp"
 #include "cli/version.hpp"
+#include "core/base/nearest_name.hpp"
 
 namespace shardwright::cli {
+namespace {
+
+ColourChoice read_colour(const std::string& word) {
+  static const std::vector<std::string> kWords = {"auto", "always", "never"};
+  constexpr std::array kChoices = {ColourChoice::Auto, ColourChoice::Always, ColourChoice::Never};
+  const std::string problem = unless_one_of(word, kWords);
+  if (!problem.empty()) throw CLI::ValidationError("--color", problem);
+  const auto found = std::find(kWords.begin(), kWords.end(), word);
+  return kChoices[static_cast<std::size_t>(found - kWords.begin())];
+}
+
+}  // namespace
 
 void add_common_options(CLI::App& command, CommonOptions& options) {
   command
@@ -19,11 +35,10 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
   command.add_flag("--force", options.force, "Replace output files that exist")->group("Output");
   command.add_flag("--markdown", options.markdown, "Print Markdown")->group("Output");
   command.add_flag("--no-progress", options.no_progress, "Draw no progress line")->group("Output");
-  static const std::map<std::string, ColourChoice> kChoices = {{"auto", ColourChoice::Auto},
-                                                               {"always", ColourChoice::Always},
-                                                               {"never", ColourChoice::Never}};
-  command.add_option("--color", options.colour, "Colour the text: auto, always or never")
-      ->transform(CLI::CheckedTransformer(kChoices).description(""))
+  command
+      .add_option_function<std::string>(
+          "--color", [&options](const std::string& word) { options.colour = read_colour(word); },
+          "Colour the text: auto, always or never")
       ->type_name("WHEN")
       ->group("Output");
 }

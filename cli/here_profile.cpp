@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "cli/output.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
+#include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
 
@@ -112,7 +114,17 @@ sim::Calibration probe_machine(const MachineProbe& probe) {
 }
 
 ClusterSpec load_cluster_or_here(const std::string& name) {
-  return name == kHere ? load_here() : load_cluster(name);
+  if (name == kHere) return load_here();
+  const std::vector<std::string> names = shipped_clusters();
+  const bool meant = !nearest_name(name, std::array<std::string, 1>{kHere}).empty();
+  if (meant && std::find(names.begin(), names.end(), name) == names.end()) {
+    throw InputError(name,
+                     {{"", "no cluster of this name",
+                       fmt::format("one that `shardwright clusters list` shows, the path of a "
+                                   "JSON file, or {0} (did you mean \"{0}\"?)",
+                                   kHere)}});
+  }
+  return load_cluster(name);
 }
 
 fs::path cached_profile() {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cli/format.hpp"
+#include "core/base/nearest_name.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -71,10 +72,14 @@ constexpr Bytes kLeastMemory = gigabytes(0.1);
 }  // namespace
 
 std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
-                        ProblemList& problems) {
+                        ProblemList& problems, const std::string& or_word) {
   const auto value = parse_integer(text);
   if (value && *value >= 1 && *value <= most) return *value;
-  problems.add(option, quoted(text), fmt::format("an integer from 1 to {}", format_count(most)));
+  std::string expected = fmt::format("an integer from 1 to {}", format_count(most));
+  if (!or_word.empty()) expected += fmt::format(", or {}", or_word);
+  if (!nearest_name(text, std::array{or_word}).empty())
+    expected += fmt::format(" (did you mean \"{}\"?)", or_word);
+  problems.add(option, quoted(text), expected);
   return 1;
 }
 
@@ -95,9 +100,11 @@ std::pair<std::int64_t, std::int64_t> read_count_range(const std::string& option
     const std::int64_t count = read_count(option, text, most, problems);
     return {count, count};
   }
+  const std::size_t sound = problems.size();
   const std::int64_t first = read_count(option, text.substr(0, dots), most, problems);
   const std::int64_t last = read_count(option, text.substr(dots + 2), most, problems);
-  if (first > last) problems.add(option, quoted(text), "a range from the smaller to the larger");
+  if (problems.size() == sound && first > last)
+    problems.add(option, quoted(text), "a range from the smaller to the larger");
   return {first, std::max(first, last)};
 }
 

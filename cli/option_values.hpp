@@ -12,8 +12,9 @@ namespace shardwright::cli {
 
 // An integer from 1 to `most`; "1,024" and "1024" are the same. What else it is becomes a problem
 // at `option`, and 1 is returned.
+// `or_word` is what else may stand there, which the problem then names.
 std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
-                        ProblemList& problems);
+                        ProblemList& problems, const std::string& or_word = "");
 
 // An integer from 0 to `count` - 1, else a problem at `option` and 0.
 std::int64_t read_index(const std::string& option, const std::string& text, std::int64_t count,

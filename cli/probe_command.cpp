@@ -6,16 +6,23 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "cli/calibration_report.hpp"
 #include "cli/command.hpp"
 #include "cli/here_profile.hpp"
 #include "cli/output.hpp"
 #include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
 
 namespace shardwright::cli {
 namespace {
+
+std::string is_device(const std::string& word) {
+  static const std::vector<std::string> kDevices = {"cpu", "cuda", "auto"};
+  return unless_one_of(word, kDevices);
+}
 
 struct ProbeOptions {
   CommonOptions common;
@@ -76,7 +83,7 @@ mpirun, with a folder that all of them share.)");
       ->add_option("--device", options->device,
                    "cpu, cuda, or auto: GPUs if there are any that compute in bf16")
       ->type_name("DEVICE")
-      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->check(is_device)
       ->capture_default_str();
   command->add_flag("--share-gpu", options->share_gpu,
                     "Let ranks share a GPU: to try it out, not to time it");

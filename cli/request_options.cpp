@@ -18,7 +18,7 @@ using planner::PlanRequest;
 
 // The batch that is left to the planner is 0 in a request.
 std::int64_t read_global_batch(const std::string& text, ProblemList& problems) {
-  return text == "auto" ? 0 : read_count("--global-batch", text, kMaxBatch, problems);
+  return text == "auto" ? 0 : read_count("--global-batch", text, kMaxBatch, problems, "auto");
 }
 
 // Applies `read` to an option that was given.

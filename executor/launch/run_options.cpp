@@ -4,13 +4,21 @@
 
 #include <CLI/CLI.hpp>
 #include <optional>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
 #include "executor/launch/option_checks.hpp"
 
 namespace shardwright::executor {
 namespace {
+
+std::string is_device(const std::string& word) {
+  static const std::vector<std::string> kDevices = {"cpu", "cuda", "auto"};
+  return unless_one_of(word, kDevices);
+}
 
 constexpr double kMostSeconds = 1e6;
 
@@ -140,7 +148,7 @@ CheckpointOptions RunOptions::checkpoints() const {
 void add_device_options(CLI::App& app, std::string& device, bool& share_gpu,
                         const std::string& automatic) {
   app.add_option("--device", device, "cpu, cuda, or auto: " + automatic)
-      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->check(is_device)
       ->type_name("DEVICE")
       ->capture_default_str();
   app.add_flag("--share-gpu", share_gpu,

@@ -210,6 +210,9 @@ TEST(Command, UnknownClustersAreNamedByTheirOption) {
   const CommandResult result = run_command({"simulate", "--cluster", "dgx-h10"});
   EXPECT_THAT(result.errors, HasSubstr("--cluster dgx-h10: found no cluster of this name"));
   EXPECT_THAT(result.errors, HasSubstr("did you mean \"dgx-h100\"?"));
+  const CommandResult here = run_command({"simulate", "--cluster", "Here"});
+  EXPECT_THAT(here.errors, HasSubstr("--cluster Here: found no cluster of this name"));
+  EXPECT_THAT(here.errors, HasSubstr("did you mean \"here\"?"));
 }
 
 TEST(Command, EnvironmentVariablesStandInForOptions) {

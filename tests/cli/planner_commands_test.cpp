@@ -306,6 +306,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{"ZeroBatch", {"--global-batch", "0"}, "--global-batch: found \"0\""},
         BadRequest{"NegativeBatch", {"--global-batch", "-8"}, "--global-batch: found \"-8\""},
         BadRequest{"BatchWord", {"--global-batch", "autop"}, "--global-batch: found \"autop\""},
+        BadRequest{"BatchWordInCapitals",
+                   {"--global-batch", "Auto"},
+                   "1,000,000,000, or auto (did you mean \"auto\"?)"},
+        BadRequest{"ColourInCapitals",
+                   {"--global-batch", "8", "--color", "Never"},
+                   "--color: found \"Never\"; expected one of auto, always, never (did you mean "
+                   "\"never\"?)"},
         BadRequest{"BadObjective",
                    {"--global-batch", "8", "--objective", "tim"},
                    "did you mean \"time\"?"},
@@ -344,6 +351,16 @@ TEST(BadPlanRequest, RangesGoUpwards) {
   const CommandResult result = run_command(plan_of("64..8", {"--global-batch", "8"}));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.errors, HasSubstr("--gpus: found \"64..8\""));
+}
+
+// A range with an end that cannot be read has no order that could be wrong, too.
+TEST(BadPlanRequest, OneBadEndOfARangeIsOneProblem) {
+  for (const std::string gpus : {"8..1000000000", "x..16"}) {
+    const CommandResult result = run_command(plan_of(gpus, {"--global-batch", "8"}));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.errors, HasSubstr("expected an integer from 1 to 10,000,000"));
+    EXPECT_THAT(result.errors, testing::Not(HasSubstr("from the smaller to the larger")));
+  }
 }
 
 // A made-up measurement that no machine reaches: the error is far above one percent.

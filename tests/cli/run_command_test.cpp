@@ -83,8 +83,10 @@ TEST(ProbeCommand, NamesTheGpuThatIsMissing) {
   EXPECT_THAT(result.errors, HasSubstr("--device: found no CUDA device"));
   EXPECT_THAT(result.errors, testing::Not(HasSubstr("failed")));
   EXPECT_FALSE(std::filesystem::exists(here));
-  const CommandResult unknown = run_command({"probe", "--device", "tpu", "--out", here});
+  const CommandResult unknown = run_command({"probe", "--device", "Cuda", "--out", here});
   EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.errors, HasSubstr("--device: found \"Cuda\"; expected one of cpu, cuda, auto "
+                                        "(did you mean \"cuda\"?)"));
 }
 
 TEST(RunCommand, RefusesWhatTheExecutorLacks) {
