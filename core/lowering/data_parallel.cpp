@@ -50,8 +50,7 @@ std::vector<PartId> StageWriter::all_parts() const {
 }
 
 void StageWriter::reduce_part(const Part& part, const Slot& slot) {
-  const double element = storage_bytes(in_.plan.precision).value();
-  const double reduced = in_.stack.fp32_gradient_reduction ? 4.0 : element;
+  const double reduced = reduced_gradient_bytes(in_.stack, in_.plan.precision).value();
   if (shards_parameters(in_.plan)) {
     if (part.parameters->total() == 0.0) return;
     const BlockId block = around_.reduce_gradient({part.blocks->parameter_gradient, 0},
@@ -184,9 +183,8 @@ void StageWriter::tie_embeddings() {
 // Gradients that ranks other than data-parallel ones know a part of. After the data-parallel
 // reduction, as in Megatron Core (megatron/core/distributed/finalize_model_grads.py).
 void StageWriter::add_up_copies() {
-  const double element = storage_bytes(in_.plan.precision).value();
   const double main = main_gradient_bytes(in_.stack, in_.plan.precision).value();
-  const double reduced = in_.stack.fp32_gradient_reduction ? 4.0 : element;
+  const double reduced = reduced_gradient_bytes(in_.stack, in_.plan.precision).value();
   const double dense_parts = in_.plan.zero_stage >= 1 ? dense_shards(in_.plan) : 1.0;
   const double expert_parts = in_.plan.zero_stage >= 1 ? expert_shards(in_.plan) : 1.0;
   all_reduce_gradients("replicated_gradients.all_reduce", Group::Tensor,

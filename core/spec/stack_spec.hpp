@@ -144,6 +144,11 @@ inline Bytes main_gradient_bytes(const StackSpec& stack, Precision precision) {
   return stack.fp32_main_gradients ? Bytes(4.0) : storage_bytes(precision);
 }
 
+// … and where they go from rank to rank.
+inline Bytes reduced_gradient_bytes(const StackSpec& stack, Precision precision) {
+  return stack.fp32_gradient_reduction ? Bytes(4.0) : storage_bytes(precision);
+}
+
 // Of a gradient bucket, or of the parameters that are gathered together.
 inline Bytes bucket_size(const StackSpec& stack, const Plan& plan) {
   return std::max(stack.bucket_bytes,

@@ -24,12 +24,6 @@ void add_batch(const Plan& plan, ordered_json& config) {
   config["gradient_accumulation_steps"] = plan.microbatches();
 }
 
-// Bytes of a gradient element on its way.
-double gradient_bytes(const Scenario& scenario) {
-  return scenario.stack.fp32_gradient_reduction ? 4.0
-                                                : storage_bytes(scenario.plan.precision).value();
-}
-
 void check_sharding(const Plan& plan, PlanExport& result) {
   if (plan.zero_stage >= 2 && plan.pp > 1) {
     result.refuse("zero_stage", fmt::format("{} with pp {}", plan.zero_stage, plan.pp),
@@ -60,8 +54,8 @@ void add_sharding(const Scenario& scenario, ordered_json& config, PlanExport& re
   zero["reduce_scatter"] = true;
   if (scenario.stack.buckets == GradientBuckets::FixedSize) {
     // DeepSpeed counts elements.
-    const auto elements =
-        static_cast<std::int64_t>(scenario.stack.bucket_bytes.value() / gradient_bytes(scenario));
+    const auto elements = static_cast<std::int64_t>(
+        scenario.stack.bucket_bytes / reduced_gradient_bytes(scenario.stack, plan.precision));
     zero["reduce_bucket_size"] = elements;
     zero["allgather_bucket_size"] = elements;
   }

@@ -331,7 +331,7 @@ double StageCoster::reduce_behind(const PartCost& part, const Plan& plan, double
                                   double& gathered) {
   if (reduced_part_ != &part) {
     reduced_part_ = &part;
-    const double size = stack_.fp32_gradient_reduction ? 4.0 : element_bytes(plan);
+    const double size = reduced_gradient_bytes(stack_, plan.precision).value();
     reduce_time_ = scatter_time(part.parameters.dense * size, part.parameters.expert * size);
   }
   if (reduce_time_ <= 0.0) return computed;

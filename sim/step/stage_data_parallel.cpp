@@ -7,18 +7,11 @@
 #include "sim/step/stage_costs.hpp"
 
 namespace shardwright::sim {
-namespace {
-
-double reduced_bytes(const Plan& plan, const StackSpec& stack) {
-  return stack.fp32_gradient_reduction ? 4.0 : storage_bytes(plan.precision).value();
-}
-
-}  // namespace
 
 // Gradients that ranks other than data-parallel ones know a part of.
 double StageCoster::copies_time(const PartParameters& parameters, const Plan& plan) {
   const double main = main_gradient_bytes(stack_, plan.precision).value();
-  const double reduced = reduced_bytes(plan, stack_);
+  const double reduced = reduced_gradient_bytes(stack_, plan.precision).value();
   const double dense_parts = plan.zero_stage >= 1 ? dense_shards(plan) : 1.0;
   const double expert_parts = plan.zero_stage >= 1 ? expert_shards(plan) : 1.0;
   return messages_.of(
@@ -81,7 +74,7 @@ struct Reductions {
 DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const Plan& plan,
                                                 std::size_t stage) {
   DataParallelCost cost;
-  const double size = reduced_bytes(plan, stack_);
+  const double size = reduced_gradient_bytes(stack_, plan.precision).value();
   const bool beside = sharded_ || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
                                    stack_.buckets != GradientBuckets::Single);
   const SlotCost completes =
