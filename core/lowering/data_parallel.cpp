@@ -75,8 +75,9 @@ void StageWriter::reduce_part(const Part& part, const Slot& slot) {
   for (const PartId id : parts_with(part)) bucket_.parts.push_back(id);
   const bool beside_backward = in_.stack.overlap_grad_reduce && in_.plan.overlap.grad_reduce &&
                                in_.stack.buckets != GradientBuckets::Single;
-  const bool full = in_.stack.buckets == GradientBuckets::PerLayer ||
-                    bucket_.dense + bucket_.expert >= bucket_size(in_.stack, in_.plan).value();
+  const bool full =
+      in_.stack.buckets == GradientBuckets::PerLayer ||
+      bucket_.dense + bucket_.expert >= reduced * elements_per_bucket(in_.stack, in_.plan);
   if (beside_backward && full) flush_bucket(slot);
 }
 
@@ -129,7 +130,7 @@ void StageWriter::gather_beside_first_forward() {
       bucket.expert += parts_[chunk][i].parameters->expert * element;
       for (const PartId id : parts_with(parts_[chunk][i])) bucket.parts.push_back(id);
       const bool last = i + 1 == parts_[chunk].size();
-      const double size = bucket_size(in_.stack, in_.plan).value();
+      const double size = element * elements_per_bucket(in_.stack, in_.plan);
       if (!last && bucket.dense + bucket.expert < size) continue;
       first_gather_[chunk][first] = gather_parameters(bucket, {});
       first = i + 1;

@@ -78,8 +78,8 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
   memory.add(MemoryCategory::Weights, held(fp8 ? stack.fp8_weight_bytes.value() : element, 3));
   memory.add(MemoryCategory::Gradients, held(gradient, 2));
   if (stack.reduction_buffer && plan.zero_stage >= 1) {
-    const Bytes all(element * whole);
-    memory.add(MemoryCategory::CommunicationBuffers, std::min(bucket_size(stack, plan), all));
+    const double elements = std::min(elements_per_bucket(stack, plan), whole);
+    memory.add(MemoryCategory::CommunicationBuffers, Bytes(element * elements));
   }
   if (plan.offloads_optimizer()) return memory;
   if (!stack.fp32_main_gradients && !fp32)

@@ -92,14 +92,35 @@ void read_host(ObjectReader object, FillIn& fill, StackSpec& spec) {
   object.refuse_unknown_keys();
 }
 
+// Earlier profiles say the bytes of a bucket's gradients where they are reduced, and had
+// half-precision parameters in mind.
+void read_bucket_bytes(ObjectReader& object, StackSpec& spec) {
+  const double element = reduced_gradient_bytes(spec, Precision::Bf16).value();
+  const auto read = [&](const std::string& ending, double& elements, NumberRange range) {
+    const std::string earlier = "bucket_bytes" + ending, now = "bucket_elements" + ending;
+    if (!object.has(earlier)) return;
+    elements = object.number(earlier, range) / element;
+    auto source = spec.sources.extract("/gradients/" + earlier);
+    if (source.empty()) return;
+    source.key() = "/gradients/" + now;
+    spec.sources.insert(std::move(source));
+  };
+  read("", spec.bucket_elements, kPositive);
+  read("_per_replica", spec.bucket_elements_per_replica, kNonNegative);
+}
+
 void read_gradients(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.buckets = object.choice_or("buckets", spec.buckets, bucket_names());
-  spec.bucket_bytes =
-      Bytes(fill.number(object, "bucket_bytes", spec.bucket_bytes.value(), kPositive, kDefault));
-  spec.bucket_bytes_per_replica = Bytes(object.number_or(
-      "bucket_bytes_per_replica", spec.bucket_bytes_per_replica.value(), kNonNegative));
   spec.fp32_gradient_reduction =
       fill.boolean(object, "fp32_reduction", spec.fp32_gradient_reduction);
+  if (!object.has("bucket_elements") && object.has("bucket_bytes")) {
+    read_bucket_bytes(object, spec);
+  } else {
+    spec.bucket_elements =
+        fill.number(object, "bucket_elements", spec.bucket_elements, kPositive, kDefault);
+    spec.bucket_elements_per_replica = object.number_or(
+        "bucket_elements_per_replica", spec.bucket_elements_per_replica, kNonNegative);
+  }
   spec.fp32_main_gradients = fill.boolean(object, "fp32_accumulation", spec.fp32_main_gradients);
   object.refuse_unknown_keys();
 }
@@ -221,11 +242,11 @@ ordered_json memory_json(const StackSpec& spec) {
 
 ordered_json gradients_json(const StackSpec& spec) {
   ordered_json section = {{"buckets", name_of(spec.buckets)},
-                          {"bucket_bytes", spec.bucket_bytes.value()},
+                          {"bucket_elements", spec.bucket_elements},
                           {"fp32_reduction", spec.fp32_gradient_reduction},
                           {"fp32_accumulation", spec.fp32_main_gradients}};
-  if (spec.bucket_bytes_per_replica > Bytes())
-    section["bucket_bytes_per_replica"] = spec.bucket_bytes_per_replica.value();
+  if (spec.bucket_elements_per_replica > 0.0)
+    section["bucket_elements_per_replica"] = spec.bucket_elements_per_replica;
   return section;
 }
 

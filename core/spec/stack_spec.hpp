@@ -20,7 +20,7 @@ namespace shardwright {
 // How the gradient reduction of data parallelism is cut into messages.
 enum class GradientBuckets : std::uint8_t {
   Single,     // one message after the last backward
-  FixedSize,  // buckets of `bucket_bytes`
+  FixedSize,  // buckets of `bucket_elements`
   PerLayer,   // one message per layer (FSDP)
 };
 
@@ -104,9 +104,11 @@ struct StackSpec {
 
   // Data parallelism.
   GradientBuckets buckets = GradientBuckets::FixedSize;
-  Bytes bucket_bytes = Bytes(40e6 * 4);
-  Bytes bucket_bytes_per_replica = Bytes(0);  // at least so much for each rank that reduces, so
-                                              // that messages of many ranks are not all latency
+  // As the frameworks count them: gradients of so many elements are reduced together, and as many
+  // parameters gathered, whatever an element of either takes.
+  double bucket_elements = 40e6;
+  double bucket_elements_per_replica = 0.0;  // at least so many for each rank that reduces, so that
+                                             // messages of many ranks are not all latency
   bool fp32_gradient_reduction =
       true;  // gradients are reduced in fp32, otherwise in the parameters' format
   bool fp32_main_gradients = true;  // gradients are accumulated in an fp32 buffer
@@ -150,9 +152,9 @@ inline Bytes reduced_gradient_bytes(const StackSpec& stack, Precision precision)
 }
 
 // Of a gradient bucket, or of the parameters that are gathered together.
-inline Bytes bucket_size(const StackSpec& stack, const Plan& plan) {
-  return std::max(stack.bucket_bytes,
-                  stack.bucket_bytes_per_replica * static_cast<double>(plan.dp * plan.cp));
+inline double elements_per_bucket(const StackSpec& stack, const Plan& plan) {
+  return std::max(stack.bucket_elements,
+                  stack.bucket_elements_per_replica * static_cast<double>(plan.dp * plan.cp));
 }
 
 // FSDP: how many parts ahead of the one that is computed parameters are gathered.

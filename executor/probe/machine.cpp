@@ -100,7 +100,7 @@ StackSpec cpu_stack() {
   stack.overlap_slowdown = 0.5;
   stack.collective_slowdown = 0.0;  // exchanges are calibrated as they run, beside kernels
   stack.launch_time = microseconds(2.0);
-  stack.bucket_bytes = Bytes(4e6);
+  stack.bucket_elements = 1e6;
   stack.master_weight_bytes = Bytes(0);
   stack.context_memory = Bytes(40e6);
   stack.communicator_memory = Bytes(1e6);

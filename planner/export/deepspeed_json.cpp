@@ -53,9 +53,7 @@ void add_sharding(const Scenario& scenario, ordered_json& config, PlanExport& re
   zero["contiguous_gradients"] = true;
   zero["reduce_scatter"] = true;
   if (scenario.stack.buckets == GradientBuckets::FixedSize) {
-    // DeepSpeed counts elements.
-    const auto elements = static_cast<std::int64_t>(
-        scenario.stack.bucket_bytes / reduced_gradient_bytes(scenario.stack, plan.precision));
+    const auto elements = static_cast<std::int64_t>(scenario.stack.bucket_elements);
     zero["reduce_bucket_size"] = elements;
     zero["allgather_bucket_size"] = elements;
   }

@@ -102,7 +102,7 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
       const bool copies = &part == &layers.head_of(plan) && copies_embedding(plan, stage);
       if (copies && !sharded_) dense += layers.embedding.parameters.dense * size;
       const bool full = sharded_ || stack_.buckets == GradientBuckets::PerLayer ||
-                        dense + expert >= bucket_size(stack_, plan).value();
+                        dense + expert >= size * elements_per_bucket(stack_, plan);
       if (!beside || !full) continue;
       if (dense != known_dense || expert != known_expert) {
         cost.last_reduce = reduce_time(dense, expert, plan);
@@ -158,13 +158,14 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
     return;
   }
   list_parts(layers, plan, static_cast<std::size_t>(costs_.profile->stages[stage].position[0]));
+  const double bucket = element * elements_per_bucket(stack_, plan);
   double dense = 0.0, expert = 0.0;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     dense += parts_[i]->parameters.dense * element;
     expert += parts_[i]->parameters.expert * element;
     const bool copies = parts_[i] == &layers.head_of(plan) && copies_embedding(plan, stage);
     if (copies) dense += layers.embedding.parameters.dense * element;
-    if (i + 1 < parts_.size() && dense + expert < bucket_size(stack_, plan).value()) continue;
+    if (i + 1 < parts_.size() && dense + expert < bucket) continue;
     const double time = gather(dense, expert);
     if (states.early_gathers == 0.0) states.first_gather = time;
     states.early_gathers += time;

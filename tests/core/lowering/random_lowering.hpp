@@ -202,7 +202,7 @@ class CaseGenerator {
     stack.prefetch_layers = between(0, 2);
     stack.buckets =
         one_of({GradientBuckets::Single, GradientBuckets::FixedSize, GradientBuckets::PerLayer});
-    stack.bucket_bytes = Bytes(one_of({1e3, 1e5, 1e9}));
+    stack.bucket_elements = one_of({250.0, 25e3, 250e6});
     return stack;
   }
 

@@ -417,8 +417,12 @@ TEST(StackJson, BadStacksAreRefused) {
        "an integer from 0"},
       {R"([{"op":"add","path":"/gradients","value":{"buckets":"perlayer"}}])", "/gradients/buckets",
        "did you mean \"per-layer\"?"},
+      {R"([{"op":"add","path":"/gradients","value":{"bucket_elements":0}}])",
+       "/gradients/bucket_elements", "above 0"},
       {R"([{"op":"add","path":"/gradients","value":{"bucket_bytes":0}}])",
        "/gradients/bucket_bytes", "above 0"},
+      {R"([{"op":"add","path":"/gradients","value":{"bucket_bytes":2,"bucket_elements":1}}])",
+       "/gradients/bucket_bytes", "one of bucket_elements"},
       {R"([{"op":"add","path":"/memory","value":{"fragmentation_ratio":1}}])",
        "/memory/fragmentation_ratio", "from 0 to 0.9"},
       {R"([{"op":"add","path":"/memory","value":[]}])", "/memory", "an object"},
@@ -430,6 +434,25 @@ TEST(StackJson, BadStacksAreRefused) {
     ASSERT_EQ(problems.size(), 1u) << input.where;
     EXPECT_EQ(problems[0].where, input.where);
     EXPECT_THAT(problems[0].expected, HasSubstr(input.expected));
+  }
+}
+
+// Earlier profiles give the bytes of a bucket's gradients, in the format in which they are reduced.
+TEST(StackJson, BytesOfABucketAreReadAsElements) {
+  for (const bool fp32 : {true, false}) {
+    json document = json::parse(kStack);
+    const double element = fp32 ? 4.0 : 2.0;
+    document["sources"] = {{"paper", {{"title", "a paper"}}}};
+    document["gradients"] = {
+        {"bucket_bytes",
+         {{"value", 40e6 * element}, {"source", "paper"}, {"confidence", "derived"}}},
+        {"bucket_bytes_per_replica", 1e6 * element},
+        {"fp32_reduction", fp32}};
+    const StackSpec stack = read_stack(document, "old.json");
+    EXPECT_EQ(stack.bucket_elements, 40e6);
+    EXPECT_EQ(stack.bucket_elements_per_replica, 1e6);
+    EXPECT_EQ(stack.sources.at("/gradients/bucket_elements").source, "a paper");
+    EXPECT_EQ(read_stack(json(to_json(stack)), "new.json"), stack);
   }
 }
 

@@ -140,7 +140,7 @@ TEST(StepMemory, OfDeepSpeedHoldsGradientsTwice) {
   scenario.stack.step_gradient_bytes = Bytes(4);
   EXPECT_NEAR(peak() - plain, 4.0 * parameters / 2.0, 1.0);
   scenario.stack.reduction_buffer = true;
-  EXPECT_NEAR(peak() - plain, 2.0 * parameters + scenario.stack.bucket_bytes.value(), 1.0);
+  EXPECT_NEAR(peak() - plain, 2.0 * parameters + 2.0 * scenario.stack.bucket_elements, 1.0);
   scenario.stack.reduction_buffer = false;
   scenario.stack.fp32_main_gradients = true;
   const double summed = peak();
