@@ -1,8 +1,12 @@
 #include "planner/batch_knee.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 #include <vector>
+
+#include "core/spec/plan_check.hpp"
+#include "planner/plan_evaluation.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -18,6 +22,19 @@ std::int64_t largest_batch(const PlanRequest& request) {
   const double sequences = kDefaultLargestBatchTokens / static_cast<double>(request.seq_len);
   // Fewer sequences than accelerators / 64 would leave pipelines empty.
   return std::max<std::int64_t>({1, static_cast<std::int64_t>(sequences), request.gpus / 64});
+}
+
+// The largest power of two up to `most` that leaves plans short enough to be simulated.
+std::int64_t largest_simulated(PlanRequest trial, std::int64_t most) {
+  const auto fits = [](const Evaluation& of_cut) { return !of_cut.plans.empty(); };
+  auto batch = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
+  for (; batch > 1; batch /= 2) {
+    trial.global_batch = batch;
+    const Evaluation found = evaluate_space(trial, layer_cuts(space_of(trial)), fits);
+    const bool too_long = found.broken(PlanRule::StepSize) > 0;
+    if (fits(found) || !too_long) break;
+  }
+  return batch;
 }
 
 // The first that reaches the knee's share of the highest rate; null if there are none.
@@ -38,7 +55,7 @@ KneeBatch throughput_knee(const PlanRequest& request) {
   trial.top = 1;
   trial.front = trial.advice = false;
   trial.found = nullptr;
-  const std::int64_t most = largest_batch(request);
+  const std::int64_t most = largest_simulated(trial, largest_batch(request));
   std::int64_t last = 1;
   for (std::int64_t batch = 1; batch <= most; batch *= 2) {
     last = batch;

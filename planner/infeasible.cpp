@@ -169,7 +169,7 @@ class Remedies {
 
   // Where steps are too long to be simulated: the largest power of two that helps.
   void shrink_batch() {
-    if (evaluation_.broken_rules[static_cast<std::size_t>(PlanRule::StepSize)] == 0) return;
+    if (evaluation_.broken(PlanRule::StepSize) == 0) return;
     const auto asked = static_cast<std::uint64_t>(request_.global_batch);
     for (std::uint64_t batch = std::bit_floor(asked - 1); batch > 0; batch /= 2) {
       PlanRequest changed = request_;

@@ -157,6 +157,11 @@ void add_counts(std::vector<std::int64_t>& sum, const std::vector<std::int64_t>&
 
 }  // namespace
 
+std::int64_t Evaluation::broken(PlanRule rule) const {
+  const auto index = static_cast<std::size_t>(rule);
+  return index < broken_rules.size() ? broken_rules[index] : 0;  // none are counted of no cut
+}
+
 void Evaluation::add(const Evaluation& other) {
   space += other.space;
   too_large += other.too_large;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/spec/plan_check.hpp"
 #include "planner/search.hpp"
 #include "sim/step/stage_costs.hpp"
 
@@ -45,6 +46,8 @@ struct Evaluation {
   TightPlan tightest;
   std::set<std::int64_t> undivided;  // replicas of the plans that fall to the rule on the batch
 
+  // Plans that fall to a rule.
+  std::int64_t broken(PlanRule rule) const;
   void add(const Evaluation& other);
 };
 

@@ -144,6 +144,15 @@ TEST(PlanCommand, BatchesThatNoPlanCanSimulateAreSaid) {
   EXPECT_EQ(document["infeasible"]["closes_it"][0], "--global-batch 1048576");
 }
 
+TEST(PlanCommand, BatchesAreLookedForAmongThoseThatCanBeSimulated) {
+  const json document = json_of(plan_of(
+      "8", {"--global-batch", "auto", "--max-global-batch", "1000000000", "--fix", "tp=8", "--fix",
+            "micro_batch=1", "--fix", "zero=0", "--fix", "recompute=none", "--top", "1"}));
+  const auto batch = document["plans"][0]["plan"]["global_batch"].get<std::int64_t>();
+  EXPECT_GE(batch, 16384 / 64);
+  EXPECT_LE(batch, 16384);
+}
+
 TEST(PlanCommand, ReportNamesTheBestPlanAndTheSearch) {
   const CommandResult result = run_command(plan_of("8", {"--global-batch", "32"}));
   EXPECT_EQ(result.exit_code, 0) << result.errors;
