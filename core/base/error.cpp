@@ -30,7 +30,9 @@ InputError::InputError(std::string source, std::vector<Problem> problems)
       problems_(std::move(problems)) {}
 
 void ProblemList::add(std::string where, std::string found, std::string expected) {
-  problems_.push_back({in_file(where), std::move(found), std::move(expected)});
+  Problem problem{std::move(where), std::move(found), std::move(expected)};
+  problem.where = in_file(problem.where);
+  problems_.push_back(std::move(problem));
 }
 
 void ProblemList::add_level(const std::string& pointer, const std::string& key) {

@@ -560,9 +560,9 @@ Bytes offloaded_states(const ModelSpec& model, const Plan& plan) {
   // Products of parameters and copies overflow 64 bits in the largest plans.
   const auto copies = [&](std::int64_t holders) {
     if (plan.zero_stage == 0) return static_cast<double>(holders);
-    return plan.shard_group == 0
-               ? 1.0
-               : static_cast<double>(holders / std::min(holders, plan.shard_group));
+    if (plan.shard_group == 0) return 1.0;
+    const std::int64_t groups = holders / std::min(holders, plan.shard_group);
+    return static_cast<double>(groups);
   };
   return Bytes(kHostStateBytes * (static_cast<double>(all - routed) * copies(replicas) +
                                   static_cast<double>(routed) * copies(of_experts)));

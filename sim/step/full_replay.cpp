@@ -447,10 +447,10 @@ void check_options(const FullOptions& options, const Plan& plan, const ClusterSp
 Bytes replay_memory(const Program& program) {
   constexpr double kPerOp = sizeof(LaneOp) + sizeof(OpTime) + sizeof(Seconds);
   constexpr double kPerRank = 0.5 * sizeof(double);
-  const auto ranks = static_cast<double>(program.plan.world_size() / program.plan.pp);
+  const std::int64_t ranks = program.plan.world_size() / program.plan.pp;  // of a stage
   double ops = 0.0;
   for (const RankProgram& stage : program.stages) ops += stage.ops;
-  return Bytes(ops * (kPerOp + kPerRank * ranks));
+  return Bytes(ops * (kPerOp + kPerRank * static_cast<double>(ranks)));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ std::string profile_of(const TrainingRow& row, std::vector<std::string>& filled_
     filled_in.push_back(fmt::format("stack: {} for \"{}\"", known, row.stack));
     return known;
   }
-  if (const std::string of_year = name == "generic-megatron" ? megatron_generation(row) : "";
+  if (std::string of_year = name == "generic-megatron" ? megatron_generation(row) : "";
       !of_year.empty()) {
     filled_in.push_back(fmt::format("stack: {} for \"{}\" of {}", of_year, row.stack,
                                     row.source_year ? "the source's year" : "such accelerators"));
