@@ -119,13 +119,19 @@ class Search {
     if (best_.size() > wanted) best_.pop_back();
   }
 
+  // Of a search that is stopped meanwhile, those that were begun, and the first.
   std::vector<Simulated> simulate(const std::vector<EvaluatedPlan>& plans) {
-    std::vector<Simulated> results(plans.size());
+    std::vector<std::optional<Simulated>> results(plans.size());
     tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
+      if (i > 0 && request_.stop.stop_requested()) return;
       results[i] = {plans[i], candidate_of(plans[i])};
     });
-    simulated_ += static_cast<std::int64_t>(plans.size());
-    return results;
+    std::vector<Simulated> simulated;
+    for (std::optional<Simulated>& result : results) {
+      if (result) simulated.push_back(std::move(*result));
+    }
+    simulated_ += static_cast<std::int64_t>(simulated.size());
+    return simulated;
   }
 
   PlanCandidate candidate_of(const EvaluatedPlan& evaluated) const {

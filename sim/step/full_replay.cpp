@@ -474,8 +474,11 @@ FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const
                        const FullOptions& options) {
   check_options(options, program.plan, cluster);
   check_replay_memory(program);
+  FullReplay result;
+  result.cancelled = options.stop.stop_requested();
+  if (result.cancelled) return result;
   const FoldedReplay alike = replay_folded(program, prices, {.keep_finish_times = true});
-  FullReplay result = Engine(program, cluster, prices, alike, options).run();
+  result = Engine(program, cluster, prices, alike, options).run();
   result.uniform_step = alike.step;
   return result;
 }

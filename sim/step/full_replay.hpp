@@ -64,7 +64,8 @@ struct FullReplay {
   std::vector<WatchedRank> watched;
   Seconds contention_delay;  // that sharing links cost, summed over transfers
   std::uint64_t ops = 0;     // that were replayed
-  bool cancelled = false;    // the times are then those of the part that was replayed
+  bool cancelled = false;    // the times are then those of the part that was replayed; of a replay
+                             // that had not begun there are no ranks
   bool deadlocked = false;   // never for a program that `validate` accepts
 
   Seconds idle(std::int64_t rank) const {
