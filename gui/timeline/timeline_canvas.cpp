@@ -194,7 +194,7 @@ void TimelineCanvas::reveal(SpanRef ref) {
   const auto index = tracks_.track_of(ref);
   if (!index) return;
   const Track& track = tracks_.tracks()[*index];
-  const double rows = geometry().rows_height(), y = tracks_.shown_y(track, scene_.scroll);
+  const double rows = geometry().rows_height(), y = track.shown_y(scene_.scroll);
   if (!track.pinned && (y < tracks_.pinned_height() || y + track.height > rows))
     verticalScrollBar()->setValue(
         static_cast<int>(track.y - 0.5 * (tracks_.pinned_height() + rows)));

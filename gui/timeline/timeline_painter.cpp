@@ -75,7 +75,7 @@ template <class Paint>
 void TimelinePainter::for_visible_tracks(bool pinned, Paint paint) {
   const QRectF area = rows_area(pinned);
   for (const Track& track : tracks_.tracks()) {
-    const double y = geometry_.plot.top() + tracks_.shown_y(track, scene_.scroll);
+    const double y = geometry_.plot.top() + track.shown_y(scene_.scroll);
     if (track.pinned == pinned && y + track.height > area.top() && y < area.bottom())
       paint(track, y);
   }
@@ -365,7 +365,7 @@ std::optional<QRectF> TimelinePainter::box_of(SpanRef ref) const {
   const double width = geometry_.plot.width();
   const double x0 = scene_.window.x_of(span.start.value(), width);
   const double x1 = scene_.window.x_of(span.end().value(), width);
-  const double y = geometry_.plot.top() + tracks_.shown_y(track, scene_.scroll) + kPadding;
+  const double y = geometry_.plot.top() + track.shown_y(scene_.scroll) + kPadding;
   return QRectF(geometry_.plot.left() + x0, y, std::max(1.0, x1 - x0),
                 track.height - 2.0 * kPadding);
 }

@@ -47,6 +47,9 @@ struct Track {
   double y = 0.0;       // from the top of the first track, in pixels
   double height = 0.0;
 
+  // Where it lies below the top of the view once that `scroll` pixels of those that are not pinned
+  // are above it.
+  double shown_y(double scroll) const { return pinned ? y : y - scroll; }
   // The same for such tracks of all steps, and of all ranks that one label stands for:
   // "stage 3/compute/0/0".
   QString key() const;
@@ -126,11 +129,7 @@ class TimelineTracks {
   SpanRef ref(const Track& track, std::size_t position) const {
     return {track.side, rows_[track.row].spans()[position].index};
   }
-  // Where a track lies below the top of the view once that `scroll` pixels of those that are not
-  // pinned are above it, and the track that lies there; none beyond the ends.
-  double shown_y(const Track& track, double scroll) const {
-    return track.pinned ? track.y : track.y - scroll;
-  }
+  // The track that lies there, as Track::shown_y() has it; none beyond the ends.
   std::optional<std::size_t> track_at(double shown_y, double scroll) const;
   // The track that shows a span; none if it is filtered out.
   std::optional<std::size_t> track_of(SpanRef ref) const;

@@ -200,8 +200,7 @@ TEST(TimelineTracks, PinnedOnesStandAboveAllOthersWhereverThoseAreScrolled) {
   for (const double scroll : {0.0, 35.0, 90.0}) {
     EXPECT_EQ(tracks.track_at(1.0, scroll), std::optional<std::size_t>(0));
     for (std::size_t i = 0; i < tracks.tracks().size(); ++i) {
-      const double middle =
-          tracks.shown_y(tracks.tracks()[i], scroll) + tracks.tracks()[i].height / 2.0;
+      const double middle = tracks.tracks()[i].shown_y(scroll) + tracks.tracks()[i].height / 2.0;
       if (i > 0 && middle < tracks.pinned_height()) continue;
       EXPECT_EQ(tracks.track_at(middle, scroll), std::optional(i));
     }

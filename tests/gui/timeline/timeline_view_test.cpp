@@ -374,7 +374,7 @@ TEST_F(TimelineViewTest, WhatIsRevealedLiesBelowThePinnedRows) {
     if (track.kind != TrackKind::Spans) continue;
     const SpanRef ref = canvas().tracks().ref(track, 0);
     canvas().reveal(ref);
-    const double y = canvas().tracks().shown_y(track, canvas().scene().scroll);
+    const double y = track.shown_y(canvas().scene().scroll);
     EXPECT_GE(y, canvas().tracks().pinned_height());
     EXPECT_LE(y + track.height, geometry().rows_height());
   }
