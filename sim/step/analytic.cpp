@@ -21,15 +21,6 @@ double exposed_gathers(const StageCosts& costs) {
   return worst;
 }
 
-// The schedule's own bubble beyond that of the bound, in the times of an average chunk.
-double extra_bubble(const StageCosts& costs) {
-  if (costs.profile->extra_bubble == 0.0) return 0.0;
-  const double slots = costs.microbatches * costs.profile->microbatch_share *
-                       static_cast<double>(costs.profile->stages.front().position.size());
-  const double chunk = mean_over_stages(costs, &StageCost::busy) / slots;
-  return costs.profile->extra_bubble * chunk;
-}
-
 // A stage's slots and reductions, as they likely are.
 struct Likely {
   double interference = 0.0;  // that collectives cost the kernels beside them
@@ -44,8 +35,10 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
   double computing = 1.0;  // share of the time from the first reduction on
   if (plan.zero_stage == 2 || shards_parameters(plan)) {
     // Reductions begin with the first gradient.
-    const double begin = std::max(returned(costs, stage), filled(costs, stage) + cost.warmup);
-    reduced = std::max(reduced, begin + data.likely_reduce);
+    double begin = std::max(returned(costs, stage), filled(costs, stage) + cost.warmup);
+    if (costs.profile->splits_backward) begin += std::max(0.0, data.before_gradients - cost.warmup);
+    reduced = std::max({reduced, begin + data.likely_reduce,
+                        end - costs.paths[stage].trailing_weights + data.trailing_reduce});
     const double behind = cost.compute * (1.0 - cost.warmup / cost.busy);
     if (end > begin) computing = std::clamp(behind / (end - begin), 0.0, 1.0);
   }
@@ -64,6 +57,18 @@ double likely_slots_end(const StageCosts& costs, std::size_t stage) {
   return slots_end(costs, stage) + costs.stages[stage].copy_wait;
 }
 
+// What the order of the schedule's list costs beyond the ways of any one stage.
+double list_bubble(const StageCosts& costs) {
+  if (costs.listed == 0.0) return 0.0;
+  double explained = 0.0;
+  for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
+    const double end = likely_slots_end(costs, stage);
+    explained =
+        std::max({explained, end, drained(costs, stage, end), rounds_drained(costs, stage)});
+  }
+  return std::max(0.0, costs.listed - explained);
+}
+
 // The first stage's slots are through: its own, or those that the last gradient comes back from.
 double first_slots_end(const StageCosts& costs) {
   double end = likely_slots_end(costs, 0);
@@ -73,30 +78,32 @@ double first_slots_end(const StageCosts& costs) {
 }
 
 // As the bound's, with what collectives cost the kernels beside them and with all reductions.
-double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, double first_tail) {
+double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, double bubble,
+                  double first_tail) {
   const double slots = likely_slots_end(costs, stage);
-  const Likely more = likely(costs, plan, stage, slots);
+  const Likely more = likely(costs, plan, stage, slots + bubble);
   const double drain = std::max(drained(costs, stage, slots), rounds_drained(costs, stage));
-  const double device =
-      more.interference + std::max(slots + more.tail + after_reduction(costs, stage),
-                                   drain + first_tail + after_reduction(costs, 0));
-  const double host = issued_and_finished(costs, stage) + costs.stages[0].data.last_reduce;
+  const double device = bubble + more.interference +
+                        std::max(slots + more.tail + after_reduction(costs, stage),
+                                 drain + first_tail + after_reduction(costs, 0));
+  const std::size_t last = costs.profile->splits_backward ? stage : 0;  // as issued_and_finished
+  const double host = issued_and_finished(costs, stage) + costs.stages[last].data.last_reduce;
   return std::max(device, host);
 }
 
 }  // namespace
 
 Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) {
-  const double first_tail = likely(costs, plan, 0, first_slots_end(costs)).tail;
+  const double bubble = list_bubble(costs);
+  const double first_tail = likely(costs, plan, 0, first_slots_end(costs) + bubble).tail;
   double slots = messages_drained(costs, plan) + first_tail + after_reduction(costs, 0),
          update = 0.0;
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageCost& cost = costs.stages[stage];
-    slots = std::max(slots, likely_end(costs, plan, stage, first_tail));
+    slots = std::max(slots, likely_end(costs, plan, stage, bubble, first_tail));
     update = std::max(update, cost.optimizer + cost.data.late_gathers);
   }
-  const double step =
-      slots + costs.norm_reduce + update + exposed_gathers(costs) + extra_bubble(costs);
+  const double step = slots + costs.norm_reduce + update + exposed_gathers(costs);
   return std::max(Seconds(step), bound);
 }
 

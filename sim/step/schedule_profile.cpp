@@ -1,26 +1,9 @@
 #include "sim/step/schedule_profile.hpp"
 
 #include <algorithm>
-#include <numeric>
-
-#include "core/schedule/schedule_timing.hpp"
 
 namespace shardwright::sim {
 namespace {
-
-SlotCost cost_of(SlotPhase phase) {
-  switch (phase) {
-    case SlotPhase::Forward:
-      return SlotCost::Forward;
-    case SlotPhase::Backward:
-      return SlotCost::Backward;
-    case SlotPhase::BackwardInput:
-      return SlotCost::BackwardInput;
-    case SlotPhase::BackwardWeight:
-      return SlotCost::BackwardWeight;
-  }
-  return SlotCost::Forward;
-}
 
 // `a` holds as much as `b` or more, of every chunk.
 bool covers(const HeldActivations& a, const HeldActivations& b) {
@@ -105,6 +88,13 @@ void find_completions(const std::vector<Slot>& slots, StageProfile& profile) {
   }
 }
 
+void find_first_completion(const std::vector<Slot>& slots, StageProfile& profile) {
+  for (const Slot& slot : slots) {
+    if (completes_gradients(slot)) return;
+    ++profile.before_completion.of[static_cast<std::size_t>(cost_of(slot.phase))];
+  }
+}
+
 StageProfile profile_stage(const std::vector<Slot>& slots, std::vector<std::int32_t> position) {
   StageProfile profile;
   HeldActivations now;
@@ -114,6 +104,7 @@ StageProfile profile_stage(const std::vector<Slot>& slots, std::vector<std::int3
   find_warmup(slots, profile);
   find_window(slots, profile);
   find_completions(slots, profile);
+  find_first_completion(slots, profile);
   profile.trailing_weights.assign(profile.position.size(), 0);
   for (const Slot& slot : slots) {
     now.slot = cost_of(slot.phase);
@@ -128,30 +119,6 @@ StageProfile profile_stage(const std::vector<Slot>& slots, std::vector<std::int3
     }
   }
   return profile;
-}
-
-// With 1 s for each phase of each chunk: the makespan less the longest of fill, work and drain.
-double extra_bubble_of(const PipelineSchedule& schedule, const ScheduleProfile& profile) {
-  const auto timing = time_schedule(schedule, {Seconds(1.0), Seconds(1.0), Seconds(1.0)});
-  if (!timing) return 0.0;
-  const double backward = profile.splits_backward ? 1.0 : 2.0;
-  double explained = 0.0;
-  for (std::size_t stage = 0; stage < profile.stages.size(); ++stage) {
-    const StageProfile& each = profile.stages[stage];
-    const auto first = *std::min_element(each.position.begin(), each.position.end());
-    const auto last = each.position[static_cast<std::size_t>(each.last_gradient_chunk)];
-    const auto trailing =
-        std::accumulate(each.trailing_weights.begin(), each.trailing_weights.end(), 0);
-    const double worked = first + timing->busy[stage].value();
-    const auto warmup = std::accumulate(each.warmup.begin(), each.warmup.end(), 0);
-    const auto first_back = each.position[static_cast<std::size_t>(each.first_gradient_chunk)];
-    const auto positions = static_cast<double>(profile.joined.size());
-    const double returned = positions + (positions - 1.0 - first_back) * backward +
-                            timing->busy[stage].value() - warmup;
-    const double ended = std::max(worked, returned);
-    explained = std::max({explained, ended, ended - trailing + last * backward});
-  }
-  return std::max(0.0, timing->makespan.value() - explained) / 3.0;
 }
 
 // From so many microbatches on a schedule only repeats its steady state.
@@ -184,7 +151,6 @@ ScheduleProfile profile_schedule(const PipelineSchedule& schedule) {
     each.holds_no_more_than_before = holds_no_more(each.held, profile.stages[stage - 1].held);
   }
   profile.mixes_backward = whole && profile.splits_backward;
-  profile.extra_bubble = extra_bubble_of(schedule, profile);
   return profile;
 }
 
@@ -193,9 +159,23 @@ const ScheduleProfile& ScheduleProfiles::of(ScheduleKind kind, const ScheduleSha
   written.microbatches = representative_microbatches(kind, shape);
   std::unique_ptr<ScheduleProfile>& profile =
       profiles_[{kind, written.stages, written.chunks, written.microbatches}];
-  if (!profile)
-    profile = std::make_unique<ScheduleProfile>(profile_schedule(make_schedule(kind, written)));
+  if (!profile) {
+    list_ = make_schedule(kind, written);
+    profile = std::make_unique<ScheduleProfile>(profile_schedule(list_));
+    profile->kind = kind;
+    profile->shape = written;
+    listed_ = profile.get();
+  }
   return *profile;
+}
+
+const SchedulePath& ScheduleProfiles::path(const ScheduleProfile& profile,
+                                           const NominalTimes& times) {
+  const auto [found, is_new] = paths_[&profile].try_emplace(times);
+  if (!is_new) return found->second;
+  if (listed_ != &profile) list_ = make_schedule(profile.kind, profile.shape);
+  listed_ = &profile;
+  return found->second = find_path(list_, times);
 }
 
 }  // namespace shardwright::sim

@@ -6,10 +6,12 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "core/schedule/pipeline_schedule.hpp"
 #include "sim/step/layer_costs.hpp"
+#include "sim/step/schedule_path.hpp"
 
 namespace shardwright::sim {
 
@@ -40,19 +42,19 @@ struct StageProfile {
   // By chunk: the slots from the one on that completes its gradients. The chunks in the order in
   // which that happens.
   std::vector<SlotCounts> from_completion;
+  SlotCounts before_completion;  // slots before the first one that completes a gradient
   std::vector<std::int32_t> completion_order;
   std::vector<HeldActivations> held;       // of which none holds less than another in all chunks
   bool holds_no_more_than_before = false;  // all of `held` is covered by the stage before
 };
 
 struct ScheduleProfile {
+  ScheduleKind kind = ScheduleKind::OneFOneB;
+  ScheduleShape shape;  // with the microbatches of the list that it was read off
   std::vector<StageProfile> stages;
   // By position in forward order: the part and the one before it are on one stage (the turn of a
   // V).
   std::vector<bool> joined;
-  // Bubble beyond what filling, working and draining of any one stage explain, in times that one
-  // microbatch takes in one chunk, all chunks and phases being equal.
-  double extra_bubble = 0.0;
   double microbatch_share = 1.0;  // of the microbatches that pass each chunk (DualPipe: a half)
   bool splits_backward = false;   // input and weight gradients are slots of their own
   bool mixes_backward = false;    // some backward slots are whole, some are split
@@ -66,9 +68,17 @@ class ScheduleProfiles {
  public:
   const ScheduleProfile& of(ScheduleKind kind, const ScheduleShape& shape);
 
+  // The longest way through the list of one of these profiles.
+  const SchedulePath& path(const ScheduleProfile& profile, const NominalTimes& times);
+
  private:
   using Key = std::tuple<ScheduleKind, std::int64_t, std::int64_t, std::int64_t>;
   std::map<Key, std::unique_ptr<ScheduleProfile>> profiles_;
+  std::unordered_map<const ScheduleProfile*,
+                     std::unordered_map<NominalTimes, SchedulePath, NominalTimesHash>>
+      paths_;
+  const ScheduleProfile* listed_ = nullptr;  // the one whose list was written last …
+  PipelineSchedule list_;                    // … and that list
 };
 
 }  // namespace shardwright::sim

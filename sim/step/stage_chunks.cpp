@@ -122,8 +122,7 @@ ChunkCost StageCoster::sharded(ChunkCost chunk, const LayerCosts& layers, const 
     cost.passing = slot_time(which, plan, {.gathers = true, .begun = true});
     if (issues_none_ahead(which, position)) wait_for_launches(which, cost);
     cost.sharding = gathering_;
-    if (which == SlotCost::Backward) chunk.reduction_wait = reducing_;
-    if (which == SlotCost::BackwardWeight) chunk.split_reduction_wait = reducing_;
+    if (makes_weight_gradients(which)) chunk.reducing[i] = reducing_;
     const double hidden = std::max(0.0, gathering_ - (cost.time - computing));
     cost.interference += hidden * slowdown / (1.0 + slowdown);
   }

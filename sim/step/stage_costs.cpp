@@ -118,6 +118,7 @@ void StageCoster::time_pipeline(const LayerCosts& layers, const Plan& plan) {
   chain_chunks();
   find_passages();
   find_copy_waits(layers, plan);
+  time_list();
   costs_.tie = 0.0;
   if (shares_embedding(model_, plan) && plan.pp > 1 && plan.schedule != ScheduleKind::ZbV &&
       plan.schedule != ScheduleKind::DualPipe) {
@@ -179,22 +180,28 @@ void StageCoster::chain_chunks() {
   costs_.gradient_chain.assign(count + 1, 0.0);
   costs_.gradient_arrival.assign(count, 0.0);
   for (std::size_t i = 0; i < count; ++i) {
-    const ChunkCost& chunk = costs_.chunk(i);
-    const double whole = chunk.of(SlotCost::Backward).passing;
-    const double input = chunk.of(SlotCost::BackwardInput).passing;
+    const double whole = from_message(SlotCost::Backward, i);
+    const double input = from_message(SlotCost::BackwardInput, i);
     const double gradient = profile.mixes_backward    ? std::min(whole, input)
                             : profile.splits_backward ? input
                                                       : whole;
     const bool last = i + 1 == count;
     const double message = last || profile.joined[i + 1] ? 0.0 : costs_.message + costs_.gather;
     costs_.forward_chain[i + 1] =
-        costs_.forward_chain[i] + chunk.of(SlotCost::Forward).passing + message;
+        costs_.forward_chain[i] + from_message(SlotCost::Forward, i) + message;
     costs_.gradient_chain[i + 1] = costs_.gradient_chain[i] + gradient + message;
     costs_.gradient_arrival[i] = message - costs_.gradient_chain[i + 1];
   }
   const double first_gradient = costs_.forward_chain[count] + forwards_before_gradient();
   for (double& arrival : costs_.gradient_arrival)
     arrival += first_gradient + costs_.gradient_chain[count];
+}
+
+// A slot from the arrival of the message that it begins with to its end. A host that waits for the
+// message issues FSDP's gathers behind it.
+double StageCoster::from_message(SlotCost which, std::size_t position) const {
+  const BlockCost& cost = costs_.chunk(position).of(which);
+  return sharded_ && issues_none_ahead(which, position) ? cost.time : cost.passing;
 }
 
 // From the arrival of the first microbatch at the last stage to that of the one whose forward pass
@@ -205,7 +212,7 @@ double StageCoster::forwards_before_gradient() const {
   if (last.position.size() > 1) return 0.0;
   double slowest = 0.0;
   for (const ChunkCost* chunk : costs_.chunks)
-    slowest = std::max(slowest, chunk->of(SlotCost::Forward).passing);
+    slowest = std::max(slowest, chunk->of(SlotCost::Forward).time);
   return (last.warmup.front() - 1.0) * slowest;
 }
 
@@ -225,8 +232,9 @@ StageCost StageCoster::slots_cost(std::size_t stage) const {
     cost.offload += slots * costs_.chunk(position).copy_time;
     cost.copy_wait += slots * copy_waits_[position];
     const ChunkCost& chunk = costs_.chunk(position);
-    cost.copy_wait += (slots - 1.0) * (costs_.profile->splits_backward ? chunk.split_reduction_wait
-                                                                       : chunk.reduction_wait);
+    if (costs_.listed == 0.0)
+      cost.copy_wait +=
+          (slots - 1.0) * chunk.reducing[static_cast<std::size_t>(SlotCost::Backward)];
     computing += slots * (passage.forward_passing + passage.backward_passing);
     gathering += slots * (passage.forward_exposed() + passage.backward_exposed());
     sending += slots * sending_of(position);

@@ -22,9 +22,8 @@ struct ChunkCost {
   std::array<BlockCost, kSlotCosts> slot;
   PartParameters parameters;
   double copy_time = 0.0;  // of activations to the host and back
-  // FSDP: the gathers of the next slot wait for the reductions of one that makes weight gradients.
-  double reduction_wait = 0.0,
-         split_reduction_wait = 0.0;  // of whole backward passes, of split ones
+  // FSDP, by slot: its reductions go on for so long after it, and the next slot's gathers wait.
+  std::array<double, kSlotCosts> reducing{};
 
   const BlockCost& of(SlotCost which) const { return slot[static_cast<std::size_t>(which)]; }
 };
@@ -44,6 +43,8 @@ struct DataParallelCost {
   // last slot.
   double likely_reduce = 0.0;
   double likely_tail = 0.0;
+  double before_gradients = 0.0;  // slots of the stage before the first that completes a gradient
+  double trailing_reduce = 0.0;   // messages of the weight gradients after the last gradient
 };
 
 struct StageCost {
@@ -99,6 +100,7 @@ struct StageCosts {
   std::vector<double> forward_chain, gradient_chain;
   // By position: until the gradient of the first microbatch has come back there.
   std::vector<double> gradient_arrival;
+  double listed = 0.0;  // likely, the slots in the order of the schedule's list; 0: not timed so
   double microbatches = 0.0;
   double slowdown = 0.0;     // of kernels beside collectives
   double message = 0.0;      // one pipeline message …
@@ -191,11 +193,14 @@ class StageCoster {
   ChunkCost sharded(ChunkCost chunk, const LayerCosts& layers, const Plan& plan,
                     std::size_t position);
   void find_passages();
+  void time_list();
+  void find_nominal_times();
   void find_copy_waits(const LayerCosts& layers, const Plan& plan);
   bool are_alike(const LayerCosts& layers, std::size_t a, std::size_t b) const;
   bool is_like_before(std::size_t stage) const;
   void number_stages();
   void chain_chunks();
+  double from_message(SlotCost which, std::size_t position) const;
   double forwards_before_gradient() const;
   ChunkCost chunk_cost(const LayerCosts& layers, const Plan& plan, std::size_t position);
   void list_parts(const LayerCosts& layers, const Plan& plan, std::size_t position);
@@ -225,7 +230,7 @@ class StageCoster {
   StageStates time_states(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   void add_update(const PartParameters& parameters, const Plan& plan, StageStates& states) const;
   Passage passage_of(const ChunkCost& chunk) const;
-  void find_completions(std::size_t stage);
+  double find_completions(std::size_t stage);
   PartParameters chunk_parameters(std::size_t stage) const;
   bool copies_embedding(const Plan& plan, std::size_t stage) const;
   PartParameters stage_parameters(const LayerCosts& layers, const Plan& plan,
@@ -265,6 +270,7 @@ class StageCoster {
   const PartCost* gathered_part_ = nullptr;       // the one of the slot at hand gathered last …
   const PartCost* reduced_part_ = nullptr;        // … and reduced last
   double gather_time_ = 0.0, reduce_time_ = 0.0;  // of these
+  NominalTimes nominal_;                          // of the plan at hand
   std::vector<Passage> passages_;                 // by position
   std::vector<double> copy_waits_;                // of one microbatch, by position
   std::vector<double> from_completion_;           // by chunk of the stage at hand

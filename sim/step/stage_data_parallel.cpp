@@ -1,6 +1,7 @@
 // Reductions and gathers of data parallelism in the costs of a stage, and the gradients that other
 // ranks know a part of.
 #include <algorithm>
+#include <numeric>
 
 #include "core/lowering/stage_states.hpp"
 #include "core/program/groups.hpp"
@@ -37,8 +38,8 @@ double StageCoster::scatter_time(double dense, double expert) {
 }
 
 // By chunk of the stage: the time from the start of the slot that completes its gradients to the
-// end of the stage's last slot.
-void StageCoster::find_completions(std::size_t stage) {
+// end of the stage's last slot. Returns the time of the slots before the first gradient.
+double StageCoster::find_completions(std::size_t stage) {
   const StageProfile& profile = costs_.profile->stages[stage];
   const std::size_t chunks = profile.position.size();
   std::array<double, kSlotCosts> mean{};
@@ -46,12 +47,14 @@ void StageCoster::find_completions(std::size_t stage) {
     for (std::size_t i = 0; i < kSlotCosts; ++i)
       mean[i] += costs_.chunk(static_cast<std::size_t>(position)).slot[i].time;
   }
+  for (double& each : mean) each /= static_cast<double>(chunks);
+  const auto time_of = [&mean](const SlotCounts& counts) {
+    return std::inner_product(counts.of.begin(), counts.of.end(), mean.begin(), 0.0);
+  };
   from_completion_.assign(chunks, 0.0);
-  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-    for (std::size_t i = 0; i < kSlotCosts; ++i)
-      from_completion_[chunk] +=
-          profile.from_completion[chunk].of[i] * mean[i] / static_cast<double>(chunks);
-  }
+  std::transform(profile.from_completion.begin(), profile.from_completion.end(),
+                 from_completion_.begin(), time_of);
+  return time_of(profile.before_completion);
 }
 
 namespace {
@@ -80,7 +83,7 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
   const SlotCost completes =
       costs_.profile->splits_backward ? SlotCost::BackwardWeight : SlotCost::Backward;
   const StageProfile& profile = costs_.profile->stages[stage];
-  find_completions(stage);
+  cost.before_gradients = find_completions(stage);
   double dense = 0.0, expert = 0.0, scattered = 0.0;
   Reductions stream;
   constexpr double kNever = -std::numeric_limits<double>::infinity();
@@ -140,7 +143,11 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
     const PartParameters all = chunk_parameters(stage);
     cost.step_reduce = reduce_time(all.dense * size * rounds, all.expert * size * rounds, plan);
     cost.likely_reduce = beside ? cost.reduce * rounds : cost.step_reduce;
-    if (!beside) cost.likely_tail = cost.step_reduce;
+    if (!beside) cost.likely_tail = cost.last_reduce = cost.step_reduce;
+    const auto trailing =
+        std::accumulate(profile.trailing_weights.begin(), profile.trailing_weights.end(), 0.0);
+    if (beside)
+      cost.trailing_reduce = cost.reduce * trailing / static_cast<double>(profile.position.size());
   }
   return cost;
 }
