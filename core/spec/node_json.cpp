@@ -53,6 +53,7 @@ ScaleUpSpec read_scale_up(ObjectReader object, FillIn& fill, std::int64_t accele
   spec.domain =
       fill.integer(object, "domain", accelerators, kAcceleratorCount, "the node's accelerators");
   check_domain(object, spec.domain, accelerators);
+  spec.channels = object.integer_or("channels", spec.channels, {1, 64});
   object.refuse_unknown_keys();
   return spec;
 }
@@ -88,16 +89,19 @@ HostSpec read_host(ObjectReader object, FillIn& fill) {
 }
 
 ordered_json scale_up_json(const ScaleUpSpec& spec) {
-  return {{"kind", name_of(spec.kind)},
-          {"name", spec.name},
-          {"bandwidth_bytes_per_s", spec.bandwidth.value()},
-          {"ring_efficiency_ratio", spec.ring_efficiency},
-          {"latency_s", spec.latency.value()},
-          {"collective_overhead_s", spec.collective_overhead.value()},
-          {"in_network_reduction", spec.in_network_reduction},
-          {"in_network_efficiency_ratio", spec.in_network_efficiency},
-          {"pair_efficiency_ratio", spec.pair_efficiency},
-          {"domain", spec.domain}};
+  ordered_json section = {{"kind", name_of(spec.kind)},
+                          {"name", spec.name},
+                          {"bandwidth_bytes_per_s", spec.bandwidth.value()},
+                          {"ring_efficiency_ratio", spec.ring_efficiency},
+                          {"latency_s", spec.latency.value()},
+                          {"collective_overhead_s", spec.collective_overhead.value()},
+                          {"in_network_reduction", spec.in_network_reduction},
+                          {"in_network_efficiency_ratio", spec.in_network_efficiency},
+                          {"pair_efficiency_ratio", spec.pair_efficiency},
+                          {"domain", spec.domain}};
+  // What a profile may leave out without a word.
+  if (spec.channels != ScaleUpSpec{}.channels) section["channels"] = spec.channels;
+  return section;
 }
 
 ordered_json nic_json(const NicSpec& spec) {

@@ -58,12 +58,13 @@ Seconds pipeline_fill(Seconds latency, Bytes bytes, Seconds transfer) {
 }
 
 // NCCL drops channels until the threads of each have enough to do; in a ring under LL they take
-// turns with all members.
+// turns with all members. A fraction stands for a channel that has less to do than the others, so
+// that more bytes never take less time.
 double channels_of(const ProtocolTraits& traits, Algorithm algorithm, Bytes bytes,
                    const CollectivePath& path) {
   const bool turns = traits.protocol == Protocol::LL && algorithm == Algorithm::Ring;
   const double enough = traits.channel_bytes * (turns ? path.members : 1.0);
-  return std::clamp(std::floor(bytes.value() / enough), 1.0, path.channels);
+  return std::clamp(bytes.value() / enough, 1.0, path.channels);
 }
 
 void keep_faster(CollectiveCost& best, Seconds time, Algorithm algorithm, Protocol protocol,

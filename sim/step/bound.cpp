@@ -34,7 +34,7 @@ double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, dou
 // The end of the stage's slots and reductions, if its kernels work more slowly beside the
 // collectives of data parallelism. Until then the compute stream works, which takes C alone, or
 // stands still, for a time I. Of the collectives' time R what does not pass while it stands still
-// passes beside kernels and costs them the share k = s / (1 + s), with s as in interference.hpp:
+// passes beside kernels and costs them the share k = s / (1 + s), with s as in shared_device.hpp:
 //
 //   end >= C + I + k max(0, R - I)
 //

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -160,76 +161,106 @@ class Replay {
     return rank.calls[call].first_wait < end;
   }
 
+  // When an op may start, as far as its stream, the host and what it waits for decide it.
+  struct Start {
+    double free = 0.0;            // its stream is
+    double host = 0.0;            // the host has issued it
+    double ready = 0.0;           // all of that, and what it waits for has ended …
+    std::uint32_t cause = kNoOp;  // … which decided it, if neither the stream nor the host did
+    std::uint32_t after = kNoOp;  // a collective that a queued one waits for too, not settled yet
+  };
+
+  static bool is_queued(const FlatOp& op) { return op.collective && op.meeting == Meeting::None; }
+
+  // Takes an op that has to end first into account; false if its end is not known yet. One
+  // collective that another one waits for need not be settled.
+  static bool wait_for(Rank& rank, std::uint32_t on, bool queued, Start& start) {
+    if (rank.ops[on].finish == kUnknownTime && rank.device.is_queued(on)) {
+      if (queued && (start.after == kNoOp || start.after == on)) {
+        start.after = on;
+        return true;
+      }
+      settle_collective(rank, on);
+    }
+    const double finish = rank.ops[on].finish;
+    if (finish > start.ready) {
+      start.ready = finish;
+      start.cause = on;
+    }
+    return finish != kUnknownTime;
+  }
+
+  // Nothing if the op depends on something that has not been replayed yet.
+  std::optional<Start> start_of(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op,
+                                std::size_t end_of_waits) {
+    const auto stream = static_cast<std::size_t>(op.stream);
+    const bool queued = is_queued(op);
+    if (op.meeting != Meeting::Message) {
+      if (!queued) settle_collectives(rank, op.stream);
+      if (!settle_stream(rank, stream)) return std::nullopt;
+    }
+    Start start;
+    start.host = rank.host + op.launch;
+    start.free = op.meeting == Meeting::Message ? 0.0 : rank.stream_free[stream];
+    start.ready = std::max(start.free, start.host);
+    for (std::uint32_t i = 0; i < op.waits; ++i) {
+      const std::uint32_t on = call.first_op + flat_.waits[op.first_wait + i];
+      if (!wait_for(rank, on, queued, start)) return std::nullopt;
+    }
+    const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
+    const std::vector<Wait>& waits = stage(s).waits;
+    for (std::size_t i = call.first_wait; i < end_of_waits; ++i) {
+      if (waits[i].op == number && !wait_for(rank, waits[i].on, queued, start)) return std::nullopt;
+    }
+    if (start.after != kNoOp && rank.ops[start.after].finish != kUnknownTime)  // settled meanwhile
+      wait_for(rank, std::exchange(start.after, kNoOp), queued, start);
+    if (start.cause == kNoOp && start.host > start.free) start.cause = rank.held_by;
+    return start;
+  }
+
   // Issues one op; false if it depends on something that has not been replayed yet.
   bool issue(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op,
              std::size_t end_of_waits) {
     const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
     if (waits_for_message(op)) return resume_host(rank, number);
-    const auto stream = static_cast<std::size_t>(op.stream);
-    const bool queues = op.collective && op.meeting == Meeting::None;
-    if (op.meeting != Meeting::Message && !queues) settle_collectives(rank, op.stream);
-    if (op.meeting != Meeting::Message && !settle_stream(rank, stream)) return false;
-    const double host = rank.host + op.launch;
-    const double free = op.meeting == Meeting::Message ? 0.0 : rank.stream_free[stream];
-    double ready = std::max(free, host);
-    std::uint32_t cause =
-        kNoOp;  // the op whose finish decides the start, if it is not the stream or the host
-    std::uint32_t after = kNoOp;  // a collective that a queued one waits for, so that it need not
-                                  // be settled
-    const auto wait_for = [&](std::uint32_t on) {
-      if (rank.ops[on].finish == kUnknownTime && rank.device.is_queued(on)) {
-        if (queues && (after == kNoOp || after == on)) {
-          after = on;
-          return true;
-        }
-        settle_collective(rank, on);
-      }
-      const double finish = rank.ops[on].finish;
-      if (finish > ready) {
-        ready = finish;
-        cause = on;
-      }
-      return finish != kUnknownTime;
-    };
-    for (std::uint32_t i = 0; i < op.waits; ++i) {
-      if (!wait_for(call.first_op + flat_.waits[op.first_wait + i])) return false;
-    }
-    const std::vector<Wait>& waits = stage(s).waits;
-    for (std::size_t i = call.first_wait; i < end_of_waits; ++i) {
-      if (waits[i].op == number && !wait_for(waits[i].on)) return false;
-    }
-    if (after != kNoOp && rank.ops[after].finish != kUnknownTime)  // settled with another one
-      wait_for(std::exchange(after, kNoOp));
-    rank.host = host + op.further_launch;
-    if (cause == kNoOp && host > free) cause = rank.held_by;
+    const auto start = start_of(s, rank, call, op, end_of_waits);
+    if (!start) return false;
+    rank.host = start->host + op.further_launch;
     if (op.kernel) rank.held_by = kNoOp;
-    record(rank.ops[number], op, cause);
+    record(rank.ops[number], op, start->cause);
     const bool posted = rank.op == 0 && posts_ahead(op) && call.first_wait == end_of_waits;
     if (posted) return true;
     if (op.meeting != Meeting::None) {
-      meet(s, rank, call, op, number, ready);
-      return true;
+      meet(s, rank, call, op, number, start->ready);
+    } else if (is_queued(op)) {
+      queue(rank, op, number, *start);
+    } else {
+      run(rank, op, number, *start);
     }
-    if (queues) {
-      rank.device.queue(op.stream, {number, ready, after, op.duration, op.port, cause});
-      take_ended(rank);
-      if (op.holds_host) {
-        settle_collective(rank, number);
-        rank.host = rank.ops[number].finish + op.further_launch;
-      }
-      return true;
-    }
-    if (op.stream == Stream::Compute) explain_gap({free, ready, cause}, rank.ops, rank.time);
-    const double finish =
-        op.kernel ? finish_of_kernel(rank, op, number, ready) : ready + op.duration;
-    finish_op(rank, number, finish);
-    rank.stream_free[stream] = finish;
-    // The host reads what the kernel has written.
-    if (op.holds_host) rank.host = finish + op.further_launch;
     return true;
   }
 
-  double finish_of_kernel(Rank& rank, const FlatOp& op, std::uint32_t number, double start) const {
+  static void queue(Rank& rank, const FlatOp& op, std::uint32_t number, const Start& start) {
+    rank.device.queue(op.stream,
+                      {number, start.ready, start.after, op.duration, op.port, start.cause});
+    take_ended(rank);
+    if (!op.holds_host) return;
+    settle_collective(rank, number);
+    rank.host = rank.ops[number].finish + op.further_launch;
+  }
+
+  static void run(Rank& rank, const FlatOp& op, std::uint32_t number, const Start& start) {
+    if (op.stream == Stream::Compute)
+      explain_gap({start.free, start.ready, start.cause}, rank.ops, rank.time);
+    const double finish =
+        op.kernel ? finish_of_kernel(rank, op, number, start.ready) : start.ready + op.duration;
+    finish_op(rank, number, finish);
+    rank.stream_free[static_cast<std::size_t>(op.stream)] = finish;
+    // The host reads what the kernel has written.
+    if (op.holds_host) rank.host = finish + op.further_launch;
+  }
+
+  static double finish_of_kernel(Rank& rank, const FlatOp& op, std::uint32_t number, double start) {
     const double finish = rank.device.run_kernel(start, op.duration);
     take_ended(rank);
     const Seconds cost(finish - (start + op.duration));

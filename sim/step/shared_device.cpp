@@ -15,6 +15,7 @@ void SharedDevice::queue(Stream stream, const Collective& collective) {
     busy_.push_back(index);
   }
   queue.waiting.push_back({collective});
+  if (collective.after != kNone) ++held_;
   // What began in the settled past and nothing holds up is settled so far, or altogether.
   if (queue.waiting.size() - queue.first > 1 || !may_begin(queue)) return;
   const double start = std::max(collective.ready, queue.free);
@@ -26,9 +27,11 @@ void SharedDevice::queue(Stream stream, const Collective& collective) {
 bool SharedDevice::is_queued(std::uint32_t op) const {
   return std::any_of(busy_.begin(), busy_.end(), [this, op](std::size_t stream) {
     const Queue& queue = queues_[stream];
-    return std::any_of(queue.waiting.begin() + static_cast<std::ptrdiff_t>(queue.first),
-                       queue.waiting.end(),
-                       [op](const Running& each) { return each.collective.op == op; });
+    const auto first = queue.waiting.begin() + static_cast<std::ptrdiff_t>(queue.first);
+    const auto found = std::lower_bound(
+        first, queue.waiting.end(), op,
+        [](const Running& each, std::uint32_t number) { return each.collective.op < number; });
+    return found != queue.waiting.end() && found->collective.op == op;
   });
 }
 
@@ -74,16 +77,22 @@ void SharedDevice::end_head(std::size_t stream, double finish) {
   const Running& head = queue.head();
   const std::uint32_t op = head.collective.op;
   ended_.push_back({op, static_cast<Stream>(stream), finish,
-                    std::max(0.0, finish - head.start - head.collective.duration),
+                    std::max(0.0, finish - (head.start + head.collective.duration)),
                     head.collective.cause});
   queue.free = finish;
   if (++queue.first == queue.waiting.size()) std::erase(busy_, stream);
-  for (const std::size_t other : busy_) {
-    Queue& waiting = queues_[other];
-    for (std::size_t i = waiting.first; i < waiting.waiting.size(); ++i) {
-      Collective& each = waiting.waiting[i].collective;
+  if (held_ > 0) let_go(op, finish);
+}
+
+// Those that wait for the collective, which has ended.
+void SharedDevice::let_go(std::uint32_t op, double finish) {
+  for (const std::size_t stream : busy_) {
+    Queue& queue = queues_[stream];
+    for (std::size_t i = queue.first; i < queue.waiting.size(); ++i) {
+      Collective& each = queue.waiting[i].collective;
       if (each.after != op) continue;
       each.after = kNone;
+      --held_;
       if (finish <= each.ready) continue;
       each.ready = finish;
       each.cause = op;

@@ -66,7 +66,7 @@ class SharedDevice {
 
   explicit SharedDevice(Contention contention) : contention_(contention) {}
 
-  // Behind those that the stream has queued.
+  // Behind those that the stream has queued; the numbers of a stream's ops grow.
   void queue(Stream stream, const Collective& collective);
   bool is_queued(std::uint32_t op) const;
   bool has_queued(Stream stream) const;
@@ -116,11 +116,13 @@ class SharedDevice {
   void find_rates(bool beside_kernel);
   double past_kernel_end(double start, double duration);
   void remember_activity(double until);
+  void let_go(std::uint32_t op, double finish);
 
   Contention contention_;
   double now_ = 0.0;  // what happened before is settled
   std::array<Queue, kStreams> queues_;
   std::vector<std::size_t> busy_;    // queues that are not empty
+  std::size_t held_ = 0;             // collectives that wait for another one
   std::vector<std::size_t> active_;  // whose first collective runs
   std::vector<double> rates_;        // of the active ones
   std::vector<Interval> activity_;   // of collectives that no kernel ran beside yet, in order

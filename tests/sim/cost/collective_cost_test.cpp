@@ -52,8 +52,24 @@ TEST(CollectiveCost, GrowsWithBytes) {
     const OpKind kind = any_kind();
     const GroupPlacement placement = any_placement();
     const double bytes = std::exp2(*rc::gen::inRange(300, 3400) * 0.01);
-    RC_ASSERT(time_of(kind, bytes * 1.1, placement) > time_of(kind, bytes, placement));
+    RC_ASSERT(time_of(kind, bytes * 1.1, placement) >= time_of(kind, bytes, placement));
+    RC_ASSERT(time_of(kind, bytes * 100.0, placement) > time_of(kind, bytes, placement));
   }));
+}
+
+// As many as the data keep busy, at most those of the node's links, or two for each NIC.
+TEST(CollectiveCost, UsesMoreChannelsForMoreBytes) {
+  const auto channels = [](double bytes, const GroupPlacement& placement) {
+    return collective_cost(OpKind::AllGather, Bytes(bytes), placement, testing::dgx_h100(),
+                           StackSpec{})
+        .channels;
+  };
+  EXPECT_EQ(channels(1e3, on_nodes(1, 8)), 1);
+  EXPECT_GT(channels(2e5, on_nodes(1, 8)), 1);
+  EXPECT_LT(channels(2e5, on_nodes(1, 8)), 16);
+  EXPECT_EQ(channels(1e9, on_nodes(1, 8)), 16);
+  EXPECT_EQ(channels(1e9, on_nodes(4, 8)), 16);
+  EXPECT_EQ(channels(1e9, on_nodes(4, 1)), 2);
 }
 
 // 2(n-1)/n S/B, with the link's full bandwidth inside a node and the NICs' between nodes.
