@@ -55,6 +55,15 @@ sim::CalibrationData read_data(const std::vector<std::string>& names, ProblemLis
   return data;
 }
 
+void say_what_is_left_out(const sim::CalibrationData& data) {
+  for (const sim::MeasuredRun& run : data.runs) {
+    if (!run.left_out.any()) continue;
+    fmt::print(stderr,
+               "run {}: left out {} steps and the timelines of {}: not under its plan.json\n",
+               run.name, run.left_out.steps, run.left_out.recorded_steps);
+  }
+}
+
 std::string source_of(const CalibrateOptions& options) {
   std::string names;
   for (const std::string& run : options.runs) {
@@ -72,6 +81,7 @@ ExitCode calibrate(const CalibrateOptions& options) {
   const sim::CalibrationData data = read_data(options.runs, problems);
   const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
   problems.throw_if_any();
+  say_what_is_left_out(data);
   const sim::Calibration calibration = sim::calibrate(cluster, data, source_of(options));
   write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
   write_trace(options, data, calibration.cluster);

@@ -44,7 +44,8 @@ void prepare_folder(const RunOptions& options) {
     throw InputError(
         "--out", {{"", metrics.string(), "a folder without an earlier run, --resume or --force"}});
   std::error_code error;
-  // A later --resume must not find the checkpoints of the run that is written over.
+  // Neither --resume nor calibrate must find what is left of the run that is written over; its
+  // timelines and metrics go where the steps begin.
   if (!options.resume) std::filesystem::remove_all(options.checkpoint_folder(), error);
   if (!error) std::filesystem::create_directories(options.out, error);
   if (error) throw InputError("--out", {{"", error.message(), "a folder that can be written"}});

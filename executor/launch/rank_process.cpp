@@ -93,7 +93,10 @@ class RankRun {
   void train_to_the_end() {
     if (!(options_.resume && resume()) && !options_.init_from.empty())
       read_weights(WeightFiles(options_.init_from), scenario_.model, trainer_.parameters());
-    if (rank_ == 0) write_plan(options_.out, scenario_);
+    if (rank_ == 0 && state_.steps < options_.training.steps) {
+      remove_timelines(options_.out, state_.steps);
+      write_plan(options_.out, scenario_);
+    }
     std::optional<MetricsLog> metrics;
     if (rank_ == 0) metrics.emplace(options_.metrics_file(), figures_of(scenario_), state_.steps);
     RunProgress progress(rank_ == 0 && !options_.no_progress, options_.training.steps);

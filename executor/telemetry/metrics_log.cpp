@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/lowering/model_flop.hpp"
+#include "core/spec/scenario_sum.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -49,6 +50,7 @@ RunFigures figures_of(const Scenario& scenario) {
   figures.flop_per_step = model_flop_per_step(scenario.model, plan);
   figures.peak = scenario.cluster.accelerator.matrix.of(plan.precision) *
                  static_cast<double>(plan.world_size());
+  figures.program = program_sum(to_json(scenario));
   return figures;
 }
 
@@ -84,6 +86,7 @@ void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
   if (report.small_batch_squares && std::isfinite(report.gradient_norm))
     noise_.add(*report.small_batch_squares, report.gradient_norm * report.gradient_norm);
   if (const auto noise = noise_.value()) line["gradient_noise_scale_tokens"] = *noise;
+  if (!figures_.program.empty()) line["program"] = figures_.program;
   stream_ << line.dump() << '\n' << std::flush;
   if (!stream_) throw RuntimeFailure(file_.string() + " cannot be written");
   prometheus_.update(line);

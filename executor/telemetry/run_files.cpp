@@ -1,11 +1,11 @@
 #include "executor/telemetry/run_files.hpp"
 
-#include <fmt/format.h>
-
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/base/error.hpp"
+#include "core/timeline/timeline_file.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -25,7 +25,16 @@ void write_plan(const std::filesystem::path& folder, const Scenario& scenario) {
 
 void write_timeline(const std::filesystem::path& folder, std::int64_t step, std::int64_t rank,
                     const Timeline& timeline) {
-  write(folder / fmt::format("timeline-{}-{}.json", step, rank), to_json(timeline).dump());
+  write(folder / name_of(TimelineFile{step, rank}), to_json(timeline).dump());
+}
+
+void remove_timelines(const std::filesystem::path& folder, std::int64_t first_step) {
+  std::vector<std::filesystem::path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const auto file = parse_timeline_name(entry.path().filename().string());
+    if (file && file->step >= first_step) found.push_back(entry.path());
+  }
+  for (const std::filesystem::path& file : found) std::filesystem::remove(file);
 }
 
 }  // namespace shardwright::executor

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <set>
 
 #include "core/base/json_reader.hpp"
+#include "core/spec/scenario_sum.hpp"
+#include "core/timeline/timeline_file.hpp"
 #include "sim/validation/error_statistics.hpp"
 #include "sim/validation/json_lines.hpp"
 
@@ -18,23 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kWarmupShare = 0.2;  // of the steps
-
-// "timeline-STEP-RANK.json"
-struct TimelineName {
-  std::int64_t step = 0, rank = 0;
-};
-
-std::optional<TimelineName> parse_name(const std::string& file) {
-  constexpr std::string_view kPrefix = "timeline-", kSuffix = ".json";
-  if (!file.starts_with(kPrefix) || !file.ends_with(kSuffix)) return std::nullopt;
-  TimelineName name;
-  const char* end = file.data() + file.size() - kSuffix.size();
-  const auto step = std::from_chars(file.data() + kPrefix.size(), end, name.step);
-  if (step.ec != std::errc() || step.ptr == end || *step.ptr != '-') return std::nullopt;
-  const auto rank = std::from_chars(step.ptr + 1, end, name.rank);
-  if (rank.ec != std::errc() || rank.ptr != end) return std::nullopt;
-  return name;
-}
 
 // The timeline of one rank, which brings its clock.
 Timeline read_rank(const fs::path& file) {
@@ -46,33 +30,55 @@ Timeline read_rank(const fs::path& file) {
   return timeline;
 }
 
-std::vector<MeasuredStep> read_steps(const fs::path& folder, std::int64_t world) {
-  std::map<std::int64_t, std::map<std::int64_t, fs::path>> files;  // by step and rank
+using StepFiles = std::map<std::int64_t, std::map<std::int64_t, fs::path>>;  // by step and rank
+
+StepFiles timelines_in(const fs::path& folder) {
+  StepFiles files;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (const auto name = parse_name(entry.path().filename().string()))
-      files[name->step][name->rank] = entry.path();
+    if (const auto file = parse_timeline_name(entry.path().filename().string()))
+      files[file->step][file->rank] = entry.path();
   }
-  std::vector<MeasuredStep> steps;
-  for (const auto& [step, ranks] : files) {
+  return files;
+}
+
+// Those of `steps`, of which every rank's timeline is there.
+void read_steps(const fs::path& folder, const std::set<std::int64_t>& steps, MeasuredRun& run) {
+  const std::int64_t world = run.scenario.plan.world_size();
+  for (const auto& [step, ranks] : timelines_in(folder)) {
+    if (!steps.contains(step)) {
+      ++run.left_out.recorded_steps;
+      continue;
+    }
     const bool whole = static_cast<std::int64_t>(ranks.size()) == world &&
                        ranks.begin()->first == 0 && ranks.rbegin()->first == world - 1;
     if (!whole) continue;
-    MeasuredStep& measured = steps.emplace_back();
+    MeasuredStep& measured = run.steps.emplace_back();
     measured.step = step;
     for (const auto& [rank, file] : ranks) measured.ranks.push_back(read_rank(file));
   }
-  return steps;
 }
 
-void read_metrics(const fs::path& file, MeasuredRun& run) {
+// The steps that were run under `program`, which is that of the run's plan; its step times. A line
+// that does not say its program is of it.
+std::set<std::int64_t> read_metrics(const fs::path& file, const std::string& program,
+                                    MeasuredRun& run) {
+  std::set<std::int64_t> steps;
   std::vector<Seconds> times;
   for_each_json_line(file.string(), [&](ObjectReader& line) {
-    times.emplace_back(line.number("step_s"));
-    run.peak_memory =
-        std::max(run.peak_memory, Bytes(line.number_or("process_peak_bytes", 0.0, kNonNegative)));
+    const std::int64_t step = line.integer("step", {0, IntegerRange{}.most});
+    const Seconds time(line.number("step_s"));
+    const Bytes peak(line.number_or("process_peak_bytes", 0.0, kNonNegative));
+    if (line.text_or("program", program) != program) {
+      ++run.left_out.steps;
+      return;
+    }
+    steps.insert(step);
+    times.push_back(time);
+    run.peak_memory = std::max(run.peak_memory, peak);
   });
   const auto warmup = static_cast<std::ptrdiff_t>(kWarmupShare * static_cast<double>(times.size()));
   run.step_times.assign(times.begin() + warmup, times.end());
+  return steps;
 }
 
 }  // namespace
@@ -89,9 +95,10 @@ MeasuredRun load_run(const fs::path& folder) {
     throw InputError(folder.string(), {{"", "no folder", "the --out folder of shardwright run"}});
   MeasuredRun run;
   run.name = fs::path(folder / "").parent_path().filename().string();
-  run.scenario = load_scenario((folder / "plan.json").string());
-  read_metrics(folder / "metrics.jsonl", run);
-  run.steps = read_steps(folder, run.scenario.plan.world_size());
+  const fs::path plan = folder / "plan.json";
+  const nlohmann::json document = read_json_file(plan.string());
+  run.scenario = read_scenario(document, plan.string());
+  read_steps(folder, read_metrics(folder / "metrics.jsonl", program_sum(document), run), run);
   ProblemList problems(folder.string());
   if (run.steps.empty()) {
     problems.add("", "no step with a timeline of every rank",
@@ -99,7 +106,13 @@ MeasuredRun load_run(const fs::path& folder) {
                              "--timeline-steps)",
                              run.scenario.plan.world_size() - 1));
   }
-  if (run.step_times.empty()) problems.add("metrics.jsonl", "no steps", "at least one");
+  if (run.step_times.empty()) {
+    problems.add("metrics.jsonl",
+                 run.left_out.steps == 0
+                     ? "no steps"
+                     : fmt::format("{} steps under other plans than plan.json", run.left_out.steps),
+                 "at least one under plan.json");
+  }
   problems.throw_if_any();
   return run;
 }

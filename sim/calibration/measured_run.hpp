@@ -18,18 +18,28 @@ struct MeasuredStep {
   std::vector<Timeline> ranks;
 };
 
+// What a run's folder holds of other plans, under which it was before it was resumed.
+struct LeftOut {
+  std::int64_t steps = 0;           // lines of metrics.jsonl
+  std::int64_t recorded_steps = 0;  // with timelines, and without such a line under this plan
+
+  bool any() const { return steps > 0 || recorded_steps > 0; }
+};
+
 struct MeasuredRun {
   std::string name;  // of its folder
   Scenario scenario;
   std::vector<MeasuredStep> steps;  // recorded ones, of which every rank's timeline is there
   std::vector<Seconds> step_times;  // of all steps but the first ones, which warm up
   Bytes peak_memory;                // of a process; zero: not known
+  LeftOut left_out;
 
   Seconds step_time() const;  // the median
 };
 
 // Reads `plan.json`, `metrics.jsonl` and `timeline-STEP-RANK.json` of the folder that
-// `shardwright run --out` names. Throws InputError with what is wrong or missing.
+// `shardwright run --out` names: what was run under the plan that it was last resumed with. Throws
+// InputError with what is wrong or missing.
 MeasuredRun load_run(const std::filesystem::path& folder);
 
 }  // namespace shardwright::sim

@@ -109,6 +109,39 @@ TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
   }
 }
 
+// The folder of a run that went on under another plan: only that one's steps are fitted.
+TEST(CalibrateCommand, FitsTheLastPlanOfAFolder) {
+  const ScratchFolder folder;
+  const std::string here = probed(folder), out = folder.file("run");
+  const auto run = [&](const std::string& micro_batch, const std::string& steps,
+                       std::vector<std::string> more) {
+    const std::string plan = folder.file("plan-" + micro_batch + ".json");
+    const CommandResult made = run_command(
+        {"simulate", "--model", "tiny-llama", "--cluster", here, "--gpus", "1", "--seq-len", "32",
+         "--global-batch", "4", "--micro-batch", micro_batch, "--out", plan, "--force"});
+    ASSERT_EQ(made.exit_code, 0) << made.errors;
+    std::vector<std::string> arguments = {"run",     plan,  "--data", corpus(folder),
+                                          "--steps", steps, "--out",  out};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult ran = run_command(arguments);
+    ASSERT_EQ(ran.exit_code, 0) << ran.errors;
+  };
+  const auto calibrated = [&] {
+    CommandResult result = run_command({"calibrate", out, "--cluster", here, "--out",
+                                        folder.file("better.json"), "--force", "--json", "-"});
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    return result.errors;
+  };
+  run("1", "8", {"--checkpoint-every", "8", "--timeline-steps", "6,7"});
+  EXPECT_THAT(calibrated(), testing::Not(HasSubstr("left out")));
+  run("2", "14", {"--resume"});
+  EXPECT_THAT(calibrated(), HasSubstr("run run: left out 8 steps and the timelines of 2"));
+  // A shorter run in the same folder leaves nothing of the longer one.
+  run("4", "4", {"--force"});
+  EXPECT_THAT(calibrated(), testing::Not(HasSubstr("left out")));
+  EXPECT_FALSE(std::filesystem::exists(out + "/timeline-13-0.json"));
+}
+
 // An all-reduce of two ranks at 10 GB/s.
 std::string two_ranks_on(const std::string& first, const std::string& second) {
   std::string table = "# Collective test starting: all_reduce_perf\n#  Rank  0 Group  0 Pid 1 on " +

@@ -6,8 +6,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "core/spec/scenario_sum.hpp"
 #include "tests/scratch_path.hpp"
 
 namespace shardwright::sim {
@@ -23,9 +25,17 @@ class RunFolder : public testing::Test {
     write("plan.json", R"({"schema": "shardwright/plan", "version": 1, "model": "gpt2",
       "cluster": "dgx-h100", "stack": "megatron-core", "plan": {"dp": 1, "tp": 1, "pp": 1,
       "micro_batch": 1, "global_batch": 1, "seq_len": 64}})");
-    write("metrics.jsonl", "{\"step_s\": 0.5}\n{\"step_s\": 0.25}\n");
+    write("metrics.jsonl", line(0, 0.5) + line(1, 0.25));
     write("timeline-1-0.json", timeline(R"([{"rank": 0, "label": "stage 0"}])"));
   }
+
+  // Of a step under the program that `more` says; without it, of a run of before programs were
+  // said.
+  static std::string line(int step, double seconds, const std::string& more = "") {
+    return "{\"step\": " + std::to_string(step) + ", \"step_s\": " + std::to_string(seconds) +
+           more + "}\n";
+  }
+  static std::string of_program(const std::string& sum) { return ", \"program\": \"" + sum + "\""; }
 
   static std::string timeline(const std::string& ranks) {
     return R"({"schema": "shardwright/timeline", "version": 1, "origin": "measured", "ranks": )" +
@@ -54,13 +64,37 @@ TEST_F(RunFolder, IsReadWhereAllIsThere) {
   EXPECT_EQ(run.step_times.size(), 2U);
 }
 
+// Steps 0 to 2 under another plan, from step 3 on under plan.json; step 9 is of a longer run that
+// was written over.
+TEST_F(RunFolder, StepsOfOtherPlansAreLeftOut) {
+  const std::string program =
+      program_sum(nlohmann::json::parse(std::ifstream(folder_ / "plan.json")));
+  const std::string before = of_program("0123456789abcdef"), now = of_program(program);
+  write("metrics.jsonl", line(0, 8.0, before) + line(1, 8.0, before) + line(2, 8.0, before) +
+                             line(3, 0.5, now) + line(4, 0.5, now));
+  for (const char* name : {"timeline-4-0.json", "timeline-9-0.json"})
+    write(name, timeline(R"([{"rank": 0, "label": "stage 0"}])"));
+  const MeasuredRun run = load_run(folder_);
+  EXPECT_EQ(run.step_times, std::vector<Seconds>(2, Seconds(0.5)));
+  ASSERT_EQ(run.steps.size(), 1U);
+  EXPECT_EQ(run.steps.front().step, 4);
+  EXPECT_EQ(run.left_out.steps, 3);
+  EXPECT_EQ(run.left_out.recorded_steps, 2);
+}
+
+TEST_F(RunFolder, StepsOfOtherPlansAloneAreNoRun) {
+  write("metrics.jsonl", line(1, 8.0, of_program("0123456789abcdef")));
+  EXPECT_THAT(error(), HasSubstr("metrics.jsonl: found 1 steps under other plans than plan.json"));
+}
+
 TEST_F(RunFolder, TimelinesAreOfOneRankEach) {
   write("timeline-1-0.json", timeline("[]"));
   EXPECT_THAT(error(), HasSubstr("timeline-1-0.json: /ranks: found 0 ranks; expected the one"));
 }
 
 TEST_F(RunFolder, BrokenLinesOfMetricsAreNamedByFileAndLine) {
-  write("metrics.jsonl", "{\"step_s\": 0.5}\n{\"step_s\": \"slow\"}\n[1]\n{\"step_s\": NaN}\n");
+  write("metrics.jsonl",
+        line(0, 0.5) + "{\"step\": 1, \"step_s\": \"slow\"}\n[1]\n{\"step_s\": NaN}\n");
   const std::string all = error();
   EXPECT_THAT(all, HasSubstr("metrics.jsonl: line 2/step_s: found \"slow\""));
   EXPECT_THAT(all, HasSubstr("metrics.jsonl: line 3: found an array of 1; expected an object"));
