@@ -21,14 +21,16 @@ std::string part_of(std::int64_t rank) {
 
 CheckpointWriter::CheckpointWriter(CheckpointFolder& folder, std::int64_t keep,
                                    const ModelSpec& model, Store& store, std::int64_t rank,
-                                   std::int64_t world, std::chrono::milliseconds limit)
+                                   std::int64_t world, std::chrono::milliseconds limit,
+                                   std::function<void()> check_others)
     : folder_(folder),
       keep_(keep),
       model_(model),
       store_(store),
       rank_(rank),
       world_(world),
-      limit_(limit) {}
+      limit_(limit),
+      check_others_(std::move(check_others)) {}
 
 void CheckpointWriter::start(const RunState& state, const std::vector<ParameterPiece>& pieces) {
   deadline_ = std::chrono::steady_clock::now() + limit_;
@@ -65,6 +67,7 @@ void CheckpointWriter::await(const std::string& key, std::int64_t steps,
     const std::string value = store_.find(key).value_or("");
     if (value == wanted) return;
     if (value.rfind(wanted + ": ", 0) == 0) throw RuntimeFailure(value.substr(wanted.size() + 2));
+    if (check_others_) check_others_();
     if (std::chrono::steady_clock::now() > deadline_) {
       throw RuntimeFailure(fmt::format("the checkpoint of step {} is not written after {} s: {}",
                                        steps, limit_.count() / 1000, key));

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -28,9 +29,11 @@ namespace shardwright::executor {
 class CheckpointWriter {
  public:
   // Everything referred to outlives the writer. `limit`: what writing a checkpoint may take.
+  // `check_others`, unless null, is asked while it waits for other ranks, by a thread of its own,
+  // and throws if one of them is gone.
   CheckpointWriter(CheckpointFolder& folder, std::int64_t keep, const ModelSpec& model,
                    Store& store, std::int64_t rank, std::int64_t world,
-                   std::chrono::milliseconds limit);
+                   std::chrono::milliseconds limit, std::function<void()> check_others = nullptr);
   // Gives up what is being written.
   ~CheckpointWriter() = default;
 
@@ -59,6 +62,7 @@ class CheckpointWriter {
   Store& store_;
   std::int64_t rank_, world_;
   std::chrono::milliseconds limit_;
+  std::function<void()> check_others_;
   Deadline deadline_;
   std::exception_ptr failure_;
   std::jthread thread_;

@@ -22,7 +22,7 @@ RunCheckpoints::RunCheckpoints(const CheckpointOptions& options, const ModelSpec
       trainer_(trainer),
       say_(std::move(say)),
       writer_(folder_, options.keep, model, store, trainer.rank(), trainer.world(),
-              options.write_limit) {}
+              options.write_limit, options.check_others) {}
 
 bool RunCheckpoints::is_first() const {
   return trainer_.rank() == 0;

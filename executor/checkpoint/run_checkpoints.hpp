@@ -32,6 +32,8 @@ struct CheckpointOptions {
   bool in_background = false;  // training goes on while a checkpoint is written
   // What writing one may take before the run has failed.
   std::chrono::milliseconds write_limit{30 * 60'000};
+  // See CheckpointWriter.
+  std::function<void()> check_others = nullptr;
 };
 
 // Of all checkpoints of a run.

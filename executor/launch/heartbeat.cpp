@@ -16,6 +16,10 @@ std::string key_of(std::int64_t rank) {
   return fmt::format("alive.{}", rank);
 }
 
+std::string leave_key(std::int64_t rank) {
+  return fmt::format("left.{}", rank);
+}
+
 // A sign in the table: the host in the first line, then what the rank is doing.
 struct Sign {
   std::string host, doing;
@@ -59,15 +63,20 @@ void Heartbeat::describe_with(std::function<std::string()> doing) {
 }
 
 void Heartbeat::beat() {
+  try {
+    send_signs();
+    store_->set(leave_key(rank_), "");
+  } catch (const CommunicationError&) {
+    // Who served the table is gone; the rank's exchanges will tell.
+  }
+}
+
+void Heartbeat::send_signs() {
   const std::string host = host_name();
   std::unique_lock lock(mutex_);
   while (!closing_) {
     due_ = false;
-    try {
-      store_->set(key_of(rank_), host + '\n' + (doing_ ? doing_() : ""));
-    } catch (const CommunicationError&) {
-      return;  // who served the table is gone; the rank's exchanges will tell
-    }
+    store_->set(key_of(rank_), host + '\n' + (doing_ ? doing_() : ""));
     changed_.wait_for(lock, interval_, [this] { return closing_ || due_; });
   }
 }
@@ -79,12 +88,23 @@ std::string RankWatch::name(std::int64_t rank) const {
                      sign->doing);
 }
 
-std::vector<std::int64_t> RankWatch::silent(std::chrono::milliseconds limit) const {
+bool RankWatch::has_left(std::int64_t rank) const {
+  return table_.look(leave_key(rank)).has_value();
+}
+
+std::vector<std::int64_t> RankWatch::lost(std::chrono::milliseconds limit) const {
+  std::vector<std::int64_t> found = silent(limit, Clock::duration::zero());
+  std::erase_if(found, [this](std::int64_t rank) { return has_left(rank); });
+  return found;
+}
+
+std::vector<std::int64_t> RankWatch::silent(std::chrono::milliseconds limit,
+                                            Clock::duration start) const {
   const Clock::time_point now = Clock::now();
   std::vector<std::int64_t> found;
   for (std::int64_t rank = 0; rank < world_; ++rank) {
     const auto sign = last_sign(table_, rank);
-    if (now - (sign ? sign->at : began_ + kStart) > limit) found.push_back(rank);
+    if (now - (sign ? sign->at : began_ + start) > limit) found.push_back(rank);
   }
   return found;
 }

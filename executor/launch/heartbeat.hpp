@@ -23,7 +23,8 @@ std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout);
 // So many intervals without a sign are a silence, where one is looked for after a failure.
 inline constexpr int kMissedSigns = 4;
 
-// A rank's side: a thread that sends the signs.
+// A rank's side: a thread that sends the signs, and takes leave when it ends: the silence that
+// follows is no loss.
 class Heartbeat {
  public:
   Heartbeat(std::unique_ptr<Store> store, std::int64_t rank, std::chrono::milliseconds interval);
@@ -37,6 +38,7 @@ class Heartbeat {
 
  private:
   void beat();
+  void send_signs();
 
   std::unique_ptr<Store> store_;
   std::int64_t rank_;
@@ -62,13 +64,21 @@ class RankWatch {
 
   // The ranks without a sign for `limit`; before the first one they have `kStart` more, from when
   // the watch began.
-  std::vector<std::int64_t> silent(std::chrono::milliseconds limit) const;
+  std::vector<std::int64_t> silent(std::chrono::milliseconds limit) const {
+    return silent(limit, kStart);
+  }
+  // Of those, without the time to start, the ranks that have not taken leave: what is gone where a
+  // rank has failed.
+  std::vector<std::int64_t> lost(std::chrono::milliseconds limit) const;
+  bool has_left(std::int64_t rank) const;
   // "no sign of life for 2.1 s of rank 3 on node7, last in step 12, …"
   std::string describe_silence(std::int64_t rank) const;
 
   static constexpr std::chrono::seconds kStart{30};
 
  private:
+  std::vector<std::int64_t> silent(std::chrono::milliseconds limit, Clock::duration start) const;
+
   const LocalStore& table_;
   std::int64_t world_;
   std::string host_;

@@ -17,9 +17,9 @@ bool Meeting::meets() const {
   return place_.world > 1 || place_.launcher == kOwnLauncher;
 }
 
-std::unique_ptr<Store> Meeting::connect() const {
+std::unique_ptr<Store> Meeting::connect(std::chrono::milliseconds timeout) const {
   if (!meets()) return std::make_unique<LocalStore>();
-  return std::make_unique<TcpStore>(place_.master_address, place_.master_port, token_, timeout_);
+  return std::make_unique<TcpStore>(place_.master_address, place_.master_port, token_, timeout);
 }
 
 OpenCommunicator Meeting::opener(std::string prefix) {

@@ -21,7 +21,9 @@ class Meeting {
   // Null if there is nobody to meet.
   TcpStore* store() const { return store_.get(); }
   // Another way to the same table, for a thread of its own; in a world of one a table of its own.
-  std::unique_ptr<Store> connect() const;
+  std::unique_ptr<Store> connect() const { return connect(timeout_); }
+  // The same with answers within `timeout`.
+  std::unique_ptr<Store> connect(std::chrono::milliseconds timeout) const;
   // The table itself, in the process that serves it; else null.
   const LocalStore* table() const { return server_ ? &server_->table() : nullptr; }
 

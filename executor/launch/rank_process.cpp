@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
@@ -15,6 +17,7 @@
 #include "executor/data/batch_loader.hpp"
 #include "executor/launch/device_choice.hpp"
 #include "executor/launch/heartbeat.hpp"
+#include "executor/launch/lost_ranks.hpp"
 #include "executor/launch/meeting.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/host_name.hpp"
@@ -39,23 +42,23 @@ void check_finite(const StepReport& report) {
 class RankRun {
  public:
   RankRun(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-          Device device, const std::string& token)
+          Device device, Meeting& meeting, Heartbeat& heartbeat, std::function<void()> check_others)
       : options_(options),
         scenario_(scenario),
         plan_(scenario.plan),
         rank_(place.rank),
         recorded_(options.recorded_steps()),
-        meeting_(place, token, options.timeout()),
-        heartbeat_(meeting_.connect(), place.rank, heartbeat_interval(options.timeout())),
+        heartbeat_(heartbeat),
         file_(options.data),
         loader_(file_, scenario.plan, scenario.model.vocab, options.training.seed),
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
         backend_(
-            open_backend(device, meeting_.store(), place, {options.timeout(), options.share_gpu})),
+            open_backend(device, meeting.store(), place, {options.timeout(), options.share_gpu})),
         trainer_(scenario.model, program_, place.rank, backend_->kernels(), backend_->opener(),
                  options.training, backend_->queues()),
-        checkpoint_store_(meeting_.connect()),
-        checkpoints_(options.checkpoints(), scenario.model, trainer_, *checkpoint_store_,
+        checkpoint_store_(meeting.connect()),
+        checkpoints_(options.checkpoints(std::move(check_others)), scenario.model, trainer_,
+                     *checkpoint_store_,
                      [](const std::string& text) { fmt::print(stderr, "{}\n", text); }) {
     state_.seed = options.training.seed;
     state_.seq_len = plan_.seq_len;
@@ -69,28 +72,6 @@ class RankRun {
   RankRun& operator=(const RankRun&) = delete;
 
   void train() {
-    try {
-      train_to_the_end();
-    } catch (...) {
-      name_silent_ranks();
-      throw;
-    }
-  }
-
-  void print_result() const {
-    if (!last_)
-      return fmt::print("nothing to do: {} of {} steps were done before\n", state_.steps,
-                        options_.training.steps);
-    fmt::print("{} steps, loss {:.4f}, {}\n", options_.training.steps, last_->loss,
-               options_.metrics_file().string());
-    const CheckpointTimes& times = checkpoints_.times();
-    if (times.count == 0) return;
-    fmt::print("{} checkpoints, each of which held training up for {:.4f} s\n", times.count,
-               times.stalled_s / static_cast<double>(times.count));
-  }
-
- private:
-  void train_to_the_end() {
     if (!(options_.resume && resume()) && !options_.init_from.empty())
       read_weights(WeightFiles(options_.init_from), scenario_.model, trainer_.parameters());
     if (rank_ == 0 && state_.steps < options_.training.steps) {
@@ -125,6 +106,19 @@ class RankRun {
     if (metrics) metrics->finish();
   }
 
+  void print_result() const {
+    if (!last_)
+      return fmt::print("nothing to do: {} of {} steps were done before\n", state_.steps,
+                        options_.training.steps);
+    fmt::print("{} steps, loss {:.4f}, {}\n", options_.training.steps, last_->loss,
+               options_.metrics_file().string());
+    const CheckpointTimes& times = checkpoints_.times();
+    if (times.count == 0) return;
+    fmt::print("{} checkpoints, each of which held training up for {:.4f} s\n", times.count,
+               times.stalled_s / static_cast<double>(times.count));
+  }
+
+ private:
   // For people at the other ranks; another thread asks.
   std::string doing() const {
     const std::int64_t step = step_;
@@ -137,16 +131,6 @@ class RankRun {
         break;
     }
     return fmt::format("step {}, {}", step, trainer_.last_op());
-  }
-
-  // Where no launcher of ours does it.
-  void name_silent_ranks() const {
-    const LocalStore* table = meeting_.table();
-    if (table == nullptr) return;
-    const RankWatch watch(*table, plan_.world_size(), "an unknown host");
-    for (const std::int64_t rank :
-         watch.silent(kMissedSigns * heartbeat_interval(options_.timeout())))
-      fmt::print(stderr, "{}\n", watch.describe_silence(rank));
   }
 
   // False if there is no checkpoint.
@@ -192,8 +176,7 @@ class RankRun {
   const Plan& plan_;
   std::int64_t rank_;
   std::vector<std::int64_t> recorded_;  // steps
-  Meeting meeting_;
-  Heartbeat heartbeat_;
+  Heartbeat& heartbeat_;
   TokenFile file_;
   BatchLoader loader_;
   Program program_;
@@ -212,8 +195,19 @@ class RankRun {
 
 void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
               Device device, const std::string& token) {
+  const auto fail = [&](const std::string& why) {
+    throw RuntimeFailure(fmt::format("rank {} on {}: {}", place.rank, host_name(), why));
+  };
+  std::optional<RankWatch> watch;
+  std::optional<Meeting> meeting;
   try {
-    RankRun run(options, scenario, place, device, token);
+    meeting.emplace(place, token, options.timeout());
+    if (meeting->table() != nullptr)
+      watch.emplace(*meeting->table(), place.world, "an unknown host");
+    Heartbeat heartbeat(meeting->connect(), place.rank, heartbeat_interval(options.timeout()));
+    std::function<void()> check_others;
+    if (watch) check_others = [&] { check_none_is_gone(*watch, place, options.timeout()); };
+    RankRun run(options, scenario, place, device, *meeting, heartbeat, check_others);
     run.train();
     if (place.rank == 0) run.print_result();
   } catch (const InputError&) {
@@ -221,7 +215,10 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
   } catch (const SaidElsewhere&) {
     throw;
   } catch (const std::exception& error) {
-    throw RuntimeFailure(fmt::format("rank {} on {}: {}", place.rank, host_name(), error.what()));
+    const bool watched = place.launcher == kOwnLauncher || place.world == 1 || !meeting;
+    fail(error.what() + (watched ? ""
+                                 : find_lost_ranks(*meeting, place, watch ? &*watch : nullptr,
+                                                   options.timeout())));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -139,10 +140,11 @@ std::vector<std::int64_t> RunOptions::recorded_steps() const {
   return steps;
 }
 
-CheckpointOptions RunOptions::checkpoints() const {
+CheckpointOptions RunOptions::checkpoints(std::function<void()> check_others) const {
   // A checkpoint is large; the disk may take longer than a rank that answers.
   constexpr int kTimeouts = 30;
-  return {checkpoint_folder(), keep_checkpoints, async_checkpoints, kTimeouts * timeout()};
+  return {checkpoint_folder(), keep_checkpoints, async_checkpoints, kTimeouts * timeout(),
+          std::move(check_others)};
 }
 
 void add_device_options(CLI::App& app, std::string& device, bool& share_gpu,

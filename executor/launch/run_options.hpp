@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ struct RunOptions {
   std::vector<std::int64_t> recorded_steps() const;
   std::filesystem::path metrics_file() const { return out / "metrics.jsonl"; }
   std::filesystem::path checkpoint_folder() const { return out / "checkpoints"; }
-  CheckpointOptions checkpoints() const;
+  CheckpointOptions checkpoints(std::function<void()> check_others) const;
   std::chrono::milliseconds timeout() const {
     return std::chrono::milliseconds(static_cast<std::int64_t>(timeout_s * 1e3));
   }

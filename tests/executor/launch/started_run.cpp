@@ -44,6 +44,21 @@ std::filesystem::path text_file() {
   return file;
 }
 
+}  // namespace
+
+std::vector<std::string> run_arguments(const std::filesystem::path& out, int steps) {
+  return {SHARDWRIGHT_EXECUTOR,
+          plan_file(),
+          "--data",
+          text_file(),
+          "--out",
+          out,
+          "--steps",
+          std::to_string(steps),
+          "--checkpoint-every",
+          std::to_string(kCheckpointEvery)};
+}
+
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (std::string& text : texts) pointers.push_back(text.data());
@@ -51,18 +66,9 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-}  // namespace
-
 StartedRun::StartedRun(std::filesystem::path out, std::vector<std::string> more)
     : out_(std::move(out)), messages_(out_.string() + ".messages") {
-  std::vector<std::string> arguments = {SHARDWRIGHT_EXECUTOR, plan_file(), "--data", text_file()};
-  const auto add = [&](std::string option, std::string value) {
-    arguments.push_back(std::move(option));
-    arguments.push_back(std::move(value));
-  };
-  add("--out", out_);
-  add("--steps", std::to_string(kSteps));
-  add("--checkpoint-every", std::to_string(kCheckpointEvery));
+  std::vector<std::string> arguments = run_arguments(out_);
   arguments.insert(arguments.end(), more.begin(), more.end());
   const std::vector<char*> pointers = pointers_to(arguments);
   posix_spawn_file_actions_t actions;

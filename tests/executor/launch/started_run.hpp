@@ -15,6 +15,11 @@ namespace shardwright::executor {
 inline constexpr int kRanks = 4;
 inline constexpr int kSteps = 30, kCheckpointEvery = 5;
 
+// The executor's command line, with a checkpoint each five steps.
+std::vector<std::string> run_arguments(const std::filesystem::path& out, int steps = kSteps);
+// As exec and posix_spawn take it: ended by null.
+std::vector<char*> pointers_to(std::vector<std::string>& texts);
+
 class StartedRun {
  public:
   // Trains into `out`, with a checkpoint each five steps. Its messages go to a file beside `out`.

@@ -1,0 +1,90 @@
+#include "executor/launch/lost_ranks.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "executor/comm/communicator.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr const char* kLostKey = "lost";
+constexpr milliseconds kBetweenLooks{20};
+// What ranks may come to their failures apart from each other, beyond the time of the signs.
+constexpr milliseconds kApart{2'000};
+
+std::string heard_key(std::int64_t rank) {
+  return fmt::format("heard.{}", rank);
+}
+
+// Until `done` or so long.
+template <class Done>
+void wait_until(Done done, milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  while (!done() && Clock::now() < deadline) std::this_thread::sleep_for(kBetweenLooks);
+}
+
+// The side of the table.
+std::string find_and_tell(Store& store, const RankWatch& watch, const LocalStore& table,
+                          std::int64_t world, milliseconds interval) {
+  const milliseconds limit = kMissedSigns * interval;
+  std::vector<std::int64_t> lost;
+  const auto all_are_known = [&] {
+    lost = watch.lost(limit);
+    auto known = static_cast<std::int64_t>(lost.size());
+    for (std::int64_t rank = 0; rank < world; ++rank) known += watch.has_left(rank) ? 1 : 0;
+    return known == world;
+  };
+  wait_until(all_are_known, limit + 2 * interval);
+  std::string text;
+  for (const std::int64_t rank : lost) text += "; " + watch.describe_silence(rank);
+  store.set(kLostKey, text);
+  // The table goes with this process.
+  const auto all_have_heard = [&] {
+    for (std::int64_t rank = 1; rank < world; ++rank)
+      if (watch.has_left(rank) && !table.look(heard_key(rank))) return false;
+    return true;
+  };
+  wait_until(all_have_heard, kMissedSigns * interval);
+  return text;
+}
+
+std::string ask(Store& store, std::int64_t rank, milliseconds interval) {
+  std::optional<std::string> lost;
+  wait_until([&] { return (lost = store.find(kLostKey)).has_value(); },
+             2 * kMissedSigns * interval + kApart);
+  store.set(heard_key(rank), "");
+  return lost.value_or("");
+}
+
+}  // namespace
+
+std::string find_lost_ranks(const Meeting& meeting, const LaunchPlace& place,
+                            const RankWatch* watch, milliseconds timeout) {
+  const milliseconds interval = heartbeat_interval(timeout);
+  try {
+    const std::unique_ptr<Store> store = meeting.connect(kMissedSigns * interval);
+    if (watch == nullptr) return ask(*store, place.rank, interval);
+    return find_and_tell(*store, *watch, *meeting.table(), place.world, interval);
+  } catch (const CommunicationError&) {
+    if (watch != nullptr) return "";
+    return fmt::format("; no answer of rank 0 at {}:{}, which serves the rendezvous",
+                       place.master_address, place.master_port);
+  }
+}
+
+void check_none_is_gone(const RankWatch& watch, const LaunchPlace& place, milliseconds timeout) {
+  for (std::int64_t rank = 0; rank < place.world; ++rank)
+    if (rank != place.rank && watch.has_left(rank)) throw RuntimeFailure("another rank has ended");
+  if (!watch.lost(timeout).empty()) throw RuntimeFailure("another rank is silent");
+}
+
+}  // namespace shardwright::executor

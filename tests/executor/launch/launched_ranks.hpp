@@ -1,0 +1,36 @@
+// Ranks as torchrun starts them: processes that find each other by their environment, with no
+// launcher of ours.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace shardwright::executor {
+
+class LaunchedRanks {
+ public:
+  // Trains the plan of StartedRun into `out`. Each rank's messages go to a file beside it.
+  LaunchedRanks(std::filesystem::path out, int steps, const std::vector<std::string>& more);
+  ~LaunchedRanks();
+  LaunchedRanks(const LaunchedRanks&) = delete;
+  LaunchedRanks& operator=(const LaunchedRanks&) = delete;
+
+  // Until so many steps have metrics, or half a minute has passed.
+  void wait_for_steps(std::size_t steps) const;
+  void send(std::size_t rank, int signal) const;
+  // Exit status; -1 if it does not end within half a minute, -2 if a signal ended it.
+  int wait(std::size_t rank);
+  std::string messages(std::size_t rank) const;
+
+ private:
+  std::filesystem::path messages_file(std::size_t rank) const;
+
+  std::filesystem::path out_;
+  std::vector<pid_t> processes_;  // 0: has ended
+};
+
+}  // namespace shardwright::executor

@@ -1,0 +1,81 @@
+// Failures where no launcher of ours watches: torchrun's environment, and nobody beside the ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "executor/telemetry/host_name.hpp"
+#include "tests/executor/launch/launched_ranks.hpp"
+#include "tests/executor/launch/started_run.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int kEndless = 100'000;
+const std::vector<std::string> kLimit = {"--timeout", "3"};
+
+struct Loss {
+  std::size_t victim;
+  int signal;
+};
+
+class LostRank : public testing::TestWithParam<Loss> {};
+
+// Every other rank ends by itself and names the one that was hit, and no other, with its last op.
+TEST_P(LostRank, IsNamedByAllOthers) {
+  const auto folder = empty_run_folder("lost");
+  LaunchedRanks ranks(folder, kEndless, kLimit);
+  ranks.wait_for_steps(5);
+  const auto [victim, signal] = GetParam();
+  ranks.send(victim, signal);
+  const auto name = [](std::size_t rank) {
+    return "sign of life for [0-9.]+ s of rank " + std::to_string(rank) + " on " + host_name() +
+           ", last in step [0-9]+, [a-z_.]+";
+  };
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    EXPECT_EQ(ranks.wait(rank), 1) << rank;
+    EXPECT_THAT(ranks.messages(rank),
+                HasSubstr("rank " + std::to_string(rank) + " on " + host_name() + ": "));
+    EXPECT_THAT(ranks.messages(rank), testing::ContainsRegex(name(victim)));
+    for (std::size_t other = 0; other < kRanks; ++other) {
+      if (other == victim) continue;
+      EXPECT_THAT(ranks.messages(rank), Not(testing::ContainsRegex(name(other)))) << rank;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, LostRank, testing::Values(Loss{2, SIGKILL}, Loss{3, SIGSTOP}),
+                         [](const auto& loss) {
+                           return loss.param.signal == SIGKILL ? "Killed" : "Frozen";
+                         });
+
+// With the first rank the table is gone.
+TEST(LostTable, IsNamedByAllOthers) {
+  LaunchedRanks ranks(empty_run_folder("lost"), kEndless, kLimit);
+  ranks.wait_for_steps(5);
+  ranks.send(0, SIGKILL);
+  for (std::size_t rank = 1; rank < kRanks; ++rank) {
+    EXPECT_EQ(ranks.wait(rank), 1) << rank;
+    EXPECT_THAT(ranks.messages(rank), HasSubstr("no answer of rank 0 at 127.0.0.1:"));
+  }
+}
+
+// A failure that all ranks come to is nobody's loss.
+TEST(LostRanks, AreNoneWhereAllHaveFailed) {
+  LaunchedRanks ranks(empty_run_folder("none-lost"), kSteps,
+                      {"--lr", "1e12", "--warmup-steps", "4", "--clip", "0", "--timeout", "3"});
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ranks.wait(rank), 1) << rank;
+    EXPECT_THAT(ranks.messages(rank), AllOf(HasSubstr(": step "), Not(HasSubstr("no sign of"))));
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::executor
