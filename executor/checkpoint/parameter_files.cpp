@@ -1,10 +1,15 @@
 #include "executor/checkpoint/parameter_files.hpp"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/checkpoint/stored_names.hpp"
@@ -143,17 +148,25 @@ void read_parameters(const std::filesystem::path& folder, const ModelSpec& model
 
 void read_weights(const WeightFiles& files, const ModelSpec& model, ParameterStore& parameters) {
   const std::map<std::string, Stored> stored = stored_parameters(model);
+  ProblemList problems("--init-from");
   for_each_slice(
       parameters, [&](std::size_t unit, const ParameterUnit& /*of*/, const ParameterSlice& slice) {
         const StoredPlace& where = stored.at(slice.name).place;
         const SafetensorsFile::View tensor = files.tensor(where.tensor);
         const ElementRange whole{slice.offset, slice.offset + slice.elements()};
         std::vector<float> values(whole.size());  // padding is 0
+        std::optional<std::size_t> bad;           // element of the tensor
         for_each_element(slice, where, whole, [&](std::size_t element, std::size_t from) {
-          values[element - whole.begin] = tensor.at(from);
+          const float value = tensor.at(from);
+          if (!std::isfinite(value) && !bad) bad = from;
+          values[element - whole.begin] = value;
         });
+        if (bad)
+          problems.add(where.tensor, fmt::format("{} at element {}", tensor.at(*bad), *bad),
+                       "finite numbers");
         parameters.set_weights(unit, whole.begin, values);
       });
+  problems.throw_if_any();
 }
 
 }  // namespace shardwright::executor

@@ -36,7 +36,7 @@ void read_parameters(const std::filesystem::path& folder, const ModelSpec& model
                      ParameterStore& parameters);
 
 // Sets the weights to published ones that were checked against the model; the optimizer's moments
-// stay as they are.
+// stay as they are. Throws InputError with the tensors of which this rank holds what is not finite.
 void read_weights(const WeightFiles& files, const ModelSpec& model, ParameterStore& parameters);
 
 }  // namespace shardwright::executor

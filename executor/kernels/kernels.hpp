@@ -160,7 +160,11 @@ class Kernels {
   // Adds the sum of the squares to `sum`.
   virtual void add_squares(std::int64_t elements, const void* gradient, double* sum,
                            Queue queue) = 0;
-  // `gradient_squares`: sum of the squares of all gradients, which their norm is the root of.
+  // Adds how many elements are infinite or NaN to `count`.
+  virtual void count_not_finite(std::int64_t elements, Element format, const void* data,
+                                double* count, Queue queue) = 0;
+  // `gradient_squares`: sum of the squares of all gradients, which their norm is the root of. Where
+  // it is not finite nothing is changed: the step can be repeated to find out why.
   virtual void adamw(std::int64_t elements, const AdamStep& step, const AdamArrays& arrays,
                      const double* gradient_squares, Queue queue) = 0;
   virtual void zero(void* data, std::size_t bytes, Queue queue) = 0;

@@ -29,16 +29,6 @@ namespace {
 
 enum class Activity : std::uint8_t { Starting, Training, Saving };
 
-// All ranks see it in the same step, before it gets into a checkpoint.
-void check_finite(const StepReport& report) {
-  const auto fail = [&](const char* what, double value) {
-    throw RuntimeFailure(fmt::format("step {}, {} is {}", report.step, what, value));
-  };
-  if (!report.own_loss_is_finite) fail("loss: the sum over this rank's tokens", report.loss);
-  if (!std::isfinite(report.loss)) fail("loss: what another rank adds", report.loss);
-  if (!std::isfinite(report.gradient_norm)) fail("gradient norm: it", report.gradient_norm);
-}
-
 class RankRun {
  public:
   RankRun(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
@@ -72,8 +62,7 @@ class RankRun {
   RankRun& operator=(const RankRun&) = delete;
 
   void train() {
-    if (!(options_.resume && resume()) && !options_.init_from.empty())
-      read_weights(WeightFiles(options_.init_from), scenario_.model, trainer_.parameters());
+    if (!(options_.resume && resume()) && !options_.init_from.empty()) read_published_weights();
     if (rank_ == 0 && state_.steps < options_.training.steps) {
       remove_timelines(options_.out, state_.steps);
       write_plan(options_.out, scenario_);
@@ -92,7 +81,8 @@ class RankRun {
       }
       stalled_before_ = stalled;
       progress.show(report);
-      check_finite(report);
+      if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
+        fail_for_not_finite(report);
       last_ = report;
       ++state_.steps;
       state_.samples += static_cast<std::uint64_t>(plan_.global_batch);
@@ -119,6 +109,44 @@ class RankRun {
   }
 
  private:
+  // All ranks call it. Throws InputError on the first rank that meets a number that is none.
+  void read_published_weights() {
+    std::optional<InputError> refused;
+    try {
+      read_weights(WeightFiles(options_.init_from), scenario_.model, trainer_.parameters());
+    } catch (const InputError& error) {
+      refused = error;
+    }
+    const std::optional<std::int64_t> first = first_rank_with(refused.has_value());
+    if (!first) return;
+    if (*first == rank_) throw *refused;
+    throw BadInputSaidElsewhere("--init-from");
+  }
+
+  // All ranks call it, and get the same.
+  std::optional<std::int64_t> first_rank_with(bool here) {
+    if (trainer_.sum_over_world(here ? 1.0 : 0.0) == 0.0) return std::nullopt;
+    std::int64_t rank = 0;
+    while (trainer_.sum_over_world(here && rank == rank_ ? 1.0 : 0.0) == 0.0) ++rank;
+    return rank;
+  }
+
+  // All ranks see it in the same step, before it gets into a checkpoint.
+  [[noreturn]] void fail_for_not_finite(const StepReport& report) {
+    const auto found = trainer_.find_not_finite(report.step, load_batch());
+    const std::optional<std::int64_t> origin = first_rank_with(found && !found->received);
+    std::string text = fmt::format("step {}", report.step);
+    if (found && !(found->received && origin)) {
+      text += ", " + describe_not_finite(*found);
+    } else if (origin) {
+      text += fmt::format(": rank {} has the first value that is not finite", *origin);
+    }
+    throw RuntimeFailure(fmt::format("{}; the loss is {}, the gradient norm {}", text, report.loss,
+                                     report.gradient_norm));
+  }
+
+  Batch load_batch() { return loader_.load(state_.samples, trainer_.place()[Axis::Data]); }
+
   // For people at the other ranks; another thread asks.
   std::string doing() const {
     const std::int64_t step = step_;
@@ -162,7 +190,7 @@ class RankRun {
   }
 
   StepReport run_step(std::int64_t step) {
-    const Batch batch = loader_.load(state_.samples, trainer_.place()[Axis::Data]);
+    const Batch batch = load_batch();
     if (std::find(recorded_.begin(), recorded_.end(), step) == recorded_.end())
       return trainer_.step(step, batch);
     StepRecorder recorder(plan_, rank_);

@@ -16,6 +16,8 @@
 
 namespace shardwright::executor {
 
+struct NotFiniteCounts;
+
 // An op in its place, with its tensors.
 struct BoundOp {
   const Op* op = nullptr;
@@ -35,6 +37,7 @@ struct StepState {
   double* gradient_squares = nullptr;  // of all parameters, once the program has added them up
   double* own_squares = nullptr;  // of this rank's gradients before they are reduced; null: not
                                   // asked for
+  NotFiniteCounts* not_finite = nullptr;  // of each op of the step; null: not looked for
 };
 
 class OpRunner {
@@ -47,6 +50,8 @@ class OpRunner {
   void prepare(const Op& op, Queue queue);
   // Throws CommunicationError; `state` outlives what is issued.
   void run(const BoundOp& bound, StepState& state);
+  // The same, and adds to `counts`, in the device's memory.
+  void run_checked(const BoundOp& bound, StepState& state, NotFiniteCounts* counts);
 
  private:
   struct Weights {
@@ -75,6 +80,10 @@ class OpRunner {
   void gradient_norm(const BoundOp& bound, StepState& state);
   void optimizer(const BoundOp& bound, const StepState& state);
   bool counts_in_norm(const ParameterUnit& unit, const ParameterSlice& slice) const;
+
+  // finite_checks.cpp
+  void count_weights(const BoundOp& bound, double* count);
+  void count_gradients(const BoundOp& bound, double* count);
 
   // communication_ops.cpp
   void communicate(const BoundOp& bound, StepState& state);

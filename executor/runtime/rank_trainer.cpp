@@ -113,7 +113,6 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
   report.step = step;
   // Each tensor-parallel rank of the last stage has the whole loss of its replica.
   report.loss = sum_over_world(place_[Axis::Tensor] == 0 ? sums.loss : 0.0) / tokens;
-  report.own_loss_is_finite = std::isfinite(sums.loss);
   report.gradient_norm = std::sqrt(sums.gradient_squares);
   report.learning_rate = learning_rate(options_, step);
   report.seconds = std::chrono::duration<double>(end - start).count();
@@ -125,6 +124,18 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
         sum_over_world(sums.own_squares) * static_cast<double>(program_.plan.dp);
   }
   return report;
+}
+
+std::optional<NotFiniteOp> RankTrainer::find_not_finite(std::int64_t step, const Batch& batch) {
+  StepState state = state_of(step, batch);
+  std::vector<NotFiniteCounts> counts(runner_.ops());
+  const std::size_t bytes = counts.size() * sizeof(NotFiniteCounts);
+  const auto on_device = kernels_.allocate(bytes);
+  kernels_.upload(on_device.get(), counts.data(), bytes);
+  state.not_finite = static_cast<NotFiniteCounts*>(on_device.get());
+  runner_.run(state, nullptr);
+  kernels_.download(counts.data(), on_device.get(), bytes);
+  return runner_.first_not_finite(counts);
 }
 
 double RankTrainer::sum_over_world(double own) {

@@ -20,10 +20,9 @@
 namespace shardwright::executor {
 
 struct StepReport {
-  std::int64_t step = 0;           // from 0 on
-  double loss = 0.0;               // mean over the tokens of the global batch, in nats
-  double gradient_norm = 0.0;      // before clipping
-  bool own_loss_is_finite = true;  // what this rank adds to the loss
+  std::int64_t step = 0;       // from 0 on
+  double loss = 0.0;           // mean over the tokens of the global batch, in nats
+  double gradient_norm = 0.0;  // before clipping
   double learning_rate = 0.0;
   double seconds = 0.0;  // from the first op of this rank to its last
   PhaseTimes phases;
@@ -43,6 +42,11 @@ class RankTrainer {
   // Runs step `step` on this rank's part of the batch; all ranks do so. Throws OpError,
   // CommunicationError.
   StepReport step(std::int64_t step, const Batch& batch, StepRecorder* recorder = nullptr);
+
+  // After a step whose loss or gradient norm is not finite, and which so left all parameters as
+  // they were: repeats it, and looks at what each op writes. All ranks do so. Nothing if all of
+  // this rank's results are finite. Throws as `step` does.
+  std::optional<NotFiniteOp> find_not_finite(std::int64_t step, const Batch& batch);
 
   // After it each rank has all of its weights as the last step left them (ZeRO-1 may gather them
   // only in the next step).

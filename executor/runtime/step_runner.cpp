@@ -34,7 +34,8 @@ QueuedOp StepRunner::queued(const PlacedOp& placed, std::span<const PartId> cove
   op.run = [this, bound = std::move(bound), number = placed.number, &state](Queue queue) mutable {
     bound.queue = queue;
     last_begun_ = number;
-    ops_.run(bound, state);
+    if (state.not_finite == nullptr) return ops_.run(bound, state);
+    ops_.run_checked(bound, state, state.not_finite + number);
   };
   return op;
 }
@@ -55,6 +56,19 @@ std::string StepRunner::last_op() const {
     if (placed.number == number) name = describe(placed);
   });
   return name;
+}
+
+std::optional<NotFiniteOp> StepRunner::first_not_finite(
+    std::span<const NotFiniteCounts> counts) const {
+  std::optional<NotFiniteOp> first;
+  for_each_op(program_, rank_, [&](const PlacedOp& placed) {
+    const NotFiniteCounts& here = counts[placed.number];
+    if (first || here.results == 0.0) return;
+    first = NotFiniteOp{describe(placed), here, {}, is_communication(placed.op.kind)};
+    for (const std::string& pattern : placed.op.parameters)
+      first->weights.push_back(parameter_name(pattern, placed.call.layer));
+  });
+  return first;
 }
 
 void StepRunner::prepare() {

@@ -10,11 +10,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/program/program.hpp"
 #include "core/program/program_checks.hpp"
+#include "executor/runtime/not_finite.hpp"
 #include "executor/runtime/op_queues.hpp"
 #include "executor/runtime/op_runner.hpp"
 #include "executor/runtime/tensor_plan.hpp"
@@ -40,6 +43,9 @@ class StepRunner {
   // Runs one step. `recorder` gets the span of each op; null: nothing is recorded. Throws OpError
   // for an op that failed.
   void run(StepState& state, StepRecorder* recorder);
+  // Of a step that was run with `StepState::not_finite`; `counts`: those of its ops.
+  std::optional<NotFiniteOp> first_not_finite(std::span<const NotFiniteCounts> counts) const;
+  std::uint32_t ops() const { return rank_.ops; }
   // Brings the parameters that other ranks updated up to date, as the next step would begin with.
   void gather_parameters(StepState& state);
 

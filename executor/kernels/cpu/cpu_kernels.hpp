@@ -52,6 +52,8 @@ class CpuKernels final : public Kernels {
   void loss_backward(const LossShape& shape, std::span<const std::int32_t> targets, float scale,
                      const void* probabilities, void* dlogits, Queue queue) override;
   void add_squares(std::int64_t elements, const void* gradient, double* sum, Queue queue) override;
+  void count_not_finite(std::int64_t elements, Element format, const void* data, double* count,
+                        Queue queue) override;
   void adamw(std::int64_t elements, const AdamStep& step, const AdamArrays& arrays,
              const double* gradient_squares, Queue queue) override;
   void zero(void* data, std::size_t bytes, Queue queue) override;

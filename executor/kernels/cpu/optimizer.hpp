@@ -16,8 +16,22 @@ void CpuKernels<Real>::add_squares(std::int64_t elements, const void* gradient, 
 }
 
 template <class Real>
+void CpuKernels<Real>::count_not_finite(std::int64_t elements, Element format, const void* data,
+                                        double* count, Queue /*queue*/) {
+  const auto add = [&](const auto* values) {
+    for (std::int64_t i = 0; i < elements; ++i) *count += std::isfinite(values[i]) ? 0.0 : 1.0;
+  };
+  if (format == Element::Float64) {
+    add(static_cast<const double*>(data));
+  } else {
+    add(static_cast<const float*>(data));
+  }
+}
+
+template <class Real>
 void CpuKernels<Real>::adamw(std::int64_t elements, const AdamStep& step, const AdamArrays& arrays,
                              const double* gradient_squares, Queue /*queue*/) {
+  if (!std::isfinite(*gradient_squares)) return;
   const auto count = static_cast<Real>(step.step);
   const auto beta1 = static_cast<Real>(step.beta1), beta2 = static_cast<Real>(step.beta2);
   const Real first_correction = Real(1) - std::pow(beta1, count);

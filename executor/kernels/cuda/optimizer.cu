@@ -28,6 +28,26 @@ __global__ void __launch_bounds__(kElementThreads)
   if (threadIdx.x == 0) *sum += all;
 }
 
+// A difference of infinities or NaNs is a NaN.
+template <class Real>
+__device__ inline bool is_finite(Real value) {
+  return value - value == Real(0);
+}
+__device__ inline bool is_finite(Bf16 value) {
+  return is_finite(__bfloat162float(value));
+}
+
+// One block: it runs in a step that has failed, and nobody waits for it.
+template <class Real>
+__global__ void __launch_bounds__(kElementThreads)
+    not_finite_kernel(std::int64_t elements, const Real* data, double* count) {
+  double found = 0.0;
+  for (std::int64_t i = threadIdx.x; i < elements; i += blockDim.x)
+    found += is_finite(data[i]) ? 0.0 : 1.0;
+  found = block_sum(found);
+  if (threadIdx.x == 0) *count += found;
+}
+
 struct AdamArguments {
   float kept, rate, beta1, beta2, epsilon, clip_norm;  // kept: what decay leaves of a weight
   float first_correction, second_correction;
@@ -37,6 +57,7 @@ __global__ void __launch_bounds__(kElementThreads)
     adamw_kernel(std::int64_t elements, AdamArguments step, const double* gradient_squares,
                  const float* gradient, float* weight, float* first_moment, float* second_moment,
                  Bf16* applied) {
+  if (!is_finite(*gradient_squares)) return;
   const auto norm = static_cast<float>(sqrt(*gradient_squares));
   const float scale = step.clip_norm > 0.0F && norm > step.clip_norm ? step.clip_norm / norm : 1.0F;
   for (std::int64_t i = grid_index(); i < elements; i += grid_threads()) {
@@ -63,6 +84,21 @@ void FusedKernels::add_squares(std::int64_t elements, const void* gradient, doub
   launch(squares_kernel, dim3(static_cast<unsigned>(blocks)), kElementThreads, queue, elements,
          static_cast<const float*>(gradient), parts);
   launch(add_squares_kernel, dim3(1), kElementThreads, queue, blocks, parts, sum);
+}
+
+void FusedKernels::count_not_finite(std::int64_t elements, Element format, const void* data,
+                                    double* count, Queue queue) {
+  const auto start = [&](const auto& kernel, const auto* values) {
+    launch(kernel, dim3(1), kElementThreads, queue, elements, values, count);
+  };
+  switch (format) {
+    case Element::Bfloat16:
+      return start(not_finite_kernel<Bf16>, static_cast<const Bf16*>(data));
+    case Element::Float32:
+      return start(not_finite_kernel<float>, static_cast<const float*>(data));
+    case Element::Float64:
+      return start(not_finite_kernel<double>, static_cast<const double*>(data));
+  }
 }
 
 void FusedKernels::adamw(std::int64_t elements, const AdamStep& step, const AdamArrays& arrays,

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
@@ -101,6 +102,32 @@ TEST(WeightFiles, AreReadInEveryFormatAndLayoutOfFiles) {
     plan.tp = plan.pp = 2;
     EXPECT_NEAR(first_loss(model, plan, folder) / losses.front(), 1.0, 1e-5);
   }
+}
+
+// By the rank that holds it, with the tensor and the place in it.
+TEST(WeightFiles, MayNotHoldWhatIsNoNumber) {
+  const ModelSpec model = small_llama();
+  const auto folder = empty_folder("not-finite");
+  const std::string file = folder / "model.safetensors", name = "model.layers.1.mlp.up_proj.weight";
+  create_safetensors(file, stored_tensors(model));  // zeros
+  SafetensorsFile(file, SafetensorsFile::Access::Write)
+      .tensor(name, model.mlp.ffn_hidden * model.hidden)[70] =
+      std::numeric_limits<float>::quiet_NaN();
+  Plan plan = one_rank_plan();
+  plan.pp = 2;
+  const WeightFiles files(folder);
+  on_ranks(model, plan, {}, [&](RankTrainer& trainer, const BatchLoader& /*loader*/) {
+    std::string refused;
+    try {
+      read_weights(files, model, trainer.parameters());
+    } catch (const InputError& error) {
+      refused = error.what();
+    }
+    EXPECT_EQ(refused,
+              trainer.rank() == 0
+                  ? "--init-from: " + name + ": found nan at element 70; expected finite numbers"
+                  : "");
+  });
 }
 
 // huggingface.co/openai-community/gpt2 leaves the "transformer." out and has masks among the

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "executor/data/counter_random.hpp"
 #include "executor/kernels/cpu/cpu_kernels.hpp"
@@ -228,6 +229,44 @@ std::vector<OpResult> optimizer(OpBench& bench, std::int64_t elements, float cli
           {"applied weight", std::move(rounded), kRoundedOnce}};
 }
 
+// A gradient norm that is not finite leaves what AdamW would update as it was.
+std::vector<OpResult> not_finite(OpBench& bench) {
+  constexpr std::int64_t kElements = 3000;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> values = values_of(kElements, 1);
+  values[7] = kNan;
+  values[1200] = kInfinity;
+  values[2999] = -kInfinity;
+  const auto gradient = bench.states(values), weight = bench.states(values_of(kElements, 2));
+  const auto first = bench.states(values_of(kElements, 3));
+  const auto second = bench.states(values_of(kElements, 4));
+  const auto applied = bench.activations(values);
+  double *in_states = bench.number(0.0), *in_activations = bench.number(1.0),
+         *in_number = bench.number(0.0), *sum = bench.number(0.0);
+  const bool is_reference = bench.kernels.element() == bench.kernels.state_element();
+  const auto count = [&](const void* data, std::int64_t elements, Element format, double* found) {
+    bench.kernels.count_not_finite(elements, format, data, found, bench.queue);
+  };
+  count(gradient, kElements, bench.kernels.state_element(), in_states);
+  count(applied, kElements, bench.kernels.element(), in_activations);
+  bench.kernels.add_squares(kElements, gradient, sum, bench.queue);
+  count(sum, 1, Element::Float64, in_number);
+  AdamStep step;
+  step.learning_rate = 0.01F;
+  bench.kernels.adamw(kElements, step,
+                      {gradient, weight, first, second, is_reference ? nullptr : applied}, sum,
+                      bench.queue);
+  const std::vector<float> counts = {bench.read_number(in_states),
+                                     bench.read_number(in_activations),
+                                     bench.read_number(in_number)};
+  EXPECT_EQ(counts, (std::vector<float>{3, 4, 1}));
+  EXPECT_EQ(bench.read_states(weight, kElements), values_of(kElements, 2));
+  return {{"counts", counts, 0.0},
+          {"weight", bench.read_states(weight, kElements), 0.0},
+          {"second moment", bench.read_states(second, kElements), 0.0}};
+}
+
 std::vector<OpResult> memory(OpBench& bench) {
   const auto from = bench.states(values_of(100, 1)), to = bench.states(values_of(100, 2));
   bench.kernels.copy(to, from, 60 * sizeof(float), bench.queue);
@@ -322,6 +361,7 @@ std::vector<OpCase> other_cases() {
        }},
       {"optimizer", false, [](OpBench& bench) { return optimizer(bench, 5000, 0.0F); }},
       {"optimizer_clipped", false, [](OpBench& bench) { return optimizer(bench, 777, 2.0F); }},
+      {"not_finite", false, not_finite},
       {"memory", true, [](OpBench& bench) { return memory(bench); }},
   };
 }

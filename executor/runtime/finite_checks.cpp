@@ -1,0 +1,73 @@
+// Which results of an op are not finite. Only a step that is repeated to find that out asks.
+#include <cstddef>
+
+#include "executor/runtime/not_finite.hpp"
+#include "executor/runtime/op_runner.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+bool is_statistics(const Op& op, std::size_t written) {
+  if (op.payload == Payload::SoftmaxStatistics) return true;
+  if (op.kind == OpKind::Attention) return written == 1;
+  return op.kind == OpKind::Loss && op.phase == Phase::Forward && op.reads.size() == 1;
+}
+
+}  // namespace
+
+void OpRunner::run_checked(const BoundOp& bound, StepState& state, NotFiniteCounts* counts) {
+  count_weights(bound, &counts->weights);
+  run(bound, state);
+  const Op& op = *bound.op;
+  for (std::size_t i = 0; i < bound.writes.size(); ++i) {
+    const Element format = is_statistics(op, i) ? kernels_.state_element() : kernels_.element();
+    const auto bytes =
+        static_cast<std::int64_t>(elements_of(op.writes[i]) * bytes_of(kernels_.element()));
+    kernels_.count_not_finite(bytes / static_cast<std::int64_t>(bytes_of(format)), format,
+                              bound.writes[i], &counts->results, bound.queue);
+  }
+  if (op.kind == OpKind::Loss && op.reads.size() == 2)
+    kernels_.count_not_finite(1, Element::Float64, state.loss, &counts->results, bound.queue);
+  if (op.kind == OpKind::GradientNorm || op.payload == Payload::GradientNorm)
+    kernels_.count_not_finite(1, Element::Float64, state.gradient_squares, &counts->results,
+                              bound.queue);
+  count_gradients(bound, &counts->results);
+}
+
+void OpRunner::count_weights(const BoundOp& bound, double* count) {
+  for (const std::string& pattern : bound.op->parameters) {
+    const ParameterPlace& place = parameters_.layout().find(pattern, bound.call->layer);
+    for (const ParameterSlice& slice : parameters_.layout().units[place.unit].slices) {
+      if (slice.offset != place.weight && slice.offset != place.bias) continue;
+      kernels_.count_not_finite(static_cast<std::int64_t>(slice.elements()), kernels_.element(),
+                                parameters_.weights(place.unit, slice.offset), count, bound.queue);
+    }
+  }
+}
+
+// Those that the op has added to, or that a reduction has brought together.
+void OpRunner::count_gradients(const BoundOp& bound, double* count) {
+  const auto add = [&](std::size_t unit, std::size_t first, std::size_t elements) {
+    kernels_.count_not_finite(static_cast<std::int64_t>(elements), kernels_.state_element(),
+                              parameters_.gradients(unit, first), count, bound.queue);
+  };
+  const Op& op = *bound.op;
+  if (op.payload == Payload::Gradients && is_communication(op.kind)) {
+    for (const PartId part : bound.covered) {
+      for (const std::size_t unit : parameters_.layout().units_of(part))
+        add(unit, parameters_.own(unit).begin, parameters_.own(unit).size());
+    }
+    return;
+  }
+  const bool backward = op.phase == Phase::BackwardInput || op.phase == Phase::BackwardWeight;
+  if (!backward || is_communication(op.kind)) return;
+  for (const std::string& pattern : op.parameters) {
+    const ParameterPlace& place = parameters_.layout().find(pattern, bound.call->layer);
+    for (const ParameterSlice& slice : parameters_.layout().units[place.unit].slices) {
+      if (slice.offset == place.weight || slice.offset == place.bias)
+        add(place.unit, slice.offset, slice.elements());
+    }
+  }
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,71 @@
+// A value that is not finite, put in one place: the op that makes more of it is named, on the rank
+// where it is, and nothing is updated.
+#include "executor/runtime/not_finite.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <mutex>
+
+#include "tests/executor/runtime/training_fixture.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr const char* kPattern = "layers.*.mlp.down_proj";
+constexpr std::int32_t kLayer = 1;
+
+// Sets the first weight of a layer of the first stage.
+void spoil(RankTrainer& trainer, float value) {
+  ParameterStore& parameters = trainer.parameters();
+  const ParameterPlace& place = parameters.layout().find(kPattern, kLayer);
+  parameters.set_weights(place.unit, place.weight, std::vector<float>{value});
+}
+
+class NotFinite : public testing::TestWithParam<float> {};
+
+TEST_P(NotFinite, IsFoundWhereItFirstAppears) {
+  Plan plan = one_rank_plan();
+  plan.dp = plan.tp = plan.pp = 2;
+  plan.zero_stage = 1;
+  std::mutex mutex;
+  on_ranks(small_llama(), plan, {}, [&](RankTrainer& trainer, const BatchLoader& loader) {
+    const RankCoordinates& place = trainer.place();
+    const bool holds = place[Axis::Pipeline] == 0 && place[Axis::Tensor] == 1;
+    const Batch batch = loader.load(0, place[Axis::Data]);
+    if (holds) spoil(trainer, GetParam());
+    const StepReport report = trainer.step(0, batch);
+    const auto found = trainer.find_not_finite(0, batch);
+    const std::lock_guard lock(mutex);
+    EXPECT_FALSE(std::isfinite(report.loss) && std::isfinite(report.gradient_norm));
+    ASSERT_TRUE(found) << trainer.rank();
+    EXPECT_EQ(found->received, !holds) << trainer.rank() << ": " << found->op;
+    if (!holds) return;
+    EXPECT_EQ(found->counts.weights, 1.0);
+    EXPECT_THAT(describe_not_finite(*found),
+                testing::MatchesRegex("ffn.down of layer 1, microbatch 0: [0-9]+ values of its "
+                                      "result and 1 of its weights layers.1.mlp.down_proj are not "
+                                      "finite"));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Values, NotFinite,
+                         testing::Values(std::numeric_limits<float>::quiet_NaN(),
+                                         std::numeric_limits<float>::infinity()),
+                         [](const auto& value) {
+                           return std::isnan(value.param) ? "Nan" : "Infinity";
+                         });
+
+// Without one, the step that is repeated finds none.
+TEST(SoundStep, HasNone) {
+  on_ranks(small_gpt2(), one_rank_plan(), {}, [](RankTrainer& trainer, const BatchLoader& loader) {
+    const Batch batch = loader.load(0, 0);
+    EXPECT_TRUE(std::isfinite(trainer.step(0, batch).loss));
+    EXPECT_FALSE(trainer.find_not_finite(0, batch));
+  });
+}
+
+}  // namespace
+}  // namespace shardwright::executor
