@@ -16,6 +16,7 @@
 #include "core/spec/cluster_json.hpp"
 #include "core/timeline/perfetto.hpp"
 #include "sim/calibration/nccl_tests.hpp"
+#include "sim/calibration/run_device.hpp"
 #include "sim/calibration/side_by_side.hpp"
 
 namespace shardwright::cli {
@@ -80,6 +81,8 @@ ExitCode calibrate(const CalibrateOptions& options) {
   ProblemList problems("shardwright calibrate");
   const sim::CalibrationData data = read_data(options.runs, problems);
   const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
+  problems.throw_if_any();
+  for (const sim::MeasuredRun& run : data.runs) sim::check_device(run, cluster, problems);
   problems.throw_if_any();
   say_what_is_left_out(data);
   const sim::Calibration calibration = sim::calibrate(cluster, data, source_of(options));

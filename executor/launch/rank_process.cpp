@@ -38,6 +38,7 @@ class RankRun {
         plan_(scenario.plan),
         rank_(place.rank),
         recorded_(options.recorded_steps()),
+        device_(device),
         heartbeat_(heartbeat),
         file_(options.data),
         loader_(file_, scenario.plan, scenario.model.vocab, options.training.seed),
@@ -68,7 +69,9 @@ class RankRun {
       write_plan(options_.out, scenario_);
     }
     std::optional<MetricsLog> metrics;
-    if (rank_ == 0) metrics.emplace(options_.metrics_file(), figures_of(scenario_), state_.steps);
+    if (rank_ == 0)
+      metrics.emplace(options_.metrics_file(), figures_of(scenario_, name_of(device_)),
+                      state_.steps);
     RunProgress progress(rank_ == 0 && !options_.no_progress, options_.training.steps);
     while (state_.steps < options_.training.steps) {
       const std::int64_t step = state_.steps;
@@ -204,6 +207,7 @@ class RankRun {
   const Plan& plan_;
   std::int64_t rank_;
   std::vector<std::int64_t> recorded_;  // steps
+  Device device_;
   Heartbeat& heartbeat_;
   TokenFile file_;
   BatchLoader loader_;

@@ -113,7 +113,7 @@ void train(const ProbeOptions& options, const Scenario& scenario, const LaunchPl
   std::optional<MetricsLog> metrics;
   if (rank == 0) {
     write_plan(folder, scenario);
-    metrics.emplace(folder / "metrics.jsonl", figures_of(scenario), 0);
+    metrics.emplace(folder / "metrics.jsonl", figures_of(scenario, name_of(device)), 0);
   }
   for (std::int64_t step = 0; step < options.steps; ++step) {
     const Batch batch = random_batch(scenario, rank, step);

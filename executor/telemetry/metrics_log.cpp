@@ -41,9 +41,10 @@ MemoryUse memory_of(const RankTrainer& trainer, const Kernels& kernels) {
           Bytes(static_cast<double>(kernels.memory_taken()))};
 }
 
-RunFigures figures_of(const Scenario& scenario) {
+RunFigures figures_of(const Scenario& scenario, const std::string& device) {
   const Plan& plan = scenario.plan;
   RunFigures figures;
+  figures.device = device;
   figures.tokens_per_step =
       static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
   figures.small_batch_tokens = figures.tokens_per_step / static_cast<double>(plan.dp);
@@ -86,6 +87,7 @@ void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
   if (report.small_batch_squares && std::isfinite(report.gradient_norm))
     noise_.add(*report.small_batch_squares, report.gradient_norm * report.gradient_norm);
   if (const auto noise = noise_.value()) line["gradient_noise_scale_tokens"] = *noise;
+  if (!figures_.device.empty()) line["device"] = figures_.device;
   if (!figures_.program.empty()) line["program"] = figures_.program;
   stream_ << line.dump() << '\n' << std::flush;
   if (!stream_) throw RuntimeFailure(file_.string() + " cannot be written");

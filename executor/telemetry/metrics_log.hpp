@@ -21,6 +21,7 @@ struct RunFigures {
   double small_batch_tokens = 0.0;  // of one data-parallel rank
   Flop flop_per_step;               // that the model's formula counts
   FlopPerSecond peak;               // of all ranks' devices, as the plan's cluster says
+  std::string device;               // "cpu", "cuda"; empty: lines do not say it
   std::string program;              // program_sum of what is run
 };
 
@@ -32,7 +33,7 @@ struct MemoryUse {
 
 MemoryUse memory_of(const RankTrainer& trainer, const Kernels& kernels);
 
-RunFigures figures_of(const Scenario& scenario);
+RunFigures figures_of(const Scenario& scenario, const std::string& device);
 
 class MetricsLog {
  public:
@@ -43,7 +44,8 @@ class MetricsLog {
   // {"step": 0, "loss": 5.54, "gradient_norm": 1.2, "learning_rate": 3e-4, "step_s": 0.01,
   //  "tokens_per_s": 1e5, "mfu": 0.5, "forward_s": 0.003, "backward_s": 0.005,
   //  "optimizer_s": 0.001, "communication_s": 0.002, "tensor_peak_bytes": 1e6,
-  //  "process_peak_bytes": 5e7, "gradient_noise_scale_tokens": 3e4, "program": "…"}, each line at
+  //  "process_peak_bytes": 5e7, "gradient_noise_scale_tokens": 3e4, "device": "cpu", "program":
+  //  "…"}, each line at
   // once; the noise scale once it is known; the program as program_sum tells apart what a folder's
   // steps were run under. The same goes to `metrics.prom` beside the file, for Prometheus' node
   // exporter, at most once a second. Throws RuntimeFailure.

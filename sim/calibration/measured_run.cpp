@@ -72,6 +72,7 @@ std::set<std::int64_t> read_metrics(const fs::path& file, const std::string& pro
       ++run.left_out.steps;
       return;
     }
+    run.device = line.text_or("device", run.device);
     steps.insert(step);
     times.push_back(time);
     run.peak_memory = std::max(run.peak_memory, peak);

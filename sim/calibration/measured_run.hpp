@@ -26,8 +26,12 @@ struct LeftOut {
   bool any() const { return steps > 0 || recorded_steps > 0; }
 };
 
+// What runs on CPUs say of themselves.
+inline constexpr const char* kCpuDevice = "cpu";
+
 struct MeasuredRun {
-  std::string name;  // of its folder
+  std::string name;    // of its folder
+  std::string device;  // that it computed on: "cpu", "cuda"; empty: not said
   Scenario scenario;
   std::vector<MeasuredStep> steps;  // recorded ones, of which every rank's timeline is there
   std::vector<Seconds> step_times;  // of all steps but the first ones, which warm up

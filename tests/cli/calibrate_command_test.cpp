@@ -109,6 +109,29 @@ TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
   }
 }
 
+// A run on CPUs says nothing of a GPU, whatever it was planned for.
+TEST(CalibrateCommand, RefusesTheProfileOfAnotherAccelerator) {
+  const ScratchFolder folder;
+  const std::string here = probed(folder), plan = folder.file("plan.json"),
+                    out = folder.file("run");
+  const CommandResult planned =
+      run_command({"simulate", "--model", "tiny-llama", "--cluster", "dgx-h100", "--stack",
+                   "shardwright", "--gpus", "1", "--precision", "fp32", "--seq-len", "32",
+                   "--global-batch", "4", "--out", plan});
+  ASSERT_EQ(planned.exit_code, 0) << planned.errors;
+  const CommandResult ran =
+      run_command({"run", plan, "--data", corpus(folder), "--steps", "6", "--out", out});
+  ASSERT_EQ(ran.exit_code, 0) << ran.errors;
+  const auto calibrated = [&](const std::string& cluster) {
+    return run_command({"calibrate", out, "--cluster", cluster, "--out", folder.file("out.json")});
+  };
+  const CommandResult refused = calibrated("dgx-h100");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("run run: found a run on CPUs; expected one on h100-sxm"));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("out.json")));
+  EXPECT_EQ(calibrated(here).exit_code, 0);
+}
+
 // The folder of a run that went on under another plan: only that one's steps are fitted.
 TEST(CalibrateCommand, FitsTheLastPlanOfAFolder) {
   const ScratchFolder folder;
