@@ -113,6 +113,8 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   const std::int64_t world = scenario.plan.world_size();
   std::optional<LaunchPlace> place = read_launch_place(environment, options.local);
   if (device == Device::Cuda) prepare_gpus(options.share_gpu, place, world);
+  if (device == Device::Cpu && options.share_gpu && (!place || place->serves_rendezvous))
+    fmt::print(stderr, "--share-gpu changes nothing: the run computes on CPUs\n");
   // Of several processes the first one, which is the launcher where that is ours.
   if (!place || place->serves_rendezvous) prepare_folder(options);
   if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);

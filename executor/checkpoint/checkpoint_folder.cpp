@@ -88,6 +88,7 @@ StateFile read_state_file(const std::filesystem::path& file) {
   read.state.model = reader.text_or("model", "");
   read.state.model_sum = reader.text_or("model_sum", "");
   if (reader.has("data_tokens")) read.state.data_tokens = read_unsigned(reader, "data_tokens");
+  read.state.data_sum = reader.text_or("data_sum", "");
   ObjectReader sums = reader.object("checksums");
   read.model_sum = sums.text(kModelFile);
   read.optimizer_sum = sums.text(kOptimizerFile);
@@ -151,7 +152,8 @@ void CheckpointFolder::finish(const RunState& state) {
                                      {"seq_len", state.seq_len},
                                      {"model", state.model},
                                      {"model_sum", state.model_sum},
-                                     {"data_tokens", text_of(state.data_tokens)}};
+                                     {"data_tokens", text_of(state.data_tokens)},
+                                     {"data_sum", state.data_sum}};
   for (const char* file : {kModelFile, kOptimizerFile}) {
     flush_to_disk(folder / file);
     document["checksums"][file] = checksum(folder / file);

@@ -27,6 +27,7 @@ struct RunState {
   std::string model;              // its name
   std::string model_sum;          // sum_of(model); empty in checkpoints of before it was kept
   std::uint64_t data_tokens = 0;  // of the data that it was trained on; 0 likewise
+  std::string data_sum;           // TokenFile::sum of them; empty likewise
 
   bool operator==(const RunState&) const = default;
 };

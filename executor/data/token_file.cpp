@@ -1,6 +1,7 @@
 #include "executor/data/token_file.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "executor/data/counter_random.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -27,6 +29,10 @@ TokenFile::TokenFile(const std::filesystem::path& file) : path_(file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) refuse(file, std::strerror(errno), "a readable file of tokens");
   struct stat status = {};
+  if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
+    ::close(descriptor);
+    refuse(file, "a folder", "a file of tokens");
+  }
   const bool readable = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
   bytes_ = readable ? static_cast<std::uint64_t>(status.st_size) : 0;
   void* memory =
@@ -44,6 +50,20 @@ TokenFile::TokenFile(const std::filesystem::path& file) : path_(file) {
 
 TokenFile::~TokenFile() {
   ::munmap(const_cast<std::byte*>(data_), bytes_);
+}
+
+std::string TokenFile::sum() const {
+  constexpr std::uint64_t kBlock = 64 << 10, kBlocks = 1024;
+  const std::uint64_t blocks = std::min((bytes_ + kBlock - 1) / kBlock, kBlocks);
+  std::uint64_t sum = bytes_;
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    // Of a file of few blocks each, the last of them cut off.
+    const bool all = bytes_ <= kBlock * kBlocks;
+    const std::uint64_t first = all ? i * kBlock : i * (bytes_ - kBlock) / (kBlocks - 1);
+    const auto size = static_cast<std::size_t>(std::min(kBlock, bytes_ - first));
+    sum = key_of(sum, {reinterpret_cast<const char*>(data_ + first), size});
+  }
+  return fmt::format("{:016x}", sum);
 }
 
 std::int64_t TokenFile::token(std::uint64_t position) const {

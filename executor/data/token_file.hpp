@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 
 #include "executor/data/token_format.hpp"
 
@@ -19,6 +20,9 @@ class TokenFile {
   TokenFile& operator=(const TokenFile&) = delete;
 
   std::uint64_t tokens() const { return format_.tokens; }
+  // Tells corpora apart: sixteen hexadecimal digits over the whole file up to 64 MiB, over 1,024
+  // blocks of 64 KiB spread over it evenly beyond.
+  std::string sum() const;
   const std::filesystem::path& path() const { return path_; }
   // Tokens `first` to `first` + size; all of them are in the file. What no vocabulary has, because
   // it is negative or beyond 2^31 - 1, reads as 2^31 - 1.

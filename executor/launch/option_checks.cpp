@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <string>
 
 namespace shardwright::executor {
@@ -24,6 +25,17 @@ CLI::Validator number_from(double least, std::optional<double> most) {
     if (holds) return std::string();
     return fmt::format("found {}; expected {}", text,
                        !most && value > limit ? fmt::format("at most {}", limit) : expected);
+  };
+  return {check, ""};
+}
+
+CLI::Validator unsigned_integer() {
+  const auto check = [](const std::string& text) {
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, value);
+    if (read.ec == std::errc() && read.ptr == end) return std::string();
+    return fmt::format("found {}; expected an integer from 0 to 2^64 - 1", text);
   };
   return {check, ""};
 }

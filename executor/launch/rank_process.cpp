@@ -56,6 +56,7 @@ class RankRun {
     state_.model = scenario.model.name;
     state_.model_sum = sum_of(scenario.model);
     state_.data_tokens = file_.tokens();
+    if (rank_ == 0) state_.data_sum = file_.sum();
     heartbeat_.describe_with([this] { return doing(); });
   }
   ~RankRun() { heartbeat_.describe_with(nullptr); }
@@ -101,7 +102,7 @@ class RankRun {
 
   void print_result() const {
     if (!last_)
-      return fmt::print("nothing to do: {} of {} steps were done before\n", state_.steps,
+      return fmt::print("nothing to do: {} steps were done before, --steps {}\n", state_.steps,
                         options_.training.steps);
     fmt::print("{} steps, loss {:.4f}, {}\n", options_.training.steps, last_->loss,
                options_.metrics_file().string());
@@ -172,6 +173,9 @@ class RankRun {
     if (rank_ == 0 && found->data_tokens != 0 && found->data_tokens != state_.data_tokens)
       fmt::print(stderr, "{} has {} tokens; the steps before were trained on other data, of {}\n",
                  options_.data.string(), state_.data_tokens, found->data_tokens);
+    else if (rank_ == 0 && !found->data_sum.empty() && found->data_sum != state_.data_sum)
+      fmt::print(stderr, "{} holds other tokens than what the steps before were trained on\n",
+                 options_.data.string());
     state_.steps = found->steps;
     state_.samples = found->samples;
     return true;

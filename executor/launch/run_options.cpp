@@ -62,6 +62,7 @@ void add_training(CLI::App& app, TrainingOptions& training) {
     add_number(app, name, value, help, least, most)->capture_default_str()->group("Training");
   };
   app.add_option("--seed", training.seed, "Of initial values and the order of samples")
+      ->check(unsigned_integer())
       ->type_name("N")
       ->capture_default_str()
       ->group("Training");

@@ -19,6 +19,30 @@ std::string write(const std::string& name, const std::string& content) {
   return file;
 }
 
+// Also where it is too large to be read as a whole: a change of the first or the last byte.
+TEST(TokenFile, SumTellsCorporaOfOneSizeApart) {
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{200'000}, (std::size_t{64} << 20U) + 9}) {
+    std::string text(bytes, 'a');
+    const std::string sum = TokenFile(write("sum.txt", text)).sum();
+    EXPECT_EQ(TokenFile(write("sum-again.txt", text)).sum(), sum);
+    for (const std::size_t changed : {std::size_t{0}, bytes - 1}) {
+      text[changed] = 'b';
+      EXPECT_NE(TokenFile(write("sum.txt", text)).sum(), sum) << bytes << ' ' << changed;
+      text[changed] = 'a';
+    }
+  }
+}
+
+TEST(TokenFile, RefusesAFolder) {
+  try {
+    TokenFile(testing::TempDir());
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("found a folder; expected a file of tokens"));
+  }
+}
+
 TEST(TokenFile, ReadsTextAsBytesAndBinaryTokens) {
   const std::string bytes("\x01\xff\x02\x00", 4);
   std::vector<std::int32_t> text(4), pairs(2), whole(1);

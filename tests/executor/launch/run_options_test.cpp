@@ -62,6 +62,17 @@ TEST(RunOptions, RefusesToRecordStepsThatTheRunDoesNotHave) {
   }
 }
 
+TEST(RunOptions, RefusesSeedsThatAreNone) {
+  for (const char* seed : {"x", "-1", "1.5", "18446744073709551616", ""}) {
+    try {
+      parse({"--seed", seed});
+      FAIL() << "accepted " << seed;
+    } catch (const CLI::ParseError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("expected an integer from 0 to 2^64 - 1")) << seed;
+    }
+  }
+}
+
 TEST(RunOptions, TakesAnySeed) {
   EXPECT_EQ(parse({"--seed", "18446744073709551615"}).training.seed, 18446744073709551615U);
 }
