@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -68,7 +69,8 @@ class Queues {
   std::vector<std::pair<Stream, std::int32_t>> channels_;  // stream and peer offset
 };
 
-// A finding's words for an op: its name, layer and microbatch.
+// Words for an op: its name, layer and microbatch, as far as it belongs to one (-1: it does not).
+std::string describe(std::string_view op, std::int32_t layer, std::int32_t microbatch);
 std::string describe(const PlacedOp& placed);
 
 void check_structure(const Program& program, FindingList& findings);  // validate.cpp

@@ -92,9 +92,16 @@ std::size_t Queues::of(const Op& op) const {
   return kStreams + static_cast<std::size_t>(found - channels_.begin());
 }
 
+std::string describe(std::string_view op, std::int32_t layer, std::int32_t microbatch) {
+  std::string words(op);
+  if (layer >= 0) words += fmt::format(" of layer {}", layer);
+  if (microbatch >= 0)
+    words += fmt::format("{} microbatch {}", layer >= 0 ? "," : " of", microbatch);
+  return words;
+}
+
 std::string describe(const PlacedOp& placed) {
-  return fmt::format("{} of layer {}, microbatch {}", placed.op.name, placed.call.layer,
-                     placed.call.microbatch);
+  return describe(placed.op.name, placed.call.layer, placed.call.microbatch);
 }
 
 void check_structure(const Program& program, FindingList& findings) {

@@ -130,14 +130,12 @@ class StepMatch {
     if (span != nullptr && span->name == op.op->name && span->layer == op.call->layer &&
         span->microbatch == op.call->microbatch)
       return;
-    const std::string expected = fmt::format("{} of layer {}, microbatch {}", op.op->name,
-                                             op.call->layer, op.call->microbatch);
-    throw InputError(fmt::format("{}/timeline-{}-{}.json", run_.name, step_.step, rank),
-                     {{fmt::format("{}", name_of(op.op->stream)),
-                       span == nullptr ? "no further span"
-                                       : fmt::format("{} of layer {}, microbatch {}", span->name,
-                                                     span->layer, span->microbatch),
-                       expected + ", as the run's plan has it"}});
+    const std::string expected = describe(op.op->name, op.call->layer, op.call->microbatch);
+    throw InputError(
+        fmt::format("{}/timeline-{}-{}.json", run_.name, step_.step, rank),
+        {{fmt::format("{}", name_of(op.op->stream)),
+          span == nullptr ? "no further span" : describe(span->name, span->layer, span->microbatch),
+          expected + ", as the run's plan has it"}});
   }
 
   const MeasuredRun& run_;
