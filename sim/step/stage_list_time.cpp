@@ -10,7 +10,7 @@ namespace {
 
 // Of the longest microbatch in a chunk. Finer ones tell more lists apart and find hardly a longer
 // way.
-constexpr double kNominalParts = 16.0;
+constexpr double kNominalParts = 8.0;
 
 // True if the ways of stage_paths.hpp say all: stages have one chunk and their backward pass is
 // whole.
