@@ -77,7 +77,9 @@ class CostBuilder {
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
       if (block.ops[i].stream == Stream::Compute) cost.compute += prices[i].value();
     }
-    cost.interference = std::max(0.0, replay_shared(block, prices, launches) - cost.time);
+    const double shared =
+        replay(block.ops, prices, launches, contention_of(stack_), pricer_.ports(block));
+    cost.interference = std::max(0.0, shared - cost.time);
     if (stack_.overlap_slowdown > 0.0) cost.stalled = stalled(block, prices, launches);
     for (const OpLaunch& launch : launches) cost.launch += launch.before + launch.behind;
     cost.behind_its_kind = behind_its_kind(block, prices, launches, cost.time);
@@ -129,34 +131,12 @@ class CostBuilder {
     return std::max(0.0, replay(block.ops, prices, launches) - computing);
   }
 
-  // The time from the start of a block to the end of its first ops, were each alone on the device.
-  double replay(std::span<const Op> ops, const BlockPrices& prices,
-                const Launches& launches) const {
-    std::vector<double> finish(ops.size());
-    std::array<double, kStreams> free{};
-    free.fill(kBefore);
-    free[static_cast<std::size_t>(Stream::Compute)] = 0.0;
-    double host = kBefore;  // as far ahead as it likes, until it waits for a kernel
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-      const Op& op = ops[i];
-      double& stream = free[static_cast<std::size_t>(op.stream)];
-      host += launches[i].before;
-      double start = std::max(host, i == 0 && !may_run_before(op) ? std::max(stream, 0.0) : stream);
-      for (const std::uint16_t on : op.waits) start = std::max(start, finish[on]);
-      finish[i] = stream = start + prices[i].value();
-      if (op.holds_host) host = finish[i];
-      host += launches[i].behind;
-    }
-    const double computed = free[static_cast<std::size_t>(Stream::Compute)];
-    return ops.empty() ? 0.0 : std::max({finish.back(), computed, 0.0});
-  }
-
-  // The same, where its kernels and collectives share the device.
-  double replay_shared(const Block& block, const BlockPrices& prices,
-                       const Launches& launches) const {
-    const BlockPorts ports = pricer_.ports(block);
-    SharedDevice device(contention_of(stack_));
-    std::vector<double> finish(block.ops.size(), kUnknown);
+  // The time from the start of a block to the end of its first ops, if its kernels and collectives
+  // share the device so (shared_device.hpp). `ports`: empty if no port is shared.
+  double replay(std::span<const Op> ops, const BlockPrices& prices, const Launches& launches,
+                const Contention& contention = {}, const BlockPorts& ports = {}) const {
+    SharedDevice device(contention);
+    std::vector<double> finish(ops.size(), kUnknown);
     const auto finish_of = [&](std::size_t i) {
       if (finish[i] == kUnknown) {
         device.settle(static_cast<std::uint32_t>(i));
@@ -165,29 +145,31 @@ class CostBuilder {
       }
       return finish[i];
     };
-    double host = kBefore, computed = 0.0;
-    for (std::size_t i = 0; i < block.ops.size(); ++i) {
-      const Op& op = block.ops[i];
+    std::array<bool, kStreams> used{};
+    double host = kBefore;  // as far ahead as it likes, until it waits for a kernel
+    double computed = 0.0;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const Op& op = ops[i];
       const bool kernel = op.stream == Stream::Compute;
       host += launches[i].before;
-      double ready = kernel || (i == 0 && !may_run_before(op)) ? computed : kBefore;
-      ready = std::max(ready, host);
+      double ready = std::max(host, kernel || (i == 0 && !may_run_before(op)) ? computed : kBefore);
       for (const std::uint16_t on : op.waits) ready = std::max(ready, finish_of(on));
-      const double duration = prices[i].value();
-      if (ready == kBefore) {  // it has run before
-        finish[i] = kBefore;
-      } else if (kernel) {
-        finish[i] = computed = device.run_kernel(ready, duration);
+      bool& stream_is_used = used[static_cast<std::size_t>(op.stream)];
+      if (kernel) {
+        finish[i] = computed = device.run_kernel(ready, prices[i].value());
+      } else if (ready == kBefore && !stream_is_used) {
+        finish[i] = kBefore;  // it has run before
       } else {
+        stream_is_used = true;
         device.queue(op.stream, {.op = static_cast<std::uint32_t>(i),
                                  .ready = ready,
-                                 .duration = duration,
-                                 .port = ports[i]});
+                                 .duration = prices[i].value(),
+                                 .port = ports.empty() ? 0.0 : ports[i]});
       }
       if (op.holds_host) host = finish_of(i);
       host += launches[i].behind;
     }
-    return block.ops.empty() ? 0.0 : std::max({finish_of(block.ops.size() - 1), computed, 0.0});
+    return ops.empty() ? 0.0 : std::max({finish_of(ops.size() - 1), computed, 0.0});
   }
 
   const BlockSet& set_;
