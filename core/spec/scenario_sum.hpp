@@ -8,8 +8,8 @@ namespace shardwright {
 
 // Sixteen hexadecimal digits of a plan file's document, equal for those that lower to the same
 // program: their model, stack and plan are the same. The cluster, which only says what the program
-// costs, does not count. No secret: FNV-1a of 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/)
-// over the JSON text, with members in the order of their names.
+// costs, does not count. No secret: text_hash of the JSON text, with members in the order of
+// their names.
 std::string program_sum(nlohmann::json plan_document);
 
 }  // namespace shardwright

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/base/text_hash.hpp"
+
 namespace shardwright::executor {
 
 // The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
@@ -20,12 +22,9 @@ constexpr std::uint64_t random_bits(std::uint64_t key, std::uint64_t counter) {
   return mix(mix(key) ^ mix(counter + 0x632be59bd9b4e019U));
 }
 
-// FNV-1a of a text, with a seed.
+// Of a text, with a seed.
 constexpr std::uint64_t key_of(std::uint64_t seed, std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U ^ mix(seed);
-  for (const char c : text)
-    hash = (hash ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001b3U};
-  return hash;
+  return text_hash(text, kTextHashStart ^ mix(seed));
 }
 
 // In (0, 1].
