@@ -2,11 +2,12 @@
 
 #include <QDir>
 #include <QFileInfo>
-#include <QRegularExpression>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "core/timeline/timeline_file.hpp"
 #include "gui/models/opened_file.hpp"
 
 namespace shardwright::gui {
@@ -16,12 +17,10 @@ constexpr const char* kCalibrated = " (calibrated)";
 
 // "timeline-STEP-RANK.json" of the last step, by rank.
 std::vector<QString> last_timelines(const QDir& folder) {
-  static const QRegularExpression kName(QStringLiteral(R"(^timeline-(\d+)-(\d+)\.json$)"));
-  std::map<qlonglong, std::map<qlonglong, QString>> steps;
+  std::map<std::int64_t, std::map<std::int64_t, QString>> steps;
   for (const QString& name : folder.entryList({QStringLiteral("timeline-*.json")}, QDir::Files)) {
-    const auto match = kName.match(name);
-    if (match.hasMatch())
-      steps[match.captured(1).toLongLong()][match.captured(2).toLongLong()] = folder.filePath(name);
+    if (const auto file = parse_timeline_name(name.toStdString()))
+      steps[file->step][file->rank] = folder.filePath(name);
   }
   std::vector<QString> files;
   if (steps.empty()) return files;

@@ -13,6 +13,7 @@
 #include "core/lowering/lowering.hpp"
 #include "core/program/program_checks.hpp"
 #include "core/program/rank_grid.hpp"
+#include "core/timeline/timeline_file.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -132,7 +133,7 @@ class StepMatch {
       return;
     const std::string expected = describe(op.op->name, op.call->layer, op.call->microbatch);
     throw InputError(
-        fmt::format("{}/timeline-{}-{}.json", run_.name, step_.step, rank),
+        fmt::format("{}/{}", run_.name, name_of(TimelineFile{step_.step, rank})),
         {{fmt::format("{}", name_of(op.op->stream)),
           span == nullptr ? "no further span" : describe(span->name, span->layer, span->microbatch),
           expected + ", as the run's plan has it"}});
