@@ -58,13 +58,18 @@ RC_GTEST_PROP(Interference, OfKernelsAndCollectivesStretchesTheStepByTheGreaterA
   RC_ASSERT(with <= without * ((1.0 + std::max(kernels, collectives)) * (1.0 + kRounding)));
 }
 
+Scenario small_on_h100(const char* stack) {
+  Scenario scenario;
+  scenario.model = testing::small_model(false, false);
+  scenario.cluster = load_cluster("dgx-h100");
+  scenario.stack = load_stack(stack);
+  return scenario;
+}
+
 // One rank with no pipeline: collectives start when a kernel has ended, so all of the step grows.
 TEST(Interference, GrowsWithTheSlowdown) {
   for (const int zero_stage : {1, 3}) {
-    Scenario scenario;
-    scenario.model = testing::small_model(false, false);
-    scenario.cluster = load_cluster("dgx-h100");
-    scenario.stack = load_stack(zero_stage == 3 ? "fsdp2" : "megatron-core");
+    Scenario scenario = small_on_h100(zero_stage == 3 ? "fsdp2" : "megatron-core");
     scenario.plan.dp = 16;
     scenario.plan.zero_stage = zero_stage;
     scenario.plan.global_batch = 64;
@@ -81,10 +86,7 @@ TEST(Interference, GrowsWithTheSlowdown) {
 // FSDP whose gathers take longer than its kernels: they are slowed while kernels run, and the step
 // waits for them.
 TEST(Interference, KernelsSlowTheCollectivesBesideThem) {
-  Scenario scenario;
-  scenario.model = testing::small_model(false, false);
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("fsdp2");
+  Scenario scenario = small_on_h100("fsdp2");
   scenario.plan.dp = 16;
   scenario.plan.zero_stage = 3;
   scenario.plan.global_batch = 16;
@@ -98,10 +100,7 @@ TEST(Interference, KernelsSlowTheCollectivesBesideThem) {
 
 // Without communication there is nothing to run beside.
 TEST(Interference, LeavesASingleRankAlone) {
-  Scenario scenario;
-  scenario.model = testing::small_model(false, false);
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("megatron-core");
+  Scenario scenario = small_on_h100("megatron-core");
   scenario.plan.global_batch = 4;
   scenario.plan.seq_len = 2048;
   EXPECT_EQ(simulate_step(with_slowdown(scenario, 0.5)).step,
