@@ -9,101 +9,77 @@
 namespace shardwright::sim {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNone = ListedSlot::kNone;
 
-std::size_t index_of(const Slot& slot) {
-  return static_cast<std::size_t>(cost_of(slot.phase));
+std::size_t index(std::int32_t number) {
+  return static_cast<std::size_t>(number);
 }
 
-bool gathers_parameters(const Slot& slot) {
-  return slot.phase != SlotPhase::BackwardWeight;
+std::size_t index_of(const ListedSlot& slot) {
+  return static_cast<std::size_t>(slot.cost);
 }
 
-struct TimedSlot {
-  std::int64_t finish = 0;
-  std::uint32_t input = kNone;  // the slot whose output it waited for, on the stage of that, if it
-                                // did not wait for the slot before it on its own
-};
+bool gathers_parameters(const ListedSlot& slot) {
+  return slot.cost != SlotCost::BackwardWeight;
+}
 
-// Times a list as time_schedule does, but for pairs, whose slots follow each other here.
-class ListTiming {
+bool hands_back(const Slot& slot) {
+  return slot.phase == SlotPhase::Backward || slot.phase == SlotPhase::BackwardInput;
+}
+
+// Puts the slots of a schedule in an order in which they can run. Those of pairs follow each other.
+class SlotLister {
  public:
-  ListTiming(const PipelineSchedule& schedule, const NominalTimes& times)
-      : schedule_(schedule), times_(times), timed_(schedule.stages.size()) {
+  explicit SlotLister(const PipelineSchedule& schedule)
+      : schedule_(schedule), listed_(schedule.stages.size(), 0) {
+    list_.last.assign(schedule.stages.size(), kNone);
+    list_.positions = schedule.routes.front().places.size();
+    chunks_ = schedule.position.front().size();
     for (const Route& route : schedule.routes)
       microbatches_ = std::max(microbatches_,
                                index(route.microbatches.first) + index(route.microbatches.count));
-    chunks_ = schedule.position.front().size();
-    find_places();
-    passed_.assign(2 * places_.size() * microbatches_, kNone);
-    for (std::size_t stage = 0; stage < timed_.size(); ++stage)
-      timed_[stage].reserve(schedule.stages[stage].size());
+    find_neighbours();
+    passed_.assign(2 * neighbours_.size() * microbatches_, kNone);
+    std::size_t slots = 0;
+    for (const std::vector<Slot>& stage : schedule.stages) slots += stage.size();
+    list_.slots.reserve(slots);
+  }
+
+  ScheduleList list() {
     for (bool moved = true; moved;) {
       moved = false;
-      for (std::size_t stage = 0; stage < timed_.size(); ++stage) {
-        while (time_next(stage)) moved = true;
+      for (std::size_t stage = 0; stage < listed_.size(); ++stage) {
+        while (list_next(stage)) moved = true;
       }
     }
-  }
-
-  // Visits the slots of the way that decided the end of the list, the last one first.
-  template <class Visit>
-  void walk_back(Visit visit) const {
-    std::size_t stage = last_stage(), at = timed_[stage].size() - 1;
-    while (true) {
-      const Slot& slot = schedule_.stages[stage][at];
-      const std::uint32_t input = timed_[stage][at].input;
-      const Slot* before = input == kNone && at > 0 ? &schedule_.stages[stage][at - 1] : nullptr;
-      const std::size_t from = input == kNone ? stage : input_of(stage, slot) / chunks_;
-      visit(stage, slot, before, input != kNone, from != stage);
-      if (input == kNone && at == 0) return;
-      at = input == kNone ? at - 1 : input;
-      stage = from;
-    }
-  }
-
-  // The chunk of the nominal times.
-  std::size_t nominal(std::size_t stage, const Slot& slot) const {
-    return places_[stage * chunks_ + index(slot.chunk)].nominal;
+    return std::move(list_);
   }
 
  private:
   static constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
-  // A chunk of a stage, and the places that it receives activations and gradients from.
-  struct ListedPlace {
-    std::size_t nominal = 0, before = kNowhere, after = kNowhere;
+  // The places that a chunk of a stage receives activations and gradients from.
+  struct Neighbours {
+    std::size_t before = kNowhere, after = kNowhere;
   };
 
-  static std::size_t index(std::int32_t number) { return static_cast<std::size_t>(number); }
-
-  void find_places() {
-    places_.resize(timed_.size() * chunks_);
+  void find_neighbours() {
+    neighbours_.resize(listed_.size() * chunks_);
     for (const Route& route : schedule_.routes) {
-      std::size_t nominal = 0, before = kNowhere;
-      for (std::size_t position = 0; position < route.places.size(); ++position) {
-        const Place& place = route.places[position];
+      std::size_t before = kNowhere;
+      for (const Place& place : route.places) {
         const std::size_t here = index(place.stage) * chunks_ + index(place.chunk);
-        if (nominal + 1 < times_.chunks.size() &&
-            index(times_.chunks[nominal + 1].first) == position)
-          ++nominal;
-        places_[here].nominal = nominal;
-        places_[here].before = before;
-        if (before != kNowhere) places_[before].after = here;
+        neighbours_[here].before = before;
+        if (before != kNowhere) neighbours_[before].after = here;
         before = here;
       }
     }
   }
 
-  static bool hands_back(const Slot& slot) {
-    return slot.phase == SlotPhase::Backward || slot.phase == SlotPhase::BackwardInput;
-  }
-
   // The place whose output the slot works on, if it is not its own.
-  std::size_t input_of(std::size_t stage, const Slot& slot) const {
-    const ListedPlace& place = places_[stage * chunks_ + index(slot.chunk)];
-    if (slot.phase == SlotPhase::Forward) return place.before;
-    return hands_back(slot) ? place.after : kNowhere;
+  std::size_t input_of(std::size_t place, const Slot& slot) const {
+    if (slot.phase == SlotPhase::Forward) return neighbours_[place].before;
+    return hands_back(slot) ? neighbours_[place].after : kNowhere;
   }
 
   std::uint32_t& passed(std::size_t place, const Slot& slot) {
@@ -111,63 +87,113 @@ class ListTiming {
                    (hands_back(slot) ? 1 : 0)];
   }
 
-  // When the slots of the stage so far are through, as far as the next one waits for them.
-  std::int64_t ready_behind(std::size_t stage, const Slot& slot) const {
-    const std::vector<TimedSlot>& timed = timed_[stage];
-    if (timed.empty()) return 0;
-    if (!gathers_parameters(slot)) return timed.back().finish;
-    const Slot& before = schedule_.stages[stage][timed.size() - 1];
-    return timed.back().finish + times_.chunks[nominal(stage, before)].reducing[index_of(before)];
+  bool is_steady(std::size_t stage, const Slot& slot) const {
+    const std::int32_t route = schedule_.route[stage][index(slot.chunk)];
+    const MicrobatchRange& range = schedule_.routes[index(route)].microbatches;
+    const std::int32_t third = range.count / 3, at = slot.microbatch - range.first;
+    return at >= third && at < 2 * third;
   }
 
   // The next slot of a stage; false if there is none or its input is not there.
-  bool time_next(std::size_t stage) {
-    std::vector<TimedSlot>& timed = timed_[stage];
-    if (timed.size() == schedule_.stages[stage].size()) return false;
-    const Slot& slot = schedule_.stages[stage][timed.size()];
-    const NominalChunk& chunk = times_.chunks[nominal(stage, slot)];
-    TimedSlot next;
-    next.finish = ready_behind(stage, slot) + chunk.behind_slot[index_of(slot)];
-    if (const std::size_t from = input_of(stage, slot); from != kNowhere) {
-      const std::uint32_t input = passed(from, slot);
-      if (input == kNone) return false;
-      const std::size_t source = from / chunks_;
-      const std::int64_t finish = timed_[source][input].finish +
-                                  (source == stage ? 0 : times_.message) +
-                                  chunk.behind_input[index_of(slot)];
-      if (finish > next.finish) next = {finish, input};
+  bool list_next(std::size_t stage) {
+    if (listed_[stage] == schedule_.stages[stage].size()) return false;
+    const Slot& slot = schedule_.stages[stage][listed_[stage]];
+    const std::size_t place = stage * chunks_ + index(slot.chunk);
+    ListedSlot next;
+    if (const std::size_t from = input_of(place, slot); from != kNowhere) {
+      next.input = passed(from, slot);
+      if (next.input == kNone) return false;
+      next.receives = from / chunks_ != stage;
     }
-    if (slot.phase != SlotPhase::BackwardWeight) {
-      passed(stage * chunks_ + index(slot.chunk), slot) = static_cast<std::uint32_t>(timed.size());
-    }
-    timed.push_back(next);
+    next.before = list_.last[stage];
+    next.position = static_cast<std::uint32_t>(schedule_.position[stage][index(slot.chunk)]);
+    next.cost = cost_of(slot.phase);
+    next.steady = is_steady(stage, slot);
+    list_.last[stage] = static_cast<std::uint32_t>(list_.slots.size());
+    if (slot.phase != SlotPhase::BackwardWeight) passed(place, slot) = list_.last[stage];
+    list_.slots.push_back(next);
+    ++listed_[stage];
     return true;
   }
 
-  std::size_t last_stage() const {
-    const auto ends_later = [](const std::vector<TimedSlot>& a, const std::vector<TimedSlot>& b) {
-      return a.back().finish < b.back().finish;
-    };
-    return static_cast<std::size_t>(std::max_element(timed_.begin(), timed_.end(), ends_later) -
-                                    timed_.begin());
-  }
-
   const PipelineSchedule& schedule_;
-  const NominalTimes& times_;
-  std::vector<std::vector<TimedSlot>> timed_;  // by stage
-  std::vector<ListedPlace> places_;            // by stage and chunk
-  std::vector<std::uint32_t> passed_;  // by place, microbatch and direction: the slot's index
+  ScheduleList list_;
+  std::vector<std::size_t> listed_;     // by stage: slots in the list
+  std::vector<Neighbours> neighbours_;  // by place: stage and chunk
+  std::vector<std::uint32_t> passed_;   // by place, microbatch and direction: the slot
   std::size_t chunks_ = 0, microbatches_ = 0;
 };
 
-// The third of a list in its middle, in which it repeats its steady state.
-bool is_steady(const PipelineSchedule& schedule, std::size_t stage, const Slot& slot) {
-  const auto chunk = static_cast<std::size_t>(slot.chunk);
-  const auto route = static_cast<std::size_t>(schedule.route[stage][chunk]);
-  const MicrobatchRange& range = schedule.routes[route].microbatches;
-  const std::int32_t third = range.count / 3, at = slot.microbatch - range.first;
-  return at >= third && at < 2 * third;
-}
+// When the slots of a list end, in parts as its nominal times have them.
+class ListTiming {
+ public:
+  ListTiming(const ScheduleList& list, const NominalTimes& times)
+      : list_(list), message_(times.message), finish_(list.slots.size()) {
+    std::size_t nominal = 0;
+    for (std::size_t position = 0; position < list.positions; ++position) {
+      if (nominal + 1 < times.chunks.size() && index(times.chunks[nominal + 1].first) == position)
+        ++nominal;
+      nominal_.push_back(nominal);
+      const NominalChunk& chunk = times.chunks[nominal];
+      for (std::size_t cost = 0; cost < kSlotCosts; ++cost)
+        times_.push_back({chunk.behind_slot[cost], chunk.behind_input[cost], chunk.reducing[cost]});
+    }
+    for (std::size_t i = 0; i < finish_.size(); ++i)
+      finish_[i] = std::max(behind_slot(list.slots[i]), behind_input(list.slots[i]));
+  }
+
+  // Visits the slots of the way that decided the end of the list, the last one first, and whether
+  // the way comes to each from its input.
+  template <class Visit>
+  void walk_back(Visit visit) const {
+    for (std::uint32_t at = last_slot(); at != kNone;) {
+      const ListedSlot& slot = list_.slots[at];
+      const bool waited = behind_input(slot) > behind_slot(slot);
+      visit(slot, waited);
+      at = waited ? slot.input : slot.before;
+    }
+  }
+
+  // The chunk of the nominal times.
+  std::size_t nominal(const ListedSlot& slot) const { return nominal_[slot.position]; }
+
+ private:
+  // Of a slot, as NominalChunk has them.
+  struct SlotTimes {
+    std::int16_t behind_slot, behind_input, reducing;
+  };
+
+  const SlotTimes& times_of(const ListedSlot& slot) const {
+    return times_[slot.position * kSlotCosts + index_of(slot)];
+  }
+
+  // When the slot ends if it waits for those before it on its stage alone …
+  std::int64_t behind_slot(const ListedSlot& slot) const {
+    const std::int64_t time = times_of(slot).behind_slot;
+    if (slot.before == kNone) return time;
+    const std::int64_t reducing =
+        gathers_parameters(slot) ? times_of(list_.slots[slot.before]).reducing : 0;
+    return finish_[slot.before] + reducing + time;
+  }
+
+  // … and for its input alone; never, if it has none.
+  std::int64_t behind_input(const ListedSlot& slot) const {
+    if (slot.input == kNone) return std::numeric_limits<std::int64_t>::min();
+    return finish_[slot.input] + (slot.receives ? message_ : 0) + times_of(slot).behind_input;
+  }
+
+  std::uint32_t last_slot() const {
+    return *std::max_element(
+        list_.last.begin(), list_.last.end(),
+        [this](std::uint32_t a, std::uint32_t b) { return finish_[a] < finish_[b]; });
+  }
+
+  const ScheduleList& list_;
+  std::int64_t message_;
+  std::vector<std::size_t> nominal_;  // by position
+  std::vector<SlotTimes> times_;      // by position and slot cost
+  std::vector<std::int64_t> finish_;  // by slot
+};
 
 }  // namespace
 
@@ -192,23 +218,27 @@ std::size_t NominalTimesHash::operator()(const NominalTimes& times) const {
   return std::hash<std::string_view>()(bytes) + static_cast<std::size_t>(times.message);
 }
 
-SchedulePath find_path(const PipelineSchedule& schedule, const NominalTimes& times) {
-  const ListTiming timing(schedule, times);
+ScheduleList list_slots(const PipelineSchedule& schedule) {
+  return SlotLister(schedule).list();
+}
+
+SchedulePath find_path(const ScheduleList& list, const NominalTimes& times) {
+  const ListTiming timing(list, times);
   SchedulePath path;
   path.chunks.resize(times.chunks.size());
   path.steady_chunks.resize(times.chunks.size());
-  timing.walk_back(
-      [&](std::size_t stage, const Slot& slot, const Slot* before, bool waited, bool received) {
-        const auto count = [&](std::vector<PassedSlots>& chunks, double& messages) {
-          PassedSlots& passed = chunks[timing.nominal(stage, slot)];
-          ++(waited ? passed.behind_input : passed.behind_slot)[index_of(slot)];
-          if (received) ++messages;
-          if (before && gathers_parameters(slot))
-            ++chunks[timing.nominal(stage, *before)].reducing[index_of(*before)];
-        };
-        count(path.chunks, path.messages);
-        if (is_steady(schedule, stage, slot)) count(path.steady_chunks, path.steady_messages);
-      });
+  timing.walk_back([&](const ListedSlot& slot, bool waited) {
+    const auto count = [&](std::vector<PassedSlots>& chunks, double& messages) {
+      PassedSlots& passed = chunks[timing.nominal(slot)];
+      ++(waited ? passed.behind_input : passed.behind_slot)[index_of(slot)];
+      if (waited && slot.receives) ++messages;
+      if (waited || slot.before == kNone || !gathers_parameters(slot)) return;
+      const ListedSlot& before = list.slots[slot.before];
+      ++chunks[timing.nominal(before)].reducing[index_of(before)];
+    };
+    count(path.chunks, path.messages);
+    if (slot.steady) count(path.steady_chunks, path.steady_messages);
+  });
   return path;
 }
 

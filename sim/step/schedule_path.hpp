@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/schedule/pipeline_schedule.hpp"
@@ -57,7 +58,28 @@ struct SchedulePath {
   double steady_messages = 0.0;
 };
 
-// The longest way through the list of a schedule that finishes.
-SchedulePath find_path(const PipelineSchedule& schedule, const NominalTimes& times);
+// A slot of a schedule's list and what it waits for.
+struct ListedSlot {
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+  std::uint32_t before = kNone;  // the slot before it on its stage …
+  std::uint32_t input = kNone;   // … and the one whose output it works on, if another chunk's
+  std::uint32_t position = 0;    // of its chunk, in forward order
+  SlotCost cost = SlotCost::Forward;
+  bool receives = false;  // the input is on another stage
+  bool steady = false;    // in the middle third of the microbatches
+};
+
+// The slots of a schedule that finishes, each behind those that it waits for.
+struct ScheduleList {
+  std::vector<ListedSlot> slots;
+  std::vector<std::uint32_t> last;  // by stage
+  std::size_t positions = 0;        // chunks in forward order
+};
+
+ScheduleList list_slots(const PipelineSchedule& schedule);
+
+// The longest way through the list. `times` are those of the chunks of the list's schedule.
+SchedulePath find_path(const ScheduleList& list, const NominalTimes& times);
 
 }  // namespace shardwright::sim

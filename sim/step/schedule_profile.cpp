@@ -160,11 +160,9 @@ const ScheduleProfile& ScheduleProfiles::of(ScheduleKind kind, const ScheduleSha
   std::unique_ptr<ScheduleProfile>& profile =
       profiles_[{kind, written.stages, written.chunks, written.microbatches}];
   if (!profile) {
-    list_ = make_schedule(kind, written);
-    profile = std::make_unique<ScheduleProfile>(profile_schedule(list_));
+    profile = std::make_unique<ScheduleProfile>(profile_schedule(make_schedule(kind, written)));
     profile->kind = kind;
     profile->shape = written;
-    listed_ = profile.get();
   }
   return *profile;
 }
@@ -173,7 +171,7 @@ const SchedulePath& ScheduleProfiles::path(const ScheduleProfile& profile,
                                            const NominalTimes& times) {
   const auto [found, is_new] = paths_[&profile].try_emplace(times);
   if (!is_new) return found->second;
-  if (listed_ != &profile) list_ = make_schedule(profile.kind, profile.shape);
+  if (listed_ != &profile) list_ = list_slots(make_schedule(profile.kind, profile.shape));
   listed_ = &profile;
   return found->second = find_path(list_, times);
 }

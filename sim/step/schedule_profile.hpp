@@ -78,7 +78,7 @@ class ScheduleProfiles {
                      std::unordered_map<NominalTimes, SchedulePath, NominalTimesHash>>
       paths_;
   const ScheduleProfile* listed_ = nullptr;  // the one whose list was written last …
-  PipelineSchedule list_;                    // … and that list
+  ScheduleList list_;                        // … and that list
 };
 
 }  // namespace shardwright::sim

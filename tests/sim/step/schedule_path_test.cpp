@@ -69,7 +69,8 @@ TEST(SchedulePath, TakesAsLongAsTheList) {
     for (const std::int64_t stages : {2, 3, 8}) {
       const PipelineSchedule schedule = make_schedule(kind, shape_with(kind, stages, 3 * stages));
       const NominalTimes times = random_times(random, schedule);
-      EXPECT_DOUBLE_EQ(time_of(find_path(schedule, times), times), makespan(schedule, times))
+      EXPECT_DOUBLE_EQ(time_of(find_path(list_slots(schedule), times), times),
+                       makespan(schedule, times))
           << name_of(kind) << " " << stages;
     }
   }
@@ -79,7 +80,7 @@ TEST(SchedulePath, TakesNoLongerThanTheListForAnyOtherTimes) {
   std::mt19937 random(2);
   for (const ScheduleKind kind : kKinds) {
     const PipelineSchedule schedule = make_schedule(kind, shape_with(kind, 4, 12));
-    const SchedulePath path = find_path(schedule, random_times(random, schedule));
+    const SchedulePath path = find_path(list_slots(schedule), random_times(random, schedule));
     for (int i = 0; i < 20; ++i) {
       const NominalTimes other = random_times(random, schedule);
       EXPECT_LE(time_of(path, other), makespan(schedule, other)) << name_of(kind);
@@ -93,7 +94,7 @@ TEST(SchedulePath, CountsMessages) {
   std::mt19937 random(3);
   NominalTimes times = random_times(random, schedule);
   times.message = 5;
-  EXPECT_EQ(find_path(schedule, times).messages, 6.0);
+  EXPECT_EQ(find_path(list_slots(schedule), times).messages, 6.0);
 }
 
 // The gathers behind a slot wait for its reductions, and a weight gradient gathers nothing.
@@ -103,7 +104,7 @@ TEST(SchedulePath, WaitsForReductionsBeforeGathers) {
   NominalChunk& chunk = times.chunks.emplace_back();
   chunk.behind_slot = chunk.behind_input = {1, 2, 1, 1};
   chunk.reducing = {0, 0, 0, 3};
-  EXPECT_EQ(time_of(find_path(schedule, times), times), 4 * 3 + 3 * 3);
+  EXPECT_EQ(time_of(find_path(list_slots(schedule), times), times), 4 * 3 + 3 * 3);
 }
 
 // From 6 p microbatches on.
@@ -113,7 +114,7 @@ TEST(SchedulePath, RepeatsItsSteadyState) {
     const PipelineSchedule some = make_schedule(kind, shape_with(kind, 4, 24));
     const PipelineSchedule more = make_schedule(kind, shape_with(kind, 4, 96));
     const NominalTimes times = random_times(random, some);
-    const SchedulePath path = find_path(some, times);
+    const SchedulePath path = find_path(list_slots(some), times);
     const double expected = makespan(more, times);
     const double found = time_of(path, times) + 9.0 * time_of(path.steady_chunks, times);
     EXPECT_NEAR(found / expected, 1.0, 0.01) << name_of(kind);
