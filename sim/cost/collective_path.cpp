@@ -1,6 +1,7 @@
 #include "sim/cost/collective_path.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardwright::sim {
 namespace {
@@ -64,11 +65,10 @@ Seconds remote_latency(const GroupPlacement& placement, const FabricSpec& fabric
 void add_remote(CollectivePath& path, const GroupPlacement& placement, const ClusterSpec& cluster) {
   const NodeSpec& node = cluster.node;
   const auto domain = static_cast<double>(domain_size(cluster));
-  const double nics =
-      static_cast<double>(node.nic.per_node) * domain / static_cast<double>(node.accelerators);
-  const double member_nics = std::max(1.0, nics / domain);
-  const double group_nics =
-      std::min(nics / static_cast<double>(placement.groups_per_node), member_nics * path.per_node);
+  const NodeNics nics{
+      static_cast<double>(node.nic.per_node) * domain / static_cast<double>(node.accelerators),
+      domain};
+  const double group_nics = nics_of_group(placement, nics);
   // Of a ring, one member node below each switch sends upwards; of all pairs, those beyond it.
   const double ring_slowdown =
       uplink_slowdown(placement, cluster.fabric, [](double below) { return 1.0 / below; });
@@ -77,13 +77,22 @@ void add_remote(CollectivePath& path, const GroupPlacement& placement, const Clu
   });
   const BytesPerSecond nic = node.nic.bandwidth * node.nic.efficiency;
   path.remote = nic * (group_nics / ring_slowdown);
-  path.remote_member = nic * (std::min(group_nics, member_nics) / ring_slowdown);
+  path.remote_member = nic * (std::min(group_nics, nics.of_member()) / ring_slowdown);
   path.remote_pairwise = nic * (group_nics / pair_slowdown);
   path.remote_hop = remote_latency(placement, cluster.fabric);
   path.channels = std::min(path.channels, std::max(1.0, kChannelsPerNic * group_nics));
 }
 
 }  // namespace
+
+double nics_of_group(const GroupPlacement& placement, const NodeNics& node) {
+  const auto groups = static_cast<double>(placement.groups_per_node);
+  const auto members = static_cast<double>(placement.per_node);
+  const double nics = std::min(node.nics / groups, node.of_member() * members);
+  if (placement.per_node > 1) return nics;
+  const double neighbours = std::min(groups, std::ceil(node.accelerators / node.nics));
+  return std::min(nics, node.of_member() / neighbours);
+}
 
 CollectivePath path_of(const GroupPlacement& placement, const ClusterSpec& cluster) {
   const ScaleUpSpec& scale_up = cluster.node.scale_up;

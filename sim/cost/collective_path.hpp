@@ -1,6 +1,8 @@
 // What a group's placement leaves to it of the cluster's links.
 #pragma once
 
+#include <algorithm>
+
 #include "core/base/units.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "sim/cost/placement.hpp"
@@ -21,6 +23,20 @@ struct CollectivePath {
   Seconds local_hop;
   Seconds remote_hop;
 };
+
+// NICs of a node, and how many accelerators they serve.
+struct NodeNics {
+  double nics = 1, accelerators = 1;
+
+  // Those that one accelerator can use.
+  double of_member() const { return std::max(1.0, nics / accelerators); }
+};
+
+// Of these, how many a group has where all groups of its kind run at once. A member that is alone
+// on its node uses the NIC nearest to it, with those of its neighbours that are members of such a
+// group too: accelerators on the other NICs may be idle, as those of a pipeline's stages that do
+// not send to another node.
+double nics_of_group(const GroupPlacement& placement, const NodeNics& node);
 
 CollectivePath path_of(const GroupPlacement& placement, const ClusterSpec& cluster);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/cost/collective_cost.hpp"
+#include "sim/cost/collective_path.hpp"
 #include "sim/cost/socket_cost.hpp"
 
 namespace shardwright::sim {
@@ -16,17 +17,54 @@ double share_inside(OpKind kind, const GroupPlacement& placement) {
                                   : inside / static_cast<double>(placement.per_node);
 }
 
+Bytes sent_inside(OpKind kind, Bytes bytes, const GroupPlacement& placement) {
+  return bytes * (bus_factor(kind, placement.size) * share_inside(kind, placement));
+}
+
+BytesPerSecond scale_up_port(OpKind kind, const ScaleUpSpec& links) {
+  return links.bandwidth *
+         (kind == OpKind::AllToAll ? links.pair_efficiency : links.ring_efficiency);
+}
+
+// As sim/cost/collective_path.cpp gives NICs to the members of a group.
+BytesPerSecond nic_port(const GroupPlacement& placement, const ClusterSpec& cluster) {
+  const NodeSpec& node = cluster.node;
+  const auto domain = static_cast<double>(domain_size(cluster));
+  const double nics =
+      static_cast<double>(node.nic.per_node) * domain / static_cast<double>(node.accelerators);
+  const double group_nics = nics_of_group(placement, {nics, domain});
+  return node.nic.bandwidth *
+         (node.nic.efficiency * group_nics / static_cast<double>(placement.per_node));
+}
+
+float filled(Bytes bytes, BytesPerSecond port, Seconds time) {
+  return static_cast<float>(std::min(1.0, bytes / port / time));
+}
+
 }  // namespace
 
-double port_share(OpKind kind, Bytes bytes, const GroupPlacement& placement,
-                  const ClusterSpec& cluster, Seconds time) {
-  const bool shares = cluster.node.scale_up.kind != ScaleUpKind::Mesh;
-  if (placement.size <= 1 || time <= Seconds(0) || !shares || talks_over_sockets(cluster))
-    return 0.0;
-  const ScaleUpSpec& links = cluster.node.scale_up;
-  const Bytes sent = bytes * (bus_factor(kind, placement.size) * share_inside(kind, placement));
-  const double reached = kind == OpKind::AllToAll ? links.pair_efficiency : links.ring_efficiency;
-  return std::min(1.0, sent / (links.bandwidth * reached) / time);
+Bytes bytes_out_of_node(OpKind kind, Bytes bytes, const GroupPlacement& placement,
+                        double remote_share) {
+  if (kind != OpKind::AllToAll) return bytes * bus_factor(kind, placement.size);
+  const double outside = static_cast<double>(placement.size - placement.per_node) /
+                         static_cast<double>(placement.size);
+  return bytes * (outside * remote_share * static_cast<double>(placement.per_node));
+}
+
+PortShare port_share(OpKind kind, Bytes bytes, const GroupPlacement& placement,
+                     const ClusterSpec& cluster, Seconds time, double remote_share) {
+  PortShare share;
+  if (placement.size <= 1 || time <= Seconds(0) || talks_over_sockets(cluster)) return share;
+  if (cluster.node.scale_up.kind != ScaleUpKind::Mesh) {
+    share.scale_up = filled(sent_inside(kind, bytes, placement),
+                            scale_up_port(kind, cluster.node.scale_up), time);
+  }
+  if (placement.nodes > 1) {
+    const Bytes sent = bytes_out_of_node(kind, bytes, placement, remote_share) /
+                       static_cast<double>(placement.per_node);
+    share.nic = filled(sent, nic_port(placement, cluster), time);
+  }
+  return share;
 }
 
 }  // namespace shardwright::sim

@@ -1,4 +1,4 @@
-// How much of its accelerator's scale-up port a collective fills.
+// How much of its accelerator's ports a collective fills.
 #pragma once
 
 #include "core/base/units.hpp"
@@ -8,14 +8,27 @@
 
 namespace shardwright::sim {
 
-// The share of what long rings (all-to-alls: pairs) move through a member's port to the scale-up
-// network, one direction, that a collective moves in `time`, between 0 and 1.
-// `bytes` as in `CommunicationWork`. A member sends the bytes of its bus factor
-// (collective_cost.hpp), of which the share (k - 1) / k stays among the k members of a node if the
-// group has several nodes; of an all-to-all what goes to members of its own node.
+// Of what an accelerator's ports carry in one direction, between 0 and 1.
+struct PortShare {
+  float scale_up = 0.0F;  // of what long rings (all-to-alls: pairs) move to the scale-up network
+  float nic = 0.0F;       // of the accelerator's part of its node's NICs
+
+  bool operator==(const PortShare&) const = default;
+};
+
+// What a node sends to others for one collective or message of a group. `bytes` as in
+// `CommunicationWork`, `remote_share` as in `collective_cost`.
+Bytes bytes_out_of_node(OpKind kind, Bytes bytes, const GroupPlacement& placement,
+                        double remote_share);
+
+// What a collective that takes `time` moves through the ports of a member. `bytes` as in
+// `CommunicationWork`. A member sends the bytes of its bus factor (collective_cost.hpp), of which
+// the share (k - 1) / k stays among the k members of a node if the group has several nodes; of an
+// all-to-all what goes to members of its own node. What leaves a node goes through the NICs of all
+// members there alike.
 //
-// 0 where no link is shared: the groups of a mesh have links of their own, and CPUs none.
-double port_share(OpKind kind, Bytes bytes, const GroupPlacement& placement,
-                  const ClusterSpec& cluster, Seconds time);
+// 0 where no link is shared: the groups of a mesh have scale-up links of their own, and CPUs none.
+PortShare port_share(OpKind kind, Bytes bytes, const GroupPlacement& placement,
+                     const ClusterSpec& cluster, Seconds time, double remote_share = 1.0);
 
 }  // namespace shardwright::sim

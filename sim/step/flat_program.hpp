@@ -18,7 +18,7 @@ struct FlatOp {
   double duration = 0.0;
   double launch = 0.0;
   double further_launch = 0.0;   // of the host, behind the op's own
-  float port = 0.0F;             // of the scale-up port that it fills alone
+  PortShare port;                // that it fills alone
   std::uint32_t first_wait = 0;  // into FlatProgram::waits
   std::uint16_t waits = 0;
   Stream stream = Stream::Compute;

@@ -183,10 +183,8 @@ class Replay {
       settle_collective(rank, on);
     }
     const double finish = rank.ops[on].finish;
-    if (finish > start.ready) {
-      start.ready = finish;
-      start.cause = on;
-    }
+    if (decides_start(finish, start.ready)) start.cause = on;
+    start.ready = std::max(start.ready, finish);
     return finish != kUnknownTime;
   }
 
@@ -214,7 +212,7 @@ class Replay {
     }
     if (start.after != kNoOp && rank.ops[start.after].finish != kUnknownTime)  // settled meanwhile
       wait_for(rank, std::exchange(start.after, kNoOp), queued, start);
-    if (start.cause == kNoOp && start.host > start.free) start.cause = rank.held_by;
+    if (start.cause == kNoOp && decides_start(start.host, start.free)) start.cause = rank.held_by;
     return start;
   }
 

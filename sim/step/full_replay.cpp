@@ -246,14 +246,13 @@ class Engine {
     std::uint32_t last = kNone;
     arrival.ready = lane.is_message ? *host : std::max(state.free, *host);
     arrival.host = *host;
-    if (*host > state.free) arrival.cause = op.held_by;
+    if (decides_start(*host, state.free)) arrival.cause = op.held_by;
     const std::uint32_t* waits = lanes_of(rank.stage).waits.data() + op.first_wait;
     for (std::uint32_t i = 0; i < op.waits; ++i) {
       const double finish = finish_[rank.first_slot + waits[i]];
-      if (finish <= arrival.ready) continue;
       if (finish == kUnknownTime) return std::nullopt;
-      arrival.ready = finish;
-      last = waits[i];
+      if (decides_start(finish, arrival.ready)) last = waits[i];
+      arrival.ready = std::max(arrival.ready, finish);
     }
     if (rank.watch >= 0 && last != kNone)
       arrival.cause = watches_[static_cast<std::size_t>(rank.watch)].op_of_slot(last);
@@ -477,7 +476,10 @@ FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const
   FullReplay result;
   result.cancelled = options.stop.stop_requested();
   if (result.cancelled) return result;
-  const FoldedReplay alike = replay_folded(program, prices, {.keep_finish_times = true});
+  // With contention, NICs are shared here and not on each accelerator apart.
+  const FoldedReplay alike =
+      replay_folded(program, options.contention ? prices.without_shared_nics() : prices,
+                    {.keep_finish_times = true});
   result = Engine(program, cluster, prices, alike, options).run();
   result.uniform_step = alike.step;
   return result;

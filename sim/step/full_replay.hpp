@@ -58,7 +58,7 @@ struct WatchedRank {
 
 struct FullReplay {
   Seconds step;
-  Seconds uniform_step;        // of the event rung: all ranks alike, no contention
+  Seconds uniform_step;        // of ranks that are all alike, without contention
   std::vector<RankUse> ranks;  // by rank
   std::int64_t slowest = 0;    // the rank whose compute stream is busy longest
   std::vector<WatchedRank> watched;

@@ -164,7 +164,7 @@ class CostBuilder {
         device.queue(op.stream, {.op = static_cast<std::uint32_t>(i),
                                  .ready = ready,
                                  .duration = prices[i].value(),
-                                 .port = ports.empty() ? 0.0 : ports[i]});
+                                 .port = ports.empty() ? PortShare() : ports[i]});
       }
       if (op.holds_host) host = finish_of(i);
       host += launches[i].behind;

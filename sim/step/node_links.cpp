@@ -5,25 +5,11 @@
 #include <string>
 
 #include "core/base/error.hpp"
-#include "sim/cost/collective_cost.hpp"
 #include "sim/cost/collective_path.hpp"
+#include "sim/cost/port_share.hpp"
 #include "sim/cost/token_copies.hpp"
 
 namespace shardwright::sim {
-namespace {
-
-// Bytes that a node sends to others for one transfer of a group, as sim/cost/collective_cost.hpp
-// has them.
-Bytes bytes_out_of_node(const TransferKind& kind, const GroupPlacement& placement) {
-  if (kind.kind != OpKind::AllToAll) return kind.bytes * bus_factor(kind.kind, placement.size);
-  const double outside = static_cast<double>(placement.size - placement.per_node) /
-                         static_cast<double>(placement.size);
-  const double crossing = outside * remote_share(kind.copies, kind.most_nodes, placement);
-  return kind.bytes * (crossing * static_cast<double>(placement.per_node));
-}
-
-}  // namespace
-
 NicCounts count_nics(const Plan& plan, const ClusterSpec& cluster) {
   // A job smaller than a domain has the NICs of its part of it.
   const std::int64_t block = domain_block(cluster, plan.world_size());
@@ -92,15 +78,13 @@ std::int64_t NodeLinks::port_of(std::int64_t rank) const {
 BytesPerSecond NodeLinks::member_share(Group group) const {
   const GroupPlacement& placement = placements_[static_cast<std::size_t>(group)];
   const auto members = static_cast<double>(placement.per_node);
-  const double member_nics = std::max(1.0, nics_ / static_cast<double>(domain_));
-  const double group_nics =
-      std::min(nics_ / static_cast<double>(placement.groups_per_node), member_nics * members);
-  return nic_ * (group_nics / members);
+  return nic_ * (nics_of_group(placement, {nics_, static_cast<double>(domain_)}) / members);
 }
 
 BytesPerSecond NodeLinks::member_demand(const TransferKind& kind) const {
   const GroupPlacement& placement = placements_[static_cast<std::size_t>(kind.group)];
-  const Bytes out = bytes_out_of_node(kind, placement);
+  const Bytes out = bytes_out_of_node(kind.kind, kind.bytes, placement,
+                                      remote_share(kind.copies, kind.most_nodes, placement));
   return out / static_cast<double>(placement.per_node) / Seconds(kind.duration);
 }
 

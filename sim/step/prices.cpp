@@ -6,7 +6,6 @@
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/memory_cost.hpp"
-#include "sim/cost/port_share.hpp"
 #include "sim/cost/slowest_device.hpp"
 #include "sim/cost/token_copies.hpp"
 
@@ -72,6 +71,14 @@ bool is_kernel(const Op& op) {
          op.kind != OpKind::HostOptimizer;
 }
 
+Prices Prices::without_shared_nics() const {
+  Prices prices = *this;
+  for (BlockPorts& block : prices.ports) {
+    for (PortShare& share : block) share.nic = 0.0F;
+  }
+  return prices;
+}
+
 Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack)
     : cluster_(cluster),
       stack_(stack),
@@ -121,14 +128,16 @@ BlockPrices Pricer::price(const Block& block, BasisTimes* basis) const {
 }
 
 BlockPorts Pricer::ports(const Block& block) const {
-  BlockPorts ports(block.ops.size(), 0.0F);
+  BlockPorts ports(block.ops.size());
   for (std::size_t i = 0; i < block.ops.size(); ++i) {
     const Op& op = block.ops[i];
     if (!is_communication(op.kind)) continue;
     auto message = std::get<CommunicationWork>(work_of(op));
     message.hidden_share = 0.0;
-    ports[i] = static_cast<float>(port_share(op.kind, message.bytes, placement_of(message),
-                                             cluster_, price_message(op.kind, message)));
+    const GroupPlacement& placement = placement_of(message);
+    ports[i] =
+        port_share(op.kind, message.bytes, placement, cluster_, price_message(op.kind, message),
+                   remote_share(message.copies, message.most_nodes, placement));
   }
   return ports;
 }

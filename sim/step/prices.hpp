@@ -8,6 +8,7 @@
 #include "core/spec/stack_spec.hpp"
 #include "sim/cost/cost.hpp"
 #include "sim/cost/placement.hpp"
+#include "sim/cost/port_share.hpp"
 #include "sim/step/host_launch.hpp"
 #include "sim/step/shared_device.hpp"
 
@@ -21,8 +22,8 @@ using BlockPrices = std::vector<Seconds>;
 // optimizer there.
 bool is_kernel(const Op& op);
 
-// Of each op of one block, the share of the accelerator's scale-up port that it fills alone.
-using BlockPorts = std::vector<float>;
+// Of each op of one block, the shares of the accelerator's ports that it fills alone.
+using BlockPorts = std::vector<PortShare>;
 
 struct Prices {
   std::vector<BlockPrices> blocks;  // by BlockId
@@ -30,6 +31,9 @@ struct Prices {
   std::vector<BasisTimes> basis;    // of a block's kernels, by BlockId
   HostLaunch launch;
   Contention contention;
+
+  // The same for accelerators whose collectives share the scale-up port alone.
+  Prices without_shared_nics() const;
 };
 
 Contention contention_of(const StackSpec& stack);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "sim/step/gap_blame.hpp"
 
 namespace shardwright::sim {
 
@@ -69,7 +70,7 @@ void SharedDevice::begin(Queue& queue) {
   Running& head = queue.head();
   head.start = std::max(head.collective.ready, queue.free);
   head.end = head.start + head.collective.duration;
-  if (queue.free >= head.collective.ready) head.collective.cause = kNone;
+  if (!decides_start(head.collective.ready, queue.free)) head.collective.cause = kNone;
 }
 
 void SharedDevice::end_head(std::size_t stream, double finish) {
@@ -93,9 +94,8 @@ void SharedDevice::let_go(std::uint32_t op, double finish) {
       if (each.after != op) continue;
       each.after = kNone;
       --held_;
-      if (finish <= each.ready) continue;
-      each.ready = finish;
-      each.cause = op;
+      if (decides_start(finish, each.ready)) each.cause = op;
+      each.ready = std::max(each.ready, finish);
     }
   }
 }
@@ -112,31 +112,61 @@ void SharedDevice::find_active() {
   }
 }
 
-// Max-min fair: those that want less than an even share of what is left get what they want.
+double SharedDevice::share_of(std::size_t i, std::size_t port) const {
+  return queues_[active_[i]].head().collective.port.*kPorts[port];
+}
+
+bool SharedDevice::overfills(std::size_t port) const {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < active_.size(); ++i) sum += rates_[i] * share_of(i, port);
+  return sum > 1.0;
+}
+
+// The rates that the ports but `but` leave, at the given levels.
+void SharedDevice::limit_rates(double alone, const PortLevels& levels, std::size_t but) {
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    rates_[i] = alone;
+    for (std::size_t port = 0; port < kPorts.size(); ++port) {
+      if (port != but && rates_[i] * share_of(i, port) > levels[port])
+        rates_[i] = levels[port] / share_of(i, port);
+    }
+  }
+}
+
+// What each collective gets of a port that would fill more of it, if the others have what their
+// rates let them fill; infinite, if there is enough for all.
+double SharedDevice::fair_level(std::size_t port) {
+  wanted_.clear();
+  for (std::size_t i = 0; i < active_.size(); ++i) wanted_.push_back(rates_[i] * share_of(i, port));
+  std::sort(wanted_.begin(), wanted_.end());
+  double left = 1.0;
+  auto open = static_cast<double>(wanted_.size());
+  for (const double wanted : wanted_) {
+    if (wanted > left / open) return left / open;
+    left -= wanted;
+    open -= 1.0;
+  }
+  return kNever;
+}
+
+// Max-min fair: what slows a collective down is a full port, of which no other one has more.
 void SharedDevice::find_rates(bool beside_kernel) {
   const double alone = beside_kernel ? 1.0 / (1.0 + contention_.collectives) : 1.0;
   rates_.assign(active_.size(), alone);
-  const auto port = [this](std::size_t i) { return queues_[active_[i]].head().collective.port; };
-  double wanted = 0.0;
-  for (std::size_t i = 0; i < active_.size(); ++i) wanted += alone * port(i);
-  if (wanted <= 1.0) return;
-  constexpr double kOpen = 0.0;
-  std::fill(rates_.begin(), rates_.end(), kOpen);
-  double left = 1.0;
-  auto open = static_cast<double>(active_.size());
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t i = 0; i < active_.size(); ++i) {
-      if (rates_[i] != kOpen || alone * port(i) > left / open) continue;
-      rates_[i] = alone;
-      left -= alone * port(i);
-      open -= 1.0;
-      changed = true;
+  if (!overfills(kScaleUp) && !overfills(kNic)) return;
+  // Who is slowed down at one port takes less of the other: the level of the one that is looked at
+  // first rises from round to round, the other one's falls.
+  constexpr int kMostRounds = 40;
+  PortLevels levels, before{};
+  levels.fill(kNever);
+  for (int round = 0; round < kMostRounds && levels != before; ++round) {
+    before = levels;
+    for (std::size_t port = 0; port < kPorts.size(); ++port) {
+      limit_rates(alone, levels, port);
+      levels[port] = fair_level(port);
     }
   }
-  for (std::size_t i = 0; i < active_.size(); ++i) {
-    if (rates_[i] == kOpen) rates_[i] = left / open / port(i);
-  }
+  limit_rates(alone, levels, kPorts.size());
 }
 
 // When what would end at `end` at full rate ends at this rate.

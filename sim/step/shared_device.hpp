@@ -7,7 +7,8 @@
 //
 //   a kernel       1 / (1 + s)   while at least one collective runs
 //   a collective   1 / (1 + c)   while a kernel runs, and no more than its max-min fair share of
-//                                the accelerator's scale-up port, of which it fills a share u alone
+//                                the accelerator's ports, to the scale-up network and to its part
+//                                of the node's NICs, of which it fills shares alone
 //                                (sim/cost/port_share.hpp)
 //
 // s and c are figures of the stack (`slowdown_ratio`, `collective_slowdown_ratio`). Kernels beside
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "core/program/op.hpp"
+#include "sim/cost/port_share.hpp"
 
 namespace shardwright::sim {
 
@@ -52,7 +54,7 @@ class SharedDevice {
     double ready = 0.0;           // it begins no sooner …
     std::uint32_t after = kNone;  // … nor before this one, which is queued, has ended
     double duration = 0.0;        // alone
-    double port = 0.0;            // of the scale-up port that it fills alone, 0 to 1
+    PortShare port;               // that it fills alone
     std::uint32_t cause = kNone;  // the op whose finish is `ready`
   };
 
@@ -85,6 +87,9 @@ class SharedDevice {
 
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
+  static constexpr std::array kPorts = {&PortShare::scale_up, &PortShare::nic};
+  static constexpr std::size_t kScaleUp = 0, kNic = 1;
+  using PortLevels = std::array<double, kPorts.size()>;
 
   // At full rate it would end at `end`; each moment below that puts `end` off.
   struct Running {
@@ -114,6 +119,10 @@ class SharedDevice {
   double end_at(double rate, double end) const;
   void find_active();
   void find_rates(bool beside_kernel);
+  double share_of(std::size_t i, std::size_t port) const;
+  bool overfills(std::size_t port) const;
+  void limit_rates(double alone, const PortLevels& levels, std::size_t but);
+  double fair_level(std::size_t port);
   double past_kernel_end(double start, double duration);
   void remember_activity(double until);
   void let_go(std::uint32_t op, double finish);
@@ -125,6 +134,7 @@ class SharedDevice {
   std::size_t held_ = 0;             // collectives that wait for another one
   std::vector<std::size_t> active_;  // whose first collective runs
   std::vector<double> rates_;        // of the active ones
+  std::vector<double> wanted_;       // by these of the port at hand
   std::vector<Interval> activity_;   // of collectives that no kernel ran beside yet, in order
   std::vector<Ended> ended_;
 };

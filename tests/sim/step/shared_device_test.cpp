@@ -21,7 +21,7 @@ std::map<std::uint32_t, double> finishes(SharedDevice& device) {
 }
 
 SharedDevice::Collective collective(std::uint32_t op, double ready, double duration,
-                                    double port = 0.0) {
+                                    PortShare port = {}) {
   return {.op = op, .ready = ready, .duration = duration, .port = port};
 }
 
@@ -47,35 +47,79 @@ TEST(SharedDevice, AKernelStretchesTheCollectiveBesideIt) {
   EXPECT_DOUBLE_EQ(device.ended().front().delay, 0.5);
 }
 
-// Two that fill the port get half of it each. One that fills a fifth keeps that, and the other one
-// has the rest.
+// Two that fill the port get half of it each. One that fills a quarter keeps that, and the other
+// one has the rest.
 TEST(SharedDevice, CollectivesShareThePortMaxMinFairly) {
   SharedDevice halves({});
-  halves.queue(Stream::GradientReduce, collective(0, 0.0, 4.0, 1.0));
-  halves.queue(Stream::TensorParallel, collective(1, 1.0, 1.0, 1.0));
+  halves.queue(Stream::GradientReduce, collective(0, 0.0, 4.0, {1.0F}));
+  halves.queue(Stream::TensorParallel, collective(1, 1.0, 1.0, {1.0F}));
   halves.settle_all();
   EXPECT_DOUBLE_EQ(finishes(halves).at(1), 3.0);
   EXPECT_DOUBLE_EQ(finishes(halves).at(0), 5.0);
 
   SharedDevice uneven({});
-  uneven.queue(Stream::GradientReduce, collective(0, 0.0, 10.0, 0.2));
-  uneven.queue(Stream::TensorParallel, collective(1, 0.0, 4.0, 1.0));
+  uneven.queue(Stream::GradientReduce, collective(0, 0.0, 10.0, {0.25F}));
+  uneven.queue(Stream::TensorParallel, collective(1, 0.0, 3.0, {1.0F}));
   uneven.settle_all();
-  EXPECT_DOUBLE_EQ(finishes(uneven).at(1), 5.0);
+  EXPECT_DOUBLE_EQ(finishes(uneven).at(1), 4.0);
   EXPECT_DOUBLE_EQ(finishes(uneven).at(0), 10.0);
+}
+
+// How fast the first of these goes, all of which begin at once, as a share of its rate alone.
+double rate_of_first(const std::vector<PortShare>& ports) {
+  const std::array streams = {Stream::TensorParallel, Stream::GradientReduce,
+                              Stream::ParameterGather, Stream::ExpertParallel};
+  SharedDevice device({});
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const double duration = i == 0 ? 1.0 : 1e6;
+    device.queue(streams[i], collective(static_cast<std::uint32_t>(i), 0.0, duration, ports[i]));
+  }
+  device.settle(0);
+  return 1.0 / finishes(device).at(0);
+}
+
+// No port carries more than it can, and what slows a collective down is a full port of which no
+// other one has more.
+RC_GTEST_PROP(SharedDevice, BothPortsAreSharedMaxMinFairly, ()) {
+  constexpr double kNear = 1e-3;  // the levels of two ports that limit each other are iterated
+  const std::vector<float PortShare::*> kinds = {&PortShare::scale_up, &PortShare::nic};
+  std::vector<PortShare> ports(*rc::gen::inRange<std::size_t>(1, 5));
+  for (PortShare& port : ports) {
+    for (float PortShare::*kind : kinds)
+      port.*kind = static_cast<float>(*rc::gen::inRange(0, 11)) / 10.0F;
+  }
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    rates.push_back(rate_of_first(ports));
+    std::rotate(ports.begin(), ports.begin() + 1, ports.end());
+  }
+  std::vector<bool> explained;
+  for (const double rate : rates) explained.push_back(rate > 1.0 - kNear);
+  for (float PortShare::*kind : kinds) {
+    double used = 0.0, most = 0.0;
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      used += rates[i] * ports[i].*kind;
+      most = std::max(most, rates[i] * ports[i].*kind);
+    }
+    RC_ASSERT(used < 1.0 + kNear);
+    for (std::size_t i = 0; i < ports.size(); ++i)
+      explained[i] =
+          explained[i] || (used > 1.0 - kNear && rates[i] * ports[i].*kind > most - kNear);
+  }
+  RC_ASSERT(std::all_of(explained.begin(), explained.end(), [](bool each) { return each; }));
 }
 
 // Settling what a kernel waits for does not keep collectives that are issued later from sharing
 // with those that were issued before.
 TEST(SharedDevice, WhatIsIssuedLaterSharesWithWhatIsNotSettled) {
   SharedDevice device({});
-  device.queue(Stream::GradientReduce, collective(0, 0.0, 4.0, 1.0));
-  device.queue(Stream::GradientReduce, collective(1, 0.0, 4.0, 1.0));
-  device.queue(Stream::TensorParallel, collective(2, 0.0, 1.0, 1.0));
+  device.queue(Stream::GradientReduce, collective(0, 0.0, 4.0, {1.0F}));
+  device.queue(Stream::GradientReduce, collective(1, 0.0, 4.0, {1.0F}));
+  device.queue(Stream::TensorParallel, collective(2, 0.0, 1.0, {1.0F}));
   device.settle(2);
   EXPECT_DOUBLE_EQ(finishes(device).at(2), 2.0);
   device.run_kernel(2.0, 1.0);
-  device.queue(Stream::TensorParallel, collective(3, 3.0, 1.0, 1.0));
+  device.queue(Stream::TensorParallel, collective(3, 3.0, 1.0, {1.0F}));
   device.settle_all();
   EXPECT_DOUBLE_EQ(finishes(device).at(3), 5.0);
   EXPECT_DOUBLE_EQ(finishes(device).at(0), 6.0);
@@ -105,8 +149,8 @@ TEST(SharedDevice, ThePastIsNotChanged) {
   EXPECT_DOUBLE_EQ(finishes(device).at(1), 5.25);
 }
 
-// The same rules in the plainest way: everything is known from the start, and the fair level of the
-// port is found by bisection.
+// The same rules in the plainest way: everything is known from the start, and the fair level of
+// one port is found by bisection.
 struct Job {
   std::size_t stream;
   double ready, left, port;
@@ -162,6 +206,7 @@ void run_together(std::vector<Job>& jobs, const Contention& contention) {
 
 RC_GTEST_PROP(SharedDevice, AgreesWithSimulatingAllAtOnce, ()) {
   const Contention contention{*rc::gen::element(0.0, 0.1, 1.0), *rc::gen::element(0.0, 0.2, 1.0)};
+  const bool shares_nic = *rc::gen::arbitrary<bool>();
   std::vector<Job> jobs;
   SharedDevice device(contention);
   const std::array streams = {Stream::TensorParallel, Stream::GradientReduce,
@@ -169,9 +214,10 @@ RC_GTEST_PROP(SharedDevice, AgreesWithSimulatingAllAtOnce, ()) {
   for (const Stream stream : streams) {
     for (int i = *rc::gen::inRange(0, 5); i > 0; --i) {
       Job job{static_cast<std::size_t>(stream), *rc::gen::inRange(0, 20) / 2.0,
-              *rc::gen::inRange(1, 8) / 2.0, *rc::gen::inRange(0, 11) / 10.0, false};
+              *rc::gen::inRange(1, 8) / 2.0, *rc::gen::inRange(0, 9) / 8.0, false};
+      const auto filled = static_cast<float>(job.port);
       device.queue(stream, collective(static_cast<std::uint32_t>(jobs.size()), job.ready, job.left,
-                                      job.port));
+                                      shares_nic ? PortShare{0.0F, filled} : PortShare{filled}));
       jobs.push_back(job);
     }
   }
