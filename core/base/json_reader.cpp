@@ -255,6 +255,11 @@ void ObjectReader::problem(const std::string& key, std::string found, std::strin
   problems_->add(pointer_to(key), std::move(found), std::move(expected));
 }
 
+void ObjectReader::problem_with(const std::string& key, std::string expected) {
+  const auto value = value_->find(key);
+  problem(key, value == value_->end() ? "no such key" : shown(*value), std::move(expected));
+}
+
 bool ObjectReader::peek(const std::string& key) const {
   const auto found = value_->find(key);
   return found != value_->end() && !found->is_null();
@@ -267,7 +272,7 @@ bool ObjectReader::has(const std::string& key) {
 
 const json* ObjectReader::member(const std::string& key, const char* expected) {
   if (has(key)) return &value_->at(key);
-  problem(key, value_->contains(key) ? "null" : "no such key", expected);
+  problem_with(key, expected);
   return nullptr;
 }
 

@@ -119,6 +119,8 @@ class ObjectReader {
 
   // Adds a problem at a member (or at the object itself, if `key` is empty).
   void problem(const std::string& key, std::string found, std::string expected);
+  // The same about what is there: a value, null, or no such key.
+  void problem_with(const std::string& key, std::string expected);
 
   // Adds a problem for each key that nobody asked for. Not called for formats that may hold more
   // than we read.

@@ -33,8 +33,7 @@ class PartReader {
     if (given.is_object())
       return read_part(given, cluster_->pointer() + "/" + key, cluster_->problems(), *filled_in_);
     if (!given.is_string()) {
-      cluster_->problem(key, given.is_null() ? "no such key" : shown(given),
-                        "the name of a profile or an object");
+      cluster_->problem_with(key, "the name of a profile or an object");
       return {};
     }
     return read_named<Part>(key, folder, given.get<std::string>(), read_part);

@@ -28,6 +28,12 @@ ModelSpec read_gpt(ObjectReader& config, const std::string& activation,
   return model;
 }
 
+// A switch whose other setting adds or removes parameters that are not modelled.
+void expect_setting(ObjectReader& config, const std::string& key, bool modelled, const char* why) {
+  if (config.boolean_or(key, modelled) == modelled) return;
+  config.problem(key, fmt::format("{}", !modelled), fmt::format("{}: {}", modelled, why));
+}
+
 void set_biases(ModelSpec& model, bool bias) {
   model.attention.qkv_bias = bias;
   model.attention.output_bias = bias;
@@ -40,6 +46,7 @@ ModelSpec read_gpt2(ObjectReader& config) {
   ModelSpec model = read_gpt(config, "gelu_new", {"n_layer", "n_embd", "n_head"});
   model.max_seq_len = config.integer_or(spelling(config, kSequenceKeys), 1024, kTokenRange);
   model.dropout = config.number_or("resid_pdrop", 0.1, kRatioOrZero);
+  expect_setting(config, "add_cross_attention", false, "an encoder beside it is not supported");
   learn_positions(model, 0);
   return model;
 }
@@ -64,6 +71,8 @@ ModelSpec read_opt(ObjectReader& config) {
   set_biases(model, config.boolean_or("enable_bias", true));
   model.max_seq_len = config.integer_or(spelling(config, kSequenceKeys), 2048, kTokenRange);
   learn_positions(model, kPositionOffset);
+  expect_setting(config, "layer_norm_elementwise_affine", true,
+                 "norms without weights are not supported");
   // With the norms after the blocks (OPT-350m) the last one already is the final norm.
   model.final_norm = config.boolean_or("do_layer_norm_before", true) &&
                      !config.boolean_or("_remove_final_layer_norm", false);
@@ -91,17 +100,19 @@ ModelSpec read_mpt(ObjectReader& config) {
   set_biases(model, bias);
   model.norm_bias = bias;
   model.dropout = config.number_or("resid_pdrop", 0.0, kRatioOrZero);
-  bool alibi = true;
+  bool alibi = true, rope = false;
   if (auto attention = config.object_if("attn_config")) {
     alibi = attention->boolean_or("alibi", true);
+    rope = attention->boolean_or("rope", false);
+    model.rope_theta = read_rope_theta(*attention, 10'000.0);
     if (attention->text_or("attn_type", "") == "multiquery_attention") model.attention.kv_heads = 1;
     if (attention->has("kv_n_heads"))
       model.attention.kv_heads = attention->integer("kv_n_heads", kHeadRange);
-    if (attention->boolean_or("qk_ln", false))
-      attention->problem("qk_ln", "true", "false: a norm over all heads together is not supported");
+    expect_setting(*attention, "qk_ln", false, "a norm over all heads together is not supported");
   }
-  model.position = PositionKind::Alibi;
-  if (!alibi) learn_positions(model, 0);
+  // Either of the two takes the place of learned positions.
+  model.position = alibi ? PositionKind::Alibi : PositionKind::Rotary;
+  if (!alibi && !rope) learn_positions(model, 0);
   return model;
 }
 

@@ -315,7 +315,7 @@ Problem schedule_shape_problem(const PlanSubject& s) {
   return {"/schedule",
           fmt::format("{} on {} stages with {} microbatches", name_of(s.plan.schedule),
                       shape.stages, shape.microbatches),
-          why_not(s.plan.schedule, shape).value_or("a shape that the schedule runs")};
+          "a shape that the schedule runs: " + why_not(s.plan.schedule, shape).value_or("")};
 }
 
 // Layers

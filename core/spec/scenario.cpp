@@ -33,8 +33,7 @@ Spec read_part(ObjectReader& object, const std::string& key, Spec (*load)(const 
   const nlohmann::json& part = object.raw(key);
   const std::string pointer = "/" + key;
   if (!part.is_object() && (!part.is_string() || is_path(part.get_ref<const std::string&>()))) {
-    object.problem(key, part.is_null() ? "no such key" : shown(part),
-                   fmt::format("a {} or the name of a shipped one", key));
+    object.problem_with(key, fmt::format("a {} or the name of a shipped one", key));
     return {};
   }
   try {

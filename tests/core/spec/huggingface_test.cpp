@@ -117,6 +117,9 @@ TEST(ImportHuggingface, ReadsTheVariantsOfAFamily) {
   EXPECT_EQ(patched("falcon-7b", R"({"multi_query": false})").attention.kv_heads, 71);
   EXPECT_EQ(patched("falcon-7b", R"({"alibi": true})").position, PositionKind::Alibi);
   EXPECT_EQ(patched("mpt-7b", R"({"attn_config": {"alibi": false}})").position_embeddings, 2048);
+  const ModelSpec rotary = patched("mpt-7b", R"({"attn_config": {"alibi": false, "rope": true}})");
+  EXPECT_EQ(rotary.position, PositionKind::Rotary);
+  EXPECT_EQ(rotary.position_embeddings, 0);
   EXPECT_EQ(patched("mpt-7b", R"({"attn_config": {"kv_n_heads": 8}})").attention.kv_heads, 8);
   EXPECT_TRUE(patched("mpt-7b", R"({"no_bias": false})").norm_bias);
   EXPECT_EQ(patched("qwen3-30b-a3b", R"({"decoder_sparse_step": 2})").moe->layer_interval, 2);
@@ -253,6 +256,10 @@ TEST(ImportHuggingface, MalformedConfigurationsAreRefusedAtThePointerOfTheProble
       {"falcon-7b", R"({"hidden_size": null})", {"/hidden_size"}},
       {"opt-350m", R"({"ffn_dim": 0})", {"/ffn_dim"}},
       {"gpt2-xl", R"({"n_head": 0})", {"/n_head"}},
+      {"gpt2-xl", R"({"add_cross_attention": true})", {"/add_cross_attention"}},
+      {"opt-350m",
+       R"({"layer_norm_elementwise_affine": false})",
+       {"/layer_norm_elementwise_affine"}},
       {"gpt2-xl", R"({"resid_pdrop": 2})", {"/resid_pdrop"}},
       {"mixtral-8x7b", R"({"num_experts_per_tok": 9})", {"/num_experts_per_tok"}},
       {"qwen3-30b-a3b", R"({"num_experts": null})", {"/num_experts"}},

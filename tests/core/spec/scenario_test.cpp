@@ -129,6 +129,20 @@ TEST(Scenario, ReportsTheProblemsOfAllPartsAtOnce) {
   }
 }
 
+TEST(Scenario, TellsANullFromAMissingPart) {
+  for (const bool present : {true, false}) {
+    nlohmann::json document = by_name();
+    document.erase("stack");
+    if (present) document["stack"] = nullptr;
+    try {
+      read_scenario(document, "plan.json");
+      FAIL() << "was accepted";
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.problems().at(0).found, present ? "null" : "no such key");
+    }
+  }
+}
+
 // Files that are no JSON at all, or not quite.
 TEST(Scenario, RefusesBrokenText) {
   const std::string good = by_name().dump();
