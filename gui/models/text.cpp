@@ -1,5 +1,7 @@
 #include "gui/models/text.hpp"
 
+#include <fmt/format.h>
+
 #include <QLocale>
 #include <QRegularExpression>
 #include <QStringList>
@@ -38,10 +40,6 @@ QString scaled(double value, const QString& unit, double least) {
            unit;
   }
   return QString::number(value) + QLatin1Char(' ') + unit;
-}
-
-void add_if(QStringList& parts, bool wanted, const QString& text) {
-  if (wanted) parts.append(text);
 }
 
 }  // namespace
@@ -94,28 +92,22 @@ QString short_text(double value) {
 }
 
 QString plan_text(const Plan& plan) {
-  QStringList parts = {QStringLiteral("dp %1").arg(plan.dp), QStringLiteral("tp %1").arg(plan.tp),
-                       QStringLiteral("pp %1").arg(plan.pp)};
-  add_if(parts, plan.cp > 1,
-         QStringLiteral("cp %1 %2")
-             .arg(plan.cp)
-             .arg(QString::fromUtf8(name_of(plan.context_parallel))));
-  add_if(parts, plan.ep > 1, QStringLiteral("ep %1").arg(plan.ep));
-  add_if(parts, plan.vpp > 1, QStringLiteral("vpp %1").arg(plan.vpp));
-  parts.append(QStringLiteral("zero %1").arg(plan.zero_stage));
-  add_if(parts, plan.shard_group > 0, QStringLiteral("shard group %1").arg(plan.shard_group));
-  parts.append(QStringLiteral("mb %1").arg(plan.micro_batch));
-  add_if(parts, plan.pp > 1, QString::fromUtf8(name_of(plan.schedule)));
-  if (plan.recompute != RecomputePolicy::None) {
-    QString text = QStringLiteral("recompute ") + QString::fromUtf8(name_of(plan.recompute));
-    if (plan.recompute_layers > 0) text += QStringLiteral(" %1").arg(plan.recompute_layers);
-    parts.append(text);
-  }
-  add_if(parts, plan.embedding_counts_as_layer || plan.head_counts_as_layer,
-         QStringLiteral("ends count"));
-  add_if(parts, plan.offloads_optimizer(),
-         QStringLiteral("optimizer on ") + QString::fromUtf8(name_of(plan.offload_optimizer)));
-  return parts.join(QStringLiteral(" · "));
+  std::string text = fmt::format("dp {} · tp {} · pp {}", plan.dp, plan.tp, plan.pp);
+  if (plan.cp > 1) text += fmt::format(" · cp {} {}", plan.cp, name_of(plan.context_parallel));
+  if (plan.ep > 1) text += fmt::format(" · ep {}", plan.ep);
+  if (plan.vpp > 1) text += fmt::format(" · vpp {}", plan.vpp);
+  text += fmt::format(" · zero {}", plan.zero_stage);
+  if (plan.shard_group > 0) text += fmt::format(" · shard group {}", plan.shard_group);
+  text += fmt::format(" · mb {}", plan.micro_batch);
+  if (plan.pp > 1) text += fmt::format(" · {}", name_of(plan.schedule));
+  if (plan.recompute != RecomputePolicy::None)
+    text += fmt::format(" · recompute {}", name_of(plan.recompute));
+  if (plan.recompute != RecomputePolicy::None && plan.recompute_layers > 0)
+    text += fmt::format(" {}", plan.recompute_layers);
+  if (plan.embedding_counts_as_layer || plan.head_counts_as_layer) text += " · ends count";
+  if (plan.offloads_optimizer())
+    text += fmt::format(" · optimizer on {}", name_of(plan.offload_optimizer));
+  return to_qstring(text);
 }
 
 // "--seq-len 8192" is "seq len 8192".

@@ -35,6 +35,10 @@ class SparseTicker : public ShortTicker {
   }
 };
 
+std::size_t index_of(int row) {
+  return static_cast<std::size_t>(row);
+}
+
 double distance(QPointF a, QPointF b) {
   return std::hypot(a.x() - b.x(), a.y() - b.y());
 }
@@ -74,8 +78,19 @@ double PlanScatter::value(int figure, int row) const {
   return of.value ? of.value(*set_, static_cast<std::size_t>(row)) : 0.0;
 }
 
+std::vector<double> PlanScatter::values_of(int figure) const {
+  std::vector<double> values;
+  values.reserve(rows_.size());
+  for (const int row : rows_) values.push_back(value(figure, row));
+  return values;
+}
+
 QPointF PlanScatter::pixel_of(int row) const {
   return {xAxis->coordToPixel(value(x_, row)), yAxis->coordToPixel(value(y_, row))};
+}
+
+QPointF PlanScatter::pixel_at(std::size_t point) const {
+  return {xAxis->coordToPixel(xs_[point]), yAxis->coordToPixel(ys_[point])};
 }
 
 // A category's colour and marker: the same for a value whatever other values there are, so that
@@ -98,40 +113,43 @@ std::vector<PlanScatter::Category> PlanScatter::categories(
     std::vector<int>& category_of_row) const {
   const PlanFigure& figure = figure_at(colour_);
   if (figure.kind == FigureKind::Measure) return bins(category_of_row);
-  std::map<std::pair<double, QString>, int> known;
-  for (const int row : rows_)
-    known[{value(colour_, row), figure.text(*set_, static_cast<std::size_t>(row))}] = 0;
+  struct Known {
+    int row = 0;  // one that has the value
+    int category = 0;
+  };
+  std::map<std::pair<double, QString>, Known> known;
+  std::vector<const Known*> of_row;
+  of_row.reserve(rows_.size());
+  for (const int row : rows_) {
+    const QString name = figure.name ? figure.name(*set_, index_of(row)) : QString();
+    of_row.push_back(&known.try_emplace({value(colour_, row), name}, Known{row}).first->second);
+  }
   std::vector<Category> found;
   std::map<int, int> category_of_place;
-  for (auto& [key, index] : known) {
-    const int place = place_of(figure, key.first, key.second);
+  for (auto& [key, each] : known) {
+    const QString text = figure.text(*set_, index_of(each.row));
+    const int place = place_of(figure, key.first, text);
     const auto [at, is_new] = category_of_place.try_emplace(place, static_cast<int>(found.size()));
-    index = at->second;
+    each.category = at->second;
     if (is_new) {
       found.push_back(
-          {figure.title + QLatin1Char(' ') + key.second, colours().series(place), marker(place)});
-    } else if (!found[static_cast<std::size_t>(index)].title.endsWith(QStringLiteral("…"))) {
-      QString& title = found[static_cast<std::size_t>(index)].title;
-      title += title.contains(QLatin1Char(',')) ? QStringLiteral(" …")
-                                                : QStringLiteral(", ") + key.second;
+          {figure.title + QLatin1Char(' ') + text, colours().series(place), marker(place)});
+    } else if (QString& title = found[index_of(each.category)].title;
+               !title.endsWith(QStringLiteral("…"))) {
+      title +=
+          title.contains(QLatin1Char(',')) ? QStringLiteral(" …") : QStringLiteral(", ") + text;
     }
   }
-  for (const int row : rows_) {
-    category_of_row.push_back(
-        known[{value(colour_, row), figure.text(*set_, static_cast<std::size_t>(row))}]);
-  }
+  for (const Known* each : of_row) category_of_row.push_back(each->category);
   return found;
 }
 
 // Many values: bins of equal width from light to dark.
 std::vector<PlanScatter::Category> PlanScatter::bins(std::vector<int>& category_of_row) const {
   const PlanFigure& figure = figure_at(colour_);
-  double least = 0.0, most = 0.0;
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const double each = value(colour_, rows_[i]);
-    least = i == 0 ? each : std::min(least, each);
-    most = i == 0 ? each : std::max(most, each);
-  }
+  const std::vector<double> values = values_of(colour_);
+  const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
+  const double least = *lowest, most = *highest;
   const double width = (most - least) / kBins;
   const int count = width > 0.0 ? kBins : 1;
   std::vector<Category> found;
@@ -141,8 +159,8 @@ std::vector<PlanScatter::Category> PlanScatter::bins(std::vector<int>& category_
                                    fixed_text(least + (bin + 1) * width, figure.decimals));
     found.push_back({range, scale_colour(bin, count, colours().dark), marker(bin)});
   }
-  for (const int row : rows_) {
-    const double place = width > 0.0 ? (value(colour_, row) - least) / width : 0.0;
+  for (const double each : values) {
+    const double place = width > 0.0 ? (each - least) / width : 0.0;
     category_of_row.push_back(std::clamp(static_cast<int>(place), 0, count - 1));
   }
   return found;
@@ -156,11 +174,13 @@ void PlanScatter::rebuild() {
   if (!set_) return replot(rpQueuedReplot);
   xAxis->setLabel(figure_at(x_).heading());
   yAxis->setLabel(figure_at(y_).heading());
+  xs_ = values_of(x_);
+  ys_ = values_of(y_);
   if (!rows_.empty()) {
     add_front();
     add_points();
-    fit_axis(*xAxis, x_);
-    fit_axis(*yAxis, y_);
+    fit_axis(*xAxis, xs_);
+    fit_axis(*yAxis, ys_);
     fitted_x_ = xAxis->range();
     fitted_y_ = yAxis->range();
   }
@@ -168,9 +188,7 @@ void PlanScatter::rebuild() {
 }
 
 // All points with a margin; logarithmic where they span more than a factor of four.
-void PlanScatter::fit_axis(QCPAxis& axis, int figure) const {
-  std::vector<double> values;
-  for (const int row : rows_) values.push_back(value(figure, row));
+void PlanScatter::fit_axis(QCPAxis& axis, std::vector<double> values) const {
   std::sort(values.begin(), values.end());
   const std::size_t spare = crowd_only_ ? values.size() / 10 : 0;
   const double least = values[spare], most = values[values.size() - 1 - spare];
@@ -194,8 +212,8 @@ void PlanScatter::add_points() {
   std::vector<QVector<double>> xs(found.size()), ys(found.size());
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const auto category = static_cast<std::size_t>(category_of_row[i]);
-    xs[category].append(value(x_, rows_[i]));
-    ys[category].append(value(y_, rows_[i]));
+    xs[category].append(xs_[i]);
+    ys[category].append(ys_[i]);
   }
   for (std::size_t i = 0; i < found.size(); ++i) {
     QCPGraph* points = addGraph();
@@ -210,20 +228,22 @@ void PlanScatter::add_front() {
   const double x_sign = figure_at(x_).lower_is_better ? 1.0 : -1.0;
   const double y_sign = figure_at(y_).lower_is_better ? 1.0 : -1.0;
   std::vector<planner::TradeOff> points;
-  for (const int row : rows_) points.push_back({x_sign * value(x_, row), y_sign * value(y_, row)});
-  for (const std::size_t index : planner::pareto_front(points)) front_.push_back(rows_[index]);
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    points.push_back({x_sign * xs_[i], y_sign * ys_[i]});
+  const std::vector<std::size_t> front = planner::pareto_front(points);
   auto* line = new QCPCurve(xAxis, yAxis);
   line->setName(tr("Pareto front"));
   line->setPen(QPen(colours().text, 1.4, Qt::DashLine));
   QVector<double> xs, ys;
-  for (const int row : front_) {
+  for (const std::size_t i : front) {
     // A front is a staircase: between two of its plans nothing better is known.
     if (!xs.isEmpty()) {
-      xs.append(value(x_, row));
+      xs.append(xs_[i]);
       ys.append(ys.last());
     }
-    xs.append(value(x_, row));
-    ys.append(value(y_, row));
+    xs.append(xs_[i]);
+    ys.append(ys_[i]);
+    front_.push_back(rows_[i]);
   }
   line->setData(xs, ys);
 }
@@ -251,11 +271,11 @@ std::optional<int> PlanScatter::row_at(QPointF pixel) const {
   if (!set_) return std::nullopt;
   std::optional<int> nearest;
   double least = kNear;
-  for (const int row : rows_) {
-    const double away = distance(pixel_of(row), pixel);
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const double away = distance(pixel_at(i), pixel);
     if (away >= least) continue;
     least = away;
-    nearest = row;
+    nearest = rows_[i];
   }
   return nearest;
 }
@@ -317,8 +337,8 @@ void PlanScatter::draw_lasso() {
 
 std::set<int> PlanScatter::rows_in_lasso() const {
   std::set<int> inside;
-  for (const int row : rows_) {
-    if (lasso_.containsPoint(pixel_of(row), Qt::OddEvenFill)) inside.insert(row);
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    if (lasso_.containsPoint(pixel_at(i), Qt::OddEvenFill)) inside.insert(rows_[i]);
   }
   return inside;
 }

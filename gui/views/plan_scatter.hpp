@@ -54,11 +54,14 @@ class PlanScatter : public Chart {
   void add_front();
   void update_marks();
   // All points; else the crowd among them.
-  void fit_axis(QCPAxis& axis, int figure) const;
+  void fit_axis(QCPAxis& axis, std::vector<double> values) const;
   std::vector<Category> categories(std::vector<int>& category_of_row) const;
   int place_of(const PlanFigure& figure, double number, const QString& name) const;
   std::vector<Category> bins(std::vector<int>& category_of_row) const;
   double value(int figure, int row) const;
+  // Of the rows that are shown.
+  std::vector<double> values_of(int figure) const;
+  QPointF pixel_at(std::size_t point) const;
   // The row nearest to the pixel, if one is near.
   std::optional<int> row_at(QPointF pixel) const;
   void draw_lasso();
@@ -66,6 +69,7 @@ class PlanScatter : public Chart {
 
   PlanSetPointer set_;
   std::vector<int> rows_;
+  std::vector<double> xs_, ys_;  // by place in `rows_`, where the points lie
   std::vector<int> front_;
   std::optional<std::size_t> chosen_, compared_;
   int x_ = 0, y_ = 0, colour_ = 0;
