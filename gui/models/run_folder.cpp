@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/timeline/timeline_file.hpp"
 #include "gui/models/opened_file.hpp"
+#include "sim/calibration/run_device.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -72,6 +73,9 @@ RunCalibration calibrate_run(const QString& folder) {
   sim::CalibrationData data;
   data.runs.push_back(sim::load_run(folder.toStdString()));
   Scenario scenario = data.runs.front().scenario;
+  ProblemList problems("calibration");
+  sim::check_device(data.runs.front(), scenario.cluster, problems);
+  problems.throw_if_any();
   const std::string source = "shardwright gui, run " + data.runs.front().name;
   sim::Calibration found = sim::calibrate(scenario.cluster, data, source);
   if (!found.cluster.name.ends_with(kCalibrated)) found.cluster.name += kCalibrated;

@@ -38,7 +38,8 @@ struct RunCalibration {
 };
 
 // Refits the profile that the run's plan names (sim/calibration/calibrate.hpp). Throws InputError
-// with what the folder lacks.
+// with what the folder lacks, and where the run computed on another kind of device than the
+// profile's (sim/calibration/run_device.hpp).
 RunCalibration calibrate_run(const QString& folder);
 
 // A file in `folder`, which is not there yet, for the refitted profile.

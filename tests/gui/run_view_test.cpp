@@ -15,11 +15,13 @@
 #include <nlohmann/json.hpp>
 
 #include "core/spec/scenario.hpp"
+#include "gui/models/text.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/window/main_window.hpp"
+#include "sim/calibration/run_device.hpp"
 #include "tests/gui/small_scenario.hpp"
 
 namespace shardwright::gui {
@@ -29,10 +31,18 @@ QString id(const char* text) {
   return QString::fromUtf8(text);
 }
 
+// Links of a server, and CPUs of which nothing was measured yet.
+ClusterSpec cpu_cluster() {
+  ClusterSpec cluster = load_cluster("h100-pcie-server");
+  cluster.name = "cpu-server";
+  cluster.accelerator.name = "cpu-rank";
+  cluster.accelerator.architecture = kCpuArchitecture;
+  return cluster;
+}
+
 // Two ranks that a machine of any size can run.
-Scenario tiny_scenario() {
-  Scenario scenario{
-      load_model("tiny-llama"), load_cluster("h100-pcie-server"), load_stack("shardwright"), {}};
+Scenario tiny_scenario(const ClusterSpec& cluster = cpu_cluster()) {
+  Scenario scenario{load_model("tiny-llama"), cluster, load_stack("shardwright"), {}};
   scenario.plan.tp = 2;
   scenario.plan.global_batch = 2;
   scenario.plan.seq_len = 32;
@@ -190,7 +200,7 @@ TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
   QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
   const ClusterSpec saved = load_cluster(profile.toStdString());
   ASSERT_TRUE(saved.stack);
-  EXPECT_NE(saved.accelerator, load_cluster("h100-pcie-server").accelerator);
+  EXPECT_NE(saved.accelerator, cpu_cluster().accelerator);
 
   QTest::mouseClick(&find<QPushButton>("run_replan"), Qt::LeftButton);
   EXPECT_EQ(window_.document().choice().cluster, profile.toStdString());
@@ -210,6 +220,34 @@ TEST_F(RunViewTest, ARefittedProfileBringsThePredictionCloser) {
   EXPECT_GT(calibration.figures, 5U);
   EXPECT_LT(std::abs(calibration.step.error_after()), std::abs(calibration.step.error_before()));
   EXPECT_EQ(calibration.scenario.plan, tiny_scenario().plan);
+}
+
+// It says nothing of the GPUs that it was planned for, whoever asks.
+TEST_F(RunViewTest, ARunOnCpusIsNotCalibratedAgainstGpus) {
+  const Scenario planned = tiny_scenario(load_cluster("h100-pcie-server"));
+  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(planned, id("a test"))));
+  QSignalSpy ended(view_, &RunView::ended);
+  start(14);
+  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+  QTest::mouseClick(&find<QPushButton>("run_calibrate"), Qt::LeftButton);
+  auto& messages = find<MessageBar>("message_bar");
+  ASSERT_TRUE(wait_for([&] { return messages.isVisible(); }));
+
+  // In the words of the command.
+  const std::string run = folder_.filePath(id("run")).toStdString();
+  ProblemList problems("calibration");
+  sim::check_device(sim::load_run(run), planned.cluster, problems);
+  ASSERT_EQ(problems.size(), 1U);
+  QString words;
+  try {
+    problems.throw_if_any();
+  } catch (const InputError& error) {
+    words = error_text(error);
+  }
+  EXPECT_TRUE(words.contains(id("a run on CPUs"))) << qPrintable(words);
+  EXPECT_TRUE(messages.text().contains(words)) << qPrintable(messages.text());
+  EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
+  EXPECT_FALSE(find<QLabel>("run_state").text().contains(id("Calibrated")));
 }
 
 TEST_F(RunViewTest, ARunIsStoppedCleanly) {
