@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+
+#include "gui/painting/mixed_colour.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -19,11 +20,7 @@ QColor sequential_colour(double share, bool dark) {
   const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(stops.size() - 1);
   const auto first = std::min(static_cast<std::size_t>(place), stops.size() - 2);
   const double part = place - static_cast<double>(first);
-  const QColor a(stops[first]), b(stops[first + 1]);
-  const auto blend = [part](int from, int to) {
-    return static_cast<int>(std::lround(from + (to - from) * part));
-  };
-  return {blend(a.red(), b.red()), blend(a.green(), b.green()), blend(a.blue(), b.blue())};
+  return mixed_colour(QColor(stops[first]), QColor(stops[first + 1]), part);
 }
 
 double sequential_width(double share) {

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "gui/models/text.hpp"
+#include "gui/painting/mixed_colour.hpp"
+#include "gui/timeline/memory_curve.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -19,17 +21,6 @@ constexpr double kLeastHatch = 6.0;   // … a hatch
 constexpr int kLoadLevels = 8;        // shades of columns, so that like neighbours become one
 constexpr int kLeastLevel = 3;        // what is rarely busy stays visible
 constexpr double kPadding = 3.0;      // above and below a row's spans
-constexpr Qt::BrushStyle kBasePattern = Qt::BDiagPattern;
-constexpr double kMemoryTop = 17.0;        // above the curves, for the capacity's text
-constexpr double kLeastOfCapacity = 0.05;  // lower peaks would be flat below the capacity's line
-
-QColor mixed(const QColor& first, const QColor& second, double share) {
-  const auto blend = [share](int from, int to) {
-    return static_cast<int>(std::lround(from + (to - from) * share));
-  };
-  return {blend(first.red(), second.red()), blend(first.green(), second.green()),
-          blend(first.blue(), second.blue())};
-}
 
 QFont font_of(double pixels, bool bold) {
   QFont font;
@@ -210,8 +201,8 @@ void TimelinePainter::paint_columns(const std::vector<ColumnLoad>& columns, doub
            level(columns[next]) == level(columns[i]) &&
            columns[next].column == columns[next - 1].column + 1)
       ++next;
-    const QColor colour = mixed(colours_.base, colours_.of(columns[i].role),
-                                level(columns[i]) / static_cast<double>(kLoadLevels));
+    const QColor colour = mixed_colour(colours_.base, colours_.of(columns[i].role),
+                                       level(columns[i]) / static_cast<double>(kLoadLevels));
     painter_.fillRect(
         QRectF(geometry_.plot.left() + columns[i].column, y, static_cast<double>(next - i), height),
         colour);
@@ -272,89 +263,10 @@ void TimelinePainter::paint_marks(const Track& track, double y) {
   }
 }
 
-double TimelinePainter::highest_memory() const {
-  double most = 0.0;
-  for (const MemoryRow& row : tracks_.memory_rows()) most = std::max(most, row.peak.bytes);
-  return most;
-}
-
-bool TimelinePainter::shows_capacity() const {
-  return highest_memory() > kLeastOfCapacity * scene_.capacity.value();
-}
-
-double TimelinePainter::memory_scale(const Track& track) const {
-  const double most = std::max(highest_memory(), shows_capacity() ? scene_.capacity.value() : 0.0);
-  return most > 0.0 ? (track.height - kMemoryTop - 2.0) / most : 0.0;
-}
-
-// The highest level in each column of pixels, above `bottom`.
-QPolygonF TimelinePainter::memory_area(const MemoryRow& row, double MemoryPoint::*level_of,
-                                       double scale, double bottom) const {
-  const int width = static_cast<int>(geometry_.plot.width());
-  const double left = geometry_.plot.left();
-  QPolygonF area;
-  area.append(QPointF(left, bottom));
-  auto next =
-      std::lower_bound(row.points.begin(), row.points.end(), scene_.window.from,
-                       [](const MemoryPoint& point, double time) { return point.time < time; });
-  double level = row.at(scene_.window.from).*level_of;
-  for (int column = 0; column < width; ++column) {
-    const double end = scene_.window.time_at(column + 1.0, width);
-    double most = level;
-    for (; next != row.points.end() && next->time < end; ++next) {
-      level = (*next).*level_of;
-      most = std::max(most, level);
-    }
-    const double top = bottom - most * scale;
-    if (area.size() > 2 && area.back().y() == top) {
-      area.back().setX(left + column + 1.0);
-      continue;
-    }
-    area.append(QPointF(left + column, top));
-    area.append(QPointF(left + column + 1.0, top));
-  }
-  area.append(QPointF(left + width, bottom));
-  return area;
-}
-
-// Tensors above what lies outside of them.
 void TimelinePainter::paint_memory(const Track& track, double y) {
-  const MemoryRow& row = tracks_.memory_rows()[track.row];
-  const double scale = memory_scale(track), bottom = y + track.height - 1.0;
-  QColor fill = colours_.series(5);
-  // A cosmetic pen: wider ones are stroked as paths, which takes longer than all spans together.
-  painter_.setPen(QPen(fill, 0.0));
-  fill.setAlphaF(0.30F);
-  painter_.setBrush(fill);
-  painter_.drawPolygon(memory_area(row, &MemoryPoint::bytes, scale, bottom));
-  if (row.has_base()) {
-    painter_.setPen(QPen(base_colour(), 0.0));
-    painter_.setBrush(QBrush(base_colour(), kBasePattern));
-    painter_.drawPolygon(memory_area(row, &MemoryPoint::base, scale, bottom));
-  }
-  paint_capacity(bottom, scale);
-}
-
-QColor TimelinePainter::base_colour() const {
-  return mixed(colours_.series(5), colours_.text, 0.45);
-}
-
-// The text stands above the line, where no curve is.
-void TimelinePainter::paint_capacity(double bottom, double scale) {
-  if (scene_.capacity.value() <= 0.0) return;
-  const bool shown = shows_capacity();
-  const double level = bottom - (shown ? scene_.capacity.value() : highest_memory()) * scale;
-  painter_.setPen(QPen(colours_.bad, 1.0, Qt::DashLine));
-  if (shown)
-    painter_.drawLine(QPointF(geometry_.plot.left(), level),
-                      QPointF(geometry_.plot.right(), level));
-  painter_.setFont(small_);
-  painter_.setPen(shown ? colours_.bad : colours_.muted_text);
-  painter_.drawText(
-      QRectF(geometry_.plot.left(), level - 16.0, geometry_.plot.width() - 6.0, 15.0),
-      Qt::AlignRight | Qt::AlignBottom,
-      QStringLiteral("capacity %1%2")
-          .arg(bytes_text(scene_.capacity), shown ? QString() : QStringLiteral(", far above")));
+  const QRectF row(geometry_.plot.left(), y, geometry_.plot.width(), track.height);
+  paint_memory_curve(painter_, tracks_.memory_rows()[track.row], row, scene_.window,
+                     MemoryScale(tracks_.memory_rows(), scene_.capacity), colours_, small_);
 }
 
 std::optional<QRectF> TimelinePainter::box_of(SpanRef ref) const {
@@ -524,7 +436,7 @@ void TimelinePainter::paint_legend() {
   const auto& memory = tracks_.memory_rows();
   if (std::any_of(memory.begin(), memory.end(), [](const auto& row) { return row.has_base(); })) {
     entry(QStringLiteral("outside of tensors"),
-          [&](const QRectF& box) { painter_.fillRect(box, QBrush(base_colour(), kBasePattern)); });
+          [&](const QRectF& box) { painter_.fillRect(box, outside_of_tensors(colours_)); });
   }
   if (scene_.show_critical_path && !scene_.critical_path.empty()) {
     entry(QStringLiteral("critical path"), [&](const QRectF& box) {

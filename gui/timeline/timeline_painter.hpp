@@ -73,13 +73,6 @@ class TimelinePainter {
   void paint_label(const Span& span, const QRectF& box, const QColor& colour);
   void paint_marks(const Track& track, double y);
   void paint_memory(const Track& track, double y);
-  void paint_capacity(double bottom, double scale);
-  QPolygonF memory_area(const MemoryRow& row, double MemoryPoint::*level_of, double scale,
-                        double bottom) const;
-  double highest_memory() const;
-  bool shows_capacity() const;
-  double memory_scale(const Track& track) const;
-  QColor base_colour() const;
   void paint_arrows();
   void paint_arrow(const MessageArrow& arrow, const QColor& colour);
   std::optional<QRectF> box_of(SpanRef ref) const;

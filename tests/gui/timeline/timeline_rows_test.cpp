@@ -1,0 +1,149 @@
+// Rows and ranks of the Timeline, which are folded, pinned and moved.
+#include <gtest/gtest.h>
+
+#include <QScrollBar>
+#include <QSettings>
+#include <QTemporaryDir>
+#include <set>
+
+#include "tests/gui/timeline/timeline_view_fixture.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using gui::testing::choose;
+using gui::testing::drag;
+using gui::testing::move_mouse;
+using gui::testing::small_step;
+using TimelineRowsTest = gui::testing::TimelineViewTest;
+
+TEST_F(TimelineRowsTest, AClickOnItsNameFoldsARank) {
+  const std::size_t all = canvas().tracks().tracks().size();
+  const QPoint name(40, static_cast<int>(geometry().plot.top()) + 10);
+  QTest::mouseClick(&paper(), Qt::LeftButton, Qt::NoModifier, name);
+  EXPECT_LT(canvas().tracks().tracks().size(), all);
+  QTest::mouseClick(&paper(), Qt::LeftButton, Qt::NoModifier, name);
+  EXPECT_EQ(canvas().tracks().tracks().size(), all);
+  choose(view_, paper(), name, QStringLiteral("Fold all others"));
+  std::size_t ranks = 0;
+  for (const QString& label : view_.ranks()) ranks += canvas().tracks().is_folded(label) ? 0 : 1;
+  EXPECT_EQ(ranks, 1U);
+  choose(view_, paper(), name, QStringLiteral("Unfold all"));
+  EXPECT_EQ(canvas().tracks().tracks().size(), all);
+}
+
+TEST_F(TimelineRowsTest, APinnedRowStaysInViewAndIsUnpinnedThere) {
+  const Track track = canvas().tracks().tracks()[1];
+  const QString name = QStringLiteral("%1 · %2").arg(track.rank_label, track.label);
+  choose(view_, paper(), QPointF(40, geometry().plot.top() + track.y + 5),
+         QStringLiteral("Pin %1 to the top").arg(name));
+  canvas().verticalScrollBar()->setValue(canvas().verticalScrollBar()->maximum());
+  const QPointF top(40, geometry().plot.top() + 5);
+  ASSERT_NE(canvas().track_at(top), nullptr);
+  EXPECT_EQ(canvas().track_at(top)->key(), track.key());
+  // Its spans are painted there.
+  const QImage image =
+      paper().grab(QRect(300, static_cast<int>(geometry().plot.top()) + 10, 500, 1)).toImage();
+  std::set<QRgb> colours;
+  for (int x = 0; x < image.width(); ++x) colours.insert(image.pixel(x, 0));
+  EXPECT_GT(colours.size(), 2U);
+  choose(view_, paper(), top, QStringLiteral("Unpin %1").arg(name));
+  EXPECT_EQ(canvas().tracks().pinned_height(), 0.0);
+}
+
+TEST_F(TimelineRowsTest, ANameIsDraggedToAnotherPlace) {
+  const Track first = canvas().tracks().tracks()[1], second = canvas().tracks().tracks()[2];
+  const auto middle = [&](const Track& track) {
+    return QPoint(60, static_cast<int>(geometry().plot.top() + track.y + 0.5 * track.height));
+  };
+  drag(paper(), middle(first), middle(second) + QPoint(0, 4), Qt::LeftButton);
+  EXPECT_EQ(canvas().tracks().tracks()[1].key(), second.key());
+  EXPECT_EQ(canvas().tracks().tracks()[2].key(), first.key());
+  EXPECT_FALSE(canvas().scene().drop_line);
+  EXPECT_FALSE(canvas().scene().range);  // no time was selected
+  // A rank takes all of its rows along and is not folded by it.
+  const QStringList ranks = view_.ranks();
+  ASSERT_GT(ranks.size(), 1);
+  const Track header = canvas().tracks().tracks().front();
+  drag(paper(), middle(header), QPoint(60, static_cast<int>(geometry().plot.bottom()) - 1),
+       Qt::LeftButton);
+  EXPECT_EQ(view_.ranks().indexOf(ranks.front()), 1);
+  EXPECT_FALSE(canvas().tracks().is_folded(ranks.front()));
+  choose(view_, paper(), middle(header), QStringLiteral("All rows in their first order"));
+  EXPECT_EQ(view_.ranks(), ranks);
+  EXPECT_EQ(canvas().tracks().tracks()[1].key(), first.key());
+}
+
+TEST_F(TimelineRowsTest, EscLeavesADragAsItWas) {
+  const Track first = canvas().tracks().tracks()[1];
+  const QPoint at(60, static_cast<int>(geometry().plot.top() + first.y) + 5);
+  QTest::mousePress(&paper(), Qt::LeftButton, Qt::NoModifier, at);
+  move_mouse(paper(), at + QPoint(0, 70), Qt::LeftButton);
+  EXPECT_TRUE(canvas().scene().drop_line);
+  press(Qt::Key_Escape);
+  EXPECT_FALSE(canvas().scene().drop_line);
+  QTest::mouseRelease(&paper(), Qt::LeftButton, Qt::NoModifier, at + QPoint(0, 70));
+  EXPECT_EQ(canvas().tracks().tracks()[1].key(), first.key());
+  EXPECT_FALSE(canvas().tracks().is_reordered());
+}
+
+TEST_F(TimelineRowsTest, KeysMoveTheRowOfTheChosenOpAndItsRank) {
+  const Track row = canvas().tracks().tracks()[1];
+  const QStringList ranks = view_.ranks();
+  QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier);  // nothing is chosen
+  EXPECT_FALSE(canvas().tracks().is_reordered());
+  canvas().select_op(canvas().tracks().ref(row, 0));
+  QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier);
+  EXPECT_EQ(canvas().tracks().tracks()[2].key(), row.key());
+  QTest::keyClick(&canvas(), Qt::Key_Up, Qt::AltModifier);
+  EXPECT_EQ(canvas().tracks().tracks()[1].key(), row.key());
+  QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier | Qt::ShiftModifier);
+  EXPECT_EQ(view_.ranks().indexOf(ranks.front()), 1);
+  // Kept between sessions.
+  const QTemporaryDir folder;
+  QSettings settings(folder.filePath(QStringLiteral("s.ini")), QSettings::IniFormat);
+  view_.save(settings);
+  TimelineView other;
+  other.restore(settings);
+  other.set_timelines({small_step().timeline});
+  EXPECT_EQ(other.ranks(), view_.ranks());
+  view_.reset_order();
+  EXPECT_EQ(view_.ranks(), ranks);
+}
+
+// In the plot a double click fits all, wherever it is.
+TEST_F(TimelineRowsTest, ADoubleClickInThePlotFoldsNothing) {
+  const std::size_t all = canvas().tracks().tracks().size();
+  const QPoint header(600, static_cast<int>(geometry().plot.top()) + 10);
+  QTest::mouseClick(&paper(), Qt::LeftButton, Qt::NoModifier, header);
+  QTest::mouseDClick(&paper(), Qt::LeftButton, Qt::NoModifier, header);
+  EXPECT_EQ(canvas().tracks().tracks().size(), all);
+}
+
+TEST_F(TimelineRowsTest, HitsAreFoundAgainWhenTheirRankIsUnfolded) {
+  view_.find(QStringLiteral("kind=gemm"));
+  const std::size_t all = canvas().scene().matches.count();
+  ASSERT_GT(all, 0U);
+  for (const QString& label : view_.ranks()) canvas().fold(label, true);
+  EXPECT_EQ(canvas().scene().matches.count(), 0U);
+  for (const QString& label : view_.ranks()) canvas().fold(label, false);
+  EXPECT_EQ(canvas().scene().matches.count(), all);
+}
+
+TEST_F(TimelineRowsTest, WhatIsRevealedLiesBelowThePinnedRows) {
+  view_.resize(1000, 320);
+  for (int i = 1; i < 5; ++i)
+    canvas().pin(canvas().tracks().tracks()[canvas().tracks().tracks().size() - 2], true);
+  const Track& last = canvas().tracks().tracks()[canvas().tracks().tracks().size() - 3];
+  for (const Track& track : {canvas().tracks().tracks()[6], last}) {
+    if (track.kind != TrackKind::Spans) continue;
+    const SpanRef ref = canvas().tracks().ref(track, 0);
+    canvas().reveal(ref);
+    const double y = track.shown_y(canvas().scene().scroll);
+    EXPECT_GE(y, canvas().tracks().pinned_height());
+    EXPECT_LE(y + track.height, geometry().rows_height());
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::gui
