@@ -54,7 +54,7 @@ QVariant PlanTableModel::data(const QModelIndex& index, int role) const {
                           : figure.text(*set_, plan);
     case Qt::TextAlignmentRole:
       return QVariant::fromValue(
-          Qt::Alignment((figure.value ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter));
+          Qt::Alignment((figure.value ? Qt::AlignRight : Qt::AlignHCenter) | Qt::AlignVCenter));
     case Qt::ToolTipRole:
       return plan_text(set_->plans[plan].plan) +
              (set_->on_front[plan] ? tr("\nOn the Pareto front of step and memory") : QString());

@@ -4,6 +4,16 @@
 #include <utility>
 
 namespace shardwright::gui {
+namespace {
+
+// "Global batch" is "global batch", "GPUs" stays.
+QString within_sentence(QString title) {
+  const bool is_word = title.size() < 2 || title[1].isLower();
+  if (is_word && !title.isEmpty()) title[0] = title[0].toLower();
+  return title;
+}
+
+}  // namespace
 
 class ScenarioEdit : public QUndoCommand {
  public:
@@ -40,7 +50,7 @@ ScenarioDocument::ScenarioDocument(QObject* parent) : QObject(parent) {
 
 void ScenarioDocument::edit(Field field, const ScenarioChoice& next, int part) {
   if (next == choice_) return;
-  const QString title = tr("change of %1").arg(title_of(field).toLower());
+  const QString title = tr("change of %1").arg(within_sentence(title_of(field)));
   const int place = part * kFields + static_cast<int>(field);
   const int id = burst_ * kFields * kResources + place;
   undo_stack_.push(new ScenarioEdit(this, id, title, next));

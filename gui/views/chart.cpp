@@ -136,9 +136,9 @@ void Chart::restyle() {
   if (legend->borderPen() != Qt::NoPen) legend->setBorderPen(QPen(colours_.grid));
   legend->setTextColor(colours_.text);
   legend->setFont(font());
-  legend->setRowSpacing(0);
-  // In a line of its own the text is as high as its icon, else it would stand above the middle.
-  legend->setIconSize(26, is_legend_above_ ? QFontMetrics(font()).height() + 2 : 20);
+  legend->setRowSpacing(is_legend_above_ ? 0 : 3);
+  // As high as the text, which would stand above the middle of a higher one.
+  legend->setIconSize(26, QFontMetrics(font()).height() + 2);
   legend->setMargins(is_legend_above_ ? QMargins(10, 5, 6, 0) : QMargins(6, 3, 6, 3));
 }
 

@@ -385,21 +385,21 @@ TextTable PlansView::table() const {
   return text_table(*filter_, shown_columns(), Qt::EditRole);
 }
 
-TextTable PlansView::chosen_table() const {
+TextTable PlansView::chosen_table(Qt::ItemDataRole role) const {
   std::vector<int> rows;
   for (const QModelIndex& index : view_->selectionModel()->selectedRows())
     rows.push_back(index.row());
   std::sort(rows.begin(), rows.end());
-  return rows.size() > 1 ? text_table(*filter_, rows, shown_columns())
-                         : text_table(*filter_, shown_columns());
+  return rows.size() > 1 ? text_table(*filter_, rows, shown_columns(), role)
+                         : text_table(*filter_, shown_columns(), role);
 }
 
 void PlansView::copy_tsv() const {
-  QGuiApplication::clipboard()->setText(to_tsv(chosen_table()));
+  QGuiApplication::clipboard()->setText(to_tsv(chosen_table(Qt::EditRole)));
 }
 
 void PlansView::copy_markdown() const {
-  QGuiApplication::clipboard()->setText(to_markdown(chosen_table()));
+  QGuiApplication::clipboard()->setText(to_markdown(chosen_table(Qt::DisplayRole)));
 }
 
 void PlansView::focus_filter() {

@@ -28,8 +28,8 @@ class PlansView : public View {
   explicit PlansView(Selection* selection, QWidget* parent = nullptr);
 
   TextTable table() const override;
-  // The chosen rows, or all that are shown if only one is.
-  TextTable chosen_table() const;
+  // The chosen rows, or all that are shown if only one is: numbers for other programs, or as they
+  // are shown.
   void copy_tsv() const;
   void copy_markdown() const;
   void focus_filter();
@@ -60,6 +60,7 @@ class PlansView : public View {
   void open_menu(const QPoint& at);
   void add_filters(QMenu& menu, const QModelIndex& cell);
   std::vector<int> shown_columns() const;
+  TextTable chosen_table(Qt::ItemDataRole role) const;
 
   Selection* selection_;
   PlanTableModel* model_;

@@ -202,6 +202,7 @@ void MemoryChart::add_capacity() {
   label->position->setCoords(0.0, capacity_.value() / 1e9);
   label->setColor(colours().bad);
   label->setPadding(QMargins(4, 1, 4, 4));
+  label->setClipToAxisRect(false);  // of few stages there is less room than the text needs
 }
 
 void MemoryChart::rebuild() {

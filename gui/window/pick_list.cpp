@@ -13,18 +13,31 @@ namespace {
 constexpr int kWidth = 520;
 constexpr int kHeight = 380;
 
-}  // namespace
-
-bool matches_typed(const QString& text, const QString& typed) {
-  for (const QString& word : typed.split(QLatin1Char(' '), Qt::SkipEmptyParts)) {
-    qsizetype at = 0;
-    for (const QChar letter : word) {
-      at = text.indexOf(letter, at, Qt::CaseInsensitive);
-      if (at < 0) return false;
-      ++at;
-    }
+bool has_letters(const QString& text, const QString& word) {
+  qsizetype at = 0;
+  for (const QChar letter : word) {
+    at = text.indexOf(letter, at, Qt::CaseInsensitive) + 1;
+    if (at == 0) return false;
   }
   return true;
+}
+
+TypedMatch match_word(const QString& text, const QString& word) {
+  qsizetype at = text.indexOf(word, 0, Qt::CaseInsensitive);
+  if (at < 0) return has_letters(text, word) ? TypedMatch::Letters : TypedMatch::None;
+  for (; at >= 0; at = text.indexOf(word, at + 1, Qt::CaseInsensitive)) {
+    if (at == 0 || !text[at - 1].isLetterOrNumber()) return TypedMatch::WordStart;
+  }
+  return TypedMatch::Whole;
+}
+
+}  // namespace
+
+TypedMatch match_typed(const QString& text, const QString& typed) {
+  TypedMatch weakest = TypedMatch::WordStart;
+  for (const QString& word : typed.split(QLatin1Char(' '), Qt::SkipEmptyParts))
+    weakest = std::max(weakest, match_word(text, word));
+  return weakest;
 }
 
 PickList::PickList(const QString& id, const QString& hint, QWidget* window)
@@ -67,9 +80,14 @@ void PickList::replace(std::vector<Pick> picks) {
 
 void PickList::narrow(const QString& text) {
   list_->clear();
+  std::vector<std::pair<TypedMatch, std::size_t>> found;  // place in `picks_`
   for (std::size_t i = 0; i < picks_.size(); ++i) {
+    const TypedMatch match = match_typed(picks_[i].text, text);
+    if (match != TypedMatch::None) found.emplace_back(match, i);
+  }
+  std::sort(found.begin(), found.end());
+  for (const auto& [match, i] : found) {
     const Pick& pick = picks_[i];
-    if (!matches_typed(pick.text, text)) continue;
     auto* item = new QListWidgetItem(
         pick.keys.isEmpty() ? pick.text : pick.text + QStringLiteral("    ") + pick.keys);
     item->setData(Qt::UserRole, QVariant::fromValue(i));

@@ -1,8 +1,9 @@
-// A list over the window that is narrowed by typing, of which one entry is picked: the command
-// palette, and the places to go to.
+// A list over the window that is narrowed by typing, best matches first, of which one entry is
+// picked: the command palette, and the places to go to.
 #pragma once
 
 #include <QFrame>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -42,7 +43,15 @@ class PickList : public QFrame {
   QListWidget* list_;
 };
 
-// True if the letters of every word of `typed` occur in this order in `text`, whatever their case.
-bool matches_typed(const QString& text, const QString& typed);
+// How a text holds what was typed, the better the earlier.
+enum class TypedMatch : std::uint8_t {
+  WordStart,  // every word of it at the beginning of a word
+  Whole,      // … somewhere
+  Letters,    // the letters of every word in their order
+  None,
+};
+
+// Whatever the case; of several words the weakest match.
+TypedMatch match_typed(const QString& text, const QString& typed);
 
 }  // namespace shardwright::gui

@@ -130,7 +130,9 @@ TEST(ScenarioDocument, UndoesEditsOfOneFieldTogether) {
   document.edit(Field::SeqLen, next);
   EXPECT_EQ(document.undo_stack()->count(), 2);
   EXPECT_EQ(changed.count(), 4);
+  EXPECT_EQ(document.undo_stack()->undoText(), QStringLiteral("change of sequence"));
   document.undo_stack()->undo();
+  EXPECT_EQ(document.undo_stack()->undoText(), QStringLiteral("change of GPUs"));
   EXPECT_EQ(document.choice().gpus, 640);
   document.undo_stack()->undo();
   EXPECT_EQ(document.choice(), ScenarioChoice());

@@ -304,6 +304,11 @@ TEST_F(WindowTest, CopiesPlansAsTextWithUnits) {
   const QString tsv = QGuiApplication::clipboard()->text();
   EXPECT_TRUE(tsv.startsWith(id("Step (s)\tTokens/s (per GPU)")));
   EXPECT_EQ(tsv.count(QLatin1Char('\n')), static_cast<int>(small_set()->plans.size()) + 1);
+  // Spreadsheets of any language read the numbers: no marks between thousands.
+  const QStringList first = tsv.section(QLatin1Char('\n'), 1, 1).split(QLatin1Char('\t'));
+  const double rate = small_set()->plans.front().result.throughput.tokens_per_s_per_gpu;
+  ASSERT_GT(rate, 1000.0);
+  EXPECT_NEAR(first[1].toDouble(), rate, 1e-6 * rate) << qPrintable(first[1]);
   trigger("edit.copy_markdown");
   EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(id("| Step (s) |")));
 }
@@ -334,6 +339,17 @@ TEST_F(WindowTest, ThePaletteRunsCommandsByName) {
   QTest::keyClick(&line, Qt::Key_Return);
   EXPECT_FALSE(palette.isVisible());
   EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(id("| Step")));
+}
+
+// What was typed as a word comes before commands that have its letters alone.
+TEST_F(WindowTest, ThePaletteOffersTheLikeliestFirst) {
+  QTest::keyClick(&window_, Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
+  QTest::keyClicks(&find<QLineEdit>("command_palette_line"), id("top"));
+  const auto& entries = find<QListWidget>("command_palette_entries");
+  ASSERT_GT(entries.count(), 2);
+  EXPECT_TRUE(entries.item(0)->text().startsWith(id("View: Topology")));
+  EXPECT_EQ(entries.currentRow(), 0);
+  EXPECT_TRUE(entries.item(1)->text().contains(id("Stop")));
 }
 
 // Also where the step is predicted only because the list brings its view to the front.
@@ -518,9 +534,17 @@ TEST(Session, OpensItsFilesAgain) {
 }
 
 TEST(PickListMatch, LettersOfEachWordInOrder) {
-  EXPECT_TRUE(matches_typed(id("Edit: Copy plans as Markdown"), id("cp mkd")));
-  EXPECT_TRUE(matches_typed(id("Edit: Undo"), QString()));
-  EXPECT_FALSE(matches_typed(id("Edit: Undo"), id("odnu")));
+  EXPECT_EQ(match_typed(id("Edit: Copy plans as Markdown"), id("cp mkd")), TypedMatch::Letters);
+  EXPECT_EQ(match_typed(id("Edit: Undo"), QString()), TypedMatch::WordStart);
+  EXPECT_EQ(match_typed(id("Edit: Undo"), id("odnu")), TypedMatch::None);
+}
+
+TEST(PickListMatch, WordsComeBeforeTheirLetters) {
+  EXPECT_EQ(match_typed(id("View: Topology"), id("TOP")), TypedMatch::WordStart);
+  EXPECT_EQ(match_typed(id("Plan: Stop the top"), id("top")), TypedMatch::WordStart);
+  EXPECT_EQ(match_typed(id("Plan: Stop the search"), id("top")), TypedMatch::Whole);
+  EXPECT_EQ(match_typed(id("File: Save the chosen plan"), id("top")), TypedMatch::Letters);
+  EXPECT_EQ(match_typed(id("Plan: Stop the search"), id("search top")), TypedMatch::Whole);
 }
 
 }  // namespace
