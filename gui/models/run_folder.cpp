@@ -64,7 +64,7 @@ QString free_profile_name(const QString& folder) {
   const QDir files(folder);
   for (int number = 1;; ++number) {
     const QString suffix = number == 1 ? QString() : QStringLiteral("-%1").arg(number);
-    const QString path = files.filePath(QStringLiteral("calibrated%1.json").arg(suffix));
+    QString path = files.filePath(QStringLiteral("calibrated%1.json").arg(suffix));
     if (!QFileInfo::exists(path)) return path;
   }
 }

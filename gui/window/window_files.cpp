@@ -195,7 +195,7 @@ void MainWindow::note_opened(OpenedKind kind, const Files& files) {
 QStringList MainWindow::take_plans(const Files& plans) {
   search_.abandon();
   if (!keeps_views_) step_->leave_files();
-  const QStringList left_out = show_plans(plans);
+  QStringList left_out = show_plans(plans);
   adopt_scenario(*plans.front());
   const QString first = file_name(plans.front()->file.path);
   messages_->say(QStringLiteral("search"), Tone::Notice,
