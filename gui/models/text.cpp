@@ -91,23 +91,27 @@ QString short_text(double value) {
   return scaled(value, QString(), 1.0).trimmed();
 }
 
+// Written for each of 100,000 plans once somebody types a word into a filter.
 QString plan_text(const Plan& plan) {
-  std::string text = fmt::format("dp {} · tp {} · pp {}", plan.dp, plan.tp, plan.pp);
-  if (plan.cp > 1) text += fmt::format(" · cp {} {}", plan.cp, name_of(plan.context_parallel));
-  if (plan.ep > 1) text += fmt::format(" · ep {}", plan.ep);
-  if (plan.vpp > 1) text += fmt::format(" · vpp {}", plan.vpp);
-  text += fmt::format(" · zero {}", plan.zero_stage);
-  if (plan.shard_group > 0) text += fmt::format(" · shard group {}", plan.shard_group);
-  text += fmt::format(" · mb {}", plan.micro_batch);
-  if (plan.pp > 1) text += fmt::format(" · {}", name_of(plan.schedule));
-  if (plan.recompute != RecomputePolicy::None)
-    text += fmt::format(" · recompute {}", name_of(plan.recompute));
-  if (plan.recompute != RecomputePolicy::None && plan.recompute_layers > 0)
-    text += fmt::format(" {}", plan.recompute_layers);
-  if (plan.embedding_counts_as_layer || plan.head_counts_as_layer) text += " · ends count";
+  fmt::memory_buffer text;
+  const fmt::appender end(text);
+  fmt::format_to(end, "dp {} · tp {} · pp {}", plan.dp, plan.tp, plan.pp);
+  if (plan.cp > 1) fmt::format_to(end, " · cp {} {}", plan.cp, name_of(plan.context_parallel));
+  if (plan.ep > 1) fmt::format_to(end, " · ep {}", plan.ep);
+  if (plan.vpp > 1) fmt::format_to(end, " · vpp {}", plan.vpp);
+  fmt::format_to(end, " · zero {}", plan.zero_stage);
+  if (plan.shard_group > 0) fmt::format_to(end, " · shard group {}", plan.shard_group);
+  fmt::format_to(end, " · mb {}", plan.micro_batch);
+  if (plan.pp > 1) fmt::format_to(end, " · {}", name_of(plan.schedule));
+  if (plan.recompute != RecomputePolicy::None) {
+    fmt::format_to(end, " · recompute {}", name_of(plan.recompute));
+    if (plan.recompute_layers > 0) fmt::format_to(end, " {}", plan.recompute_layers);
+  }
+  if (plan.embedding_counts_as_layer || plan.head_counts_as_layer)
+    fmt::format_to(end, " · ends count");
   if (plan.offloads_optimizer())
-    text += fmt::format(" · optimizer on {}", name_of(plan.offload_optimizer));
-  return to_qstring(text);
+    fmt::format_to(end, " · optimizer on {}", name_of(plan.offload_optimizer));
+  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
 }
 
 // "--seq-len 8192" is "seq len 8192".
