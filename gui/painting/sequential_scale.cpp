@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "gui/painting/mixed_colour.hpp"
+#include "gui/style/mixed_colour.hpp"
 
 namespace shardwright::gui {
 namespace {

@@ -1,6 +1,6 @@
 #include "gui/style/palette.hpp"
 
-#include <cmath>
+#include "gui/style/mixed_colour.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -63,14 +63,6 @@ QPalette palette_of(QRgb window, QRgb base, QRgb text, QRgb button, QRgb accent)
   return palette;
 }
 
-QColor mix(const QColor& first, const QColor& second, double share) {
-  const auto blend = [share](int from, int to) {
-    return static_cast<int>(std::lround(from + (to - from) * share));
-  };
-  return {blend(first.red(), second.red()), blend(first.green(), second.green()),
-          blend(first.blue(), second.blue())};
-}
-
 }  // namespace
 
 std::array<Role, kRoles> all_roles() {
@@ -114,9 +106,9 @@ Colours colours_for(const QPalette& palette) {
   colours.window = palette.color(QPalette::Window);
   colours.base = palette.color(QPalette::Base);
   colours.text = palette.color(QPalette::Text);
-  colours.muted_text = mix(colours.base, colours.text, 0.65);
-  colours.grid = mix(colours.base, colours.text, 0.12);
-  colours.frame = mix(colours.base, colours.text, 0.30);
+  colours.muted_text = mixed_colour(colours.base, colours.text, 0.65);
+  colours.grid = mixed_colour(colours.base, colours.text, 0.12);
+  colours.frame = mixed_colour(colours.base, colours.text, 0.30);
   colours.accent = palette.color(QPalette::Highlight);
   colours.good = QColor(colours.dark ? 0xff25b58b : 0xff00795a);
   colours.bad = QColor(colours.dark ? 0xffe8762b : 0xffb34700);

@@ -18,7 +18,7 @@ struct MemoryScale {
   Bytes highest;   // peak of any rank
   Bytes capacity;  // of a rank; zero: not told
 
-  MemoryScale(const std::vector<MemoryRow>& rows, Bytes capacity);
+  MemoryScale(const std::vector<MemoryRow>& rows, Bytes of_a_rank);
 
   // Whether the capacity's line is drawn: above peaks that are far lower it would flatten them.
   bool shows_capacity() const;

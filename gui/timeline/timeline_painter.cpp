@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "gui/models/text.hpp"
-#include "gui/painting/mixed_colour.hpp"
+#include "gui/style/mixed_colour.hpp"
 #include "gui/timeline/memory_curve.hpp"
 
 namespace shardwright::gui {
@@ -29,6 +29,11 @@ QFont font_of(double pixels, bool bold) {
   return font;
 }
 
+// Pinned tracks stand without their rank's header.
+QString label_of(const Track& track) {
+  return track.pinned ? QStringLiteral("%1 · %2").arg(track.rank_label, track.label) : track.label;
+}
+
 }  // namespace
 
 TimelineGeometry::TimelineGeometry(const QSizeF& size) {
@@ -40,7 +45,7 @@ TimelineGeometry::TimelineGeometry(const QSizeF& size) {
   legend = QRectF(0.0, kAxisHeight + rows, size.width(), kLegendHeight);
 }
 
-QRectF TimelineGeometry::fold_mark(double header_y) const {
+QRectF TimelineGeometry::fold_mark(double header_y) {
   return {2.0, header_y, 18.0, kRankHeight};
 }
 
@@ -125,11 +130,6 @@ void TimelinePainter::paint_rows(bool pinned) {
   painter_.fillRect(QRectF(area.left(), area.top() - 1.0, area.width(), 2.0), colours_.accent);
 }
 
-// Pinned tracks stand without their rank's header.
-QString TimelinePainter::label_of(const Track& track) const {
-  return track.pinned ? QStringLiteral("%1 · %2").arg(track.rank_label, track.label) : track.label;
-}
-
 void TimelinePainter::paint_name(const Track& track, double y) {
   const QRectF row(0.0, y, geometry_.names.width(), track.height);
   if (track.kind == TrackKind::Rank) {
@@ -137,7 +137,7 @@ void TimelinePainter::paint_name(const Track& track, double y) {
     painter_.setPen(colours_.muted_text);
     painter_.setFont(font_);
     painter_.drawText(
-        geometry_.fold_mark(y), Qt::AlignCenter,
+        TimelineGeometry::fold_mark(y), Qt::AlignCenter,
         tracks_.is_folded(track.rank_label) ? QStringLiteral("▸") : QStringLiteral("▾"));
     painter_.setPen(colours_.text);
     painter_.setFont(bold_);

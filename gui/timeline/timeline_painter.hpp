@@ -41,7 +41,7 @@ struct TimelineGeometry {
   QRectF axis, names, plot, legend;
 
   // What folds and unfolds the rank whose header lies there.
-  QRectF fold_mark(double header_y) const;
+  static QRectF fold_mark(double header_y);
 
   // The height of the tracks that fits.
   double rows_height() const { return plot.height(); }
@@ -65,7 +65,6 @@ class TimelinePainter {
   void paint_axis();
   void paint_rows(bool pinned);
   void paint_name(const Track& track, double y);
-  QString label_of(const Track& track) const;
   void paint_memory_name(const Track& track, const QRectF& row);
   void paint_spans(const Track& track, double y);
   void paint_columns(const std::vector<ColumnLoad>& columns, double y, double height);

@@ -151,7 +151,7 @@ TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {
 
 TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
   const auto write_run = [&](const char* name, int steps) {
-    const QString run = folder_.filePath(id(name));
+    QString run = folder_.filePath(id(name));
     QDir().mkpath(run);
     QString text;
     for (int step = 0; step < steps; ++step)
