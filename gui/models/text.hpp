@@ -31,7 +31,7 @@ QString signed_percent_text(double ratio);
 // Three significant digits in powers of 1000: "1.5 k", "3.2 M".
 QString short_text(double value);
 
-// "dp 16 · tp 8 · pp 4 · mb 1 · zero 1" and whatever else is not at its default.
+// "dp 16 · tp 8 · pp 4 · zero 1 · mb 1 · 1f1b" and whatever else is not at its default.
 QString plan_text(const Plan& plan);
 
 // A message of the planner without the command line's dashes: the window has fields for its
