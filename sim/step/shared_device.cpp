@@ -153,7 +153,7 @@ double SharedDevice::fair_level(std::size_t port) {
 void SharedDevice::find_rates(bool beside_kernel) {
   const double alone = beside_kernel ? 1.0 / (1.0 + contention_.collectives) : 1.0;
   rates_.assign(active_.size(), alone);
-  if (!overfills(kScaleUp) && !overfills(kNic)) return;
+  if (active_.size() < 2 || (!overfills(kScaleUp) && !overfills(kNic))) return;
   // Who is slowed down at one port takes less of the other: the level of the one that is looked at
   // first rises from round to round, the other one's falls.
   constexpr int kMostRounds = 40;
