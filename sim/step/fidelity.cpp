@@ -22,18 +22,30 @@ void set_step(RungResult& rung, Seconds step) {
   rung.result.step = step;
 }
 
-// The rank of each stage whose kernels take longest, of equals the first.
+double factor_of(std::int64_t rank, const RankVariation& variation) {
+  return rank_factor(variation, static_cast<std::uint32_t>(rank));
+}
+
+// The number within its stage of the rank whose kernels take longest, of equals the first.
+std::int64_t slowest_index(const RankGrid& grid, const RankVariation& variation) {
+  std::int64_t slowest = 0;
+  for (std::int64_t rank = 1; rank < grid.world_size(); ++rank) {
+    if (factor_of(rank, variation) > factor_of(slowest, variation)) slowest = rank;
+  }
+  return grid.locate(slowest).index;
+}
+
+// The rank of each stage whose kernels take longest, of equals the one in the pipeline of the
+// slowest of all, whose messages it exchanges.
 std::vector<std::int64_t> slowest_of_stages(const Plan& plan, const RankVariation& variation) {
   const RankGrid grid(plan);
+  const std::int64_t preferred = slowest_index(grid, variation);
   std::vector<std::int64_t> slowest;
   for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
-    double most = 0.0;
-    slowest.push_back(grid.rank_at({stage, 0}));
+    slowest.push_back(grid.rank_at({stage, preferred}));
     for (std::int64_t index = 0; index < grid.stage_size(); ++index) {
       const std::int64_t rank = grid.rank_at({stage, index});
-      const double factor = rank_factor(variation, static_cast<std::uint32_t>(rank));
-      if (factor > most) slowest.back() = rank;
-      most = std::max(most, factor);
+      if (factor_of(rank, variation) > factor_of(slowest.back(), variation)) slowest.back() = rank;
     }
   }
   return slowest;

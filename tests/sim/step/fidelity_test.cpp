@@ -77,6 +77,20 @@ TEST(SimulateAt, ASlowRanksTimeIsTheOthersStall) {
   EXPECT_GT(rung.result.step, rung.event_step * 1.1);
 }
 
+// Of stages whose ranks are all alike the partners of the slow one are followed, so that a trace
+// has both ends of their messages.
+TEST(SimulateAt, FollowsThePipelineOfTheSlowRank) {
+  Scenario scenario = data_parallel_pair();
+  scenario.plan.pp = 4;
+  FullOptions options;
+  options.variation.rank_slowdown.assign(8, 1.0);
+  options.variation.rank_slowdown[5] = 1.25;
+  const RungResult rung = simulate_at(scenario, Fidelity::Full, options);
+  std::vector<std::int64_t> followed;
+  for (const WatchedRank& watched : rung.full->watched) followed.push_back(watched.rank);
+  EXPECT_EQ(followed, (std::vector<std::int64_t>{1, 3, 5, 7}));
+}
+
 TEST(SimulateAt, RefusesWhatIsNotThere) {
   FullOptions options;
   options.variation.rank_slowdown = {1.0};
