@@ -55,8 +55,8 @@ class CostBuilder {
     part.gradient_bytes = set_.tensors[blocks.parameter_gradient].bytes.value();
     if (blocks.offloads) {
       part.offloaded_bytes = -block(blocks.store).net;
-      part.store_time = pricer_.price(set_.blocks[blocks.store]).front().value();
-      part.fetch_time = pricer_.price(set_.blocks[blocks.fetch]).front().value();
+      part.store_time = pricer_.price(set_.blocks[blocks.store]).times.front().value();
+      part.fetch_time = pricer_.price(set_.blocks[blocks.fetch]).times.front().value();
     }
     return part;
   }
@@ -70,15 +70,15 @@ class CostBuilder {
 
   BlockCost block(BlockId id) const {
     const Block& block = set_.blocks[id];
-    const BlockPrices prices = pricer_.price(block);
+    const PricedBlock priced = pricer_.price(block);
+    const BlockPrices& prices = priced.times;
     BlockCost cost;
     const Launches launches = launch_.of(block);
     cost.time = cost.passing = replay(block.ops, prices, launches);
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
       if (block.ops[i].stream == Stream::Compute) cost.compute += prices[i].value();
     }
-    const double shared =
-        replay(block.ops, prices, launches, contention_of(stack_), pricer_.ports(block));
+    const double shared = replay(block.ops, prices, launches, contention_of(stack_), priced.ports);
     cost.interference = std::max(0.0, shared - cost.time);
     if (stack_.overlap_slowdown > 0.0) cost.stalled = stalled(block, prices, launches);
     for (const OpLaunch& launch : launches) cost.launch += launch.before + launch.behind;

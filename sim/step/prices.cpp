@@ -89,11 +89,6 @@ Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& st
   }
 }
 
-Seconds Pricer::price(const Op& op) const {
-  if (!is_communication(op.kind)) return kernel(op).time;
-  return price_message(op.kind, std::get<CommunicationWork>(work_of(op)));
-}
-
 KernelCost Pricer::kernel(const Op& op) const {
   if (const auto* update = std::get_if<HostUpdateWork>(&op.work))
     return host_update_cost(*update, cluster_.node.host, cluster_.accelerator, sharers_);
@@ -102,44 +97,33 @@ KernelCost Pricer::kernel(const Op& op) const {
   return cost;
 }
 
-Seconds Pricer::price_message(OpKind op_kind, const CommunicationWork& message) const {
+void Pricer::price_message(OpKind op_kind, const CommunicationWork& message,
+                           PricedBlock& priced) const {
   const GroupPlacement& placement = placement_of(message);
   // A ring shift is one message from each member to the next.
   const OpKind kind = op_kind == OpKind::RingShift ? OpKind::Send : op_kind;
-  return collective_time(kind, message.bytes, placement, cluster_, stack_,
-                         remote_share(message.copies, message.most_nodes, placement)) *
-         (1.0 - message.hidden_share);
+  const double remote = remote_share(message.copies, message.most_nodes, placement);
+  const Seconds alone = collective_time(kind, message.bytes, placement, cluster_, stack_, remote);
+  priced.times.push_back(alone * (1.0 - message.hidden_share));
+  priced.ports.push_back(port_share(op_kind, message.bytes, placement, cluster_, alone, remote));
 }
 
-BlockPrices Pricer::price(const Block& block, BasisTimes* basis) const {
-  BlockPrices prices;
-  prices.reserve(block.ops.size());
+PricedBlock Pricer::price(const Block& block) const {
+  PricedBlock priced;
+  priced.times.reserve(block.ops.size());
+  priced.ports.reserve(block.ops.size());
   for (const Op& op : block.ops) {
-    if (basis == nullptr || !is_kernel(op)) {
-      prices.push_back(price(op));
+    if (is_communication(op.kind)) {
+      price_message(op.kind, std::get<CommunicationWork>(work_of(op)), priced);
       continue;
     }
     const KernelCost cost = kernel(op);
-    basis->add(cost.basis, cost.time);
-    prices.push_back(cost.time);
+    if (is_kernel(op)) priced.basis.add(cost.basis, cost.time);
+    priced.times.push_back(cost.time);
+    priced.ports.emplace_back();
   }
-  hide_exchanges(block, prices);
-  return prices;
-}
-
-BlockPorts Pricer::ports(const Block& block) const {
-  BlockPorts ports(block.ops.size());
-  for (std::size_t i = 0; i < block.ops.size(); ++i) {
-    const Op& op = block.ops[i];
-    if (!is_communication(op.kind)) continue;
-    auto message = std::get<CommunicationWork>(work_of(op));
-    message.hidden_share = 0.0;
-    const GroupPlacement& placement = placement_of(message);
-    ports[i] =
-        port_share(op.kind, message.bytes, placement, cluster_, price_message(op.kind, message),
-                   remote_share(message.copies, message.most_nodes, placement));
-  }
-  return ports;
+  hide_exchanges(block, priced.times);
+  return priced;
 }
 
 Contention contention_of(const StackSpec& stack) {
@@ -153,9 +137,10 @@ Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec
   prices.contention = contention_of(stack);
   prices.blocks.reserve(program.blocks.size());
   for (const Block& block : program.blocks) {
-    BasisTimes& basis = prices.basis.emplace_back();
-    prices.blocks.push_back(pricer.price(block, &basis));
-    prices.ports.push_back(pricer.ports(block));
+    PricedBlock priced = pricer.price(block);
+    prices.blocks.push_back(std::move(priced.times));
+    prices.ports.push_back(std::move(priced.ports));
+    prices.basis.push_back(priced.basis);
   }
   return prices;
 }

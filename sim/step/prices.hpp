@@ -40,19 +40,22 @@ Contention contention_of(const StackSpec& stack);
 
 Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack);
 
+struct PricedBlock {
+  BlockPrices times;
+  BlockPorts ports;
+  BasisTimes basis;  // of its kernels
+};
+
 // Prices one block at a time, looking each group's placement up once.
 class Pricer {
  public:
   Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack);
 
-  Seconds price(const Op& op) const;
-  // Adds what the prices of the block's kernels rest on to `basis`, if there is one.
-  BlockPrices price(const Block& block, BasisTimes* basis = nullptr) const;
-  BlockPorts ports(const Block& block) const;
+  PricedBlock price(const Block& block) const;
 
  private:
   KernelCost kernel(const Op& op) const;
-  Seconds price_message(OpKind kind, const CommunicationWork& message) const;
+  void price_message(OpKind kind, const CommunicationWork& message, PricedBlock& priced) const;
   const GroupPlacement& placement_of(const CommunicationWork& message) const {
     return placements_[static_cast<std::size_t>(message.group)];
   }
