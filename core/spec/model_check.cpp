@@ -34,6 +34,8 @@ void check_latent(const AttentionSpec& attention, Rules& rules) {
                 fmt::format("{}: multi-head latent attention has one per head", attention.heads));
   rules.require(!attention.qk_norm, "/attention/qk_norm", attention.qk_norm,
                 "false: multi-head latent attention has norms in its bottlenecks");
+  rules.require(!attention.sinks, "/attention/sinks", attention.sinks,
+                "false: heads of multi-head latent attention have none");
   const std::int64_t width = attention.qk_nope_head_dim + attention.qk_rope_head_dim;
   rules.require(attention.head_dim == width, "/attention/head_dim", attention.head_dim,
                 fmt::format("{}: the sum of qk_nope_head_dim and qk_rope_head_dim", width));

@@ -66,6 +66,7 @@ AttentionSpec read_attention(ObjectReader reader) {
   attention.qkv_bias = reader.boolean_or("qkv_bias", attention.qkv_bias);
   attention.output_bias = reader.boolean_or("output_bias", attention.output_bias);
   attention.qk_norm = reader.boolean_or("qk_norm", attention.qk_norm);
+  attention.sinks = reader.boolean_or("sinks", attention.sinks);
   attention.sliding_window = reader.integer_or("sliding_window", 0, kTokenOrZeroRange);
   attention.full_attention_interval =
       reader.integer_or("full_attention_interval", 0, kLayerCountOrZeroRange);
@@ -98,6 +99,7 @@ MoeSpec read_moe(ObjectReader reader) {
   moe.layer_interval = reader.integer_or("layer_interval", moe.layer_interval, kLayerRange);
   moe.token_nodes = reader.integer_or("token_nodes", 0, kExpertOrZeroRange);
   moe.router_bias = reader.boolean_or("router_bias", moe.router_bias);
+  moe.router_linear_bias = reader.boolean_or("router_linear_bias", moe.router_linear_bias);
   moe.balanced_routing = reader.boolean_or("balanced_routing", moe.balanced_routing);
   moe.load_variation = reader.number_or("load_variation", moe.load_variation, kRatioOrZero);
   moe.capacity_factor = reader.number_or("capacity_factor", moe.capacity_factor, kCapacityRange);
@@ -154,6 +156,7 @@ ordered_json attention_json(const AttentionSpec& attention) {
   out["qkv_bias"] = attention.qkv_bias;
   out["output_bias"] = attention.output_bias;
   out["qk_norm"] = attention.qk_norm;
+  out["sinks"] = attention.sinks;
   out["sliding_window"] = attention.sliding_window;
   out["full_attention_interval"] = attention.full_attention_interval;
   out["full_attention_first_layers"] = attention.full_attention_first_layers;
@@ -180,6 +183,7 @@ ordered_json moe_json(const MoeSpec& moe) {
           {"layer_interval", moe.layer_interval},
           {"token_nodes", moe.token_nodes},
           {"router_bias", moe.router_bias},
+          {"router_linear_bias", moe.router_linear_bias},
           {"balanced_routing", moe.balanced_routing},
           {"load_variation", moe.load_variation},
           {"capacity_factor", moe.capacity_factor},

@@ -83,6 +83,7 @@ void add_grouped_query_attention(TensorList& list, const ModelSpec& model) {
     list.rms_norm("attention.q_norm", attention.head_dim);
     list.rms_norm("attention.k_norm", attention.head_dim);
   }
+  if (attention.sinks) list.add("attention.sinks", {attention.heads}, ShardKind::Column);
   list.linear("attention.o_proj", model.hidden, query, ShardKind::Row, attention.output_bias);
 }
 
@@ -124,6 +125,8 @@ void add_experts(TensorList& list, const ModelSpec& model) {
   const bool bias = model.mlp.bias;
   list.add("moe.router.weight", {moe.experts, model.hidden}, ShardKind::Replicated);
   if (moe.router_bias) list.add("moe.router.bias", {moe.experts}, ShardKind::Replicated);
+  if (moe.router_linear_bias)
+    list.add("moe.router.linear_bias", {moe.experts}, ShardKind::Replicated);
   if (model.mlp.gated) {
     list.experts("moe.experts.gate_proj", width, model.hidden, ShardKind::ExpertColumn, bias);
   }

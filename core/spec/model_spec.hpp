@@ -27,6 +27,7 @@ struct AttentionSpec {
   bool qkv_bias = false;
   bool output_bias = false;
   bool qk_norm = false;             // RMSNorm over each head of queries and keys (Qwen3)
+  bool sinks = false;               // a learned logit for each head, of nothing (gpt-oss)
   std::int64_t sliding_window = 0;  // tokens that a query sees at most; 0: all before it
   std::int64_t full_attention_interval =
       0;  // with a sliding window, each k-th layer sees everything; 0: none
@@ -73,7 +74,8 @@ struct MoeSpec {
                                     // by groups (DeepSeek-V2 and -V3); 0: as many as experts
   bool router_bias =
       false;  // score correction bias per expert (DeepSeek-V3), not trained by gradient
-  bool balanced_routing = false;  // the router is forced to spread tokens evenly
+  bool router_linear_bias = false;  // the router's linear layer has a bias (gpt-oss)
+  bool balanced_routing = false;    // the router is forced to spread tokens evenly
   double load_variation = 0.05;  // standard deviation over mean of the tokens that a learned router
                                  // sends to an expert; of one that is forced, 0 whatever this says
   double capacity_factor = 0.0;  // times the even share of tokens that an expert takes at most; the

@@ -27,6 +27,7 @@ void check_attention(Requirements& needs, const ModelSpec& model) {
   const AttentionSpec& attention = model.attention;
   needs.need(attention.kind == AttentionKind::GroupedQuery, "/model/attention/kind",
              name_of(attention.kind), "grouped-query attention");
+  needs.need(!attention.sinks, "/model/attention/sinks", "true", "no sinks of heads");
   needs.need(!attention.qk_norm, "/model/attention/qk_norm", "true", "no norm of queries and keys");
   needs.need(attention.sliding_window == 0, "/model/attention/sliding_window",
              std::to_string(attention.sliding_window), "0: attention to all tokens before");

@@ -140,6 +140,8 @@ void note_other_shapes(const ModelSpec& model, PlanExport& result) {
   note_if(model.embedding_norm, "a norm behind the embedding");
   note_if(!model.final_norm, "a model without a last norm");
   note_if(model.head_bias, "a bias of the output head");
+  note_if(model.attention.sinks, "the sinks of its heads");
+  note_if(model.moe && model.moe->router_linear_bias, "the bias of its router");
   note_if(model.norm == NormKind::LayerNorm && !model.norm_bias, "LayerNorm without bias");
   note_if(model.embedding_width != 0, "embeddings of another width than the layers");
 }

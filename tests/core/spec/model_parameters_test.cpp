@@ -106,6 +106,14 @@ TEST(PublishedParameters, OfGptOssAreMetToTheDigitsGiven) {
   EXPECT_NEAR(billions("gpt-oss-20b"), 20.91, 0.006);
 }
 
+// A sink for each of 64 heads and a bias of the router for each expert, in each layer.
+TEST(CountParameters, SinksAndRouterBiasesAreCounted) {
+  ModelSpec model = load_model("gpt-oss-120b");
+  const std::int64_t all = count_parameters(model).total;
+  model.attention.sinks = model.moe->router_linear_bias = false;
+  EXPECT_EQ(all - count_parameters(model).total, 36 * (64 + 128));
+}
+
 // safetensors.total on the Hugging Face hub. The prediction layer of DeepSeek-V3 (besides FP8
 // scales; R1 has the same shape) repeats the embedding and the head; Falcon ties its head to the
 // embedding, but stores both. A dense model without either stores what it trains.
