@@ -38,15 +38,22 @@ void write_trace(const CalibrateOptions& options, const sim::CalibrationData& da
       options.common.force);
 }
 
-// Folders are runs, files are output of nccl-tests.
-sim::CalibrationData read_data(const std::vector<std::string>& names, ProblemList& problems) {
+std::string note_of_empty_rows(const std::string& file, std::int64_t rows) {
+  return fmt::format("{}: left out {} rows of no bytes or of a time that is rounded to 0.00", file,
+                     rows);
+}
+
+// Folders are runs, files are output of nccl-tests. `notes` takes what people should know of them.
+sim::CalibrationData read_data(const std::vector<std::string>& names, ProblemList& problems,
+                               std::vector<std::string>& notes) {
   sim::CalibrationData data;
   for (const std::string& name : names) {
     std::error_code error;
     read_part("", problems, [&] {
       if (std::filesystem::is_regular_file(name, error)) {
-        const auto samples = sim::read_nccl_tests(name);
+        const auto [samples, empty_rows] = sim::read_nccl_tests(name);
         data.exchanges.insert(data.exchanges.end(), samples.begin(), samples.end());
+        if (empty_rows > 0) notes.push_back(note_of_empty_rows(name, empty_rows));
       } else {
         data.runs.push_back(sim::load_run(name));
       }
@@ -56,9 +63,13 @@ sim::CalibrationData read_data(const std::vector<std::string>& names, ProblemLis
   return data;
 }
 
-void say_what_is_left_out(const sim::CalibrationData& data) {
+void say_what_is_left_out(const sim::CalibrationData& data, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) fmt::print(stderr, "{}\n", note);
   for (const sim::MeasuredRun& run : data.runs) {
-    if (!run.left_out.any()) continue;
+    if (run.left_out.torn_line)
+      fmt::print(stderr, "run {}: left out the last line of metrics.jsonl, which is cut off\n",
+                 run.name);
+    if (run.left_out.steps == 0 && run.left_out.recorded_steps == 0) continue;
     fmt::print(stderr,
                "run {}: left out {} steps and the timelines of {}: not under its plan.json\n",
                run.name, run.left_out.steps, run.left_out.recorded_steps);
@@ -79,12 +90,13 @@ ExitCode calibrate(const CalibrateOptions& options) {
       {"--json", options.common.json}, {"--out", options.out}, {"--trace", options.trace}};
   check_destinations(destinations, options.common.force);
   ProblemList problems("shardwright calibrate");
-  const sim::CalibrationData data = read_data(options.runs, problems);
+  std::vector<std::string> notes;
+  const sim::CalibrationData data = read_data(options.runs, problems, notes);
   const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
   problems.throw_if_any();
   for (const sim::MeasuredRun& run : data.runs) sim::check_device(run, cluster, problems);
   problems.throw_if_any();
-  say_what_is_left_out(data);
+  say_what_is_left_out(data, notes);
   const sim::Calibration calibration = sim::calibrate(cluster, data, source_of(options));
   write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
   write_trace(options, data, calibration.cluster);

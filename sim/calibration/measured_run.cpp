@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "core/base/json_reader.hpp"
 #include "core/spec/scenario_sum.hpp"
@@ -58,13 +62,57 @@ void read_steps(const fs::path& folder, const std::set<std::int64_t>& steps, Mea
   }
 }
 
+bool ends_with_a_line(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  if (stream.tellg() <= 0) return true;
+  stream.seekg(-1, std::ios::end);
+  return stream.get() == '\n';
+}
+
+// Calls `read` with each line's object. A last line without an end that is no JSON is what a run
+// that was killed leaves: it is left out, and true returned. Throws InputError with all bad lines.
+bool read_lines(const fs::path& file, const std::function<void(ObjectReader&)>& read) {
+  std::ifstream stream = open_json_lines(file.string());
+  ProblemList problems(file.string());
+  const auto add = [&](const std::string& place, const InputError& error) {
+    for (const Problem& each : error.problems())
+      problems.add(place + each.where, each.found, each.expected);
+  };
+  std::optional<std::pair<std::string, InputError>> no_json;  // the line before this one
+  const auto add_line_before = [&] {
+    if (no_json) add(no_json->first, no_json->second);
+    no_json.reset();
+  };
+  for_each_json(
+      stream, file.string(),
+      [&](const nlohmann::json& document, const std::string& place) {
+        add_line_before();
+        ProblemList of_line(file.string());
+        ObjectReader object(document, "", of_line);
+        read(object);
+        try {
+          of_line.throw_if_any();
+        } catch (const InputError& error) {
+          add(place, error);
+        }
+      },
+      [&](const std::string& place, const InputError& error) {
+        add_line_before();
+        no_json.emplace(place, error);
+      });
+  const bool is_torn = no_json && !ends_with_a_line(file);
+  if (!is_torn) add_line_before();
+  problems.throw_if_any();
+  return is_torn;
+}
+
 // The steps that were run under `program`, which is that of the run's plan; its step times. A line
 // that does not say its program is of it.
 std::set<std::int64_t> read_metrics(const fs::path& file, const std::string& program,
                                     MeasuredRun& run) {
   std::set<std::int64_t> steps;
   std::vector<Seconds> times;
-  for_each_json_line(file.string(), [&](ObjectReader& line) {
+  run.left_out.torn_line = read_lines(file, [&](ObjectReader& line) {
     const std::int64_t step = line.integer("step", {0, IntegerRange{}.most});
     const Seconds time(line.number("step_s"));
     const Bytes peak(line.number_or("process_peak_bytes", 0.0, kNonNegative));

@@ -18,12 +18,12 @@ struct MeasuredStep {
   std::vector<Timeline> ranks;
 };
 
-// What a run's folder holds of other plans, under which it was before it was resumed.
+// What a run's folder holds of other plans, under which it was before it was resumed, and what a
+// run that was killed leaves.
 struct LeftOut {
   std::int64_t steps = 0;           // lines of metrics.jsonl
   std::int64_t recorded_steps = 0;  // with timelines, and without such a line under this plan
-
-  bool any() const { return steps > 0 || recorded_steps > 0; }
+  bool torn_line = false;           // the last one of metrics.jsonl is cut off
 };
 
 // What runs on CPUs say of themselves.

@@ -59,8 +59,8 @@ std::optional<double> number_in(const std::string& word) {
 // Where rows have the time out of place, by the line that names the columns.
 struct Columns {
   std::size_t all = 0;
-  std::size_t time = 0;   // the first of that name
-  std::size_t blank = 0;  // of those before it, that a row may leave blank
+  std::size_t time = 0;              // the first of that name
+  std::optional<std::size_t> redop;  // which a row may leave blank
 };
 
 // "size  count  type  redop  root  time  algbw  …": older programs have no root, or no redop
@@ -73,30 +73,39 @@ std::optional<Columns> columns_named(const Words& names, const std::string& wher
                  "one named \"time\", in microseconds");
     return std::nullopt;
   }
-  const auto blank = std::count_if(names.begin(), time, [](const std::string& name) {
-    return name == "redop" || name == "root";
-  });
-  return Columns{names.size(), static_cast<std::size_t>(time - names.begin()),
-                 static_cast<std::size_t>(blank)};
+  Columns columns{names.size(), static_cast<std::size_t>(time - names.begin()), std::nullopt};
+  const auto redop = std::find(names.begin(), time, "redop");
+  if (redop != time) columns.redop = static_cast<std::size_t>(redop - names.begin());
+  return columns;
 }
 
 // "  1048576  262144  float  sum  -1  45.2  23.2  43.5  0  …". Older programs print nothing for the
 // redop of what reduces nothing. False, with a problem, for what does not stand under the columns.
 bool read_row(const Words& words, const Columns& columns, const std::string& where,
               ProblemList& problems, Output& output) {
-  const std::size_t blank = columns.all - std::min(columns.all, words.size());
-  if (blank > columns.blank) {
-    problems.add(where, fmt::format("a row of {} columns", words.size()),
-                 fmt::format("{}, as the line above names", columns.all));
+  // No redop is a number, and all that follow it are.
+  const bool is_blank = columns.redop && *columns.redop < words.size() &&
+                        number_in(words[*columns.redop]).has_value();
+  const std::size_t blank = is_blank ? 1 : 0;
+  if (words.size() + blank < columns.all) {
+    problems.add(
+        where, fmt::format("a row of {} columns", words.size()),
+        is_blank ? fmt::format("{}, as the line above names but for the redop", columns.all - blank)
+                 : fmt::format("{}, as the line above names", columns.all));
     return false;
   }
   const std::string& time = words[columns.time - blank];
   const std::optional<double> value = number_in(time);
-  if (!value) {
+  const double bytes = number_in(words.front()).value_or(0.0);
+  if (!value || *value < 0.0) {
     problems.add(where, fmt::format("the time \"{}\"", time), "a number of microseconds");
     return false;
   }
-  output.rows.emplace_back(number_in(words.front()).value_or(0.0), *value);
+  if (bytes < 0.0) {
+    problems.add(where, fmt::format("the size \"{}\"", words.front()), "a number of bytes");
+    return false;
+  }
+  output.rows.emplace_back(bytes, *value);
   return true;
 }
 
@@ -283,27 +292,30 @@ void check_group(const TimedGroup& group, bool pairs, ProblemList& problems) {
                "as many on each host");
 }
 
-std::vector<ExchangeSample> samples_of(const Output& output, TimedGroup group, bool pairs) {
+NcclTimings timings_of(const Output& output, TimedGroup group, bool pairs) {
   if (pairs) {
     group.members = 2;
     group.spread.groups_per_host *= messages_leaving(output);
   }
-  std::vector<ExchangeSample> samples;
+  NcclTimings timings;
   for (const auto& [bytes, time] : output.rows) {
-    if (bytes <= 0.0 || time <= 0.0) continue;
-    samples.push_back(
+    if (bytes == 0.0 || time == 0.0) {
+      ++timings.empty_rows;
+      continue;
+    }
+    timings.samples.push_back(
         {*output.kind, group.members, 1, Bytes(bytes), microseconds(time), group.spread});
   }
-  return samples;
+  return timings;
 }
 
 }  // namespace
 
-std::vector<ExchangeSample> read_nccl_tests(const std::string& file) {
+NcclTimings read_nccl_tests(const std::string& file) {
   return parse_nccl_tests(content_of(file), file);
 }
 
-std::vector<ExchangeSample> parse_nccl_tests(const std::string& text, const std::string& file) {
+NcclTimings parse_nccl_tests(const std::string& text, const std::string& file) {
   if (text.find('\0') != std::string::npos)
     throw InputError(file, {{"", "binary data", "the output of nccl-tests"}});
   std::istringstream stream(text);
@@ -324,7 +336,7 @@ std::vector<ExchangeSample> parse_nccl_tests(const std::string& text, const std:
   check_group(group, pairs, problems);
   if (output.rows.empty()) problems.add("", "no timings", "rows of sizes and times");
   problems.throw_if_any();
-  return samples_of(output, group, pairs);
+  return timings_of(output, group, pairs);
 }
 
 }  // namespace shardwright::sim

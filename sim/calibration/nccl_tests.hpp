@@ -2,6 +2,7 @@
 // -J writes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,14 +10,22 @@
 
 namespace shardwright::sim {
 
+struct NcclTimings {
+  std::vector<ExchangeSample> samples;
+  // Rows of nothing to carry, and those whose time the program has rounded to 0.00: both say
+  // nothing.
+  std::int64_t empty_rows = 0;
+};
+
 // The out-of-place timings, one for each size. The collective is read from the line "Collective
 // test starting", the arguments in JSON, or else the name of the file; the columns from the line
 // that names them, which differs among versions; ranks and hosts from the list of devices, in which
 // a device without a host is on the same one as others without. Throws InputError with what is
-// missing, a row that does not fit its columns, and ranks that lie unevenly on hosts.
-std::vector<ExchangeSample> read_nccl_tests(const std::string& file);
+// missing, a row that does not fit its columns or has a negative size or time, and ranks that lie
+// unevenly on hosts.
+NcclTimings read_nccl_tests(const std::string& file);
 
 // The same of the file's text.
-std::vector<ExchangeSample> parse_nccl_tests(const std::string& text, const std::string& file);
+NcclTimings parse_nccl_tests(const std::string& text, const std::string& file);
 
 }  // namespace shardwright::sim

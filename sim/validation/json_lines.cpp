@@ -83,16 +83,6 @@ void for_each_json(std::istream& stream, const std::string& source, const Reader
   problems.throw_if_any();
 }
 
-void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read) {
-  std::ifstream stream = open_json_lines(file);
-  for_each_json(stream, file, [&](const nlohmann::json& document, const std::string&) {
-    ProblemList problems(file);
-    ObjectReader object(document, "", problems);
-    read(object);
-    problems.throw_if_any();
-  });
-}
-
 std::vector<RowLine> read_row_lines(std::istream& stream, const std::string& source,
                                     const std::string& expected,
                                     const std::function<void(ObjectReader&)>& read) {

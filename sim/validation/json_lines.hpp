@@ -25,9 +25,6 @@ void for_each_json(
     const std::function<void(const nlohmann::json&, const std::string&)>& read,
     const std::function<void(const std::string&, const InputError&)>& refuse = nullptr);
 
-// The same with each line's object, to which `read` may add problems.
-void for_each_json_line(const std::string& file, const std::function<void(ObjectReader&)>& read);
-
 // What became of a line that holds a row.
 struct RowLine {
   std::string place;     // "line 3"

@@ -101,6 +101,25 @@ TEST_F(RunFolder, BrokenLinesOfMetricsAreNamedByFileAndLine) {
   EXPECT_THAT(all, HasSubstr("metrics.jsonl: line 4: found"));
 }
 
+// As a run leaves it that was killed while it wrote: the line is left out, and that is known.
+TEST_F(RunFolder, ALastLineThatIsCutOffIsLeftOut) {
+  EXPECT_FALSE(load_run(folder_).left_out.torn_line);
+  const std::string whole = line(0, 0.5) + line(1, 0.25);
+  write("metrics.jsonl", whole + line(2, 0.75).substr(0, 15));
+  EXPECT_TRUE(load_run(folder_).left_out.torn_line);
+  EXPECT_EQ(load_run(folder_).step_times.size(), 2U);
+  write("metrics.jsonl", whole + "{\"step\": 2, \"step_s\": 0.75}");
+  EXPECT_FALSE(load_run(folder_).left_out.torn_line);
+  EXPECT_EQ(load_run(folder_).step_times.size(), 3U);
+  // With its end, or before another one, it is no line that a killed run leaves.
+  write("metrics.jsonl", whole + "{\"step\": 2, \n");
+  EXPECT_THAT(error(), HasSubstr("metrics.jsonl: line 3"));
+  write("metrics.jsonl", line(0, 0.5) + "{\"step\": \n" + line(1, 0.25));
+  EXPECT_THAT(error(), HasSubstr("metrics.jsonl: line 2"));
+  write("metrics.jsonl", whole + "{\"step\": 2, \"step_s\": \"slow\"}");
+  EXPECT_THAT(error(), HasSubstr("metrics.jsonl: line 3/step_s"));
+}
+
 TEST_F(RunFolder, WhatIsMissingIsNamed) {
   std::filesystem::remove(folder_ / "timeline-1-0.json");
   EXPECT_THAT(error(), HasSubstr("timeline-STEP-RANK.json"));

@@ -42,7 +42,7 @@ constexpr const char* kTable = R"(# nccl-tests version 2.17.1
 )";
 
 TEST_F(NcclTests, ReadsThePrintedTable) {
-  const auto samples = read_nccl_tests(write("table.txt", kTable));
+  const auto samples = read_nccl_tests(write("table.txt", kTable)).samples;
   ASSERT_EQ(samples.size(), 2U);
   EXPECT_EQ(samples[0].kind, OpKind::AllReduce);
   EXPECT_EQ(samples[0].members, 2);
@@ -60,13 +60,14 @@ TEST_F(NcclTests, ReadsTheJsonOfTheSameRun) {
        "in_place": {"time": 11.2, "alg_bw": 0.0, "bus_bw": 0.0, "nwrong": 0.0}},
       {"size": 33554432, "count": 8388608, "type": "float", "redop": "sum", "root": "    -1",
        "out_of_place": {"time": 240.5, "alg_bw": 139.5, "bus_bw": 139.5, "nwrong": 0.0}}]})";
-  EXPECT_EQ(read_nccl_tests(write("run.json", json)), read_nccl_tests(write("table.txt", kTable)));
+  EXPECT_EQ(read_nccl_tests(write("run.json", json)).samples,
+            read_nccl_tests(write("table.txt", kTable)).samples);
 }
 
 TEST_F(NcclTests, TakesTheCollectiveFromTheFilesNameWhereTheTableIsSilent) {
   std::string table = kTable;
   table.erase(0, table.find("# nThread"));
-  EXPECT_EQ(read_nccl_tests(write("reduce_scatter.log", table)).front().kind,
+  EXPECT_EQ(read_nccl_tests(write("reduce_scatter.log", table)).samples.front().kind,
             OpKind::ReduceScatter);
   EXPECT_THROW(read_nccl_tests(write("some.log", table)), InputError);
 }
@@ -93,7 +94,7 @@ TEST_F(NcclTests, FindsTheTimeInTheTablesOfAllVersions) {
       {"  type   redop", " float        "},  // of a collective that reduces nothing
       {"  type   redop    root", " float               0"}};
   for (const auto& [names, row] : tables) {
-    const auto samples = read_nccl_tests(write("all_reduce.txt", older_table(names, row)));
+    const auto samples = read_nccl_tests(write("all_reduce.txt", older_table(names, row))).samples;
     ASSERT_EQ(samples.size(), 1U) << names;
     EXPECT_DOUBLE_EQ(samples[0].bytes.value(), 6e6) << names;
     EXPECT_DOUBLE_EQ(samples[0].time.value(), 20e-6) << names << row;
@@ -128,6 +129,23 @@ TEST_F(NcclTests, RefusesRowsThatDoNotStandUnderTheirColumns) {
   EXPECT_EQ(cut.where, "line 7");
   EXPECT_THAT(cut.found, testing::HasSubstr("8 columns"));
   EXPECT_EQ(with(" 20.00", "   N/A").found, "the time \"N/A\"");
+  EXPECT_EQ(with(" 20.00", " -5.00").found, "the time \"-5.00\"");
+  EXPECT_EQ(with("     6000000 ", "    -6000000 ").found, "the size \"-6000000\"");
+  // A redop may be left out; what is gone of a row that has one is not it.
+  const Problem short_row = with("  0e+00", "");
+  EXPECT_EQ(short_row.where, "line 7");
+  EXPECT_EQ(short_row.found, "a row of 11 columns");
+  EXPECT_EQ(short_row.expected, "12, as the line above names");
+}
+
+// Of small sizes nccl-tests prints 0.00, and of a size that is less than an element a rank 0 bytes.
+TEST_F(NcclTests, CountsTheRowsThatSayNothing) {
+  std::string table = kTable;
+  table.replace(table.find("   12.50"), 8, "    0.00");
+  const NcclTimings timings = parse_nccl_tests(table, "table.txt");
+  EXPECT_EQ(timings.samples.size(), 1U);
+  EXPECT_EQ(timings.empty_rows, 1);
+  EXPECT_EQ(parse_nccl_tests(kTable, "table.txt").empty_rows, 0);
 }
 
 // Ranks on hosts named by letters, in groups named by digits.
@@ -145,7 +163,7 @@ std::string on_hosts(const std::string& program, const std::string& hosts,
 
 ExchangeSample sample_on(const std::string& program, const std::string& hosts,
                          const std::string& groups = "") {
-  return parse_nccl_tests(on_hosts(program, hosts, groups), "table.txt").at(0);
+  return parse_nccl_tests(on_hosts(program, hosts, groups), "table.txt").samples.at(0);
 }
 
 TEST_F(NcclTests, KnowsTheHostsOfTheRanks) {
@@ -186,7 +204,7 @@ std::string json_of(const char* config) {
 
 TEST_F(NcclTests, KnowsTheHostsOfAJsonFile) {
   const auto sample = [](const char* config) {
-    return parse_nccl_tests(json_of(config), "run.json").at(0);
+    return parse_nccl_tests(json_of(config), "run.json").samples.at(0);
   };
   EXPECT_EQ(sample(R"({"devices": [{"rank": 0, "hostname": "a"}, {"rank": 1, "hostname": "b"}]})"),
             sample_on("all_reduce_perf", "ab"));
