@@ -1,15 +1,18 @@
 #include "cli/executor_program.hpp"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
 #include "cli/exit_code.hpp"
 #include "cli/sibling_program.hpp"
+#include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
 
 namespace shardwright::cli {
@@ -21,13 +24,6 @@ std::string find_executor() {
   return executor;
 }
 
-std::vector<char*> pointers_to(std::vector<std::string>& arguments) {
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 }  // namespace
 
 void become_executor(std::vector<std::string> arguments) {
@@ -37,10 +33,14 @@ void become_executor(std::vector<std::string> arguments) {
 void run_executor(std::vector<std::string> arguments) {
   const std::string executor = find_executor();
   arguments.insert(arguments.begin(), executor);
-  const std::vector<char*> pointers = pointers_to(arguments);
+  const std::vector<char*> pointers = argument_pointers(arguments);
+  const pid_t command = getpid();
   const pid_t process = fork();
   if (process < 0) throw RuntimeFailure(std::string("no process: ") + std::strerror(errno));
   if (process == 0) {
+    // However this process ends, the executor ends its ranks and itself.
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != command) _exit(1);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     execv(executor.c_str(), pointers.data());
     _exit(1);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
 
 namespace shardwright::cli {
@@ -26,10 +27,7 @@ std::string find_sibling(const std::string& name, const std::string& build_folde
 
 void become(const std::string& program, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), program);
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  execv(program.c_str(), pointers.data());
+  execv(program.c_str(), argument_pointers(arguments).data());
   throw RuntimeFailure(program + " cannot be started: " + std::strerror(errno));
 }
 

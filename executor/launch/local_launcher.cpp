@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
 #include "executor/comm/tcp_store.hpp"
 #include "executor/launch/heartbeat.hpp"
@@ -31,12 +32,33 @@ extern "C" void remember_signal(int signal) {
   stop_signal = signal;
 }
 
-void watch_signals() {
+constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+void handle_stop_signals(void (*handler)(int)) {
   struct sigaction action {};
-  action.sa_handler = remember_signal;
+  action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  for (const int signal : kStopSignals) sigaction(signal, &action, nullptr);
 }
+
+// Keeps the signals back while it lives, so that none falls between two ways to handle them.
+class StopSignalsHeld {
+ public:
+  StopSignalsHeld() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : kStopSignals) sigaddset(&held, signal);
+    pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  ~StopSignalsHeld() { release(); }
+  StopSignalsHeld(const StopSignalsHeld&) = delete;
+  StopSignalsHeld& operator=(const StopSignalsHeld&) = delete;
+
+  void release() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
 
 // Environment of a rank: this process's own, and where the rank is.
 std::vector<std::string> environment_of(std::int64_t rank, std::int64_t world,
@@ -58,13 +80,6 @@ std::vector<std::string> environment_of(std::int64_t rank, std::int64_t world,
   return values;
 }
 
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 class RankProcesses {
  public:
   explicit RankProcesses(const RankWatch& watch) : watch_(watch) {}
@@ -76,13 +91,16 @@ class RankProcesses {
   RankProcesses& operator=(const RankProcesses&) = delete;
 
   void start(std::vector<std::string> arguments, std::vector<std::string> environment) {
-    const std::vector<char*> argv = pointers_to(arguments);
-    const std::vector<char*> envp = pointers_to(environment);
+    const std::vector<char*> argv = argument_pointers(arguments);
+    const std::vector<char*> envp = argument_pointers(environment);
     const pid_t launcher = getpid();
+    const StopSignalsHeld held;
     const pid_t process = fork();
     if (process < 0) throw RuntimeFailure(std::string("no process: ") + std::strerror(errno));
     if (process == 0) {
       // Only what is safe in the child of a process with threads.
+      handle_stop_signals(SIG_DFL);
+      held.release();
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != launcher) _exit(1);
       execve("/proc/self/exe", argv.data(), envp.data());
@@ -99,7 +117,7 @@ class RankProcesses {
       ranks_[rank].running = false;
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kSignalStatus + WTERMSIG(status);
       if (code != 0 && first_failure_ == 0) first_failure_ = code;
-      if (!WIFSIGNALED(status) || stopping_) continue;
+      if (!WIFSIGNALED(status) || stopping_ || stop_signal != 0) continue;
       const auto number = static_cast<std::int64_t>(rank);
       fmt::print(stderr, "{} was ended by signal {} ({})\n", watch_.name(number), WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -157,12 +175,16 @@ void wait_for_ranks(RankProcesses& ranks, const LaunchLimits& limits) {
 
 }  // namespace
 
+int stop_status() {
+  return stop_signal == 0 ? 0 : kSignalStatus + stop_signal;
+}
+
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
                           const LaunchLimits& limits) {
   const std::string token = new_token();
   const TcpStoreServer rendezvous(kLoopback, 0, token);
   const RankWatch watch(rendezvous.table(), world, host_name());
-  watch_signals();
+  handle_stop_signals(remember_signal);
   RankProcesses ranks(watch);
   for (std::int64_t rank = 0; rank < world; ++rank)
     ranks.start(arguments, environment_of(rank, world, rendezvous, token));
@@ -170,7 +192,7 @@ LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& ar
   if (ranks.running() > 0) ranks.signal_all(SIGTERM);
   const auto deadline = std::chrono::steady_clock::now() + limits.grace;
   while (ranks.running() > 0 && std::chrono::steady_clock::now() < deadline) ranks.look();
-  if (stop_signal != 0) return {kSignalStatus + stop_signal, true, {}};
+  if (stop_status() != 0) return {stop_status(), true, {}};
   return {ranks.first_failure(), false, ranks.lost()};
 }
 

@@ -26,6 +26,10 @@ struct LaunchLimits {
 // The status of a run of which a rank fell silent.
 inline constexpr int kSilentStatus = 1;
 
+// The status, as a shell gives it, of a process that a signal asked to stop while or after it
+// launched ranks; 0: none did.
+int stop_status();
+
 // Runs this program once for each of `world` ranks, with the same arguments, and waits for them.
 // They meet at a rendezvous of this process, at the loopback address. When one fails or falls
 // silent, that is said on standard error, and the others are stopped; none outlives the launcher.
