@@ -11,6 +11,7 @@
 #include "cli/calibration_report.hpp"
 #include "cli/command.hpp"
 #include "cli/here_profile.hpp"
+#include "cli/option_values.hpp"
 #include "cli/output.hpp"
 #include "core/base/error.hpp"
 #include "core/base/nearest_name.hpp"
@@ -26,9 +27,8 @@ std::string is_device(const std::string& word) {
 
 struct ProbeOptions {
   CommonOptions common;
-  std::string out, from, keep, device = "auto";
+  std::string out, from, keep, device = "auto", ranks, steps;
   bool share_gpu = false;
-  std::int64_t ranks = 0, steps = 0;
 };
 
 std::string heading_of(const ClusterSpec& machine) {
@@ -41,18 +41,24 @@ std::string heading_of(const ClusterSpec& machine) {
 ExitCode probe(const ProbeOptions& options) {
   check_destinations({{"--json", options.common.json}, {"--out", options.out}},
                      options.common.force);
-  const bool measures =
-      options.ranks > 0 || !options.keep.empty() || options.device != "auto" || options.share_gpu;
+  const bool measures = !options.ranks.empty() || !options.keep.empty() ||
+                        options.device != "auto" || options.share_gpu;
   if (!options.from.empty() && measures) {
     throw InputError("shardwright probe",
                      {{"--from", "also --ranks, --keep, --device or --share-gpu",
                        "measurements that are there"}});
   }
+  ProblemList problems("shardwright probe");
+  const auto count = [&](const char* option, const std::string& text, std::int64_t most) {
+    return text.empty() ? 0 : read_count(option, text, most, problems);
+  };
+  const std::int64_t ranks = count("--ranks", options.ranks, 1024);
+  const std::int64_t steps = count("--steps", options.steps, 10'000);
+  problems.throw_if_any();
   const sim::Calibration calibration =
-      options.from.empty()
-          ? probe_machine({options.device, options.share_gpu, options.ranks, options.steps,
-                           show_progress(options.common), options.keep})
-          : profile_of_probe(options.from);
+      options.from.empty() ? probe_machine({options.device, options.share_gpu, ranks, steps,
+                                            show_progress(options.common), options.keep})
+                           : profile_of_probe(options.from);
   write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
   Page page = new_page(options.common);
   page.heading(heading_of(calibration.cluster));
@@ -90,11 +96,9 @@ mpirun, with a folder that all of them share.)");
   command
       ->add_option("--ranks", options->ranks,
                    "Ranks that share the machine (default: one a GPU, or a core)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+      ->type_name("N");
   command->add_option("--steps", options->steps, "Of each model that the probe trains (default 12)")
-      ->type_name("N")
-      ->check(CLI::Range(2, 10'000));
+      ->type_name("N");
   command->add_option("--keep", options->keep, "Keep the measurements there")->type_name("FOLDER");
   command->add_option("--from", options->from, "Measurements to build the profile from")
       ->type_name("FOLDER");

@@ -27,17 +27,22 @@ template <class Value>
 CLI::Option* add_number(CLI::App& app, const std::string& name, Value& value,
                         const std::string& help, double least,
                         std::optional<double> most = std::nullopt) {
-  return app.add_option(name, value, help)
-      ->check(number_from(least, most))
-      ->type_name(std::is_integral_v<Value> ? "N" : "NUMBER");
+  CLI::Option* option = app.add_option(name, value, help);
+  if constexpr (std::is_integral_v<Value>) {
+    return option->check(integer_from(static_cast<std::int64_t>(least)))->type_name("N");
+  } else {
+    return option->check(number_from(least, most))->type_name("NUMBER");
+  }
 }
 
 void add_inputs(CLI::App& app, RunOptions& options) {
   app.add_option("PLAN", options.plan, "Plan file, as `shardwright plan --out` writes it")
       ->required()
       ->type_name("FILE");
-  app.add_option("--data", options.data,
-                 "Corpus: text as bytes, or tokens of llm.c, nanoGPT or Megatron in NAME.bin")
+  app.add_option(
+         "--data", options.data,
+         "Corpus: text as bytes; tokens of llm.c, nanoGPT or Megatron in NAME.bin; or as 16 or 32 "
+         "bits each in NAME.u16 or NAME.u32")
       ->required()
       ->type_name("FILE");
   app.add_option("--out", options.out, "Folder of metrics and timelines")
@@ -46,10 +51,11 @@ void add_inputs(CLI::App& app, RunOptions& options) {
   add_number(app, "--steps", options.training.steps, "Steps to train", 1)->required();
   add_device_options(app, options.device, options.share_gpu,
                      "on GPUs if the plan is bf16 and there are any");
-  app.add_option("--timeline-steps", options.timeline_steps,
-                 "Steps (from 0) whose ops are recorded: 10,11; default: five of the second half")
-      ->delimiter(',')
-      ->check(number_from(0))
+  app.add_option_function<std::string>(
+         "--timeline-steps",
+         [&options](const std::string& list) { options.timeline_steps = read_integers(list); },
+         "Steps (from 0) whose ops are recorded: 10,11; default: five of the second half")
+      ->check(integers_from(0))
       ->type_name("LIST");
   app.add_flag("--force", options.force, "Write over an earlier run's files");
   app.add_flag("--no-progress", options.no_progress, "No progress line on the terminal");

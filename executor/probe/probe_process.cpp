@@ -143,9 +143,9 @@ void add_probe_options(CLI::App& app, ProbeOptions& options) {
   add_device_options(app, options.device, options.share_gpu, "on GPUs if there are any");
   app.add_option("--ranks", options.ranks,
                  "Ranks on this machine (default: one for each GPU or core)")
-      ->check(number_from(1, 1024));
+      ->check(integer_from(1, 1024));
   app.add_option("--steps", options.steps, "Steps of each of the probe's models")
-      ->check(number_from(2, 10'000))
+      ->check(integer_from(2, 10'000))
       ->capture_default_str();
   app.add_option("--timeout", options.timeout_s, "Seconds until a silent rank has failed")
       ->check(number_from(0.1, 1e6))

@@ -36,21 +36,40 @@ TEST_P(RefusedValue, IsNamedWithWhatIsExpected) {
     FAIL() << "accepted";
   } catch (const CLI::ValidationError& error) {
     EXPECT_THAT(error.what(), HasSubstr(GetParam().front()));
-    EXPECT_THAT(error.what(), HasSubstr("found " + GetParam().back() + "; expected a number"));
+    EXPECT_THAT(error.what(), HasSubstr("found " + GetParam().back() + "; expected a"));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Numbers, RefusedValue,
-                         testing::Values(std::vector<std::string>{"--timeout", "nan"},
-                                         std::vector<std::string>{"--timeout", "inf"},
-                                         std::vector<std::string>{"--timeout", "0"},
-                                         std::vector<std::string>{"--lr", "nan"},
-                                         std::vector<std::string>{"--lr", "-1"},
-                                         std::vector<std::string>{"--min-lr-ratio", "1.5"},
-                                         std::vector<std::string>{"--clip", "NaN"},
-                                         std::vector<std::string>{"--weight-decay", "-nan"},
-                                         std::vector<std::string>{"--keep", "0"},
-                                         std::vector<std::string>{"--timeline-steps", "-1"}));
+INSTANTIATE_TEST_SUITE_P(
+    Numbers, RefusedValue,
+    testing::Values(
+        std::vector<std::string>{"--timeout", "nan"}, std::vector<std::string>{"--timeout", "inf"},
+        std::vector<std::string>{"--timeout", "0"}, std::vector<std::string>{"--lr", "nan"},
+        std::vector<std::string>{"--lr", "-1"}, std::vector<std::string>{"--min-lr-ratio", "1.5"},
+        std::vector<std::string>{"--clip", "NaN"},
+        std::vector<std::string>{"--weight-decay", "-nan"}, std::vector<std::string>{"--keep", "0"},
+        std::vector<std::string>{"--keep", "2.5"}, std::vector<std::string>{"--restarts", "2.7"},
+        std::vector<std::string>{"--checkpoint-every", "1e2"},
+        std::vector<std::string>{"--warmup-steps", "-1"},
+        std::vector<std::string>{"--restarts", "10000000000000000"}));
+
+// Neither a fraction nor a number as computers write it is a count; no step may be left out.
+TEST(RunOptions, TakesDigitsAloneForStepsToRecord) {
+  EXPECT_EQ(parse({"--timeline-steps", "1,0"}).recorded_steps(), (std::vector<std::int64_t>{1, 0}));
+  for (const auto& [list, part] : {std::pair{"0,,1", "\"\""},
+                                   {"0,", "\"\""},
+                                   {",0", "\"\""},
+                                   {"0,-1", "\"-1\""},
+                                   {"1e0", "\"1e0\""},
+                                   {"0.5", "\"0.5\""}}) {
+    try {
+      parse({"--timeline-steps", list});
+      FAIL() << "accepted " << list;
+    } catch (const CLI::ParseError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(std::string("found ") + part + " in " + list)) << list;
+    }
+  }
+}
 
 TEST(RunOptions, RefusesToRecordStepsThatTheRunDoesNotHave) {
   EXPECT_EQ(parse({"--timeline-steps", "0,1"}).recorded_steps().size(), 2U);
@@ -82,7 +101,8 @@ TEST(RunOptions, HelpShowsDefaultsAndNoInternals) {
   RunOptions options;
   add_run_options(app, options);
   const std::string help = app.help();
-  for (const char* part : {"--timeout NUMBER=60", "--keep N=2", "--lr NUMBER=0.0003", "--restarts"})
+  for (const char* part :
+       {"--timeout NUMBER=60", "--keep N=2", "--lr NUMBER=0.0003", "--restarts", "NAME.u16"})
     EXPECT_THAT(help, HasSubstr(part));
   for (const char* part : {"--planner", "--continue-under", "--local", "1000000"})
     EXPECT_THAT(help, Not(HasSubstr(part)));
