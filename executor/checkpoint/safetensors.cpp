@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "executor/data/regular_file.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -150,6 +151,8 @@ void SafetensorsFile::refuse(const std::string& why) const {
 
 void SafetensorsFile::map(Access access) {
   const bool writes = access == Access::Write;
+  if (const std::string kind = kind_unless_regular(file_); !kind.empty())
+    refuse(kind + " is no file of tensors");
   const Descriptor descriptor(file_, writes ? O_RDWR : O_RDONLY);
   struct stat status = {};
   if (::fstat(descriptor.value(), &status) != 0) refuse(std::strerror(errno));

@@ -4,11 +4,11 @@
 
 #include <array>
 #include <fstream>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "executor/data/regular_file.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -34,22 +34,27 @@ Value read_value(std::istream& stream) {
   return value;
 }
 
-// How a token lies in the file, by Megatron's code of its type; nothing for what holds no tokens.
-std::optional<TokenFormat> token_type(std::uint8_t code) {
-  switch (code) {
-    case 1:
-      return TokenFormat{.token_bytes = 1};
-    case 3:
-      return TokenFormat{.token_bytes = 2, .is_signed = true};
-    case 4:
-      return TokenFormat{.token_bytes = 4, .is_signed = true};
-    case 5:
-      return TokenFormat{.token_bytes = 8, .is_signed = true};
-    case 8:
-      return TokenFormat{.token_bytes = 2};
-    default:
-      return std::nullopt;
+// Of Megatron's enumeration DType.
+struct ElementType {
+  std::uint8_t code;
+  const char* name;
+  std::size_t bytes = 0;  // 0: it holds no tokens that are read
+  bool is_signed = false;
+};
+constexpr ElementType kTypes[] = {
+    {1, "uint8", 1},       {2, "int8"},    {3, "int16", 2, true}, {4, "int32", 4, true},
+    {5, "int64", 8, true}, {6, "float64"}, {7, "float32"},        {8, "uint16", 2}};
+
+// How a token lies in the file, by the code of its type.
+TokenFormat token_type(std::uint8_t code, const std::filesystem::path& index) {
+  std::string found = fmt::format("elements of the unknown type {}", code), expected;
+  for (const ElementType& type : kTypes) {
+    if (type.code == code && type.bytes > 0)
+      return {.token_bytes = type.bytes, .is_signed = type.is_signed};
+    if (type.code == code) found = fmt::format("{} tokens", type.name);
+    if (type.bytes > 0) expected += fmt::format("{}{}", expected.empty() ? "" : ", ", type.name);
   }
+  refuse(index, "", found, "one of " + expected);
 }
 
 Header read_header(std::istream& stream, const std::filesystem::path& index) {
@@ -60,11 +65,20 @@ Header read_header(std::istream& stream, const std::filesystem::path& index) {
   Header header;
   header.sequences = read_value<std::uint64_t>(stream);
   header.documents = read_value<std::uint64_t>(stream);
-  if (!stream || magic != kMagic || version != kVersion)
-    refuse(index, "", "another file", "an index of Megatron-LM, version 1");
-  const auto type = token_type(code);
-  if (!type) refuse(index, "", fmt::format("elements of type {}", code), "integer tokens");
-  header.tokens = *type;
+  if (magic != kMagic) {
+    const std::string begin(magic.data(), magic.size());
+    refuse(index, "", fmt::format("a file that begins with \"{}\"", begin),
+           "an index of Megatron-LM, which begins with \"MMIDIDX\" and two zero bytes");
+  }
+  if (!stream) {
+    refuse(index, "", fmt::format("{} bytes", std::filesystem::file_size(index)),
+           fmt::format("a header of {} bytes", kHeaderBytes));
+  }
+  if (version != kVersion) {
+    refuse(index, "", fmt::format("version {} of Megatron-LM's index", version),
+           fmt::format("version {}", kVersion));
+  }
+  header.tokens = token_type(code, index);
   return header;
 }
 
@@ -129,6 +143,8 @@ void check_documents(std::istream& stream, const Header& header,
 }  // namespace
 
 TokenFormat read_megatron_index(const std::filesystem::path& index, std::uint64_t bytes) {
+  if (const std::string kind = kind_unless_regular(index); !kind.empty())
+    refuse(index, "", kind, "an index of Megatron-LM");
   std::ifstream stream(index, std::ios::binary);
   Header header = read_header(stream, index);
   check_size(header, index);

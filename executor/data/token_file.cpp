@@ -13,7 +13,8 @@
 #include <string>
 
 #include "core/base/error.hpp"
-#include "executor/data/counter_random.hpp"
+#include "executor/data/content_sum.hpp"
+#include "executor/data/regular_file.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -26,13 +27,11 @@ namespace {
 }  // namespace
 
 TokenFile::TokenFile(const std::filesystem::path& file) : path_(file) {
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (const std::string kind = kind_unless_regular(file); !kind.empty())
+    refuse(file, kind, "a file of tokens");
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) refuse(file, std::strerror(errno), "a readable file of tokens");
   struct stat status = {};
-  if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
-    ::close(descriptor);
-    refuse(file, "a folder", "a file of tokens");
-  }
   const bool readable = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
   bytes_ = readable ? static_cast<std::uint64_t>(status.st_size) : 0;
   void* memory =
@@ -53,17 +52,7 @@ TokenFile::~TokenFile() {
 }
 
 std::string TokenFile::sum() const {
-  constexpr std::uint64_t kBlock = 64 << 10, kBlocks = 1024;
-  const std::uint64_t blocks = std::min((bytes_ + kBlock - 1) / kBlock, kBlocks);
-  std::uint64_t sum = bytes_;
-  for (std::uint64_t i = 0; i < blocks; ++i) {
-    // Of a file of few blocks each, the last of them cut off.
-    const bool all = bytes_ <= kBlock * kBlocks;
-    const std::uint64_t first = all ? i * kBlock : i * (bytes_ - kBlock) / (kBlocks - 1);
-    const auto size = static_cast<std::size_t>(std::min(kBlock, bytes_ - first));
-    sum = key_of(sum, {reinterpret_cast<const char*>(data_ + first), size});
-  }
-  return fmt::format("{:016x}", sum);
+  return sum_text(content_sum({data_, bytes_}));
 }
 
 std::int64_t TokenFile::token(std::uint64_t position) const {

@@ -20,8 +20,8 @@ class TokenFile {
   TokenFile& operator=(const TokenFile&) = delete;
 
   std::uint64_t tokens() const { return format_.tokens; }
-  // Tells corpora apart: sixteen hexadecimal digits over the whole file up to 64 MiB, over 1,024
-  // blocks of 64 KiB spread over it evenly beyond.
+  std::size_t token_bytes() const { return format_.token_bytes; }
+  // Tells corpora apart: content_sum of the file, as text.
   std::string sum() const;
   const std::filesystem::path& path() const { return path_; }
   // Tokens `first` to `first` + size; all of them are in the file. What no vocabulary has, because

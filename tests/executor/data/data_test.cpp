@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <fstream>
@@ -7,6 +8,7 @@
 #include <set>
 
 #include "core/base/error.hpp"
+#include "executor/checkpoint/safetensors.hpp"
 #include "executor/data/batch_loader.hpp"
 #include "tests/scratch_path.hpp"
 
@@ -34,13 +36,35 @@ TEST(TokenFile, SumTellsCorporaOfOneSizeApart) {
   }
 }
 
-TEST(TokenFile, RefusesAFolder) {
+// What is wrong with a file, as one line.
+std::string refusal_of(const std::string& file) {
   try {
-    TokenFile(testing::TempDir());
-    FAIL() << "accepted";
+    TokenFile read(file);
   } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("found a folder; expected a file of tokens"));
+    return error.what();
   }
+  return "";
+}
+
+TEST(TokenFile, RefusesAFolder) {
+  EXPECT_THAT(refusal_of(testing::TempDir()),
+              testing::HasSubstr("found a folder; expected a file of tokens"));
+}
+
+// A pipe would wait for who writes into it, a device might never end.
+TEST(TokenFile, RefusesWhatIsNoFileWithoutOpeningIt) {
+  const std::string pipe = scratch_path("pipe.bin");
+  std::filesystem::remove(pipe);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(refusal_of(pipe),
+              testing::HasSubstr("found a named pipe; expected a file of tokens"));
+  EXPECT_THAT(refusal_of("/dev/zero"), testing::HasSubstr("found a device"));
+  const std::string index = scratch_path("piped.idx");
+  std::filesystem::remove(index);
+  ASSERT_EQ(mkfifo(index.c_str(), 0600), 0);
+  EXPECT_THAT(refusal_of(write("piped.bin", "ab")),
+              testing::HasSubstr("piped.idx: found a named pipe; expected an index"));
+  EXPECT_THROW(SafetensorsFile(pipe, SafetensorsFile::Access::Read), RuntimeFailure);
 }
 
 TEST(TokenFile, ReadsTextAsBytesAndBinaryTokens) {
@@ -85,16 +109,6 @@ TEST(TokenFile, ReadsFilesOfNanoGptAndLlmc) {
   EXPECT_THROW(tokens_in(write("cut.bin", llmc_file(20240520, 1, shorts, 4))), InputError);
 }
 
-// What is wrong with a file, as one line.
-std::string refusal_of(const std::string& file) {
-  try {
-    TokenFile read(file);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(TokenFile, RefusesOtherVersionsOfLlmc) {
   const std::string shorts = as_bytes({5, 50'000, 7}, 2);
   const std::string next = write("next.bin", llmc_file(20240520, 9, shorts, 3));
@@ -122,10 +136,25 @@ TEST(TokenFile, ReadsMegatronsIndexedDatasets) {
     EXPECT_EQ(tokens_in(write("indexed.bin", as_bytes({5, 50'000, 7}, size))), kThree);
     EXPECT_THROW(tokens_in(write("indexed.bin", as_bytes({5, 50'000}, size))), InputError);
   }
-  write("indexed.idx", megatron_index(7));  // floats
-  EXPECT_THROW(tokens_in(write("indexed.bin", as_bytes({5, 50'000, 7}, 4))), InputError);
-  write("indexed.idx", "MMIDIDX");
-  EXPECT_THROW(tokens_in(write("indexed.bin", as_bytes({5, 50'000, 7}, 2))), InputError);
+}
+
+TEST(TokenFile, SaysWhatAnIndexOfMegatronHolds) {
+  const auto refusal = [](const std::string& index) {
+    write("other.idx", index);
+    return refusal_of(write("other.bin", as_bytes({5, 50'000, 7}, 4)));
+  };
+  const std::string expected = "; expected one of uint8, int16, int32, int64, uint16";
+  EXPECT_THAT(refusal(megatron_index(2)), testing::HasSubstr("found int8 tokens" + expected));
+  EXPECT_THAT(refusal(megatron_index(7)), testing::HasSubstr("found float32 tokens" + expected));
+  EXPECT_THAT(refusal(megatron_index(99)), testing::HasSubstr("unknown type 99" + expected));
+  std::string changed = megatron_index(8);
+  changed[9] = 3;
+  EXPECT_THAT(refusal(changed), testing::HasSubstr("found version 3 of Megatron-LM's index; "
+                                                   "expected version 1"));
+  changed[0] = 'X';
+  EXPECT_THAT(refusal(changed), testing::HasSubstr("begins with \"XMIDIDX"));
+  EXPECT_THAT(refusal(megatron_index(8).substr(0, 20)), testing::HasSubstr("found 20 bytes"));
+  EXPECT_THAT(refusal("MMI"), testing::HasSubstr("begins with \"MMI"));
 }
 
 TEST(TokenFile, RefusesDamagedIndicesOfMegatron) {
