@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "executor/launch/local_launcher.hpp"
 #include "executor/launch/rank_process.hpp"
 #include "executor/launch/replanner.hpp"
+#include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_options.hpp"
 #include "executor/probe/probe_process.hpp"
 #include "executor/runtime/executable.hpp"
@@ -36,19 +36,6 @@ constexpr int kFailure = 1, kBadInput = 2;
 std::optional<std::string> environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
-void prepare_folder(const RunOptions& options) {
-  const auto metrics = options.metrics_file();
-  if (std::filesystem::exists(metrics) && !options.force && !options.resume)
-    throw InputError(
-        "--out", {{"", metrics.string(), "a folder without an earlier run, --resume or --force"}});
-  std::error_code error;
-  // Neither --resume nor calibrate must find what is left of the run that is written over; its
-  // timelines and metrics go where the steps begin.
-  if (!options.resume) std::filesystem::remove_all(options.checkpoint_folder(), error);
-  if (!error) std::filesystem::create_directories(options.out, error);
-  if (error) throw InputError("--out", {{"", error.message(), "a folder that can be written"}});
 }
 
 // Before there are several ranks. Other launchers may give each process a GPU of its own: there the
@@ -115,8 +102,10 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   if (device == Device::Cuda) prepare_gpus(options.share_gpu, place, world);
   if (device == Device::Cpu && options.share_gpu && (!place || place->serves_rendezvous))
     fmt::print(stderr, "--share-gpu changes nothing: the run computes on CPUs\n");
-  // Of several processes the first one, which is the launcher where that is ours.
-  if (!place || place->serves_rendezvous) prepare_folder(options);
+  // Of several processes the first one, which is the launcher where that is ours. Under another one
+  // the folder is not touched before the ranks have agreed (run_rank).
+  if (!place || place->serves_rendezvous) check_run_folder(options);
+  if (!place) prepare_run_folder(options);
   if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);
   if (!place) place = LaunchPlace{};
   if (place->world != world) {
@@ -187,6 +176,7 @@ int main(int argc, char** argv) {
   } catch (const SaidElsewhere&) {
     return kFailure;
   } catch (const std::exception& error) {
+    if (stop_status() != 0) return stop_status();
     fmt::print(stderr, "shardwright-executor: {}\n", printable(error.what()));
     return kFailure;
   }

@@ -193,6 +193,10 @@ RunState CheckpointFolder::read_state(std::int64_t steps) const {
   return read_state_file(path(steps) / kStateFile).state;
 }
 
+std::uint64_t CheckpointFolder::sum(std::int64_t steps) const {
+  return key_of(0, read_json_file(path(steps) / kStateFile).dump());
+}
+
 bool CheckpointFolder::is_whole(std::int64_t steps) {
   return whole_.contains(steps) || !find_damage(steps);
 }

@@ -57,6 +57,8 @@ class CheckpointFolder {
   std::optional<std::string> find_damage(std::int64_t steps);
   // Of a checkpoint that is whole.
   RunState read_state(std::int64_t steps) const;
+  // The same: tells checkpoints of one step apart, by what is in them.
+  std::uint64_t sum(std::int64_t steps) const;
 
   // Deletes what is older than the newest `keep` whole checkpoints, and what was left unfinished.
   // Those that this object has neither written nor looked into yet are read for that.

@@ -69,6 +69,18 @@ std::int64_t RunCheckpoints::newest_whole() {
   return all.empty() ? kNone : kAllDamaged;
 }
 
+void RunCheckpoints::check_same(std::int64_t steps) {
+  constexpr int kUnused = 12;  // bits beyond those that the sum of ranks, in fp64, keeps
+  const auto own = static_cast<double>(folder_.sum(steps) >> kUnused);
+  const double first = trainer_.sum_over_world(is_first() ? own : 0.0);
+  together([&] {
+    if (own == first) return;
+    throw RuntimeFailure(folder_.path(steps).string() +
+                         " is not the checkpoint that rank 0 goes on from; --out must name one "
+                         "folder for all ranks");
+  });
+}
+
 std::optional<RunState> RunCheckpoints::load_newest(
     const std::function<void(const RunState&)>& accept) {
   std::int64_t chosen = 0;
@@ -84,6 +96,7 @@ std::optional<RunState> RunCheckpoints::load_newest(
   }
   RunState state;
   together([&] { state = folder_.read_state(chosen); });
+  check_same(chosen);
   accept(state);
   together([&] { read_parameters(folder_.path(chosen), model_, trainer_.parameters()); });
   return state;

@@ -68,6 +68,8 @@ class RunCheckpoints {
   // Runs `work`, and throws on all ranks if it threw on any of them.
   void together(const std::function<void()>& work);
   std::int64_t newest_whole();
+  // Throws RuntimeFailure on all ranks if one has another checkpoint of these steps than the first.
+  void check_same(std::int64_t steps);
   bool is_first() const;
 
   CheckpointFolder folder_;

@@ -12,6 +12,7 @@
 #include "core/spec/model_json.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/stored_names.hpp"
+#include "executor/data/content_sum.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -138,6 +139,12 @@ void WeightFiles::check_config(const ModelSpec& model, ProblemList& problems) co
     if (other != value)
       problems.add("config.json, as " + field, other.dump(), value.dump() + ", as in the plan");
   }
+}
+
+std::string WeightFiles::sum() const {
+  std::uint64_t sum = 0;
+  for (const auto& file : files_) sum = content_sum(file->content(), sum);
+  return sum_text(sum);
 }
 
 SafetensorsFile::View WeightFiles::tensor(const std::string& name) const {

@@ -26,6 +26,9 @@ class WeightFiles {
   // that says another model than `model`.
   void check(const ModelSpec& model) const;
 
+  // Tells weights apart: content_sum of all the files, as text.
+  std::string sum() const;
+
   // Of a tensor that `check` has found; `index` counts its elements.
   SafetensorsFile::View tensor(const std::string& name) const;
 

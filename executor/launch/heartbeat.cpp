@@ -20,6 +20,10 @@ std::string leave_key(std::int64_t rank) {
   return fmt::format("left.{}", rank);
 }
 
+std::string absent_key(std::int64_t rank) {
+  return fmt::format("absent.{}", rank);
+}
+
 // A sign in the table: the host in the first line, then what the rank is doing.
 struct Sign {
   std::string host, doing;
@@ -38,6 +42,10 @@ std::optional<Sign> last_sign(const LocalStore& table, std::int64_t rank) {
 std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout) {
   using std::chrono::milliseconds;
   return std::clamp(timeout / 10, milliseconds(20), milliseconds(1000));
+}
+
+void report_absent(Store& store, std::int64_t rank) {
+  store.set(absent_key(rank), "");
 }
 
 Heartbeat::Heartbeat(std::unique_ptr<Store> store, std::int64_t rank,
@@ -88,6 +96,10 @@ std::string RankWatch::name(std::int64_t rank) const {
                      sign->doing);
 }
 
+bool RankWatch::is_absent(std::int64_t rank) const {
+  return table_.look(absent_key(rank)).has_value();
+}
+
 bool RankWatch::has_left(std::int64_t rank) const {
   return table_.look(leave_key(rank)).has_value();
 }
@@ -104,12 +116,14 @@ std::vector<std::int64_t> RankWatch::silent(std::chrono::milliseconds limit,
   std::vector<std::int64_t> found;
   for (std::int64_t rank = 0; rank < world_; ++rank) {
     const auto sign = last_sign(table_, rank);
-    if (now - (sign ? sign->at : began_ + start) > limit) found.push_back(rank);
+    const bool is_late = now - (sign ? sign->at : began_ + start) > limit;
+    if (is_late || is_absent(rank)) found.push_back(rank);
   }
   return found;
 }
 
 std::string RankWatch::describe_silence(std::int64_t rank) const {
+  if (is_absent(rank)) return name(rank) + " did not join in time";
   const auto sign = last_sign(table_, rank);
   const std::chrono::duration<double> silence = Clock::now() - (sign ? sign->at : began_);
   return fmt::format("no sign of life for {:.1f} s of {}", silence.count(), name(rank));

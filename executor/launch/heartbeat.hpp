@@ -23,6 +23,10 @@ std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout);
 // So many intervals without a sign are a silence, where one is looked for after a failure.
 inline constexpr int kMissedSigns = 4;
 
+// Says of another rank that it did not join in time, so that who watches counts it as lost: who has
+// never given a sign may as well be slow, but for those who waited for it.
+void report_absent(Store& store, std::int64_t rank);
+
 // A rank's side: a thread that sends the signs, and takes leave when it ends: the silence that
 // follows is no loss.
 class Heartbeat {
@@ -62,8 +66,8 @@ class RankWatch {
   // "rank 3 on node7, last in step 12, attention.core of layer 2, microbatch 3".
   std::string name(std::int64_t rank) const;
 
-  // The ranks without a sign for `limit`; before the first one they have `kStart` more, from when
-  // the watch began.
+  // The ranks without a sign for `limit`, and those that were waited for in vain; before the first
+  // sign a rank has `kStart` more, from when the watch began.
   std::vector<std::int64_t> silent(std::chrono::milliseconds limit) const {
     return silent(limit, kStart);
   }
@@ -71,13 +75,15 @@ class RankWatch {
   // rank has failed.
   std::vector<std::int64_t> lost(std::chrono::milliseconds limit) const;
   bool has_left(std::int64_t rank) const;
-  // "no sign of life for 2.1 s of rank 3 on node7, last in step 12, …"
+  // "no sign of life for 2.1 s of rank 3 on node7, last in step 12, …"; "rank 3 on node7 did not
+  // join in time".
   std::string describe_silence(std::int64_t rank) const;
 
   static constexpr std::chrono::seconds kStart{30};
 
  private:
   std::vector<std::int64_t> silent(std::chrono::milliseconds limit, Clock::duration start) const;
+  bool is_absent(std::int64_t rank) const;
 
   const LocalStore& table_;
   std::int64_t world_;

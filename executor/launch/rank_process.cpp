@@ -15,10 +15,13 @@
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/data/batch_loader.hpp"
+#include "executor/launch/agreement.hpp"
 #include "executor/launch/device_choice.hpp"
 #include "executor/launch/heartbeat.hpp"
 #include "executor/launch/lost_ranks.hpp"
 #include "executor/launch/meeting.hpp"
+#include "executor/launch/run_folder.hpp"
+#include "executor/launch/run_inputs.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/host_name.hpp"
 #include "executor/telemetry/metrics_log.hpp"
@@ -29,10 +32,17 @@ namespace {
 
 enum class Activity : std::uint8_t { Starting, Training, Saving };
 
+// The data of a run; the sum is taken once.
+struct Corpus {
+  TokenFile file;
+  std::string sum = file.sum();
+};
+
 class RankRun {
  public:
   RankRun(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-          Device device, Meeting& meeting, Heartbeat& heartbeat, std::function<void()> check_others)
+          Device device, const Corpus& data, Meeting& meeting, Heartbeat& heartbeat,
+          std::function<void()> check_others)
       : options_(options),
         scenario_(scenario),
         plan_(scenario.plan),
@@ -40,8 +50,7 @@ class RankRun {
         recorded_(options.recorded_steps()),
         device_(device),
         heartbeat_(heartbeat),
-        file_(options.data),
-        loader_(file_, scenario.plan, scenario.model.vocab, options.training.seed),
+        loader_(data.file, scenario.plan, scenario.model.vocab, options.training.seed),
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
         backend_(
             open_backend(device, meeting.store(), place, {options.timeout(), options.share_gpu})),
@@ -55,8 +64,8 @@ class RankRun {
     state_.seq_len = plan_.seq_len;
     state_.model = scenario.model.name;
     state_.model_sum = sum_of(scenario.model);
-    state_.data_tokens = file_.tokens();
-    if (rank_ == 0) state_.data_sum = file_.sum();
+    state_.data_tokens = data.file.tokens();
+    state_.data_sum = data.sum;
     heartbeat_.describe_with([this] { return doing(); });
   }
   ~RankRun() { heartbeat_.describe_with(nullptr); }
@@ -213,7 +222,6 @@ class RankRun {
   std::vector<std::int64_t> recorded_;  // steps
   Device device_;
   Heartbeat& heartbeat_;
-  TokenFile file_;
   BatchLoader loader_;
   Program program_;
   std::unique_ptr<RankBackend> backend_;
@@ -237,13 +245,18 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
   std::optional<RankWatch> watch;
   std::optional<Meeting> meeting;
   try {
+    const Corpus data{TokenFile(options.data)};
+    const RunInputs inputs = inputs_of(options, scenario, device, data.file, data.sum);
     meeting.emplace(place, token, options.timeout());
     if (meeting->table() != nullptr)
       watch.emplace(*meeting->table(), place.world, "an unknown host");
     Heartbeat heartbeat(meeting->connect(), place.rank, heartbeat_interval(options.timeout()));
     std::function<void()> check_others;
     if (watch) check_others = [&] { check_none_is_gone(*watch, place, options.timeout()); };
-    RankRun run(options, scenario, place, device, *meeting, heartbeat, check_others);
+    if (meeting->store() != nullptr)
+      agree_on_inputs(*meeting->store(), place.rank, place.world, inputs, options.timeout());
+    if (place.serves_rendezvous) prepare_run_folder(options);
+    RankRun run(options, scenario, place, device, data, *meeting, heartbeat, check_others);
     run.train();
     if (place.rank == 0) run.print_result();
   } catch (const InputError&) {

@@ -3,15 +3,19 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <tuple>
 
 #include "core/spec/scenario.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/data/counter_random.hpp"
+#include "executor/launch/local_launcher.hpp"
 #include "executor/telemetry/host_name.hpp"
 #include "tests/executor/launch/started_run.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
+#include "tests/process_end.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -123,6 +127,52 @@ TEST(Elastic, GoesOnWithTheRanksThatAreLeft) {
   ASSERT_EQ(losses.size(), undisturbed_losses().size());
   for (std::size_t step = 0; step < losses.size(); ++step)
     EXPECT_NEAR(losses[step] / undisturbed_losses()[step], 1.0, 1e-5) << step;
+}
+
+// Frozen as soon as it is there: it has not joined the others, which wait for it. It is named, and
+// the run goes on without it.
+TEST(FrozenStart, IsNamedAndGoneOnWithout) {
+  const auto folder = empty_run_folder("frozen-start");
+  StartedRun run(
+      folder, {"--timeout", "4", "--restarts", "1", "--elastic", "--planner", SHARDWRIGHT_COMMAND});
+  kill(run.first_ranks(2)[1], SIGSTOP);
+  EXPECT_EQ(run.wait(), 0) << run.messages();
+  EXPECT_THAT(run.messages(), HasSubstr("rank 1 on " + host_name() + " did not join in time"));
+  EXPECT_THAT(run.messages(), HasSubstr("3 of 4 ranks are left; going on with "));
+  EXPECT_EQ(losses_in(folder).size(), static_cast<std::size_t>(kSteps));
+}
+
+// What the launcher gives its ranks before it ends them by force, which none of them needs.
+constexpr auto kGrace = LaunchLimits{}.grace;
+
+// As by the keys of a terminal or by kill; while the ranks start, or in a step.
+class AskedToStop : public testing::TestWithParam<std::tuple<int, std::size_t>> {};
+
+TEST_P(AskedToStop, EndsAtOnceAndLeavesNoProcess) {
+  const auto [signal, steps] = GetParam();
+  StartedRun run(empty_run_folder("stopped"), {"--restarts", "3"}, 1'000'000'000);
+  const std::vector<pid_t> ranks = run.ranks();
+  run.wait_for_steps(steps);
+  const auto asked = std::chrono::steady_clock::now();
+  kill(run.launcher(), signal);
+  EXPECT_EQ(run.wait(), 128 + signal) << run.messages();
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, kGrace);
+  EXPECT_THAT(run.messages(), testing::Not(HasSubstr("restart ")));
+  for (const pid_t rank : ranks) EXPECT_NE(kill(rank, 0), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, AskedToStop,
+                         testing::Combine(testing::Values(SIGINT, SIGTERM),
+                                          testing::Values(std::size_t{0}, std::size_t{3})));
+
+// The launcher itself, by a signal that it cannot hear.
+TEST(KilledLauncher, LeavesNoRank) {
+  StartedRun run(empty_run_folder("orphans"), {}, 1'000'000'000);
+  const std::vector<pid_t> ranks = run.ranks();
+  run.wait_for_steps(3);
+  kill(run.launcher(), SIGKILL);
+  EXPECT_EQ(run.wait(), -2);
+  for (const pid_t rank : ranks) EXPECT_TRUE(ends_soon(rank));
 }
 
 TEST(Resume, SaysOnceThatNoCheckpointIsWhole) {

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/argument_pointers.hpp"
 #include "executor/comm/socket.hpp"
 #include "tests/executor/launch/started_run.hpp"
 
@@ -43,22 +44,25 @@ std::vector<std::string> environment_of(int rank, std::uint16_t rendezvous) {
 }  // namespace
 
 LaunchedRanks::LaunchedRanks(std::filesystem::path out, int steps,
-                             const std::vector<std::string>& more)
+                             const std::vector<std::string>& more, const Change& change)
     : out_(std::move(out)) {
   const std::uint16_t rendezvous = port_of(listen_at("127.0.0.1", 0));
-  std::vector<std::string> arguments = run_arguments(out_, steps);
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  const std::vector<char*> argv = pointers_to(arguments);
   for (int rank = 0; rank < kRanks; ++rank) {
+    std::vector<std::string> arguments = run_arguments(out_, steps);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    if (change) change(rank, arguments);
+    pid_t& process = processes_.emplace_back();
+    if (arguments.empty()) continue;
     std::vector<std::string> environment = environment_of(rank, rendezvous);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO,
                                      messages_file(static_cast<std::size_t>(rank)).c_str(),
                                      O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    EXPECT_EQ(posix_spawn(&processes_.emplace_back(), SHARDWRIGHT_EXECUTOR, &actions, nullptr,
-                          argv.data(), pointers_to(environment).data()),
-              0);
+    EXPECT_EQ(
+        posix_spawn(&process, SHARDWRIGHT_EXECUTOR, &actions, nullptr,
+                    argument_pointers(arguments).data(), argument_pointers(environment).data()),
+        0);
     posix_spawn_file_actions_destroy(&actions);
   }
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,12 @@ namespace shardwright::executor {
 
 class LaunchedRanks {
  public:
+  // Changes the command line of a rank; one that is left empty is not started.
+  using Change = std::function<void(int rank, std::vector<std::string>& arguments)>;
+
   // Trains the plan of StartedRun into `out`. Each rank's messages go to a file beside it.
-  LaunchedRanks(std::filesystem::path out, int steps, const std::vector<std::string>& more);
+  LaunchedRanks(std::filesystem::path out, int steps, const std::vector<std::string>& more,
+                const Change& change = nullptr);
   ~LaunchedRanks();
   LaunchedRanks(const LaunchedRanks&) = delete;
   LaunchedRanks& operator=(const LaunchedRanks&) = delete;
@@ -30,7 +35,7 @@ class LaunchedRanks {
   std::filesystem::path messages_file(std::size_t rank) const;
 
   std::filesystem::path out_;
-  std::vector<pid_t> processes_;  // 0: has ended
+  std::vector<pid_t> processes_;  // 0: has ended, or was not started
 };
 
 }  // namespace shardwright::executor

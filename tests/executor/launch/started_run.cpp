@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/argument_pointers.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
@@ -59,18 +60,11 @@ std::vector<std::string> run_arguments(const std::filesystem::path& out, int ste
           std::to_string(kCheckpointEvery)};
 }
 
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-StartedRun::StartedRun(std::filesystem::path out, std::vector<std::string> more)
+StartedRun::StartedRun(std::filesystem::path out, std::vector<std::string> more, int steps)
     : out_(std::move(out)), messages_(out_.string() + ".messages") {
-  std::vector<std::string> arguments = run_arguments(out_);
+  std::vector<std::string> arguments = run_arguments(out_, steps);
   arguments.insert(arguments.end(), more.begin(), more.end());
-  const std::vector<char*> pointers = pointers_to(arguments);
+  const std::vector<char*> pointers = argument_pointers(arguments);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, messages_.c_str(),
@@ -87,15 +81,15 @@ StartedRun::~StartedRun() {
   waitpid(launcher_, &status_, 0);
 }
 
-std::vector<pid_t> StartedRun::ranks() const {
+std::vector<pid_t> StartedRun::first_ranks(std::size_t count) const {
   std::vector<pid_t> found;
   const auto deadline = Clock::now() + 30s;
-  while (found.size() < kRanks && Clock::now() < deadline) {
+  while (found.size() < count && Clock::now() < deadline) {
     found.clear();
     const std::string task = std::to_string(launcher_);
     std::ifstream children("/proc/" + task + "/task/" + task + "/children");
     for (pid_t child = 0; children >> child;) found.push_back(child);
-    std::this_thread::sleep_for(2ms);
+    if (found.size() < count) std::this_thread::sleep_for(1ms);
   }
   return found;
 }

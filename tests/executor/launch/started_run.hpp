@@ -17,19 +17,19 @@ inline constexpr int kSteps = 30, kCheckpointEvery = 5;
 
 // The executor's command line, with a checkpoint each five steps.
 std::vector<std::string> run_arguments(const std::filesystem::path& out, int steps = kSteps);
-// As exec and posix_spawn take it: ended by null.
-std::vector<char*> pointers_to(std::vector<std::string>& texts);
 
 class StartedRun {
  public:
   // Trains into `out`, with a checkpoint each five steps. Its messages go to a file beside `out`.
-  StartedRun(std::filesystem::path out, std::vector<std::string> more);
+  StartedRun(std::filesystem::path out, std::vector<std::string> more, int steps = kSteps);
   ~StartedRun();
   StartedRun(const StartedRun&) = delete;
   StartedRun& operator=(const StartedRun&) = delete;
 
   // The ranks' processes in the order of their ranks, once all have been started.
-  std::vector<pid_t> ranks() const;
+  std::vector<pid_t> ranks() const { return first_ranks(kRanks); }
+  // The same of the first `count` ranks or more, as soon as they are there.
+  std::vector<pid_t> first_ranks(std::size_t count) const;
   pid_t launcher() const { return launcher_; }
   // Exit status; -1 if it does not end within two minutes, which is far beyond any limit of its
   // own.

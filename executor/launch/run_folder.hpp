@@ -1,0 +1,17 @@
+// The folder that a run writes into, before it begins.
+#pragma once
+
+#include "executor/launch/run_options.hpp"
+
+namespace shardwright::executor {
+
+// Throws InputError where an earlier run would be written over, or its checkpoints removed, without
+// --force or --resume. Changes nothing.
+void check_run_folder(const RunOptions& options);
+
+// Makes the folder. Unless the run is resumed, no checkpoints are left in it: neither --resume nor
+// calibrate may find what is left of the run that is written over; its timelines and metrics go
+// where the steps begin. Throws InputError if it cannot be written.
+void prepare_run_folder(const RunOptions& options);
+
+}  // namespace shardwright::executor

@@ -1,0 +1,178 @@
+// Ranks that would train different things, or of which one does not come.
+#include "executor/launch/agreement.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "executor/launch/heartbeat.hpp"
+#include "executor/telemetry/host_name.hpp"
+#include "tests/executor/launch/launched_ranks.hpp"
+#include "tests/executor/launch/started_run.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::Not;
+
+// What each rank meets; "" where it goes on.
+std::vector<std::string> outcomes_of(const std::vector<RunInputs>& inputs, std::int64_t world) {
+  constexpr std::chrono::milliseconds kLimit{300};
+  LocalStore store;
+  std::vector<std::string> outcomes(inputs.size());
+  std::vector<std::jthread> ranks;
+  for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
+    ranks.emplace_back([&, rank] {
+      try {
+        agree_on_inputs(store, static_cast<std::int64_t>(rank), world, inputs[rank], kLimit);
+      } catch (const InputError& error) {
+        outcomes[rank] = error.what();
+      } catch (const RuntimeFailure& error) {
+        outcomes[rank] = error.what();
+      }
+    });
+  }
+  ranks.clear();
+  return outcomes;
+}
+
+TEST(Agreement, LetsRanksOfOneRunGoOn) {
+  const RunInputs same = {{"--seed", "1"}, {"data", "5 tokens"}};
+  EXPECT_THAT(outcomes_of({same, same, same}, 3), Each(""));
+}
+
+// On every rank, with each of the ranks and inputs that differ, and no other.
+TEST(Agreement, NamesRankInputAndBothValues) {
+  const std::string host = " on " + host_name();
+  const std::vector<std::string> outcomes =
+      outcomes_of({{{"--seed", "1"}, {"data", "5 tokens"}},
+                   {{"--seed", "2"}, {"data", "5 tokens"}},
+                   {{"--seed", "1"}, {"data", "5 tokens"}},
+                   {{"--seed", "1"}, {"data", "9 tokens"}, {"--clip", "3"}}},
+                  4);
+  EXPECT_THAT(outcomes,
+              Each(AllOf(HasSubstr("rank 1" + host + ", --seed: found 2; expected 1, as on rank 0"),
+                         HasSubstr("rank 3" + host + ", data: found 9 tokens; expected 5 tokens"),
+                         HasSubstr("rank 3" + host + ", --clip: found 3; expected nothing"),
+                         Not(HasSubstr("rank 2")))));
+}
+
+TEST(Agreement, NamesTheRankThatDoesNotCome) {
+  const RunInputs same = {{"--seed", "1"}};
+  EXPECT_THAT(outcomes_of({same, same}, 3), Each("rank 2 did not join within 0.3 s"));
+}
+
+// It is lost, however short it has been waited for by the watch.
+TEST(RankWatch, CountsWhoWasWaitedForInVainAsLost) {
+  LocalStore table;
+  const RankWatch watch(table, 3, "node7");
+  constexpr std::chrono::hours kLong{1};
+  EXPECT_THAT(watch.silent(kLong), testing::IsEmpty());
+  report_absent(table, 1);
+  EXPECT_THAT(watch.silent(kLong), testing::ElementsAre(1));
+  EXPECT_EQ(watch.describe_silence(1), "rank 1 on node7 did not join in time");
+}
+
+// What one rank of four is given in another way, and how that is named.
+struct Odd {
+  const char* name;
+  LaunchedRanks::Change change;
+  std::vector<std::string> said;
+};
+
+void add(std::vector<std::string>& arguments, const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+}
+
+void use_other_data(std::vector<std::string>& arguments) {
+  std::string& data = *(std::find(arguments.begin(), arguments.end(), "--data") + 1);
+  std::ifstream whole(data);
+  std::string text(std::istreambuf_iterator<char>(whole), {});
+  text.back() = '!';  // of the same size
+  data += ".other";
+  std::ofstream(data) << text;
+}
+
+void use_other_plan(std::vector<std::string>& arguments) {
+  std::ifstream stream(arguments[1]);
+  nlohmann::json plan = nlohmann::json::parse(stream);
+  plan["plan"]["micro_batch"] = 2;
+  arguments[1] += ".other";
+  std::ofstream(arguments[1]) << plan.dump();
+}
+
+class OddRank : public testing::TestWithParam<Odd> {};
+
+TEST_P(OddRank, IsRefusedByAllBeforeTheFirstStep) {
+  const auto folder = empty_run_folder("odd");
+  LaunchedRanks ranks(folder, kSteps, {}, [](int rank, std::vector<std::string>& arguments) {
+    if (rank == 1) GetParam().change(rank, arguments);
+  });
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ranks.wait(rank), 2) << rank << ranks.messages(rank);
+    EXPECT_THAT(ranks.messages(rank), HasSubstr("rank 1 on " + host_name()));
+    for (const std::string& each : GetParam().said)
+      EXPECT_THAT(ranks.messages(rank), HasSubstr(each)) << rank;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Inputs, OddRank,
+    testing::Values(
+        Odd{"Seed",
+            [](int, auto& arguments) {
+              add(arguments, {"--seed", "2"});
+            },
+            {"--seed: found 2; expected 1, as on rank 0"}},
+        Odd{"Rate",
+            [](int, auto& arguments) {
+              add(arguments, {"--lr", "0.5"});
+            },
+            {"--lr: found 0.5; expected 0.0003, as on rank 0"}},
+        Odd{"Data", [](int, auto& arguments) { use_other_data(arguments); }, {", data: found "}},
+        Odd{"Plan",
+            [](int, auto& arguments) { use_other_plan(arguments); },
+            {"/plan/micro_batch: found 2; expected 1, as on rank 0"}}),
+    [](const auto& odd) { return odd.param.name; });
+
+// Two runs have a checkpoint of one step; a rank that is pointed at the other one's is not heard of
+// before the tensors are read.
+TEST(OddCheckpoint, IsRefusedByAll) {
+  const auto folder = empty_run_folder("resumed"), other = empty_run_folder("another");
+  EXPECT_EQ(StartedRun(folder, {}, kCheckpointEvery).wait(), 0);
+  EXPECT_EQ(StartedRun(other, {"--lr", "0.01"}, kCheckpointEvery).wait(), 0);
+  LaunchedRanks ranks(folder, kSteps, {"--resume", "--timeout", "3"},
+                      [&](int rank, std::vector<std::string>& arguments) {
+                        if (rank != 1) return;
+                        *(std::find(arguments.begin(), arguments.end(), "--out") + 1) = other;
+                      });
+  for (std::size_t rank = 0; rank < kRanks; ++rank) EXPECT_EQ(ranks.wait(rank), 1) << rank;
+  EXPECT_THAT(ranks.messages(1), HasSubstr("is not the checkpoint that rank 0 goes on from"));
+  EXPECT_EQ(losses_in(folder).size(), static_cast<std::size_t>(kCheckpointEvery));
+}
+
+// Rank 2 is never started: the others name it, each by itself.
+TEST(AbsentRank, IsNamedByAllOthers) {
+  LaunchedRanks ranks(empty_run_folder("absent"), kSteps, {"--timeout", "3"},
+                      [](int rank, std::vector<std::string>& arguments) {
+                        if (rank == 2) arguments.clear();
+                      });
+  for (const std::size_t rank : {0U, 1U, 3U}) {
+    EXPECT_EQ(ranks.wait(rank), 1) << rank;
+    EXPECT_THAT(ranks.messages(rank), AllOf(HasSubstr("rank 2 did not join within 3.0 s"),
+                                            HasSubstr("; rank 2 on an unknown host did not join")));
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::executor

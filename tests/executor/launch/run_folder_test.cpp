@@ -1,0 +1,70 @@
+// What a run finds in the folder that it is to write into.
+#include "executor/launch/run_folder.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/error.hpp"
+#include "tests/executor/launch/started_run.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+class FolderOfARun : public testing::Test {
+ protected:
+  FolderOfARun() { options_.out = empty_run_folder("folder"); }
+
+  void write(const std::filesystem::path& name) const {
+    std::filesystem::create_directories((options_.out / name).parent_path());
+    std::ofstream(options_.out / name) << "kept";
+  }
+  bool is_there(const std::filesystem::path& name) const {
+    return std::filesystem::exists(options_.out / name);
+  }
+  std::string refusal() const {
+    try {
+      check_run_folder(options_);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  RunOptions options_;
+};
+
+TEST_F(FolderOfARun, IsMade) {
+  EXPECT_EQ(refusal(), "");
+  prepare_run_folder(options_);
+  EXPECT_TRUE(std::filesystem::is_directory(options_.out));
+}
+
+// The metrics of a run, or checkpoints alone, as where they were copied to go on elsewhere.
+TEST_F(FolderOfARun, IsNotWrittenOverUnasked) {
+  for (const char* left : {"metrics.jsonl", "checkpoints/step-00000005/state.json"}) {
+    std::filesystem::remove_all(options_.out);
+    write(left);
+    EXPECT_THAT(refusal(), testing::HasSubstr("expected a folder without an earlier run")) << left;
+    EXPECT_TRUE(is_there(left));
+  }
+}
+
+TEST_F(FolderOfARun, LosesItsCheckpointsByForceAlone) {
+  const char* const checkpoint = "checkpoints/step-00000005/state.json";
+  write(checkpoint);
+  options_.resume = true;
+  EXPECT_EQ(refusal(), "");
+  prepare_run_folder(options_);
+  EXPECT_TRUE(is_there(checkpoint));
+  options_.resume = false;
+  options_.force = true;
+  EXPECT_EQ(refusal(), "");
+  prepare_run_folder(options_);
+  EXPECT_FALSE(is_there(checkpoint));
+}
+
+}  // namespace
+}  // namespace shardwright::executor
