@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/argument_pointers.hpp"
+
 namespace shardwright::cli {
 
 struct CommandResult {
@@ -87,6 +89,19 @@ class RunningCommand {
     kill(process_, SIGINT);
   }
 
+  // The first process that it starts, and those that this one starts, once there are `count`.
+  std::vector<pid_t> wait_for_processes(std::size_t count) const {
+    std::vector<pid_t> found;
+    for (int waited = 0; waited < 6000 && found.size() < count; ++waited) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      found = children_of(process_);
+      if (found.size() != 1) continue;
+      for (const pid_t each : children_of(found.front())) found.push_back(each);
+    }
+    return found;
+  }
+  void send(int signal) const { kill(process_, signal); }
+
   CommandResult finish() {
     int status = 0;
     waitpid(process_, &status, 0);
@@ -104,6 +119,14 @@ class RunningCommand {
     return false;
   }
 
+  static std::vector<pid_t> children_of(pid_t process) {
+    const std::string task = std::to_string(process);
+    std::ifstream stream("/proc/" + task + "/task/" + task + "/children");
+    std::vector<pid_t> children;
+    for (pid_t child = 0; stream >> child;) children.push_back(child);
+    return children;
+  }
+
   static void redirect(const std::string& file, int flags, int descriptor) {
     constexpr int kMode = 0600;
     const int opened = open(file.c_str(), flags, kMode);
@@ -114,10 +137,7 @@ class RunningCommand {
   [[noreturn]] static void execute(const std::vector<std::string>& arguments) {
     std::vector<std::string> words = {SHARDWRIGHT_COMMAND};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    execv(SHARDWRIGHT_COMMAND, pointers.data());
+    execv(SHARDWRIGHT_COMMAND, argument_pointers(words).data());
     _exit(127);
   }
 

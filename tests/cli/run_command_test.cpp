@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 
 #include "core/spec/profile_library.hpp"
 #include "tests/cli/command_run.hpp"
+#include "tests/process_end.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -72,6 +74,31 @@ TEST(ProbeCommand, MeasuresAsManyRanksAsItIsTold) {
                   {.environment = kLaunchersVariables});
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_EQ(load_cluster(here).node.accelerators, 2);
+}
+
+// Also by a signal that it cannot hear: who measures for it ends too, with its ranks.
+TEST(ProbeCommand, LeavesNoProcessHoweverItEnds) {
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    const ScratchFolder folder;
+    RunningCommand probe(
+        {"probe", "--device", "cpu", "--ranks", "2", "--steps", "5000", "--out", folder.file("h")});
+    const std::vector<pid_t> processes = probe.wait_for_processes(3);
+    EXPECT_EQ(processes.size(), 3U);
+    probe.send(signal);
+    EXPECT_EQ(probe.finish().exit_code, 128 + signal);
+    for (const pid_t process : processes) EXPECT_TRUE(ends_soon(process)) << signal;
+  }
+}
+
+TEST(ProbeCommand, RefusesCountsThatAreNone) {
+  const ScratchFolder folder;
+  for (const char* count : {"2.5", "1e2", "-1", "0", "1025"}) {
+    const CommandResult result =
+        run_command({"probe", "--ranks", count, "--out", folder.file("here.json")});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.errors, HasSubstr(std::string("--ranks: found \"") + count +
+                                         "\"; expected an integer from 1 to 1,024"));
+  }
 }
 
 TEST(ProbeCommand, NamesTheGpuThatIsMissing) {
