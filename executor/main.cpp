@@ -108,12 +108,6 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   if (!place) prepare_run_folder(options);
   if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);
   if (!place) place = LaunchPlace{};
-  if (place->world != world) {
-    throw InputError(
-        options.plan_now(),
-        {{"/plan", fmt::format("a plan for {} ranks", world),
-          fmt::format("one for the {} that {} started", place->world, place->launcher)}});
-  }
   run_rank(options, scenario, *place, device, token_of(*place));
   return 0;
 }

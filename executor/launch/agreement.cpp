@@ -147,8 +147,8 @@ void agree_on_inputs(Store& store, std::int64_t rank, std::int64_t world, const 
   store.set(inputs_key(rank), text_of(own));
   const Verdict verdict =
       rank == 0 ? judge(store, own, world, timeout) : hear(store, rank, timeout);
-  if (verdict.is_good()) return;
   if (rank == 0) wait_for_readers(store, verdict, world);
+  if (verdict.is_good()) return;
   if (!verdict.problems.empty()) throw InputError("the ranks of the run", verdict.problems);
   const std::chrono::duration<double> seconds = timeout;
   throw RuntimeFailure(fmt::format("{} {} did not join within {:.1f} s",

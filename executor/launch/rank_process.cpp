@@ -235,6 +235,14 @@ class RankRun {
   std::atomic<Activity> activity_{Activity::Starting};
 };
 
+// After the ranks have agreed: where one alone has another plan, all say so.
+void check_world(const RunOptions& options, const Plan& plan, const LaunchPlace& place) {
+  if (place.world == plan.world_size()) return;
+  throw InputError(options.plan_now(),
+                   {{"/plan", fmt::format("a plan for {} ranks", plan.world_size()),
+                     fmt::format("one for the {} that {} started", place.world, place.launcher)}});
+}
+
 }  // namespace
 
 void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
@@ -255,6 +263,7 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
     if (watch) check_others = [&] { check_none_is_gone(*watch, place, options.timeout()); };
     if (meeting->store() != nullptr)
       agree_on_inputs(*meeting->store(), place.rank, place.world, inputs, options.timeout());
+    check_world(options, scenario.plan, place);
     if (place.serves_rendezvous) prepare_run_folder(options);
     RankRun run(options, scenario, place, device, data, *meeting, heartbeat, check_others);
     run.train();

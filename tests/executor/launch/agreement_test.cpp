@@ -102,10 +102,10 @@ void use_other_data(std::vector<std::string>& arguments) {
   std::ofstream(data) << text;
 }
 
-void use_other_plan(std::vector<std::string>& arguments) {
+void use_other_plan(std::vector<std::string>& arguments, const char* member, int value) {
   std::ifstream stream(arguments[1]);
   nlohmann::json plan = nlohmann::json::parse(stream);
-  plan["plan"]["micro_batch"] = 2;
+  plan["plan"][member] = value;
   arguments[1] += ".other";
   std::ofstream(arguments[1]) << plan.dump();
 }
@@ -141,8 +141,11 @@ INSTANTIATE_TEST_SUITE_P(
             {"--lr: found 0.5; expected 0.0003, as on rank 0"}},
         Odd{"Data", [](int, auto& arguments) { use_other_data(arguments); }, {", data: found "}},
         Odd{"Plan",
-            [](int, auto& arguments) { use_other_plan(arguments); },
-            {"/plan/micro_batch: found 2; expected 1, as on rank 0"}}),
+            [](int, auto& arguments) { use_other_plan(arguments, "micro_batch", 2); },
+            {"/plan/micro_batch: found 2; expected 1, as on rank 0"}},
+        Odd{"World",
+            [](int, auto& arguments) { use_other_plan(arguments, "dp", 1); },
+            {"/plan/dp: found 1; expected 2, as on rank 0"}}),
     [](const auto& odd) { return odd.param.name; });
 
 // Two runs have a checkpoint of one step; a rank that is pointed at the other one's is not heard of
@@ -159,6 +162,19 @@ TEST(OddCheckpoint, IsRefusedByAll) {
   for (std::size_t rank = 0; rank < kRanks; ++rank) EXPECT_EQ(ranks.wait(rank), 1) << rank;
   EXPECT_THAT(ranks.messages(1), HasSubstr("is not the checkpoint that rank 0 goes on from"));
   EXPECT_EQ(losses_in(folder).size(), static_cast<std::size_t>(kCheckpointEvery));
+}
+
+// All have the same plan, which is for two ranks fewer than were started.
+TEST(PlanForOthers, IsRefusedByAllWithTheNumberOfRanks) {
+  std::vector<std::string> of_two = run_arguments(empty_run_folder("fewer"));
+  use_other_plan(of_two, "dp", 1);
+  LaunchedRanks ranks(empty_run_folder("fewer"), kSteps, {},
+                      [&](int, std::vector<std::string>& arguments) { arguments[1] = of_two[1]; });
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ranks.wait(rank), 2) << rank;
+    EXPECT_THAT(ranks.messages(rank), HasSubstr("found a plan for 2 ranks; expected one for the 4 "
+                                                "that torchrun started"));
+  }
 }
 
 // Rank 2 is never started: the others name it, each by itself.

@@ -47,9 +47,10 @@ LaunchedRanks::LaunchedRanks(std::filesystem::path out, int steps,
                              const std::vector<std::string>& more, const Change& change)
     : out_(std::move(out)) {
   const std::uint16_t rendezvous = port_of(listen_at("127.0.0.1", 0));
+  std::vector<std::string> of_all = run_arguments(out_, steps);
+  of_all.insert(of_all.end(), more.begin(), more.end());
   for (int rank = 0; rank < kRanks; ++rank) {
-    std::vector<std::string> arguments = run_arguments(out_, steps);
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<std::string> arguments = of_all;
     if (change) change(rank, arguments);
     pid_t& process = processes_.emplace_back();
     if (arguments.empty()) continue;
