@@ -8,7 +8,7 @@ using namespace shardwright;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz::try_text(data, size, [](const std::string& text) {
     static const fuzz::ScratchFolder kFolder;
-    const executor::CheckpointFolder checkpoints(kFolder.path());
+    executor::CheckpointFolder checkpoints(kFolder.path());
     std::filesystem::create_directories(checkpoints.path(1));
     const std::string name = checkpoints.path(1).filename().string() + "/";
     kFolder.write(name + executor::kModelFile, "");
