@@ -233,8 +233,10 @@ class PlanWalk {
 
 }  // namespace
 
-std::vector<Axis> pipeline_inside_data() {
-  return {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Pipeline, Axis::Data};
+const std::vector<Axis>& pipeline_inside_data() {
+  static const std::vector<Axis> kOrder = {Axis::Tensor, Axis::Context, Axis::Expert,
+                                           Axis::Pipeline, Axis::Data};
+  return kOrder;
 }
 
 SearchLimits limits_of(const StackSpec& stack, SearchLimits limits) {

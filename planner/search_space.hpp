@@ -60,7 +60,7 @@ struct SearchLimits {
 
 // Tensor, context and expert parallelism inside of the pipeline, that inside of data parallelism:
 // neighbouring stages lie closer together, and the replicas further apart.
-std::vector<Axis> pipeline_inside_data();
+const std::vector<Axis>& pipeline_inside_data();
 
 // `limits` without the schedules and ZeRO stages that the stack does not run.
 SearchLimits limits_of(const StackSpec& stack, SearchLimits limits = {});

@@ -40,6 +40,7 @@ struct Gathering {
 struct Rank {
   std::vector<OpTime> ops;
   std::array<double, kStreams> stream_free{};
+  std::array<std::uint32_t, kStreams> stream_last;     // the op that finished last
   std::array<std::uint32_t, kStreams> stream_pending;  // an op whose finish is not known yet
   double host = 0.0;
   bool holding = false;           // the host waits for the op at hand
@@ -53,7 +54,10 @@ struct Rank {
   SharedDevice device;
   std::vector<Seconds> interference;  // by op, if it is kept
 
-  explicit Rank(const Contention& contention) : device(contention) { stream_pending.fill(kNoOp); }
+  explicit Rank(const Contention& contention) : device(contention) {
+    stream_last.fill(kNoOp);
+    stream_pending.fill(kNoOp);
+  }
 };
 
 class Replay {
@@ -166,7 +170,8 @@ class Replay {
     double free = 0.0;            // its stream is
     double host = 0.0;            // the host has issued it
     double ready = 0.0;           // all of that, and what it waits for has ended …
-    std::uint32_t cause = kNoOp;  // … which decided it, if neither the stream nor the host did
+    std::uint32_t cause = kNoOp;  // … which decided it, or the communication before it on its
+                                  // stream, if the host did not
     std::uint32_t after = kNoOp;  // a collective that a queued one waits for too, not settled yet
   };
 
@@ -212,7 +217,11 @@ class Replay {
     }
     if (start.after != kNoOp && rank.ops[start.after].finish != kUnknownTime)  // settled meanwhile
       wait_for(rank, std::exchange(start.after, kNoOp), queued, start);
-    if (start.cause == kNoOp && decides_start(start.host, start.free)) start.cause = rank.held_by;
+    if (start.cause == kNoOp && decides_start(start.host, start.free)) {
+      start.cause = rank.held_by;
+    } else if (start.cause == kNoOp && op.stream != Stream::Compute) {
+      start.cause = rank.stream_last[stream];
+    }
     return start;
   }
 
@@ -254,6 +263,7 @@ class Replay {
         op.kernel ? finish_of_kernel(rank, op, number, start.ready) : start.ready + op.duration;
     finish_op(rank, number, finish);
     rank.stream_free[static_cast<std::size_t>(op.stream)] = finish;
+    rank.stream_last[static_cast<std::size_t>(op.stream)] = number;
     // The host reads what the kernel has written.
     if (op.holds_host) rank.host = finish + op.further_launch;
   }
@@ -286,6 +296,7 @@ class Replay {
       const auto stream = static_cast<std::size_t>(ended.stream);
       finish_op(rank, ended.op, ended.finish);
       rank.stream_free[stream] = ended.finish;
+      rank.stream_last[stream] = ended.op;
       rank.busy[stream] += ended.delay;
       rank.ops[ended.op].duration += static_cast<float>(ended.delay);
       rank.ops[ended.op].cause = ended.cause;
@@ -302,6 +313,7 @@ class Replay {
     const double finish = rank.ops[pending].finish;
     if (finish == kUnknownTime) return false;
     rank.stream_free[stream] = finish;
+    rank.stream_last[stream] = pending;
     pending = kNoOp;
     return true;
   }

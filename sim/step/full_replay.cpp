@@ -245,8 +245,11 @@ class Engine {
     Arrival arrival;
     std::uint32_t last = kNone;
     arrival.ready = lane.is_message ? *host : std::max(state.free, *host);
-    arrival.host = *host;
-    if (decides_start(*host, state.free)) arrival.cause = op.held_by;
+    if (decides_start(*host, state.free)) {
+      arrival.cause = op.held_by;
+    } else if (!lane.is_message && op.stream != Stream::Compute && state.cursor > 0) {
+      arrival.cause = lane.ops[state.cursor - 1].number;
+    }
     const std::uint32_t* waits = lanes_of(rank.stage).waits.data() + op.first_wait;
     for (std::uint32_t i = 0; i < op.waits; ++i) {
       const double finish = finish_[rank.first_slot + waits[i]];

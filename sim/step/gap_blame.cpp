@@ -25,13 +25,16 @@ void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& 
   time.host += Seconds(issuing);
   left -= issuing;
   std::uint32_t cause = gap.cause;
+  double stalled = 0.0;  // by all that is late along the causes: one is late by what the one before
+                         // it is late by, too
   while (left > 0.0) {
     const OpTime& op = ops[cause];
     const bool alone = op.meeting == Meeting::None;
     const bool has_cause = alone && op.cause != kNoOp && ops[op.cause].communicates;
     const auto duration = static_cast<double>(op.duration);
-    const double stall =
-        std::clamp(left - duration, 0.0, alone ? static_cast<double>(op.late) : 0.0);
+    const double late = alone ? std::max(0.0, static_cast<double>(op.late) - stalled) : 0.0;
+    const double stall = std::clamp(left - duration, 0.0, late);
+    stalled += stall;
     // A collective is exposed from the moment that something needs it; what comes before a message
     // or a collective of several stages is waiting for the others.
     const double moving = alone && !has_cause ? left - stall : std::min(left, duration);

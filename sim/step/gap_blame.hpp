@@ -19,7 +19,8 @@ struct OpTime {
   float duration = 0.0F;
   float late = 0.0F;  // of a collective on one stage: how much sooner it would have started, had
                       // all members come to it with this rank
-  std::uint32_t cause = kNoOp;  // the op whose finish decided the start, if it was another stream's
+  std::uint32_t cause = kNoOp;  // the op whose finish decided the start; of a kernel not the one
+                                // before it
   Meeting meeting = Meeting::None;
   Group group = Group::Tensor;
   bool communicates = false;  // or copies: it is on another stream than kernels

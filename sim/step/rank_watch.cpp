@@ -11,6 +11,7 @@ RankWatch::RankWatch(const Program& program, const FlatProgram& flat, const Lane
       ops_(lanes.ops),
       arrivals_(lanes.ops),
       starts_(lanes.ops) {
+  last_.fill(kNoOp);
   for (const Lane& lane : lanes.lanes) {
     for (const LaneOp& op : lane.ops) {
       if (op.slot != kNone) op_of_slot_[op.slot] = op.number;
@@ -22,8 +23,8 @@ void RankWatch::arrive(const LaneOp& op, const Arrival& arrival) {
   const FlatOp& flat = flat_.ops[op.block][op.place];
   ops_[op.number].describe(flat, arrival.cause);
   arrivals_[op.number] = arrival.ready;
-  held_up_[static_cast<std::size_t>(flat.stream)] =
-      arrival.cause == kNoOp && arrival.ready > arrival.host;
+  const auto stream = static_cast<std::size_t>(flat.stream);
+  held_up_[stream] = arrival.cause != kNoOp && arrival.cause == last_[stream];
 }
 
 void RankWatch::compute(const LaneOp& op, const Arrival& arrival, double free, double factor) {
@@ -48,6 +49,7 @@ void RankWatch::communicate(const LaneOp& op, double start, double duration) {
   const auto index = static_cast<std::size_t>(stream);
   // What held up the collective before it on the stream holds up this one too.
   late_[index] = start - arrivals_[op.number] + (held_up_[index] ? late_[index] : 0.0);
+  last_[index] = op.number;
   time.late = static_cast<float>(late_[index]);
   if (stream == Stream::ParameterGather) gathered_ = std::max(gathered_, time.finish);
 }

@@ -14,9 +14,9 @@ namespace shardwright::sim {
 // When an op could start as far as its own rank is concerned, in seconds.
 struct Arrival {
   double ready = 0.0;
-  double host = 0.0;            // when the host had issued it
-  std::uint32_t cause = kNoOp;  // the op whose finish decides it, or that the host waited for, if
-                                // not the lane or the host alone
+  // The op whose finish decides it, the communication before it on the lane, or what the host
+  // waited for; none if it is the host alone.
+  std::uint32_t cause = kNoOp;
 };
 
 class RankWatch {
@@ -40,7 +40,8 @@ class RankWatch {
   std::vector<std::uint32_t> op_of_slot_;
   std::vector<OpTime> ops_;
   std::vector<double> arrivals_, starts_;  // by op
-  // By stream: how late its last collective was, and whether the one at hand was held up by it.
+  // By stream: its last collective, how late that was, and whether it held up the one at hand.
+  std::array<std::uint32_t, kStreams> last_{};
   std::array<double, kStreams> late_{};
   std::array<bool, kStreams> held_up_{};
   BlockBusy busy_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <type_traits>
 
@@ -128,7 +129,9 @@ class SlotLister {
 class ListTiming {
  public:
   ListTiming(const ScheduleList& list, const NominalTimes& times)
-      : list_(list), message_(times.message), finish_(list.slots.size()) {
+      : list_(list),
+        message_(times.message),
+        finish_(std::make_unique_for_overwrite<std::int64_t[]>(list.slots.size())) {
     std::size_t nominal = 0;
     for (std::size_t position = 0; position < list.positions; ++position) {
       if (nominal + 1 < times.chunks.size() && index(times.chunks[nominal + 1].first) == position)
@@ -138,7 +141,7 @@ class ListTiming {
       for (std::size_t cost = 0; cost < kSlotCosts; ++cost)
         times_.push_back({chunk.behind_slot[cost], chunk.behind_input[cost], chunk.reducing[cost]});
     }
-    for (std::size_t i = 0; i < finish_.size(); ++i)
+    for (std::size_t i = 0; i < list.slots.size(); ++i)
       finish_[i] = std::max(behind_slot(list.slots[i]), behind_input(list.slots[i]));
   }
 
@@ -190,9 +193,9 @@ class ListTiming {
 
   const ScheduleList& list_;
   std::int64_t message_;
-  std::vector<std::size_t> nominal_;  // by position
-  std::vector<SlotTimes> times_;      // by position and slot cost
-  std::vector<std::int64_t> finish_;  // by slot
+  std::vector<std::size_t> nominal_;        // by position
+  std::vector<SlotTimes> times_;            // by position and slot cost
+  std::unique_ptr<std::int64_t[]> finish_;  // by slot
 };
 
 }  // namespace

@@ -62,7 +62,7 @@ void SharedDevice::settle_all() {
   while (!busy_.empty()) advance(nullptr, kNever);
 }
 
-bool SharedDevice::may_begin(const Queue& queue) const {
+bool SharedDevice::may_begin(const Queue& queue) {
   return queue.head().collective.after == kNone;
 }
 
@@ -70,7 +70,7 @@ void SharedDevice::begin(Queue& queue) {
   Running& head = queue.head();
   head.start = std::max(head.collective.ready, queue.free);
   head.end = head.start + head.collective.duration;
-  if (!decides_start(head.collective.ready, queue.free)) head.collective.cause = kNone;
+  if (!decides_start(head.collective.ready, queue.free)) head.collective.cause = queue.before;
 }
 
 void SharedDevice::end_head(std::size_t stream, double finish) {
@@ -81,6 +81,7 @@ void SharedDevice::end_head(std::size_t stream, double finish) {
                     std::max(0.0, finish - (head.start + head.collective.duration)),
                     head.collective.cause});
   queue.free = finish;
+  queue.before = op;
   if (++queue.first == queue.waiting.size()) std::erase(busy_, stream);
   if (held_ > 0) let_go(op, finish);
 }

@@ -63,7 +63,7 @@ class SharedDevice {
     Stream stream = Stream::Compute;
     double finish = 0.0;
     double delay = 0.0;           // beyond its duration
-    std::uint32_t cause = kNone;  // the op whose finish decided when it began, if not its stream's
+    std::uint32_t cause = kNone;  // the op whose finish decided when it began
   };
 
   explicit SharedDevice(Contention contention) : contention_(contention) {}
@@ -99,8 +99,9 @@ class SharedDevice {
   };
   struct Queue {
     std::vector<Running> waiting;
-    std::size_t first = 0;  // that has not ended
-    double free = 0.0;      // when the one before has
+    std::size_t first = 0;         // that has not ended
+    double free = 0.0;             // when the one before has …
+    std::uint32_t before = kNone;  // … which this is
 
     bool empty() const { return first == waiting.size(); }
     Running& head() { return waiting[first]; }
@@ -110,8 +111,8 @@ class SharedDevice {
     double start, finish;
   };
 
-  bool may_begin(const Queue& queue) const;
-  void begin(Queue& queue);
+  static bool may_begin(const Queue& queue);
+  static void begin(Queue& queue);
   void end_head(std::size_t stream, double finish);
   // To the next change or the limit; `kernel_end`, if a kernel runs, is put off as a collective's
   // end is.

@@ -46,6 +46,27 @@ Scenario llama_on_two_nodes() {
   return scenario;
 }
 
+// What adds up gradients over tensor-parallel ranks stands behind their reduction on one stream,
+// and all kernels behind both: what they wait for is the reduction.
+TEST(ExposedReductions, AreNotBlamedOnTheShortCollectiveBehindThem) {
+  Scenario scenario = llama_on_two_nodes();
+  scenario.stack = load_stack("megatron-core");
+  Plan& plan = scenario.plan;
+  plan.pp = 1;
+  plan.dp = 2;
+  plan.zero_stage = 0;
+  plan.sequence_parallel = true;
+  const StepResult beside = simulate_step(scenario);
+  plan.overlap.grad_reduce = false;
+  const StepResult behind = simulate_step(scenario);
+  const Seconds more_dp =
+      behind.time().exposed_on(Axis::Data) - beside.time().exposed_on(Axis::Data);
+  const Seconds more_tp =
+      behind.time().exposed_on(Axis::Tensor) - beside.time().exposed_on(Axis::Tensor);
+  EXPECT_GT(more_dp / beside.step, 0.01);
+  EXPECT_LT(more_tp / more_dp, 0.05);
+}
+
 // The gradient norm meets tensor-parallel ranks and stages, and data-parallel ones only where they
 // split the gradients: its time is not theirs.
 TEST(GradientNorm, IsReportedUnderTheGroupThatItRunsOver) {
