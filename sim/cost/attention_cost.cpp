@@ -53,10 +53,9 @@ double kernel_ratio(const AcceleratorSpec& accelerator, const StackSpec& stack) 
                                                     : stack.attention_kernel_ratio;
 }
 
-// Keys that a block of queries pays for beyond those that it sees.
-double extra_keys(const AttentionWork& work) {
-  const double start = work.backward ? kBackwardStartKeys : kForwardStartKeys;
-  return start + (work.score_share < 1.0 ? kDiagonalKeys : 0.0);
+// Keys that a block of queries which sees `seen` of them works on.
+double worked_keys(const Problem& p, double seen) {
+  return p.share < 1.0 ? std::min(p.kv_tokens, seen + kDiagonalKeys) : p.kv_tokens;
 }
 
 Bytes traffic_of(const AttentionWork& work, const Problem& p, Precision precision) {
@@ -82,12 +81,11 @@ KernelCost attention_cost(const AttentionWork& work, Precision precision,
   const FlopPerSecond rate =
       peak * std::min(1.0, share * kernel_ratio(accelerator, stack) * width_efficiency(p));
 
-  const double extra = extra_keys(work);
+  const double start = work.backward ? kBackwardStartKeys : kForwardStartKeys;
+  const double keys = worked_keys(p, p.kv_tokens * p.share) + start;
+  const double longest_keys = worked_keys(p, 2.0 * p.kv_tokens * p.share) + start;
   const double flop_per_score = 2.0 * p.width * p.products;
-  const Seconds computing =
-      Flop(p.sequences * p.heads * p.q_tokens * (p.kv_tokens * p.share + extra) * flop_per_score) /
-      rate;
-  const double longest_keys = std::min(p.kv_tokens, 2.0 * p.kv_tokens * p.share) + extra;
+  const Seconds computing = Flop(p.sequences * p.heads * p.q_tokens * keys * flop_per_score) / rate;
   const Seconds longest_block =
       Flop(std::min(kQueryTile, p.q_tokens) * longest_keys * flop_per_score) /
       (rate / static_cast<double>(accelerator.compute_units));

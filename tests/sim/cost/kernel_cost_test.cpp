@@ -196,6 +196,30 @@ TEST(KernelCost, CausalAttentionTakesBetweenHalfAndAllOfTheTime) {
   EXPECT_LT(causal / full, 0.65);
 }
 
+TEST(KernelCost, AMaskNeverMakesAttentionSlower) {
+  const AcceleratorSpec device = testing::h100();
+  for (const std::int64_t tokens : {1, 64, 128, 512, 2048}) {
+    for (const std::int64_t width : {64, 128, 256}) {
+      for (const bool backward : {false, true}) {
+        AttentionWork work{.batch = 4,
+                           .heads = 16,
+                           .kv_heads = 16,
+                           .q_tokens = tokens,
+                           .kv_tokens = tokens,
+                           .qk_head_dim = width,
+                           .v_head_dim = width,
+                           .backward = backward};
+        const auto time = [&] {
+          return kernel_time(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
+        };
+        const Seconds full = time();
+        work.score_share = 0.5;
+        EXPECT_LE(time(), full) << tokens << " tokens, width " << width;
+      }
+    }
+  }
+}
+
 TEST(KernelCost, MemoryBoundTimeGrowsWithBytesAndKernels) {
   const AcceleratorSpec device = testing::h100();
   Seconds last;
