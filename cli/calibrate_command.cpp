@@ -17,7 +17,9 @@
 #include "core/timeline/perfetto.hpp"
 #include "sim/calibration/nccl_tests.hpp"
 #include "sim/calibration/run_device.hpp"
+#include "sim/calibration/run_samples.hpp"
 #include "sim/calibration/side_by_side.hpp"
+#include "sim/cost/measured_kernels.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -25,7 +27,7 @@ namespace {
 struct CalibrateOptions {
   CommonOptions common;
   std::vector<std::string> runs;
-  std::string cluster, out, trace;
+  std::string cluster, out, trace, kernels;
 };
 
 // Of the last run named, which is the one that somebody looks at.
@@ -35,6 +37,15 @@ void write_trace(const CalibrateOptions& options, const sim::CalibrationData& da
   const Timeline both = sim::side_by_side(data.runs.back(), cluster);
   write_file(
       options.trace, [&](std::ostream& stream) { write_perfetto(both, stream); },
+      options.common.force);
+}
+
+void write_kernels(const CalibrateOptions& options, const sim::CalibrationData& data,
+                   const ClusterSpec& cluster) {
+  if (options.kernels.empty()) return;
+  const std::vector<MeasuredKernel> kernels = sim::kernels_of(data.runs, cluster);
+  write_file(
+      options.kernels, [&](std::ostream& stream) { sim::write_kernel_table(stream, kernels); },
       options.common.force);
 }
 
@@ -86,8 +97,10 @@ std::string source_of(const CalibrateOptions& options) {
 }
 
 ExitCode calibrate(const CalibrateOptions& options) {
-  const std::vector<Destination> destinations = {
-      {"--json", options.common.json}, {"--out", options.out}, {"--trace", options.trace}};
+  const std::vector<Destination> destinations = {{"--json", options.common.json},
+                                                 {"--out", options.out},
+                                                 {"--trace", options.trace},
+                                                 {"--kernels", options.kernels}};
   check_destinations(destinations, options.common.force);
   ProblemList problems("shardwright calibrate");
   std::vector<std::string> notes;
@@ -100,11 +113,13 @@ ExitCode calibrate(const CalibrateOptions& options) {
   const sim::Calibration calibration = sim::calibrate(cluster, data, source_of(options));
   write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
   write_trace(options, data, calibration.cluster);
+  write_kernels(options, data, cluster);
   Page page = new_page(options.common);
   add_calibration(page, calibration, true);
   nlohmann::ordered_json document = new_document("calibration");
   document.update(calibration_json(calibration));
-  deliver(options.common, page, document, options.out == "-" || options.trace == "-");
+  deliver(options.common, page, document,
+          options.out == "-" || options.trace == "-" || options.kernels == "-");
   return ExitCode::Ok;
 }
 
@@ -131,6 +146,10 @@ void add_calibrate_command(CLI::App& app, Action& action) {
   command
       ->add_option("--trace", options->trace,
                    "Perfetto trace of the last run: measured and predicted side by side")
+      ->type_name("FILE|-");
+  command
+      ->add_option("--kernels", options->kernels,
+                   "The kernels that the runs timed, as CSV for `simulate --kernels`")
       ->type_name("FILE|-");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return calibrate(*options); }; });

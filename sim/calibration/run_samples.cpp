@@ -410,4 +410,32 @@ RunSamples sample_run(const MeasuredRun& run, const ClusterSpec& cluster) {
   return Sampler(run, cluster).samples();
 }
 
+std::vector<MeasuredKernel> kernels_of(const std::vector<MeasuredRun>& runs,
+                                       const ClusterSpec& cluster) {
+  std::vector<MeasuredKernel> kernels;
+  std::vector<double> timings;  // of each
+  const auto entry = [&](const KernelSample& sample) {
+    const MeasuredKernel kernel{sample.kind, sample.precision, sample.work, Seconds()};
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      const MeasuredKernel& known = kernels[i];
+      if (known.kind == kernel.kind && known.precision == kernel.precision &&
+          known.work == kernel.work)
+        return i;
+    }
+    kernels.push_back(kernel);
+    timings.push_back(0.0);
+    return kernels.size() - 1;
+  };
+  for (const MeasuredRun& run : runs) {
+    for (const KernelSample& sample : sample_run(run, cluster).kernels) {
+      if (std::holds_alternative<HostUpdateWork>(sample.work)) continue;
+      const std::size_t i = entry(sample);
+      for (const Seconds time : sample.times) kernels[i].time += time;
+      timings[i] += static_cast<double>(sample.times.size());
+    }
+  }
+  for (std::size_t i = 0; i < kernels.size(); ++i) kernels[i].time *= 1.0 / timings[i];
+  return kernels;
+}
+
 }  // namespace shardwright::sim

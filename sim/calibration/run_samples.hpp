@@ -57,6 +57,10 @@ struct RunSamples {
 // to the run's plan.
 RunSamples sample_run(const MeasuredRun& run, const ClusterSpec& cluster);
 
+// The kernels of the device that runs timed alone, each shape once: the mean over its timings.
+std::vector<MeasuredKernel> kernels_of(const std::vector<MeasuredRun>& runs,
+                                       const ClusterSpec& cluster);
+
 // The mean of the middle half of times, or of all of fewer than four. At least one.
 Seconds middle_mean(const std::vector<Seconds>& times);
 

@@ -84,11 +84,13 @@ Seconds kernel_time(OpKind kind, const Work& work, Precision precision,
 
 KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
                        const ClusterSpec& cluster, const StackSpec& stack, Phase phase) {
-  if (const auto curve = curve_cost(kind, phase, work, precision, cluster.accelerator))
-    return *curve;
   if (kind == OpKind::Offload)
     return offload_cost(std::get<MemoryWork>(work), cluster.node.host, cluster.accelerator);
-  return kernel_cost(kind, work, precision, cluster.accelerator, stack, cluster.node.host.speed);
+  const auto curve = curve_cost(kind, phase, work, precision, cluster.accelerator);
+  if (curve && cluster.accelerator.measured_kernels.empty()) return *curve;
+  const KernelCost cost =
+      kernel_cost(kind, work, precision, cluster.accelerator, stack, cluster.node.host.speed);
+  return curve && cost.basis != CostBasis::Measured ? *curve : cost;
 }
 
 }  // namespace shardwright::sim

@@ -51,8 +51,9 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
       run_command({"run", plan, "--data", corpus(folder), "--steps", "6", "--out", out});
   ASSERT_EQ(ran.exit_code, 0) << ran.errors;
   const std::string better = folder.file("better.json"), trace = folder.file("trace.json");
-  const CommandResult calibrated = run_command(
-      {"calibrate", out, "--cluster", here, "--out", better, "--trace", trace, "--json", "-"});
+  const CommandResult calibrated =
+      run_command({"calibrate", out, "--cluster", here, "--out", better, "--trace", trace, "--json",
+                   "-", "--kernels", folder.file("kernels.csv")});
   ASSERT_EQ(calibrated.exit_code, 0) << calibrated.errors;
   const json report = json::parse(calibrated.output);
   EXPECT_EQ(report.at("steps").at(0).at("run"), "run");
@@ -61,6 +62,13 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
   EXPECT_EQ(load_cluster(better).accelerator.kernel_curves.size(),
             machine.accelerator.kernel_curves.size());
   EXPECT_THAT(folder.read("trace.json"), HasSubstr("rank 0, stage 0: predicted"));
+
+  // The table that it wrote is one that simulations read, of the shapes of this very plan.
+  const CommandResult simulated = run_command(
+      {"simulate", "--plan", plan, "--kernels", folder.file("kernels.csv"), "--json", "-"});
+  ASSERT_EQ(simulated.exit_code, 0) << simulated.errors;
+  const json basis = json::parse(simulated.output).at("kernel_time_basis");
+  EXPECT_GT(basis.at("measured_s"), 9.0 * basis.at("formula_s").get<double>());
 }
 
 // A probe that a signal ended cannot remove its folder: the next one does, but not that of a probe
