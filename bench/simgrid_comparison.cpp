@@ -59,6 +59,8 @@ int main() {
                         milliseconds(20.0), 1));
   compare(
       random_starts("star of 64, random starts", Fabric::star(64), 2000, milliseconds(20.0), 1));
+  compare(random_starts("star of 64, thousands in the air", Fabric::star(64), 10'000,
+                        milliseconds(20.0), 1));
   compare(ring_all_reduce("ring all-reduce, 32 hosts", Fabric::star(32), Bytes(1e9)));
   compare(ring_all_reduce("ring all-reduce, 128 hosts", Fabric::star(128), Bytes(1e9)));
   compare(all_to_all("all-to-all, 48 hosts", Fabric::star(48), Bytes(1e6), true));
