@@ -9,11 +9,13 @@
 #include <array>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "cli/executor_program.hpp"
 #include "cli/output.hpp"
 #include "core/base/error.hpp"
+#include "core/base/folder_lock.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
@@ -139,6 +141,11 @@ fs::path cached_profile() {
 ClusterSpec load_here() {
   const fs::path file = cached_profile();
   std::error_code error;
+  fs::create_directories(file.parent_path(), error);
+  const bool keeps = !error && access(file.parent_path().c_str(), W_OK) == 0;
+  // Of several that come first at once one probes, and the others take what it found.
+  std::optional<FolderLock> lock;
+  if (keeps && !fs::exists(file, error)) lock.emplace(file.parent_path(), FolderLock::IfHeld::Wait);
   if (fs::exists(file, error)) {
     ClusterSpec cluster = load_cluster(file.string());
     fmt::print(stderr, "cluster here: {} ({})\n", file.string(), source_of(cluster));
@@ -147,8 +154,12 @@ ClusterSpec load_here() {
   fmt::print(stderr,
              "cluster here: probing this machine (half a minute if it is idle; longer on GPUs)\n");
   ClusterSpec cluster = probe_machine({}).cluster;
-  fs::create_directories(file.parent_path(), error);
-  if (error) throw RuntimeFailure(file.parent_path().string() + ": " + error.message());
+  if (!keeps) {
+    fmt::print(stderr,
+               "cluster here: not kept, since {} cannot be written; see shardwright probe\n",
+               file.parent_path().string());
+    return cluster;
+  }
   write_file(file.string(), json_text(to_json(cluster)), true);
   fmt::print(stderr, "cluster here: kept in {}\n", file.string());
   return cluster;

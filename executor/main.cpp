@@ -105,7 +105,8 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   // Of several processes the first one, which is the launcher where that is ours. Under another one
   // the folder is not touched before the ranks have agreed (run_rank).
   if (!place || place->serves_rendezvous) check_run_folder(options);
-  if (!place) prepare_run_folder(options);
+  std::optional<FolderLock> folder;
+  if (!place) folder.emplace(prepare_run_folder(options));
   if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);
   if (!place) place = LaunchPlace{};
   run_rank(options, scenario, *place, device, token_of(*place));

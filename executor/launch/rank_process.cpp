@@ -264,7 +264,8 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
     if (meeting->store() != nullptr)
       agree_on_inputs(*meeting->store(), place.rank, place.world, inputs, options.timeout());
     check_world(options, scenario.plan, place);
-    if (place.serves_rendezvous) prepare_run_folder(options);
+    std::optional<FolderLock> folder;
+    if (place.serves_rendezvous) folder.emplace(prepare_run_folder(options));
     RankRun run(options, scenario, place, device, data, *meeting, heartbeat, check_others);
     run.train();
     if (place.rank == 0) run.print_result();

@@ -28,11 +28,22 @@ void check_run_folder(const RunOptions& options) {
   if (holds_something(options.checkpoint_folder())) refuse(options.checkpoint_folder());
 }
 
-void prepare_run_folder(const RunOptions& options) {
+FolderLock prepare_run_folder(const RunOptions& options) {
+  const auto check = [](const std::error_code& error) {
+    if (error) throw InputError("--out", {{"", error.message(), "a folder that can be written"}});
+  };
   std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  check(error);
+  FolderLock lock(options.out, FolderLock::IfHeld::GiveUp);
+  if (!lock.is_ours()) {
+    throw InputError("--out", {{"", options.out.string() + ", which another run is writing into",
+                                "a folder of its own for each run"}});
+  }
+  check_run_folder(options);  // again: a run may have ended in it meanwhile
   if (!options.resume) std::filesystem::remove_all(options.checkpoint_folder(), error);
-  if (!error) std::filesystem::create_directories(options.out, error);
-  if (error) throw InputError("--out", {{"", error.message(), "a folder that can be written"}});
+  check(error);
+  return lock;
 }
 
 }  // namespace shardwright::executor

@@ -38,8 +38,26 @@ class FolderOfARun : public testing::Test {
 
 TEST_F(FolderOfARun, IsMade) {
   EXPECT_EQ(refusal(), "");
-  prepare_run_folder(options_);
+  const FolderLock held = prepare_run_folder(options_);
   EXPECT_TRUE(std::filesystem::is_directory(options_.out));
+}
+
+TEST_F(FolderOfARun, IsThatOfOneRunAtATime) {
+  options_.force = true;
+  const std::string checkpoint = "checkpoints/step-00000005/state.json";
+  {
+    const FolderLock held = prepare_run_folder(options_);
+    write(checkpoint);
+    try {
+      const FolderLock second = prepare_run_folder(options_);
+      FAIL() << "was accepted";
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("which another run is writing into"));
+    }
+    EXPECT_TRUE(is_there(checkpoint));
+  }
+  const FolderLock next = prepare_run_folder(options_);
+  EXPECT_FALSE(is_there(checkpoint));
 }
 
 // The metrics of a run, or checkpoints alone, as where they were copied to go on elsewhere.
@@ -57,12 +75,12 @@ TEST_F(FolderOfARun, LosesItsCheckpointsByForceAlone) {
   write(checkpoint);
   options_.resume = true;
   EXPECT_EQ(refusal(), "");
-  prepare_run_folder(options_);
+  { const FolderLock held = prepare_run_folder(options_); }
   EXPECT_TRUE(is_there(checkpoint));
   options_.resume = false;
   options_.force = true;
   EXPECT_EQ(refusal(), "");
-  prepare_run_folder(options_);
+  const FolderLock held = prepare_run_folder(options_);
   EXPECT_FALSE(is_there(checkpoint));
 }
 

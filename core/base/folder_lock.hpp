@@ -1,0 +1,30 @@
+// A folder that one process at a time holds.
+#pragma once
+
+#include <filesystem>
+
+namespace shardwright {
+
+// Advisory, among those that ask for it. The system lets it go however the process ends; programs
+// that the process starts do not hold it. On file systems without locks nothing is held.
+class FolderLock {
+ public:
+  enum class IfHeld { GiveUp, Wait };
+
+  // Of a folder that is there.
+  FolderLock(const std::filesystem::path& folder, IfHeld if_held);
+  ~FolderLock();
+  FolderLock(FolderLock&& other) noexcept;
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  FolderLock& operator=(FolderLock&&) = delete;
+
+  // False where another process, or another lock of this one, holds the folder.
+  bool is_ours() const { return is_ours_; }
+
+ private:
+  int folder_ = -1;
+  bool is_ours_ = true;
+};
+
+}  // namespace shardwright
