@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/spec/profile_library.hpp"
+#include "sim/validation/accelerator_text.hpp"
 #include "sim/validation/negation.hpp"
 #include "sim/validation/row_notes.hpp"
 
@@ -77,25 +78,6 @@ void set_accelerators_per_node(ClusterSpec& cluster, std::int64_t count) {
   if (cluster.node.scale_up.domain == cluster.node.accelerators)
     cluster.node.scale_up.domain = count;
   cluster.node.accelerators = count;
-}
-
-// A product by its name and, where no profile has the memory that the name states, with that
-// memory.
-struct AcceleratorText {
-  std::optional<std::string> profile;
-  Bytes memory;  // in place of the profile's; zero: the profile's holds
-};
-
-AcceleratorText read_accelerator_text(const std::string& text) {
-  static const std::regex kMemory(R"((\d{1,4})\s*G(?:i?B)?\b)", std::regex::icase);
-  // "40G" is memory, too.
-  AcceleratorText read{find_accelerator(std::regex_replace(text, kMemory, "$1GB")), Bytes(0)};
-  std::smatch match;
-  const bool other_form = says(text, "pcie") && read.profile && !says(*read.profile, "pcie");
-  if ((read.profile && !other_form) || !std::regex_search(text, match, kMemory)) return read;
-  const auto plain = find_accelerator(match.prefix().str() + ' ' + match.suffix().str());
-  if (!plain || (other_form && !says(*plain, "pcie"))) return read;
-  return {plain, gigabytes(std::stod(match[1]))};
 }
 
 // The servers whose PCIe links stand for those of accelerators that are shipped with NVLink only.
@@ -335,7 +317,8 @@ std::optional<ClusterSpec> cluster_of_row(const TrainingRow& row,
     reason = "the source does not say the accelerator";
     return std::nullopt;
   }
-  const AcceleratorText accelerator = read_accelerator_text(row.cluster.gpu);
+  const AcceleratorText accelerator =
+      read_accelerator_text(row.cluster.gpu, row.cluster.gpus_per_node);
   const std::int64_t count = row.cluster.gpus_per_node.value_or(8);
   const NetworkText network = read_network(row.cluster.inter_node, count);
   const ClusterSpec* nearest =
@@ -346,6 +329,7 @@ std::optional<ClusterSpec> cluster_of_row(const TrainingRow& row,
   }
   ClusterSpec cluster = *nearest;
   cluster.nodes = 0;
+  filled_in.insert(filled_in.end(), accelerator.filled_in.begin(), accelerator.filled_in.end());
   if (accelerator.memory > Bytes(0)) {
     cluster.accelerator.memory = accelerator.memory;
     filled_in.push_back(fmt::format("accelerator: {} with the memory of \"{}\"",

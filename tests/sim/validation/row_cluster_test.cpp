@@ -150,6 +150,65 @@ TEST(RowCluster, MemoryThatNoProfileHasIsThatOfTheRow) {
   EXPECT_TRUE(any_says(filled_in, "accelerator: v100-sxm2-32gb with the memory of"));
 }
 
+// Sizes of nodes, hosts and links stand beside the product, too.
+TEST(RowCluster, MemoryIsThatOfOneAccelerator) {
+  struct Case {
+    const char* gpu;
+    std::int64_t per_node;
+    double gigabytes;  // of one
+    const char* said;
+  };
+  const Case cases[] = {
+      {"A100-SXM4-40GB", 8, 40, ""},
+      {"8x V100 (16 GB)", 8, 16, "with the memory of"},
+      {"A100 64G", 4, 64, "with the memory of"},
+      {"DGX A100 (320GB)", 8, 40, "40 GB each, a share of the node's 320GB"},
+      {"4x A100 (160 GB)", 8, 40, "40 GB each"},
+      {"8x V100 (128GB)", 8, 16, "16 GB each"},
+      {"MI250X 128GB", 8, 64, "\"128GB\" of \"MI250X 128GB\" is not taken"},
+      {"GH200 480GB", 1, 96, "\"480GB\" of"},
+      {"GH200 480GB", 4, 96, "\"480GB\" of"},
+      {"A100 40GB NVLink", 8, 40, ""},
+      {"A100 40GB, 40G Ethernet", 8, 40, "\"40G\" of"},
+  };
+  for (const Case& each : cases) {
+    TrainingRow row;
+    row.cluster.gpu = each.gpu;
+    row.cluster.gpus_per_node = each.per_node;
+    std::vector<std::string> said;
+    std::string reason;
+    const auto cluster = cluster_of_row(row, said, reason);
+    ASSERT_TRUE(cluster) << each.gpu << ": " << reason;
+    EXPECT_NEAR(cluster->accelerator.memory / gigabytes(1), each.gigabytes, 0.08 * each.gigabytes)
+        << each.gpu;
+    EXPECT_EQ(any_says(said, "accelerator: "), *each.said != '\0') << each.gpu;
+    EXPECT_TRUE(*each.said == '\0' || any_says(said, each.said)) << each.gpu;
+  }
+}
+
+TEST(RowCluster, NamesOfInstancesAndLinksSayNothingOfMemory) {
+  for (const auto& [text, plain] :
+       {std::pair{"H100 (a3-megagpu-8g)", "H100"}, std::pair{"a2-megagpu-16g A100", "A100"},
+        std::pair{"H100 SXM, 8x 400G NICs", "H100"}, std::pair{"H100, NVLink 900 GB/s", "H100"},
+        std::pair{"DGX H100 640GB", "H100"}, std::pair{"8x H100 (640 GB)", "H100"},
+        std::pair{"A100, 40G Ethernet", "A100"}}) {
+    std::vector<std::string> said;
+    const AcceleratorSpec read = cluster_for(text, "", said).accelerator;
+    const AcceleratorSpec of_plain = cluster_for(plain, "", said).accelerator;
+    EXPECT_EQ(read.name, of_plain.name) << text;
+    EXPECT_EQ(read.memory, of_plain.memory) << text;
+  }
+}
+
+TEST(RowCluster, OneOfSeveralProductsIsNotTakenWithoutAWord) {
+  std::vector<std::string> said;
+  EXPECT_FALSE(cluster_for("H100/H200 mix", "", said).name.empty());
+  EXPECT_TRUE(any_says(said, "for \"H100/H200 mix\", which names several"));
+  std::vector<std::string> of_one;
+  EXPECT_FALSE(cluster_for("NVIDIA H100 80GB HBM3 (DGX H100)", "", of_one).name.empty());
+  EXPECT_FALSE(any_says(of_one, "names several"));
+}
+
 TEST(RowCluster, KeepsTheBandwidthThatTheRowStates) {
   TrainingRow row = shipped_row("sc21-t1-1.7b");
   row.cluster.inter_node = "2x100 Gb/s InfiniBand";

@@ -1,0 +1,176 @@
+#include "sim/validation/accelerator_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <regex>
+#include <set>
+#include <string_view>
+
+#include "core/spec/profile_library.hpp"
+#include "sim/validation/row_notes.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// GB, GiB and usable against nominal memory differ by less than this.
+constexpr double kSameMemory = 0.08;
+
+// Machines of these names have eight accelerators.
+constexpr std::int64_t kVendorNode = 8;
+
+// Memories in GB that products are sold with beside that of the profile (vendors' datasheets;
+// Leonardo's A100 and Grand Teton's H100 are made to order).
+struct Memories {
+  std::string_view product;  // the beginning of its profile's name
+  std::array<double, 3> gigabytes;
+};
+
+constexpr std::array kMemories = {
+    Memories{"v100", {16, 32}},     Memories{"a100", {40, 64, 80}}, Memories{"a800", {40, 80}},
+    Memories{"h100", {64, 80, 96}}, Memories{"h800", {80, 94}},     Memories{"h20", {96, 141}},
+    Memories{"gh200", {96, 144}},   Memories{"b200", {180, 192}},   Memories{"b300", {270, 288}},
+    Memories{"gb200", {186, 192}},  Memories{"gb300", {279, 288}},  Memories{"rtx4090", {24, 48}},
+    Memories{"mi250x", {64}},
+};
+
+bool is_sold_with(const std::string& profile, double gigabytes) {
+  const auto same = [gigabytes](double sold) {
+    return sold > 0.0 && std::abs(gigabytes - sold) <= kSameMemory * sold;
+  };
+  if (same(load_accelerator(profile).memory / shardwright::gigabytes(1.0))) return true;
+  const auto product = profile.substr(0, profile.find('-'));
+  return std::any_of(kMemories.begin(), kMemories.end(), [&](const Memories& each) {
+    return each.product == product &&
+           std::any_of(each.gigabytes.begin(), each.gigabytes.end(), same);
+  });
+}
+
+// A size as it is written.
+struct Size {
+  std::string text;
+  double gigabytes = 0.0;
+  bool of_a_link = false;
+};
+
+struct Words {
+  std::string name;  // the text without sizes and without the names of instances
+  std::vector<Size> sizes;
+};
+
+// "a2-megagpu-16g": the number counts accelerators.
+std::string without_instances(const std::string& text) {
+  static const std::regex kInstance(R"([\w.]+-[a-z]*gpu-\d+g\b)", std::regex::icase);
+  return std::regex_replace(text, kInstance, " ");
+}
+
+// "900 GB/s".
+bool is_a_rate(const std::string& behind) {
+  static const std::regex kPerSecond(R"(^\s*(?:/|ps\b|per\s*s))", std::regex::icase);
+  return std::regex_search(behind, kPerSecond);
+}
+
+// "400G NICs", "40G RoCE Ethernet"; bytes are no link's.
+bool is_of_a_link(const std::string& size, const std::string& behind) {
+  static const std::regex kLink(
+      R"(^\s*(?:mellanox\s+|connectx\S*\s+|cx\S*\s+)?(?:nic|ethernet|infiniband|ib\b|roce|efa\b|[ehnx]dr\b|network|link|port))",
+      std::regex::icase);
+  return !size.ends_with('B') && std::regex_search(behind, kLink);
+}
+
+Words read_words(const std::string& text) {
+  static const std::regex kSize(R"((^|[^\w.]|\d\s?[x*]\s?)((\d{1,4})\s*G(?:i?B)?)(?!\w))",
+                                std::regex::icase);
+  Words words;
+  std::string rest = without_instances(text);
+  std::smatch match;
+  while (std::regex_search(rest, match, kSize)) {
+    const std::string behind = match.suffix().str();
+    if (!is_a_rate(behind))
+      words.sizes.push_back({match[2], std::stod(match[3]), is_of_a_link(match[2], behind)});
+    words.name += match.prefix().str() + match[1].str() + ' ';
+    rest = behind;
+  }
+  words.name += rest;
+  return words;
+}
+
+// The accelerators of a node, as far as the text or the row says.
+std::optional<std::int64_t> node_of(const std::string& text, std::optional<std::int64_t> per_node) {
+  static const std::regex kCount(R"((?:^|[^\w])(\d{1,2})\s?[x*]\s?[a-z])", std::regex::icase);
+  std::smatch match;
+  if (std::regex_search(text, match, kCount)) return std::stoll(match[1]);
+  if (per_node) return per_node;
+  return says_any(text, {"dgx", "hgx"}) ? std::optional(kVendorNode) : std::nullopt;
+}
+
+// The profile of that memory; a card's where the text speaks of one.
+std::optional<std::string> profile_with(const Words& words, const std::string& plain, double size) {
+  auto found = find_accelerator(fmt::format("{} {:.0f}GB", words.name, size));
+  if (found && says(plain, "pcie") && !says(*found, "pcie")) return std::nullopt;
+  return found;
+}
+
+// Takes a size of one accelerator; false where the product is not sold with it.
+bool take_memory(const Words& words, double size, AcceleratorText& read) {
+  const std::string plain = *read.profile;
+  if (const auto own = profile_with(words, plain, size)) {
+    read.profile = own;
+    return true;
+  }
+  if (!is_sold_with(plain, size)) return false;
+  read.memory = gigabytes(size);
+  return true;
+}
+
+bool take_share(const Words& words, const Size& size, std::optional<std::int64_t> node,
+                AcceleratorText& read) {
+  if (!node || *node < 2) return false;
+  const double share = size.gigabytes / static_cast<double>(*node);
+  if (!take_memory(words, share, read)) return false;
+  read.filled_in.push_back(
+      fmt::format("accelerator: {:g} GB each, a share of the node's {}", share, size.text));
+  return true;
+}
+
+// "H100/H200 mix": the products of the text, in capitals.
+std::set<std::string> products_in(const std::string& text) {
+  static const std::regex kProduct(R"(\b(?:GB|GH|MI|RTX|[ABHLV])\s?\d{2,4}[A-Z]?\b)",
+                                   std::regex::icase);
+  std::set<std::string> products;
+  for (std::sregex_iterator match(text.begin(), text.end(), kProduct), end; match != end; ++match)
+    products.insert(lower_case(match->str()));
+  return products;
+}
+
+}  // namespace
+
+AcceleratorText read_accelerator_text(const std::string& text,
+                                      std::optional<std::int64_t> per_node) {
+  const Words words = read_words(text);
+  AcceleratorText read{find_accelerator(words.name), Bytes(0), {}};
+  const auto& sizes = words.sizes;
+  // A product may be shipped with some of its memories alone.
+  for (auto size = sizes.begin(); !read.profile && size != sizes.end(); ++size)
+    if (!size->of_a_link)
+      read.profile = find_accelerator(fmt::format("{} {:.0f}GB", words.name, size->gigabytes));
+  if (!read.profile) return read;
+  const auto node = node_of(text, per_node);
+  bool taken = false;
+  for (const Size& size : sizes) {
+    if (!taken && !size.of_a_link) {
+      taken = take_memory(words, size.gigabytes, read) || take_share(words, size, node, read);
+      if (taken) continue;
+    }
+    read.filled_in.push_back(
+        fmt::format("accelerator: \"{}\" of \"{}\" is not taken for memory", size.text, text));
+  }
+  if (products_in(text).size() > 1)
+    read.filled_in.push_back(
+        fmt::format("accelerator: {} for \"{}\", which names several", *read.profile, text));
+  return read;
+}
+
+}  // namespace shardwright::sim
