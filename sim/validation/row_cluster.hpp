@@ -21,7 +21,7 @@ struct NetworkText {
 };
 
 // Reads "8x400 Gb/s NDR InfiniBand", "1600 Gb/s per node RoCE", "400 Gb/s per GPU RDMA", ….
-NetworkText read_network(const std::string& text, std::int64_t gpus_per_node);
+NetworkText read_network(const std::string& stated, std::int64_t gpus_per_node);
 
 // The shipped cluster with the row's accelerator whose network is nearest to what the row says;
 // where its bandwidth or its number of accelerators per node differs, the row's holds.

@@ -43,9 +43,38 @@ TEST(RowCluster, ReadsNetworksAsSourcesWriteThem) {
   EXPECT_DOUBLE_EQ(gigabytes_of("8x100GBE"), 100.0);
   EXPECT_DOUBLE_EQ(gigabytes_of("8x HDR200"), 200.0);
   EXPECT_DOUBLE_EQ(gigabytes_of("2x HDR100"), 25.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("3,200 Gbps EFA"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("1,600 Gb/s"), 200.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("12,800 Gb/s InfiniBand"), 1600.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("8x400 Gb/s, 200 Gb/s storage"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("1e3 Gb/s"), 125.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("2x1.6 Tb/s"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("2x100GbE RoCE per GPU"), 200.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("1x NDR per GPU"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("400 Gb/s InfiniBand per GPU"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("8x400 Gb/s (400 Gb/s per GPU)"), 400.0);
+  EXPECT_DOUBLE_EQ(gigabytes_of("InfiniBand - 800 Gb/s per node"), 100.0);
   EXPECT_EQ(read_network("8x HDR200", 8).protocol, FabricProtocol::InfiniBand);
   EXPECT_DOUBLE_EQ(gigabytes_of("400 Gb/s InfiniBand"), 0.0);  // of a node or of each GPU?
   EXPECT_EQ(read_network("8x400 Gb/s NDR InfiniBand", 8).protocol, FabricProtocol::InfiniBand);
+}
+
+TEST(RowCluster, FiguresThatNoNetworkHasAreListedAndNotTaken) {
+  for (const char* text : {"-5 Gb/s", "2x -100 Gb/s", "0 Gb/s", "1e9 Gb/s", "1e999 Gb/s",
+                           "99999999999999999999x400 Gb/s"}) {
+    TrainingRow row;
+    row.cluster.gpu = "H100";
+    row.cluster.gpus = 16;
+    row.cluster.gpus_per_node = 8;
+    std::string reason;
+    std::vector<std::string> said, plain_said;
+    const auto plain = cluster_of_row(row, plain_said, reason);
+    row.cluster.inter_node = text;
+    const auto cluster = cluster_of_row(row, said, reason);
+    ASSERT_TRUE(cluster && plain) << reason;
+    EXPECT_EQ(cluster->node.nic.bandwidth, plain->node.nic.bandwidth) << text;
+    EXPECT_TRUE(any_says(said, "for \"" + std::string(text) + "\"")) << text;
+  }
 }
 
 // A single figure is one port's, or all that a server has where no port is so slow.
