@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/json_lines.hpp"
 #include "sim/validation/row_cluster.hpp"
 #include "sim/validation/row_notes.hpp"
+#include "sim/validation/row_words.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -40,6 +42,20 @@ std::optional<Algorithm> forced_by(const std::string& text) {
   return std::nullopt;
 }
 
+// "AllReduce", "all-reduce", "all_reduce_perf", "p2p" under the names of `kinds`; others as they
+// are.
+std::string canonical_name(const std::string& stated) {
+  static const std::map<std::string, std::string> kNames = {
+      {"allreduce", "all_reduce"}, {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
+      {"alltoall", "alltoall"},    {"broadcast", "broadcast"},  {"bcast", "broadcast"},
+      {"sendrecv", "sendrecv"},    {"p2p", "sendrecv"}};
+  std::string name = letters_and_digits(stated);
+  constexpr std::string_view kBenchmark = "perf";  // of nccl-tests
+  if (name.ends_with(kBenchmark)) name.resize(name.size() - kBenchmark.size());
+  const auto found = kNames.find(name);
+  return found == kNames.end() ? stated : found->second;
+}
+
 Seconds measured_time(ObjectReader& row, const CollectiveTiming& timing) {
   if (const double time = row.number_or("time_us", 0.0); time > 0.0) return microseconds(time);
   const double bus = row.number_or("busbw_gbs", 0.0);
@@ -62,7 +78,7 @@ CollectiveTiming read_timing(ObjectReader& row) {
   timing.source = source_of(row);
   timing.system = row.text_or("system", "");
   timing.gpu = row.text_or("gpu", "");
-  timing.name = row.text_or("collective", "");
+  timing.name = canonical_name(row.text_or("collective", ""));
   timing.members = row.integer("gpus", {2, 10'000'000});
   timing.nodes = row.integer_or("nodes", 1, {1, timing.members});
   timing.groups = row.integer_or("groups", 1, {1, 10'000'000});

@@ -20,6 +20,9 @@ struct Framework {
 constexpr std::array kFrameworks = {
     // Named like another of another family.
     Framework{"automodel", "pytorch"},
+    // Sharded by fairscale, with the tensor parallelism of Megatron.
+    Framework{"metaseq", "pytorch"},
+    Framework{"fairscale", "pytorch"},
     // Models cut by hand for tensor and pipeline parallelism.
     Framework{"megatron", "megatron"},
     Framework{"zerobubble", "megatron"},
@@ -72,9 +75,7 @@ constexpr std::array kFrameworks = {
     Framework{"litgpt", "pytorch"},
     Framework{"foundry", "pytorch"},
     Framework{"composer", "pytorch"},
-    Framework{"fairscale", "pytorch"},
     Framework{"fairseq", "pytorch"},
-    Framework{"metaseq", "pytorch"},
     Framework{"veomni", "pytorch"},
     Framework{"olmo", "pytorch"},
 };
@@ -99,6 +100,10 @@ std::optional<std::string_view> framework_family(std::string_view framework) {
       });
   if (found == kFrameworks.end()) return std::nullopt;
   return found->family;
+}
+
+bool searches_cuts(std::string_view framework) {
+  return begins_a_word(framework, "alpa");
 }
 
 }  // namespace shardwright::sim

@@ -12,4 +12,7 @@ namespace shardwright::sim {
 // FSDP, DeepSpeed-like ones with ZeRO.
 std::optional<std::string_view> framework_family(std::string_view framework);
 
+// True for Alpa, which finds tensor and pipeline degrees by itself (arXiv 2201.12023).
+bool searches_cuts(std::string_view framework);
+
 }  // namespace shardwright::sim

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <regex>
 
+#include "sim/validation/framework_family.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
 
@@ -54,6 +55,7 @@ bool usual_sequence_parallel(const StackSpec& stack) {
 
 // True where states are sharded in place of cutting the model, unless told otherwise.
 bool shards_by_habit(const TrainingRow& row, const StackSpec& stack) {
+  if (searches_cuts(row.stack)) return row.plan.zero_stage == 3;
   return stack.family == "pytorch" || stack.family == "deepspeed" || stack.family == "jax" ||
          row.plan.zero_stage == 3;
 }
@@ -99,6 +101,9 @@ bool set_degrees(const TrainingRow& row, const StackSpec& stack, Plan& plan,
   plan.dp = value_or(from.dp, row.cluster.gpus / others, "dp", filled_in);
   plan.ep = value_or<std::int64_t>(from.ep, 1, "ep", filled_in);
   plan.vpp = plan.pp == 1 ? 1 : from.virtual_pp.value_or(1);
+  if (from.virtual_pp.value_or(1) != plan.vpp)
+    filled_in.push_back(
+        fmt::format("virtual_pp: 1 for {}, as there is no pipeline", *from.virtual_pp));
   if (plan.dp * others != row.cluster.gpus) {
     reason = fmt::format("dp x tp x pp x cp = {} is not the {} accelerators", plan.dp * others,
                          row.cluster.gpus);

@@ -121,8 +121,8 @@ TEST(RowStack, UnknownFrameworksFallToTheirFamily) {
   for (const char* name : {"InternEvo", "internevo 0.5", "nanotron", "PaddleNLP", "Colossal-AI",
                            "MindSpeed", "ColossalAI 0.3.1", "GPT-NeoX"})
     EXPECT_EQ(stack_for(name), "generic-megatron") << name;
-  for (const char* name :
-       {"XTuner", "veScale", "Axolotl", "PyTorch DDP", "HF Accelerate", "NeMo AutoModel"})
+  for (const char* name : {"XTuner", "veScale", "Axolotl", "PyTorch DDP", "HF Accelerate",
+                           "NeMo AutoModel", "metaseq (fairscale FSDP + Megatron TP)"})
     EXPECT_EQ(stack_for(name), "generic-pytorch") << name;
   for (const char* name : {"BMTrain", "LLaMA-Factory (ZeRO-3)", "ms-swift", "our ZeRO"})
     EXPECT_EQ(stack_for(name), "generic-deepspeed") << name;
@@ -131,6 +131,7 @@ TEST(RowStack, UnknownFrameworksFallToTheirFamily) {
   for (const char* name : {"our own", "Benzeroid"}) EXPECT_EQ(stack_for(name), "generic") << name;
   EXPECT_EQ(stack_for(""), "generic");
   EXPECT_EQ(stack_for("NeMo 24.07"), "nemo-te");
+  EXPECT_EQ(stack_for("NeMo-Framework 24.07"), "nemo-te");
   EXPECT_EQ(stack_for("torchtitan v0.1"), "fsdp2");
 }
 
