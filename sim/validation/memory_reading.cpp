@@ -55,8 +55,12 @@ MemoryReading memory_reading_of(const TrainingRow& row, const StackSpec& stack) 
   return reading;
 }
 
+const MemoryPeak& peak_read(const StepResult& result, const MemoryReading& reading) {
+  return reading.last_stage ? result.stages.back().memory : result.memory();
+}
+
 Bytes read_memory(const StepResult& result, const MemoryReading& reading) {
-  const MemoryPeak& peak = reading.last_stage ? result.stages.back().memory : result.memory();
+  const MemoryPeak& peak = peak_read(result, reading);
   switch (reading.counter) {
     case MemoryCounter::Allocated:
       return peak.allocated();

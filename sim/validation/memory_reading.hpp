@@ -29,6 +29,9 @@ struct MemoryReading {
 
 MemoryReading memory_reading_of(const TrainingRow& row, const StackSpec& stack);
 
+// The simulated memory of the stage that is read.
+const MemoryPeak& peak_read(const StepResult& result, const MemoryReading& reading);
+
 // What the counter would show in the simulated step.
 Bytes read_memory(const StepResult& result, const MemoryReading& reading);
 

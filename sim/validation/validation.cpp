@@ -77,6 +77,7 @@ void compare_memory(const TrainingRow& row, const Scenario& scenario, const Step
                     RowComparison& comparison) {
   const MemoryReading reading = memory_reading_of(row, scenario.stack);
   comparison.predicted_memory = read_memory(result, reading);
+  comparison.predicted_peak = peak_read(result, reading);
   comparison.out_of_memory_measured = row.measured.oom;
   comparison.out_of_memory_predicted = result.memory().peak > scenario.cluster.accelerator.memory;
   if (row.measured.peak_memory_gb)
@@ -197,7 +198,6 @@ RowComparison compare_with(const TrainingRow& row, const Scenario& scenario) {
       static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
   const StepResult result = simulate_step(scenario);
   comparison.predicted_time = result.time();
-  comparison.predicted_peak = result.memory();
   compare_time(row, scenario, result, comparison);
   compare_memory(row, scenario, result, comparison);
   return comparison;

@@ -32,7 +32,7 @@ struct RowComparison {
   std::optional<Bytes> measured_memory;
   Bytes predicted_memory;
   TimeBreakdown predicted_time;  // of the bottleneck stage; adds up to the predicted step
-  MemoryPeak predicted_peak;     // of the fullest stage
+  MemoryPeak predicted_peak;     // of the stage that the source reads, all that the device holds
   bool out_of_memory_measured = false;
   bool out_of_memory_predicted = false;
   bool timed = false;    // there is a measurement of time to compare with

@@ -27,6 +27,14 @@ Json summaries_json(const ErrorsByName& summaries) {
   return json;
 }
 
+// What the source's counter leaves out of the device's memory is a part of its own, so that the
+// parts add up to `predicted_bytes`.
+Json breakdown_json(const RowComparison& row) {
+  Json breakdown = memory_json(row.predicted_peak)["breakdown"];
+  breakdown["not_counted"] = (row.predicted_memory - row.predicted_peak.peak).value();
+  return breakdown;
+}
+
 Json row_json(const RowComparison& row) {
   Json json = {{"id", row.id}, {"source", row.source}, {"grade", row.grade}};
   json["parallelism"] = row.skipped ? Json() : Json(row.parallelism);
@@ -40,7 +48,7 @@ Json row_json(const RowComparison& row) {
       {"measured_bytes", row.measured_memory ? Json(row.measured_memory->value()) : Json()},
       {"predicted_bytes", row.skipped ? Json() : Json(row.predicted_memory.value())}};
   if (!row.skipped) {
-    json["memory"]["breakdown"] = memory_json(row.predicted_peak)["breakdown"];
+    json["memory"]["breakdown"] = breakdown_json(row);
     json["memory"]["fits_measured"] = !row.out_of_memory_measured;
     json["memory"]["fits_predicted"] = !row.out_of_memory_predicted;
     json["time"] = time_json(row.predicted_time);
