@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ constexpr auto kNumber = ColumnKind::Number;
 struct ValidateOptions {
   CommonOptions common;
   std::vector<std::string> files;
-  std::string grades = "ABC";
+  std::optional<std::string> grades;
   std::string fail_over;
   std::string report;  // HTML file
   bool every_row = false;
@@ -155,20 +156,31 @@ bool compares_timings(const ValidateOptions& options) {
                      "files of training steps, or one of --kernels FILE and --collectives FILE"}});
 }
 
+void refuse_options_of_steps(const ValidateOptions& options) {
+  ProblemList problems("shardwright validate");
+  const char* expected =
+      "files of training steps: kernels and collectives have neither grades nor charts";
+  if (!options.report.empty()) problems.add("--report", "\"" + options.report + "\"", expected);
+  if (options.grades) problems.add("--grades", "\"" + *options.grades + "\"", expected);
+  problems.throw_if_any();
+}
+
 ExitCode validate(const ValidateOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   if (compares_timings(options)) {
+    refuse_options_of_steps(options);
     TimingOptions timings = options.timings;
     timings.every_row = options.every_row;
     timings.fail_over = options.fail_over;
     return validate_timings(timings, options.common);
   }
   check_destination("--report", options.report, options.common.force);
-  check_grades(options.grades);
+  const std::string grades = options.grades.value_or("ABC");
+  check_grades(grades);
   const ErrorLimits limits = read_error_limits(options.fail_over);
   const InterruptWatch interrupt;
   const sim::ValidationReport report =
-      sim::validate_rows(options.files, {.grades = options.grades, .stop = interrupt.token()});
+      sim::validate_rows(options.files, {.grades = grades, .stop = interrupt.token()});
   if (report.rows.empty() && !report.partial) {
     ProblemList problems("shardwright validate");
     problems.add(fmt::format("{}", fmt::join(options.files, ", ")),

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
+#include <string_view>
 
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/kernel_cost.hpp"
@@ -155,6 +157,8 @@ std::string attention_gap(const Columns& columns, Precision precision) {
                        name_of(precision));
   if (std::min({columns.heads, columns.tokens, columns.head_dim}) < 1)
     return "the source does not give the whole shape";
+  if (columns.kv_heads > columns.heads || columns.heads % columns.kv_heads != 0)
+    return fmt::format("{} heads cannot share {} kv_heads", columns.heads, columns.kv_heads);
   if (!names_pass(columns.op, false) && !names_pass(columns.op, true))
     return fmt::format("no model of \"{}\": neither fwd nor bwd", columns.op);
   return columns.mask_known ? "" : "the source does not give the mask";
@@ -202,6 +206,10 @@ void read_copy(const Columns& columns, KernelTiming& timing) {
   timing.measured = (work.read + work.written) / gigabytes_per_second(columns.gigabytes_per_s);
 }
 
+bool is_any(const std::string& text, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
 bool is_copy(const Columns& columns) {
   return columns.op == "memcpy";
 }
@@ -225,6 +233,12 @@ std::string gap_of(const Columns& columns, const std::string& gpu) {
   if (columns.op.empty()) return "the source does not name the op";
   if (!is_copy(columns) && columns.op != "gemm" && columns.op.rfind("attention", 0) != 0)
     return fmt::format("no model of \"{}\"", columns.op);
+  if (!is_any(columns.stage, {"", "fwd", "bwd_grad_act", "bwd_grad_w"}))
+    return fmt::format("no model of the stage \"{}\"", columns.stage);
+  for (const std::string& format : {columns.result_format, columns.gradient_format}) {
+    if (!format.empty() && !precision_in(format))
+      return fmt::format("the number format \"{}\" is not modelled", format);
+  }
   const double rate = is_copy(columns) ? columns.gigabytes_per_s : columns.tflops;
   return rate > 0.0 ? "" : "the source gives no rate";
 }

@@ -108,6 +108,7 @@ MeasuredRow read_measured_row(ObjectReader object) {
   measured.tokens_per_s_per_gpu = number_if(object, "tokens_per_s_per_gpu");
   measured.peak_memory_gb = number_if(object, "peak_memory_gb");
   measured.oom = object.boolean_or("oom", false);
+  measured.ran = object.has("oom") && !measured.oom;
   return measured;
 }
 
@@ -148,6 +149,8 @@ TrainingRow read_row(ObjectReader& object) {
   if (auto options = object.object_if("stack_options"))
     row.attention_kernel = options->text_or("attention_kernel", "");
   row.grade = object.text_or("grade", "");
+  if (row.grade == "a" || row.grade == "b" || row.grade == "c")
+    row.grade.front() = static_cast<char>(row.grade.front() - 'a' + 'A');
   row.group = object.text_or("group", "");
   return row;
 }

@@ -58,6 +58,7 @@ struct MeasuredRow {
   std::optional<double> iteration_s, tflops_per_gpu, mfu, tokens_per_s_per_gpu;
   std::optional<double> peak_memory_gb;  // GB or GiB, allocated or of the whole device: `notes`
   bool oom = false;                      // the source reports that it does not fit
+  bool ran = false;                      // … or, by "oom": false, that it does
 
   bool operator==(const MeasuredRow&) const = default;
 };

@@ -1,5 +1,6 @@
 #include "sim/validation/validation.hpp"
 
+#include <fmt/format.h>
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
@@ -168,17 +169,33 @@ RowComparison described(const TrainingRow& row) {
   return comparison;
 }
 
-// A grade that is none of A, B and C says nothing, so that its rows are taken like those without.
-bool is_wanted(const TrainingRow& row, const std::string& grades) {
+bool has_known_grade(const TrainingRow& row) {
   constexpr std::string_view kGrades = "ABC";
-  return row.grade.size() != 1 || kGrades.find(row.grade) == std::string_view::npos ||
-         grades.find(row.grade) != std::string::npos;
+  return row.grade.empty() ||
+         (row.grade.size() == 1 && kGrades.find(row.grade) != std::string_view::npos);
+}
+
+// Rows of no known grade are among those that are listed, as skipped.
+bool is_wanted(const TrainingRow& row, const std::string& grades) {
+  return row.grade.empty() || !has_known_grade(row) || grades.find(row.grade) != std::string::npos;
+}
+
+// Why a row, which may well be simulated, cannot be compared; empty if it can.
+std::string gap_of(const TrainingRow& row) {
+  if (!row.unreadable.empty()) return row.unreadable;
+  if (!has_known_grade(row))
+    return fmt::format("the grade \"{}\" is none of A, B and C", row.grade);
+  const bool has_outcome =
+      row.target || row.measured.peak_memory_gb || row.measured.oom || row.measured.ran;
+  return has_outcome ? "" : "the source gives no figure, nor whether it fits";
 }
 
 }  // namespace
 
 RowComparison compare_row(const TrainingRow& row) {
-  RowScenario prepared = scenario_of(row);
+  RowScenario prepared;
+  prepared.reason = gap_of(row);
+  if (prepared.reason.empty()) prepared = scenario_of(row);
   RowComparison comparison =
       prepared.scenario ? compare_with(row, *prepared.scenario) : described(row);
   comparison.skipped = !prepared.scenario.has_value();

@@ -345,6 +345,11 @@ const std::vector<BadCase> kFlows = {
      "",
      {"--fail-over: found \"8\"", "two percentages"}},
     {"BadGrade", {"validate", "@", "--grades", "AX"}, "", {"--grades: found \"AX\""}},
+    {"GradesOfKernels", {"validate", "--kernels", "@", "--grades", "A"}, "", {"--grades: found"}},
+    {"ReportOfKernels",
+     {"validate", "--kernels", "@", "--report", "/tmp/no.html"},
+     "",
+     {"--report: found"}},
 };
 INSTANTIATE_TEST_SUITE_P(FlowsAndRows, BadInput, testing::ValuesIn(kFlows), test_name);
 

@@ -80,12 +80,26 @@ TEST(TimingRows, AnOddKernelIsSkippedAndCostsTheOthersNothing) {
         {"m", "0", "line 2/m: found 0"},
         {"k", "1e12", "line 2/k: found"},
         {"tflops", "0", "line 2/tflops: found 0"},
+        {"op", "\"gemm\",\"stage\":\"foo\"", "no model of the stage \"foo\""},
+        {"op", "\"gemm\",\"out_dtype\":\"zzz\"", "the number format \"zzz\" is not modelled"},
+        {"op",
+         "\"attention_fwd\",\"heads\":16,\"kv_heads\":3,\"seq\":4096,\"head_dim\":128,\"causal\":"
+         "true",
+         "16 heads cannot share 3 kv_heads"},
         {"tflops", "null", "the source gives no rate"}}) {
     const std::string row = with(kGoodGemm, key, value);
     EXPECT_THAT(reason_among_good(true, row), testing::HasSubstr(reason)) << row;
   }
   EXPECT_THAT(reason_among_good(true, "not json"), testing::HasSubstr("expected"));
   EXPECT_THAT(reason_among_good(true, "[1]"), testing::StartsWith("line 2: found an array"));
+}
+
+TEST(TimingRows, CollectivesAreKnownByEverySpelling) {
+  for (const char* name : {"AllReduce", "all-reduce", "all_reduce_perf", "all_to_all", "all-gather",
+                           "ReduceScatter", "send/recv", "p2p"}) {
+    const std::string row = with(kGoodReduction, "collective", '"' + std::string(name) + '"');
+    EXPECT_EQ(validate_collectives(file_with(row)).skipped, 0U) << name;
+  }
 }
 
 TEST(TimingRows, AnOddCollectiveIsSkippedAndCostsTheOthersNothing) {

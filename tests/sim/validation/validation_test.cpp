@@ -33,6 +33,32 @@ TEST(Validation, EveryRowIsComparedOrSkippedWithAReason) {
   EXPECT_EQ(report.time.n, timed);
 }
 
+TEST(Validation, PartsOfMemoryAddUpToWhatTheSourceReads) {
+  const auto report = to_json(shipped_report());
+  for (const auto& row : report["rows"]) {
+    if (row["status"] != "ok") continue;
+    double sum = 0.0;
+    for (const auto& part : row["memory"]["breakdown"]) sum += part.get<double>();
+    const double predicted = row["memory"]["predicted_bytes"];
+    EXPECT_NEAR(sum, predicted, 1e-9 * predicted) << row["id"];
+    EXPECT_LE(row["memory"]["breakdown"]["not_counted"].get<double>(), 0.0) << row["id"];
+  }
+}
+
+TEST(Validation, RowsWithoutAnOutcomeOrAKnownGradeAreSkipped) {
+  const TrainingRow good = find_training_row(kShipped, "sc21-t1-1.7b");
+  EXPECT_FALSE(compare_row(good).skipped);
+  TrainingRow row = good;
+  row.grade = "D";
+  EXPECT_EQ(compare_row(row).reason, "the grade \"D\" is none of A, B and C");
+  row = good;
+  row.target.reset();
+  row.measured = {};
+  EXPECT_EQ(compare_row(row).reason, "the source gives no figure, nor whether it fits");
+  row.measured.ran = true;
+  EXPECT_FALSE(compare_row(row).skipped);
+}
+
 TEST(Validation, PredictsPublishedStepsWithinThePublishedTolerance) {
   EXPECT_TRUE(within_tolerance(shipped_report(), 0.045, 0.12))
       << "median " << shipped_report().time.median_abs << ", p90 " << shipped_report().time.p90_abs;
