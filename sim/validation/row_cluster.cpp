@@ -83,19 +83,61 @@ void set_accelerators_per_node(ClusterSpec& cluster, std::int64_t count) {
   cluster.node.accelerators = count;
 }
 
+// "PCIe Gen3", "PCIe 3.0 x16", "PCIe4", "Gen 4".
+std::optional<int> pcie_generation_in(const std::string& text) {
+  static const std::regex kGeneration(
+      R"(\b(?:pci-?e|pci express)[\s-]*(?:gen(?:eration)?\.?|v)?[\s-]*([3-6])(?:\.0)?\b|\bgen\.?[\s-]*([3-6])\b|\b([3-6])\.0\b)",
+      std::regex::icase);
+  std::smatch match;
+  if (!std::regex_search(text, match, kGeneration)) return std::nullopt;
+  for (std::size_t group = 1; group < match.size(); ++group) {
+    if (match[group].matched) return std::stoi(match[group]);
+  }
+  return std::nullopt;
+}
+
+// What accelerators of an architecture have (vendors' datasheets).
+int usual_pcie_generation(const std::string& architecture) {
+  if (architecture == "volta") return 3;
+  return architecture == "ampere" || architecture == "ada" || architecture == "cdna2" ? 4 : 5;
+}
+
+// Each generation is twice as fast as the one before it.
+void set_pcie_generation(ScaleUpSpec& links, int shipped, int wanted) {
+  if (shipped == wanted) return;
+  links.bandwidth = links.bandwidth * std::exp2(wanted - shipped);
+  links.name = fmt::format("PCIe {} x16", wanted);
+}
+
 // The servers whose PCIe links stand for those of accelerators that are shipped with NVLink only.
-ScaleUpSpec pcie_links(const ClusterSpec& cluster, const std::string& text) {
-  const bool fourth = says_any(text, {"gen4", "gen 4", "4.0", "pcie4", "pcie 4"}) ||
-                      cluster.accelerator.architecture == "ampere";
-  return load_cluster(fourth ? "a100-pcie-server" : "h100-pcie-server").node.scale_up;
+ScaleUpSpec pcie_links(int generation) {
+  const bool fifth = generation >= 5;
+  ScaleUpSpec links = load_cluster(fifth ? "h100-pcie-server" : "a100-pcie-server").node.scale_up;
+  set_pcie_generation(links, fifth ? 5 : 4, generation);
+  return links;
 }
 
 void replace_by_pcie(ClusterSpec& cluster, const std::string& text,
                      std::vector<std::string>& filled_in) {
   ScaleUpSpec& links = cluster.node.scale_up;
   const std::int64_t domain = links.domain;
-  links = pcie_links(cluster, text);
+  const auto stated = pcie_generation_in(text);
+  links = pcie_links(stated.value_or(usual_pcie_generation(cluster.accelerator.architecture)));
   links.domain = domain;
+  filled_in.push_back(fmt::format("intra_node: {}{} in place of the links of {}", links.name,
+                                  stated ? "" : ", the usual one,", cluster.name));
+}
+
+// A shipped cluster with PCIe links, where the row says another generation or further links.
+void refine_pcie(const std::string& text, ClusterSpec& cluster,
+                 std::vector<std::string>& filled_in) {
+  ScaleUpSpec& links = cluster.node.scale_up;
+  if (affirms_any(text, {"nvlink", "nvswitch"}))
+    filled_in.push_back(fmt::format("intra_node: {} alone, for \"{}\"", links.name, text));
+  const auto stated = pcie_generation_in(text);
+  const auto shipped = pcie_generation_in(links.name);
+  if (!stated || !shipped || *stated == *shipped) return;
+  set_pcie_generation(links, *shipped, *stated);
   filled_in.push_back(
       fmt::format("intra_node: {} in place of the links of {}", links.name, cluster.name));
 }
@@ -104,8 +146,11 @@ bool says_nvlink(const std::string& links) {
   return affirms_any(links, {"nvlink"});
 }
 
+// "PCIe", "no NVLink", "none", "Ethernet": what is left is the slots.
 bool says_pcie_alone(const std::string& links) {
-  return says(links, "pcie") && !affirms_any(links, {"nvlink", "nvswitch", "xgmi", "infinity"});
+  static const std::regex kNone(R"(^\s*(?:none|no)\s*$|\bethernet\b|pci)", std::regex::icase);
+  const bool without = denies_any(links, {"nvlink"}) || std::regex_search(links, kNone);
+  return without && !affirms_any(links, {"nvlink", "nvswitch", "xgmi", "infinity"});
 }
 
 // Products that fit into a PCIe slot and of which no profile tells: "H100 NVL", "A100 PCIe" …
@@ -158,7 +203,7 @@ bool set_card_links(const TrainingRow& row, ClusterSpec& cluster,
     filled_in.push_back(fmt::format("intra_node: {} of a bridge, without a switch", links.name));
     return true;
   }
-  replace_by_pcie(cluster, text, filled_in);
+  replace_by_pcie(cluster, text + ' ' + row.cluster.gpu, filled_in);
   if (bridged)
     filled_in.push_back(fmt::format("intra_node: \"{}\" joins {} cards at the most, not the node's",
                                     text, bridge.cards));
@@ -173,9 +218,13 @@ void set_links(const TrainingRow& row, ClusterSpec& cluster, std::vector<std::st
   if (card)
     filled_in.push_back(fmt::format("accelerator: {} for \"{}\", which has no profile of its own",
                                     cluster.accelerator.name, row.cluster.gpu));
-  if (links.kind == ScaleUpKind::Pcie) return;
+  const std::string stated_slots = text + ' ' + row.cluster.gpu;
+  if (links.kind == ScaleUpKind::Pcie) {
+    refine_pcie(stated_slots, cluster, filled_in);
+    return;
+  }
   if (says_pcie_alone(text)) {
-    replace_by_pcie(cluster, text, filled_in);
+    replace_by_pcie(cluster, stated_slots, filled_in);
     return;
   }
   if (card && set_card_links(row, cluster, filled_in)) return;

@@ -105,6 +105,38 @@ TEST(RowCluster, LinksInsideOfANodeAreThoseOfTheRow) {
   EXPECT_EQ(half.node.scale_up.bandwidth, gigabytes_per_second(100));
 }
 
+TEST(RowCluster, PcieIsOfTheGenerationThatIsStatedOrUsual) {
+  struct Case {
+    const char* gpu;
+    const char* inside;
+    double gigabytes;  // per second and direction
+    const char* said;
+  };
+  const Case cases[] = {
+      {"V100-PCIE-32GB", "", 15.5, "PCIe 3 x16, the usual one,"},
+      {"V100-SXM2-32GB", "PCIe 3.0 x16", 15.5, "PCIe 3 x16 in place"},
+      {"V100", "PCIe", 15.5, "the usual one"},
+      {"A100-SXM4-80GB", "no NVLink", 31, "PCIe 4 x16, the usual one,"},
+      {"A100-SXM4-80GB", "none", 31, "PCIe 4 x16"},
+      {"A100-SXM4-80GB", "Ethernet", 31, "PCIe 4 x16"},
+      {"H100-SXM5-80GB", "PCIe Gen3", 15.75, "PCIe 3 x16 in place"},
+      {"H100 PCIe", "PCIe Gen4", 31.5, "PCIe 4 x16 in place"},
+      {"H100 PCIe", "PCIe Gen6", 126, "PCIe 6 x16 in place"},
+      {"L40S", "PCIe Gen3", 15.5, "PCIe 3 x16 in place"},
+      {"L40S", "PCIe x16", 31, ""},
+      {"A100 PCIe", "NVLink", 31, "alone"},
+  };
+  for (const Case& each : cases) {
+    std::vector<std::string> said;
+    const ScaleUpSpec links = cluster_for(each.gpu, each.inside, said).node.scale_up;
+    EXPECT_EQ(links.kind, ScaleUpKind::Pcie) << each.gpu << ": " << each.inside;
+    EXPECT_NEAR(links.bandwidth / gigabytes_per_second(1), each.gigabytes, 0.02 * each.gigabytes)
+        << each.gpu << ": " << each.inside;
+    EXPECT_TRUE(*each.said == '\0' ? !any_says(said, "intra_node") : any_says(said, each.said))
+        << each.gpu << ": " << each.inside;
+  }
+}
+
 // Cards are no SXM modules.
 TEST(RowCluster, CardsAreNotTakenForModulesWithoutAWord) {
   std::vector<std::string> said;
