@@ -10,20 +10,13 @@
 
 #include "core/base/error.hpp"
 #include "gui/models/text.hpp"
+#include "gui/models/written_file.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 constexpr qsizetype kKeptErrors = 4096;
 constexpr int kInterrupted = 130;  // exit code after Ctrl-C
-
-void write_plan(const Scenario& scenario, const QString& path) {
-  QFile file(path);
-  const std::string text = to_json(scenario).dump(2) + "\n";
-  const bool well = file.open(QIODevice::WriteOnly | QIODevice::Truncate) &&
-                    file.write(text.data(), static_cast<qint64>(text.size())) >= 0;
-  if (!well) throw RuntimeFailure((path + QStringLiteral(": ") + file.errorString()).toStdString());
-}
 
 bool holds_a_run(const QString& folder) {
   const QDir files(folder);
@@ -92,7 +85,7 @@ void RunProcess::start(const Scenario& scenario, const RunSettings& settings) {
   errors_.clear();
   stopping_ = killed_ = false;
   plan_ = QDir(settings.out).filePath(QStringLiteral("plan.json"));
-  write_plan(scenario, plan_);
+  write_text_file(plan_, to_qstring(to_json(scenario).dump(2) + "\n"));
   process_.start(command, {QStringLiteral("run"), plan_, QStringLiteral("--data"), settings.data,
                            QStringLiteral("--out"), settings.out, QStringLiteral("--steps"),
                            QString::number(settings.steps), QStringLiteral("--no-progress")});

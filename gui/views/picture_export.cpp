@@ -1,8 +1,7 @@
 #include "gui/views/picture_export.hpp"
 
-#include <QFile>
+#include <QBuffer>
 #include <QFileInfo>
-#include <QImage>
 #include <QPainter>
 #include <QPdfWriter>
 #include <QScrollArea>
@@ -10,6 +9,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "gui/models/written_file.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -48,26 +48,28 @@ void render(QWidget& widget, QPaintDevice& device, const QString& file) {
   widget.render(&painter);
 }
 
-void export_svg(QWidget& widget, const QString& file) {
-  QFile target(file);
-  if (!target.open(QIODevice::WriteOnly)) fail(file, target.errorString());
+// In memory: none of the three formats says whether what it wrote came to the disk.
+QByteArray svg_of(QWidget& widget, const QString& file) {
+  QBuffer bytes;
   QSvgGenerator generator;
-  generator.setOutputDevice(&target);
+  generator.setOutputDevice(&bytes);
   generator.setSize(widget.size());
   generator.setViewBox(QRect(QPoint(0, 0), widget.size()));
   generator.setResolution(kDotsPerInch);
   render(widget, generator, file);
+  return bytes.data();
 }
 
-void export_pdf(QWidget& widget, const QString& file) {
-  QFile target(file);
-  if (!target.open(QIODevice::WriteOnly)) fail(file, target.errorString());
-  QPdfWriter writer(&target);
+QByteArray pdf_of(QWidget& widget, const QString& file) {
+  QBuffer bytes;
+  bytes.open(QIODevice::WriteOnly);
+  QPdfWriter writer(&bytes);
   writer.setResolution(kDotsPerInch);
   writer.setPageSize(
       QPageSize(QSizeF(widget.size()) / kDotsPerInch, QPageSize::Inch, {}, QPageSize::ExactMatch));
   writer.setPageMargins(QMarginsF());
   render(widget, writer, file);
+  return bytes.data();
 }
 
 }  // namespace
@@ -82,21 +84,20 @@ QImage picture_of(QWidget& widget, double scale) {
   return image;
 }
 
+void write_png(const QImage& picture, const QString& file) {
+  QBuffer bytes;
+  bytes.open(QIODevice::WriteOnly);
+  if (!picture.save(&bytes, "PNG")) fail(file, QStringLiteral("cannot be written"));
+  write_file(file, bytes.data());
+}
+
 void export_picture(QWidget& widget, const QString& file) {
   const QString suffix = QFileInfo(file).suffix().toLower();
   const Unrolled unrolled(widget);
-  if (suffix == QStringLiteral("svg")) return export_svg(widget, file);
-  if (suffix == QStringLiteral("pdf")) return export_pdf(widget, file);
-  if (suffix != QStringLiteral("png")) fail(file, QStringLiteral("is no .png, .svg or .pdf"));
-  if (!picture_of(widget, kExportScale).save(file)) fail(file, QStringLiteral("cannot be written"));
-}
-
-void write_text_file(const QString& file, const QString& text) {
-  QFile target(file);
-  const QByteArray bytes = text.toUtf8();
-  if (!target.open(QIODevice::WriteOnly | QIODevice::Truncate) ||
-      target.write(bytes) != bytes.size())
-    fail(file, target.errorString());
+  if (suffix == QStringLiteral("svg")) return write_file(file, svg_of(widget, file));
+  if (suffix == QStringLiteral("pdf")) return write_file(file, pdf_of(widget, file));
+  if (suffix == QStringLiteral("png")) return write_png(picture_of(widget, kExportScale), file);
+  fail(file, QStringLiteral("is no .png, .svg or .pdf"));
 }
 
 }  // namespace shardwright::gui

@@ -1,7 +1,7 @@
 // Views as pictures.
 #pragma once
 
-#include <QSize>
+#include <QImage>
 #include <QString>
 #include <QWidget>
 
@@ -13,7 +13,7 @@ QImage picture_of(QWidget& widget, double scale);
 // By the suffix of the file: .png (twice the resolution), .svg or .pdf. Throws RuntimeFailure.
 void export_picture(QWidget& widget, const QString& file);
 
-// Throws RuntimeFailure.
-void write_text_file(const QString& file, const QString& text);
+// Whatever the suffix of the file. Throws RuntimeFailure.
+void write_png(const QImage& picture, const QString& file);
 
 }  // namespace shardwright::gui

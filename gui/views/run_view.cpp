@@ -19,11 +19,11 @@
 
 #include "core/spec/cluster_json.hpp"
 #include "gui/models/text.hpp"
+#include "gui/models/written_file.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/flow_layout.hpp"
 #include "gui/views/pane_row.hpp"
-#include "gui/views/picture_export.hpp"
 #include "gui/views/power_spin_box.hpp"
 #include "gui/views/scrolled_column.hpp"
 

@@ -4,7 +4,6 @@
 #include <QDir>
 #include <QDockWidget>
 #include <QElapsedTimer>
-#include <QImage>
 #include <QLineEdit>
 #include <QProcess>
 #include <QStyleFactory>
@@ -14,9 +13,11 @@
 #include <cstdio>
 #include <optional>
 
+#include "core/base/error.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "gui/models/run_process.hpp"
+#include "gui/models/written_file.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/run_view.hpp"
@@ -45,9 +46,12 @@ bool save(QWidget& widget, const QDir& folder, const QString& name) {
   for (const int scale : {1, 2}) {
     const QString suffix = scale == 1 ? QString() : QStringLiteral("@2x");
     const QString file = folder.filePath(name + suffix + QStringLiteral(".png"));
-    if (picture_of(widget, scale).save(file)) continue;
-    std::fprintf(stderr, "shardwright-gui: %s cannot be written\n", qPrintable(file));
-    return false;
+    try {
+      write_png(picture_of(widget, scale), file);
+    } catch (const RuntimeFailure& failure) {
+      std::fprintf(stderr, "shardwright-gui: %s\n", failure.what());
+      return false;
+    }
   }
   return true;
 }

@@ -11,6 +11,7 @@
 
 #include "gui/models/table_text.hpp"
 #include "gui/models/text.hpp"
+#include "gui/models/written_file.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/plans_view.hpp"

@@ -16,10 +16,10 @@
 
 #include "core/spec/scenario.hpp"
 #include "gui/models/text.hpp"
+#include "gui/models/written_file.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/message_bar.hpp"
-#include "gui/views/picture_export.hpp"
 #include "gui/window/main_window.hpp"
 #include "sim/calibration/run_device.hpp"
 #include "tests/gui/small_scenario.hpp"

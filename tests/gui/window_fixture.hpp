@@ -9,8 +9,8 @@
 #include <QToolButton>
 #include <QUrl>
 
+#include "gui/models/written_file.hpp"
 #include "gui/views/message_bar.hpp"
-#include "gui/views/picture_export.hpp"
 #include "gui/window/main_window.hpp"
 #include "tests/gui/small_scenario.hpp"
 

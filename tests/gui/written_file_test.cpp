@@ -1,0 +1,103 @@
+// Files that the window writes, on a disk that has no room for them.
+#include "gui/models/written_file.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <QDir>
+#include <QFile>
+#include <QLabel>
+#include <QTemporaryDir>
+
+#include "core/base/error.hpp"
+#include "gui/views/picture_export.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+QString id(const char* text) {
+  return QString::fromUtf8(text);
+}
+
+// As long as this lives no file of this process grows beyond `bytes`.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit full = {bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &full);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+  sighandler_t handler_;
+};
+
+QByteArray content_of(const QString& path) {
+  QFile file(path);
+  EXPECT_TRUE(file.open(QIODevice::ReadOnly)) << qPrintable(path);
+  return file.readAll();
+}
+
+class WrittenFileTest : public testing::Test {
+ protected:
+  QString path(const char* name) const { return folder_.filePath(id(name)); }
+
+  QTemporaryDir folder_;
+};
+
+TEST_F(WrittenFileTest, ADeviceWithoutRoomIsTold) {
+  EXPECT_THROW(write_text_file(id("/dev/full"), id("a,b\n")), RuntimeFailure);
+  EXPECT_NO_THROW(write_text_file(id("/dev/null"), id("a,b\n")));
+  // It is the device still, and no file that took its place.
+  EXPECT_FALSE(QFileInfo(id("/dev/full")).isFile());
+  EXPECT_FALSE(QFileInfo(id("/dev/null")).isFile());
+}
+
+TEST_F(WrittenFileTest, EveryKindOfPictureIsToldThatHasNoRoom) {
+  QLabel label(id("a view"));
+  for (const char* name : {"a.png", "a.svg", "a.pdf"}) {
+    ASSERT_TRUE(QFile::link(id("/dev/full"), path(name)));
+    EXPECT_THROW(export_picture(label, path(name)), RuntimeFailure) << name;
+    EXPECT_TRUE(QFileInfo(path(name)).isSymLink()) << name;
+  }
+}
+
+TEST_F(WrittenFileTest, APictureIsWrittenToItsEnd) {
+  QLabel label(id("a view"));
+  for (const char* name : {"a.png", "a.svg", "a.pdf"}) export_picture(label, path(name));
+  EXPECT_FALSE(QImage(path("a.png")).isNull());
+  EXPECT_TRUE(content_of(path("a.svg")).trimmed().endsWith("</svg>"));
+  EXPECT_TRUE(content_of(path("a.pdf")).trimmed().endsWith("%%EOF"));
+}
+
+TEST_F(WrittenFileTest, WhatWasThereBeforeOutlivesAFullDisk) {
+  const QString file = path("plan.json");
+  write_text_file(file, id("the earlier plan"));
+  {
+    const FullDisk full(1000);
+    EXPECT_THROW(write_text_file(file, id("x").repeated(100'000)), RuntimeFailure);
+  }
+  EXPECT_EQ(content_of(file), QByteArray("the earlier plan"));
+  EXPECT_EQ(QDir(folder_.path()).entryList(QDir::Files), QStringList({id("plan.json")}));
+  write_text_file(file, id("the later plan"));
+  EXPECT_EQ(content_of(file), QByteArray("the later plan"));
+}
+
+TEST_F(WrittenFileTest, ALinkStaysOneAndItsFileIsWritten) {
+  write_text_file(path("plan.json"), id("the earlier plan"));
+  ASSERT_TRUE(QFile::link(path("plan.json"), path("link.json")));
+  write_text_file(path("link.json"), id("the later plan"));
+  EXPECT_TRUE(QFileInfo(path("link.json")).isSymLink());
+  EXPECT_EQ(content_of(path("plan.json")), QByteArray("the later plan"));
+}
+
+}  // namespace
+}  // namespace shardwright::gui
