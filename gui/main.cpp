@@ -11,6 +11,7 @@
 
 #include "gui/window/main_window.hpp"
 #include "gui/window/screenshots.hpp"
+#include "gui/window/stop_signals.hpp"
 
 namespace {
 
@@ -79,6 +80,7 @@ std::optional<Wishes> read_command_line(int argc, char** argv, int& code) {
 
 int explore(const QStringList& files) {
   QSettings settings;
+  const shardwright::gui::StopSignals stop;  // outlives the window, which may wait for its run
   shardwright::gui::MainWindow window(&settings);
   window.show();
   if (files.isEmpty()) {
@@ -86,7 +88,12 @@ int explore(const QStringList& files) {
   } else {
     window.open(files);
   }
-  return QApplication::exec();
+  const int code = shardwright::gui::run_until_closed(window, stop);
+  settings.sync();
+  if (settings.status() == QSettings::NoError) return code;
+  std::fprintf(stderr, "shardwright-gui: the session cannot be saved in %s\n",
+               qPrintable(settings.fileName()));
+  return kFailure;
 }
 
 }  // namespace

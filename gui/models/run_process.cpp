@@ -1,6 +1,8 @@
 #include "gui/models/run_process.hpp"
 
 #include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <QCoreApplication>
 #include <QDir>
@@ -44,7 +46,15 @@ QString find_command() {
   return {};
 }
 
+void end_with_this_program(QProcess& process) {
+  process.setChildProcessModifier([program = getpid()] {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != program) _exit(1);  // it has ended before it could be heard of
+  });
+}
+
 RunProcess::RunProcess(QObject* parent) : QObject(parent) {
+  end_with_this_program(process_);
   connect(&process_, &QProcess::started, this, &RunProcess::started);
   connect(&process_, &QProcess::finished, this, &RunProcess::report);
   connect(&process_, &QProcess::readyReadStandardError, this, &RunProcess::take_errors);

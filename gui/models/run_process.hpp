@@ -23,6 +23,9 @@ QString find_command();
 // `folder` itself if no run and no plan is there, else one beside it that is not there yet.
 QString free_run_folder(const QString& folder);
 
+// However this program ends, `process`, which is not started yet, is asked to end (SIGTERM).
+void end_with_this_program(QProcess& process);
+
 class RunProcess : public QObject {
   Q_OBJECT
 

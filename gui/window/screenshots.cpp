@@ -74,6 +74,7 @@ bool save_comparison(MainWindow& window, const QDir& folder, const QString& look
 std::optional<ClusterSpec> probed_machine(const QString& folder) {
   const QString profile = QDir(folder).filePath(QStringLiteral("here.json"));
   QProcess probe;
+  end_with_this_program(probe);
   probe.setProcessChannelMode(QProcess::ForwardedErrorChannel);
   probe.start(find_command(),
               {QStringLiteral("probe"), QStringLiteral("--device"), QStringLiteral("cpu"),

@@ -23,31 +23,13 @@
 #include "gui/window/main_window.hpp"
 #include "sim/calibration/run_device.hpp"
 #include "tests/gui/small_scenario.hpp"
+#include "tests/gui/tiny_run.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 QString id(const char* text) {
   return QString::fromUtf8(text);
-}
-
-// Links of a server, and CPUs of which nothing was measured yet.
-ClusterSpec cpu_cluster() {
-  ClusterSpec cluster = load_cluster("h100-pcie-server");
-  cluster.name = "cpu-server";
-  cluster.accelerator.name = "cpu-rank";
-  cluster.accelerator.architecture = kCpuArchitecture;
-  return cluster;
-}
-
-// Two ranks that a machine of any size can run.
-Scenario tiny_scenario(const ClusterSpec& cluster = cpu_cluster()) {
-  Scenario scenario{load_model("tiny-llama"), cluster, load_stack("shardwright"), {}};
-  scenario.plan.tp = 2;
-  scenario.plan.global_batch = 2;
-  scenario.plan.seq_len = 32;
-  scenario.plan.precision = Precision::Fp32;
-  return scenario;
 }
 
 class RunViewTest : public testing::Test {

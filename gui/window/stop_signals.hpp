@@ -1,0 +1,32 @@
+// SIGINT, SIGTERM and SIGHUP, told in the event loop.
+#pragma once
+
+#include <QObject>
+
+namespace shardwright::gui {
+
+class MainWindow;
+
+// While it lives, the signals end the program no more but are told here; those that were ignored
+// before, as under nohup, stay so. At most one of these lives at a time.
+class StopSignals : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit StopSignals(QObject* parent = nullptr);
+  ~StopSignals() override;
+
+ Q_SIGNALS:
+  void came(int signal);
+
+ private:
+  void take();
+
+  int read_end_ = -1;
+};
+
+// Runs the event loop until the window is closed, which a signal of `stop` does as well: its
+// session is saved. Returns the exit code: of a signal, 128 and its number.
+int run_until_closed(MainWindow& window, const StopSignals& stop);
+
+}  // namespace shardwright::gui
