@@ -106,7 +106,9 @@ std::uint32_t read_span_index(ObjectReader& object, const std::string& key, std:
   return static_cast<std::uint32_t>(index);
 }
 
-void read_ranks(ObjectReader& object, Timeline& timeline) {
+// Returns those that are listed.
+std::set<std::int32_t> read_ranks(ObjectReader& object, Timeline& timeline) {
+  std::set<std::int32_t> ranks;
   for (ObjectReader& each : object.objects("ranks")) {
     TimelineRank rank;
     rank.rank = static_cast<std::int32_t>(each.integer("rank", kIndex));
@@ -115,8 +117,11 @@ void read_ranks(ObjectReader& object, Timeline& timeline) {
     rank.clock = Seconds(each.number_or("clock_s", 0.0, kNonNegative));
     rank.issue = Seconds(each.number_or("issue_s", 0.0, kNonNegative));
     each.refuse_unknown_keys();
+    if (!ranks.insert(rank.rank).second)
+      each.problem("rank", std::to_string(rank.rank), "each rank once");
     timeline.ranks.push_back(std::move(rank));
   }
+  return ranks;
 }
 
 void read_spans(ObjectReader& object, const std::set<std::int32_t>& ranks, Timeline& timeline) {
@@ -175,9 +180,7 @@ Timeline read_timeline(const nlohmann::json& document, const std::string& source
   object.integer("version", {kVersion, kVersion});
   Timeline timeline;
   timeline.origin = object.choice("origin", enum_names<TimelineOrigin>(kTimelineOrigins));
-  read_ranks(object, timeline);
-  std::set<std::int32_t> ranks;
-  for (const TimelineRank& rank : timeline.ranks) ranks.insert(rank.rank);
+  const std::set<std::int32_t> ranks = read_ranks(object, timeline);
   read_spans(object, ranks, timeline);
   for (ObjectReader& each : object.objects("flows")) {
     const std::uint32_t from = read_span_index(each, "from", timeline.spans.size());

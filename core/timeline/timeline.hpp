@@ -93,8 +93,8 @@ nlohmann::ordered_json to_json(const Timeline& timeline);
 // eight times as much.
 void write_timeline(const Timeline& timeline, std::ostream& stream);
 
-// Throws InputError with every problem of the document: besides wrong types also spans of ranks
-// that are not listed and flows between spans that are not there. `source` names the file.
+// Throws InputError with every problem of the document: besides wrong types also ranks listed twice
+// or not at all and flows between spans that are not there. `source` names the file.
 Timeline read_timeline(const nlohmann::json& document, const std::string& source);
 
 }  // namespace shardwright

@@ -96,6 +96,19 @@ TEST(Timeline, ReportsAllProblemsWithTheirPlaces) {
   }
 }
 
+TEST(Timeline, ListsEachRankOnce) {
+  nlohmann::json document = to_json(two_stages());
+  document["ranks"].push_back(document["ranks"][1]);
+  try {
+    read_timeline(document, "test");
+    FAIL() << "read a rank twice";
+  } catch (const InputError& error) {
+    ASSERT_EQ(error.problems().size(), 1U);
+    EXPECT_EQ(error.problems().front().where, "/ranks/2/rank");
+    EXPECT_EQ(error.problems().front().found, "5");
+  }
+}
+
 TEST(Perfetto, ShowsEachSpanOnceInMicroseconds) {
   const auto spans = events(trace_of(two_stages()), "X");
   ASSERT_EQ(spans.size(), 4U);
