@@ -27,9 +27,16 @@ bool has_display() {
 // Until there is an application: Qt ends a program whose display it cannot reach by abort().
 void end_without_display(QtMsgType type, const QMessageLogContext&, const QString&) {
   if (type != QtFatalMsg) return;
+  const QByteArray platform = qgetenv("QT_QPA_PLATFORM");
   const QByteArray display = qgetenv("DISPLAY") + qgetenv("WAYLAND_DISPLAY");
-  std::fprintf(stderr, "shardwright-gui: the display “%s” cannot be reached\n",
-               display.constData());
+  if (platform.isEmpty()) {
+    std::fprintf(stderr, "shardwright-gui: the display “%s” cannot be reached\n",
+                 display.constData());
+  } else {
+    std::fprintf(stderr, "shardwright-gui: the platform “%s” of QT_QPA_PLATFORM cannot be used%s\n",
+                 platform.constData(),
+                 display.isEmpty() ? "" : (" on the display “" + display + "”").constData());
+  }
   std::_Exit(kFailure);
 }
 
@@ -48,7 +55,9 @@ const QCommandLineOption& screenshots_option() {
 
 void describe(QCommandLineParser& parser) {
   parser.setApplicationDescription(QStringLiteral("Explores plans for distributed training."));
-  parser.addHelpOption();
+  // Not addHelpOption(), which promises the options of Qt as well: none of them is read here.
+  parser.addOption(
+      {{QStringLiteral("h"), QStringLiteral("help")}, QStringLiteral("Displays this help.")});
   parser.addVersionOption();
   parser.addOption(screenshots_option());
   parser.addPositionalArgument(
@@ -72,6 +81,9 @@ std::optional<Wishes> read_command_line(int argc, char** argv, int& code) {
     std::printf("%s", qPrintable(parser.helpText()));
   } else if (parser.isSet(QStringLiteral("version"))) {
     std::printf("shardwright-gui %s\n", SHARDWRIGHT_VERSION);
+  } else if (parser.isSet(screenshots_option()) && parser.value(screenshots_option()).isEmpty()) {
+    std::fprintf(stderr, "shardwright-gui: --screenshots: found \"\"; expected a folder\n");
+    code = kBadUsage;
   } else {
     return Wishes{parser.positionalArguments(), parser.value(screenshots_option())};
   }
@@ -83,11 +95,7 @@ int explore(const QStringList& files) {
   const shardwright::gui::StopSignals stop;  // outlives the window, which may wait for its run
   shardwright::gui::MainWindow window(&settings);
   window.show();
-  if (files.isEmpty()) {
-    window.open_last_session();
-  } else {
-    window.open(files);
-  }
+  window.begin(files);
   const int code = shardwright::gui::run_until_closed(window, stop);
   settings.sync();
   if (settings.status() == QSettings::NoError) return code;

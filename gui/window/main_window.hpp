@@ -41,6 +41,9 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(QSettings* settings = nullptr);
   ~MainWindow() override;
 
+  // What the program begins with: its files, or the last session's where it names none. The
+  // scenario is searched for until plans of files take the place of its own.
+  void begin(const QStringList& files);
   // Begins to search for plans of the scenario.
   void start();
   // In the background; two of a kind are compared. A search goes on until plans of files take the

@@ -64,6 +64,12 @@ void MainWindow::open(const QStringList& paths) {
   read(paths, false);
 }
 
+void MainWindow::begin(const QStringList& files) {
+  if (files.isEmpty()) return open_last_session();
+  start();
+  open(files);
+}
+
 void MainWindow::open_last_session() {
   start();
   if (settings_ == nullptr) return;

@@ -362,6 +362,26 @@ TEST_F(WindowTest, TheErrorOfAFileStaysWhileASearchFindsPlans) {
   EXPECT_TRUE(bar.text().contains(id("/model"))) << qPrintable(bar.text());
 }
 
+// Whatever else is named at the start: plans are found for the scenario that is shown …
+TEST_F(WindowTest, FilesWithoutPlansLeaveTheWorkedExample) {
+  const auto step = to_json(*testing::small_step().timeline).dump();
+  window_.begin({write("huge.json", "{"), write("step.json", step)});
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set() != nullptr; }));
+  EXPECT_EQ(window_.selection().set()->request.model.name, ScenarioChoice().model);
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("huge.json")));
+  EXPECT_EQ(window_.findChild<TimelineView*>()->canvas().tracks().all_spans(),
+            testing::small_step().timeline->spans.size());
+}
+
+// … unless a file brings its own.
+TEST_F(WindowTest, APlanThatIsNamedAtTheStartIsShownInstead) {
+  window_.begin({write("plan.json", to_json(small_set()->scenario(0)).dump())});
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  QTest::qWait(500);  // a search would have begun
+  EXPECT_FALSE(window_.is_busy());
+  EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(0));
+}
+
 TEST_F(WindowTest, AWrongScenarioTakesItsMessageBackAndNoOther) {
   const QString bad = write("bad.json", R"({"schema": "shardwright/plan", "version": 1})");
   ScenarioChoice wrong = small_choice();

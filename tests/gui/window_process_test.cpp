@@ -80,5 +80,91 @@ TEST_F(WindowWithARun, TakesItsRunWithItWhenItIsKilled) {
   EXPECT_TRUE(wait_for([&] { return processes_of(run_).isEmpty(); }));
 }
 
+// The program itself.
+class Program : public testing::Test {
+ protected:
+  void SetUp() override {
+    environment_.insert(id("XDG_CONFIG_HOME"), folder_.path());
+    for (const char* variable : {"DISPLAY", "WAYLAND_DISPLAY"}) environment_.remove(id(variable));
+  }
+  void TearDown() override {
+    process_.kill();
+    process_.waitForFinished();
+  }
+
+  void start(const QStringList& arguments) {
+    process_.setProcessEnvironment(environment_);
+    process_.start(QFileInfo(find_command()).dir().filePath(id("shardwright-gui")), arguments);
+    ASSERT_TRUE(process_.waitForStarted());
+  }
+  // The exit code; -1 if a signal ended it.
+  int end() {
+    EXPECT_TRUE(wait_for([&] { return process_.state() == QProcess::NotRunning; }));
+    return process_.exitStatus() == QProcess::NormalExit ? process_.exitCode() : -1;
+  }
+  int run(const QStringList& arguments) {
+    start(arguments);
+    return end();
+  }
+  // Starts the window and ends it by a signal once that it listens.
+  int run_until_terminated() {
+    start({});
+    EXPECT_TRUE(wait_for([&] { return handles_termination(); }));
+    ::kill(static_cast<pid_t>(process_.processId()), SIGTERM);
+    return end();
+  }
+  bool handles_termination() const {
+    QFile status(id("/proc/%1/status").arg(process_.processId()));
+    if (!status.open(QIODevice::ReadOnly)) return false;
+    const QByteArray text = status.readAll();
+    const qsizetype at = text.indexOf("SigCgt:") + 7;
+    const auto caught =
+        text.mid(at, text.indexOf('\n', at) - at).trimmed().toULongLong(nullptr, 16);
+    return (caught >> (SIGTERM - 1) & 1U) != 0;
+  }
+  QString errors() { return QString::fromUtf8(process_.readAllStandardError()); }
+
+  QTemporaryDir folder_;
+  QProcessEnvironment environment_ = QProcessEnvironment::systemEnvironment();
+  QProcess process_;
+};
+
+TEST_F(Program, SavesItsSessionWhenItIsTerminated) {
+  EXPECT_EQ(run_until_terminated(), 128 + SIGTERM) << qPrintable(errors());
+  const QSettings session(folder_.filePath(id("shardwright/shardwright-gui.conf")),
+                          QSettings::IniFormat);
+  EXPECT_TRUE(session.contains(id("scenario")));
+}
+
+TEST_F(Program, SaysThatItsSessionCannotBeSaved) {
+  environment_.insert(id("XDG_CONFIG_HOME"), id("/dev/null"));
+  EXPECT_EQ(run_until_terminated(), 1);
+  EXPECT_TRUE(errors().contains(id("the session cannot be saved in /dev/null/")));
+}
+
+TEST_F(Program, HelpNamesOnlyWhatThereIs) {
+  EXPECT_EQ(run({id("--help")}), 0);
+  const QString help = QString::fromUtf8(process_.readAllStandardOutput());
+  EXPECT_TRUE(help.contains(id("--screenshots"))) << qPrintable(help);
+  EXPECT_FALSE(help.contains(id("help-all")) || help.contains(id("Qt"))) << qPrintable(help);
+  for (const char* option : {"--help-all", "--platform", "--style"}) {
+    EXPECT_EQ(run({id(option)}), 2) << option;
+    EXPECT_TRUE(errors().contains(id("Unknown option")));
+  }
+}
+
+TEST_F(Program, PicturesNeedAFolder) {
+  EXPECT_EQ(run({id("--screenshots"), QString()}), 2);
+  EXPECT_TRUE(errors().contains(id("expected a folder")));
+}
+
+TEST_F(Program, APlatformThatIsNoneIsNamed) {
+  environment_.insert(id("QT_QPA_PLATFORM"), id("nosuch"));
+  EXPECT_EQ(run({}), 1);
+  const QString said = errors();
+  EXPECT_TRUE(said.contains(id("the platform “nosuch” of QT_QPA_PLATFORM"))) << qPrintable(said);
+  EXPECT_FALSE(said.contains(id("display"))) << qPrintable(said);
+}
+
 }  // namespace
 }  // namespace shardwright::gui
