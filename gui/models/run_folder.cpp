@@ -2,6 +2,7 @@
 
 #include <QDir>
 #include <QFileInfo>
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/timeline/timeline_file.hpp"
 #include "gui/models/opened_file.hpp"
+#include "gui/models/text.hpp"
 #include "sim/calibration/run_device.hpp"
 
 namespace shardwright::gui {
@@ -16,13 +18,21 @@ namespace {
 
 constexpr const char* kCalibrated = " (calibrated)";
 
-// "timeline-STEP-RANK.json" of the last step, by rank.
-std::vector<QString> last_timelines(const QDir& folder) {
-  std::map<std::int64_t, std::map<std::int64_t, QString>> steps;
+using StepFiles = std::map<std::int64_t, std::map<std::int64_t, QString>>;  // by step and rank
+
+// "timeline-STEP-RANK.json".
+StepFiles timelines_in(const QDir& folder) {
+  StepFiles steps;
   for (const QString& name : folder.entryList({QStringLiteral("timeline-*.json")}, QDir::Files)) {
     if (const auto file = parse_timeline_name(name.toStdString()))
       steps[file->step][file->rank] = folder.filePath(name);
   }
+  return steps;
+}
+
+// Of the last step, by rank.
+std::vector<QString> last_timelines(const QDir& folder) {
+  const StepFiles steps = timelines_in(folder);
   std::vector<QString> files;
   if (steps.empty()) return files;
   for (const auto& [rank, file] : steps.rbegin()->second) files.push_back(file);
@@ -67,6 +77,24 @@ QString free_profile_name(const QString& folder) {
     QString path = files.filePath(QStringLiteral("calibrated%1.json").arg(suffix));
     if (!QFileInfo::exists(path)) return path;
   }
+}
+
+QString calibration_obstacle(const QString& folder) {
+  const auto run = find_run(folder);
+  if (!run) return QStringLiteral("The folder has no metrics.jsonl.");
+  if (run->plan.isEmpty()) return QStringLiteral("The run's folder has no plan.json.");
+  std::size_t ranks = 0;
+  try {
+    ranks = static_cast<std::size_t>(load_scenario(run->plan.toStdString()).plan.world_size());
+  } catch (const InputError& error) {
+    return error_text(error);
+  }
+  const StepFiles steps = timelines_in(QDir(folder));
+  const bool has_whole_step = std::any_of(steps.begin(), steps.end(), [ranks](const auto& step) {
+    return step.second.size() == ranks;
+  });
+  if (has_whole_step) return {};
+  return QStringLiteral("No step of the run was recorded by all of its ranks: it ended too early.");
 }
 
 RunCalibration calibrate_run(const QString& folder) {

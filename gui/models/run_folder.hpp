@@ -29,6 +29,9 @@ std::optional<RunFolder> find_run(const QString& folder);
 std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run,
                                                    const ReadingWatch& watch = {});
 
+// Why `folder` teaches nothing about its cluster; empty if it may. Cheap: file names, and the plan.
+QString calibration_obstacle(const QString& folder);
+
 // What a run teaches about its cluster.
 struct RunCalibration {
   Scenario scenario;         // of the run

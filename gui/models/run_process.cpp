@@ -46,6 +46,23 @@ QString find_command() {
   return {};
 }
 
+std::vector<std::int64_t> recorded_steps(std::int64_t steps) {
+  constexpr std::int64_t kOfSecondHalf = 5;
+  const std::int64_t half = steps / 2;
+  std::vector<std::int64_t> recorded;
+  // The first two warm up.
+  for (std::int64_t power = 1; power < half; power *= 10) {
+    for (const std::int64_t digit : {1, 2, 5}) {
+      if (digit * power > 1 && digit * power < half) recorded.push_back(digit * power);
+    }
+  }
+  for (std::int64_t i = 0; i < kOfSecondHalf; ++i) {
+    const std::int64_t step = half + i * (steps - half) / kOfSecondHalf;
+    if (recorded.empty() || step > recorded.back()) recorded.push_back(step);
+  }
+  return recorded;
+}
+
 void end_with_this_program(QProcess& process) {
   process.setChildProcessModifier([program = getpid()] {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -96,9 +113,13 @@ void RunProcess::start(const Scenario& scenario, const RunSettings& settings) {
   stopping_ = killed_ = false;
   plan_ = QDir(settings.out).filePath(QStringLiteral("plan.json"));
   write_text_file(plan_, to_qstring(to_json(scenario).dump(2) + "\n"));
+  QStringList recorded;
+  for (const std::int64_t step : recorded_steps(settings.steps))
+    recorded.append(QString::number(step));
   process_.start(command, {QStringLiteral("run"), plan_, QStringLiteral("--data"), settings.data,
                            QStringLiteral("--out"), settings.out, QStringLiteral("--steps"),
-                           QString::number(settings.steps), QStringLiteral("--no-progress")});
+                           QString::number(settings.steps), QStringLiteral("--timeline-steps"),
+                           recorded.join(QLatin1Char(',')), QStringLiteral("--no-progress")});
 }
 
 void RunProcess::stop() {

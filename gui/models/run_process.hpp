@@ -6,6 +6,7 @@
 #include <QString>
 #include <QTimer>
 #include <cstdint>
+#include <vector>
 
 #include "core/spec/scenario.hpp"
 
@@ -22,6 +23,11 @@ QString find_command();
 
 // `folder` itself if no run and no plan is there, else one beside it that is not there yet.
 QString free_run_folder(const QString& folder);
+
+// The steps whose timelines a run of so many steps keeps, ascending: 2, 5, 10, 20, 50 … of its
+// first half, so that a run that is stopped has some too, and those that `shardwright run` keeps by
+// itself, five of the second half.
+std::vector<std::int64_t> recorded_steps(std::int64_t steps);
 
 // However this program ends, `process`, which is not started yet, is asked to end (SIGTERM).
 void end_with_this_program(QProcess& process);

@@ -114,9 +114,11 @@ QString plan_text(const Plan& plan) {
   return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
 }
 
-// "--seq-len 8192" is "seq len 8192".
 QString without_dashes(QString text) {
-  static const QRegularExpression kOption(QStringLiteral("--([a-z]+(?:-[a-z]+)*)"));
+  // Options of `shardwright plan` that fields of the window stand for.
+  static const QRegularExpression kOption(QStringLiteral(
+      "--(model|cluster|gpus|stack|accelerator|node|fabric|(?:max-)?global-batch|seq-len|precision|"
+      "objective|max-memory|fix|forbid)(?![a-z-])"));
   for (auto match = kOption.match(text); match.hasMatch(); match = kOption.match(text)) {
     QString name = match.captured(1);
     name = name == QStringLiteral("gpus") ? QStringLiteral("GPUs")

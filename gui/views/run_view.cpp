@@ -124,8 +124,6 @@ QWidget* RunView::create_controls() {
   stop_->setToolTip(tr("Interrupts the run as Ctrl-C does; its files stay"));
   calibrate_ = new QPushButton(tr("Calibrate"));
   calibrate_->setObjectName(QStringLiteral("run_calibrate"));
-  calibrate_->setToolTip(
-      tr("Refits the cluster's profile to what the run measured, and predicts its step again"));
   profile_row_ = create_profile_row();
   state_ = new QLabel;
   state_->setObjectName(QStringLiteral("run_state"));
@@ -330,13 +328,28 @@ void RunView::update_controls() {
   const bool ready = selection_->chosen() && !data_->text().isEmpty() && !out_->text().isEmpty();
   start_->setEnabled(ready && !running);
   stop_->setEnabled(running);
-  calibrate_->setEnabled(!running && follower_.steps().size() > 1);
+  update_calibrate();
   start_->setToolTip(ready ? tr("Trains on this machine under the chosen plan")
                            : tr("Choose a plan and name a corpus and a folder first"));
   for (QWidget* field :
        {static_cast<QWidget*>(data_), static_cast<QWidget*>(out_), static_cast<QWidget*>(steps_)})
     field->setEnabled(!running);
   update_state();
+}
+
+void RunView::update_calibrate() {
+  QString obstacle;
+  if (process_.is_running()) {
+    obstacle = tr("The run is still going.");
+  } else if (followed_.isEmpty() || follower_.steps().empty()) {
+    obstacle = tr("There is no run that has measured anything.");
+  } else {
+    obstacle = calibration_obstacle(followed_);
+  }
+  calibrate_->setEnabled(obstacle.isEmpty());
+  calibrate_->setToolTip(obstacle.isEmpty() ? tr("Refits the cluster's profile to what the run "
+                                                 "measured, and predicts its step again")
+                                            : obstacle);
 }
 
 void RunView::update_state() {
@@ -421,7 +434,7 @@ std::vector<RunView::Forecast> RunView::forecasts(double at_predicted_step) cons
 }
 
 void RunView::update_charts() {
-  calibrate_->setEnabled(!process_.is_running() && follower_.steps().size() > 1);
+  update_calibrate();
   draw(*loss_, &RunStep::loss, 1.0, {});
   std::vector<Forecast> rates, shares, memory;
   if (predicted_) {

@@ -70,6 +70,7 @@ class RunView : public View {
   // False, and said, where the folder is taken: another one is named in its place.
   bool folder_is_free();
   void update_controls();
+  void update_calibrate();
   void update_charts();
   void update_state();
   struct Forecast {

@@ -11,7 +11,9 @@
 #include <QSignalSpy>
 #include <QSpinBox>
 #include <QTemporaryDir>
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/scenario.hpp"
@@ -241,6 +243,67 @@ TEST_F(RunViewTest, ARunIsStoppedCleanly) {
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
   EXPECT_TRUE(ended.front().front().toBool());
   EXPECT_FALSE(view_->is_running());
+}
+
+TEST(RecordedSteps, AreFewEarlyAndLateOnes) {
+  EXPECT_EQ(recorded_steps(1), (std::vector<std::int64_t>{0}));
+  EXPECT_EQ(recorded_steps(14), (std::vector<std::int64_t>{2, 5, 7, 8, 9, 11, 12}));
+  for (std::int64_t steps = 1; steps < 3'000'000'000; steps += 1 + steps / 3) {
+    const std::vector<std::int64_t> recorded = recorded_steps(steps);
+    ASSERT_EQ(std::adjacent_find(recorded.begin(), recorded.end(), std::greater_equal<>()),
+              recorded.end());
+    EXPECT_GE(recorded.front(), 0);
+    EXPECT_LT(recorded.back(), steps);
+    EXPECT_LE(recorded.size(), 40U);
+    // Stopped anywhere after its third step, a run has one; nor is the last one long ago.
+    for (std::size_t i = 0; i + 1 < recorded.size(); ++i)
+      EXPECT_LE(recorded[i + 1], std::max<std::int64_t>(5, 3 * recorded[i])) << steps;
+    if (steps > 5) {
+      EXPECT_EQ(recorded.front(), 2) << steps;
+    }
+  }
+}
+
+TEST_F(RunViewTest, ARunThatIsStoppedCanBeCalibratedFrom) {
+  QSignalSpy ended(view_, &RunView::ended);
+  start(5000);
+  auto& calibrate = find<QPushButton>("run_calibrate");
+  ASSERT_TRUE(wait_for([&] { return view_->follower().steps().size() > 12; }));
+  EXPECT_FALSE(calibrate.isEnabled());
+  EXPECT_TRUE(calibrate.toolTip().contains(id("still going")));
+  view_->stop();
+  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+  ASSERT_LT(view_->follower().steps().size(), 2500U);  // the second half was not begun
+  ASSERT_TRUE(calibrate.isEnabled()) << qPrintable(calibrate.toolTip());
+  QTest::mouseClick(&calibrate, Qt::LeftButton);
+  EXPECT_TRUE(wait_for([&] { return find<QLabel>("run_state").text().contains(id("Calibrated")); }))
+      << qPrintable(find<MessageBar>("message_bar").text());
+}
+
+TEST_F(RunViewTest, WithoutAStepOfAllRanksCalibrateSaysWhyItIsOff) {
+  const QDir run(folder_.filePath(id("run")));
+  ASSERT_TRUE(QDir().mkpath(run.path()));
+  const auto& calibrate = find<QPushButton>("run_calibrate");
+  const auto is_off_after = [&](const char* file, const QString& text, const char* why) {
+    write_text_file(run.filePath(id(file)), text);
+    window_.open({run.path()});
+    EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    EXPECT_FALSE(calibrate.isEnabled()) << file;
+    EXPECT_TRUE(calibrate.toolTip().contains(id(why))) << qPrintable(calibrate.toolTip());
+  };
+  EXPECT_TRUE(calibrate.toolTip().contains(id("no run")));
+  QString lines;
+  for (int step = 0; step < 3; ++step)
+    lines += id("{\"step\": %1, \"loss\": 5, \"step_s\": 0.1}\n").arg(step);
+  is_off_after("metrics.jsonl", lines, "no plan.json");
+  is_off_after("plan.json", QString::fromStdString(to_json(tiny_scenario()).dump()),
+               "No step of the run was recorded by all of its ranks");
+  // One of its two ranks.
+  Timeline rank;
+  rank.origin = TimelineOrigin::Measured;
+  rank.ranks = {{0, "stage 0"}};
+  is_off_after("timeline-2-0.json", QString::fromStdString(to_json(rank).dump()),
+               "No step of the run was recorded by all of its ranks");
 }
 
 // The palette offers both at any time.

@@ -179,6 +179,10 @@ TEST(ScenarioTips, StayWithoutFiguresWhereAPartIsUnknown) {
 TEST(Text, MessagesNameFieldsAndNotOptions) {
   EXPECT_EQ(without_dashes(QStringLiteral("64 accelerators: --gpus 64 --global-batch 32")),
             QStringLiteral("64 accelerators: GPUs 64 global batch 32"));
+  // What no field stands for is a command that can be typed.
+  for (const char* command : {"shardwright run --timeline-steps", "plan or scale --json",
+                              "--global-batches 32", "probe --ranks 2"})
+    EXPECT_EQ(without_dashes(QString::fromUtf8(command)), QString::fromUtf8(command));
 }
 
 }  // namespace
