@@ -25,6 +25,7 @@
 #include "gui/views/flow_layout.hpp"
 #include "gui/views/pane_row.hpp"
 #include "gui/views/power_spin_box.hpp"
+#include "gui/views/save_dialog.hpp"
 #include "gui/views/scrolled_column.hpp"
 
 namespace shardwright::gui {
@@ -196,8 +197,8 @@ void RunView::choose_out() {
 }
 
 void RunView::choose_profile() {
-  const QString file = QFileDialog::getSaveFileName(this, tr("Save the refitted profile"),
-                                                    profile_->text(), tr("Cluster files (*.json)"));
+  const QString file = ask_for_file(this, tr("Save the refitted profile"), profile_->text(),
+                                    tr("Cluster files (*.json)"), QStringLiteral("json"));
   if (!file.isEmpty()) profile_->setText(file);
 }
 

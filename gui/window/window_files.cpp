@@ -16,6 +16,7 @@
 #include "gui/views/picture_export.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
+#include "gui/views/save_dialog.hpp"
 #include "gui/views/scenario_view.hpp"
 #include "gui/views/why_view.hpp"
 #include "gui/window/main_window.hpp"
@@ -358,8 +359,8 @@ void MainWindow::save_plan() {
   if (!scenario)
     return messages_->say(QStringLiteral("command"), Tone::Problem,
                           tr("There is no chosen plan to save."));
-  const QString file = QFileDialog::getSaveFileName(
-      this, tr("Save the chosen plan"), QStringLiteral("plan.json"), tr("Plan files (*.json)"));
+  const QString file = ask_for_file(this, tr("Save the chosen plan"), QStringLiteral("plan.json"),
+                                    tr("Plan files (*.json)"), QStringLiteral("json"));
   if (file.isEmpty()) return;
   try {
     write_text_file(file, to_qstring(to_json(*scenario).dump(2) + "\n"));
@@ -379,9 +380,9 @@ void MainWindow::fill_recent() {
 
 void MainWindow::export_view(const QString& suffix) {
   QDockWidget* dock = current_dock();
-  const QString file = QFileDialog::getSaveFileName(this, tr("Export %1").arg(dock->windowTitle()),
-                                                    dock->objectName() + QLatin1Char('.') + suffix,
-                                                    QStringLiteral("*.%1").arg(suffix));
+  const QString file = ask_for_file(this, tr("Export %1").arg(dock->windowTitle()),
+                                    dock->objectName() + QLatin1Char('.') + suffix,
+                                    QStringLiteral("*.%1").arg(suffix), suffix);
   if (file.isEmpty()) return;
   try {
     if (suffix == QStringLiteral("csv")) {

@@ -5,6 +5,7 @@
 #include <QComboBox>
 #include <QDockWidget>
 #include <QFile>
+#include <QFileDialog>
 #include <QGuiApplication>
 #include <QLabel>
 #include <QLineEdit>
@@ -17,6 +18,7 @@
 #include <QTableView>
 #include <QTableWidget>
 #include <QTemporaryDir>
+#include <QTimer>
 #include <QToolBar>
 #include <QToolButton>
 #include <QWheelEvent>
@@ -410,6 +412,33 @@ TEST_F(WindowTest, EveryViewBecomesAPicture) {
   }
   EXPECT_THROW(export_picture(window_, id("/no/such/folder/a.png")), RuntimeFailure);
   EXPECT_THROW(export_picture(window_, id("a.bmp")), RuntimeFailure);
+}
+
+// Types `name` into the next dialog for files and accepts it.
+void answer_next_dialog(const QString& name) {
+  QTimer::singleShot(0, [name] {
+    auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
+    ASSERT_NE(dialog, nullptr);
+    dialog->findChild<QLineEdit*>(id("fileNameEdit"))->setText(name);
+    static_cast<QDialog*>(dialog)->accept();
+  });
+}
+
+TEST_F(WindowTest, AnExportGetsTheSuffixThatItsNameLacks) {
+  show_plans();
+  window_.raise_view(id("plans"));
+  const QString name = folder_.filePath(id("of-mine"));
+  for (const char* suffix : {"png", "svg", "pdf", "csv"}) {
+    const QString file = name + QLatin1Char('.') + id(suffix);
+    answer_next_dialog(name);
+    trigger(qPrintable(id("file.export_") + id(suffix)));
+    EXPECT_GT(QFileInfo(file).size(), 100) << suffix;
+    const QString said = find<MessageBar>("message_bar").text();
+    EXPECT_TRUE(said.contains(id("Exported ") + file)) << qPrintable(said);
+  }
+  answer_next_dialog(name);
+  trigger("file.save_plan");
+  EXPECT_TRUE(QFileInfo(name + id(".json")).isFile());
 }
 
 TEST_F(WindowTest, EveryViewHasItsData) {
