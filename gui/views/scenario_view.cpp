@@ -3,7 +3,7 @@
 #include <QComboBox>
 #include <QCompleter>
 #include <QDoubleSpinBox>
-#include <QFormLayout>
+#include <QGridLayout>
 #include <QGroupBox>
 #include <QKeyEvent>
 #include <QLabel>
@@ -29,14 +29,26 @@ constexpr int kMostSequence = 1'000'000'000;
 constexpr int kMostGpus = 10'000'000;
 constexpr int kLongestProblem = 160;  // characters
 
-QFormLayout* add_group(QVBoxLayout& column, const QString& title) {
+// Rows of a title and a field, or of one text across both. No form layout: that of Qt 6.4 gives a
+// row no height where a hidden one held its place before.
+QGridLayout* add_group(QVBoxLayout& column, const QString& title) {
   auto* group = new QGroupBox(title);
-  auto* form = new QFormLayout(group);
-  form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  auto* form = new QGridLayout(group);
+  form->setColumnStretch(1, 1);
   form->setContentsMargins(10, 6, 10, 8);
   form->setVerticalSpacing(5);
   column.addWidget(group);
   return form;
+}
+
+void add_row_of(QGridLayout& form, QLabel* title, QWidget* field) {
+  const int row = form.rowCount();
+  form.addWidget(title, row, 0);
+  form.addWidget(field, row, 1);
+}
+
+void add_text_row(QGridLayout& form, QLabel* text) {
+  form.addWidget(text, form.rowCount(), 0, 1, 2);
 }
 
 QLabel* facts_label() {
@@ -112,10 +124,10 @@ ScenarioView::ScenarioView(ScenarioDocument* document, QWidget* parent)
   take_document();
 }
 
-void ScenarioView::create_workload(QFormLayout& form) {
+void ScenarioView::create_workload(QGridLayout& form) {
   add_names(form, Field::Model, shipped_models(), &ScenarioChoice::model, true);
   model_facts_ = facts_label();
-  form.addRow(model_facts_);
+  add_text_row(form, model_facts_);
   PowerSpinBox* batch = add_count(form, Field::GlobalBatch, &ScenarioChoice::global_batch, 0,
                                   kMostBatch, tr(" sequences"));
   batch->setSpecialValueText(tr("auto"));
@@ -125,14 +137,14 @@ void ScenarioView::create_workload(QFormLayout& form) {
   add_names(form, Field::Precision, precisions, &ScenarioChoice::precision, false);
 }
 
-void ScenarioView::create_machine(QFormLayout& form) {
+void ScenarioView::create_machine(QGridLayout& form) {
   const auto with_own = [](std::vector<std::string> names) {
     names.insert(names.begin(), "");
     return names;
   };
   add_names(form, Field::Cluster, shipped_clusters(), &ScenarioChoice::cluster, true);
   cluster_facts_ = facts_label();
-  form.addRow(cluster_facts_);
+  add_text_row(form, cluster_facts_);
   add_count(form, Field::Gpus, &ScenarioChoice::gpus, 1, kMostGpus, QString());
   add_names(form, Field::Stack, shipped_stacks(), &ScenarioChoice::stack, true);
   add_names(form, Field::Accelerator, with_own(shipped_accelerators()),
@@ -142,7 +154,7 @@ void ScenarioView::create_machine(QFormLayout& form) {
             false);
 }
 
-void ScenarioView::create_goal(QFormLayout& form) {
+void ScenarioView::create_goal(QGridLayout& form) {
   std::vector<std::string> objectives;
   for (const planner::Objective objective : planner::all_objectives())
     objectives.emplace_back(name_of(objective));
@@ -168,7 +180,7 @@ void ScenarioView::create_goal(QFormLayout& form) {
   add_row(form, Field::Constraints, constraints_);
 }
 
-void ScenarioView::create_what_ifs(QFormLayout& form) {
+void ScenarioView::create_what_ifs(QGridLayout& form) {
   for (int i = 0; i < kResources; ++i) {
     auto* box = new QSpinBox;
     box->setObjectName(QStringLiteral("what_if_%1").arg(i));
@@ -184,13 +196,13 @@ void ScenarioView::create_what_ifs(QFormLayout& form) {
     box->installEventFilter(this);
     auto* label = new QLabel(resource_title(i));
     label->setBuddy(box);
-    form.addRow(label, box);
+    add_row_of(form, label, box);
     what_if_titles_[static_cast<std::size_t>(i)] = label;
     what_ifs_[static_cast<std::size_t>(i)] = box;
   }
 }
 
-void ScenarioView::add_row(QFormLayout& form, Field field, QWidget* widget) {
+void ScenarioView::add_row(QGridLayout& form, Field field, QWidget* widget) {
   widget->setObjectName(id_of(field));
   widget->installEventFilter(this);
   auto* problem = new QLabel;
@@ -201,12 +213,12 @@ void ScenarioView::add_row(QFormLayout& form, Field field, QWidget* widget) {
   auto* title = new QLabel(title_of(field));
   title->setBuddy(widget);
   rows_.push_back({field, title, widget});
-  form.addRow(title, widget);
-  form.addRow(problem);
+  add_row_of(form, title, widget);
+  add_text_row(form, problem);
   problems_[static_cast<std::size_t>(field)] = problem;
 }
 
-QComboBox* ScenarioView::add_names(QFormLayout& form, Field field,
+QComboBox* ScenarioView::add_names(QGridLayout& form, Field field,
                                    const std::vector<std::string>& names,
                                    std::string ScenarioChoice::*member, bool may_be_path) {
   auto* box = new QComboBox;
@@ -232,7 +244,7 @@ QComboBox* ScenarioView::add_names(QFormLayout& form, Field field,
   return box;
 }
 
-PowerSpinBox* ScenarioView::add_count(QFormLayout& form, Field field,
+PowerSpinBox* ScenarioView::add_count(QGridLayout& form, Field field,
                                       std::int64_t ScenarioChoice::*member, int least, int most,
                                       const QString& suffix) {
   auto* box = new PowerSpinBox;
@@ -251,8 +263,9 @@ void ScenarioView::edit(Field field, Change change, int part) {
   if (taking_) return;
   ScenarioChoice next = document_->choice();
   change(next);
-  // What was wrong was wrong of the value before.
-  if (QLabel* problem = problems_[static_cast<std::size_t>(field)]) problem->hide();
+  // A field that is left as it was is as wrong as before, and is not planned for again.
+  if (next == document_->choice()) return;
+  show_problem(field, {});
   document_->edit(field, next, part);
 }
 
@@ -343,16 +356,18 @@ std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& pro
     if (!text.isEmpty()) text += QLatin1Char('\n');
     text += short_problem(problem_text({"", problem.found, problem.expected}));
   }
-  const QColor colour = colours_for(palette()).bad;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (problems_[i] == nullptr) continue;
-    QPalette palette = problems_[i]->palette();
-    palette.setColor(QPalette::WindowText, colour);
-    problems_[i]->setPalette(palette);
-    problems_[i]->setText(texts[i].isEmpty() ? QString() : QStringLiteral("⚠ ") + texts[i]);
-    problems_[i]->setVisible(!texts[i].isEmpty());
-  }
+  for (std::size_t i = 0; i < texts.size(); ++i) show_problem(static_cast<Field>(i), texts[i]);
   return others;
+}
+
+void ScenarioView::show_problem(Field field, const QString& text) {
+  QLabel* label = problems_[static_cast<std::size_t>(field)];
+  if (label == nullptr) return;  // of the what-ifs, which cannot be wrong
+  QPalette colours = label->palette();
+  colours.setColor(QPalette::WindowText, colours_for(palette()).bad);
+  label->setPalette(colours);
+  label->setText(text.isEmpty() ? QString() : QStringLiteral("⚠ ") + text);
+  label->setVisible(!text.isEmpty());
 }
 
 void ScenarioView::show_origin(const QString& text) {

@@ -10,7 +10,7 @@
 
 class QComboBox;
 class QDoubleSpinBox;
-class QFormLayout;
+class QGridLayout;
 class QLabel;
 class QLineEdit;
 class QSpinBox;
@@ -36,20 +36,21 @@ class ScenarioView : public View {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
-  void create_workload(QFormLayout& form);
-  void create_machine(QFormLayout& form);
-  void create_goal(QFormLayout& form);
-  void create_what_ifs(QFormLayout& form);
+  void create_workload(QGridLayout& form);
+  void create_machine(QGridLayout& form);
+  void create_goal(QGridLayout& form);
+  void create_what_ifs(QGridLayout& form);
 
   // A row of a title, a widget and a place for its problem.
-  void add_row(QFormLayout& form, Field field, QWidget* widget);
-  QComboBox* add_names(QFormLayout& form, Field field, const std::vector<std::string>& names,
+  void add_row(QGridLayout& form, Field field, QWidget* widget);
+  QComboBox* add_names(QGridLayout& form, Field field, const std::vector<std::string>& names,
                        std::string ScenarioChoice::*member, bool may_be_path);
-  PowerSpinBox* add_count(QFormLayout& form, Field field, std::int64_t ScenarioChoice::*member,
+  PowerSpinBox* add_count(QGridLayout& form, Field field, std::int64_t ScenarioChoice::*member,
                           int least, int most, const QString& suffix);
 
   void take_document();
   void update_tips();
+  void show_problem(Field field, const QString& text);
   template <class Change>
   void edit(Field field, Change change, int part = 0);
   bool has_unfinished_text(const QObject* field) const;

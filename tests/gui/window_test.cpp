@@ -50,49 +50,6 @@ TEST_F(WindowTest, AScenarioBecomesPlansAndReasons) {
   EXPECT_GT(find<SensitivityChart>("sensitivity").plottableCount(), 5);
 }
 
-TEST_F(WindowTest, TypingIntoAFieldPlansAgainAndUndoTakesItBack) {
-  window_.document().reset(small_choice());
-  auto& gpus = find<QSpinBox>("gpus");
-  gpus.setFocus();
-  gpus.selectAll();
-  QTest::keyClicks(&gpus, id("4"));
-  QTest::keyClick(&gpus, Qt::Key_Tab);
-  EXPECT_EQ(window_.document().choice().gpus, 4);
-  ASSERT_TRUE(wait_for(
-      [&] { return window_.selection().set() && window_.selection().set()->request.gpus == 4; }));
-  gpus.setFocus();
-  QTest::keyClick(&gpus, Qt::Key_Z, Qt::ControlModifier);
-  EXPECT_EQ(window_.document().choice().gpus, 8);
-  EXPECT_EQ(gpus.value(), 8);
-  QTest::keyClick(&gpus, Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
-  EXPECT_EQ(gpus.value(), 4);
-}
-
-TEST_F(WindowTest, UndoWorksWithTheFocusInEachKindOfField) {
-  window_.document().reset(small_choice());
-  auto& constraints = find<QLineEdit>("constraints");
-  constraints.setFocus();
-  constraints.selectAll();
-  QTest::keyClicks(&constraints, id("tp=1"));
-  ASSERT_EQ(window_.document().choice().constraints, "tp=1");
-  QTest::keyClick(&constraints, Qt::Key_Z, Qt::ControlModifier);
-  EXPECT_EQ(window_.document().choice(), small_choice());
-
-  auto& model = find<QComboBox>("model");
-  model.setFocus();
-  model.lineEdit()->selectAll();
-  QTest::keyClicks(&model, id("llama3-8b"));
-  // Until the field is left its text is nobody's scenario: the field takes it back itself.
-  QTest::keyClick(&model, Qt::Key_Z, Qt::ControlModifier);
-  EXPECT_EQ(window_.document().choice(), small_choice());
-  model.lineEdit()->selectAll();
-  QTest::keyClicks(&model, id("llama3-8b"));
-  QTest::keyClick(&model, Qt::Key_Return);
-  ASSERT_EQ(window_.document().choice().model, "llama3-8b");
-  QTest::keyClick(&model, Qt::Key_Z, Qt::ControlModifier);
-  EXPECT_EQ(window_.document().choice(), small_choice());
-}
-
 TEST_F(WindowTest, PlansOfTheFormerScenarioAreMarked) {
   window_.document().reset(small_choice());
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
@@ -109,40 +66,6 @@ TEST_F(WindowTest, PlansOfTheFormerScenarioAreMarked) {
   QTest::keyClicks(&constraints, id("tp=1"));
   ASSERT_TRUE(wait_for([&] { return !mark.isVisible(); }));
   EXPECT_EQ(window_.selection().set()->plans.front().plan.tp, 1);
-}
-
-TEST_F(WindowTest, APartThatNobodyShipsIsNotShownAsAnother) {
-  ScenarioChoice choice = small_choice();
-  choice.accelerator = "of-an-old-session";
-  window_.document().reset(choice);
-  EXPECT_EQ(find<QComboBox>("accelerator").currentText(), id("of-an-old-session"));
-}
-
-TEST_F(WindowTest, TheScenariosDataHaveEveryField) {
-  ScenarioChoice choice = small_choice();
-  choice.accelerator = "h200";
-  choice.what_if[1] = 150;
-  window_.document().reset(choice);
-  const TextTable table = qobject_cast<View*>(window_.view(id("scenario")))->table();
-  QStringList values;
-  for (const QStringList& row : table.rows) values.append(row.last());
-  EXPECT_EQ(table.rows.size(), static_cast<std::size_t>(kFields - 1 + kResources));
-  EXPECT_TRUE(values.contains(id("h200")));
-  EXPECT_TRUE(values.contains(id("150")));
-}
-
-TEST_F(WindowTest, AWrongFieldSaysSoBelowItself) {
-  ScenarioChoice choice = small_choice();
-  window_.document().reset(choice);
-  auto& constraints = find<QLineEdit>("constraints");
-  constraints.clear();
-  QTest::keyClicks(&constraints, id("tp=8; zeeero=3"));
-  auto& problem = find<QLabel>("problem_constraints");
-  ASSERT_TRUE(wait_for([&] { return !problem.isHidden(); }));
-  EXPECT_TRUE(problem.text().contains(id("zeeero")));
-  constraints.clear();
-  QTest::keyClicks(&constraints, id("tp=1"));
-  EXPECT_TRUE(wait_for([&] { return problem.isHidden(); }));
 }
 
 TEST_F(WindowTest, ASweepSaysWhosePlansItShows) {

@@ -1,0 +1,144 @@
+// The scenario's fields: typed into, undone, wrong, and scrolled past.
+#include "gui/views/scenario_view.hpp"
+
+#include <QAbstractSpinBox>
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QScrollArea>
+#include <QScrollBar>
+#include <QSpinBox>
+#include <QWheelEvent>
+#include <nlohmann/json.hpp>
+
+#include "core/spec/cluster_json.hpp"
+#include "tests/gui/window_fixture.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+class ScenarioViewTest : public WindowTest {};
+
+TEST_F(ScenarioViewTest, TypingIntoAFieldPlansAgainAndUndoTakesItBack) {
+  window_.document().reset(small_choice());
+  auto& gpus = find<QSpinBox>("gpus");
+  gpus.setFocus();
+  gpus.selectAll();
+  QTest::keyClicks(&gpus, id("4"));
+  QTest::keyClick(&gpus, Qt::Key_Tab);
+  EXPECT_EQ(window_.document().choice().gpus, 4);
+  ASSERT_TRUE(wait_for(
+      [&] { return window_.selection().set() && window_.selection().set()->request.gpus == 4; }));
+  gpus.setFocus();
+  QTest::keyClick(&gpus, Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(window_.document().choice().gpus, 8);
+  EXPECT_EQ(gpus.value(), 8);
+  QTest::keyClick(&gpus, Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
+  EXPECT_EQ(gpus.value(), 4);
+}
+
+TEST_F(ScenarioViewTest, UndoWorksWithTheFocusInEachKindOfField) {
+  window_.document().reset(small_choice());
+  auto& constraints = find<QLineEdit>("constraints");
+  constraints.setFocus();
+  constraints.selectAll();
+  QTest::keyClicks(&constraints, id("tp=1"));
+  ASSERT_EQ(window_.document().choice().constraints, "tp=1");
+  QTest::keyClick(&constraints, Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(window_.document().choice(), small_choice());
+
+  auto& model = find<QComboBox>("model");
+  model.setFocus();
+  model.lineEdit()->selectAll();
+  QTest::keyClicks(&model, id("llama3-8b"));
+  // Until the field is left its text is nobody's scenario: the field takes it back itself.
+  QTest::keyClick(&model, Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(window_.document().choice(), small_choice());
+  model.lineEdit()->selectAll();
+  QTest::keyClicks(&model, id("llama3-8b"));
+  QTest::keyClick(&model, Qt::Key_Return);
+  ASSERT_EQ(window_.document().choice().model, "llama3-8b");
+  QTest::keyClick(&model, Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(window_.document().choice(), small_choice());
+}
+
+TEST_F(ScenarioViewTest, APartThatNobodyShipsIsNotShownAsAnother) {
+  ScenarioChoice choice = small_choice();
+  choice.accelerator = "of-an-old-session";
+  window_.document().reset(choice);
+  EXPECT_EQ(find<QComboBox>("accelerator").currentText(), id("of-an-old-session"));
+}
+
+TEST_F(ScenarioViewTest, TheScenariosDataHaveEveryField) {
+  ScenarioChoice choice = small_choice();
+  choice.accelerator = "h200";
+  choice.what_if[1] = 150;
+  window_.document().reset(choice);
+  const TextTable table = qobject_cast<View*>(window_.view(id("scenario")))->table();
+  QStringList values;
+  for (const QStringList& row : table.rows) values.append(row.last());
+  EXPECT_EQ(table.rows.size(), static_cast<std::size_t>(kFields - 1 + kResources));
+  EXPECT_TRUE(values.contains(id("h200")));
+  EXPECT_TRUE(values.contains(id("150")));
+}
+
+// Seen, with room for all of its text, and nowhere else.
+bool is_told(const QLabel& problem, const QString& text) {
+  return problem.isVisible() && problem.text().contains(text) &&
+         problem.height() >= problem.heightForWidth(problem.width());
+}
+
+TEST_F(ScenarioViewTest, AWrongFieldSaysSoBelowItself) {
+  struct Wrong {
+    const char* field;
+    std::string ScenarioChoice::*member;
+    const char* value;
+    const char* told;
+  };
+  const auto& model = find<QComboBox>("model");
+  const int height = model.height();
+  for (const Wrong& wrong :
+       {Wrong{"model", &ScenarioChoice::model, "nosuchmodel", "no model of this name"},
+        {"cluster", &ScenarioChoice::cluster, "here", "no cluster of this name"},
+        {"stack", &ScenarioChoice::stack, "nosuchstack", "no stack of this name"},
+        {"accelerator", &ScenarioChoice::accelerator, "nosuch", "no accelerator of this name"},
+        {"node", &ScenarioChoice::node, "nosuchnode", "nosuchnode"},
+        {"fabric", &ScenarioChoice::fabric, "nosuchfabric", "nosuchfabric"},
+        {"precision", &ScenarioChoice::precision, "bf17", "bf17"},
+        {"objective", &ScenarioChoice::objective, "nosuchgoal", "nosuchgoal"},
+        {"constraints", &ScenarioChoice::constraints, "zeeero=3", "zeeero"}}) {
+    ScenarioChoice choice = small_choice();
+    choice.*wrong.member = wrong.value;
+    window_.document().reset(choice);
+    const auto& problem = find<QLabel>(QByteArray("problem_").append(wrong.field).constData());
+    EXPECT_TRUE(wait_for([&] { return is_told(problem, id(wrong.told)); }))
+        << wrong.field << ", " << problem.height() << " high: " << qPrintable(problem.text());
+    EXPECT_EQ(model.height(), height) << "with a wrong " << wrong.field;
+  }
+}
+
+TEST_F(ScenarioViewTest, WhatIsWrongStaysToldUntilItIsChanged) {
+  window_.document().reset(small_choice());
+  auto& model = find<QComboBox>("model");
+  auto& problem = find<QLabel>("problem_model");
+  for (const auto key : {Qt::Key_Return, Qt::Key_Tab}) {
+    model.setFocus();
+    model.lineEdit()->selectAll();
+    QTest::keyClicks(&model, id("nosuchmodel"));
+    QTest::keyClick(&model, key);
+    ASSERT_TRUE(wait_for([&] { return is_told(problem, id("no model of this name")); }));
+    // Left once more, as it is.
+    model.setFocus();
+    QTest::keyClick(&model, Qt::Key_Return);
+    find<QLineEdit>("constraints").setFocus();
+    EXPECT_TRUE(is_told(problem, id("no model of this name")));
+    model.setFocus();
+    model.lineEdit()->selectAll();
+    QTest::keyClicks(&model, id("llama3.2-1b"));
+    QTest::keyClick(&model, Qt::Key_Return);
+    EXPECT_FALSE(problem.isVisible());
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::gui
