@@ -270,7 +270,16 @@ void PlansView::mark_outdated() {
 void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
   QString text = QStringLiteral("<h3>%1</h3><p>%2</p>")
                      .arg(tr("No plan fits"), to_qstring(none.reason).toHtmlEscaped());
-  if (!none.closes_it.empty()) {
+  if (none.nearest) {
+    text += QStringLiteral("<p>%1</p>")
+                .arg(tr("Nearest: %1, %2 short of the %3 that it needs per accelerator.")
+                         .arg(plan_text(*none.nearest), bytes_text(none.shortfall),
+                              bytes_text(none.needed))
+                         .toHtmlEscaped());
+  }
+  if (none.closes_it.empty()) {
+    text += QStringLiteral("<p>%1</p>").arg(tr("No single change was found that helps."));
+  } else {
     text += tr("<p>What would help:</p>") + QStringLiteral("<p>");
     for (const std::string& change : none.closes_it)
       text += QStringLiteral("• ") + without_dashes(to_qstring(change)).toHtmlEscaped() +

@@ -238,15 +238,26 @@ QWidget* WhyView::create_comparison() {
   return no_comparison_;
 }
 
+void WhyView::show_obstacle(const QString& text) {
+  obstacle_ = text;
+  if (!selection_->chosen()) empty_->show_hint(hint());
+}
+
+QString WhyView::hint() const {
+  if (!obstacle_.isEmpty()) return obstacle_;
+  const PlanSetPointer set = selection_->set();
+  if (set && set->plans.empty() && set->infeasible)
+    return tr("No plan fits: <b>Plans</b> says why, and what would help.");
+  return tr("Choose a plan in <b>Plans</b>: its time and its memory are taken apart here.");
+}
+
 void WhyView::show_chosen() {
   const auto chosen = selection_->chosen();
   if (!chosen) {
     story_.cancel();
     clear_comparison();
     told_.reset();
-    return empty_->show_hint(
-        tr("Choose a plan in <b>Plans</b>: its time and its memory are taken "
-           "apart here."));
+    return empty_->show_hint(hint());
   }
   const PlanSetPointer set = selection_->set();
   const planner::PlanCandidate& candidate = set->plans[*chosen];

@@ -33,6 +33,8 @@ class WhyView : public View {
   // The chosen plan against that of another file, until other plans are shown or one of them is
   // compared with.
   void compare_with(const Scenario& other, const QString& name);
+  // Why there are no plans to choose from; empty: nothing is known to be in the way.
+  void show_obstacle(const QString& text);
 
  Q_SIGNALS:
   // All that was to be computed is shown.
@@ -41,6 +43,7 @@ class WhyView : public View {
  private:
   QWidget* create_breakdown();
   QWidget* create_comparison();
+  QString hint() const;
   void show_chosen();
   void show_compared();
   void clear_comparison();
@@ -52,6 +55,7 @@ class WhyView : public View {
   std::optional<Scenario> told_;   // whose story is told or being found
   std::optional<Scenario> other_;  // of a file, which the chosen plan is compared with
   std::optional<std::pair<Scenario, Scenario>> both_told_;  // compared, or about to be
+  QString obstacle_;
   QLabel* title_ = nullptr;
   QLabel* limit_ = nullptr;
   QLabel* peak_ = nullptr;

@@ -132,8 +132,10 @@ void MainWindow::arrange_docks() {
 
 void MainWindow::connect_search() {
   connect(&document_, &ScenarioDocument::changed, this, &MainWindow::edit_scenario);
-  connect(&search_, &PlanSearch::started, this,
-          [this] { plans_view_->show_waiting(tr("Searching …")); });
+  connect(&search_, &PlanSearch::started, this, [this] {
+    plans_view_->show_waiting(tr("Searching …"));
+    why_view_->show_obstacle({});
+  });
   connect(&search_, &PlanSearch::found, this, [this](const PlanSetPointer& set) {
     scenario_view_->show_problems({});
     scenario_view_->show_origin({});
@@ -146,7 +148,9 @@ void MainWindow::connect_search() {
     for (const Problem& problem : scenario_view_->show_problems(problems))
       texts.append(problem_text(problem));
     messages_->say(QStringLiteral("search"), Tone::Problem, texts.join(QLatin1Char('\n')));
-    plans_view_->show_waiting(tr("The scenario has a problem: see its fields."));
+    const QString obstacle = tr("The scenario has a problem: see its fields.");
+    plans_view_->show_waiting(obstacle);
+    why_view_->show_obstacle(obstacle);
   });
 }
 

@@ -251,6 +251,30 @@ TEST_F(WindowTest, NothingFitsIsExplained) {
   auto* hint = plans->findChild<QLabel*>(id("hint"));
   ASSERT_TRUE(hint->isVisible());
   EXPECT_TRUE(hint->text().contains(id("No plan fits")));
+  EXPECT_TRUE(hint->text().contains(id("What would help")));
+  const auto* why =
+      window_.view(id("why"))->findChild<EmptyState*>()->findChild<QLabel*>(id("hint"));
+  EXPECT_TRUE(why->text().contains(id("No plan fits"))) << qPrintable(why->text());
+  choice.model = "nosuchmodel";
+  window_.document().reset(choice);
+  EXPECT_TRUE(wait_for([&] { return why->text().contains(id("scenario has a problem")); }));
+}
+
+TEST_F(WindowTest, WhereNothingWouldHelpThatIsSaid) {
+  ScenarioChoice choice = small_choice();
+  choice.global_batch = 999'999'999;
+  choice.seq_len = 1'000'000'000;
+  choice.constraints.clear();
+  window_.document().reset(choice);
+  ASSERT_TRUE(wait_for([&] {
+    const PlanSetPointer set = window_.selection().set();
+    return set && set->infeasible && set->complete;
+  }));
+  const QString text = window_.view(id("plans"))->findChild<QLabel*>(id("hint"))->text();
+  EXPECT_TRUE(text.contains(window_.selection().set()->infeasible->closes_it.empty()
+                                ? id("No single change was found that helps")
+                                : id("What would help")))
+      << qPrintable(text);
 }
 
 TEST_F(WindowTest, ThePaletteRunsCommandsByName) {
