@@ -22,6 +22,7 @@
 #include "gui/views/pane_row.hpp"
 #include "gui/views/plan_scatter.hpp"
 #include "gui/views/scrolled_column.hpp"
+#include "gui/views/wheel_to_scrolling.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -133,6 +134,7 @@ QComboBox* PlansView::create_axis(const QString& id, const QString& figure, bool
   box->setCurrentIndex(box->findData(figure));
   box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   box->setMinimumContentsLength(8);
+  leave_wheel_to_scrolling(*box);
   connect(box, &QComboBox::currentIndexChanged, this, &PlansView::apply_axes);
   return box;
 }

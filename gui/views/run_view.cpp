@@ -27,6 +27,7 @@
 #include "gui/views/power_spin_box.hpp"
 #include "gui/views/save_dialog.hpp"
 #include "gui/views/scrolled_column.hpp"
+#include "gui/views/wheel_to_scrolling.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -110,6 +111,7 @@ QWidget* RunView::create_controls() {
   out_ = add_path(*pane, QStringLiteral("run_out"), tr("folder of metrics and timelines"));
   steps_ = new PowerSpinBox;
   steps_->setObjectName(QStringLiteral("run_steps"));
+  leave_wheel_to_scrolling(*steps_);
   steps_->setRange(1, 1'000'000'000);
   steps_->setValue(100);
   const auto browse = [pane](auto choose) {

@@ -20,6 +20,7 @@
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/power_spin_box.hpp"
+#include "gui/views/wheel_to_scrolling.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -194,6 +195,7 @@ void ScenarioView::create_what_ifs(QGridLayout& form) {
           i);
     });
     box->installEventFilter(this);
+    leave_wheel_to_scrolling(*box);
     auto* label = new QLabel(resource_title(i));
     label->setBuddy(box);
     add_row_of(form, label, box);
@@ -205,6 +207,7 @@ void ScenarioView::create_what_ifs(QGridLayout& form) {
 void ScenarioView::add_row(QGridLayout& form, Field field, QWidget* widget) {
   widget->setObjectName(id_of(field));
   widget->installEventFilter(this);
+  if (qobject_cast<QLineEdit*>(widget) == nullptr) leave_wheel_to_scrolling(*widget);
   auto* problem = new QLabel;
   problem->setObjectName(QStringLiteral("problem_") + id_of(field));
   problem->setWordWrap(true);

@@ -16,6 +16,7 @@
 #include "gui/views/empty_state.hpp"
 #include "gui/views/flow_layout.hpp"
 #include "gui/views/scrolled_column.hpp"
+#include "gui/views/wheel_to_scrolling.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -108,6 +109,7 @@ QWidget* SweepView::create_controls() {
   figure_->setObjectName(QStringLiteral("sweep_figure"));
   for (int i = 0; i < kSweepFigures; ++i) figure_->addItem(title_of(static_cast<SweepFigure>(i)));
   figure_->setCurrentIndex(static_cast<int>(SweepFigure::TokensPerSecondPerGpu));
+  for (QComboBox* box : {axis_, plan_, figure_}) leave_wheel_to_scrolling(*box);
   progress_ = new QProgressBar;
   progress_->setRange(0, kProgressSteps);
   progress_->setTextVisible(false);

@@ -140,5 +140,55 @@ TEST_F(ScenarioViewTest, WhatIsWrongStaysToldUntilItIsChanged) {
   }
 }
 
+// Sends a notch of the wheel to the middle of a widget, as the desktop does.
+void turn_wheel(QWidget& widget) {
+  const QPointF at = QRectF(widget.rect()).center();
+  QWheelEvent wheel(at, widget.mapToGlobal(at), {}, QPoint(0, -120), Qt::NoButton, Qt::NoModifier,
+                    Qt::NoScrollPhase, false);
+  QCoreApplication::sendEvent(&widget, &wheel);
+}
+
+bool is_scrolled(const QWidget* widget) {
+  while (widget != nullptr && qobject_cast<const QScrollArea*>(widget) == nullptr)
+    widget = widget->parentWidget();
+  return widget != nullptr;
+}
+
+TEST_F(ScenarioViewTest, TheWheelScrollsPastFields) {
+  show_plans();
+  window_.document().reset(small_choice());
+  window_.setFocus();
+  int fields = 0;
+  for (auto* box : window_.findChildren<QComboBox*>()) {
+    if (!is_scrolled(box)) continue;
+    const int before = box->currentIndex();
+    turn_wheel(*box);
+    EXPECT_EQ(box->currentIndex(), before) << qPrintable(box->objectName());
+    EXPECT_FALSE(box->focusPolicy() & Qt::WheelFocus & ~Qt::StrongFocus);
+    ++fields;
+  }
+  for (auto* box : window_.findChildren<QAbstractSpinBox*>()) {
+    if (!is_scrolled(box)) continue;
+    const QString before = box->text();
+    turn_wheel(*box);
+    EXPECT_EQ(box->text(), before) << qPrintable(box->objectName());
+    EXPECT_FALSE(box->focusPolicy() & Qt::WheelFocus & ~Qt::StrongFocus);
+    ++fields;
+  }
+  EXPECT_GT(fields, 20);
+  EXPECT_EQ(window_.document().choice(), small_choice());
+
+  auto& batch = find<QSpinBox>("global_batch");
+  auto* area = window_.view(id("scenario"))->findChild<QScrollArea*>();
+  window_.resize(900, 500);
+  QCoreApplication::processEvents();
+  area->verticalScrollBar()->setValue(0);
+  turn_wheel(batch);
+  EXPECT_GT(area->verticalScrollBar()->value(), 0);
+  batch.setFocus();
+  turn_wheel(batch);
+  EXPECT_LT(batch.value(), 32) << "the field with the focus takes it";
+}
+
 }  // namespace
 }  // namespace shardwright::gui
