@@ -55,9 +55,10 @@ PlanSetPointer best_plans(const ScenarioChoice& choice, const QString& origin,
 }
 
 // Two files of a kind that are fields of a scenario: how well is it trained with each?
-template <class Content>
-void plan_with_both(ReadFiles& read, ScenarioChoice choice, std::string ScenarioChoice::*field,
-                    ReadingProgress& progress, const std::stop_token& stop) {
+// `choice_with` is the scenario with a file.
+template <class Content, class ChoiceWith>
+void plan_with_both(ReadFiles& read, const ChoiceWith& choice_with, ReadingProgress& progress,
+                    const std::stop_token& stop) {
   std::vector<ReadFile*> both;
   for (ReadFile& file : read.files) {
     if (std::holds_alternative<Content>(file.file.content)) both.push_back(&file);
@@ -68,7 +69,7 @@ void plan_with_both(ReadFiles& read, ScenarioChoice choice, std::string Scenario
   for (ReadFile* file : both) {
     const QString& path = file->file.path;
     progress.doing(QStringLiteral("Planning with %1").arg(QFileInfo(path).fileName()));
-    choice.*field = QFileInfo(path).absoluteFilePath().toStdString();
+    const ScenarioChoice choice = choice_with(QFileInfo(path).absoluteFilePath().toStdString());
     collect(read.problems, path, path + QStringLiteral(": "),
             [&] { file->plans = best_plans(choice, path, stop); });
     if (file->plans) file->choice = choice;
@@ -92,8 +93,14 @@ ReadFiles read_files(const QStringList& paths, const ScenarioChoice& choice,
   }
   ScenarioChoice of_cluster = choice;
   of_cluster.accelerator = of_cluster.node = of_cluster.fabric = "";
-  plan_with_both<ClusterSpec>(read, of_cluster, &ScenarioChoice::cluster, progress, stop);
-  plan_with_both<ModelSpec>(read, choice, &ScenarioChoice::model, progress, stop);
+  plan_with_both<ClusterSpec>(
+      read, [&](const std::string& file) { return on_cluster(of_cluster, file); }, progress, stop);
+  const auto with_model = [&](const std::string& file) {
+    ScenarioChoice with = choice;
+    with.model = file;
+    return with;
+  };
+  plan_with_both<ModelSpec>(read, with_model, progress, stop);
   return read;
 }
 

@@ -17,7 +17,6 @@
 #include "core/spec/profile_library.hpp"
 #include "gui/models/text.hpp"
 #include "planner/request_check.hpp"
-#include "sim/calibration/calibrate.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -117,8 +116,9 @@ void apply_what_ifs(const ScenarioChoice& choice, ClusterSpec& cluster, ProblemL
   for (int i = 0; i < kResources; ++i) {
     const int percent = choice.what_if[static_cast<std::size_t>(i)];
     if (percent == 100) continue;
-    if (percent < 10 || percent > 1000) {
-      problems.add(text_of(Field::WhatIf).id, fmt::format("{} %", percent), "10 to 1000 %");
+    if (percent < kWhatIfRange.least || percent > kWhatIfRange.most) {
+      problems.add(text_of(Field::WhatIf).id, fmt::format("{} %", percent),
+                   fmt::format("{} to {} %", kWhatIfRange.least, kWhatIfRange.most));
       continue;
     }
     cluster = planner::improved(cluster, static_cast<planner::Resource>(i), percent / 100.0 - 1.0);
@@ -150,8 +150,10 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
 
+// Throws InputError with the problems of all terms.
 planner::Constraints constraints_of(const std::string& text) {
   planner::Constraints constraints;
+  ProblemList problems("constraints");
   std::istringstream parts(text);
   std::string part;
   while (std::getline(parts, part, ';')) {
@@ -159,9 +161,15 @@ planner::Constraints constraints_of(const std::string& text) {
     if (part.empty()) continue;
     const bool forbids = part.starts_with("not ");
     auto& list = forbids ? constraints.forbidden : constraints.fixed;
-    list.push_back(
-        planner::parse_constraint(forbids ? trimmed(part.substr(4)) : part, "constraints"));
+    try {
+      list.push_back(
+          planner::parse_constraint(forbids ? trimmed(part.substr(4)) : part, "constraints"));
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems())
+        problems.add(problem.where, problem.found, problem.expected);
+    }
   }
+  problems.throw_if_any();
   return constraints;
 }
 
@@ -184,6 +192,34 @@ ClusterSpec load_cluster_of(const ScenarioChoice& choice) {
   ClusterSpec cluster = cluster_of(choice, problems);
   problems.throw_if_any();
   return cluster;
+}
+
+std::string own_stack_of(const std::string& cluster) {
+  try {
+    const ClusterSpec spec = load_cluster(cluster);
+    return spec.stack ? spec.stack->name : "";
+  } catch (const InputError&) {
+    return "";  // the search tells what is wrong, with its field
+  }
+}
+
+ScenarioChoice on_cluster(ScenarioChoice choice, const std::string& cluster) {
+  if (choice.cluster == cluster) return choice;  // the user may have chosen another stack since
+  const std::string former = own_stack_of(choice.cluster);
+  choice.cluster = cluster;
+  const std::string own = own_stack_of(cluster);
+  const auto shipped = shipped_stacks();
+  const bool is_shipped = std::find(shipped.begin(), shipped.end(), former) != shipped.end();
+  if (!own.empty()) {
+    choice.stack = own;
+  } else if (choice.stack == former && !is_shipped) {
+    choice.stack = ScenarioChoice().stack;
+  }
+  return choice;
+}
+
+StackSpec load_stack_on(const ClusterSpec& cluster, const std::string& name) {
+  return cluster.stack && cluster.stack->name == name ? *cluster.stack : load_stack(name);
 }
 
 ScenarioChoice choice_of(const Scenario& scenario, const std::string& cluster) {
@@ -216,7 +252,7 @@ planner::PlanRequest load_request(const ScenarioChoice& choice) {
   read_field(Field::Model, problems, [&] { request.model = load_model(choice.model); });
   request.cluster = cluster_of(choice, problems);
   read_field(Field::Stack, problems,
-             [&] { request.stack = sim::stack_on(request.cluster, load_stack(choice.stack)); });
+             [&] { request.stack = load_stack_on(request.cluster, choice.stack); });
   read_field(Field::Precision, problems,
              [&] { request.precision = parse_precision(choice.precision, "precision"); });
   read_field(Field::Objective, problems,
@@ -271,39 +307,82 @@ nlohmann::ordered_json to_json(const ScenarioChoice& choice) {
           {"what_if", choice.what_if}};
 }
 
-ScenarioChoice read_choice(const json& document) {
+namespace {
+
+// Reads the members of a session's scenario that it has.
+class SessionReader {
+ public:
+  SessionReader(const json& document, std::vector<Problem>& replaced)
+      : document_(document), replaced_(replaced) {}
+
+  void take(const char* key, std::string& value) {
+    const auto found = document_.find(key);
+    if (found == document_.end()) return;
+    const bool is_line = found->is_string() && is_one_line(found->get_ref<const std::string&>());
+    if (!is_line) return replace(key, *found, "a line of text");
+    value = found->get<std::string>();
+  }
+
+  void take(const char* key, Range range, std::int64_t& value) {
+    const auto found = document_.find(key);
+    if (found != document_.end()) value = number_of(key, *found, range, value);
+  }
+
+  // `value` where `found` is no whole number of the range.
+  std::int64_t number_of(const char* key, const json& found, Range range, std::int64_t value) {
+    const bool is_number = found.is_number();
+    const double number = is_number ? found.get<double>() : std::nan("");
+    const bool is_shown = number >= static_cast<double>(range.least) &&
+                          number <= static_cast<double>(range.most) && std::trunc(number) == number;
+    if (is_shown) return static_cast<std::int64_t>(number);
+    replace(key, found, fmt::format("a whole number from {} to {}", range.least, range.most));
+    return value;
+  }
+
+  void replace(const char* key, const json& found, const std::string& expected) {
+    replaced_.push_back({key, found.dump(-1, ' ', true, json::error_handler_t::replace), expected});
+  }
+
+ private:
+  static bool is_one_line(const std::string& text) {
+    return std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20; });
+  }
+
+  const json& document_;
+  std::vector<Problem>& replaced_;
+};
+
+}  // namespace
+
+ScenarioChoice read_choice(const json& document, std::vector<Problem>& replaced) {
   ScenarioChoice choice;
   if (!document.is_object()) return choice;
-  const auto take_text = [&](const char* key, std::string& value) {
-    const auto found = document.find(key);
-    if (found != document.end() && found->is_string()) value = found->get<std::string>();
-  };
-  const auto take_count = [&](const char* key, std::int64_t& value) {
-    const auto found = document.find(key);
-    if (found != document.end() && found->is_number_integer()) value = found->get<std::int64_t>();
-  };
-  for (const auto& [key, value] : {std::pair<const char*, std::string*>{"model", &choice.model},
-                                   {"cluster", &choice.cluster},
-                                   {"accelerator", &choice.accelerator},
-                                   {"node", &choice.node},
-                                   {"fabric", &choice.fabric},
-                                   {"stack", &choice.stack},
-                                   {"precision", &choice.precision},
-                                   {"objective", &choice.objective},
-                                   {"constraints", &choice.constraints}})
-    take_text(key, *value);
-  take_count("gpus", choice.gpus);
-  take_count("global_batch", choice.global_batch);
-  take_count("seq_len", choice.seq_len);
+  SessionReader reader(document, replaced);
+  reader.take("model", choice.model);
+  reader.take("cluster", choice.cluster);
+  reader.take("accelerator", choice.accelerator);
+  reader.take("node", choice.node);
+  reader.take("fabric", choice.fabric);
+  reader.take("stack", choice.stack);
+  reader.take("precision", choice.precision);
+  reader.take("objective", choice.objective);
+  reader.take("constraints", choice.constraints);
+  reader.take("gpus", kGpusRange, choice.gpus);
+  reader.take("global_batch", kGlobalBatchRange, choice.global_batch);
+  reader.take("seq_len", kSeqLenRange, choice.seq_len);
   const auto memory = document.find("max_memory_gb");
-  if (memory != document.end() && memory->is_number()) choice.max_memory_gb = memory->get<double>();
+  if (memory != document.end())
+    choice.max_memory_gb =
+        static_cast<double>(reader.number_of("max_memory", *memory, kMemoryRange, 0));
   const auto what_if = document.find("what_if");
-  if (what_if == document.end() || !what_if->is_array() || what_if->size() != kResources)
+  if (what_if == document.end()) return choice;
+  if (!what_if->is_array() || what_if->size() != kResources) {
+    reader.replace("what_if", *what_if, fmt::format("{} percentages", kResources));
     return choice;
-  for (std::size_t i = 0; i < kResources; ++i) {
-    const json& percent = (*what_if)[i];
-    if (percent.is_number_integer()) choice.what_if[i] = percent.get<int>();
   }
+  for (std::size_t i = 0; i < kResources; ++i)
+    choice.what_if[i] =
+        static_cast<int>(reader.number_of("what_if", (*what_if)[i], kWhatIfRange, 100));
   return choice;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "planner/explain.hpp"
 #include "planner/search.hpp"
@@ -43,6 +44,16 @@ QString title_of(Field field);
 // Unit, range and meaning; scenario_tips.hpp adds what stands behind a choice.
 QString tip_of(Field field);
 
+// What the counts of a scenario may be, both ends included.
+struct Range {
+  std::int64_t least, most;
+};
+inline constexpr Range kGpusRange = {1, 10'000'000};
+inline constexpr Range kGlobalBatchRange = {0, 1'000'000'000};
+inline constexpr Range kSeqLenRange = {1, 1'000'000'000};
+inline constexpr Range kMemoryRange = {0, 1'000'000};  // GB
+inline constexpr Range kWhatIfRange = {10, 1000};      // percent
+
 // The worked example that the window opens on is the default: Llama 3 70B on 512 H100.
 struct ScenarioChoice {
   std::string model = "llama3-70b";       // a shipped name, or the path of a file or folder
@@ -63,8 +74,19 @@ struct ScenarioChoice {
   bool operator==(const ScenarioChoice&) const = default;
 };
 
-// What a plan's scenario asks for, on the cluster of this name or file. A model or stack that is
-// not shipped stays with its name alone.
+// Name of the stack that the file of a cluster holds; empty where it holds none or cannot be read.
+std::string own_stack_of(const std::string& cluster);
+
+// `choice` on another cluster, with the stack that `shardwright plan` takes there: the cluster's
+// own where it has one. That of the former cluster does not go with it.
+ScenarioChoice on_cluster(ScenarioChoice choice, const std::string& cluster);
+
+// The stack of this name: the cluster's own, or a shipped one, or that of a file. Throws
+// InputError.
+StackSpec load_stack_on(const ClusterSpec& cluster, const std::string& name);
+
+// What a plan's scenario asks for, on the cluster of this name or file. A model that is not
+// shipped, or a stack that neither is nor belongs to the cluster, stays with its name alone.
 ScenarioChoice choice_of(const Scenario& scenario, const std::string& cluster);
 
 // The same where the shipped files say all of the scenario; none where they do not.
@@ -85,8 +107,9 @@ Field field_of(const std::string& where, Field fallback);
 std::vector<std::string> shipped_profiles(const std::string& folder);
 
 // For sessions. Reading takes defaults for what is missing and ignores what it does not know: a
-// session of another version must not stop the program.
+// session of another version must not stop the program. What no field can show is replaced by its
+// default and told in `replaced`, with the id of its field.
 nlohmann::ordered_json to_json(const ScenarioChoice& choice);
-ScenarioChoice read_choice(const nlohmann::json& document);
+ScenarioChoice read_choice(const nlohmann::json& document, std::vector<Problem>& replaced);
 
 }  // namespace shardwright::gui

@@ -4,7 +4,6 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "gui/models/text.hpp"
-#include "sim/calibration/calibrate.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -133,10 +132,8 @@ ScenarioParts load_parts(const ScenarioChoice& choice) {
   ScenarioParts parts;
   parts.model = loaded([&] { return load_model(choice.model); });
   parts.cluster = loaded([&] { return load_cluster_of(as_it_is); });
-  parts.stack = loaded([&] {
-    const StackSpec stack = load_stack(choice.stack);
-    return parts.cluster ? sim::stack_on(*parts.cluster, stack) : stack;
-  });
+  parts.stack =
+      loaded([&] { return load_stack_on(parts.cluster.value_or(ClusterSpec{}), choice.stack); });
   return parts;
 }
 

@@ -25,10 +25,8 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kMostBatch = 1'000'000'000;
-constexpr int kMostSequence = 1'000'000'000;
-constexpr int kMostGpus = 10'000'000;
 constexpr int kLongestProblem = 160;  // characters
+constexpr std::size_t kMostTold = 4;  // problems of one field
 
 // Rows of a title and a field, or of one text across both. No form layout: that of Qt 6.4 gives a
 // row no height where a hidden one held its place before.
@@ -63,17 +61,40 @@ QLabel* facts_label() {
   return label;
 }
 
-// Long lists of names are left to the field's own list; what was probably meant stays.
-QString short_problem(const QString& text) {
+// Long lists of names are left to the field's own list, where it has one; what was probably meant
+// stays.
+QString short_problem(const QString& text, bool has_list) {
   if (text.size() <= kLongestProblem) return text;
   const auto guess = text.indexOf(QStringLiteral("did you mean"));
   const auto list = text.indexOf(QStringLiteral("one of "));
   if (list < 0) return text.left(kLongestProblem) + QStringLiteral(" …");
+  if (guess < 0 && !has_list) return text;
   if (guess < 0) return text.left(list) + QStringLiteral("one of the field's list");
   // "…; expected one of a, b, … (did you mean "a"?)" becomes "…; did you mean "a"?".
   static const QRegularExpression kExpected(QStringLiteral("expected $"));
   const auto end = text.indexOf(QLatin1Char('?'), guess);
   return text.left(list).remove(kExpected) + text.mid(guess, end - guess + 1);
+}
+
+// A line each; what is expected alike is said once.
+QString problems_text(const std::vector<Problem>& problems, bool has_list) {
+  std::vector<Problem> told;
+  for (std::size_t i = 0; i < std::min(problems.size(), kMostTold); ++i) {
+    const Problem& problem = problems[i];
+    const auto alike = std::find_if(told.begin(), told.end(), [&](const Problem& other) {
+      return other.expected == problem.expected;
+    });
+    if (alike == told.end()) {
+      told.push_back({"", problem.found, problem.expected});
+    } else {
+      alike->found += ", " + problem.found;
+    }
+  }
+  QStringList lines;
+  for (const Problem& problem : told) lines.append(short_problem(problem_text(problem), has_list));
+  if (problems.size() > kMostTold)
+    lines.append(ScenarioView::tr("and %1 more").arg(problems.size() - kMostTold));
+  return lines.join(QLatin1Char('\n'));
 }
 
 QString machine_facts(const ClusterSpec& cluster) {
@@ -83,6 +104,12 @@ QString machine_facts(const ClusterSpec& cluster) {
            to_qstring(cluster.node.scale_up.name), bandwidth_text(cluster.node.scale_up.bandwidth))
       .arg(cluster.node.nic.per_node)
       .arg(bandwidth_text(cluster.node.nic.bandwidth));
+}
+
+// A name that is offered may be told with more than itself.
+QString value_of(const QComboBox& box) {
+  const int index = box.findText(box.currentText(), Qt::MatchExactly | Qt::MatchCaseSensitive);
+  return index < 0 ? box.currentText().trimmed() : box.itemData(index).toString();
 }
 
 QString resource_title(int index) {
@@ -129,10 +156,10 @@ void ScenarioView::create_workload(QGridLayout& form) {
   add_names(form, Field::Model, shipped_models(), &ScenarioChoice::model, true);
   model_facts_ = facts_label();
   add_text_row(form, model_facts_);
-  PowerSpinBox* batch = add_count(form, Field::GlobalBatch, &ScenarioChoice::global_batch, 0,
-                                  kMostBatch, tr(" sequences"));
+  PowerSpinBox* batch = add_count(form, Field::GlobalBatch, &ScenarioChoice::global_batch,
+                                  kGlobalBatchRange, tr(" sequences"));
   batch->setSpecialValueText(tr("auto"));
-  add_count(form, Field::SeqLen, &ScenarioChoice::seq_len, 1, kMostSequence, tr(" tokens"));
+  add_count(form, Field::SeqLen, &ScenarioChoice::seq_len, kSeqLenRange, tr(" tokens"));
   std::vector<std::string> precisions;
   for (const Precision precision : kPrecisions) precisions.emplace_back(name_of(precision));
   add_names(form, Field::Precision, precisions, &ScenarioChoice::precision, false);
@@ -146,8 +173,8 @@ void ScenarioView::create_machine(QGridLayout& form) {
   add_names(form, Field::Cluster, shipped_clusters(), &ScenarioChoice::cluster, true);
   cluster_facts_ = facts_label();
   add_text_row(form, cluster_facts_);
-  add_count(form, Field::Gpus, &ScenarioChoice::gpus, 1, kMostGpus, QString());
-  add_names(form, Field::Stack, shipped_stacks(), &ScenarioChoice::stack, true);
+  add_count(form, Field::Gpus, &ScenarioChoice::gpus, kGpusRange, QString());
+  stack_ = add_names(form, Field::Stack, shipped_stacks(), &ScenarioChoice::stack, true);
   add_names(form, Field::Accelerator, with_own(shipped_accelerators()),
             &ScenarioChoice::accelerator, false);
   add_names(form, Field::Node, with_own(shipped_profiles("nodes")), &ScenarioChoice::node, false);
@@ -162,7 +189,8 @@ void ScenarioView::create_goal(QGridLayout& form) {
   add_names(form, Field::Objective, objectives, &ScenarioChoice::objective, false);
 
   memory_ = new QDoubleSpinBox;
-  memory_->setRange(0.0, 1e6);
+  memory_->setRange(static_cast<double>(kMemoryRange.least),
+                    static_cast<double>(kMemoryRange.most));
   memory_->setDecimals(0);
   memory_->setSuffix(tr(" GB"));
   memory_->setSpecialValueText(tr("all of it"));
@@ -185,7 +213,7 @@ void ScenarioView::create_what_ifs(QGridLayout& form) {
   for (int i = 0; i < kResources; ++i) {
     auto* box = new QSpinBox;
     box->setObjectName(QStringLiteral("what_if_%1").arg(i));
-    box->setRange(10, 1000);
+    box->setRange(static_cast<int>(kWhatIfRange.least), static_cast<int>(kWhatIfRange.most));
     box->setSingleStep(10);
     box->setSuffix(tr(" %"));
     connect(box, &QSpinBox::valueChanged, this, [this, i](int percent) {
@@ -232,7 +260,13 @@ QComboBox* ScenarioView::add_names(QGridLayout& form, Field field,
   for (const std::string& name : names)
     box->addItem(name.empty() ? tr("the cluster's own") : to_qstring(name), to_qstring(name));
   const auto take = [this, field, member](const QString& value) {
-    edit(field, [&](ScenarioChoice& choice) { choice.*member = value.toStdString(); });
+    edit(field, [&](ScenarioChoice& choice) {
+      if (field == Field::Cluster) {
+        choice = on_cluster(choice, value.toStdString());
+      } else {
+        choice.*member = value.toStdString();
+      }
+    });
   };
   connect(box, &QComboBox::activated, this,
           [box, take](int index) { take(box->itemData(index).toString()); });
@@ -240,7 +274,7 @@ QComboBox* ScenarioView::add_names(QGridLayout& form, Field field,
     box->completer()->setCompletionMode(QCompleter::PopupCompletion);
     box->completer()->setFilterMode(Qt::MatchContains);
     connect(box->lineEdit(), &QLineEdit::editingFinished, this,
-            [box, take] { take(box->currentText().trimmed()); });
+            [box, take] { take(value_of(*box)); });
   }
   names_.push_back({box, member});
   add_row(form, field, box);
@@ -248,10 +282,10 @@ QComboBox* ScenarioView::add_names(QGridLayout& form, Field field,
 }
 
 PowerSpinBox* ScenarioView::add_count(QGridLayout& form, Field field,
-                                      std::int64_t ScenarioChoice::*member, int least, int most,
+                                      std::int64_t ScenarioChoice::*member, Range range,
                                       const QString& suffix) {
   auto* box = new PowerSpinBox;
-  box->setRange(least, most);
+  box->setRange(static_cast<int>(range.least), static_cast<int>(range.most));
   box->setSuffix(suffix);
   connect(box, &QSpinBox::valueChanged, this, [this, field, member](int value) {
     edit(field, [&](ScenarioChoice& choice) { choice.*member = value; });
@@ -276,7 +310,7 @@ void ScenarioView::edit(Field field, Change change, int part) {
 bool ScenarioView::has_unfinished_text(const QObject* field) const {
   return std::any_of(names_.begin(), names_.end(), [&](const NameField& name) {
     return name.box == field && name.box->isEditable() &&
-           name.box->currentText() != to_qstring(document_->choice().*(name.member));
+           value_of(*name.box) != to_qstring(document_->choice().*(name.member));
   });
 }
 
@@ -293,9 +327,24 @@ bool ScenarioView::eventFilter(QObject* watched, QEvent* event) {
   return View::eventFilter(watched, event);
 }
 
+// The stack that the cluster's file holds stands where no other is named: it is offered first, or
+// in the place of the shipped one of its name.
+void ScenarioView::offer_own_stack(const std::string& own) {
+  if (own == own_stack_) return;
+  own_stack_ = own;
+  const std::vector<std::string> shipped = shipped_stacks();
+  stack_->clear();
+  for (const std::string& name : shipped) stack_->addItem(to_qstring(name), to_qstring(name));
+  if (own.empty()) return;
+  const QString name = to_qstring(own);
+  if (const int same = stack_->findData(name); same >= 0) stack_->removeItem(same);
+  stack_->insertItem(0, tr("%1 (the cluster's own)").arg(name), name);
+}
+
 void ScenarioView::take_document() {
   taking_ = true;
   const ScenarioChoice& choice = document_->choice();
+  offer_own_stack(own_stack_of(choice.cluster));
   for (const NameField& field : names_) {
     const QString value = to_qstring(choice.*(field.member));
     int index = field.box->findData(value);
@@ -347,7 +396,7 @@ void ScenarioView::update_tips() {
 }
 
 std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& problems) {
-  std::array<QString, kFields> texts;
+  std::array<std::vector<Problem>, kFields> of_fields;
   std::vector<Problem> others;
   for (const Problem& problem : problems) {
     const Field field = field_of(problem.where, Field::WhatIf);
@@ -355,11 +404,12 @@ std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& pro
       others.push_back(problem);
       continue;
     }
-    QString& text = texts[static_cast<std::size_t>(field)];
-    if (!text.isEmpty()) text += QLatin1Char('\n');
-    text += short_problem(problem_text({"", problem.found, problem.expected}));
+    of_fields[static_cast<std::size_t>(field)].push_back(problem);
   }
-  for (std::size_t i = 0; i < texts.size(); ++i) show_problem(static_cast<Field>(i), texts[i]);
+  for (std::size_t i = 0; i < of_fields.size(); ++i) {
+    const auto field = static_cast<Field>(i);
+    show_problem(field, problems_text(of_fields[i], field != Field::Constraints));
+  }
   return others;
 }
 

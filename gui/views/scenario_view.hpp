@@ -46,8 +46,9 @@ class ScenarioView : public View {
   QComboBox* add_names(QGridLayout& form, Field field, const std::vector<std::string>& names,
                        std::string ScenarioChoice::*member, bool may_be_path);
   PowerSpinBox* add_count(QGridLayout& form, Field field, std::int64_t ScenarioChoice::*member,
-                          int least, int most, const QString& suffix);
+                          Range range, const QString& suffix);
 
+  void offer_own_stack(const std::string& own);
   void take_document();
   void update_tips();
   void show_problem(Field field, const QString& text);
@@ -75,6 +76,8 @@ class ScenarioView : public View {
   std::vector<NameField> names_;
   std::vector<CountField> counts_;
   std::vector<FieldRow> rows_;
+  QComboBox* stack_ = nullptr;
+  std::string own_stack_;  // the cluster's, as it is offered; empty: none
   QDoubleSpinBox* memory_ = nullptr;
   QLineEdit* constraints_ = nullptr;
   std::array<QSpinBox*, kResources> what_ifs_{};

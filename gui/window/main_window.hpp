@@ -120,6 +120,7 @@ class MainWindow : public QMainWindow {
   void copy_view_data();
   void save_session();
   void restore_session();
+  void tell_replaced(const std::vector<Problem>& replaced);
 
   // window_actions.cpp
   void create_actions();

@@ -272,7 +272,7 @@ void MainWindow::take_part(const ReadFile& read) {
   ScenarioChoice choice = document_.choice();
   const std::string path = QFileInfo(read.file.path).absoluteFilePath().toStdString();
   if (std::holds_alternative<ClusterSpec>(read.file.content)) {
-    choice.cluster = path;
+    choice = on_cluster(choice, path);
     choice.accelerator = choice.node = choice.fabric = "";
   } else {
     choice.model = path;
@@ -424,6 +424,18 @@ void MainWindow::save_session() {
   run_view_->save(*settings_);
 }
 
+void MainWindow::tell_replaced(const std::vector<Problem>& replaced) {
+  if (replaced.empty()) return;
+  QStringList lines = {tr("Defaults stand for what the last session cannot show:")};
+  for (const Problem& problem : replaced) {
+    const QString text = problem_text({"", problem.found, problem.expected});
+    const QString title =
+        problem.where.empty() ? tr("Scenario") : title_of(field_of(problem.where, Field::Model));
+    lines.append(tr("%1: %2").arg(title, text));
+  }
+  messages_->say(QStringLiteral("session"), Tone::Problem, lines.join(QLatin1Char('\n')));
+}
+
 void MainWindow::restore_session() {
   if (settings_ == nullptr) return;
   restoreGeometry(settings_->value(QStringLiteral("window/geometry")).toByteArray());
@@ -432,8 +444,12 @@ void MainWindow::restore_session() {
   const std::string text = settings_->value(QStringLiteral("scenario")).toString().toStdString();
   const auto document = nlohmann::json::parse(text, nullptr, false);
   const bool blocked = document_.blockSignals(true);
-  document_.reset(read_choice(document));
+  std::vector<Problem> replaced;
+  if (!text.empty() && !document.is_object())
+    replaced.push_back({"", "text that is no scenario", "its fields"});
+  document_.reset(read_choice(document, replaced));
   document_.blockSignals(blocked);
+  tell_replaced(replaced);
   recent_.restore(*settings_);
   plans_view_->restore(*settings_);
   timeline_view_->restore(*settings_);

@@ -3,14 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <QSignalSpy>
+#include <QTemporaryDir>
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/base/error.hpp"
+#include "core/spec/cluster_json.hpp"
 #include "gui/models/scenario_document.hpp"
 #include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
+#include "gui/views/picture_export.hpp"
 #include "tests/gui/small_scenario.hpp"
 
 namespace shardwright::gui {
@@ -68,17 +72,91 @@ TEST(ScenarioChoice, SurvivesASession) {
   ScenarioChoice choice = small_choice();
   choice.what_if[2] = 150;
   choice.max_memory_gb = 60.0;
-  EXPECT_EQ(read_choice(to_json(choice)), choice);
+  std::vector<Problem> replaced;
+  EXPECT_EQ(read_choice(to_json(choice), replaced), choice);
+  EXPECT_TRUE(replaced.empty());
 }
 
 // A session may be of another version, or damaged.
 TEST(ScenarioChoice, TakesDefaultsForWhatASessionLacks) {
-  EXPECT_EQ(read_choice(nlohmann::json()), ScenarioChoice());
+  std::vector<Problem> replaced;
+  EXPECT_EQ(read_choice(nlohmann::json(), replaced), ScenarioChoice());
   const auto odd = nlohmann::json::parse(
       R"({"model": 7, "gpus": "many", "what_if": [1, "x"], "future": {}, "seq_len": 4096})");
-  const ScenarioChoice read = read_choice(odd);
+  const ScenarioChoice read = read_choice(odd, replaced);
   EXPECT_EQ(read.model, ScenarioChoice().model);
   EXPECT_EQ(read.seq_len, 4096);
+  EXPECT_EQ(replaced.size(), 3U);
+}
+
+// Beyond what the fields show, beyond 32 and 64 bits, and what is no whole number.
+TEST(ScenarioChoice, TakesNothingFromASessionThatTheFieldsCannotShow) {
+  for (const auto& [key, field, value] :
+       {std::tuple{"global_batch", "global_batch", "99999999999999"},
+        {"global_batch", "global_batch", "18446744073709551615"},
+        {"seq_len", "seq_len", "-5"},
+        {"gpus", "gpus", "10000000000"},
+        {"gpus", "gpus", "1e10"},
+        {"gpus", "gpus", "2.5"},
+        {"max_memory_gb", "max_memory", "-1e300"},
+        {"max_memory_gb", "max_memory", "60.5"},
+        {"what_if", "what_if", "[4294967396, 100, 100, 100, 100, 100, 100, 100]"},
+        {"constraints", "constraints", R"("tp=8\u0000")"}}) {
+    nlohmann::json document = to_json(small_choice());
+    document[key] = nlohmann::json::parse(value);
+    std::vector<Problem> replaced;
+    const nlohmann::json read = to_json(read_choice(document, replaced));
+    ASSERT_EQ(replaced.size(), 1U) << key << " " << value;
+    EXPECT_EQ(replaced.front().where, field);
+    EXPECT_EQ(read[key], nlohmann::json(to_json(ScenarioChoice()))[key]) << value;
+    document.erase(key);
+    nlohmann::json others = read;
+    others.erase(key);
+    EXPECT_EQ(others, document) << "only that one is replaced";
+  }
+}
+
+// A file of a cluster with a stack of its own, which is shipped nowhere.
+std::string probed_cluster(const QTemporaryDir& folder) {
+  ClusterSpec cluster = load_cluster("dgx-h100");
+  cluster.name = "probed";
+  cluster.stack = load_stack("shardwright");
+  cluster.stack->name = "shardwright-cpu";
+  const QString path = folder.filePath(QStringLiteral("probed.json"));
+  write_text_file(path, to_qstring(to_json(cluster).dump()));
+  return path.toStdString();
+}
+
+TEST(ScenarioChoice, AClustersOwnStackIsTakenWithIt) {
+  const QTemporaryDir folder;
+  const std::string file = probed_cluster(folder);
+  const ScenarioChoice before = small_choice();
+  ScenarioChoice choice = on_cluster(before, file);
+  EXPECT_EQ(choice.stack, "shardwright-cpu");
+  EXPECT_EQ(load_request(choice).stack, *load_cluster(file).stack);
+  EXPECT_TRUE(load_parts(choice).stack);
+  EXPECT_EQ(on_cluster(choice, before.cluster), before);
+
+  choice.stack = "pytorch-fsdp2";
+  EXPECT_EQ(on_cluster(choice, file).stack, "pytorch-fsdp2") << "chosen since";
+  EXPECT_EQ(on_cluster(choice, before.cluster).stack, "pytorch-fsdp2");
+}
+
+TEST(ScenarioChoice, TheScenarioOfARunKeepsTheStackOfItsCluster) {
+  const QTemporaryDir folder;
+  const std::string file = probed_cluster(folder);
+  Scenario scenario = small_set()->scenario(0);
+  scenario.cluster = load_cluster(file);
+  scenario.stack = *scenario.cluster.stack;
+  const planner::PlanRequest request = load_request(choice_of(scenario, file));
+  EXPECT_EQ(request.stack, scenario.stack);
+  EXPECT_EQ(request.cluster, scenario.cluster);
+}
+
+TEST(ScenarioChoice, EveryWrongTermOfTheConstraintsIsTold) {
+  ScenarioChoice choice;
+  choice.constraints = "zzz=3; tp=8; ;;not ; pp=x; not yyy=1; ...";
+  EXPECT_EQ(wrong_fields(choice), std::vector<std::string>(5, "constraints"));
 }
 
 TEST(ScenarioDocument, UndoesEachWhatIfAndWhatWasEditedLaterByItself) {

@@ -140,6 +140,43 @@ TEST_F(ScenarioViewTest, WhatIsWrongStaysToldUntilItIsChanged) {
   }
 }
 
+TEST_F(ScenarioViewTest, NamesThatNoFieldListsAreToldInFull) {
+  ScenarioChoice choice = small_choice();
+  choice.constraints = "zzz=3; not ; q; w; e; r";
+  window_.document().reset(choice);
+  const auto& problem = find<QLabel>("problem_constraints");
+  ASSERT_TRUE(wait_for([&] { return is_told(problem, id("zzz")); }));
+  for (const char* told : {"micro_batch", "recompute", "\"not\", \"q\", \"w\"", "and 2 more"})
+    EXPECT_TRUE(problem.text().contains(id(told))) << told << ": " << qPrintable(problem.text());
+}
+
+TEST_F(ScenarioViewTest, TheStackOfAClustersFileIsOfferedAndTaken) {
+  window_.document().reset(small_choice());
+  ClusterSpec cluster = load_cluster("dgx-h100");
+  cluster.name = "probed";
+  cluster.stack = load_stack("shardwright");
+  cluster.stack->name = "shardwright-cpu";
+  drop({write("probed.json", to_json(cluster).dump())});
+  auto& stack = find<QComboBox>("stack");
+  EXPECT_EQ(stack.currentText(), id("shardwright-cpu (the cluster's own)"));
+  ASSERT_TRUE(wait_for([&] {
+    const PlanSetPointer set = window_.selection().set();
+    return set && set->request.stack == cluster.stack;
+  }));
+  // The field that is left as it is keeps the name, which has more to it in the list.
+  stack.setFocus();
+  QTest::keyClick(&stack, Qt::Key_Return);
+  EXPECT_EQ(window_.document().choice().stack, "shardwright-cpu");
+
+  auto& field = find<QComboBox>("cluster");
+  field.setFocus();
+  field.lineEdit()->selectAll();
+  QTest::keyClicks(&field, id("dgx-h100"));
+  QTest::keyClick(&field, Qt::Key_Return);
+  EXPECT_EQ(window_.document().choice(), small_choice());
+  EXPECT_EQ(stack.findData(id("shardwright-cpu")), -1);
+}
+
 // Sends a notch of the wheel to the middle of a widget, as the desktop does.
 void turn_wheel(QWidget& widget) {
   const QPointF at = QRectF(widget.rect()).center();

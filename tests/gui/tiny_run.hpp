@@ -14,12 +14,15 @@ inline ClusterSpec cpu_cluster() {
   cluster.name = "cpu-server";
   cluster.accelerator.name = "cpu-rank";
   cluster.accelerator.architecture = kCpuArchitecture;
+  cluster.stack = load_stack("shardwright");
+  cluster.stack->name = "shardwright-cpu";
   return cluster;
 }
 
 // Two ranks.
 inline Scenario tiny_scenario(const ClusterSpec& cluster = cpu_cluster()) {
-  Scenario scenario{load_model("tiny-llama"), cluster, load_stack("shardwright"), {}};
+  Scenario scenario{
+      load_model("tiny-llama"), cluster, cluster.stack.value_or(load_stack("shardwright")), {}};
   scenario.plan.tp = 2;
   scenario.plan.global_batch = 2;
   scenario.plan.seq_len = 32;

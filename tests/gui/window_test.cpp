@@ -465,6 +465,22 @@ TEST(Session, ComesBack) {
   EXPECT_EQ(window.findChild<QComboBox*>(id("scatter_x"))->currentIndex(), 3);
 }
 
+TEST(Session, ValuesThatTheFieldsCannotShowAreTold) {
+  const QTemporaryDir folder;
+  QSettings settings(folder.filePath(id("session.ini")), QSettings::IniFormat);
+  settings.setValue(
+      id("scenario"),
+      id(R"({"model": "llama3.2-1b", "global_batch": 99999999999999, "seq_len": -5})"));
+  MainWindow window(&settings);
+  window.show();
+  EXPECT_EQ(window.document().choice().model, "llama3.2-1b");
+  EXPECT_EQ(window.findChild<QSpinBox*>(id("global_batch"))->value(), 1024);
+  EXPECT_EQ(window.findChild<QSpinBox*>(id("seq_len"))->value(), 8192);
+  const QString told = window.findChild<MessageBar*>(id("message_bar"))->text();
+  for (const char* text : {"Global batch", "99999999999999", "1000000000", "Sequence", "-5"})
+    EXPECT_TRUE(told.contains(id(text))) << text << ": " << qPrintable(told);
+}
+
 TEST(Session, LeavesItsMessagesBehind) {
   const QTemporaryDir folder;
   QSettings settings(folder.filePath(id("session.ini")), QSettings::IniFormat);
