@@ -14,6 +14,7 @@
 #include "gui/models/scenario_document.hpp"
 #include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
+#include "gui/models/written_file.hpp"
 #include "gui/views/picture_export.hpp"
 #include "tests/gui/small_scenario.hpp"
 

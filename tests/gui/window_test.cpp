@@ -242,6 +242,7 @@ TEST_F(WindowTest, NothingFitsIsExplained) {
   ScenarioChoice choice = small_choice();
   choice.model = "llama3-70b";
   choice.gpus = 1;
+  choice.constraints.clear();
   window_.document().reset(choice);
   ASSERT_TRUE(wait_for([&] {
     const PlanSetPointer set = window_.selection().set();
