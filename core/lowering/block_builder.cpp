@@ -27,6 +27,7 @@ void derive_waits(std::vector<Op>& ops) {
     std::vector<std::uint16_t> readers;  // since then
   };
   boost::container::flat_map<TensorRef, Uses> uses;
+  uses.reserve(4 * ops.size());
   std::optional<std::uint16_t> last_kernel;
   for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(ops.size()); ++i) {
     Op& op = ops[i];
@@ -64,7 +65,9 @@ void free_after(Op& op, TensorRef ref) {
 class LivenessPass {
  public:
   LivenessPass(const std::vector<TensorSpec>& tensors, std::span<const TensorRef> passed_on)
-      : tensors_(tensors), passed_on_(passed_on) {}
+      : tensors_(tensors), passed_on_(passed_on) {
+    last_use_.reserve(tensors.size());
+  }
 
   void visit(Op& op) {
     for (const TensorRef ref : op.reads) {

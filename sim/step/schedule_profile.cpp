@@ -32,19 +32,24 @@ void remember(std::vector<HeldActivations>& held, const HeldActivations& now) {
 
 void pass(HeldActivations& now, const Slot& slot) {
   const auto chunk = static_cast<std::size_t>(slot.chunk);
+  const auto add = [&](std::int32_t forwarded, std::int32_t half_done) {
+    now.forwarded[chunk] += forwarded;
+    now.all_forwarded += forwarded;
+    now.half_done[chunk] += half_done;
+    now.all_half_done += half_done;
+  };
   switch (slot.phase) {
     case SlotPhase::Forward:
-      ++now.forwarded[chunk];
+      add(1, 0);
       break;
     case SlotPhase::Backward:
-      --now.forwarded[chunk];
+      add(-1, 0);
       break;
     case SlotPhase::BackwardInput:
-      --now.forwarded[chunk];
-      ++now.half_done[chunk];
+      add(-1, 1);
       break;
     case SlotPhase::BackwardWeight:
-      --now.half_done[chunk];
+      add(0, -1);
       break;
   }
 }
@@ -169,7 +174,9 @@ const ScheduleProfile& ScheduleProfiles::of(ScheduleKind kind, const ScheduleSha
 
 const SchedulePath& ScheduleProfiles::path(const ScheduleProfile& profile,
                                            const NominalTimes& times) {
-  const auto [found, is_new] = paths_[&profile].try_emplace(times);
+  if (asked_ != &profile) paths_of_asked_ = &paths_[&profile];
+  asked_ = &profile;
+  const auto [found, is_new] = paths_of_asked_->try_emplace(times);
   if (!is_new) return found->second;
   if (listed_ != &profile) list_ = list_slots(make_schedule(profile.kind, profile.shape));
   listed_ = &profile;

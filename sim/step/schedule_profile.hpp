@@ -22,6 +22,7 @@ struct HeldActivations {
   // By chunk: microbatches after their forward, and after their input gradient but before their
   // weight gradient.
   std::vector<std::int32_t> forwarded, half_done;
+  std::int32_t all_forwarded = 0, all_half_done = 0;  // of all chunks together
 };
 
 // Slots of a stage over all of its chunks.
@@ -74,9 +75,10 @@ class ScheduleProfiles {
  private:
   using Key = std::tuple<ScheduleKind, std::int64_t, std::int64_t, std::int64_t>;
   std::map<Key, std::unique_ptr<ScheduleProfile>> profiles_;
-  std::unordered_map<const ScheduleProfile*,
-                     std::unordered_map<NominalTimes, SchedulePath, NominalTimesHash>>
-      paths_;
+  using Paths = std::unordered_map<NominalTimes, SchedulePath, NominalTimesHash>;
+  std::unordered_map<const ScheduleProfile*, Paths> paths_;
+  const ScheduleProfile* asked_ = nullptr;   // the one whose path was asked for last …
+  Paths* paths_of_asked_ = nullptr;          // … and its paths
   const ScheduleProfile* listed_ = nullptr;  // the one whose list was written last …
   ScheduleList list_;                        // … and that list
 };

@@ -246,6 +246,8 @@ class StageCoster {
   double states_bytes(const LayerCosts& layers, const Plan& plan, std::size_t stage);
   double sum_states(const LayerCosts& layers, const Plan& plan, std::size_t stage) const;
   double held_peak(const StageProfile& profile);
+  bool has_like_chunks(const StageProfile& profile) const;
+  double held_peak_of_like_chunks(const StageProfile& profile) const;
   void find_held_peaks();
   void find_peak(const LayerCosts& layers, const Plan& plan);
 

@@ -67,6 +67,7 @@ double StageCoster::sum_states(const LayerCosts& layers, const Plan& plan,
 // of it.
 double StageCoster::held_peak(const StageProfile& profile) {
   const bool splits = costs_.profile->splits_backward;
+  if (has_like_chunks(profile)) return held_peak_of_like_chunks(profile);
   const std::size_t chunks = profile.position.size();
   forwarded_.resize(chunks);
   half_done_.resize(chunks);
@@ -83,6 +84,28 @@ double StageCoster::held_peak(const StageProfile& profile) {
     const auto position =
         static_cast<std::size_t>(profile.position[static_cast<std::size_t>(held.chunk)]);
     highest = std::max(highest, level + costs_.chunk(position).of(held.slot).rise);
+  }
+  return highest;
+}
+
+bool StageCoster::has_like_chunks(const StageProfile& profile) const {
+  const auto chunk = [this](std::int32_t position) {
+    return costs_.chunks[static_cast<std::size_t>(position)];
+  };
+  return std::all_of(profile.position.begin(), profile.position.end(), [&](std::int32_t position) {
+    return chunk(position) == chunk(profile.position.front());
+  });
+}
+
+// Most stages are such; of them it does not matter which chunk a microbatch is held of.
+double StageCoster::held_peak_of_like_chunks(const StageProfile& profile) const {
+  const ChunkCost& chunk = costs_.chunk(static_cast<std::size_t>(profile.position.front()));
+  const double forwarded = chunk.of(SlotCost::Forward).net;
+  const double half_done = forwarded + chunk.of(SlotCost::BackwardInput).net;
+  double highest = 0.0;
+  for (const HeldActivations& held : profile.held) {
+    const double level = held.all_forwarded * forwarded + held.all_half_done * half_done;
+    highest = std::max(highest, level + chunk.of(held.slot).rise);
   }
   return highest;
 }
