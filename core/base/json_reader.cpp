@@ -314,6 +314,15 @@ std::string ObjectReader::text(const std::string& key) {
   return {};
 }
 
+std::string ObjectReader::name(const std::string& key) {
+  const json* value = member(key, "a text that is not empty");
+  if (value == nullptr) return {};
+  if (value->is_string() && !value->get_ref<const std::string&>().empty())
+    return value->get<std::string>();
+  problem(key, shown(*value), "a text that is not empty");
+  return {};
+}
+
 std::vector<std::int64_t> ObjectReader::integers(const std::string& key, IntegerRange range) {
   const json* value = member(key, "an array of integers");
   std::vector<std::int64_t> result;

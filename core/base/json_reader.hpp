@@ -87,6 +87,7 @@ class ObjectReader {
   double number(const std::string& key, NumberRange range = kPositive);
   bool boolean(const std::string& key);
   std::string text(const std::string& key);
+  std::string name(const std::string& key);  // a text that is not empty
   std::vector<std::int64_t> integers(const std::string& key, IntegerRange range = {});
   std::vector<double> numbers(const std::string& key, NumberRange range = kPositive);
   std::vector<std::string> texts(const std::string& key);

@@ -128,7 +128,7 @@ AcceleratorSpec read_accelerator(const json& document, const std::string& pointe
   FillIn fill(pointer, spec.sources, filled_in);
   object.allow("sources");
   check_schema(object, "shardwright/accelerator");
-  spec.name = object.text("name");
+  spec.name = object.name("name");
   spec.vendor = object.text_or("vendor", "");
   spec.architecture = object.text_or("architecture", "");
   if (object.has("aliases")) spec.aliases = object.texts("aliases");

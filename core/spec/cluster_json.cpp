@@ -123,7 +123,7 @@ ClusterSpec read_cluster(const json& document, const std::string& source,
   ObjectReader object(plain, "", problems);
   object.allow("sources");
   check_schema(object, "shardwright/cluster");
-  cluster.name = object.text("name");
+  cluster.name = object.name("name");
   if (object.has("aliases")) cluster.aliases = object.texts("aliases");
   if (object.has("filled_in")) cluster.filled_in = object.texts("filled_in");
   FillIn fill("", cluster.sources, cluster.filled_in);

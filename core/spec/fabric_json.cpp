@@ -96,7 +96,7 @@ FabricSpec read_fabric(const json& document, const std::string& pointer, Problem
   FillIn fill(pointer, spec.sources, filled_in);
   object.allow("sources");
   check_schema(object, "shardwright/fabric");
-  spec.name = object.text("name");
+  spec.name = object.name("name");
   spec.kind = object.choice("kind", kind_names());
   if (spec.kind != FabricKind::None) {
     spec.protocol = object.choice("protocol", protocol_names());

@@ -114,7 +114,7 @@ void read_identity(ObjectReader& reader, ModelSpec& model) {
   if (!schema.empty() && schema != kModelSchema)
     reader.problem("schema", fmt::format("\"{}\"", schema), fmt::format("\"{}\"", kModelSchema));
   reader.integer("version", kVersions);
-  model.name = reader.text("name");
+  model.name = reader.name("name");
   model.family = reader.text_or("family", "");
   if (reader.has("aliases")) model.aliases = reader.texts("aliases");
   model.source = reader.text_or("source", "");

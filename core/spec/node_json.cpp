@@ -132,7 +132,7 @@ NodeSpec read_node(const json& document, const std::string& pointer, ProblemList
   FillIn fill(pointer, spec.sources, filled_in);
   object.allow("sources");
   check_schema(object, "shardwright/node");
-  spec.name = object.text("name");
+  spec.name = object.name("name");
   spec.accelerators = object.integer("accelerators", kAcceleratorCount);
   spec.scale_up = read_scale_up(object.object("scale_up"), fill, spec.accelerators);
   spec.nic = read_nic(object.object("nic"), fill);

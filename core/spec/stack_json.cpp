@@ -259,7 +259,7 @@ StackSpec read_stack(const json& document, const std::string& source) {
   ObjectReader object(plain, "", problems);
   object.allow("sources");
   check_schema(object, "shardwright/stack");
-  spec.name = object.text("name");
+  spec.name = object.name("name");
   spec.family = object.text_or("family", "");
   if (object.has("aliases")) spec.aliases = object.texts("aliases");
   if (object.has("filled_in")) spec.filled_in = object.texts("filled_in");

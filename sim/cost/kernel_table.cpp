@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <istream>
+#include <map>
 #include <ostream>
 #include <string_view>
 
@@ -197,6 +198,12 @@ std::string work_cells(const Work& work) {
                      memory.kernels);
 }
 
+// All cells of a kernel but its time.
+std::string shape_cells(const MeasuredKernel& kernel) {
+  return fmt::format("{},{},{}", name_of(kernel.kind), name_of(kernel.precision),
+                     work_cells(kernel.work));
+}
+
 // Throws InputError with the problems of the row.
 MeasuredKernel read_row(const std::vector<std::string>& header, const std::string& text,
                         const std::string& source, const std::string& line) {
@@ -231,11 +238,17 @@ std::vector<MeasuredKernel> read_kernel_table(std::istream& stream, const std::s
   check_header(header, problems);
   problems.throw_if_any();
   std::vector<MeasuredKernel> kernels;
+  std::map<std::string, std::size_t> line_of;  // by shape
   std::size_t bad_lines = 0;
   for (std::size_t number = 2; next_line(stream, source, number, text); ++number) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string line = fmt::format("line {}", number);
     try {
-      kernels.push_back(read_row(header, text, source, fmt::format("line {}", number)));
+      kernels.push_back(read_row(header, text, source, line));
+      const auto [first, is_new] = line_of.try_emplace(shape_cells(kernels.back()), number);
+      if (!is_new)
+        throw InputError(source, {{line, fmt::format("the shape of line {} again", first->second),
+                                   "each shape once"}});
     } catch (const InputError& error) {
       for (const Problem& problem : error.problems())
         problems.add(problem.where, problem.found, problem.expected);
@@ -249,8 +262,7 @@ std::vector<MeasuredKernel> read_kernel_table(std::istream& stream, const std::s
 void write_kernel_table(std::ostream& stream, const std::vector<MeasuredKernel>& kernels) {
   stream << kColumns << '\n';
   for (const MeasuredKernel& kernel : kernels) {
-    stream << fmt::format("{},{},{},{}\n", name_of(kernel.kind), name_of(kernel.precision),
-                          work_cells(kernel.work), kernel.time.value());
+    stream << fmt::format("{},{}\n", shape_cells(kernel), kernel.time.value());
   }
 }
 

@@ -153,6 +153,11 @@ bool says_pcie_alone(const std::string& links) {
   return without && !affirms_any(links, {"nvlink", "nvswitch", "xgmi", "infinity"});
 }
 
+bool names_links(const std::string& links) {
+  return says_any(links, {"nvlink", "nvswitch", "nvl", "pci", "xgmi", "infinity", "ethernet"}) ||
+         says_pcie_alone(links);
+}
+
 // Products that fit into a PCIe slot and of which no profile tells: "H100 NVL", "A100 PCIe" …
 bool is_card(const std::string& gpu) {
   static const std::regex kCard(R"(\bNVL\b|pcie)", std::regex::icase);
@@ -218,6 +223,9 @@ void set_links(const TrainingRow& row, ClusterSpec& cluster, std::vector<std::st
   if (card)
     filled_in.push_back(fmt::format("accelerator: {} for \"{}\", which has no profile of its own",
                                     cluster.accelerator.name, row.cluster.gpu));
+  if (!text.empty() && !names_links(text))
+    filled_in.push_back(
+        fmt::format("intra_node: as in the shipped cluster {}, for \"{}\"", cluster.name, text));
   const std::string stated_slots = text + ' ' + row.cluster.gpu;
   if (links.kind == ScaleUpKind::Pcie) {
     refine_pcie(stated_slots, cluster, filled_in);

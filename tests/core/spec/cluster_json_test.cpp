@@ -427,6 +427,7 @@ TEST(StackJson, BadStacksAreRefused) {
        "/memory/fragmentation_ratio", "from 0 to 0.9"},
       {R"([{"op":"add","path":"/memory","value":[]}])", "/memory", "an object"},
       {R"([{"op":"remove","path":"/name"}])", "/name", "a text"},
+      {R"([{"op":"replace","path":"/name","value":""}])", "/name", "a text that is not empty"},
   };
   for (const BadStackInput& input : inputs) {
     const std::vector<Problem> problems =

@@ -113,6 +113,9 @@ TEST(KernelTable, RefusesWhatIsNoTable) {
   EXPECT_EQ(problems_of(header + "gemm,bf16,1,2,3,nan\n"), Found{"line 2/time_s: \"nan\""});
   EXPECT_EQ(problems_of(header + "gemm,bf16,1,2,1e300,1e-5\n"), Found{"line 2/k: \"1e300\""});
   EXPECT_EQ(problems_of(header + "gemm,bf16,1.5,2,3,1e-5\n"), Found{"line 2/m: \"1.5\""});
+  EXPECT_EQ(
+      problems_of(header + "gemm,bf16,1,2,3,1e-5\ngemm,bf16,1,2,4,1e-5\ngemm,bf16,1,2,3,2e-5\n"),
+      Found{"line 4: the shape of line 2 again"});
   EXPECT_THROW(read_kernel_table(std::filesystem::temp_directory_path().string()), InputError);
 }
 

@@ -97,6 +97,10 @@ TEST(RowCluster, LinksInsideOfANodeAreThoseOfTheRow) {
   std::vector<std::string> said;
   const ClusterSpec plain = cluster_for("A100-SXM4-80GB", "NVLink3 NVSwitch 600 GB/s", said);
   EXPECT_FALSE(any_says(said, "intra_node"));
+  const ClusterSpec unknown = cluster_for("A100-SXM4-80GB", "fast links", said);
+  EXPECT_TRUE(any_says(said, "intra_node: as in the shipped cluster"));
+  EXPECT_EQ(unknown.node.scale_up.bandwidth, plain.node.scale_up.bandwidth);
+  said.clear();
   const ClusterSpec pcie = cluster_for("A100-SXM4-80GB", "PCIe Gen4, no NVLink", said);
   EXPECT_TRUE(any_says(said, "intra_node: PCIe 4 x16"));
   EXPECT_EQ(pcie.node.scale_up.kind, ScaleUpKind::Pcie);
