@@ -19,6 +19,7 @@ using planner::PlanCandidate;
 
 constexpr auto kNumber = ColumnKind::Number;
 constexpr std::size_t kMostFrontRows = 10;
+constexpr double kNoticeable = 0.98;  // of the memory before
 
 // A column of the plan's own fields; left out where every plan has the trivial value.
 struct PlanColumn {
@@ -102,6 +103,21 @@ std::int64_t assumed_figures(const Sources& sources) {
   });
 }
 
+// Members of a front that save a noticeable part of the memory of the one before; of many of them
+// both ends and evenly what is between.
+std::vector<std::size_t> shown_of(const std::vector<PlanCandidate>& front) {
+  const auto memory = [&front](std::size_t i) { return front[i].result.memory().peak; };
+  std::vector<std::size_t> apart;
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    if (apart.empty() || memory(i) <= memory(apart.back()) * kNoticeable) apart.push_back(i);
+  }
+  const std::size_t rows = std::min(apart.size(), kMostFrontRows);
+  std::vector<std::size_t> shown;
+  for (std::size_t row = 0; row < rows; ++row)
+    shown.push_back(apart[rows == 1 ? 0 : row * (apart.size() - 1) / (rows - 1)]);
+  return shown;
+}
+
 }  // namespace
 
 std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen) {
@@ -135,13 +151,20 @@ Table candidate_table(const std::vector<PlanCandidate>& candidates) {
 Table front_table(const std::vector<PlanCandidate>& front) {
   Table table({{"step", kNumber, "s"}, {"memory", kNumber, "GB"}, {"plan", ColumnKind::Prose}});
   const int decimals = step_decimals(front);
-  for (std::size_t i = 0; i < std::min(front.size(), kMostFrontRows); ++i) {
+  for (const std::size_t i : shown_of(front)) {
     const PlanCandidate& candidate = front[i];
     table.add_row({format_fixed(candidate.result.step.value(), decimals),
                    format_fixed(candidate.result.memory().peak.value() / 1e9, 1),
                    plan_text(candidate.plan)});
   }
   return table;
+}
+
+std::string front_left_out(const planner::SearchResult& result) {
+  const auto shown = static_cast<std::int64_t>(shown_of(result.front).size());
+  if (shown >= result.trade_offs) return "";
+  return fmt::format("{} of about {} trades of time for memory.", shown,
+                     format_count(result.trade_offs));
 }
 
 ordered_json candidate_json(const PlanCandidate& candidate, const ClusterSpec& cluster,

@@ -22,8 +22,11 @@ std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen);
 // out), step time, rates, memory.
 Table candidate_table(const std::vector<planner::PlanCandidate>& candidates);
 
-// The fastest plans of a front: step time against memory.
+// Plans of a front from end to end: step time against memory.
 Table front_table(const std::vector<planner::PlanCandidate>& front);
+
+// How much of the front its table shows; empty if all of it.
+std::string front_left_out(const planner::SearchResult& result);
 
 // An element of `plans`.
 nlohmann::ordered_json candidate_json(const planner::PlanCandidate& candidate,

@@ -64,6 +64,8 @@ void add_result(Page& page, const ChosenRequest& chosen, const planner::SearchRe
   if (result.front.size() > 1) {
     page.heading("Step time against memory");
     page.table(front_table(result.front));
+    if (const std::string left_out = front_left_out(result); !left_out.empty())
+      page.paragraph(left_out);
   }
   add_assumptions(page, chosen);
 }
@@ -85,6 +87,7 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
   };
   document["plans"] = list(result.plans);
   document["front"] = list(result.front);
+  document["trade_offs"] = result.trade_offs;
   if (result.infeasible) document["infeasible"] = infeasible_json(*result.infeasible);
   add_parts(document, request.model, request.cluster, request.stack);
   return document;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,9 @@
 
 namespace shardwright::planner {
 namespace {
+
+// Batches down to this part of the largest one are tried whatever the others reach.
+constexpr std::int64_t kLeastShare = 64;
 
 struct BatchRate {
   std::int64_t batch = 0;
@@ -37,14 +41,45 @@ std::int64_t largest_simulated(PlanRequest trial, std::int64_t most) {
   return batch;
 }
 
-// The first that reaches the knee's share of the highest rate; null if there are none.
+bool allows(const Constraints& constraints, std::int64_t batch) {
+  Plan plan;
+  plan.global_batch = batch;
+  const auto holds = [&plan](const Constraint& constraint) { return constraint.holds(plan); };
+  const auto of_batch = [](const Constraint& constraint) {
+    return constraint.field == PlanField::GlobalBatch;
+  };
+  return std::all_of(constraints.fixed.begin(), constraints.fixed.end(),
+                     [&](const Constraint& each) { return !of_batch(each) || holds(each); }) &&
+         std::none_of(constraints.forbidden.begin(), constraints.forbidden.end(),
+                      [&](const Constraint& each) { return of_batch(each) && holds(each); });
+}
+
+// Those that the constraints fix, or else the powers of two up to `most`; the largest one first.
+std::vector<std::int64_t> batches_to_try(const PlanRequest& request, std::int64_t most) {
+  std::vector<std::int64_t> batches;
+  for (const Constraint& constraint : request.constraints.fixed) {
+    if (constraint.field == PlanField::GlobalBatch) batches = constraint.values;
+  }
+  if (batches.empty()) {
+    for (std::int64_t batch = 1; batch <= most; batch *= 2) batches.push_back(batch);
+  }
+  std::erase_if(batches, [&](std::int64_t batch) {
+    const bool too_large = request.max_global_batch > 0 && batch > request.max_global_batch;
+    return too_large || !allows(request.constraints, batch);
+  });
+  std::sort(batches.begin(), batches.end(), std::greater<>());
+  return batches;
+}
+
+// The smallest of these, largest first, that reaches the knee's share of the highest rate; null if
+// there are none.
 BatchRate* knee_of(std::vector<BatchRate>& rates) {
   double highest = 0.0;
   for (const BatchRate& rate : rates) highest = std::max(highest, rate.tokens_per_s);
-  const auto knee = std::find_if(rates.begin(), rates.end(), [&](const BatchRate& rate) {
+  const auto knee = std::find_if(rates.rbegin(), rates.rend(), [&](const BatchRate& rate) {
     return rate.tokens_per_s >= kKneeThroughput * highest;
   });
-  return knee == rates.end() ? nullptr : &*knee;
+  return knee == rates.rend() ? nullptr : &*knee;
 }
 
 }  // namespace
@@ -56,10 +91,10 @@ KneeBatch throughput_knee(const PlanRequest& request) {
   trial.front = trial.advice = false;
   trial.found = nullptr;
   const std::int64_t most = largest_simulated(trial, largest_batch(request));
-  std::int64_t last = 1;
-  for (std::int64_t batch = 1; batch <= most; batch *= 2) {
-    last = batch;
-    if (batch < most / 64) continue;  // far below the knee of any machine that needs `most`
+  for (const std::int64_t batch : batches_to_try(request, most)) {
+    // Smaller ones run no faster.
+    const bool below_knee = !rates.empty() && knee_of(rates) != &rates.back();
+    if (batch < most / kLeastShare && below_knee) break;
     trial.global_batch = batch;
     SearchResult result = search(trial);
     if (!result.plans.empty()) {
@@ -70,7 +105,7 @@ KneeBatch throughput_knee(const PlanRequest& request) {
     if (request.stop.stop_requested()) break;
   }
   BatchRate* knee = knee_of(rates);
-  KneeBatch chosen{knee == nullptr ? last : knee->batch, std::nullopt};
+  KneeBatch chosen{knee == nullptr ? most : knee->batch, std::nullopt};
   if (request.stop.stop_requested()) {
     chosen.stopped = knee == nullptr ? SearchResult() : std::move(knee->result);
     chosen.stopped->partial = true;

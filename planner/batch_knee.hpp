@@ -19,10 +19,11 @@ struct KneeBatch {
 };
 
 // The smallest global batch (sequences) with at least `kKneeThroughput` of the highest tokens per
-// second among the powers of two up to `request.max_global_batch`. It weighs throughput alone, not
-// the tokens that a larger batch needs to reach the same loss. Batches that no plan runs
-// are passed over; where none fits, the largest one that was tried. The request's `progress` is
-// told each batch's search.
+// second among the powers of two up to `request.max_global_batch`, or among the batches that the
+// constraints fix. It weighs throughput alone, not the tokens that a larger batch needs to reach
+// the same loss. Batches that no plan runs are passed over; where none fits, the largest one. From
+// the largest one down batches are tried as far as 1/64 of it, and on until one falls below the
+// knee. The request's `progress` is told each batch's search.
 KneeBatch throughput_knee(const PlanRequest& request);
 
 }  // namespace shardwright::planner

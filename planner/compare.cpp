@@ -18,12 +18,21 @@ std::string shown(const Json& document, const Json::json_pointer& pointer) {
   return document.contains(pointer) ? document.at(pointer).dump() : "none";
 }
 
-// Leaves of either document that differ, in the order of the first, then those that only the second
-// has.
+// Other spellings of a part's name, remarks, and where its figures come from change no step.
+bool is_remark(const std::string& field) {
+  const auto holds = [&field](const char* key) { return field.find(key) != std::string::npos; };
+  const auto ends = [&field](const char* key) { return field.ends_with(key); };
+  return holds("/aliases/") || holds("/sources/") || holds("/filled_in/") || ends("/notes") ||
+         ends("/source") || ends("/confidence");
+}
+
+// Leaves of either document that differ, but for remarks, in the order of the first, then those
+// that only the second has.
 std::vector<InputDifference> differences_of(const Json& first, const Json& second) {
   std::vector<InputDifference> differences;
   const Json leaves_of_first = first.flatten(), leaves_of_second = second.flatten();
   const auto add = [&](const std::string& field) {
+    if (is_remark(field)) return;
     const Json::json_pointer pointer(field);
     differences.push_back({field, shown(first, pointer), shown(second, pointer)});
   };

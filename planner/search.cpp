@@ -52,6 +52,7 @@ class Search {
     result.partial = request_.stop.stop_requested();
     for (Simulated& each : best_) result.plans.push_back(std::move(each.candidate));
     result.front = std::move(front_);
+    result.trade_offs = trade_offs_;
     if (plans.empty() && !result.partial && request_.advice)
       result.infeasible = explain_infeasible(request_, evaluation_);
     return result;
@@ -202,16 +203,15 @@ class Search {
       for (Simulated& each : simulate(wave)) known.push_back(std::move(each));
     }
     if (request_.stop.stop_requested()) return;
-    std::vector<const Simulated*> fastest;
     std::vector<TradeOff> points;
-    for (const FrontMember& member : members) {
-      const Simulated* found = fastest_within(member.memory, known);
-      if (found == nullptr) continue;
-      fastest.push_back(found);
-      points.push_back({found->candidate.result.step.value(), found->evaluated.memory});
+    points.reserve(known.size());
+    for (const Simulated& each : known)
+      points.push_back({each.candidate.result.step.value(), each.evaluated.memory});
+    for (const std::size_t index : pareto_front(points)) {
+      // What was simulated on the way belongs to it as well where no plan that is left can beat it.
+      FrontMember member{points[index].second};
+      if (next_of(member, plans, known) == nullptr) front_.push_back(known[index].candidate);
     }
-    for (const std::size_t index : pareto_front(points))
-      front_.push_back(fastest[index]->candidate);
   }
 
   static const Simulated* fastest_within(double memory, const std::vector<Simulated>& known) {
@@ -260,19 +260,21 @@ class Search {
         found == nullptr ? infinite<Seconds>().value() : found->candidate.result.step.value();
     for (; member.next < plans.size() && plans[member.next].bound < fastest; ++member.next) {
       const EvaluatedPlan& plan = plans[member.next];
+      if (plan.memory > member.memory) continue;
       const bool done = std::any_of(known.begin(), known.end(),
                                     [&](const Simulated& each) { return each.evaluated.is(plan); });
-      if (plan.memory <= member.memory && !done) return &plan;
+      if (!done) return &plan;
     }
     return nullptr;
   }
 
   // Of the analytic front: both ends and members between them, evenly.
-  static std::vector<FrontMember> front_members(const std::vector<EvaluatedPlan>& plans) {
+  std::vector<FrontMember> front_members(const std::vector<EvaluatedPlan>& plans) {
     std::vector<TradeOff> points;
     points.reserve(plans.size());
     for (const EvaluatedPlan& plan : plans) points.push_back({plan.analytic, plan.memory});
     const std::vector<std::size_t> front = pareto_front(points);
+    trade_offs_ = static_cast<std::int64_t>(front.size());
     const std::size_t count = std::min(front.size(), kLargestFront);
     std::vector<FrontMember> members;
     for (std::size_t i = 0; i < count; ++i) {
@@ -309,6 +311,7 @@ class Search {
   Evaluation evaluation_;
   std::vector<Simulated> best_;  // best first, at most `top`
   std::vector<PlanCandidate> front_;
+  std::int64_t trade_offs_ = 0;  // members of the analytic front
   std::int64_t simulated_ = 0;
   std::mutex progress_mutex_;
   SearchProgress progress_;

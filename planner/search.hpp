@@ -103,7 +103,10 @@ struct SearchResult {
   double wall_s = 0.0;
   bool partial = false;              // stopped before its end: best so far
   std::vector<PlanCandidate> plans;  // best first, at most `top`
-  std::vector<PlanCandidate> front;  // step time against memory, fastest first
+  // Step time against memory, fastest first: no plan of the space beats a member in both. Of a long
+  // front a part.
+  std::vector<PlanCandidate> front;
+  std::int64_t trade_offs = 0;  // about how many members the whole front has, by the closed form
   // A layout is what has the same tp, pp, cp, ep and kind of data parallelism (ZeRO-3 or not). Of
   // each the fastest plan by the closed form, at most `layouts`, the fastest ones first: what the
   // space holds far from its best.

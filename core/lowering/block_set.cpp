@@ -214,7 +214,7 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
   TensorTable tensors;
   LayerWriter writer(model, plan, stack, tensors);
   PartBuilder builder(set, writer, tensors);
-  const bool gathers = shards_parameters(plan);
+  const bool gathers = shards_parameters(model, plan);
   const std::vector<std::int64_t> examples = sort_layers(model, set.kind_of_layer);
   for (std::size_t kind = 0; kind < examples.size(); ++kind) {
     const std::int64_t layer = examples[kind];

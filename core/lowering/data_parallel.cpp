@@ -18,7 +18,7 @@ const Slot kOutsideOfSlots{SlotPhase::Forward, false, 0, -1};
 
 void StageWriter::gather_ahead(const std::vector<Part>& parts, std::size_t index, bool backward,
                                const Slot& slot) {
-  if (!shards_parameters(in_.plan)) return;
+  if (!shards_parameters(in_.model, in_.plan)) return;
   const std::size_t ahead = parts_gathered_ahead(in_.stack, in_.plan);
   for (std::size_t i = index; i <= std::min(index + ahead, parts.size() - 1); ++i) {
     gather_part(parts[i], backward, i, slot);
@@ -51,7 +51,7 @@ std::vector<PartId> StageWriter::all_parts() const {
 
 void StageWriter::reduce_part(const Part& part, const Slot& slot) {
   const double reduced = reduced_gradient_bytes(in_.stack, in_.plan.precision).value();
-  if (shards_parameters(in_.plan)) {
+  if (shards_parameters(in_.model, in_.plan)) {
     if (part.parameters->total() == 0.0) return;
     const BlockId block = around_.reduce_gradient({part.blocks->parameter_gradient, 0},
                                                   Bytes(part.parameters->dense * reduced),
@@ -92,7 +92,7 @@ void StageWriter::flush_bucket(const Slot& slot) {
 // What a reduction of reduced gradients waits for. FSDP's are made on the stream of its gathers.
 std::vector<std::uint32_t> StageWriter::reduced_ends() const {
   std::vector<std::uint32_t> ops = ends();
-  if (shards_parameters(in_.plan) && last_reduce_ > 0) ops.push_back(last_reduce_ - 1);
+  if (shards_parameters(in_.model, in_.plan) && last_reduce_ > 0) ops.push_back(last_reduce_ - 1);
   return ops;
 }
 

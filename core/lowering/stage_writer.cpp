@@ -78,8 +78,8 @@ StageWriter::StageWriter(const LoweringInput& input, std::int32_t stage, Surroun
   head_and_copy_ = in_.blocks.head_parameters;
   // FSDP gathers and reduces what the part's own parameters are.
   const ModelEnds ends = ends_of_model(in_.schedule, in_.parts, stage_);
-  copies_embedding_ =
-      !ends.embedding && shares_embedding(in_.model, in_.plan) && !shards_parameters(in_.plan);
+  copies_embedding_ = !ends.embedding && shares_embedding(in_.model, in_.plan) &&
+                      !shards_parameters(in_.model, in_.plan);
   if (copies_embedding_) head_and_copy_ += in_.blocks.embedding_parameters;
   for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {
     parts_.push_back(list_parts(chunk));
@@ -96,7 +96,7 @@ RankProgram StageWriter::write() {
   tensor_reduced_ = parameters.tensor_reduced;
   const PersistentStates states = persistent_memory(parameters, in_.plan, in_.stack);
   rank_.persistent.assign(states.begin(), states.end());
-  if (in_.stack.gradient_placeholders && !shards_parameters(in_.plan)) {
+  if (in_.stack.gradient_placeholders && !shards_parameters(in_.model, in_.plan)) {
     rank_.persistent.push_back(
         {MemoryCategory::Temporaries,
          gradient_placeholders(in_.blocks, in_.schedule, in_.parts, in_.plan, stage_)});

@@ -60,9 +60,10 @@ std::int64_t group_size(Group group, const Plan& plan) {
   return 1;
 }
 
-bool shards_parameters(const Plan& plan) {
-  return plan.zero_stage == 3 &&
-         (group_size(Group::ShardInner, plan) > 1 || group_size(Group::ExpertShardInner, plan) > 1);
+bool shards_parameters(const ModelSpec& model, const Plan& plan) {
+  if (plan.zero_stage != 3) return false;
+  return group_size(Group::ShardInner, plan) > 1 ||
+         (model.moe && group_size(Group::ExpertShardInner, plan) > 1);
 }
 
 Axis axis_of(Group group) {

@@ -56,13 +56,23 @@ class PartReader {
       return {};
     }
     // A named part is a file of its own, and its problems are that file's.
-    const json document = library_->read(folder, name);
-    ProblemList problems(is_file ? name : fmt::format("{}/{}.json", folder, name));
-    std::vector<std::string> lines;
-    Part part = read_part(document, "", problems, lines);
-    problems.throw_if_any();
-    for (const std::string& line : lines) filled_in_->push_back(fmt::format("{} {}", name, line));
-    return part;
+    const std::string file = is_file ? name : fmt::format("{}/{}.json", folder, name);
+    try {
+      const json document = library_->read(folder, name);
+      ProblemList problems(file);
+      std::vector<std::string> lines;
+      Part part = read_part(document, "", problems, lines);
+      problems.throw_if_any();
+      for (const std::string& line : lines) filled_in_->push_back(fmt::format("{} {}", name, line));
+      return part;
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems()) {
+        const std::string place =
+            problem.where.empty() ? file : fmt::format("{} {}", file, problem.where);
+        cluster_->problem(key, fmt::format("{}: {}", place, problem.found), problem.expected);
+      }
+    }
+    return {};
   }
 
   ObjectReader* cluster_;

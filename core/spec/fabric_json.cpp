@@ -70,8 +70,11 @@ void read_shape(ObjectReader& object, FillIn& fill, FabricSpec& spec) {
     object.problem("levels", "levels of switches",
                    fmt::format("none, for the fabric's kind is {}", name_of(spec.kind)));
   if (spec.kind == FabricKind::Torus) {
+    const std::size_t known_problems = object.problems().size();
     spec.torus = object.integers("torus", {1, 1'000'000});
-    if (spec.torus.empty()) object.problem("torus", "no axes", "the nodes along each axis");
+    const bool is_read = object.problems().size() == known_problems;
+    if (is_read && spec.torus.empty())
+      object.problem("torus", "no axes", "the nodes along each axis");
     if (spec.torus.size() > 6)
       object.problem("torus", fmt::format("{} axes", spec.torus.size()), "at most 6 axes");
   } else if (object.has("torus")) {
@@ -97,14 +100,20 @@ FabricSpec read_fabric(const json& document, const std::string& pointer, Problem
   object.allow("sources");
   check_schema(object, "shardwright/fabric");
   spec.name = object.name("name");
+  const std::size_t before_kind = problems.size();
   spec.kind = object.choice("kind", kind_names());
+  const bool knows_kind = problems.size() == before_kind;
   if (spec.kind != FabricKind::None) {
     spec.protocol = object.choice("protocol", protocol_names());
     spec.base_latency = Seconds(fill.number(object, "base_latency_s", spec.base_latency.value(),
                                             kLatency, "typical of RDMA"));
     spec.in_network_reduction = object.boolean_or("in_network_reduction", false);
   }
-  read_shape(object, fill, spec);
+  if (knows_kind) {
+    read_shape(object, fill, spec);
+  } else {
+    for (const char* key : {"levels", "torus"}) object.allow(key);
+  }
   spec.notes = object.text_or("notes", "");
   object.refuse_unknown_keys();
   return spec;

@@ -110,6 +110,8 @@ std::string field_pointer(const ObjectReader& config, const std::string& base,
                           const std::string& field) {
   static const std::map<std::string, Keys> kFields = {
       {"/attention/kv_heads", kKvHeadsKeys},
+      {"/attention/head_dim", {"head_dim"}},
+      {"/attention/qk_rope_head_dim", {"qk_rope_head_dim"}},
       {"/attention/full_attention_interval", {"sliding_window_pattern"}},
       {"/attention/full_attention_first_layers", {"max_window_layers"}},
       {"/mlp/ffn_hidden", kFfnKeys},
@@ -121,8 +123,9 @@ std::string field_pointer(const ObjectReader& config, const std::string& base,
   // MPT keeps its attention apart; kv_n_heads is the one key there that check_model can object to.
   if (field == "/attention/kv_heads" && config.peek("attn_config"))
     return base + "/attn_config/kv_n_heads";
-  // Where the file has no width of the feed-forward block, it follows from that of the model.
-  if (field == "/mlp/ffn_hidden" && !config.peek(spelling(config, kFfnKeys)))
+  // Widths of the feed-forward block and of a head that the file has not follow from the model's.
+  if ((field == "/mlp/ffn_hidden" && !config.peek(spelling(config, kFfnKeys))) ||
+      (field == "/attention/head_dim" && !config.peek("head_dim")))
     return base + "/" + spelling(config, kHiddenKeys);
   const auto keys = kFields.find(field);
   return keys == kFields.end() ? base : base + "/" + spelling(config, keys->second);

@@ -103,9 +103,15 @@ bool precision_holds(const PlanSubject& s) {
 }
 
 Problem precision_problem(const PlanSubject& s) {
+  const AcceleratorSpec& accelerator = s.cluster->accelerator;
+  std::string formats;
+  for (const Precision precision : kPrecisions) {
+    if (accelerator.matrix.of(precision) > FlopPerSecond(0))
+      formats += fmt::format("{}{}", formats.empty() ? "" : ", ", name_of(precision));
+  }
   return {
       "/precision", name_of(s.plan.precision),
-      fmt::format("a format that the accelerator {} multiplies in", s.cluster->accelerator.name)};
+      fmt::format("a format that the accelerator {} multiplies in: {}", accelerator.name, formats)};
 }
 
 // Tensor parallelism

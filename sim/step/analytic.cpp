@@ -33,7 +33,7 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
   const DataParallelCost& data = cost.data;
   double reduced = end + data.likely_tail;
   double computing = 1.0;  // share of the time from the first reduction on
-  if (plan.zero_stage == 2 || shards_parameters(plan)) {
+  if (plan.zero_stage == 2 || costs.sharded) {
     // Reductions begin with the first gradient.
     double begin = std::max(returned(costs, stage), filled(costs, stage) + cost.warmup);
     if (costs.profile->splits_backward) begin += std::max(0.0, data.before_gradients - cost.warmup);

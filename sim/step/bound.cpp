@@ -27,7 +27,7 @@ double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, dou
   const auto first = static_cast<std::size_t>(costs.profile_of(stage).position.front());
   const double last_slot = costs.chunk(first).of(SlotCost::Backward).time;
   // Gathered parameters may hold the kernels of the last slot up.
-  if (shards_parameters(plan)) return end + data.last_reduce;
+  if (costs.sharded) return end + data.last_reduce;
   return std::max(end + data.last_reduce, end - last_slot + data.reduce_from_last_slot);
 }
 

@@ -79,8 +79,8 @@ std::uint64_t StageCoster::chunk_key(const LayerCosts& layers, const Plan& plan,
   append(last, 1);
   append(joined[position], 1);
   append(!last && joined[position + 1], 1);
-  append(sharded_, 1);
-  append(sharded_ && costs_.profile->splits_backward, 1);
+  append(costs_.sharded, 1);
+  append(costs_.sharded && costs_.profile->splits_backward, 1);
   append(costs_.host_waits, 1);
   return key;
 }
@@ -243,7 +243,7 @@ const PartCost& StageCoster::part_at(SlotCost which, std::size_t i) const {
 BlockCost StageCoster::slot_cost(SlotCost which, const Plan& plan) const {
   BlockCost sum;
   const std::size_t count = parts_.size();
-  const bool sharded = sharded_;
+  const bool sharded = costs_.sharded;
   const double launch = host_launch(stack_, cluster_).kernel.value();
   const std::size_t ahead = parts_gathered_ahead(stack_, plan);
   std::size_t gathered = 0;

@@ -46,7 +46,7 @@ Bytes StageCoster::memory(const LayerCosts& layers, const Plan& plan) {
 
 // Of the plan before. Neighbours in the space often do.
 bool StageCoster::differs_only_in_states(const Plan& plan) {
-  if (!before_ || sharded_ != shards_parameters(plan)) return false;
+  if (!before_ || costs_.sharded != shards_parameters(model_, plan)) return false;
   before_->zero_stage = plan.zero_stage;
   before_->offload_optimizer = plan.offload_optimizer;
   return *before_ == plan;
@@ -72,7 +72,7 @@ void StageCoster::begin_pipeline(const LayerCosts& layers, const Plan& plan) {
   if (!split_alike) split(layers, plan);
   if (!differs_only_in_recomputation(plan)) forget_states();
   before_ = plan;
-  sharded_ = shards_parameters(plan);
+  costs_.sharded = shards_parameters(model_, plan);
   costs_.host_waits = plan.pp > 1 && host_waits_for_receives(stack_, plan);
   timed_ = false;
   find_chunks(layers, plan);
@@ -114,7 +114,7 @@ void StageCoster::time_pipeline(const LayerCosts& layers, const Plan& plan) {
   if (plan.pp > 1 && layers.message_bytes < layers.boundary_bytes)
     costs_.gather = messages_.of(OpKind::AllGather, Group::Tensor, layers.boundary_bytes);
   costs_.blocking = plan.pp > 1 && kernels_wait_for_sends(stack_, plan);
-  if (sharded_) shard_chunks(layers, plan);
+  if (costs_.sharded) shard_chunks(layers, plan);
   chain_chunks();
   find_passages();
   find_copy_waits(layers, plan);
@@ -201,7 +201,7 @@ void StageCoster::chain_chunks() {
 // message issues FSDP's gathers behind it.
 double StageCoster::from_message(SlotCost which, std::size_t position) const {
   const BlockCost& cost = costs_.chunk(position).of(which);
-  return sharded_ && issues_none_ahead(which, position) ? cost.time : cost.passing;
+  return costs_.sharded && issues_none_ahead(which, position) ? cost.time : cost.passing;
 }
 
 // From the arrival of the first microbatch at the last stage to that of the one whose forward pass

@@ -105,6 +105,7 @@ struct StageCosts {
   double slowdown = 0.0;     // of kernels beside collectives
   double message = 0.0;      // one pipeline message …
   double gather = 0.0;       // … and the gather after it, where each rank receives a part
+  bool sharded = false;      // its parameters are gathered before use
   bool blocking = false;     // a stage waits for its messages to be sent
   bool host_waits = false;   // its host waits for them to arrive
   double tie = 0.0;          // all-reduce of a tied embedding's gradient
@@ -257,7 +258,6 @@ class StageCoster {
   ScheduleProfiles& profiles_;
   StageCosts costs_;
   std::optional<Plan> before_;  // the plan that was asked for last
-  bool sharded_ = false;        // it gathers its parameters
   bool timed_ = false;          // its pipeline is
   std::vector<LayerRange> ranges_;
   // By chunk_key; those of sharded ones are forgotten as ranks come to lie otherwise.

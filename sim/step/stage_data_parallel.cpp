@@ -78,8 +78,8 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
                                                 std::size_t stage) {
   DataParallelCost cost;
   const double size = reduced_gradient_bytes(stack_, plan.precision).value();
-  const bool beside = sharded_ || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
-                                   stack_.buckets != GradientBuckets::Single);
+  const bool beside = costs_.sharded || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
+                                         stack_.buckets != GradientBuckets::Single);
   const SlotCost completes =
       costs_.profile->splits_backward ? SlotCost::BackwardWeight : SlotCost::Backward;
   const StageProfile& profile = costs_.profile->stages[stage];
@@ -103,13 +103,13 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
       expert += part.parameters.expert * size;
       // FSDP reduces what the part's own parameters are.
       const bool copies = &part == &layers.head_of(plan) && copies_embedding(plan, stage);
-      if (copies && !sharded_) dense += layers.embedding.parameters.dense * size;
-      const bool full = sharded_ || stack_.buckets == GradientBuckets::PerLayer ||
+      if (copies && !costs_.sharded) dense += layers.embedding.parameters.dense * size;
+      const bool full = costs_.sharded || stack_.buckets == GradientBuckets::PerLayer ||
                         dense + expert >= size * elements_per_bucket(stack_, plan);
       if (!beside || !full) continue;
       if (dense != known_dense || expert != known_expert) {
         cost.last_reduce = reduce_time(dense, expert, plan);
-        if (sharded_) scatter = scatter_time(dense, expert);
+        if (costs_.sharded) scatter = scatter_time(dense, expert);
         known_dense = dense;
         known_expert = expert;
       }
@@ -134,7 +134,7 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
   cost.step_reduce = std::max(rounds * scattered + cost.last_reduce - scatter,
                               first_scatter + cost.reduce - scattered);
   cost.likely_reduce = cost.step_reduce;
-  if (sharded_ && !plan.overlap.grad_reduce) {  // the last slot has waited for it
+  if (costs_.sharded && !plan.overlap.grad_reduce) {  // the last slot has waited for it
     cost.last_reduce -= scatter;
     cost.likely_tail = std::max(0.0, cost.likely_tail - scatter);
   }

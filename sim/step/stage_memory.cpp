@@ -59,7 +59,7 @@ double StageCoster::sum_states(const LayerCosts& layers, const Plan& plan,
   for (const PersistentMemory& state :
        persistent_memory(stage_parameters(layers, plan, stage), plan, stack_))
     sum += state.bytes.value();
-  if (stack_.gradient_placeholders && !sharded_) sum += placeholders(layers, plan, stage);
+  if (stack_.gradient_placeholders && !costs_.sharded) sum += placeholders(layers, plan, stage);
   return sum;
 }
 

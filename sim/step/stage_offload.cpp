@@ -74,8 +74,8 @@ double StageCoster::copy_wait(const Plan& plan, std::initializer_list<SlotCost> 
   for (int round = 0; round < kRounds; ++round) {
     wait = 0.0;
     for (const SlotCost which : slots) {
-      const double alone = slot_time(which, plan, {.gathers = sharded_});
-      wait += slot_time(which, plan, {.gathers = sharded_, .copied = copying}) - alone;
+      const double alone = slot_time(which, plan, {.gathers = costs_.sharded});
+      wait += slot_time(which, plan, {.gathers = costs_.sharded, .copied = copying}) - alone;
       copying = copying_;
     }
   }

@@ -21,7 +21,7 @@ namespace {
 constexpr int kRequests = 200 / kSampleShare;
 constexpr std::size_t kPlansEach = 50;
 
-Plan cut_of(const Plan& plan) {
+Plan cut_of(const ModelSpec& model, const Plan& plan) {
   Plan cut = plan;
   cut.vpp = 1;
   cut.stage_layers.clear();
@@ -30,7 +30,7 @@ Plan cut_of(const Plan& plan) {
     cut.pp = 1;
   }
   cut.shard_group = 0;
-  if (!shards_parameters(plan)) cut.zero_stage = 0;
+  if (!shards_parameters(model, plan)) cut.zero_stage = 0;
   if (plan.recompute != RecomputePolicy::Selective) {
     cut.recompute = RecomputePolicy::Full;
     cut.recompute_layers = 1;
@@ -48,7 +48,7 @@ Rungs climb(const PlanRequest& request, const Plan& plan) {
   sim::ScheduleProfiles profiles;
   sim::StageCoster coster(request.model, request.cluster, request.stack, profiles);
   const sim::LayerCosts layers =
-      sim::layer_costs(request.model, cut_of(plan), request.cluster, request.stack);
+      sim::layer_costs(request.model, cut_of(request.model, plan), request.cluster, request.stack);
   const sim::StageCosts& costs = coster.cost(layers, plan);
   const sim::StepResult event = sim::simulate_step(scenario_of(request, plan));
   return {plan,

@@ -219,6 +219,26 @@ TEST(Search, FrontTradesTimeForMemory) {
   }
 }
 
+TEST(Search, FrontIsWholeWhereAllPlansAreSimulated) {
+  PlanRequest request = llama_on_one_node();
+  request.constraints.fixed = {parse_constraint("cp=1", "--fix"),
+                               parse_constraint("zero=0,3", "--fix")};
+  request.top = 1000;
+  const SearchResult result = search(request);
+  ASSERT_EQ(result.counts.simulated, result.counts.evaluated);
+  const auto step = [](const PlanCandidate& each) { return each.result.step.value(); };
+  const auto memory = [](const PlanCandidate& each) { return each.result.memory().peak.value(); };
+  constexpr double kRounding = 1.0 + 1e-9;
+  for (const PlanCandidate& plan : result.plans) {
+    EXPECT_TRUE(std::any_of(result.front.begin(), result.front.end(),
+                            [&](const auto& member) {
+                              return step(member) <= step(plan) &&
+                                     memory(member) <= memory(plan) * kRounding;
+                            }))
+        << step(plan) << " s, " << memory(plan) << " bytes";
+  }
+}
+
 TEST(Search, SplitsLayersThatDoNotDivideInEachWay) {
   PlanRequest request = llama_on_one_node();
   request.model.layers = 30;
@@ -411,6 +431,38 @@ TEST(Search, TakesTheKneeOfThroughputWithoutABatch) {
   };
   EXPECT_LE(knee.plans[0].plan.global_batch, 64);
   EXPECT_GE(rate(knee.plans[0]), 0.95 * rate(largest.plans[0]));
+}
+
+// One accelerator fills itself with few sequences, whatever limit is set.
+TEST(Search, TheKneeMayLieFarBelowTheLargestBatch) {
+  PlanRequest request = llama_on_one_node();
+  request.gpus = 1;
+  request.model = load_model("llama3.2-1b");
+  request.seq_len = 2048;
+  request.global_batch = 0;
+  request.max_global_batch = 4096;
+  const SearchResult knee = search(request);
+  ASSERT_FALSE(knee.plans.empty());
+  const std::int64_t batch = knee.plans[0].plan.global_batch;
+  EXPECT_LT(batch, 4096 / 64);
+  const auto rate_of = [&](std::int64_t size) {
+    request.global_batch = size;
+    const PlanCandidate best = search(request).plans.at(0);
+    return best.tokens() / best.result.step.value();
+  };
+  EXPECT_GE(rate_of(batch), 0.95 * rate_of(4096));
+  EXPECT_LT(rate_of(batch / 2), 0.95 * rate_of(4096));
+}
+
+TEST(Search, TheKneeIsOneOfTheBatchesThatAreFixed) {
+  PlanRequest request = llama_on_one_node();
+  request.global_batch = 0;
+  request.max_global_batch = 4096;
+  request.constraints.fixed = {parse_constraint("global_batch=8,24", "--fix")};
+  const SearchResult result = search(request);
+  ASSERT_FALSE(result.plans.empty());
+  for (const PlanCandidate& candidate : result.plans)
+    EXPECT_TRUE(candidate.plan.global_batch == 8 || candidate.plan.global_batch == 24);
 }
 
 }  // namespace

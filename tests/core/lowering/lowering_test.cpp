@@ -9,6 +9,7 @@
 
 #include "core/lowering/block_builder.hpp"
 #include "core/lowering/block_set.hpp"
+#include "core/program/groups.hpp"
 #include "core/program/validate.hpp"
 #include "core/program/volumes.hpp"
 #include "core/spec/model_library.hpp"
@@ -124,6 +125,20 @@ TEST(Lowering, ShardsNoParametersWhereThereAreNone) {
     for (const Op& op : block.ops) {
       const auto* work = std::get_if<CommunicationWork>(&op.work);
       EXPECT_TRUE(work == nullptr || work->bytes > Bytes()) << op.name;
+    }
+  }
+}
+
+// ZeRO-3 of a dense model on one replica has nothing to split, however many ranks a tensor is cut
+// over.
+TEST(Lowering, ShardsNothingOnOneReplica) {
+  LoweringCase made = dense();
+  made.plan.tp = 2;
+  made.plan.zero_stage = 3;
+  for (const Block& block : made.lower().blocks) {
+    for (const Op& op : block.ops) {
+      const auto* work = std::get_if<CommunicationWork>(&op.work);
+      EXPECT_TRUE(work == nullptr || axis_of(work->group) != Axis::Data) << op.name;
     }
   }
 }

@@ -365,7 +365,7 @@ TEST(ClusterJson, AllProblemsOfAFileAreReportedAtOnce) {
                           "/fabric/levels/1/oversubscription_ratio", "/nodse"));
 }
 
-// A part that is given by name is a file of its own: its problems carry that file's name.
+// A part that is given by name is a file of its own: its problems say which file, and where in it.
 TEST(ClusterJson, AProblemOfANamedPartNamesThePartsFile) {
   PartLibrary library = one_part_each();
   library.read = [](const std::string&, const std::string&) {
@@ -379,9 +379,39 @@ TEST(ClusterJson, AProblemOfANamedPartNamesThePartsFile) {
     read_cluster(document, "mine.json", library);
     FAIL() << "no error";
   } catch (const InputError& error) {
-    EXPECT_EQ(error.source(), "accelerators/h100-sxm.json");
-    EXPECT_EQ(error.problems().at(0).where, "/memory/capacity_bytes");
+    EXPECT_EQ(error.source(), "mine.json");
+    EXPECT_EQ(error.problems().at(0).where, "/accelerator");
+    EXPECT_THAT(error.problems().at(0).found,
+                HasSubstr("accelerators/h100-sxm.json /memory/capacity_bytes: 0"));
   }
+}
+
+TEST(ClusterJson, AFileOfAPartThatIsMissingHidesNoOtherProblem) {
+  PartLibrary library = one_part_each();
+  library.read = [](const std::string&, const std::string& name) -> json {
+    throw InputError(name, {{"", "no such file", "a JSON file"}});
+  };
+  json document = cluster_document();
+  document["accelerator"] = 5;
+  document["node"] = "no-node";
+  document["fabric"] = "none.json";
+  std::vector<std::string> places;
+  try {
+    read_cluster(document, "mine.json", library);
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) places.push_back(problem.where);
+    EXPECT_EQ(error.problems().back().found, "none.json: no such file");
+  }
+  EXPECT_EQ(places, (std::vector<std::string>{"/accelerator", "/node", "/fabric"}));
+}
+
+TEST(ClusterJson, AFabricOfAnUnknownKindHasNoProblemsOfAnother) {
+  json document = cluster_document();
+  document["fabric"]["kind"] = "toruss";
+  document["fabric"]["torus"] = {4, 4};
+  const std::vector<Problem> problems = problems_of(document);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].where, "/fabric/kind");
 }
 
 TEST(ClusterJson, ANumberBeyondDoubleIsNotJson) {

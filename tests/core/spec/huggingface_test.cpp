@@ -233,6 +233,8 @@ TEST(ImportHuggingface, MalformedConfigurationsAreRefusedAtThePointerOfTheProble
       {"llama2-7b", R"({"hidden_size": null})", {"/hidden_size"}},
       {"llama2-7b", R"({"hidden_size": 0})", {"/hidden_size"}},
       {"llama2-7b", R"({"hidden_size": 4097})", {"/hidden_size"}},
+      {"llama2-7b", R"({"hidden_size": 480})", {"/hidden_size"}},
+      {"qwen3-8b", R"({"head_dim": 15})", {"/head_dim"}},
       {"llama2-7b", R"({"hidden_size": 1e30})", {"/hidden_size"}},
       {"llama2-7b", R"({"num_hidden_layers": -1})", {"/num_hidden_layers"}},
       {"llama2-7b", R"({"num_attention_heads": "32"})", {"/num_attention_heads"}},
