@@ -28,7 +28,7 @@ void OpRunner::communicate(const BoundOp& bound, StepState& state) {
     case Payload::Parameters:
       return gather_parameters(bound, group);
     case Payload::ReplicatedGradients:
-      return add_replicated_gradients(bound, group);
+      return add_replicated_gradients(bound, group, state);
     case Payload::TiedGradient:
       return add_tied_gradient(bound, group);
     case Payload::GradientNorm:
@@ -111,39 +111,29 @@ void OpRunner::gather_parameters(const BoundOp& bound, Communicator& group) {
 // Of what the executor trains these are the norms, which lie scattered over the units; they travel
 // in one message. (Each rank knows all of the gradients of row-split layers' biases.) Where ZeRO
 // splits the gradients, what this rank does not update is carried along and not used.
-void OpRunner::add_replicated_gradients(const BoundOp& bound, Communicator& group) {
-  struct Piece {
-    void* gradient;
-    std::byte* joined;
-    std::size_t bytes;
+void OpRunner::add_replicated_gradients(const BoundOp& bound, Communicator& group,
+                                        const StepState& state) {
+  const Element element = kernels_.state_element();
+  auto* message = static_cast<std::byte*>(norm_message_.get());
+  const auto copy_each = [&](auto copy) {
+    for (const NormGradient& norm : split_norms_)
+      copy(message + norm.in_message * bytes_of(element),
+           parameters_.gradients(norm.unit, norm.offset), norm.elements * bytes_of(element));
   };
-  const Element state = kernels_.state_element();
-  auto* next = static_cast<std::byte*>(norm_gradients_.get());
-  std::vector<Piece> pieces;
-  const std::vector<ParameterUnit>& units = parameters_.layout().units;
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    for (const ParameterSlice& slice : units[u].slices) {
-      if (!slice.is_norm()) continue;
-      pieces.push_back(
-          {parameters_.gradients(u, slice.offset), next, slice.elements() * bytes_of(state)});
-      next += pieces.back().bytes;
-    }
-  }
-  for (const Piece& piece : pieces)
-    kernels_.copy(piece.joined, piece.gradient, piece.bytes, bound.queue);
-  group.all_reduce(norm_gradients_.get(), norm_gradient_elements(), state, Reduction::Sum,
+  copy_each([&](void* place, const void* gradient, std::size_t bytes) {
+    kernels_.copy(place, gradient, bytes, bound.queue);
+  });
+  const bool with_own = state.own_squares != nullptr;
+  group.all_reduce(message, (with_own ? 2 : 1) * split_norm_elements_, element, Reduction::Sum,
                    bound.queue);
-  for (const Piece& piece : pieces)
-    kernels_.copy(piece.gradient, piece.joined, piece.bytes, bound.queue);
-}
-
-std::size_t OpRunner::norm_gradient_elements() const {
-  std::size_t elements = 0;
-  for (const ParameterUnit& unit : parameters_.layout().units) {
-    for (const ParameterSlice& slice : unit.slices)
-      elements += slice.is_norm() ? slice.elements() : 0;
+  copy_each([&](const void* place, void* gradient, std::size_t bytes) {
+    kernels_.copy(gradient, place, bytes, bound.queue);
+  });
+  if (with_own && place_[Axis::Tensor] == 0) {
+    kernels_.add_squares(static_cast<std::int64_t>(split_norm_elements_),
+                         message + split_norm_elements_ * bytes_of(element), state.own_squares,
+                         bound.queue);
   }
-  return elements;
 }
 
 void OpRunner::add_tied_gradient(const BoundOp& bound, Communicator& group) {

@@ -37,7 +37,16 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
   if (program.plan.tp == 1) return;
   const std::size_t state = bytes_of(kernels.state_element());
   own_maxima_ = kernels.allocate(static_cast<std::size_t>(shape_.tokens) * state);
-  norm_gradients_ = kernels.allocate(norm_gradient_elements() * state);
+  if (!program.plan.sequence_parallel) return;
+  const std::vector<ParameterUnit>& units = parameters.layout().units;
+  for (std::size_t unit = 0; unit < units.size(); ++unit) {
+    for (const ParameterSlice& slice : units[unit].slices) {
+      if (!slice.is_norm()) continue;
+      split_norms_.push_back({unit, slice.offset, slice.elements(), split_norm_elements_});
+      split_norm_elements_ += slice.elements();
+    }
+  }
+  norm_message_ = kernels.allocate(2 * split_norm_elements_ * state);
 }
 
 void OpRunner::run(const BoundOp& bound, StepState& state) {

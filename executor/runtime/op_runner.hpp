@@ -61,6 +61,12 @@ class OpRunner {
     void* bias_gradient = nullptr;
   };
 
+  // A norm's weight or bias: where its gradient lies, and where in the message that carries those
+  // of all norms.
+  struct NormGradient {
+    std::size_t unit = 0, offset = 0, elements = 0, in_message = 0;
+  };
+
   // op_runner.cpp: kernels
   void compute(const BoundOp& bound, StepState& state);
   void gemm(const BoundOp& bound);
@@ -80,6 +86,7 @@ class OpRunner {
   void gradient_norm(const BoundOp& bound, StepState& state);
   void optimizer(const BoundOp& bound, const StepState& state);
   bool counts_in_norm(const ParameterUnit& unit, const ParameterSlice& slice) const;
+  void add_own_squares(std::size_t unit, const StepState& state, Queue queue);
 
   // finite_checks.cpp
   void count_weights(const BoundOp& bound, double* count);
@@ -91,11 +98,9 @@ class OpRunner {
   void message(const BoundOp& bound, const CommunicationWork& work);
   void softmax_statistics(const BoundOp& bound, Communicator& group);
   void reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state);
-  void add_own_squares(std::size_t unit, StepState& state, Queue queue);
   void gather_parameters(const BoundOp& bound, Communicator& group);
-  void add_replicated_gradients(const BoundOp& bound, Communicator& group);
+  void add_replicated_gradients(const BoundOp& bound, Communicator& group, const StepState& state);
   void add_tied_gradient(const BoundOp& bound, Communicator& group);
-  std::size_t norm_gradient_elements() const;
   std::size_t elements_of(TensorRef ref) const;
 
   const ModelSpec& model_;
@@ -105,8 +110,12 @@ class OpRunner {
   Kernels& kernels_;
   const RankCommunicators& communicators_;
   ParameterStore& parameters_;
+  // Of the norms whose gradients tensor-parallel ranks know addends of; and their elements.
+  std::vector<NormGradient> split_norms_;
+  std::size_t split_norm_elements_ = 0;
   // Memory of ops that need some of their own; those of one kind run one after another.
-  std::shared_ptr<void> own_maxima_, norm_gradients_;
+  // `norm_message_`: the norms' gradients, then as they were before the data-parallel reduction.
+  std::shared_ptr<void> own_maxima_, norm_message_;
 };
 
 }  // namespace shardwright::executor

@@ -1,5 +1,6 @@
 #include "executor/runtime/rank_trainer.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <vector>
@@ -31,6 +32,16 @@ ParameterLayout layout_of(const Program& program, const ModelSpec& model, std::i
                             static_cast<std::int64_t>(shard_place(program.plan, rank).count));
 }
 
+// A rank's gradient over its own part of the batch, before it is reduced, is whole but for a tied
+// embedding that two stages hold: each knows its addend alone.
+bool knows_own_gradients(const Program& program) {
+  if (program.plan.dp == 1) return false;
+  const auto ties = [](const Op& op) { return op.payload == Payload::TiedGradient; };
+  return std::none_of(program.blocks.begin(), program.blocks.end(), [&](const Block& block) {
+    return std::any_of(block.ops.begin(), block.ops.end(), ties);
+  });
+}
+
 std::size_t batch_bytes(const Plan& plan) {
   return static_cast<std::size_t>(plan.global_batch / plan.dp * plan.seq_len) *
          sizeof(std::int32_t);
@@ -47,6 +58,7 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
       options_(options),
       rank_(rank),
       place_(RankGrid(program.plan).dense_coordinates(rank)),
+      knows_own_gradients_(knows_own_gradients(program)),
       communicators_(program, rank, open),
       parameters_(layout_of(program, model, rank), kernels, shard_place(program.plan, rank)),
       sums_(kernels.allocate(sizeof(Sums))),
@@ -95,7 +107,7 @@ StepState RankTrainer::state_of(std::int64_t step, const Batch& batch) {
   auto* sums = static_cast<Sums*>(sums_.get());
   state.loss = &sums->loss;
   state.gradient_squares = &sums->gradient_squares;
-  if (program_.plan.dp > 1 && step % kStepsBetweenNoise == 0)
+  if (knows_own_gradients_ && step % kStepsBetweenNoise == 0)
     state.own_squares = &sums->own_squares;
   return state;
 }

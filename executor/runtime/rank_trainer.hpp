@@ -27,7 +27,8 @@ struct StepReport {
   double seconds = 0.0;  // from the first op of this rank to its last
   PhaseTimes phases;
   // The mean of the squared norms of the data-parallel ranks' own gradients, each over its part of
-  // the batch; of some steps of plans with several such ranks.
+  // the batch; of some steps of plans with several such ranks, unless the embedding is tied and two
+  // stages hold it.
   std::optional<double> small_batch_squares;
 };
 
@@ -79,6 +80,7 @@ class RankTrainer {
   TrainingOptions options_;
   std::int64_t rank_;
   RankCoordinates place_;
+  bool knows_own_gradients_;
   RankCommunicators communicators_;
   ParameterStore parameters_;
   std::shared_ptr<void> sums_;              // Sums

@@ -24,11 +24,21 @@ void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
   }
 }
 
-void OpRunner::add_own_squares(std::size_t unit, StepState& state, Queue queue) {
-  for (const ParameterSlice& slice : parameters_.layout().units[unit].slices) {
-    if (!counts_in_norm(parameters_.layout().units[unit], slice)) continue;
+// Before the data-parallel reduction. Of norms that tensor-parallel ranks know addends of, those
+// are kept until they are added up (add_replicated_gradients): squares of addends do not add up.
+void OpRunner::add_own_squares(std::size_t unit, const StepState& state, Queue queue) {
+  const ParameterUnit& here = parameters_.layout().units[unit];
+  for (const ParameterSlice& slice : here.slices) {
+    if (!counts_in_norm(here, slice) || (slice.is_norm() && !split_norms_.empty())) continue;
     kernels_.add_squares(static_cast<std::int64_t>(slice.elements()),
                          parameters_.gradients(unit, slice.offset), state.own_squares, queue);
+  }
+  const std::size_t each = bytes_of(kernels_.state_element());
+  for (const NormGradient& norm : split_norms_) {
+    if (norm.unit != unit) continue;
+    kernels_.copy(static_cast<std::byte*>(norm_message_.get()) +
+                      (split_norm_elements_ + norm.in_message) * each,
+                  parameters_.gradients(unit, norm.offset), norm.elements * each, queue);
   }
 }
 

@@ -10,9 +10,8 @@
 //
 // Both are noisy, so each is averaged over steps before they are divided. The large batch is the
 // step's; the small ones are the parts of the data-parallel ranks, whose gradients are there before
-// they are added up. Known to be off: where tensor or pipeline parallelism splits a parameter's
-// gradient into addends (norms, a tied embedding), the small batches' norms are those of the
-// addends.
+// they are added up. Where tensor-parallel ranks know addends of one (norms under sequence
+// parallelism), its square is taken of their sum.
 #pragma once
 
 #include <optional>

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <random>
 #include <vector>
 
+#include "tests/executor/runtime/plan_cases.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 
 namespace shardwright::executor {
@@ -61,6 +63,58 @@ TEST(NoiseScale, PartsOfABatchDisagree) {
     EXPECT_GT(report.phases.backward_s, 0.0);
     EXPECT_GT(report.phases.communication_s, 0.0);
   });
+}
+
+struct Squares {
+  std::optional<double> small;
+  double large = 0.0;
+};
+
+Squares squares_of(const ModelSpec& model, const Plan& plan) {
+  TrainingOptions options;
+  options.steps = 1;
+  Squares squares;
+  on_ranks(model, plan, options, [&](RankTrainer& trainer, const BatchLoader& loader) {
+    const StepReport report = trainer.step(0, loader.load(0, trainer.place()[Axis::Data]));
+    if (trainer.rank() != 0) return;
+    squares = {report.small_batch_squares, report.gradient_norm * report.gradient_norm};
+  });
+  return squares;
+}
+
+Plan two_replicas() {
+  Plan plan = one_rank_plan();
+  plan.dp = 2;
+  return plan;
+}
+
+// How a replica is split over ranks changes nothing, but for the order of fp32 sums. (The squares
+// of the addends of a norm's gradient, which tensor-parallel ranks know, do not add up.)
+TEST(NoiseScale, IsThatOfDataParallelismUnderEveryPlan) {
+  const std::vector<PlanCase> cases = {
+      {"tp2", true, [](Plan& p) { p.tp = 2; }},
+      {"tp2_llama", false, [](Plan& p) { p.tp = 2; }},
+      {"tp2_without_sp", true, [](Plan& p) { p.tp = 2, p.sequence_parallel = false; }},
+      {"tp4_zero1", true, [](Plan& p) { p.tp = 4, p.zero_stage = 1; }},
+      {"pp2", false, [](Plan& p) { p.pp = 2; }},
+      {"tp2_pp2_zero1", false, [](Plan& p) { p.tp = p.pp = 2, p.zero_stage = 1; }}};
+  for (const PlanCase& each : cases) {
+    const ModelSpec model = each.gpt2 ? small_gpt2() : small_llama();
+    const Squares expected = squares_of(model, two_replicas());
+    Plan plan = two_replicas();
+    each.change(plan);
+    const Squares found = squares_of(model, plan);
+    ASSERT_TRUE(expected.small && found.small) << each.name;
+    EXPECT_NEAR(*found.small / *expected.small, 1.0, 1e-5) << each.name;
+    EXPECT_NEAR(found.large / expected.large, 1.0, 1e-5) << each.name;
+  }
+}
+
+// The stages know addends of the embedding's gradient; what is not known is not told.
+TEST(NoiseScale, IsUnknownWhereTwoStagesHoldATiedEmbedding) {
+  Plan plan = two_replicas();
+  plan.pp = 2;
+  EXPECT_FALSE(squares_of(small_gpt2(), plan).small);
 }
 
 }  // namespace
