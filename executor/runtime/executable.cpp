@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "executor/kernels/cuda/norm_rows.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -14,8 +15,8 @@ class Requirements {
  public:
   explicit Requirements(const std::string& source) : problems_(source) {}
 
-  void need(bool holds, const char* where, std::string found, const char* expected) {
-    if (!holds) problems_.add(where, std::move(found), expected);
+  void need(bool holds, const char* where, std::string found, std::string expected) {
+    if (!holds) problems_.add(where, std::move(found), std::move(expected));
   }
   void throw_if_any() const { problems_.throw_if_any(); }
 
@@ -51,19 +52,29 @@ void check_model(Requirements& needs, const ModelSpec& model) {
              "0: the executor has no dropout yet");
 }
 
+void check_on_gpu(Requirements& needs, const ModelSpec& model) {
+  const AttentionSpec& attention = model.attention;
+  const bool whole = attention.head_dim % 8 == 0 && attention.value_head_dim() % 8 == 0;
+  needs.need(whole, "/model/attention/head_dim", std::to_string(attention.head_dim),
+             "a multiple of 8, as cuDNN's attention needs it");
+  constexpr std::int64_t kWidest = 256;
+  const std::int64_t widest = std::max(attention.head_dim, attention.value_head_dim());
+  needs.need(widest <= kWidest, "/model/attention/head_dim", std::to_string(widest),
+             "at most 256, as wide as cuDNN's fused attention takes heads");
+  const bool packed = model.hidden % 8 == 0;
+  needs.need(
+      model.hidden <= longest_norm_row(packed), "/model/hidden", std::to_string(model.hidden),
+      fmt::format("at most {}{}, as long as the norms' kernels on a GPU take rows",
+                  longest_norm_row(packed),
+                  packed ? "" : fmt::format(" (multiples of 8: {})", longest_norm_row(true))));
+}
+
 void check_device(Requirements& needs, const ModelSpec& model, const Plan& plan, bool on_gpu) {
   const Precision wanted = on_gpu ? Precision::Bf16 : Precision::Fp32;
   needs.need(plan.precision == wanted, "/plan/precision", name_of(plan.precision),
              on_gpu ? "bf16, which GPUs compute in"
                     : "fp32, which the CPU computes in, or a GPU: --device cuda");
-  const AttentionSpec& attention = model.attention;
-  const bool whole = attention.head_dim % 8 == 0 && attention.value_head_dim() % 8 == 0;
-  needs.need(!on_gpu || whole, "/model/attention/head_dim", std::to_string(attention.head_dim),
-             "a multiple of 8, as cuDNN's attention needs it");
-  constexpr std::int64_t kWidest = 256;
-  const std::int64_t widest = std::max(attention.head_dim, attention.value_head_dim());
-  needs.need(!on_gpu || widest <= kWidest, "/model/attention/head_dim", std::to_string(widest),
-             "at most 256, as wide as cuDNN's fused attention takes heads");
+  if (on_gpu) check_on_gpu(needs, model);
 }
 
 void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& plan) {

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <new>
 
+#include "executor/kernels/cuda/cuda_error.hpp"
 #include "executor/kernels/cuda/fused_kernels.hpp"
+#include "executor/kernels/cuda/norm_rows.hpp"
 #include "tests/executor/kernels/op_table.hpp"
 
 namespace shardwright::executor {
@@ -81,6 +83,17 @@ std::vector<OpCase> own_kernels() {
 
 INSTANTIATE_TEST_SUITE_P(Ops, EmulatedOp, testing::ValuesIn(own_kernels()),
                          [](const auto& op) { return op.param.name; });
+
+// The op table has the longest rows; longer ones, which check_executable refuses, are not computed.
+TEST(EmulatedNorm, RefusesLongerRowsThanItSays) {
+  for (const std::int64_t width : {longest_norm_row(true) + 8, longest_norm_row(false) + 1}) {
+    EmulatedKernels kernels;
+    OpBench bench(kernels);
+    void* row = bench.activations(std::vector<float>(static_cast<std::size_t>(width), 1.0F));
+    EXPECT_THROW(kernels.norm({NormKind::RmsNorm, 1, width}, row, row, nullptr, row, nullptr),
+                 CudaError);
+  }
+}
 
 // Beside a product by cuBLASLt.
 TEST(EmulatedColumnSums, AreAdded) {

@@ -20,8 +20,7 @@ class FusedKernels : public Kernels {
   Element element() const final { return Element::Bfloat16; }
   Element state_element() const final { return Element::Float32; }
 
-  // Throws CudaError for rows of more than 16,384 elements, or of more than 2,048 if their number
-  // is no multiple of 8.
+  // Throws CudaError for rows that are longer than longest_norm_row (norm_rows.hpp).
   void norm(const NormShape& shape, const void* x, const void* weight, const void* bias, void* y,
             Queue queue) final;
   void norm_backward(const NormShape& shape, const void* dy, const void* around, const void* x,

@@ -4,14 +4,16 @@
 //   dn = dy w;  dx = (dn - mean(dn) - n mean(dn n)) r  (RMSNorm: without mean(dn))
 //
 // A block works on a row at a time and keeps it in registers; a thread has up to kPacks packs of
-// it.
+// it. check_executable refuses models whose rows are longer (norm_rows.hpp).
 #include "executor/kernels/cuda/column_sums.cuh"
 #include "executor/kernels/cuda/fused_kernels.hpp"
+#include "executor/kernels/cuda/norm_rows.hpp"
 
 namespace shardwright::executor {
 namespace {
 
-constexpr unsigned kFewThreads = 128, kManyThreads = 256;
+constexpr unsigned kFewThreads = 128;
+static_assert(kWide == 8, "the packs of norm_rows.hpp");
 // Rows are shared out over this many blocks at most where a block keeps sums of its rows.
 constexpr std::int64_t kMostParts = 264;
 
@@ -161,15 +163,16 @@ __global__ void norm_backward_kernel(NormGradientArguments with) {
 template <class With>
 void choose_row(bool wide, std::int64_t width, const With& with) {
   const std::int64_t packs = wide ? width / kWide : width;
-  const unsigned threads = packs <= kFewThreads ? kFewThreads : kManyThreads;
+  const unsigned threads = packs <= kFewThreads ? kFewThreads : kMostNormThreads;
   const std::int64_t each = divide_up(packs, threads);
-  if (each > 8) throw CudaError("norm", "rows of " + std::to_string(width) + " are too long");
+  if (each > kMostNormPacks)
+    throw CudaError("norm", "rows of " + std::to_string(width) + " are too long");
   const auto choose = [&](auto vec) {
     constexpr int kVec = decltype(vec)::value;
     if (each == 1) return with.template operator()<kVec, 1>(threads);
     if (each == 2) return with.template operator()<kVec, 2>(threads);
     if (each <= 4) return with.template operator()<kVec, 4>(threads);
-    return with.template operator()<kVec, 8>(threads);
+    return with.template operator()<kVec, kMostNormPacks>(threads);
   };
   if (wide) return choose(std::integral_constant<int, kWide>());
   choose(std::integral_constant<int, 1>());

@@ -278,8 +278,8 @@ std::vector<OpResult> memory(OpBench& bench) {
 std::vector<OpCase> norm_cases() {
   std::vector<OpCase> cases;
   for (const NormKind kind : {NormKind::LayerNorm, NormKind::RmsNorm}) {
-    // One element an access, or eight; one access a thread and row, or several.
-    for (const std::int64_t width : {20, 300, 768, 1032, 5120}) {
+    // One element an access, or eight; one access a thread and row, or several, up to the most.
+    for (const std::int64_t width : {20, 300, 768, 1032, 2047, 5120, 16'384}) {
       const bool bias = kind == NormKind::LayerNorm;
       cases.push_back({fmt::format("{}_{}", bias ? "layer_norm" : "rms_norm", width), false,
                        [=](OpBench& bench) {
