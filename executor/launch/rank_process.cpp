@@ -78,10 +78,7 @@ class RankRun {
       remove_timelines(options_.out, state_.steps);
       write_plan(options_.out, scenario_);
     }
-    std::optional<MetricsLog> metrics;
-    if (rank_ == 0)
-      metrics.emplace(options_.metrics_file(), figures_of(scenario_, name_of(device_)),
-                      state_.steps);
+    std::optional<MetricsLog> metrics = begin_metrics();
     RunProgress progress(rank_ == 0 && !options_.no_progress, options_.training.steps);
     while (state_.steps < options_.training.steps) {
       const std::int64_t step = state_.steps;
@@ -156,6 +153,17 @@ class RankRun {
     }
     throw RuntimeFailure(fmt::format("{}; the loss is {}, the gradient norm {}", text, report.loss,
                                      report.gradient_norm));
+  }
+
+  // Of rank 0.
+  std::optional<MetricsLog> begin_metrics() const {
+    if (rank_ != 0) return std::nullopt;
+    std::optional<MetricsLog> metrics(std::in_place, options_.metrics_file(),
+                                      figures_of(scenario_, name_of(device_)), state_.steps);
+    if (metrics->cut_off())
+      fmt::print(stderr, "left out the last line of {}, which is cut off\n",
+                 options_.metrics_file().string());
+    return metrics;
   }
 
   Batch load_batch() { return loader_.load(state_.samples, trainer_.place()[Axis::Data]); }

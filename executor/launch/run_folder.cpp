@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "core/base/error.hpp"
+#include "executor/telemetry/earlier_metrics.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -19,6 +20,8 @@ bool holds_something(const std::filesystem::path& folder) {
 }  // namespace
 
 void check_run_folder(const RunOptions& options) {
+  // Whether its lines can be read.
+  if (options.resume) for_each_earlier_step(options.metrics_file(), [](auto&&...) {});
   if (options.force || options.resume) return;
   const auto refuse = [](const std::filesystem::path& found) {
     throw InputError(

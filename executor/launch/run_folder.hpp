@@ -7,7 +7,8 @@
 namespace shardwright::executor {
 
 // Throws InputError where an earlier run would be written over, or its checkpoints removed, without
-// --force or --resume. Changes nothing.
+// --force or --resume, or where the metrics of one that is gone on with have broken lines. Changes
+// nothing.
 void check_run_folder(const RunOptions& options);
 
 // Makes the folder, and holds it for the run. Unless the run is resumed, no checkpoints are left in

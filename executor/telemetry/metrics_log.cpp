@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/lowering/model_flop.hpp"
 #include "core/spec/scenario_sum.hpp"
+#include "executor/telemetry/earlier_metrics.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -19,19 +20,6 @@ constexpr std::chrono::milliseconds kBetweenLines{100};
 // JSON has no NaN.
 nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
-}
-
-// A last line that was cut off is dropped.
-std::string lines_before(const std::filesystem::path& file, std::int64_t first_step) {
-  std::ifstream earlier(file);
-  std::string kept, line;
-  while (std::getline(earlier, line)) {
-    const nlohmann::json read = nlohmann::json::parse(line, nullptr, false);
-    const auto step = read.is_object() ? read.find("step") : read.end();
-    const bool earlier_step = step != read.end() && step->is_number() && *step < first_step;
-    if (earlier_step) kept += line + '\n';
-  }
-  return kept;
 }
 
 }  // namespace
@@ -61,10 +49,17 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
       figures_(figures),
       noise_(figures.small_batch_tokens, figures.tokens_per_step),
       prometheus_(std::filesystem::path(file).replace_extension(".prom")) {
-  const std::string kept = lines_before(file, first_step);
-  stream_.open(file);
-  stream_ << kept << std::flush;
-  if (!stream_) throw RuntimeFailure(file.string() + " cannot be written");
+  // Beside the earlier file until all that is kept of it is there.
+  const std::filesystem::path other = file.string() + ".tmp";
+  stream_.open(other);
+  if (first_step > 0) {
+    cut_off_ = for_each_earlier_step(file, [&](std::int64_t step, const std::string& line) {
+      if (step < first_step) stream_ << line << '\n';
+    });
+  }
+  std::error_code error;
+  if (stream_.flush()) std::filesystem::rename(other, file, error);
+  if (!stream_ || error) throw RuntimeFailure(file.string() + " cannot be written");
 }
 
 void MetricsLog::write(const StepReport& report, const MemoryUse& memory,

@@ -37,18 +37,18 @@ RunFigures figures_of(const Scenario& scenario, const std::string& device);
 
 class MetricsLog {
  public:
-  // Keeps the lines of an earlier file whose steps lie before `first_step`. Throws RuntimeFailure
-  // if it cannot be written.
+  // Keeps the lines of an earlier file whose steps lie before `first_step`. Throws InputError where
+  // one is broken (earlier_metrics.hpp), RuntimeFailure if the file cannot be written.
   MetricsLog(const std::filesystem::path& file, const RunFigures& figures, std::int64_t first_step);
 
   // {"step": 0, "loss": 5.54, "gradient_norm": 1.2, "learning_rate": 3e-4, "step_s": 0.01,
   //  "tokens_per_s": 1e5, "mfu": 0.5, "forward_s": 0.003, "backward_s": 0.005,
   //  "optimizer_s": 0.001, "communication_s": 0.002, "tensor_peak_bytes": 1e6,
-  //  "process_peak_bytes": 5e7, "gradient_noise_scale_tokens": 3e4, "device": "cpu", "program":
-  //  "…"}, each line at
-  // once; the noise scale once it is known; the program as program_sum tells apart what a folder's
-  // steps were run under. The same goes to `metrics.prom` beside the file, for Prometheus' node
-  // exporter, at most once a second. Throws RuntimeFailure.
+  //  "process_peak_bytes": 5e7, "gradient_noise_scale_tokens": 3e4, "device": "cpu",
+  //  "program": "…"}
+  // each line at once; the noise scale once it is known; the program as program_sum tells apart what a folder's steps were run under. The same goes to
+  // `metrics.prom` beside the file, for Prometheus' node exporter, at most once a second. Throws
+  // RuntimeFailure.
   //
   // `checkpoint_stall_s`: that training stood still for checkpoints since the step before; 0: there
   // was none, and the line has no such figure.
@@ -56,12 +56,16 @@ class MetricsLog {
   // The last step's, whenever it was written.
   void finish();
 
+  // The last line of the earlier file was cut off, and is left out.
+  bool cut_off() const { return cut_off_; }
+
  private:
   std::ofstream stream_;
   std::filesystem::path file_;
   RunFigures figures_;
   NoiseScale noise_;
   PrometheusFile prometheus_;
+  bool cut_off_ = false;
 };
 
 // On standard error, at most ten times a second, where that is a terminal.

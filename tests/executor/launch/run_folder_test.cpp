@@ -70,6 +70,18 @@ TEST_F(FolderOfARun, IsNotWrittenOverUnasked) {
   }
 }
 
+// Before there are several ranks; what is broken stays as it is.
+TEST_F(FolderOfARun, IsNotGoneOnInWithBrokenMetrics) {
+  write("metrics.jsonl");
+  std::ofstream(options_.out / "metrics.jsonl") << "kept\n{\"step\":1}\n";
+  options_.resume = true;
+  EXPECT_THAT(refusal(), testing::HasSubstr("metrics.jsonl: line 1: found no JSON"));
+  options_.resume = false;
+  options_.force = true;
+  EXPECT_EQ(refusal(), "");
+  EXPECT_TRUE(is_there("metrics.jsonl"));
+}
+
 TEST_F(FolderOfARun, LosesItsCheckpointsByForceAlone) {
   const char* const checkpoint = "checkpoints/step-00000005/state.json";
   write(checkpoint);

@@ -1,11 +1,14 @@
 #include "executor/telemetry/metrics_log.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 
+#include "core/base/error.hpp"
 #include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
@@ -18,21 +21,75 @@ std::string content_of(const std::filesystem::path& file) {
   return text.str();
 }
 
-// A run that goes on drops what it writes again, and lines that are none of a run.
-TEST(MetricsLog, KeepsTheWholeLinesOfEarlierSteps) {
-  const std::filesystem::path file = scratch_path("metrics.jsonl");
-  std::ofstream(file) << "{\"step\":0,\"loss\":5.5}\n"
-                         "{\"step\":\"one\"}\n"
-                         "{\"step\":null}\n"
-                         "[1,2]\n"
-                         "null\n"
-                         "\x7f\xff\n"
-                         "{\"loss\":3}\n"
-                         "{\"step\":1,\"loss\":5.4}\n"
-                         "{\"step\":2,\"loss\":5.3}\n"
-                         "{\"step\":1,\"lo";
-  const MetricsLog log(file, {}, 2);
-  EXPECT_EQ(content_of(file), "{\"step\":0,\"loss\":5.5}\n{\"step\":1,\"loss\":5.4}\n");
+const std::string kStep0 = "{\"step\":0,\"loss\":5.5}\n", kStep1 = "{\"step\":1,\"loss\":5.4}\n",
+                  kStep2 = "{\"step\":2,\"loss\":5.3}\n";
+
+class EarlierMetrics : public testing::Test {
+ protected:
+  void write(const std::string& text) const { std::ofstream(file_) << text; }
+  // What is wrong with the file where a run goes on after two steps.
+  std::string refusal() const {
+    try {
+      const MetricsLog log(file_, {}, 2);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::filesystem::path file_ = scratch_path("metrics.jsonl");
+};
+
+// A run that goes on drops what it writes again.
+TEST_F(EarlierMetrics, AreKeptBeforeTheFirstStep) {
+  write(kStep0 + kStep1 + kStep2);
+  const MetricsLog log(file_, {}, 2);
+  EXPECT_FALSE(log.cut_off());
+  EXPECT_EQ(content_of(file_), kStep0 + kStep1);
+}
+
+// What a run that is killed leaves, wherever its last line ends; a line feed is all that a whole
+// one may lack.
+TEST_F(EarlierMetrics, LoseALastLineThatIsCutOffAndNoOther) {
+  for (std::size_t length = 0; length <= kStep1.size(); ++length) {
+    write(kStep0 + kStep1.substr(0, length));
+    const MetricsLog log(file_, {}, 2);
+    const bool whole = length + 1 >= kStep1.size();
+    EXPECT_EQ(log.cut_off(), length > 0 && !whole) << length;
+    EXPECT_EQ(content_of(file_), whole ? kStep0 + kStep1 : kStep0) << length;
+  }
+}
+
+TEST_F(EarlierMetrics, WithBrokenLinesAreRefusedByNumberAndStay) {
+  const std::string text = kStep0 +
+                           "{\"step\":1,\"lo\n"  // 2
+                           "{\"step\":\"one\"}\n"
+                           "{\"step\":null}\n"
+                           "{\"step\":0.5}\n"
+                           "[1,2]\n"
+                           "\x7f\xff\n"
+                           "\n"
+                           "{\"loss\":3}\n" +
+                           kStep1 + "{\"step\":2,";
+  write(text);
+  const std::string said = refusal();
+  EXPECT_THAT(said, testing::StartsWith(file_.string()));
+  EXPECT_THAT(said, testing::HasSubstr("line 2: found no JSON"));
+  EXPECT_THAT(said, testing::HasSubstr("line 3: found no step"));
+  for (const int line : {4, 5, 6, 7, 9})
+    EXPECT_THAT(said, testing::HasSubstr("line " + std::to_string(line) + ": "));
+  for (const int line : {1, 8, 10, 11})
+    EXPECT_THAT(said, testing::Not(testing::HasSubstr("line " + std::to_string(line) + ":")));
+  EXPECT_EQ(content_of(file_), text);
+  // With a line feed behind it a broken line was not cut off.
+  write(kStep0 + "{\"step\":1,\n");
+  EXPECT_THAT(refusal(), testing::HasSubstr("line 2"));
+}
+
+TEST_F(EarlierMetrics, OfARunThatBeginsAnewAreNotRead) {
+  write("no JSON\n" + kStep1);
+  const MetricsLog log(file_, {}, 0);
+  EXPECT_EQ(content_of(file_), "");
 }
 
 }  // namespace

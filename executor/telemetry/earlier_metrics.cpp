@@ -1,0 +1,68 @@
+#include "executor/telemetry/earlier_metrics.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/base/bounded_line.hpp"
+#include "core/base/error.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr std::size_t kLongestLine = std::size_t{1} << 20U;  // bytes
+constexpr std::size_t kMostProblems = 100;
+constexpr const char* kExpected = "an object with a step, as a run writes it: mend or remove it";
+
+bool ends_with_line_feed(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  if (stream.tellg() <= 0) return true;
+  stream.seekg(-1, std::ios::end);
+  return stream.get() == '\n';
+}
+
+std::optional<std::int64_t> step_of(const nlohmann::json& line) {
+  const auto step = line.is_object() ? line.find("step") : line.end();
+  if (step == line.end() || !step->is_number_integer() || *step < 0) return std::nullopt;
+  return step->get<std::int64_t>();
+}
+
+}  // namespace
+
+bool for_each_earlier_step(
+    const std::filesystem::path& file,
+    const std::function<void(std::int64_t step, const std::string& line)>& take) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return false;
+  const bool is_whole = ends_with_line_feed(file);
+  ProblemList problems(file.string());
+  std::string line;
+  for (std::size_t number = 1; problems.size() < kMostProblems; ++number) {
+    const LineRead read = read_bounded_line(stream, kLongestLine, line);
+    if (read == LineRead::End) break;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string place = fmt::format("line {}", number);
+    if (read == LineRead::TooLong) {
+      problems.add(place, fmt::format("more than {} bytes", kLongestLine), kExpected);
+      break;
+    }
+    const nlohmann::json document = nlohmann::json::parse(line, nullptr, false);
+    const bool is_last = stream.rdbuf()->sgetc() == std::char_traits<char>::eof();
+    const bool is_cut_off = document.is_discarded() && is_last && !is_whole;
+    if (is_cut_off) {
+      problems.throw_if_any();
+      return true;
+    }
+    if (const auto step = step_of(document)) {
+      take(*step, line);
+    } else {
+      problems.add(place, document.is_discarded() ? "no JSON" : "no step", kExpected);
+    }
+  }
+  problems.throw_if_any();
+  return false;
+}
+
+}  // namespace shardwright::executor

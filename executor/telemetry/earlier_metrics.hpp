@@ -1,0 +1,19 @@
+// The metrics that a run which goes on finds.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+namespace shardwright::executor {
+
+// Calls `take` with the step of each line of metrics.jsonl and the line. True if the last line is
+// cut off (no JSON, and no line feed behind it), as a run that was killed leaves it: that one alone
+// is left out. Nothing is called where there is no file. Throws InputError with the other lines
+// that are neither empty nor an object with a step, up to a hundred of them, by their numbers.
+bool for_each_earlier_step(
+    const std::filesystem::path& file,
+    const std::function<void(std::int64_t step, const std::string& line)>& take);
+
+}  // namespace shardwright::executor
