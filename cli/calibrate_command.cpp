@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -54,6 +55,21 @@ std::string note_of_empty_rows(const std::string& file, std::int64_t rows) {
                      rows);
 }
 
+// A run that is named twice, in whatever spelling, would count twice.
+void check_none_is_named_twice(const std::vector<std::string>& names, ProblemList& problems) {
+  std::error_code absent;  // is told where it is read
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto first = std::find_if(
+        names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const auto& name) { return std::filesystem::equivalent(name, names[i], absent); });
+    if (first == names.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+    problems.add("RUN",
+                 *first == names[i] ? *first + " twice"
+                                    : fmt::format("{}, which is {} again", names[i], *first),
+                 "each run and file once");
+  }
+}
+
 // Folders are runs, files are output of nccl-tests. `notes` takes what people should know of them.
 sim::CalibrationData read_data(const std::vector<std::string>& names, ProblemList& problems,
                                std::vector<std::string>& notes) {
@@ -104,6 +120,7 @@ ExitCode calibrate(const CalibrateOptions& options) {
   check_destinations(destinations, options.common.force);
   ProblemList problems("shardwright calibrate");
   std::vector<std::string> notes;
+  check_none_is_named_twice(options.runs, problems);
   const sim::CalibrationData data = read_data(options.runs, problems, notes);
   const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
   problems.throw_if_any();

@@ -215,6 +215,29 @@ TEST(CalibrateCommand, LeavesTheShareOfTimingsAloneEmpty) {
   EXPECT_THAT(result.output, testing::Not(HasSubstr("nan")));
 }
 
+// It would count twice, and narrow the intervals of what it determines.
+TEST(CalibrateCommand, TakesEachFileOnceInWhateverSpelling) {
+  const ScratchFolder folder;
+  const std::string table = folder.write("table.txt", two_ranks_on("host-a", "host-a"));
+  const std::string link = folder.file("link.txt"), out = folder.file("out.json");
+  std::filesystem::create_symlink(table, link);
+  const auto calibrate = [&](const std::string& again) {
+    return run_command({"calibrate", table, again, "--cluster", "dgx-h100", "--out", out});
+  };
+  const std::string detour =
+      (std::filesystem::path(table).parent_path() / "." / "table.txt").string();
+  EXPECT_THAT(calibrate(table).errors, HasSubstr("RUN: found " + table + " twice"));
+  for (const std::string& again : {link, detour}) {
+    const CommandResult result = calibrate(again);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.errors, HasSubstr("found " + again + ", which is " + table + " again"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(out));
+  std::filesystem::remove(link);
+  std::filesystem::copy(table, link);
+  EXPECT_EQ(calibrate(link).exit_code, 0);  // another measurement, for all that is known
+}
+
 TEST(CalibrateCommand, NamesAllThatIsWrong) {
   const ScratchFolder folder;
   const std::string text = folder.write("notes.txt", "hello");
