@@ -84,8 +84,9 @@ class Kernels {
   virtual Element state_element() const = 0;
   // Memory of the device, of unspecified content; back to the device with the last owner.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
-  // The most bytes that this process has taken on a CPU; on a GPU all that is taken of its memory,
-  // also by libraries and other processes. 0: not known.
+  // Bytes that this process has taken of the device's memory, its own and the libraries': on a CPU
+  // the most so far, on a GPU what it holds now (and where the driver does not tell processes
+  // apart, what others on it hold too). 0: not known.
   virtual std::size_t memory_taken() const = 0;
   // From and to the host's memory; nothing that still runs may use the device's side. Return when
   // it is done.

@@ -31,7 +31,10 @@ class ChosenGpu {
 class CudaBackend final : public RankBackend {
  public:
   CudaBackend(TcpStore* store, const LaunchPlace& place, const BackendOptions& options)
-      : store_(store), timeout_(options.timeout), gpu_(store, place, options) {
+      : store_(store),
+        timeout_(options.timeout),
+        gpu_(store, place, options),
+        kernels_(options.share_gpu) {
     if (options.share_gpu) share_gpu_among_ranks(place.rank);
   }
 

@@ -77,7 +77,7 @@ void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
   line["optimizer_s"] = report.phases.optimizer_s;
   line["communication_s"] = report.phases.communication_s;
   line["tensor_peak_bytes"] = memory.tensor_peak.value();
-  line["process_peak_bytes"] = memory.process_peak.value();
+  if (memory.process_peak > Bytes(0)) line["process_peak_bytes"] = memory.process_peak.value();
   if (checkpoint_stall_s > 0.0) line["checkpoint_stall_s"] = checkpoint_stall_s;
   if (report.small_batch_squares && std::isfinite(report.gradient_norm))
     noise_.add(*report.small_batch_squares, report.gradient_norm * report.gradient_norm);

@@ -28,7 +28,7 @@ struct RunFigures {
 // Of the device that rank 0 computes on.
 struct MemoryUse {
   Bytes tensor_peak;   // as the program counts tensors
-  Bytes process_peak;  // all that the process has taken (Kernels::memory_taken)
+  Bytes process_peak;  // all that the process has taken (Kernels::memory_taken); 0: not known
 };
 
 MemoryUse memory_of(const RankTrainer& trainer, const Kernels& kernels);
@@ -46,7 +46,8 @@ class MetricsLog {
   //  "optimizer_s": 0.001, "communication_s": 0.002, "tensor_peak_bytes": 1e6,
   //  "process_peak_bytes": 5e7, "gradient_noise_scale_tokens": 3e4, "device": "cpu",
   //  "program": "…"}
-  // each line at once; the noise scale once it is known; the program as program_sum tells apart what a folder's steps were run under. The same goes to
+  // each line at once; the noise scale once it is known, the peak of the process where it is; the
+  // program as program_sum tells apart what a folder's steps were run under. The same goes to
   // `metrics.prom` beside the file, for Prometheus' node exporter, at most once a second. Throws
   // RuntimeFailure.
   //

@@ -1,5 +1,7 @@
 #include "executor/kernels/cuda/cuda_kernels.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "executor/kernels/cuda/cuda_error.hpp"
@@ -15,7 +17,15 @@ cudaStream_t stream_of(Queue queue) {
   return static_cast<cudaStream_t>(queue);
 }
 
+std::string own_bus_id() {
+  int ordinal = 0;
+  check_cuda(cudaGetDevice(&ordinal), "cudaGetDevice");
+  return gpu_bus_id(ordinal);
+}
+
 }  // namespace
+
+CudaKernels::CudaKernels(bool shares_gpu) : shares_gpu_(shares_gpu), bus_id_(own_bus_id()) {}
 
 // Streams do not wait for the default stream, so the host does. (cudaMemcpy alone may return before
 // pageable memory has arrived.)
@@ -29,6 +39,14 @@ void CudaKernels::download(void* to, const void* from, std::size_t bytes) {
 }
 
 std::size_t CudaKernels::memory_taken() const {
+  constexpr std::chrono::seconds kBetween{1};
+  const auto now = std::chrono::steady_clock::now();
+  if (!asked_ || now - *asked_ >= kBetween) {
+    told_ = nvml_.memory_of(bus_id_, getpid());
+    asked_ = now;
+  }
+  if (told_) return *told_;
+  if (shares_gpu_) return 0;
   std::size_t free = 0, all = 0;
   check_cuda(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
   return all - free;

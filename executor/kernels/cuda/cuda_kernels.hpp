@@ -2,13 +2,17 @@
 // own.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "executor/kernels/cuda/cuda_device.hpp"
 #include "executor/kernels/cuda/fused_attention.hpp"
 #include "executor/kernels/cuda/fused_kernels.hpp"
 #include "executor/kernels/cuda/matrix_products.hpp"
+#include "executor/kernels/nvml.hpp"
 
 namespace shardwright::executor {
 
@@ -16,7 +20,12 @@ namespace shardwright::executor {
 // CudaError.
 class CudaKernels final : public FusedKernels {
  public:
+  // `shares_gpu`: with other ranks, so that what is taken of the GPU says nothing of this process.
+  explicit CudaKernels(bool shares_gpu = false);
+
   std::shared_ptr<void> allocate(std::size_t bytes) override { return gpu_memory(bytes); }
+  // As NVML tells it of this process, asked at most once a second; where it does not, all that is
+  // taken of the GPU, or 0 if ranks share it.
   std::size_t memory_taken() const override;
   void upload(void* to, const void* from, std::size_t bytes) override;
   void download(void* to, const void* from, std::size_t bytes) override;
@@ -51,6 +60,12 @@ class CudaKernels final : public FusedKernels {
   Workspace& workspace(Queue queue, std::size_t least_bytes);
   ProductWorkspace product_workspace(Queue queue);
 
+  bool shares_gpu_;
+  std::string bus_id_;
+  Nvml nvml_;
+  // What NVML has told last, and when.
+  mutable std::optional<std::size_t> told_;
+  mutable std::optional<std::chrono::steady_clock::time_point> asked_;
   std::map<Queue, Workspace> workspaces_;
   MatrixProducts products_;
   FusedAttention attention_;
