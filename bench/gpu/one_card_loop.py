@@ -2,12 +2,13 @@
 """The closed loop on one machine: run plans, calibrate on two of them, predict the others.
 
     bench/gpu/one_card_loop.py --bin FOLDER --out FOLDER [--device cuda|cpu] [--ranks N]
-                               [--profile FILE] [--steps N] [--check]
+                               [--cluster NAME|FILE] [--profile FILE] [--steps N] [--check]
 
-On a GPU it begins with the shipped cluster of the device's kind; --ranks 2 makes ranks share the card
-(--share-gpu), whose times are not a cluster's. On CPUs, where it shows that this program works, it
-begins with a probe. --profile gets the calibrated profile. With --check it fails where a predicted
-step is off by more than 10 % or Kendall's tau of measured and predicted order is below 0.8.
+It begins with a probe of the machine, which describes any GPU that computes in bf16, or with --cluster.
+--ranks 2 makes ranks share the card (--share-gpu), whose times are not a cluster's. --device cpu shows
+that this program works. Plans that do not fit into the device's memory are left out. --profile gets the
+calibrated profile. With --check it fails where a predicted step is off by more than 10 % or Kendall's
+tau of measured and predicted order is below 0.8.
 
 Writes a table in Markdown to standard output.
 """
@@ -15,16 +16,17 @@ import argparse
 import itertools
 import json
 import os
-import random
 import shutil
 import statistics
-import struct
 import subprocess
 import sys
+
+from random_tokens import write_tokens
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORST_ERROR = 0.10
 LEAST_TAU = 0.8
+FEWEST_PREDICTED = 2  # plans: fewer have no order
 CALIBRATED = 2  # the first plans
 
 # Options of `shardwright simulate` by ranks; batch and sequence come from the device's setting.
@@ -49,10 +51,6 @@ PLANS = {
     },
 }
 
-# By part of the device's name.
-CLUSTERS = {"A100": "dgx-a100", "H100": "dgx-h100", "H200": "dgx-h200", "B200": "dgx-b200"}
-
-
 class Setting:
     """What differs between the devices."""
 
@@ -74,42 +72,38 @@ class Loop:
         self.command = os.path.join(options.bin, "shardwright")
         self.executor = os.path.join(options.bin, "shardwright-executor")
         self.tokens = self.file("tokens.u16")
-        draw = random.Random(1)
-        count = 64 * (self.setting.seq_len + 1)
-        with open(self.tokens, "wb") as stream:
-            tokens = (draw.randrange(self.setting.vocabulary) for _ in range(count))
-            stream.write(struct.pack(f"<{count}H", *tokens))
+        write_tokens(self.tokens, self.setting.vocabulary, 64 * (self.setting.seq_len + 1))
 
     def file(self, name):
         return os.path.join(self.options.out, name)
 
+    def shares_gpu(self):
+        return ["--share-gpu"] if self.options.device == "cuda" and self.options.ranks > 1 else []
+
     def first_profile(self):
         """The profile that calibration begins with: a name or a file."""
-        if self.options.device == "cpu":
-            run(self.command, "probe", "--device", "cpu", "--ranks", self.options.ranks, "--out",
-                self.file("first.json"), "--force", stdout=subprocess.DEVNULL)
-            return self.file("first.json")
-        name = run("nvidia-smi", "--query-gpu=name", "--format=csv,noheader",
-                   stdout=subprocess.PIPE, text=True).stdout
-        known = next((cluster for part, cluster in CLUSTERS.items() if part in name), None)
-        if known is None:
-            raise SystemExit(f"one_card_loop: no shipped cluster of a device like {name.strip()}")
-        return known
+        if self.options.cluster:
+            return self.options.cluster
+        run(self.command, "probe", "--device", self.options.device, "--ranks", self.options.ranks,
+            *self.shares_gpu(), "--out", self.file("first.json"), "--force",
+            stdout=subprocess.DEVNULL)
+        return self.file("first.json")
 
     def write_plan(self, name, choices, profile):
+        """False where it does not fit into the device's memory."""
         given = ["--global-batch", self.setting.batch] if "--global-batch" not in choices else []
         stack = ["--stack", "shardwright"] if self.options.device == "cuda" else []
-        run(self.command, "simulate", "--model", self.setting.model, "--cluster", profile, "--gpus",
-            self.options.ranks, "--precision", self.setting.precision, "--seq-len",
-            self.setting.seq_len, *stack, *given, *choices, "--out", self.file(f"{name}.json"),
-            "--force", stdout=subprocess.DEVNULL)
+        done = run(self.command, "simulate", "--model", self.setting.model, "--cluster", profile,
+                   "--gpus", self.options.ranks, "--precision", self.setting.precision, "--seq-len",
+                   self.setting.seq_len, *stack, *given, *choices, "--out",
+                   self.file(f"{name}.json"), "--force", "--json", "-", stdout=subprocess.PIPE)
+        return json.loads(done.stdout)["fits"]
 
     def measure(self, name):
         out = self.file(f"run-{name}")
-        shared = ["--share-gpu"] if self.options.device == "cuda" and self.options.ranks > 1 else []
         run(self.executor, self.file(f"{name}.json"), "--data", self.tokens, "--out", out, "--steps",
-            self.options.steps, "--device", self.options.device, "--no-progress", "--force", *shared,
-            stdout=subprocess.DEVNULL)
+            self.options.steps, "--device", self.options.device, "--no-progress", "--force",
+            *self.shares_gpu(), stdout=subprocess.DEVNULL)
         with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as lines:
             times = [json.loads(line)["step_s"] for line in lines]
         return statistics.median(times[len(times) // 5:])
@@ -133,12 +127,12 @@ def kendall_tau(pairs):
 
 
 def close_the_loop(loop):
-    plans = PLANS[loop.options.ranks]
     first = loop.first_profile()
-    for name, choices in plans.items():
-        loop.write_plan(name, choices, first)
-    measured = {name: loop.measure(name) for name in plans}
-    names = list(plans)
+    names = [name for name, choices in PLANS[loop.options.ranks].items()
+             if loop.write_plan(name, choices, first)]
+    if len(names) < CALIBRATED + FEWEST_PREDICTED:
+        raise SystemExit(f"one_card_loop: only {len(names)} plans fit into the device's memory")
+    measured = {name: loop.measure(name) for name in names}
     calibrated = loop.calibrate(names[:CALIBRATED], first)
     print("| plan | | measured, ms | profile before | error | calibrated | error |\n"
           "| --- | --- | ---: | ---: | ---: | ---: | ---: |")
@@ -166,6 +160,7 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--ranks", type=int, choices=sorted(PLANS), default=1)
+    parser.add_argument("--cluster")
     parser.add_argument("--profile")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--check", action="store_true")

@@ -1,34 +1,32 @@
 #!/usr/bin/env python3
 """The executor's training throughput on one GPU beside PyTorch's on the same card.
 
-    bench/gpu/throughput.py --bin FOLDER [--no-pytorch] [--steps N] [gpt2-124m] [llama-1.3b]
+    bench/gpu/throughput.py --bin FOLDER [--cluster NAME|FILE] [--no-pytorch] [--steps N]
+                            [gpt2-124m] [llama-1.3b]
 
 FOLDER holds `shardwright` and `shardwright-executor`. For each model prints tokens/s of both, their
-ratio, and the MFU against the dense bf16 rate of the device (6 FLOP a parameter and token, and
-attention's products under a causal mask; docs/models/flop_and_mfu.md). The runs' metrics.jsonl counts
-the whole score matrix. Steps whose ops are recorded are not counted: only the first ones, which warm
-up, are recorded.
+ratio, and the MFU against the dense bf16 rate that the device's profile states (6 FLOP a parameter and
+token, and attention's products under a causal mask; docs/models/flop_and_mfu.md). The profile is that of
+--cluster, otherwise that of a probe of this machine, which describes any GPU that computes in bf16. The
+runs' metrics.jsonl counts the whole score matrix. A microbatch that does not fit into the device's memory
+is halved, on both sides, until it does. Steps whose ops are recorded are not counted: only the first
+ones, which warm up, are recorded.
 """
 import argparse
 import json
 import os
-import random
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
+
+from random_tokens import write_tokens
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WARM_UP_STEPS = 3
 
 # Sequence length, microbatch, sequences a step.
 MODELS = {"gpt2-124m": (1024, 32, 256), "llama-1.3b": (2048, 8, 64)}
-
-# Dense bf16 FLOP/s by the vendor's datasheets, by part of the device's name; the first that fits.
-PEAKS = {"A100": 312e12, "H100 PCIe": 756e12, "H100 NVL": 835e12, "H100": 989e12, "H200 NVL": 835e12,
-         "H200": 989e12, "B200": 2250e12}
-
 
 def spec_of(name):
     with open(os.path.join(HERE, name + ".json"), encoding="utf-8") as file:
@@ -44,72 +42,96 @@ def flop_per_token(spec, seq_len):
     return 6 * products + 6 * spec["layers"] * heads * dim * seq_len
 
 
-def write_tokens(file, vocabulary, count):
-    """Random tokens as nanoGPT stores them: uint16 without a header."""
-    draw = random.Random(1)
-    with open(file, "wb") as stream:
-        stream.write(struct.pack(f"<{count}H", *(draw.randrange(vocabulary) for _ in range(count))))
+def write_plan(name, micro, options, plan):
+    """False where it does not fit into the device's memory."""
+    seq_len, _, batch = MODELS[name]
+    done = subprocess.run(
+        [os.path.join(options.bin, "shardwright"), "simulate", "--model",
+         os.path.join(HERE, name + ".json"), "--cluster", options.cluster, "--gpus", "1", "--stack",
+         "shardwright", "--precision", "bf16", "--global-batch", str(batch), "--micro-batch",
+         str(micro), "--seq-len", str(seq_len), "--out", plan, "--force", "--json", "-"], check=True,
+        stdout=subprocess.PIPE)
+    return json.loads(done.stdout)["fits"]
 
 
-def executor_tokens_per_s(name, programs, steps, folder):
-    seq_len, micro, batch = MODELS[name]
-    plan, data, out = (os.path.join(folder, f) for f in ("plan.json", "tokens.u16", "run"))
+def largest_plan(name, options, plan):
+    """Writes the plan; its microbatch, or None where none fits."""
+    micro = MODELS[name][1]
+    while micro > 0 and not write_plan(name, micro, options, plan):
+        micro //= 2
+    return micro or None
+
+
+def peak_of(plan):
+    with open(plan, encoding="utf-8") as file:
+        figure = json.load(file)["cluster"]["accelerator"]["matrix"]["bf16_flop_per_s"]
+    return figure["value"] if isinstance(figure, dict) else figure  # with its source, or alone
+
+
+def executor_tokens_per_s(name, options, plan, folder):
+    seq_len, _, batch = MODELS[name]
+    data, out = (os.path.join(folder, f) for f in ("tokens.u16", "run"))
     write_tokens(data, spec_of(name)["vocab"], batch * (seq_len + 1) * 4)
     subprocess.run(
-        [os.path.join(programs, "shardwright"), "simulate", "--model",
-         os.path.join(HERE, name + ".json"), "--cluster", "dgx-h200", "--gpus", "1", "--stack",
-         "shardwright", "--precision", "bf16", "--global-batch", str(batch), "--micro-batch",
-         str(micro), "--seq-len", str(seq_len), "--out", plan], check=True,
-        stdout=subprocess.DEVNULL)
-    subprocess.run(
-        [os.path.join(programs, "shardwright-executor"), plan, "--data", data, "--out", out,
-         "--steps", str(WARM_UP_STEPS + steps), "--device", "cuda", "--timeline-steps", "0",
-         "--no-progress"], check=True,
-        stdout=subprocess.DEVNULL)
+        [os.path.join(options.bin, "shardwright-executor"), plan, "--data", data, "--out", out,
+         "--steps", str(WARM_UP_STEPS + options.steps), "--device", "cuda", "--timeline-steps", "0",
+         "--no-progress"], check=True, stdout=subprocess.DEVNULL)
     with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return batch * seq_len / statistics.median(r["step_s"] for r in rows[WARM_UP_STEPS:])
 
 
-def pytorch_tokens_per_s(name, steps):
-    seq_len, micro, batch = MODELS[name]
+def pytorch_tokens_per_s(name, micro, steps):
+    """None where it fails, as for want of memory; it says why on standard error."""
+    seq_len, _, batch = MODELS[name]
     done = subprocess.run(
         [sys.executable, os.path.join(HERE, "pytorch_reference.py"),
          os.path.join(HERE, name + ".json"), "--seq-len", str(seq_len), "--micro-batch",
-         str(micro), "--global-batch", str(batch), "--steps", str(steps)], check=True,
+         str(micro), "--global-batch", str(batch), "--steps", str(steps)], check=False,
         stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        return None
     return json.loads(done.stdout.splitlines()[-1])["tokens_per_s"]
 
 
-def device_name():
-    done = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], check=True,
-                          stdout=subprocess.PIPE, text=True)
-    return done.stdout.splitlines()[0].strip()
-
-
-def row_of(name, options, device):
+def row_of(name, options):
     with tempfile.TemporaryDirectory() as folder:
-        own = executor_tokens_per_s(name, options.bin, options.steps, folder)
-    peak = next((rate for part, rate in PEAKS.items() if part in device), None)
-    rate = own * flop_per_token(spec_of(name), MODELS[name][0])
-    mfu = f"{rate / peak:.1%}" if peak else "unknown"
+        plan = os.path.join(folder, "plan.json")
+        micro = largest_plan(name, options, plan)
+        if micro is None:
+            return f"| {name} | | does not fit | | | |"
+        own = executor_tokens_per_s(name, options, plan, folder)
+        mfu = own * flop_per_token(spec_of(name), MODELS[name][0]) / peak_of(plan)
+    left = f"| {name} | {micro} | {own:,.0f} | {mfu:.1%} |"
     if options.no_pytorch:
-        return f"| {name} | {own:,.0f} | {mfu} | not run | |"
-    other = pytorch_tokens_per_s(name, options.steps)
-    return f"| {name} | {own:,.0f} | {mfu} | {other:,.0f} | {own / other:.2f} |"
+        return f"{left} not run | |"
+    other = pytorch_tokens_per_s(name, micro, options.steps)
+    return f"{left} failed | |" if other is None else f"{left} {other:,.0f} | {own / other:.2f} |"
+
+
+def probe(options, out):
+    subprocess.run([os.path.join(options.bin, "shardwright"), "probe", "--device", "cuda", "--ranks",
+                    "1", "--out", out], check=True, stdout=subprocess.DEVNULL)
+    return out
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", required=True)
+    parser.add_argument("--cluster")
     parser.add_argument("--no-pytorch", action="store_true")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("models", nargs="*", default=list(MODELS))
     options = parser.parse_args()
-    device = device_name()
-    print("| model | executor, tokens/s | MFU | PyTorch, tokens/s | ratio |\n| --- | --- | --- | --- | --- |")
-    for name in options.models:
-        print(row_of(name, options, device), flush=True)
+    unknown = [name for name in options.models if name not in MODELS]
+    if unknown:
+        parser.error(f"no model {unknown[0]}; there are {', '.join(MODELS)}")
+    with tempfile.TemporaryDirectory() as folder:
+        options.cluster = options.cluster or probe(options, os.path.join(folder, "here.json"))
+        print("| model | microbatch | executor, tokens/s | MFU | PyTorch, tokens/s | ratio |\n"
+              "| --- | --- | --- | --- | --- | --- |")
+        for name in options.models:
+            print(row_of(name, options), flush=True)
 
 
 if __name__ == "__main__":
