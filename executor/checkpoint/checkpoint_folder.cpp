@@ -14,7 +14,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
-#include "core/spec/model_json.hpp"
+#include "executor/data/content_sum.hpp"
 #include "executor/data/counter_random.hpp"
 
 namespace shardwright::executor {
@@ -37,13 +37,13 @@ std::string checksum(const std::filesystem::path& file) {
     bytes += got;
     for (std::size_t i = 0; i < (got + 7) / 8; ++i) sum = mix(sum ^ words[i]);
   }
-  return fmt::format("{:016x}", mix(sum ^ bytes));
+  return sum_text(mix(sum ^ bytes));
 }
 
 // Of the members of a state file but for the sum itself.
 std::string state_sum(nlohmann::json document) {
   if (document.is_object()) document.erase("checksum");
-  return fmt::format("{:016x}", key_of(0, document.dump()));
+  return sum_text(key_of(0, document.dump()));
 }
 
 void flush_to_disk(const std::filesystem::path& path) {
@@ -106,14 +106,6 @@ std::optional<std::int64_t> steps_in(const std::string& name) {
 }
 
 }  // namespace
-
-std::string sum_of(const ModelSpec& model) {
-  nlohmann::json document = to_json(model);
-  // What it is called, where it comes from, and what the plan chooses.
-  for (const char* key : {"name", "family", "aliases", "source", "max_seq_len", "dropout"})
-    document.erase(key);
-  return fmt::format("{:016x}", key_of(0, document.dump()));
-}
 
 std::vector<std::int64_t> CheckpointFolder::steps() const {
   std::vector<std::int64_t> found;

@@ -14,8 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/model_spec.hpp"
-
 namespace shardwright::executor {
 
 // Where a run stands besides its tensors.
@@ -24,16 +22,13 @@ struct RunState {
   std::uint64_t samples = 0;  // that were seen
   std::uint64_t seed = 0;
   std::int64_t seq_len = 0;
-  std::string model;              // its name
-  std::string model_sum;          // sum_of(model); empty in checkpoints of before it was kept
+  std::string model;      // its name
+  std::string model_sum;  // sum_of (architecture.hpp); empty in checkpoints of before it was kept
   std::uint64_t data_tokens = 0;  // of the data that it was trained on; 0 likewise
   std::string data_sum;           // TokenFile::sum of them; empty likewise
 
   bool operator==(const RunState&) const = default;
 };
-
-// Equal for models that compute the same from the same parameters, whatever they are called.
-std::string sum_of(const ModelSpec& model);
 
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";

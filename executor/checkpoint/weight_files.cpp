@@ -9,7 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/spec/huggingface.hpp"
-#include "core/spec/model_json.hpp"
+#include "executor/checkpoint/architecture.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/stored_names.hpp"
 #include "executor/data/content_sum.hpp"
@@ -35,14 +35,6 @@ std::set<std::string> files_in(const std::filesystem::path& index) {
   for (const std::string& tensor : map.keys()) names.insert(map.text(tensor));
   problems.throw_if_any();
   return names;
-}
-
-// What two specs of one architecture may differ in.
-json comparable(const ModelSpec& model) {
-  json fields = to_json(model);
-  for (const char* key : {"name", "family", "aliases", "source", "max_seq_len", "dropout"})
-    fields.erase(key);
-  return fields.flatten();
 }
 
 // A member's text, or what is there in its place.
@@ -131,9 +123,9 @@ void WeightFiles::check_config(const ModelSpec& model, ProblemList& problems) co
   const auto file = from_ / "config.json";
   if (!std::filesystem::exists(file)) return;
   const json config = read_json_file(file);
-  const json here = comparable(import_huggingface(config, file.string()));
+  const json here = architecture_of(import_huggingface(config, file.string())).flatten();
   check_architecture(config, problems);
-  const json plan = comparable(model);
+  const json plan = architecture_of(model).flatten();
   for (const auto& [field, value] : plan.items()) {
     const json other = here.value(field, json());
     if (other != value)

@@ -11,6 +11,8 @@
 #include <tuple>
 #include <utility>
 
+#include "executor/kernels/cuda/cuda_device.hpp"
+
 namespace shardwright::executor {
 namespace {
 
@@ -130,10 +132,6 @@ ncclDataType_t type_of(Element element) {
       break;
   }
   return ncclFloat32;
-}
-
-cudaStream_t stream_of(Queue queue) {
-  return static_cast<cudaStream_t>(queue);
 }
 
 class NcclCommunicator final : public Communicator {

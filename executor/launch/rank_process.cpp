@@ -11,6 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
+#include "executor/checkpoint/architecture.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"

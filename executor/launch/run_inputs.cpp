@@ -7,7 +7,7 @@
 #include "core/base/text_hash.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/stack_json.hpp"
-#include "executor/checkpoint/checkpoint_folder.hpp"
+#include "executor/checkpoint/architecture.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/data/content_sum.hpp"
 

@@ -34,6 +34,10 @@ void use_gpu(int ordinal);
 // Throws CudaError; back to the device with the last owner, which waits for all that runs on it.
 std::shared_ptr<void> gpu_memory(std::size_t bytes);
 
+inline cudaStream_t stream_of(Queue queue) {
+  return static_cast<cudaStream_t>(queue);
+}
+
 // A stream that runs beside the others. Throws CudaError.
 class CudaStream {
  public:

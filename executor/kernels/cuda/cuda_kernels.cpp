@@ -13,10 +13,6 @@ namespace {
 constexpr std::size_t kProductBytes = std::size_t{32} << 20U;
 constexpr std::size_t kLeastBytes = std::size_t{64} << 20U;
 
-cudaStream_t stream_of(Queue queue) {
-  return static_cast<cudaStream_t>(queue);
-}
-
 std::string own_bus_id() {
   int ordinal = 0;
   check_cuda(cudaGetDevice(&ordinal), "cudaGetDevice");

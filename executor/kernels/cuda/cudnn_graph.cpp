@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "executor/kernels/cuda/cuda_device.hpp"
 #include "executor/kernels/cuda/cudnn_descriptor.hpp"
 
 namespace shardwright::executor {
@@ -220,7 +221,7 @@ void CudnnGraph::run(const CudnnHandle& handle, const std::vector<Binding>& buff
       .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data())
       .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
   pack = std::move(pack).finish();
-  check_cudnn(cudnnSetStream(handle.get(), static_cast<cudaStream_t>(queue)), "cudnnSetStream");
+  check_cudnn(cudnnSetStream(handle.get(), stream_of(queue)), "cudnnSetStream");
   check_cudnn(cudnnBackendExecute(handle.get(), plan_->get(), pack.get()), "cudnnBackendExecute");
 }
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "executor/kernels/cuda/attention_graphs.hpp"
+#include "executor/kernels/cuda/cuda_device.hpp"
 #include "executor/kernels/cuda/cuda_error.hpp"
 
 namespace shardwright::executor {
@@ -105,8 +106,7 @@ void FusedAttention::backward(const AttentionWork& work, const void* qkv, const 
       static_cast<std::byte*>(workspace(sums + gradients + with.graph.workspace_bytes()));
   // The engines add to the queries' gradients; whether they clear them first is documented for
   // none.
-  check_cuda(cudaMemsetAsync(memory + sums, 0, gradients, static_cast<cudaStream_t>(queue)),
-             "cudaMemset");
+  check_cuda(cudaMemsetAsync(memory + sums, 0, gradients, stream_of(queue)), "cudaMemset");
   const RowParts in(work, qkv), gradient(work, dqkv);
   with.graph.run(implementation_->handle,
                  {{with.query, in.query},

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "executor/kernels/cuda/cuda_device.hpp"
 #include "executor/kernels/cuda/cuda_error.hpp"
 
 namespace shardwright::executor {
@@ -166,12 +167,11 @@ struct MatrixProducts::Implementation {
     Planned& with = known->second;
     if (product.has_bias) describe(with, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
     const float one = 1.0F, added = product.adds_fp32 ? 1.0F : 0.0F;
-    check_cublas(
-        cublasLtMatmul(handle.get(), with.description.get(), &one, operands.a, with.a.get(),
-                       operands.b, with.b.get(), &added, operands.out, with.out.get(), operands.out,
-                       with.out.get(), &with.algorithm, workspace.memory, workspace.bytes,
-                       static_cast<cudaStream_t>(queue)),
-        "cublasLtMatmul");
+    check_cublas(cublasLtMatmul(handle.get(), with.description.get(), &one, operands.a,
+                                with.a.get(), operands.b, with.b.get(), &added, operands.out,
+                                with.out.get(), operands.out, with.out.get(), &with.algorithm,
+                                workspace.memory, workspace.bytes, stream_of(queue)),
+                 "cublasLtMatmul");
   }
 };
 

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/base/error.hpp"
+#include "executor/checkpoint/architecture.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/checkpoint/stored_names.hpp"
