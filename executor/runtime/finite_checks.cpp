@@ -34,15 +34,21 @@ void OpRunner::run_checked(const BoundOp& bound, StepState& state, NotFiniteCoun
   count_gradients(bound, &counts->results);
 }
 
-void OpRunner::count_weights(const BoundOp& bound, double* count) {
+void OpRunner::for_each_applied(
+    const BoundOp& bound,
+    const std::function<void(std::size_t unit, const ParameterSlice&)>& visit) const {
   for (const std::string& pattern : bound.op->parameters) {
     const ParameterPlace& place = parameters_.layout().find(pattern, bound.call->layer);
-    for (const ParameterSlice& slice : parameters_.layout().units[place.unit].slices) {
-      if (slice.offset != place.weight && slice.offset != place.bias) continue;
-      kernels_.count_not_finite(static_cast<std::int64_t>(slice.elements()), kernels_.element(),
-                                parameters_.weights(place.unit, slice.offset), count, bound.queue);
-    }
+    for (const ParameterSlice& slice : parameters_.layout().units[place.unit].slices)
+      if (slice.offset == place.weight || slice.offset == place.bias) visit(place.unit, slice);
   }
+}
+
+void OpRunner::count_weights(const BoundOp& bound, double* count) {
+  for_each_applied(bound, [&](std::size_t unit, const ParameterSlice& slice) {
+    kernels_.count_not_finite(static_cast<std::int64_t>(slice.elements()), kernels_.element(),
+                              parameters_.weights(unit, slice.offset), count, bound.queue);
+  });
 }
 
 // Those that the op has added to, or that a reduction has brought together.
@@ -59,15 +65,10 @@ void OpRunner::count_gradients(const BoundOp& bound, double* count) {
     }
     return;
   }
-  const bool backward = op.phase == Phase::BackwardInput || op.phase == Phase::BackwardWeight;
-  if (!backward || is_communication(op.kind)) return;
-  for (const std::string& pattern : op.parameters) {
-    const ParameterPlace& place = parameters_.layout().find(pattern, bound.call->layer);
-    for (const ParameterSlice& slice : parameters_.layout().units[place.unit].slices) {
-      if (slice.offset == place.weight || slice.offset == place.bias)
-        add(place.unit, slice.offset, slice.elements());
-    }
-  }
+  if (!is_backward(op.phase) || is_communication(op.kind)) return;
+  for_each_applied(bound, [&](std::size_t unit, const ParameterSlice& slice) {
+    add(unit, slice.offset, slice.elements());
+  });
 }
 
 }  // namespace shardwright::executor

@@ -10,10 +10,6 @@
 namespace shardwright::executor {
 namespace {
 
-bool is_backward(Phase phase) {
-  return phase == Phase::BackwardInput || phase == Phase::BackwardWeight;
-}
-
 const void* read(const BoundOp& bound, std::size_t index) {
   return bound.reads.at(index);
 }

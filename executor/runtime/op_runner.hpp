@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -17,6 +18,10 @@
 namespace shardwright::executor {
 
 struct NotFiniteCounts;
+
+inline bool is_backward(Phase phase) {
+  return phase == Phase::BackwardInput || phase == Phase::BackwardWeight;
+}
 
 // An op in its place, with its tensors.
 struct BoundOp {
@@ -89,6 +94,10 @@ class OpRunner {
   void add_own_squares(std::size_t unit, const StepState& state, Queue queue);
 
   // finite_checks.cpp
+  // The weights and biases that the op applies, with their units.
+  void for_each_applied(
+      const BoundOp& bound,
+      const std::function<void(std::size_t unit, const ParameterSlice&)>& visit) const;
   void count_weights(const BoundOp& bound, double* count);
   void count_gradients(const BoundOp& bound, double* count);
 
