@@ -4,14 +4,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-constexpr int kLegendAround = 52;  // pixels of an entry besides its text
+constexpr int kLegendAround = 52;                          // pixels of an entry besides its text
+constexpr double kBesideLabels = 8.0, kAboveLabels = 2.0;  // pixels
+constexpr int kFewestTicks = 2;
 
 bool is_vector(const QPaintEngine* engine) {
   return engine != nullptr &&
@@ -31,7 +35,8 @@ Chart::Chart(QWidget* parent) : QCustomPlot(parent) {
   setNoAntialiasingOnDrag(true);
   axisRect()->setupFullAxesBox(false);
   for (QCPAxis* axis : {xAxis2, yAxis2}) axis->setVisible(false);
-  yAxis->setTicker(QSharedPointer<ShortTicker>::create());
+  for (QCPAxis* axis : {xAxis, yAxis}) axis->setTicker(QSharedPointer<ShortTicker>::create(axis));
+  connect(this, &QCustomPlot::beforeReplot, this, &Chart::lay_out_anew);
   restyle();
 }
 
@@ -48,6 +53,13 @@ void Chart::put_legend_above() {
   is_legend_above_ = true;
   restyle();
   connect(this, &QCustomPlot::beforeReplot, this, &Chart::arrange_legend);
+}
+
+// Ticks are chosen before the axes get their new length: after a change of size a second time.
+void Chart::lay_out_anew() {
+  if (laid_out_ == size()) return;
+  laid_out_ = size();
+  updateLayout();
 }
 
 // As many entries in a line as the width has room for.
@@ -139,7 +151,42 @@ void Chart::restyle() {
   legend->setRowSpacing(is_legend_above_ ? 0 : 3);
   // As high as the text, which would stand above the middle of a higher one.
   legend->setIconSize(26, QFontMetrics(font()).height() + 2);
-  legend->setMargins(is_legend_above_ ? QMargins(10, 5, 6, 0) : QMargins(6, 3, 6, 3));
+  legend->setMargins(is_legend_above_ ? QMargins(10, 5, 6, 3) : QMargins(6, 3, 6, 3));
+}
+
+qsizetype ShortTicker::first_touching(const QVector<double>& ticks,
+                                      const QVector<QString>& labels) const {
+  const QFontMetrics metrics(axis_->tickLabelFont());
+  const bool along = axis_->orientation() == Qt::Horizontal;
+  double last_end = -std::numeric_limits<double>::infinity();
+  std::vector<std::pair<double, qsizetype>> places;
+  for (qsizetype i = 0; i < ticks.size(); ++i) {
+    if (!labels[i].isEmpty()) places.emplace_back(axis_->coordToPixel(ticks[i]), i);
+  }
+  if (places.size() > 1 && places.front().first > places.back().first)
+    std::reverse(places.begin(), places.end());  // a vertical axis grows upwards
+  for (const auto& [at, i] : places) {
+    const double half = 0.5 * (along ? metrics.horizontalAdvance(labels[i]) : metrics.height());
+    if (at - half < last_end) return i;
+    last_end = at + half + (along ? kBesideLabels : kAboveLabels);
+  }
+  return labels.size();
+}
+
+void ShortTicker::generate(const QCPRange& range, const QLocale& locale, QChar format,
+                           int precision, QVector<double>& ticks, QVector<double>* sub_ticks,
+                           QVector<QString>* labels) {
+  const int usual = tickCount();
+  for (int count = usual; count >= kFewestTicks; --count) {
+    setTickCount(count);
+    QCPAxisTicker::generate(range, locale, format, precision, ticks, sub_ticks, labels);
+    if (labels == nullptr || first_touching(ticks, *labels) == labels->size()) break;
+  }
+  setTickCount(usual);
+  if (labels == nullptr) return;
+  for (auto i = first_touching(ticks, *labels); i < labels->size();
+       i = first_touching(ticks, *labels))
+    (*labels)[i].clear();
 }
 
 QString ShortTicker::getTickLabel(double tick, const QLocale& locale, QChar format, int precision) {

@@ -41,10 +41,12 @@ class Chart : public QCustomPlot {
 
  private:
   void arrange_legend();
+  void lay_out_anew();
   void restyle();
   void style_axis(QCPAxis* axis) const;
 
   Colours colours_;
+  QSize laid_out_;  // the size that the axes' ticks were chosen for
   bool is_legend_above_ = false;
 };
 
@@ -65,10 +67,25 @@ class HatchedBars : public QCPBars {
   QBrush hatch_ = Qt::NoBrush;
 };
 
-// Labels with SI prefixes: "2 M" where the plain number would be a power of ten.
+// Labels with SI prefixes: "2 M" where the plain number would be a power of ten. Where labels of
+// the axis would touch each other there are fewer ticks, and at last ticks without a label.
 class ShortTicker : public QCPAxisTicker {
+ public:
+  // Of an axis that holds it.
+  explicit ShortTicker(const QCPAxis* axis) : axis_(axis) {}
+
+  void generate(const QCPRange& range, const QLocale& locale, QChar format, int precision,
+                QVector<double>& ticks, QVector<double>* sub_ticks,
+                QVector<QString>* labels) override;
+
  protected:
   QString getTickLabel(double tick, const QLocale& locale, QChar format, int precision) override;
+
+ private:
+  // The first label that touches the one before it; none: the size.
+  qsizetype first_touching(const QVector<double>& ticks, const QVector<QString>& labels) const;
+
+  const QCPAxis* axis_;
 };
 
 // The shape, filled; `size` in pixels.

@@ -22,6 +22,9 @@ const PlanFigure& figure_at(int index) {
 
 // Ticks at 1, 2 and 5 of each power of ten: a logarithmic axis seldom spans more than two.
 class SparseTicker : public ShortTicker {
+ public:
+  using ShortTicker::ShortTicker;
+
  protected:
   QVector<double> createTickVector(double, const QCPRange& range) override {
     QVector<double> ticks;
@@ -196,10 +199,10 @@ void PlanScatter::fit_axis(QCPAxis& axis, std::vector<double> values) const {
   axis.setScaleType(logarithmic ? QCPAxis::stLogarithmic : QCPAxis::stLinear);
   if (logarithmic) {
     const double margin = std::pow(most / least, 0.07);
-    axis.setTicker(QSharedPointer<SparseTicker>::create());
+    axis.setTicker(QSharedPointer<SparseTicker>::create(&axis));
     return axis.setRange(least / margin, most * margin);
   }
-  axis.setTicker(QSharedPointer<ShortTicker>::create());
+  axis.setTicker(QSharedPointer<ShortTicker>::create(&axis));
   // One value has its own size about it; what cannot be negative begins at zero.
   const double alone = most != 0.0 ? 0.2 * std::abs(most) : 1.0;
   const double margin = most > least ? 0.07 * (most - least) : alone;

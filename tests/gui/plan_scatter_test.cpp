@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "tests/gui/painted_view_test.hpp"
 #include "tests/gui/small_scenario.hpp"
@@ -53,6 +56,44 @@ TEST(PlanScatter, OnePlanDoesNotTakeNegativeTime) {
   const double step = small_set()->plans.front().result.step.value();
   EXPECT_GE(scatter.xAxis->range().lower, 0.0);
   EXPECT_LT(scatter.xAxis->range().upper, 2.0 * step);
+}
+
+// The labels of an axis by where they begin and end, in pixels along it, in their order.
+std::vector<std::pair<double, double>> labels_of(const QCPAxis& axis) {
+  QVector<double> ticks;
+  QVector<QString> texts;
+  axis.ticker()->generate(axis.range(), QLocale::c(), QLatin1Char('g'), 6, ticks, nullptr, &texts);
+  const QFontMetrics metrics(axis.tickLabelFont());
+  std::vector<std::pair<double, double>> labels;
+  for (qsizetype i = 0; i < ticks.size(); ++i) {
+    if (texts[i].isEmpty()) continue;
+    const bool along = axis.orientation() == Qt::Horizontal;
+    const double half = 0.5 * (along ? metrics.horizontalAdvance(texts[i]) : metrics.height());
+    const double at = axis.coordToPixel(ticks[i]);
+    labels.emplace_back(at - half, at + half);
+  }
+  std::sort(labels.begin(), labels.end());
+  return labels;
+}
+
+// In narrow panes, of one plan and of many, whose axes may be logarithmic.
+TEST(PlanScatter, LabelsOfTicksStayApart) {
+  PlanScatter scatter;
+  scatter.set_axes(figure_index(QStringLiteral("step")), figure_index(QStringLiteral("rate")),
+                   figure_index(QStringLiteral("tp")));
+  for (const int plans : {1, 2, static_cast<int>(small_set()->plans.size())}) {
+    scatter.show(small_set(), first_rows(plans));
+    for (const QSize size : {QSize(150, 130), QSize(210, 160), QSize(290, 240), QSize(700, 500)}) {
+      shown(scatter, size);
+      scatter.replot();
+      for (const QCPAxis* axis : {scatter.xAxis, scatter.yAxis}) {
+        const auto labels = labels_of(*axis);
+        EXPECT_GE(labels.size(), size.width() < 200 ? 1U : 2U) << plans << ", " << size.width();
+        for (std::size_t i = 1; i < labels.size(); ++i)
+          EXPECT_LE(labels[i - 1].second, labels[i].first) << plans << ", " << size.width();
+      }
+    }
+  }
 }
 
 // Points must not lie below the legend.
