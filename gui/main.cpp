@@ -98,7 +98,10 @@ int explore(const QStringList& files) {
   window.begin(files);
   const int code = shardwright::gui::run_until_closed(window, stop);
   settings.sync();
-  if (settings.status() == QSettings::NoError) return code;
+  // The status of one that has read a damaged file stays that.
+  QSettings written;
+  written.sync();
+  if (written.status() == QSettings::NoError) return code;
   std::fprintf(stderr, "shardwright-gui: the session cannot be saved in %s\n",
                qPrintable(settings.fileName()));
   return kFailure;

@@ -120,7 +120,9 @@ class MainWindow : public QMainWindow {
   void copy_view_data();
   void save_session();
   void restore_session();
-  void tell_replaced(const std::vector<Problem>& replaced);
+  // Returns the keys of what no window has written.
+  QStringList restore_layout();
+  void tell_replaced(const QStringList& damaged, const std::vector<Problem>& replaced);
 
   // window_actions.cpp
   void create_actions();

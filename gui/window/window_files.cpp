@@ -21,6 +21,7 @@
 #include "gui/views/why_view.hpp"
 #include "gui/window/main_window.hpp"
 #include "gui/window/message_list.hpp"
+#include "gui/window/session_values.hpp"
 #include "gui/window/step_presenter.hpp"
 
 namespace shardwright::gui {
@@ -424,9 +425,10 @@ void MainWindow::save_session() {
   run_view_->save(*settings_);
 }
 
-void MainWindow::tell_replaced(const std::vector<Problem>& replaced) {
-  if (replaced.empty()) return;
+void MainWindow::tell_replaced(const QStringList& damaged, const std::vector<Problem>& replaced) {
+  if (damaged.empty() && replaced.empty()) return;
   QStringList lines = {tr("Defaults stand for what the last session cannot show:")};
+  for (const QString& key : damaged) lines.append(tr("%1: cannot be read").arg(key));
   for (const Problem& problem : replaced) {
     const QString text = problem_text({"", problem.found, problem.expected});
     const QString title =
@@ -436,20 +438,34 @@ void MainWindow::tell_replaced(const std::vector<Problem>& replaced) {
   messages_->say(QStringLiteral("session"), Tone::Problem, lines.join(QLatin1Char('\n')));
 }
 
+QStringList MainWindow::restore_layout() {
+  QStringList damaged;
+  const auto restore = [&](const char* key, auto put) {
+    const QString name = QString::fromUtf8(key);
+    if (settings_->contains(name) && !put(settings_->value(name).toByteArray()))
+      damaged.append(name);
+  };
+  restore("window/geometry", [this](const QByteArray& state) { return restoreGeometry(state); });
+  restore("window/layout", [this](const QByteArray& state) {
+    return restoreState(state) || (restoreState(default_layout_), false);
+  });
+  return damaged;
+}
+
 void MainWindow::restore_session() {
   if (settings_ == nullptr) return;
-  restoreGeometry(settings_->value(QStringLiteral("window/geometry")).toByteArray());
-  restoreState(settings_->value(QStringLiteral("window/layout")).toByteArray());
+  QStringList damaged = drop_damaged_values(*settings_);
+  damaged += restore_layout();
   messages_->show_all();  // nothing yet, whatever stood there
-  const std::string text = settings_->value(QStringLiteral("scenario")).toString().toStdString();
-  const auto document = nlohmann::json::parse(text, nullptr, false);
+  const QVariant scenario = settings_->value(QStringLiteral("scenario"));
+  const auto document = nlohmann::json::parse(scenario.toString().toStdString(), nullptr, false);
   const bool blocked = document_.blockSignals(true);
   std::vector<Problem> replaced;
-  if (!text.empty() && !document.is_object())
+  if (scenario.isValid() && !document.is_object())
     replaced.push_back({"", "text that is no scenario", "its fields"});
   document_.reset(read_choice(document, replaced));
   document_.blockSignals(blocked);
-  tell_replaced(replaced);
+  tell_replaced(damaged, replaced);
   recent_.restore(*settings_);
   plans_view_->restore(*settings_);
   timeline_view_->restore(*settings_);

@@ -136,6 +136,18 @@ TEST_F(Program, SavesItsSessionWhenItIsTerminated) {
   EXPECT_TRUE(session.contains(id("scenario")));
 }
 
+TEST_F(Program, ReplacesADamagedSessionInSilence) {
+  const QString session = folder_.filePath(id("shardwright/shardwright-gui.conf"));
+  ASSERT_TRUE(QDir(folder_.path()).mkpath(id("shardwright")));
+  write_text_file(session, id("rubbish\n[General]\nscenario=@Variant(\\0\\0\\x7f\\xff\\x1)\n"));
+  environment_.insert(id("QT_QPA_PLATFORM"), id("offscreen"));
+  EXPECT_EQ(run_until_terminated(), 128 + SIGTERM);
+  EXPECT_EQ(errors(), QString());
+  const QSettings written(session, QSettings::IniFormat);
+  EXPECT_TRUE(written.value(id("scenario")).toString().contains(id("llama3-70b")));
+  EXPECT_EQ(written.status(), QSettings::NoError);
+}
+
 TEST_F(Program, SaysThatItsSessionCannotBeSaved) {
   environment_.insert(id("XDG_CONFIG_HOME"), id("/dev/null"));
   EXPECT_EQ(run_until_terminated(), 1);

@@ -1,0 +1,161 @@
+// What the window remembers, and what it does with a session that is damaged.
+#include <QComboBox>
+#include <QFile>
+#include <QSettings>
+#include <QSpinBox>
+#include <QTemporaryDir>
+#include <QToolBar>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "gui/models/written_file.hpp"
+#include "gui/views/message_bar.hpp"
+#include "gui/window/main_window.hpp"
+#include "gui/window/session_values.hpp"
+#include "tests/gui/window_fixture.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+TEST(Session, ComesBack) {
+  const QTemporaryDir folder;
+  QSettings settings(folder.filePath(id("session.ini")), QSettings::IniFormat);
+  {
+    MainWindow window(&settings);
+    window.document().reset(small_choice());
+    window.show();
+    window.findChild<QComboBox*>(id("scatter_x"))->setCurrentIndex(3);
+    window.close();
+  }
+  MainWindow window(&settings);
+  EXPECT_EQ(window.document().choice(), small_choice());
+  QTest::qWait(300);
+  EXPECT_FALSE(window.is_busy());  // files may be opened instead of its plans
+  EXPECT_EQ(window.findChild<QComboBox*>(id("scatter_x"))->currentIndex(), 3);
+}
+
+TEST(Session, ValuesThatTheFieldsCannotShowAreTold) {
+  const QTemporaryDir folder;
+  QSettings settings(folder.filePath(id("session.ini")), QSettings::IniFormat);
+  settings.setValue(
+      id("scenario"),
+      id(R"({"model": "llama3.2-1b", "global_batch": 99999999999999, "seq_len": -5})"));
+  MainWindow window(&settings);
+  window.show();
+  EXPECT_EQ(window.document().choice().model, "llama3.2-1b");
+  EXPECT_EQ(window.findChild<QSpinBox*>(id("global_batch"))->value(), 1024);
+  EXPECT_EQ(window.findChild<QSpinBox*>(id("seq_len"))->value(), 8192);
+  const QString told = window.findChild<MessageBar*>(id("message_bar"))->text();
+  for (const char* text : {"Global batch", "99999999999999", "1000000000", "Sequence", "-5"})
+    EXPECT_TRUE(told.contains(id(text))) << text << ": " << qPrintable(told);
+}
+
+TEST(Session, LeavesItsMessagesBehind) {
+  const QTemporaryDir folder;
+  QSettings settings(folder.filePath(id("session.ini")), QSettings::IniFormat);
+  {
+    MainWindow window(&settings);
+    window.show();
+    window.open({folder.filePath(id("no-such-file.json"))});
+    ASSERT_TRUE(wait_for([&] { return !window.is_busy(); }));
+    ASSERT_TRUE(window.findChild<QToolBar*>(id("messages"))->isVisible());
+    window.close();
+  }
+  MainWindow window(&settings);
+  window.show();
+  EXPECT_FALSE(window.findChild<QToolBar*>(id("messages"))->isVisible());
+}
+
+TEST(Session, OpensItsFilesAgain) {
+  const QTemporaryDir folder;
+  QSettings settings(folder.filePath(id("session.ini")), QSettings::IniFormat);
+  const QString plan = folder.filePath(id("plan.json"));
+  const QString gone = folder.filePath(id("gone.json"));
+  for (const QString& path : {plan, gone})
+    write_text_file(path, QString::fromStdString(to_json(small_set()->scenario(0)).dump()));
+  {
+    MainWindow window(&settings);
+    window.show();
+    window.open({plan, gone});
+    ASSERT_TRUE(wait_for([&] { return !window.is_busy() && window.selection().set(); }));
+    ASSERT_EQ(window.selection().set()->plans.size(), 2U);
+    window.raise_view(id("sweeps"));
+    window.close();
+  }
+  QFile::remove(gone);
+  MainWindow window(&settings);
+  window.show();
+  window.open_last_session();
+  ASSERT_TRUE(wait_for([&] {
+    const PlanSetPointer set = window.selection().set();
+    return !window.is_busy() && set && set->origin.contains(id("plan.json"));
+  }));
+  EXPECT_EQ(window.selection().set()->plans.size(), 1U);
+  EXPECT_FALSE(window.findChild<MessageBar*>(id("message_bar"))->text().contains(id("gone.json")));
+}
+
+// A session's file with these lines.
+class DamagedSession : public testing::Test {
+ protected:
+  void session(const QByteArray& lines) {
+    const QString path = folder_.filePath(id("session.ini"));
+    settings_.reset();
+    write_text_file(path, QString::fromUtf8(lines));
+    settings_.emplace(path, QSettings::IniFormat);
+  }
+
+  // What a window says that opens on the session, and closes again.
+  QString told() {
+    MainWindow window(&*settings_);
+    window.show();
+    choice_ = window.document().choice();
+    const QString text = window.findChild<MessageBar*>(id("message_bar"))->text();
+    window.close();
+    return text;
+  }
+
+  QTemporaryDir folder_;
+  std::optional<QSettings> settings_;
+  ScenarioChoice choice_;
+};
+
+// Not a word of Qt on standard error: that would fail the test.
+TEST_F(DamagedSession, ValuesThatQtCannotReadAreToldOnce) {
+  session(R"([General]
+scenario="{\"model\": \"llama3-8b\"}"
+recent_files=@Variant(\0\0\x7f\xff\x1)
+[plans]
+scatter_x=@Variant(\0\0\x4\0\0\0\0\0\x5name\0)
+[run]
+steps=@Invalid()
+[window]
+geometry=@ByteArray(\x1\xd9\xd0\xcb\0\x3)
+layout=@ByteArray(zzz)
+)");
+  const QString text = told();
+  for (const char* key : {"recent_files", "plans/scatter_x", "run/steps", "window/layout"})
+    EXPECT_TRUE(text.contains(id(key))) << key << ": " << qPrintable(text);
+  EXPECT_EQ(choice_.model, "llama3-8b");
+  EXPECT_EQ(told(), QString());
+  EXPECT_EQ(choice_.model, "llama3-8b");
+}
+
+TEST_F(DamagedSession, AScenarioThatIsNoTextIsTold) {
+  for (const char* value : {"@Variant(\\0\\0\\x7f\\xff\\x1)", "a, b", "{", "@Size(3 4)"}) {
+    session(QByteArray("[General]\nscenario=") + value + "\n");
+    EXPECT_TRUE(told().contains(id("cenario"))) << value;
+    EXPECT_EQ(choice_, ScenarioChoice()) << value;
+  }
+}
+
+TEST_F(DamagedSession, LinesThatHoldNoValueAreTold) {
+  session(
+      "\x7f"
+      "ELF\x02\n[General\nrubbish\n[run]\nsteps=7\n");
+  EXPECT_EQ(drop_damaged_values(*settings_), QStringList{id("session.ini")});
+  EXPECT_EQ(settings_->value(id("run/steps")).toInt(), 7);
+  EXPECT_TRUE(told().contains(id("session.ini")));
+}
+
+}  // namespace
+}  // namespace shardwright::gui
