@@ -20,6 +20,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
+#include "core/spec/this_machine.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -129,17 +130,8 @@ ClusterSpec load_cluster_or_here(const std::string& name) {
   return load_cluster(name);
 }
 
-fs::path cached_profile() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  fs::path folder = cache != nullptr && *cache != '\0' ? fs::path(cache)
-                    : home != nullptr                  ? fs::path(home) / ".cache"
-                                                       : fs::temp_directory_path();
-  return folder / "shardwright" / "here.json";
-}
-
 ClusterSpec load_here() {
-  const fs::path file = cached_profile();
+  const fs::path file = kept_profile();
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
   const bool keeps = !error && access(file.parent_path().c_str(), W_OK) == 0;

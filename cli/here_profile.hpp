@@ -9,9 +9,6 @@
 
 namespace shardwright::cli {
 
-// What `--cluster` calls this machine.
-inline constexpr const char* kHere = "here";
-
 // Builds the profile from what `shardwright-executor probe --out FOLDER` has measured. Throws
 // InputError.
 sim::Calibration profile_of_probe(const std::filesystem::path& folder);
@@ -29,10 +26,7 @@ struct MachineProbe {
 // executor refuses device or ranks, and RuntimeFailure.
 sim::Calibration probe_machine(const MachineProbe& probe);
 
-// $XDG_CACHE_HOME/shardwright/here.json, in ~/.cache without the variable.
-std::filesystem::path cached_profile();
-
-// The cached profile of this machine; probed first, and said on standard error, where there is
+// The kept profile of this machine; probed first, and said on standard error, where there is
 // none. Throws InputError for a damaged one, RuntimeFailure.
 ClusterSpec load_here();
 

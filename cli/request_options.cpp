@@ -10,6 +10,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/request_check.hpp"
+#include "planner/whole_machine.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -36,15 +37,6 @@ bool has_a_size(const ClusterSpec& cluster) {
   return cluster.nodes > 0;
 }
 
-// A machine that was measured is planned for as a whole where nothing is said: all of its ranks,
-// the model's longest sequence, a few sequences for each rank.
-void plan_for_all_of_it(PlanRequest& request) {
-  constexpr std::int64_t kSequencesEach = 4;
-  request.gpus = request.cluster.nodes * request.cluster.node.accelerators;
-  request.global_batch = request.gpus * kSequencesEach;
-  request.seq_len = request.model.max_seq_len;
-}
-
 void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
   const bool from_row = !options.row.empty();
   if (!from_row || !options.model.empty())
@@ -54,9 +46,10 @@ void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList
   if (!from_row || !options.stack.empty())
     request.stack = read_stack_option(options.stack, request.cluster, problems);
   if (from_row) return;
-  request.precision = usual_precision(request.cluster);
+  request.precision = planner::usual_precision(request.cluster);
+  // A machine that was measured.
   if (request.cluster.stack && has_a_size(request.cluster)) {
-    plan_for_all_of_it(request);
+    planner::plan_for_all_of_it(request);
     return;
   }
   require(options.gpus, "--gpus", "a number of accelerators or a range as 64..1024", problems);

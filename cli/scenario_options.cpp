@@ -18,6 +18,7 @@
 #include "core/spec/plan_json.hpp"
 #include "core/spec/stack_json.hpp"
 #include "core/spec/stack_support.hpp"
+#include "planner/whole_machine.hpp"
 #include "sim/cost/measured_kernels.hpp"
 
 namespace shardwright::cli {
@@ -108,7 +109,7 @@ void fill_data_parallel(json& plan, std::int64_t gpus) {
 Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
                             const Scenario& scenario, ProblemList& problems) {
   json document = json::object();
-  document["precision"] = name_of(usual_precision(scenario.cluster));
+  document["precision"] = name_of(planner::usual_precision(scenario.cluster));
   const OverlapSwitches overlap = usual_overlap(scenario.stack, scenario.model);
   document["overlap"] = {{"tensor_parallel", overlap.tensor_parallel},
                          {"expert_parallel", overlap.expert_parallel}};

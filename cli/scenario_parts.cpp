@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/here_profile.hpp"
 #include "core/lowering/expert_load.hpp"
 #include "core/spec/model_library.hpp"
@@ -31,12 +29,6 @@ ModelSpec read_model_option(const std::string& name, ProblemList& problems) {
 
 ClusterSpec read_cluster_option(const std::string& name, ProblemList& problems) {
   return load_named(load_cluster_or_here, name, "--cluster", problems);
-}
-
-Precision usual_precision(const ClusterSpec& cluster) {
-  const MatrixPeaks& peaks = cluster.accelerator.matrix;
-  const bool small = std::max(peaks.bf16, peaks.fp16) > FlopPerSecond(0);
-  return small ? Precision::Bf16 : Precision::Fp32;
 }
 
 StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,

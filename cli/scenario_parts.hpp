@@ -36,10 +36,6 @@ ClusterSpec read_cluster_option(const std::string& name, ProblemList& problems);
 StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
                             ProblemList& problems);
 
-// What a cluster computes in where nothing is said: bf16, or fp32 on devices that have nothing
-// smaller.
-Precision usual_precision(const ClusterSpec& cluster);
-
 // The scenario of a row of published measurements, "FILE:ID"; `filled_in` receives what it leaves
 // open.
 Scenario read_row_option(const std::string& file_and_id, std::vector<std::string>& filled_in);

@@ -33,7 +33,9 @@ struct FieldText {
 constexpr std::array<FieldText, kFields> kFieldTexts = {{
     {"model", "Model",
      "A shipped model, or a Hugging Face config.json (File → Open, or drop it here)."},
-    {"cluster", "Cluster", "A shipped cluster, or a cluster file of your own."},
+    {"cluster", "Cluster",
+     "A shipped cluster, a cluster file of your own, or “here”: the machine that this window runs "
+     "on, probed first if it never was."},
     {"accelerator", "Accelerator", "Replaces the cluster's accelerator."},
     {"node", "Node", "Replaces the cluster's node: accelerators, NVLink, NICs, host."},
     {"fabric", "Fabric", "Replaces the network between nodes."},

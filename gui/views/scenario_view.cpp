@@ -16,6 +16,7 @@
 
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "core/spec/this_machine.hpp"
 #include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
@@ -170,7 +171,9 @@ void ScenarioView::create_machine(QGridLayout& form) {
     names.insert(names.begin(), "");
     return names;
   };
-  add_names(form, Field::Cluster, shipped_clusters(), &ScenarioChoice::cluster, true);
+  std::vector<std::string> clusters = shipped_clusters();
+  clusters.insert(clusters.begin(), kHere);
+  add_names(form, Field::Cluster, clusters, &ScenarioChoice::cluster, true);
   cluster_facts_ = facts_label();
   add_text_row(form, cluster_facts_);
   add_count(form, Field::Gpus, &ScenarioChoice::gpus, kGpusRange, QString());
@@ -260,13 +263,8 @@ QComboBox* ScenarioView::add_names(QGridLayout& form, Field field,
   for (const std::string& name : names)
     box->addItem(name.empty() ? tr("the cluster's own") : to_qstring(name), to_qstring(name));
   const auto take = [this, field, member](const QString& value) {
-    edit(field, [&](ScenarioChoice& choice) {
-      if (field == Field::Cluster) {
-        choice = on_cluster(choice, value.toStdString());
-      } else {
-        choice.*member = value.toStdString();
-      }
-    });
+    if (field == Field::Cluster) return take_cluster(value);
+    edit(field, [&](ScenarioChoice& choice) { choice.*member = value.toStdString(); });
   };
   connect(box, &QComboBox::activated, this,
           [box, take](int index) { take(box->itemData(index).toString()); });
@@ -325,6 +323,16 @@ bool ScenarioView::eventFilter(QObject* watched, QEvent* event) {
     }
   }
   return View::eventFilter(watched, event);
+}
+
+// This machine may have to be probed first: until then the scenario is on the former cluster.
+void ScenarioView::take_cluster(const QString& name) {
+  if (name == QString::fromUtf8(kHere)) {
+    take_document();
+    return Q_EMIT this_machine_wanted();
+  }
+  edit(Field::Cluster,
+       [&](ScenarioChoice& choice) { choice = on_cluster(choice, name.toStdString()); });
 }
 
 // The stack that the cluster's file holds stands where no other is named: it is offered first, or

@@ -31,6 +31,10 @@ class ScenarioView : public View {
   void show_origin(const QString& text);
   TextTable table() const override;
 
+ Q_SIGNALS:
+  // The cluster that is named is the machine that the window runs on.
+  void this_machine_wanted();
+
  protected:
   // Undo is the scenario's, not that of the field with the focus.
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -48,6 +52,7 @@ class ScenarioView : public View {
   PowerSpinBox* add_count(QGridLayout& form, Field field, std::int64_t ScenarioChoice::*member,
                           Range range, const QString& suffix);
 
+  void take_cluster(const QString& name);
   void offer_own_stack(const std::string& own);
   void take_document();
   void update_tips();

@@ -173,6 +173,25 @@ void MainWindow::edit_scenario() {
   start();
 }
 
+void MainWindow::plan_on_this_machine() {
+  if (is_probed()) return take_this_machine({});
+  probe_.start();
+  messages_->say(QStringLiteral("probe"), Tone::Notice,
+                 tr("This machine is being probed: half a minute if it is idle, longer on GPUs. "
+                    "Then it is planned for."),
+                 {tr("Stop"), [this] { probe_.stop(); }});
+}
+
+void MainWindow::take_this_machine(const QString& problem) {
+  messages_->say(QStringLiteral("probe"), Tone::Problem, problem);
+  if (!problem.isEmpty() || !is_probed()) return;  // stopped
+  try {
+    document_.replace(tr("planning on this machine"), on_this_machine(document_.choice()));
+  } catch (const InputError& error) {
+    messages_->say(QStringLiteral("probe"), Tone::Problem, error_text(error));
+  }
+}
+
 void MainWindow::connect_views() {
   for (const QDockWidget* dock : docks_) {
     if (View* each = qobject_cast<View*>(dock->widget()))
@@ -196,6 +215,9 @@ void MainWindow::connect_views() {
           [this] { messages_->take_back(QStringLiteral("view:sweeps")); });
   connect(run_view_, &RunView::measured, this, [this](const QString& folder) { open({folder}); });
   connect(run_view_, &RunView::replan_wanted, this, &MainWindow::plan_on);
+  connect(scenario_view_, &ScenarioView::this_machine_wanted, this,
+          &MainWindow::plan_on_this_machine);
+  connect(&probe_, &MachineProbe::ended, this, &MainWindow::take_this_machine);
   // A tab takes no focus where it is clicked.
   connect(this, &QMainWindow::tabifiedDockWidgetActivated, this,
           [this](QDockWidget* dock) { last_dock_ = dock; });
@@ -211,8 +233,8 @@ void MainWindow::start() {
 }
 
 bool MainWindow::is_busy() const {
-  return search_.is_running() || why_view_->is_busy() || sweep_view_->is_busy() ||
-         step_->is_busy() || run_view_->is_busy() || files_.is_running();
+  return search_.is_running() || probe_.is_running() || why_view_->is_busy() ||
+         sweep_view_->is_busy() || step_->is_busy() || run_view_->is_busy() || files_.is_running();
 }
 
 QWidget* MainWindow::view(const QString& id) const {

@@ -10,6 +10,7 @@
 #include "gui/models/read_files.hpp"
 #include "gui/models/scenario_document.hpp"
 #include "gui/models/selection.hpp"
+#include "gui/models/this_machine.hpp"
 #include "gui/window/action_registry.hpp"
 #include "gui/window/opened_files.hpp"
 #include "gui/window/recent_files.hpp"
@@ -78,6 +79,9 @@ class MainWindow : public QMainWindow {
   void edit_scenario();
   // Those of the scenario's parts that are files.
   void watch_parts();
+  // Probes this machine first where no profile of it is kept.
+  void plan_on_this_machine();
+  void take_this_machine(const QString& problem);
 
   // window_files.cpp
   // Files of which one kind is shown, or two side by side. Whoever takes them says which were left
@@ -142,6 +146,7 @@ class MainWindow : public QMainWindow {
   QSettings* settings_;
   ScenarioDocument document_;
   PlanSearch search_;
+  MachineProbe probe_;
   Selection selection_;
   RecentFiles recent_;
   ActionRegistry* registry_;

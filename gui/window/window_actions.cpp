@@ -108,6 +108,9 @@ void MainWindow::create_plan_actions() {
                     document_.replace(tr("worked example"), ScenarioChoice());
                     start();
                   }});
+  registry_->add({QStringLiteral("plan.here"), group, tr("Plan on this machine"), QKeySequence(),
+                  tr("All of its ranks; probed first, which takes half a minute, if it never was"),
+                  [this] { plan_on_this_machine(); }});
   registry_->add({QStringLiteral("plan.run"), group, tr("Start a run"), keys("Ctrl+R"),
                   tr("With the chosen plan"), [this] {
                     raise_view(QStringLiteral("run"));

@@ -1,0 +1,88 @@
+// The machine that the window runs on as the scenario's cluster.
+#include "gui/models/this_machine.hpp"
+
+#include <QComboBox>
+#include <QDir>
+#include <QLineEdit>
+#include <nlohmann/json.hpp>
+
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/this_machine.hpp"
+#include "tests/gui/tiny_run.hpp"
+#include "tests/gui/window_fixture.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+// With a cache of its own, in which no profile is kept yet.
+class ThisMachineTest : public WindowTest {
+ protected:
+  void SetUp() override {
+    qputenv("XDG_CACHE_HOME", folder_.filePath(id("cache")).toUtf8());
+    ASSERT_TRUE(QDir(folder_.path()).mkpath(id("cache/shardwright")));
+    WindowTest::SetUp();
+  }
+  void TearDown() override { qunsetenv("XDG_CACHE_HOME"); }
+
+  // A server of CPUs as `probe` writes it: two ranks, which compute in fp32 alone.
+  void keep_profile() {
+    ClusterSpec cluster = cpu_cluster();
+    cluster.nodes = 1;
+    cluster.node.accelerators = 2;
+    cluster.accelerator.matrix.bf16 = cluster.accelerator.matrix.fp16 = FlopPerSecond(0);
+    write("cache/shardwright/here.json", to_json(cluster).dump());
+  }
+};
+
+TEST_F(ThisMachineTest, HereInTheClusterFieldPlansForAllOfIt) {
+  keep_profile();
+  ScenarioChoice before = small_choice();
+  before.model = "tiny-llama";
+  before.constraints.clear();
+  before.node = "dgx-h100";
+  window_.document().reset(before);
+  auto& cluster = find<QComboBox>("cluster");
+  cluster.setFocus();
+  cluster.lineEdit()->selectAll();
+  QTest::keyClicks(&cluster, id("here"));
+  QTest::keyClick(&cluster, Qt::Key_Return);
+  const ScenarioChoice choice = window_.document().choice();
+  EXPECT_EQ(choice.cluster, kept_profile().string());
+  EXPECT_EQ(choice.node, "");
+  EXPECT_EQ(choice.stack, "shardwright-cpu");
+  EXPECT_EQ(choice.gpus, 2);
+  EXPECT_EQ(choice.global_batch, 8);
+  EXPECT_EQ(choice.precision, "fp32");
+  EXPECT_LE(choice.seq_len, load_model("tiny-llama").max_seq_len);
+  EXPECT_EQ(cluster.currentText(), QString::fromStdString(kept_profile().string()));
+  ASSERT_TRUE(wait_for([&] {
+    const PlanSetPointer set = window_.selection().set();
+    return set && set->complete && set->request.gpus == 2 && !set->plans.empty();
+  }));
+  window_.document().undo_stack()->undo();
+  EXPECT_EQ(window_.document().choice(), before);
+}
+
+TEST_F(ThisMachineTest, AProbeIsToldAndCanBeStopped) {
+  window_.document().reset(small_choice());
+  trigger("plan.here");
+  const auto& messages = find<MessageBar>("message_bar");
+  EXPECT_TRUE(messages.text().contains(id("being probed")));
+  QTest::qWait(300);
+  click(id("being probed"), "offer");
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_EQ(messages.text(), QString());
+  EXPECT_FALSE(is_probed());
+  EXPECT_EQ(window_.document().choice(), small_choice());
+}
+
+TEST_F(ThisMachineTest, ADamagedProfileIsTold) {
+  window_.document().reset(small_choice());
+  write("cache/shardwright/here.json", "{\"schema\": 1}");
+  trigger("plan.here");
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("here.json")));
+  EXPECT_EQ(window_.document().choice(), small_choice());
+}
+
+}  // namespace
+}  // namespace shardwright::gui
