@@ -26,6 +26,7 @@
 namespace shardwright::gui {
 namespace {
 
+constexpr int kLeastWidth = 300;      // pixels
 constexpr int kLongestProblem = 160;  // characters
 constexpr std::size_t kMostTold = 4;  // problems of one field
 
@@ -148,8 +149,11 @@ ScenarioView::ScenarioView(ScenarioDocument* document, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(scroll);
-  setMinimumWidth(300);
+  // What is wider than the pane is cut off.
+  const int bar = style()->pixelMetric(QStyle::PM_ScrollBarExtent, nullptr, scroll);
+  setMinimumWidth(std::max(kLeastWidth, fields->minimumSizeHint().width() + bar));
   connect(document_, &ScenarioDocument::changed, this, &ScenarioView::take_document);
+  restyle();
   take_document();
 }
 
@@ -424,17 +428,29 @@ std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& pro
 void ScenarioView::show_problem(Field field, const QString& text) {
   QLabel* label = problems_[static_cast<std::size_t>(field)];
   if (label == nullptr) return;  // of the what-ifs, which cannot be wrong
-  QPalette colours = label->palette();
-  colours.setColor(QPalette::WindowText, colours_for(palette()).bad);
-  label->setPalette(colours);
   label->setText(text.isEmpty() ? QString() : QStringLiteral("⚠ ") + text);
   label->setVisible(!text.isEmpty());
 }
 
+void ScenarioView::changeEvent(QEvent* event) {
+  View::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) restyle();
+}
+
+void ScenarioView::restyle() {
+  const auto colour = [](QLabel* label, const QColor& text) {
+    QPalette colours = label->palette();
+    colours.setColor(QPalette::WindowText, text);
+    label->setPalette(colours);
+  };
+  const Colours colours = colours_for(palette());
+  for (QLabel* problem : problems_) {
+    if (problem != nullptr) colour(problem, colours.bad);
+  }
+  colour(origin_, colours.warning);
+}
+
 void ScenarioView::show_origin(const QString& text) {
-  QPalette colours = origin_->palette();
-  colours.setColor(QPalette::WindowText, colours_for(palette()).warning);
-  origin_->setPalette(colours);
   origin_->setText(QStringLiteral("⚠ ") + text);
   origin_->setVisible(!text.isEmpty());
 }

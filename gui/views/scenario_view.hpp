@@ -38,6 +38,7 @@ class ScenarioView : public View {
  protected:
   // Undo is the scenario's, not that of the field with the focus.
   bool eventFilter(QObject* watched, QEvent* event) override;
+  void changeEvent(QEvent* event) override;
 
  private:
   void create_workload(QGridLayout& form);
@@ -56,6 +57,7 @@ class ScenarioView : public View {
   void offer_own_stack(const std::string& own);
   void take_document();
   void update_tips();
+  void restyle();
   void show_problem(Field field, const QString& text);
   template <class Change>
   void edit(Field field, Change change, int part = 0);

@@ -1,8 +1,10 @@
 // The scenario's fields: typed into, undone, wrong, and scrolled past.
 #include "gui/views/scenario_view.hpp"
 
+#include <QAbstractItemView>
 #include <QAbstractSpinBox>
 #include <QComboBox>
+#include <QCompleter>
 #include <QLabel>
 #include <QLineEdit>
 #include <QScrollArea>
@@ -12,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
+#include "gui/style/palette.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
@@ -121,21 +124,67 @@ TEST_F(ScenarioViewTest, WhatIsWrongStaysToldUntilItIsChanged) {
   window_.document().reset(small_choice());
   auto& model = find<QComboBox>("model");
   auto& problem = find<QLabel>("problem_model");
+  const auto type = [&](const char* name, Qt::Key key) {
+    // The list of completions takes the place of the active window on this platform, and nothing
+    // is left in a window that is not active.
+    window_.activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
+    model.setFocus();
+    model.lineEdit()->selectAll();
+    QTest::keyClicks(&model, id(name));
+    model.completer()->popup()->hide();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
+    QTest::keyClick(&model, key);
+  };
+  for (const auto key : {Qt::Key_Return, Qt::Key_Tab}) {
+    type("nosuchmodel", key);
+    EXPECT_EQ(window_.document().choice().model, "nosuchmodel");
+    ASSERT_TRUE(wait_for([&] { return is_told(problem, id("no model of this name")); }));
+    // Left once more, as it is.
+    model.setFocus();
+    QTest::keyClick(&model, Qt::Key_Return);
+    find<QLineEdit>("constraints").setFocus();
+    EXPECT_TRUE(is_told(problem, id("no model of this name")));
+    type("llama3.2-1b", key);
+    EXPECT_EQ(window_.document().choice().model, "llama3.2-1b");
+    EXPECT_FALSE(problem.isVisible());
+  }
+}
+
+TEST_F(ScenarioViewTest, ANameIsTakenFromTheListOfCompletions) {
+  window_.document().reset(small_choice());
+  auto& model = find<QComboBox>("model");
   model.setFocus();
   model.lineEdit()->selectAll();
-  QTest::keyClicks(&model, id("nosuchmodel"));
-  QTest::keyClick(&model, Qt::Key_Return);
-  ASSERT_TRUE(wait_for([&] { return is_told(problem, id("no model of this name")); }));
-  // Left once more, as it is.
-  model.setFocus();
-  QTest::keyClick(&model, Qt::Key_Return);
-  find<QLineEdit>("constraints").setFocus();
-  EXPECT_TRUE(is_told(problem, id("no model of this name")));
-  model.setFocus();
-  model.lineEdit()->selectAll();
-  QTest::keyClicks(&model, id("llama3.2-1b"));
-  QTest::keyClick(&model, Qt::Key_Return);
-  EXPECT_FALSE(problem.isVisible());
+  QTest::keyClicks(&model, id("llama3-8"));
+  auto* list = model.completer()->popup();
+  ASSERT_TRUE(list->isVisible());
+  const QModelIndex first = list->model()->index(0, 0);
+  ASSERT_EQ(first.data().toString(), id("llama3-8b"));
+  QTest::mouseClick(list->viewport(), Qt::LeftButton, {}, list->visualRect(first).center());
+  EXPECT_EQ(window_.document().choice().model, "llama3-8b");
+}
+
+TEST_F(ScenarioViewTest, ProblemsAreLegibleInLightAndDark) {
+  const QPalette before = QApplication::palette();
+  ScenarioChoice choice = small_choice();
+  choice.model = "nosuchmodel";
+  window_.document().reset(choice);
+  const auto& problem = find<QLabel>("problem_model");
+  ASSERT_TRUE(wait_for([&] { return problem.isVisible(); }));
+  for (const QPalette& palette : {dark_palette(), light_palette()}) {
+    QApplication::setPalette(palette);
+    QCoreApplication::processEvents();
+    EXPECT_EQ(problem.palette().color(QPalette::WindowText), colours_for(palette).bad);
+  }
+  QApplication::setPalette(before);
+}
+
+TEST_F(ScenarioViewTest, NothingIsCutOffAtItsSide) {
+  window_.resize(1000, 640);
+  QCoreApplication::processEvents();
+  const auto* area = window_.view(id("scenario"))->findChild<QScrollArea*>();
+  EXPECT_LE(area->widget()->width(), area->viewport()->width());
 }
 
 TEST_F(ScenarioViewTest, NamesThatNoFieldListsAreToldInFull) {
