@@ -118,11 +118,18 @@ QWidget* SweepView::create_controls() {
   auto* controls = new QWidget;
   auto* line = new FlowLayout(controls);
   line->setContentsMargins(0, 0, 0, 0);
+  // A word stays with its box where a line is broken.
+  const auto together = [](const QString& word, QComboBox* box) {
+    auto* group = new QWidget;
+    auto* beside = new QHBoxLayout(group);
+    beside->setContentsMargins(0, 0, 0, 0);
+    beside->addWidget(new QLabel(word));
+    beside->addWidget(box);
+    return group;
+  };
   line->addWidget(figure_);
-  line->addWidget(new QLabel(tr("against")));
-  line->addWidget(axis_);
-  line->addWidget(new QLabel(tr("of")));
-  line->addWidget(plan_);
+  line->addWidget(together(tr("against"), axis_));
+  line->addWidget(together(tr("of"), plan_));
   line->addWidget(progress_);
   connect(axis_, &QComboBox::currentIndexChanged, this, &SweepView::sweep_anew);
   connect(plan_, &QComboBox::currentIndexChanged, this, &SweepView::sweep_anew);
