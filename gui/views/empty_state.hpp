@@ -19,6 +19,7 @@ class EmptyState : public QStackedWidget {
   bool is_empty() const;
   QString hint() const { return label_->text(); }
   QSize minimumSizeHint() const override;
+  bool hasHeightForWidth() const override;
 
  private:
   QLabel* label_;

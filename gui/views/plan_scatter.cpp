@@ -15,6 +15,7 @@ namespace {
 constexpr int kBins = 5;
 constexpr std::size_t kMostCategories = 8;
 constexpr double kNear = 12.0;  // pixels
+constexpr double kRing = 12.5;  // … across: as high as a line of the legend, which cuts off more
 
 const PlanFigure& figure_at(int index) {
   return plan_figures()[static_cast<std::size_t>(index)];
@@ -260,8 +261,8 @@ void PlanScatter::update_marks() {
     graph = addGraph();
     graph->setName(name);
     graph->setLineStyle(QCPGraph::lsNone);
-    QPen pen(colour, 2.4);
-    graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssCircle, pen, Qt::NoBrush, 14));
+    QPen pen(colour, 2.0);
+    graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssCircle, pen, Qt::NoBrush, kRing));
     const int row = static_cast<int>(*plan);
     graph->addData(value(x_, row), value(y_, row));
   };

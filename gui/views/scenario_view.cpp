@@ -100,12 +100,16 @@ QString problems_text(const std::vector<Problem>& problems, bool has_list) {
 }
 
 QString machine_facts(const ClusterSpec& cluster) {
-  return ScenarioView::tr("%1 × %2 (%3) a node, %4 %5, %6 × %7 NICs")
-      .arg(cluster.accelerators_per_node())
-      .arg(to_qstring(cluster.accelerator.name), bytes_text(cluster.accelerator.memory),
-           to_qstring(cluster.node.scale_up.name), bandwidth_text(cluster.node.scale_up.bandwidth))
-      .arg(cluster.node.nic.per_node)
-      .arg(bandwidth_text(cluster.node.nic.bandwidth));
+  const QString facts =
+      ScenarioView::tr("%1 × %2 (%3) a node, %4 %5")
+          .arg(cluster.accelerators_per_node())
+          .arg(to_qstring(cluster.accelerator.name), bytes_text(cluster.accelerator.memory),
+               to_qstring(cluster.node.scale_up.name),
+               bandwidth_text(cluster.node.scale_up.bandwidth));
+  const NicSpec& nic = cluster.node.nic;
+  if (nic.per_node == 0) return facts;
+  return facts +
+         ScenarioView::tr(", %1 × %2 NICs").arg(nic.per_node).arg(bandwidth_text(nic.bandwidth));
 }
 
 // A name that is offered may be told with more than itself.
@@ -370,6 +374,10 @@ void ScenarioView::take_document() {
     } else {
       field.box->setEditText(value);
     }
+    // Of a path the end is seen, of a name its begin.
+    if (QLineEdit* line = field.box->lineEdit();
+        line != nullptr && !value.contains(QLatin1Char('/')))
+      line->setCursorPosition(0);
   }
   for (const CountField& field : counts_)
     field.box->setValue(static_cast<int>(choice.*(field.member)));

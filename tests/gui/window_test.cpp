@@ -436,6 +436,25 @@ TEST_F(WindowTest, TheLeastWindowHasRoomForEachView) {
   }
 }
 
+// Before there is a plan, and before there is a run.
+TEST_F(WindowTest, HintsOfEmptyViewsAreInSight) {
+  for (const bool has_plans : {false, true}) {
+    if (has_plans) show_plans();
+    for (const QSize size : {QSize(1440, 900), QSize(1000, 640), QSize(1440, 900)}) {
+      window_.resize(size);
+      for (const QDockWidget* dock : window_.docks()) {
+        window_.raise_view(dock->objectName());
+        ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+        const auto* empty = dock->widget()->findChild<EmptyState*>();
+        if (empty == nullptr || !empty->is_empty()) continue;
+        const auto* hint = empty->findChild<QLabel*>(id("hint"));
+        EXPECT_TRUE(wait_for([&] { return hint->visibleRegion().contains(hint->rect().center()); }))
+            << qPrintable(dock->objectName()) << ", " << size.width();
+      }
+    }
+  }
+}
+
 TEST_F(WindowTest, LightAndDarkFollowThePalette) {
   show_plans();
   auto& waterfall = find<WaterfallChart>("waterfall");
