@@ -48,6 +48,8 @@ class SafetensorsFile {
     float at(std::size_t index) const;
   };
 
+  // By name.
+  const std::map<std::string, View>& tensors() const { return tensors_; }
   // Null if there is none of this name.
   const View* find(const std::string& name) const;
   // Throws RuntimeFailure if the file has no such tensor of so many elements in fp32.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -25,16 +27,21 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// The files that an index names (huggingface.co/docs/transformers, "Sharded checkpoints").
-std::set<std::string> files_in(const std::filesystem::path& index) {
+// Which file has each tensor, by an index (huggingface.co/docs/transformers, "Sharded
+// checkpoints").
+std::map<std::string, std::string> read_index(const std::filesystem::path& index) {
   const json document = read_json_file(index);
   ProblemList problems(index.string());
   ObjectReader reader(document, "", problems);
   ObjectReader map = reader.object("weight_map");
-  std::set<std::string> names;
-  for (const std::string& tensor : map.keys()) names.insert(map.text(tensor));
+  std::map<std::string, std::string> file_of;
+  for (const std::string& tensor : map.keys()) {
+    file_of[tensor] = map.name(tensor);
+    if (file_of[tensor].find('/') != std::string::npos)
+      map.problem_with(tensor, "a file of the same folder");
+  }
   problems.throw_if_any();
-  return names;
+  return file_of;
 }
 
 // A member's text, or what is there in its place.
@@ -61,6 +68,21 @@ void check_architecture(const json& config, ProblemList& problems) {
   }
 }
 
+// What older files hold besides parameters: the causal mask and angles of rotary positions.
+bool is_buffer(const std::string& name, const SafetensorsFile::View& view) {
+  return name.ends_with("rotary_emb.inv_freq") || name.ends_with(".attn.masked_bias") ||
+         (name.ends_with(".attn.bias") && view.shape.size() == 4);
+}
+
+bool is_embedding(const std::string& name) {
+  return name.ends_with("embed_tokens.weight") || name.ends_with("wte.weight");
+}
+
+bool holds_the_same(const SafetensorsFile::View& a, const SafetensorsFile::View& b) {
+  return a.format == b.format && a.shape == b.shape &&
+         std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end());
+}
+
 }  // namespace
 
 WeightFiles::WeightFiles(const std::filesystem::path& from) : from_(from) {
@@ -75,30 +97,46 @@ WeightFiles::WeightFiles(const std::filesystem::path& from) : from_(from) {
 }
 
 void WeightFiles::open_folder() {
-  std::set<std::string> names = {kModelFile};
-  if (std::filesystem::exists(from_ / kIndexFile)) names = files_in(from_ / kIndexFile);
-  for (const std::string& name : names) {
-    if (!std::filesystem::exists(from_ / name)) {
-      throw InputError("--init-from", {{"", (from_ / name).string() + ", which is not there",
-                                        "the model's safetensors files"}});
-    }
-    open_file(from_ / name);
+  if (std::filesystem::exists(from_ / kIndexFile)) {
+    open_index();
+  } else {
+    open_file(from_ / kModelFile);
   }
 }
 
-void WeightFiles::open_file(const std::filesystem::path& file) {
+void WeightFiles::open_index() {
+  ProblemList problems((from_ / kIndexFile).string());
+  const std::map<std::string, std::string> file_of = read_index(from_ / kIndexFile);
+  std::map<std::string, const SafetensorsFile*> opened;
+  for (const auto& [tensor, name] : file_of) {
+    const SafetensorsFile*& file = opened[name];
+    if (file == nullptr) file = &open_file(from_ / name);
+    if (file->find(tensor) == nullptr)
+      problems.add("/weight_map/" + tensor, name + ", which has no such tensor",
+                   "the file that has it");
+  }
+  problems.throw_if_any();
+  tensors_.clear();
+  for (const auto& [tensor, name] : file_of) tensors_[tensor] = opened.at(name)->find(tensor);
+}
+
+const SafetensorsFile& WeightFiles::open_file(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) {
+    throw InputError("--init-from", {{"", file.string() + ", which is not there",
+                                      "the model's safetensors files"}});
+  }
   try {
     files_.push_back(std::make_unique<SafetensorsFile>(file, SafetensorsFile::Access::Read));
   } catch (const RuntimeFailure& failure) {
     throw InputError("--init-from", {{"", failure.what(), "a whole safetensors file"}});
   }
+  for (const auto& [name, view] : files_.back()->tensors()) tensors_[name] = &view;
+  return *files_.back();
 }
 
 const SafetensorsFile::View* WeightFiles::find(const std::string& name) const {
   for (const std::string& spelling : {name, name.substr(name.find('.') + 1)}) {
-    for (const auto& file : files_) {
-      if (const auto* view = file->find(spelling)) return view;
-    }
+    if (const auto found = tensors_.find(spelling); found != tensors_.end()) return found->second;
   }
   return nullptr;
 }
@@ -115,8 +153,26 @@ void WeightFiles::check(const ModelSpec& model) const {
       problems.add(wanted.name, view->format, "F32, BF16 or F16");
     }
   }
+  check_others(model, problems);
   check_config(model, problems);
   problems.throw_if_any();
+}
+
+void WeightFiles::check_others(const ModelSpec& model, ProblemList& problems) const {
+  std::set<const SafetensorsFile::View*> wanted;
+  const SafetensorsFile::View* embedding = nullptr;
+  for (const StoredTensor& tensor : stored_tensors(model)) {
+    wanted.insert(find(tensor.name));
+    if (embedding == nullptr && is_embedding(tensor.name)) embedding = find(tensor.name);
+  }
+  for (const auto& [name, view] : tensors_) {
+    if (wanted.contains(view) || is_buffer(name, *view)) continue;
+    const bool is_tied_head = model.tied_embeddings && name == "lm_head.weight";
+    if (is_tied_head && embedding != nullptr && holds_the_same(*view, *embedding)) continue;
+    problems.add(name, shape_text(view->shape),
+                 is_tied_head ? "the values of the embedding, for the plan's model shares it"
+                              : "no such tensor in the plan's model");
+  }
 }
 
 void WeightFiles::check_config(const ModelSpec& model, ProblemList& problems) const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -53,8 +54,12 @@ struct RankInputs {
 };
 
 std::string text_of(const RankInputs& own) {
-  return json{{"host", own.host}, {"inputs", own.inputs}}.dump(-1, ' ', false,
-                                                               json::error_handler_t::replace);
+  // The moment tells apart two that come as one rank.
+  const json said = {{"host", own.host},
+                     {"process", getpid()},
+                     {"came", Clock::now().time_since_epoch().count()},
+                     {"inputs", own.inputs}};
+  return said.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 RankInputs read_inputs(std::int64_t rank, const std::string& text) {
@@ -126,6 +131,16 @@ void wait_for_readers(Store& store, const Verdict& verdict, std::int64_t world) 
   }
 }
 
+[[noreturn]] void refuse_second(std::int64_t rank, const std::string& other) {
+  const json found = json::parse(other);
+  throw InputError(
+      "the ranks of the run",
+      {{fmt::format("rank {}", rank),
+        fmt::format("two processes, the other one process {} on {}",
+                    found.at("process").get<std::int64_t>(), found.at("host").get<std::string>()),
+        "each rank once"}});
+}
+
 // The side of the others.
 Verdict hear(Store& store, std::int64_t rank, milliseconds timeout) {
   if (!await(store, inputs_key(0), Clock::now() + timeout)) {
@@ -144,9 +159,14 @@ void agree_on_inputs(Store& store, std::int64_t rank, std::int64_t world, const 
                      milliseconds timeout) {
   if (world == 1) return;
   const RankInputs own{rank, host_name(), inputs};
-  store.set(inputs_key(rank), text_of(own));
+  const std::string text = text_of(own);
+  if (const auto other = store.find(inputs_key(rank))) refuse_second(rank, *other);
+  store.set(inputs_key(rank), text);
   const Verdict verdict =
       rank == 0 ? judge(store, own, world, timeout) : hear(store, rank, timeout);
+  // Two that come at the same moment both find nobody there.
+  const auto last = store.find(inputs_key(rank));
+  if (last && *last != text) refuse_second(rank, *last);
   if (rank == 0) wait_for_readers(store, verdict, world);
   if (verdict.is_good()) return;
   if (!verdict.problems.empty()) throw InputError("the ranks of the run", verdict.problems);

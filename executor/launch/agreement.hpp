@@ -19,7 +19,8 @@ namespace shardwright::executor {
 using RunInputs = std::map<std::string, std::string>;
 
 // All ranks call it, with the inputs of each. Throws, on every rank that has come: InputError with
-// each rank and input that differ from those of rank 0; RuntimeFailure with the ranks that have not
+// each rank and input that differ from those of rank 0, or where two processes come as one rank (at
+// least in the later one); RuntimeFailure with the ranks that have not
 // come within `timeout`, which are reported as absent (heartbeat.hpp).
 void agree_on_inputs(Store& store, std::int64_t rank, std::int64_t world, const RunInputs& inputs,
                      std::chrono::milliseconds timeout);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "core/base/error.hpp"
@@ -67,8 +68,12 @@ class EnvironmentReader {
 void read_master(const Environment& environment, EnvironmentReader& reader, LaunchPlace& place) {
   place.master_address = environment("MASTER_ADDR").value_or("");
   const auto nodes = environment("SLURM_JOB_NODELIST");
-  if (place.master_address.empty() && place.launcher == "Slurm" && nodes)
+  if (place.master_address.empty() && place.launcher == "Slurm" && nodes) {
     place.master_address = first_slurm_host(*nodes);
+    reader.need(std::count(nodes->begin(), nodes->end(), '[') ==
+                    std::count(nodes->begin(), nodes->end(), ']'),
+                "SLURM_JOB_NODELIST", *nodes, "a list of hosts whose brackets are closed");
+  }
   if (place.master_address.empty() && place.local_world == place.world)
     place.master_address = "127.0.0.1";
   reader.need(!place.master_address.empty(), "MASTER_ADDR", "nothing",

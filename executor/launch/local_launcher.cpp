@@ -115,7 +115,7 @@ class RankProcesses {
       int status = 0;
       if (!ranks_[rank].running || waitpid(ranks_[rank].process, &status, WNOHANG) <= 0) continue;
       ranks_[rank].running = false;
-      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kSignalStatus + WTERMSIG(status);
+      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kLostStatus;
       if (code != 0 && first_failure_ == 0) first_failure_ = code;
       if (!WIFSIGNALED(status) || stopping_ || stop_signal != 0) continue;
       const auto number = static_cast<std::int64_t>(rank);
@@ -131,7 +131,7 @@ class RankProcesses {
     for (const std::int64_t rank : watch_.silent(limit)) {
       if (!ranks_[static_cast<std::size_t>(rank)].running || !lost_.insert(rank).second) continue;
       fmt::print(stderr, "{}\n", watch_.describe_silence(rank));
-      if (first_failure_ == 0) first_failure_ = kSilentStatus;
+      if (first_failure_ == 0) first_failure_ = kLostStatus;
     }
   }
 

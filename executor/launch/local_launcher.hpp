@@ -23,8 +23,8 @@ struct LaunchLimits {
   std::chrono::milliseconds grace{2000};
 };
 
-// The status of a run of which a rank fell silent.
-inline constexpr int kSilentStatus = 1;
+// The status of a run that lost a rank: it fell silent, or was ended from outside.
+inline constexpr int kLostStatus = 1;
 
 // The status, as a shell gives it, of a process that a signal asked to stop while or after it
 // launched ranks; 0: none did.

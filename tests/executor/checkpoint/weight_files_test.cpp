@@ -186,6 +186,61 @@ TEST(WeightFiles, OfAnotherModelAreRefusedWithEveryDifference) {
   EXPECT_THROW(WeightFiles(empty_folder("empty")), InputError);
 }
 
+// A bias or a layer that the plan's model lacks would be left out without a word.
+TEST(WeightFiles, MayHoldNoTensorThatTheModelLacks) {
+  const ModelSpec model = small_llama();
+  const auto folder = empty_folder("more");
+  std::vector<StoredTensor> tensors = stored_tensors(model);
+  tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {8}});
+  tensors.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", {4}});
+  tensors.push_back({"model.layers.99.mlp.up_proj.weight", {2, 2}});
+  write_file(folder / "model.safetensors", tensors, "F32");
+  EXPECT_THAT(problems_of(folder, model),
+              testing::UnorderedElementsAre("model.layers.0.self_attn.q_proj.bias",
+                                            "model.layers.99.mlp.up_proj.weight"));
+}
+
+// Files of tied models may hold the embedding a second time, as their head.
+TEST(WeightFiles, HeadOfATiedModelIsItsEmbedding) {
+  ModelSpec model = small_llama();
+  model.tied_embeddings = true;
+  std::vector<StoredTensor> tensors = stored_tensors(model);
+  const auto embedding = std::find_if(tensors.begin(), tensors.end(), [](const auto& tensor) {
+    return tensor.name == "model.embed_tokens.weight";
+  });
+  ASSERT_NE(embedding, tensors.end());
+  tensors.push_back({"lm_head.weight", embedding->shape});
+  const auto folder = empty_folder("tied");
+  write_file(folder / "model.safetensors", tensors, "F32");
+  EXPECT_THAT(problems_of(folder, model), testing::ElementsAre("lm_head.weight"));
+}
+
+// An index says which file has a tensor, also where another file has one of its name.
+TEST(WeightFiles, AnIndexSaysWhichTensorIsMeant) {
+  const ModelSpec model = small_llama();
+  const auto folder = empty_folder("index");
+  const std::vector<StoredTensor> tensors = stored_tensors(model);
+  StoredTensor other = tensors.front();
+  other.shape.back() += 1;
+  write_file(folder / "a.safetensors", {other}, "F32");
+  write_file(folder / "b.safetensors", tensors, "F32");
+  nlohmann::json index;
+  for (const StoredTensor& tensor : tensors) index["weight_map"][tensor.name] = "b.safetensors";
+  index["weight_map"]["model.layers.0.self_attn.rotary_emb.inv_freq"] = "a.safetensors";
+  const auto write = [&] { std::ofstream(folder / "model.safetensors.index.json") << index; };
+  write();
+  EXPECT_THROW(WeightFiles{folder}, InputError);  // a.safetensors has no such tensor
+  index["weight_map"].erase("model.layers.0.self_attn.rotary_emb.inv_freq");
+  write();
+  EXPECT_THAT(problems_of(folder, model), testing::IsEmpty());
+  index["weight_map"].erase(tensors.back().name);
+  write();
+  EXPECT_THAT(problems_of(folder, model), testing::ElementsAre(tensors.back().name));
+  index["weight_map"][tensors.front().name] = "../index/b.safetensors";
+  write();
+  EXPECT_THROW(WeightFiles{folder}, InputError);
+}
+
 TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
   ModelSpec model = small_llama();
   const auto folder = empty_folder("config");

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
@@ -69,6 +70,24 @@ TEST(Agreement, NamesRankInputAndBothValues) {
 TEST(Agreement, NamesTheRankThatDoesNotCome) {
   const RunInputs same = {{"--seed", "1"}};
   EXPECT_THAT(outcomes_of({same, same}, 3), Each("rank 2 did not join within 0.3 s"));
+}
+
+// Say, where a launcher was told one number twice.
+TEST(Agreement, RefusesASecondProcessOfARank) {
+  LocalStore store;
+  const RunInputs same = {{"--seed", "1"}};
+  const auto join = [&](std::int64_t rank) -> std::string {
+    try {
+      agree_on_inputs(store, rank, 2, same, std::chrono::seconds(20));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  auto first = std::async(std::launch::async, join, 0);
+  auto second = std::async(std::launch::async, join, 1);
+  EXPECT_EQ(first.get() + second.get(), "");
+  EXPECT_THAT(join(1), AllOf(HasSubstr("rank 1: found two processes"), HasSubstr(host_name())));
 }
 
 // It is lost, however short it has been waited for by the watch.
