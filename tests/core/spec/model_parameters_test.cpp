@@ -20,6 +20,7 @@ constexpr const char* kKerasHub =
     "exact \"params\" of the preset in https://github.com/keras-team/keras-hub";
 constexpr const char* kHubTotal =
     "field safetensors.total of https://huggingface.co/api/models/<repository>";
+constexpr const char* kPythia = "table of https://github.com/EleutherAI/pythia";
 constexpr const char* kLoaded = "parameters of the model as the transformers library loads it";
 
 // Exact counts, each seen in a public source that is independent of this code.
@@ -54,6 +55,48 @@ constexpr PublishedCount kPublished[] = {
     {"gemma2-27b", 27'227'128'320, kKerasHub},
     {"gemma3-1b", 999'885'952, kHubTotal},
     {"phi3-mini", 3'821'079'552, kHubTotal},
+    {"llama-30b", 32'528'943'616, kLoaded},
+    {"llama3.2-3b", 3'212'749'824, kHubTotal},
+    {"codellama-34b", 33'743'970'304, kHubTotal},
+    {"tinyllama-1.1b", 1'100'048'384, kHubTotal},
+    {"smollm-1.7b", 1'711'376'384, kHubTotal},
+    {"solar-10.7b", 10'731'524'096, kHubTotal},
+    {"mistral-nemo-12b", 12'247'782'400, kHubTotal},
+    {"yi-6b", 6'061'035'520, kHubTotal},
+    {"yi-34b", 34'388'917'248, kHubTotal},
+    {"deepseek-7b", 6'910'365'696, kHubTotal},
+    {"glm4-9b", 9'399'951'360, kLoaded},
+    {"kimi-k2", 1'026'408'232'448, kHubTotal},
+    {"deepseek-moe-16b", 16'375'728'128, kHubTotal},
+    {"internlm2-7b", 7'737'708'544, kHubTotal},
+    {"internlm2-20b", 19'861'149'696, kHubTotal},
+    {"chatglm3-6b", 6'243'584'000, kLoaded},
+    {"qwen1.5-7b", 7'721'324'544, kHubTotal},
+    {"qwen1.5-14b", 14'167'290'880, kHubTotal},
+    {"qwen2-57b-a14b", 57'408'658'944, kHubTotal},
+    {"qwen2.5-0.5b", 494'032'768, kHubTotal},
+    {"qwen2.5-1.5b", 1'543'714'304, kHubTotal},
+    {"qwen2.5-3b", 3'085'938'688, kHubTotal},
+    {"qwen2.5-14b", 14'770'033'664, kHubTotal},
+    {"qwen2.5-32b", 32'763'876'352, kKerasHub},
+    {"qwen3-0.6b", 596'049'920, kKerasHub},
+    {"qwen3-1.7b", 1'720'574'976, kKerasHub},
+    {"qwen3-4b", 4'022'468'096, kHubTotal},
+    {"qwen3-14b", 14'768'307'200, kHubTotal},
+    {"pythia-160m", 162'322'944, kPythia},
+    {"pythia-410m", 405'334'016, kPythia},
+    {"pythia-1b", 1'011'781'632, kPythia},
+    {"pythia-1.4b", 1'414'647'808, kPythia},
+    {"pythia-2.8b", 2'775'208'960, kPythia},
+    {"pythia-6.9b", 6'857'302'016, kPythia},
+    {"pythia-12b", 11'846'072'320, kPythia},
+    {"gpt-j-6b", 6'050'882'784, kLoaded},
+    {"phi-2", 2'779'683'840, kHubTotal},
+    {"bloom-3b", 3'002'557'440, kHubTotal},
+    {"bloom-7.1b", 7'069'016'064, kHubTotal},
+    {"starcoder-15b", 15'517'456'384, kLoaded},
+    {"gemma-2b", 2'506'172'416, kKerasHub},
+    {"gemma2-2b", 2'614'341'888, kKerasHub},
 };
 
 TEST(PublishedParameters, AreCountedExactly) {
@@ -74,6 +117,42 @@ TEST(PublishedParameters, OfPapersAreMetToTheDigitsGiven) {
   for (const auto& [name, billions] : kBillions) {
     const auto total = static_cast<double>(count_parameters(load_model(name)).total);
     EXPECT_NEAR(total / 1e9, billions, 0.051) << name;
+  }
+}
+
+// Billions in the names, papers and cards of the models: table 1 of arXiv 2205.01068 (OPT),
+// table 2.1 of arXiv 2005.14165 (GPT-3), table 2 of arXiv 2401.02954 (DeepSeek), arXiv 2309.10305
+// (Baichuan 2), the embedding and the other parameters of arXiv 2402.16819 and 2406.11704
+// (Nemotron-4) and the cards on https://huggingface.co.
+TEST(PublishedParameters, OfNamesAndCardsAreMetToTheDigitsGiven) {
+  struct Rounded {
+    const char* model;
+    double billions, half_a_digit;
+  };
+  const Rounded kRounded[] = {{"opt-1.3b", 1.3, 0.05},
+                              {"opt-2.7b", 2.7, 0.05},
+                              {"opt-6.7b", 6.7, 0.05},
+                              {"opt-13b", 13.0, 0.5},
+                              {"opt-30b", 30.0, 0.5},
+                              {"opt-66b", 66.0, 0.5},
+                              {"gpt3-1.3b", 1.3, 0.05},
+                              {"gpt3-2.7b", 2.7, 0.05},
+                              {"gpt3-6.7b", 6.7, 0.05},
+                              {"gpt3-13b", 13.0, 0.5},
+                              {"deepseek-67b", 67.0, 0.5},
+                              {"baichuan2-7b", 7.5, 0.05},
+                              {"baichuan2-13b", 13.9, 0.05},
+                              {"qwen1.5-72b", 72.3, 0.05},
+                              {"starcoder2-3b", 3.0, 0.05},
+                              {"starcoder2-7b", 7.2, 0.05},
+                              {"mpt-30b", 29.95, 0.01},
+                              {"dbrx", 132.0, 0.5},
+                              {"moonlight-16b-a3b", 15.96, 0.005},
+                              {"nemotron4-15b", 3.2 + 12.5, 0.1},
+                              {"nemotron4-340b", 9.4 + 331.6, 0.1}};
+  for (const Rounded& row : kRounded) {
+    const auto total = static_cast<double>(count_parameters(load_model(row.model)).total);
+    EXPECT_NEAR(total / 1e9, row.billions, row.half_a_digit) << row.model;
   }
 }
 
