@@ -254,16 +254,17 @@ bool set_precision(const TrainingRow& row, Plan& plan, std::vector<std::string>&
                    std::string& reason) {
   const std::string& text = row.plan.precision;
   const auto usual = usual_precision(row.cluster.gpu);
-  const bool open = text.empty() || is_any_mixed_precision(text);
-  if (open) filled_in.push_back(fmt::format("precision: {}", name_of(usual)));
-  const auto precision = open ? usual : precision_in(text);
-  if (!precision) {
+  if (names_other_format(text)) {
     reason = fmt::format("the number format \"{}\" is not modelled", text);
     return false;
   }
-  plan.precision = *precision;
-  if (casts_operands(*precision) && lower_case(text) != name_of(*precision))
-    filled_in.push_back(fmt::format("precision: {} for \"{}\"", name_of(*precision), text));
+  const auto stated = precision_in(text);
+  plan.precision = stated.value_or(usual);
+  const std::string name = name_of(plan.precision);
+  if (text.empty())
+    filled_in.push_back(fmt::format("precision: {}", name));
+  else if (!stated || (casts_operands(*stated) && lower_case(text) != name))
+    filled_in.push_back(fmt::format("precision: {} for \"{}\"", name, text));
   return true;
 }
 

@@ -4,8 +4,10 @@
 #include <cctype>
 #include <charconv>
 #include <initializer_list>
+#include <regex>
 #include <string>
 
+#include "sim/validation/negation.hpp"
 #include "sim/validation/row_notes.hpp"
 
 namespace shardwright::sim {
@@ -27,6 +29,29 @@ std::int64_t number_in(std::string_view text) {
   if (place != std::string_view::npos)
     std::from_chars(text.data() + place, text.data() + text.size(), number);
   return number;
+}
+
+bool tells_nothing(std::string_view text) {
+  return says_any(text, {"unknown", "unstated", "unspecified", "unclear", "not stated", "not said",
+                         "not specified", "not reported", "not given", "not known"});
+}
+
+// "no", "off (it fits)", "without checkpointing", "gradient_checkpointing=false".
+bool denies_recomputation(std::string_view text, const std::string& words) {
+  static const std::regex kDenial(
+      R"(^\W*(?:none|no|not|never|off|false|disabled?|without|0)\b|^\W*n/?a\W*$)",
+      std::regex::icase);
+  return std::regex_search(std::string(text), kDenial) ||
+         holds_any(words, {"norecompute", "nocheckpoint", "withoutrecompute", "noactivation"}) ||
+         denies_any(text, {"recomput", "checkpoint", "remat"});
+}
+
+// Of "every 4 layers", "every other layer"; 0 without such words.
+std::int64_t interval_in(const std::string& words) {
+  const auto place = words.find("every");
+  if (place == std::string::npos) return 0;
+  const std::string_view rest = std::string_view(words).substr(place + 5);
+  return rest.starts_with("second") || rest.starts_with("other") ? 2 : number_in(rest);
 }
 
 std::optional<ScheduleKind> zero_bubble_in(const std::string& text) {
@@ -51,13 +76,19 @@ std::optional<Precision> precision_in(std::string_view text) {
   const std::string words = letters_and_digits(text);
   // The format of the matrix products names a recipe, that of the other ops may stand beside it.
   if (holds_any(words, {"mxfp4", "int8", "int4"})) return std::nullopt;
-  if (holds_any(words, {"fp4", "float4"})) return Precision::Nvfp4;
-  if (holds_any(words, {"fp8", "float8", "f8e4m3", "e4m3"})) return Precision::Fp8;
-  if (holds_any(words, {"bf16", "bfloat16"})) return Precision::Bf16;
-  if (holds_any(words, {"fp16", "float16", "f16", "half"}) || words == "16mixed")
+  if (holds_any(words, {"fp4", "float4"}) && !denies_any(text, {"fp4", "nvfp4", "float4"}))
+    return Precision::Nvfp4;
+  if (holds_any(words, {"fp8", "float8", "f8e4m3", "e4m3"}) &&
+      !denies_any(text, {"fp8", "mxfp8", "float8", "f8e4m3", "e4m3"}))
+    return Precision::Fp8;
+  if (holds_any(words, {"bf16", "bfloat", "brainfloat"})) return Precision::Bf16;
+  if (holds_any(words, {"fp16", "float16", "f16", "half"}) ||
+      is_any(words, {"16", "16mixed", "16true"}))
     return Precision::Fp16;
   if (holds_any(words, {"tf32", "tensorfloat32"})) return Precision::Tf32;
-  if (holds_any(words, {"fp32", "float32", "f32", "single"})) return Precision::Fp32;
+  if (holds_any(words, {"fp32", "float32", "f32", "single", "32bit", "fullprecision"}) ||
+      is_any(words, {"32", "32true"}))
+    return Precision::Fp32;
   return std::nullopt;
 }
 
@@ -65,29 +96,30 @@ Precision usual_precision(std::string_view gpu) {
   return says(gpu, "v100") ? Precision::Fp16 : Precision::Bf16;
 }
 
-bool is_any_mixed_precision(std::string_view text) {
-  return is_any(letters_and_digits(text), {"mixed", "amp", "mixedprecision", "autocast"});
+bool names_other_format(std::string_view text) {
+  static const std::regex kFormat(R"((?:fp|float|int|nf|hif)\d|posit|double|(?:^|[^\d])[1-8]bit)");
+  return !precision_in(text) && std::regex_search(letters_and_digits(text), kFormat);
 }
 
 std::optional<RecomputeWords> recompute_in(std::string_view text) {
   const std::string words = letters_and_digits(text);
-  if (is_any(words, {"none", "no", "off", "false", "disabled", "na", "0"}) ||
-      holds_any(words, {"norecompute", "nocheckpoint", "withoutrecompute", "noactivation"}))
-    return RecomputeWords{};
+  if (tells_nothing(text)) return std::nullopt;
   // "sac" is PyTorch's selective checkpointing; "minimal" is MaxText's policy that keeps the
   // results of matrix products.
-  if (holds_any(words, {"selective", "coreattn", "coreattention"}) ||
+  if ((holds_any(words, {"selective", "coreattn", "coreattention"}) &&
+       !denies_any(text, {"selective", "core"})) ||
       is_any(words, {"attention", "attn", "attentiononly", "attnonly", "sac", "minimal"}))
     return RecomputeWords{RecomputePolicy::Selective};
-  if (words.starts_with("every") && number_in(text) > 1)
-    return RecomputeWords{RecomputePolicy::Full, 0, number_in(text)};
+  if (denies_recomputation(text, words)) return RecomputeWords{};
+  if (const std::int64_t every = interval_in(words); every > 1)
+    return RecomputeWords{RecomputePolicy::Full, 0, every};
   // A part of each layer, as no policy has it.
   if (holds_any(words, {"mlp", "ffn", "layernorm", "moeact"}) && !holds_any(words, {"full"}))
     return std::nullopt;
   if (holds_any(words, {"uniform"})) return RecomputeWords{RecomputePolicy::Full};
   if (holds_any(words, {"full", "block"}))
     return RecomputeWords{RecomputePolicy::Full, number_in(text)};
-  if (is_any(words, {"true", "yes", "on", "enabled", "all"}) ||
+  if (is_any(words, {"true", "yes", "on", "enabled", "all", "everylayer"}) ||
       holds_any(words, {"checkpoint", "recompute"}))
     return RecomputeWords{RecomputePolicy::Full};
   return std::nullopt;

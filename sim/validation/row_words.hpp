@@ -17,14 +17,15 @@ namespace shardwright::sim {
 std::string letters_and_digits(std::string_view text);
 
 // "bf16", "bfloat16", "BF16-mixed"; "fp16", "half"; "fp8", "mxfp8", "fp8-mx", "float8"; "nvfp4"; ….
-// None for formats that are not modelled.
+// None for formats that are not modelled, and for words that name none.
 std::optional<Precision> precision_in(std::string_view text);
 
 // What training runs in where the source does not say: V100 has no bf16.
 Precision usual_precision(std::string_view gpu);
 
-// "mixed", "amp": half precision, whichever the accelerator has.
-bool is_any_mixed_precision(std::string_view text);
+// "int8", "mxfp4", "fp64": a format, but none of those that are modelled. "amp O2", "mixed" and
+// "not stated" name none.
+bool names_other_format(std::string_view text);
 
 struct RecomputeWords {
   RecomputePolicy policy = RecomputePolicy::None;
@@ -34,8 +35,9 @@ struct RecomputeWords {
   bool operator==(const RecomputeWords&) const = default;
 };
 
-// "none", "off"; "selective", "core_attn"; "full", "uniform" (all layers, whatever number of them
-// is a block), "block 4", "full on 4 layers" (Megatron-LM, --recompute-method).
+// "none", "off", "without checkpointing"; "selective", "core_attn"; "full", "uniform" (all layers,
+// whatever number of them is a block), "block 4", "full on 4 layers" (Megatron-LM,
+// --recompute-method); "every 2 layers". None for what is not known or "not stated".
 std::optional<RecomputeWords> recompute_in(std::string_view text);
 
 // "1f1b", "PipeDream-flush"; "interleaved 1F1B"; "GPipe", "afab"; "zb-h1", "zero-bubble zb-1p"; …;

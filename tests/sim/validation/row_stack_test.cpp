@@ -70,15 +70,35 @@ TEST(RowWords, PrecisionsInTheirSpellings) {
     EXPECT_EQ(precision_in(text), Precision::Nvfp4) << text;
   for (const char* text : {"FP16", "fp16", "float16", "half", "fp16 with fp32 master"})
     EXPECT_EQ(precision_in(text), Precision::Fp16) << text;
-  EXPECT_EQ(precision_in("FP32"), Precision::Fp32);
+  for (const char* text : {"BFLOAT", "bf16, no fp8", "bf16 without FP8"})
+    EXPECT_EQ(precision_in(text), Precision::Bf16) << text;
+  EXPECT_EQ(precision_in("16-true"), Precision::Fp16);
+  for (const char* text : {"FP32", "32-true", "full precision"})
+    EXPECT_EQ(precision_in(text), Precision::Fp32) << text;
   EXPECT_EQ(precision_in("tf32"), Precision::Tf32);
   for (const char* text : {"mxfp4", "int8", "posit"})
     EXPECT_EQ(precision_in(text), std::nullopt) << text;
 }
 
+TEST(RowWords, WordsThatNameNoFormatAreNoOtherFormat) {
+  for (const char* text : {"", "amp O2", "mixed-precision (AMP)", "AMP (dtype unknown)", "O2",
+                           "unknown", "n/a", "not stated", "16-bit mixed"}) {
+    EXPECT_EQ(precision_in(text), std::nullopt) << text;
+    EXPECT_FALSE(names_other_format(text)) << text;
+  }
+  for (const char* text : {"mxfp4", "int8", "INT8 QAT", "posit", "fp6", "mxfp6", "fp64", "double",
+                           "nf4", "HiF8", "8-bit"})
+    EXPECT_TRUE(names_other_format(text)) << text;
+  for (const char* text : {"bf16", "fp8", "nvfp4", "tf32"})
+    EXPECT_FALSE(names_other_format(text)) << text;
+}
+
 TEST(RowWords, RecomputationInItsSpellings) {
   using Words = RecomputeWords;
-  for (const char* text : {"none", "None", "no", "off", "no recompute"})
+  for (const char* text :
+       {"none", "None", "no", "off", "no recompute", "disable", "disabled", "Off (it fits)",
+        "without activation checkpointing", "gradient_checkpointing=false", "not used",
+        "activation checkpointing: off", "none; FlashAttention recomputes scores"})
     EXPECT_EQ(recompute_in(text), Words{}) << text;
   for (const char* text : {"selective", "Selective (core_attn)"})
     EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Selective})) << text;
@@ -90,7 +110,13 @@ TEST(RowWords, RecomputationInItsSpellings) {
   EXPECT_EQ(recompute_in("block"), (Words{RecomputePolicy::Full}));
   for (const char* text : {"attention only", "SAC", "minimal"})
     EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Selective})) << text;
-  EXPECT_EQ(recompute_in("every 2 layers"), (Words{RecomputePolicy::Full, 0, 2}));
+  EXPECT_EQ(recompute_in("no full recomputation, selective only"),
+            (Words{RecomputePolicy::Selective}));
+  for (const char* text : {"every 2 layers", "checkpoint every other layer", "every 2nd layer"})
+    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Full, 0, 2})) << text;
+  EXPECT_EQ(recompute_in("checkpoint every 4 layers"), (Words{RecomputePolicy::Full, 0, 4}));
+  EXPECT_EQ(recompute_in("checkpoint every layer"), (Words{RecomputePolicy::Full}));
+  EXPECT_EQ(recompute_in("recomputation not stated"), std::nullopt);
   EXPECT_EQ(recompute_in("recompute mlp"), std::nullopt);
   EXPECT_EQ(recompute_in("some of it"), std::nullopt);
 }
