@@ -161,9 +161,10 @@ bool notes_say_fp8_weights(std::string_view notes) {
       notes, {"fp8 params", "fp8 weights", "fp8_param_gather", "mxfp8 params", "mxfp8 weights"});
 }
 
-bool notes_say_low_rank_adapters(std::string_view notes) {
+bool says_low_rank_adapters(std::string_view text) {
   // The widths of latent attention have the same name.
-  return affirms_any(notes, {"lora", "qlora"}) && !says_any(notes, {"q_lora", "kv_lora"});
+  return affirms_any(text, {"lora", "qlora", "dora", "peft", "low-rank adapt", "low rank adapt"}) &&
+         !says_any(text, {"q_lora", "kv_lora"});
 }
 
 OffloadNote activation_offload_in(std::string_view notes) {

@@ -77,8 +77,8 @@ bool notes_say_experts_as_attention(std::string_view notes);
 // The weights that FP8 multiplies are kept in FP8.
 bool notes_say_fp8_weights(std::string_view notes);
 
-// LoRA: only small matrices beside the weights are trained.
-bool notes_say_low_rank_adapters(std::string_view notes);
+// LoRA: only small matrices beside the weights are trained. Also of names of models and stacks.
+bool says_low_rank_adapters(std::string_view text);
 
 // How much of something waits on the host.
 enum class OffloadNote : std::uint8_t { None, Part, Whole };

@@ -12,6 +12,7 @@
 #include "sim/validation/row_model.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_plan.hpp"
+#include "sim/validation/row_sizes.hpp"
 #include "sim/validation/row_stack.hpp"
 #include "sim/validation/tuned_plan.hpp"
 
@@ -91,21 +92,28 @@ RowScenario with_best_cut(const TrainingRow& row, const Scenario& parts, RowScen
   return std::move(*best);
 }
 
+// Why a row is no step of training all weights of a model; empty if it may be one.
+std::string no_whole_step(const TrainingRow& row) {
+  if (!row.unreadable.empty()) return row.unreadable;
+  if (says(row.flops_convention, "per-layer timing"))
+    return "the time is that of a single layer, not of a step";
+  for (const std::string& text : {row.notes, row.model.name, row.stack})
+    if (says_low_rank_adapters(text))
+      return "LoRA: small matrices beside frozen weights are trained, which is not modelled";
+  return "";
+}
+
 }  // namespace
 
-RowScenario scenario_of(const TrainingRow& row) {
+RowScenario scenario_of(const TrainingRow& stated) {
   RowScenario result;
-  result.filled_in = row.filled_in;
-  result.reason = row.unreadable;
+  result.filled_in = stated.filled_in;
+  result.reason = no_whole_step(stated);
   if (!result.reason.empty()) return result;
-  if (says(row.flops_convention, "per-layer timing")) {
-    result.reason = "the time is that of a single layer, not of a step";
-    return result;
-  }
-  if (notes_say_low_rank_adapters(row.notes))
-    result.filled_in.emplace_back("LoRA, by the notes: not simulated, all weights are trained");
+  TrainingRow row = stated;
+  const ModelSpec* known = complete_model(row, result.filled_in);
   Scenario parts;
-  auto model = model_of_row(row, result.filled_in, result.reason);
+  auto model = model_of_row(row, known, result.filled_in, result.reason);
   if (!model) return result;
   auto cluster = cluster_of_row(row, result.filled_in, result.reason);
   if (!cluster) return result;

@@ -40,10 +40,10 @@ std::optional<bool> boolean_if(ObjectReader& object, const std::string& key) {
 
 MoeRow read_moe(ObjectReader object) {
   MoeRow moe;
-  moe.experts = object.integer("experts", kExpertRange);
-  moe.top_k = object.integer("top_k", kExpertRange);
-  moe.expert_ffn = object.integer("expert_ffn", kWidthRange);
-  moe.shared_experts = object.integer_or("shared_experts", 0, kExpertOrZeroRange);
+  moe.experts = integer_if(object, "experts", kExpertRange);
+  moe.top_k = integer_if(object, "top_k", kExpertRange);
+  moe.expert_ffn = integer_if(object, "expert_ffn", kWidthRange);
+  moe.shared_experts = integer_if(object, "shared_experts", kExpertOrZeroRange);
   moe.dense_layers = integer_if(object, "dense_layers", kLayerCountOrZeroRange);
   return moe;
 }

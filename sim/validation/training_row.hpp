@@ -15,11 +15,7 @@
 namespace shardwright::sim {
 
 struct MoeRow {
-  std::int64_t experts = 1;
-  std::int64_t top_k = 1;
-  std::int64_t expert_ffn = 1;
-  std::int64_t shared_experts = 0;
-  std::optional<std::int64_t> dense_layers;
+  std::optional<std::int64_t> experts, top_k, expert_ffn, shared_experts, dense_layers;
 
   bool operator==(const MoeRow&) const = default;
 };

@@ -76,9 +76,9 @@ TEST(RowNotes, OffloadIsWholeOrAPart) {
 }
 
 TEST(RowNotes, AdaptersAreNoLatentAttention) {
-  EXPECT_TRUE(notes_say_low_rank_adapters("LoRA rank 16"));
-  EXPECT_FALSE(notes_say_low_rank_adapters("full fine-tuning, no LoRA"));
-  EXPECT_FALSE(notes_say_low_rank_adapters("MLA (q_lora_rank 1536, kv_lora_rank 512)"));
+  EXPECT_TRUE(says_low_rank_adapters("LoRA rank 16"));
+  EXPECT_FALSE(says_low_rank_adapters("full fine-tuning, no LoRA"));
+  EXPECT_FALSE(says_low_rank_adapters("MLA (q_lora_rank 1536, kv_lora_rank 512)"));
 }
 
 }  // namespace

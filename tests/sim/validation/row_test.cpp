@@ -171,6 +171,11 @@ TEST(RowScenario, MixedPrecisionIsWhatTheAcceleratorHas) {
   row.cluster.gpu = "V100-SXM2-32GB";
   row.plan.precision = "mixed";
   EXPECT_EQ(scenario_of(row).scenario->plan.precision, Precision::Fp16);
+  row.plan.precision = "AMP (dtype unknown)";
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  EXPECT_EQ(result.scenario->plan.precision, Precision::Fp16);
+  EXPECT_TRUE(any_says(result.filled_in, "precision: fp16 for \"AMP (dtype unknown)\""));
 }
 
 // A row of experts whose notes are at the test's choice.
@@ -210,13 +215,28 @@ TEST(RowScenario, WhatNotesDenyChangesNothing) {
 
 TEST(RowScenario, WhatNotesNameAndNothingSimulatesIsSaid) {
   const Scenario plain = *scenario_of(row_with_notes("")).scenario;
-  for (const char* notes :
-       {"LoRA rank 16", "activation offload ratio 0.5", "optimizer offload fraction 0.5"}) {
+  for (const char* notes : {"activation offload ratio 0.5", "optimizer offload fraction 0.5"}) {
     const RowScenario result = scenario_of(row_with_notes(notes));
     ASSERT_TRUE(result.scenario) << notes << ": " << result.reason;
     EXPECT_TRUE(*result.scenario == plain) << notes;
     EXPECT_TRUE(any_says(result.filled_in, "by the notes: not simulated")) << notes;
   }
+}
+
+// Their steps have no weight gradients of the model.
+TEST(RowScenario, LowRankAdaptersAreNoTrainingOfAllWeights) {
+  const auto reason = [](const auto& change) {
+    TrainingRow row = row_with_notes("");
+    change(row);
+    return scenario_of(row).reason;
+  };
+  const std::string expected = "LoRA: ";
+  EXPECT_EQ(reason([](auto& row) { row.notes = "LoRA rank 16"; }).substr(0, 6), expected);
+  EXPECT_EQ(reason([](auto& row) { row.notes = "fine-tuned with PEFT"; }).substr(0, 6), expected);
+  EXPECT_EQ(reason([](auto& row) { row.model.name += " (QLoRA)"; }).substr(0, 6), expected);
+  EXPECT_EQ(reason([](auto& row) { row.stack = "NeMo LoRA"; }).substr(0, 6), expected);
+  EXPECT_EQ(reason([](auto& row) { row.notes = "no LoRA, all weights"; }), "");
+  EXPECT_EQ(reason([](auto& row) { row.notes = "q_lora_rank 1536, kv_lora_rank 512"; }), "");
 }
 
 TEST(RowScenario, OffloadIsThatOfTheNotes) {
@@ -240,7 +260,12 @@ TEST(RowScenario, DropoutIsThatOfTheTrainer) {
   const RowScenario megatron = scenario_of(row);
   ASSERT_TRUE(megatron.scenario) << megatron.reason;
   EXPECT_DOUBLE_EQ(megatron.scenario->model.dropout, 0.1);
-  EXPECT_TRUE(any_says(megatron.filled_in, "dropout: 0.1, the usual one of megatron-lm-2023"));
+  TrainingRow other = row;
+  other.stack = "fsdp1";
+  const RowScenario pytorch = scenario_of(other);
+  ASSERT_TRUE(pytorch.scenario) << pytorch.reason;
+  EXPECT_DOUBLE_EQ(pytorch.scenario->model.dropout, 0.0);
+  EXPECT_TRUE(any_says(pytorch.filled_in, "dropout: 0, the usual one of fsdp1"));
   row.model.gated_mlp = true;
   EXPECT_DOUBLE_EQ(scenario_of(row).scenario->model.dropout, 0.0);
   const RowScenario foundry =
