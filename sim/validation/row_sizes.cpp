@@ -167,10 +167,19 @@ void take_usual_block(ModelRow& row, std::vector<std::string>& filled_in) {
                                   *row.gated_mlp ? "gated" : "plain"));
 }
 
-void take_usual_heads(ModelRow& row, std::vector<std::string>& filled_in) {
+// Of the usual width, or the next narrower one with which tensor parallelism divides the heads.
+std::int64_t usual_heads(std::int64_t hidden, std::int64_t tp) {
   constexpr std::int64_t kUsualHeadDim = 128;
+  const std::int64_t usual = std::max<std::int64_t>(1, hidden / kUsualHeadDim);
+  for (std::int64_t heads = usual; heads < 2 * usual; ++heads)
+    if (heads % tp == 0 && hidden % heads == 0) return heads;
+  return usual;
+}
+
+void take_usual_heads(const PlanRow& plan, ModelRow& row, std::vector<std::string>& filled_in) {
   if (!row.hidden || row.heads) return;
-  row.heads = std::max<std::int64_t>(1, *row.hidden / row.head_dim.value_or(kUsualHeadDim));
+  row.heads = row.head_dim ? std::max<std::int64_t>(1, *row.hidden / *row.head_dim)
+                           : usual_heads(*row.hidden, plan.tp.value_or(1));
   filled_in.push_back(fmt::format("heads: {}", *row.heads));
 }
 
@@ -260,7 +269,7 @@ const ModelSpec* complete_model(TrainingRow& row, std::vector<std::string>& fill
   if (known != nullptr) take_from(*known, "sizes", model, filled_in);
   take_usual_experts(model, filled_in);
   if (model.hidden) take_usual_gate(model, filled_in);
-  take_usual_heads(model, filled_in);
+  take_usual_heads(row.plan, model, filled_in);
   return known;
 }
 

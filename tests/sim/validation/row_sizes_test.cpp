@@ -155,6 +155,22 @@ TEST(RowSizes, SparseModelsWithoutExpertsAreNoDenseOnes) {
   EXPECT_EQ(scenario_of(row).reason, "the source does not say the model's number of experts");
 }
 
+// 108 heads of 128 are no multiple of 8, 128 of 108 are.
+TEST(RowSizes, HeadsThatNothingTellsAreDividedByTensorParallelism) {
+  TrainingRow row = shipped_row("sc21-t1-1.7b");
+  row.model.name = "our own";
+  row.model.layers = 2;
+  row.model.hidden = 13824;
+  row.model.ffn_hidden = 4 * 13824;
+  row.model.heads.reset();
+  row.model.kv_heads.reset();
+  row.model.head_dim.reset();
+  EXPECT_EQ(model_for(row).attention.heads, 108);
+  row.plan.tp = 8;
+  row.plan.dp = 4;
+  EXPECT_EQ(model_for(row).attention.heads, 128);
+}
+
 // Step time, a rate: the length of training; where it was extended later, of a rate alone.
 TEST(RowSizes, SequencesAreAsLongAsTheNamedModelWasTrainedWith) {
   const auto length = [](const std::string& name, const char* metric) {
