@@ -40,7 +40,7 @@ void compare(const HostScenario& scenario) {
   const double ours = our_wall_s(scenario);
   const auto full = run_in_simgrid(scenario, SimGridUpdate::Full);
   const auto lazy = run_in_simgrid(scenario, SimGridUpdate::Lazy);
-  const double flows = static_cast<double>(scenario.flows.flow_count());
+  const auto flows = static_cast<double>(scenario.flows.flow_count());
   fmt::print("{:<44} {:>8.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>8.1f} {:>8.1f} {:>10.1e}\n",
              scenario.name, flows, flows / ours, flows / full.wall_s, flows / lazy.wall_s,
              full.wall_s / ours, lazy.wall_s / ours, worst_difference(scenario, full));

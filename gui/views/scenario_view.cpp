@@ -100,16 +100,17 @@ QString problems_text(const std::vector<Problem>& problems, bool has_list) {
 }
 
 QString machine_facts(const ClusterSpec& cluster) {
-  const QString facts =
+  QString facts =
       ScenarioView::tr("%1 × %2 (%3) a node, %4 %5")
           .arg(cluster.accelerators_per_node())
           .arg(to_qstring(cluster.accelerator.name), bytes_text(cluster.accelerator.memory),
                to_qstring(cluster.node.scale_up.name),
                bandwidth_text(cluster.node.scale_up.bandwidth));
   const NicSpec& nic = cluster.node.nic;
-  if (nic.per_node == 0) return facts;
-  return facts +
-         ScenarioView::tr(", %1 × %2 NICs").arg(nic.per_node).arg(bandwidth_text(nic.bandwidth));
+  if (nic.per_node > 0)
+    facts +=
+        ScenarioView::tr(", %1 × %2 NICs").arg(nic.per_node).arg(bandwidth_text(nic.bandwidth));
+  return facts;
 }
 
 // A name that is offered may be told with more than itself.

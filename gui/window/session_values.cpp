@@ -10,9 +10,13 @@ namespace {
 
 std::atomic<QtMessageHandler> handler_before = nullptr;
 thread_local bool is_silent = false;
+thread_local int silenced = 0;  // warnings
 
 void pass_on(QtMsgType type, const QMessageLogContext& context, const QString& text) {
-  if (is_silent && type == QtWarningMsg) return;
+  if (is_silent && type == QtWarningMsg) {
+    ++silenced;
+    return;
+  }
   if (const QtMessageHandler before = handler_before) before(type, context, text);
 }
 
@@ -21,6 +25,7 @@ class Silence {
  public:
   Silence() {
     is_silent = true;
+    silenced = 0;
     handler_before = qInstallMessageHandler(pass_on);
   }
   ~Silence() {
@@ -29,6 +34,9 @@ class Silence {
   }
   Silence(const Silence&) = delete;
   Silence& operator=(const Silence&) = delete;
+
+  // How many there were.
+  int warnings() const { return silenced; }
 };
 
 }  // namespace
@@ -37,8 +45,10 @@ QStringList drop_damaged_values(QSettings& session) {
   const Silence silence;
   QStringList damaged;
   for (const QString& key : session.allKeys()) {
+    const int before = silence.warnings();
     if (session.value(key).isValid()) continue;
-    damaged.append(key);
+    // An empty list is written as a value that is none, and read without a warning.
+    if (silence.warnings() > before) damaged.append(key);
     session.remove(key);
   }
   if (session.status() == QSettings::FormatError)
