@@ -10,6 +10,7 @@
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/matrix_peak.hpp"
+#include "sim/validation/accelerator_text.hpp"
 #include "sim/validation/json_lines.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
@@ -40,13 +41,36 @@ struct Columns {
   std::string op, dtype, stage, implementation, notes, gradient_format, result_format;
   std::int64_t m = 0, n = 0, k = 0, batch = 1, groups = 1;
   std::int64_t heads = 0, kv_heads = 0, tokens = 0, head_dim = 0, v_head_dim = 0;
+  std::int64_t rows = 0, width = 0;  // of a norm or softmax
   bool accumulates = false, causal = false, mask_known = false;
-  double tflops = 0.0, gigabytes_per_s = 0.0;
+  double tflops = 0.0, gigabytes_per_s = 0.0, microseconds = 0.0;
 };
+
+// The spellings of an op: "GEMM", "matmul", "flash_attention_fwd", "LayerNorm".
+std::string op_in(const std::string& text) {
+  const std::string words = letters_and_digits(text);
+  const auto holds = [&words](std::string_view part) {
+    return words.find(part) != std::string::npos;
+  };
+  const auto is = [&words](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), words) != names.end();
+  };
+  if (is({"gemm", "matmul", "mm", "bmm", "addmm", "linear", "hgemm", "sgemm", "batchedgemm",
+          "stridedbatchedgemm", "gemmex"}))
+    return "gemm";
+  if (is({"softmax", "layernorm", "rmsnorm"})) return words;
+  // One pass after the other stays what it is; without one the row says neither.
+  const bool attends = says_any(words, {"attention", "attn", "fmha", "sdpa"});
+  if (attends && text.rfind("attention", 0) != 0) {
+    const bool forward = holds("fwd") || holds("forward"), backward = holds("bwd") || holds("back");
+    return std::string("attention") + (forward ? "_fwd" : "") + (backward ? "_bwd" : "");
+  }
+  return text;
+}
 
 Columns read_columns(ObjectReader& row) {
   Columns columns;
-  columns.op = row.text_or("op", "");
+  columns.op = op_in(row.text_or("op", ""));
   columns.dtype = row.text_or("dtype", "");
   columns.stage = row.text_or("stage", "");
   columns.implementation = row.text_or("impl", "");
@@ -68,6 +92,9 @@ Columns read_columns(ObjectReader& row) {
   columns.causal = row.boolean_or("causal", false);
   columns.tflops = row.number_or("tflops", 0.0);
   columns.gigabytes_per_s = row.number_or("gb_s", 0.0);
+  columns.microseconds = row.number_or("time_us", 0.0);
+  columns.rows = row.integer_or("rows", columns.m, kSize);
+  columns.width = row.integer_or("hidden", row.integer_or("cols", columns.n, kSize), kSize);
   return columns;
 }
 
@@ -91,6 +118,17 @@ GemmWork gemm_of(const Columns& columns) {
   return work;
 }
 
+// By its rate where the source gives one.
+Seconds measured_time(const Columns& columns, Flop work) {
+  if (columns.tflops > 0.0) return work / teraflops(columns.tflops);
+  return microseconds(columns.microseconds);
+}
+
+Seconds measured_time(const Columns& columns, Bytes moved) {
+  if (columns.gigabytes_per_s > 0.0) return moved / gigabytes_per_second(columns.gigabytes_per_s);
+  return microseconds(columns.microseconds);
+}
+
 void read_gemm(const Columns& columns, KernelTiming& timing) {
   if (std::min({columns.m, columns.n, columns.k}) < 1) {
     timing.unsupported = "the source does not give the whole shape";
@@ -102,7 +140,7 @@ void read_gemm(const Columns& columns, KernelTiming& timing) {
   timing.stack.fused_grouped_gemm = says(timing.source, "deepgemm");
   timing.stack.launch_time = kGroupIssue;
   timing.kernels = {{columns.groups > 1 ? OpKind::GroupedGemm : OpKind::Gemm, work, {}}};
-  timing.measured = work.flop() / teraflops(columns.tflops);
+  timing.measured = measured_time(columns, work.flop());
 }
 
 AttentionWork attention_of(const Columns& columns, bool backward) {
@@ -183,7 +221,7 @@ void read_attention(const Columns& columns, KernelTiming& timing) {
     else
       timing.kernels.push_back({OpKind::Attention, attention_of(columns, backward), call});
   }
-  timing.measured = attention_of(columns, false).flop() * counted / teraflops(columns.tflops);
+  timing.measured = measured_time(columns, attention_of(columns, false).flop() * counted);
 }
 
 void read_copy(const Columns& columns, KernelTiming& timing) {
@@ -203,7 +241,21 @@ void read_copy(const Columns& columns, KernelTiming& timing) {
   work.read = kStreamArray * (sums || reads_only ? 2.0 : 1.0);
   work.written = reads_only ? Bytes(0) : kStreamArray;
   timing.kernels = {{OpKind::Residual, work, {}}};
-  timing.measured = (work.read + work.written) / gigabytes_per_second(columns.gigabytes_per_s);
+  timing.measured = measured_time(columns, work.read + work.written);
+}
+
+// A fused pass over a matrix: read once, written once.
+void read_pass(const Columns& columns, KernelTiming& timing) {
+  if (std::min(columns.rows, columns.width) < 1) {
+    timing.unsupported = "the source does not give the whole shape";
+    return;
+  }
+  timing.op = fmt::format("{} {}", columns.op, columns.dtype);
+  MemoryWork work;
+  work.read = work.written = storage_bytes(timing.precision) * static_cast<double>(columns.rows) *
+                             static_cast<double>(columns.width);
+  timing.kernels = {{columns.op == "softmax" ? OpKind::Softmax : OpKind::Norm, work, {}}};
+  timing.measured = measured_time(columns, work.read + work.written);
 }
 
 bool is_any(const std::string& text, std::initializer_list<std::string_view> words) {
@@ -212,6 +264,10 @@ bool is_any(const std::string& text, std::initializer_list<std::string_view> wor
 
 bool is_copy(const Columns& columns) {
   return columns.op == "memcpy";
+}
+
+bool is_pass(const Columns& columns) {
+  return is_any(columns.op, {"softmax", "layernorm", "rmsnorm"});
 }
 
 // Of copies only the bytes count. A format that the source leaves open is the usual one.
@@ -231,7 +287,8 @@ void set_precision(Columns& columns, KernelTiming& timing) {
 std::string gap_of(const Columns& columns, const std::string& gpu) {
   if (gpu.empty() || says(gpu, "unspecified")) return "the source does not name the device";
   if (columns.op.empty()) return "the source does not name the op";
-  if (!is_copy(columns) && columns.op != "gemm" && columns.op.rfind("attention", 0) != 0)
+  if (!is_copy(columns) && !is_pass(columns) && columns.op != "gemm" &&
+      columns.op.rfind("attention", 0) != 0)
     return fmt::format("no model of \"{}\"", columns.op);
   if (!is_any(columns.stage, {"", "fwd", "bwd_grad_act", "bwd_grad_w"}))
     return fmt::format("no model of the stage \"{}\"", columns.stage);
@@ -239,8 +296,11 @@ std::string gap_of(const Columns& columns, const std::string& gpu) {
     if (!format.empty() && !precision_in(format))
       return fmt::format("the number format \"{}\" is not modelled", format);
   }
-  const double rate = is_copy(columns) ? columns.gigabytes_per_s : columns.tflops;
-  return rate > 0.0 ? "" : "the source gives no rate";
+  const bool moves = is_copy(columns) || is_pass(columns);
+  const double rate = moves ? columns.gigabytes_per_s : columns.tflops;
+  // A copy whose size is not given took no time that could be told.
+  const bool timed = columns.microseconds > 0.0 && !is_copy(columns);
+  return rate > 0.0 || timed ? "" : "the source gives no rate";
 }
 
 KernelTiming read_timing(ObjectReader& row) {
@@ -255,6 +315,8 @@ KernelTiming read_timing(ObjectReader& row) {
   if (!timing.unsupported.empty()) return timing;
   if (is_copy(columns))
     read_copy(columns, timing);
+  else if (is_pass(columns))
+    read_pass(columns, timing);
   else if (columns.op == "gemm")
     read_gemm(columns, timing);
   else
@@ -303,9 +365,9 @@ std::vector<KernelTiming> read_kernel_timings(std::istream& stream, const std::s
 }
 
 std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& gpu) {
-  const std::optional<std::string> name = find_accelerator(gpu);
-  if (!name) return std::nullopt;
-  return at_full_clock(load_accelerator(*name));
+  const AcceleratorText read = read_accelerator_text(gpu, std::nullopt);
+  if (!read.profile) return std::nullopt;
+  return at_full_clock(load_accelerator(*read.profile));
 }
 
 Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator) {

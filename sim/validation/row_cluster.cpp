@@ -192,34 +192,66 @@ Bridge bridge_of(const std::string& gpu) {
                            : Bridge{2, gigabytes_per_second(300)};
 }
 
-// Gives cards their links; false if the row says no others than a module has. NVLink joins them
-// only where one bridge holds all of a node's: beyond it the slots of PCIe do.
+// Whether one bridge holds all the cards of a node, or of the run.
+bool one_bridge_holds(const TrainingRow& row, const ClusterSpec& cluster) {
+  return std::min(row.cluster.gpus, cluster.node.accelerators) <= bridge_of(row.cluster.gpu).cards;
+}
+
+// The links of a module without its switch.
+void set_bridge(const TrainingRow& row, ClusterSpec& cluster, std::vector<std::string>& filled_in) {
+  ScaleUpSpec& links = cluster.node.scale_up;
+  if (links.kind == ScaleUpKind::Pcie) {
+    const std::int64_t domain = links.domain;
+    links = load_cluster("dgx-h100").node.scale_up;
+    links.domain = domain;
+  }
+  const BytesPerSecond stated = nvlink_in(row.cluster.intra_node);
+  links.bandwidth = is_said(stated) ? stated : bridge_of(row.cluster.gpu).bandwidth;
+  links.in_network_reduction = false;
+  filled_in.push_back(fmt::format("intra_node: {} of a bridge, without a switch", links.name));
+}
+
+void say_what_bridges_join(const TrainingRow& row, std::vector<std::string>& filled_in) {
+  filled_in.push_back(fmt::format("intra_node: \"{}\" joins {} cards at the most, not the node's",
+                                  row.cluster.intra_node, bridge_of(row.cluster.gpu).cards));
+}
+
+// Gives cards that are shipped as modules only their links; false if the row says no others than a
+// module has. NVLink joins them only where one bridge holds all of a node's: beyond it the slots of
+// PCIe do.
 bool set_card_links(const TrainingRow& row, ClusterSpec& cluster,
                     std::vector<std::string>& filled_in) {
-  ScaleUpSpec& links = cluster.node.scale_up;
   const std::string& text = row.cluster.intra_node;
   const bool bridged = says_nvlink(text);
   if (!text.empty() && !bridged) return false;
-  const Bridge bridge = bridge_of(row.cluster.gpu);
-  if (bridged && std::min(row.cluster.gpus, cluster.node.accelerators) <= bridge.cards) {
-    const BytesPerSecond stated = nvlink_in(text);
-    links.bandwidth = is_said(stated) ? stated : bridge.bandwidth;
-    links.in_network_reduction = false;
-    filled_in.push_back(fmt::format("intra_node: {} of a bridge, without a switch", links.name));
+  if (bridged && one_bridge_holds(row, cluster)) {
+    set_bridge(row, cluster, filled_in);
     return true;
   }
   replace_by_pcie(cluster, text + ' ' + row.cluster.gpu, filled_in);
-  if (bridged)
-    filled_in.push_back(fmt::format("intra_node: \"{}\" joins {} cards at the most, not the node's",
-                                    text, bridge.cards));
+  if (bridged) say_what_bridges_join(row, filled_in);
   return true;
+}
+
+// Of cards whose server is shipped with PCIe links.
+void set_slot_links(const TrainingRow& row, ClusterSpec& cluster,
+                    std::vector<std::string>& filled_in) {
+  const std::string& text = row.cluster.intra_node;
+  const bool bridges = says(cluster.accelerator.name, "nvl") && says_nvlink(text);
+  if (bridges && one_bridge_holds(row, cluster)) {
+    set_bridge(row, cluster, filled_in);
+    return;
+  }
+  refine_pcie(text + ' ' + row.cluster.gpu, cluster, filled_in);
+  if (bridges) say_what_bridges_join(row, filled_in);
 }
 
 // The links inside of a node, where the row says others than those of the shipped cluster.
 void set_links(const TrainingRow& row, ClusterSpec& cluster, std::vector<std::string>& filled_in) {
   ScaleUpSpec& links = cluster.node.scale_up;
   const std::string& text = row.cluster.intra_node;
-  const bool card = is_card(row.cluster.gpu) && !says(cluster.accelerator.name, "pcie");
+  const bool card =
+      is_card(row.cluster.gpu) && !says_any(cluster.accelerator.name, {"pcie", "nvl"});
   if (card)
     filled_in.push_back(fmt::format("accelerator: {} for \"{}\", which has no profile of its own",
                                     cluster.accelerator.name, row.cluster.gpu));
@@ -228,7 +260,7 @@ void set_links(const TrainingRow& row, ClusterSpec& cluster, std::vector<std::st
         fmt::format("intra_node: as in the shipped cluster {}, for \"{}\"", cluster.name, text));
   const std::string stated_slots = text + ' ' + row.cluster.gpu;
   if (links.kind == ScaleUpKind::Pcie) {
-    refine_pcie(stated_slots, cluster, filled_in);
+    set_slot_links(row, cluster, filled_in);
     return;
   }
   if (says_pcie_alone(text)) {

@@ -147,7 +147,10 @@ TEST(RowCluster, CardsAreNotTakenForModulesWithoutAWord) {
   EXPECT_EQ(cluster_for("A100-PCIE-40GB", "", said).accelerator.name, "a100-pcie-80gb");
   EXPECT_TRUE(any_says(said, "with the memory of \"A100-PCIE-40GB\""));
   EXPECT_EQ(cluster_for("H100 NVL", "", said).node.scale_up.kind, ScaleUpKind::Pcie);
-  EXPECT_TRUE(any_says(said, "accelerator: h100-sxm for \"H100 NVL\""));
+  for (const char* name : {"H100 NVL", "H100 NVL 94GB", "H100-94GB NVL"})
+    EXPECT_EQ(cluster_for(name, "", said).accelerator.name, "h100-nvl") << name;
+  EXPECT_EQ(cluster_for("H200 NVL", "", said).node.scale_up.kind, ScaleUpKind::Pcie);
+  EXPECT_TRUE(any_says(said, "accelerator: h200 for \"H200 NVL\""));
   EXPECT_EQ(cluster_for("A100-40G", "", said).accelerator.name, "a100-40gb");
 }
 

@@ -172,6 +172,63 @@ TEST(KernelTimings, AFormatThatIsLeftOpenIsAssumedAndSaid) {
   EXPECT_TRUE(report.rows[0].filled_in.empty());
 }
 
+TEST(KernelTimings, DevicesAndOpsAreKnownByEverySpelling) {
+  const auto compared = [](const std::string& row) {
+    return validate_kernels(file_with(row + "\n")).rows.front();
+  };
+  const Seconds gemm = compared(kGoodGemm).predicted;
+  ASSERT_GT(gemm, Seconds(0));
+  for (const char* op : {"GEMM", "matmul", "Linear", "bmm"})
+    EXPECT_EQ(compared(with(kGoodGemm, "op", '"' + std::string(op) + '"')).predicted, gemm) << op;
+  EXPECT_EQ(
+      compared(with(with(kGoodGemm, "gpu", "\"V100-SXM2-16GB\""), "dtype", "\"fp16\"")).profile,
+      "v100-sxm2-32gb");
+  for (const auto& [gpu, profile] : {std::pair{"Gaudi 2", "gaudi2"},
+                                     {"TPU v4", "tpu-v4"},
+                                     {"TPU v5e", "tpu-v5e"},
+                                     {"H100 NVL 94GB", "h100-nvl"}})
+    EXPECT_EQ(compared(with(kGoodGemm, "gpu", '"' + std::string(gpu) + '"')).profile, profile);
+  const std::string attention =
+      R"({"gpu":"A100","op":"attention_fwd","dtype":"fp16","batch":8,"heads":16,"seq":2048,)"
+      R"("head_dim":128,"causal":true,"tflops":190})";
+  const Seconds forward = compared(attention).predicted;
+  for (const char* op : {"flash_attention_fwd", "FlashAttention-2 forward", "SDPA fwd"})
+    EXPECT_EQ(compared(with(attention, "op", '"' + std::string(op) + '"')).predicted, forward)
+        << op;
+  EXPECT_THAT(compared(with(attention, "op", "\"flash attention\"")).reason,
+              testing::HasSubstr("neither fwd nor bwd"));
+}
+
+// A gigabyte that is read and written is two that move.
+TEST(KernelTimings, PassesOverAMatrixAndTimesWithoutARateAreRead) {
+  const auto compared = [](const std::string& row) {
+    return validate_kernels(file_with(row + "\n")).rows.front();
+  };
+  const std::string softmax =
+      R"({"gpu":"A100","op":"softmax","dtype":"fp16","rows":131072,"cols":4096,"gb_s":1500})";
+  EXPECT_NEAR(compared(softmax).measured.value(), 2 * 131072.0 * 4096 * 2 / 1500e9, 1e-9);
+  EXPECT_GT(compared(softmax).predicted, Seconds(0));
+  EXPECT_FALSE(compared(with(with(softmax, "op", "\"LayerNorm\""), "cols", "8192")).skipped);
+  EXPECT_THAT(compared(with(softmax, "cols", "null")).reason, testing::HasSubstr("whole shape"));
+  const std::string timed =
+      R"({"gpu":"H100","op":"gemm","dtype":"bf16","m":1,"n":8192,"k":8192,"time_us":45})";
+  EXPECT_NEAR(compared(timed).measured.value(), 45e-6, 1e-12);
+  EXPECT_THAT(compared(with(timed, "time_us", "null")).reason, testing::HasSubstr("no rate"));
+}
+
+// At 350 W and 400 W against the 700 W of the module.
+TEST(KernelTimings, CardsMultiplySlowerThanModulesByTheirPower) {
+  const auto rate = [](const std::string& gpu) {
+    std::string row = kGoodGemm;
+    for (const char* side : {"m", "n", "k"}) row = with(row, side, "8192");
+    const Seconds time =
+        validate_kernels(file_with(with(row, "gpu", '"' + gpu + '"'))).rows.front().predicted;
+    return 2.0 * 8192 * 8192 * 8192 / time.value() / 1e12;
+  };
+  EXPECT_NEAR(rate("H100 PCIe") / rate("H100-SXM"), 114.0 / 132.0 * 0.761, 0.06);
+  EXPECT_NEAR(rate("H100 NVL") / rate("H100-SXM"), 0.756, 0.06);
+}
+
 TEST(TimingReport, CountsWhatItSkipsByReason) {
   const std::string rows = R"({"id":"a","gpu":"H100-SXM","op":"gemm","dtype":"bf16","m":4096,)"
                            R"("n":4096,"k":4096,"tflops":700}
