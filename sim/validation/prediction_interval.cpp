@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/validation/row_stack.hpp"
+#include "sim/validation/stack_name.hpp"
 
 namespace shardwright::sim {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <regex>
 
 #include "sim/validation/negation.hpp"
 
@@ -46,6 +47,13 @@ OffloadNote offload_in(std::string_view notes, std::initializer_list<std::string
   double number = -1.0;
   std::from_chars(behind.data() + place, behind.data() + behind.size(), number);
   return number == 0.0 ? OffloadNote::None : OffloadNote::Part;
+}
+
+// Tables are "compiled from" sources and libraries "compiled against" others.
+std::string without_other_compilations(std::string_view notes) {
+  static const std::regex kOther(R"(\bcompiled\s+(?:by|from|against|using|for|in|at)\b)",
+                                 std::regex::icase);
+  return std::regex_replace(std::string(notes), kOther, " ");
 }
 
 }  // namespace
@@ -119,6 +127,11 @@ bool notes_say_expert_overlap(std::string_view notes) {
          !denies_any(notes, {"ep-comm overlap"});
 }
 
+bool notes_say_no_expert_overlap(std::string_view notes) {
+  return denies_any(notes, {"ep-comm overlap", "ep overlap", "moe a2a overlap",
+                            "ep all-to-all overlap", "1f1b overlap"});
+}
+
 bool notes_say_tokens_once_per_node(std::string_view notes) {
   return affirms_any(notes, {"deepep", "hybridep"});
 }
@@ -137,7 +150,20 @@ bool notes_say_partial_graphs(std::string_view notes) {
 }
 
 bool notes_say_not_compiled(std::string_view notes) {
-  return denies_any(notes, {"torch.compile"});
+  return denies_any(without_other_compilations(notes), {"compile", "torch.compile"}) ||
+         affirms_any(notes, {"eager mode"});
+}
+
+bool notes_say_compiled(std::string_view notes) {
+  return affirms_any(without_other_compilations(notes), {"compile", "torch.compile", "inductor"}) ||
+         notes_say_asynchronous_tensor_parallel(notes);
+}
+
+bool notes_say_asynchronous_tensor_parallel(std::string_view notes) {
+  return affirms_any(
+      notes, {"async tp", "async-tp", "async_tp", "asynctp", "async tensor",
+              "async (micro-pipelined) tp", "asynchronous tp", "asynchronous tensor parallel",
+              "enable_async_tensor_parallel", "micro-pipelined tp", "micro_pipeline_tp"});
 }
 
 std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes) {

@@ -51,6 +51,7 @@ bool notes_say_no_tensor_overlap(std::string_view notes);
 
 // All-to-all of experts runs beside compute.
 bool notes_say_expert_overlap(std::string_view notes);
+bool notes_say_no_expert_overlap(std::string_view notes);
 
 // Tokens cross the network once for all experts of a node.
 bool notes_say_tokens_once_per_node(std::string_view notes);
@@ -66,6 +67,12 @@ bool notes_say_partial_graphs(std::string_view notes);
 
 // PyTorch ran in eager mode.
 bool notes_say_not_compiled(std::string_view notes);
+
+// … or with torch.compile, without which it has no asynchronous tensor parallelism either.
+bool notes_say_compiled(std::string_view notes);
+
+// PyTorch's tensor-parallel collectives are cut up and hidden behind their GEMMs.
+bool notes_say_asynchronous_tensor_parallel(std::string_view notes);
 
 // Degree of tensor parallelism inside of experts: "ETP=2", or the last of
 // "TP/PP/EP/CP/ETP=2/8/32/1/1".

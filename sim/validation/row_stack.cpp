@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
+#include <algorithm>
 #include <optional>
 
 #include "core/spec/profile_library.hpp"
@@ -10,6 +10,7 @@
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
 #include "sim/validation/software_generation.hpp"
+#include "sim/validation/stack_name.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -29,25 +30,6 @@ void set_attention_kernel(StackSpec& stack, const std::string& kernel) {
   stack.fused_norm = says(kernel, "rms");
 }
 
-bool is_digit(char c) {
-  return std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
-
-// "0.5.1", "v2", "24.07"; a year names a generation of the software, not a release.
-bool is_version(const std::string& word) {
-  const std::string number = word.starts_with('v') || word.starts_with('V') ? word.substr(1) : word;
-  if (number.empty() || !is_digit(number.front())) return false;
-  constexpr std::size_t kYearDigits = 4;
-  return number.size() != kYearDigits || number.find('.') != std::string::npos;
-}
-
-// "NeMo 24.07" without its release: "NeMo".
-std::string without_version(const std::string& spelling) {
-  const auto blank = spelling.find_last_of(" -_");
-  if (blank == std::string::npos || !is_version(spelling.substr(blank + 1))) return spelling;
-  return spelling.substr(0, blank);
-}
-
 std::string generic_text(const TrainingRow& row, const std::string& profile,
                          const std::optional<std::string_view>& family) {
   if (row.stack.empty()) return fmt::format("stack: {}, the source names none", profile);
@@ -57,24 +39,25 @@ std::string generic_text(const TrainingRow& row, const std::string& profile,
 
 // The name of the profile, and in `filled_in` how it was come by where the row does not name it.
 std::string profile_of(const TrainingRow& row, std::vector<std::string>& filled_in) {
-  std::optional<std::string_view> family = framework_family(row.stack);
+  const std::string own = own_profile(row.stack);
+  const std::optional<std::string_view> family = framework_family(row.stack);
   const bool sharded = row.plan.zero_stage == 3;
   const std::string fallback(family ? *family : sharded ? "pytorch" : "");
-  std::string name = find_stack(row.stack, fallback);
-  if (!is_generic(name)) return name;
-  const std::string plain = without_version(row.stack);
-  if (std::string known = find_stack(plain, fallback); !is_generic(known)) {
-    filled_in.push_back(fmt::format("stack: {} for \"{}\"", known, row.stack));
-    return known;
-  }
-  if (std::string of_year = name == "generic-megatron" ? megatron_generation(row) : "";
-      !of_year.empty()) {
+  const std::string whole = find_stack(row.stack, fallback);
+  std::string of_year = nemo_generation(row);
+  if (of_year.empty() && own.empty() && whole == "generic-megatron")
+    of_year = megatron_generation(row);
+  if (!of_year.empty() && of_year != own) {
     filled_in.push_back(fmt::format("stack: {} for \"{}\" of {}", of_year, row.stack,
                                     row.source_year ? "the source's year" : "such accelerators"));
     return of_year;
   }
-  filled_in.push_back(generic_text(row, name, family));
-  return name;
+  if (own.empty()) {
+    filled_in.push_back(generic_text(row, whole, family));
+    return whole;
+  }
+  if (own != whole) filled_in.push_back(fmt::format("stack: {} for \"{}\"", own, row.stack));
+  return own;
 }
 
 // What the source says about attention, or what its year does where nothing else is known.
@@ -126,21 +109,52 @@ void set_graphs(const TrainingRow& row, StackSpec& stack, std::vector<std::strin
   }
 }
 
+// Notes that deny it hold before a name that has it.
+bool is_not_compiled(const TrainingRow& row) {
+  return notes_say_not_compiled(row.notes) || notes_say_not_compiled(row.stack);
+}
+
+bool is_compiled(const TrainingRow& row) {
+  return !is_not_compiled(row) && (notes_say_compiled(row.notes) || notes_say_compiled(row.stack));
+}
+
+// The profile that was compiled or was not, where a source that names the trainer says so beside.
+void set_compiled(const TrainingRow& row, std::string& name, std::vector<std::string>& filled_in) {
+  constexpr std::string_view kCompiled = "-compile";
+  const bool compiled = name.ends_with(kCompiled);
+  if (compiled && is_not_compiled(row)) {
+    name.resize(name.size() - kCompiled.size());
+    filled_in.push_back(fmt::format("stack: {}, not compiled as the notes say", name));
+    return;
+  }
+  const std::vector<std::string> shipped = shipped_stacks();
+  const std::string with = name + std::string(kCompiled);
+  const bool exists = std::find(shipped.begin(), shipped.end(), with) != shipped.end();
+  if (compiled || !exists || !is_compiled(row)) return;
+  name = with;
+  filled_in.push_back(fmt::format("stack: {}, compiled as the source says", name));
+}
+
+// Software without a profile of its own: what Inductor fuses in any trainer.
+void set_compiled_kernels(const TrainingRow& row, StackSpec& stack,
+                          std::vector<std::string>& filled_in) {
+  if (stack.name != "generic-pytorch" || !is_compiled(row)) return;
+  stack.fused_norm = stack.fused_rope = stack.fused_activation = stack.fused_dropout_add = true;
+  filled_in.emplace_back("kernels: norm, RoPE and activation fused, compiled as the source says");
+}
+
 }  // namespace
 
 StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_in) {
   std::string name = profile_of(row, filled_in);
-  constexpr std::string_view kCompiled = "-compile";
-  if (notes_say_not_compiled(row.notes) && name.ends_with(kCompiled)) {
-    name.resize(name.size() - kCompiled.size());
-    filled_in.push_back(fmt::format("stack: {}, not compiled as the notes say", name));
-  }
+  set_compiled(row, name, filled_in);
   // The name has stood for two generations of the software.
   if (name == "megatron-deepspeed" && software_year(row) >= 2023) {
     name += "-23";
     filled_in.push_back(fmt::format("stack: {}, by the year of the source", name));
   }
   StackSpec stack = load_stack(name);
+  set_compiled_kernels(row, stack, filled_in);
   set_attention_kernel(stack, row.attention_kernel);
   set_attention_by_notes(row, stack, filled_in);
   set_graphs(row, stack, filled_in);
@@ -174,12 +188,8 @@ void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& sta
   }
 }
 
-bool is_generic(const std::string& profile) {
-  return profile.starts_with("generic");
-}
-
 bool has_own_profile(const TrainingRow& row) {
-  return !is_generic(find_stack(row.stack)) || !is_generic(find_stack(without_version(row.stack)));
+  return !own_profile(row.stack).empty();
 }
 
 }  // namespace shardwright::sim

@@ -19,10 +19,7 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
 void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& stack,
                   std::vector<std::string>& filled_in);
 
-// Whether a profile is that of a family, which stands for software without one of its own.
-bool is_generic(const std::string& profile);
-
-// Whether a shipped profile stands for the row's software by its name, with or without a release.
+// Whether a shipped profile stands for the row's software by its name (stack_name.hpp).
 bool has_own_profile(const TrainingRow& row);
 
 }  // namespace shardwright::sim

@@ -1,5 +1,10 @@
 #include "sim/validation/software_generation.hpp"
 
+#include <algorithm>
+#include <array>
+#include <regex>
+#include <string_view>
+
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
 
@@ -31,6 +36,22 @@ std::string megatron_lm_of_year(const TrainingRow& row) {
   return year == 2022 ? "megatron-lm-2022" : "megatron-lm-2023";
 }
 
+// NeMo took Transformer Engine's layers up with the first systems of Hopper, in 2023; what was
+// published in that year on older devices was measured before.
+constexpr std::int64_t kNemoYearOnHopper = 2023, kNemoYear = 2024;
+
+// "NeMo 22.09", "nemo:23.05".
+std::int64_t release_year_in(const std::string& stack) {
+  static const std::regex kRelease(R"((?:^|[^\d.])(2\d)\.(?:0[1-9]|1[0-2])(?![\d.]*\d))");
+  std::smatch match;
+  return std::regex_search(stack, match, kRelease) ? 2000 + std::stoll(match[1]) : 0;
+}
+
+bool names_nemo(const std::string& name) {
+  const auto holds = [&name](const char* part) { return name.find(part) != std::string::npos; };
+  return (holds("nemo") || holds("bignlp")) && !holds("automodel") && !holds("nemotron");
+}
+
 }  // namespace
 
 std::int64_t software_year(const TrainingRow& row) {
@@ -49,6 +70,20 @@ std::string megatron_generation(const TrainingRow& row) {
   // Megatron-LM's layers of 2021 under DeepSpeed (arXiv 2204.06745, section 2.2).
   if (old && holds("neox")) return "megatron-deepspeed";
   return name == "megatron" || holds("megatronlm") || old ? megatron_lm_of_year(row) : "";
+}
+
+std::string nemo_generation(const TrainingRow& row) {
+  constexpr std::array<std::string_view, 3> kOfOneGeneration = {"nemo2022", "nemote",
+                                                                "nemotransformerengine"};
+  const std::string name = letters_and_digits(row.stack);
+  const bool said =
+      std::find(kOfOneGeneration.begin(), kOfOneGeneration.end(), name) != kOfOneGeneration.end();
+  if (said || !names_nemo(name)) return "";
+  const std::int64_t release = release_year_in(row.stack);
+  const bool dated = release > 0 || row.source_year || says(row.cluster.gpu, "v100");
+  const std::int64_t year = release > 0 ? release : software_year(row);
+  const bool te = year >= kNemoYear || (year >= kNemoYearOnHopper && is_hopper_or_later(row));
+  return !dated || te ? "nemo-te" : "nemo-2022";
 }
 
 bool is_before_fused_attention(const TrainingRow& row) {

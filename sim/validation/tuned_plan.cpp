@@ -11,7 +11,7 @@
 #include "core/spec/plan_check.hpp"
 #include "sim/step/step_estimate.hpp"
 #include "sim/validation/row_notes.hpp"
-#include "sim/validation/row_stack.hpp"
+#include "sim/validation/stack_name.hpp"
 #include "sim/validation/row_words.hpp"
 
 namespace shardwright::sim {

@@ -15,6 +15,7 @@
 #include "sim/validation/prediction_interval.hpp"
 #include "sim/validation/row_scenario.hpp"
 #include "sim/validation/row_stack.hpp"
+#include "sim/validation/stack_name.hpp"
 #include "sim/validation/tuned_plan.hpp"
 
 namespace shardwright::sim {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_scenario.hpp"
@@ -183,6 +185,79 @@ TEST(RowStack, NamesThatOutliveTheirSoftwareAreReadByTheYear) {
   EXPECT_EQ(stack_of("GPT-NeoX", 2022, "A100"), "megatron-deepspeed");
   EXPECT_EQ(stack_of("GPT-NeoX", 2024, "A100"), "generic-megatron");
   EXPECT_EQ(stack_of("Megatron-DeepSpeed (ours)", 2024, "A100"), "megatron-deepspeed-23");
+}
+
+// NeMo's layers became those of Transformer Engine with the first systems of Hopper.
+TEST(RowStack, NeMoIsReadByReleaseYearAndDeviceWhateverItIsCalled) {
+  const auto stack_of = [](const char* name, std::optional<std::int64_t> year, const char* gpu) {
+    TrainingRow row;
+    row.stack = name;
+    row.source_year = year;
+    row.cluster.gpu = gpu;
+    std::vector<std::string> filled_in;
+    return stack_of_row(row, filled_in).name;
+  };
+  for (const char* name : {"NeMo", "NeMo-Megatron", "NeMo Framework Launcher", "MLPerf (NeMo)",
+                           "BigNLP", "nemo:24.05", "NVIDIA NeMo (Megatron Core)"}) {
+    EXPECT_EQ(stack_of(name, 2024, "H100"), "nemo-te") << name;
+    const bool dated = std::string(name).find("24.05") != std::string::npos;
+    EXPECT_EQ(stack_of(name, 2022, "A100"), dated ? "nemo-te" : "nemo-2022") << name;
+  }
+  EXPECT_EQ(stack_of("NeMo 22.09", 2024, "A100"), "nemo-2022");
+  EXPECT_EQ(stack_of("NeMo", 2023, "A100"), "nemo-2022");
+  EXPECT_EQ(stack_of("NeMo", 2023, "H100"), "nemo-te");
+  EXPECT_EQ(stack_of("NeMo", std::nullopt, "A100"), "nemo-te");
+  EXPECT_EQ(stack_of("nemo-2022", 2024, "H100"), "nemo-2022");
+  EXPECT_EQ(stack_of("Megatron Bridge", 2022, "A100"), "nemo-te");
+  EXPECT_EQ(stack_of("mbridge", 2025, "H100"), "nemo-te");
+  EXPECT_EQ(stack_of("MCore r0.8.0", 2024, "H100"), "megatron-core");
+}
+
+TEST(RowStack, AProfileIsKnownAmongWordsThatNameNoOtherFramework) {
+  const auto stack_of = [](const char* name) {
+    TrainingRow row;
+    row.stack = name;
+    row.source_year = 2024;
+    std::vector<std::string> filled_in;
+    const std::string profile = stack_of_row(row, filled_in).name;
+    EXPECT_FALSE(filled_in.empty()) << name;
+    return profile;
+  };
+  for (const char* name : {"TorchTitan v0.1 (FSDP2)", "PyTorch 2.5 FSDP2 + TP", "torchtitan (FSDP)",
+                           "FSDP2 + torchao"})
+    EXPECT_EQ(stack_of(name), "fsdp2") << name;
+  for (const char* name :
+       {"torchtitan + torch.compile", "TorchTitan, compiled", "FSDP2 v2.5 (compile)"})
+    EXPECT_EQ(stack_of(name), "fsdp2-compile") << name;
+  for (const char* name :
+       {"FSDP (PyTorch 2.1)", "MosaicML LLM Foundry v0.2", "torch FSDP, no compile"})
+    EXPECT_EQ(stack_of(name), "fsdp1") << name;
+  EXPECT_EQ(stack_of("DeepSpeed ZeRO-3 (HF Trainer)"), "deepspeed-zero");
+  EXPECT_EQ(stack_of("DeepSeek in-house (HAI-LLM)"), "hai-llm");
+  for (const char* name : {"HF Accelerate + FSDP", "XTuner (FSDP2)", "Lightning FSDP", "our FSDP",
+                           "Meta internal (FSDP)"})
+    EXPECT_EQ(stack_of(name), "generic-pytorch") << name;
+  EXPECT_EQ(stack_of("PyTorch/XLA FSDP"), "generic-jax");
+  EXPECT_EQ(stack_of("LLaMA-Factory + FSDP"), "generic-deepspeed");
+}
+
+TEST(RowStack, CompilationIsReadFromNotes) {
+  const auto stack_of = [](const char* name, const char* notes) {
+    TrainingRow row;
+    row.stack = name;
+    row.notes = notes;
+    std::vector<std::string> filled_in;
+    return stack_of_row(row, filled_in);
+  };
+  for (const char* notes : {"torch.compile, float8", "FSDP2, compiled", "compile=true", "async TP"})
+    EXPECT_EQ(stack_of("torchtitan", notes).name, "fsdp2-compile") << notes;
+  for (const char* notes : {"", "torch.compile off", "not compiled", "no torch.compile",
+                            "figures compiled from two tables", "uncompiled"})
+    EXPECT_EQ(stack_of("torchtitan", notes).name, "fsdp2") << notes;
+  EXPECT_EQ(stack_of("fsdp2-compile", "eager mode").name, "fsdp2");
+  EXPECT_FALSE(stack_of("XTuner", "").fused_rope);
+  EXPECT_TRUE(stack_of("XTuner", "torch.compile").fused_rope);
+  EXPECT_EQ(stack_of("Megatron-Core", "torch.compile").name, "megatron-core");
 }
 
 TEST(RowStack, AttentionIsFusedSinceTheYearInWhichItCouldBe) {
