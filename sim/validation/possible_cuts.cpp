@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/validation/row_degrees.hpp"
+
 namespace shardwright::sim {
 namespace {
 
@@ -9,6 +11,7 @@ constexpr std::int64_t kMostTensorRanks = 64, kMostStages = 64;
 
 std::vector<std::int64_t> tensor_degrees(const TrainingRow& row, const Scenario& parts) {
   if (row.plan.tp) return {*row.plan.tp};
+  if (leaves_layers_whole(parts.model, parts.stack)) return {1};
   const std::int64_t most = std::min(
       {parts.cluster.accelerators_per_node(), parts.model.attention.heads, kMostTensorRanks});
   std::vector<std::int64_t> degrees;
@@ -43,6 +46,21 @@ std::vector<TrainingRow> possible_cuts(const TrainingRow& row, const Scenario& p
       cuts.back().plan.tp = tp;
       cuts.back().plan.pp = pp;
     }
+  }
+  return cuts;
+}
+
+bool leaves_experts_open(const TrainingRow& row, const Scenario& parts) {
+  return parts.model.moe && !row.plan.ep && !shards_by_habit(row, parts.stack);
+}
+
+std::vector<TrainingRow> possible_expert_cuts(const TrainingRow& row, const Scenario& parts) {
+  std::vector<TrainingRow> cuts;
+  const std::int64_t experts = parts.model.moe ? parts.model.moe->experts : 1;
+  for (std::int64_t ep = 1; ep <= std::min(experts, row.cluster.gpus); ep *= 2) {
+    if (experts % ep != 0) continue;
+    cuts.push_back(row);
+    cuts.back().plan.ep = ep;
   }
   return cuts;
 }

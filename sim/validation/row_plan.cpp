@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <regex>
 
-#include "sim/validation/framework_family.hpp"
+#include "sim/validation/row_batch.hpp"
+#include "sim/validation/row_degrees.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
 
@@ -51,65 +52,6 @@ int usual_zero_stage(const TrainingRow& row, const StackSpec& stack) {
 // torch.distributed.tensor.parallel).
 bool usual_sequence_parallel(const StackSpec& stack) {
   return stack.overlap_tp || stack.family == "pytorch" || is_newer_megatron(stack);
-}
-
-// True where states are sharded in place of cutting the model, unless told otherwise.
-bool shards_by_habit(const TrainingRow& row, const StackSpec& stack) {
-  if (searches_cuts(row.stack)) return row.plan.zero_stage == 3;
-  return stack.family == "pytorch" || stack.family == "deepspeed" || stack.family == "jax" ||
-         row.plan.zero_stage == 3;
-}
-
-// Tensor and pipeline degrees. One that the source leaves open follows from the other and dp; both
-// are 1 where the stack shards by habit or the replicas take all accelerators.
-bool set_model_degrees(const TrainingRow& row, const StackSpec& stack, Plan& plan,
-                       std::vector<std::string>& filled_in) {
-  const PlanRow& from = row.plan;
-  std::optional<std::int64_t> tp = from.tp, pp = from.pp;
-  const auto follow = [&](std::optional<std::int64_t>& degree, const char* key) {
-    const std::int64_t others = from.dp.value_or(0) * plan.cp * tp.value_or(1) * pp.value_or(1);
-    if (degree || others == 0 || row.cluster.gpus % others != 0) return;
-    degree = row.cluster.gpus / others;
-    filled_in.push_back(fmt::format("{}: {}, from the other degrees", key, *degree));
-  };
-  if (tp || pp) {
-    follow(tp, "tp");
-    follow(pp, "pp");
-  }
-  const bool all_replicas = from.dp && *from.dp * plan.cp == row.cluster.gpus;
-  if (!shards_by_habit(row, stack) && !all_replicas && (!tp || !pp)) return false;
-  plan.tp = value_or<std::int64_t>(tp, 1, "tp", filled_in);
-  plan.pp = value_or<std::int64_t>(pp, 1, "pp", filled_in);
-  return true;
-}
-
-// Degrees; false and a reason if they cannot be told.
-bool set_degrees(const TrainingRow& row, const StackSpec& stack, Plan& plan,
-                 std::vector<std::string>& filled_in, std::string& reason) {
-  const PlanRow& from = row.plan;
-  plan.cp = value_or<std::int64_t>(from.cp, 1, "cp", filled_in);
-  if (!set_model_degrees(row, stack, plan, filled_in)) {
-    reason = "the source does not say the tensor and pipeline degrees";
-    return false;
-  }
-  const std::int64_t others = plan.tp * plan.pp * plan.cp;
-  if (row.cluster.gpus % others != 0) {
-    reason = fmt::format("{} accelerators are no multiple of tp x pp x cp = {}", row.cluster.gpus,
-                         others);
-    return false;
-  }
-  plan.dp = value_or(from.dp, row.cluster.gpus / others, "dp", filled_in);
-  plan.ep = value_or<std::int64_t>(from.ep, 1, "ep", filled_in);
-  plan.vpp = plan.pp == 1 ? 1 : from.virtual_pp.value_or(1);
-  if (from.virtual_pp.value_or(1) != plan.vpp)
-    filled_in.push_back(
-        fmt::format("virtual_pp: 1 for {}, as there is no pipeline", *from.virtual_pp));
-  if (plan.dp * others != row.cluster.gpus) {
-    reason = fmt::format("dp x tp x pp x cp = {} is not the {} accelerators", plan.dp * others,
-                         row.cluster.gpus);
-    return false;
-  }
-  return true;
 }
 
 void set_expert_parallel(const TrainingRow& row, const ModelSpec& model, Plan& plan,
@@ -195,45 +137,52 @@ void keep_parameters_gathered(Plan& plan, std::vector<std::string>& filled_in) {
       "zero_stage: 1, as FSDP keeps parameters and gradients whole in a pipeline");
 }
 
+// PyTorch's trainers cut tensor-parallel collectives up where they are asked to, Megatron-LM's
+// relatives unless they are told not to.
+void set_tensor_overlap(const TrainingRow& row, const StackSpec& stack, Plan& plan,
+                        std::vector<std::string>& filled_in) {
+  if (!stack.overlap_tp || !plan.sequence_parallel) return;
+  const bool asked = stack.family == "pytorch";
+  plan.overlap.tensor_parallel = asked ? notes_say_asynchronous_tensor_parallel(row.notes) ||
+                                             notes_say_asynchronous_tensor_parallel(row.stack)
+                                       : !notes_say_no_tensor_overlap(row.notes);
+  if (plan.overlap.tensor_parallel == asked)
+    filled_in.push_back(fmt::format("overlap of tp: {}, by the notes", asked));
+}
+
+// DualPipe is made to run the exchanges of one microbatch beside the kernels of another (arXiv
+// 2412.19437, section 3.2.1).
+void set_expert_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack,
+                        Plan& plan, std::vector<std::string>& filled_in) {
+  if (!stack.overlap_ep || !model.moe || plan.ep == 1) return;
+  const bool noted = notes_say_expert_overlap(row.notes);
+  const bool paired = plan.pp > 1 && plan.schedule == ScheduleKind::DualPipe &&
+                      !notes_say_no_expert_overlap(row.notes);
+  if (!noted && !paired) return;
+  plan.overlap.expert_microbatches = true;
+  filled_in.push_back(fmt::format("overlap of ep: beside another microbatch, {}",
+                                  noted ? "by the notes" : "as dualpipe has it"));
+}
+
+// Of what a stack is able to do. PyTorch's hooks, by which Megatron-LM overlapped in 2021, reduce
+// after each microbatch, so that pipelines could not use them (megatron/training.py of v2.5: the
+// local DDP is the default); its own buckets of 2023 wait for --overlap-grad-reduce
+// (megatron/arguments.py).
+bool usually_overlaps_gradients(const StackSpec& stack, const Plan& plan) {
+  const bool asked = stack.name == "megatron-lm-2023";
+  const bool hooks = stack.name == "megatron-lm-2021";
+  return stack.overlap_grad_reduce && !asked && !(hooks && plan.pp > 1);
+}
+
 void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack, Plan& plan,
                  std::vector<std::string>& filled_in) {
-  plan.overlap.grad_reduce = row.plan.overlap_grad_reduce.value_or(stack.overlap_grad_reduce);
+  plan.overlap.grad_reduce =
+      row.plan.overlap_grad_reduce.value_or(usually_overlaps_gradients(stack, plan));
   if (!row.plan.overlap_grad_reduce && plan.dp * plan.cp > 1)
     filled_in.push_back(fmt::format("overlap_grad_reduce: {}", plan.overlap.grad_reduce));
   plan.overlap.param_gather = row.plan.overlap_grad_reduce.value_or(stack.overlap_param_gather);
-  const bool hides = stack.overlap_tp && plan.sequence_parallel;
-  plan.overlap.tensor_parallel = hides && !notes_say_no_tensor_overlap(row.notes);
-  if (hides && !plan.overlap.tensor_parallel)
-    filled_in.emplace_back("overlap of tp: false, by the notes");
-  plan.overlap.expert_microbatches =
-      stack.overlap_ep && model.moe && plan.ep > 1 && notes_say_expert_overlap(row.notes);
-  if (plan.overlap.expert_microbatches)
-    filled_in.emplace_back("overlap of ep: beside another microbatch, by the notes");
-}
-
-// Microbatches of a replica where the source gives no batch: one where the stack does not
-// accumulate gradients by habit, enough to fill a pipeline where a rate, which depends little on
-// them, is all that was measured; 0: nothing tells.
-std::int64_t usual_microbatches(const TrainingRow& row, const StackSpec& stack, const Plan& plan) {
-  constexpr std::int64_t kPerStage = 8;
-  if (!row.plan.micro_batch) return 0;
-  if (shards_by_habit(row, stack) && plan.pp == 1) return 1;
-  const bool rate = row.target && row.target->metric != "step_s";
-  return rate ? kPerStage * plan.pp : 0;
-}
-
-bool set_batch(const TrainingRow& row, const StackSpec& stack, Plan& plan,
-               std::vector<std::string>& filled_in, std::string& reason) {
-  plan.micro_batch = row.plan.micro_batch.value_or(1);
-  const std::int64_t microbatches = usual_microbatches(row, stack, plan);
-  if (!row.plan.global_batch && microbatches == 0) {
-    reason = "the source does not say the global batch";
-    return false;
-  }
-  plan.seq_len = *row.model.seq_len;
-  plan.global_batch = value_or(row.plan.global_batch, plan.dp * plan.micro_batch * microbatches,
-                               "global_batch", filled_in);
-  return true;
+  set_tensor_overlap(row, stack, plan, filled_in);
+  set_expert_overlap(row, model, stack, plan, filled_in);
 }
 
 // Without a pipeline there is nothing to schedule, and "none" is what many sources write for 1F1B.
@@ -269,9 +218,14 @@ bool set_precision(const TrainingRow& row, Plan& plan, std::vector<std::string>&
 }
 
 // Words that are not known leave recomputation open, as if nothing stood there.
-void set_recomputation(const TrainingRow& row, const ModelSpec& model, Plan& plan,
-                       std::vector<std::string>& filled_in) {
+void set_recomputation(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack,
+                       Plan& plan, std::vector<std::string>& filled_in) {
   const std::string& text = row.plan.recompute;
+  if (leaves_recomputation_open(row) && recomputes_parts_by_habit(stack)) {
+    plan.recompute = RecomputePolicy::Selective;
+    filled_in.emplace_back("recompute: selective, as the stack has it");
+    return;
+  }
   const auto words = recompute_in(text.empty() ? "none" : text);
   if (!words) return;
   plan.recompute = words->policy;
@@ -294,23 +248,24 @@ void count_ends_as_layers(const ModelSpec& model, Plan& plan) {
   plan.head_counts_as_layer = both || (!divide(model.layers) && divide(model.layers + 1));
 }
 
-bool tells_degrees(const TrainingRow& row, const StackSpec& stack) {
-  Plan plan;
-  std::vector<std::string> filled_in;
-  plan.cp = row.plan.cp.value_or(1);
-  return set_model_degrees(row, stack, plan, filled_in);
+bool leaves_recomputation_open(const TrainingRow& row) {
+  return row.plan.recompute.empty() || !recompute_in(row.plan.recompute);
+}
+
+bool recomputes_parts_by_habit(const StackSpec& stack) {
+  return stack.name == "hai-llm";
 }
 
 std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
                                 const StackSpec& stack, std::vector<std::string>& filled_in,
                                 std::string& reason) {
   Plan plan;
-  if (!set_degrees(row, stack, plan, filled_in, reason) ||
-      !set_batch(row, stack, plan, filled_in, reason) ||
+  if (!set_degrees(row, model, stack, plan, filled_in, reason) ||
+      !set_batch(row, model, stack, plan, filled_in, reason) ||
       !set_precision(row, plan, filled_in, reason))
     return std::nullopt;
   set_schedule(row, plan, filled_in);
-  set_recomputation(row, model, plan, filled_in);
+  set_recomputation(row, model, stack, plan, filled_in);
   set_expert_parallel(row, model, plan, filled_in);
   plan.sequence_parallel =
       plan.tp > 1 && value_or(row.plan.sequence_parallel, usual_sequence_parallel(stack),

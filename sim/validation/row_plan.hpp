@@ -16,8 +16,12 @@ namespace shardwright::sim {
 // Lets a plan count embedding and head as layers where its chunks divide the layers only so.
 void count_ends_as_layers(const ModelSpec& model, Plan& plan);
 
-// Whether the row or its stack's habits say how the model is cut over tensor and pipeline ranks.
-bool tells_degrees(const TrainingRow& row, const StackSpec& stack);
+// The source says nothing of recomputation, or nothing that is known.
+bool leaves_recomputation_open(const TrainingRow& row);
+
+// Whether the stack recomputes norms and projections and no more, whatever the memory (arXiv
+// 2412.19437, section 3.2.3).
+bool recomputes_parts_by_habit(const StackSpec& stack);
 
 // `reason` is set where the row leaves open what nothing else tells, or asks for what a plan cannot
 // say; `filled_in` says what the stack's habits stand in for. Where micro-batch,

@@ -9,6 +9,7 @@
 #include "sim/step/step_estimate.hpp"
 #include "sim/validation/possible_cuts.hpp"
 #include "sim/validation/row_cluster.hpp"
+#include "sim/validation/row_degrees.hpp"
 #include "sim/validation/row_model.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_plan.hpp"
@@ -46,11 +47,11 @@ RowScenario with_tuned_plan(const TrainingRow& row, Scenario parts, RowScenario 
 
 // The cuts that may fit; where none does, the one that needs the least memory. Empty, with a
 // reason, if none makes a plan.
-std::vector<TrainingRow> cuts_that_may_fit(const TrainingRow& row, const Scenario& parts,
+std::vector<TrainingRow> cuts_that_may_fit(std::vector<TrainingRow> cuts, const Scenario& parts,
                                            RowScenario& result) {
   std::vector<TrainingRow> fitting, nearest;
   Bytes least;
-  for (TrainingRow& cut : possible_cuts(row, parts)) {
+  for (TrainingRow& cut : cuts) {
     RowScenario candidate = with_plan(cut, parts, result);
     if (!candidate.scenario) {
       result.reason = candidate.reason;
@@ -68,10 +69,11 @@ std::vector<TrainingRow> cuts_that_may_fit(const TrainingRow& row, const Scenari
 }
 
 // The fastest cut of a row that leaves its degrees open: published runs are tuned.
-RowScenario with_best_cut(const TrainingRow& row, const Scenario& parts, RowScenario result) {
+RowScenario with_best_cut(std::vector<TrainingRow> possible, const Scenario& parts, bool of_experts,
+                          RowScenario result) {
   std::optional<RowScenario> best;
   StepEstimate fastest;
-  const std::vector<TrainingRow> cuts = cuts_that_may_fit(row, parts, result);
+  const std::vector<TrainingRow> cuts = cuts_that_may_fit(std::move(possible), parts, result);
   if (!cuts.empty()) result.reason.clear();
   for (const TrainingRow& cut : cuts) {
     RowScenario candidate = with_tuned_plan(cut, parts, result);
@@ -87,8 +89,10 @@ RowScenario with_best_cut(const TrainingRow& row, const Scenario& parts, RowScen
   }
   const Plan& plan = best->scenario->plan;
   const bool fits = fastest.memory <= parts.cluster.accelerator.memory;
-  best->filled_in.push_back(fmt::format("tp {}, pp {}: {}", plan.tp, plan.pp,
-                                        fits ? "the fastest cut that fits" : "no cut fits"));
+  const std::string degrees =
+      of_experts ? fmt::format("ep {}", plan.ep) : fmt::format("tp {}, pp {}", plan.tp, plan.pp);
+  best->filled_in.push_back(
+      fmt::format("{}: {}", degrees, fits ? "the fastest cut that fits" : "no cut fits"));
   return std::move(*best);
 }
 
@@ -122,8 +126,11 @@ RowScenario scenario_of(const TrainingRow& stated) {
   set_dropout(parts.stack, *model, result.filled_in);
   parts.model = std::move(*model);
   parts.cluster = std::move(*cluster);
-  return tells_degrees(row, parts.stack) ? with_tuned_plan(row, std::move(parts), std::move(result))
-                                         : with_best_cut(row, parts, std::move(result));
+  if (!tells_degrees(row, parts.model, parts.stack))
+    return with_best_cut(possible_cuts(row, parts), parts, false, std::move(result));
+  if (leaves_experts_open(row, parts))
+    return with_best_cut(possible_expert_cuts(row, parts), parts, true, std::move(result));
+  return with_tuned_plan(row, std::move(parts), std::move(result));
 }
 
 Scenario scenario_of_row(const std::string& file, const std::string& id,

@@ -10,9 +10,11 @@
 
 #include "core/spec/plan_check.hpp"
 #include "sim/step/step_estimate.hpp"
+#include "sim/validation/row_batch.hpp"
 #include "sim/validation/row_notes.hpp"
-#include "sim/validation/stack_name.hpp"
+#include "sim/validation/row_plan.hpp"
 #include "sim/validation/row_words.hpp"
+#include "sim/validation/stack_name.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -39,11 +41,12 @@ bool names_interleaved(const TrainingRow& row) {
 OpenChoices open_choices(const TrainingRow& row, const Scenario& scenario) {
   const bool interleaved = names_interleaved(row);
   const bool may = row.plan.schedule.empty() && runs_interleaved(scenario.stack);
-  return {!row.plan.micro_batch,
+  // Where nothing tells the batch, it was filled in for microbatches of a size.
+  return {!row.plan.micro_batch && tells_batch(row),
           !row.plan.virtual_pp && scenario.plan.pp > 1 && (may || interleaved),
           // What waits on the host is not recomputed as well.
-          !scenario.plan.offload_activations &&
-              (row.plan.recompute.empty() || !recompute_in(row.plan.recompute)),
+          !scenario.plan.offload_activations && leaves_recomputation_open(row) &&
+              !recomputes_parts_by_habit(scenario.stack),
           !row.plan.zero_stage || !row.plan.sequence_parallel, interleaved};
 }
 
