@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <regex>
 #include <set>
@@ -145,6 +146,56 @@ std::set<std::string> products_in(const std::string& text) {
   return products;
 }
 
+// Machines that are named in place of what they hold (clouds' and vendors' own documentation);
+// architectures stand for the product that most of their clusters have.
+struct Machine {
+  std::string_view name;  // the beginning of a word
+  std::string_view accelerator;
+};
+
+constexpr std::array kMachines = {
+    Machine{"p3dn.24xlarge", "V100 32GB"},
+    Machine{"p3.16xlarge", "V100 16GB"},
+    Machine{"p4d.24xlarge", "A100 40GB"},
+    Machine{"p4de.24xlarge", "A100 80GB"},
+    Machine{"p5.48xlarge", "H100 80GB"},
+    Machine{"p5e.48xlarge", "H200"},
+    Machine{"p5en.48xlarge", "H200"},
+    Machine{"p6-b200.48xlarge", "B200"},
+    Machine{"a2-highgpu", "A100 40GB"},
+    Machine{"a2-megagpu", "A100 40GB"},
+    Machine{"a2-ultragpu", "A100 80GB"},
+    Machine{"a3-highgpu", "H100 80GB"},
+    Machine{"a3-megagpu", "H100 80GB"},
+    Machine{"a3-ultragpu", "H200"},
+    Machine{"a4-highgpu", "B200"},
+    Machine{"dgx-1", "V100 32GB"},
+    Machine{"dgx-2", "V100 32GB"},
+    Machine{"selene", "A100 80GB"},
+    Machine{"standard_nd96asr", "A100 40GB"},
+    Machine{"standard_nd96amsr", "A100 80GB"},
+    Machine{"volta", "V100 32GB"},
+    Machine{"ampere", "A100 80GB"},
+    Machine{"hopper", "H100 80GB"},
+    Machine{"blackwell", "B200"},
+};
+
+// Nothing where a product of another name stands beside ("RTX Pro 6000 Blackwell").
+std::optional<std::string_view> accelerator_of_machine(const std::string& text) {
+  static const std::regex kOther(
+      R"(\brtx|\bpro\b|\bgb\d|\b(?:t4|a10g?|a16|a30|a40|l40?)\b|jetson|geforce)",
+      std::regex::icase);
+  const std::string words = ' ' + lower_case(text);
+  if (std::regex_search(words, kOther)) return std::nullopt;
+  for (const Machine& machine : kMachines) {
+    const auto place = words.find(machine.name);
+    if (place != std::string::npos &&
+        std::isalnum(static_cast<unsigned char>(words[place - 1])) == 0)
+      return machine.accelerator;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 AcceleratorText read_accelerator_text(const std::string& text,
@@ -156,7 +207,13 @@ AcceleratorText read_accelerator_text(const std::string& text,
   for (auto size = sizes.begin(); !read.profile && size != sizes.end(); ++size)
     if (!size->of_a_link)
       read.profile = find_accelerator(fmt::format("{} {:.0f}GB", words.name, size->gigabytes));
-  if (!read.profile) return read;
+  if (!read.profile) {
+    const auto inside = accelerator_of_machine(text);
+    if (!inside) return read;
+    read = read_accelerator_text(std::string(*inside), per_node);
+    read.filled_in.push_back(fmt::format("accelerator: {} for \"{}\"", *inside, text));
+    return read;
+  }
   const auto node = node_of(text, per_node);
   bool taken = false;
   for (const Size& size : sizes) {

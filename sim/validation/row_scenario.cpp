@@ -1,6 +1,7 @@
 #include "sim/validation/row_scenario.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -68,12 +69,29 @@ std::vector<TrainingRow> cuts_that_may_fit(std::vector<TrainingRow> cuts, const 
   return fitting.empty() ? nearest : fitting;
 }
 
+// What of its cut a row leaves open.
+struct OpenDegrees {
+  bool model, experts;
+};
+
+std::vector<TrainingRow> cuts_over(const TrainingRow& row, const Scenario& parts,
+                                   OpenDegrees open) {
+  std::vector<TrainingRow> cuts = open.model ? possible_cuts(row, parts) : std::vector{row};
+  if (!open.experts) return cuts;
+  std::vector<TrainingRow> spread;
+  for (const TrainingRow& cut : cuts)
+    for (TrainingRow& each : possible_expert_cuts(cut, parts)) spread.push_back(std::move(each));
+  return spread;
+}
+
 // The fastest cut of a row that leaves its degrees open: published runs are tuned.
-RowScenario with_best_cut(std::vector<TrainingRow> possible, const Scenario& parts, bool of_experts,
-                          RowScenario result) {
+RowScenario with_best_cut(const TrainingRow& row, const Scenario& parts, RowScenario result) {
+  const OpenDegrees open{!tells_degrees(row, parts.model, parts.stack),
+                         leaves_experts_open(row, parts)};
   std::optional<RowScenario> best;
   StepEstimate fastest;
-  const std::vector<TrainingRow> cuts = cuts_that_may_fit(std::move(possible), parts, result);
+  const std::vector<TrainingRow> cuts =
+      cuts_that_may_fit(cuts_over(row, parts, open), parts, result);
   if (!cuts.empty()) result.reason.clear();
   for (const TrainingRow& cut : cuts) {
     RowScenario candidate = with_tuned_plan(cut, parts, result);
@@ -89,10 +107,11 @@ RowScenario with_best_cut(std::vector<TrainingRow> possible, const Scenario& par
   }
   const Plan& plan = best->scenario->plan;
   const bool fits = fastest.memory <= parts.cluster.accelerator.memory;
-  const std::string degrees =
-      of_experts ? fmt::format("ep {}", plan.ep) : fmt::format("tp {}, pp {}", plan.tp, plan.pp);
-  best->filled_in.push_back(
-      fmt::format("{}: {}", degrees, fits ? "the fastest cut that fits" : "no cut fits"));
+  std::vector<std::string> degrees;
+  if (open.model) degrees.push_back(fmt::format("tp {}, pp {}", plan.tp, plan.pp));
+  if (open.experts) degrees.push_back(fmt::format("ep {}", plan.ep));
+  best->filled_in.push_back(fmt::format("{}: {}", fmt::join(degrees, ", "),
+                                        fits ? "the fastest cut that fits" : "no cut fits"));
   return std::move(*best);
 }
 
@@ -126,10 +145,8 @@ RowScenario scenario_of(const TrainingRow& stated) {
   set_dropout(parts.stack, *model, result.filled_in);
   parts.model = std::move(*model);
   parts.cluster = std::move(*cluster);
-  if (!tells_degrees(row, parts.model, parts.stack))
-    return with_best_cut(possible_cuts(row, parts), parts, false, std::move(result));
-  if (leaves_experts_open(row, parts))
-    return with_best_cut(possible_expert_cuts(row, parts), parts, true, std::move(result));
+  if (!tells_degrees(row, parts.model, parts.stack) || leaves_experts_open(row, parts))
+    return with_best_cut(row, parts, std::move(result));
   return with_tuned_plan(row, std::move(parts), std::move(result));
 }
 

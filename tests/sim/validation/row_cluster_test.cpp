@@ -170,6 +170,29 @@ TEST(RowCluster, BridgesJoinPairsOfCards) {
   EXPECT_FALSE(bridged->node.scale_up.in_network_reduction);
 }
 
+TEST(RowCluster, MachinesAndArchitecturesStandForTheirAccelerators) {
+  for (const auto& [text, profile] : {std::pair{"p4d.24xlarge", "a100-40gb"},
+                                      {"AWS p4de.24xlarge", "a100-80gb"},
+                                      {"p3dn.24xlarge", "v100-sxm2-32gb"},
+                                      {"p5.48xlarge", "h100-sxm"},
+                                      {"a2-highgpu-8g", "a100-40gb"},
+                                      {"DGX-1", "v100-sxm2-32gb"},
+                                      {"Selene", "a100-80gb"},
+                                      {"NVIDIA Ampere", "a100-80gb"},
+                                      {"Hopper", "h100-sxm"}}) {
+    std::vector<std::string> said;
+    EXPECT_EQ(cluster_for(text, "", said).accelerator.name, profile) << text;
+    EXPECT_TRUE(any_says(said, "for \"" + std::string(text) + '"')) << text;
+  }
+  std::vector<std::string> filled_in;
+  std::string reason;
+  TrainingRow row;
+  for (const char* text : {"RTX Pro 6000 Blackwell", "A40 (Ampere)", "T4", "Shopper"}) {
+    row.cluster.gpu = text;
+    EXPECT_FALSE(cluster_of_row(row, filled_in, reason)) << text;
+  }
+}
+
 TEST(RowCluster, EveryShippedAcceleratorHasACluster) {
   for (const std::string& name : shipped_accelerators()) {
     const auto& clusters = cluster_library();
