@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <regex>
 
 #include "sim/validation/negation.hpp"
 
@@ -51,9 +50,13 @@ OffloadNote offload_in(std::string_view notes, std::initializer_list<std::string
 
 // Tables are "compiled from" sources and libraries "compiled against" others.
 std::string without_other_compilations(std::string_view notes) {
-  static const std::regex kOther(R"(\bcompiled\s+(?:by|from|against|using|for|in|at)\b)",
-                                 std::regex::icase);
-  return std::regex_replace(std::string(notes), kOther, " ");
+  std::string text = lower_case(notes);
+  for (const std::string other : {"compiled by ", "compiled from ", "compiled against ",
+                                  "compiled using ", "compiled for ", "compiled in "}) {
+    for (auto place = text.find(other); place != std::string::npos; place = text.find(other))
+      text.erase(place, other.size());
+  }
+  return text;
 }
 
 }  // namespace

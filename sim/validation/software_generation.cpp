@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <regex>
 #include <string_view>
 
 #include "sim/validation/row_notes.hpp"
@@ -40,11 +39,22 @@ std::string megatron_lm_of_year(const TrainingRow& row) {
 // published in that year on older devices was measured before.
 constexpr std::int64_t kNemoYearOnHopper = 2023, kNemoYear = 2024;
 
-// "NeMo 22.09", "nemo:23.05".
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// "NeMo 22.09", "nemo:23.05": two digits of a year, a stop and two of a month; 0 without.
 std::int64_t release_year_in(const std::string& stack) {
-  static const std::regex kRelease(R"((?:^|[^\d.])(2\d)\.(?:0[1-9]|1[0-2])(?![\d.]*\d))");
-  std::smatch match;
-  return std::regex_search(stack, match, kRelease) ? 2000 + std::stoll(match[1]) : 0;
+  const std::string text = ' ' + stack + ' ';
+  for (auto stop = text.find('.'); stop != std::string::npos; stop = text.find('.', stop + 1)) {
+    if (stop < 3 || stop + 3 >= text.size()) continue;
+    const bool apart =
+        !is_digit(text[stop - 3]) && text[stop - 3] != '.' && !is_digit(text[stop + 3]);
+    const bool year = text[stop - 2] == '2' && is_digit(text[stop - 1]);
+    const bool month = (text[stop + 1] == '0' || text[stop + 1] == '1') && is_digit(text[stop + 2]);
+    if (apart && year && month) return 2020 + (text[stop - 1] - '0');
+  }
+  return 0;
 }
 
 bool names_nemo(const std::string& name) {

@@ -134,6 +134,18 @@ void read_source(ObjectReader& object, TrainingRow& row) {
   row.source_year = integer_if(source, "year");
 }
 
+// Options that have no field of their own say what notes would: "; compile=true".
+std::string options_as_notes(ObjectReader& options) {
+  std::string text;
+  for (const std::string& key : options.keys()) {
+    const nlohmann::json& value = options.raw(key);
+    if (key == "attention_kernel" || value.is_null() || value.is_structured()) continue;
+    text +=
+        fmt::format("; {}={}", key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return text;
+}
+
 TrainingRow read_row(ObjectReader& object) {
   TrainingRow row;
   row.id = object.text_or("id", "");
@@ -146,8 +158,10 @@ TrainingRow read_row(ObjectReader& object) {
   row.flops_convention = object.text_or("flops_convention", "");
   row.notes = object.text_or("notes", "");
   row.stack = object.text_or("stack", "");
-  if (auto options = object.object_if("stack_options"))
+  if (auto options = object.object_if("stack_options")) {
     row.attention_kernel = options->text_or("attention_kernel", "");
+    row.notes += options_as_notes(*options);
+  }
   row.grade = object.text_or("grade", "");
   if (row.grade == "a" || row.grade == "b" || row.grade == "c")
     row.grade.front() = static_cast<char>(row.grade.front() - 'a' + 'A');

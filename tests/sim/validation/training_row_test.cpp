@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "sim/validation/row_scenario.hpp"
+#include "sim/validation/row_stack.hpp"
 #include "tests/scratch_path.hpp"
 #include "tests/sim/validation/shipped_rows.hpp"
 
@@ -90,6 +91,19 @@ TEST_F(RowFile, NullPartsConcernTheirRowAlone) {
   EXPECT_NE(reason(6).find("accelerator"), std::string::npos);
   EXPECT_NE(reason(7).find("layers"), std::string::npos);
   EXPECT_EQ(rows.back().id, "line 10");
+}
+
+TEST_F(RowFile, OptionsOfTheStackAreReadLikeNotes) {
+  const auto stack = [this](const std::string& options) {
+    const std::string row =
+        R"({"stack":"torchtitan","notes":"a run","stack_options":)" + options + "}";
+    std::vector<std::string> filled_in;
+    return stack_of_row(read_training_rows(write(row + "\n")).front(), filled_in).name;
+  };
+  EXPECT_EQ(stack(R"({"compile":true})"), "fsdp2-compile");
+  EXPECT_EQ(stack(R"({"mode":"torch.compile","attention_kernel":null})"), "fsdp2-compile");
+  EXPECT_EQ(stack(R"({"compile":false})"), "fsdp2");
+  EXPECT_EQ(stack(R"({"compile":null})"), "fsdp2");
 }
 
 TEST_F(RowFile, AFileThatIsNamedTwiceIsReadOnce) {
