@@ -4,6 +4,8 @@
 #include <QSettings>
 #include <utility>
 
+#include "gui/models/kept_list.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -79,7 +81,7 @@ void OpenedFiles::save(QSettings& settings, const QStringList& more) const {
   for (const OpenedKind kind : {OpenedKind::Plans, OpenedKind::Timelines, OpenedKind::Runs})
     kept += of(kind);
   kept.removeDuplicates();
-  settings.setValue(settings_key(), kept);
+  keep_list(settings, settings_key(), kept);
 }
 
 QStringList OpenedFiles::of_last_session(const QSettings& settings) {

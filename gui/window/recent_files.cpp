@@ -3,6 +3,8 @@
 #include <QFileInfo>
 #include <QSettings>
 
+#include "gui/models/kept_list.hpp"
+
 namespace shardwright::gui {
 
 void RecentFiles::add(const QString& path) {
@@ -13,7 +15,7 @@ void RecentFiles::add(const QString& path) {
 }
 
 void RecentFiles::save(QSettings& settings) const {
-  settings.setValue(QStringLiteral("recent_files"), paths_);
+  keep_list(settings, QStringLiteral("recent_files"), paths_);
 }
 
 void RecentFiles::restore(const QSettings& settings) {

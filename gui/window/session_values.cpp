@@ -10,13 +10,9 @@ namespace {
 
 std::atomic<QtMessageHandler> handler_before = nullptr;
 thread_local bool is_silent = false;
-thread_local int silenced = 0;  // warnings
 
 void pass_on(QtMsgType type, const QMessageLogContext& context, const QString& text) {
-  if (is_silent && type == QtWarningMsg) {
-    ++silenced;
-    return;
-  }
+  if (is_silent && type == QtWarningMsg) return;
   if (const QtMessageHandler before = handler_before) before(type, context, text);
 }
 
@@ -25,7 +21,6 @@ class Silence {
  public:
   Silence() {
     is_silent = true;
-    silenced = 0;
     handler_before = qInstallMessageHandler(pass_on);
   }
   ~Silence() {
@@ -34,9 +29,6 @@ class Silence {
   }
   Silence(const Silence&) = delete;
   Silence& operator=(const Silence&) = delete;
-
-  // How many there were.
-  int warnings() const { return silenced; }
 };
 
 }  // namespace
@@ -45,10 +37,8 @@ QStringList drop_damaged_values(QSettings& session) {
   const Silence silence;
   QStringList damaged;
   for (const QString& key : session.allKeys()) {
-    const int before = silence.warnings();
     if (session.value(key).isValid()) continue;
-    // An empty list is written as a value that is none, and read without a warning.
-    if (silence.warnings() > before) damaged.append(key);
+    damaged.append(key);
     session.remove(key);
   }
   if (session.status() == QSettings::FormatError)

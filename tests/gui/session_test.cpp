@@ -140,12 +140,14 @@ scenario="{\"model\": \"llama3-8b\"}"
 recent_files=@Variant(\0\0\x7f\xff\x1)
 [plans]
 scatter_x=@Variant(\0\0\x4\0\0\0\0\0\x5name\0)
+[run]
+steps=@Invalid()
 [window]
 geometry=@ByteArray(\x1\xd9\xd0\xcb\0\x3)
 layout=@ByteArray(zzz)
 )");
   const QString text = told();
-  for (const char* key : {"recent_files", "plans/scatter_x", "window/layout"})
+  for (const char* key : {"recent_files", "plans/scatter_x", "run/steps", "window/layout"})
     EXPECT_TRUE(text.contains(id(key))) << key << ": " << qPrintable(text);
   EXPECT_EQ(choice_.model, "llama3-8b");
   EXPECT_EQ(told(), QString());

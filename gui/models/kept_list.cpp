@@ -1,0 +1,15 @@
+#include "gui/models/kept_list.hpp"
+
+#include <QSettings>
+
+namespace shardwright::gui {
+
+void keep_list(QSettings& session, const QString& key, const QStringList& list) {
+  if (list.isEmpty()) {
+    session.remove(key);
+  } else {
+    session.setValue(key, list);
+  }
+}
+
+}  // namespace shardwright::gui
