@@ -3,12 +3,18 @@
 // The rates are those of `max_min_rates` (see max_min.hpp for the maths). Flows with one route and
 // cap form a path with a count: they share alike, so one rate serves all of them.
 //
-// A change is felt only where bottlenecks pass it on. After flows came or went, `resolve` starts
-// from the paths that lost their bottleneck or are new and solves for this region alone, with all
-// other rates held fixed. It then looks at the links of the region for a fixed path that no longer
-// has a bottleneck, takes such paths into the region and solves again. When there is none, every
-// path has a bottleneck, and the rates are the max-min fair ones of the whole network. The region
-// never grows beyond the connected component of the change and mostly stays a small part of it.
+// A change is solved for in one of two ways, within the links that routes connect with it, its
+// component.
+//
+// By region, where bottlenecks pass it on to few: `resolve` starts from the paths that lost their
+// bottleneck or are new and solves for this region alone, with all other rates held fixed. It then
+// looks at the links of the region for a fixed path that no longer has a bottleneck, takes such
+// paths into the region and solves again. When there is none, every path has a bottleneck, and the
+// rates are the max-min fair ones of the whole network.
+//
+// By component, where each change moves most rates: one progressive filling of all its paths, with
+// nothing held fixed. A region whose work comes to more than that of such a filling is given up for
+// it, and as long as this goes on most changes are filled for at once, without a region before.
 //
 // Rates agree with the reference within 1e-9, relatively; the sum over a link never exceeds its
 // capacity but by rounding.
@@ -18,6 +24,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/network/level_heap.hpp"
 #include "sim/network/max_min.hpp"
 
 namespace shardwright::sim {
@@ -27,6 +34,10 @@ using PathIndex = std::uint32_t;
 
 class FlowNetwork {
  public:
+  // In place of the link that is a path's bottleneck: there is none, or it is the path's cap.
+  static constexpr LinkIndex kNone = UINT32_MAX;
+  static constexpr LinkIndex kOwnCap = UINT32_MAX - 1;
+
   // Capacities are above zero.
   explicit FlowNetwork(std::vector<BytesPerSecond> capacities);
 
@@ -43,102 +54,161 @@ class FlowNetwork {
   // another one, in a deterministic order; valid until the next call.
   std::span<const PathIndex> resolve();
 
+  // The same as changes of bottlenecks and of their levels, mostly far fewer: the paths with flows
+  // whose bottleneck is now another one, and the links whose level is. A path that lost its last
+  // flow and has one again is among the paths. Valid until the next resolve().
+  std::span<const PathIndex> moved_paths() const { return moved_paths_; }
+  std::span<const LinkIndex> changed_levels() const { return changed_levels_; }
+
   // Of each flow of the path, as of the last resolve(); zero where there is no flow.
   BytesPerSecond rate(PathIndex path) const { return BytesPerSecond(paths_[path].rate); }
-  std::uint32_t flows(PathIndex path) const { return paths_[path].flows; }
+  // What ends the growth of the path; kNone where there is no flow.
+  LinkIndex bottleneck(PathIndex path) const { return paths_[path].bottleneck; }
+  // The rate, within a relative 1e-11, of the paths whose bottleneck the link is; without meaning
+  // where there is none.
+  BytesPerSecond level(LinkIndex link) const { return BytesPerSecond(links_[link].level); }
+  std::uint32_t flows(PathIndex path) const { return paths_[path].flows_asked; }
   // The sum of the rates over a link, as of the last resolve().
   BytesPerSecond load(LinkIndex link) const { return BytesPerSecond(links_[link].load); }
   std::size_t path_count() const { return paths_.size(); }
 
  private:
-  static constexpr std::uint32_t kNone = UINT32_MAX;
-
-  // What ends the growth of a path: a link, or kOwnCap, or nothing as yet (kNone).
-  static constexpr std::uint32_t kOwnCap = UINT32_MAX - 1;
-  static constexpr double kOpen = -1.0;
-
   struct Path {
-    std::uint32_t first_hop = 0, hops = 0;  // in hops_
-    std::uint32_t flows = 0;                // asked for
-    std::uint32_t settled_flows = 0;        // as of the last resolve
+    std::uint32_t first_hop = 0, hops = 0;  // in hop_links_
+    double flows = 0.0;                     // as of the last resolve
     double rate = 0.0;
-    double cap = 0.0;
-    std::uint32_t bottleneck = kNone;
-    std::uint32_t region_mark = 0;  // equals epoch_: in the region
-    bool growing = false;           // during filling: not stopped yet
-    bool changed = false;           // waits in changed_ for the next resolve
-    double next_rate = 0.0;
-    std::uint32_t next_bottleneck = kNone;
-  };
-  struct Hop {
-    LinkIndex link;
-    std::uint32_t position;  // of the path among the members of the link
+    LinkIndex bottleneck = kNone;
+    std::uint32_t flows_asked = 0;
   };
   struct Member {
     PathIndex path;
-    std::uint32_t hop;  // index in hops_
+    std::uint32_t hop;  // index in hop_links_
   };
   struct Link {
     double capacity = 0.0;
     double load = 0.0;
-    std::uint32_t flows = 0;         // of all members
-    std::uint32_t region_flows = 0;  // of the members in the region
-    std::uint32_t region_paths = 0;  // members in the region
-    std::uint32_t growing = 0;       // flows, during filling
-    std::uint32_t region_mark = 0;   // equals epoch_: a path of the region passes here
-    double level = 0.0;              // during filling: where it was used up; kOpen if not
-    double limit = 0.0;              // as filling begins: of a path that has the link to itself
-    double fixed = 0.0;              // load of the members outside the region
-    double residual = 0.0;           // during filling: capacity that the stopped paths leave
-    std::vector<Member> members;     // paths with flows
+    double level = 0.0;
+    double flows = 0.0;           // of all members
+    double expected_level = 0.0;  // where a filling of the component may look for its level
+    std::vector<Member> members;  // paths with flows
   };
-  // What may become the next level: the share of a link that several paths of the region use, or
-  // the limit that a path has to itself (its cap, or a link that no other of the region uses).
-  struct Candidate {
-    double level;
-    std::uint32_t id;
-    bool is_path;
+  // Of a link during a filling: the capacity that the stopped paths leave, and the other flows.
+  struct Remainder {
+    double capacity = 0.0;
+    double growing = 0.0;
   };
-  struct IsLater {
-    bool operator()(const Candidate& a, const Candidate& b) const { return a.level > b.level; }
+  // Links that routes connect, and how the next change of theirs is solved for.
+  struct Component {
+    std::vector<LinkIndex> links;
+    std::size_t paths = 0, hops = 0;  // of the paths with flows
+    std::vector<PathIndex> changed;   // since the last resolve: paths,
+    std::vector<LinkIndex> relieved;  // and links that lost load
+    bool waits = false;               // in waiting_
+    std::uint32_t fills_ahead = 0;    // changes to be filled for without a region before
+    std::uint32_t fills_in_a_row = 0;
   };
 
-  std::span<Hop> hops_of(const Path& path) { return {hops_.data() + path.first_hop, path.hops}; }
-  bool in_region(const Path& path) const { return path.region_mark == epoch_; }
+  struct RegionPath {
+    std::uint32_t mark = 0;  // equals region_mark_: in the region
+    LinkIndex bottleneck = kNone;
+    double rate = 0.0;
+    bool growing = false;  // during filling: not stopped yet
+  };
+  struct RegionLink {
+    std::uint32_t mark = 0;   // equals region_mark_: a path of the region passes here
+    std::uint32_t paths = 0;  // members in the region
+    double flows = 0.0;       // of the members in the region
+    double fixed = 0.0;       // load of the members outside the region
+    double level = 0.0;       // during filling: where it was used up; kOpen if not
+    double limit = 0.0;       // as filling begins: of a path that has the link to itself
+  };
+  static constexpr double kOpen = -1.0;
+
+  // Paths that a filling of a component stopped together, up to `end` in stopped_.
+  struct Stop {
+    LinkIndex bottleneck;
+    double level;
+    std::size_t end;
+  };
+
+  std::span<const LinkIndex> route(const Path& path) const {
+    return {hop_links_.data() + path.first_hop, path.hops};
+  }
+  static double share(const Remainder& left);
+
+  void connect(std::span<const LinkIndex> route);
   void note_change(PathIndex path);
   void settle_changes();
+  void settle_flows(PathIndex index);
+  Component& waiting_component(LinkIndex link);
   void join_links(PathIndex path);
   void leave_links(PathIndex path);
   bool settle_alone(PathIndex index);
+  void solve(Component& component);
+  void set_rate(PathIndex index, double rate, LinkIndex bottleneck);
+  void set_level(LinkIndex index, double level);
+
+  // flow_network_region.cpp
+  bool solve_region(const Component& component);
+  bool in_region(PathIndex path) const { return region_paths_[path].mark == region_mark_; }
   void take_unbound_members(LinkIndex link);
   void take_into_region(PathIndex index);
   void fill_region();
-  std::size_t start_filling();
-  void collect_candidates();
-  double limit_alone(Path& path) const;
-  void drop_least_candidate();
-  void raise_least_candidate(double level);
-  static double share(const Link& link);
-  std::size_t stop_members(LinkIndex link, double level);
+  std::size_t start_region_filling();
+  void collect_region_candidates();
+  double limit_alone(PathIndex index);
+  std::size_t stop_region_members(LinkIndex link, double level);
   void stop_alone(PathIndex index, double level);
-  void stop(PathIndex index, double level, std::uint32_t bottleneck);
+  void stop_in_region(PathIndex index, double level, LinkIndex bottleneck);
   bool extend_region();
   void check_filled_link(LinkIndex index);
   void check_open_link(LinkIndex index);
   double local_level(LinkIndex index) const;
   void commit_region();
 
+  // flow_network_component.cpp
+  void fill_component(const Component& component);
+  void start_component_filling(const Component& component, bool as_expected);
+  bool fill_to_the_end();
+  bool is_any_overbooked(const Component& component) const;
+  void stop_members(LinkIndex link, double level);
+  void stop_at_cap(PathIndex path, double level);
+  void take_from_route(PathIndex index, double level);
+  void commit_component(const Component& component);
+
   std::vector<Link> links_;
   std::vector<Path> paths_;
-  std::vector<Hop> hops_;
-  std::vector<PathIndex> changed_;  // since the last resolve
+  std::vector<double> caps_;  // by path
+  bool has_caps_ = false;     // finite ones
+  std::vector<LinkIndex> hop_links_;
+  std::vector<std::uint32_t> hop_positions_;  // of the path among the members of the link
+  std::vector<std::uint32_t> component_of_;   // by link
+  std::vector<Component> components_;
+
+  std::vector<PathIndex> changed_;        // since the last resolve
+  std::vector<bool> is_changed_;          // by path
+  std::vector<std::uint32_t> waiting_;    // components with changes
+  std::vector<PathIndex> changed_rates_;  // the answers of resolve
+  std::vector<PathIndex> moved_paths_;
+  std::vector<LinkIndex> changed_levels_;
+
+  std::vector<Remainder> left_;  // by link
+  LevelHeap candidates_;
+
+  std::vector<RegionPath> region_paths_;  // by path
+  std::vector<RegionLink> region_links_;  // by link
   std::vector<PathIndex> region_;
-  std::vector<LinkIndex> region_links_;
-  std::vector<LinkIndex> relieved_;      // links that lost load
-  std::vector<Candidate> candidates_;    // heap, least level first
-  std::vector<PathIndex> rate_changes_;  // the answer of resolve
+  std::vector<LinkIndex> links_of_region_;
+  std::uint32_t region_mark_ = 0;
   double refill_level_ = 0.0;  // from there on the next filling may go another way than the last
-  std::uint32_t epoch_ = 0;
+  std::size_t region_hops_ = 0;
+  std::size_t region_work_ = 0;  // hops looked at
+
+  std::vector<std::uint32_t> stop_marks_;  // by path; equals stop_mark_: the filling stopped it
+  std::uint32_t stop_mark_ = 0;
+  std::vector<PathIndex> stopped_;  // in the order in which they stopped, and room for one more
+  std::size_t stopped_count_ = 0;
+  std::vector<Stop> stops_;
 };
 
 }  // namespace shardwright::sim

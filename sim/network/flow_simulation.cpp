@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "sim/engine/event_queue.hpp"
+#include "sim/network/bottleneck_clocks.hpp"
 #include "sim/network/flow_network.hpp"
 #include "sim/network/route_table.hpp"
 
@@ -20,11 +21,11 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 enum class Kind : std::uint32_t {
   ScheduledStarts,  // the next of the flows that start at a given time
   Arrivals,         // the first bytes of a chain of flows arrive
-  PathFinish,       // the flow of a path with the least left to serve has ended
+  Finish,           // of the flows that a link holds back, the one with the least left has ended
 };
 struct Action {
   Kind kind;
-  std::uint32_t target;  // flow at the head of the chain, or path
+  std::uint32_t target;  // flow at the head of the chain, or link
 };
 
 // A flow on a path, ending when the path has served `target` bytes to each of its flows.
@@ -39,13 +40,8 @@ struct Served {
 
 struct PathState {
   Seconds latency;
-  double served = 0.0;  // bytes to each of its flows since the path was last idle, at `updated`
-  double updated = 0.0;
-  double rate = 0.0;
   std::uint32_t begin = 0;  // of its heap of flows in `queues_`
   std::uint32_t size = 0;
-  EventId finish;
-  bool dirty = false;  // its predicted finish no longer holds
 };
 
 class FlowSimulation {
@@ -53,6 +49,8 @@ class FlowSimulation {
   explicit FlowSimulation(const FlowScenario& scenario)
       : scenario_(scenario),
         network_(capacities(scenario)),
+        clocks_(scenario.links().size()),
+        finish_events_(scenario.links().size()),
         times_(scenario.flow_count()),
         path_of_(scenario.flow_count()),
         next_in_chain_(scenario.flow_count(), kNone) {
@@ -105,6 +103,7 @@ class FlowSimulation {
     PathState path;
     for (const LinkIndex link : route) path.latency += scenario_.links()[link].latency;
     paths_.push_back(path);
+    clocks_.add_path();
     // A path without links carries no bytes; its flows end on arrival.
     network_.add_path(route, route.empty() ? BytesPerSecond(1.0) : infinite<BytesPerSecond>());
   }
@@ -165,7 +164,7 @@ class FlowSimulation {
         case Kind::Arrivals:
           take_arrivals(action.target);
           break;
-        case Kind::PathFinish:
+        case Kind::Finish:
           finish_served_flows(action.target);
           break;
       }
@@ -223,11 +222,16 @@ class FlowSimulation {
       return;
     }
     PathState& path = paths_[index];
-    advance(path);
-    queues_[path.begin + path.size++] = {path.served + bytes.value(), flow};
+    const bool is_served = clocks_.is_on_any(index);
+    const double served = is_served ? clocks_.served(index, now_.value()) : 0.0;
+    queues_[path.begin + path.size++] = {served + bytes.value(), flow};
     std::push_heap(first(path), first(path) + path.size, std::greater<>());
     network_.add_flows(index);
-    mark_dirty(index);
+    if (is_served) {
+      clocks_.set_target(index, first(path)->target);
+    } else {
+      unplaced_.push_back(index);
+    }
   }
 
   void finish(FlowIndex flow) {
@@ -238,61 +242,68 @@ class FlowSimulation {
     }
   }
 
-  void finish_served_flows(PathIndex index) {
+  void finish_served_flows(LinkIndex link) {
+    clocks_.go_to_first(link, now_.value());
+    const double tolerance = now_.value() * kSimultaneous;
+    while (!clocks_.empty(link) && clocks_.has_reached_first(link, tolerance))
+      finish_first_flows(clocks_.first(link), tolerance);
+  }
+
+  // Of a path that was served what one of its flows asked for, at least.
+  void finish_first_flows(PathIndex index, double tolerance) {
     PathState& path = paths_[index];
-    path.served = first(path)->target;
-    path.updated = now_.value();
-    const double last = path.served * (1.0 + 1e-15) + path.rate * path.updated * kSimultaneous;
     std::uint32_t ended = 0;
-    while (path.size > 0 && first(path)->target <= last) {
+    do {
       const FlowIndex flow = first(path)->flow;
       std::pop_heap(first(path), first(path) + path.size, std::greater<>());
       --path.size;
       ++ended;
       finish(flow);
-    }
+    } while (path.size > 0 && clocks_.has_served(index, first(path)->target, tolerance));
     network_.remove_flows(index, ended);
-    mark_dirty(index);
+    if (path.size == 0) {
+      clocks_.leave(index);
+    } else {
+      clocks_.set_target(index, first(path)->target);
+    }
   }
 
   std::vector<Served>::iterator first(const PathState& path) {
     return queues_.begin() + path.begin;
   }
 
-  // Counts what was served at the present rate up to now.
-  void advance(PathState& path) {
-    path.served = path.size == 0 ? 0.0 : path.served + path.rate * (now_.value() - path.updated);
-    path.updated = now_.value();
-  }
-
-  void mark_dirty(PathIndex index) {
-    if (paths_[index].dirty) return;
-    paths_[index].dirty = true;
-    dirty_.push_back(index);
-  }
-
   void refresh_rates() {
-    for (const PathIndex index : network_.resolve()) {
-      advance(paths_[index]);
-      paths_[index].rate = network_.rate(index).value();
-      mark_dirty(index);
-    }
-    for (const PathIndex index : dirty_) predict_finish(index);
-    dirty_.clear();
+    network_.resolve();
+    for (const LinkIndex link : network_.changed_levels())
+      clocks_.set_level(link, network_.level(link).value(), now_.value());
+    for (const PathIndex path : network_.moved_paths()) place(path);
+    for (const PathIndex path : unplaced_) place(path);
+    unplaced_.clear();
+    for (const LinkIndex link : clocks_.take_changed()) predict_finish(link);
   }
 
-  void predict_finish(PathIndex index) {
-    PathState& path = paths_[index];
-    path.dirty = false;
-    if (path.size == 0) {
-      path.rate = 0.0;
-      queue_.cancel(path.finish);
+  // Puts a path with flows on the clock of its bottleneck.
+  void place(PathIndex index) {
+    const LinkIndex bottleneck = network_.bottleneck(index);
+    if (clocks_.is_on(index, bottleneck)) return;
+    double served = 0.0;
+    if (clocks_.is_on_any(index)) {
+      served = clocks_.served(index, now_.value());
+      clocks_.leave(index);
+    }
+    clocks_.join(index, bottleneck, served, first(paths_[index])->target, now_.value());
+  }
+
+  void predict_finish(LinkIndex link) {
+    if (clocks_.empty(link)) {
+      queue_.cancel(finish_events_[link]);
       return;
     }
-    const double left = std::max(0.0, first(path)->target - path.served);
-    const Seconds time = std::max(queue_.now(), Seconds(path.updated + left / path.rate));
-    if (!queue_.reschedule(path.finish, time))
-      path.finish = queue_.schedule_at(time, EventPriority::Completion, {Kind::PathFinish, index});
+    const Seconds time = std::max(queue_.now(), Seconds(clocks_.first_time(link)));
+    if (!queue_.reschedule(finish_events_[link], time)) {
+      finish_events_[link] =
+          queue_.schedule_at(time, EventPriority::Completion, {Kind::Finish, link});
+    }
   }
 
   [[noreturn]] void refuse_cycle() const {
@@ -305,7 +316,9 @@ class FlowSimulation {
 
   const FlowScenario& scenario_;
   FlowNetwork network_;
+  BottleneckClocks clocks_;
   EventQueue<Action> queue_;
+  std::vector<EventId> finish_events_;  // by link
   Seconds now_;
 
   std::vector<FlowTimes> times_;
@@ -327,7 +340,7 @@ class FlowSimulation {
   EventId chain_event_;
   FlowIndex chain_tail_ = kNone;
 
-  std::vector<PathIndex> dirty_;
+  std::vector<PathIndex> unplaced_;  // that were idle and have flows now
 };
 
 }  // namespace

@@ -9,11 +9,12 @@
 // constant (see max_min.hpp for what they are). A flow of zero bytes finishes after the latency, a
 // flow without links at once.
 //
-// Per path (the flows of one route) the simulation keeps the bytes that each of its flows was
+// Per path (the flows of one route) the simulation knows the bytes that each of its flows was
 // served; a flow ends when the path has served what it had on the flow's arrival plus the flow's
-// bytes. So a change of rate touches one number and one predicted finish a path, however many flows
-// are on it. Events within a relative 1e-12 of each other count as simultaneous and are solved for
-// once. Deterministic; runs in threads side by side.
+// bytes. The paths that one link holds back are counted on one clock (bottleneck_clocks.hpp). So a
+// change of rates touches one number and one predicted finish a bottleneck, however many paths and
+// flows it has. Events within a relative 1e-12 of each other count as simultaneous and are solved
+// for once. Deterministic; runs in threads side by side.
 //
 // Assumptions: fluid flows and fixed routes; packets, queues, losses and congestion control are
 // beneath its resolution. Good for messages that are long against bandwidth times latency.

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <set>
 #include <simgrid/s4u.hpp>
@@ -42,10 +42,9 @@ class Child {
   }
 
   SimGridRun run() {
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();
     engine_->run();
-    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
-    SimGridRun run{{}, wall.count()};
+    SimGridRun run{{}, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC};
     for (const auto& flow : flows_)
       run.flows.push_back({Seconds(flow->get_start_time()), Seconds(flow->get_finish_time())});
     return run;
@@ -134,7 +133,7 @@ bool read_all(int file, void* data, std::size_t size) {
 [[noreturn]] void answer_from_child(int file, const HostScenario& scenario, SimGridUpdate update) {
   auto* child = new Child(scenario, update);  // never taken down: the process ends here
   const SimGridRun run = child->run();
-  write_all(file, &run.wall_s, sizeof run.wall_s);
+  write_all(file, &run.cpu_s, sizeof run.cpu_s);
   write_all(file, run.flows.data(), run.flows.size() * sizeof(FlowTimes));
   _exit(0);
 }
@@ -152,7 +151,7 @@ SimGridRun run_in_simgrid(const HostScenario& scenario, SimGridUpdate update) {
   SimGridRun run;
   run.flows.resize(scenario.flows.flow_count());
   const bool complete =
-      read_all(pipe_ends[0], &run.wall_s, sizeof run.wall_s) &&
+      read_all(pipe_ends[0], &run.cpu_s, sizeof run.cpu_s) &&
       read_all(pipe_ends[0], run.flows.data(), run.flows.size() * sizeof(FlowTimes));
   close(pipe_ends[0]);
   waitpid(process, nullptr, 0);

@@ -14,7 +14,7 @@ enum class SimGridUpdate { Full, Lazy };
 
 struct SimGridRun {
   std::vector<FlowTimes> flows;
-  double wall_s = 0.0;  // of the simulation itself, without building the platform and the flows
+  double cpu_s = 0.0;  // of the simulation itself, without building the platform and the flows
 };
 
 // SimGrid has one engine a process, so each run is a child process that sends its answer back.

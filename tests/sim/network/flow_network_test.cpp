@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "tests/sim/network/random_network.hpp"
+#include "tests/sim/network/scenarios.hpp"
 
 namespace shardwright::sim {
 namespace {
 
 using testing::any_below;
+using testing::Fabric;
 using testing::Random;
 
 // The same flows for the reference: one MaxMinFlow for each flow of each path.
@@ -74,10 +75,105 @@ TEST(FlowNetwork, RatesEqualTheReferenceAfterEveryChange) {
   }));
 }
 
+Fabric any_fabric(Random& random) {
+  switch (any_below(random, 3)) {
+    case 0:
+      return Fabric::star(7);
+    case 1:
+      return Fabric::leaf_spine(3, 3, 2, 3.0);
+    default:
+      return Fabric::fat_tree(4);
+  }
+}
+
+// The routes between all pairs of hosts, over links of the fabric's rates or of any.
+MaxMinProblem all_pairs(const Fabric& fabric, bool same_rates, Random& random) {
+  MaxMinProblem problem;
+  for (const ScenarioLink& link : fabric.links().links())
+    problem.capacities.push_back(link.bandwidth);
+  if (!same_rates)
+    problem.capacities = testing::random_capacities(random, problem.capacities.size());
+  for (std::uint32_t from = 0; from < fabric.hosts(); ++from) {
+    for (std::uint32_t to = 0; to < fabric.hosts(); ++to) {
+      if (from != to) problem.flows.push_back({fabric.route({from, to}), {}});
+    }
+  }
+  return problem;
+}
+
+// Two networks that share no link, as one.
+MaxMinProblem side_by_side(MaxMinProblem first, const MaxMinProblem& second) {
+  const auto links = static_cast<LinkIndex>(first.capacities.size());
+  first.capacities.insert(first.capacities.end(), second.capacities.begin(),
+                          second.capacities.end());
+  for (MaxMinFlow flow : second.flows) {
+    for (LinkIndex& link : flow.route) link += links;
+    first.flows.push_back(std::move(flow));
+  }
+  return first;
+}
+
+void cap_some(MaxMinProblem& problem, Random& random) {
+  for (MaxMinFlow& flow : problem.flows) {
+    const double share = problem.capacities[flow.route.front()].value() / 10.0;
+    if (any_below(random, 4) == 0)
+      flow.rate_cap = BytesPerSecond(std::uniform_real_distribution(0.2, 2.0)(random) * share);
+  }
+}
+
+// Where flows run between all hosts, a change moves nearly all rates: the way of solving that
+// sparse networks never take.
+TEST(FlowNetwork, RatesOfADenseNetworkEqualTheReferenceAfterEveryChange) {
+  EXPECT_TRUE(rc::check("incremental = pure, dense", [](std::uint32_t seed) {
+    Random random(seed);
+    MaxMinProblem paths = all_pairs(any_fabric(random), any_below(random, 2) == 0, random);
+    if (any_below(random, 3) == 0)
+      paths = side_by_side(std::move(paths), all_pairs(Fabric::star(5), true, random));
+    if (any_below(random, 3) == 0) cap_some(paths, random);
+    FlowNetwork network = network_of(paths);
+    for (PathIndex path = 0; path < network.path_count(); ++path)
+      network.add_flows(path, static_cast<std::uint32_t>(any_below(random, 3)));
+    for (int step = 0; step < 40; ++step) {
+      network.resolve();
+      expect_reference_rates(network, paths);
+      for (std::size_t changes = 1 + any_below(random, 3); changes > 0; --changes)
+        change_at_random(network, random);
+    }
+  }));
+}
+
+// Rates follow from what moved_paths() and changed_levels() tell.
+TEST(FlowNetwork, ResolveTellsEveryChangeOfBottlenecksAndLevels) {
+  EXPECT_TRUE(rc::check("bottlenecks and levels", [](std::uint32_t seed) {
+    Random random(seed);
+    const MaxMinProblem paths = all_pairs(any_fabric(random), any_below(random, 2) == 0, random);
+    FlowNetwork network = network_of(paths);
+    std::vector<LinkIndex> bottleneck(network.path_count(), FlowNetwork::kNone);
+    std::vector<double> level(paths.capacities.size(), 0.0);
+    for (int step = 0; step < 100; ++step) {
+      change_at_random(network, random);
+      network.resolve();
+      for (const PathIndex path : network.moved_paths())
+        bottleneck[path] = network.bottleneck(path);
+      for (const LinkIndex link : network.changed_levels())
+        level[link] = network.level(link).value();
+      for (PathIndex path = 0; path < network.path_count(); ++path) {
+        if (network.flows(path) == 0) continue;
+        const double rate = network.rate(path).value();
+        RC_ASSERT(std::abs(level[bottleneck[path]] - rate) <= 1e-10 * rate);
+        RC_ASSERT(std::count(paths.flows[path].route.begin(), paths.flows[path].route.end(),
+                             bottleneck[path]) == 1);
+      }
+    }
+  }));
+}
+
 TEST(FlowNetwork, ResolveNamesExactlyThePathsWhoseRateChanged) {
   EXPECT_TRUE(rc::check("changes are reported", [](std::uint32_t seed) {
     Random random(seed);
-    FlowNetwork network = network_of(testing::random_problem(random, 10, 15, false));
+    const bool dense = any_below(random, 2) == 0;
+    FlowNetwork network = network_of(dense ? all_pairs(any_fabric(random), true, random)
+                                           : testing::random_problem(random, 10, 15, false));
     std::vector<double> known(network.path_count(), 0.0);
     for (int step = 0; step < 40; ++step) {
       change_at_random(network, random);

@@ -176,16 +176,23 @@ inline HostScenario random_starts(std::string name, Fabric fabric, std::uint32_t
 }
 
 // Ring all-reduce of `bytes` on each host: 2(n-1) steps in which every host sends bytes/n to the
-// next one, once it has received the piece of the step before.
-inline HostScenario ring_all_reduce(std::string name, Fabric fabric, Bytes bytes) {
+// next one, once it has received the piece of the step before. Unequal pieces: between bytes/n and
+// twice that.
+inline HostScenario ring_all_reduce(std::string name, Fabric fabric, Bytes bytes,
+                                    bool equal_sizes = true, std::uint64_t seed = 1) {
+  Random random(seed);
+  std::uniform_real_distribution<double> factor(1.0, 2.0);
   Traffic traffic(std::move(name), std::move(fabric));
   const std::uint32_t n = traffic.hosts();
+  const auto piece = [&] {
+    return equal_sizes ? bytes / n : Bytes(std::floor(bytes.value() / n * factor(random)));
+  };
   std::vector<FlowIndex> previous(n), current(n);
   for (std::uint32_t step = 0; step < 2 * (n - 1); ++step) {
     for (std::uint32_t host = 0; host < n; ++host) {
       const Endpoints pair{host, (host + 1) % n};
-      current[host] = step == 0 ? traffic.at(Seconds(0.0), pair, bytes / n)
-                                : traffic.after({previous[(host + n - 1) % n]}, pair, bytes / n);
+      current[host] = step == 0 ? traffic.at(Seconds(0.0), pair, piece())
+                                : traffic.after({previous[(host + n - 1) % n]}, pair, piece());
     }
     previous = current;
   }

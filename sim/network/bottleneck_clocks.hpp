@@ -1,0 +1,80 @@
+// Virtual clocks of links: how far the flows are that a link holds back.
+//
+// All flows with one bottleneck run at its level. So one clock a link counts for all of them what
+// each was served, V(t) = integral of level(t) dt in bytes, and a path that will have served some
+// flow of its own at V = target keeps this one number, whatever the level does in between. Only a
+// path that gets another bottleneck goes over to another clock. V starts anew whenever no path is
+// on the clock, which keeps it small and so exact.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/network/flow_network.hpp"
+
+namespace shardwright::sim {
+
+// Times are in seconds, levels in bytes/s, what was served and targets in bytes to each flow.
+class BottleneckClocks {
+ public:
+  explicit BottleneckClocks(std::size_t links) : clocks_(links) {}
+
+  void add_path() { paths_.emplace_back(); }
+
+  void set_level(LinkIndex link, double level, double now);
+
+  // Puts a path, which is on no clock, on that of a link. It was served so much up to now, and
+  // waits for its flows to be served `target`.
+  void join(PathIndex path, LinkIndex link, double served, double target, double now);
+  void leave(PathIndex path);
+  bool is_on_any(PathIndex path) const { return paths_[path].link != FlowNetwork::kNone; }
+  bool is_on(PathIndex path, LinkIndex link) const { return paths_[path].link == link; }
+
+  // Of a path that is on a clock.
+  double served(PathIndex path, double now) const;
+  void set_target(PathIndex path, double target);
+
+  // The path that reaches its target first, and when; there is one.
+  bool empty(LinkIndex link) const { return clocks_[link].waiting.empty(); }
+  PathIndex first(LinkIndex link) const { return clocks_[link].waiting.front().path; }
+  double first_time(LinkIndex link) const;
+  // Brings a clock to where its first path reaches its target, which is now but for rounding.
+  void go_to_first(LinkIndex link, double now);
+  // Whether the first path has reached its target within so many seconds at the present level.
+  bool has_reached_first(LinkIndex link, double tolerance) const;
+  // Whether the path, which is on a clock that stands still, has been served so much.
+  bool has_served(PathIndex path, double bytes, double tolerance) const;
+
+  // Links whose first time is now another one; forgets them.
+  const std::vector<LinkIndex>& take_changed();
+
+ private:
+  struct Waiting {
+    double target;  // on the clock
+    PathIndex path;
+  };
+  struct Clock {
+    double served = 0.0, updated = 0.0;
+    double level = 0.0;
+    bool changed = false;          // in changed_
+    std::vector<Waiting> waiting;  // heap, least target first
+  };
+  struct PathPlace {
+    LinkIndex link = FlowNetwork::kNone;
+    std::uint32_t position = 0;  // in the heap
+    double joined = 0.0;         // where the clock stood when the path had been served nothing
+  };
+
+  static double served_at(const Clock& clock, double now) {
+    return clock.served + clock.level * (now - clock.updated);
+  }
+  void note_change(LinkIndex link);
+  void put(Clock& clock, std::size_t position, const Waiting& waiting);
+  void place(Clock& clock, std::size_t position, const Waiting& waiting);
+
+  std::vector<Clock> clocks_;     // by link
+  std::vector<PathPlace> paths_;  // by path
+  std::vector<LinkIndex> changed_, taken_;
+};
+
+}  // namespace shardwright::sim
