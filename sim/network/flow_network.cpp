@@ -194,29 +194,12 @@ void FlowNetwork::solve(Component& component) {
     --component.fills_ahead;
     fill_component(component);
   } else if (solve_region(component)) {
-    component.fills_in_a_row = 0;
+    component.last_fills_ahead /= 2;
   } else {
-    component.fills_in_a_row = std::min(2 * component.fills_in_a_row + 1, kMostFillsAhead);
-    component.fills_ahead = component.fills_in_a_row;
+    component.last_fills_ahead = std::min(2 * component.last_fills_ahead + 1, kMostFillsAhead);
+    component.fills_ahead = component.last_fills_ahead;
     fill_component(component);
   }
-}
-
-void FlowNetwork::set_rate(PathIndex index, double rate, LinkIndex bottleneck) {
-  Path& path = paths_[index];
-  if (path.bottleneck != bottleneck) moved_paths_.push_back(index);
-  if (path.rate != rate) changed_rates_.push_back(index);
-  path.bottleneck = bottleneck;
-  path.rate = rate;
-}
-
-void FlowNetwork::set_level(LinkIndex index, double level) {
-  if (links_[index].level != level) changed_levels_.push_back(index);
-  links_[index].level = level;
-}
-
-double FlowNetwork::share(const Remainder& left) {
-  return std::max(0.0, left.capacity) / left.growing;
 }
 
 }  // namespace shardwright::sim

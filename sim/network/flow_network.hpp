@@ -20,6 +20,7 @@
 // capacity but by rounding.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -105,7 +106,7 @@ class FlowNetwork {
     std::vector<LinkIndex> relieved;  // and links that lost load
     bool waits = false;               // in waiting_
     std::uint32_t fills_ahead = 0;    // changes to be filled for without a region before
-    std::uint32_t fills_in_a_row = 0;
+    std::uint32_t last_fills_ahead = 0;
   };
 
   struct RegionPath {
@@ -134,7 +135,7 @@ class FlowNetwork {
   std::span<const LinkIndex> route(const Path& path) const {
     return {hop_links_.data() + path.first_hop, path.hops};
   }
-  static double share(const Remainder& left);
+  static double share(const Remainder& left) { return std::max(0.0, left.capacity) / left.growing; }
 
   void connect(std::span<const LinkIndex> route);
   void note_change(PathIndex path);
@@ -145,8 +146,17 @@ class FlowNetwork {
   void leave_links(PathIndex path);
   bool settle_alone(PathIndex index);
   void solve(Component& component);
-  void set_rate(PathIndex index, double rate, LinkIndex bottleneck);
-  void set_level(LinkIndex index, double level);
+  void set_rate(PathIndex index, double rate, LinkIndex bottleneck) {
+    Path& path = paths_[index];
+    if (path.bottleneck != bottleneck) moved_paths_.push_back(index);
+    if (path.rate != rate) changed_rates_.push_back(index);
+    path.bottleneck = bottleneck;
+    path.rate = rate;
+  }
+  void set_level(LinkIndex index, double level) {
+    if (links_[index].level != level) changed_levels_.push_back(index);
+    links_[index].level = level;
+  }
 
   // flow_network_region.cpp
   bool solve_region(const Component& component);
@@ -169,7 +179,7 @@ class FlowNetwork {
   // flow_network_component.cpp
   void fill_component(const Component& component);
   void start_component_filling(const Component& component, bool as_expected);
-  bool fill_to_the_end();
+  bool fill_to_the_end(const Component& component);
   bool is_any_overbooked(const Component& component) const;
   void stop_members(LinkIndex link, double level);
   void stop_at_cap(PathIndex path, double level);

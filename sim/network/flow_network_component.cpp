@@ -17,15 +17,15 @@ namespace shardwright::sim {
 namespace {
 
 // How far below its last level a link is looked for.
-constexpr double kMargin = 0.03;
+constexpr double kMargin = 0.2;
 
 }  // namespace
 
 void FlowNetwork::fill_component(const Component& component) {
   start_component_filling(component, true);
-  if (!fill_to_the_end() || is_any_overbooked(component)) {
+  if (!fill_to_the_end(component) || is_any_overbooked(component)) {
     start_component_filling(component, false);
-    fill_to_the_end();
+    fill_to_the_end(component);
   }
   commit_component(component);
 }
@@ -54,9 +54,9 @@ void FlowNetwork::start_component_filling(const Component& component, bool as_ex
 }
 
 // False if a link came too late.
-bool FlowNetwork::fill_to_the_end() {
+bool FlowNetwork::fill_to_the_end(const Component& component) {
   double level = 0.0;
-  while (!candidates_.empty()) {
+  while (stopped_count_ < component.paths) {
     const LevelCandidate next = candidates_.least();
     if (next.is_path) {
       candidates_.drop_least();
@@ -82,6 +82,9 @@ bool FlowNetwork::fill_to_the_end() {
     links_[next.id].expected_level = level * (1.0 - kMargin);
     stop_members(next.id, level);
   }
+  for (const LevelCandidate& rest : candidates_.candidates()) {
+    if (!rest.is_path) links_[rest.id].expected_level = level * (1.0 - kMargin);
+  }
   return true;
 }
 
@@ -96,9 +99,10 @@ void FlowNetwork::stop_members(LinkIndex link, double level) {
   // Without a branch, which would be unpredictable: the next path overwrites one that has stopped
   // before.
   std::size_t count = first;
+  const std::uint32_t mark = stop_mark_;
   for (const Member& member : links_[link].members) {
     stopped_[count] = member.path;
-    count += stop_marks_[member.path] == stop_mark_ ? 0 : 1;
+    count += stop_marks_[member.path] == mark ? 0 : 1;
   }
   for (std::size_t i = first; i < count; ++i) take_from_route(stopped_[i], level);
   stopped_count_ = count;

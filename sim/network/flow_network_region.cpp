@@ -9,8 +9,10 @@ namespace {
 
 // Below the refill level by this, relatively, rounding cannot have changed what a filling did.
 constexpr double kRefill = 1e-9;
-// A region may look at this many times the hops that a filling of the component looks at.
-constexpr std::size_t kPatience = 2;
+// What a filling of the component costs, in hops that a region looks at, as measured: per hop, and
+// per link, whose place in the heap is most of it where few flows are on a link.
+constexpr std::size_t kFilledHopsForAHop = 2;
+constexpr std::size_t kHopsForALink = 12;
 
 }  // namespace
 
@@ -24,7 +26,8 @@ bool FlowNetwork::solve_region(const Component& component) {
   refill_level_ = 0.0;
   for (const PathIndex path : component.changed) take_into_region(path);
   for (const LinkIndex link : component.relieved) take_unbound_members(link);
-  const std::size_t most_work = kPatience * (component.hops + component.links.size());
+  const std::size_t most_work =
+      component.hops / kFilledHopsForAHop + component.links.size() * kHopsForALink;
   while (!region_.empty()) {
     fill_region();
     if (!extend_region()) break;

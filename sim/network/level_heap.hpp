@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace shardwright::sim {
@@ -28,6 +29,8 @@ class LevelHeap {
 
   bool empty() const { return heap_.empty(); }
   const LevelCandidate& least() const { return heap_.front(); }
+  // All of them, in no order.
+  std::span<const LevelCandidate> candidates() const { return heap_; }
 
   void drop_least() {
     const LevelCandidate last = heap_.back();
