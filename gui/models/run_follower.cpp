@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_reader.hpp"
 #include "core/base/units.hpp"
 #include "gui/models/text.hpp"
 
@@ -18,6 +19,10 @@ constexpr qint64 kMostAtOnce = 1 << 20;
 constexpr int kBetweenReportsMs = 250;
 constexpr std::size_t kFewSteps = 5;
 constexpr double kSlower = 1.3;
+// What no machine comes near; a run that diverges goes as far as its floats do.
+constexpr NumberRange kAnyTime{0.0, 1e12, true}, kAnyAmount{0.0, 1e18, false};
+constexpr NumberRange kAnyNorm{0.0, std::numeric_limits<float>::max(), false};
+constexpr NumberRange kAnyLoss{-kAnyNorm.most, kAnyNorm.most, false};
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0.0;
@@ -37,16 +42,20 @@ std::vector<double> step_times(const std::vector<RunStep>& steps, std::size_t fi
 
 std::optional<RunStep> read_run_step(const QByteArray& line) {
   const auto document = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
-  if (!document.is_object() || !document.contains("step") || !document["step"].is_number())
-    return std::nullopt;
-  const auto number = [&](const char* key) {
-    const auto found = document.find(key);
-    return found != document.end() && found->is_number() ? found->get<double>()
-                                                         : std::numeric_limits<double>::quiet_NaN();
-  };
-  return RunStep{
-      number("step"),         number("loss"), number("gradient_norm"),    number("step_s"),
-      number("tokens_per_s"), number("mfu"),  number("tensor_peak_bytes")};
+  if (!document.is_object()) return std::nullopt;
+  ProblemList problems("");
+  ObjectReader object(document, "", problems);
+  constexpr double kNotSaid = std::numeric_limits<double>::quiet_NaN();
+  RunStep step;
+  step.step = static_cast<double>(object.integer("step", {0, IntegerRange{}.most}));
+  step.loss = object.number_or("loss", kNotSaid, kAnyLoss);
+  step.gradient_norm = object.number_or("gradient_norm", kNotSaid, kAnyNorm);
+  step.step_s = object.number("step_s", kAnyTime);
+  step.tokens_per_s = object.number_or("tokens_per_s", kNotSaid, kAnyAmount);
+  step.mfu = object.number_or("mfu", kNotSaid, kAnyAmount);
+  step.memory_bytes = object.number_or("tensor_peak_bytes", kNotSaid, kAnyAmount);
+  if (!problems.empty()) return std::nullopt;
+  return step;
 }
 
 RunFollower::RunFollower(QObject* parent) : QObject(parent) {
@@ -58,7 +67,7 @@ void RunFollower::follow(const QString& file) {
   position_ = 0;
   rest_.clear();
   steps_.clear();
-  damaged_ = 0;
+  lines_ = damaged_ = first_damaged_ = 0;
   timer_.start(kPollMs);
   poll();
 }
@@ -73,6 +82,7 @@ void RunFollower::finish() {
 void RunFollower::forget() {
   timer_.stop();
   steps_.clear();
+  lines_ = damaged_ = first_damaged_ = 0;
   path_.clear();
 }
 
@@ -97,7 +107,7 @@ bool RunFollower::read_on() {
     position_ = 0;
     rest_.clear();
     steps_.clear();
-    damaged_ = 0;
+    lines_ = damaged_ = first_damaged_ = 0;
   }
   if (!file.seek(position_)) return false;
   const QByteArray read = file.read(kMostAtOnce);
@@ -114,11 +124,12 @@ bool RunFollower::read_on() {
 }
 
 void RunFollower::take_line(const QByteArray& line) {
+  ++lines_;
   if (line.trimmed().isEmpty()) return;
   if (const auto step = read_run_step(line)) {
     steps_.push_back(*step);
-  } else {
-    ++damaged_;
+  } else if (++damaged_ == 1) {
+    first_damaged_ = lines_;
   }
 }
 

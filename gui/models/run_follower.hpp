@@ -10,7 +10,8 @@
 
 namespace shardwright::gui {
 
-// A line of metrics.jsonl. NaN where the run wrote null.
+// A line of metrics.jsonl. NaN where the run wrote null or nothing; `step` and `step_s` are always
+// there.
 struct RunStep {
   double step = 0.0;
   double loss = 0.0;
@@ -21,7 +22,8 @@ struct RunStep {
   double memory_bytes = 0.0;  // peak of rank 0's tensors
 };
 
-// Empty for what is no line of metrics.
+// Empty for what is no line of metrics: no JSON object, no `step` or `step_s`, a number that is
+// none or out of its range.
 std::optional<RunStep> read_run_step(const QByteArray& line);
 
 class RunFollower : public QObject {
@@ -41,6 +43,8 @@ class RunFollower : public QObject {
   const QString& file() const { return path_; }
   // Lines that were no metrics.
   int damaged_lines() const { return damaged_; }
+  // The first of them, counted from 1; zero without any.
+  int first_damaged_line() const { return first_damaged_; }
   // Until the file is looked at again: longer while nothing is added to it.
   int pause_ms() const { return timer_.interval(); }
 
@@ -59,7 +63,7 @@ class RunFollower : public QObject {
   qint64 position_ = 0;
   QByteArray rest_;  // of a line that is still being written
   std::vector<RunStep> steps_;
-  int damaged_ = 0;
+  int lines_ = 0, damaged_ = 0, first_damaged_ = 0;
 };
 
 // Mean of the last `count` steps' figure, leaving out the first step, which warms up.

@@ -33,6 +33,7 @@ QString three_digits(double value) {
 
 QString scaled(double value, const QString& unit, double least) {
   const double size = std::abs(value);
+  if (!std::isfinite(size)) return QStringLiteral("–");
   if (size == 0.0) return QStringLiteral("0 ") + unit;
   for (const Scale& scale : kScales) {
     if (size < scale.factor * 0.9995 && scale.factor > least) continue;

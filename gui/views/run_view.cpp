@@ -69,6 +69,30 @@ Chart* metric_chart(const QString& id, const QString& title) {
   return chart;
 }
 
+QString loss_text(double loss) {
+  constexpr double kLarge = 1e6;  // a run diverges beyond what fits its line digit by digit
+  return std::abs(loss) < kLarge ? fixed_text(loss, 4) : QString::number(loss, 'g', 4);
+}
+
+QString text_of_last(const std::vector<RunStep>& steps) {
+  return RunView::tr("  Step %1: loss %2, %3 tokens/s, %4 of tensors.")
+      .arg(count_text(static_cast<std::int64_t>(steps.back().step) + 1),
+           std::isfinite(steps.back().loss) ? loss_text(steps.back().loss) : QStringLiteral("–"),
+           fixed_text(recent_mean(steps, &RunStep::tokens_per_s), 0),
+           bytes_text(Bytes(steps.back().memory_bytes)));
+}
+
+// Empty where every line could be read.
+QString text_of_damage(const RunFollower& run, const QString& metrics) {
+  const int lines = run.damaged_lines();
+  if (lines == 0) return {};
+  if (lines == 1)
+    return RunView::tr("  1 line of %1 cannot be read: line %2.")
+        .arg(metrics, count_text(run.first_damaged_line()));
+  return RunView::tr("  %1 lines of %2 cannot be read, first line %3.")
+      .arg(count_text(lines), metrics, count_text(run.first_damaged_line()));
+}
+
 }  // namespace
 
 RunView::RunView(Selection* selection, QWidget* parent)
@@ -358,15 +382,10 @@ void RunView::update_calibrate() {
 void RunView::update_state() {
   const auto& steps = follower_.steps();
   QString text = last_message_;
-  if (!steps.empty()) {
-    text += tr("  Step %1: loss %2, %3 tokens/s, %4 of tensors.")
-                .arg(count_text(static_cast<std::int64_t>(steps.back().step) + 1),
-                     fixed_text(steps.back().loss, 4),
-                     fixed_text(recent_mean(steps, &RunStep::tokens_per_s), 0),
-                     bytes_text(Bytes(steps.back().memory_bytes)));
-  }
-  if (follower_.damaged_lines() > 0)
-    text += tr("  %1 lines of the metrics cannot be read.").arg(follower_.damaged_lines());
+  if (!steps.empty()) text += text_of_last(steps);
+  text += text_of_damage(follower_, tr("the metrics"));
+  if (!other_name_.isEmpty())
+    text += text_of_damage(other_, tr("the metrics of %1").arg(other_name_));
   state_->setText(text);
   state_->setVisible(!text.isEmpty());
   // Of the profile as it is known now.

@@ -162,13 +162,13 @@ TEST_F(OpenedFileTest, ReadsLargeTimelines) {
 }
 
 TEST_F(OpenedFileTest, AFollowerOfAnEndedRunAsksLessOften) {
-  const QString path = write("metrics.jsonl", "{\"step\": 0}\nno line\n");
+  const QString path = write("metrics.jsonl", "{\"step\": 0, \"step_s\": 0.1}\nno line\n");
   RunFollower follower;
   follower.follow(path);
   const int first = follower.pause_ms();
   ASSERT_TRUE(wait_for([&] { return follower.pause_ms() > 1.3 * first; }));
   EXPECT_EQ(follower.damaged_lines(), 1);
-  write("metrics.jsonl", "{\"step\": 0}\n");  // written anew
+  write("metrics.jsonl", "{\"step\": 0, \"step_s\": 0.1}\n");  // written anew
   ASSERT_TRUE(wait_for([&] { return follower.damaged_lines() == 0; }));
   EXPECT_EQ(follower.pause_ms(), first);
 }
@@ -236,10 +236,59 @@ no line of metrics
   EXPECT_EQ(follower.damaged_lines(), 1);
   QFile file(path);
   ASSERT_TRUE(file.open(QIODevice::Append));
-  file.write("ss\": 4.5}\n");
+  file.write("ss\": 4.5, \"step_s\": 0.1}\n");
   file.close();
   ASSERT_TRUE(wait_for([&] { return follower.steps().size() == 3; }));
   EXPECT_DOUBLE_EQ(follower.steps()[2].loss, 4.5);
+}
+
+TEST(ReadRunStep, TakesWhatARunWrites) {
+  const auto step = read_run_step(R"({"step": 7, "loss": null, "gradient_norm": 3e38, "step_s": 0.5,
+      "tokens_per_s": 2048, "mfu": 0.4, "tensor_peak_bytes": 0, "device": "cpu"})");
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->step, 7.0);
+  EXPECT_TRUE(std::isnan(step->loss));
+  EXPECT_EQ(step->gradient_norm, 3e38);
+  EXPECT_EQ(step->step_s, 0.5);
+  EXPECT_EQ(step->tokens_per_s, 2048.0);
+  EXPECT_EQ(step->memory_bytes, 0.0);
+}
+
+TEST(ReadRunStep, TakesNoNumberThatNoRunWrites) {
+  const std::string whole = R"({"step": 3, "loss": 5.5, "gradient_norm": 1, "step_s": 0.1,
+      "tokens_per_s": 1, "mfu": 0.1, "tensor_peak_bytes": 1})";
+  ASSERT_TRUE(read_run_step(QByteArray::fromStdString(whole)));
+  const auto with = [&](const std::string& was, const std::string& is) {
+    std::string line = whole;
+    line.replace(line.find(was), was.size(), is);
+    return QByteArray::fromStdString(line);
+  };
+  for (const QByteArray& line :
+       {with(R"("step": 3, )", ""), with(R"("step": 3)", R"("step": -1)"),
+        with(R"("step": 3)", R"("step": 0.5)"), with(R"("step": 3)", R"("step": -1e300)"),
+        with(R"("step": 3)", R"("step": 1e19)"), with(R"("step": 3)", R"("step": "3")"),
+        with(R"("step_s": 0.1,)", ""), with(R"("step_s": 0.1)", R"("step_s": null)"),
+        with(R"("step_s": 0.1)", R"("step_s": 0)"), with(R"("step_s": 0.1)", R"("step_s": -1)"),
+        with(R"("step_s": 0.1)", R"("step_s": 1e300)"), with("5.5", R"("low")"),
+        with("5.5", "1e308"), with(R"("gradient_norm": 1)", R"("gradient_norm": -1)"),
+        with(R"("tokens_per_s": 1)", R"("tokens_per_s": 1e300)"),
+        with(R"("mfu": 0.1)", R"("mfu": [])"),
+        with(R"("tensor_peak_bytes": 1)", R"("tensor_peak_bytes": 1e308)"),
+        with(R"("tensor_peak_bytes": 1)", R"("tensor_peak_bytes": -1)"), QByteArray("[3]")})
+    EXPECT_FALSE(read_run_step(line)) << line.toStdString();
+}
+
+TEST_F(OpenedFileTest, AFollowerNamesTheFirstDamagedLine) {
+  RunFollower follower;
+  follower.follow(write("metrics.jsonl",
+                        "{\"step\": 0, \"step_s\": 0.1}\n\n{\"step\": 1}\nno line\n"
+                        "{\"step\": 2, \"step_s\": 0.1}\n"));
+  EXPECT_EQ(follower.steps().size(), 2U);
+  EXPECT_EQ(follower.damaged_lines(), 2);
+  EXPECT_EQ(follower.first_damaged_line(), 3);
+  follower.follow(write("metrics.jsonl", "{\"step\": 0, \"step_s\": 0.1}\n"));
+  EXPECT_EQ(follower.damaged_lines(), 0);
+  EXPECT_EQ(follower.first_damaged_line(), 0);
 }
 
 // The window stays free while a long run is read.

@@ -306,6 +306,31 @@ TEST_F(RunViewTest, WithoutAStepOfAllRanksCalibrateSaysWhyItIsOff) {
                "No step of the run was recorded by all of its ranks");
 }
 
+TEST_F(RunViewTest, DamagedMetricsAreNamedAndNotShown) {
+  const QDir run(folder_.filePath(id("old")));
+  ASSERT_TRUE(QDir().mkpath(run.path()));
+  window_.raise_view(id("run"));
+  const int width = view_->width();
+  const auto state_of = [&](const char* lines) {
+    write_text_file(run.filePath(id("metrics.jsonl")), id(lines));
+    window_.open({run.path()});
+    EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    return find<QLabel>("run_state").text();
+  };
+  EXPECT_EQ(state_of("{\"step\": 0}\n").trimmed(),
+            id("1 line of the metrics cannot be read: line 1."));
+  EXPECT_TRUE(view_->table().rows.empty());
+  const QString text = state_of(
+      "{\"step\": 0, \"step_s\": 0.1, \"loss\": 3e38, \"tensor_peak_bytes\": 2e9}\nno line\n"
+      "{\"step\": -1e300, \"step_s\": 0.1, \"tensor_peak_bytes\": 1e308}\n");
+  EXPECT_TRUE(text.contains(id("Step 1: loss 3e+38, – tokens/s, 2.00 GB of tensors.")))
+      << qPrintable(text);
+  EXPECT_TRUE(text.contains(id("2 lines of the metrics cannot be read, first line 2.")))
+      << qPrintable(text);
+  EXPECT_EQ(view_->table().rows.size(), 1U);
+  EXPECT_EQ(view_->width(), width);
+}
+
 // The palette offers both at any time.
 TEST_F(RunViewTest, StoppingNothingAndStartingTwiceChangeNothing) {
   view_->stop();
