@@ -6,7 +6,8 @@
 #include <QPdfWriter>
 #include <QScrollArea>
 #include <QSvgGenerator>
-#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "gui/models/written_file.hpp"
@@ -21,25 +22,39 @@ constexpr int kDotsPerInch = 96;
   throw RuntimeFailure((file + QStringLiteral(": ") + why).toStdString());
 }
 
-// A view without scroll bars for as long as this lives: a picture has all that can be scrolled to.
+// A view without scroll bars for as long as this lives: a picture has all that can be scrolled to,
+// and no bar takes the room of what lies beside it.
 class Unrolled {
  public:
   explicit Unrolled(QWidget& widget) : widget_(widget), before_(widget.size()) {
     if (widget.isWindow()) return;
-    int hidden = 0;
-    for (const QScrollArea* area : widget.findChildren<QScrollArea*>()) {
-      if (area->widget() != nullptr && area->isVisibleTo(&widget))
-        hidden = std::max(hidden, area->widget()->height() - area->viewport()->height());
+    for (QScrollArea* area : widget.findChildren<QScrollArea*>()) {
+      if (area->widget() == nullptr || !area->isVisibleTo(&widget)) continue;
+      areas_.push_back({area, area->verticalScrollBarPolicy()});
+      area->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     }
-    if (hidden > 0) widget.resize(before_ + QSize(0, hidden));
+    const QSize hidden = hidden_size();
+    if (!hidden.isNull()) widget.resize(before_ + hidden);
   }
-  ~Unrolled() { widget_.resize(before_); }
+  ~Unrolled() {
+    for (const auto& [area, policy] : areas_) area->setVerticalScrollBarPolicy(policy);
+    widget_.resize(before_);
+  }
   Unrolled(const Unrolled&) = delete;
   Unrolled& operator=(const Unrolled&) = delete;
 
  private:
+  // Of what the views of the areas cannot show.
+  QSize hidden_size() const {
+    QSize hidden(0, 0);
+    for (const auto& [area, policy] : areas_)
+      hidden = hidden.expandedTo(area->widget()->size() - area->viewport()->size());
+    return hidden;
+  }
+
   QWidget& widget_;
   QSize before_;
+  std::vector<std::pair<QScrollArea*, Qt::ScrollBarPolicy>> areas_;
 };
 
 void render(QWidget& widget, QPaintDevice& device, const QString& file) {
