@@ -60,6 +60,12 @@ QString named(const ReadFile& read) {
   return QStringLiteral("%1 (%2)").arg(file_name(read.file.path), kind_of(read.file));
 }
 
+// Of the view that the dock holds; empty where it shows nothing.
+TextTable data_of(const QDockWidget& dock) {
+  const auto* shown = qobject_cast<View*>(dock.widget());
+  return shown == nullptr ? TextTable() : shown->table();
+}
+
 }  // namespace
 
 void MainWindow::open(const QStringList& paths) {
@@ -381,17 +387,21 @@ void MainWindow::fill_recent() {
 
 void MainWindow::export_view(const QString& suffix) {
   QDockWidget* dock = current_dock();
+  TextTable data;
+  if (suffix == QStringLiteral("csv")) {
+    data = data_of(*dock);
+    if (data.rows.empty()) {
+      return messages_->say(QStringLiteral("command"), Tone::Problem,
+                            tr("%1 has no data to export.").arg(dock->windowTitle()));
+    }
+  }
   const QString file = ask_for_file(this, tr("Export %1").arg(dock->windowTitle()),
                                     dock->objectName() + QLatin1Char('.') + suffix,
                                     QStringLiteral("*.%1").arg(suffix), suffix);
   if (file.isEmpty()) return;
   try {
     if (suffix == QStringLiteral("csv")) {
-      const auto* shown = qobject_cast<View*>(dock->widget());
-      if (shown == nullptr || shown->table().rows.empty())
-        return messages_->say(QStringLiteral("command"), Tone::Problem,
-                              tr("%1 has no data to export.").arg(dock->windowTitle()));
-      write_text_file(file, to_csv(shown->table()));
+      write_text_file(file, to_csv(data));
     } else {
       export_picture(*dock->widget(), file);
     }
@@ -407,8 +417,12 @@ void MainWindow::copy_view_picture() {
 }
 
 void MainWindow::copy_view_data() {
-  const auto* shown = qobject_cast<View*>(current_dock()->widget());
-  if (shown != nullptr) QGuiApplication::clipboard()->setText(to_tsv(shown->table()));
+  const TextTable data = data_of(*current_dock());
+  if (data.rows.empty()) {
+    return messages_->say(QStringLiteral("command"), Tone::Problem,
+                          tr("%1 has no data to copy.").arg(current_dock()->windowTitle()));
+  }
+  QGuiApplication::clipboard()->setText(to_tsv(data));
 }
 
 void MainWindow::save_session() {
