@@ -70,7 +70,9 @@ QString stream_title(Stream stream) {
 
 }  // namespace
 
-Role role_of(const Span& span) {
+Role role_of(const Span& span, bool has_pipeline) {
+  // tp x pp is tp where there is one stage.
+  if (span.group == Group::ModelParallel && !has_pipeline) return Role::Tensor;
   return span.group ? role_of(*span.group) : role_of(span.kind, span.phase);
 }
 
@@ -159,6 +161,8 @@ void TimelineTracks::sort_spans_into_rows() {
   std::vector<std::vector<RowSpan>> rows;
   for (std::size_t side = 0; side < timelines_.size(); ++side) {
     const std::vector<Span>& spans = timelines_[side]->spans;
+    const bool has_pipeline = std::any_of(
+        spans.begin(), spans.end(), [](const Span& span) { return span.group == Group::Pipeline; });
     std::vector<std::uint32_t>& row_of_span = row_of_span_.emplace_back(spans.size(), kNoRow);
     for (std::size_t i = 0; i < spans.size(); ++i) {
       const Span& span = spans[i];
@@ -167,8 +171,8 @@ void TimelineTracks::sort_spans_into_rows() {
           numbers.of({static_cast<std::uint8_t>(side), span.rank, span.stream, span.peer});
       if (row >= rows.size()) rows.resize(row + 1);
       row_of_span[i] = row;
-      rows[row].push_back(
-          {span.start.value(), span.end().value(), static_cast<std::uint32_t>(i), role_of(span)});
+      rows[row].push_back({span.start.value(), span.end().value(), static_cast<std::uint32_t>(i),
+                           role_of(span, has_pipeline)});
       ++shown_spans_;
     }
   }

@@ -200,8 +200,9 @@ class TimelineTracks {
   std::size_t shown_spans_ = 0;
 };
 
-// The role that colours a span: of its group for communication, else of its kind and phase.
-Role role_of(const Span& span);
+// The role that colours a span: of its group for communication, else of its kind and phase. What
+// spans tensor and pipeline parallelism is of the latter only where the step `has_pipeline`.
+Role role_of(const Span& span, bool has_pipeline);
 
 // "predicted" or "measured".
 QString title_of(TimelineOrigin origin);
