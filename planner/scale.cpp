@@ -32,6 +32,13 @@ std::vector<Part> parts_of(const PlanCandidate& candidate) {
   return parts;
 }
 
+// "16,384".
+std::string count_text(std::int64_t count) {
+  std::string text = fmt::format("{}", count);
+  for (std::size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, 1, ',');
+  return text;
+}
+
 // What takes a larger share of the step behind the knee than where the machine is smallest.
 std::string cause_of(const ScalePoint& smallest, const ScalePoint& behind) {
   const std::vector<Part> before = parts_of(*smallest.best), after = parts_of(*behind.best);
@@ -42,8 +49,8 @@ std::string cause_of(const ScalePoint& smallest, const ScalePoint& behind) {
   const std::string what =
       most == 0 ? "kernels, which get smaller and less efficient," : after[most].what;
   return fmt::format("{} grows from {:.0f} % of the step on {} accelerators to {:.0f} % on {}",
-                     what, 100.0 * before[most].share, smallest.gpus, 100.0 * after[most].share,
-                     behind.gpus);
+                     what, 100.0 * before[most].share, count_text(smallest.gpus),
+                     100.0 * after[most].share, count_text(behind.gpus));
 }
 
 bool any_fits(const std::vector<ScalePoint>& points) {
