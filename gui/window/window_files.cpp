@@ -387,10 +387,10 @@ void MainWindow::fill_recent() {
 
 void MainWindow::export_view(const QString& suffix) {
   QDockWidget* dock = current_dock();
-  TextTable data;
+  TextTable shown;
   if (suffix == QStringLiteral("csv")) {
-    data = data_of(*dock);
-    if (data.rows.empty()) {
+    shown = data_of(*dock);
+    if (shown.rows.empty()) {
       return messages_->say(QStringLiteral("command"), Tone::Problem,
                             tr("%1 has no data to export.").arg(dock->windowTitle()));
     }
@@ -401,7 +401,7 @@ void MainWindow::export_view(const QString& suffix) {
   if (file.isEmpty()) return;
   try {
     if (suffix == QStringLiteral("csv")) {
-      write_text_file(file, to_csv(data));
+      write_text_file(file, to_csv(shown));
     } else {
       export_picture(*dock->widget(), file);
     }
@@ -417,12 +417,12 @@ void MainWindow::copy_view_picture() {
 }
 
 void MainWindow::copy_view_data() {
-  const TextTable data = data_of(*current_dock());
-  if (data.rows.empty()) {
+  const TextTable shown = data_of(*current_dock());
+  if (shown.rows.empty()) {
     return messages_->say(QStringLiteral("command"), Tone::Problem,
                           tr("%1 has no data to copy.").arg(current_dock()->windowTitle()));
   }
-  QGuiApplication::clipboard()->setText(to_tsv(data));
+  QGuiApplication::clipboard()->setText(to_tsv(shown));
 }
 
 void MainWindow::save_session() {

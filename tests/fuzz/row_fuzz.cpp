@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "core/spec/plan_check.hpp"
+#include "sim/validation/model_names.hpp"
 #include "sim/validation/row_cluster.hpp"
 #include "sim/validation/row_scenario.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
@@ -27,9 +28,10 @@ void check(sim::TrainingRow row) {
 
 }  // namespace
 
-// The shipped clusters are read here, which is no input's time.
+// What is shipped is read here, which is no input's time.
 extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
   sim::cluster_library();
+  sim::shipped_model_specs();
   return 0;
 }
 
