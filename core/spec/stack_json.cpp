@@ -150,6 +150,11 @@ void read_memory(ObjectReader object, FillIn& fill, StackSpec& spec) {
   object.refuse_unknown_keys();
 }
 
+// A figure that says no more than its absence is written where it was stated with its source.
+bool has_source(const StackSpec& spec, const std::string& pointer) {
+  return spec.sources.contains(pointer);
+}
+
 ordered_json fusion_json(const StackSpec& spec) {
   ordered_json section = {{"flash_attention", spec.flash_attention},
                           {"norm", spec.fused_norm},
@@ -165,8 +170,8 @@ ordered_json fusion_json(const StackSpec& spec) {
   // What a profile may leave out without a word.
   if (spec.fused_grouped_gemm) section["grouped_gemm"] = true;
   if (!spec.fused_expert_bias) section["expert_bias"] = false;
-  const auto write_ratio = [&section](const char* key, double value) {
-    if (value != 1.0) section[key] = value;
+  const auto write_ratio = [&](const std::string& key, double value) {
+    if (value != 1.0 || has_source(spec, "/fusion/" + key)) section[key] = value;
   };
   write_ratio("attention_kernel_ratio", spec.attention_kernel_ratio);
   write_ratio("hopper_attention_kernel_ratio", spec.hopper_attention_kernel_ratio);
@@ -179,8 +184,10 @@ ordered_json host_json(const StackSpec& spec) {
                           {"reads_token_counts", spec.reads_token_counts},
                           {"cuda_graphs", spec.cuda_graphs},
                           {"prefetch_layers", spec.prefetch_layers}};
-  if (spec.router_launches != 0) section["router_launches"] = spec.router_launches;
-  if (spec.module_launch_time > Seconds(0)) section["module_s"] = spec.module_launch_time.value();
+  if (spec.router_launches != 0 || has_source(spec, "/host/router_launches"))
+    section["router_launches"] = spec.router_launches;
+  if (spec.module_launch_time > Seconds(0) || has_source(spec, "/host/module_s"))
+    section["module_s"] = spec.module_launch_time.value();
   if (spec.graphs_to_dispatch) section["graphs_to_dispatch"] = true;
   return section;
 }
@@ -196,7 +203,8 @@ ordered_json overlap_json(const StackSpec& spec) {
                           {"slowdown_ratio", spec.overlap_slowdown},
                           {"collective_slowdown_ratio", spec.collective_slowdown}};
   // What a profile may leave out without a word.
-  if (spec.ep_overlap_share != 0.0) section["expert_parallel_share_ratio"] = spec.ep_overlap_share;
+  if (spec.ep_overlap_share != 0.0 || has_source(spec, "/overlap/expert_parallel_share_ratio"))
+    section["expert_parallel_share_ratio"] = spec.ep_overlap_share;
   return section;
 }
 
@@ -233,9 +241,10 @@ ordered_json memory_json(const StackSpec& spec) {
                           {"gradient_placeholders", spec.gradient_placeholders},
                           {"fp8_saved_inputs", spec.fp8_saved_inputs},
                           {"dropout_mask_saved", spec.dropout_mask_saved}};
-  if (spec.fp8_weight_bytes != StackSpec().fp8_weight_bytes)
+  if (spec.fp8_weight_bytes != StackSpec().fp8_weight_bytes ||
+      has_source(spec, "/memory/fp8_weight_bytes"))
     section["fp8_weight_bytes"] = spec.fp8_weight_bytes.value();
-  if (spec.step_gradient_bytes > Bytes())
+  if (spec.step_gradient_bytes > Bytes() || has_source(spec, "/memory/step_gradient_bytes"))
     section["step_gradient_bytes"] = spec.step_gradient_bytes.value();
   return section;
 }
@@ -245,7 +254,8 @@ ordered_json gradients_json(const StackSpec& spec) {
                           {"bucket_elements", spec.bucket_elements},
                           {"fp32_reduction", spec.fp32_gradient_reduction},
                           {"fp32_accumulation", spec.fp32_main_gradients}};
-  if (spec.bucket_elements_per_replica > 0.0)
+  if (spec.bucket_elements_per_replica > 0.0 ||
+      has_source(spec, "/gradients/bucket_elements_per_replica"))
     section["bucket_elements_per_replica"] = spec.bucket_elements_per_replica;
   return section;
 }

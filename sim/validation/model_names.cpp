@@ -47,9 +47,9 @@ bool says_nothing(const std::string& word) {
 
 // Words that make another architecture of a model.
 bool changes_sizes(const std::string& word) {
-  static const Words kOthers = {"moe",    "experts", "mini",   "small",  "medium", "large",
-                                "xl",     "nano",    "tiny",   "vision", "vl",     "audio",
-                                "hybrid", "mamba",   "pruned", "draft",  "x",      "neox"};
+  static const Words kOthers = {"moe",   "experts", "mini",  "small",  "medium", "large",  "omni",
+                                "video", "neo",     "xl",    "nano",   "tiny",   "vision", "vl",
+                                "audio", "hybrid",  "mamba", "pruned", "draft",  "x",      "neox"};
   return kOthers.contains(word) || is_size(word);
 }
 

@@ -498,6 +498,23 @@ TEST(StackJson, AnEmptyStackIsTheDefaultOneAndSaysWhatWasFilledIn) {
 }
 
 // Any figures, with or without provenance, survive writing and reading.
+// Also figures that say what their absence would, for they have a source.
+TEST(StackJson, StatedDefaultsRoundTrip) {
+  json document = json::parse(kStack);
+  document["sources"]["estimate"] = {{"title", "an estimate"}};
+  const auto state = [&](const char* pointer, double value) {
+    document[json::json_pointer(pointer)] = {
+        {"value", value}, {"source", "estimate"}, {"confidence", "assumed"}};
+  };
+  state("/fusion/attention_kernel_ratio", 1.0);
+  state("/fusion/hopper_attention_kernel_ratio", 1.0);
+  state("/overlap/expert_parallel_share_ratio", 0.0);
+  state("/host/module_s", 0.0);
+  state("/gradients/bucket_elements_per_replica", 0.0);
+  const StackSpec stack = read_stack(document, "mine.json");
+  EXPECT_EQ(read_stack(to_json(stack), "again.json"), stack);
+}
+
 TEST(ClusterJson, RandomClustersRoundTrip) {
   const ClusterSpec base = read(cluster_document());
   EXPECT_TRUE(rc::check([&base] {
