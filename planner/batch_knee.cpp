@@ -41,31 +41,28 @@ std::int64_t largest_simulated(PlanRequest trial, std::int64_t most) {
   return batch;
 }
 
-bool allows(const Constraints& constraints, std::int64_t batch) {
-  Plan plan;
-  plan.global_batch = batch;
-  const auto holds = [&plan](const Constraint& constraint) { return constraint.holds(plan); };
-  const auto of_batch = [](const Constraint& constraint) {
-    return constraint.field == PlanField::GlobalBatch;
+Constraints of_batch(Constraints constraints) {
+  const auto is_of_another = [](const Constraint& constraint) {
+    return constraint.field != PlanField::GlobalBatch;
   };
-  return std::all_of(constraints.fixed.begin(), constraints.fixed.end(),
-                     [&](const Constraint& each) { return !of_batch(each) || holds(each); }) &&
-         std::none_of(constraints.forbidden.begin(), constraints.forbidden.end(),
-                      [&](const Constraint& each) { return of_batch(each) && holds(each); });
+  std::erase_if(constraints.fixed, is_of_another);
+  std::erase_if(constraints.forbidden, is_of_another);
+  return constraints;
 }
 
 // Those that the constraints fix, or else the powers of two up to `most`; the largest one first.
 std::vector<std::int64_t> batches_to_try(const PlanRequest& request, std::int64_t most) {
+  const Constraints constraints = of_batch(request.constraints);
   std::vector<std::int64_t> batches;
-  for (const Constraint& constraint : request.constraints.fixed) {
-    if (constraint.field == PlanField::GlobalBatch) batches = constraint.values;
-  }
+  if (!constraints.fixed.empty()) batches = constraints.fixed.front().values;
   if (batches.empty()) {
     for (std::int64_t batch = 1; batch <= most; batch *= 2) batches.push_back(batch);
   }
   std::erase_if(batches, [&](std::int64_t batch) {
+    Plan plan;
+    plan.global_batch = batch;
     const bool too_large = request.max_global_batch > 0 && batch > request.max_global_batch;
-    return too_large || !allows(request.constraints, batch);
+    return too_large || !broken_constraint(constraints, plan).empty();
   });
   std::sort(batches.begin(), batches.end(), std::greater<>());
   return batches;

@@ -196,7 +196,9 @@ class Search {
       return a.bound != b.bound ? a.bound < b.bound : a.comes_before(b);
     });
     std::vector<Simulated> known = best_;
-    std::vector<FrontMember> members = front_members(plans);
+    const std::vector<std::size_t> front = analytic_front(plans);
+    trade_offs_ = static_cast<std::int64_t>(front.size());
+    std::vector<FrontMember> members = front_members(plans, front);
     while (!request_.stop.stop_requested()) {
       const std::vector<EvaluatedPlan> wave = next_wave(plans, known, members);
       if (wave.empty()) break;
@@ -268,13 +270,16 @@ class Search {
     return nullptr;
   }
 
-  // Of the analytic front: both ends and members between them, evenly.
-  std::vector<FrontMember> front_members(const std::vector<EvaluatedPlan>& plans) {
+  static std::vector<std::size_t> analytic_front(const std::vector<EvaluatedPlan>& plans) {
     std::vector<TradeOff> points;
     points.reserve(plans.size());
     for (const EvaluatedPlan& plan : plans) points.push_back({plan.analytic, plan.memory});
-    const std::vector<std::size_t> front = pareto_front(points);
-    trade_offs_ = static_cast<std::int64_t>(front.size());
+    return pareto_front(points);
+  }
+
+  // Of the analytic front: both ends and members between them, evenly.
+  static std::vector<FrontMember> front_members(const std::vector<EvaluatedPlan>& plans,
+                                                const std::vector<std::size_t>& front) {
     const std::size_t count = std::min(front.size(), kLargestFront);
     std::vector<FrontMember> members;
     for (std::size_t i = 0; i < count; ++i) {

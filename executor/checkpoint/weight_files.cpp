@@ -143,8 +143,10 @@ const SafetensorsFile::View* WeightFiles::find(const std::string& name) const {
 
 void WeightFiles::check(const ModelSpec& model) const {
   ProblemList problems(from_.string());
+  std::set<const SafetensorsFile::View*> used;
   for (const StoredTensor& wanted : stored_tensors(model)) {
     const SafetensorsFile::View* view = find(wanted.name);
+    used.insert(view);
     if (view == nullptr) {
       problems.add(wanted.name, "nothing", "a tensor of " + shape_text(wanted.shape));
     } else if (view->shape != wanted.shape) {
@@ -153,22 +155,22 @@ void WeightFiles::check(const ModelSpec& model) const {
       problems.add(wanted.name, view->format, "F32, BF16 or F16");
     }
   }
-  check_others(model, problems);
+  check_others(model, used, problems);
   check_config(model, problems);
   problems.throw_if_any();
 }
 
-void WeightFiles::check_others(const ModelSpec& model, ProblemList& problems) const {
-  std::set<const SafetensorsFile::View*> wanted;
-  const SafetensorsFile::View* embedding = nullptr;
-  for (const StoredTensor& tensor : stored_tensors(model)) {
-    wanted.insert(find(tensor.name));
-    if (embedding == nullptr && is_embedding(tensor.name)) embedding = find(tensor.name);
-  }
+void WeightFiles::check_others(const ModelSpec& model,
+                               const std::set<const SafetensorsFile::View*>& used,
+                               ProblemList& problems) const {
+  const auto embedding = std::find_if(tensors_.begin(), tensors_.end(), [&](const auto& tensor) {
+    return used.contains(tensor.second) && is_embedding(tensor.first);
+  });
   for (const auto& [name, view] : tensors_) {
-    if (wanted.contains(view) || is_buffer(name, *view)) continue;
+    if (used.contains(view) || is_buffer(name, *view)) continue;
     const bool is_tied_head = model.tied_embeddings && name == "lm_head.weight";
-    if (is_tied_head && embedding != nullptr && holds_the_same(*view, *embedding)) continue;
+    const bool is_there = embedding != tensors_.end();
+    if (is_tied_head && is_there && holds_the_same(*view, *embedding->second)) continue;
     problems.add(name, shape_text(view->shape),
                  is_tied_head ? "the values of the embedding, for the plan's model shares it"
                               : "no such tensor in the plan's model");

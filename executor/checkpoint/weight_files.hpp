@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,9 @@ class WeightFiles {
   // Under its name, or without the first word of it: files of a model without a head leave out
   // `transformer.` and `model.`.
   const SafetensorsFile::View* find(const std::string& name) const;
-  void check_others(const ModelSpec& model, ProblemList& problems) const;
+  // `used`: what the model's own tensors are.
+  void check_others(const ModelSpec& model, const std::set<const SafetensorsFile::View*>& used,
+                    ProblemList& problems) const;
   void check_config(const ModelSpec& model, ProblemList& problems) const;
 
   std::filesystem::path from_;

@@ -46,23 +46,27 @@ struct Columns {
   double tflops = 0.0, gigabytes_per_s = 0.0, microseconds = 0.0;
 };
 
+bool is_any(const std::string& text, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+// Ops that go over the rows of a matrix.
+bool is_pass(const std::string& op) {
+  return is_any(op, {"softmax", "layernorm", "rmsnorm"});
+}
+
 // The spellings of an op: "GEMM", "matmul", "flash_attention_fwd", "LayerNorm".
 std::string op_in(const std::string& text) {
   const std::string words = letters_and_digits(text);
-  const auto holds = [&words](std::string_view part) {
-    return words.find(part) != std::string::npos;
-  };
-  const auto is = [&words](std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), words) != names.end();
-  };
-  if (is({"gemm", "matmul", "mm", "bmm", "addmm", "linear", "hgemm", "sgemm", "batchedgemm",
-          "stridedbatchedgemm", "gemmex"}))
+  if (is_any(words, {"gemm", "matmul", "mm", "bmm", "addmm", "linear", "hgemm", "sgemm",
+                     "batchedgemm", "stridedbatchedgemm", "gemmex"}))
     return "gemm";
-  if (is({"softmax", "layernorm", "rmsnorm"})) return words;
+  if (is_pass(words)) return words;
   // One pass after the other stays what it is; without one the row says neither.
   const bool attends = says_any(words, {"attention", "attn", "fmha", "sdpa"});
   if (attends && text.rfind("attention", 0) != 0) {
-    const bool forward = holds("fwd") || holds("forward"), backward = holds("bwd") || holds("back");
+    const bool forward = says_any(words, {"fwd", "forward"});
+    const bool backward = says_any(words, {"bwd", "back"});
     return std::string("attention") + (forward ? "_fwd" : "") + (backward ? "_bwd" : "");
   }
   return text;
@@ -258,16 +262,8 @@ void read_pass(const Columns& columns, KernelTiming& timing) {
   timing.measured = measured_time(columns, work.read + work.written);
 }
 
-bool is_any(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
-}
-
 bool is_copy(const Columns& columns) {
   return columns.op == "memcpy";
-}
-
-bool is_pass(const Columns& columns) {
-  return is_any(columns.op, {"softmax", "layernorm", "rmsnorm"});
 }
 
 // Of copies only the bytes count. A format that the source leaves open is the usual one.
@@ -287,7 +283,7 @@ void set_precision(Columns& columns, KernelTiming& timing) {
 std::string gap_of(const Columns& columns, const std::string& gpu) {
   if (gpu.empty() || says(gpu, "unspecified")) return "the source does not name the device";
   if (columns.op.empty()) return "the source does not name the op";
-  if (!is_copy(columns) && !is_pass(columns) && columns.op != "gemm" &&
+  if (!is_copy(columns) && !is_pass(columns.op) && columns.op != "gemm" &&
       columns.op.rfind("attention", 0) != 0)
     return fmt::format("no model of \"{}\"", columns.op);
   if (!is_any(columns.stage, {"", "fwd", "bwd_grad_act", "bwd_grad_w"}))
@@ -296,7 +292,7 @@ std::string gap_of(const Columns& columns, const std::string& gpu) {
     if (!format.empty() && !precision_in(format))
       return fmt::format("the number format \"{}\" is not modelled", format);
   }
-  const bool moves = is_copy(columns) || is_pass(columns);
+  const bool moves = is_copy(columns) || is_pass(columns.op);
   const double rate = moves ? columns.gigabytes_per_s : columns.tflops;
   // A copy whose size is not given took no time that could be told.
   const bool timed = columns.microseconds > 0.0 && !is_copy(columns);
@@ -315,7 +311,7 @@ KernelTiming read_timing(ObjectReader& row) {
   if (!timing.unsupported.empty()) return timing;
   if (is_copy(columns))
     read_copy(columns, timing);
-  else if (is_pass(columns))
+  else if (is_pass(columns.op))
     read_pass(columns, timing);
   else if (columns.op == "gemm")
     read_gemm(columns, timing);

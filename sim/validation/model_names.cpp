@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <regex>
 
@@ -14,10 +13,6 @@ namespace shardwright::sim {
 namespace {
 
 using Words = std::set<std::string>;
-
-bool is_digit(char c) {
-  return std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
 
 // "7b", "8x7b", "1t"; also "a3b", whose letter is a word of its own.
 bool is_size(const std::string& word) {

@@ -63,6 +63,10 @@ std::optional<ScheduleKind> zero_bubble_in(const std::string& text) {
 
 }  // namespace
 
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
 std::string letters_and_digits(std::string_view text) {
   std::string result;
   for (const char raw : text) {

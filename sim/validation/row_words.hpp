@@ -13,6 +13,8 @@
 
 namespace shardwright::sim {
 
+bool is_digit(char c);
+
 // What is left of a text without case and signs: "Zero-Bubble (ZB-1P)" is "zerobubblezb1p".
 std::string letters_and_digits(std::string_view text);
 

@@ -39,10 +39,6 @@ std::string megatron_lm_of_year(const TrainingRow& row) {
 // published in that year on older devices was measured before.
 constexpr std::int64_t kNemoYearOnHopper = 2023, kNemoYear = 2024;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // "NeMo 22.09", "nemo:23.05": two digits of a year, a stop and two of a month; 0 without.
 std::int64_t release_year_in(const std::string& stack) {
   const std::string text = ' ' + stack + ' ';

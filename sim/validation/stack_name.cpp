@@ -16,10 +16,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool is_digit(char c) {
-  return std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
-
 // "0.5.1", "v2", "24.07", "r0.8.0"; a year names a generation of the software, not a release.
 bool is_version(const std::string& word) {
   const bool marked = !word.empty() && std::string_view("vVrR").find(word[0]) != std::string::npos;
