@@ -8,8 +8,8 @@
 
 namespace shardwright::gui {
 
-// Links of a server, CPUs of which nothing was measured yet, and a stack that is shipped nowhere, as
-// a probe writes it.
+// Links of a server, CPUs of which nothing was measured yet, and a stack that is shipped nowhere,
+// as a probe writes it.
 inline ClusterSpec cpu_cluster() {
   ClusterSpec cluster = load_cluster("h100-pcie-server");
   cluster.name = "cpu-server";
