@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -161,6 +162,8 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Gloo writes to the sockets of ranks that may be gone, which is theirs to answer for.
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     return parse_and_run(argc, argv);
   } catch (const InputError& error) {

@@ -111,6 +111,14 @@ TEST(Restart, BringsBackTheLossesFromTheLastCheckpoint) {
   EXPECT_EQ(losses_in(folder), undisturbed_losses());
 }
 
+// A rank that writes to the connection of one that was killed gets this signal.
+TEST(ClosedConnection, EndsNoOtherRank) {
+  StartedRun run(empty_run_folder("closed-connection"), kLimit);
+  run.wait_for_steps(1);
+  for (const pid_t rank : run.ranks()) kill(rank, SIGPIPE);
+  EXPECT_EQ(run.wait(), 0) << run.messages();
+}
+
 // The run goes on with fewer ranks, under a plan that did not exist when it began, and the losses
 // are those of before within rounding.
 TEST(Elastic, GoesOnWithTheRanksThatAreLeft) {
