@@ -177,13 +177,14 @@ constexpr std::array kMachines = {
     Machine{"volta", "V100 32GB"},
     Machine{"ampere", "A100 80GB"},
     Machine{"hopper", "H100 80GB"},
+    Machine{"blackwell ultra", "B300"},
     Machine{"blackwell", "B200"},
 };
 
 // Nothing where a product of another name stands beside ("RTX Pro 6000 Blackwell").
 std::optional<std::string_view> accelerator_of_machine(const std::string& text) {
   static const std::regex kOther(
-      R"(\brtx|\bpro\b|\bgb\d|\b(?:t4|a10g?|a16|a30|a40|l40?)\b|jetson|geforce)",
+      R"(\brtx|\bpro\b|\bgb\d|\b(?:t4|a10g?|a16|a30|a40|l40?|a[2-6]000|[pk]\d{2,3})\b|jetson|geforce|titan|quadro)",
       std::regex::icase);
   const std::string words = ' ' + lower_case(text);
   if (std::regex_search(words, kOther)) return std::nullopt;
@@ -194,6 +195,16 @@ std::optional<std::string_view> accelerator_of_machine(const std::string& text) 
       return machine.accelerator;
   }
   return std::nullopt;
+}
+
+// The accelerator of a machine, with a memory that stands beside its name: "DGX-1V 16GB".
+std::string with_stated_memory(std::string_view inside, const Words& words) {
+  const std::string product(inside.substr(0, inside.find(' ')));
+  const auto plain = find_accelerator(std::string(inside));
+  for (const Size& size : words.sizes)
+    if (plain && !size.of_a_link && is_sold_with(*plain, size.gigabytes))
+      return fmt::format("{} {:.0f}GB", product, size.gigabytes);
+  return std::string(inside);
 }
 
 }  // namespace
@@ -210,8 +221,9 @@ AcceleratorText read_accelerator_text(const std::string& text,
   if (!read.profile) {
     const auto inside = accelerator_of_machine(text);
     if (!inside) return read;
-    read = read_accelerator_text(std::string(*inside), per_node);
-    read.filled_in.push_back(fmt::format("accelerator: {} for \"{}\"", *inside, text));
+    const std::string accelerator = with_stated_memory(*inside, words);
+    read = read_accelerator_text(accelerator, per_node);
+    read.filled_in.push_back(fmt::format("accelerator: {} for \"{}\"", accelerator, text));
     return read;
   }
   const auto node = node_of(text, per_node);

@@ -20,6 +20,7 @@ struct Framework {
 constexpr std::array kFrameworks = {
     // Named like another of another family.
     Framework{"automodel", "pytorch"},
+    Framework{"torchtitan", "pytorch"},
     // Sharded by fairscale, with the tensor parallelism of Megatron.
     Framework{"metaseq", "pytorch"},
     Framework{"fairscale", "pytorch"},

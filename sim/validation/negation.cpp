@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/validation/row_notes.hpp"
@@ -39,6 +40,20 @@ bool denies_what_precedes(std::string_view word) {
   constexpr std::array kDenials = {"off"sv,    "false"sv,       "disabled"sv,
                                    "unused"sv, "deactivated"sv, "absent"sv};
   return is_one_of(word, kDenials);
+}
+
+// "Does not say whether …", "unknown".
+bool leaves_open(std::string_view word) {
+  constexpr std::array kWords = {"whether"sv, "unknown"sv, "unclear"sv, "unstated"sv,
+                                 "unspecified"sv};
+  return is_one_of(word, kWords);
+}
+
+// What a source is silent about is "not …".
+bool is_statement(std::string_view word) {
+  constexpr std::array kWords = {"stated"sv,    "said"sv,  "mentioned"sv,  "given"sv,
+                                 "specified"sv, "known"sv, "documented"sv, "reported"sv};
+  return is_one_of(word, kWords);
 }
 
 // What a technique that is "not …" lacks; one that is "not stated" may well be there.
@@ -114,18 +129,45 @@ bool is_denied_at(const Words& words, std::size_t i) {
   return last || std::any_of(rest, std::min(rest + 2, words.end()), is_use);
 }
 
-// By "off" and the like behind a phrase that ends at `place`. In "DeepEP: off" and "DeepEP (off)"
-// it is the first word of the next clause.
-bool is_denied_behind(std::string_view text, std::size_t place) {
+// What stands behind a phrase that ends at `place`, as far as it may speak of it. In "DeepEP: off"
+// and "DeepEP (off)" it is the first words of the next clause.
+struct Behind {
+  Words words;
+  std::size_t reach;  // of them for a denial
+};
+
+Behind behind(std::string_view text, std::size_t place) {
   while (place < text.size() && is_in_word(text[place])) ++place;  // "interleav|ing"
   std::size_t sign = place;
   while (sign < text.size() && text[sign] == ' ') ++sign;
   const bool opens = sign < text.size() && (text[sign] == ':' || text[sign] == '(');
-  const Words words = words_behind(text, opens ? sign + 1 : place);
-  const std::size_t reach = opens ? 1 : kWordsBehind + 1;
-  for (std::size_t i = 0; i < std::min(reach, words.size()); ++i)
-    if (is_denied_at(words, i)) return true;
+  Words words = words_behind(text, opens ? sign + 1 : place);
+  const std::size_t reach = std::min(opens ? 1 : kWordsBehind + 1, words.size());
+  return {std::move(words), reach};
+}
+
+bool is_denied(const Behind& behind) {
+  for (std::size_t i = 0; i < behind.reach; ++i)
+    if (is_denied_at(behind.words, i)) return true;
   return false;
+}
+
+bool is_left_open(const Behind& behind) {
+  const Words& words = behind.words;
+  for (std::size_t i = 0; i < behind.reach; ++i) {
+    if (leaves_open(words[i])) return true;
+    if (is_not(words[i]) && i + 1 < words.size() && is_statement(words[i + 1])) return true;
+  }
+  return false;
+}
+
+// "compile=0".
+bool is_set_to_zero(std::string_view text, std::size_t place) {
+  while (place < text.size() && is_in_word(text[place])) ++place;
+  const std::string_view rest = text.substr(place);
+  const bool zero = rest.starts_with("=0") || rest.starts_with(": 0");
+  const std::size_t end = rest.starts_with("=0") ? 2 : 3;
+  return zero && (rest.size() <= end || (!is_letter_or_digit(rest[end]) && rest[end] != '.'));
 }
 
 struct Mentions {
@@ -140,9 +182,12 @@ Mentions mentions_of(std::string_view text, std::initializer_list<std::string_vi
     for (auto place = lower.find(wanted); place != std::string::npos;
          place = lower.find(wanted, place + 1)) {
       if (place > 0 && is_letter_or_digit(lower[place - 1])) continue;
+      const std::size_t end = place + wanted.size();
       const Words before = words_before(lower, place);
+      const Behind after = behind(lower, end);
+      if (std::any_of(before.begin(), before.end(), leaves_open) || is_left_open(after)) continue;
       const bool denied = std::any_of(before.begin(), before.end(), denies_what_follows) ||
-                          is_denied_behind(lower, place + wanted.size());
+                          is_denied(after) || is_set_to_zero(lower, end);
       (denied ? mentions.denied : mentions.affirmed) = true;
     }
   }

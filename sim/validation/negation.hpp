@@ -5,7 +5,9 @@
 // clause alone:
 // - by one of the three words before it: "no", "not", "non-", "without", "disabled", "instead of",
 // …;
-// - by what stands behind it, up to three words away: "off", "false", "disabled", "not used", ….
+// - by what stands behind it, up to three words away: "off", "false", "=0", "disabled",
+// "not used", ….
+// "Whether DeepEP was used", "DeepEP unknown" and "DeepEP is not stated" say neither.
 // A clause ends at a full stop, a comma, another sign of that kind, or at "and", "but", "with".
 #pragma once
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/validation/row_degrees.hpp"
+#include "sim/validation/stack_habits.hpp"
 
 namespace shardwright::sim {
 namespace {

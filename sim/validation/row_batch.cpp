@@ -10,7 +10,7 @@
 
 #include "core/spec/plan_check.hpp"
 #include "sim/validation/flops_convention.hpp"
-#include "sim/validation/row_degrees.hpp"
+#include "sim/validation/stack_habits.hpp"
 
 namespace shardwright::sim {
 namespace {

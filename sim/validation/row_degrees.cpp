@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "sim/validation/framework_family.hpp"
-#include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
+#include "sim/validation/stack_habits.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -48,22 +47,25 @@ void follow(Degree& degree, const char* key, const Degrees& degrees, std::int64_
   filled_in.push_back(fmt::format("{}: {}, from the other degrees", key, rest));
 }
 
-// Expert parallelism lies inside of the replicas here; some sources count it beside them.
-void count_experts_in(const TrainingRow& row, const ModelSpec& model, Degrees& degrees,
-                      std::vector<std::string>& filled_in) {
+// Expert parallelism lies inside of the replicas here; some sources count it beside them. What is
+// not said of tensor and pipeline parallelism is 1 where the stack has it so.
+void count_experts_in(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack,
+                      Degrees& degrees, std::vector<std::string>& filled_in) {
   const std::int64_t rest = left_over(degrees, row.cluster.gpus);
-  const bool whole = degrees.tp && degrees.pp && degrees.dp && rest > 1;
-  if (!model.moe || !whole || degrees.ep != rest) return;
+  const bool habit = shards_by_habit(row, stack);
+  const bool cut =
+      (degrees.tp || habit || leaves_layers_whole(model, stack)) && (degrees.pp || habit);
+  if (!model.moe || !cut || rest <= 1 || degrees.ep != rest) return;
   filled_in.push_back(
       fmt::format("dp: {}, as its {} leave out ep", *degrees.dp * rest, *degrees.dp));
   *degrees.dp *= rest;
 }
 
 // PyTorch's sources often count the ranks over which FSDP shards, those of context parallelism
-// among them.
+// among them. Degrees that take all accelerators without it leave no other reading.
 void count_context_out(const TrainingRow& row, Degrees& degrees,
                        std::vector<std::string>& filled_in) {
-  if (!degrees.dp || !degrees.tp || !degrees.pp || degrees.cp.value_or(1) == 1) return;
+  if (!degrees.dp || degrees.cp.value_or(1) == 1) return;
   const std::int64_t dp = *degrees.dp, cp = *degrees.cp;
   Degrees without = degrees;
   without.cp.reset();
@@ -113,19 +115,10 @@ void set_chunks(const TrainingRow& row, Plan& plan, std::vector<std::string>& fi
 
 }  // namespace
 
-bool shards_by_habit(const TrainingRow& row, const StackSpec& stack) {
-  if (searches_cuts(row.stack)) return row.plan.zero_stage == 3;
-  return stack.family == "pytorch" || stack.family == "deepspeed" || stack.family == "jax" ||
-         row.plan.zero_stage == 3;
-}
-
-bool leaves_layers_whole(const ModelSpec& model, const StackSpec& stack) {
-  return stack.name == "hai-llm" && model.moe.has_value();
-}
-
 bool tells_degrees(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack) {
   std::vector<std::string> filled_in;
   Degrees degrees = degrees_of(row);
+  count_context_out(row, degrees, filled_in);
   return tell_model_degrees(row, model, stack, degrees, filled_in);
 }
 
@@ -133,8 +126,9 @@ bool set_degrees(const TrainingRow& row, const ModelSpec& model, const StackSpec
                  std::vector<std::string>& filled_in, std::string& reason) {
   Degrees degrees = degrees_of(row);
   count_context_out(row, degrees, filled_in);
-  count_experts_in(row, model, degrees, filled_in);
-  if (degrees.tp && degrees.pp) follow(degrees.cp, "cp", degrees, row.cluster.gpus, filled_in);
+  count_experts_in(row, model, stack, degrees, filled_in);
+  if (degrees.tp && degrees.pp && has_context_parallelism(row, stack))
+    follow(degrees.cp, "cp", degrees, row.cluster.gpus, filled_in);
   if (!tell_model_degrees(row, model, stack, degrees, filled_in)) {
     reason = "the source does not say the tensor and pipeline degrees";
     return false;

@@ -11,13 +11,6 @@
 
 namespace shardwright::sim {
 
-// True where the stack shards states in place of cutting the model, unless told otherwise.
-bool shards_by_habit(const TrainingRow& row, const StackSpec& stack);
-
-// DeepSeek's stack cuts models with experts over pipeline and expert ranks alone (arXiv 2412.19437,
-// section 3.2; 2405.04434, section 3.1.3).
-bool leaves_layers_whole(const ModelSpec& model, const StackSpec& stack);
-
 // Whether the row or its stack's habits say how the model is cut over tensor and pipeline ranks.
 bool tells_degrees(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack);
 

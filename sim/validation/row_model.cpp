@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <regex>
+
 #include "core/base/error.hpp"
 #include "core/lowering/expert_load.hpp"
 #include "core/spec/model_check.hpp"
@@ -62,6 +64,13 @@ void set_experts(const MoeRow& row, MoeSpec& moe) {
   moe.shared_experts = *row.shared_experts;
   moe.shared_expert_ffn = shared_width > 0 ? shared_width : moe.shared_experts * moe.expert_ffn;
   moe.first_dense_layers = row.dense_layers.value_or(moe.first_dense_layers);
+}
+
+// Encoders with decoders, and models of pictures and sound.
+bool is_no_decoder_of_text(const std::string& name) {
+  static const std::regex kOthers(R"(\b(?:m?t5|vit|swin|whisper|clip|dit|unet)(?![a-z]))",
+                                  std::regex::icase);
+  return std::regex_search(name, kOthers);
 }
 
 std::string problems_of(const ModelSpec& model) {
@@ -126,6 +135,10 @@ std::optional<ModelSpec> model_of_row(const TrainingRow& row, const ModelSpec* k
   }
   if (says(row.model.name, "mamba") || notes_say_state_space_layers(row.notes)) {
     reason = "the model has state-space layers, which are not modelled";
+    return std::nullopt;
+  }
+  if (is_no_decoder_of_text(row.model.name)) {
+    reason = "the model is no decoder of text, which is not modelled";
     return std::nullopt;
   }
   ModelSpec model = known != nullptr ? *known : usual_architecture(row.model);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <regex>
 
 #include "sim/validation/negation.hpp"
 
@@ -48,15 +49,14 @@ OffloadNote offload_in(std::string_view notes, std::initializer_list<std::string
   return number == 0.0 ? OffloadNote::None : OffloadNote::Part;
 }
 
-// Tables are "compiled from" sources and libraries "compiled against" others.
+// Tables are compiled from sources, and libraries with a compiler.
 std::string without_other_compilations(std::string_view notes) {
-  std::string text = lower_case(notes);
-  for (const std::string other : {"compiled by ", "compiled from ", "compiled against ",
-                                  "compiled using ", "compiled for ", "compiled in "}) {
-    for (auto place = text.find(other); place != std::string::npos; place = text.find(other))
-      text.erase(place, other.size());
-  }
-  return text;
+  static const std::regex kOther(
+      R"(\bcompiled (?:by|from|against|using|for|in|with (?:cuda|rocm|hip|gcc|clang|nvcc|mpi)))"
+      R"(|\b(?:results?|figures?|numbers?|data|tables?|rows?|nccl|megablocks|apex|extensions?)"
+      R"(|librar(?:y|ies)) (?:(?:was|were|is|are) )?compiled\b)",
+      std::regex::icase);
+  return std::regex_replace(std::string(notes), kOther, "");
 }
 
 }  // namespace
@@ -153,8 +153,9 @@ bool notes_say_partial_graphs(std::string_view notes) {
 }
 
 bool notes_say_not_compiled(std::string_view notes) {
-  return denies_any(without_other_compilations(notes), {"compile", "torch.compile"}) ||
-         affirms_any(notes, {"eager mode"});
+  const std::string text = without_other_compilations(notes);
+  return denies_any(text, {"compile", "torch.compile"}) ||
+         (affirms_any(text, {"eager mode"}) && !affirms_any(text, {"compile", "torch.compile"}));
 }
 
 bool notes_say_compiled(std::string_view notes) {

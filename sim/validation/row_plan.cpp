@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "sim/validation/row_batch.hpp"
 #include "sim/validation/row_degrees.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
+#include "sim/validation/stack_habits.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -23,35 +23,6 @@ T value_or(const std::optional<T>& value, T fallback, const char* key,
            std::vector<std::string>& filled_in) {
   if (!value) filled_in.push_back(fmt::format("{}: {}", key, fallback));
   return value.value_or(fallback);
-}
-
-// "DeepSpeed ZeRO-2", "zero3"; nothing if the stack's name holds no stage.
-std::optional<int> zero_stage_in(const std::string& stack) {
-  static const std::regex kStage(R"(zero[ -]?(?:stage[ -]?)?([0-3])\b)", std::regex::icase);
-  std::smatch match;
-  if (!std::regex_search(stack, match, kStage)) return std::nullopt;
-  return std::stoi(match[1]);
-}
-
-// Megatron-LM and most of its relatives have had both the distributed optimizer and sequence
-// parallelism since 2022, and runs of an unknown one are later (software_generation.hpp).
-bool is_newer_megatron(const StackSpec& stack) {
-  return stack.name == "generic-megatron";
-}
-
-int usual_zero_stage(const TrainingRow& row, const StackSpec& stack) {
-  if (const auto stage = zero_stage_in(row.stack)) return *stage;
-  if (stack.family == "pytorch" || stack.family == "jax") return says(row.stack, "ddp") ? 0 : 3;
-  return stack.overlap_param_gather || stack.family == "deepspeed" || is_newer_megatron(stack) ||
-                 notes_say_distributed_optimizer(row.notes)
-             ? 1
-             : 0;
-}
-
-// PyTorch's tensor parallelism splits the sequence, too (SequenceParallel of
-// torch.distributed.tensor.parallel).
-bool usual_sequence_parallel(const StackSpec& stack) {
-  return stack.overlap_tp || stack.family == "pytorch" || is_newer_megatron(stack);
 }
 
 void set_expert_parallel(const TrainingRow& row, const ModelSpec& model, Plan& plan,
@@ -164,16 +135,6 @@ void set_expert_overlap(const TrainingRow& row, const ModelSpec& model, const St
                                   noted ? "by the notes" : "as dualpipe has it"));
 }
 
-// Of what a stack is able to do. PyTorch's hooks, by which Megatron-LM overlapped in 2021, reduce
-// after each microbatch, so that pipelines could not use them (megatron/training.py of v2.5: the
-// local DDP is the default); its own buckets of 2023 wait for --overlap-grad-reduce
-// (megatron/arguments.py).
-bool usually_overlaps_gradients(const StackSpec& stack, const Plan& plan) {
-  const bool asked = stack.name == "megatron-lm-2023";
-  const bool hooks = stack.name == "megatron-lm-2021";
-  return stack.overlap_grad_reduce && !asked && !(hooks && plan.pp > 1);
-}
-
 void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack, Plan& plan,
                  std::vector<std::string>& filled_in) {
   plan.overlap.grad_reduce =
@@ -186,10 +147,11 @@ void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec
 }
 
 // Without a pipeline there is nothing to schedule, and "none" is what many sources write for 1F1B.
-void set_schedule(const TrainingRow& row, Plan& plan, std::vector<std::string>& filled_in) {
+void set_schedule(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack,
+                  Plan& plan, std::vector<std::string>& filled_in) {
   if (plan.pp == 1) return;
   const std::string& text = row.plan.schedule;
-  const auto usual = plan.vpp > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
+  const auto usual = usual_schedule(model, stack, plan);
   const auto known = schedule_in(text, plan.vpp);
   plan.schedule = known.value_or(usual);
   if (known) return;
@@ -252,10 +214,6 @@ bool leaves_recomputation_open(const TrainingRow& row) {
   return row.plan.recompute.empty() || !recompute_in(row.plan.recompute);
 }
 
-bool recomputes_parts_by_habit(const StackSpec& stack) {
-  return stack.name == "hai-llm";
-}
-
 std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
                                 const StackSpec& stack, std::vector<std::string>& filled_in,
                                 std::string& reason) {
@@ -264,7 +222,7 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
       !set_batch(row, model, stack, plan, filled_in, reason) ||
       !set_precision(row, plan, filled_in, reason))
     return std::nullopt;
-  set_schedule(row, plan, filled_in);
+  set_schedule(row, model, stack, plan, filled_in);
   set_recomputation(row, model, stack, plan, filled_in);
   set_expert_parallel(row, model, plan, filled_in);
   plan.sequence_parallel =

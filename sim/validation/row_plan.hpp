@@ -19,10 +19,6 @@ void count_ends_as_layers(const ModelSpec& model, Plan& plan);
 // The source says nothing of recomputation, or nothing that is known.
 bool leaves_recomputation_open(const TrainingRow& row);
 
-// Whether the stack recomputes norms and projections and no more, whatever the memory (arXiv
-// 2412.19437, section 3.2.3).
-bool recomputes_parts_by_habit(const StackSpec& stack);
-
 // `reason` is set where the row leaves open what nothing else tells, or asks for what a plan cannot
 // say; `filled_in` says what the stack's habits stand in for. Where micro-batch,
 // virtual stages or recomputation are left open, they are 1, 1 and None (see tuned_plan.hpp).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <regex>
 #include <string_view>
 
 #include "sim/validation/row_notes.hpp"
@@ -21,24 +22,6 @@ bool is_hopper_or_later(const TrainingRow& row) {
   return says_any(row.cluster.gpu, {"h100", "h200", "h800", "h20", "b200", "b300"});
 }
 
-bool runs_megatron_core(const TrainingRow& row) {
-  const std::int64_t year = software_year(row);
-  return year >= kCoreYear || (year >= kCoreYearOnHopper && is_hopper_or_later(row));
-}
-
-// Pipelines came in 2021 (arXiv 2104.04473), sequence parallelism in 2022 (arXiv 2205.05198).
-std::string megatron_lm_of_year(const TrainingRow& row) {
-  const std::int64_t year = software_year(row);
-  const bool pipeline = row.plan.pp.value_or(1) > 1;
-  if (year <= 2020 && !pipeline) return "megatron-lm-2020";
-  if (year <= 2021) return "megatron-lm-2021";
-  return year == 2022 ? "megatron-lm-2022" : "megatron-lm-2023";
-}
-
-// NeMo took Transformer Engine's layers up with the first systems of Hopper, in 2023; what was
-// published in that year on older devices was measured before.
-constexpr std::int64_t kNemoYearOnHopper = 2023, kNemoYear = 2024;
-
 // "NeMo 22.09", "nemo:23.05": two digits of a year, a stop and two of a month; 0 without.
 std::int64_t release_year_in(const std::string& stack) {
   const std::string text = ' ' + stack + ' ';
@@ -52,6 +35,38 @@ std::int64_t release_year_in(const std::string& stack) {
   }
   return 0;
 }
+
+// Megatron-LM's releases: v2.x of 2021, v3.0 of 2022, by year and month since 23.04; 0 without one
+// (github.com/NVIDIA/Megatron-LM/releases).
+std::int64_t megatron_release_year(const std::string& stack) {
+  static const std::regex kNumber(R"(megatron[-_ ]?lm[-_ (,]*v?([23])\.\d\b)", std::regex::icase);
+  std::smatch match;
+  if (std::regex_search(stack, match, kNumber)) return match[1] == "2" ? 2021 : 2022;
+  return release_year_in(stack);
+}
+
+std::int64_t megatron_year(const TrainingRow& row) {
+  const std::int64_t release = megatron_release_year(row.stack);
+  return release > 0 ? release : software_year(row);
+}
+
+bool runs_megatron_core(const TrainingRow& row) {
+  const std::int64_t year = megatron_year(row);
+  return year >= kCoreYear || (year >= kCoreYearOnHopper && is_hopper_or_later(row));
+}
+
+// Pipelines came in 2021 (arXiv 2104.04473), sequence parallelism in 2022 (arXiv 2205.05198).
+std::string megatron_lm_of_year(const TrainingRow& row) {
+  const std::int64_t year = megatron_year(row);
+  const bool pipeline = row.plan.pp.value_or(1) > 1;
+  if (year <= 2020 && !pipeline) return "megatron-lm-2020";
+  if (year <= 2021) return "megatron-lm-2021";
+  return year == 2022 ? "megatron-lm-2022" : "megatron-lm-2023";
+}
+
+// NeMo took Transformer Engine's layers up with the first systems of Hopper, in 2023; what was
+// published in that year on older devices was measured before.
+constexpr std::int64_t kNemoYearOnHopper = 2023, kNemoYear = 2024;
 
 bool names_nemo(const std::string& name) {
   const auto holds = [&name](const char* part) { return name.find(part) != std::string::npos; };

@@ -63,13 +63,19 @@ bool is_part_of_pytorch(const std::string& word) {
   return std::find(kParts.begin(), kParts.end(), lower_case(word)) != kParts.end();
 }
 
+// AMD's launcher of Megatron and torchtitan, whose name is Megatron where no other stands beside.
+bool is_launcher(const std::string& word) {
+  return lower_case(word) == "primus";
+}
+
 // Whether words beside a profile's name leave it what it is.
 bool fit_beside(const Words& rest, const std::string& profile) {
   const bool pytorch = load_stack(profile).family == "pytorch";
   Words others;
   for (const std::string& word : rest) {
     const bool same = profile_named(word) == profile;
-    if (!same && !(pytorch && is_part_of_pytorch(word))) others.push_back(word);
+    if (!same && !is_launcher(word) && !(pytorch && is_part_of_pytorch(word)))
+      others.push_back(word);
   }
   return !framework_family(joined(others.begin(), others.end()));
 }

@@ -14,6 +14,7 @@
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_plan.hpp"
 #include "sim/validation/row_words.hpp"
+#include "sim/validation/stack_habits.hpp"
 #include "sim/validation/stack_name.hpp"
 
 namespace shardwright::sim {

@@ -44,6 +44,9 @@ TEST(ModelNames, OwnersReleasesAndTuningChangeNothing) {
       {"GPT-22B", "megatron-22b"},
       {"Megatron-Turing NLG 530B", "mt-nlg-530b"},
       {"BLOOMZ-7b1", "bloom-7.1b"},
+      {"GPT-2 Medium 345M", "gpt2-medium"},
+      {"InternLM2.5-7B", "internlm2-7b"},
+      {"DeepSeek-V3.1", "deepseek-v3"},
       {"TinyLlama", "tinyllama-1.1b"}};
   for (const auto& [name, model] : kNames) EXPECT_EQ(named(name), model) << name;
 }

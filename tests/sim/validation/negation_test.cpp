@@ -30,6 +30,22 @@ TEST(Negation, ItsOwnClauseDeniesIt) {
   }
 }
 
+TEST(Negation, WhatIsLeftOpenIsNeither) {
+  for (const char* text :
+       {"does not say whether DeepEP was used", "DeepEP unknown", "DeepEP is not mentioned",
+        "unclear if DeepEP", "DeepEP not stated", "DeepEP: unspecified"}) {
+    EXPECT_FALSE(affirms_any(text, {"deepep"})) << text;
+    EXPECT_FALSE(denies_any(text, {"deepep"})) << text;
+  }
+}
+
+TEST(Negation, ZeroDeniesWhatItIsTheValueOf) {
+  EXPECT_TRUE(denies_any("deepep=0", {"deepep"}));
+  EXPECT_TRUE(denies_any("DeepEP: 0, HybridEP: 1", {"deepep"}));
+  EXPECT_TRUE(affirms_any("deepep=0.5", {"deepep"}));
+  EXPECT_TRUE(affirms_any("deepep=08", {"deepep"}));
+}
+
 TEST(Negation, OneAffirmedMentionIsEnough) {
   EXPECT_TRUE(affirms_any("no DeepEP in the first run. DeepEP in the second", {"deepep"}));
   EXPECT_TRUE(affirms_any("HybridEP instead of DeepEP", {"deepep", "hybridep"}));

@@ -179,6 +179,7 @@ TEST(RowCluster, MachinesAndArchitecturesStandForTheirAccelerators) {
                                       {"DGX-1", "v100-sxm2-32gb"},
                                       {"Selene", "a100-80gb"},
                                       {"NVIDIA Ampere", "a100-80gb"},
+                                      {"Blackwell Ultra", "b300"},
                                       {"Hopper", "h100-sxm"}}) {
     std::vector<std::string> said;
     EXPECT_EQ(cluster_for(text, "", said).accelerator.name, profile) << text;
@@ -187,7 +188,11 @@ TEST(RowCluster, MachinesAndArchitecturesStandForTheirAccelerators) {
   std::vector<std::string> filled_in;
   std::string reason;
   TrainingRow row;
-  for (const char* text : {"RTX Pro 6000 Blackwell", "A40 (Ampere)", "T4", "Shopper"}) {
+  const ClusterSpec small = cluster_for("DGX-1V 16GB", "", filled_in);
+  EXPECT_EQ(small.accelerator.name, "v100-sxm2-32gb");
+  EXPECT_EQ(small.accelerator.memory, gigabytes(16));
+  for (const char* text : {"RTX Pro 6000 Blackwell", "A40 (Ampere)", "T4", "Shopper",
+                           "A6000 Ampere", "DGX-1 P100", "Titan V (Volta)"}) {
     row.cluster.gpu = text;
     EXPECT_FALSE(cluster_of_row(row, filled_in, reason)) << text;
   }

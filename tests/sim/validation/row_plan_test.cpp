@@ -83,6 +83,29 @@ TEST(RowPlan, ExpertRanksThatStandBesideTheReplicasAreCountedIn) {
   EXPECT_TRUE(any_says(result.filled_in, "dp: 16, as its 2 leave out ep"));
 }
 
+// As torchtitan's sources have it: no word of tensor and pipeline ranks.
+TEST(RowPlan, ContextAndExpertRanksAreCountedWhereNothingIsSaidOfOtherCuts) {
+  TrainingRow row = llama_row();
+  row.stack = "FSDP2";
+  row.plan.tp.reset();
+  row.plan.pp.reset();
+  row.plan.dp = 64;
+  row.plan.cp = 4;
+  EXPECT_TRUE(any_says(scenario_of(row).filled_in, "dp: 16, as its 64 count cp in"));
+  row.model.name = "Mixtral-8x7B";
+  row.plan.cp.reset();
+  row.plan.dp = row.plan.ep = 8;
+  EXPECT_TRUE(any_says(scenario_of(row).filled_in, "dp: 64, as its 8 leave out ep"));
+}
+
+TEST(RowPlan, SoftwareWithoutContextParallelismHasNone) {
+  TrainingRow row = llama_row();
+  row.plan.dp = 8;
+  EXPECT_TRUE(any_says(scenario_of(row).filled_in, "cp: 2, from the other degrees"));
+  row.cluster.gpu = "V100";
+  EXPECT_FALSE(scenario_of(row).scenario);
+}
+
 TEST(RowPlan, ExpertsAreSpreadAsFastestWhereNothingTells) {
   TrainingRow row = llama_row();
   row.model.name = "Mixtral-8x7B";
@@ -186,6 +209,28 @@ TEST(RowPlan, DeepSeeksStackCutsNoLayersOfModelsWithExperts) {
   EXPECT_EQ(result.scenario->plan.tp, 1);
   EXPECT_TRUE(result.scenario->stack.sends_tokens_once_per_node);
   EXPECT_TRUE(any_says(result.filled_in, "tp: 1, as the stack cuts such models"));
+}
+
+// The reports of DeepSeek-V3 (arXiv 2412.19437, section 3.2.1) and V2 (2405.04434, section 3.1.3).
+TEST(RowPlan, DeepSeeksStackHasTheSchedulesOfItsReports) {
+  TrainingRow row = deepseek_row("HAI-LLM");
+  row.plan.schedule.clear();
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  EXPECT_EQ(result.scenario->plan.schedule, ScheduleKind::DualPipe);
+  EXPECT_TRUE(any_says(result.filled_in, "schedule: dualpipe"));
+  row.model.name = "DeepSeek-V2";
+  row.plan.pp = 10;
+  row.plan.ep = 8;
+  row.cluster.gpus = 1280;
+  row.plan.precision = "bf16";
+  const RowScenario second = scenario_of(row);
+  ASSERT_TRUE(second.scenario) << second.reason;
+  EXPECT_EQ(second.scenario->plan.schedule, ScheduleKind::ZbH1);
+  row.stack = "Megatron-Core";
+  const RowScenario other = scenario_of(row);
+  ASSERT_TRUE(other.scenario) << other.reason;
+  EXPECT_NE(other.scenario->plan.schedule, ScheduleKind::ZbH1);
 }
 
 // torchtitan cuts tensor-parallel collectives up only where it is asked to

@@ -232,11 +232,14 @@ TEST(RowStack, AProfileIsKnownAmongWordsThatNameNoOtherFramework) {
   for (const char* name :
        {"FSDP (PyTorch 2.1)", "MosaicML LLM Foundry v0.2", "torch FSDP, no compile"})
     EXPECT_EQ(stack_of(name), "fsdp1") << name;
+  EXPECT_EQ(stack_of("torchtitan (compile=0)"), "fsdp2");
   EXPECT_EQ(stack_of("DeepSpeed ZeRO-3 (HF Trainer)"), "deepspeed-zero");
   EXPECT_EQ(stack_of("DeepSeek in-house (HAI-LLM)"), "hai-llm");
   for (const char* name : {"HF Accelerate + FSDP", "XTuner (FSDP2)", "Lightning FSDP", "our FSDP",
                            "Meta internal (FSDP)"})
     EXPECT_EQ(stack_of(name), "generic-pytorch") << name;
+  EXPECT_EQ(stack_of("Primus torchtitan"), "fsdp2");
+  EXPECT_EQ(stack_of("Primus (Megatron)"), "generic-megatron");
   EXPECT_EQ(stack_of("PyTorch/XLA FSDP"), "generic-jax");
   EXPECT_EQ(stack_of("LLaMA-Factory + FSDP"), "generic-deepspeed");
 }
@@ -249,10 +252,14 @@ TEST(RowStack, CompilationIsReadFromNotes) {
     std::vector<std::string> filled_in;
     return stack_of_row(row, filled_in);
   };
-  for (const char* notes : {"torch.compile, float8", "FSDP2, compiled", "compile=true", "async TP"})
+  for (const char* notes : {"torch.compile, float8", "FSDP2, compiled", "compile=true", "async TP",
+                            "eager mode attention, compiled"})
     EXPECT_EQ(stack_of("torchtitan", notes).name, "fsdp2-compile") << notes;
-  for (const char* notes : {"", "torch.compile off", "not compiled", "no torch.compile",
-                            "figures compiled from two tables", "uncompiled"})
+  for (const char* notes :
+       {"", "torch.compile off", "not compiled", "no torch.compile", "compile: 0",
+        "figures compiled from two tables", "uncompiled",
+        "does not say whether torch.compile was used", "compile unknown",
+        "NCCL compiled with CUDA 12", "results were compiled by hand", "compile not mentioned"})
     EXPECT_EQ(stack_of("torchtitan", notes).name, "fsdp2") << notes;
   EXPECT_EQ(stack_of("fsdp2-compile", "eager mode").name, "fsdp2");
   EXPECT_FALSE(stack_of("XTuner", "").fused_rope);
