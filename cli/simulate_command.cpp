@@ -98,7 +98,7 @@ void write_timelines(const SimulateOptions& options, const Scenario& scenario,
                      const sim::RungResult& rung) {
   if (options.trace.empty() && options.timeline.empty()) return;
   Timeline timeline = timeline_of(scenario, rung);
-  sim::add_reserved_memory(timeline, scenario.plan, scenario.stack);
+  sim::add_reserved_memory(timeline, scenario.plan, scenario.model, scenario.stack);
   if (!options.trace.empty()) {
     write_file(
         options.trace, [&](std::ostream& stream) { write_perfetto(timeline, stream); },

@@ -210,7 +210,9 @@ class Remedies {
 
   void ask_for_larger_accelerators() {
     const Bytes device = request_.cluster.accelerator.memory;
-    if (!result_.nearest || result_.needed <= device) return;
+    // A limit of the user's holds on any accelerator.
+    const bool limited = result_.available < device;
+    if (!result_.nearest || limited || result_.needed <= device) return;
     result_.closes_it.push_back(fmt::format(
         "accelerators with {} of memory, {} more than the {}", size_text(result_.needed),
         size_text(result_.needed - device), request_.cluster.accelerator.name));

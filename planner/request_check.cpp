@@ -33,6 +33,55 @@ std::int64_t largest(const Constraint& constraint, std::int64_t at_least) {
   return most == constraint.values.end() ? at_least : std::max(at_least, *most);
 }
 
+void widen_degrees(const Constraint& constraint, const ClusterSpec& cluster, SearchLimits& limits) {
+  if (constraint.field == PlanField::Tp) {
+    if (limits.max_tp == 0) limits.max_tp = sim::domain_size(cluster);
+    limits.max_tp = largest(constraint, limits.max_tp);
+  } else if (constraint.field == PlanField::Pp) {
+    limits.max_pp = largest(constraint, limits.max_pp);
+  } else if (constraint.field == PlanField::Cp) {
+    limits.max_cp = largest(constraint, limits.max_cp);
+    limits.min_cp_tokens = 1;
+  }
+}
+
+void add_choices(const Constraint& constraint, SearchLimits& limits) {
+  switch (constraint.field) {
+    case PlanField::ExpertTp:
+      return add_values(limits.expert_tensor_degrees, constraint);
+    case PlanField::Vpp:
+      return add_values(limits.virtual_stages, constraint);
+    case PlanField::MicroBatch:
+      return add_values(limits.micro_batches, constraint);
+    case PlanField::ContextParallel:
+      limits.context_parallel.clear();
+      return add_values(limits.context_parallel, constraint);
+    case PlanField::SequenceParallel:
+      return add_values(limits.sequence_parallel, constraint);
+    case PlanField::Schedule:
+      return add_values(limits.schedules, constraint);
+    case PlanField::ZeroStage:
+      return add_values(limits.zero_stages, constraint);
+    case PlanField::ShardGroup:
+      return add_values(limits.shard_groups, constraint);
+    case PlanField::RecomputeLayers:
+      return add_values(limits.recompute_layers, constraint);
+    case PlanField::OffloadOptimizer:
+      return add_values(limits.offload_optimizer, constraint);
+    case PlanField::OffloadActivations:
+      return add_values(limits.offload_activations, constraint);
+    case PlanField::Tp:
+    case PlanField::Pp:
+    case PlanField::Cp:
+      return;  // ranges, not lists
+    case PlanField::Dp:
+    case PlanField::Ep:
+    case PlanField::GlobalBatch:
+    case PlanField::Recompute:
+      return;  // all values that there can be are tried
+  }
+}
+
 }  // namespace
 
 void check_request(const PlanRequest& request, const std::string& source) {
@@ -73,61 +122,10 @@ void check_request(const PlanRequest& request, const std::string& source) {
 }
 
 void adapt_limits(PlanRequest& request) {
-  SearchLimits& limits = request.limits;
-  limits = limits_of(request.stack, limits);
+  request.limits = limits_of(request.stack, request.limits);
   for (const Constraint& constraint : request.constraints.fixed) {
-    switch (constraint.field) {
-      case PlanField::Tp:
-        if (limits.max_tp == 0) limits.max_tp = sim::domain_size(request.cluster);
-        limits.max_tp = largest(constraint, limits.max_tp);
-        break;
-      case PlanField::Pp:
-        limits.max_pp = largest(constraint, limits.max_pp);
-        break;
-      case PlanField::Cp:
-        limits.max_cp = largest(constraint, limits.max_cp);
-        limits.min_cp_tokens = 1;
-        break;
-      case PlanField::ExpertTp:
-        add_values(limits.expert_tensor_degrees, constraint);
-        break;
-      case PlanField::Vpp:
-        add_values(limits.virtual_stages, constraint);
-        break;
-      case PlanField::MicroBatch:
-        add_values(limits.micro_batches, constraint);
-        break;
-      case PlanField::ContextParallel:
-        limits.context_parallel.clear();
-        add_values(limits.context_parallel, constraint);
-        break;
-      case PlanField::SequenceParallel:
-        add_values(limits.sequence_parallel, constraint);
-        break;
-      case PlanField::Schedule:
-        add_values(limits.schedules, constraint);
-        break;
-      case PlanField::ZeroStage:
-        add_values(limits.zero_stages, constraint);
-        break;
-      case PlanField::ShardGroup:
-        add_values(limits.shard_groups, constraint);
-        break;
-      case PlanField::RecomputeLayers:
-        add_values(limits.recompute_layers, constraint);
-        break;
-      case PlanField::OffloadOptimizer:
-        add_values(limits.offload_optimizer, constraint);
-        break;
-      case PlanField::OffloadActivations:
-        add_values(limits.offload_activations, constraint);
-        break;
-      case PlanField::Dp:
-      case PlanField::Ep:
-      case PlanField::GlobalBatch:
-      case PlanField::Recompute:
-        break;  // all values that there can be are tried
-    }
+    widen_degrees(constraint, request.cluster, request.limits);
+    add_choices(constraint, request.limits);
   }
 }
 

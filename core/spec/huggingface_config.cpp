@@ -117,6 +117,7 @@ std::string field_pointer(const ObjectReader& config, const std::string& base,
       {"/mlp/ffn_hidden", kFfnKeys},
       {"/moe/top_k", {"num_experts_per_tok"}},
       {"/moe/shared_expert_ffn", {"shared_expert_intermediate_size", "n_shared_experts"}},
+      {"/moe/layer_interval", {"decoder_sparse_step"}},
       {"/moe/first_dense_layers", {"first_k_dense_replace", "mlp_only_layers"}},
       {"/position_embeddings", kSequenceKeys},
   };

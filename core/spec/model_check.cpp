@@ -81,7 +81,11 @@ void check_experts(const ModelSpec& model, Rules& rules) {
   rules.require(!moe.pads_to_capacity || moe.capacity_factor > 0.0, "/moe/pads_to_capacity",
                 moe.pads_to_capacity, "false, since there is no capacity_factor");
   const std::int64_t first_sparse = moe.first_dense_layers + moe.layer_interval;
-  rules.require(first_sparse <= model.layers, "/moe/first_dense_layers", moe.first_dense_layers,
+  const bool interval_alone = moe.first_dense_layers == 0;
+  rules.require(first_sparse <= model.layers || !interval_alone, "/moe/layer_interval",
+                moe.layer_interval, fmt::format("at most the {} layers", model.layers));
+  rules.require(first_sparse <= model.layers || interval_alone, "/moe/first_dense_layers",
+                moe.first_dense_layers,
                 fmt::format("so few that one of the {} layers is sparse (layer_interval is {})",
                             model.layers, moe.layer_interval));
 }

@@ -24,12 +24,12 @@ const EnumNames<ScaleUpKind>& scale_up_names() {
   return kNames;
 }
 
-// The domain is a part of a node, a node, or several whole nodes.
+// The domain is a node or several whole ones. Islands inside of a node are not modelled.
 void check_domain(ObjectReader& object, std::int64_t domain, std::int64_t accelerators) {
-  if (domain % accelerators == 0 || accelerators % domain == 0) return;
-  object.problem(
-      "domain", fmt::format("{}", domain),
-      fmt::format("a multiple or a divisor of the {} accelerators of a node", accelerators));
+  if (domain % accelerators == 0) return;
+  object.problem("domain", fmt::format("{}", domain),
+                 fmt::format("a multiple of the {} accelerators of a node: it is joined as a whole",
+                             accelerators));
 }
 
 ScaleUpSpec read_scale_up(ObjectReader object, FillIn& fill, std::int64_t accelerators) {

@@ -127,7 +127,7 @@ void StepPresenter::show_timelines() {
   if (measured_) timelines.push_back(measured_);
   views_.timeline->set_timelines(
       std::move(timelines), shown_->program, limits_of(shown_->scenario),
-      sim::reserved_memory(shown_->scenario.plan, shown_->scenario.stack));
+      sim::reserved_memory(shown_->scenario.plan, shown_->scenario.model, shown_->scenario.stack));
 }
 
 void StepPresenter::show_measured(std::shared_ptr<const Timeline> measured) {

@@ -1,10 +1,13 @@
 #include "sim/memory/memory_replay.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <numeric>
+#include <variant>
 
+#include "core/lowering/shard_shape.hpp"
 #include "core/program/groups.hpp"
 
 namespace shardwright::sim {
@@ -41,17 +44,60 @@ void walk_block(
   }
 }
 
-Bytes communicator_buffers(const Plan& plan, const StackSpec& stack) {
-  return stack.communicator_memory * communicators(plan);
+// ZeRO reduces over the ranks that share the states, and beside them over their replicas; without
+// it all data-parallel ranks are one group.
+bool uses(Group group, const Plan& plan, const ModelSpec& model) {
+  const bool shards = plan.zero_stage >= 1;
+  switch (group) {
+    case Group::Data:
+      return !shards;
+    case Group::ShardInner:
+    case Group::ShardOuter:
+      return shards;
+    case Group::ExpertData:
+      return model.moe && !shards;
+    case Group::ExpertShardInner:
+    case Group::ExpertShardOuter:
+      return model.moe && shards;
+    case Group::Expert:
+    case Group::ExpertTensor:
+      return model.moe.has_value();
+    case Group::EmbeddingTie:
+      // These schedules have the first and the last part of the model on one stage.
+      return shares_embedding(model, plan) && plan.schedule != ScheduleKind::ZbV &&
+             plan.schedule != ScheduleKind::DualPipe;
+    case Group::Tensor:
+    case Group::Context:
+    case Group::Pipeline:
+    case Group::ModelParallel:
+    case Group::Mirror:
+      return true;
+  }
+  return true;
 }
 
 }  // namespace
 
-double communicators(const Plan& plan) {
+double communicators(const Plan& plan, const ModelSpec& model) {
   double count = 0.0;
-  for (int group = 0; group < kGroups; ++group) {
-    if (group_size(static_cast<Group>(group), plan) > 1) count += 1.0;
+  for (int i = 0; i < kGroups; ++i) {
+    const auto group = static_cast<Group>(i);
+    if (group_size(group, plan) > 1 && uses(group, plan, model)) count += 1.0;
   }
+  return count;
+}
+
+double communicators(const Program& program) {
+  std::array<bool, kGroups> used{};
+  for (const Block& block : program.blocks) {
+    for (const Op& op : block.ops) {
+      if (const auto* work = std::get_if<CommunicationWork>(&op.work))
+        used[static_cast<std::size_t>(work->group)] = true;
+    }
+  }
+  double count = 0.0;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (used[i] && group_size(static_cast<Group>(i), program.plan) > 1) count += 1.0;
   return count;
 }
 
@@ -71,7 +117,7 @@ BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tens
 }
 
 MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& blocks,
-                       const Plan& plan, const StackSpec& stack) {
+                       double communicators, const StackSpec& stack) {
   CategoryBytes held{};
   for (const PersistentMemory& state : rank.persistent)
     held[index_of(state.category)] += state.bytes.value();
@@ -98,7 +144,7 @@ MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& 
     if (there) result.op = call.first_op + blocks[call.block].rise_op;
     if (there) break;
   }
-  const Bytes nccl = communicator_buffers(plan, stack);
+  const Bytes nccl = stack.communicator_memory * communicators;
   result.outside_allocator = stack.context_memory + nccl;
   held[index_of(MemoryCategory::CommunicationBuffers)] += nccl.value();
   held[index_of(MemoryCategory::Context)] += stack.context_memory.value();
@@ -116,8 +162,9 @@ std::vector<MemoryPeak> peak_memory(const Program& program, const StackSpec& sta
   for (const Block& block : program.blocks) blocks.push_back(replay_block(block, program.tensors));
   std::vector<MemoryPeak> peaks;
   peaks.reserve(program.stages.size());
+  const double opened = communicators(program);
   for (const RankProgram& rank : program.stages)
-    peaks.push_back(peak_memory(rank, blocks, program.plan, stack));
+    peaks.push_back(peak_memory(rank, blocks, opened, stack));
   return peaks;
 }
 
@@ -136,12 +183,14 @@ std::vector<MemorySample> memory_curve(const Program& program, std::int32_t stag
   return curve;
 }
 
-ReservedMemory reserved_memory(const Plan& plan, const StackSpec& stack) {
-  return {stack.context_memory + communicator_buffers(plan, stack), stack.fragmentation};
+ReservedMemory reserved_memory(const Plan& plan, const ModelSpec& model, const StackSpec& stack) {
+  return {stack.context_memory + stack.communicator_memory * communicators(plan, model),
+          stack.fragmentation};
 }
 
-void add_reserved_memory(Timeline& timeline, const Plan& plan, const StackSpec& stack) {
-  const ReservedMemory reserved = reserved_memory(plan, stack);
+void add_reserved_memory(Timeline& timeline, const Plan& plan, const ModelSpec& model,
+                         const StackSpec& stack) {
+  const ReservedMemory reserved = reserved_memory(plan, model, stack);
   std::map<std::int32_t, Bytes> highest;  // by rank
   for (MemoryLevel& memory : timeline.memory) {
     Bytes& most = highest[memory.rank];

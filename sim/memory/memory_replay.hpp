@@ -10,6 +10,7 @@
 
 #include "core/program/program.hpp"
 #include "core/spec/cluster_spec.hpp"
+#include "core/spec/model_spec.hpp"
 #include "core/spec/stack_spec.hpp"
 #include "core/timeline/timeline.hpp"
 #include "sim/step/step_result.hpp"
@@ -28,15 +29,18 @@ struct BlockMemory {
   CategoryBytes net_by_category{};
 };
 
-// Communicators that a rank of the plan opens: one for each kind of group with more than one
-// member.
-double communicators(const Plan& plan);
+// Communicators that the ranks of a plan open: one for each kind of group with more than one member
+// that the step uses. NCCL makes them at the first use, so that others cost nothing.
+double communicators(const Plan& plan, const ModelSpec& model);
+
+// The same, counted in the ops of a program.
+double communicators(const Program& program);
 
 BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tensors);
 
-// The peak of one stage, with the stack's context, communicators and fragmentation.
+// The peak of one stage, with the stack's context, that many communicators and fragmentation.
 MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& blocks,
-                       const Plan& plan, const StackSpec& stack);
+                       double communicators, const StackSpec& stack);
 
 // The same for all stages of a program.
 std::vector<MemoryPeak> peak_memory(const Program& program, const StackSpec& stack);
@@ -58,10 +62,11 @@ struct ReservedMemory {
 
   Bytes beside(Bytes highest) const { return outside + highest * fragmentation; }
 };
-ReservedMemory reserved_memory(const Plan& plan, const StackSpec& stack);
+ReservedMemory reserved_memory(const Plan& plan, const ModelSpec& model, const StackSpec& stack);
 
 // Raises the levels of a predicted timeline, which are tensors and states, by what is reserved
 // beside them. The highest of a rank is then its peak of `peak_memory`.
-void add_reserved_memory(Timeline& timeline, const Plan& plan, const StackSpec& stack);
+void add_reserved_memory(Timeline& timeline, const Plan& plan, const ModelSpec& model,
+                         const StackSpec& stack);
 
 }  // namespace shardwright::sim

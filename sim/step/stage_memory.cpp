@@ -134,7 +134,7 @@ void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
     costs_.fullest = static_cast<std::int32_t>(peak.stage);
   }
   costs_.memory = Bytes(most * (1.0 + stack_.fragmentation)) + stack_.context_memory +
-                  stack_.communicator_memory * communicators(plan);
+                  stack_.communicator_memory * communicators(plan, model_);
 }
 
 }  // namespace shardwright::sim

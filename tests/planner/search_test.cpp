@@ -340,6 +340,23 @@ TEST(Search, LooksForWhatWouldHelpWhereNothingFits) {
     EXPECT_EQ(change.find("accelerators with"), std::string::npos) << change;
 }
 
+// No accelerator helps where the user's limit is below its memory anyway.
+TEST(Search, OffersNoLargerAcceleratorsUnderALimitOfMemory) {
+  PlanRequest request = llama_on_one_node();
+  request.model = load_model("llama3.1-405b");
+  const auto offers = [&request] {
+    const SearchResult result = search(request);
+    EXPECT_TRUE(result.infeasible.has_value());
+    const auto& changes = result.infeasible->closes_it;
+    return std::count_if(changes.begin(), changes.end(), [](const std::string& change) {
+      return change.rfind("accelerators with", 0) == 0;
+    });
+  };
+  EXPECT_EQ(offers(), 1);
+  request.max_memory = gigabytes(30.0);
+  EXPECT_EQ(offers(), 0);
+}
+
 TEST(Search, NamesTheConstraintThatNoPlanKeeps) {
   PlanRequest request = llama_on_one_node();
   request.constraints.fixed = {parse_constraint("tp=3", "--fix")};

@@ -318,7 +318,8 @@ TEST(TimelineTracks, MemoryIsThatOfTheTimeline) {
 // A view that says 78.8 GB beside another one's 84.6 GB misleads.
 TEST(TimelineTracks, ThePeakOfAPredictionIsThatOfTheStepsMemory) {
   const Scenario& scenario = small_step().scenario;
-  const sim::ReservedMemory reserved = sim::reserved_memory(scenario.plan, scenario.stack);
+  const sim::ReservedMemory reserved =
+      sim::reserved_memory(scenario.plan, scenario.model, scenario.stack);
   TimelineTracks tracks;
   tracks.set_timelines({small_step().timeline, measured(*small_step().timeline, 2.0)}, reserved);
   const sim::StepResult step = sim::simulate_step(scenario);

@@ -131,7 +131,7 @@ TEST_P(PredictedTimeline, MemoryCounterReachesTheReportedPeak) {
   ASSERT_GT(stack.communicator_memory, Bytes());
   stack.fragmentation = 0.07;
   Timeline timeline = step_.timeline;
-  add_reserved_memory(timeline, step_.program.plan, stack);
+  add_reserved_memory(timeline, step_.program.plan, load_model("llama3.2-1b"), stack);
   const std::vector<MemoryPeak> peaks = peak_memory(step_.program, stack);
   for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
     double highest = 0.0;
