@@ -60,8 +60,7 @@ ExitCode list_clusters(const ClustersOptions& options) {
                {"fabric"}});
   nlohmann::ordered_json document = new_document("clusters");
   document["clusters"] = nlohmann::ordered_json::array();
-  for (const std::string& name : shipped_clusters()) {
-    const ClusterSpec cluster = load_cluster(name);
+  for (const ClusterSpec& cluster : shipped_cluster_specs()) {
     table.add_row(list_row(cluster));
     document["clusters"].push_back(to_json(cluster));
   }

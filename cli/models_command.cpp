@@ -65,8 +65,7 @@ ExitCode list_models(const ModelsOptions& options) {
                {"context", kNumber, "tokens"}});
   ordered_json document = new_document("models");
   document["models"] = ordered_json::array();
-  for (const std::string& name : shipped_models()) {
-    const ModelSpec model = load_model(name);
+  for (const ModelSpec& model : shipped_model_specs()) {
     table.add_row(list_row(model));
     document["models"].push_back(model_json(model));
   }

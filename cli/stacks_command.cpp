@@ -49,8 +49,7 @@ ExitCode list_stacks(const StacksOptions& options) {
                {"launch", ColumnKind::Number, "µs/op"}});
   nlohmann::ordered_json document = new_document("stacks");
   document["stacks"] = nlohmann::ordered_json::array();
-  for (const std::string& name : shipped_stacks()) {
-    const StackSpec stack = load_stack(name);
+  for (const StackSpec& stack : shipped_stack_specs()) {
     table.add_row({stack.name, stack.family, stack.flash_attention ? "fused" : "unfused",
                    overlaps(stack), stack.fp32_gradient_reduction ? "fp32" : "16-bit",
                    stack.cuda_graphs ? "graphs" : format_number(stack.launch_time.value() * 1e6)});

@@ -106,4 +106,13 @@ ModelSpec load_model(const std::string& name_or_path) {
   return load_file(name_or_path);
 }
 
+const std::vector<ModelSpec>& shipped_model_specs() {
+  static const std::vector<ModelSpec> kModels = [] {
+    std::vector<ModelSpec> models;
+    for (const std::string& name : shipped_models()) models.push_back(load_model(name));
+    return models;
+  }();
+  return kModels;
+}
+
 }  // namespace shardwright

@@ -11,6 +11,9 @@ namespace shardwright {
 // Names of the models that are shipped, sorted, without their aliases.
 std::vector<std::string> shipped_models();
 
+// The shipped models themselves, by name, read once.
+const std::vector<ModelSpec>& shipped_model_specs();
+
 // The model of a shipped name or alias (they go before files of the same name: write ./NAME for
 // those); otherwise of a JSON file (our own format or a Hugging Face
 // configuration, told apart by "schema" and "model_type"; "-" is standard input) or of a folder

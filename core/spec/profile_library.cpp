@@ -8,6 +8,7 @@
 
 #include "core/base/data_directory.hpp"
 #include "core/base/json_reader.hpp"
+#include "core/base/letters_and_digits.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/stack_json.hpp"
@@ -68,14 +69,6 @@ PartLibrary parts_beside(const fs::path& cluster_file) {
           }};
 }
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-bool is_letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -100,10 +93,9 @@ std::vector<std::string> words_of(std::string_view text) {
     }
     word.clear();
   };
-  for (const char raw : text) {
-    const char c = lower(raw);
+  for (const char c : text) {
     if (is_letter_or_digit(c)) {
-      word += c;
+      word += to_lower(c);
     } else {
       finish();
     }
@@ -153,12 +145,12 @@ bool memory_fits(const Spelling& spelling, std::optional<double> stated) {
   return !stated || std::abs(*stated - spelling.gigabytes) <= kMemoryTolerance * spelling.gigabytes;
 }
 
-std::string letters_and_digits(std::string_view text) {
-  std::string result;
-  for (const char raw : text) {
-    if (is_letter_or_digit(lower(raw))) result += lower(raw);
-  }
-  return result;
+template <class Spec>
+std::vector<Spec> load_all(const std::vector<std::string>& names,
+                           Spec (*load)(const std::string& name)) {
+  std::vector<Spec> specs;
+  for (const std::string& name : names) specs.push_back(load(name));
+  return specs;
 }
 
 bool has_spelling(const StackSpec& stack, const std::string& wanted) {
@@ -196,6 +188,16 @@ std::vector<std::string> shipped_accelerators() {
   return shipped("accelerators");
 }
 
+const std::vector<ClusterSpec>& shipped_cluster_specs() {
+  static const std::vector<ClusterSpec> kClusters = load_all(shipped_clusters(), load_cluster);
+  return kClusters;
+}
+
+const std::vector<StackSpec>& shipped_stack_specs() {
+  static const std::vector<StackSpec> kStacks = load_all(shipped_stacks(), load_stack);
+  return kStacks;
+}
+
 std::optional<std::string> find_accelerator(std::string_view spelling) {
   static const std::vector<Spelling> kSpellings = read_spellings();
   const std::vector<std::string> words = words_of(spelling);
@@ -210,17 +212,12 @@ std::optional<std::string> find_accelerator(std::string_view spelling) {
 }
 
 std::string find_stack(std::string_view spelling, std::string_view family) {
-  static const std::vector<StackSpec> kStacks = [] {
-    std::vector<StackSpec> stacks;
-    for (const std::string& name : shipped_stacks()) stacks.push_back(load_stack(name));
-    return stacks;
-  }();
   const std::string wanted = letters_and_digits(spelling);
-  for (const StackSpec& stack : kStacks) {
+  for (const StackSpec& stack : shipped_stack_specs()) {
     if (!wanted.empty() && has_spelling(stack, wanted)) return stack.name;
   }
   const std::string generic = "generic-" + std::string(family);
-  for (const StackSpec& stack : kStacks) {
+  for (const StackSpec& stack : shipped_stack_specs()) {
     if (stack.name == generic) return stack.name;
   }
   return "generic";

@@ -25,6 +25,10 @@ std::vector<std::string> shipped_clusters();
 std::vector<std::string> shipped_stacks();
 std::vector<std::string> shipped_accelerators();
 
+// The shipped profiles themselves, by name, read once.
+const std::vector<ClusterSpec>& shipped_cluster_specs();
+const std::vector<StackSpec>& shipped_stack_specs();
+
 // The shipped accelerator that a published spelling means ("NVIDIA A100-SXM4-80GB", "GB200", "8x
 // H100 SXM5"): the profile whose name or alias has the most words in common with the spelling, all
 // of the alias's words being there. None if nothing fits or if the spelling gives a memory size

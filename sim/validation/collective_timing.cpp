@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 
+#include "core/base/letters_and_digits.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/json_lines.hpp"
 #include "sim/validation/row_cluster.hpp"
@@ -107,7 +108,7 @@ TrainingRow as_training_row(const CollectiveTiming& timing) {
 const ClusterSpec* named_cluster(const std::string& system) {
   const ClusterSpec* best = nullptr;
   std::size_t longest = 0;
-  for (const ClusterSpec& cluster : cluster_library()) {
+  for (const ClusterSpec& cluster : shipped_cluster_specs()) {
     for (const std::string& alias : cluster.aliases) {
       if (alias.size() <= longest || !says(system, lower_case(alias))) continue;
       longest = alias.size();

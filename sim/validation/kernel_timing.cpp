@@ -7,6 +7,7 @@
 #include <map>
 #include <string_view>
 
+#include "core/base/letters_and_digits.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/matrix_peak.hpp"

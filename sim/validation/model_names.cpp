@@ -5,6 +5,7 @@
 #include <map>
 #include <regex>
 
+#include "core/base/letters_and_digits.hpp"
 #include "core/spec/model_library.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
@@ -112,15 +113,6 @@ bool stands_in(const Words& part, const Words& whole, OtherNumbers others) {
 }
 
 }  // namespace
-
-const std::vector<ModelSpec>& shipped_model_specs() {
-  static const std::vector<ModelSpec> kModels = [] {
-    std::vector<ModelSpec> models;
-    for (const std::string& name : shipped_models()) models.push_back(load_model(name));
-    return models;
-  }();
-  return kModels;
-}
 
 const ModelSpec* model_named(const std::string& name, OtherNumbers others) {
   const Words words = words_of(name);

@@ -14,9 +14,6 @@
 
 namespace shardwright::sim {
 
-// All shipped models, by name.
-const std::vector<ModelSpec>& shipped_model_specs();
-
 // Whether words beside those of a shipped model may hold numbers ("cut to 4 layers"), which could
 // also be those of another model: only where the row's sizes can tell.
 enum class OtherNumbers : std::uint8_t { Refused, Allowed };

@@ -54,7 +54,7 @@ void set_accelerators_per_node(ClusterSpec& cluster, std::int64_t count) {
 const ClusterSpec* nearest_cluster(const std::string& accelerator, const NetworkText& network,
                                    std::int64_t per_node) {
   const ClusterSpec* best = nullptr;
-  for (const ClusterSpec& cluster : cluster_library()) {
+  for (const ClusterSpec& cluster : shipped_cluster_specs()) {
     if (cluster.accelerator.name != accelerator) continue;
     if (best == nullptr ||
         distance(cluster, network, per_node) < distance(*best, network, per_node))

@@ -10,9 +10,6 @@
 
 namespace shardwright::sim {
 
-// The shipped clusters, read once.
-const std::vector<ClusterSpec>& cluster_library();
-
 // The shipped cluster with the row's accelerator whose network is nearest to what the row says;
 // where its bandwidth or its number of accelerators per node differs, the row's holds.
 // `reason` is set where no shipped cluster has the accelerator.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <regex>
 
+#include "core/spec/model_library.hpp"
 #include "sim/validation/model_names.hpp"
 #include "sim/validation/row_notes.hpp"
 

@@ -67,15 +67,6 @@ bool is_digit(char c) {
   return std::isdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-std::string letters_and_digits(std::string_view text) {
-  std::string result;
-  for (const char raw : text) {
-    const auto c = static_cast<unsigned char>(raw);
-    if (std::isalnum(c) != 0) result += static_cast<char>(std::tolower(c));
-  }
-  return result;
-}
-
 std::optional<Precision> precision_in(std::string_view text) {
   const std::string words = letters_and_digits(text);
   // The format of the matrix products names a recipe, that of the other ops may stand beside it.

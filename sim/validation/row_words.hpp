@@ -9,14 +9,12 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/letters_and_digits.hpp"
 #include "core/spec/plan.hpp"
 
 namespace shardwright::sim {
 
 bool is_digit(char c);
-
-// What is left of a text without case and signs: "Zero-Bubble (ZB-1P)" is "zerobubblezb1p".
-std::string letters_and_digits(std::string_view text);
 
 // "bf16", "bfloat16", "BF16-mixed"; "fp16", "half"; "fp8", "mxfp8", "fp8-mx", "float8"; "nvfp4"; ….
 // None for formats that are not modelled, and for words that name none.

@@ -4,14 +4,13 @@
 
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/collective_timing.hpp"
-#include "sim/validation/row_cluster.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 using namespace shardwright;
 
 // The shipped clusters are read here, which is no input's time.
 extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
-  sim::cluster_library();
+  shipped_cluster_specs();
   return 0;
 }
 

@@ -2,9 +2,9 @@
 // or a reason why there is none.
 #include <sstream>
 
+#include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
-#include "sim/validation/model_names.hpp"
-#include "sim/validation/row_cluster.hpp"
+#include "core/spec/profile_library.hpp"
 #include "sim/validation/row_scenario.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
@@ -30,8 +30,8 @@ void check(sim::TrainingRow row) {
 
 // What is shipped is read here, which is no input's time.
 extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
-  sim::cluster_library();
-  sim::shipped_model_specs();
+  shipped_cluster_specs();
+  shipped_model_specs();
   return 0;
 }
 

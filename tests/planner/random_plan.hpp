@@ -108,24 +108,12 @@ inline std::optional<RandomRun> try_run(std::mt19937& random, const ModelSpec& m
   return run;
 }
 
-// What is shipped, read once.
-template <class Spec>
-std::vector<Spec> load_all(const std::vector<std::string>& names,
-                           Spec (*load)(const std::string& name)) {
-  std::vector<Spec> specs;
-  for (const std::string& name : names) specs.push_back(load(name));
-  return specs;
-}
-
 // Any shipped model, cluster and stack, every schedule, sharding, degree, split of the layers and
 // switch.
 inline RandomRun random_run(std::mt19937& random) {
-  static const auto models = load_all(shipped_models(), load_model);
-  static const auto clusters = load_all(shipped_clusters(), load_cluster);
-  static const auto stacks = load_all(shipped_stacks(), load_stack);
-  const ModelSpec& model = pick(random, models);
-  const ClusterSpec& cluster = pick(random, clusters);
-  const StackSpec& stack = pick(random, stacks);
+  const ModelSpec& model = pick(random, shipped_model_specs());
+  const ClusterSpec& cluster = pick(random, shipped_cluster_specs());
+  const StackSpec& stack = pick(random, shipped_stack_specs());
   // Rules forbid more plans of some schedules than of others.
   const auto schedule = pick<ScheduleKind>(
       random, {ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved,

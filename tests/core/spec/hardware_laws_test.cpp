@@ -15,12 +15,6 @@ std::vector<AcceleratorSpec> all_accelerators() {
   return result;
 }
 
-std::vector<ClusterSpec> all_clusters() {
-  std::vector<ClusterSpec> result;
-  for (const std::string& name : shipped_clusters()) result.push_back(load_cluster(name));
-  return result;
-}
-
 // peak = units * clock * FLOP per clock and unit; the last factor is the matrix unit's width, as
 // the vendors publish it.
 TEST(HardwareLaws, MatrixPeakIsUnitsTimesClockTimesWidth) {
@@ -123,7 +117,7 @@ TEST(HardwareLaws, RingBandwidthLiesJustBelowTheCeilingOfNccl) {
 // (NVIDIA/nccl-tests issues 119, 130, 212, 290). The report on Vultr's network says itself that
 // half of the adapters were slow.
 TEST(HardwareLaws, InfinibandNicsReachWhatTheMaintainersOfNcclExpect) {
-  for (const ClusterSpec& cluster : all_clusters()) {
+  for (const ClusterSpec& cluster : shipped_cluster_specs()) {
     if (cluster.fabric.protocol != FabricProtocol::InfiniBand ||
         cluster.fabric.name == "omnipath-100" || cluster.fabric.name == "ib-ndr-vultr" ||
         cluster.fabric.kind == FabricKind::None)
@@ -136,7 +130,7 @@ TEST(HardwareLaws, InfinibandNicsReachWhatTheMaintainersOfNcclExpect) {
 }
 
 TEST(HardwareLaws, ScaleUpIsFasterThanScaleOut) {
-  for (const ClusterSpec& cluster : all_clusters()) {
+  for (const ClusterSpec& cluster : shipped_cluster_specs()) {
     const ScaleUpSpec& links = cluster.node.scale_up;
     if (links.kind == ScaleUpKind::Torus)
       continue;  // a TPU's links are the same inside and outside
@@ -151,7 +145,7 @@ TEST(HardwareLaws, ScaleUpIsFasterThanScaleOut) {
 }
 
 TEST(HardwareLaws, AScaleUpDomainIsANodeOrWholeNodes) {
-  for (const ClusterSpec& cluster : all_clusters())
+  for (const ClusterSpec& cluster : shipped_cluster_specs())
     EXPECT_EQ(cluster.node.scale_up.domain % cluster.node.accelerators, 0) << cluster.name;
   EXPECT_EQ(load_cluster("gb200-nvl72").node.scale_up.domain, 72);
 }

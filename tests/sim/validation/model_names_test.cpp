@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "core/spec/model_library.hpp"
+
 namespace shardwright::sim {
 namespace {
 

@@ -150,7 +150,7 @@ TEST(RowCluster, MachinesAndArchitecturesStandForTheirAccelerators) {
 
 TEST(RowCluster, EveryShippedAcceleratorHasACluster) {
   for (const std::string& name : shipped_accelerators()) {
-    const auto& clusters = cluster_library();
+    const auto& clusters = shipped_cluster_specs();
     EXPECT_TRUE(std::any_of(clusters.begin(), clusters.end(), [&name](const ClusterSpec& cluster) {
       return cluster.accelerator.name == name;
     })) << name;
