@@ -77,7 +77,13 @@ sim::CalibrationData read_data(const std::vector<std::string>& names, ProblemLis
   for (const std::string& name : names) {
     std::error_code error;
     read_part("", problems, [&] {
-      if (std::filesystem::is_regular_file(name, error)) {
+      const std::filesystem::file_status status = std::filesystem::status(name, error);
+      if (!is_directory(status) && !is_regular_file(status)) {
+        throw InputError(name, {{"", exists(status) ? "a pipe or device" : "no such file or folder",
+                                 "the --out folder of shardwright run, or a file with the output "
+                                 "of nccl-tests"}});
+      }
+      if (is_regular_file(status)) {
         const auto [samples, empty_rows] = sim::read_nccl_tests(name);
         data.exchanges.insert(data.exchanges.end(), samples.begin(), samples.end());
         if (empty_rows > 0) notes.push_back(note_of_empty_rows(name, empty_rows));

@@ -145,6 +145,10 @@ MeasuredRun load_run(const fs::path& folder) {
   MeasuredRun run;
   run.name = fs::path(folder / "").parent_path().filename().string();
   const fs::path plan = folder / "plan.json";
+  if (!fs::exists(plan, error)) {
+    throw InputError(folder.string(),
+                     {{"", "a folder without plan.json", "the --out folder of shardwright run"}});
+  }
   const nlohmann::json document = read_json_file(plan.string());
   run.scenario = read_scenario(document, plan.string());
   read_steps(folder, read_metrics(folder / "metrics.jsonl", program_sum(document), run), run);

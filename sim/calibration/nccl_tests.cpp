@@ -42,6 +42,9 @@ struct Output {
   std::vector<std::pair<double, double>> rows;  // bytes and microseconds
 };
 
+constexpr const char* kExpected =
+    "the output of nccl-tests, as it is printed or as -J writes it; of a run its folder";
+
 using Words = std::vector<std::string>;
 
 Words words_of(const std::string& line) {
@@ -149,6 +152,10 @@ class TableReader {
     }
   }
   const Output& output() const { return output_; }
+  // Whether a line was one of nccl-tests.
+  bool is_table() const {
+    return output_.kind || !output_.devices.empty() || columns_ || is_broken_;
+  }
 
  private:
   void read_comment(const std::string& text) {
@@ -184,6 +191,7 @@ class TableReader {
 Output read_text(std::istream& stream, ProblemList& problems) {
   TableReader reader(problems);
   for (std::string line; std::getline(stream, line);) reader.read(line);
+  if (!reader.is_table()) problems.add("", "text without a table of nccl-tests", kExpected);
   return reader.output();
 }
 
@@ -191,15 +199,14 @@ constexpr std::size_t kMostBytes = 64ULL << 20;
 
 // The whole file, as what it prints is small.
 std::string content_of(const std::string& file) {
-  const char* const expected = "the output of nccl-tests";
-  if (std::filesystem::is_directory(file)) throw InputError(file, {{"", "a folder", expected}});
+  if (std::filesystem::is_directory(file)) throw InputError(file, {{"", "a folder", kExpected}});
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw InputError(file, {{"", "no such readable file", expected}});
+  if (!stream) throw InputError(file, {{"", "no such readable file", kExpected}});
   std::string content(kMostBytes + 1, '\0');
   stream.read(content.data(), static_cast<std::streamsize>(content.size()));
   content.resize(static_cast<std::size_t>(stream.gcount()));
   if (content.size() > kMostBytes)
-    throw InputError(file, {{"", fmt::format("more than {} bytes", kMostBytes), expected}});
+    throw InputError(file, {{"", fmt::format("more than {} bytes", kMostBytes), kExpected}});
   return content;
 }
 
@@ -215,9 +222,39 @@ std::int64_t ranks_of_each(const Output& output, ObjectReader& config) {
   return first_alone ? of_process : 1;
 }
 
+// Text that is no JSON as a whole may be the lines of a run's metrics.
+nlohmann::json parse_output(const std::string& text, const std::string& file) {
+  try {
+    return parse_json(text, file);
+  } catch (const InputError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) problem.expected += fmt::format(": {}", kExpected);
+    throw InputError(file, problems);
+  }
+}
+
+// Of what is JSON, but of another program.
+void refuse_other_json(ObjectReader& object, ProblemList& problems) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> keys = object.keys();
+  const bool more = keys.size() > kShown;
+  keys.resize(std::min(keys.size(), kShown));
+  for (std::string& key : keys) key = shown(key);
+  problems.add("",
+               keys.empty()
+                   ? "a JSON object without keys"
+                   : fmt::format("a JSON object with the key{} {}{}", keys.size() > 1 ? "s" : "",
+                                 fmt::join(keys, ", "), more ? ", …" : ""),
+               kExpected);
+}
+
 Output read_json(const nlohmann::json& document, ProblemList& problems) {
   ObjectReader object(document, "", problems);
   Output output;
+  if (!object.peek("args") && !object.peek("config") && !object.peek("results")) {
+    refuse_other_json(object, problems);
+    return output;
+  }
   for (const std::string& argument : object.texts("args")) {
     if (!output.kind) output.kind = collective_in(argument);
   }
@@ -317,13 +354,17 @@ NcclTimings read_nccl_tests(const std::string& file) {
 
 NcclTimings parse_nccl_tests(const std::string& text, const std::string& file) {
   if (text.find('\0') != std::string::npos)
-    throw InputError(file, {{"", "binary data", "the output of nccl-tests"}});
+    throw InputError(file, {{"", "binary data", kExpected}});
   std::istringstream stream(text);
   ProblemList problems(file);
-  const bool json = (stream >> std::ws).peek() == '{';
+  const int first = (stream >> std::ws).peek();
+  if (first == std::istringstream::traits_type::eof())
+    throw InputError(file, {{"", text.empty() ? "an empty file" : "blank lines", kExpected}});
+  const bool json = first == '{';
   stream.clear();
   stream.seekg(0);  // lines are counted from the first one
-  Output output = json ? read_json(parse_json(text, file), problems) : read_text(stream, problems);
+  Output output =
+      json ? read_json(parse_output(text, file), problems) : read_text(stream, problems);
   problems.throw_if_any();
   if (!output.kind) output.kind = collective_in(std::filesystem::path(file).filename().string());
   if (!output.kind) {

@@ -238,14 +238,37 @@ TEST(CalibrateCommand, TakesEachFileOnceInWhateverSpelling) {
   EXPECT_EQ(calibrate(link).exit_code, 0);  // another measurement, for all that is known
 }
 
+// Neither a run nor timings: each with its name, what it is and what it may be.
+TEST(CalibrateCommand, SaysWhatItIsGivenInPlaceOfARun) {
+  const ScratchFolder folder;
+  std::filesystem::create_directories(folder.file("results"));
+  const std::string model = folder.write("model.json", R"({"schema": "x", "version": 1})");
+  const CommandResult result =
+      run_command({"calibrate", model, folder.write("empty.txt", ""), folder.file("results"),
+                   "/dev/null", "--cluster", "dgx-h100", "--out", folder.file("out.json")});
+  EXPECT_EQ(result.exit_code, 2);
+  const std::string expected =
+      "; expected the output of nccl-tests, as it is printed or as -J "
+      "writes it; of a run its folder\n";
+  EXPECT_THAT(
+      result.errors,
+      HasSubstr(R"(model.json: found a JSON object with the keys "schema", "version")" + expected));
+  EXPECT_THAT(result.errors, HasSubstr("empty.txt: found an empty file" + expected));
+  EXPECT_THAT(result.errors, HasSubstr("/dev/null: found a pipe or device; expected the --out "
+                                       "folder of shardwright run, or a file"));
+  EXPECT_THAT(result.errors, HasSubstr("results: found a folder without plan.json; expected the "
+                                       "--out folder of shardwright run\n"));
+}
+
 TEST(CalibrateCommand, NamesAllThatIsWrong) {
   const ScratchFolder folder;
   const std::string text = folder.write("notes.txt", "hello");
   const CommandResult result = run_command({"calibrate", folder.file("nowhere"), text, "--cluster",
                                             "no-such", "--out", folder.file("out.json")});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.errors, HasSubstr("no folder"));
-  EXPECT_THAT(result.errors, HasSubstr("no timings"));
+  EXPECT_THAT(result.errors, HasSubstr("nowhere: found no such file or folder; expected the --out "
+                                       "folder of shardwright run, or a file"));
+  EXPECT_THAT(result.errors, HasSubstr("notes.txt: found text without a table of nccl-tests"));
   EXPECT_THAT(result.errors, HasSubstr("no-such"));
   EXPECT_FALSE(std::filesystem::exists(folder.file("out.json")));
 }

@@ -224,5 +224,35 @@ TEST_F(NcclTests, RefusesWhatIsNoOutput) {
   EXPECT_THROW(read_nccl_tests(testing::TempDir()), InputError);
 }
 
+// One problem that says what it is, in place of all that it lacks.
+TEST_F(NcclTests, SaysWhatAFileIsThatIsNoOutput) {
+  const std::pair<const char*, const char*> files[] = {
+      {"", "an empty file"},
+      {"\n \n", "blank lines"},
+      {"Dear all,\nthe meeting is at 10.\n", "text without a table of nccl-tests"},
+      {"[1, 2]", "text without a table of nccl-tests"},
+      {"{}", "a JSON object without keys"},
+      {R"({"step": 1})", R"(a JSON object with the key "step")"},
+      {R"({"a": 1, "b": 2, "c": 3, "d": 4})", R"(a JSON object with the keys "a", "b", "c", …)"},
+  };
+  for (const auto& [text, found] : files) {
+    try {
+      parse_nccl_tests(text, "all_reduce.txt");
+      FAIL() << "accepted " << text;
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.source(), "all_reduce.txt");
+      ASSERT_EQ(error.problems().size(), 1U) << error.what();
+      EXPECT_EQ(error.problems()[0].found, found);
+      EXPECT_THAT(error.problems()[0].expected, testing::HasSubstr("the output of nccl-tests"));
+    }
+  }
+  const Problem lines = problem_of("{\"step\": 0}\n{\"step\": 1}\n");
+  EXPECT_THAT(lines.found, testing::HasSubstr("parse error at line 2"));
+  EXPECT_THAT(lines.expected, testing::HasSubstr("of a run its folder"));
+  // Where a part of it is there, what is missing is said.
+  const Problem part = problem_of(R"({"args": ["all_reduce_perf"]})");
+  EXPECT_EQ(part.where, "/config");
+}
+
 }  // namespace
 }  // namespace shardwright::sim
