@@ -105,7 +105,10 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
     fmt::print(stderr, "--share-gpu changes nothing: the run computes on CPUs\n");
   // Of several processes the first one, which is the launcher where that is ours. Under another one
   // the folder is not touched before the ranks have agreed (run_rank).
-  if (!place || place->serves_rendezvous) check_run_folder(options);
+  if (!place || place->serves_rendezvous) {
+    check_run_folder(options);
+    for (const std::string& remark : remarks_on(options)) fmt::print(stderr, "{}\n", remark);
+  }
   std::optional<FolderLock> folder;
   if (!place) folder.emplace(prepare_run_folder(options));
   if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);

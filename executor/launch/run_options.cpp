@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -61,11 +62,14 @@ void add_inputs(CLI::App& app, RunOptions& options) {
   app.add_flag("--no-progress", options.no_progress, "No progress line on the terminal");
 }
 
-void add_training(CLI::App& app, TrainingOptions& training) {
+void add_training(CLI::App& app, RunOptions& options) {
   constexpr double kMostMomentum = 0.999999;
+  TrainingOptions& training = options.training;
   const auto add = [&](const char* name, auto& value, const char* help, double least,
                        std::optional<double> most = std::nullopt) {
-    add_number(app, name, value, help, least, most)->capture_default_str()->group("Training");
+    return add_number(app, name, value, help, least, most)
+        ->capture_default_str()
+        ->group("Training");
   };
   app.add_option("--seed", training.seed, "Of initial values and the order of samples")
       ->check(unsigned_integer())
@@ -74,7 +78,8 @@ void add_training(CLI::App& app, TrainingOptions& training) {
       ->group("Training");
   add("--lr", training.learning_rate, "Learning rate at its peak", 0);
   add("--min-lr-ratio", training.least_rate_ratio, "Of the peak, at the last step", 0, 1);
-  add("--warmup-steps", training.warmup_steps, "Until the peak", 0);
+  add("--warmup-steps", training.warmup_steps, "Until the peak; at most --steps", 0)
+      ->each([&options](const std::string&) { options.warmup_given = true; });
   add("--beta1", training.beta1, "AdamW's first moment", 0, kMostMomentum);
   add("--beta2", training.beta2, "AdamW's second moment", 0, kMostMomentum);
   add("--weight-decay", training.weight_decay, "Of matrices", 0);
@@ -89,9 +94,11 @@ void add_checkpoints(CLI::App& app, RunOptions& options) {
       ->group(kGroup);
   add_number(app, "--keep", options.keep_checkpoints, "Checkpoints that are kept", 1)
       ->capture_default_str()
+      ->needs("--checkpoint-every")
       ->group(kGroup);
   app.add_flag("--async-checkpoints", options.async_checkpoints,
                "Copy the state, and write it while training goes on")
+      ->needs("--checkpoint-every")
       ->group(kGroup);
   app.add_option("--init-from", options.init_from,
                  "Weights to begin with: a folder or file of safetensors with Hugging Face's names")
@@ -133,6 +140,17 @@ void add_internals(CLI::App& app, RunOptions& options) {
       ->group(kHidden);
 }
 
+// Each once, in ascending order.
+std::vector<std::int64_t> repeated(const std::vector<std::int64_t>& values) {
+  std::map<std::int64_t, int> counts;
+  for (const std::int64_t value : values) ++counts[value];
+  std::vector<std::int64_t> several;
+  for (const auto& [value, count] : counts) {
+    if (count > 1) several.push_back(value);
+  }
+  return several;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> RunOptions::recorded_steps() const {
@@ -166,7 +184,7 @@ void add_device_options(CLI::App& app, std::string& device, bool& share_gpu,
 
 void add_run_options(CLI::App& app, RunOptions& options) {
   add_inputs(app, options);
-  add_training(app, options.training);
+  add_training(app, options);
   add_checkpoints(app, options);
   add_failures(app, options);
   add_internals(app, options);
@@ -180,7 +198,30 @@ void check_run_options(const RunOptions& options) {
                  fmt::format("steps from 0 to {}, with --steps {}", options.training.steps - 1,
                              options.training.steps));
   }
+  if (options.warmup_given && options.training.warmup_steps > options.training.steps) {
+    problems.add("--warmup-steps", std::to_string(options.training.warmup_steps),
+                 fmt::format("at most the {} of --steps: the learning rate would not reach --lr",
+                             options.training.steps));
+  }
   problems.throw_if_any();
+}
+
+std::vector<std::string> remarks_on(const RunOptions& options) {
+  std::vector<std::string> remarks;
+  const TrainingOptions& training = options.training;
+  if (!options.warmup_given && training.warmup_steps > training.steps) {
+    remarks.push_back(
+        fmt::format("the learning rate does not reach --lr in these {} steps: it rises over {}, "
+                    "unless --warmup-steps says otherwise",
+                    training.steps, training.warmup_steps));
+  }
+  if (const auto several = repeated(options.timeline_steps); !several.empty()) {
+    remarks.push_back(fmt::format("--timeline-steps repeats {}: each step is recorded once",
+                                  fmt::join(several, ", ")));
+  }
+  if (options.async_checkpoints && options.checkpoint_every == 0)
+    remarks.emplace_back("--async-checkpoints changes nothing: --checkpoint-every 0 asks for none");
+  return remarks;
 }
 
 }  // namespace shardwright::executor

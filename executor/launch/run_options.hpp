@@ -23,6 +23,7 @@ struct RunOptions {
   std::string device = "auto";  // "cpu", "cuda" or "auto"
   bool share_gpu = false;       // several ranks may use one GPU
   TrainingOptions training;
+  bool warmup_given = false;  // rather than left at its default
   // Whose ops are recorded, from 0 on; empty: five in the second half of the run.
   std::vector<std::int64_t> timeline_steps;
   double timeout_s = 60.0;            // until a rank that does not answer has failed
@@ -57,5 +58,8 @@ void add_device_options(CLI::App& app, std::string& device, bool& share_gpu,
 
 // What no option by itself shows. Throws InputError.
 void check_run_options(const RunOptions& options);
+
+// What has another effect than it seems to, or none: for people, a line each.
+std::vector<std::string> remarks_on(const RunOptions& options);
 
 }  // namespace shardwright::executor

@@ -13,7 +13,10 @@
 namespace shardwright::executor {
 namespace {
 
+using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 RunOptions parse(std::vector<std::string> more) {
@@ -79,6 +82,50 @@ TEST(RunOptions, RefusesToRecordStepsThatTheRunDoesNotHave) {
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("--timeline-steps: found 99; expected steps from 0 to 1"));
   }
+}
+
+// The rate would rise to the last step, and never get to its peak.
+TEST(RunOptions, RefusesAWarmUpThatIsLongerThanTheRun) {
+  EXPECT_EQ(parse({"--warmup-steps", "2"}).training.warmup_steps, 2);
+  try {
+    parse({"--warmup-steps", "3"});
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--warmup-steps: found 3; expected at most the 2 of "
+                                        "--steps"));
+  }
+}
+
+TEST(RunOptions, RefusesToSayHowCheckpointsAreWrittenWhereNoneAre) {
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{"--async-checkpoints"}, {"--keep", "3"}}) {
+    try {
+      parse(how);
+      FAIL() << "accepted " << how.front();
+    } catch (const CLI::ParseError& error) {
+      EXPECT_EQ(error.what(), how.front() + " requires --checkpoint-every");
+    }
+    std::vector<std::string> with = how;
+    with.insert(with.end(), {"--checkpoint-every", "1"});
+    EXPECT_THAT(remarks_on(parse(with)), Not(Contains(HasSubstr(how.front()))));
+  }
+}
+
+TEST(RunOptions, RemarksOnWhatHasNoEffect) {
+  // The default, which nobody has asked for.
+  EXPECT_THAT(remarks_on(parse({})),
+              ElementsAre(HasSubstr("does not reach --lr in these 2 steps: it rises over 10,")));
+  const std::vector<std::string> quiet = {"--warmup-steps", "0"};
+  EXPECT_THAT(remarks_on(parse(quiet)), IsEmpty());
+  const auto remarks = [&](std::vector<std::string> more) {
+    more.insert(more.end(), quiet.begin(), quiet.end());
+    return remarks_on(parse(more));
+  };
+  EXPECT_THAT(remarks({"--timeline-steps", "0,1"}), IsEmpty());
+  EXPECT_THAT(remarks({"--timeline-steps", "1,0,1,0,1"}),
+              ElementsAre("--timeline-steps repeats 0, 1: each step is recorded once"));
+  EXPECT_THAT(remarks({"--async-checkpoints", "--checkpoint-every", "0"}),
+              ElementsAre(HasSubstr("--async-checkpoints changes nothing")));
 }
 
 TEST(RunOptions, RefusesSeedsThatAreNone) {
