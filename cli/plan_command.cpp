@@ -36,9 +36,33 @@ std::string machine_text(const planner::PlanRequest& request) {
                      request.cluster.accelerator.name, request.cluster.name, request.stack.name);
 }
 
-void add_best(Page& page, const planner::PlanRequest& request, const planner::PlanCandidate& best) {
-  const planner::Explanation explanation =
-      planner::explain(planner::scenario_of(request, best.plan));
+// What a search has found, and what limits the best of it.
+struct Answer {
+  planner::SearchResult result;
+  planner::Explanation best;
+  bool interrupted = false;
+};
+
+Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
+  const InterruptWatch interrupt;
+  planner::PlanRequest& request = chosen.request;
+  request.stop = interrupt.token();
+  Answer answer;
+  {
+    SearchProgressLine progress(show_progress(options.common), request);
+    answer.result = planner::search(request);
+  }
+  if (!answer.result.plans.empty()) {
+    const planner::PlanCandidate& best = answer.result.plans.front();
+    answer.best = planner::explain(planner::scenario_of(request, best.plan), best.result,
+                                   planner::kSensitivityStep, request.stop);
+  }
+  answer.interrupted = answer.result.partial || answer.best.partial;
+  return answer;
+}
+
+void add_best(Page& page, const planner::PlanRequest& request, const planner::PlanCandidate& best,
+              const planner::Explanation& explanation) {
   page.paragraph(fmt::format("What limits plan 1: {}.", explanation.limit));
   if (const auto interval =
           sim::step_interval(best.result.step, request.cluster.accelerator, request.stack)) {
@@ -53,13 +77,18 @@ void add_best(Page& page, const planner::PlanRequest& request, const planner::Pl
   }
 }
 
-void add_result(Page& page, const ChosenRequest& chosen, const planner::SearchResult& result) {
+void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   const planner::PlanRequest& request = chosen.request;
+  const planner::SearchResult& result = answer.result;
   page.heading(machine_text(request));
   page.facts({{"goal", goal_text(request, result.plans.front().plan.global_batch)}});
-  if (result.partial) page.warning("interrupted: the best plans found so far");
+  if (result.partial) {
+    page.warning("interrupted: the best plans found so far");
+  } else if (answer.interrupted) {
+    page.warning("interrupted: the plans are all, but not what more of each resource would bring");
+  }
   page.table(candidate_table(result.plans));
-  add_best(page, request, result.plans.front());
+  add_best(page, request, result.plans.front(), answer.best);
   add_counts(page, result.counts, result.wall_s);
   if (result.front.size() > 1) {
     page.heading("Step time against memory");
@@ -104,22 +133,17 @@ ExitCode deliver_none(const PlanOptions& options, const ChosenRequest& chosen,
 }
 
 ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen) {
-  planner::SearchResult result;
-  {
-    const InterruptWatch interrupt;
-    SearchProgressLine progress(show_progress(options.common), chosen.request);
-    chosen.request.stop = interrupt.token();
-    result = planner::search(chosen.request);
-  }
+  const Answer answer = find_answer(options, chosen);
+  const planner::SearchResult& result = answer.result;
   if (result.plans.empty()) return deliver_none(options, chosen, result);
   if (!options.plan_out.empty()) {
     const Scenario scenario = planner::scenario_of(chosen.request, result.plans.front().plan);
     write_file(options.plan_out, json_text(to_json(scenario)), options.common.force);
   }
   Page page = new_page(options.common);
-  add_result(page, chosen, result);
+  add_answer(page, chosen, answer);
   deliver(options.common, page, plan_json(chosen, result), options.plan_out == "-");
-  return result.partial ? ExitCode::Interrupted : ExitCode::Ok;
+  return answer.interrupted ? ExitCode::Interrupted : ExitCode::Ok;
 }
 
 ExitCode plan(const PlanOptions& options) {

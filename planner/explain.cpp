@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "core/spec/plan_check.hpp"
@@ -103,25 +104,42 @@ std::vector<Variant> roomier_variants(const ModelSpec& model, const Plan& plan) 
   return variants;
 }
 
-// The fastest variant that needs the additional memory.
-Sensitivity capacity_sensitivity(const Scenario& scenario, const ClusterSpec& larger, Seconds step,
-                                 const std::stop_token& stop) {
+// The fastest variant that needs the additional memory. Of a search among variants that was cut
+// short there is none.
+std::optional<Sensitivity> capacity_sensitivity(const Scenario& scenario, const ClusterSpec& larger,
+                                                Seconds step, const std::stop_token& stop) {
   Sensitivity sensitivity;
   sensitivity.resource = Resource::MemoryCapacity;
   sensitivity.step = step;
   for (const Variant& variant : roomier_variants(scenario.model, scenario.plan)) {
-    if (stop.stop_requested()) break;
+    if (stop.stop_requested()) return std::nullopt;
     if (first_broken_rule(scenario.model, larger, variant.plan)) continue;
     const Scenario roomier{scenario.model, larger, scenario.stack, variant.plan};
     const Bytes peak = sim::estimate_step(roomier).memory;
     const bool opened =
         peak <= larger.accelerator.memory && peak > scenario.cluster.accelerator.memory;
     if (!opened) continue;
-    const sim::StepResult result = sim::simulate_step(roomier);
-    if (result.step >= sensitivity.step) continue;
-    sensitivity.step = result.step;
+    const auto result = sim::simulate_step(roomier, stop);
+    if (!result) return std::nullopt;
+    if (result->step >= sensitivity.step) continue;
+    sensitivity.step = result->step;
     sensitivity.through = variant.change;
   }
+  return sensitivity;
+}
+
+// Nothing once `stop` is requested.
+std::optional<Sensitivity> sensitivity_to(Resource resource, const Scenario& scenario, double gain,
+                                          Seconds step, const std::stop_token& stop) {
+  const ClusterSpec better = improved(scenario.cluster, resource, gain);
+  std::optional<Sensitivity> sensitivity;
+  if (resource == Resource::MemoryCapacity) {
+    sensitivity = capacity_sensitivity(scenario, better, step, stop);
+  } else if (const auto result = sim::simulate_step(
+                 {scenario.model, better, scenario.stack, scenario.plan}, stop)) {
+    sensitivity = Sensitivity{resource, result->step, 0.0, {}};
+  }
+  if (sensitivity) sensitivity->gain = step / sensitivity->step - 1.0;
   return sensitivity;
 }
 
@@ -157,7 +175,7 @@ constexpr double kNoGain = 0.0005;
 
 std::string limit_of(const Explanation& explanation, double gain) {
   std::string text = text_of(explanation.shares[0]) + ", then " + text_of(explanation.shares[1]);
-  if (explanation.sensitivities.empty()) return text;
+  if (explanation.partial || explanation.sensitivities.empty()) return text;
   const auto most =
       std::max_element(explanation.sensitivities.begin(), explanation.sensitivities.end(),
                        [](const Sensitivity& a, const Sensitivity& b) { return a.gain < b.gain; });
@@ -232,27 +250,20 @@ std::vector<TimeShare> time_shares(const sim::StepResult& result) {
 }
 
 Explanation explain(const Scenario& scenario, double gain, const std::stop_token& stop) {
+  return explain(scenario, sim::simulate_step(scenario), gain, stop);
+}
+
+Explanation explain(const Scenario& scenario, const sim::StepResult& result, double gain,
+                    const std::stop_token& stop) {
   Explanation explanation;
-  explanation.result = sim::simulate_step(scenario);
-  explanation.shares = time_shares(explanation.result);
-  const Seconds step = explanation.result.step;
+  explanation.result = result;
+  explanation.shares = time_shares(result);
   for (const Resource resource : kResources) {
     if (!uses(scenario.plan, resource)) continue;
-    explanation.partial = stop.stop_requested();
+    auto sensitivity = sensitivity_to(resource, scenario, gain, result.step, stop);
+    explanation.partial = !sensitivity;
     if (explanation.partial) break;
-    const ClusterSpec better = improved(scenario.cluster, resource, gain);
-    Sensitivity sensitivity;
-    if (resource == Resource::MemoryCapacity) {
-      sensitivity = capacity_sensitivity(scenario, better, step, stop);
-    } else {
-      sensitivity.resource = resource;
-      sensitivity.step =
-          sim::simulate_step({scenario.model, better, scenario.stack, scenario.plan}).step;
-    }
-    // A search among variants that was cut short has no answer.
-    if (resource == Resource::MemoryCapacity && stop.stop_requested()) continue;
-    sensitivity.gain = step / sensitivity.step - 1.0;
-    explanation.sensitivities.push_back(std::move(sensitivity));
+    explanation.sensitivities.push_back(*std::move(sensitivity));
   }
   explanation.limit = limit_of(explanation, gain);
   return explanation;

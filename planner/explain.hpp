@@ -63,8 +63,12 @@ inline constexpr double kSensitivityStep = 0.1;
 
 // By re-simulation; the link to the host only for plans that copy over it. More memory lets the
 // plan recompute less or take larger microbatches; those variants that did not fit before are
-// tried. Once `stop` is requested no further simulation begins.
+// tried. Once `stop` is requested only the simulation of the scenario itself is ended.
 Explanation explain(const Scenario& scenario, double gain = kSensitivityStep,
                     const std::stop_token& stop = {});
+
+// The same of a scenario that is simulated already, with `result`.
+Explanation explain(const Scenario& scenario, const sim::StepResult& result, double gain,
+                    const std::stop_token& stop);
 
 }  // namespace shardwright::planner

@@ -120,12 +120,14 @@ class Search {
     if (best_.size() > wanted) best_.pop_back();
   }
 
-  // Of a search that is stopped meanwhile, those that were begun, and the first.
+  // Of a search that is stopped meanwhile, those that have ended, and the very first.
   std::vector<Simulated> simulate(const std::vector<EvaluatedPlan>& plans) {
     std::vector<std::optional<Simulated>> results(plans.size());
+    const bool none_yet = simulated_ == 0;
     tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
-      if (i > 0 && request_.stop.stop_requested()) return;
-      results[i] = {plans[i], candidate_of(plans[i])};
+      auto candidate =
+          candidate_of(plans[i], none_yet && i == 0 ? std::stop_token() : request_.stop);
+      if (candidate) results[i] = {plans[i], *std::move(candidate)};
     });
     std::vector<Simulated> simulated;
     for (std::optional<Simulated>& result : results) {
@@ -135,10 +137,14 @@ class Search {
     return simulated;
   }
 
-  PlanCandidate candidate_of(const EvaluatedPlan& evaluated) const {
+  // Nothing once `stop` is requested.
+  std::optional<PlanCandidate> candidate_of(const EvaluatedPlan& evaluated,
+                                            const std::stop_token& stop) const {
     PlanCandidate candidate;
     candidate.plan = find_plan(request_, cuts_, evaluated);
-    candidate.result = sim::simulate_step(scenario_of(request_, candidate.plan));
+    auto result = sim::simulate_step(scenario_of(request_, candidate.plan), stop);
+    if (!result) return std::nullopt;
+    candidate.result = *std::move(result);
     candidate.analytic = Seconds(evaluated.analytic);
     candidate.bound = Seconds(evaluated.bound);
     const StepExpense expense = step_expense(

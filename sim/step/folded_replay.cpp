@@ -78,12 +78,15 @@ class Replay {
   FoldedReplay run() {
     for (std::size_t s = 0; s < ranks_.size(); ++s) post_receives(static_cast<std::int32_t>(s));
     bool moved = true;
-    while (moved) {
+    while (moved && !cancelled_) {
       moved = false;
       for (std::size_t s = 0; s < ranks_.size(); ++s)
         moved = advance(static_cast<std::int32_t>(s)) || moved;
     }
-    return report();
+    if (!cancelled_) return report();
+    FoldedReplay cut_short;
+    cut_short.cancelled = true;
+    return cut_short;
   }
 
  private:
@@ -111,8 +114,16 @@ class Replay {
       add_busy_of(call.block, rank);
       rank.op = 0;
       ++rank.call;
+      if (is_stopped()) return false;
     }
     return moved;
+  }
+
+  // Called once a call, and looks every some thousand ops.
+  bool is_stopped() {
+    constexpr std::uint32_t kCallsBetweenLooks = 256;
+    if (++calls_ % kCallsBetweenLooks == 0) cancelled_ = options_.stop.stop_requested();
+    return cancelled_;
   }
 
   // A receive that waits for nothing is posted when the host comes to it, and where receives don't
@@ -431,6 +442,8 @@ class Replay {
   std::vector<Rank> ranks_;
   std::vector<Channel> channels_;  // by what they carry, sender and receiver
   std::array<std::vector<Gathering>, kGroups> gatherings_;
+  std::uint32_t calls_ = 0;  // replayed so far, of all stages
+  bool cancelled_ = false;
 };
 
 }  // namespace

@@ -18,7 +18,8 @@
 // each other is the full rung's matter (full_replay.hpp).
 #pragma once
 
-#include <functional>
+#include <array>
+#include <stop_token>
 #include <vector>
 
 #include "core/program/program.hpp"
@@ -37,11 +38,14 @@ struct FoldedReplay {
   // By stage and op: what others beside a kernel or a collective cost it; empty where `finish` is.
   std::vector<std::vector<Seconds>> interference;
   std::vector<std::array<Seconds, kStreams>> busy;  // by stage and stream
+  // Stopped before its end: no figure holds.
+  bool cancelled = false;
   bool deadlocked = false;  // no stage could go on; never for a program that `validate` accepts
 };
 
 struct ReplayOptions {
   bool keep_finish_times = false;
+  std::stop_token stop{};
 };
 
 FoldedReplay replay_folded(const Program& program, const Prices& prices,

@@ -37,21 +37,8 @@ BasisTimes basis_of(const RankProgram& rank, const Prices& prices) {
   return times;
 }
 
-}  // namespace
-
-Seconds TimeBreakdown::exposed_total() const {
-  Seconds sum;
-  for (const Seconds each : exposed) sum += each;
-  return sum;
-}
-
-StepResult simulate_step(const Scenario& scenario) {
-  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
-  return simulate_step(scenario, program, price(program, scenario.cluster, scenario.stack));
-}
-
-StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices) {
-  const FoldedReplay replay = replay_folded(program, prices);
+StepResult result_of(const Scenario& scenario, const Program& program, const Prices& prices,
+                     const FoldedReplay& replay) {
   SHARDWRIGHT_CHECK(!replay.deadlocked, "stages wait for each other in a circle");
   const std::vector<MemoryPeak> memory = peak_memory(program, scenario.stack);
   StepResult result;
@@ -68,6 +55,32 @@ StepResult simulate_step(const Scenario& scenario, const Program& program, const
   });
   result.throughput = throughput(scenario, program, result.step);
   return result;
+}
+
+}  // namespace
+
+Seconds TimeBreakdown::exposed_total() const {
+  Seconds sum;
+  for (const Seconds each : exposed) sum += each;
+  return sum;
+}
+
+StepResult simulate_step(const Scenario& scenario) {
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  return simulate_step(scenario, program, price(program, scenario.cluster, scenario.stack));
+}
+
+std::optional<StepResult> simulate_step(const Scenario& scenario, const std::stop_token& stop) {
+  if (stop.stop_requested()) return std::nullopt;
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  const Prices prices = price(program, scenario.cluster, scenario.stack);
+  const FoldedReplay replay = replay_folded(program, prices, {.stop = stop});
+  if (replay.cancelled) return std::nullopt;
+  return result_of(scenario, program, prices, replay);
+}
+
+StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices) {
+  return result_of(scenario, program, prices, replay_folded(program, prices));
 }
 
 std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,

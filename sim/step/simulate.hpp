@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <optional>
+#include <stop_token>
 
 #include "core/lowering/model_flop.hpp"
 #include "core/program/program.hpp"
@@ -13,6 +15,9 @@ namespace shardwright::sim {
 
 // The event rung, from a plan that `check_plan` accepts.
 StepResult simulate_step(const Scenario& scenario);
+
+// The same, or nothing once `stop` is requested before its end.
+std::optional<StepResult> simulate_step(const Scenario& scenario, const std::stop_token& stop);
 
 // The same for a program that is already lowered and priced.
 StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices);

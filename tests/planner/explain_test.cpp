@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <stop_token>
+#include <string>
 
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "planner/compare.hpp"
 #include "planner/scale.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -54,6 +56,20 @@ TEST(Explain, StopsBetweenSimulations) {
   EXPECT_TRUE(explanation.sensitivities.empty());
   EXPECT_GT(explanation.result.step, Seconds());
   EXPECT_FALSE(explanation.limit.empty());
+  // Which one would help most, nobody knows yet.
+  EXPECT_EQ(explanation.limit.find("of each resource"), std::string::npos);
+}
+
+TEST(Explain, TakesASimulationThatIsDoneForItsOwn) {
+  const Scenario scenario = llama_with_tensor_parallelism();
+  const Explanation simulated = explain(scenario);
+  const Explanation given =
+      explain(scenario, sim::simulate_step(scenario), kSensitivityStep, std::stop_token());
+  EXPECT_EQ(given.limit, simulated.limit);
+  EXPECT_EQ(given.result.step, simulated.result.step);
+  ASSERT_EQ(given.sensitivities.size(), simulated.sensitivities.size());
+  for (std::size_t i = 0; i < given.sensitivities.size(); ++i)
+    EXPECT_EQ(given.sensitivities[i].step, simulated.sensitivities[i].step);
 }
 
 TEST(Explain, NoResourceHurtsAndAllTogetherGainTheirShare) {

@@ -428,6 +428,21 @@ TEST(Search, StopsWhenAsked) {
   EXPECT_TRUE(search(request).partial);
 }
 
+// Whenever it is stopped there is a best so far; other simulations that were begun are not ended.
+TEST(Search, HasABestSoFarFromItsFirstSimulation) {
+  PlanRequest request = llama_on_one_node();
+  std::stop_source source;
+  request.stop = source.get_token();
+  request.progress = [&](const SearchProgress& progress) {
+    if (progress.share > 0.99) source.request_stop();  // all plans are evaluated
+  };
+  const SearchResult result = search(request);
+  EXPECT_TRUE(result.partial);
+  EXPECT_EQ(result.counts.simulated, 1);
+  EXPECT_EQ(result.plans.size(), 1U);
+  EXPECT_TRUE(result.front.empty());
+}
+
 TEST(Search, RefusesMoreAcceleratorsThanExist) {
   PlanRequest request = llama_on_one_node();
   request.cluster.nodes = 1;

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <stop_token>
+
 #include "core/lowering/lowering.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "sim/step/folded_replay.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
 
 namespace shardwright::sim {
@@ -44,6 +47,36 @@ Scenario llama_on_two_nodes() {
   plan.global_batch = 16;
   plan.seq_len = 4096;
   return scenario;
+}
+
+// A microbatch of each of so many sequences.
+Scenario llama_of_microbatches(std::int64_t count) {
+  Scenario scenario = llama_on_two_nodes();
+  scenario.plan.global_batch = count;
+  return scenario;
+}
+
+TEST(SimulateStep, IsTheSameWhereNobodyStopsIt) {
+  const Scenario scenario = llama_on_two_nodes();
+  std::stop_source source;
+  const auto result = simulate_step(scenario, source.get_token());
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->step, simulate_step(scenario).step);
+  source.request_stop();
+  EXPECT_FALSE(simulate_step(scenario, source.get_token()));
+}
+
+// It looks in its midst too, not before it begins alone.
+TEST(SimulateStep, EndsInItsMidst) {
+  const Scenario scenario = llama_of_microbatches(512);
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  const Prices prices = price(program, scenario.cluster, scenario.stack);
+  std::stop_source source;
+  EXPECT_FALSE(replay_folded(program, prices, {.stop = source.get_token()}).cancelled);
+  source.request_stop();
+  const FoldedReplay stopped = replay_folded(program, prices, {.stop = source.get_token()});
+  EXPECT_TRUE(stopped.cancelled);
+  EXPECT_FALSE(stopped.deadlocked);
 }
 
 // What adds up gradients over tensor-parallel ranks stands behind their reduction on one stream,
