@@ -98,6 +98,9 @@ class TimelineCanvas : public QAbstractScrollArea {
   QString tool_tip_at(const QPointF& position) const;
   void change_window(const TimeWindow& window, bool remember);
   void zoom(double time, double factor);
+  // What a key does to the window shown, and to what is selected; false: nothing.
+  bool move_window(int key);
+  bool move_selection(int key);
   void select_neighbour(int key);
   void centre_or_fit();
   void nudge_selected(int step, bool rank);

@@ -18,51 +18,70 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
     return nudge_selected(event->key() == Qt::Key_Up ? -1 : 1,
                           event->modifiers().testFlag(Qt::ShiftModifier));
   // With others of these they are shortcuts of the window.
-  if (event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier))
-    return QAbstractScrollArea::keyPressEvent(event);
+  const bool is_shortcut = static_cast<bool>(
+      event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier));
+  if (is_shortcut || !(move_window(event->key()) || move_selection(event->key())))
+    QAbstractScrollArea::keyPressEvent(event);
+}
+
+bool TimelineCanvas::move_window(int key) {
   const double middle = 0.5 * (scene_.window.from + scene_.window.to);
   // The keys zoom about the mouse where it is over the tracks.
   const double focus = viewport()->underMouse() ? time_at(last_.x()) : middle;
-  const auto pan = [this](double share) {
-    TimeWindow window = scene_.window;
-    window.pan(share * window.length());
-    change_window(window, false);
-  };
-  switch (event->key()) {
+  switch (key) {
     case Qt::Key_W:
     case Qt::Key_Plus:
-      return zoom(focus, kKeyZoom);
+      zoom(focus, kKeyZoom);
+      return true;
     case Qt::Key_S:
     case Qt::Key_Minus:
-      return zoom(focus, 1.0 / kKeyZoom);
+      zoom(focus, 1.0 / kKeyZoom);
+      return true;
     case Qt::Key_A:
-      return pan(-kKeyPan);
-    case Qt::Key_D:
-      return pan(kKeyPan);
-    case Qt::Key_F:
-      return centre_or_fit();
+    case Qt::Key_D: {
+      TimeWindow window = scene_.window;
+      window.pan((key == Qt::Key_A ? -kKeyPan : kKeyPan) * window.length());
+      change_window(window, false);
+      return true;
+    }
     case Qt::Key_Home:
-      return change_window(TimeWindow::whole(scene_.window.limit), true);
+      change_window(TimeWindow::whole(scene_.window.limit), true);
+      return true;
+    case Qt::Key_Backspace:
+      if (earlier_.empty()) return true;
+      change_window(earlier_.back(), false);
+      earlier_.pop_back();
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool TimelineCanvas::move_selection(int key) {
+  switch (key) {
+    case Qt::Key_F:
+      centre_or_fit();
+      return true;
     case Qt::Key_Return:
     case Qt::Key_Enter:
       if (scene_.range) show_window(scene_.range->from, scene_.range->to);
-      return;
-    case Qt::Key_Backspace:
-      if (earlier_.empty()) return;
-      change_window(earlier_.back(), false);
-      earlier_.pop_back();
-      return;
+      return true;
     case Qt::Key_Escape:
-      if (drag_ == Drag::Row) return leave_drag();
+      if (drag_ == Drag::Row) {
+        leave_drag();
+        return true;
+      }
       clear_range();
-      return clear_op();
+      clear_op();
+      return true;
     case Qt::Key_Left:
     case Qt::Key_Right:
     case Qt::Key_Up:
     case Qt::Key_Down:
-      return select_neighbour(event->key());
+      select_neighbour(key);
+      return true;
     default:
-      QAbstractScrollArea::keyPressEvent(event);
+      return false;
   }
 }
 

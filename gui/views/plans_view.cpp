@@ -66,6 +66,29 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
 }
 
 QWidget* PlansView::create_table() {
+  QLayout* filter = create_filter();
+  create_rows();
+  terms_problem_ = new QLabel;
+  terms_problem_->setObjectName(QStringLiteral("filter_problem"));
+  terms_problem_->setWordWrap(true);
+  terms_problem_->hide();
+  summary_ = new QLabel;
+  summary_->setObjectName(QStringLiteral("summary"));
+  summary_->setWordWrap(true);
+  summary_->setForegroundRole(QPalette::PlaceholderText);
+  auto* pane = new QWidget;
+  auto* layout = new QVBoxLayout(pane);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addLayout(filter);
+  chips_ = new FilterChips(terms_, QLatin1Char(','));
+  layout->addWidget(chips_);
+  layout->addWidget(terms_problem_);
+  layout->addWidget(view_, 1);
+  layout->addWidget(summary_);
+  return pane;
+}
+
+QLayout* PlansView::create_filter() {
   terms_ = new QLineEdit;
   terms_->setObjectName(QStringLiteral("filter"));
   terms_->setPlaceholderText(tr("Filter: tp=8, mfu>45, memory<60, interleaved, -full"));
@@ -83,11 +106,14 @@ QWidget* PlansView::create_table() {
   columns_->setText(tr("Columns"));
   columns_->setPopupMode(QToolButton::InstantPopup);
   columns_->setMinimumWidth(columns_->fontMetrics().horizontalAdvance(columns_->text()) + 34);
-  terms_problem_ = new QLabel;
-  terms_problem_->setObjectName(QStringLiteral("filter_problem"));
-  terms_problem_->setWordWrap(true);
-  terms_problem_->hide();
+  auto* line = new QHBoxLayout;
+  line->addWidget(terms_, 1);
+  line->addWidget(lasso_chip_);
+  line->addWidget(columns_);
+  return line;
+}
 
+void PlansView::create_rows() {
   view_ = new QTableView;
   view_->setObjectName(QStringLiteral("plans_table"));
   view_->setModel(filter_);
@@ -104,25 +130,6 @@ QWidget* PlansView::create_table() {
   view_->horizontalHeader()->setSectionsMovable(true);
   view_->horizontalHeader()->setHighlightSections(false);
   view_->setContextMenuPolicy(Qt::CustomContextMenu);
-  summary_ = new QLabel;
-  summary_->setObjectName(QStringLiteral("summary"));
-  summary_->setWordWrap(true);
-  summary_->setForegroundRole(QPalette::PlaceholderText);
-
-  auto* line = new QHBoxLayout;
-  line->addWidget(terms_, 1);
-  line->addWidget(lasso_chip_);
-  line->addWidget(columns_);
-  auto* pane = new QWidget;
-  auto* layout = new QVBoxLayout(pane);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addLayout(line);
-  chips_ = new FilterChips(terms_, QLatin1Char(','));
-  layout->addWidget(chips_);
-  layout->addWidget(terms_problem_);
-  layout->addWidget(view_, 1);
-  layout->addWidget(summary_);
-  return pane;
 }
 
 QComboBox* PlansView::create_axis(const QString& id, const QString& figure, bool with_names) {

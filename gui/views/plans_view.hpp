@@ -43,6 +43,8 @@ class PlansView : public View {
 
  private:
   QWidget* create_table();
+  QLayout* create_filter();
+  void create_rows();
   QWidget* create_scatter();
   QComboBox* create_axis(const QString& id, const QString& figure, bool with_names);
   void create_columns_menu();
