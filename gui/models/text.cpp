@@ -74,6 +74,11 @@ QString count_text(std::int64_t count) {
   return QLocale(QLocale::English).toString(static_cast<qlonglong>(count));
 }
 
+QString counted_text(std::int64_t count, const char* what, const char* plural_end) {
+  return count_text(count) + QLatin1Char(' ') + QString::fromUtf8(what) +
+         (count == 1 ? QString() : QString::fromUtf8(plural_end));
+}
+
 QString fixed_text(double value, int decimals) {
   if (!std::isfinite(value)) return QStringLiteral("–");
   return QLocale(QLocale::English).toString(value, 'f', decimals);

@@ -22,6 +22,8 @@ QString bandwidth_text(BytesPerSecond bandwidth);
 QString flop_rate_text(FlopPerSecond rate);
 // "1,024".
 QString count_text(std::int64_t count);
+// "1 stage", "1,024 microbatches".
+QString counted_text(std::int64_t count, const char* what, const char* plural_end = "s");
 // With this many digits after the point; "–" for what is not finite.
 QString fixed_text(double value, int decimals);
 // A share: 0.4567 is "45.7 %".

@@ -288,23 +288,13 @@ TimeWindow first_window(const ScheduleGantt& gantt, double plot_width) {
   return window;
 }
 
-namespace {
-
-// "1 stage", "1,024 microbatches".
-QString counted(std::int64_t count, const char* what, const char* plural_end = "s") {
-  return count_text(count) + QLatin1Char(' ') + QString::fromUtf8(what) +
-         (count == 1 ? QString() : QString::fromUtf8(plural_end));
-}
-
-}  // namespace
-
 QString schedule_summary(const ScheduleGantt& gantt) {
   const ScheduleShape& shape = gantt.shape();
   QString text = QStringLiteral("%1 · %2").arg(QString::fromUtf8(name_of(gantt.kind())),
-                                               counted(shape.stages, "stage"));
-  if (gantt.chunks() > 1) text += QStringLiteral(" of ") + counted(gantt.chunks(), "chunk");
+                                               counted_text(shape.stages, "stage"));
+  if (gantt.chunks() > 1) text += QStringLiteral(" of ") + counted_text(gantt.chunks(), "chunk");
   return text + QStringLiteral(" · %1 · %2 · bubble %3")
-                    .arg(counted(shape.microbatches, "microbatch", "es"),
+                    .arg(counted_text(shape.microbatches, "microbatch", "es"),
                          time_text(Seconds(gantt.makespan())), percent_text(gantt.bubble()));
 }
 

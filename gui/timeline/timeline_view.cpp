@@ -435,13 +435,11 @@ void TimelineView::update_status() {
     status_->show_text(span_line(canvas.tracks(), *canvas.scene().selected));
     return;
   }
-  const std::size_t shown = canvas.tracks().shown_spans(), all = canvas.tracks().all_spans();
+  const auto shown = static_cast<std::int64_t>(canvas.tracks().shown_spans());
+  const auto all = static_cast<std::int64_t>(canvas.tracks().all_spans());
   if (all == 0) return status_->show_text({});
-  const QString text = count_text(static_cast<std::int64_t>(shown));
-  status_->show_text(
-      shown == all
-          ? QStringLiteral("%1 ops").arg(text)
-          : QStringLiteral("%1 of %2 ops").arg(text, count_text(static_cast<std::int64_t>(all))));
+  const QString text = counted_text(all, "op");
+  status_->show_text(shown == all ? text : QStringLiteral("%1 of %2").arg(count_text(shown), text));
 }
 
 // Ctrl+F in here is this view's own, not the command of the window around it.

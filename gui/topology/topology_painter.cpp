@@ -361,7 +361,8 @@ void TopologyPainter::paint_groups(const QRectF& panel, double y) {
     paint_badge(QPointF(panel.left(), y + 1.0), group.axis);
     const QRectF text = panel.adjusted(kBadge + 6.0, 0.0, 0.0, 0.0);
     y = paint_text(text, y,
-                   QStringLiteral("%1: %2 ranks").arg(title_of(role)).arg(group.ranks.size()),
+                   title_of(role) + QStringLiteral(": ") +
+                       counted_text(static_cast<std::int64_t>(group.ranks.size()), "rank"),
                    colours_.text, font_);
     y = paint_text(text, y, ranks_text(group.ranks), colours_.muted_text, small_) + 4.0;
   }

@@ -359,8 +359,9 @@ void PlansView::update_points() {
 void PlansView::update_summary() {
   const PlanSetPointer set = model_->set();
   if (!set) return summary_->clear();
-  QString text = tr("%1 of %2 plans shown.")
-                     .arg(count_text(filter_->rowCount()), count_text(model_->rowCount()));
+  QString text =
+      tr("%1 of %2 shown.")
+          .arg(count_text(filter_->rowCount()), counted_text(model_->rowCount(), "plan"));
   if (set->counts.space > 0) {
     text += tr(" Searched %1 in %2: %3 rejected, %4 evaluated, %5 simulated.")
                 .arg(count_text(set->counts.space), time_text(Seconds(set->wall_s)),

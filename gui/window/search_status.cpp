@@ -47,7 +47,7 @@ SearchStatus::SearchStatus(PlanSearch* search, QWidget* parent)
 void SearchStatus::show_progress(double share, qint64 checked, qint64 simulated,
                                  double best_step_s) {
   QString text =
-      tr("%1 plans checked, %2 simulated").arg(count_text(checked), count_text(simulated));
+      tr("%1 checked, %2 simulated").arg(counted_text(checked, "plan"), count_text(simulated));
   if (best_step_s > 0.0) text += tr(", best step %1").arg(time_text(Seconds(best_step_s)));
   text_->setText(text);
   bar_->setValue(static_cast<int>(share * kSteps));

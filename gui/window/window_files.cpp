@@ -247,10 +247,10 @@ void MainWindow::adopt_scenario(const ReadFile& read) {
   const QString origin = file_name(read.file.path);
   if (!choice) {
     return scenario_view_->show_origin(
-        tr("The plans shown are of %1: %2 on %3, %4 GPUs. A change of the fields below plans for "
+        tr("The plans shown are of %1: %2 on %3, %4. A change of the fields below plans for "
            "what they say instead.")
             .arg(origin, to_qstring(scenario.model.name), to_qstring(scenario.cluster.name),
-                 count_text(scenario.plan.world_size())));
+                 counted_text(scenario.plan.world_size(), "GPU")));
   }
   keeps_plans_ = true;
   document_.replace(tr("opening of %1").arg(origin), *choice);

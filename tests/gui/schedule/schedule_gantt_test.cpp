@@ -1,11 +1,13 @@
 #include "gui/schedule/schedule_gantt.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "gui/schedule/schedule_painter.hpp"
 #include "gui/schedule/stage_slots.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/core/schedule/schedule_cases.hpp"
@@ -42,6 +44,19 @@ TEST(ScheduleGantt, EveryKindHasEachMicrobatchOnce) {
       }
     }
   }
+}
+
+TEST(ScheduleGantt, ItsSummaryCountsInTheSingularToo) {
+  ScheduleShape shape;
+  shape.stages = shape.microbatches = 1;
+  const auto summary_of = [](const ScheduleShape& of) {
+    const ScheduleKind kind = ScheduleKind::OneFOneB;
+    return schedule_summary(ScheduleGantt(kind, of, even_times(kind, of))).toStdString();
+  };
+  EXPECT_THAT(summary_of(shape), ::testing::HasSubstr("1 stage · 1 microbatch · "));
+  shape.stages = 2;
+  shape.microbatches = 1024;
+  EXPECT_THAT(summary_of(shape), ::testing::HasSubstr("2 stages · 1,024 microbatches · "));
 }
 
 // Busy and idle time make up the whole; boxes of a stage do not overlap unless they are a pair.
