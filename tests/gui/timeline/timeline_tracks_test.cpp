@@ -57,6 +57,32 @@ TEST(TimelineTracks, LieBelowEachOtherWithoutGaps) {
   EXPECT_FALSE(tracks.track_at(-1.0, 0.0));
 }
 
+TEST(TimelineTracks, WhatSpansTensorAndPipelineIsTensorParallelWhereThereIsOneStage) {
+  Span norm;
+  norm.group = Group::ModelParallel;
+  norm.kind = OpKind::AllReduce;
+  EXPECT_EQ(role_of(norm, true), Role::Pipeline);
+  EXPECT_EQ(role_of(norm, false), Role::Tensor);
+  // In a step it is its own pipeline's messages that tell.
+  const auto role_in = [&norm](bool with_pipeline) {
+    Timeline timeline;
+    timeline.ranks = {{0, "stage 0"}};
+    timeline.spans = {norm};
+    if (with_pipeline) {
+      Span message = norm;
+      message.group = Group::Pipeline;
+      message.kind = OpKind::Send;
+      message.stream = Stream::SendActivation;
+      timeline.spans.push_back(message);
+    }
+    const TimelineTracks tracks =
+        tracks_of({std::make_shared<const Timeline>(std::move(timeline))});
+    return tracks.rows()[tracks.tracks()[*tracks.track_of({0, 0})].row].spans().front().role;
+  };
+  EXPECT_EQ(role_in(true), Role::Pipeline);
+  EXPECT_EQ(role_in(false), Role::Tensor);
+}
+
 TEST(TimelineTracks, AFoldedRankHasItsHeaderAlone) {
   TimelineTracks tracks = tracks_of({small_step().timeline});
   const std::vector<Track> before = tracks.tracks();
