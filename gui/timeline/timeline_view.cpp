@@ -19,6 +19,7 @@
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
 #include "gui/views/flow_layout.hpp"
+#include "gui/views/toggle_button.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -89,21 +90,25 @@ void TimelineView::create_bar() {
   connect(previous, &QToolButton::clicked, this, &TimelineView::find_previous);
   connect(next, &QToolButton::clicked, this, &TimelineView::find_next);
   arrows_ =
-      add_button(QStringLiteral("Messages"), QStringLiteral("Arrows from sends to their receives"));
-  critical_ = add_button(QStringLiteral("Critical path"),
+      add_toggle(QStringLiteral("Messages"), QStringLiteral("Arrows from sends to their receives"));
+  critical_ = add_toggle(QStringLiteral("Critical path"),
                          QStringLiteral("Mark the ops that the end of the step waits for"));
   details_toggle_ =
-      add_button(QStringLiteral("Details"), QStringLiteral("What the selected op is (Q)"));
-  for (QToolButton* toggle : {arrows_, critical_, details_toggle_}) {
-    toggle->setCheckable(true);
-    toggle->setChecked(toggle != details_toggle_);
-  }
+      add_toggle(QStringLiteral("Details"), QStringLiteral("What the selected op is (Q)"));
+  for (QToolButton* toggle : {arrows_, critical_}) toggle->setChecked(true);
   status_ = new ElidedLabel(bar_);
   layout->addWidget(status_);
 }
 
 QToolButton* TimelineView::add_button(const QString& text, const QString& tip) {
-  auto* button = new QToolButton(bar_);
+  return add(new QToolButton(bar_), text, tip);
+}
+
+QToolButton* TimelineView::add_toggle(const QString& text, const QString& tip) {
+  return add(new ToggleButton(bar_), text, tip);
+}
+
+QToolButton* TimelineView::add(QToolButton* button, const QString& text, const QString& tip) {
   button->setText(text);
   button->setToolTip(tip);
   button->setAccessibleName(tip);

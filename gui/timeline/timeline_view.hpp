@@ -82,6 +82,8 @@ class TimelineView : public View {
   QToolButton* add_button(const QString& text, const QString& tip);
   void show_problems(QLineEdit& edit, const QStringList& problems);
   void update_statistics();
+  QToolButton* add_toggle(const QString& text, const QString& tip);
+  QToolButton* add(QToolButton* button, const QString& text, const QString& tip);
   void update_status();
   void update_details();
   void update_hint();

@@ -1,0 +1,55 @@
+#include "gui/views/toggle_button.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gui/style/palette.hpp"
+#include "tests/gui/painted_view_test.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using gui::testing::shown;
+
+// Relative luminance and contrast as WCAG 2.1 defines them.
+double luminance(const QColor& colour) {
+  const auto linear = [](double channel) {
+    return channel <= 0.03928 ? channel / 12.92 : std::pow((channel + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * linear(colour.redF()) + 0.7152 * linear(colour.greenF()) +
+         0.0722 * linear(colour.blueF());
+}
+
+double contrast(const QColor& a, const QColor& b) {
+  const auto [least, most] = std::minmax({luminance(a), luminance(b)});
+  return (most + 0.05) / (least + 0.05);
+}
+
+// WCAG asks for 3 : 1 where a state is told by graphics.
+TEST(ToggleButton, OnDiffersFromOffInLightAndDark) {
+  for (const QPalette& palette : {light_palette(), dark_palette()}) {
+    ToggleButton button;
+    button.setPalette(palette);
+    button.setText(QStringLiteral("Messages"));
+    shown(button, {90, 26});
+    const QImage off = button.grab().toImage();
+    button.setChecked(true);
+    const QImage on = button.grab().toImage();
+    ASSERT_EQ(on.size(), off.size());
+    int marked = 0, legible = 0;
+    for (int y = 0; y < on.height(); ++y) {
+      for (int x = 0; x < on.width(); ++x) {
+        const QColor pixel = on.pixelColor(x, y);
+        marked += contrast(pixel, off.pixelColor(x, y)) >= 3.0 ? 1 : 0;
+        legible += contrast(pixel, on.pixelColor(6, on.height() / 2)) >= 4.5 ? 1 : 0;
+      }
+    }
+    EXPECT_GT(marked, 2 * on.width()) << is_dark(palette);
+    EXPECT_GT(legible, on.width()) << is_dark(palette);  // the text stays what it was
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::gui
