@@ -21,13 +21,14 @@ const PlanFigure& figure_at(int index) {
   return plan_figures()[static_cast<std::size_t>(index)];
 }
 
-// Ticks at 1, 2 and 5 of each power of ten: a logarithmic axis seldom spans more than two.
+// Ticks at 1, 2 and 5 of each power of ten: a logarithmic axis seldom spans more than two. Where it
+// is so short that none or one of them lies on it, evenly spaced ones.
 class SparseTicker : public ShortTicker {
  public:
   using ShortTicker::ShortTicker;
 
  protected:
-  QVector<double> createTickVector(double, const QCPRange& range) override {
+  QVector<double> createTickVector(double step, const QCPRange& range) override {
     QVector<double> ticks;
     const double first = std::pow(10.0, std::floor(std::log10(range.lower)));
     for (double power = first; power <= range.upper && ticks.size() < 100; power *= 10.0) {
@@ -35,7 +36,7 @@ class SparseTicker : public ShortTicker {
         if (range.contains(digit * power)) ticks.append(digit * power);
       }
     }
-    return ticks;
+    return ticks.size() > 1 ? ticks : ShortTicker::createTickVector(step, range);
   }
 };
 

@@ -96,6 +96,22 @@ TEST(PlanScatter, LabelsOfTicksStayApart) {
   }
 }
 
+// A logarithmic axis that is zoomed until it spans no two of the usual ticks.
+TEST(PlanScatter, AShortLogarithmicAxisHasTicksToReadValuesBy) {
+  PlanScatter scatter;
+  scatter.show(small_set(), first_rows(static_cast<int>(small_set()->plans.size())));
+  const int figures = static_cast<int>(plan_figures().size());
+  for (int x = 0; x < figures && scatter.xAxis->scaleType() != QCPAxis::stLogarithmic; ++x)
+    scatter.set_axes(x, figure_index(QStringLiteral("rate")), figure_index(QStringLiteral("tp")));
+  ASSERT_EQ(scatter.xAxis->scaleType(), QCPAxis::stLogarithmic);
+  shown(scatter, {700, 500});
+  for (const auto& [from, to] : {std::pair(1.1, 1.9), {2.1, 9.9}, {0.021, 0.049}, {230.0, 480.0}}) {
+    scatter.xAxis->setRange(from, to);
+    scatter.replot();
+    EXPECT_GE(labels_of(*scatter.xAxis).size(), 2U) << from << " … " << to;
+  }
+}
+
 // Points must not lie below the legend.
 TEST(PlanScatter, TheLegendLiesOutsideOfTheAxes) {
   PlanScatter scatter;
