@@ -23,6 +23,7 @@ namespace {
 
 constexpr int kProgressSteps = 1000;
 constexpr int kLeastChartHeight = 180;
+constexpr double kBelowZero = 0.08;  // of the axis, so that a cross at zero is seen whole
 
 // The same on the axis, at the knee and below the chart.
 QString x_text(double x) {
@@ -297,6 +298,7 @@ void SweepView::add_missing() {
   crosses->setLineStyle(QCPGraph::lsNone);
   crosses->setScatterStyle(scatter_style(Marker::Cross, chart_->colours().bad, 13.0));
   crosses->setData(xs, ys, true);
+  if (ys.contains(0.0)) chart_->yAxis->setRangeLower(-kBelowZero * chart_->yAxis->range().upper);
 }
 
 void SweepView::add_knee() {

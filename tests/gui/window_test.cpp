@@ -91,6 +91,31 @@ TEST_F(WindowTest, ASweepSaysWhosePlansItShows) {
   EXPECT_TRUE(legend().contains(id("best plan")));
 }
 
+// One that has no plan at all stands at zero.
+TEST_F(WindowTest, ASweepShowsAllOfAPointThatDoesNotFit) {
+  ScenarioChoice choice = small_choice();
+  choice.constraints = "pp=2; schedule=1f1b; zero=1";
+  window_.document().reset(choice);
+  window_.raise_view(id("sweeps"));
+  window_.start();
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  auto& chart = find<Chart>("sweep_chart");
+  chart.replot();
+  const QRectF axes = chart.axisRect()->rect();
+  int crosses = 0;
+  for (int i = 0; i < chart.graphCount(); ++i) {
+    if (chart.graph(i)->name() != id("does not fit")) continue;
+    const double half = 0.5 * chart.graph(i)->scatterStyle().size();
+    for (const QCPGraphData& point : *chart.graph(i)->data()) {
+      const QPointF at = chart.graph(i)->coordsToPixels(point.key, point.value);
+      EXPECT_GE(axes.bottom() - at.y(), half);
+      EXPECT_TRUE(axes.contains(at));
+      ++crosses;
+    }
+  }
+  EXPECT_GT(crosses, 0);
+}
+
 TEST_F(WindowTest, TableAndPlotShareTheSelection) {
   show_plans();
   auto& table = find<QTableView>("plans_table");
