@@ -423,3 +423,4 @@ void MainWindow::copy_view_data() {
 }
 
 }  // namespace shardwright::gui
+  messages_->take_back(QStringLiteral("command"));  // that there was nothing

@@ -430,6 +430,18 @@ TEST_F(WindowTest, EveryViewHasItsData) {
   }
 }
 
+// It is true no more once something was copied.
+TEST_F(WindowTest, ThatThereWasNothingToCopyIsTakenBack) {
+  show_plans();
+  const auto& said = find<MessageBar>("message_bar");
+  window_.raise_view(id("run"));
+  trigger("edit.copy_data");
+  EXPECT_TRUE(said.text().contains(id("Run has no data to copy")));
+  window_.raise_view(id("plans"));
+  trigger("edit.copy_data");
+  EXPECT_FALSE(said.text().contains(id("no data to copy")));
+}
+
 // What is scrolled out of sight is in the picture all the same.
 TEST_F(WindowTest, APictureHasAllOfAView) {
   show_plans();
