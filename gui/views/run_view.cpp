@@ -76,7 +76,7 @@ QString loss_text(double loss) {
 
 QString text_of_last(const std::vector<RunStep>& steps) {
   return RunView::tr("  Step %1: loss %2, %3 tokens/s, %4 of tensors.")
-      .arg(count_text(static_cast<std::int64_t>(steps.back().step) + 1),
+      .arg(count_text(static_cast<std::int64_t>(steps.back().step)),
            std::isfinite(steps.back().loss) ? loss_text(steps.back().loss) : QStringLiteral("–"),
            fixed_text(recent_mean(steps, &RunStep::tokens_per_s), 0),
            bytes_text(Bytes(steps.back().memory_bytes)));
