@@ -7,10 +7,18 @@
 namespace shardwright::gui {
 namespace {
 
+constexpr qsizetype kLongestName = 24;  // characters of a column's heading
 constexpr std::size_t kOpKinds = static_cast<std::size_t>(OpKind::Receive) + 1;
 
 QString kind_title(OpKind kind) {
   return QString::fromUtf8(name_of(kind)).replace(QLatin1Char('_'), QLatin1Char(' '));
+}
+
+// Its beginning and its end.
+QString shortened(const QString& name) {
+  if (name.size() <= kLongestName) return name;
+  const qsizetype half = kLongestName / 2;
+  return name.left(half - 1) + QStringLiteral("…") + name.right(half);
 }
 
 }  // namespace
@@ -60,10 +68,10 @@ RangeStatistics range_statistics(const TimelineTracks& tracks, double from, doub
   return result;
 }
 
-void RangeStatisticsModel::set(RangeStatistics statistics, std::vector<TimelineOrigin> origins) {
+void RangeStatisticsModel::set(RangeStatistics statistics, QStringList sides) {
   beginResetModel();
   statistics_ = std::move(statistics);
-  origins_ = std::move(origins);
+  sides_ = std::move(sides);
   total_ = {};
   for (const KindStatistics& kind : statistics_.kinds) {
     for (std::size_t side = 0; side < 2; ++side) {
@@ -81,7 +89,7 @@ int RangeStatisticsModel::rowCount(const QModelIndex& parent) const {
 
 int RangeStatisticsModel::columnCount(const QModelIndex& parent) const {
   if (parent.isValid()) return 0;
-  return origins_.size() > 1 ? Difference + 1 : Share + 1;
+  return sides_.size() > 1 ? Difference + 1 : Share + 1;
 }
 
 QVariant RangeStatisticsModel::data(const QModelIndex& index, int role) const {
@@ -107,9 +115,9 @@ QString RangeStatisticsModel::text(const KindStatistics& line, int column) const
       return time_text(Seconds(line.seconds[0]));
     case Share:
       return percent_text(total_.seconds[0] > 0.0 ? line.seconds[0] / total_.seconds[0] : 0.0);
-    case MeasuredCount:
+    case OtherCount:
       return count_text(static_cast<std::int64_t>(line.count[other]));
-    case MeasuredTime:
+    case OtherTime:
       return time_text(Seconds(line.seconds[other]));
     case Difference:
       if (line.seconds[0] <= 0.0 || line.count[other] == 0) return QStringLiteral("–");
@@ -125,10 +133,13 @@ QVariant RangeStatisticsModel::headerData(int section, Qt::Orientation orientati
   if (role == Qt::TextAlignmentRole)
     return QVariant(section == Kind ? Qt::AlignLeft | Qt::AlignVCenter
                                     : Qt::AlignRight | Qt::AlignVCenter);
-  if (role != Qt::DisplayRole) return {};
-  const auto of_side = [&](const char* what, std::size_t side) {
+  // All of a name that is longer than its column.
+  const bool is_tip = role == Qt::ToolTipRole;
+  if (role != Qt::DisplayRole && !is_tip) return {};
+  const auto of_side = [&](const char* what, qsizetype side) {
     const QString text = QString::fromUtf8(what);
-    return origins_.size() > 1 ? text + QStringLiteral(", ") + title_of(origins_[side]) : text;
+    if (sides_.size() < 2) return text;
+    return text + QStringLiteral(", ") + (is_tip ? sides_[side] : shortened(sides_[side]));
   };
   switch (section) {
     case Kind:
@@ -139,9 +150,9 @@ QVariant RangeStatisticsModel::headerData(int section, Qt::Orientation orientati
       return of_side("time", 0);
     case Share:
       return QStringLiteral("share");
-    case MeasuredCount:
+    case OtherCount:
       return of_side("spans", 1);
-    case MeasuredTime:
+    case OtherTime:
       return of_side("time", 1);
     default:
       return QStringLiteral("difference");

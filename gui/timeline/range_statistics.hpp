@@ -33,12 +33,12 @@ class RangeStatisticsModel : public QAbstractTableModel {
   Q_OBJECT
 
  public:
-  enum Column { Kind, Count, Time, Share, MeasuredCount, MeasuredTime, Difference };
+  enum Column { Kind, Count, Time, Share, OtherCount, OtherTime, Difference };
 
   using QAbstractTableModel::QAbstractTableModel;
 
-  // `origins` of the timelines shown, one or two.
-  void set(RangeStatistics statistics, std::vector<TimelineOrigin> origins);
+  // `sides` are the titles of the timelines shown, one or two (TimelineTracks::side_title()).
+  void set(RangeStatistics statistics, QStringList sides);
   const RangeStatistics& statistics() const { return statistics_; }
 
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -51,7 +51,7 @@ class RangeStatisticsModel : public QAbstractTableModel {
   QString text(const KindStatistics& line, int column) const;
 
   RangeStatistics statistics_;
-  std::vector<TimelineOrigin> origins_;
+  QStringList sides_;
   KindStatistics total_;
 };
 

@@ -19,7 +19,7 @@ class ToolTip {
   }
   void line(const QString& what, const QString& value) {
     html_ += QStringLiteral("<tr><td>%1&nbsp;&nbsp;</td><td>%2</td></tr>")
-                 .arg(what, value.toHtmlEscaped());
+                 .arg(what.toHtmlEscaped(), value.toHtmlEscaped());
   }
   QString text() const { return html_ + QStringLiteral("</table>"); }
 
@@ -59,14 +59,16 @@ void add_counterpart(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
   if (!other_ref) return;
   const Span& own = tracks.span(ref);
   const Span& other = tracks.span(*other_ref);
-  const bool own_predicted = tracks.timelines()[ref.side]->origin == TimelineOrigin::Predicted;
-  const Span& predicted = own_predicted ? own : other;
-  const Span& measured = own_predicted ? other : own;
+  // The prediction is the first, so that it is what a measurement is a share of.
+  const Span& first = ref.side == 0 ? own : other;
+  const Span& second = ref.side == 0 ? other : own;
   QString text = time_text(other.duration);
-  if (predicted.duration.value() > 0.0)
-    text += QStringLiteral(" (measured %1 of predicted)")
-                .arg(signed_percent_text(measured.duration / predicted.duration - 1.0));
-  tip.line(title_of(tracks.timelines()[other_ref->side]->origin), text);
+  if (first.duration.value() > 0.0)
+    text +=
+        QStringLiteral(" (%1 %2 of %3)")
+            .arg(tracks.side_title(1), signed_percent_text(second.duration / first.duration - 1.0),
+                 tracks.side_title(0));
+  tip.line(tracks.side_title(other_ref->side), text);
 }
 
 }  // namespace
@@ -82,7 +84,7 @@ QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLim
   if (span.microbatch >= 0)
     tip.line(QStringLiteral("microbatch"), QString::number(span.microbatch));
   tip.line(QStringLiteral("start"), time_text(span.start));
-  tip.line(title_of(tracks.timelines()[ref.side]->origin), time_text(span.duration));
+  tip.line(tracks.side_title(ref.side), time_text(span.duration));
   add_counterpart(tracks, ref, tip);
   if (span.group) tip.line(QStringLiteral("group"), spaced(name_of(*span.group)));
   if (span.peer >= 0) tip.line(QStringLiteral("peer"), QString::number(span.peer));
@@ -122,6 +124,8 @@ TextTable span_table(const TimelineTracks& tracks, double from, double to) {
   for (const char* name : {"origin", "rank", "stream", "peer", "name", "kind", "phase", "layer",
                            "microbatch", "start_s", "duration_s", "group", "bytes", "flop"})
     table.header.append(QString::fromUtf8(name));
+  const bool with_files = tracks.compares_alike();
+  if (with_files) table.header.insert(1, QStringLiteral("file"));
   const auto number_or_nothing = [](std::int32_t number) {
     return number < 0 ? QString() : QString::number(number);
   };
@@ -141,6 +145,7 @@ TextTable span_table(const TimelineTracks& tracks, double from, double to) {
                             exact_text(span.duration.value()),
                             span.group ? QString::fromUtf8(name_of(*span.group)) : QString(),
                             exact_text(span.bytes.value()), exact_text(span.flop.value())});
+      if (with_files) table.rows.back().insert(1, tracks.side_title(track.side));
     }
   }
   return table;

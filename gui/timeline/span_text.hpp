@@ -21,7 +21,8 @@ QString memory_tool_tip(const MemoryRow& row, double time);
 // One line: "attention.qkv · forward · layer 3 · mb 0 · 1.23 ms".
 QString span_line(const TimelineTracks& tracks, SpanRef ref);
 
-// The spans shown that overlap [from, to], a row each, in base units.
+// The spans shown that overlap [from, to], a row each, in base units; with a column for the file
+// where two timelines of one origin are shown.
 TextTable span_table(const TimelineTracks& tracks, double from, double to);
 
 }  // namespace shardwright::gui

@@ -41,10 +41,10 @@ TimelineCanvas::TimelineCanvas(QWidget* parent)
 
 void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                                    std::shared_ptr<const Program> program,
-                                   const DeviceLimits& limits,
-                                   const sim::ReservedMemory& reserved) {
+                                   const DeviceLimits& limits, const sim::ReservedMemory& reserved,
+                                   const QStringList& names) {
   program_ = std::move(program);
-  tracks_.set_timelines(std::move(timelines), reserved);
+  tracks_.set_timelines(std::move(timelines), reserved, names);
   const TimelineScene before = std::move(scene_);
   scene_ = {};
   scene_.show_arrows = before.show_arrows;
@@ -284,6 +284,9 @@ QString TimelineCanvas::text_of(SpanRef ref) const {
 QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
   if (const auto span = span_at(position)) return text_of(*span);
   const Track* track = track_at(position);
+  // The name of a row may be longer than its place.
+  if (track != nullptr && geometry().names.contains(position) && !track->note.isEmpty())
+    return QStringLiteral("%1 · %2 · %3").arg(track->rank_label, track->label, track->note);
   if (!geometry().plot.contains(position) || track == nullptr || track->kind != TrackKind::Memory)
     return {};
   return memory_tool_tip(tracks_.memory_rows()[track->row], time_at(position.x()));

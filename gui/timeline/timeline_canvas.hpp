@@ -31,7 +31,7 @@ class TimelineCanvas : public QAbstractScrollArea {
 
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                      std::shared_ptr<const Program> program, const DeviceLimits& limits,
-                     const sim::ReservedMemory& reserved);
+                     const sim::ReservedMemory& reserved, const QStringList& names = {});
   void set_filter(const SpanQuery& filter);
   void set_matches(const std::vector<SpanRef>& matches);
   void set_show_arrows(bool show);

@@ -147,19 +147,23 @@ void TimelinePainter::paint_name(const Track& track, double y) {
   painter_.setPen(colours_.grid);
   painter_.drawLine(row.bottomLeft(), QPointF(geometry_.axis.right(), row.bottom()));
   if (track.kind == TrackKind::Memory) return paint_memory_name(track, row);
-  const QFontMetricsF metrics(small_);
+  // A measured row below its prediction needs no name of its own.
+  const bool is_second = !track.pinned && track.side > 0 && (&track - 1)->stream == track.stream;
+  const QString label = is_second ? QString() : label_of(track);
+  const QFontMetricsF metrics(font_), small_metrics(small_);
+  const double room = row.width() - 26.0;
+  // A file's name may be long: it leaves the label its place.
+  const double label_width = std::min(metrics.horizontalAdvance(label) + 8.0, 0.5 * room);
+  const QString note =
+      small_metrics.elidedText(track.note, Qt::ElideMiddle, room - (is_second ? 0.0 : label_width));
   painter_.setFont(small_);
   painter_.setPen(colours_.muted_text);
-  painter_.drawText(row.adjusted(0.0, 0.0, -6.0, 0.0), Qt::AlignVCenter | Qt::AlignRight,
-                    track.note);
-  // A measured row below its prediction needs no name of its own.
-  if (!track.pinned && track.side > 0 && (&track - 1)->stream == track.stream) return;
-  const double note_width = track.note.isEmpty() ? 0.0 : metrics.horizontalAdvance(track.note) + 8;
+  painter_.drawText(row.adjusted(0.0, 0.0, -6.0, 0.0), Qt::AlignVCenter | Qt::AlignRight, note);
+  const double note_width = note.isEmpty() ? 0.0 : small_metrics.horizontalAdvance(note) + 8.0;
   painter_.setFont(font_);
   painter_.setPen(colours_.text);
-  const double room = row.width() - 26.0 - note_width;
   painter_.drawText(row.adjusted(20.0, 0.0, 0.0, 0.0), Qt::AlignVCenter,
-                    QFontMetricsF(font_).elidedText(label_of(track), Qt::ElideRight, room));
+                    metrics.elidedText(label, Qt::ElideRight, room - note_width));
 }
 
 void TimelinePainter::paint_memory_name(const Track& track, const QRectF& row) {

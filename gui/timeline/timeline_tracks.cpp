@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -94,12 +95,20 @@ MemoryPoint MemoryRow::at(double time) const {
 }
 
 void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                                   const sim::ReservedMemory& reserved) {
-  timelines_ = std::move(timelines);
+                                   const sim::ReservedMemory& reserved, const QStringList& names) {
   reserved_ = reserved;
   // Predictions first.
-  std::stable_sort(timelines_.begin(), timelines_.end(),
-                   [](const auto& a, const auto& b) { return a->origin < b->origin; });
+  std::vector<std::size_t> order(timelines.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return timelines[a]->origin < timelines[b]->origin;
+  });
+  timelines_.clear();
+  names_.clear();
+  for (const std::size_t i : order) {
+    timelines_.push_back(std::move(timelines[i]));
+    if (!names.isEmpty()) names_.append(names[static_cast<qsizetype>(i)]);
+  }
   end_ = 0.0;
   for (const auto& timeline : timelines_) {
     for (const Span& span : timeline->spans) end_ = std::max(end_, span.end().value());
@@ -110,6 +119,15 @@ void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> 
 void TimelineTracks::set_filter(const SpanQuery& filter) {
   filter_ = filter;
   rebuild();
+}
+
+bool TimelineTracks::compares_alike() const {
+  return compares() && timelines_[0]->origin == timelines_[1]->origin;
+}
+
+QString TimelineTracks::side_title(std::size_t side) const {
+  return compares_alike() && !names_.isEmpty() ? names_[static_cast<qsizetype>(side)]
+                                               : title_of(timelines_[side]->origin);
 }
 
 std::size_t TimelineTracks::all_spans() const {
@@ -308,10 +326,10 @@ void TimelineTracks::place(Track track) {
 
 QString TimelineTracks::note_of(const RankPlace& rank) const {
   if (!compares()) return {};
-  const TimelineOrigin origin = timelines_[rank.side]->origin;
-  return origin == TimelineOrigin::Predicted
-             ? title_of(origin)
-             : QStringLiteral("%1, rank %2").arg(title_of(origin)).arg(rank.rank);
+  const QString title = side_title(rank.side);
+  return timelines_[rank.side]->origin == TimelineOrigin::Predicted
+             ? title
+             : QStringLiteral("%1, rank %2").arg(title, QString::number(rank.rank));
 }
 
 std::optional<std::size_t> TimelineTracks::track_at(double shown_y, double scroll) const {

@@ -36,7 +36,7 @@ struct Track {
   TrackKind kind = TrackKind::Rank;
   QString rank_label;  // of the rank that it belongs to: "stage 3"
   QString label;
-  QString note;           // "measured, rank 3" where two timelines are compared
+  QString note;           // "measured, rank 3" where two timelines are compared (side_title())
   std::uint8_t side = 0;  // whose spans or memory it shows
   std::int32_t rank = 0;
   std::optional<Stream> stream;  // of spans
@@ -79,9 +79,10 @@ struct MessageArrow {
 class TimelineTracks {
  public:
   // One timeline, or a prediction and a measurement. None of them is null. `reserved` lies below
-  // the tensors of a prediction, so that its peak is that of the step's memory breakdown.
+  // the tensors of a prediction, so that its peak is that of the step's memory breakdown. `names`
+  // of the files that they are of, one each or none at all, tell two of one origin apart.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                     const sim::ReservedMemory& reserved = {});
+                     const sim::ReservedMemory& reserved = {}, const QStringList& names = {});
   // Spans that do not match are left out.
   void set_filter(const SpanQuery& filter);
 
@@ -116,6 +117,11 @@ class TimelineTracks {
   bool empty() const { return rows_.empty(); }
   bool compares() const { return timelines_.size() > 1; }
   const std::vector<std::shared_ptr<const Timeline>>& timelines() const { return timelines_; }
+  // Two predictions, or two measurements.
+  bool compares_alike() const;
+  // What tells a timeline from the other one: "predicted" or "measured", the name of its file where
+  // that is the same of both.
+  QString side_title(std::size_t side) const;
   const std::vector<Track>& tracks() const { return tracks_; }
   const std::vector<SpanRow>& rows() const { return rows_; }
   const std::vector<MemoryRow>& memory_rows() const { return memory_rows_; }
@@ -183,6 +189,7 @@ class TimelineTracks {
   QString note_of(const RankPlace& rank) const;
 
   std::vector<std::shared_ptr<const Timeline>> timelines_;
+  QStringList names_;             // of their files; empty where nobody said them
   sim::ReservedMemory reserved_;  // beside the tensors of predictions
   SpanQuery filter_;
   std::set<QString> folded_;  // labels of ranks

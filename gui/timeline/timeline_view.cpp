@@ -178,8 +178,8 @@ void TimelineView::connect_parts() {
 
 void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                                  std::shared_ptr<const Program> program, const DeviceLimits& limits,
-                                 const sim::ReservedMemory& reserved) {
-  canvas_->set_timelines(std::move(timelines), std::move(program), limits, reserved);
+                                 const sim::ReservedMemory& reserved, const QStringList& names) {
+  canvas_->set_timelines(std::move(timelines), std::move(program), limits, reserved, names);
   Q_EMIT timelines_changed();
   update_hint();
   if (!filter_edit_->text().isEmpty()) filter(filter_edit_->text());
@@ -397,23 +397,25 @@ void TimelineView::restore(const QSettings& settings) {
 void TimelineView::update_statistics() {
   const auto& range = canvas_->scene().range;
   statistics_panel_->setVisible(range.has_value());
-  std::vector<TimelineOrigin> origins;
-  for (const auto& timeline : canvas_->tracks().timelines()) origins.push_back(timeline->origin);
-  if (!range) return statistics_->set({}, origins);
-  const RangeStatistics figures = range_statistics(canvas_->tracks(), range->from, range->to);
+  const TimelineTracks& tracks = canvas_->tracks();
+  QStringList sides;
+  for (std::size_t side = 0; side < tracks.timelines().size(); ++side)
+    sides.append(tracks.side_title(side));
+  if (!range) return statistics_->set({}, sides);
+  const RangeStatistics figures = range_statistics(tracks, range->from, range->to);
   QStringList parts = {QStringLiteral("<b>%1</b> from %2 to %3")
                            .arg(time_text(Seconds(figures.length())), place_text(range->from),
                                 place_text(range->to))};
-  for (std::size_t side = 0; side < origins.size() && side < 2; ++side) {
-    const QString what =
-        origins.size() > 1 ? title_of(origins[side]) + QStringLiteral(": ") : QString();
-    parts.append(QStringLiteral("%1%2 spans")
-                     .arg(what, count_text(static_cast<std::int64_t>(figures.count(side)))));
+  for (std::size_t side = 0; side < tracks.timelines().size() && side < 2; ++side) {
+    const QString what = tracks.compares()
+                             ? tracks.side_title(side).toHtmlEscaped() + QStringLiteral(": ")
+                             : QString();
+    parts.append(what + counted_text(static_cast<std::int64_t>(figures.count(side)), "span"));
     if (figures.compute_busy[side] >= 0.0)
       parts.append(QStringLiteral("compute %1 busy").arg(percent_text(figures.compute_busy[side])));
   }
   summary_->setText(parts.join(QStringLiteral("&nbsp;&nbsp;·&nbsp;&nbsp;")));
-  statistics_->set(figures, origins);
+  statistics_->set(figures, sides);
 }
 
 void TimelineView::update_hint() {

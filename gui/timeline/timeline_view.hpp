@@ -27,13 +27,15 @@ class TimelineView : public View {
  public:
   explicit TimelineView(QWidget* parent = nullptr);
 
-  // One timeline, or a prediction and a measurement of the same plan; none shows how to get one.
+  // One timeline, or two that are compared: a prediction and a measurement of the same plan, or
+  // those of two files; none shows how to get one.
   // `program` may be null; where it is that of a prediction, the critical path follows its waits.
   // Of the `limits` the memory is drawn as a line; zero leaves it out. `reserved` is what a
-  // prediction holds beside its tensors.
+  // prediction holds beside its tensors. `names` of their files tell two of one origin apart.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                      std::shared_ptr<const Program> program = nullptr,
-                     const DeviceLimits& limits = {}, const sim::ReservedMemory& reserved = {});
+                     const DeviceLimits& limits = {}, const sim::ReservedMemory& reserved = {},
+                     const QStringList& names = {});
 
   TimelineCanvas& canvas() { return *canvas_; }
   const TimelineCanvas& canvas() const { return *canvas_; }
@@ -80,10 +82,10 @@ class TimelineView : public View {
   void create_details();
   void connect_parts();
   QToolButton* add_button(const QString& text, const QString& tip);
-  void show_problems(QLineEdit& edit, const QStringList& problems);
-  void update_statistics();
   QToolButton* add_toggle(const QString& text, const QString& tip);
   QToolButton* add(QToolButton* button, const QString& text, const QString& tip);
+  void show_problems(QLineEdit& edit, const QStringList& problems);
+  void update_statistics();
   void update_status();
   void update_details();
   void update_hint();

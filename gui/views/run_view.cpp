@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "core/spec/cluster_json.hpp"
+#include "gui/models/file_names.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
 #include "gui/views/chart.hpp"
@@ -318,8 +319,9 @@ void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandida
 
 void RunView::compare_with(const RunFolder& other) {
   other_.follow(other.metrics);
-  name_ = QFileInfo(followed_).fileName();
-  other_name_ = QFileInfo(other.folder).fileName();
+  const QStringList names = telling_names({followed_, other.folder});
+  name_ = names[0];
+  other_name_ = names[1];
   last_message_ = tr("Runs %1 and %2").arg(followed_, other.folder);
   update_charts();
 }
@@ -496,7 +498,8 @@ TextTable RunView::table() const {
       table.rows.push_back(row + forecast);
     }
   };
-  add(follower_, QFileInfo(followed_).fileName(), {predicted, calibrated});
+  const QString own = other_name_.isEmpty() ? QFileInfo(followed_).fileName() : name_;
+  add(follower_, own, {predicted, calibrated});
   if (!other_name_.isEmpty()) add(other_, other_name_, {{}, {}});  // predicted is the first alone
   return table;
 }

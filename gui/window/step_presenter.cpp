@@ -135,13 +135,14 @@ void StepPresenter::show_measured(std::shared_ptr<const Timeline> measured) {
   show_timelines();
 }
 
-void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> timelines) {
+void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> timelines,
+                               const QStringList& names) {
   job_.cancel();
   clear_views();
   measured_.reset();
   outdated_ = false;
   shows_files_ = true;
-  views_.timeline->set_timelines(std::move(timelines));
+  views_.timeline->set_timelines(std::move(timelines), nullptr, {}, {}, names);
 }
 
 void StepPresenter::leave_files() {

@@ -33,8 +33,9 @@ class StepPresenter : public QObject {
   // Beside the prediction of the chosen plan, until another one is chosen.
   void show_measured(std::shared_ptr<const Timeline> measured);
   // Timelines of files, instead of the chosen plan's, until somebody chooses another plan or
-  // `leave_files` is called; plans that a search finds leave them where they are.
-  void show_files(std::vector<std::shared_ptr<const Timeline>> timelines);
+  // `leave_files` is called; plans that a search finds leave them where they are. `names` of the
+  // files, one each.
+  void show_files(std::vector<std::shared_ptr<const Timeline>> timelines, const QStringList& names);
   void leave_files();
   bool is_busy() const { return job_.is_running(); }
 

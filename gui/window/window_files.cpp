@@ -8,6 +8,7 @@
 #include <QMenu>
 #include <nlohmann/json.hpp>
 
+#include "gui/models/file_names.hpp"
 #include "gui/models/table_text.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
@@ -55,6 +56,21 @@ QString key_of_writing(const QString& path) {
 // "a.json (cluster)".
 QString named(const ReadFile& read) {
   return QStringLiteral("%1 (%2)").arg(file_name(read.file.path), kind_of(read.file));
+}
+
+// Of the two that are compared.
+QStringList names_of_both(const ReadFile& first, const ReadFile& second) {
+  return telling_names({first.file.path, second.file.path});
+}
+
+// Of files that were named more than once; empty where none was.
+QString text_of_repeated(const QStringList& paths) {
+  QStringList names;
+  for (const QString& path : paths) names.append(file_name(path));
+  names.removeDuplicates();
+  if (names.isEmpty()) return {};
+  return MainWindow::tr("Named more than once, opened once: %1.")
+      .arg(names.join(QStringLiteral(", ")));
 }
 
 // Of the view that the dock holds; empty where it shows nothing.
@@ -132,12 +148,14 @@ void MainWindow::read(const QStringList& paths, bool keeps_views) {
     return;
   }
   keeps_views_ = keeps_views;
-  reading_ = paths;
+  QStringList repeated;
+  reading_ = each_once(paths, repeated);
   messages_->take_back(QStringLiteral("reading"));
+  messages_->say(QStringLiteral("repeated"), Tone::Notice, text_of_repeated(repeated));
   reading_progress_.begin({});
   registry_->find(QStringLiteral("file.stop_reading"))->setEnabled(true);
-  files_.start([this, paths, choice = document_.choice()](const std::stop_token& stop) {
-    return read_files(paths, choice, reading_progress_, stop);
+  files_.start([this, once = reading_, choice = document_.choice()](const std::stop_token& stop) {
+    return read_files(once, choice, reading_progress_, stop);
   });
 }
 
@@ -209,11 +227,13 @@ QStringList MainWindow::take_plans(const Files& plans) {
   if (!keeps_views_) step_->leave_files();
   QStringList left_out = show_plans(plans);
   adopt_scenario(*plans.front());
-  const QString first = file_name(plans.front()->file.path);
-  messages_->say(QStringLiteral("search"), Tone::Notice,
-                 plans.size() > 1
-                     ? tr("Comparing %1 with %2.").arg(first, file_name(plans[1]->file.path))
-                     : tr("Showing %1. A change of the scenario plans anew.").arg(first));
+  QString text =
+      tr("Showing %1. A change of the scenario plans anew.").arg(file_name(plans[0]->file.path));
+  if (plans.size() > 1) {
+    const QStringList names = names_of_both(*plans[0], *plans[1]);
+    text = tr("Comparing %1 with %2.").arg(names[0], names[1]);
+  }
+  messages_->say(QStringLiteral("search"), Tone::Notice, text);
   return left_out;
 }
 
@@ -236,7 +256,7 @@ QStringList MainWindow::show_plans(const Files& plans) {
   selection_.choose(0);
   selection_.compare_with(second);
   if (!second)
-    why_view_->compare_with(plans[1]->plans->scenario(0), file_name(plans[1]->file.path));
+    why_view_->compare_with(plans[1]->plans->scenario(0), names_of_both(*plans[0], *plans[1])[1]);
   bring_forward(QStringLiteral("why"));
   return left_out;
 }
@@ -287,15 +307,16 @@ void MainWindow::take_part(const ReadFile& read) {
 
 QStringList MainWindow::take_timelines(const Files& timelines) {
   std::vector<std::shared_ptr<const Timeline>> shown;
-  QStringList left_out;
+  QStringList paths, left_out;
   for (const ReadFile* each : timelines) {
     if (shown.size() < 2) {
       shown.push_back(std::get<std::shared_ptr<const Timeline>>(each->file.content));
+      paths.append(each->file.path);
     } else {
       left_out.append(named(*each));
     }
   }
-  step_->show_files(std::move(shown));
+  step_->show_files(std::move(shown), telling_names(paths));
   bring_forward(QStringLiteral("timeline"));
   return left_out;
 }
@@ -314,12 +335,13 @@ QStringList MainWindow::take_runs(const Files& runs) {
     adopt_scenario(first);
   }
   take_run(first);
-  if (first.measured && second.measured) step_->show_files({first.measured, second.measured});
+  const QStringList names = names_of_both(first, second);
+  if (first.measured && second.measured)
+    step_->show_files({first.measured, second.measured}, names);
   run_view_->compare_with(std::get<RunFolder>(second.file.content));
   bring_forward(QStringLiteral("run"));
   messages_->say(QStringLiteral("search"), Tone::Notice,
-                 tr("Comparing the runs %1 and %2.")
-                     .arg(file_name(first.file.path), file_name(second.file.path)));
+                 tr("Comparing the runs %1 and %2.").arg(names[0], names[1]));
   return left_out;
 }
 
@@ -419,8 +441,8 @@ void MainWindow::copy_view_data() {
     return messages_->say(QStringLiteral("command"), Tone::Problem,
                           tr("%1 has no data to copy.").arg(current_dock()->windowTitle()));
   }
+  messages_->take_back(QStringLiteral("command"));  // that there was nothing
   QGuiApplication::clipboard()->setText(to_tsv(shown));
 }
 
 }  // namespace shardwright::gui
-  messages_->take_back(QStringLiteral("command"));  // that there was nothing

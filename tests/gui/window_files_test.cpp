@@ -1,7 +1,9 @@
 // Files that are opened by the window: dropped, damaged, several at once.
 #include <QAction>
 #include <QComboBox>
+#include <QDir>
 #include <QFile>
+#include <QFileInfo>
 #include <QLabel>
 #include <QProgressBar>
 #include <QSpinBox>
@@ -182,6 +184,42 @@ TEST_F(WindowTest, ASearchLeavesATimelineThatWasOpened) {
   EXPECT_TRUE(shows_the_file());
   window_.selection().choose(window_.selection().set()->plans.size() - 1);
   EXPECT_TRUE(wait_for([&] { return !window_.is_busy() && !shows_the_file(); }));
+}
+
+// Their names alone would not tell them apart.
+TEST_F(WindowTest, TwoTimelinesOfOneNameGoByTheirFolders) {
+  window_.document().reset(small_choice());
+  const QDir folder(folder_.path());
+  ASSERT_TRUE(folder.mkdir(id("fast")) && folder.mkdir(id("slow")));
+  const std::string text = to_json(*testing::small_step().timeline).dump();
+  drop({write("slow/step.json", text), write("fast/step.json", text)});
+  const TimelineTracks& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
+  ASSERT_TRUE(tracks.compares());
+  EXPECT_EQ(tracks.side_title(0).toStdString(), "slow/step.json");
+  EXPECT_EQ(tracks.side_title(1).toStdString(), "fast/step.json");
+}
+
+TEST_F(WindowTest, AFileThatIsNamedTwiceIsOpenedOnceAndThatIsSaid) {
+  window_.document().reset(small_choice());
+  const QDir folder(folder_.path());
+  ASSERT_TRUE(folder.mkdir(id("plans")));
+  const QString plan = write("plan.json", to_json(small_set()->scenario(3)).dump());
+  const QString link = folder.filePath(id("link.json"));
+  ASSERT_TRUE(QFile::link(plan, link));
+  const auto& said = find<MessageBar>("message_bar");
+  for (const QString& again : {plan, folder.filePath(id("plans/../plan.json")), link}) {
+    drop({plan, again});
+    EXPECT_EQ(window_.selection().set()->plans.size(), 1U) << qPrintable(again);
+    EXPECT_FALSE(window_.selection().compared());
+    EXPECT_TRUE(said.text().contains(id("opened once: ") + QFileInfo(again).fileName()))
+        << qPrintable(said.text());
+  }
+  const QString other = write("plans/plan.json", to_json(small_set()->scenario(0)).dump());
+  drop({plan, other});
+  EXPECT_EQ(window_.selection().set()->plans.size(), 2U);
+  EXPECT_FALSE(said.text().contains(id("opened once")));
+  EXPECT_TRUE(said.text().contains(id("/plan.json with plans/plan.json.")))
+      << qPrintable(said.text());
 }
 
 // Blanks cost the parser time and the test little.

@@ -19,13 +19,23 @@ TEST(RangeStatisticsModel, IsAModel) {
   TimelineTracks tracks;
   tracks.set_timelines({small_step().timeline, measured(*small_step().timeline, 1.2)});
   model.set(range_statistics(tracks, 0.0, tracks.end()),
-            {TimelineOrigin::Predicted, TimelineOrigin::Measured});
+            {QStringLiteral("fast.json"), QStringLiteral("slow/llama3-70b-tp8-pp4.json")});
   EXPECT_EQ(model.columnCount(), 7);
   const int last = model.rowCount() - 1;
   EXPECT_EQ(model.index(last, RangeStatisticsModel::Kind).data().toString().toStdString(), "all");
   EXPECT_EQ(model.index(last, RangeStatisticsModel::Difference).data().toString().toStdString(),
             "+20.0 %");
-  model.set({}, {TimelineOrigin::Predicted});
+  const auto heading = [&](int column) {
+    return model.headerData(column, Qt::Horizontal).toString().toStdString();
+  };
+  EXPECT_EQ(heading(RangeStatisticsModel::Time), "time, fast.json");
+  // A long name leaves room for the difference; its tool tip has all of it.
+  EXPECT_EQ(heading(RangeStatisticsModel::OtherTime), "time, slow/llama3…tp8-pp4.json");
+  EXPECT_EQ(model.headerData(RangeStatisticsModel::OtherTime, Qt::Horizontal, Qt::ToolTipRole)
+                .toString()
+                .toStdString(),
+            "time, slow/llama3-70b-tp8-pp4.json");
+  model.set({}, {QStringLiteral("predicted")});
   EXPECT_EQ(model.rowCount(), 0);
 }
 

@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "gui/timeline/range_statistics.hpp"
@@ -55,6 +56,67 @@ TEST(TimelineTracks, LieBelowEachOtherWithoutGaps) {
   EXPECT_EQ(y, tracks.height());
   EXPECT_FALSE(tracks.track_at(y + 1.0, 0.0));
   EXPECT_FALSE(tracks.track_at(-1.0, 0.0));
+}
+
+// The same step, as if it were another plan's: everything takes this many times as long.
+std::shared_ptr<const Timeline> predicted(double slower) {
+  Timeline timeline = *measured(*small_step().timeline, slower);
+  timeline.origin = TimelineOrigin::Predicted;
+  return std::make_shared<const Timeline>(std::move(timeline));
+}
+
+// Every place that tells the timelines apart.
+std::set<std::string> titles_of(const TimelineTracks& tracks) {
+  std::set<std::string> titles;
+  for (const Track& track : tracks.tracks()) {
+    if (track.kind != TrackKind::Rank) titles.insert(track.note.toStdString());
+  }
+  return titles;
+}
+
+TEST(TimelineTracks, TwoOfOneOriginGoByTheNamesOfTheirFiles) {
+  const QStringList files = {QStringLiteral("fast.json"), QStringLiteral("a/<slow>.json")};
+  TimelineTracks tracks;
+  tracks.set_timelines({small_step().timeline, predicted(1.5)}, {}, files);
+  EXPECT_EQ(titles_of(tracks), (std::set<std::string>{"fast.json", "a/<slow>.json"}));
+  // What the second takes is told of the first, from whichever side one looks.
+  for (const std::uint8_t side : {0, 1}) {
+    const QString tip = span_tool_tip(tracks, {side, 200});
+    EXPECT_TRUE(tip.contains(QStringLiteral("(a/&lt;slow&gt;.json +50.0 % of fast.json)")))
+        << qPrintable(tip);
+    EXPECT_TRUE(tip.contains(QStringLiteral("<td>fast.json&nbsp;")));
+    EXPECT_TRUE(tip.contains(QStringLiteral("<td>a/&lt;slow&gt;.json&nbsp;")));
+    EXPECT_FALSE(tip.contains(QStringLiteral("predicted")));
+  }
+  const TextTable table = span_table(tracks, 0.0, tracks.end());
+  const qsizetype file = table.header.indexOf(QStringLiteral("file"));
+  ASSERT_GE(file, 0);
+  std::map<QString, std::size_t> rows;
+  for (const QStringList& row : table.rows) {
+    ASSERT_EQ(row.size(), table.header.size());
+    EXPECT_EQ(row.front(), QStringLiteral("predicted"));
+    ++rows[row[file]];
+  }
+  for (const QString& each : files) EXPECT_EQ(rows[each], small_step().timeline->spans.size());
+}
+
+// A measurement that is named first stands below the prediction, and so does its name.
+TEST(TimelineTracks, NamesFollowTheOrderOfTheTimelines) {
+  const auto slow = measured(*small_step().timeline, 2.0);
+  TimelineTracks tracks;
+  tracks.set_timelines({slow, small_step().timeline}, {},
+                       {QStringLiteral("run"), QStringLiteral("plan")});
+  EXPECT_EQ(tracks.side_title(0).toStdString(), "predicted");
+  EXPECT_EQ(tracks.side_title(1).toStdString(), "measured");
+  EXPECT_TRUE(
+      span_tool_tip(tracks, {0, 200}).contains(QStringLiteral("measured +100.0 % of pred")));
+  EXPECT_FALSE(span_table(tracks, 0.0, 1.0).header.contains(QStringLiteral("file")));
+  tracks.set_timelines({slow, measured(*small_step().timeline, 1.0)}, {},
+                       {QStringLiteral("first"), QStringLiteral("second")});
+  EXPECT_EQ(tracks.side_title(0).toStdString(), "first");
+  EXPECT_EQ(tracks.side_title(1).toStdString(), "second");
+  // All ranks of a measurement are listed.
+  EXPECT_TRUE(titles_of(tracks).contains("second, rank 0"));
 }
 
 TEST(TimelineTracks, WhatSpansTensorAndPipelineIsTensorParallelWhereThereIsOneStage) {
