@@ -118,6 +118,7 @@ void MainWindow::create_docks() {
   add_dock(QStringLiteral("sweeps"), tr("Sweeps"), sweep_view_, Qt::RightDockWidgetArea);
   add_dock(QStringLiteral("run"), tr("Run"), run_view_, Qt::RightDockWidgetArea);
   arrange_docks();
+  docks_.front()->installEventFilter(this);
 }
 
 // Scenario on the left over the whole height, Plans above all others, which share a place.
@@ -128,6 +129,36 @@ void MainWindow::arrange_docks() {
   resizeDocks({docks_[0], docks_[1]}, {320, 1120}, Qt::Horizontal);
   resizeDocks({docks_[1], docks_[2]}, {430, 420}, Qt::Vertical);
   last_dock_ = docks_[1];
+}
+
+// Without a central widget the docks on both sides share what a window gains by halves. The views
+// shall have it: Scenario keeps the width that it was given.
+void MainWindow::hold_scenario_width() {
+  QDockWidget* scenario = docks_.front();
+  const bool is_beside = dockWidgetArea(scenario) == Qt::LeftDockWidgetArea ||
+                         dockWidgetArea(scenario) == Qt::RightDockWidgetArea;
+  if (!is_beside || scenario->isFloating() || scenario->isHidden()) return;
+  const int width = scenario_width_ > 0 ? scenario_width_ : scenario->width();
+  scenario->setMaximumWidth(std::max(width, scenario->minimumSizeHint().width()));
+  layout()->activate();
+  scenario->setMaximumWidth(QWIDGETSIZE_MAX);
+  layout()->activate();
+  scenario_width_ = width;
+}
+
+// The layout was there before.
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  QMainWindow::resizeEvent(event);
+  if (docks_.empty()) return;
+  hold_scenario_width();
+  laid_out_ = size();
+}
+
+// Where the window stays as it is, a new width is the user's wish.
+bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Resize && size() == laid_out_)
+    scenario_width_ = docks_.front()->width();
+  return QMainWindow::eventFilter(watched, event);
 }
 
 void MainWindow::connect_search() {

@@ -65,6 +65,8 @@ class MainWindow : public QMainWindow {
 
  protected:
   void closeEvent(QCloseEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
 
@@ -74,6 +76,7 @@ class MainWindow : public QMainWindow {
                         Qt::DockWidgetArea area);
   void create_docks();
   void arrange_docks();
+  void hold_scenario_width();
   void connect_search();
   void connect_views();
   void edit_scenario();
@@ -164,6 +167,8 @@ class MainWindow : public QMainWindow {
   QMenu* recent_menu_ = nullptr;
   std::vector<QDockWidget*> docks_;
   QDockWidget* last_dock_ = nullptr;
+  QSize laid_out_;          // of the window when its docks had their places
+  int scenario_width_ = 0;  // as the user or the session has it; 0: not known yet
   QByteArray default_layout_;
   bool keeps_views_ = false;  // while files are read again: what is in front stays there
   QStringList reading_;       // files that are being read …

@@ -473,6 +473,28 @@ TEST_F(WindowTest, TheLeastWindowHasRoomForEachView) {
   }
 }
 
+// What the window gains goes to the views, however narrow it was before.
+TEST_F(WindowTest, ScenarioKeepsItsWidth) {
+  show_plans();
+  QDockWidget* scenario = window_.docks().front();
+  const auto width_after = [&](const std::vector<int>& widths) {
+    for (const int width : widths) {
+      window_.resize(width, 900);
+      QCoreApplication::processEvents();
+    }
+    return scenario->width();
+  };
+  const int width = width_after({1440});
+  EXPECT_LT(width, 1440 / 3);
+  EXPECT_EQ(width_after({1000, 640, 1440}), width);
+  EXPECT_EQ(width_after({1000, 1440}), width);
+  window_.resizeDocks({scenario, window_.docks()[1]}, {500, 900}, Qt::Horizontal);
+  QCoreApplication::processEvents();
+  const int wider = scenario->width();
+  EXPECT_GT(wider, width + 100);
+  EXPECT_EQ(width_after({800, 1440}), wider);
+}
+
 // Before there is a plan, and before there is a run.
 TEST_F(WindowTest, HintsOfEmptyViewsAreInSight) {
   for (const bool has_plans : {false, true}) {
