@@ -109,7 +109,7 @@ NetworkText read_network(const std::string& stated, std::int64_t gpus_per_node) 
   network.protocol = protocol_in(stated);
   const std::string text = without_separators(stated);
   if (has_negative(text)) return network;
-  const double gpus = static_cast<double>(gpus_per_node);
+  const auto gpus = static_cast<double>(gpus_per_node);
   std::smatch match;
   const auto each = [&] { return owner_in(match.suffix().str()) == "gpu" ? gpus : 1.0; };
   const auto rate = [&](std::size_t number, std::size_t prefix) {
