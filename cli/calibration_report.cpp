@@ -76,6 +76,12 @@ void add_ops(Page& page, const sim::Calibration& calibration, bool before) {
   page.table(table);
 }
 
+void add_list(Page& page, const char* heading, const std::vector<std::string>& lines) {
+  if (lines.empty()) return;
+  page.paragraph(heading);
+  page.bullets(lines);
+}
+
 void add_figures(Page& page, const sim::Calibration& calibration) {
   Table table({{"of"},
                {"figure"},
@@ -85,30 +91,36 @@ void add_figures(Page& page, const sim::Calibration& calibration) {
                {"to", kNumber},
                {"residual", kNumber, "%"},
                {"from", kNumber, "timings"}});
-  std::vector<std::string> left;
+  std::vector<std::string> left, pushed;
   for (const sim::CalibratedFigure& figure : calibration.figures) {
     const sim::FittedParameter& fit = figure.fit;
+    const std::string name = fmt::format("{} ({})", figure.pointer, figure.about);
     if (fit.verdict == sim::FitVerdict::Undetermined) {
-      left.push_back(fmt::format("{} ({})", figure.pointer, figure.about));
-      continue;
+      left.push_back(name);
+    } else if (fit.verdict == sim::FitVerdict::PushedToLimit) {
+      pushed.push_back(fmt::format("{}: stays {}, the timings push it to {}", name,
+                                   format_number(fit.value, 3), format_number(fit.limit, 3)));
+    } else {
+      table.add_row({figure.about, figure.pointer.substr(figure.pointer.rfind('/') + 1),
+                     format_number(fit.before, 3), format_number(fit.value, 3),
+                     format_number(fit.low, 3), format_number(fit.high, 3),
+                     format_percent(figure.residual), std::to_string(figure.samples)});
     }
-    const bool interval = fit.verdict == sim::FitVerdict::Fitted;
-    table.add_row({figure.about, figure.pointer.substr(figure.pointer.rfind('/') + 1),
-                   format_number(fit.before, 3), format_number(fit.value, 3),
-                   interval ? format_number(fit.low, 3) : "at its",
-                   interval ? format_number(fit.high, 3) : "limit", format_percent(figure.residual),
-                   std::to_string(figure.samples)});
   }
   page.heading("Figures");
   page.table(table);
-  if (left.empty()) return;
-  page.paragraph("Not determined by these data, and left as they were:");
-  page.bullets(left);
+  add_list(page, "Not determined by these data, and left as they were:", left);
+  add_list(
+      page,
+      "Pushed to a limit of their range by these data, which hence say no more than a bound or "
+      "make up for something else; left as they were:",
+      pushed);
 }
 
 ordered_json figure_json(const sim::CalibratedFigure& figure) {
   const sim::FittedParameter& fit = figure.fit;
-  const bool interval = fit.verdict == sim::FitVerdict::Fitted;
+  const bool interval = sim::is_determined(fit.verdict);
+  const bool pushed = fit.verdict == sim::FitVerdict::PushedToLimit;
   return {{"pointer", figure.pointer},
           {"of", figure.about},
           {"before", fit.before},
@@ -116,6 +128,7 @@ ordered_json figure_json(const sim::CalibratedFigure& figure) {
           {"low", interval ? ordered_json(fit.low) : nullptr},
           {"high", interval ? ordered_json(fit.high) : nullptr},
           {"verdict", sim::name_of(fit.verdict)},
+          {"limit", pushed ? ordered_json(fit.limit) : nullptr},
           {"timings", figure.samples},
           {"residual_ratio", figure.residual}};
 }

@@ -90,7 +90,7 @@ void add_stage(Page& page, const sim::FitStage& stage) {
                {"to", kNumber},
                {"verdict"}});
   for (const sim::FittedParameter& each : stage.result.parameters) {
-    const bool interval = each.verdict == sim::FitVerdict::Fitted;
+    const bool interval = sim::is_determined(each.verdict);
     table.add_row({each.name, format_number(each.before, 4), format_number(each.value, 4),
                    interval ? format_number(each.low, 4) : "",
                    interval ? format_number(each.high, 4) : "", name_of(each.verdict)});
@@ -108,7 +108,7 @@ void add_stage(Page& page, const sim::FitStage& stage) {
 nlohmann::ordered_json stage_json(const sim::FitStage& stage) {
   nlohmann::ordered_json figures = nlohmann::ordered_json::array();
   for (const sim::FittedParameter& each : stage.result.parameters) {
-    const bool interval = each.verdict == sim::FitVerdict::Fitted;
+    const bool interval = sim::is_determined(each.verdict);
     figures.push_back({{"pointer", each.name},
                        {"before", each.before},
                        {"value", each.value},

@@ -5,7 +5,7 @@
 // groups of each shape alpha and beta. Of the stack: the host's time for an op, the slowdown of
 // kernels beside collectives, the memory that no tensor explains. Of the device: the variation of
 // speed among ranks. All by robust least squares on logarithms (least_squares.hpp); a figure that
-// the data do not determine stays as it was.
+// the data do not determine, or push to a limit of its range, stays as it was.
 #pragma once
 
 #include <string>

@@ -47,7 +47,7 @@ Figure<Spec> figure_at(std::string pointer, double least, double most, Reach rea
 template <class Spec>
 using SpecResiduals = std::function<std::vector<double>(const Spec&)>;
 
-// Fits the figures and sets those that the data determine, or drive to a limit, in `spec`.
+// Fits the figures and sets those that the data determine in `spec`.
 template <class Spec>
 FitResult fit_figures(Spec& spec, const Figures<Spec>& figures,
                       const SpecResiduals<Spec>& residuals) {
@@ -62,22 +62,27 @@ FitResult fit_figures(Spec& spec, const Figures<Spec>& figures,
     return residuals(changed);
   });
   for (std::size_t i = 0; i < figures.size(); ++i) {
-    if (result.parameters[i].verdict != FitVerdict::Undetermined)
+    if (is_determined(result.parameters[i].verdict))
       figures[i].set(spec, result.parameters[i].value);
   }
   return result;
 }
 
 // The same, but the first figure on its own before: where the data cannot tell the figures apart it
-// is the one that moves, and the others stay.
+// is the one that moves, and the others stay. Not where the data of all figures push it to a limit:
+// what it says on its own stands for another then.
 template <class Spec>
 FitResult fit_first_figure_first(Spec& spec, const Figures<Spec>& figures,
                                  const SpecResiduals<Spec>& residuals) {
+  const Spec start = spec;
   const FitResult first = fit_figures<Spec>(spec, {figures.front()}, residuals);
   FitResult result = fit_figures<Spec>(spec, figures, residuals);
+  if (result.parameters.front().verdict == FitVerdict::PushedToLimit) {
+    spec = start;
+    return fit_figures<Spec>(spec, figures, residuals);
+  }
   FittedParameter& main = result.parameters.front();
-  const bool lost = main.verdict == FitVerdict::Undetermined;
-  if (lost && first.parameters.front().verdict != FitVerdict::Undetermined) {
+  if (!is_determined(main.verdict) && is_determined(first.parameters.front().verdict)) {
     const double value = main.value;
     main = first.parameters.front();
     main.value = value;

@@ -9,11 +9,10 @@ void FigureLog::add(const std::string& part, const std::string& about, const Fit
   const double residual = summarise_logarithms(result.residuals_after).median_abs;
   for (const FittedParameter& each : result.parameters) {
     figures_->push_back({part + each.name, about, each, result.residuals_after.size(), residual});
-    if (each.verdict == FitVerdict::Undetermined) continue;
+    if (!is_determined(each.verdict)) continue;
     Provenance& provenance = sources[each.name];
     provenance = {source_, confidence_};
     provenance.residual = residual;
-    if (each.verdict != FitVerdict::Fitted) continue;
     provenance.low = each.low;
     provenance.high = each.high;
   }

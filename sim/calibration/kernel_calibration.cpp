@@ -16,15 +16,15 @@ namespace {
 
 using CurveFigure = Figure<KernelCurve>;
 
-// Where a fit begins that has nothing to go on.
+// Where a fit begins that has nothing to go on: with little of what may as well not be there.
 KernelCurve usual_curve(OpKind kind, Phase phase) {
   KernelCurve curve;
   curve.kind = kind;
   curve.phase = phase;
-  curve.overhead = microseconds(5.0);
+  curve.overhead = microseconds(1.0);
   curve.flop_rate = FlopPerSecond(2e10);
-  curve.edge_m = curve.edge_n = curve.edge_k = 4.0;
-  curve.score = Seconds(2e-9);
+  curve.edge_m = curve.edge_n = curve.edge_k = 0.5;
+  curve.score = Seconds(2e-10);
   curve.bandwidth = BytesPerSecond(2e9);
   return curve;
 }
@@ -39,6 +39,7 @@ CurveFigure flop_rate() {
                                 [](KernelCurve& c) -> FlopPerSecond& { return c.flop_rate; });
 }
 
+// The rate of what a kernel does comes first.
 Figures<KernelCurve> figures_of(OpKind kind) {
   if (kind == OpKind::Gemm || kind == OpKind::GroupedGemm) {
     const auto edge = [](const char* key, double KernelCurve::*member) {
@@ -66,11 +67,26 @@ std::size_t curve_index(AcceleratorSpec& device, OpKind kind, Phase phase) {
   return curves.size() - 1;
 }
 
+// True if launching takes most of what the curve says of such kernels.
+bool is_mostly_overhead(const KernelCurve& curve, const std::vector<const KernelSample*>& samples) {
+  KernelCurve bare = curve;
+  bare.overhead = Seconds(0);
+  Seconds all, moving;
+  for (const KernelSample* sample : samples) {
+    all += curve_time(curve, sample->work);
+    moving += curve_time(bare, sample->work);
+  }
+  return moving < all - moving;
+}
+
 void fit_curve(AcceleratorSpec& device, OpKind kind, Phase phase,
                const std::vector<const KernelSample*>& samples, const FigureLog& log) {
   const std::size_t index = curve_index(device, kind, phase);
+  Figures<KernelCurve> figures = figures_of(kind);
+  if (is_mostly_overhead(device.kernel_curves[index], samples))
+    std::swap(figures[0], figures[1]);  // the overhead is the one that moves
   FitResult result = fit_first_figure_first<KernelCurve>(
-      device.kernel_curves[index], figures_of(kind), [&](const KernelCurve& curve) {
+      device.kernel_curves[index], figures, [&](const KernelCurve& curve) {
         std::vector<double> residuals;
         for (const KernelSample* sample : samples) {
           const Seconds predicted = curve_time(curve, sample->work);

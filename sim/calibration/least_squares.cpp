@@ -2,6 +2,7 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <optional>
 
@@ -16,11 +17,15 @@ constexpr double kDifference = 2e-3;  // step of the numeric derivatives, in log
 constexpr int kMostIterations = 60;
 constexpr double kEnough = 1e-5;  // relative gain at which the fit stops
 constexpr double kMostDamping = 1e8;
-constexpr double kNormalQuantile = 1.96;
 constexpr double kWidest = 1.5;  // factor to either side of a determined parameter's interval
 constexpr double kMostCorrelation = 0.97;  // of two parameters that are told apart
 constexpr double kUnknownVariance = 1e9;   // of a residual, with no more rows than parameters
 constexpr double kNearLimit = 1e-4;        // in logarithms
+
+// Two-sided 95 % quantile of Student's t distribution.
+double quantile_of(double degrees_of_freedom) {
+  return boost::math::quantile(boost::math::students_t(degrees_of_freedom), 0.975);
+}
 
 VectorXd to_eigen(const std::vector<double>& values) {
   return VectorXd::Map(values.data(), static_cast<Eigen::Index>(values.size()));
@@ -73,6 +78,12 @@ class Problem {
   bool at_limit(const VectorXd& x, Eigen::Index i) const {
     return x[i] - std::log(parameter(i).least) < kNearLimit ||
            std::log(parameter(i).most) - x[i] < kNearLimit;
+  }
+
+  // The one that is near.
+  double limit_at(const VectorXd& x, Eigen::Index i) const {
+    const FitParameter& each = parameter(i);
+    return x[i] - std::log(each.least) < kNearLimit ? each.least : each.most;
   }
 
   std::vector<double> values(const VectorXd& x) const {
@@ -165,7 +176,9 @@ struct Round {
   VectorXd x;
   double loss = 0.0;
   double variance = 0.0;  // of a residual
+  double quantile = 0.0;  // half of the 95 % interval, over the standard error
   MatrixXd covariance;
+  VectorXd beyond;  // the step that the data ask for from here, whatever the limits
 };
 
 Round solve(const Problem& problem) {
@@ -178,17 +191,19 @@ Round solve(const Problem& problem) {
   const VectorXd weights = weights_of(residuals);
   round.variance = degrees > 0.0 ? (weights.array() * residuals.array().square()).sum() / degrees
                                  : kUnknownVariance;
+  round.quantile = quantile_of(std::max(1.0, degrees));
   // What no row feels has no error at all; a little of its own keeps the others' finite.
   for (Eigen::Index i = 0; i < problem.size(); ++i) equations.matrix(i, i) += 1e-9;
+  const auto factors = equations.matrix.ldlt();
   round.covariance =
-      equations.matrix.ldlt().solve(MatrixXd::Identity(problem.size(), problem.size())) *
-      round.variance;
+      factors.solve(MatrixXd::Identity(problem.size(), problem.size())) * round.variance;
+  round.beyond = factors.solve(-equations.gradient);
   return round;
 }
 
 // Half of the 95 % interval, in logarithms.
 double half_width(const Round& round, Eigen::Index i) {
-  return kNormalQuantile * std::sqrt(std::max(0.0, round.covariance(i, i)));
+  return round.quantile * std::sqrt(std::max(0.0, round.covariance(i, i)));
 }
 
 bool goes_with_an_earlier_one(const Round& round, Eigen::Index i) {
@@ -199,7 +214,27 @@ bool goes_with_an_earlier_one(const Round& round, Eigen::Index i) {
   return false;
 }
 
-// The free parameter that the data say least about, if they do not determine it.
+// True at a limit that the data would take the parameter further beyond than its interval reaches.
+bool is_pushed_beyond(const Problem& problem, const Round& round, Eigen::Index i) {
+  if (!problem.at_limit(round.x, i)) return false;
+  const bool at_most = problem.limit_at(round.x, i) == problem.parameter(i).most;
+  const double outwards = at_most ? round.beyond[i] : -round.beyond[i];
+  return outwards > half_width(round, i) + kNearLimit;
+}
+
+// True if the data speak for the limit that a parameter has reached against its first value: not
+// where it went there because they hardly feel it.
+bool is_pushed_to_limit(const Problem& problem, const Round& round, Eigen::Index i) {
+  if (!problem.at_limit(round.x, i)) return false;
+  if (is_pushed_beyond(problem, round, i)) return true;
+  Problem without = problem;
+  without.hold(problem.free()[static_cast<std::size_t>(i)], problem.parameter(i).value);
+  const double worse = loss(without.residuals(minimise(without))) - round.loss;
+  return 2.0 * worse * kScale * kScale > round.quantile * round.quantile * round.variance;
+}
+
+// The free parameter that the data say least about, if they do not determine it. What they push
+// beyond a limit comes last: it may make up for another that they do not determine.
 std::optional<Eigen::Index> least_determined(const Problem& problem, const Round& round) {
   std::optional<Eigen::Index> worst;
   for (Eigen::Index i = 0; i < problem.size(); ++i) {
@@ -208,16 +243,9 @@ std::optional<Eigen::Index> least_determined(const Problem& problem, const Round
   }
   for (Eigen::Index i = 0; i < problem.size() && !worst; ++i)
     if (goes_with_an_earlier_one(round, i)) worst = i;
+  for (Eigen::Index i = 0; i < problem.size() && !worst; ++i)
+    if (is_pushed_beyond(problem, round, i)) worst = i;
   return worst;
-}
-
-// True if the data speak for the limit that a parameter has reached against its first value.
-bool is_driven_to_limit(const Problem& problem, const Round& round, Eigen::Index i) {
-  if (!problem.at_limit(round.x, i)) return false;
-  Problem without = problem;
-  without.hold(problem.free()[static_cast<std::size_t>(i)], problem.parameter(i).value);
-  const double worse = loss(without.residuals(minimise(without))) - round.loss;
-  return 2.0 * worse * kScale * kScale > kNormalQuantile * kNormalQuantile * round.variance;
 }
 
 void report(const Problem& problem, const Round& round, FitResult& result) {
@@ -240,8 +268,14 @@ const char* name_of(FitVerdict verdict) {
       return "at its physical limit";
     case FitVerdict::Undetermined:
       return "not determined by the data";
+    case FitVerdict::PushedToLimit:
+      return "pushed to its limit by the data";
   }
   return "";
+}
+
+bool is_determined(FitVerdict verdict) {
+  return verdict == FitVerdict::Fitted || verdict == FitVerdict::AtLimit;
 }
 
 FitResult fit(const std::vector<FitParameter>& parameters, const Residuals& residuals) {
@@ -249,7 +283,7 @@ FitResult fit(const std::vector<FitParameter>& parameters, const Residuals& resi
   std::vector<double> first;
   for (const FitParameter& each : parameters) {
     result.parameters.push_back(
-        {each.name, each.value, each.value, 0.0, 0.0, FitVerdict::Undetermined});
+        {each.name, each.value, each.value, 0.0, 0.0, FitVerdict::Undetermined, 0.0});
     first.push_back(each.value);
   }
   result.residuals_before = residuals(first);
@@ -264,9 +298,9 @@ FitResult fit(const std::vector<FitParameter>& parameters, const Residuals& resi
       break;
     }
     FittedParameter& each = result.parameters[problem.free()[static_cast<std::size_t>(*worst)]];
-    if (is_driven_to_limit(problem, round, *worst)) {
-      each.value = std::exp(round.x[*worst]);
-      each.verdict = FitVerdict::AtLimit;
+    if (is_pushed_to_limit(problem, round, *worst)) {
+      each.verdict = FitVerdict::PushedToLimit;
+      each.limit = problem.limit_at(round.x, *worst);
     }
     problem.hold(problem.free()[static_cast<std::size_t>(*worst)], each.value);
   }

@@ -3,9 +3,13 @@
 // Levenberg-Marquardt on the logarithms of the parameters; residuals r are weighted as
 // Charbonnier's (soft L1) loss 2 s^2 (sqrt(1 + (r/s)^2) - 1) asks, so that a few odd measurements
 // do not pull the fit. The confidence interval of a parameter comes from the weighted normal
-// equations at the solution. A parameter whose interval is wider than a factor of kWidest to either
-// side is not determined by the data: it keeps its first value and the others are fitted again
-// without it. Deterministic.
+// equations at the solution and the quantile of Student's t distribution for the rows that are left
+// over. A parameter keeps its first value, and the others are fitted again without it, where
+// - its interval is wider than a factor of kWidest to either side: the data do not determine it;
+// - it has reached a limit, and the data only bound it there (the interval, one-sided, is that
+// wide)
+//   or would take it further by more than its interval: they push it to the limit.
+// Deterministic.
 #pragma once
 
 #include <functional>
@@ -20,16 +24,26 @@ struct FitParameter {
   double least = 0.0, most = 1.0;  // physical limits, both above zero
 };
 
-enum class FitVerdict { Fitted, AtLimit, Undetermined };
+enum class FitVerdict {
+  Fitted,
+  AtLimit,  // fitted, and its limit is within the interval
+  Undetermined,
+  PushedToLimit
+};
 
-// "fitted", "at its physical limit", "not determined by the data".
+// "fitted", "at its physical limit", "not determined by the data", "pushed to its limit by the
+// data".
 const char* name_of(FitVerdict verdict);
+
+// True of verdicts on a parameter that takes the value which the data say; others keep their own.
+bool is_determined(FitVerdict verdict);
 
 struct FittedParameter {
   std::string name;
   double before = 0.0, value = 0.0;
-  double low = 0.0, high = 0.0;  // 95 % confidence interval; of fitted parameters only
+  double low = 0.0, high = 0.0;  // 95 % confidence interval; of determined parameters only
   FitVerdict verdict = FitVerdict::Fitted;
+  double limit = 0.0;  // that it is pushed to
 };
 
 struct FitResult {

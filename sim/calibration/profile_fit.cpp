@@ -70,7 +70,7 @@ FitStage fit_stage(const std::string& name, Spec& spec, const Figures<Spec>& fig
 void label(const FitStage& stage, const std::string& provenance, const std::string& prefix,
            Sources& sources) {
   for (const FittedParameter& fitted : stage.result.parameters) {
-    if (fitted.verdict == FitVerdict::Undetermined || fitted.name.rfind(prefix, 0) != 0) continue;
+    if (!is_determined(fitted.verdict) || fitted.name.rfind(prefix, 0) != 0) continue;
     sources[fitted.name.substr(prefix.size())] = {provenance, Confidence::Fitted};
   }
 }

@@ -245,7 +245,7 @@ void Fit::judge() {
     const double low = inner(parameter, parameter.low), high = inner(parameter, parameter.high);
     const double place = (std::clamp(point_[index], low, high) - low) / (high - low);
     if (std::min(place, 1.0 - place) < kAtLimit)
-      verdicts_[j] = FitVerdict::AtLimit;
+      verdicts_[j] = FitVerdict::PushedToLimit;
     else if (deviation_[index] >= kDetermined * parameter.spread)
       verdicts_[j] = FitVerdict::Undetermined;
   }

@@ -73,11 +73,54 @@ TEST(LeastSquares, TellsApartNoTwinParameters) {
   EXPECT_NEAR(result.parameters[0].value * result.parameters[1].value, 30.0, 0.5);
 }
 
-TEST(LeastSquares, StaysWithinPhysicalLimits) {
+// A limit that is within the interval of what the data say is as good a value as any there.
+TEST(LeastSquares, TakesALimitThatTheDataAgreeWith) {
+  const FitResult result =
+      fit({{"a", 1.0, 1e-3, 20.0}, {"b", 1.0, 1e-3, 1e6}}, line_residuals(20.0, 50.0, 0.05));
+  const FittedParameter& a = result.parameters[0];
+  EXPECT_TRUE(is_determined(a.verdict));
+  EXPECT_NEAR(a.value, 20.0, 1.0);
+  EXPECT_LT(a.low, 20.0);
+  EXPECT_LE(a.high, 20.0);
+  EXPECT_GT(a.low, 20.0 / 1.5);
+}
+
+TEST(LeastSquares, StaysWhereTheDataAskForMoreThanTheLimit) {
   const FitResult result =
       fit({{"a", 1.0, 1e-3, 5.0}, {"b", 1.0, 1e-3, 1e6}}, line_residuals(20.0, 50.0, 0.01));
-  EXPECT_EQ(result.parameters[0].verdict, FitVerdict::AtLimit);
-  EXPECT_DOUBLE_EQ(result.parameters[0].value, 5.0);
+  EXPECT_EQ(result.parameters[0].verdict, FitVerdict::PushedToLimit);
+  EXPECT_EQ(result.parameters[0].limit, 5.0);
+  EXPECT_EQ(result.parameters[0].value, 1.0);
+}
+
+// All sizes are small beside a: b is at least something, and nothing tells what lies beyond.
+TEST(LeastSquares, StaysWhereTheDataSayOnlyABound) {
+  for (const double first : {1e3, 1e8, 1e15}) {
+    const FitResult result =
+        fit({{"a", 1.0, 1e-3, 1e6}, {"b", first, 1e-3, 1e18}}, line_residuals(20.0, 1e12, 0.02));
+    EXPECT_FALSE(is_determined(result.parameters[1].verdict)) << first;
+    EXPECT_EQ(result.parameters[1].value, first);
+    // Too low a first value is told; of those that are as good as any other nothing is.
+    EXPECT_EQ(result.parameters[1].verdict == FitVerdict::PushedToLimit, first == 1e3);
+  }
+}
+
+// The widths of Student's t distribution (tables: 12.706 standard errors at one degree of freedom,
+// 2.262 at nine).
+TEST(LeastSquares, FewRowsWidenTheInterval) {
+  const auto half_width = [](int rows) {
+    const FitResult result = fit({{"a", 1.0, 1e-3, 1e3}}, [&](const std::vector<double>& values) {
+      std::vector<double> residuals;
+      for (int i = 0; i < rows; ++i)
+        residuals.push_back(std::log(values[0]) + (i % 2 == 0 ? 1e-3 : -1e-3));
+      return residuals;
+    });
+    EXPECT_EQ(result.parameters[0].verdict, FitVerdict::Fitted);
+    return std::log(result.parameters[0].high);
+  };
+  const auto standard_error = [](int rows) { return 1e-3 * std::sqrt(1.0 / (rows - 1)); };
+  EXPECT_NEAR(half_width(2) / standard_error(2), 12.706, 0.02);
+  EXPECT_NEAR(half_width(10) / standard_error(10), 2.262, 0.02);
 }
 
 // Timings that the model itself made from changed figures give these figures back.
