@@ -349,10 +349,11 @@ class Sampler {
       const double time = middle_mean(alone);
       for (const Beside& each : kernel.beside)
         if (each.share > kLeastShare) ratios.push_back((each.time / time - 1.0) / each.share);
-      if (ratios.size() > 1) result_.slowdowns.push_back(std::max(0.0, middle_mean(ratios)));
+      if (ratios.size() > 1) result_.slowdowns.push_back(middle_mean(ratios));
     }
-    const double slowdown = result_.slowdowns.empty() ? run_.scenario.stack.overlap_slowdown
-                                                      : middle_mean(result_.slowdowns);
+    const double slowdown = result_.slowdowns.empty()
+                                ? run_.scenario.stack.overlap_slowdown
+                                : std::max(0.0, middle_mean(result_.slowdowns));
     for (Kernel& kernel : kernels_) {
       if (!kernel.alone.empty()) continue;
       for (const Beside& each : kernel.beside)

@@ -46,8 +46,8 @@ struct RunSamples {
   std::vector<KernelSample> kernels;
   std::vector<ExchangeTiming> exchanges;
   std::vector<Seconds> launches;  // of the host for an op, by rank and step
-  // How much longer kernels took beside a collective, relatively; of each kernel that ran both
-  // alone and beside some.
+  // How much longer kernels took beside a collective, relatively (below zero: less long); of each
+  // kernel that ran both alone and beside some.
   std::vector<double> slowdowns;
   // Relative standard deviation, over the ranks of a stage, of the time that kernels took, by step.
   std::vector<double> variations;

@@ -10,6 +10,17 @@
 namespace shardwright::sim {
 namespace {
 
+bool determined(const FitResult& result) {
+  return is_determined(result.parameters.front().verdict);
+}
+
+// What stays is what it was, though a fit begins within the limits.
+void keep_first(FitResult& result, double first) {
+  FittedParameter& figure = result.parameters.front();
+  figure.before = first;
+  if (!determined(result)) figure.value = first;
+}
+
 // Fits one number to values of it, as a figure of the same kind as all others.
 FitResult fit_value(const std::string& pointer, double first, double least, double most,
                     const std::vector<double>& values) {
@@ -19,17 +30,30 @@ FitResult fit_value(const std::string& pointer, double first, double least, doub
     for (const double value : values) residuals.push_back(std::log(x.front() / value));
     return residuals;
   });
-  result.parameters.front().before = first;
+  keep_first(result, first);
   return result;
 }
 
-bool determined(const FitResult& result) {
-  return result.parameters.front().verdict != FitVerdict::Undetermined;
+// The same of numbers that may be zero or, by noise, below: of a kernel's time with it, 1 + number,
+// over that without. Residuals are shares of the time without.
+FitResult fit_addition(const std::string& pointer, double first, double most,
+                       const std::vector<double>& values) {
+  const double start = 1.0 + std::clamp(first, 0.0, most);
+  FitResult result = fit({{pointer, start, 1.0, 1.0 + most}}, [&](const std::vector<double>& x) {
+    std::vector<double> residuals;
+    for (const double value : values) residuals.push_back(x.front() - (1.0 + value));
+    return residuals;
+  });
+  FittedParameter& figure = result.parameters.front();
+  for (double* each : {&figure.value, &figure.low, &figure.high, &figure.limit})
+    *each = std::max(0.0, *each - 1.0);
+  keep_first(result, first);
+  return result;
 }
 
 constexpr double kLeastLaunch = 1e-8, kMostLaunch = 1e-2;
-constexpr double kLeastSlowdown = 0.005, kMostSlowdown = 10.0;
-constexpr double kLeastVariation = 0.001, kMostVariation = 0.2;
+constexpr double kMostSlowdown = 10.0;
+constexpr double kLeastVariation = 1e-6, kMostVariation = 0.2;  // a clock's step, at least
 
 void calibrate_launch(ClusterSpec& cluster, const std::vector<RunSamples>& samples,
                       const FigureLog& log) {
@@ -49,11 +73,10 @@ void calibrate_slowdown(ClusterSpec& cluster, const std::vector<RunSamples>& sam
                         const FigureLog& log) {
   std::vector<double> values;
   for (const RunSamples& each : samples) {
-    for (const double slowdown : each.slowdowns)
-      values.push_back(std::max(kLeastSlowdown, slowdown));
+    values.insert(values.end(), each.slowdowns.begin(), each.slowdowns.end());
   }
-  const FitResult result = fit_value("/overlap/slowdown_ratio", cluster.stack->overlap_slowdown,
-                                     kLeastSlowdown, kMostSlowdown, values);
+  const FitResult result = fit_addition("/overlap/slowdown_ratio", cluster.stack->overlap_slowdown,
+                                        kMostSlowdown, values);
   if (determined(result)) cluster.stack->overlap_slowdown = result.parameters.front().value;
   log.add("/stack", "kernels beside collectives", result, cluster.stack->sources);
 }
@@ -63,7 +86,7 @@ void calibrate_variation(ClusterSpec& cluster, const std::vector<RunSamples>& sa
   std::vector<double> values;
   for (const RunSamples& each : samples) {
     for (const double variation : each.variations)
-      values.push_back(std::clamp(variation, kLeastVariation, kMostVariation));
+      values.push_back(std::max(kLeastVariation, variation));
   }
   const FitResult result =
       fit_value("/efficiency/speed_variation_ratio", cluster.accelerator.speed_variation,
