@@ -157,6 +157,21 @@ FitResult fit_skew(ExchangeCurve& curve, const std::vector<const ExchangeTiming*
       });
 }
 
+// The sizes behind alpha and beta: of these timings, and of earlier ones that still speak for one.
+void note_sizes(ExchangeCurve& curve, const FitResult& transfer,
+                const std::vector<const ExchangeTiming*>& timings) {
+  const auto moved =
+      std::count_if(transfer.parameters.begin(), transfer.parameters.end(),
+                    [](const FittedParameter& each) { return is_determined(each.verdict); });
+  if (moved == 0) return;
+  const bool keeps_one = curve.most > Bytes(0) && moved == 1;
+  if (!keeps_one) curve.least = curve.most = timings.front()->bytes;
+  for (const ExchangeTiming* timing : timings) {
+    curve.least = std::min(curve.least, timing->bytes);
+    curve.most = std::max(curve.most, timing->bytes);
+  }
+}
+
 void fit_curve(ClusterSpec& cluster, std::size_t index,
                const std::vector<const ExchangeTiming*>& timings, const FigureLog& log) {
   ExchangeCurve& curve = cluster.exchange_curves[index];
@@ -167,13 +182,10 @@ void fit_curve(ClusterSpec& cluster, std::size_t index,
       each.name = fmt::format("/exchange_curves/{}/{}", index, each.name);
     log.add("", about, result, cluster.sources);
   };
-  note_curve(fit_transfer(curve, timings));
+  const FitResult transfer = fit_transfer(curve, timings);
+  note_curve(transfer);
   if (!timings.front()->skews.empty()) note_curve(fit_skew(curve, timings));
-  curve.least = curve.most = timings.front()->bytes;
-  for (const ExchangeTiming* timing : timings) {
-    curve.least = std::min(curve.least, timing->bytes);
-    curve.most = std::max(curve.most, timing->bytes);
-  }
+  note_sizes(curve, transfer, timings);
 }
 
 void fit_curves(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings,

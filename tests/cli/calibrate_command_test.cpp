@@ -204,6 +204,39 @@ TEST(CalibrateCommand, FitsWhatTwoHostsTimedAsTheNetwork) {
   EXPECT_THAT(together, HasSubstr("links of a node"));
 }
 
+// Whatever the timings determine: figures that stay are as they were, and are named.
+TEST(CalibrateCommand, NamesEachFigureThatStays) {
+  const ScratchFolder folder;
+  const std::string table = folder.write("table.txt", two_ranks_on("host-a", "host-a"));
+  const auto calibrated = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {
+        "calibrate", table, "--cluster", "dgx-h100", "--out", folder.file("out.json"), "--force"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    return result.output;
+  };
+  const std::string page = calibrated({});
+  int pushed = 0, open = 0;
+  const json document = json::parse(calibrated({"--json", "-"}));
+  for (const json& figure : document.at("figures")) {
+    const std::string verdict = figure.at("verdict"), pointer = figure.at("pointer");
+    const bool is_pushed = verdict == "pushed to its limit by the data";
+    EXPECT_EQ(figure.at("limit").is_number(), is_pushed) << pointer;
+    pushed += is_pushed;
+    if (!is_pushed && verdict != "not determined by the data") {
+      EXPECT_LE(figure.at("low"), figure.at("value")) << pointer;
+      EXPECT_GE(figure.at("high"), figure.at("value")) << pointer;
+      continue;
+    }
+    open += !is_pushed;
+    EXPECT_EQ(figure.at("value"), figure.at("before")) << pointer;
+    EXPECT_TRUE(figure.at("low").is_null()) << pointer;
+    EXPECT_THAT(page, HasSubstr(pointer));
+  }
+  EXPECT_GT(pushed + open, 0);
+}
+
 // Timings without a run have no step that they are a share of.
 TEST(CalibrateCommand, LeavesTheShareOfTimingsAloneEmpty) {
   const ScratchFolder folder;

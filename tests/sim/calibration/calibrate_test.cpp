@@ -14,6 +14,7 @@
 #include "core/spec/profile_library.hpp"
 #include "sim/calibration/exchange_calibration.hpp"
 #include "sim/calibration/side_by_side.hpp"
+#include "sim/cost/collective_cost.hpp"
 #include "sim/step/folded_replay.hpp"
 #include "sim/step/predicted_timeline.hpp"
 #include "sim/step/prices.hpp"
@@ -110,6 +111,7 @@ MeasuredRun run_on(const ClusterSpec& truth, const Scenario& scenario) {
   run.step_times = {replay.step};
   for (std::int64_t step = 0; step < 3; ++step) {
     MeasuredStep& measured = run.steps.emplace_back();
+    measured.step = step;
     for (std::int64_t rank = 0; rank < real.plan.world_size(); ++rank) {
       const StageRank place = grid.locate(rank);
       Timeline& timeline = measured.ranks.emplace_back();
@@ -265,6 +267,66 @@ TEST(Calibrate, LeavesAloneWhatTheRunsDoNotTell) {
   EXPECT_EQ(edge->fit.verdict, FitVerdict::Undetermined);
   EXPECT_EQ(calibration.cluster.accelerator.kernel_curves[1].score,
             guess.accelerator.kernel_curves[1].score);
+}
+
+// An all-reduce of all four as `truth` predicts it, give or take 2 %.
+ExchangeSample timed_all_reduce(const ClusterSpec& truth, double bytes, double off) {
+  ExchangeSample sample{OpKind::AllReduce, 4, 1, Bytes(bytes), Seconds(0)};
+  const GroupPlacement placement = placed(sample, truth).placement;
+  sample.time =
+      collective_cost(sample.kind, sample.bytes, placement, truth, StackSpec{}).time * (1.0 + off);
+  return sample;
+}
+
+CalibrationData timed_all_reduces(const ClusterSpec& truth, const std::vector<double>& sizes) {
+  CalibrationData data;
+  for (const double bytes : sizes)
+    for (const double off : {-0.02, 0.0, 0.02})
+      data.exchanges.push_back(timed_all_reduce(truth, bytes, off));
+  return data;
+}
+
+const FittedParameter& figure_at(const Calibration& calibration, const std::string& pointer) {
+  const auto found =
+      std::find_if(calibration.figures.begin(), calibration.figures.end(),
+                   [&](const CalibratedFigure& figure) { return figure.pointer == pointer; });
+  EXPECT_NE(found, calibration.figures.end()) << pointer;
+  return found->fit;
+}
+
+// All that the timings say of the latency is that it is less than the profile's.
+TEST(Calibrate, KeepsALatencyThatTheTimingsOnlyBound) {
+  ClusterSpec guess = four_hosts(1.0, 1.0), truth = guess;
+  guess.fabric.base_latency = microseconds(4380.0);
+  truth.fabric.base_latency = Seconds(1e-8);
+  const Calibration calibration =
+      calibrate(guess, timed_all_reduces(truth, {1e5, 3e5, 1e6, 3e6}), "test");
+  const FittedParameter& latency = figure_at(calibration, "/fabric/base_latency_s");
+  EXPECT_FALSE(is_determined(latency.verdict));
+  EXPECT_EQ(latency.value, latency.before);
+  EXPECT_EQ(calibration.cluster.fabric.base_latency, guess.fabric.base_latency);
+  EXPECT_FALSE(calibration.cluster.fabric.sources.contains("/base_latency_s"));
+}
+
+// The sizes of a curve are those behind its alpha and beta.
+TEST(Calibrate, KeepsTheSizesOfFiguresThatStay) {
+  const ClusterSpec machine = four_hosts(1.0, 1.0);
+  const auto sizes_after = [](const ClusterSpec& before, const CalibrationData& data) {
+    const ClusterSpec after = calibrate(before, data, "test").cluster;
+    const ExchangeCurve& curve = after.exchange_curves.front();
+    return std::pair(std::pair(curve.least.value(), curve.most.value()), after);
+  };
+  const auto [seen, probed] =
+      sizes_after(machine, timed_all_reduces(machine, {64.0, 4096.0, 262144.0, 4194304.0}));
+  EXPECT_EQ(seen, std::pair(64.0, 4194304.0));
+  CalibrationData one;  // determines nothing
+  one.exchanges = {timed_all_reduce(machine, 4.0, 0.5)};
+  EXPECT_EQ(sizes_after(probed, one).first, seen);
+  // Alpha is of the small ones now, and beta still of the others.
+  EXPECT_EQ(sizes_after(probed, timed_all_reduces(machine, {4.0, 8.0})).first,
+            std::pair(4.0, 4194304.0));
+  EXPECT_EQ(sizes_after(probed, timed_all_reduces(machine, {1e4, 1e5, 1e6, 1e7})).first,
+            std::pair(1e4, 1e7));
 }
 
 TEST(Calibrate, RefusesATimelineOfAnotherPlan) {
