@@ -98,14 +98,18 @@ void recompute_every_second_layer(const ModelSpec& model, Plan& plan,
   filled_in.emplace_back("recompute: every second layer, for selective recomputation in PyTorch");
 }
 
-// Under a pipeline FSDP gathers the parameters once a step and reduces the gradients after the
-// last microbatch (reshard_after_forward, torchtitan/models/llama3/parallelize.py; Llama 3, arXiv
-// 2407.21783, section 3.3.2), so that a rank holds both whole and divides only the optimizer's
-// states, as ZeRO-1 does.
-void keep_parameters_gathered(Plan& plan, std::vector<std::string>& filled_in) {
+// A pipeline adds the gradients of its microbatches up whole and reduces them after the last, as it
+// gathers parameters once a step: FSDP (reshard_after_forward,
+// torchtitan/models/llama3/parallelize.py; Llama 3, arXiv 2407.21783, section 3.3.2) as Megatron-LM
+// and its relatives; DeepSpeed's engine refuses more than ZeRO-1
+// (deepspeed/runtime/pipe/engine.py). A rank holds both whole and divides only the optimizer's
+// states, as ZeRO-1 does, whatever the source calls it.
+void keep_whole_in_pipeline(Plan& plan, std::vector<std::string>& filled_in) {
+  if (plan.pp == 1 || plan.zero_stage < 2) return;
+  filled_in.push_back(fmt::format(
+      "zero_stage: 1 for {}, as a pipeline runs its microbatches with whole {}", plan.zero_stage,
+      plan.zero_stage == 2 ? "gradients" : "parameters and gradients"));
   plan.zero_stage = 1;
-  filled_in.emplace_back(
-      "zero_stage: 1, as FSDP keeps parameters and gradients whole in a pipeline");
 }
 
 // PyTorch's trainers cut tensor-parallel collectives up where they are asked to, Megatron-LM's
@@ -232,9 +236,7 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
       row.plan.zero_stage, usual_zero_stage(row, stack), "zero_stage", filled_in));
   set_by_notes(row, model, plan, filled_in);
   if (stack.family == "pytorch") plan.context_parallel = ContextParallelKind::AllGather;
-  const bool gathers_once = stack.family == "pytorch" || stack.family == "jax";
-  if (gathers_once && plan.pp > 1 && plan.zero_stage == 3)
-    keep_parameters_gathered(plan, filled_in);
+  keep_whole_in_pipeline(plan, filled_in);
   set_stage_layers(model, plan, filled_in);
   if (stack.family == "pytorch" && plan.recompute == RecomputePolicy::Selective)
     recompute_every_second_layer(model, plan, filled_in);

@@ -60,10 +60,12 @@ struct Sharding {
 // Pipelines run their microbatches with whole gradients, and Megatron-LM shards no more than the
 // optimizer's states.
 int most_sharding(const StackSpec& stack, const Plan& plan) {
-  if (!stack.zero_stages.empty())
-    return *std::max_element(stack.zero_stages.begin(), stack.zero_stages.end());
+  const std::vector<int>& runs = stack.zero_stages;
   const bool is_megatron = stack.family == "megatron" && !is_generic(stack.name);
-  return plan.pp > 1 || is_megatron ? 1 : 3;
+  const int most = !runs.empty() ? *std::max_element(runs.begin(), runs.end())
+                   : is_megatron ? 1
+                                 : 3;
+  return plan.pp > 1 ? std::min(most, 1) : most;
 }
 
 // The habit of the stack, then what takes less memory.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <tuple>
@@ -148,6 +149,28 @@ TEST(RowPlan, ARateAloneNeedsNoBatch) {
   EXPECT_EQ(result.scenario->plan.micro_batch, 1);
   EXPECT_TRUE(any_says(result.filled_in, "micro_batch: 1"));
   EXPECT_TRUE(any_says(result.filled_in, "global_batch: "));
+}
+
+// Whatever is sharded between steps: gradients are reduced after the last microbatch, parameters
+// gathered before the first (Llama 3, arXiv 2407.21783, section 3.3.2).
+TEST(RowPlan, PipelinesRunTheirMicrobatchesWithWholeGradientsAndParameters) {
+  for (const char* stack : {"Megatron-Core", "InternEvo", "FSDP2", "DeepSpeed", "our own"}) {
+    TrainingRow row = llama_row();
+    row.stack = stack;
+    for (const std::int64_t stage : {0, 1, 2, 3}) {
+      row.plan.zero_stage = stage;
+      const RowScenario result = scenario_of(row);
+      ASSERT_TRUE(result.scenario) << stack << ": " << result.reason;
+      EXPECT_EQ(result.scenario->plan.zero_stage, std::min<std::int64_t>(stage, 1)) << stack;
+      EXPECT_EQ(any_says(result.filled_in, fmt::format("zero_stage: 1 for {}", stage)), stage > 1)
+          << stack;
+    }
+  }
+  TrainingRow row = llama_row();
+  row.plan.pp = 1;
+  row.plan.dp = 32;
+  row.plan.zero_stage = 2;
+  EXPECT_EQ(scenario_of(row).scenario->plan.zero_stage, 2);
 }
 
 TEST(RowPlan, SchedulesHaveTheChunksOfTheirConstruction) {
