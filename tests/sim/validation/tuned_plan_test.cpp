@@ -153,6 +153,30 @@ TEST(TunedPlan, AnOpenCutIsTheFastestThatFits) {
   }
 }
 
+// What ran did fit, so that a memory that is predicted too large says nothing of the schedule.
+TEST(TunedPlan, AnInterleavedScheduleIsKeptWhereNothingFits) {
+  TrainingRow row = llama_65b_row();
+  row.cluster.gpu = "RTX 4090";
+  row.plan.schedule = "interleaved";
+  row.plan.virtual_pp.reset();
+  row.plan.recompute = "none";
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  const Scenario& scenario = *result.scenario;
+  EXPECT_NE(result.filled_in.back().find("nothing fits"), std::string::npos);
+  ASSERT_EQ(scenario.plan.schedule, ScheduleKind::Interleaved);
+  const StepResult chosen = simulate_step(scenario);
+  for (const std::int64_t chunks : {2, 4, 5, 8, 10, 20, 40}) {
+    row.plan.virtual_pp = chunks;
+    const RowScenario stated = scenario_of(row);
+    ASSERT_TRUE(stated.scenario) << stated.reason;
+    const StepResult other = simulate_step(*stated.scenario);
+    EXPECT_TRUE(chosen.step <= other.step * kAnalyticError ||
+                chosen.memory().peak < other.memory().peak)
+        << chunks;
+  }
+}
+
 TEST(TunedPlan, WhatFitsNowhereIsTriedWithTheLeastMemory) {
   TrainingRow row = left_open(llama_65b_row());
   row.cluster.gpu = "RTX 4090";
