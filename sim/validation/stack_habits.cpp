@@ -1,7 +1,9 @@
 #include "sim/validation/stack_habits.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <regex>
+#include <vector>
 
 #include "core/schedule/pipeline_schedule.hpp"
 #include "sim/validation/framework_family.hpp"
@@ -63,6 +65,14 @@ ScheduleKind usual_schedule(const ModelSpec& model, const StackSpec& stack, cons
     if (kind && can_run(*kind, plan)) return *kind;
   }
   return plan.vpp > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
+}
+
+bool interleaves_by_habit(const StackSpec& stack) {
+  const std::vector<ScheduleKind>& runs = stack.schedules;
+  const bool nvidias = stack.name.starts_with("megatron-lm-") || stack.name.starts_with("nemo-") ||
+                       stack.name == "megatron-core";
+  return nvidias && (runs.empty() ||
+                     std::find(runs.begin(), runs.end(), ScheduleKind::Interleaved) != runs.end());
 }
 
 int usual_zero_stage(const TrainingRow& row, const StackSpec& stack) {

@@ -23,6 +23,10 @@ bool recomputes_parts_by_habit(const StackSpec& stack);
 // several chunks, and with DeepSeek's stack what its reports name.
 ScheduleKind usual_schedule(const ModelSpec& model, const StackSpec& stack, const Plan& plan);
 
+// Whether pipelines are interleaved where a source does not say it: of NVIDIA's stacks nearly all
+// that state their chunks have several, of others nearly none, whose default is one.
+bool interleaves_by_habit(const StackSpec& stack);
+
 // The stage that the stack's name holds ("DeepSpeed ZeRO-2"), or its family's.
 int usual_zero_stage(const TrainingRow& row, const StackSpec& stack);
 

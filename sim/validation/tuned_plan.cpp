@@ -21,17 +21,14 @@ namespace shardwright::sim {
 namespace {
 
 constexpr std::int64_t kMostSequences = 16;  // of a micro-batch that is tried
+// Chunks of a stage that are tried: of the interleaved pipelines that sources state, nearly all
+// have no more, whatever their layers divide into.
+constexpr std::int64_t kMostChunks = 12;
 
 struct OpenChoices {
   bool micro_batch, virtual_stages, recomputation, sharding;
   bool interleaved;  // at least two virtual stages
 };
-
-bool runs_interleaved(const StackSpec& stack) {
-  const std::vector<ScheduleKind>& runs = stack.schedules;
-  return runs.empty() ||
-         std::find(runs.begin(), runs.end(), ScheduleKind::Interleaved) != runs.end();
-}
 
 bool names_interleaved(const TrainingRow& row) {
   const std::string& text = row.plan.schedule;
@@ -41,7 +38,7 @@ bool names_interleaved(const TrainingRow& row) {
 
 OpenChoices open_choices(const TrainingRow& row, const Scenario& scenario) {
   const bool interleaved = names_interleaved(row);
-  const bool may = row.plan.schedule.empty() && runs_interleaved(scenario.stack);
+  const bool may = row.plan.schedule.empty() && interleaves_by_habit(scenario.stack);
   // Where nothing tells the batch, it was filled in for microbatches of a size.
   return {!row.plan.micro_batch && tells_batch(row),
           !row.plan.virtual_pp && scenario.plan.pp > 1 && (may || interleaved),
@@ -102,7 +99,7 @@ std::vector<std::int64_t> virtual_stages(const ModelSpec& model, const Plan& pla
   const std::int64_t all = counted_layers(model, plan);
   if (!open.virtual_stages || all % plan.pp != 0) return counts;
   const std::int64_t layers = all / plan.pp;
-  for (std::int64_t count = 2; count <= layers; ++count)
+  for (std::int64_t count = 2; count <= std::min(layers, kMostChunks); ++count)
     if (layers % count == 0) counts.push_back(count);
   if (open.interleaved && counts.size() > 1) counts.erase(counts.begin());
   return counts;
@@ -193,7 +190,7 @@ Tuned tune_with_least_recomputation(const TrainingRow& row, const Scenario& scen
   return best;
 }
 
-// Of interleaved pipelines that fit nowhere, the fastest of those that exceed the memory by about
+// Of pipelines that fit nowhere, the fastest of those that exceed the memory by about
 // the least: what ran as the source says did fit, and the prediction is off.
 std::optional<Plan> least_over_full(Scenario scenario, OpenChoices open) {
   constexpr double kDoubt = 1.05;  // of the peak memory that is predicted (docs/validation.md)
@@ -202,7 +199,7 @@ std::optional<Plan> least_over_full(Scenario scenario, OpenChoices open) {
   const Plan stated = scenario.plan;
   for (const std::int64_t count : virtual_stages(scenario.model, stated, open)) {
     scenario.plan.vpp = count;
-    scenario.plan.schedule = ScheduleKind::Interleaved;
+    scenario.plan.schedule = count > 1 ? ScheduleKind::Interleaved : stated.schedule;
     if (broken_rules(scenario.model, &scenario.cluster, scenario.plan).empty())
       least = std::min(least, estimate_step(scenario).memory);
   }
@@ -258,7 +255,7 @@ void choose_as_tuned(const TrainingRow& row, Scenario& scenario,
   const Tuned tuned = tune_with_least_recomputation(row, scenario, open);
   if (!tuned.plan && open.recomputation) scenario.plan.recompute = RecomputePolicy::Full;
   std::optional<Plan> chosen = tuned.plan;
-  if (!chosen && open.interleaved) chosen = least_over_full(scenario, open);
+  if (!chosen && open.virtual_stages) chosen = least_over_full(scenario, open);
   if (chosen) scenario.plan = *chosen;
   const std::vector<std::string> said =
       choices_in_words(row, open, before, scenario.plan, filled_in);

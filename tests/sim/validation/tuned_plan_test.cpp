@@ -106,6 +106,33 @@ TEST(TunedPlan, AnInterleavedScheduleHasVirtualStages) {
   EXPECT_GE(result.scenario->plan.vpp, 2);
 }
 
+// Chunks that a source leaves open are those of the stack: of the pipelines of NVIDIA's stacks
+// nearly all are interleaved, others have one chunk unless told otherwise.
+TEST(TunedPlan, OpenVirtualStagesAreThoseOfTheStack) {
+  TrainingRow row = llama_65b_row();
+  row.plan.virtual_pp.reset();
+  row.plan.schedule.clear();
+  row.plan.micro_batch = 1;
+  row.plan.recompute = "full";
+  for (const char* stack : {"InternEvo", "Colossal-AI", "PaddleNLP", "fsdp2"}) {
+    row.stack = stack;
+    const RowScenario result = scenario_of(row);
+    ASSERT_TRUE(result.scenario) << stack << ": " << result.reason;
+    EXPECT_EQ(result.scenario->plan.vpp, 1) << stack;
+    EXPECT_TRUE(any_says(result.filled_in, "schedule: 1f1b")) << stack;
+  }
+  for (const char* stack : {"Megatron-Core", "NeMo"}) {
+    row.stack = stack;
+    const RowScenario result = scenario_of(row);
+    ASSERT_TRUE(result.scenario) << stack << ": " << result.reason;
+    EXPECT_EQ(result.scenario->plan.schedule, ScheduleKind::Interleaved) << stack;
+    EXPECT_LE(result.scenario->plan.vpp, 12) << stack;
+  }
+  row.stack = "InternEvo";
+  row.notes = "interleaved pipeline";
+  EXPECT_GT(scenario_of(row).scenario->plan.vpp, 1);
+}
+
 // 126 layers on 16 stages, as Llama 3 405B has them (arXiv 2407.21783, section 3.3.2).
 TEST(TunedPlan, VirtualStagesMayCountEmbeddingAndHeadAsLayers) {
   TrainingRow row = left_open(llama_65b_row());
