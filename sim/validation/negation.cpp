@@ -205,4 +205,13 @@ bool denies_any(std::string_view text, std::initializer_list<std::string_view> p
   return mentions.denied && !mentions.affirmed;
 }
 
+std::string affirmed_match(const std::string& text, const std::regex& pattern) {
+  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) {
+    std::string found = match->str();
+    found.erase(found.begin(), std::find_if(found.begin(), found.end(), is_letter_or_digit));
+    if (affirms_any(text, {found})) return found;
+  }
+  return "";
+}
+
 }  // namespace shardwright::sim

@@ -12,6 +12,8 @@
 #pragma once
 
 #include <initializer_list>
+#include <regex>
+#include <string>
 #include <string_view>
 
 namespace shardwright::sim {
@@ -21,5 +23,9 @@ bool affirms_any(std::string_view text, std::initializer_list<std::string_view> 
 
 // Some of the phrases stand in the text, and wherever they do, they are denied.
 bool denies_any(std::string_view text, std::initializer_list<std::string_view> phrases);
+
+// The first match of the pattern that is not denied, from its first letter or digit on; empty
+// without one.
+std::string affirmed_match(const std::string& text, const std::regex& pattern);
 
 }  // namespace shardwright::sim

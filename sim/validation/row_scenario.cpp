@@ -12,11 +12,11 @@
 #include "sim/validation/row_cluster.hpp"
 #include "sim/validation/row_degrees.hpp"
 #include "sim/validation/row_model.hpp"
-#include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_plan.hpp"
 #include "sim/validation/row_sizes.hpp"
 #include "sim/validation/row_stack.hpp"
 #include "sim/validation/tuned_plan.hpp"
+#include "sim/validation/whole_step.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -113,17 +113,6 @@ RowScenario with_best_cut(const TrainingRow& row, const Scenario& parts, RowScen
   best->filled_in.push_back(fmt::format("{}: {}", fmt::join(degrees, ", "),
                                         fits ? "the fastest cut that fits" : "no cut fits"));
   return std::move(*best);
-}
-
-// Why a row is no step of training all weights of a model; empty if it may be one.
-std::string no_whole_step(const TrainingRow& row) {
-  if (!row.unreadable.empty()) return row.unreadable;
-  if (says(row.flops_convention, "per-layer timing"))
-    return "the time is that of a single layer, not of a step";
-  for (const std::string& text : {row.notes, row.model.name, row.stack})
-    if (says_low_rank_adapters(text))
-      return "LoRA: small matrices beside frozen weights are trained, which is not modelled";
-  return "";
 }
 
 }  // namespace
