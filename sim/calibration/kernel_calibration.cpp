@@ -39,7 +39,7 @@ CurveFigure flop_rate() {
                                 [](KernelCurve& c) -> FlopPerSecond& { return c.flop_rate; });
 }
 
-// The rate of what a kernel does comes first.
+// The rate of what a kernel does, its overhead, and what is its kind's own.
 Figures<KernelCurve> figures_of(OpKind kind) {
   if (kind == OpKind::Gemm || kind == OpKind::GroupedGemm) {
     const auto edge = [](const char* key, double KernelCurve::*member) {
@@ -67,26 +67,58 @@ std::size_t curve_index(AcceleratorSpec& device, OpKind kind, Phase phase) {
   return curves.size() - 1;
 }
 
-// True if launching takes most of what the curve says of such kernels.
-bool is_mostly_overhead(const KernelCurve& curve, const std::vector<const KernelSample*>& samples) {
-  KernelCurve bare = curve;
-  bare.overhead = Seconds(0);
-  Seconds all, moving;
-  for (const KernelSample* sample : samples) {
-    all += curve_time(curve, sample->work);
-    moving += curve_time(bare, sample->work);
-  }
-  return moving < all - moving;
+Seconds total_time(const KernelCurve& curve, const std::vector<const KernelSample*>& samples) {
+  Seconds sum;
+  for (const KernelSample* sample : samples) sum += curve_time(curve, sample->work);
+  return sum;
+}
+
+// How far a figure takes the predicted time of such kernels, up or down, within what the profile
+// says of it: its interval, or a factor of 30 where it has none.
+Seconds reach(const KernelCurve& curve, const CurveFigure& figure, const Provenance& known, bool up,
+              const std::vector<const KernelSample*>& samples) {
+  constexpr double kUnknown = 30.0;
+  const double value = figure.get(curve);
+  const bool has_interval = known.low > 0.0 && known.high > 0.0;
+  KernelCurve most = curve, least = curve;
+  figure.set(most, has_interval ? known.high : value * kUnknown);
+  figure.set(least, has_interval ? known.low : value / kUnknown);
+  const Seconds now = total_time(curve, samples), one = total_time(most, samples),
+                other = total_time(least, samples);
+  return up ? std::max(one, other) - now : now - std::min(one, other);
+}
+
+Provenance known_of(const AcceleratorSpec& device, std::size_t index, const CurveFigure& figure) {
+  const auto found =
+      device.sources.find(fmt::format("/kernel_curves/{}/{}", index, figure.pointer));
+  return found == device.sources.end() ? Provenance{} : found->second;
+}
+
+// Where timings cannot tell the two apart, the rate moves; but the overhead, if the profile leaves
+// more of the time open by it, and enough to explain the timings.
+Figures<KernelCurve> ordered_figures(const AcceleratorSpec& device, std::size_t index,
+                                     const std::vector<const KernelSample*>& samples) {
+  const KernelCurve& curve = device.kernel_curves[index];
+  Figures<KernelCurve> figures = figures_of(curve.kind);
+  Seconds measured;
+  for (const KernelSample* sample : samples) measured += middle_mean(sample->times);
+  const Seconds missing = measured - total_time(curve, samples);
+  const bool up = missing > Seconds(0);
+  const auto reach_of = [&](const CurveFigure& figure) {
+    return reach(curve, figure, known_of(device, index, figure), up, samples);
+  };
+  const Seconds by_overhead = reach_of(figures[1]);
+  if (by_overhead > reach_of(figures[0]) && by_overhead >= (up ? missing : Seconds(0) - missing))
+    std::swap(figures[0], figures[1]);
+  return figures;
 }
 
 void fit_curve(AcceleratorSpec& device, OpKind kind, Phase phase,
                const std::vector<const KernelSample*>& samples, const FigureLog& log) {
   const std::size_t index = curve_index(device, kind, phase);
-  Figures<KernelCurve> figures = figures_of(kind);
-  if (is_mostly_overhead(device.kernel_curves[index], samples))
-    std::swap(figures[0], figures[1]);  // the overhead is the one that moves
   FitResult result = fit_first_figure_first<KernelCurve>(
-      device.kernel_curves[index], figures, [&](const KernelCurve& curve) {
+      device.kernel_curves[index], ordered_figures(device, index, samples),
+      [&](const KernelCurve& curve) {
         std::vector<double> residuals;
         for (const KernelSample* sample : samples) {
           const Seconds predicted = curve_time(curve, sample->work);

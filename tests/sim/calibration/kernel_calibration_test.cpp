@@ -65,10 +65,12 @@ struct Refitted {
   Sources sources;
 };
 
-Refitted refit(const KernelCurve& first, const std::vector<KernelSample>& samples) {
+Refitted refit(const KernelCurve& first, const std::vector<KernelSample>& samples,
+               const Sources& known = {}) {
   ClusterSpec cluster;
   cluster.accelerator.architecture = kCpuArchitecture;
   cluster.accelerator.kernel_curves = {first};
+  cluster.accelerator.sources = known;
   std::vector<CalibratedFigure> figures;
   calibrate_kernels(cluster, samples, StackSpec{}, {"test", Confidence::Fitted, figures});
   Refitted refitted{cluster.accelerator.kernel_curves.front(), {}, {}, cluster.accelerator.sources};
@@ -170,6 +172,38 @@ TEST(KernelCalibration, NothingGoesToTheEndOfItsRange) {
     EXPECT_LT(refitted.curve.bandwidth, drawn.truth.bandwidth * 1e3);
     EXPECT_GT(refitted.curve.overhead, drawn.truth.overhead * 1e-3);
   }
+}
+
+// Of one size no timing tells launching from moving bytes. A profile that knows the bandwidth to a
+// tenth, and guesses the overhead, has the overhead explain some microseconds, and the bandwidth a
+// machine that is slower altogether.
+TEST(KernelCalibration, OneSizeMovesWhatTheProfileKnowsLess) {
+  KernelCurve first;
+  first.kind = OpKind::Norm;
+  first.overhead = microseconds(1.0);
+  first.bandwidth = gigabytes_per_second(4.0);
+  Provenance tenth{"probe", Confidence::Measured};
+  tenth.low = 3.6e9;
+  tenth.high = 4.4e9;
+  const Sources known = {{"/kernel_curves/0/bandwidth_bytes_per_s", tenth}};
+  const auto refitted = [&](double bytes, double time_us, const Sources& sources) {
+    KernelSample sample;
+    sample.kind = OpKind::Norm;
+    sample.work = MemoryWork{.read = Bytes(bytes), .written = {}, .flop = {}};
+    for (const double noise : {0.98, 1.0, 1.01, 1.02, 0.99})
+      sample.times.push_back(microseconds(time_us) * noise);
+    const Refitted result = refit(first, {sample}, sources);
+    // The other stays, and is not called determined beside it.
+    EXPECT_NE(is_determined(result.overhead.verdict), is_determined(result.bandwidth.verdict));
+    return result;
+  };
+  const Refitted small = refitted(2e4, 12.0, known);  // 6 us as the profile says
+  EXPECT_EQ(small.curve.bandwidth, first.bandwidth);
+  EXPECT_NEAR(small.curve.overhead.value(), 7e-6, 2e-7);
+  EXPECT_EQ(refitted(2e4, 12.0, {}).curve.overhead, first.overhead);
+  const Refitted slow = refitted(4e6, 3000.0, known);  // 1,001 us as the profile says
+  EXPECT_EQ(slow.curve.overhead, first.overhead);
+  EXPECT_NEAR(slow.curve.bandwidth.value(), 4e9 / 3.0, 2e7);
 }
 
 // Two kernels of one curve that take as long for twice the bytes: no bandwidth explains that.
