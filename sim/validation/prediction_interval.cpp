@@ -16,9 +16,9 @@ std::pair<double, double> ratios(PredictionGround ground) {
     case PredictionGround::InferredPlan:
       return {0.88, 1.21};
     case PredictionGround::GenericStack:
-      return {0.78, 1.24};
+      return {0.77, 1.26};
   }
-  return {0.78, 1.24};
+  return {0.77, 1.26};
 }
 
 }  // namespace

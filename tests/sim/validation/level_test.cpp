@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/validation/training_row.hpp"
 #include "sim/validation/validation.hpp"
 
 namespace shardwright::sim {
@@ -19,10 +20,12 @@ constexpr bool kIsSlow = true;
 constexpr bool kIsSlow = false;
 #endif
 
+const std::vector<std::string> kFiles = {
+    SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training.jsonl",
+    SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training_sample.jsonl"};
+
 ValidationReport report_of_grades(const std::string& grades) {
-  const std::string folder = SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/";
-  return validate_rows({folder + "training.jsonl", folder + "training_sample.jsonl"},
-                       {.grades = grades});
+  return validate_rows(kFiles, {.grades = grades});
 }
 
 void expect_steps(const ValidationReport& report, double median, double p90) {
@@ -65,6 +68,28 @@ TEST(ValidationLevel, IsNotBelowTheOneReached) {
   expect_steps(all, 0.06, 0.17);
   expect_memory(all);
   expect_verdicts(all.out_of_memory);
+}
+
+// As if nobody had heard of the software: what is foretold of trainers to come.
+TEST(ValidationLevel, IntervalsOfGenericStacksHoldForUnknownSoftware) {
+  if (kIsSlow) GTEST_SKIP() << "the optimised build tells the level";
+  std::size_t rows = 0, compared_rows = 0, inside = 0;
+  for (TrainingRow& row : read_training_rows(kFiles)) {
+    if (row.grade != "A" || !row.target || ++rows % 2 == 0) continue;
+    row.stack = "unheard-of";
+    const RowComparison compared = compare_row(row);
+    if (compared.skipped) continue;
+    ++compared_rows;
+    ASSERT_TRUE(compared.stack_profile.starts_with("generic")) << row.id;
+    inside +=
+        compared.interval_low <= compared.measured && compared.measured <= compared.interval_high
+            ? 1
+            : 0;
+  }
+  const double coverage = static_cast<double>(inside) / static_cast<double>(compared_rows);
+  EXPECT_GE(compared_rows, 340U);
+  EXPECT_GE(coverage, 0.72);
+  EXPECT_LE(coverage, 0.88);
 }
 
 }  // namespace
