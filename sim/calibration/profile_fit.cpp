@@ -173,7 +173,7 @@ std::vector<FitStage> fit_collectives(ClusterSpec& cluster,
   for (const CollectiveTiming& timing : timings) {
     if (!timing.unsupported.empty()) continue;
     const std::optional<ClusterSpec> own = cluster_of(timing);
-    if (!own || own->name != cluster.name) continue;
+    if (!own || own->name != cluster.name || !gap_on(timing, cluster).empty()) continue;
     (placement_of(timing, cluster).nodes > 1 ? across : inside).push_back(timing);
   }
   std::vector<FitStage> stages;

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 
 #include "core/base/letters_and_digits.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/json_lines.hpp"
+#include "sim/validation/negation.hpp"
 #include "sim/validation/row_cluster.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
@@ -17,7 +19,7 @@ namespace shardwright::sim {
 namespace {
 
 // A bandwidth of fewer digits is no measurement of the time.
-constexpr double kLeastBusGigabytes = 0.1;
+constexpr double kLeastBandwidth = 0.1;  // GB/s
 
 // What a call through a framework takes beyond NCCL's own, fitted on timings of H100, H200 and B200
 // nodes: PyTorch's dispatch between two events, XLA's launch.
@@ -40,28 +42,71 @@ const std::map<std::string, OpKind>& kinds() {
 std::optional<Algorithm> forced_by(const std::string& text) {
   if (text.rfind("Ring", 0) == 0) return Algorithm::Ring;
   if (says(text, "nvlstree")) return Algorithm::NvlsTree;
+  if (lower_case(text).rfind("tree", 0) == 0) return Algorithm::Tree;
   return std::nullopt;
 }
 
-// "AllReduce", "all-reduce", "all_reduce_perf", "p2p" under the names of `kinds`; others as they
-// are.
+// What of the algorithm's words is not taken: a protocol, and an algorithm that is left to NCCL.
+void list_algorithm(const std::string& text, CollectiveTiming& timing) {
+  if (text.empty() || lower_case(text).rfind("auto", 0) == 0) return;
+  if (!timing.forced) {
+    timing.filled_in.push_back(fmt::format("algo: as NCCL chooses, for \"{}\"", text));
+  } else if (affirms_any(text, {"ll", "ll128", "simple"})) {
+    timing.filled_in.push_back(fmt::format("protocol: the fastest, for \"{}\"", text));
+  }
+}
+
+// "AllReduce", "all-reduce", "all_reduce_perf", "ncclAllReduce", "dist.all_reduce", "p2p" under the
+// names of `kinds`; others as they are.
 std::string canonical_name(const std::string& stated) {
   static const std::map<std::string, std::string> kNames = {
-      {"allreduce", "all_reduce"}, {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
-      {"alltoall", "alltoall"},    {"broadcast", "broadcast"},  {"bcast", "broadcast"},
-      {"sendrecv", "sendrecv"},    {"p2p", "sendrecv"}};
+      {"allreduce", "all_reduce"},
+      {"allgather", "all_gather"},
+      {"allgatherintotensor", "all_gather"},
+      {"reducescatter", "reduce_scatter"},
+      {"reducescattertensor", "reduce_scatter"},
+      {"alltoall", "alltoall"},
+      {"alltoallv", "alltoall"},
+      {"alltoallsingle", "alltoall"},
+      {"broadcast", "broadcast"},
+      {"bcast", "broadcast"},
+      {"sendrecv", "sendrecv"},
+      {"sendreceive", "sendrecv"},
+      {"p2p", "sendrecv"}};
   std::string name = letters_and_digits(stated);
   constexpr std::string_view kBenchmark = "perf";  // of nccl-tests
   if (name.ends_with(kBenchmark)) name.resize(name.size() - kBenchmark.size());
+  for (const std::string_view library : {"torchdistributed", "torchdist", "dist", "nccl", "rccl"})
+    if (name.starts_with(library)) name.erase(0, library.size());
   const auto found = kNames.find(name);
   return found == kNames.end() ? stated : found->second;
 }
 
-Seconds measured_time(ObjectReader& row, const CollectiveTiming& timing) {
-  if (const double time = row.number_or("time_us", 0.0); time > 0.0) return microseconds(time);
+// The time, or what a bandwidth of the buses or of the algorithm makes of the size; zero without
+// any, and where a bandwidth has too few digits.
+Seconds measured_time(ObjectReader& row, CollectiveTiming& timing) {
+  if (const Seconds time = time_of(row); time > Seconds(0)) return time;
+  const double factor = bus_factor(timing.kind, timing.members);
   const double bus = row.number_or("busbw_gbs", 0.0);
-  if (bus < kLeastBusGigabytes) return {};
-  return timing.bytes * bus_factor(timing.kind, timing.members) / gigabytes_per_second(bus);
+  const double algorithm = row.number_or("algbw_gbs", 0.0, kNonNegative);
+  if (bus < kLeastBandwidth) {
+    if (algorithm < kLeastBandwidth) return {};
+    return timing.bytes / gigabytes_per_second(algorithm);
+  }
+  constexpr double kRounding = 0.1;
+  if (kinds().contains(timing.name) && algorithm >= kLeastBandwidth &&
+      std::abs(algorithm * factor / bus - 1.0) > kRounding)
+    timing.filled_in.push_back(
+        fmt::format("time: by busbw_gbs {}, which algbw_gbs {} contradicts", bus, algorithm));
+  return timing.bytes * factor / gigabytes_per_second(bus);
+}
+
+// Rates of both directions at once, which a message of one is not.
+bool counts_both_directions(const CollectiveTiming& timing, const std::string& stated) {
+  if (timing.kind != OpKind::Send) return false;
+  const std::string text = stated + "; " + timing.notes;
+  return affirms_any(text, {"bidirectional", "bi-directional", "bidir"}) &&
+         !says_any(text, {"unidirectional", "uni-directional"});
 }
 
 std::string gap_of(const CollectiveTiming& timing) {
@@ -70,6 +115,9 @@ std::string gap_of(const CollectiveTiming& timing) {
   if (!kinds().contains(timing.name)) return fmt::format("no model of \"{}\"", timing.name);
   if (timing.bytes <= Bytes(0)) return "the source does not give the size";
   if (timing.measured <= Seconds(0)) return "neither a time nor a bandwidth with enough digits";
+  if (timing.nodes > 0 && timing.members % timing.nodes != 0)
+    return fmt::format("{} accelerators do not spread evenly over {} nodes", timing.members,
+                       timing.nodes);
   return "";
 }
 
@@ -79,19 +127,28 @@ CollectiveTiming read_timing(ObjectReader& row) {
   timing.source = source_of(row);
   timing.system = row.text_or("system", "");
   timing.gpu = row.text_or("gpu", "");
-  timing.name = canonical_name(row.text_or("collective", ""));
+  const std::string stated = row.text_or("collective", "");
+  timing.name = canonical_name(stated);
   timing.members = row.integer("gpus", {2, 10'000'000});
-  timing.nodes = row.integer_or("nodes", 1, {1, timing.members});
+  timing.nodes = row.integer_or("nodes", 0, {1, timing.members});
   timing.groups = row.integer_or("groups", 1, {1, 10'000'000});
   timing.bytes = Bytes(row.number_or("size_bytes", 0.0));
-  timing.forced = forced_by(row.text_or("algo", ""));
+  const std::string algorithm = row.text_or("algo", "");
+  timing.forced = forced_by(algorithm);
+  list_algorithm(algorithm, timing);
   timing.for_fitting = row.boolean_or("fit", true);
   if (const auto kind = kinds().find(timing.name); kind != kinds().end())
     timing.kind = kind->second;
+  if (letters_and_digits(stated).ends_with("alltoallv"))
+    timing.filled_in.emplace_back("collective: alltoall of even shares");
   timing.notes = row.text_or("notes", "");
   timing.call = call_of(timing.notes);
   timing.measured = measured_time(row, timing);
   timing.unsupported = gap_of(timing);
+  if (timing.unsupported.empty() && counts_both_directions(timing, stated))
+    timing.unsupported = "a rate of both directions at once";
+  if (timing.unsupported.empty() && says_any(algorithm, {"msccl"}))
+    timing.unsupported = fmt::format("no model of the library \"{}\"", algorithm);
   return timing;
 }
 
@@ -118,27 +175,46 @@ const ClusterSpec* named_cluster(const std::string& system) {
   return best;
 }
 
+CollectiveCost cost_of(const CollectiveTiming& timing, const ClusterSpec& cluster) {
+  return collective_cost(timing.kind, timing.bytes, placement_of(timing, cluster), cluster,
+                         StackSpec{}, timing.forced);
+}
+
+// Nodes that a group needs, or more where the source says so of single nodes; where several are one
+// domain they do not count.
+std::int64_t nodes_of(const CollectiveTiming& timing, const ClusterSpec& cluster) {
+  const std::int64_t domain = domain_size(cluster);
+  const std::int64_t needed = (timing.members + domain - 1) / domain;
+  return domain == cluster.node.accelerators ? std::max(needed, timing.nodes) : needed;
+}
+
 TimingComparison compare(const CollectiveTiming& timing) {
   TimingComparison row;
   row.id = timing.id;
   row.source = timing.source;
   row.device = timing.gpu.empty() ? timing.system : timing.gpu;
-  row.op = fmt::format("{} {}", timing.name, timing.nodes > 1 ? "across nodes" : "in a node");
   row.reason = timing.unsupported;
   row.filled_in = timing.filled_in;
   std::optional<ClusterSpec> cluster;
   if (row.reason.empty()) {
     cluster = cluster_of(timing);
-    if (!cluster)
-      row.reason = timing.gpu.empty()
-                       ? "the source does not say the accelerator"
-                       : fmt::format("no shipped cluster has the accelerator \"{}\"", timing.gpu);
+    row.reason = cluster ? gap_on(timing, *cluster)
+                 : timing.gpu.empty()
+                     ? "the source does not say the accelerator"
+                     : fmt::format("no shipped cluster has the accelerator \"{}\"", timing.gpu);
   }
-  row.skipped = !cluster;
+  const std::int64_t nodes =
+      timing.nodes > 0 || !cluster ? timing.nodes : placement_of(timing, *cluster).span;
+  row.op = fmt::format("{} {}", timing.name, nodes > 1 ? "across nodes" : "in a node");
+  const CollectiveCost cost = row.reason.empty() ? cost_of(timing, *cluster) : CollectiveCost{};
+  if (row.reason.empty() && timing.forced && cost.algorithm != *timing.forced)
+    row.reason = fmt::format("no model of the algorithm {} on this path", name_of(*timing.forced));
+  row.skipped = !row.reason.empty();
   if (row.skipped) return row;
+  if (timing.nodes == 0) row.filled_in.push_back(fmt::format("nodes: {}", nodes));
   row.profile = cluster->name;
   row.measured = timing.measured;
-  row.predicted = predict(timing, *cluster);
+  row.predicted = cost.time + timing.call;
   return row;
 }
 
@@ -165,9 +241,22 @@ std::optional<ClusterSpec> cluster_of(const CollectiveTiming& timing) {
   return cluster_of_row(as_training_row(timing), filled_in, reason);
 }
 
+std::string gap_on(const CollectiveTiming& timing, const ClusterSpec& cluster) {
+  if (timing.nodes > 0 && nodes_of(timing, cluster) > timing.nodes)
+    return fmt::format("{} accelerators do not fit {} of {} ({})", timing.members,
+                       timing.nodes == 1 ? "a node" : fmt::format("{} nodes", timing.nodes),
+                       domain_size(cluster), cluster.name);
+  // Reductions in the switch pass what a ring's links would carry, but not twice.
+  const BytesPerSecond bus =
+      timing.bytes * bus_factor(timing.kind, timing.members) / timing.measured;
+  const BytesPerSecond links = cluster.node.scale_up.bandwidth;
+  if (links <= BytesPerSecond(0) || bus <= 2.0 * links) return "";
+  return fmt::format("{:.0f} GB/s are more than twice the {:.0f} of the accelerator's links",
+                     bus / gigabytes_per_second(1.0), links / gigabytes_per_second(1.0));
+}
+
 GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSpec& cluster) {
-  const std::int64_t domain = domain_size(cluster);
-  const std::int64_t nodes = (timing.members + domain - 1) / domain;
+  const std::int64_t nodes = nodes_of(timing, cluster);
   const std::int64_t per_node = (timing.members + nodes - 1) / nodes;
   const bool pairs = timing.kind == OpKind::Send;
   const bool remote = nodes > 1;
@@ -179,10 +268,7 @@ GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSpec& c
 }
 
 Seconds predict(const CollectiveTiming& timing, const ClusterSpec& cluster) {
-  return collective_cost(timing.kind, timing.bytes, placement_of(timing, cluster), cluster,
-                         StackSpec{}, timing.forced)
-             .time +
-         timing.call;
+  return cost_of(timing, cluster).time + timing.call;
 }
 
 TimingReport validate_collectives(const std::string& file) {

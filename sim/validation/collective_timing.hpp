@@ -18,7 +18,8 @@ struct CollectiveTiming {
   std::string id, source, system, gpu, notes;
   std::string name;  // of the collective: "all_reduce", "alltoall", …
   OpKind kind = OpKind::AllReduce;
-  std::int64_t members = 2, nodes = 1;
+  std::int64_t members = 2;
+  std::int64_t nodes = 0;   // 0: the source does not say
   std::int64_t groups = 1;  // that run at the same time, on one node
   Bytes bytes;              // as in `CommunicationWork`
   std::optional<Algorithm> forced;
@@ -41,6 +42,10 @@ std::vector<CollectiveTiming> read_collective_timings(std::istream& stream,
 // system's name or the notes, else the one with its accelerator whose network is nearest to what
 // the name says. None where no cluster has the accelerator.
 std::optional<ClusterSpec> cluster_of(const CollectiveTiming& timing);
+
+// Why the row's accelerators cannot be those of this cluster, or cannot have been so fast; empty
+// where they can.
+std::string gap_on(const CollectiveTiming& timing, const ClusterSpec& cluster);
 
 // All of the world is one group, or `timing.groups` alike on one node. A ring of sends fills every
 // member's NIC.

@@ -119,4 +119,10 @@ std::string source_of(ObjectReader& row) {
   return row.text_or("source", "");
 }
 
+Seconds time_of(ObjectReader& row) {
+  if (row.has("time_us")) return microseconds(row.number("time_us"));
+  if (row.has("time_ms")) return milliseconds(row.number("time_ms"));
+  return Seconds(row.number_or("time_s", 0.0));
+}
+
 }  // namespace shardwright::sim

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/json_reader.hpp"
+#include "core/base/units.hpp"
 
 namespace shardwright::sim {
 
@@ -69,5 +70,8 @@ std::vector<Row> read_rows(std::istream& stream, const std::string& source,
 
 // A row's "source": a text, or an object with a title. Empty where there is none.
 std::string source_of(ObjectReader& row);
+
+// A row's `time_us`, `time_ms` or `time_s`; zero where there is none.
+Seconds time_of(ObjectReader& row);
 
 }  // namespace shardwright::sim

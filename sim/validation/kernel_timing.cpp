@@ -13,6 +13,8 @@
 #include "sim/cost/matrix_peak.hpp"
 #include "sim/validation/accelerator_text.hpp"
 #include "sim/validation/json_lines.hpp"
+#include "sim/validation/kernel_columns.hpp"
+#include "sim/validation/negation.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
 
@@ -32,80 +34,15 @@ constexpr Seconds kGroupIssue = microseconds(8.8);
 // Arrays of 2^25 doubles are BabelStream's default; copies whose size is not given are as large.
 constexpr Bytes kStreamArray = Bytes(33554432.0 * 8.0);
 
-// So that products of two sizes are integers too.
-constexpr IntegerRange kSize{1, 1'000'000'000};
-
 using Kernel = KernelTiming::Kernel;
-
-// A row's columns; optional ones are 0, "" or false where the source does not say.
-struct Columns {
-  std::string op, dtype, stage, implementation, notes, gradient_format, result_format;
-  std::int64_t m = 0, n = 0, k = 0, batch = 1, groups = 1;
-  std::int64_t heads = 0, kv_heads = 0, tokens = 0, head_dim = 0, v_head_dim = 0;
-  std::int64_t rows = 0, width = 0;  // of a norm or softmax
-  bool accumulates = false, causal = false, mask_known = false;
-  double tflops = 0.0, gigabytes_per_s = 0.0, microseconds = 0.0;
-};
 
 bool is_any(const std::string& text, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-// Ops that go over the rows of a matrix.
-bool is_pass(const std::string& op) {
-  return is_any(op, {"softmax", "layernorm", "rmsnorm"});
-}
-
-// The spellings of an op: "GEMM", "matmul", "flash_attention_fwd", "LayerNorm".
-std::string op_in(const std::string& text) {
-  const std::string words = letters_and_digits(text);
-  if (is_any(words, {"gemm", "matmul", "mm", "bmm", "addmm", "linear", "hgemm", "sgemm",
-                     "batchedgemm", "stridedbatchedgemm", "gemmex"}))
-    return "gemm";
-  if (is_pass(words)) return words;
-  // One pass after the other stays what it is; without one the row says neither.
-  const bool attends = says_any(words, {"attention", "attn", "fmha", "sdpa"});
-  if (attends && text.rfind("attention", 0) != 0) {
-    const bool forward = says_any(words, {"fwd", "forward"});
-    const bool backward = says_any(words, {"bwd", "back"});
-    return std::string("attention") + (forward ? "_fwd" : "") + (backward ? "_bwd" : "");
-  }
-  return text;
-}
-
-Columns read_columns(ObjectReader& row) {
-  Columns columns;
-  columns.op = op_in(row.text_or("op", ""));
-  columns.dtype = row.text_or("dtype", "");
-  columns.stage = row.text_or("stage", "");
-  columns.implementation = row.text_or("impl", "");
-  columns.notes = row.text_or("notes", "");
-  columns.gradient_format = row.text_or("main_grad_dtype", "");
-  columns.result_format = row.text_or("out_dtype", "");
-  columns.m = row.integer_or("m", 0, kSize);
-  columns.n = row.integer_or("n", 0, kSize);
-  columns.k = row.integer_or("k", 0, kSize);
-  columns.batch = row.integer_or("batch", 1, kSize);
-  columns.groups = row.integer_or("groups", 1, kSize);
-  columns.heads = row.integer_or("heads", 0, kSize);
-  columns.kv_heads = row.integer_or("kv_heads", columns.heads, kSize);
-  columns.tokens = row.integer_or("seq", 0, kSize);
-  columns.head_dim = row.integer_or("head_dim", 0, kSize);
-  columns.v_head_dim = row.integer_or("v_head_dim", columns.head_dim, kSize);
-  columns.accumulates = row.boolean_or("accumulate", false);
-  columns.mask_known = row.has("causal");
-  columns.causal = row.boolean_or("causal", false);
-  columns.tflops = row.number_or("tflops", 0.0);
-  columns.gigabytes_per_s = row.number_or("gb_s", 0.0);
-  columns.microseconds = row.number_or("time_us", 0.0);
-  columns.rows = row.integer_or("rows", columns.m, kSize);
-  columns.width = row.integer_or("hidden", row.integer_or("cols", columns.n, kSize), kSize);
-  return columns;
-}
-
 // Groups: `m` is the rows of one. The gradient by the input contracts over n, that by the weight
 // over the rows.
-GemmWork gemm_of(const Columns& columns) {
+GemmWork gemm_of(const KernelColumns& columns) {
   GemmWork work{.m = columns.m, .n = columns.n, .k = columns.k, .batch = columns.batch};
   work.accumulate_fp32 = columns.accumulates && columns.result_format == "fp32";
   if (columns.groups == 1) return work;
@@ -124,31 +61,36 @@ GemmWork gemm_of(const Columns& columns) {
 }
 
 // By its rate where the source gives one.
-Seconds measured_time(const Columns& columns, Flop work) {
+Seconds measured_time(const KernelColumns& columns, Flop work) {
   if (columns.tflops > 0.0) return work / teraflops(columns.tflops);
-  return microseconds(columns.microseconds);
+  return columns.time;
 }
 
-Seconds measured_time(const Columns& columns, Bytes moved) {
+Seconds measured_time(const KernelColumns& columns, Bytes moved) {
   if (columns.gigabytes_per_s > 0.0) return moved / gigabytes_per_second(columns.gigabytes_per_s);
-  return microseconds(columns.microseconds);
+  return columns.time;
 }
 
-void read_gemm(const Columns& columns, KernelTiming& timing) {
+void read_gemm(const KernelColumns& columns, KernelTiming& timing) {
   if (std::min({columns.m, columns.n, columns.k}) < 1) {
     timing.unsupported = "the source does not give the whole shape";
     return;
   }
+  const bool grouped = is_grouped_gemm(columns);
+  if (grouped && columns.groups == 1) {
+    timing.unsupported = "the source does not give the number of groups";
+    return;
+  }
   const GemmWork work = gemm_of(columns);
-  timing.op = fmt::format("{} {}", columns.groups > 1 ? "grouped_gemm" : "gemm", columns.dtype);
+  timing.op = fmt::format("{} {}", grouped ? "grouped_gemm" : "gemm", columns.dtype);
   // DeepGEMM runs all groups in one kernel, vendors' libraries run them one by one.
   timing.stack.fused_grouped_gemm = says(timing.source, "deepgemm");
   timing.stack.launch_time = kGroupIssue;
-  timing.kernels = {{columns.groups > 1 ? OpKind::GroupedGemm : OpKind::Gemm, work, {}}};
+  timing.kernels = {{grouped ? OpKind::GroupedGemm : OpKind::Gemm, work, {}}};
   timing.measured = measured_time(columns, work.flop());
 }
 
-AttentionWork attention_of(const Columns& columns, bool backward) {
+AttentionWork attention_of(const KernelColumns& columns, bool backward) {
   return {.batch = columns.batch,
           .heads = columns.heads,
           .kv_heads = columns.kv_heads,
@@ -163,7 +105,7 @@ AttentionWork attention_of(const Columns& columns, bool backward) {
 // PyTorch's own operators: products over the whole score matrix, and passes over it: scaling,
 // softmax and, with a mask, its filling. Backward: four products, the gradients of softmax and
 // mask.
-void add_unfused(const Columns& columns, bool backward, KernelTiming& timing) {
+void add_unfused(const KernelColumns& columns, bool backward, KernelTiming& timing) {
   const std::int64_t batch = columns.batch * columns.heads, tokens = columns.tokens;
   const GemmWork scores{.m = tokens, .n = tokens, .k = columns.head_dim, .batch = batch};
   const GemmWork values{.m = tokens, .n = columns.v_head_dim, .k = tokens, .batch = batch};
@@ -181,7 +123,7 @@ void add_unfused(const Columns& columns, bool backward, KernelTiming& timing) {
   timing.kernels.push_back({OpKind::Softmax, softmax, {}});
 }
 
-void set_implementation(const Columns& columns, KernelTiming& timing) {
+void set_implementation(const KernelColumns& columns, KernelTiming& timing) {
   const std::string& text = columns.implementation.empty() ? columns.notes : columns.implementation;
   if (says(text, "triton tutorial"))
     timing.stack.hopper_attention_kernel_ratio = kTritonTutorialOnHopper;
@@ -194,7 +136,7 @@ bool names_pass(const std::string& op, bool backward) {
   return op.find(backward ? "bwd" : "fwd") != std::string::npos;
 }
 
-std::string attention_gap(const Columns& columns, Precision precision) {
+std::string attention_gap(const KernelColumns& columns, Precision precision) {
   if (casts_operands(precision))
     return fmt::format("attention on {} operands has no model: training keeps it in 16 bits",
                        name_of(precision));
@@ -208,7 +150,7 @@ std::string attention_gap(const Columns& columns, Precision precision) {
 }
 
 // FlashAttention's convention: a causal mask counts half, the backward pass 2.5 times the forward.
-void read_attention(const Columns& columns, KernelTiming& timing) {
+void read_attention(const KernelColumns& columns, KernelTiming& timing) {
   timing.op = fmt::format("{} {}", columns.op, columns.dtype);
   timing.unsupported = attention_gap(columns, timing.precision);
   if (!timing.unsupported.empty()) return;
@@ -229,28 +171,30 @@ void read_attention(const Columns& columns, KernelTiming& timing) {
   timing.measured = measured_time(columns, attention_of(columns, false).flop() * counted);
 }
 
-void read_copy(const Columns& columns, KernelTiming& timing) {
+void read_copy(const KernelColumns& columns, KernelTiming& timing) {
   timing.op = "memcpy";
-  if (says_any(columns.notes, {"host to device", "device to host", "host_to_device",
-                               "device_to_host", "H2D", "D2H"})) {
+  const std::string text = columns.notes + ' ' + columns.stated_op;
+  if (says_any(text, {"host to device", "device to host", "host_to_device", "device_to_host", "H2D",
+                      "D2H"})) {
     timing.unsupported = "a copy to or from the host, which is a property of the node";
     return;
   }
-  if (says(columns.notes, "device to device read") || says(columns.notes, "peer")) {
+  if (says(text, "device to device read") || says(text, "peer")) {
     timing.unsupported = "a copy between devices, which is a property of the node";
     return;
   }
   MemoryWork work;
-  const bool sums = says_any(columns.notes, {"add", "triad"});
-  const bool reads_only = says(columns.notes, "dot");
-  work.read = kStreamArray * (sums || reads_only ? 2.0 : 1.0);
-  work.written = reads_only ? Bytes(0) : kStreamArray;
+  const bool sums = says_any(text, {"add", "triad"});
+  const bool reads_only = says(text, "dot");
+  const Bytes array = columns.bytes > Bytes(0) ? columns.bytes : kStreamArray;
+  work.read = array * (sums || reads_only ? 2.0 : 1.0);
+  work.written = reads_only ? Bytes(0) : array;
   timing.kernels = {{OpKind::Residual, work, {}}};
   timing.measured = measured_time(columns, work.read + work.written);
 }
 
 // A fused pass over a matrix: read once, written once.
-void read_pass(const Columns& columns, KernelTiming& timing) {
+void read_pass(const KernelColumns& columns, KernelTiming& timing) {
   if (std::min(columns.rows, columns.width) < 1) {
     timing.unsupported = "the source does not give the whole shape";
     return;
@@ -263,15 +207,51 @@ void read_pass(const Columns& columns, KernelTiming& timing) {
   timing.measured = measured_time(columns, work.read + work.written);
 }
 
-bool is_copy(const Columns& columns) {
-  return columns.op == "memcpy";
+// As lowered: a gate and a linear part are read beside each other, and backward the gradient.
+void read_activation(const KernelColumns& columns, KernelTiming& timing) {
+  if (std::min(columns.rows, columns.width) < 1) {
+    timing.unsupported = "the source does not give the whole shape";
+    return;
+  }
+  timing.op = fmt::format("{} {}", columns.op, columns.dtype);
+  const Bytes result = storage_bytes(timing.precision) * static_cast<double>(columns.rows) *
+                       static_cast<double>(columns.width);
+  const bool gated = is_gated_activation(columns.op);
+  if (gated) timing.filled_in.emplace_back("width: of the result, half of what is read");
+  const double inputs = gated ? 2.0 : 1.0;
+  const bool backward = names_pass(columns.op, true);
+  MemoryWork work;
+  work.read = result * (backward ? inputs + 1.0 : inputs);
+  work.written = result * (backward ? inputs : 1.0);
+  timing.kernels = {{OpKind::Activation, work, {}}};
+  timing.measured = measured_time(columns, work.read + work.written);
 }
 
-// Of copies only the bytes count. A format that the source leaves open is the usual one.
-void set_precision(Columns& columns, KernelTiming& timing) {
+// One kernel over all parameters: gradients are read, weights and both moments in fp32 read and
+// written; weights of 16 bits are written beside them.
+void read_optimizer(const KernelColumns& columns, KernelTiming& timing) {
+  if (columns.parameters < 1) {
+    timing.unsupported = "the source does not give the number of parameters";
+    return;
+  }
+  timing.op = fmt::format("{} {}", columns.op, columns.dtype);
+  timing.filled_in.emplace_back("states: weights and two moments in fp32");
+  constexpr double kStates = 12.0, kWide = 4.0;
+  const double element = storage_bytes(timing.precision).value();
+  const auto parameters = static_cast<double>(columns.parameters);
+  MemoryWork work;
+  work.read = Bytes(parameters * (element + kStates));
+  work.written = Bytes(parameters * (kStates + (element < kWide ? element : 0.0)));
+  timing.kernels = {{OpKind::Optimizer, work, {}}};
+  timing.measured = measured_time(columns, work.read + work.written);
+}
+
+// Of copies only the bytes count. A format that the source leaves open is the usual one; an
+// optimizer's is that of its states.
+void set_precision(KernelColumns& columns, KernelTiming& timing) {
   if (is_copy(columns)) return;
   if (columns.dtype.empty()) {
-    columns.dtype = name_of(usual_precision(timing.gpu));
+    columns.dtype = name_of(is_optimizer(columns) ? Precision::Fp32 : usual_precision(timing.gpu));
     timing.filled_in.push_back(fmt::format("dtype: {}", columns.dtype));
   }
   const std::optional<Precision> precision = precision_in(columns.dtype);
@@ -280,23 +260,42 @@ void set_precision(Columns& columns, KernelTiming& timing) {
     timing.unsupported = fmt::format("the number format \"{}\" is not modelled", columns.dtype);
 }
 
+// Ops whose time is that of their bytes.
+bool moves_bytes(const KernelColumns& columns) {
+  return is_copy(columns) || is_pass(columns.op) || is_activation(columns.op) ||
+         is_optimizer(columns);
+}
+
+bool has_model(const KernelColumns& columns) {
+  return moves_bytes(columns) || is_any(columns.op, {"gemm", "grouped_gemm"}) ||
+         columns.op.rfind("attention", 0) == 0;
+}
+
+// "2:4 structured sparsity", "block-sparse".
+bool is_sparse(const KernelColumns& columns) {
+  const auto says_so = [](const std::string& text) {
+    return affirms_any(text, {"2:4", "sparse", "sparsity", "structured spars"});
+  };
+  return says_so(columns.notes) || says_so(columns.implementation) || says_so(columns.dtype) ||
+         says_so(columns.stated_op);
+}
+
 // Why nothing can be said of the row, whatever its shape; empty where something can.
-std::string gap_of(const Columns& columns, const std::string& gpu) {
+std::string gap_of(const KernelColumns& columns, const std::string& gpu) {
   if (gpu.empty() || says(gpu, "unspecified")) return "the source does not name the device";
   if (columns.op.empty()) return "the source does not name the op";
-  if (!is_copy(columns) && !is_pass(columns.op) && columns.op != "gemm" &&
-      columns.op.rfind("attention", 0) != 0)
-    return fmt::format("no model of \"{}\"", columns.op);
+  if (is_sparse(columns)) return "operands with sparsity, which is not modelled";
+  if (!has_model(columns)) return fmt::format("no model of \"{}\"", columns.op);
   if (!is_any(columns.stage, {"", "fwd", "bwd_grad_act", "bwd_grad_w"}))
     return fmt::format("no model of the stage \"{}\"", columns.stage);
   for (const std::string& format : {columns.result_format, columns.gradient_format}) {
     if (!format.empty() && !precision_in(format))
       return fmt::format("the number format \"{}\" is not modelled", format);
   }
-  const bool moves = is_copy(columns) || is_pass(columns.op);
-  const double rate = moves ? columns.gigabytes_per_s : columns.tflops;
+  const double rate = moves_bytes(columns) ? columns.gigabytes_per_s : columns.tflops;
   // A copy whose size is not given took no time that could be told.
-  const bool timed = columns.microseconds > 0.0 && !is_copy(columns);
+  const bool sized = !is_copy(columns) || columns.bytes > Bytes(0);
+  const bool timed = columns.time > Seconds(0) && sized;
   return rate > 0.0 || timed ? "" : "the source gives no rate";
 }
 
@@ -305,7 +304,7 @@ KernelTiming read_timing(ObjectReader& row) {
   timing.id = row.text_or("id", "");
   timing.source = source_of(row);
   timing.gpu = row.text_or("gpu", "");
-  Columns columns = read_columns(row);
+  KernelColumns columns = read_kernel_columns(row);
   timing.op = columns.op;
   timing.unsupported = gap_of(columns, timing.gpu);
   if (timing.unsupported.empty()) set_precision(columns, timing);
@@ -314,11 +313,54 @@ KernelTiming read_timing(ObjectReader& row) {
     read_copy(columns, timing);
   else if (is_pass(columns.op))
     read_pass(columns, timing);
-  else if (columns.op == "gemm")
+  else if (is_activation(columns.op))
+    read_activation(columns, timing);
+  else if (is_optimizer(columns))
+    read_optimizer(columns, timing);
+  else if (is_any(columns.op, {"gemm", "grouped_gemm"}))
     read_gemm(columns, timing);
   else
     read_attention(columns, timing);
   return timing;
+}
+
+// What the kernels of a timing do.
+struct Done {
+  Flop flop;
+  Bytes moved;  // by those that are limited by it
+};
+
+Done done_by(const KernelTiming& timing) {
+  Done done;
+  for (const Kernel& kernel : timing.kernels) {
+    if (const auto* gemm = std::get_if<GemmWork>(&kernel.work)) done.flop += gemm->flop();
+    if (const auto* attention = std::get_if<AttentionWork>(&kernel.work))
+      done.flop += attention->flop();
+    if (const auto* memory = std::get_if<MemoryWork>(&kernel.work))
+      done.moved += memory->read + memory->written;
+  }
+  return done;
+}
+
+// Why no kernel of this device can have been so fast; empty if one can. Datasheets round, and
+// clocks may be a little above those that they assume.
+std::string rate_gap(const KernelTiming& timing, const AcceleratorSpec& accelerator) {
+  constexpr double kMargin = 1.05;
+  const Done done = done_by(timing);
+  if (done.flop > Flop(0)) {
+    const FlopPerSecond rate = done.flop / timing.measured;
+    const FlopPerSecond peak = matrix_peak(accelerator, timing.precision);
+    if (rate <= peak * kMargin) return "";
+    return fmt::format("{:.0f} TFLOP/s are above the device's peak of {:.0f}",
+                       rate / teraflops(1.0), peak / teraflops(1.0));
+  }
+  // What fits into its caches may be moved faster.
+  const BytesPerSecond rate = done.moved / timing.measured;
+  if (rate <= accelerator.memory_bandwidth * kMargin || done.moved <= accelerator.l2_cache)
+    return "";
+  return fmt::format("{:.0f} GB/s are above the device's memory bandwidth of {:.0f}",
+                     rate / gigabytes_per_second(1.0),
+                     accelerator.memory_bandwidth / gigabytes_per_second(1.0));
 }
 
 // Why the device cannot stand for the row's; empty where it can.
@@ -326,9 +368,13 @@ std::string gap_of(const KernelTiming& timing, const std::optional<AcceleratorSp
   if (!timing.unsupported.empty()) return timing.unsupported;
   if (!accelerator) return fmt::format("no shipped profile of the device \"{}\"", timing.gpu);
   const bool multiplies = accelerator->matrix.of(timing.precision) > FlopPerSecond(0);
-  if (casts_operands(timing.precision) && !multiplies)
+  const bool in_16_bits =
+      timing.precision == Precision::Bf16 || timing.precision == Precision::Fp16;
+  const bool needs_units =
+      casts_operands(timing.precision) || (in_16_bits && done_by(timing).flop > Flop(0));
+  if (needs_units && !multiplies)
     return fmt::format("{} does not multiply in {}", accelerator->name, name_of(timing.precision));
-  return "";
+  return rate_gap(timing, *accelerator);
 }
 
 TimingComparison compare(const KernelTiming& timing,

@@ -1,4 +1,5 @@
 // Shipped profiles against published timings, and odd rows of them.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,7 +87,13 @@ TEST(TimingRows, AnOddKernelIsSkippedAndCostsTheOthersNothing) {
          "\"attention_fwd\",\"heads\":16,\"kv_heads\":3,\"seq\":4096,\"head_dim\":128,\"causal\":"
          "true",
          "16 heads cannot share 3 kv_heads"},
-        {"tflops", "null", "the source gives no rate"}}) {
+        {"tflops", "null", "the source gives no rate"},
+        {"tflops", "2400", "2400 TFLOP/s are above the device's peak of 989"},
+        {"tflops", "700,\"notes\":\"2:4 structured sparsity\"", "sparsity, which is not modelled"},
+        {"gpu", "\"V100-SXM2\"", "v100-sxm2-32gb does not multiply in bf16"},
+        {"op", "\"grouped_gemm\"", "does not give the number of groups"},
+        {"op", "\"adam8bit\"", "no model of \"adam8bit\""},
+        {"op", "\"fused_adam\",\"gb_s\":1000", "does not give the number of parameters"}}) {
     const std::string row = with(kGoodGemm, key, value);
     EXPECT_THAT(reason_among_good(true, row), testing::HasSubstr(reason)) << row;
   }
@@ -96,7 +103,8 @@ TEST(TimingRows, AnOddKernelIsSkippedAndCostsTheOthersNothing) {
 
 TEST(TimingRows, CollectivesAreKnownByEverySpelling) {
   for (const char* name : {"AllReduce", "all-reduce", "all_reduce_perf", "all_to_all", "all-gather",
-                           "ReduceScatter", "send/recv", "p2p"}) {
+                           "ReduceScatter", "send/recv", "p2p", "ncclAllReduce", "All-to-All (v)",
+                           "torch.distributed.all_reduce", "reduce_scatter_tensor"}) {
     const std::string row = with(kGoodReduction, "collective", '"' + std::string(name) + '"');
     EXPECT_EQ(validate_collectives(file_with(row)).skipped, 0U) << name;
   }
@@ -112,11 +120,71 @@ TEST(TimingRows, AnOddCollectiveIsSkippedAndCostsTheOthersNothing) {
     const std::string row = with(kGoodReduction, key, value);
     EXPECT_THAT(reason_among_good(false, row), testing::HasSubstr(reason)) << row;
   }
+  for (const auto& [key, value, reason] :
+       {std::tuple{"collective", "\"gather\"", "no model of \"gather\""},
+        {"busbw_gbs", "4750", "4750 GB/s are more than twice the 450 of the accelerator's links"},
+        {"gpus", "16,\"nodes\":1", "16 accelerators do not fit a node of 8"},
+        {"gpus", "64,\"nodes\":9", "64 accelerators do not spread evenly over 9 nodes"},
+        {"collective", "\"p2p\",\"notes\":\"bidirectional\"", "both directions"},
+        {"collective", "\"all_reduce\",\"algo\":\"MSCCL++\"", "no model of the library"}}) {
+    const std::string row = with(kGoodReduction, key, value);
+    EXPECT_THAT(reason_among_good(false, row), testing::HasSubstr(reason)) << row;
+  }
   for (const char* more : {R"("fit":"yes")", R"("nodes":9)"}) {
     std::string row = kGoodReduction;
     row.insert(1, std::string(more) + ",");
     EXPECT_THAT(reason_among_good(false, row), testing::StartsWith("line 2/")) << row;
   }
+}
+
+TimingComparison compared_collective(const std::string& row) {
+  return validate_collectives(file_with(row)).rows.front();
+}
+
+// 8 accelerators reduce 1 GB at 400 GB/s of their buses, 7/4 of what goes in.
+TEST(TimingRows, ACollectivesTimeIsReadFromEachOfItsFigures) {
+  const double seconds = 1e9 * 1.75 / 400e9;
+  for (const char* figure : {R"("busbw_gbs":400)", R"("algbw_gbs":228.5714286)",
+                             R"("time_us":4375)", R"("time_ms":4.375)", R"("time_s":0.004375)"}) {
+    std::string row = kGoodReduction;
+    row.replace(row.find(R"("busbw_gbs":400)"), 15, figure);
+    EXPECT_NEAR(compared_collective(row).measured.value(), seconds, 1e-9) << figure;
+  }
+  const std::string both = with(kGoodReduction, "busbw_gbs", "400,\"algbw_gbs\":400");
+  EXPECT_NEAR(compared_collective(both).measured.value(), seconds, 1e-9);
+  EXPECT_THAT(compared_collective(both).filled_in,
+              testing::Contains(testing::HasSubstr("algbw_gbs 400 contradicts")));
+}
+
+TEST(TimingRows, NodesThatAreLeftOpenAreAsManyAsTheGroupFills) {
+  const std::string open = with(kGoodReduction, "gpus", "16");
+  const std::string stated = with(kGoodReduction, "gpus", "16,\"nodes\":2");
+  EXPECT_EQ(compared_collective(open).op, "all_reduce across nodes");
+  EXPECT_EQ(compared_collective(open).predicted, compared_collective(stated).predicted);
+  EXPECT_THAT(compared_collective(open).filled_in, testing::Contains("nodes: 2"));
+  EXPECT_THAT(compared_collective(stated).filled_in, testing::IsEmpty());
+  EXPECT_THAT(compared_collective(kGoodReduction).filled_in, testing::Contains("nodes: 1"));
+  // Two accelerators of different nodes talk over the network.
+  const std::string apart = with(kGoodReduction, "gpus", "2,\"nodes\":2");
+  EXPECT_GT(compared_collective(apart).predicted,
+            compared_collective(with(kGoodReduction, "gpus", "2,\"nodes\":1")).predicted);
+}
+
+TEST(TimingRows, AlgorithmsAreForcedOrListed) {
+  const auto with_algorithm = [](const char* gpus, const std::string& text) {
+    return compared_collective(
+        with(kGoodReduction, "gpus", std::string(gpus) + ",\"algo\":\"" + text + '"'));
+  };
+  const TimingComparison tree = with_algorithm("64,\"nodes\":8", "Tree LL128");
+  const TimingComparison ring = with_algorithm("64,\"nodes\":8", "Ring");
+  EXPECT_NE(tree.predicted, ring.predicted);
+  EXPECT_THAT(tree.filled_in, testing::Contains("protocol: the fastest, for \"Tree LL128\""));
+  EXPECT_THAT(ring.filled_in, testing::IsEmpty());
+  // Trees join nodes.
+  EXPECT_EQ(with_algorithm("8,\"nodes\":1", "Tree").reason,
+            "no model of the algorithm tree on this path");
+  EXPECT_THAT(with_algorithm("8,\"nodes\":1", "SHARP").filled_in,
+              testing::Contains("algo: as NCCL chooses, for \"SHARP\""));
 }
 
 // Whatever becomes of them, rows can be told from each other.
@@ -180,14 +248,14 @@ TEST(KernelTimings, DevicesAndOpsAreKnownByEverySpelling) {
   ASSERT_GT(gemm, Seconds(0));
   for (const char* op : {"GEMM", "matmul", "Linear", "bmm"})
     EXPECT_EQ(compared(with(kGoodGemm, "op", '"' + std::string(op) + '"')).predicted, gemm) << op;
-  EXPECT_EQ(
-      compared(with(with(kGoodGemm, "gpu", "\"V100-SXM2-16GB\""), "dtype", "\"fp16\"")).profile,
-      "v100-sxm2-32gb");
+  const std::string slow = with(kGoodGemm, "tflops", "50");
+  EXPECT_EQ(compared(with(with(slow, "gpu", "\"V100-SXM2-16GB\""), "dtype", "\"fp16\"")).profile,
+            "v100-sxm2-32gb");
   for (const auto& [gpu, profile] : {std::pair{"Gaudi 2", "gaudi2"},
                                      {"TPU v4", "tpu-v4"},
                                      {"TPU v5e", "tpu-v5e"},
                                      {"H100 NVL 94GB", "h100-nvl"}})
-    EXPECT_EQ(compared(with(kGoodGemm, "gpu", '"' + std::string(gpu) + '"')).profile, profile);
+    EXPECT_EQ(compared(with(slow, "gpu", '"' + std::string(gpu) + '"')).profile, profile);
   const std::string attention =
       R"({"gpu":"A100","op":"attention_fwd","dtype":"fp16","batch":8,"heads":16,"seq":2048,)"
       R"("head_dim":128,"causal":true,"tflops":190})";
@@ -214,6 +282,58 @@ TEST(KernelTimings, PassesOverAMatrixAndTimesWithoutARateAreRead) {
       R"({"gpu":"H100","op":"gemm","dtype":"bf16","m":1,"n":8192,"k":8192,"time_us":45})";
   EXPECT_NEAR(compared(timed).measured.value(), 45e-6, 1e-12);
   EXPECT_THAT(compared(with(timed, "time_us", "null")).reason, testing::HasSubstr("no rate"));
+}
+
+// Bytes as the lowering counts them: a gate and a linear part in, one result out; of an optimizer
+// gradients in, weights and two moments in fp32 in and out, weights of 16 bits out.
+TEST(KernelTimings, ActivationsAndOptimizersMoveTheBytesOfAStep) {
+  const auto compared = [](const std::string& row) {
+    return validate_kernels(file_with(row + "\n")).rows.front();
+  };
+  const auto moved = [&](const std::string& row) {
+    EXPECT_GT(compared(row).predicted, Seconds(0)) << row << compared(row).reason;
+    return compared(row).measured.value() * 1000e9;
+  };
+  const std::string gate =
+      R"({"gpu":"A100","op":"swiglu","dtype":"bf16","m":8192,"n":11008,"gb_s":1000})";
+  const double elements = 8192.0 * 11008.0;
+  EXPECT_NEAR(moved(gate) / elements, 6.0, 1e-9);
+  EXPECT_NEAR(moved(with(gate, "op", "\"silu_and_mul\"")) / elements, 6.0, 1e-9);
+  EXPECT_NEAR(moved(with(gate, "op", "\"gelu\"")) / elements, 4.0, 1e-9);
+  EXPECT_NEAR(moved(with(gate, "op", "\"SwiGLU backward\"")) / elements, 10.0, 1e-9);
+  const std::string adam =
+      R"({"gpu":"A100","op":"fused_adam","dtype":"bf16","params":1000000000,"gb_s":1000})";
+  EXPECT_NEAR(moved(adam) / 1e9, 28.0, 1e-9);
+  EXPECT_NEAR(moved(with(adam, "dtype", "null")) / 1e9, 28.0, 1e-9);
+  EXPECT_THAT(compared(with(adam, "dtype", "null")).filled_in, testing::Contains("dtype: fp32"));
+  EXPECT_THAT(compared(with(adam, "gb_s", "5000")).reason, testing::HasSubstr("above"));
+}
+
+TEST(KernelTimings, TimesRatesAndShapesAreReadInTheirUnits) {
+  const auto compared = [](const std::string& row) {
+    return validate_kernels(file_with(row + "\n")).rows.front();
+  };
+  const Seconds time = compared(kGoodGemm).measured;
+  for (const std::string& figure :
+       {std::string("\"gflops\":700000"), fmt::format("\"time_us\":{}", time.value() * 1e6),
+        fmt::format("\"time_ms\":{}", time.value() * 1e3),
+        fmt::format("\"time_s\":{}", time.value())}) {
+    std::string row = kGoodGemm;
+    row.replace(row.find("\"tflops\":700"), 12, figure);
+    EXPECT_NEAR(compared(row).measured / time, 1.0, 1e-9) << figure;
+  }
+  const std::string shape =
+      R"({"gpu":"H100-SXM","op":"gemm","dtype":"bf16","shape":[4096,4096,4096],"tflops":700})";
+  EXPECT_EQ(compared(shape).predicted, compared(kGoodGemm).predicted);
+  const std::string grouped =
+      R"({"gpu":"H100-SXM","op":"gemm","dtype":"bf16","groups":8,"m":4096,"n":4096,"k":4096,"tflops":600})";
+  const std::string experts =
+      R"({"gpu":"H100-SXM","op":"grouped_gemm","dtype":"bf16","experts":8,"m":4096,"n":4096,"k":4096,"tflops":600})";
+  EXPECT_EQ(compared(experts).op, "grouped_gemm bf16");
+  EXPECT_EQ(compared(experts).predicted, compared(grouped).predicted);
+  const std::string copy = R"({"gpu":"H100-SXM","op":"copy","size_bytes":67108864,"time_us":200})";
+  EXPECT_NEAR(compared(copy).measured.value(), 200e-6, 1e-12);
+  EXPECT_GT(compared(with(copy, "size_bytes", "134217728")).predicted, compared(copy).predicted);
 }
 
 // At 350 W and 400 W against the 700 W of the module.
