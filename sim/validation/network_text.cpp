@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <regex>
 
+#include "sim/validation/network_spelling.hpp"
 #include "sim/validation/row_notes.hpp"
 
 namespace shardwright::sim {
@@ -107,7 +108,8 @@ NetworkText read_network(const std::string& stated, std::int64_t gpus_per_node) 
       std::regex::icase);
   NetworkText network;
   network.protocol = protocol_in(stated);
-  const std::string text = without_separators(stated);
+  const std::string text =
+      usual_network_spelling(without_separators(stated), network.protocol.has_value());
   if (has_negative(text)) return network;
   const auto gpus = static_cast<double>(gpus_per_node);
   std::smatch match;

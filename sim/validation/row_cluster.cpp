@@ -134,6 +134,9 @@ std::optional<ClusterSpec> cluster_of_row(const TrainingRow& row,
   }
   if (!row.cluster.gpus_per_node) {
     filled_in.push_back(fmt::format("gpus_per_node: {}", cluster.node.accelerators));
+  } else if (cluster.node.accelerators != count && cluster.fabric.kind == FabricKind::Torus) {
+    filled_in.push_back(fmt::format("gpus_per_node: {} in place of {}, as hosts do not cut a torus",
+                                    cluster.node.accelerators, count));
   } else if (cluster.node.accelerators != count) {
     filled_in.push_back(fmt::format("cluster: {} with {} accelerators per node in place of {}",
                                     cluster.name, count, cluster.node.accelerators));

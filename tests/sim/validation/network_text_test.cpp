@@ -59,5 +59,23 @@ TEST(NetworkText, ReadsSingleFiguresAsPortsOrNodes) {
   EXPECT_EQ(read("4x HDR InfiniBand"), std::pair(100.0, 0.0));
 }
 
+TEST(NetworkText, ReadsCountsAndUnitsInAnyOrder) {
+  const auto read = [](const std::string& text) {
+    const NetworkText network = read_network(text, 8);
+    return std::pair(network.per_node / gigabytes_per_second(1.0),
+                     network.per_port / gigabytes_per_second(1.0));
+  };
+  for (const char* text : {"4 HCA HDR 200Gb/s", "HDR InfiniBand 200 Gb/s x4 per node",
+                           "4 NICs of 200 Gb/s", "4 × 200 Gb/s", "4 ports HDR 200 Gbps"})
+    EXPECT_EQ(read(text), std::pair(100.0, 0.0)) << text;
+  EXPECT_EQ(read("Ethernet 25G"), std::pair(3.125, 0.0));
+  EXPECT_EQ(read("InfiniBand 3200Gb"), std::pair(400.0, 0.0));
+  EXPECT_EQ(read("HDR100"), read("InfiniBand 100 Gb/s"));
+  EXPECT_EQ(read("4x HDR100"), std::pair(50.0, 0.0));
+  // Neither a memory nor a bus is a network.
+  EXPECT_EQ(read("A100 80G"), std::pair(0.0, 0.0));
+  EXPECT_EQ(read("8x400 Gb/s NDR, 1 NIC per GPU"), std::pair(400.0, 0.0));
+}
+
 }  // namespace
 }  // namespace shardwright::sim

@@ -25,6 +25,21 @@ ClusterSpec cluster_for(const std::string& gpu, const std::string& inside,
   return cluster.value_or(ClusterSpec{});
 }
 
+// Chips of a pod are joined whichever host they hang on.
+TEST(RowCluster, HostsDoNotCutATorus) {
+  TrainingRow row;
+  row.cluster.gpu = "TPU v5e";
+  row.cluster.gpus = 256;
+  std::string reason;
+  std::vector<std::string> usual, said;
+  const auto shipped = cluster_of_row(row, usual, reason);
+  row.cluster.gpus_per_node = 4;
+  const auto cluster = cluster_of_row(row, said, reason);
+  ASSERT_TRUE(cluster && shipped) << reason;
+  EXPECT_EQ(*cluster, *shipped);
+  EXPECT_TRUE(any_says(said, "hosts do not cut a torus"));
+}
+
 TEST(RowCluster, FiguresThatNoNetworkHasAreListedAndNotTaken) {
   for (const char* text : {"-5 Gb/s", "2x -100 Gb/s", "0 Gb/s", "1e9 Gb/s", "1e999 Gb/s",
                            "99999999999999999999x400 Gb/s"}) {
