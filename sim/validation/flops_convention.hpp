@@ -1,7 +1,9 @@
 // How a source counts the FLOP behind its TFLOP/s and MFU.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "core/base/units.hpp"
 #include "core/spec/model_spec.hpp"
@@ -9,17 +11,29 @@
 
 namespace shardwright::sim {
 
-struct FlopsConvention {
-  double attention_share = 1.0;  // of the full score matrix: 0.5 where only the causal half counts
-  // A fourth pass, the recomputed forward pass, counts as well. It leaves out the output head, as
-  // the formula of Megatron-LM does (arXiv 2104.04473, equation 3).
-  bool counts_recomputation = false;
-  bool peak_is_bf16 = false;  // MFU is of the bf16 peak, whatever format was multiplied in
+// Whether a recomputed forward pass counts as a fourth one. It leaves out the output head, as the
+// formula of Megatron-LM does (arXiv 2104.04473, equation 3).
+enum class CountedRecomputation : std::uint8_t {
+  None,   // model FLOPs
+  AsRun,  // hardware FLOPs: that of the layers that the plan recomputes as a whole
+  Whole,  // that of all layers, by a formula of four passes, whatever the plan
 };
 
-// From the text of a row. Where it does not tell, the convention of Megatron-LM and PaLM without
-// recomputation is meant.
-FlopsConvention flops_convention_in(const std::string& text);
+struct FlopsConvention {
+  double attention_share = 1.0;  // of the full score matrix: 0.5 where only the causal half counts
+  CountedRecomputation recomputation = CountedRecomputation::None;
+  bool peak_is_bf16 = false;  // MFU is of the bf16 peak, whatever format was multiplied in
+
+  bool operator==(const FlopsConvention&) const = default;
+};
+
+// From the text of a row (docs/models/flop_and_mfu.md lists what is looked for); what is denied
+// there ("no recompute counted", "not causal") does not count. Where the text does not tell, the
+// convention of Megatron-LM and PaLM without recomputation is meant.
+FlopsConvention flops_convention_in(std::string_view text);
+
+// "causal half of the attention scores, recomputation not counted".
+std::string description_of(const FlopsConvention& convention);
 
 // FLOP that the source would count for one step over all accelerators.
 Flop counted_flop(const ModelSpec& model, const Plan& plan, const FlopsConvention& convention);

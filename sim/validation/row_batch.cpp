@@ -10,6 +10,7 @@
 
 #include "core/spec/plan_check.hpp"
 #include "sim/validation/flops_convention.hpp"
+#include "sim/validation/row_words.hpp"
 #include "sim/validation/stack_habits.hpp"
 
 namespace shardwright::sim {
@@ -41,8 +42,18 @@ double measured_sequences(const TrainingRow& row, const ModelSpec& model, Plan p
   const double ranks_seconds = *time * static_cast<double>(row.cluster.gpus);
   if (tokens) return *tokens * ranks_seconds / static_cast<double>(plan.seq_len);
   plan.global_batch = 1;
+  // Hardware FLOPs depend on it, and the batch comes first.
+  if (const auto words = recompute_in(row.plan.recompute)) {
+    plan.recompute = words->policy;
+    plan.recompute_layers = words->layers;
+  }
   const Flop sequence = counted_flop(model, plan, flops_convention_in(row.flops_convention));
   return *teraflops * 1e12 * ranks_seconds / sequence.value();
+}
+
+// How the TFLOP/s were taken to be counted.
+std::string counted_flop_text(const TrainingRow& row) {
+  return "FLOP: " + description_of(flops_convention_in(row.flops_convention));
 }
 
 // The nearest batch that the replicas share evenly; 0 where nothing was measured.
@@ -83,6 +94,7 @@ bool set_batch(const TrainingRow& row, const ModelSpec& model, const StackSpec& 
     plan.global_batch = batch;
     filled_in.push_back(fmt::format("global_batch: {}, by the step's time and its {}", batch,
                                     token_rate(row) ? "tokens per second" : "TFLOP/s"));
+    if (!token_rate(row)) filled_in.push_back(counted_flop_text(row));
     return true;
   }
   const std::int64_t microbatches = usual_microbatches(row, stack, plan);

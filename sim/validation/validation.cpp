@@ -159,6 +159,14 @@ ValidationReport report_on(std::vector<RowComparison> rows) {
   return report;
 }
 
+// What a rate's FLOP are taken to be; other figures count none.
+void add_flops_convention(const TrainingRow& row, std::vector<std::string>& filled_in) {
+  const bool counts =
+      row.target && (row.target->metric == "tflops_per_gpu" || row.target->metric == "mfu");
+  if (counts)
+    filled_in.push_back("FLOP: " + description_of(flops_convention_in(row.flops_convention)));
+}
+
 RowComparison described(const TrainingRow& row) {
   RowComparison comparison;
   comparison.id = row.id;
@@ -202,6 +210,7 @@ RowComparison compare_row(const TrainingRow& row) {
   comparison.skipped = !prepared.scenario.has_value();
   comparison.reason = std::move(prepared.reason);
   comparison.filled_in = std::move(prepared.filled_in);
+  if (!comparison.skipped) add_flops_convention(row, comparison.filled_in);
   return comparison;
 }
 

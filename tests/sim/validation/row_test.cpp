@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "core/spec/plan_check.hpp"
-#include "sim/validation/flops_convention.hpp"
 #include "sim/validation/row_scenario.hpp"
 #include "sim/validation/training_row.hpp"
 #include "tests/sim/validation/shipped_rows.hpp"
@@ -286,29 +285,6 @@ TEST(RowScenario, FsdpKeepsParametersGatheredInAPipeline) {
   ASSERT_TRUE(piped.scenario) << piped.reason;
   EXPECT_EQ(piped.scenario->plan.zero_stage, 1);
   EXPECT_TRUE(any_says(piped.filled_in, "zero_stage: 1 for 3"));
-}
-
-// Equation 3 of arXiv 2104.04473 for the 1.7B model of its table 1:
-// F = 96 B s l h^2 (1 + s / (6 h) + V / (16 l h)).
-TEST(FlopsConvention, CountsRecomputationAsMegatronDoes) {
-  const TrainingRow row = shipped_row("sc21-t1-1.7b");
-  const auto result = scenario_of(row);
-  ASSERT_TRUE(result.scenario);
-  const double batch = 512, s = 2048, l = 24, h = 2304, v = 51200;
-  const double formula = 96 * batch * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
-  const Flop counted = counted_flop(result.scenario->model, result.scenario->plan,
-                                    flops_convention_in(row.flops_convention));
-  EXPECT_NEAR(counted.value() / formula, 1.0, 1e-3);
-}
-
-TEST(FlopsConvention, ReadsTheTexts) {
-  EXPECT_EQ(flops_convention_in("FULL (non-causal) attention").attention_share, 1.0);
-  EXPECT_EQ(flops_convention_in("causal or full attention not stated").attention_share, 1.0);
-  EXPECT_EQ(flops_convention_in("attention counted CAUSAL (halved)").attention_share, 0.5);
-  EXPECT_EQ(flops_convention_in("6*N*tokens only, NO attention-score FLOPs").attention_share, 0.0);
-  EXPECT_TRUE(
-      flops_convention_in("with activation recompute counted (4 passes)").counts_recomputation);
-  EXPECT_FALSE(flops_convention_in("model FLOPs, no recompute").counts_recomputation);
 }
 
 }  // namespace
