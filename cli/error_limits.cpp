@@ -22,8 +22,9 @@ std::optional<double> read_percent(std::string text) {
 
 }  // namespace
 
-ErrorLimits read_error_limits(const std::string& text) {
-  if (text.empty()) return {};
+ErrorLimits read_error_limits(const std::optional<std::string>& asked) {
+  if (!asked) return {};
+  const std::string& text = *asked;
   const std::size_t comma = text.find(',');
   const auto median = read_percent(text.substr(0, comma));
   const auto p90 = comma == std::string::npos ? std::nullopt : read_percent(text.substr(comma + 1));

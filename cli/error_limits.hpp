@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 
 namespace shardwright::cli {
@@ -12,7 +13,8 @@ struct ErrorLimits {
   double p90 = std::numeric_limits<double>::infinity();
 };
 
-// Reads two percentages as in "8,25"; none from an empty text. Throws InputError.
-ErrorLimits read_error_limits(const std::string& text);
+// Reads two percentages as in "8,25"; infinite ones where nothing was asked for. An empty text, as
+// of a shell variable that is not set, is no limit that could be kept. Throws InputError.
+ErrorLimits read_error_limits(const std::optional<std::string>& asked);
 
 }  // namespace shardwright::cli

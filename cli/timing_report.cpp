@@ -65,7 +65,7 @@ ExitCode validate_timings(const TimingOptions& options, const CommonOptions& com
                      {{"", "no rows", "at least one measured row"}});
   }
   const bool within =
-      options.fail_over.empty() || sim::within_tolerance(report, limits.median, limits.p90);
+      !options.fail_over || sim::within_tolerance(report, limits.median, limits.p90);
   Page page = new_page(common);
   if (options.every_row) add_rows(page, report);
   Table overall = error_table("absolute error of the time");

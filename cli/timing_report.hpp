@@ -1,6 +1,7 @@
 // `shardwright validate --kernels` and `--collectives`.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/command.hpp"
@@ -9,8 +10,8 @@
 namespace shardwright::cli {
 
 struct TimingOptions {
-  std::string kernels, collectives;  // files; empty: not asked for
-  std::string fail_over;             // "MEDIAN,P90" in percent; empty: no limit
+  std::string kernels, collectives;      // files; empty: not asked for
+  std::optional<std::string> fail_over;  // "MEDIAN,P90" in percent
   bool every_row = false;
 };
 

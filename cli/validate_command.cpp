@@ -29,7 +29,7 @@ struct ValidateOptions {
   CommonOptions common;
   std::vector<std::string> files;
   std::optional<std::string> grades;
-  std::string fail_over;
+  std::optional<std::string> fail_over;
   std::string report;  // HTML file
   bool every_row = false;
   TimingOptions timings;
@@ -188,7 +188,7 @@ ExitCode validate(const ValidateOptions& options) {
     problems.throw_if_any();
   }
   const bool within =
-      options.fail_over.empty() || sim::within_tolerance(report, limits.median, limits.p90);
+      !options.fail_over || sim::within_tolerance(report, limits.median, limits.p90);
   Page page = new_page(options.common);
   add_report(page, report, options.every_row);
   if (report.partial) page.warning("interrupted: the rows simulated so far");

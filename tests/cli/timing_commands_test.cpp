@@ -25,6 +25,20 @@ TEST(TimingCommands, FailOverDecidesTheExitCode) {
   EXPECT_EQ(run_command({"validate", "--kernels", file, "--fail-over", "8"}).exit_code, 2);
 }
 
+// A variable of the shell that is not set must not disarm a guard.
+TEST(TimingCommands, AnEmptyFailOverIsBadUsage) {
+  for (const std::vector<std::string>& rows :
+       {std::vector<std::string>{shipped("training_sample.jsonl")},
+        {"--kernels", shipped("kernels.jsonl")},
+        {"--collectives", shipped("collectives.jsonl")}}) {
+    std::vector<std::string> arguments = {"validate", "--fail-over", ""};
+    arguments.insert(arguments.end(), rows.begin(), rows.end());
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.exit_code, 2) << rows.front();
+    EXPECT_THAT(result.errors, HasSubstr("two percentages")) << rows.front();
+  }
+}
+
 // A tolerance that nobody asked for cannot be missed.
 TEST(TimingCommands, NothingMeasuredIsNoError) {
   const ScratchFolder folder;
