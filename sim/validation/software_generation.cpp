@@ -5,6 +5,7 @@
 #include <regex>
 #include <string_view>
 
+#include "sim/validation/framework_family.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
 
@@ -73,6 +74,13 @@ bool names_nemo(const std::string& name) {
   return (holds("nemo") || holds("bignlp")) && !holds("automodel") && !holds("nemotron");
 }
 
+// Submissions on Hopper and later were all but a few made with NVIDIA's code, which is NeMo since
+// GPT-3 became a benchmark in 2023 (MLPerf Training v3.0).
+bool is_submission_by_nemo(const TrainingRow& row, const std::string& name) {
+  return name.find("mlperf") != std::string::npos && !framework_family(row.stack) &&
+         is_hopper_or_later(row) && software_year(row) >= kNemoYearOnHopper;
+}
+
 }  // namespace
 
 std::int64_t software_year(const TrainingRow& row) {
@@ -99,6 +107,7 @@ std::string nemo_generation(const TrainingRow& row) {
   const std::string name = letters_and_digits(row.stack);
   const bool said =
       std::find(kOfOneGeneration.begin(), kOfOneGeneration.end(), name) != kOfOneGeneration.end();
+  if (!said && is_submission_by_nemo(row, name)) return "nemo-te";
   if (said || !names_nemo(name)) return "";
   const std::int64_t release = release_year_in(row.stack);
   const bool dated = release > 0 || row.source_year || says(row.cluster.gpu, "v100");

@@ -15,8 +15,9 @@ std::int64_t software_year(const TrainingRow& row);
 // ("Megatron-LM", "GPT-NeoX", …) in the row's year; empty: the generic one does.
 std::string megatron_generation(const TrainingRow& row);
 
-// The same of NeMo, by the release that its name states or the row's year; empty for other software
-// and where the name says the generation itself.
+// The same of NeMo, by the release that its name states or the row's year, and of MLPerf
+// submissions on NVIDIA's accelerators that name no software; empty for other software and where
+// the name says the generation itself.
 std::string nemo_generation(const TrainingRow& row);
 
 // Fused attention came out in May 2022 (arXiv 2205.14135) and into frameworks in the year after:

@@ -152,9 +152,11 @@ TEST(RowStack, UnknownFrameworksFallToTheirFamily) {
   for (const char* name : {"XTuner", "veScale", "Axolotl", "PyTorch DDP", "HF Accelerate",
                            "NeMo AutoModel", "metaseq (fairscale FSDP + Megatron TP)"})
     EXPECT_EQ(stack_for(name), "generic-pytorch") << name;
-  for (const char* name : {"BMTrain", "LLaMA-Factory (ZeRO-3)", "ms-swift", "our ZeRO"})
+  for (const char* name : {"BMTrain", "LLaMA-Factory (ZeRO-3)", "ms-swift", "our ZeRO",
+                           "SageMaker SMP (MiCS, ZeRO-3)", "SMP v1", "smdistributed"})
     EXPECT_EQ(stack_for(name), "generic-deepspeed") << name;
-  for (const char* name : {"MaxText", "Levanter", "alpa"})
+  for (const char* name : {"MaxText", "Levanter", "alpa", "AXLearn", "Pax", "PaxML", "Flax",
+                           "SaxML", "Mesh-TensorFlow", "MLPerf v4.0 Google (JAX, PAX)"})
     EXPECT_EQ(stack_for(name), "generic-jax") << name;
   for (const char* name : {"our own", "Benzeroid"}) EXPECT_EQ(stack_for(name), "generic") << name;
   EXPECT_EQ(stack_for(""), "generic");
@@ -211,6 +213,25 @@ TEST(RowStack, NeMoIsReadByReleaseYearAndDeviceWhateverItIsCalled) {
   EXPECT_EQ(stack_of("Megatron Bridge", 2022, "A100"), "nemo-te");
   EXPECT_EQ(stack_of("mbridge", 2025, "H100"), "nemo-te");
   EXPECT_EQ(stack_of("MCore r0.8.0", 2024, "H100"), "megatron-core");
+}
+
+// As the rows of MLPerf that travel with the project have it; Intel's and Google's are others'.
+TEST(RowStack, SubmissionsOnHopperAndLaterAreNeMoUnlessMoreIsSaid) {
+  const auto stack_of = [](const char* name, std::int64_t year, const char* gpu) {
+    TrainingRow row;
+    row.stack = name;
+    row.source_year = year;
+    row.cluster.gpu = gpu;
+    std::vector<std::string> filled_in;
+    const std::string profile = stack_of_row(row, filled_in).name;
+    EXPECT_TRUE(any_says(filled_in, "stack: " + profile)) << name;
+    return profile;
+  };
+  EXPECT_EQ(stack_of("MLPerf v3.0 CoreWeave/NVIDIA", 2023, "H100"), "nemo-te");
+  EXPECT_EQ(stack_of("MLPerf v4.1 NVIDIA", 2024, "B200"), "nemo-te");
+  EXPECT_EQ(stack_of("MLPerf 1.1", 2021, "A100"), "generic");
+  EXPECT_EQ(stack_of("MLPerf v3.1 Intel-HabanaLabs", 2023, "Gaudi2"), "generic");
+  EXPECT_EQ(stack_of("MLPerf v4.0 (JAX)", 2024, "H100"), "generic-jax");
 }
 
 TEST(RowStack, AProfileIsKnownAmongWordsThatNameNoOtherFramework) {
