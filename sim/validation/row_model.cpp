@@ -119,10 +119,12 @@ void set_routing_by_notes(const std::string& notes, MoeSpec& moe,
     filled_in.emplace_back("routing: balanced, by the notes");
   }
   if (!notes_say_dropped_tokens(notes)) return;
-  // The factor of the sources that tell it; Megatron Core's recipes pad what they drop to.
-  moe.capacity_factor = 1.0;
+  // Megatron Core's recipes pad what they drop to, and most have a factor of 1.
+  moe.capacity_factor = capacity_factor_in(notes).value_or(1.0);
   moe.pads_to_capacity = true;
-  filled_in.emplace_back("routing: tokens beyond a capacity factor of 1 are dropped, by the notes");
+  filled_in.push_back(
+      fmt::format("routing: tokens beyond a capacity factor of {} are dropped, by the notes",
+                  moe.capacity_factor));
 }
 
 }  // namespace

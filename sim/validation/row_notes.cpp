@@ -78,7 +78,19 @@ bool says_any(std::string_view text, std::initializer_list<std::string_view> phr
 }
 
 bool notes_say_dropped_tokens(std::string_view notes) {
-  return affirms_any(notes, {"token-drop", "tokendrop", "token drop", "capacity factor"});
+  return affirms_any(notes, {"token-drop", "tokendrop", "token drop", "capacity factor",
+                             "capacity-factor", "capacity_factor"}) &&
+         capacity_factor_in(notes).value_or(1.0) > 0.0;
+}
+
+std::optional<double> capacity_factor_in(std::string_view notes) {
+  static const std::regex kFactor(
+      R"(capacity[-_ ]factor(?:-|[ _=:]*(?:(?:of|is)[ =:]*)?)(-?\d+(?:\.\d+)?))",
+      std::regex::icase);
+  const std::string text(notes);
+  std::smatch match;
+  if (!std::regex_search(text, match, kFactor)) return std::nullopt;
+  return std::stod(match[1]);
 }
 
 bool notes_say_balanced_routing(std::string_view notes) {
@@ -97,6 +109,19 @@ bool notes_say_fused_attention(std::string_view notes) {
   return affirms_any(notes, {"flash attention", "flashattention", "flash-attention", "flash-attn",
                              "flash_attn", "flash_attention"}) &&
          !notes_say_no_fused_attention(notes);
+}
+
+std::optional<ContextParallelKind> context_parallel_in(std::string_view text) {
+  if (affirms_any(text, {"ulysses", "cp_comm_type=a2a", "cp_comm_type a2a", "cp-comm-type a2a",
+                         "cp_comm_type: a2a"}))
+    return ContextParallelKind::Ulysses;
+  if (affirms_any(text, {"ring attention", "ring-attention", "ringattention", "ring cp",
+                         "cp_comm_type=p2p", "cp_comm_type p2p", "cp-comm-type p2p"}))
+    return ContextParallelKind::Ring;
+  if (affirms_any(text, {"all-gather based cp", "all-gather based context", "all-gather cp",
+                         "cp by all-gather", "cp_comm_type=all_gather", "cp_comm_type all_gather"}))
+    return ContextParallelKind::AllGather;
+  return std::nullopt;
 }
 
 bool notes_say_latent_attention(std::string_view notes) {
@@ -204,11 +229,39 @@ OffloadNote activation_offload_in(std::string_view notes) {
                      "offloaded activations", "offloading activations", "offload of activations"});
 }
 
+// Trainers that offload say no more than that, of the states at the least.
 OffloadNote optimizer_offload_in(std::string_view notes) {
-  return offload_in(notes, {"optimizer offload", "optimizer cpu offload", "optimizer state offload",
-                            "optimizer states offload", "optimizer states are offload",
-                            "optimizer states were offload", "offload optimizer",
-                            "offloaded optimizer", "zero-offload", "zero-infinity"});
+  static const std::regex kActivations(R"(\bactivations? (?:\w+ ){0,2}offload\w*)",
+                                       std::regex::icase);
+  return offload_in(std::regex_replace(std::string(notes), kActivations, ""),
+                    {"optimizer offload",
+                     "optimizer cpu offload",
+                     "optimizer state offload",
+                     "optimizer states offload",
+                     "optimizer states are offload",
+                     "optimizer states were offload",
+                     "offload optimizer",
+                     "offload_optimizer",
+                     "offloaded optimizer",
+                     "offload of parameters and optimizer",
+                     "offload of the optimizer",
+                     "offload_params=true",
+                     "cpu offload",
+                     "cpu-offload",
+                     "cpu_offload",
+                     "cpuoffload",
+                     "zero-offload",
+                     "zero offload",
+                     "zero-2 offload",
+                     "zero-3 offload",
+                     "zero-infinity"});
+}
+
+bool notes_say_parameters_offloaded(std::string_view notes) {
+  return affirms_any(notes, {"offload_param", "parameter offload", "parameters offload",
+                             "param offload", "params offload", "offload of parameters",
+                             "offload of optimizer and parameters", "offload parameters",
+                             "parameters are offload", "parameters on the host", "zero-infinity"});
 }
 
 bool notes_say_states_on_disk(std::string_view notes) {

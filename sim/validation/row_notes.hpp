@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/spec/plan.hpp"
+
 namespace shardwright::sim {
 
 std::string lower_case(std::string_view text);
@@ -24,12 +26,19 @@ bool says_any(std::string_view text, std::initializer_list<std::string_view> phr
 // Each expert works on a fixed number of tokens: what exceeds an even share is dropped.
 bool notes_say_dropped_tokens(std::string_view notes);
 
+// "Capacity factor 1.25": of an even share, what an expert takes at most. Below 0: it takes all.
+std::optional<double> capacity_factor_in(std::string_view notes);
+
 // The router is forced to spread tokens evenly, or drops what exceeds an even share.
 bool notes_say_balanced_routing(std::string_view notes);
 
 // Attention ran as one kernel, or as several.
 bool notes_say_fused_attention(std::string_view notes);
 bool notes_say_no_fused_attention(std::string_view notes);
+
+// How context parallelism exchanges, in words or as Megatron Core's cp_comm_type; Ulysses where the
+// text names a ring, too.
+std::optional<ContextParallelKind> context_parallel_in(std::string_view text);
 
 // Queries, keys and values come from latent vectors (DeepSeek-V2).
 bool notes_say_latent_attention(std::string_view notes);
@@ -94,6 +103,9 @@ OffloadNote activation_offload_in(std::string_view notes);
 
 // Of the optimizer's states.
 OffloadNote optimizer_offload_in(std::string_view notes);
+
+// The parameters wait on the host, too.
+bool notes_say_parameters_offloaded(std::string_view notes);
 
 // … which lie on NVMe disks.
 bool notes_say_states_on_disk(std::string_view notes);

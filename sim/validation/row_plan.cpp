@@ -52,12 +52,15 @@ void set_by_notes(const TrainingRow& row, const ModelSpec& model, Plan& plan,
 
 void set_optimizer_offload(const TrainingRow& row, Plan& plan,
                            std::vector<std::string>& filled_in) {
-  const OffloadNote note = optimizer_offload_in(row.notes);
+  const std::string text = row.stack + "; " + row.notes;
+  const OffloadNote note = optimizer_offload_in(text);
+  if (notes_say_parameters_offloaded(text))
+    filled_in.emplace_back("parameters on the host, by the notes: not simulated");
   if (note == OffloadNote::Part)
     filled_in.emplace_back("a part of the optimizer on the host, by the notes: not simulated");
   if (note != OffloadNote::Whole) return;
   plan.offload_optimizer =
-      notes_say_states_on_disk(row.notes) ? OptimizerOffload::Nvme : OptimizerOffload::Host;
+      notes_say_states_on_disk(text) ? OptimizerOffload::Nvme : OptimizerOffload::Host;
   filled_in.push_back(
       fmt::format("offload_optimizer: {}, by the notes", name_of(plan.offload_optimizer)));
 }
@@ -96,6 +99,30 @@ void recompute_every_second_layer(const ModelSpec& model, Plan& plan,
   plan.recompute = RecomputePolicy::Full;
   plan.recompute_layers = layers_recomputed(model, plan, 2);
   filled_in.emplace_back("recompute: every second layer, for selective recomputation in PyTorch");
+}
+
+// Exchanging sequence for heads needs a head for each rank.
+bool has_heads_for(const ModelSpec& model, const Plan& plan) {
+  const std::int64_t ranks = plan.tp * plan.cp, kv_heads = model.attention.kv_heads;
+  return model.attention.heads % ranks == 0 && (kv_heads % ranks == 0 || ranks % kv_heads == 0);
+}
+
+void set_context_parallel(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack,
+                          Plan& plan, std::vector<std::string>& filled_in) {
+  if (stack.family == "pytorch") plan.context_parallel = ContextParallelKind::AllGather;
+  const auto said = context_parallel_in(row.stack + "; " + row.notes);
+  if (!said || plan.cp == 1) return;
+  if (*said == ContextParallelKind::Ulysses && !has_heads_for(model, plan)) {
+    plan.context_parallel = ContextParallelKind::Ring;
+    filled_in.push_back(
+        fmt::format("context_parallel: ring for ulysses, as tp x cp = {} ranks do "
+                    "not divide the heads",
+                    plan.tp * plan.cp));
+    return;
+  }
+  plan.context_parallel = *said;
+  filled_in.push_back(fmt::format("context_parallel: {}, by the {}", name_of(*said),
+                                  context_parallel_in(row.notes) ? "notes" : "stack's name"));
 }
 
 // A pipeline adds the gradients of its microbatches up whole and reduces them after the last, as it
@@ -235,7 +262,7 @@ std::optional<Plan> plan_of_row(const TrainingRow& row, const ModelSpec& model,
   plan.zero_stage = static_cast<int>(value_or<std::int64_t>(
       row.plan.zero_stage, usual_zero_stage(row, stack), "zero_stage", filled_in));
   set_by_notes(row, model, plan, filled_in);
-  if (stack.family == "pytorch") plan.context_parallel = ContextParallelKind::AllGather;
+  set_context_parallel(row, model, stack, plan, filled_in);
   keep_whole_in_pipeline(plan, filled_in);
   set_stage_layers(model, plan, filled_in);
   if (stack.family == "pytorch" && plan.recompute == RecomputePolicy::Selective)

@@ -8,6 +8,8 @@
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
 #include "sim/step/step_estimate.hpp"
+#include "sim/validation/noted_optimizer.hpp"
+#include "sim/validation/noted_plan.hpp"
 #include "sim/validation/possible_cuts.hpp"
 #include "sim/validation/row_cluster.hpp"
 #include "sim/validation/row_degrees.hpp"
@@ -123,6 +125,7 @@ RowScenario scenario_of(const TrainingRow& stated) {
   result.reason = no_whole_step(stated);
   if (!result.reason.empty()) return result;
   TrainingRow row = stated;
+  complete_plan(row, result.filled_in);
   const ModelSpec* known = complete_model(row, result.filled_in);
   Scenario parts;
   auto model = model_of_row(row, known, result.filled_in, result.reason);
@@ -131,6 +134,7 @@ RowScenario scenario_of(const TrainingRow& stated) {
   if (!cluster) return result;
   parts.stack = stack_of_row(row, result.filled_in);
   refine_stack(row, *model, parts.stack, result.filled_in);
+  set_optimizer_by_notes(row, parts.stack, result.filled_in);
   set_dropout(parts.stack, *model, result.filled_in);
   parts.model = std::move(*model);
   parts.cluster = std::move(*cluster);

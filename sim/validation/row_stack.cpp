@@ -63,7 +63,11 @@ std::string profile_of(const TrainingRow& row, std::vector<std::string>& filled_
 // What the source says about attention, or what its year does where nothing else is known.
 void set_attention_by_notes(const TrainingRow& row, StackSpec& stack,
                             std::vector<std::string>& filled_in) {
-  const bool fused = notes_say_fused_attention(row.notes);
+  // Long sequences that are spread over ranks leave no room for matrices of scores, and a ring adds
+  // blocks up as fused kernels do.
+  const bool spread = context_parallel_in(row.stack + "; " + row.notes).has_value() &&
+                      !notes_say_no_fused_attention(row.notes);
+  const bool fused = notes_say_fused_attention(row.notes) || spread;
   const bool said = fused || notes_say_no_fused_attention(row.notes);
   const bool by_year = is_generic(stack.name) && is_before_fused_attention(row);
   if (!row.attention_kernel.empty() || (!said && !by_year) || stack.flash_attention == fused)

@@ -1,0 +1,123 @@
+#include "sim/validation/noted_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <regex>
+#include <string>
+
+#include "sim/validation/negation.hpp"
+#include "sim/validation/row_notes.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+using std::regex_constants::icase;
+
+// What a figure counts ("MFU without recomputation") is not what ran.
+std::string without_flops_clauses(const std::string& notes) {
+  static const std::regex kClause(
+      R"([^;.,()]*\b(?:mfu|hfu|[kmgtp]?flops?(?:/s)?|utili[sz]ation)\b[^;.,()]*)"
+      R"(|\bre-?comput\w* (?:is |was |not )*(?:counted|included)\b)",
+      icase);
+  return std::regex_replace(notes, kClause, "");
+}
+
+// In the words of the field (row_words.hpp); empty if the notes say nothing of it. What only may
+// have been recomputed ("where needed") is left open.
+std::string recomputation_in(const std::string& notes) {
+  static const std::regex kEvery(
+      R"(\b(?:activation |gradient )?(?:recomput\w*|checkpointing) (?:of |on )?every (?:\d+|other|second)\b)",
+      icase);
+  static const std::regex kFull(
+      R"(\bfull[- ](?:(?:activation|gradient|layer) )?(?:recomput\w*|checkpointing|remat\w*|ac\b))"
+      R"(|\b(?:(?:activation|gradient)[-_ ])?(?:recomput\w*|checkpointing|remat|ac)(?:[-_ ](?:granularity|policy|mode))?(?: ?[=:] ?| )["']?full\b)",
+      icase);
+  static const std::regex kSelective(
+      R"(\bselective[- ](?:(?:activation|gradient|layer) )?(?:recomput\w*|checkpointing|remat\w*|ac\b))"
+      R"(|\b(?:(?:activation|gradient)[-_ ])?(?:recomput\w*|checkpointing|remat|ac)(?:[-_ ](?:granularity|policy|mode))?(?: ?[=:] ?| )["']?selective\b)",
+      icase);
+  static const std::regex kOn(
+      R"(\b(?:activation|gradient)[-_ ](?:recomput\w*|checkpointing)(?= *(?:$|[;,.)+])|(?: (?:is|was))? ?[=:]? ?(?:true|on|enabled|used|yes)\b))"
+      R"(|\bwith (?:activation |gradient )?(?:recomputation|checkpointing)(?= *(?:$|[;,.)+])))",
+      icase);
+  const std::string text = without_flops_clauses(notes);
+  if (const auto match = affirmed_match(text, kEvery); !match.empty()) return match;
+  if (!affirmed_match(text, kSelective).empty()) return "selective";
+  if (!affirmed_match(text, kFull).empty() || !affirmed_match(text, kOn).empty()) return "full";
+  const bool denied = denies_any(text, {"recomput", "activation recomput", "activation checkpoint",
+                                        "gradient checkpoint", "activation remat"});
+  return denied ? "none" : "";
+}
+
+std::optional<bool> sequence_parallelism_in(const std::string& notes) {
+  static const std::regex kOn(
+      R"(\bsequence[-_ ]parallel(?:ism)?(?: (?:is|was))? ?[=:]? ?(?:true|on|enabled|used|yes)\b)"
+      R"(|\bwith sequence[-_ ]parallel(?:ism)?\b)",
+      icase);
+  if (says(notes, "ulysses")) return std::nullopt;  // whose ranks are those of cp
+  if (denies_any(notes, {"sequence parallel", "sequence-parallel", "sequence_parallel"}))
+    return false;
+  return affirmed_match(notes, kOn).empty() ? std::nullopt : std::optional(true);
+}
+
+// DeepSpeed-Ulysses calls its ranks sequence-parallel ones.
+std::optional<std::int64_t> context_degree_in(const std::string& notes, bool ulysses) {
+  static const std::regex kContext(
+      R"(\b(?:context[-_ ]parallel(?:ism)?(?:[-_ ](?:size|degree))?|cp)(?: ?[=:] ?| of | )?\d+\b)",
+      icase);
+  static const std::regex kSequence(
+      R"(\b(?:(?:ulysses )?sequence[-_ ]parallel(?:ism)?|sp|ulysses)(?:[-_ ](?:size|degree))?(?: ?[=:] ?| of | )?\d+\b)",
+      icase);
+  std::string match = affirmed_match(notes, kContext);
+  if (match.empty() && ulysses) match = affirmed_match(notes, kSequence);
+  const auto place = match.find_first_of("0123456789");
+  std::int64_t degree = 0;
+  if (place == std::string::npos) return std::nullopt;
+  std::from_chars(match.data() + place, match.data() + match.size(), degree);
+  return degree > 0 ? std::optional(degree) : std::nullopt;
+}
+
+// Replicas may count the ranks of context parallelism in (row_degrees.hpp).
+bool agrees_with_degrees(const TrainingRow& row, std::int64_t cp) {
+  const std::int64_t model = row.plan.tp.value_or(1) * row.plan.pp.value_or(1);
+  if (row.cluster.gpus % cp != 0 || row.cluster.gpus / cp % model != 0) return false;
+  if (!row.plan.dp) return true;
+  const std::int64_t ranks = row.cluster.gpus / model, dp = *row.plan.dp;
+  return dp == ranks / cp || (dp == ranks && dp % cp == 0) || !row.plan.tp || !row.plan.pp;
+}
+
+void complete_context(TrainingRow& row, std::vector<std::string>& filled_in) {
+  if (row.plan.cp) return;
+  const bool ulysses = affirms_any(row.notes, {"ulysses"}) || affirms_any(row.stack, {"ulysses"});
+  const auto degree = context_degree_in(row.notes, ulysses);
+  if (!degree) return;
+  if (agrees_with_degrees(row, *degree)) {
+    row.plan.cp = degree;
+    filled_in.push_back(fmt::format("cp: {}, by the notes", *degree));
+  } else {
+    filled_in.push_back(
+        fmt::format("cp {} of the notes does not agree with the degrees: not taken", *degree));
+  }
+}
+
+}  // namespace
+
+void complete_plan(TrainingRow& row, std::vector<std::string>& filled_in) {
+  complete_context(row, filled_in);
+  if (row.plan.recompute.empty()) {
+    row.plan.recompute = recomputation_in(row.notes);
+    if (!row.plan.recompute.empty())
+      filled_in.push_back(fmt::format("recompute: {}, by the notes", row.plan.recompute));
+  }
+  if (!row.plan.sequence_parallel) {
+    row.plan.sequence_parallel = sequence_parallelism_in(row.notes);
+    if (row.plan.sequence_parallel)
+      filled_in.push_back(
+          fmt::format("sequence_parallel: {}, by the notes", *row.plan.sequence_parallel));
+  }
+}
+
+}  // namespace shardwright::sim
