@@ -28,16 +28,16 @@ bool names_optimizer(const std::string& notes, const std::regex& pattern) {
 
 std::optional<Moments> moments_in(const std::string& notes) {
   static const std::regex kEightBit(
-      R"(\b8[- ]?bit (?:paged )?(?:adamw?|optimi[sz]er)|\b(?:paged)?[-_ ]?adamw?[-_ ]?8[-_ ]?bit)",
+      R"(\b8[- ]?bit (?:paged )?(?:adamw?|optimi[sz]er)|\b(?:paged)?[-_ ]?adamw?[-_ ]?(?:bnb[-_ ])?8[-_ ]?bit)",
       icase);
   static const std::regex kHalf(
-      R"(\b(?:bf16|bfloat16) (?:optimi[sz]er )?(?:states|moments)\b)"
+      R"(\b(?:bf16|bfloat16) (?:(?:optimi[sz]er|adamw?) )?(?:states|moments)\b)"
       R"(|\b(?:(?:optimi[sz]er|adamw?) states|moments)(?: are| were| kept)? in (?:bf16|bfloat16)\b)",
       icase);
   static const std::regex kAdafactor(R"(\badafactor\b)", icase);
-  static const std::regex kLion(R"(\blion optimi[sz]er|\boptimi[sz]er ?[=:]? ?lion\b)", icase);
+  static const std::regex kLion(R"(\blion optimi[sz]er|\boptim(?:i[sz]er)? ?[=:]? ?lion\b)", icase);
   static const std::regex kSgd(
-      R"(\bsgd optimi[sz]er|\boptimi[sz]er ?[=:]? ?sgd\b|\b(?:with|plain|using) sgd\b|^ *sgd\b)",
+      R"(\bsgd optimi[sz]er|\boptim(?:i[sz]er)? ?[=:]? ?sgd\b|\b(?:with|plain|using) sgd\b|^ *sgd\b)",
       icase);
   if (names_optimizer(notes, kEightBit)) return Moments{"8-bit Adam", 2.0};
   if (names_optimizer(notes, kAdafactor)) return Moments{"Adafactor", 0.0};
@@ -69,6 +69,10 @@ void set_optimizer_by_notes(const TrainingRow& row, StackSpec& stack,
     filled_in.emplace_back("optimizer: no fp32 copy of the weights, by the notes");
   }
   if (pure) stack.fp32_main_gradients = false;
+  if (affirms_any(row.notes, {"bf16 master weight", "bfloat16 master weight"})) {
+    stack.master_weight_bytes = Bytes(2);
+    filled_in.emplace_back("optimizer: a bf16 copy of the weights, by the notes");
+  }
   if (names_optimizer(row.notes, kPaged))
     filled_in.emplace_back("states paged to the host, by the notes: not simulated");
   if (names_optimizer(row.notes, kInBackward))

@@ -25,31 +25,55 @@ std::string without_flops_clauses(const std::string& notes) {
   return std::regex_replace(notes, kClause, "");
 }
 
+// A technique of recomputation with one word before or behind it: "full activation checkpointing",
+// "recompute_granularity=full", "full AC".
+std::regex recomputation_with(const std::string& word) {
+  const std::string of = "(?:(?:activation|gradient|layer)[-_ ])?",
+                    key = "(?:[-_ ](?:granularity|policy|mode))?";
+  const std::string name = "(?:recomput\\w*|checkpointing|remat\\w*|ac\\b)";
+  return std::regex("\\b" + word + "[- ]" + of + name + "|\\b" + of + name + key +
+                        "(?: ?[=:] ?| )[\"']?" + word + "\\b",
+                    icase);
+}
+
+bool says_recomputed(const std::string& text) {
+  static const std::regex kOn(
+      R"(\b(?:activation|gradient)[-_ ](?:recomput\w*|checkpointing)(?= *(?:$|[;,.)+])))"
+      R"(|\b(?:(?:activation|gradient)[-_ ]checkpointing|(?:activation[-_ ])?recomput\w*|checkpoint[-_ ]activations)(?: (?:is|was))? ?[=:]? ?(?:true|on|enabled|used|yes)\b)"
+      R"(|\bwith (?:(?:activation|gradient) checkpointing|(?:activation )?recomputation)(?= *(?:$|[;,.)+])))"
+      R"(|\bactivations (?:are|were) (?:all )?recomputed\b)",
+      icase);
+  return !affirmed_match(text, kOn).empty();
+}
+
+bool denies_recomputation(const std::string& text) {
+  static const std::regex kNoAc(
+      R"(\b(?:no|without) AC\b|\bAC ?[=:]? ?(?:off|none|false|disabled)\b)", icase);
+  return std::regex_search(text, kNoAc) ||
+         denies_any(text, {"recomput", "activation recomput", "activation checkpoint",
+                           "gradient checkpoint", "activation remat"});
+}
+
 // In the words of the field (row_words.hpp); empty if the notes say nothing of it. What only may
-// have been recomputed ("where needed") is left open.
+// have been recomputed ("where needed"), or is named in two ways, is left open.
 std::string recomputation_in(const std::string& notes) {
   static const std::regex kEvery(
-      R"(\b(?:activation |gradient )?(?:recomput\w*|checkpointing) (?:of |on )?every (?:\d+|other|second)\b)",
+      R"(\b(?:activation |gradient )?(?:recomput\w*|checkpointing) (?:of |on )?every (?:\d+|other|second)(?:th)? layers?\b)",
       icase);
-  static const std::regex kFull(
-      R"(\bfull[- ](?:(?:activation|gradient|layer) )?(?:recomput\w*|checkpointing|remat\w*|ac\b))"
-      R"(|\b(?:(?:activation|gradient)[-_ ])?(?:recomput\w*|checkpointing|remat|ac)(?:[-_ ](?:granularity|policy|mode))?(?: ?[=:] ?| )["']?full\b)",
-      icase);
-  static const std::regex kSelective(
-      R"(\bselective[- ](?:(?:activation|gradient|layer) )?(?:recomput\w*|checkpointing|remat\w*|ac\b))"
-      R"(|\b(?:(?:activation|gradient)[-_ ])?(?:recomput\w*|checkpointing|remat|ac)(?:[-_ ](?:granularity|policy|mode))?(?: ?[=:] ?| )["']?selective\b)",
-      icase);
-  static const std::regex kOn(
-      R"(\b(?:activation|gradient)[-_ ](?:recomput\w*|checkpointing)(?= *(?:$|[;,.)+])|(?: (?:is|was))? ?[=:]? ?(?:true|on|enabled|used|yes)\b))"
-      R"(|\bwith (?:activation |gradient )?(?:recomputation|checkpointing)(?= *(?:$|[;,.)+])))",
-      icase);
+  // "minimal" is MaxText's, --recompute-activations Megatron-LM's name for it.
+  static const std::regex kMinimal(
+      R"(\bremat[-_ ]?policy ?[=:]? ?minimal|--recompute-activations\b)", icase);
+  static const std::regex kFull = recomputation_with("full"),
+                          kSelective = recomputation_with("selective");
   const std::string text = without_flops_clauses(notes);
   if (const auto match = affirmed_match(text, kEvery); !match.empty()) return match;
-  if (!affirmed_match(text, kSelective).empty()) return "selective";
-  if (!affirmed_match(text, kFull).empty() || !affirmed_match(text, kOn).empty()) return "full";
-  const bool denied = denies_any(text, {"recomput", "activation recomput", "activation checkpoint",
-                                        "gradient checkpoint", "activation remat"});
-  return denied ? "none" : "";
+  const bool selective =
+      !affirmed_match(text, kSelective).empty() || !affirmed_match(text, kMinimal).empty();
+  const bool full = !affirmed_match(text, kFull).empty();
+  if (selective && full) return "";
+  if (selective) return "selective";
+  if (full || says_recomputed(text)) return "full";
+  return denies_recomputation(text) ? "none" : "";
 }
 
 std::optional<bool> sequence_parallelism_in(const std::string& notes) {
@@ -66,10 +90,11 @@ std::optional<bool> sequence_parallelism_in(const std::string& notes) {
 // DeepSpeed-Ulysses calls its ranks sequence-parallel ones.
 std::optional<std::int64_t> context_degree_in(const std::string& notes, bool ulysses) {
   static const std::regex kContext(
-      R"(\b(?:context[-_ ]parallel(?:ism)?(?:[-_ ](?:size|degree))?|cp)(?: ?[=:] ?| of | )?\d+\b)",
+      R"(\b(?:context[-_ ]parallel(?:ism)?|cp)(?:[-_ ](?:size|degree))?(?: ?[=:] ?| of | )?\d+\b)"
+      R"(|\b\d+-way context[-_ ]parallel)",
       icase);
   static const std::regex kSequence(
-      R"(\b(?:(?:ulysses )?sequence[-_ ]parallel(?:ism)?|sp|ulysses)(?:[-_ ](?:size|degree))?(?: ?[=:] ?| of | )?\d+\b)",
+      R"(\b(?:(?:ulysses[-_ ])?sequence[-_ ]parallel(?:ism)?|sp|ulysses)(?:[-_ ](?:size|degree))?(?: ?[=:] ?| of | )?\d+\b)",
       icase);
   std::string match = affirmed_match(notes, kContext);
   if (match.empty() && ulysses) match = affirmed_match(notes, kSequence);

@@ -244,6 +244,7 @@ OffloadNote optimizer_offload_in(std::string_view notes) {
                      "offload_optimizer",
                      "offloaded optimizer",
                      "offload of parameters and optimizer",
+                     "offload of optimizer",
                      "offload of the optimizer",
                      "offload_params=true",
                      "cpu offload",
@@ -254,14 +255,24 @@ OffloadNote optimizer_offload_in(std::string_view notes) {
                      "zero offload",
                      "zero-2 offload",
                      "zero-3 offload",
+                     "zero-3 + offload",
+                     "offload: optimizer",
+                     "offloading optimizer",
+                     "nvme offload",
+                     "cpu adam",
+                     "cpu-adam",
+                     "cpu_adam",
+                     "cpuadam",
+                     "deepspeedcpuadam",
                      "zero-infinity"});
 }
 
 bool notes_say_parameters_offloaded(std::string_view notes) {
-  return affirms_any(notes, {"offload_param", "parameter offload", "parameters offload",
-                             "param offload", "params offload", "offload of parameters",
-                             "offload of optimizer and parameters", "offload parameters",
-                             "parameters are offload", "parameters on the host", "zero-infinity"});
+  return affirms_any(
+      notes, {"offload_param", "parameter offload", "parameters offload", "param offload",
+              "params offload", "offload of parameters", "weights offload", "weights are offload",
+              "offload of optimizer and parameters", "offload parameters", "parameters are offload",
+              "parameters on the host", "zero-infinity"});
 }
 
 bool notes_say_states_on_disk(std::string_view notes) {

@@ -15,8 +15,8 @@ using std::regex_constants::icase;
 // Steps of reinforcement learning also generate and score.
 std::string reinforcement_in(const std::string& notes) {
   static const std::regex kOtherTime(
-      R"(\b(?:before|prior to|ahead of|later|later used (?:for|in)|(?:used|meant|intended) (?:for|in)|followed by|after) (?:the )?(?:rlhf|ppo|grpo|dpo)\b)"
-      R"(|\b(?:rlhf|ppo|grpo|dpo)[- ](?:tuned|trained|aligned|checkpoint|weights)\b)",
+      R"(\b(?:before|prior to|ahead of|later|later used (?:for|in)|(?:used|meant|intended) (?:for|in)|followed by|then|after) (?:the )?(?:rlhf|ppo|grpo|dpo)\b)"
+      R"(|\b(?:rlhf|ppo|grpo|dpo)[- ](?:tuned|trained|aligned|checkpoint|weights|data\w*)\b)",
       icase);
   static const std::regex kNames(R"(\b(?:rlhf|ppo|grpo|dpo)\b)", icase);
   return affirmed_match(std::regex_replace(notes, kOtherTime, ""), kNames);

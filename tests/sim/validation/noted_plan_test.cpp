@@ -45,13 +45,17 @@ TEST(NotedPlan, RecomputationIsReadFromNotes) {
   for (const char* notes :
        {"activation checkpointing enabled", "with gradient checkpointing",
         "gradient checkpointing on", "full activation recomputation", "recompute_granularity=full",
-        "ZeRO-3, activation checkpointing, bf16", "full AC", "activation recompute: full"})
+        "ZeRO-3, activation checkpointing, bf16", "full AC", "activation recompute: full",
+        "--recompute-granularity full --recompute-method uniform", "checkpoint_activations=True",
+        "activations are recomputed"})
     EXPECT_EQ(recompute(notes), "full") << notes;
   for (const char* notes :
-       {"selective activation recomputation", "selective AC", "recompute granularity selective"})
+       {"selective activation recomputation", "selective AC", "recompute granularity selective",
+        "remat policy: minimal", "--recompute-activations"})
     EXPECT_EQ(recompute(notes), "selective") << notes;
-  for (const char* notes : {"no activation checkpointing", "without recomputation",
-                            "gradient checkpointing off", "activation recomputation was not used"})
+  for (const char* notes :
+       {"no activation checkpointing", "without recomputation", "gradient checkpointing off",
+        "activation recomputation was not used", "no AC", "AC off"})
     EXPECT_EQ(recompute(notes), "none") << notes;
 }
 
@@ -61,7 +65,8 @@ TEST(NotedPlan, NotesThatLeaveRecomputationOpenAreNotRead) {
         "overlaps and recompute are recipe defaults (not read)", "dp recomputed from GPUs",
         "activation recompute setting unknown", "MFU without recomputation",
         "MFU counts no recompute", "no recompute counted", "checkpointing of weights every hour",
-        "activation checkpointing where needed", "full accuracy"})
+        "asynchronous checkpointing enabled", "activation checkpointing where needed",
+        "selective and full recomputation, selective recomputation", "full accuracy"})
     EXPECT_EQ(recompute(notes), "") << notes;
 }
 
@@ -96,6 +101,8 @@ TEST(NotedPlan, SequenceParallelismIsReadFromNotes) {
 TEST(NotedPlan, ContextDegreesAreThoseOfTheNotesWhereTheyFit) {
   for (const auto& [notes, cp] : {std::pair{"context parallel degree 2", 2},
                                   {"TP1 PP1 CP4", 4},
+                                  {"CP degree 2", 2},
+                                  {"2-way context parallelism", 2},
                                   {"CP=8", 8},
                                   {"Ulysses sequence parallel degree 8", 8},
                                   {"SP=4 (Ulysses)", 4},
@@ -140,8 +147,8 @@ TEST(NotedPlan, TheKindOfContextParallelismIsRead) {
 
 TEST(NotedPlan, OffloadInAnyWordsIsSimulatedOrListed) {
   for (const char* notes :
-       {"CPU offload", "ZeRO-3 with CPU offload", "offload_optimizer device cpu",
-        "FSDP cpu offload (offload_params=True)"}) {
+       {"CPU offload", "DeepSpeedCPUAdam", "offloading optimizer states", "ZeRO-3 with CPU offload",
+        "offload_optimizer device cpu", "FSDP cpu offload (offload_params=True)"}) {
     const RowScenario result = scenario_of(open_row(notes));
     ASSERT_TRUE(result.scenario) << notes << ": " << result.reason;
     EXPECT_EQ(result.scenario->plan.offload_optimizer, OptimizerOffload::Host) << notes;
@@ -161,6 +168,8 @@ TEST(NotedOptimizer, StatesAreThoseOfTheOptimizer) {
   EXPECT_EQ(bytes("8-bit Adam (bitsandbytes)"), 2.0);
   EXPECT_EQ(bytes("paged_adamw_8bit"), 2.0);
   EXPECT_EQ(bytes("PagedAdamW8bit"), 2.0);
+  EXPECT_EQ(bytes("adamw_bnb_8bit"), 2.0);
+  EXPECT_EQ(bytes("bf16 Adam states"), 4.0);
   EXPECT_EQ(bytes("Adafactor optimizer"), 0.0);
   EXPECT_EQ(bytes("SGD optimizer"), 0.0);
   EXPECT_EQ(bytes("SGD optimizer with momentum"), 4.0);

@@ -42,8 +42,8 @@ TEST(WholeStep, WhatIsNamedInPassingIsNoReason) {
   for (const char* notes :
        {"the inference engine was not used", "the model is used for inference later",
         "no RLHF, pre-training alone", "pre-training before RLHF", "weights are RLHF-tuned",
-        "FP8 in the forward pass only", "fourth generation of tensor cores", "no frozen layers",
-        "not inference throughput",
+        "SFT on DPO data", "FP8 in the forward pass only", "fourth generation of tensor cores",
+        "no frozen layers", "not inference throughput",
         "training throughput of table 3; table 4 has inference throughput", "prefilled caches",
         "not forward only"})
     EXPECT_EQ(reason(notes), "") << notes;
