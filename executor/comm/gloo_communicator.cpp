@@ -7,6 +7,7 @@
 #include <gloo/transport/tcp/context.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/tcp/pair.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -45,6 +46,13 @@ class MetPair final : public tcp::Pair {
     fd_ = socket.release();
     handleConnected();
   }
+
+  // Both sides read the end of the connection, and fail what waits for it and what comes after.
+  // Gloo's own way to close it tells the other side alone: what waits here waits for all its time.
+  void hang_up() {
+    const std::lock_guard lock(m_);
+    if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
+  }
 };
 
 class MetPeers final : public tcp::Context {
@@ -64,12 +72,18 @@ class MetPeers final : public tcp::Context {
 
 class MeshContext final : public gloo::Context {
  public:
+  // `sockets`: as of MetPeers.
   MeshContext(std::shared_ptr<tcp::Device> device, int own_rank, std::vector<Socket> sockets,
               std::chrono::milliseconds timeout)
       : Context(own_rank, static_cast<int>(sockets.size())) {
     setTimeout(timeout);
     transportContext_ = std::make_shared<MetPeers>(device, own_rank, std::move(sockets), timeout);
     device_ = std::move(device);
+  }
+
+  void hang_up() {
+    for (int peer = 0; peer < size; ++peer)
+      if (peer != rank) static_cast<MetPair&>(*getPair(peer)).hang_up();
   }
 };
 
@@ -83,8 +97,7 @@ void add_to(Real* sum, const Real* more, std::size_t elements) {
 
 class GlooCommunicator final : public Communicator {
  public:
-  explicit GlooCommunicator(std::shared_ptr<gloo::Context> context)
-      : context_(std::move(context)) {}
+  explicit GlooCommunicator(std::shared_ptr<MeshContext> context) : context_(std::move(context)) {}
 
   int rank() const override { return context_->rank; }
   int size() const override { return context_->size; }
@@ -155,7 +168,7 @@ class GlooCommunicator final : public Communicator {
     });
   }
 
-  void abort() override { context_->closeConnections(); }
+  void abort() override { context_->hang_up(); }
 
  private:
   static std::uint64_t slot_of(int channel) {
@@ -201,7 +214,7 @@ class GlooCommunicator final : public Communicator {
     }
   }
 
-  std::shared_ptr<gloo::Context> context_;
+  std::shared_ptr<MeshContext> context_;
 };
 
 }  // namespace

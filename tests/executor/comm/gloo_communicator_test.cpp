@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <future>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 namespace shardwright::executor {
@@ -99,6 +101,34 @@ TEST_P(Gloo, MessagesOfAChannelKeepTheirOrder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Gloo, testing::Values(2, 3, 4));
+
+// One rank gives up: what waits there, as another queue's exchange, what waits at the other rank,
+// and what either of them begins afterwards.
+TEST(Gloo, WhatWaitsFailsSoonWhereARankGivesUp) {
+  constexpr std::chrono::seconds kTimeout{20};
+  on_ranks(
+      2,
+      [&](Communicator& group) {
+        const auto start = std::chrono::steady_clock::now();
+        const auto receive = [&] {
+          std::vector<float> values(4);
+          EXPECT_THROW(group.receive(values.data(), sizeof(float), 1 - group.rank(), 0, nullptr),
+                       CommunicationError);
+        };
+        const auto waiting = std::async(std::launch::async, receive);
+        if (group.rank() == 0) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          group.abort();
+        }
+        waiting.wait();
+        receive();
+        float number = 1.0F;
+        EXPECT_THROW(group.all_reduce(&number, 1, Element::Float32, Reduction::Sum, nullptr),
+                     CommunicationError);
+        EXPECT_LT(std::chrono::steady_clock::now() - start, kTimeout / 2);
+      },
+      kTimeout);
+}
 
 TEST(Gloo, APeerThatDoesNotComeIsAnError) {
   const auto with_a_silent_peer = [](Communicator& group) {
