@@ -115,6 +115,26 @@ void read_vary(const std::vector<std::string>& names, planner::SearchLimits& lim
   }
 }
 
+std::pair<std::int64_t, std::int64_t> read_gpus(const RequestOptions& options,
+                                                std::int64_t fallback, ProblemList& problems) {
+  if (options.gpus.empty()) return {fallback, fallback};
+  return read_count_range("--gpus", options.gpus, kMaxWorld, problems);
+}
+
+// All but the cluster.
+void check_before_probe(const RequestOptions& options, const std::string& command) {
+  ProblemList problems(command);
+  PlanRequest unused;
+  if (options.row.empty() || !options.model.empty()) read_model_option(options.model, problems);
+  // One that was measured on this machine has the name of a shipped one.
+  if (!options.stack.empty()) read_stack_option(options.stack, {}, problems);
+  read_numbers(options, unused, problems);
+  read_choices(options, unused, problems);
+  read_vary(options.vary, unused.limits, problems);
+  read_gpus(options, 0, problems);
+  problems.throw_if_any();
+}
+
 PlanRequest request_of(const Scenario& scenario) {
   PlanRequest request;
   request.model = scenario.model;
@@ -202,13 +222,12 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
   ChosenRequest chosen;
   if (!options.row.empty())
     chosen.request = request_of(read_row_option(options.row, chosen.filled_in));
+  if (needs_probe(options.cluster)) check_before_probe(options, command);
   read_parts(options, chosen.request, problems);
   read_numbers(options, chosen.request, problems);
   read_choices(options, chosen.request, problems);
   read_vary(options.vary, chosen.request.limits, problems);
-  chosen.gpus = {chosen.request.gpus, chosen.request.gpus};
-  if (!options.gpus.empty())
-    chosen.gpus = read_count_range("--gpus", options.gpus, kMaxWorld, problems);
+  chosen.gpus = read_gpus(options, chosen.request.gpus, problems);
   problems.throw_if_any();
   chosen.cluster = options.cluster.empty() ? chosen.request.cluster.name : options.cluster;
   chosen.request.gpus = chosen.gpus.first;

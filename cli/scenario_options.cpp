@@ -131,14 +131,29 @@ Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
   return plan;
 }
 
+std::int64_t read_gpus(const ScenarioOptions& options, ProblemList& problems) {
+  return options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
+}
+
+// All but the cluster.
+void check_before_probe(const ScenarioOptions& options, const std::string& command) {
+  ProblemList problems(command);
+  Scenario scenario;
+  scenario.model = read_model_option(options.model, problems);
+  // One that was measured on this machine has the name of a shipped one.
+  scenario.stack = read_stack_option(options.stack, {}, problems);
+  read_command_line_plan(options, read_gpus(options, problems), scenario, problems);
+  problems.throw_if_any();
+}
+
 ChosenScenario from_command_line(const ScenarioOptions& options, const std::string& command) {
+  if (needs_probe(options.cluster)) check_before_probe(options, command);
   ProblemList problems(command);
   Scenario scenario;
   scenario.model = read_model_option(options.model, problems);
   scenario.cluster = read_cluster_option(options.cluster, problems);
   scenario.stack = read_stack_option(options.stack, scenario.cluster, problems);
-  const std::int64_t gpus =
-      options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
+  const std::int64_t gpus = read_gpus(options, problems);
   scenario.plan = read_command_line_plan(options, gpus, scenario, problems);
   problems.throw_if_any();
   for (const BrokenRule& broken :
@@ -248,8 +263,18 @@ std::string source_text(const std::string& file, const ScenarioOptions& options)
   return given.empty() ? file : file + " with" + given;
 }
 
+// The file with all options but --cluster, on the cluster of the file.
+void check_before_probe(json document, ScenarioOptions options, const std::string& command) {
+  options.cluster.clear();
+  ProblemList problems(command);
+  std::vector<std::string> unused;
+  if (document.is_object()) replace_parts(options, document, unused, problems);
+  problems.throw_if_any();
+}
+
 ChosenScenario from_document(json document, const std::string& source,
                              const ScenarioOptions& options, const std::string& command) {
+  if (needs_probe(options.cluster)) check_before_probe(document, options, command);
   ProblemList problems(command);
   std::vector<std::string> filled_in;
   if (document.is_object()) replace_parts(options, document, filled_in, problems);
@@ -324,10 +349,12 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
 }
 
 ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command) {
+  // First: the cluster may have to be probed.
+  std::vector<MeasuredKernel> kernels;
+  if (!options.kernels.empty()) kernels = sim::read_kernel_table(options.kernels);
   ChosenScenario chosen = choose_formulas(options, command);
-  if (!options.kernels.empty()) {
-    chosen.scenario.cluster.accelerator.measured_kernels = sim::read_kernel_table(options.kernels);
-  }
+  if (!options.kernels.empty())
+    chosen.scenario.cluster.accelerator.measured_kernels = std::move(kernels);
   chosen.notes = unsupported_by(chosen.scenario.stack, chosen.scenario.plan);
   return chosen;
 }

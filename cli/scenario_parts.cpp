@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "cli/here_profile.hpp"
 #include "core/lowering/expert_load.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "core/spec/this_machine.hpp"
 #include "sim/validation/row_scenario.hpp"
 
 namespace shardwright::cli {
@@ -28,7 +32,13 @@ ModelSpec read_model_option(const std::string& name, ProblemList& problems) {
 }
 
 ClusterSpec read_cluster_option(const std::string& name, ProblemList& problems) {
+  if (needs_probe(name) && !problems.empty()) return {};
   return load_named(load_cluster_or_here, name, "--cluster", problems);
+}
+
+bool needs_probe(const std::string& cluster) {
+  std::error_code unreadable;
+  return cluster == kHere && !std::filesystem::exists(kept_profile(), unreadable);
 }
 
 StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,

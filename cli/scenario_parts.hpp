@@ -31,10 +31,17 @@ auto read_part(const char* option, ProblemList& problems, const Read& read) -> d
 
 // Load a part, or say that `option` is missing. The cluster "here" is this machine
 // (here_profile.hpp). Without a name the stack is the one that was measured on the cluster.
+//
+// This machine is not probed while there are problems, which would be said minutes later: then the
+// cluster returned is a default one.
 ModelSpec read_model_option(const std::string& name, ProblemList& problems);
 ClusterSpec read_cluster_option(const std::string& name, ProblemList& problems);
 StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
                             ProblemList& problems);
+
+// Reading this cluster means to probe this machine first, for minutes: what else is wrong with the
+// command line is to be found before.
+bool needs_probe(const std::string& cluster);
 
 // The scenario of a row of published measurements, "FILE:ID"; `filled_in` receives what it leaves
 // open.

@@ -117,6 +117,35 @@ TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
   }
 }
 
+// What is wrong is said at once, not after minutes of probing.
+TEST(CalibrateCommand, ProbesNothingForACommandLineThatIsWrong) {
+  const ScratchFolder folder;
+  const std::string plan = folder.write(
+      "plan.json", R"({"schema": "shardwright/plan", "version": 1, "model": "tiny-llama",
+        "cluster": "dgx-h100", "stack": "shardwright", "plan": {"dp": 1, "tp": 1, "pp": 1,
+        "micro_batch": 1, "global_batch": 1, "seq_len": 32}})");
+  const std::string none = folder.file("none.json");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"plan", "--model", none}, none},
+      {{"plan", "--model", "tiny-llama", "--fix", "tp=x"}, "--fix"},
+      {{"plan", "--model", "tiny-llama", "--stack", "none"}, "--stack"},
+      {{"plan", "--model", "tiny-llama", "--seq-len", "0"}, "--seq-len"},
+      {{"scale", "--model", "tiny-llama", "--gpus", "4..2"}, "--gpus"},
+      {{"simulate", "--model", none}, none},
+      {{"simulate", "--model", "tiny-llama", "--global-batch", "1"}, "--seq-len"},
+      {{"simulate", "--plan", plan, "--model", none}, none},
+      {{"simulate", "--plan", plan, "--kernels", none}, none},
+      {{"calibrate", none, "--out", "-"}, none}};
+  for (auto [arguments, named] : wrong) {
+    arguments.insert(arguments.end(), {"--cluster", "here"});
+    const CommandResult result =
+        run_command(arguments, {.environment = {{"XDG_CACHE_HOME", folder.file("cache")}}});
+    EXPECT_EQ(result.exit_code, 2) << result.errors;
+    EXPECT_THAT(result.errors, HasSubstr(named));
+    EXPECT_THAT(result.errors, testing::Not(HasSubstr("probing")));
+  }
+}
+
 // A run on CPUs says nothing of a GPU, whatever it was planned for.
 TEST(CalibrateCommand, RefusesTheProfileOfAnotherAccelerator) {
   const ScratchFolder folder;
