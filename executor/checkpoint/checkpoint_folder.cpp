@@ -16,6 +16,7 @@
 #include "core/base/json_reader.hpp"
 #include "executor/data/content_sum.hpp"
 #include "executor/data/counter_random.hpp"
+#include "executor/telemetry/write_failure.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -154,7 +155,7 @@ void CheckpointFolder::finish(const RunState& state) {
   std::ofstream stream(folder / kStateFile);
   stream << document.dump(2) << '\n';
   stream.close();
-  if (!stream) throw RuntimeFailure((folder / kStateFile).string() + " cannot be written");
+  if (!stream) fail_to_write(folder / kStateFile);
   flush_to_disk(folder / kStateFile);
   flush_to_disk(folder);
   std::error_code error;

@@ -25,6 +25,7 @@
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/metrics_log.hpp"
 #include "executor/telemetry/run_files.hpp"
+#include "executor/telemetry/write_failure.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -33,7 +34,7 @@ void write(const std::filesystem::path& file, const nlohmann::ordered_json& docu
   constexpr int kIndent = 2;
   std::ofstream stream(file);
   stream << document.dump(kIndent) << '\n';
-  if (!stream.flush()) throw RuntimeFailure(file.string() + " cannot be written");
+  if (!stream.flush()) fail_to_write(file);
 }
 
 // A GPU that cannot be asked is no reason not to probe the CPUs.

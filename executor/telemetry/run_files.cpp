@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/timeline/timeline_file.hpp"
+#include "executor/telemetry/write_failure.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 void write(const std::filesystem::path& file, const std::string& text) {
   std::ofstream stream(file);
   stream << text << '\n';
-  if (!stream.flush()) throw RuntimeFailure(file.string() + " cannot be written");
+  if (!stream.flush()) fail_to_write(file);
 }
 
 }  // namespace
