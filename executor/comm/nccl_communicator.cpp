@@ -51,7 +51,7 @@ class NcclHandle {
     const auto deadline = Clock::now() + timeout_;
     while (state == ncclInProgress && Clock::now() < deadline) {
       std::this_thread::sleep_for(kBetweenLooks);
-      ncclCommGetAsyncError(handle_, &state);
+      state = state_now();
     }
     if (state == ncclSuccess) {
       ncclCommDestroy(handle_);
@@ -71,8 +71,7 @@ class NcclHandle {
 
   void check() {
     if (handle_ == nullptr) return;
-    ncclResult_t state = ncclSuccess;
-    ncclCommGetAsyncError(handle_, &state);
+    const ncclResult_t state = state_now();
     if (state != ncclSuccess && state != ncclInProgress) give_reason("NCCL", state);
   }
 
@@ -81,6 +80,13 @@ class NcclHandle {
   }
 
  private:
+  // Of what was issued; where NCCL cannot say, why not.
+  ncclResult_t state_now() const {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(handle_, &state);
+    return asked == ncclSuccess ? state : asked;
+  }
+
   ncclUniqueId shared_id(Store& store, int rank) const {
     ncclUniqueId id{};
     if (rank == 0) {
@@ -104,8 +110,7 @@ class NcclHandle {
         fail(fmt::format("{} of {}", what, name_), "the other members did not come in time");
       }
       std::this_thread::sleep_for(kBetweenLooks);
-      const ncclResult_t asked = ncclCommGetAsyncError(handle_, &state);
-      if (asked != ncclSuccess) state = asked;
+      state = state_now();
     }
     if (state != ncclSuccess) give_reason(what, state);
   }

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,11 +31,18 @@ class ChosenGpu {
   }
 };
 
+// Nothing of the device can be given back, which unwinding would wait for. The others notice.
+[[noreturn]] void end_process(std::int64_t rank, const std::string& why) {
+  fmt::print(stderr, "rank {} on {}: {}\n", rank, host_name(), why);
+  std::_Exit(EXIT_FAILURE);
+}
+
 class CudaBackend final : public RankBackend {
  public:
   CudaBackend(TcpStore* store, const LaunchPlace& place, const BackendOptions& options)
       : store_(store),
         timeout_(options.timeout),
+        rank_(place.rank),
         gpu_(store, place, options),
         kernels_(options.share_gpu) {
     if (options.share_gpu) share_gpu_among_ranks(place.rank);
@@ -48,13 +58,16 @@ class CudaBackend final : public RankBackend {
 
   MakeQueues queues() override {
     return [this](std::size_t count, QueueHooks hooks) {
-      return std::make_unique<CudaQueues>(count, std::move(hooks), timeout_);
+      return std::make_unique<CudaQueues>(
+          count, std::move(hooks), timeout_,
+          [rank = rank_](const std::string& why) { end_process(rank, why); });
     };
   }
 
  private:
   TcpStore* store_;
   std::chrono::milliseconds timeout_;
+  std::int64_t rank_;
   ChosenGpu gpu_;
   CudaKernels kernels_;
 };

@@ -16,16 +16,29 @@ namespace {
 constexpr std::size_t kMostPending = 256;
 constexpr std::chrono::microseconds kBetweenLooks{20};
 constexpr std::chrono::milliseconds kBetweenChecks{10};
+// What a device may take for what it has begun, once exchanges that wait for others are given up.
+constexpr std::chrono::seconds kToEnd{5};
 
 }  // namespace
 
-CudaQueues::CudaQueues(std::size_t queues, QueueHooks hooks, std::chrono::milliseconds timeout)
-    : hooks_(std::move(hooks)), timeout_(timeout), lanes_(queues) {}
+CudaQueues::CudaQueues(std::size_t queues, QueueHooks hooks, std::chrono::milliseconds timeout,
+                       std::function<void(const std::string&)> on_hang)
+    : hooks_(std::move(hooks)), timeout_(timeout), on_hang_(std::move(on_hang)), lanes_(queues) {}
 
 CudaQueues::~CudaQueues() {
+  if (!streams_end()) on_hang_("the GPU does not end what was issued to it");
+}
+
+bool CudaQueues::streams_end() const {
+  const auto deadline = Clock::now() + kToEnd;
   for (const Lane& lane : lanes_) {
-    if (lane.stream) cudaStreamSynchronize(lane.stream->get());
+    if (!lane.stream) continue;
+    while (cudaStreamQuery(lane.stream->get()) == cudaErrorNotReady) {
+      if (Clock::now() > deadline) return false;
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
   }
+  return true;
 }
 
 void CudaQueues::begin(std::uint32_t ops) {
@@ -135,11 +148,13 @@ void CudaQueues::wait_until(std::size_t pending) {
   }
 }
 
-// Ops that still run are dropped from the books: their streams are waited for at the end.
+// Ops that still run are dropped from the books.
 void CudaQueues::fail(const std::string& op, const std::string& why) {
   for (Lane& lane : lanes_) lane.pending.clear();
   pending_ = 0;
   if (!std::exchange(failed_, true)) hooks_.on_failure();
+  if (!streams_end())
+    on_hang_(fmt::format("{}: {}; the GPU does not end what was issued to it", op, why));
   throw OpError(op, why);
 }
 

@@ -16,9 +16,12 @@ namespace shardwright::executor {
 
 class CudaQueues final : public OpQueues {
  public:
-  // Without any op ending for `timeout` while some are pending, the first of them has failed.
-  CudaQueues(std::size_t queues, QueueHooks hooks, std::chrono::milliseconds timeout);
-  // Waits for what runs.
+  // Without any op ending for `timeout` while some are pending, the first of them has failed. Where
+  // the device goes on with it all the same, neither memory nor streams can be given back, and
+  // nobody would hear of it: `on_hang` is told what failed, and ends the process.
+  CudaQueues(std::size_t queues, QueueHooks hooks, std::chrono::milliseconds timeout,
+             std::function<void(const std::string&)> on_hang);
+  // Waits for what runs, and calls `on_hang` if that does not end.
   ~CudaQueues() override;
   CudaQueues(const CudaQueues&) = delete;
   CudaQueues& operator=(const CudaQueues&) = delete;
@@ -55,10 +58,13 @@ class CudaQueues final : public OpQueues {
   // Waits until at most `pending` ops are left. Throws OpError.
   void wait_until(std::size_t pending);
   [[noreturn]] void fail(const std::string& op, const std::string& why);
+  // Whether the streams have come to their ends, or to errors, within a few seconds.
+  bool streams_end() const;
   void report_measured();
 
   QueueHooks hooks_;
   std::chrono::milliseconds timeout_;
+  std::function<void(const std::string&)> on_hang_;
   std::vector<Lane> lanes_;
   std::vector<std::optional<CudaEvent>> ends_;  // by op; kept from step to step
   std::vector<Measured> measured_;
