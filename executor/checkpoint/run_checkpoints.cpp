@@ -9,6 +9,7 @@
 namespace shardwright::executor {
 namespace {
 
+constexpr const char* kNoneWhole = "no checkpoint is whole";
 constexpr std::int64_t kNone = -1, kAllDamaged = -2;
 
 }  // namespace
@@ -85,15 +86,14 @@ std::optional<RunState> RunCheckpoints::load_newest(
     const std::function<void(const RunState&)>& accept) {
   std::int64_t chosen = 0;
   together([&] {
-    if (is_first()) chosen = newest_whole();
+    if (!is_first()) return;
+    chosen = newest_whole();
+    // Before the others know: who has launched the ranks stops all when the first one ends.
+    if (chosen == kAllDamaged) say_(kNoneWhole);
   });
   chosen = static_cast<std::int64_t>(trainer_.sum_over_world(static_cast<double>(chosen)));
   if (chosen == kNone) return std::nullopt;
-  if (chosen == kAllDamaged) {
-    constexpr const char* kNoneWhole = "no checkpoint is whole";
-    if (!is_first()) throw SaidElsewhere(kNoneWhole);
-    throw RuntimeFailure(kNoneWhole);
-  }
+  if (chosen == kAllDamaged) throw SaidElsewhere(kNoneWhole);
   RunState state;
   together([&] { state = folder_.read_state(chosen); });
   check_same(chosen);

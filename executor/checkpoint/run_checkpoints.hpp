@@ -16,7 +16,7 @@
 
 namespace shardwright::executor {
 
-// A failure that another rank meets too and reports.
+// A failure that was said before, or that another rank meets too and says.
 struct SaidElsewhere : RuntimeFailure {
   using RuntimeFailure::RuntimeFailure;
 };
@@ -45,7 +45,8 @@ struct CheckpointTimes {
 class RunCheckpoints {
  public:
   // `store` is a table that all ranks share, of this object alone. `say` is told, on rank 0, what
-  // people should know: a checkpoint that is damaged. What is referred to outlives the object.
+  // people should know: a checkpoint that is damaged, or that none is whole. What is referred to
+  // outlives the object.
   RunCheckpoints(const CheckpointOptions& options, const ModelSpec& model, RankTrainer& trainer,
                  Store& store, std::function<void(const std::string&)> say);
 
@@ -57,8 +58,8 @@ class RunCheckpoints {
   void finish();
 
   // The newest checkpoint that is whole; nothing if there is none. All ranks call it. `accept` sees
-  // its state before its tensors are read, and may throw, on all ranks alike. Throws RuntimeFailure
-  // on the first rank, and SaidElsewhere on the others, if there are checkpoints and none is whole.
+  // its state before its tensors are read, and may throw, on all ranks alike. Throws SaidElsewhere
+  // on all ranks if there are checkpoints and none is whole, which `say` was told.
   std::optional<RunState> load_newest(const std::function<void(const RunState&)>& accept =
                                           [](const RunState&) {});
 
