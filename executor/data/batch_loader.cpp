@@ -43,17 +43,33 @@ BatchLoader::BatchLoader(const TokenFile& file, const Plan& plan, std::int64_t v
       samples_(count_samples(file, plan)),
       order_(seed, samples_) {}
 
+void BatchLoader::read(std::uint64_t number, std::vector<std::int32_t>& sample) const {
+  sample.resize(static_cast<std::size_t>(plan_.seq_len) + 1);
+  const std::uint64_t first = order_.sample(number) * static_cast<std::uint64_t>(plan_.seq_len);
+  file_.read(first, sample);
+  check_vocabulary(file_, first, sample, vocabulary_);
+}
+
+void BatchLoader::check(std::int64_t steps, std::uint64_t most_tokens) const {
+  if (file_.cannot_exceed(vocabulary_)) return;
+  const auto in_step = static_cast<std::uint64_t>(plan_.global_batch);
+  const auto wanted = static_cast<std::uint64_t>(steps);
+  const std::uint64_t in_run = wanted > samples_ / in_step ? samples_ : wanted * in_step;
+  const std::uint64_t checked =
+      std::min(in_run, most_tokens / static_cast<std::uint64_t>(plan_.seq_len));
+  std::vector<std::int32_t> sample;
+  for (std::uint64_t number = 0; number < checked; ++number) read(number, sample);
+}
+
 Batch BatchLoader::load(std::uint64_t first_sample, std::int64_t data_rank) const {
   Batch batch;
   batch.tokens_each = plan_.micro_batch * plan_.seq_len;
-  std::vector<std::int32_t> sample(static_cast<std::size_t>(plan_.seq_len) + 1);
+  std::vector<std::int32_t> sample;
   for (std::int64_t m = 0; m < plan_.microbatches(); ++m) {
     for (std::int64_t i = 0; i < plan_.micro_batch; ++i) {
       const std::int64_t in_step = (m * plan_.dp + data_rank) * plan_.micro_batch + i;
       const std::uint64_t number = first_sample + static_cast<std::uint64_t>(in_step);
-      const std::uint64_t first = order_.sample(number) * static_cast<std::uint64_t>(plan_.seq_len);
-      file_.read(first, sample);
-      check_vocabulary(file_, first, sample, vocabulary_);
+      read(number, sample);
       batch.tokens.insert(batch.tokens.end(), sample.begin(), sample.end() - 1);
       batch.targets.insert(batch.targets.end(), sample.begin() + 1, sample.end());
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/spec/plan.hpp"
 #include "executor/data/batch.hpp"
@@ -22,9 +23,20 @@ class BatchLoader {
   // in the vocabulary, with its position in the file.
   Batch load(std::uint64_t first_sample, std::int64_t data_rank) const;
 
+  // Whether the samples of so many steps hold tokens of the vocabulary alone: those of one epoch at
+  // most, and as many as fit into `most_tokens`, which bounds how long it takes. Throws as `load`
+  // does.
+  void check(std::int64_t steps, std::uint64_t most_tokens = kMostChecked) const;
+
   std::uint64_t samples() const { return samples_; }
 
+  // A second at most, where the file is in memory.
+  static constexpr std::uint64_t kMostChecked = std::uint64_t{1} << 25U;
+
  private:
+  // Tokens of a sample, and the one after them.
+  void read(std::uint64_t number, std::vector<std::int32_t>& sample) const;
+
   const TokenFile& file_;
   const Plan& plan_;
   std::int64_t vocabulary_;

@@ -51,6 +51,12 @@ TokenFile::~TokenFile() {
   ::munmap(const_cast<std::byte*>(data_), bytes_);
 }
 
+bool TokenFile::cannot_exceed(std::int64_t vocabulary) const {
+  constexpr std::size_t kWidest = 2;  // bytes; wider tokens may be beyond any vocabulary
+  return !format_.is_signed && format_.token_bytes <= kWidest &&
+         vocabulary >= std::int64_t{1} << (8 * format_.token_bytes);
+}
+
 std::string TokenFile::sum() const {
   return sum_text(content_sum({data_, bytes_}));
 }

@@ -21,6 +21,8 @@ class TokenFile {
 
   std::uint64_t tokens() const { return format_.tokens; }
   std::size_t token_bytes() const { return format_.token_bytes; }
+  // Whatever stands in the file: its tokens are too narrow.
+  bool cannot_exceed(std::int64_t vocabulary) const;
   // Tells corpora apart: content_sum of the file, as text.
   std::string sum() const;
   const std::filesystem::path& path() const { return path_; }

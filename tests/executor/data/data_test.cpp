@@ -78,7 +78,7 @@ TEST(TokenFile, ReadsTextAsBytesAndBinaryTokens) {
   EXPECT_EQ(whole, (std::vector<std::int32_t>{0x0002ff01}));
 }
 
-std::string as_bytes(std::initializer_list<std::int64_t> values, std::size_t bytes_each) {
+std::string as_bytes(const std::vector<std::int64_t>& values, std::size_t bytes_each) {
   std::string text;
   for (const std::int64_t value : values)
     text.append(reinterpret_cast<const char*>(&value), bytes_each);
@@ -279,6 +279,40 @@ TEST(BatchLoader, NamesTheFileThePositionAndTheTokenThatIsInNoVocabulary) {
               testing::HasSubstr("the token 4000000000"));
   const std::string brief = write("brief.u16", as_bytes({5, 7}, 2));
   EXPECT_THAT(refusal_in_training(brief), testing::HasSubstr(brief));
+}
+
+// What a run of so many steps would come to refuse is refused before, and nothing else; every
+// sample has a foreign token in turn.
+TEST(BatchLoader, ChecksWhatTheStepsMeet) {
+  constexpr std::int64_t kSamples = 11, kBatch = 2, kSeqLen = 3;
+  Plan plan;
+  plan.seq_len = kSeqLen;
+  plan.global_batch = kBatch;
+  for (std::size_t sample = 0; sample < kSamples; ++sample) {
+    std::vector<std::int64_t> tokens(kSamples * kSeqLen + 1, 7);
+    tokens[sample * kSeqLen + 1] = 256;
+    const TokenFile file(write("checked.u16", as_bytes(tokens, 2)));
+    const BatchLoader loader(file, plan, 256, 1);
+    const auto refuses = [](const auto& work) {
+      try {
+        work();
+      } catch (const InputError&) {
+        return true;
+      }
+      return false;
+    };
+    bool is_met = false;
+    for (std::int64_t steps = 1; steps < 2 * kSamples; ++steps) {
+      const auto first = static_cast<std::uint64_t>((steps - 1) * kBatch);
+      is_met = is_met || refuses([&] { loader.load(first, 0); });
+      EXPECT_EQ(refuses([&] { loader.check(steps); }), is_met) << sample << ' ' << steps;
+      // One sample, the first.
+      EXPECT_EQ(refuses([&] { loader.check(steps, kSeqLen); }),
+                refuses([&] { loader.check(1, kSeqLen); }));
+    }
+    EXPECT_TRUE(is_met);
+    EXPECT_NO_THROW(BatchLoader(file, plan, 257, 1).check(2 * kSamples));
+  }
 }
 
 TEST(BatchLoader, KnowsNegativeTokensOfSignedTypes) {
