@@ -26,6 +26,7 @@
 #include "executor/launch/run_options.hpp"
 #include "executor/probe/probe_process.hpp"
 #include "executor/runtime/executable.hpp"
+#include "executor/telemetry/metrics_log.hpp"
 
 namespace {
 
@@ -70,10 +71,21 @@ std::string plan_for_the_rest(const RunOptions& options, const std::string& plan
   return file;
 }
 
+// A rank that was ended may have written its last step to the metrics alone.
+LaunchResult launch_once(const RunOptions& options, std::int64_t world,
+                         const std::vector<std::string>& arguments) {
+  const LaunchResult result = launch_ranks(world, arguments, {options.timeout()});
+  try {
+    if (result.status != 0) write_prometheus_of_last_line(options.metrics_file());
+  } catch (const RuntimeFailure& error) {
+    fmt::print(stderr, "{}\n", printable(error.what()));
+  }
+  return result;
+}
+
 // Starts the ranks, and again after a failure.
 int launch(const RunOptions& options, std::int64_t world, const std::vector<std::string>& given) {
-  const LaunchLimits limits{options.timeout()};
-  LaunchResult result = launch_ranks(world, given, limits);
+  LaunchResult result = launch_once(options, world, given);
   std::string plan = options.plan_now();
   for (std::int64_t restart = 1; restart <= options.restarts; ++restart) {
     if (result.status == 0 || result.status == kBadInput || result.stopped) break;
@@ -84,7 +96,7 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
     }
     std::vector<std::string> arguments = given;
     arguments.insert(arguments.end(), {"--resume", "--continue-under", plan});
-    result = launch_ranks(world, arguments, limits);
+    result = launch_once(options, world, arguments);
   }
   return result.status;
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -79,7 +80,7 @@ class RankRun {
       remove_timelines(options_.out, state_.steps);
       write_plan(options_.out, scenario_);
     }
-    std::optional<MetricsLog> metrics = begin_metrics();
+    const std::unique_ptr<MetricsLog> metrics = begin_metrics();
     RunProgress progress(rank_ == 0 && !options_.no_progress, options_.training.steps);
     while (state_.steps < options_.training.steps) {
       const std::int64_t step = state_.steps;
@@ -157,10 +158,10 @@ class RankRun {
   }
 
   // Of rank 0.
-  std::optional<MetricsLog> begin_metrics() const {
-    if (rank_ != 0) return std::nullopt;
-    std::optional<MetricsLog> metrics(std::in_place, options_.metrics_file(),
-                                      figures_of(scenario_, name_of(device_)), state_.steps);
+  std::unique_ptr<MetricsLog> begin_metrics() const {
+    if (rank_ != 0) return nullptr;
+    auto metrics = std::make_unique<MetricsLog>(
+        options_.metrics_file(), figures_of(scenario_, name_of(device_)), state_.steps);
     if (metrics->cut_off())
       fmt::print(stderr, "left out the last line of {}, which is cut off\n",
                  options_.metrics_file().string());

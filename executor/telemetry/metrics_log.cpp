@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -11,6 +13,7 @@
 #include "core/lowering/model_flop.hpp"
 #include "core/spec/scenario_sum.hpp"
 #include "executor/telemetry/earlier_metrics.hpp"
+#include "executor/telemetry/write_failure.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -20,6 +23,23 @@ constexpr std::chrono::milliseconds kBetweenLines{100};
 // JSON has no NaN.
 nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+}
+
+std::filesystem::path prometheus_beside(std::filesystem::path file) {
+  return file.replace_extension(".prom");
+}
+
+// Null where there is none; what follows the last line feed was cut off.
+nlohmann::ordered_json last_line(const std::filesystem::path& file) {
+  constexpr std::streamoff kLongest = 1 << 16;  // bytes: a hundred times what a line has
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  const std::streamoff size = stream ? std::streamoff(stream.tellg()) : 0;
+  stream.seekg(std::max<std::streamoff>(0, size - kLongest));
+  std::string text(std::istreambuf_iterator<char>(stream), {});
+  text.resize(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n'));
+  // Without a line feed before it npos + 1, the beginning.
+  auto line = nlohmann::ordered_json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
+  return line.is_object() ? line : nlohmann::ordered_json();
 }
 
 }  // namespace
@@ -48,7 +68,7 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
     : file_(file),
       figures_(figures),
       noise_(figures.small_batch_tokens, figures.tokens_per_step),
-      prometheus_(std::filesystem::path(file).replace_extension(".prom")) {
+      prometheus_(prometheus_beside(file)) {
   // Beside the earlier file until all that is kept of it is there.
   const std::filesystem::path other = file.string() + ".tmp";
   stream_.open(other);
@@ -58,8 +78,9 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
     });
   }
   std::error_code error;
-  if (stream_.flush()) std::filesystem::rename(other, file, error);
-  if (!stream_ || error) throw RuntimeFailure(file.string() + " cannot be written");
+  if (!stream_.flush()) fail_to_write(other);
+  std::filesystem::rename(other, file, error);
+  if (error) throw RuntimeFailure(file.string() + ": cannot be written: " + error.message());
 }
 
 void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
@@ -85,12 +106,28 @@ void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
   if (!figures_.device.empty()) line["device"] = figures_.device;
   if (!figures_.program.empty()) line["program"] = figures_.program;
   stream_ << line.dump() << '\n' << std::flush;
-  if (!stream_) throw RuntimeFailure(file_.string() + " cannot be written");
+  if (!stream_) fail_to_write(file_);
   prometheus_.update(line);
 }
 
 void MetricsLog::finish() {
   prometheus_.write();
+}
+
+MetricsLog::~MetricsLog() {
+  try {
+    finish();
+  } catch (const std::exception&) {
+    // The failure that ended the run is told.
+  }
+}
+
+void write_prometheus_of_last_line(const std::filesystem::path& file) {
+  const nlohmann::ordered_json line = last_line(file);
+  if (line.is_null()) return;
+  PrometheusFile prometheus(prometheus_beside(file));
+  prometheus.update(line);
+  prometheus.write();
 }
 
 RunProgress::RunProgress(bool wanted, std::int64_t steps)

@@ -40,6 +40,10 @@ class MetricsLog {
   // Keeps the lines of an earlier file whose steps lie before `first_step`. Throws InputError where
   // one is broken (earlier_metrics.hpp), RuntimeFailure if the file cannot be written.
   MetricsLog(const std::filesystem::path& file, const RunFigures& figures, std::int64_t first_step);
+  // As `finish`, where a run has failed; a failure to write is not told.
+  ~MetricsLog();
+  MetricsLog(const MetricsLog&) = delete;
+  MetricsLog& operator=(const MetricsLog&) = delete;
 
   // {"step": 0, "loss": 5.54, "gradient_norm": 1.2, "learning_rate": 3e-4, "step_s": 0.01,
   //  "tokens_per_s": 1e5, "mfu": 0.5, "forward_s": 0.003, "backward_s": 0.005,
@@ -54,7 +58,7 @@ class MetricsLog {
   // `checkpoint_stall_s`: that training stood still for checkpoints since the step before; 0: there
   // was none, and the line has no such figure.
   void write(const StepReport& report, const MemoryUse& memory, double checkpoint_stall_s = 0.0);
-  // The last step's, whenever it was written.
+  // `metrics.prom` of the last step, whenever it was written.
   void finish();
 
   // The last line of the earlier file was cut off, and is left out.
@@ -68,6 +72,11 @@ class MetricsLog {
   PrometheusFile prometheus_;
   bool cut_off_ = false;
 };
+
+// `metrics.prom` of the last whole line of metrics.jsonl, `file`: for those who outlive a process
+// that was ended before it could write it. Nothing where there is no such line. Throws
+// RuntimeFailure.
+void write_prometheus_of_last_line(const std::filesystem::path& file);
 
 // On standard error, at most ten times a second, where that is a terminal.
 class RunProgress {

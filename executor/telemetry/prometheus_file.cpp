@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "executor/telemetry/write_failure.hpp"
 
 namespace shardwright::executor {
 
@@ -13,8 +14,9 @@ void PrometheusFile::update(const nlohmann::ordered_json& figures) {
   constexpr std::chrono::seconds kBetween{1};
   text_.clear();
   for (const auto& [name, value] : figures.items()) {
-    if (!value.is_number()) continue;
-    text_ += fmt::format("# TYPE shardwright_{0} gauge\nshardwright_{0} {1}\n", name, value.dump());
+    if (!value.is_number() && !value.is_null()) continue;
+    text_ += fmt::format("# TYPE shardwright_{0} gauge\nshardwright_{0} {1}\n", name,
+                         value.is_null() ? "NaN" : value.dump());
   }
   written_ = false;
   const auto now = std::chrono::steady_clock::now();
@@ -30,7 +32,7 @@ void PrometheusFile::write() {
   {
     std::ofstream stream(other);
     stream << text_;
-    if (!stream.flush()) throw RuntimeFailure(other.string() + " cannot be written");
+    if (!stream.flush()) fail_to_write(other);
   }
   std::filesystem::rename(other, file_, error);
   if (error) throw RuntimeFailure(file_.string() + ": " + error.message());

@@ -13,8 +13,8 @@ class PrometheusFile {
  public:
   explicit PrometheusFile(std::filesystem::path file) : file_(std::move(file)) {}
 
-  // A gauge "shardwright_NAME" for each number of the object; written at most once a second. Throws
-  // RuntimeFailure.
+  // A gauge "shardwright_NAME" for each number of the object, NaN where it is null (JSON has no
+  // word for that number); written at most once a second. Throws RuntimeFailure.
   void update(const nlohmann::ordered_json& figures);
   // What the last update said, unless it is written already: under another name, then renamed.
   void write();

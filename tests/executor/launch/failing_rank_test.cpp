@@ -5,6 +5,9 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 #include <tuple>
 
@@ -45,6 +48,18 @@ void expect_whole_checkpoints(const std::filesystem::path& run) {
   CheckpointFolder checkpoints(run / "checkpoints");
   for (const std::int64_t steps : checkpoints.steps())
     EXPECT_EQ(checkpoints.find_damage(steps), std::nullopt) << steps;
+}
+
+// What node exporter collects is no older than the metrics.
+void expect_prometheus_of_last_line(const std::filesystem::path& run) {
+  std::ifstream file(run / "metrics.jsonl");
+  std::string last;
+  for (std::string line; std::getline(file, line) && !file.eof();) last = line;
+  if (last.empty()) return;
+  std::ostringstream text;
+  text << std::ifstream(run / "metrics.prom").rdbuf();
+  const auto step = nlohmann::json::parse(last).at("step").get<std::int64_t>();
+  EXPECT_THAT(text.str(), HasSubstr("\nshardwright_step " + std::to_string(step) + "\n"));
 }
 
 class FailingRank : public testing::TestWithParam<int> {
@@ -88,7 +103,9 @@ TEST_P(FailingRank, EndsTheRunOfAllAndLosesNothingBeyondTheLastCheckpoint) {
     }
     for (const pid_t rank : ranks) EXPECT_NE(kill(rank, 0), 0);
     expect_whole_checkpoints(folder);
-    StartedRun again(folder, with({"--resume"}));
+    expect_prometheus_of_last_line(folder);
+    // Which may have been hit before its first checkpoint.
+    StartedRun again(folder, with({"--resume", "--force"}));
     EXPECT_EQ(again.wait(), 0) << again.messages();
     EXPECT_EQ(losses_in(folder), undisturbed_losses());
   }
@@ -206,6 +223,7 @@ TEST(NotANumber, EndsTheRunOfAllBeforeItGetsIntoACheckpoint) {
                                      ": step [0-9]+, [a-z_.]+.*: [0-9]+ values of its result.* are "
                                      "not finite; the loss is .*, the gradient norm .*(nan|inf)"));
   expect_whole_checkpoints(folder);
+  expect_prometheus_of_last_line(folder);
 }
 
 }  // namespace

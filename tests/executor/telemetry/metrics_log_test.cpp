@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -90,6 +91,59 @@ TEST_F(EarlierMetrics, OfARunThatBeginsAnewAreNotRead) {
   write("no JSON\n" + kStep1);
   const MetricsLog log(file_, {}, 0);
   EXPECT_EQ(content_of(file_), "");
+}
+
+class Prometheus : public testing::Test {
+ protected:
+  std::string text() const {
+    return content_of(std::filesystem::path(file_).replace_extension(".prom"));
+  }
+
+  std::filesystem::path file_ = scratch_path("metrics.jsonl");
+};
+
+// Of two steps within a second, the second one at the end, also where nobody says that the run has
+// ended well.
+TEST_F(Prometheus, HoldsTheLastLineOfARunThatFailed) {
+  {
+    MetricsLog log(file_, {}, 0);
+    StepReport report;
+    report.step = 6;
+    report.seconds = 0.1;
+    log.write(report, {});
+    report.step = 7;
+    report.loss = std::nan("");
+    report.gradient_norm = HUGE_VAL;
+    log.write(report, {});
+    EXPECT_THAT(text(), testing::HasSubstr("\nshardwright_step 6\n"));
+  }
+  for (const char* gauge : {"step 7", "loss NaN", "gradient_norm NaN", "step_s 0.1"})
+    EXPECT_THAT(text(), testing::HasSubstr(std::string("\nshardwright_") + gauge + "\n"));
+}
+
+// Beside metrics of a process that was killed, in the middle of a line or not.
+TEST_F(Prometheus, IsWrittenOfTheLastWholeLine) {
+  std::filesystem::remove(std::filesystem::path(file_).replace_extension(".prom"));
+  for (const std::string& none : {std::string(), std::string("{\"step\":0")}) {
+    std::ofstream(file_) << none;
+    write_prometheus_of_last_line(file_);
+    EXPECT_EQ(text(), "");
+  }
+  std::ofstream(file_) << kStep0;
+  write_prometheus_of_last_line(file_);
+  EXPECT_THAT(text(), testing::HasSubstr("\nshardwright_loss 5.5\n"));
+  std::ofstream(file_) << std::string(1 << 17, '\n') << kStep0 << kStep1 << "{\"step\":2,";
+  write_prometheus_of_last_line(file_);
+  EXPECT_THAT(text(), testing::HasSubstr("\nshardwright_step 1\n"));
+}
+
+TEST(MetricsFile, ThatCannotBeWrittenIsNamedWithTheReason) {
+  try {
+    const MetricsLog log(scratch_path("no-folder") + "/metrics.jsonl", {}, 0);
+    FAIL() << "was written";
+  } catch (const RuntimeFailure& error) {
+    EXPECT_THAT(error.what(), testing::EndsWith("cannot be written: No such file or directory"));
+  }
 }
 
 }  // namespace
