@@ -188,7 +188,12 @@ class RankRun {
   bool resume() {
     const std::optional<RunState> found =
         checkpoints_.load_newest([this](const RunState& state) { check_continues(state); });
-    if (!found) return false;
+    if (!found) {
+      if (rank_ == 0)
+        fmt::print(stderr, "no checkpoint in {}: the run begins at its first step\n",
+                   options_.checkpoint_folder().string());
+      return false;
+    }
     if (rank_ == 0 && found->data_tokens != 0 && found->data_tokens != state_.data_tokens)
       fmt::print(stderr, "{} has {} tokens; the steps before were trained on other data, of {}\n",
                  options_.data.string(), state_.data_tokens, found->data_tokens);

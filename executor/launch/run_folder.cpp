@@ -1,10 +1,13 @@
 #include "executor/launch/run_folder.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <string>
 #include <system_error>
 
 #include "core/base/error.hpp"
+#include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/telemetry/earlier_metrics.hpp"
 
 namespace shardwright::executor {
@@ -17,11 +20,25 @@ bool holds_something(const std::filesystem::path& folder) {
   return !std::filesystem::is_empty(folder, error) || error;
 }
 
+// A run that begins anew would lose them.
+void refuse_steps_without_checkpoint(const RunOptions& options, std::int64_t steps) {
+  if (steps == 0 || !CheckpointFolder(options.checkpoint_folder()).steps().empty()) return;
+  throw InputError(
+      "--resume",
+      {{"",
+        fmt::format("no checkpoint in {}, and metrics of {} steps in {}",
+                    options.checkpoint_folder().string(), steps, options.metrics_file().string()),
+        "a checkpoint to go on from, or --force too, to begin anew without them"}});
+}
+
 }  // namespace
 
 void check_run_folder(const RunOptions& options) {
-  // Whether its lines can be read.
-  if (options.resume) for_each_earlier_step(options.metrics_file(), [](auto&&...) {});
+  if (options.resume) {
+    std::int64_t steps = 0;  // and whether their lines can be read
+    for_each_earlier_step(options.metrics_file(), [&](auto&&...) { ++steps; });
+    if (!options.force) refuse_steps_without_checkpoint(options, steps);
+  }
   if (options.force || options.resume) return;
   const auto refuse = [](const std::filesystem::path& found) {
     throw InputError(

@@ -7,8 +7,9 @@
 namespace shardwright::executor {
 
 // Throws InputError where an earlier run would be written over, or its checkpoints removed, without
-// --force or --resume, or where the metrics of one that is gone on with have broken lines. Changes
-// nothing.
+// --force or --resume; where --resume finds metrics of steps and no checkpoint, so that it would
+// begin anew and lose them, without --force; or where the metrics of a run that is gone on with
+// have broken lines. Changes nothing.
 void check_run_folder(const RunOptions& options);
 
 // Makes the folder, and holds it for the run. Unless the run is resumed, no checkpoints are left in

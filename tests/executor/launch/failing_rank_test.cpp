@@ -200,6 +200,14 @@ TEST(KilledLauncher, LeavesNoRank) {
   for (const pid_t rank : ranks) EXPECT_TRUE(ends_soon(rank));
 }
 
+TEST(Resume, SaysThatThereIsNoCheckpoint) {
+  const auto folder = empty_run_folder("no-checkpoint");
+  StartedRun run(folder, {"--resume"}, 2);
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_EQ(run.messages(), "no checkpoint in " + (folder / "checkpoints").string() +
+                                ": the run begins at its first step\n");
+}
+
 TEST(Resume, SaysOnceThatNoCheckpointIsWhole) {
   const auto folder = empty_run_folder("damaged");
   EXPECT_EQ(StartedRun(folder, {}).wait(), 0);

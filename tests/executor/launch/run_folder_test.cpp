@@ -82,6 +82,31 @@ TEST_F(FolderOfARun, IsNotGoneOnInWithBrokenMetrics) {
   EXPECT_TRUE(is_there("metrics.jsonl"));
 }
 
+// The run would begin anew, and its metrics replace those that are there.
+TEST_F(FolderOfARun, IsNotGoneOnInWithoutACheckpointUnlessByForce) {
+  write("metrics.jsonl");
+  std::ofstream(options_.out / "metrics.jsonl") << "{\"step\":0}\n{\"step\":1}\n";
+  options_.resume = true;
+  EXPECT_THAT(refusal(),
+              testing::HasSubstr("found no checkpoint in " + options_.checkpoint_folder().string() +
+                                 ", and metrics of 2 steps in "));
+  options_.force = true;
+  EXPECT_EQ(refusal(), "");
+  options_.force = false;
+  write("checkpoints/step-00000002/state.json");
+  EXPECT_EQ(refusal(), "");
+}
+
+// A run that is resumed whenever it is started, be it the first time; or one that failed in its
+// first step.
+TEST_F(FolderOfARun, IsGoneOnInWithoutACheckpointWhereNoStepIsLost) {
+  options_.resume = true;
+  EXPECT_EQ(refusal(), "");
+  write("metrics.jsonl");
+  std::ofstream(options_.out / "metrics.jsonl") << "";
+  EXPECT_EQ(refusal(), "");
+}
+
 TEST_F(FolderOfARun, LosesItsCheckpointsByForceAlone) {
   const char* const checkpoint = "checkpoints/step-00000005/state.json";
   write(checkpoint);
