@@ -33,7 +33,7 @@ namespace {
 using namespace shardwright;
 using namespace shardwright::executor;
 
-constexpr int kFailure = 1, kBadInput = 2;
+constexpr int kFailure = 1, kBadInput = kBadInputStatus;
 
 std::optional<std::string> environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
@@ -112,6 +112,8 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
   if (!options.init_from.empty()) WeightFiles(options.init_from).check(scenario.model);
   const std::int64_t world = scenario.plan.world_size();
   std::optional<LaunchPlace> place = read_launch_place(environment, options.local);
+  // Our launcher has done it. Beyond what is checked here a rank tells the others (bad_input.hpp).
+  if (!place || place->launcher != kOwnLauncher) loader.check(options.training.steps);
   if (device == Device::Cuda) prepare_gpus(options.share_gpu, place, world);
   if (device == Device::Cpu && options.share_gpu && (!place || place->serves_rendezvous))
     fmt::print(stderr, "--share-gpu changes nothing: the run computes on CPUs\n");

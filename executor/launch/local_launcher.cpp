@@ -15,6 +15,7 @@
 #include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
 #include "executor/comm/tcp_store.hpp"
+#include "executor/launch/bad_input.hpp"
 #include "executor/launch/heartbeat.hpp"
 #include "executor/telemetry/host_name.hpp"
 
@@ -116,7 +117,8 @@ class RankProcesses {
       if (!ranks_[rank].running || waitpid(ranks_[rank].process, &status, WNOHANG) <= 0) continue;
       ranks_[rank].running = false;
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kLostStatus;
-      if (code != 0 && first_failure_ == 0) first_failure_ = code;
+      // What the others fail of follows from bad input.
+      if (code != 0 && (first_failure_ == 0 || code == kBadInputStatus)) first_failure_ = code;
       if (!WIFSIGNALED(status) || stopping_ || stop_signal != 0) continue;
       const auto number = static_cast<std::int64_t>(rank);
       fmt::print(stderr, "{} was ended by signal {} ({})\n", watch_.name(number), WTERMSIG(status),
@@ -189,10 +191,19 @@ LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& ar
   for (std::int64_t rank = 0; rank < world; ++rank)
     ranks.start(arguments, environment_of(rank, world, rendezvous, token));
   wait_for_ranks(ranks, limits);
+  const auto wait_for_ends = [&] {
+    const auto deadline = std::chrono::steady_clock::now() + limits.grace;
+    while (ranks.running() > 0 && std::chrono::steady_clock::now() < deadline) ranks.look();
+  };
+  // All ranks know of it and end by themselves, the one that says it among them.
+  if (ranks.first_failure() == kBadInputStatus) wait_for_ends();
   if (ranks.running() > 0) ranks.signal_all(SIGTERM);
-  const auto deadline = std::chrono::steady_clock::now() + limits.grace;
-  while (ranks.running() > 0 && std::chrono::steady_clock::now() < deadline) ranks.look();
+  wait_for_ends();
   if (stop_status() != 0) return {stop_status(), true, {}};
+  if (const auto bad = told_bad_input(rendezvous.table())) {
+    fmt::print(stderr, "{}\n", *bad);
+    return {kBadInputStatus, false, {}};
+  }
   return {ranks.first_failure(), false, ranks.lost()};
 }
 

@@ -18,6 +18,7 @@
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/data/batch_loader.hpp"
 #include "executor/launch/agreement.hpp"
+#include "executor/launch/bad_input.hpp"
 #include "executor/launch/device_choice.hpp"
 #include "executor/launch/heartbeat.hpp"
 #include "executor/launch/lost_ranks.hpp"
@@ -51,6 +52,7 @@ class RankRun {
         rank_(place.rank),
         recorded_(options.recorded_steps()),
         device_(device),
+        table_(meeting.store()),
         heartbeat_(heartbeat),
         loader_(data.file, scenario.plan, scenario.model.vocab, options.training.seed),
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
@@ -168,7 +170,14 @@ class RankRun {
     return metrics;
   }
 
-  Batch load_batch() { return loader_.load(state_.samples, trainer_.place()[Axis::Data]); }
+  Batch load_batch() {
+    try {
+      return loader_.load(state_.samples, trainer_.place()[Axis::Data]);
+    } catch (const InputError& error) {
+      if (table_ != nullptr) tell_bad_input(*table_, error.what());
+      throw;
+    }
+  }
 
   // For people at the other ranks; another thread asks.
   std::string doing() const {
@@ -236,6 +245,7 @@ class RankRun {
   std::int64_t rank_;
   std::vector<std::int64_t> recorded_;  // steps
   Device device_;
+  Store* table_;  // of all ranks; null: there are no others
   Heartbeat& heartbeat_;
   BatchLoader loader_;
   Program program_;
@@ -258,41 +268,60 @@ void check_world(const RunOptions& options, const Plan& plan, const LaunchPlace&
                      fmt::format("one for the {} that {} started", place.world, place.launcher)}});
 }
 
+// `watch` and `meeting` are there as soon as they are needed to tell of a failure.
+void meet_and_train(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
+                    Device device, const std::string& token, std::optional<RankWatch>& watch,
+                    std::optional<Meeting>& meeting) {
+  const Corpus data{TokenFile(options.data)};
+  const RunInputs inputs = inputs_of(options, scenario, device, data.file, data.sum);
+  meeting.emplace(place, token, options.timeout());
+  if (meeting->table() != nullptr) watch.emplace(*meeting->table(), place.world, "an unknown host");
+  Heartbeat heartbeat(meeting->connect(), place.rank, heartbeat_interval(options.timeout()));
+  std::function<void()> check_others;
+  if (watch) check_others = [&] { check_none_is_gone(*watch, place, options.timeout()); };
+  if (meeting->store() != nullptr)
+    agree_on_inputs(*meeting->store(), place.rank, place.world, inputs, options.timeout());
+  check_world(options, scenario.plan, place);
+  std::optional<FolderLock> folder;
+  if (place.serves_rendezvous) folder.emplace(prepare_run_folder(options));
+  RankRun run(options, scenario, place, device, data, *meeting, heartbeat, check_others);
+  run.train();
+  if (place.rank == 0) run.print_result();
+}
+
 }  // namespace
 
 void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
               Device device, const std::string& token) {
-  const auto fail = [&](const std::string& why) {
-    throw RuntimeFailure(fmt::format("rank {} on {}: {}", place.rank, host_name(), why));
-  };
   std::optional<RankWatch> watch;
   std::optional<Meeting> meeting;
+  const auto own_name = [&] { return fmt::format("rank {} on {}", place.rank, host_name()); };
+  const auto bad_input = [&] {
+    const auto limit = kMissedSigns * heartbeat_interval(options.timeout());
+    return meeting ? told_bad_input(*meeting, limit) : std::nullopt;
+  };
+  const auto lost_ranks = [&] {
+    const bool watched = place.launcher == kOwnLauncher || place.world == 1 || !meeting;
+    return watched ? ""
+                   : find_lost_ranks(*meeting, place, watch ? &*watch : nullptr, options.timeout());
+  };
   try {
-    const Corpus data{TokenFile(options.data)};
-    const RunInputs inputs = inputs_of(options, scenario, device, data.file, data.sum);
-    meeting.emplace(place, token, options.timeout());
-    if (meeting->table() != nullptr)
-      watch.emplace(*meeting->table(), place.world, "an unknown host");
-    Heartbeat heartbeat(meeting->connect(), place.rank, heartbeat_interval(options.timeout()));
-    std::function<void()> check_others;
-    if (watch) check_others = [&] { check_none_is_gone(*watch, place, options.timeout()); };
-    if (meeting->store() != nullptr)
-      agree_on_inputs(*meeting->store(), place.rank, place.world, inputs, options.timeout());
-    check_world(options, scenario.plan, place);
-    std::optional<FolderLock> folder;
-    if (place.serves_rendezvous) folder.emplace(prepare_run_folder(options));
-    RankRun run(options, scenario, place, device, data, *meeting, heartbeat, check_others);
-    run.train();
-    if (place.rank == 0) run.print_result();
-  } catch (const InputError&) {
+    meet_and_train(options, scenario, place, device, token, watch, meeting);
+  } catch (const InputError& error) {
+    if (!bad_input()) throw;
+    // The launcher says it.
+    if (place.launcher == kOwnLauncher) throw BadInputSaidElsewhere(error.what());
+    lost_ranks();  // until the others have heard, where the table is here
     throw;
   } catch (const SaidElsewhere&) {
     throw;
   } catch (const std::exception& error) {
-    const bool watched = place.launcher == kOwnLauncher || place.world == 1 || !meeting;
-    fail(error.what() + (watched ? ""
-                                 : find_lost_ranks(*meeting, place, watch ? &*watch : nullptr,
-                                                   options.timeout())));
+    const std::optional<std::string> bad = bad_input();
+    const std::string lost = lost_ranks();
+    if (!bad) throw RuntimeFailure(own_name() + ": " + error.what() + lost);
+    if (place.launcher != kOwnLauncher)
+      fmt::print(stderr, "{} stops, as another rank has met bad input: {}\n", own_name(), *bad);
+    throw BadInputSaidElsewhere(*bad);
   }
 }
 

@@ -47,11 +47,12 @@ std::filesystem::path text_file() {
 
 }  // namespace
 
-std::vector<std::string> run_arguments(const std::filesystem::path& out, int steps) {
+std::vector<std::string> run_arguments(const std::filesystem::path& out, int steps,
+                                       const std::filesystem::path& data) {
   return {SHARDWRIGHT_EXECUTOR,
           plan_file(),
           "--data",
-          text_file(),
+          data.empty() ? text_file() : data,
           "--out",
           out,
           "--steps",
@@ -60,9 +61,10 @@ std::vector<std::string> run_arguments(const std::filesystem::path& out, int ste
           std::to_string(kCheckpointEvery)};
 }
 
-StartedRun::StartedRun(std::filesystem::path out, std::vector<std::string> more, int steps)
+StartedRun::StartedRun(std::filesystem::path out, std::vector<std::string> more, int steps,
+                       const std::filesystem::path& data)
     : out_(std::move(out)), messages_(out_.string() + ".messages") {
-  std::vector<std::string> arguments = run_arguments(out_, steps);
+  std::vector<std::string> arguments = run_arguments(out_, steps, data);
   arguments.insert(arguments.end(), more.begin(), more.end());
   const std::vector<char*> pointers = argument_pointers(arguments);
   posix_spawn_file_actions_t actions;

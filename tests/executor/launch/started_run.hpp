@@ -16,12 +16,15 @@ inline constexpr int kRanks = 4;
 inline constexpr int kSteps = 30, kCheckpointEvery = 5;
 
 // The executor's command line, with a checkpoint each five steps.
-std::vector<std::string> run_arguments(const std::filesystem::path& out, int steps = kSteps);
+// `data`: empty: a text.
+std::vector<std::string> run_arguments(const std::filesystem::path& out, int steps = kSteps,
+                                       const std::filesystem::path& data = {});
 
 class StartedRun {
  public:
   // Trains into `out`, with a checkpoint each five steps. Its messages go to a file beside `out`.
-  StartedRun(std::filesystem::path out, std::vector<std::string> more, int steps = kSteps);
+  StartedRun(std::filesystem::path out, std::vector<std::string> more, int steps = kSteps,
+             const std::filesystem::path& data = {});
   ~StartedRun();
   StartedRun(const StartedRun&) = delete;
   StartedRun& operator=(const StartedRun&) = delete;

@@ -1,0 +1,35 @@
+#include "executor/launch/bad_input.hpp"
+
+#include "executor/comm/communicator.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+constexpr const char* kKey = "bad_input";
+
+}  // namespace
+
+void tell_bad_input(Store& store, const std::string& text) {
+  try {
+    store.set(kKey, text);
+    store.find(kKey);  // the answer comes after the table has the text
+  } catch (const CommunicationError&) {
+    // Who served the table is gone, and with it the run.
+  }
+}
+
+std::optional<std::string> told_bad_input(const LocalStore& table) {
+  const auto entry = table.look(kKey);
+  return entry ? std::optional(entry->value) : std::nullopt;
+}
+
+std::optional<std::string> told_bad_input(const Meeting& meeting, std::chrono::milliseconds limit) {
+  if (meeting.table() != nullptr) return told_bad_input(*meeting.table());
+  try {
+    return meeting.connect(limit)->find(kKey);
+  } catch (const CommunicationError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,127 @@
+// Tokens beyond the vocabulary: found before the ranks start, or by one of them in mid-run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "executor/data/sample_order.hpp"
+#include "executor/data/token_file.hpp"
+#include "executor/runtime/training_options.hpp"
+#include "tests/executor/launch/launched_ranks.hpp"
+#include "tests/executor/launch/started_run.hpp"
+#include "tests/executor/runtime/training_fixture.hpp"
+#include "tests/scratch_path.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::uint64_t kTokens = 1U << 16U;
+constexpr std::uint16_t kForeign = 300;  // the model knows 256
+constexpr int kManySteps = 60, kBadStep = 24;
+
+std::filesystem::path good_tokens() {
+  auto file = scratch_path("corpus.u16");
+  std::vector<std::uint16_t> tokens(kTokens);
+  for (std::uint64_t i = 0; i < kTokens; ++i) tokens[i] = static_cast<std::uint16_t>(i * i % 251);
+  std::ofstream stream(file, std::ios::binary);
+  stream.write(reinterpret_cast<const char*>(tokens.data()),
+               static_cast<std::streamsize>(tokens.size() * sizeof(std::uint16_t)));
+  return file;
+}
+
+// Puts a foreign token into a sample that the second data-parallel rank alone meets, in step
+// `kBadStep`; its position.
+std::uint64_t spoil(const std::filesystem::path& data) {
+  const Plan plan = one_rank_plan();
+  const auto seq_len = static_cast<std::uint64_t>(plan.seq_len);
+  const std::uint64_t samples = (kTokens - 1) / seq_len;
+  const auto number = static_cast<std::uint64_t>(kBadStep * plan.global_batch + plan.micro_batch);
+  EXPECT_LT(number, samples) << "met in an earlier step, too";
+  // Not its first token, which ends the sample before it.
+  const std::uint64_t position =
+      SampleOrder(TrainingOptions{}.seed, samples).sample(number) * seq_len + 1;
+  std::fstream stream(data, std::ios::binary | std::ios::in | std::ios::out);
+  stream.seekp(static_cast<std::streamoff>(position * sizeof kForeign));
+  stream.write(reinterpret_cast<const char*>(&kForeign), sizeof kForeign);
+  return position;
+}
+
+std::string refusal(const std::filesystem::path& data, std::uint64_t position) {
+  return data.string() + ": position " + std::to_string(position) +
+         ": found the token 300; expected 0 to 255, the model's vocabulary\n";
+}
+
+TEST(ForeignToken, IsSaidOnceBeforeRanksStart) {
+  const auto data = good_tokens();
+  const std::uint64_t position = spoil(data);
+  const auto folder = empty_run_folder("foreign");
+  StartedRun run(folder, {"--restarts", "3"}, kManySteps, data);
+  EXPECT_EQ(run.wait(), 2);
+  EXPECT_EQ(run.messages(), refusal(data, position));
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+// The run does not come to it.
+TEST(ForeignToken, IsNoMatterWhereNoStepMeetsIt) {
+  const auto data = good_tokens();
+  spoil(data);
+  StartedRun run(empty_run_folder("foreign"), {}, kBadStep, data);
+  EXPECT_EQ(run.wait(), 0) << run.messages();
+}
+
+// Under another launcher each rank looks, and none waits for one that has ended.
+TEST(ForeignToken, IsSaidByEachRankUnderAnotherLauncher) {
+  const auto data = good_tokens();
+  const std::uint64_t position = spoil(data);
+  LaunchedRanks ranks(empty_run_folder("foreign"), kManySteps, {},
+                      [&](int, std::vector<std::string>& arguments) {
+                        *(std::find(arguments.begin(), arguments.end(), "--data") + 1) = data;
+                      });
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ranks.wait(rank), 2) << rank;
+    EXPECT_EQ(ranks.messages(rank), refusal(data, position)) << rank;
+  }
+}
+
+// In a file that changes while the ranks train: as where there are more tokens than are looked at
+// before. Two of the ranks meet it, the others learn of it; nobody takes it for a failure.
+TEST(ForeignTokenInMidRun, IsSaidOnceAndNothingIsTriedAgain) {
+  for (int time = 0; time < 5; ++time) {
+    const auto data = good_tokens();
+    StartedRun run(empty_run_folder("foreign"), {"--restarts", "3"}, kManySteps, data);
+    run.wait_for_steps(3);
+    const std::uint64_t position = spoil(data);
+    EXPECT_EQ(run.wait(), 2);
+    EXPECT_EQ(run.messages(), refusal(data, position));
+    EXPECT_EQ(run.steps_done(), static_cast<std::size_t>(kBadStep));
+  }
+}
+
+TEST(ForeignTokenInMidRun, EndsAllRanksUnderAnotherLauncherAlike) {
+  const auto data = good_tokens();
+  LaunchedRanks ranks(empty_run_folder("foreign"), kManySteps, {},
+                      [&](int, std::vector<std::string>& arguments) {
+                        *(std::find(arguments.begin(), arguments.end(), "--data") + 1) = data;
+                      });
+  ranks.wait_for_steps(3);
+  const std::uint64_t position = spoil(data);
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ranks.wait(rank), 2) << rank;
+    EXPECT_THAT(ranks.messages(rank),
+                AllOf(HasSubstr(refusal(data, position)), Not(HasSubstr("Connection")),
+                      Not(HasSubstr("no sign of")), Not(HasSubstr("no answer"))))
+        << rank;
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::executor
