@@ -95,7 +95,7 @@ TEST(ForeignToken, IsSaidByEachRankUnderAnotherLauncher) {
 // In a file that changes while the ranks train: as where there are more tokens than are looked at
 // before. Two of the ranks meet it, the others learn of it; nobody takes it for a failure.
 TEST(ForeignTokenInMidRun, IsSaidOnceAndNothingIsTriedAgain) {
-  for (int time = 0; time < 5; ++time) {
+  for (int time = 0; time < 2; ++time) {
     const auto data = good_tokens();
     StartedRun run(empty_run_folder("foreign"), {"--restarts", "3"}, kManySteps, data);
     run.wait_for_steps(3);
