@@ -122,11 +122,12 @@ Figures<ExchangeCurve> transfer_figures(const ExchangeCurve& curve,
   Bytes sizes;
   for (const ExchangeTiming* timing : timings) sizes += timing->bytes;
   const Seconds moving = sizes / static_cast<double>(timings.size()) / curve.beta;
-  const auto beta =
-      figure_at<ExchangeCurve>("beta_bytes_per_s", kLeastBandwidth, kMostBandwidth,
-                               [](ExchangeCurve& c) -> BytesPerSecond& { return c.beta; });
-  const auto alpha = figure_at<ExchangeCurve>("alpha_s", kLeastLatency, kMostLatency,
-                                              [](ExchangeCurve& c) -> Seconds& { return c.alpha; });
+  auto beta = figure_at<ExchangeCurve>("beta_bytes_per_s", kLeastBandwidth, kMostBandwidth,
+                                       [](ExchangeCurve& c) -> BytesPerSecond& { return c.beta; });
+  auto alpha = figure_at<ExchangeCurve>("alpha_s", kLeastLatency, kMostLatency,
+                                        [](ExchangeCurve& c) -> Seconds& { return c.alpha; });
+  const bool is_guess = curve.most <= Bytes(0);  // of the formula
+  if (is_guess) alpha.widest = beta.widest = kWidestForGuess;
   if (moving > curve.alpha * kLarge) return {beta, alpha};
   return {alpha, beta};
 }

@@ -20,6 +20,7 @@ struct Figure {
   double least = 0.0, most = 1.0;
   std::function<double(const Spec&)> get;
   std::function<void(Spec&, double)> set;
+  double widest = kWidest;  // least_squares.hpp
 };
 
 template <class Spec>
@@ -55,7 +56,7 @@ FitResult fit_figures(Spec& spec, const Figures<Spec>& figures,
   std::vector<FitParameter> parameters;
   for (const Figure<Spec>& figure : figures) {
     const double value = std::clamp(figure.get(spec), figure.least, figure.most);
-    parameters.push_back({figure.pointer, value, figure.least, figure.most});
+    parameters.push_back({figure.pointer, value, figure.least, figure.most, figure.widest});
   }
   FitResult result = fit(parameters, [&](const std::vector<double>& values) {
     Spec changed = spec;

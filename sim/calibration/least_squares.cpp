@@ -17,7 +17,6 @@ constexpr double kDifference = 2e-3;  // step of the numeric derivatives, in log
 constexpr int kMostIterations = 60;
 constexpr double kEnough = 1e-5;  // relative gain at which the fit stops
 constexpr double kMostDamping = 1e8;
-constexpr double kWidest = 1.5;  // factor to either side of a determined parameter's interval
 constexpr double kMostCorrelation = 0.97;  // of two parameters that are told apart
 constexpr double kUnknownVariance = 1e9;   // of a residual, with no more rows than parameters
 constexpr double kNearLimit = 1e-4;        // in logarithms
@@ -238,7 +237,7 @@ bool is_pushed_to_limit(const Problem& problem, const Round& round, Eigen::Index
 std::optional<Eigen::Index> least_determined(const Problem& problem, const Round& round) {
   std::optional<Eigen::Index> worst;
   for (Eigen::Index i = 0; i < problem.size(); ++i) {
-    if (half_width(round, i) <= std::log(kWidest)) continue;
+    if (half_width(round, i) <= std::log(problem.parameter(i).widest)) continue;
     if (!worst || half_width(round, i) > half_width(round, *worst)) worst = i;
   }
   for (Eigen::Index i = 0; i < problem.size() && !worst; ++i)

@@ -5,10 +5,9 @@
 // do not pull the fit. The confidence interval of a parameter comes from the weighted normal
 // equations at the solution and the quantile of Student's t distribution for the rows that are left
 // over. A parameter keeps its first value, and the others are fitted again without it, where
-// - its interval is wider than a factor of kWidest to either side: the data do not determine it;
+// - its interval is wider than a factor of `widest` to either side: the data do not determine it;
 // - it has reached a limit, and the data only bound it there (the interval, one-sided, is that
-// wide)
-//   or would take it further by more than its interval: they push it to the limit.
+//   wide) or would take it further by more than its interval: they push it to the limit.
 // Deterministic.
 #pragma once
 
@@ -18,10 +17,16 @@
 
 namespace shardwright::sim {
 
+// Of the interval of a parameter that is to replace what is known: the factor to either side.
+inline constexpr double kWidest = 1.5;
+// The same where only a guess stands there, which an estimate of this width is better than.
+inline constexpr double kWidestForGuess = 3.0;
+
 struct FitParameter {
   std::string name;
   double value = 1.0;              // where the fit starts
   double least = 0.0, most = 1.0;  // physical limits, both above zero
+  double widest = kWidest;
 };
 
 enum class FitVerdict {

@@ -202,7 +202,7 @@ TEST(KilledLauncher, LeavesNoRank) {
 
 TEST(Resume, SaysThatThereIsNoCheckpoint) {
   const auto folder = empty_run_folder("no-checkpoint");
-  StartedRun run(folder, {"--resume"}, 2);
+  StartedRun run(folder, {"--resume", "--warmup-steps", "1"}, 2);
   EXPECT_EQ(run.wait(), 0);
   EXPECT_EQ(run.messages(), "no checkpoint in " + (folder / "checkpoints").string() +
                                 ": the run begins at its first step\n");
