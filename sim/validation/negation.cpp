@@ -18,6 +18,7 @@ using Words = std::vector<std::string_view>;
 
 constexpr std::size_t kWordsBefore = 3;  // that a denial reaches over
 constexpr std::size_t kWordsBehind = 3;
+constexpr std::size_t kMostRead = 16384;  // no notes are longer; the time grows by its square
 
 template <std::size_t N>
 bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
@@ -206,10 +207,11 @@ bool denies_any(std::string_view text, std::initializer_list<std::string_view> p
 }
 
 std::string affirmed_match(const std::string& text, const std::regex& pattern) {
-  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) {
+  const std::string read = text.substr(0, kMostRead);
+  for (std::sregex_iterator match(read.begin(), read.end(), pattern), end; match != end; ++match) {
     std::string found = match->str();
     found.erase(found.begin(), std::find_if(found.begin(), found.end(), is_letter_or_digit));
-    if (affirms_any(text, {found})) return found;
+    if (affirms_any(read, {found})) return found;
   }
   return "";
 }

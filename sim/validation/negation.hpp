@@ -25,7 +25,7 @@ bool affirms_any(std::string_view text, std::initializer_list<std::string_view> 
 bool denies_any(std::string_view text, std::initializer_list<std::string_view> phrases);
 
 // The first match of the pattern that is not denied, from its first letter or digit on; empty
-// without one.
+// without one in the first 16,384 characters.
 std::string affirmed_match(const std::string& text, const std::regex& pattern);
 
 }  // namespace shardwright::sim

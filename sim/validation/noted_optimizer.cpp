@@ -37,7 +37,7 @@ std::optional<Moments> moments_in(const std::string& notes) {
   static const std::regex kAdafactor(R"(\badafactor\b)", icase);
   static const std::regex kLion(R"(\blion optimi[sz]er|\boptim(?:i[sz]er)? ?[=:]? ?lion\b)", icase);
   static const std::regex kSgd(
-      R"(\bsgd optimi[sz]er|\boptim(?:i[sz]er)? ?[=:]? ?sgd\b|\b(?:with|plain|using) sgd\b|^ *sgd\b)",
+      R"(\bsgd optimi[sz]er|\boptim(?:i[sz]er)? ?[=:]? ?sgd\b|\b(?:with|plain|using) sgd\b|^sgd\b)",
       icase);
   if (names_optimizer(notes, kEightBit)) return Moments{"8-bit Adam", 2.0};
   if (names_optimizer(notes, kAdafactor)) return Moments{"Adafactor", 0.0};

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <regex>
@@ -17,12 +19,22 @@ namespace {
 using std::regex_constants::icase;
 
 // What a figure counts ("MFU without recomputation") is not what ran.
-std::string without_flops_clauses(const std::string& notes) {
-  static const std::regex kClause(
-      R"([^;.,()]*\b(?:mfu|hfu|[kmgtp]?flops?(?:/s)?|utili[sz]ation)\b[^;.,()]*)"
-      R"(|\bre-?comput\w* (?:is |was |not )*(?:counted|included)\b)",
+bool speaks_of_a_figure(const std::string& clause) {
+  static const std::regex kFigure(
+      R"(\b(?:mfu|hfu|[kmgtp]?flops?|utili[sz]ation)\b|\brecomput\w{0,6} (?:(?:is|was|not) ){0,2}(?:counted|included)\b)",
       icase);
-  return std::regex_replace(notes, kClause, "");
+  return std::regex_search(clause, kFigure);
+}
+
+std::string without_clauses_of_figures(const std::string& notes) {
+  std::string rest;
+  for (std::size_t begin = 0; begin < notes.size();) {
+    const std::size_t end = std::min(notes.find_first_of(";.,()", begin), notes.size() - 1) + 1;
+    const std::string clause = notes.substr(begin, end - begin);
+    if (!speaks_of_a_figure(clause)) rest += clause;
+    begin = end;
+  }
+  return rest;
 }
 
 // A technique of recomputation with one word before or behind it: "full activation checkpointing",
@@ -30,7 +42,7 @@ std::string without_flops_clauses(const std::string& notes) {
 std::regex recomputation_with(const std::string& word) {
   const std::string of = "(?:(?:activation|gradient|layer)[-_ ])?",
                     key = "(?:[-_ ](?:granularity|policy|mode))?";
-  const std::string name = "(?:recomput\\w*|checkpointing|remat\\w*|ac\\b)";
+  const std::string name = "(?:recomput\\w{0,6}|checkpointing|remat\\w{0,16}|ac\\b)";
   return std::regex("\\b" + word + "[- ]" + of + name + "|\\b" + of + name + key +
                         "(?: ?[=:] ?| )[\"']?" + word + "\\b",
                     icase);
@@ -38,9 +50,9 @@ std::regex recomputation_with(const std::string& word) {
 
 bool says_recomputed(const std::string& text) {
   static const std::regex kOn(
-      R"(\b(?:activation|gradient)[-_ ](?:recomput\w*|checkpointing)(?= *(?:$|[;,.)+])))"
-      R"(|\b(?:(?:activation|gradient)[-_ ]checkpointing|(?:activation[-_ ])?recomput\w*|checkpoint[-_ ]activations)(?: (?:is|was))? ?[=:]? ?(?:true|on|enabled|used|yes)\b)"
-      R"(|\bwith (?:(?:activation|gradient) checkpointing|(?:activation )?recomputation)(?= *(?:$|[;,.)+])))"
+      R"(\b(?:activation|gradient)[-_ ](?:recomput\w{0,6}|checkpointing)(?= ?(?:$|[;,.)+])))"
+      R"(|\b(?:(?:activation|gradient)[-_ ]checkpointing|(?:activation[-_ ])?recomput\w{0,6}|checkpoint[-_ ]activations)(?: (?:is|was))? ?[=:]? ?(?:true|on|enabled|used|yes)\b)"
+      R"(|\bwith (?:(?:activation|gradient) checkpointing|(?:activation )?recomputation)(?= ?(?:$|[;,.)+])))"
       R"(|\bactivations (?:are|were) (?:all )?recomputed\b)",
       icase);
   return !affirmed_match(text, kOn).empty();
@@ -58,14 +70,14 @@ bool denies_recomputation(const std::string& text) {
 // have been recomputed ("where needed"), or is named in two ways, is left open.
 std::string recomputation_in(const std::string& notes) {
   static const std::regex kEvery(
-      R"(\b(?:activation |gradient )?(?:recomput\w*|checkpointing) (?:of |on )?every (?:\d+|other|second)(?:th)? layers?\b)",
+      R"(\b(?:activation |gradient )?(?:recomput\w{0,6}|checkpointing) (?:of |on )?every (?:\d{1,6}|other|second)(?:th)? layers?\b)",
       icase);
   // "minimal" is MaxText's, --recompute-activations Megatron-LM's name for it.
   static const std::regex kMinimal(
       R"(\bremat[-_ ]?policy ?[=:]? ?minimal|--recompute-activations\b)", icase);
   static const std::regex kFull = recomputation_with("full"),
                           kSelective = recomputation_with("selective");
-  const std::string text = without_flops_clauses(notes);
+  const std::string text = without_clauses_of_figures(notes);
   if (const auto match = affirmed_match(text, kEvery); !match.empty()) return match;
   const bool selective =
       !affirmed_match(text, kSelective).empty() || !affirmed_match(text, kMinimal).empty();
@@ -90,11 +102,11 @@ std::optional<bool> sequence_parallelism_in(const std::string& notes) {
 // DeepSpeed-Ulysses calls its ranks sequence-parallel ones.
 std::optional<std::int64_t> context_degree_in(const std::string& notes, bool ulysses) {
   static const std::regex kContext(
-      R"(\b(?:context[-_ ]parallel(?:ism)?|cp)(?:[-_ ](?:size|degree))?(?: ?[=:] ?| of | )?\d+\b)"
-      R"(|\b\d+-way context[-_ ]parallel)",
+      R"(\b(?:context[-_ ]parallel(?:ism)?|cp)(?:[-_ ](?:size|degree))?(?: ?[=:] ?| of | )?\d{1,6}\b)"
+      R"(|\b\d{1,6}-way context[-_ ]parallel)",
       icase);
   static const std::regex kSequence(
-      R"(\b(?:(?:ulysses[-_ ])?sequence[-_ ]parallel(?:ism)?|sp|ulysses)(?:[-_ ](?:size|degree))?(?: ?[=:] ?| of | )?\d+\b)",
+      R"(\b(?:(?:ulysses[-_ ])?sequence[-_ ]parallel(?:ism)?|sp|ulysses)(?:[-_ ](?:size|degree))?(?: ?[=:] ?| of | )?\d{1,6}\b)",
       icase);
   std::string match = affirmed_match(notes, kContext);
   if (match.empty() && ulysses) match = affirmed_match(notes, kSequence);

@@ -85,7 +85,7 @@ bool notes_say_dropped_tokens(std::string_view notes) {
 
 std::optional<double> capacity_factor_in(std::string_view notes) {
   static const std::regex kFactor(
-      R"(capacity[-_ ]factor(?:-|[ _=:]*(?:(?:of|is)[ =:]*)?)(-?\d+(?:\.\d+)?))",
+      R"(capacity[-_ ]factor(?:-|[ _=:]{0,3}(?:(?:of|is)[ =:]{0,2})?)(-?\d{1,4}(?:\.\d{1,4})?))",
       std::regex::icase);
   const std::string text(notes);
   std::smatch match;
@@ -231,7 +231,7 @@ OffloadNote activation_offload_in(std::string_view notes) {
 
 // Trainers that offload say no more than that, of the states at the least.
 OffloadNote optimizer_offload_in(std::string_view notes) {
-  static const std::regex kActivations(R"(\bactivations? (?:\w+ ){0,2}offload\w*)",
+  static const std::regex kActivations(R"(\bactivations? (?:\w{1,20} ){0,2}offload\w{0,6})",
                                        std::regex::icase);
   return offload_in(std::regex_replace(std::string(notes), kActivations, ""),
                     {"optimizer offload",

@@ -16,7 +16,7 @@ using std::regex_constants::icase;
 std::string reinforcement_in(const std::string& notes) {
   static const std::regex kOtherTime(
       R"(\b(?:before|prior to|ahead of|later|later used (?:for|in)|(?:used|meant|intended) (?:for|in)|followed by|then|after) (?:the )?(?:rlhf|ppo|grpo|dpo)\b)"
-      R"(|\b(?:rlhf|ppo|grpo|dpo)[- ](?:tuned|trained|aligned|checkpoint|weights|data\w*)\b)",
+      R"(|\b(?:rlhf|ppo|grpo|dpo)[- ](?:tuned|trained|aligned|checkpoint|weights|data\w{0,4})\b)",
       icase);
   static const std::regex kNames(R"(\b(?:rlhf|ppo|grpo|dpo)\b)", icase);
   return affirmed_match(std::regex_replace(notes, kOtherTime, ""), kNames);
@@ -24,8 +24,7 @@ std::string reinforcement_in(const std::string& notes) {
 
 std::string inference_in(const std::string& notes) {
   static const std::regex kTraining(
-      R"(\btraining (?:step|throughput|time|speed|iteration|run)s?\b|\btraining\b[^;.]*\bfigures?\b)",
-      icase);
+      R"(\btraining (?:step|throughput|time|speed|iteration|run)s?\b)", icase);
   static const std::regex kInference(
       R"(\binference[- ](?:throughput|latency|speed|time|only|benchmark)\b|\b(?:measured|timed|benchmark) (?:in|at|during|of) inference\b)"
       R"(|\b(?:prefill(?:ing)?|decod(?:e|ing))[- ](?:only|throughput|latency|speed|time|benchmark)\b)"
@@ -37,19 +36,19 @@ std::string inference_in(const std::string& notes) {
 // A kernel or format that serves the forward pass alone is no measurement of it.
 std::string forward_in(const std::string& notes) {
   static const std::regex kForward(
-      R"((?:^|[;.,(:] *)(?:the )?forward(?:[- ]pass)?[- ]only\b)"
+      R"((?:^|[;.,(:] ?)(?:the )?forward(?:[- ]pass)?[- ]only\b)"
       R"(|\bonly the forward pass (?:is|was) (?:timed|measured|run)\b)"
-      R"(|\b(?:timed?|times|timing|measure[sd]?|benchmark(?:ed|s)?|latency|throughput) (?:\w+ ){0,3}forward(?:[- ]pass)?[- ]only\b)",
+      R"(|\b(?:timed?|times|timing|measure[sd]?|benchmark(?:ed|s)?|latency|throughput) (?:\w{1,20} ){0,3}forward(?:[- ]pass)?[- ]only\b)",
       icase);
   return affirmed_match(notes, kForward);
 }
 
 std::string frozen_in(const std::string& notes) {
   static const std::regex kFrozen(
-      R"(\bonly the (?:last|first|top|final) (?:\w+ )?(?:layers?|blocks?) (?:is|are|was|were) (?:trained|updated|tuned|fine-?tuned))"
+      R"(\bonly the (?:last|first|top|final) (?:\w{1,20} )?(?:layers?|blocks?) (?:is|are|was|were) (?:trained|updated|tuned|fine-?tuned))"
       R"(|\b(?:layers|blocks|backbone|weights|parameters|encoder|base model|embeddings?) (?:(?:is|are|was|were|kept|all) ){0,2}frozen\b)"
-      R"(|\bfrozen (?:\w+ )?(?:layers|blocks|backbone|weights|encoder|llm|language model|base model|embeddings?)\b)"
-      R"(|\bfreez(?:es?|ing) (?:\w+ ){0,3}(?:layers|blocks|backbone|weights|encoder|llm|embeddings?)\b)"
+      R"(|\bfrozen (?:\w{1,20} )?(?:layers|blocks|backbone|weights|encoder|llm|language model|base model|embeddings?)\b)"
+      R"(|\bfreez(?:es?|ing) (?:\w{1,20} ){0,3}(?:layers|blocks|backbone|weights|encoder|llm|embeddings?)\b)"
       R"(|\blinear prob(?:e|ing)\b)",
       icase);
   return affirmed_match(notes, kFrozen);

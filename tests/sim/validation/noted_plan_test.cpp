@@ -70,6 +70,19 @@ TEST(NotedPlan, NotesThatLeaveRecomputationOpenAreNotRead) {
     EXPECT_EQ(recompute(notes), "") << notes;
 }
 
+// As long as a line may be.
+TEST(NotedPlan, LongNotesAreReadInTime) {
+  for (const char* part : {"a", "recompute", "no recompute full ", "cp", "9", " ", "offload ", ";",
+                           "activation ", "no full recomputation "}) {
+    std::string notes = "capacity factor 9";
+    while (notes.size() < 100000) notes += part;
+    TrainingRow row = open_row(notes.c_str());
+    row.model.name = "Mixtral-8x7B";
+    const RowScenario result = scenario_of(row);
+    EXPECT_NE(result.scenario.has_value(), !result.reason.empty()) << part;
+  }
+}
+
 TEST(NotedPlan, AStatedFieldIsKept) {
   TrainingRow row = open_row("full recomputation, no sequence parallelism, CP2");
   row.plan.recompute = "none";
