@@ -236,6 +236,9 @@ AcceleratorText read_accelerator_text(const std::string& text,
     read.filled_in.push_back(
         fmt::format("accelerator: \"{}\" of \"{}\" is not taken for memory", size.text, text));
   }
+  // NVIDIA's H20 of 2025, with HBM3e.
+  static const std::regex kLargerH20(R"(\bh20[- ]?3e\b)", std::regex::icase);
+  if (!taken && std::regex_search(text, kLargerH20)) take_memory(words, 141.0, read);
   if (products_in(text).size() > 1)
     read.filled_in.push_back(
         fmt::format("accelerator: {} for \"{}\", which names several", *read.profile, text));

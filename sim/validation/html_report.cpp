@@ -73,17 +73,42 @@ std::string notes_of(const RowComparison& row) {
   return R"(<br><span class="note">)" + html_escaped(notes) + "</span>";
 }
 
+// "41.2 of 40.0" of predicted and measured, or what is predicted alone.
+std::string memory_of(const RowComparison& row) {
+  const Bytes unit = gigabytes(1.0);
+  const std::string predicted = fmt::format("{:.1f}", row.predicted_memory / unit);
+  if (!row.measured_memory) return predicted;
+  return fmt::format("{} of {:.1f}", predicted, *row.measured_memory / unit);
+}
+
 std::string row_line(const RowComparison& row) {
   return fmt::format(
-      R"(<tr><td>{}{}</td><td>{}</td><td>{}</td><td class="n">{:.4g}</td><td class="n">{:.4g}</td><td class="n">{:+.1f}</td><td>{}</td></tr>)"
+      R"(<tr><td>{}{}</td><td>{}</td><td>{}</td><td class="n">{:.4g}</td><td class="n">{:.4g}</td><td class="n">{:.4g} to {:.4g}</td><td class="n">{:+.1f}</td><td class="n">{}</td><td>{}</td></tr>)"
       "\n",
       html_escaped(row.id), notes_of(row), html_escaped(row.stack), row.metric, row.measured,
-      row.predicted, 100.0 * row.error, breakdown_bar(row.predicted_time));
+      row.predicted, row.interval_low, row.interval_high, 100.0 * row.error, memory_of(row),
+      breakdown_bar(row.predicted_time));
+}
+
+std::string verdicts_table(const ValidationReport& report) {
+  std::string html;
+  for (const RowComparison& row : report.rows) {
+    if (row.skipped || row.out_of_memory_measured == row.out_of_memory_predicted) continue;
+    html += fmt::format(R"(<tr><td>{}{}</td><td>{}</td><td>{}</td><td class="n">{}</td></tr>)"
+                        "\n",
+                        html_escaped(row.id), notes_of(row),
+                        row.out_of_memory_measured ? "does not fit" : "fits",
+                        row.out_of_memory_predicted ? "does not fit" : "fits", memory_of(row));
+  }
+  if (html.empty()) return {};
+  return R"(<table><tr><th>judged wrongly</th><th>measured</th><th>predicted</th><th class="n">peak memory, GB</th></tr>)"
+         "\n" +
+         html + "</table>\n";
 }
 
 std::string rows_table(const std::vector<const RowComparison*>& rows) {
   std::string html =
-      R"(<table><tr><th>row</th><th>stack</th><th>metric</th><th class="n">measured</th><th class="n">predicted</th><th class="n">error %</th><th>predicted time: GEMM, attention, memory-bound, optimizer, slowed by collectives, exposed communication, bubble, host</th></tr>)"
+      R"(<table><tr><th>row</th><th>stack</th><th>metric</th><th class="n">measured</th><th class="n">predicted</th><th class="n">80 % interval</th><th class="n">error %</th><th class="n">peak memory, GB: predicted of measured</th><th>predicted time: GEMM, attention, memory-bound, optimizer, slowed by collectives, exposed communication, bubble, host</th></tr>)"
       "\n";
   for (const RowComparison* row : rows) html += row_line(*row);
   return html + "</table>\n";
@@ -128,6 +153,7 @@ std::string html_report(const ValidationReport& report) {
   html += summary_table("stack", report.by_stack);
   html += summary_table("parallelism", report.by_parallelism);
   html += "<h2>Does it fit into memory</h2>\n" + fit_table(report.out_of_memory);
+  html += verdicts_table(report);
   html += "<h2>Rows, the worst first</h2>\n" + rows_table(rows) + skipped_table(report);
   return html + "</body></html>\n";
 }

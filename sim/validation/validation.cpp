@@ -199,15 +199,36 @@ std::string gap_of(const TrainingRow& row) {
   return has_outcome ? "" : "the source gives no figure, nor whether it fits";
 }
 
+// Why no such accelerator can have run the row at the rate that it states, its attention left
+// aside; empty if it can. Units are mistaken by factors, clocks by less.
+std::string rate_gap(const RowComparison& row, const Scenario& scenario) {
+  constexpr double kMargin = 1.05;
+  if (!row.timed) return "";
+  const FlopsConvention without_scores{.attention_share = 0.0};
+  const Seconds predicted = row.predicted_time.total();
+  const FlopPerSecond rate =
+      counted_flop(scenario.model, scenario.plan, without_scores) /
+      (predicted / (1.0 + row.error) * static_cast<double>(scenario.plan.world_size()));
+  const FlopPerSecond peak = scenario.cluster.accelerator.matrix.of(scenario.plan.precision);
+  if (peak <= FlopPerSecond(0) || rate <= peak * kMargin) return "";
+  return fmt::format("{:.0f} TFLOP/s of each {} are above its peak of {:.0f}",
+                     rate / teraflops(1.0), scenario.cluster.accelerator.name,
+                     peak / teraflops(1.0));
+}
+
 }  // namespace
 
 RowComparison compare_row(const TrainingRow& row) {
   RowScenario prepared;
   prepared.reason = gap_of(row);
   if (prepared.reason.empty()) prepared = scenario_of(row);
-  RowComparison comparison =
-      prepared.scenario ? compare_with(row, *prepared.scenario) : described(row);
-  comparison.skipped = !prepared.scenario.has_value();
+  RowComparison comparison = described(row);
+  if (prepared.scenario) {
+    RowComparison compared = compare_with(row, *prepared.scenario);
+    prepared.reason = rate_gap(compared, *prepared.scenario);
+    if (prepared.reason.empty()) comparison = std::move(compared);
+  }
+  comparison.skipped = comparison.accelerator_profile.empty();
   comparison.reason = std::move(prepared.reason);
   comparison.filled_in = std::move(prepared.filled_in);
   if (!comparison.skipped) add_flops_convention(row, comparison.filled_in);

@@ -25,6 +25,21 @@ ClusterSpec cluster_for(const std::string& gpu, const std::string& inside,
   return cluster.value_or(ClusterSpec{});
 }
 
+// As its datasheet has it: 141 GB of HBM3e in place of 96.
+TEST(RowCluster, TheLargerH20IsKnownByItsName) {
+  TrainingRow row;
+  row.cluster.gpus = 8;
+  std::vector<std::string> said;
+  std::string reason;
+  for (const auto& [gpu, memory] :
+       {std::pair{"H20", 96.0}, {"H20-3e", 141.0}, {"H20 141GB", 141.0}}) {
+    row.cluster.gpu = gpu;
+    const auto cluster = cluster_of_row(row, said, reason);
+    ASSERT_TRUE(cluster) << reason;
+    EXPECT_NEAR(cluster->accelerator.memory / gigabytes(1.0), memory, 8.0) << gpu;
+  }
+}
+
 // Chips of a pod are joined whichever host they hang on.
 TEST(RowCluster, HostsDoNotCutATorus) {
   TrainingRow row;

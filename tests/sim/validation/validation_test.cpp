@@ -1,15 +1,17 @@
 #include "sim/validation/validation.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <tbb/global_control.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/validation/html_report.hpp"
+#include "tests/sim/validation/shipped_rows.hpp"
+
 namespace shardwright::sim {
 namespace {
-
-const std::string kShipped = SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training.jsonl";
 
 const ValidationReport& shipped_report() {
   static const ValidationReport kReport = validate_rows({kShipped});
@@ -144,6 +146,31 @@ TEST(Validation, JsonHasTheAgreedNames) {
     EXPECT_TRUE(json.at("rows").at(0).contains(key)) << key;
   for (const char* key : {"tp", "fp", "tn", "fn"}) EXPECT_TRUE(json.at("oom").contains(key)) << key;
   EXPECT_EQ(json.at("rows").at(0).at("interval").size(), 2U);
+}
+
+// Tokens of a node taken for those of an accelerator; the row multiplies in FP8.
+TEST(Validation, RatesThatNoAcceleratorReachesAreSkipped) {
+  TrainingRow row = shipped_row("titan-8b-h200-g64");
+  ASSERT_FALSE(compare_row(row).skipped);
+  row.target = TargetRow{"tokens_per_s_per_gpu", 64000.0};
+  const RowComparison compared = compare_row(row);
+  EXPECT_TRUE(compared.skipped);
+  EXPECT_NE(compared.reason.find("above its peak of 1979"), std::string::npos) << compared.reason;
+}
+
+TEST(Validation, TheReportShowsIntervalAndMemoryOfARow) {
+  TrainingRow row = shipped_row("titan-8b-h200-g64");
+  row.measured.peak_memory_gb = 77.7;
+  ValidationReport report;
+  report.rows = {compare_row(row)};
+  const std::string html = html_report(report);
+  const RowComparison& compared = report.rows.front();
+  EXPECT_NE(
+      html.find(fmt::format("{:.4g} to {:.4g}", compared.interval_low, compared.interval_high)),
+      std::string::npos);
+  EXPECT_NE(html.find(fmt::format("{:.1f} of {:.1f}", compared.predicted_memory / gigabytes(1.0),
+                                  *compared.measured_memory / gigabytes(1.0))),
+            std::string::npos);
 }
 
 }  // namespace
