@@ -36,6 +36,16 @@ QString key_of_view(const QDockWidget& dock) {
   return QStringLiteral("view:") + dock.objectName();
 }
 
+// Qt moves what is behind the tab of another dock out of the window and leaves it visible.
+bool is_in_front(const QDockWidget& dock) {
+  return dock.isVisible() && !dock.visibleRegion().isEmpty();
+}
+
+bool takes_tab(const QWidget& widget) {
+  return (widget.focusPolicy() & Qt::TabFocus) != 0 && widget.focusProxy() == nullptr &&
+         widget.isVisible() && widget.isEnabled();
+}
+
 }  // namespace
 
 MainWindow::MainWindow(QSettings* settings)
@@ -75,7 +85,12 @@ MainWindow::MainWindow(QSettings* settings)
 // to them only after the members are gone.
 MainWindow::~MainWindow() {
   disconnect(qApp, nullptr, this, nullptr);
-  for (QDockWidget* dock : docks_) delete dock;
+  disconnect(this, &QMainWindow::tabifiedDockWidgetActivated, nullptr, nullptr);
+  while (!docks_.empty()) {  // one by one: the focus moves on to those that are left
+    QDockWidget* dock = docks_.back();
+    docks_.pop_back();
+    delete dock;
+  }
 }
 
 QDockWidget* MainWindow::add_dock(const QString& id, const QString& title, QWidget* view,
@@ -249,14 +264,39 @@ void MainWindow::connect_views() {
   connect(scenario_view_, &ScenarioView::this_machine_wanted, this,
           &MainWindow::plan_on_this_machine);
   connect(&probe_, &MachineProbe::ended, this, &MainWindow::take_this_machine);
-  // A tab takes no focus where it is clicked.
-  connect(this, &QMainWindow::tabifiedDockWidgetActivated, this,
-          [this](QDockWidget* dock) { last_dock_ = dock; });
+  connect(this, &QMainWindow::tabifiedDockWidgetActivated, this, &MainWindow::bring_focus_to_front);
   connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, const QWidget* now) {
-    for (QDockWidget* dock : docks_) {
-      if (now != nullptr && dock->isAncestorOf(now)) last_dock_ = dock;
-    }
+    if (QDockWidget* dock = dock_of(now)) last_dock_ = dock;
   });
+}
+
+QDockWidget* MainWindow::dock_of(const QWidget* widget) const {
+  const auto found = std::find_if(docks_.begin(), docks_.end(), [&](const QDockWidget* dock) {
+    return widget != nullptr && dock->isAncestorOf(widget);
+  });
+  return found == docks_.end() ? nullptr : *found;
+}
+
+// A tab takes no focus where it is clicked, and a view that goes behind another keeps its own: keys
+// would change what nobody sees.
+void MainWindow::bring_focus_to_front(QDockWidget* dock) {
+  last_dock_ = dock;
+  QDockWidget* focused = dock_of(focusWidget());
+  if (focused != nullptr && tabifiedDockWidgets(dock).contains(focused)) dock->widget()->setFocus();
+}
+
+bool MainWindow::focusNextPrevChild(bool next) {
+  const auto step = [next](const QWidget* widget) {
+    return next ? widget->nextInFocusChain() : widget->previousInFocusChain();
+  };
+  const QWidget* from = focusWidget() != nullptr ? focusWidget() : this;
+  for (QWidget* widget = step(from); widget != from; widget = step(widget)) {
+    const QDockWidget* dock = dock_of(widget);
+    if (widget->window() != this || !takes_tab(*widget) || (dock && !is_in_front(*dock))) continue;
+    widget->setFocus(next ? Qt::TabFocusReason : Qt::BacktabFocusReason);
+    return true;
+  }
+  return false;
 }
 
 void MainWindow::start() {
@@ -286,7 +326,13 @@ void MainWindow::raise_view(const QString& id) {
 }
 
 QDockWidget* MainWindow::current_dock() const {
-  return last_dock_;
+  if (is_in_front(*last_dock_)) return last_dock_;
+  const auto front = [](const QDockWidget* dock) { return is_in_front(*dock); };
+  const QList<QDockWidget*> beside = tabifiedDockWidgets(last_dock_);
+  const auto above = std::find_if(beside.begin(), beside.end(), front);
+  if (above != beside.end()) return *above;
+  const auto any = std::find_if(docks_.begin(), docks_.end(), front);
+  return any == docks_.end() ? last_dock_ : *any;
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

@@ -67,6 +67,8 @@ class MainWindow : public QMainWindow {
   void closeEvent(QCloseEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
+  // Passes over views that are behind the tab of another: Qt counts them as visible.
+  bool focusNextPrevChild(bool next) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
 
@@ -143,8 +145,11 @@ class MainWindow : public QMainWindow {
   void open_places();
   std::vector<Pick> places() const;
 
-  // The view that the user looks at: with the focus, else the last that had it.
+  // The view that the user looks at: with the focus, else the last that had it; never one that is
+  // closed or behind another while any is in front.
   QDockWidget* current_dock() const;
+  QDockWidget* dock_of(const QWidget* widget) const;
+  void bring_focus_to_front(QDockWidget* dock);
 
   QSettings* settings_;
   ScenarioDocument document_;

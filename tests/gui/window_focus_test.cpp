@@ -1,0 +1,82 @@
+// Which view has the focus, and which one commands are for: one that is seen.
+#include <gtest/gtest.h>
+
+#include <QApplication>
+#include <QClipboard>
+#include <QDockWidget>
+#include <QTabBar>
+#include <algorithm>
+#include <set>
+
+#include "tests/gui/window_fixture.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+class WindowFocusTest : public WindowTest {
+ protected:
+  const QDockWidget* dock_with_focus() const {
+    for (const QDockWidget* dock : window_.docks()) {
+      if (dock->isAncestorOf(QApplication::focusWidget())) return dock;
+    }
+    return nullptr;
+  }
+};
+
+// Qt counts a view that is behind the tab of another as visible.
+TEST_F(WindowFocusTest, TabStaysInViewsThatAreSeen) {
+  show_plans();
+  ASSERT_TRUE(window_.findChild<QDockWidget*>(id("schedule"))->isVisible());
+  std::set<const QDockWidget*> entered;
+  for (const QDockWidget* dock : window_.docks()) {
+    for (const auto& [key, modifier] :
+         {std::pair(Qt::Key_Tab, Qt::NoModifier), std::pair(Qt::Key_Backtab, Qt::ShiftModifier)}) {
+      window_.raise_view(dock->objectName());
+      ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+      std::set<const QWidget*> reached;
+      while (reached.insert(QApplication::focusWidget()).second) {
+        QTest::keyClick(QApplication::focusWidget(), key, modifier);
+        const QDockWidget* now = dock_with_focus();
+        ASSERT_NE(QApplication::focusWidget(), nullptr);
+        if (now == nullptr) continue;  // the tabs of the docks
+        EXPECT_FALSE(now->visibleRegion().isEmpty())
+            << "from " << qPrintable(dock->objectName()) << " to " << qPrintable(now->objectName());
+        if (now != dock) entered.insert(now);
+      }
+    }
+  }
+  EXPECT_GE(entered.size(), 2U) << "no more than Scenario and Plans are seen beside another view";
+}
+
+TEST_F(WindowFocusTest, AViewThatGoesBehindAnotherLosesTheFocusToIt) {
+  show_plans();
+  window_.raise_view(id("topology"));
+  auto* schedule = window_.findChild<QDockWidget*>(id("schedule"));
+  for (QTabBar* tabs : window_.findChildren<QTabBar*>()) {
+    for (int i = 0; i < tabs->count(); ++i) {
+      if (tabs->parent() == &window_ && tabs->tabText(i) == schedule->windowTitle())
+        QTest::mouseClick(tabs, Qt::LeftButton, {}, tabs->tabRect(i).center());
+    }
+  }
+  ASSERT_FALSE(schedule->visibleRegion().isEmpty());
+  EXPECT_TRUE(schedule->isAncestorOf(QApplication::focusWidget()));
+}
+
+TEST_F(WindowFocusTest, WhatIsCopiedIsOfAViewInFront) {
+  show_plans();
+  const auto& said = find<MessageBar>("message_bar");
+  window_.raise_view(id("run"));
+  // Beside others and by itself, without a word to the window.
+  window_.findChild<QDockWidget*>(id("why"))->raise();
+  QCoreApplication::processEvents();
+  trigger("edit.copy_data");
+  EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(id("Of\tPart")));
+  window_.raise_view(id("run"));
+  window_.findChild<QDockWidget*>(id("run"))->close();
+  QCoreApplication::processEvents();
+  trigger("edit.copy_data");
+  EXPECT_FALSE(said.text().contains(id("Run has no data")));
+}
+
+}  // namespace
+}  // namespace shardwright::gui
