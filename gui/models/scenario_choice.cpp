@@ -332,12 +332,16 @@ class SessionReader {
 
   // `value` where `found` is no whole number of the range.
   std::int64_t number_of(const char* key, const json& found, Range range, std::int64_t value) {
-    const bool is_number = found.is_number();
-    const double number = is_number ? found.get<double>() : std::nan("");
-    const bool is_shown = number >= static_cast<double>(range.least) &&
-                          number <= static_cast<double>(range.most) && std::trunc(number) == number;
-    if (is_shown) return static_cast<std::int64_t>(number);
+    const double number = is_within(found, range) ? found.get<double>() : std::nan("");
+    if (std::trunc(number) == number) return static_cast<std::int64_t>(number);
     replace(key, found, fmt::format("a whole number from {} to {}", range.least, range.most));
+    return value;
+  }
+
+  // `value` where `found` is no number of the range.
+  double amount_of(const char* key, const json& found, Range range, double value) {
+    if (is_within(found, range)) return found.get<double>();
+    replace(key, found, fmt::format("a number from {} to {}", range.least, range.most));
     return value;
   }
 
@@ -346,6 +350,12 @@ class SessionReader {
   }
 
  private:
+  static bool is_within(const json& found, Range range) {
+    if (!found.is_number()) return false;
+    const auto number = found.get<double>();
+    return number >= static_cast<double>(range.least) && number <= static_cast<double>(range.most);
+  }
+
   static bool is_one_line(const std::string& text) {
     return std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20; });
   }
@@ -375,7 +385,7 @@ ScenarioChoice read_choice(const json& document, std::vector<Problem>& replaced)
   const auto memory = document.find("max_memory_gb");
   if (memory != document.end())
     choice.max_memory_gb =
-        static_cast<double>(reader.number_of("max_memory", *memory, kMemoryRange, 0));
+        reader.amount_of("max_memory", *memory, kMemoryRange, choice.max_memory_gb);
   const auto what_if = document.find("what_if");
   if (what_if == document.end()) return choice;
   if (!what_if->is_array() || what_if->size() != kResources) {

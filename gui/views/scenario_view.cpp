@@ -2,7 +2,6 @@
 
 #include <QComboBox>
 #include <QCompleter>
-#include <QDoubleSpinBox>
 #include <QGridLayout>
 #include <QGroupBox>
 #include <QKeyEvent>
@@ -20,6 +19,7 @@
 #include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
+#include "gui/views/gigabyte_spin_box.hpp"
 #include "gui/views/power_spin_box.hpp"
 #include "gui/views/wheel_to_scrolling.hpp"
 
@@ -200,11 +200,9 @@ void ScenarioView::create_goal(QGridLayout& form) {
     objectives.emplace_back(name_of(objective));
   add_names(form, Field::Objective, objectives, &ScenarioChoice::objective, false);
 
-  memory_ = new QDoubleSpinBox;
+  memory_ = new GigabyteSpinBox;
   memory_->setRange(static_cast<double>(kMemoryRange.least),
                     static_cast<double>(kMemoryRange.most));
-  memory_->setDecimals(0);
-  memory_->setSuffix(tr(" GB"));
   memory_->setSpecialValueText(tr("all of it"));
   connect(memory_, &QDoubleSpinBox::valueChanged, this, [this](double value) {
     edit(Field::MaxMemory, [value](ScenarioChoice& choice) { choice.max_memory_gb = value; });
@@ -382,7 +380,8 @@ void ScenarioView::take_document() {
   }
   for (const CountField& field : counts_)
     field.box->setValue(static_cast<int>(choice.*(field.member)));
-  memory_->setValue(choice.max_memory_gb);
+  // What is being typed stays: “0” on the way to “0.5” is no limit yet.
+  if (memory_->value() != choice.max_memory_gb) memory_->setValue(choice.max_memory_gb);
   const QString constraints = to_qstring(choice.constraints);
   if (constraints_->text() != constraints) constraints_->setText(constraints);
   for (std::size_t i = 0; i < what_ifs_.size(); ++i) what_ifs_[i]->setValue(choice.what_if[i]);
@@ -487,7 +486,9 @@ TextTable ScenarioView::table() const {
   add(Field::Precision, to_qstring(choice.precision));
   add(Field::Objective, to_qstring(choice.objective));
   add(Field::MaxMemory,
-      choice.max_memory_gb == 0.0 ? tr("all of it") : QString::number(choice.max_memory_gb));
+      choice.max_memory_gb == 0.0
+          ? tr("all of it")
+          : QString::number(choice.max_memory_gb, 'f', QLocale::FloatingPointShortest));
   add(Field::Constraints, to_qstring(choice.constraints));
   for (std::size_t i = 0; i < choice.what_if.size(); ++i) {
     table.rows.push_back({tr("What if: %1 (%)").arg(resource_title(static_cast<int>(i))),

@@ -9,7 +9,6 @@
 #include "gui/views/view.hpp"
 
 class QComboBox;
-class QDoubleSpinBox;
 class QGridLayout;
 class QLabel;
 class QLineEdit;
@@ -17,6 +16,7 @@ class QSpinBox;
 
 namespace shardwright::gui {
 
+class GigabyteSpinBox;
 class PowerSpinBox;
 
 class ScenarioView : public View {
@@ -85,7 +85,7 @@ class ScenarioView : public View {
   std::vector<FieldRow> rows_;
   QComboBox* stack_ = nullptr;
   std::string own_stack_;  // the cluster's, as it is offered; empty: none
-  QDoubleSpinBox* memory_ = nullptr;
+  GigabyteSpinBox* memory_ = nullptr;
   QLineEdit* constraints_ = nullptr;
   std::array<QSpinBox*, kResources> what_ifs_{};
   std::array<QLabel*, kResources> what_if_titles_{};

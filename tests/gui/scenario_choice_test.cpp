@@ -72,7 +72,7 @@ TEST(ScenarioChoice, WhatIfsAndPartsChangeTheCluster) {
 TEST(ScenarioChoice, SurvivesASession) {
   ScenarioChoice choice = small_choice();
   choice.what_if[2] = 150;
-  choice.max_memory_gb = 60.0;
+  choice.max_memory_gb = 60.25;
   std::vector<Problem> replaced;
   EXPECT_EQ(read_choice(to_json(choice), replaced), choice);
   EXPECT_TRUE(replaced.empty());
@@ -100,7 +100,8 @@ TEST(ScenarioChoice, TakesNothingFromASessionThatTheFieldsCannotShow) {
         {"gpus", "gpus", "1e10"},
         {"gpus", "gpus", "2.5"},
         {"max_memory_gb", "max_memory", "-1e300"},
-        {"max_memory_gb", "max_memory", "60.5"},
+        {"max_memory_gb", "max_memory", "1000000.5"},
+        {"max_memory_gb", "max_memory", R"("60")"},
         {"what_if", "what_if", "[4294967396, 100, 100, 100, 100, 100, 100, 100]"},
         {"constraints", "constraints", R"("tp=8\u0000")"}}) {
     nlohmann::json document = to_json(small_choice());

@@ -5,12 +5,14 @@
 #include <QAbstractSpinBox>
 #include <QComboBox>
 #include <QCompleter>
+#include <QDoubleSpinBox>
 #include <QLabel>
 #include <QLineEdit>
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QSpinBox>
 #include <QWheelEvent>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
@@ -38,6 +40,47 @@ TEST_F(ScenarioViewTest, TypingIntoAFieldPlansAgainAndUndoTakesItBack) {
   EXPECT_EQ(gpus.value(), 8);
   QTest::keyClick(&gpus, Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
   EXPECT_EQ(gpus.value(), 4);
+}
+
+// As `plan --max-memory 0.5GB` takes it.
+TEST_F(ScenarioViewTest, AMemoryLimitIsTakenAsItIsTyped) {
+  ScenarioChoice choice = small_choice();
+  choice.max_memory_gb = 70.0;
+  window_.document().reset(choice);
+  auto& limit = find<QDoubleSpinBox>("max_memory");
+  struct Typed {
+    const char* text;
+    Bytes bytes;
+    const char* shown;
+  };
+  for (const Typed& typed : {Typed{"0.5", Bytes(500'000'000), "0.5 GB"},
+                             {"70.5", Bytes(70'500'000'000), "70.5 GB"},
+                             {"9.87", Bytes(9'870'000'000), "9.87 GB"},
+                             {"2.50", Bytes(2'500'000'000), "2.5 GB"},
+                             {"0.000000001", Bytes(1), "0.000000001 GB"},
+                             {"80", Bytes(80'000'000'000), "80 GB"},
+                             {"0", Bytes(), "all of it"}}) {
+    limit.setFocus();
+    limit.selectAll();
+    QTest::keyClicks(&limit, id(typed.text));
+    QTest::keyClick(&limit, Qt::Key_Tab);
+    EXPECT_EQ(limit.text(), id(typed.shown));
+    EXPECT_DOUBLE_EQ(load_request(window_.document().choice()).max_memory.value(),
+                     typed.bytes.value())
+        << typed.text;
+  }
+}
+
+TEST_F(ScenarioViewTest, APartOfAGigabyteLimitsTheSearch) {
+  ScenarioChoice choice = small_choice();
+  choice.max_memory_gb = 0.5;
+  window_.document().reset(choice);
+  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  EXPECT_TRUE(window_.selection().set()->plans.empty());
+  EXPECT_TRUE(window_.selection().set()->infeasible.has_value());
+  const TextTable table = qobject_cast<View*>(window_.view(id("scenario")))->table();
+  EXPECT_TRUE(std::any_of(table.rows.begin(), table.rows.end(),
+                          [](const QStringList& row) { return row.last() == id("0.5"); }));
 }
 
 TEST_F(ScenarioViewTest, UndoWorksWithTheFocusInEachKindOfField) {
