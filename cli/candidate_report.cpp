@@ -10,6 +10,7 @@
 #include "cli/format.hpp"
 #include "cli/step_json.hpp"
 #include "cli/step_page.hpp"
+#include "planner/reliability.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -95,12 +96,6 @@ std::vector<std::string> figures(const PlanCandidate& candidate, int decimals) {
           format_fixed(result.memory().peak.value() / 1e9, 1),
           format_percent(result.time().exposed_total() / result.step),
           format_percent(result.time().bubble / result.step)};
-}
-
-std::int64_t assumed_figures(const Sources& sources) {
-  return std::count_if(sources.begin(), sources.end(), [](const auto& entry) {
-    return entry.second.confidence == Confidence::Assumed;
-  });
 }
 
 // Members of a front that save a noticeable part of the memory of the one before; of many of them
@@ -204,18 +199,12 @@ void add_counts(Page& page, const planner::SearchCounts& counts, double wall_s) 
 }
 
 void add_assumptions(Page& page, const ChosenRequest& chosen) {
-  const ClusterSpec& cluster = chosen.request.cluster;
-  std::int64_t all = 0, assumed = 0;
-  for (const Sources* sources :
-       {&cluster.accelerator.sources, &cluster.node.sources, &cluster.fabric.sources,
-        &cluster.sources, &chosen.request.stack.sources}) {
-    all += static_cast<std::int64_t>(sources->size());
-    assumed += assumed_figures(*sources);
-  }
+  const planner::FigureCounts counts =
+      planner::figure_counts(chosen.request.cluster, chosen.request.stack);
   page.paragraph(fmt::format(
       "Rests on {} of the profiles, {} of them estimates without a measurement (see: shardwright "
       "clusters show {}).",
-      format_plural(all, "figure"), format_count(assumed), chosen.cluster));
+      format_plural(counts.all, "figure"), format_count(counts.estimates), chosen.cluster));
   add_filled_in(page, chosen.filled_in);
 }
 

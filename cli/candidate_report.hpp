@@ -11,9 +11,6 @@
 
 namespace shardwright::cli {
 
-// A peak that leaves less of the memory free is worth a warning.
-inline constexpr double kTightMemory = 0.95;
-
 // "1,024 sequences of 8,192 tokens, bf16, best time". `chosen` is the batch of the best plan, which
 // the search picks where the user left it open.
 std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen);

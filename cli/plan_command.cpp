@@ -18,6 +18,7 @@
 #include "cli/step_page.hpp"
 #include "core/spec/plan_json.hpp"
 #include "planner/explain.hpp"
+#include "planner/reliability.hpp"
 #include "planner/search.hpp"
 
 namespace shardwright::cli {
@@ -70,10 +71,10 @@ void add_best(Page& page, const planner::PlanRequest& request, const planner::Pl
         fmt::format("How sure: plan 1 takes {} in 80 % of cases, by the errors on published runs.",
                     interval_text(*interval)));
   }
-  const Bytes capacity = request.cluster.accelerator.memory;
-  if (best.result.memory().peak > capacity * kTightMemory) {
+  const double share = planner::memory_share(best.result, request.cluster);
+  if (share > planner::kTightMemory) {
     page.warning(fmt::format("plan 1 fills {} % of the memory; --max-memory leaves more free",
-                             format_percent(best.result.memory().peak / capacity)));
+                             format_percent(share)));
   }
 }
 

@@ -14,6 +14,7 @@
 #include "cli/search_progress.hpp"
 #include "cli/step_json.hpp"
 #include "cli/step_page.hpp"
+#include "planner/reliability.hpp"
 #include "planner/scale.hpp"
 
 namespace shardwright::cli {
@@ -117,12 +118,12 @@ const planner::PlanCandidate* fastest(const planner::ScaleResult& result) {
 
 void warn_of_full_memory(Page& page, const planner::PlanRequest& request,
                          const planner::ScaleResult& result) {
-  const Bytes capacity = request.cluster.accelerator.memory;
   std::vector<std::string> sizes;
   double fullest = 0.0;
   for (const planner::ScalePoint& point : result.points) {
-    const double share = point.best ? point.best->result.memory().peak / capacity : 0.0;
-    if (share > kTightMemory) sizes.push_back(format_count(point.gpus));
+    if (!point.best) continue;
+    const double share = planner::memory_share(point.best->result, request.cluster);
+    if (share > planner::kTightMemory) sizes.push_back(format_count(point.gpus));
     fullest = std::max(fullest, share);
   }
   if (sizes.empty()) return;

@@ -4,6 +4,8 @@
 #include <array>
 
 #include "core/lowering/lowering.hpp"
+#include "gui/models/text.hpp"
+#include "planner/reliability.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -62,6 +64,20 @@ std::vector<TimePart> time_parts(const sim::TimeBreakdown& time) {
 QString title_of(MemoryCategory category) {
   QString name = QString::fromUtf8(name_of(category));
   return name.replace(QLatin1Char('_'), QLatin1Char(' '));
+}
+
+QString memory_warning(const QString& plan, const sim::StepResult& result,
+                       const ClusterSpec& cluster) {
+  const double share = planner::memory_share(result, cluster);
+  if (share <= planner::kTightMemory) return {};
+  return QStringLiteral("%1 fills %2 of the memory: a memory limit leaves more free.")
+      .arg(plan, percent_text(share));
+}
+
+QString figures_text(const ClusterSpec& cluster, const StackSpec& stack) {
+  const planner::FigureCounts counts = planner::figure_counts(cluster, stack);
+  return QStringLiteral("Rests on %1 of the profiles, %2 of them estimates without a measurement.")
+      .arg(counted_text(counts.all, "figure"), count_text(counts.estimates));
 }
 
 PlanStory tell_story(const Scenario& scenario, const std::stop_token& stop) {

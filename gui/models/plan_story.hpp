@@ -26,6 +26,14 @@ std::vector<TimePart> time_parts(const sim::TimeBreakdown& time);
 
 QString title_of(MemoryCategory category);
 
+// "The plan fills 100.0 % of the memory: a memory limit leaves more free."; empty where the plan,
+// called `plan`, leaves enough.
+QString memory_warning(const QString& plan, const sim::StepResult& result,
+                       const ClusterSpec& cluster);
+
+// "Rests on 81 figures of the profiles, 25 of them estimates without a measurement."
+QString figures_text(const ClusterSpec& cluster, const StackSpec& stack);
+
 // What is known of a plan after its explanation.
 struct PlanStory {
   planner::Explanation explanation;

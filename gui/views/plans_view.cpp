@@ -14,6 +14,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "gui/models/plan_story.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
@@ -370,6 +371,13 @@ void PlansView::update_summary() {
     summary_->setToolTip(tr("Rejected by: %1").arg(rejected_text(set->counts)));
   }
   if (!set->complete) text += tr(" Not the whole space yet.");
+  if (!set->plans.empty()) {
+    const planner::PlanRequest& request = set->request;
+    const QString warning =
+        memory_warning(tr("The best plan"), set->plans.front().result, request.cluster);
+    if (!warning.isEmpty()) text += QStringLiteral(" ⚠ ") + warning;
+    text += QLatin1Char(' ') + figures_text(request.cluster, request.stack);
+  }
   summary_->setText(text);
 }
 

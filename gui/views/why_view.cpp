@@ -172,6 +172,13 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
   limit_ = new QLabel;
   limit_->setObjectName(QStringLiteral("why_limit"));
   limit_->setWordWrap(true);
+  memory_warning_ = new QLabel;
+  memory_warning_->setObjectName(QStringLiteral("why_memory_warning"));
+  memory_warning_->setWordWrap(true);
+  figures_ = new QLabel;
+  figures_->setObjectName(QStringLiteral("why_figures"));
+  figures_->setWordWrap(true);
+  figures_->setForegroundRole(QPalette::PlaceholderText);
   pages_ = new QTabWidget;
   pages_->setObjectName(QStringLiteral("why_pages"));
   pages_->setDocumentMode(true);
@@ -182,6 +189,8 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(title_);
   column->addWidget(limit_);
+  column->addWidget(memory_warning_);
+  column->addWidget(figures_);
   column->addWidget(pages_, 1);
   empty_ = new EmptyState(content);
   QVBoxLayout* layout = scrolled_column(*this);
@@ -269,6 +278,10 @@ void WhyView::show_chosen() {
   title_->setText(
       tr("%1 · %2").arg(step_text(candidate.result.step, scenario), plan_text(candidate.plan)));
   limit_->setText(tr("Looking for what limits it …"));
+  const QString warning = memory_warning(tr("The plan"), candidate.result, scenario.cluster);
+  memory_warning_->setText(QStringLiteral("⚠ ") + warning);
+  memory_warning_->setVisible(!warning.isEmpty());
+  figures_->setText(figures_text(scenario.cluster, scenario.stack));
   waterfall_->show(candidate.result);
   memory_->show(candidate.result, set->request.cluster.accelerator.memory);
   peak_->setText(peak_text(candidate.result));

@@ -1,0 +1,27 @@
+// How far an answer can be relied on: the memory that a plan leaves free, and the figures that are
+// estimates.
+#pragma once
+
+#include <cstdint>
+
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/stack_spec.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::planner {
+
+// A peak that leaves less of the memory free is worth a warning.
+inline constexpr double kTightMemory = 0.95;
+
+// The peak of the fullest stage, as a share of the accelerator's memory.
+double memory_share(const sim::StepResult& result, const ClusterSpec& cluster);
+
+struct FigureCounts {
+  std::int64_t all = 0;
+  std::int64_t estimates = 0;  // without a measurement: of confidence `Assumed`
+};
+
+// The figures that name a source, of the cluster with its parts and of the stack.
+FigureCounts figure_counts(const ClusterSpec& cluster, const StackSpec& stack);
+
+}  // namespace shardwright::planner
