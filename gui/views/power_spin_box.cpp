@@ -21,6 +21,12 @@ PowerSpinBox::PowerSpinBox(QWidget* parent) : QSpinBox(parent) {
   setGroupSeparatorShown(true);
 }
 
+void PowerSpinBox::set_unit(const QString& unit, const QString& unit_of_one) {
+  const auto follow = [=, this](int count) { setSuffix(count == 1 ? unit_of_one : unit); };
+  connect(this, &QSpinBox::valueChanged, this, follow);
+  follow(value());
+}
+
 void PowerSpinBox::stepBy(int steps) {
   int next = value();
   for (; steps > 0; --steps) next = power_above(next, maximum());

@@ -12,6 +12,8 @@ class PowerSpinBox : public QSpinBox {
  public:
   explicit PowerSpinBox(QWidget* parent = nullptr);
 
+  // What follows the number, and what follows 1.
+  void set_unit(const QString& unit, const QString& unit_of_one);
   void stepBy(int steps) override;
 };
 

@@ -167,9 +167,10 @@ void ScenarioView::create_workload(QGridLayout& form) {
   model_facts_ = facts_label();
   add_text_row(form, model_facts_);
   PowerSpinBox* batch = add_count(form, Field::GlobalBatch, &ScenarioChoice::global_batch,
-                                  kGlobalBatchRange, tr(" sequences"));
+                                  kGlobalBatchRange, tr(" sequences"), tr(" sequence"));
   batch->setSpecialValueText(tr("auto"));
-  add_count(form, Field::SeqLen, &ScenarioChoice::seq_len, kSeqLenRange, tr(" tokens"));
+  add_count(form, Field::SeqLen, &ScenarioChoice::seq_len, kSeqLenRange, tr(" tokens"),
+            tr(" token"));
   std::vector<std::string> precisions;
   for (const Precision precision : kPrecisions) precisions.emplace_back(name_of(precision));
   add_names(form, Field::Precision, precisions, &ScenarioChoice::precision, false);
@@ -185,7 +186,7 @@ void ScenarioView::create_machine(QGridLayout& form) {
   add_names(form, Field::Cluster, clusters, &ScenarioChoice::cluster, true);
   cluster_facts_ = facts_label();
   add_text_row(form, cluster_facts_);
-  add_count(form, Field::Gpus, &ScenarioChoice::gpus, kGpusRange, QString());
+  add_count(form, Field::Gpus, &ScenarioChoice::gpus, kGpusRange);
   stack_ = add_names(form, Field::Stack, shipped_stacks(), &ScenarioChoice::stack, true);
   add_names(form, Field::Accelerator, with_own(shipped_accelerators()),
             &ScenarioChoice::accelerator, false);
@@ -288,10 +289,10 @@ QComboBox* ScenarioView::add_names(QGridLayout& form, Field field,
 
 PowerSpinBox* ScenarioView::add_count(QGridLayout& form, Field field,
                                       std::int64_t ScenarioChoice::*member, Range range,
-                                      const QString& suffix) {
+                                      const QString& unit, const QString& unit_of_one) {
   auto* box = new PowerSpinBox;
   box->setRange(static_cast<int>(range.least), static_cast<int>(range.most));
-  box->setSuffix(suffix);
+  box->set_unit(unit, unit_of_one);
   connect(box, &QSpinBox::valueChanged, this, [this, field, member](int value) {
     edit(field, [&](ScenarioChoice& choice) { choice.*member = value; });
   });

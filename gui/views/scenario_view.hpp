@@ -51,7 +51,7 @@ class ScenarioView : public View {
   QComboBox* add_names(QGridLayout& form, Field field, const std::vector<std::string>& names,
                        std::string ScenarioChoice::*member, bool may_be_path);
   PowerSpinBox* add_count(QGridLayout& form, Field field, std::int64_t ScenarioChoice::*member,
-                          Range range, const QString& suffix);
+                          Range range, const QString& unit = {}, const QString& unit_of_one = {});
 
   void take_cluster(const QString& name);
   void offer_own_stack(const std::string& own);

@@ -83,6 +83,23 @@ TEST_F(ScenarioViewTest, APartOfAGigabyteLimitsTheSearch) {
                           [](const QStringList& row) { return row.last() == id("0.5"); }));
 }
 
+TEST_F(ScenarioViewTest, OneOfAUnitIsSingular) {
+  auto& batch = find<QSpinBox>("global_batch");
+  auto& tokens = find<QSpinBox>("seq_len");
+  ScenarioChoice choice = small_choice();
+  choice.global_batch = choice.seq_len = 1;
+  window_.document().reset(choice);
+  EXPECT_EQ(batch.text(), id("1 sequence"));
+  EXPECT_EQ(tokens.text(), id("1 token"));
+  tokens.setFocus();
+  tokens.selectAll();
+  QTest::keyClicks(&tokens, id("12"));  // over 1, within the field
+  EXPECT_EQ(window_.document().choice().seq_len, 12);
+  EXPECT_EQ(tokens.text(), id("12 tokens"));
+  batch.stepDown();
+  EXPECT_EQ(batch.text(), id("auto"));
+}
+
 TEST_F(ScenarioViewTest, UndoWorksWithTheFocusInEachKindOfField) {
   window_.document().reset(small_choice());
   auto& constraints = find<QLineEdit>("constraints");
