@@ -1,5 +1,6 @@
 #include "gui/models/written_file.hpp"
 
+#include <QDir>
 #include <QFile>
 #include <QFileInfo>
 #include <QSaveFile>
@@ -9,16 +10,31 @@
 namespace shardwright::gui {
 namespace {
 
-[[noreturn]] void fail(const QFileDevice& file) {
-  throw RuntimeFailure((file.fileName() + QStringLiteral(": ") + file.errorString()).toStdString());
+[[noreturn]] void fail(const QFileDevice& file, const QString& expected) {
+  throw RuntimeFailure(QStringLiteral("%1: %2; expected %3")
+                           .arg(file.fileName(), file.errorString(), expected)
+                           .toStdString());
+}
+
+// What the path should be where no file can be opened by it.
+QString expected_of(const QString& path) {
+  const QFileInfo there(path);
+  if (there.isDir()) return QStringLiteral("the name of a file, not of a folder");
+  if (!there.dir().exists())
+    return QStringLiteral("a folder that exists, which %1 does not").arg(there.path());
+  return QStringLiteral("a file and a folder that may be written to");
+}
+
+QString room_for(const QByteArray& bytes) {
+  return QStringLiteral("room for %1 bytes").arg(bytes.size());
 }
 
 // A device or a pipe: another file by its name would take its place. Without a buffer, so that the
 // write itself fails.
 void write_through(const QString& path, const QByteArray& bytes) {
   QFile file(path);
-  if (!file.open(QIODevice::WriteOnly | QIODevice::Unbuffered) || file.write(bytes) != bytes.size())
-    fail(file);
+  if (!file.open(QIODevice::WriteOnly | QIODevice::Unbuffered)) fail(file, expected_of(path));
+  if (file.write(bytes) != bytes.size()) fail(file, room_for(bytes));
 }
 
 }  // namespace
@@ -28,8 +44,8 @@ void write_file(const QString& file, const QByteArray& bytes) {
   if (there.exists() && !there.isFile() && !there.isDir()) return write_through(file, bytes);
   QSaveFile target(file);
   target.setDirectWriteFallback(true);  // a file that may be written in a folder that may not
-  if (!target.open(QIODevice::WriteOnly) || target.write(bytes) != bytes.size() || !target.commit())
-    fail(target);
+  if (!target.open(QIODevice::WriteOnly)) fail(target, expected_of(file));
+  if (target.write(bytes) != bytes.size() || !target.commit()) fail(target, room_for(bytes));
 }
 
 void write_text_file(const QString& file, const QString& text) {

@@ -1,6 +1,7 @@
 // Files that the window writes, on a disk that has no room for them.
 #include "gui/models/written_file.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -68,6 +69,27 @@ TEST_F(WrittenFileTest, EveryKindOfPictureIsToldThatHasNoRoom) {
     EXPECT_THROW(export_picture(label, path(name)), RuntimeFailure) << name;
     EXPECT_TRUE(QFileInfo(path(name)).isSymLink()) << name;
   }
+}
+
+std::string failure_of(const QString& file, const QString& text) {
+  try {
+    write_text_file(file, text);
+  } catch (const RuntimeFailure& failure) {
+    return failure.what();
+  }
+  return {};
+}
+
+TEST_F(WrittenFileTest, AFailureSaysWhatWasExpected) {
+  using testing::AllOf, testing::HasSubstr, testing::StartsWith;
+  const std::string folder = folder_.path().toStdString();
+  EXPECT_THAT(
+      failure_of(path("none/a.csv"), id("a")),
+      AllOf(StartsWith(folder + "/none/a.csv: No such file or directory; expected a folder "),
+            HasSubstr("which " + folder + "/none does not")));
+  EXPECT_THAT(failure_of(folder_.path(), id("a")), HasSubstr("; expected the name of a file"));
+  EXPECT_THAT(failure_of(id("/dev/full"), id("abc")), HasSubstr("; expected room for 3 bytes"));
+  EXPECT_THAT(failure_of(id("/proc/version/a.csv"), id("a")), HasSubstr("; expected a folder "));
 }
 
 TEST_F(WrittenFileTest, APictureIsWrittenToItsEnd) {
