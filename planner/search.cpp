@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "core/base/error.hpp"
@@ -105,7 +106,7 @@ class Search {
                                        plans.begin() + static_cast<std::ptrdiff_t>(end)}))
         keep(std::move(each), wanted);
       next = end;
-      progress_.simulated = simulated_;
+      progress_.simulated = static_cast<std::int64_t>(simulated_.size());
       if (!best_.empty()) progress_.best_step = best_.front().candidate.result.step;
       report();
       report_best();
@@ -123,7 +124,7 @@ class Search {
   // Of a search that is stopped meanwhile, those that have ended, and the very first.
   std::vector<Simulated> simulate(const std::vector<EvaluatedPlan>& plans) {
     std::vector<std::optional<Simulated>> results(plans.size());
-    const bool none_yet = simulated_ == 0;
+    const bool none_yet = simulated_.empty();
     tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
       auto candidate =
           candidate_of(plans[i], none_yet && i == 0 ? std::stop_token() : request_.stop);
@@ -131,9 +132,10 @@ class Search {
     });
     std::vector<Simulated> simulated;
     for (std::optional<Simulated>& result : results) {
-      if (result) simulated.push_back(std::move(*result));
+      if (!result) continue;
+      simulated_.emplace(result->evaluated.cut, result->evaluated.index);
+      simulated.push_back(std::move(*result));
     }
-    simulated_ += static_cast<std::int64_t>(simulated.size());
     return simulated;
   }
 
@@ -300,7 +302,7 @@ class Search {
   void fill_counts(SearchCounts& counts) const {
     counts.space = evaluation_.space;
     counts.evaluated = static_cast<std::int64_t>(evaluation_.plans.size());
-    counts.simulated = simulated_;
+    counts.simulated = static_cast<std::int64_t>(simulated_.size());
     const auto add = [&](const std::string& rule, std::int64_t count) {
       if (count > 0) counts.rejected.push_back({rule, count});
     };
@@ -323,7 +325,8 @@ class Search {
   std::vector<Simulated> best_;  // best first, at most `top`
   std::vector<PlanCandidate> front_;
   std::int64_t trade_offs_ = 0;  // members of the analytic front
-  std::int64_t simulated_ = 0;
+  // Cut and index of each: the front and the layouts may need one that is no longer at hand again.
+  std::set<std::pair<std::uint32_t, std::uint32_t>> simulated_;
   std::mutex progress_mutex_;
   SearchProgress progress_;
 };

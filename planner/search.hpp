@@ -83,7 +83,7 @@ struct Rejection {
 struct SearchCounts {
   std::int64_t space = 0;           // = evaluated + all rejected
   std::int64_t evaluated = 0;       // feasible: given a bound and an analytic step time
-  std::int64_t simulated = 0;       // of these
+  std::int64_t simulated = 0;       // of these, each counted once
   std::vector<Rejection> rejected;  // those above zero: rules in their order, constraints, memory
 
   std::int64_t rejected_total() const;

@@ -33,6 +33,34 @@ TEST(PlanSearch, FindsThePlansThatTheCommandFinds) {
   EXPECT_EQ(last->counts.space, small_set()->counts.space);
 }
 
+// The best, the front and the layouts are of the same few plans, and the narrow search had found
+// them before.
+TEST(PlanSearch, CountsEachPlanOfTheWholeSpaceOnce) {
+  ScenarioChoice choice = small_choice();
+  choice.constraints =
+      "tp=2; pp=2; vpp=1; cp=1; schedule=1f1b; zero=1; recompute=none; micro_batch=1,2";
+  PlanSearch search;
+  PlanSetPointer last;
+  QObject::connect(&search, &PlanSearch::found, &search,
+                   [&](const PlanSetPointer& set) { last = set; });
+  QSignalSpy finished(&search, &PlanSearch::finished);
+  search.request(choice);
+  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  ASSERT_TRUE(last);
+  const planner::SearchCounts plain = planner::search(load_request(choice)).counts;
+  ASSERT_GT(plain.evaluated, 1);
+  EXPECT_EQ(last->counts.space, plain.space);
+  EXPECT_EQ(last->counts.evaluated, plain.evaluated);
+  EXPECT_EQ(last->counts.simulated, plain.simulated);
+  EXPECT_EQ(last->counts.simulated, last->counts.evaluated);
+
+  planner::PlanRequest request = load_request(choice);
+  request.top = 1;  // the front needs others that were simulated on the way to the best
+  request.layouts = kShownLayouts;
+  const planner::SearchCounts again = planner::search(request).counts;
+  EXPECT_LE(again.simulated, again.evaluated);
+}
+
 // The best hundred are all of a kind; the points shall show what else there is.
 TEST(PlanSearch, TheAnswerHasPlansOfEveryTensorAndPipelineDegreeThatFits) {
   planner::PlanRequest request = small_request();
