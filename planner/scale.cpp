@@ -161,13 +161,14 @@ std::vector<std::int64_t> machine_sizes(std::int64_t first, std::int64_t last) {
   return sizes;
 }
 
-ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& sizes) {
+ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& sizes,
+                  const std::function<void(const ScalePoint&)>& found) {
   const auto start = std::chrono::steady_clock::now();
   ScaleResult result;
   PlanRequest each = request;
   each.top = 1;
   each.front = false;
-  each.layer_costs = std::make_shared<LayerCostCache>();
+  if (!each.layer_costs) each.layer_costs = std::make_shared<LayerCostCache>();
   if (each.global_batch == 0 && !sizes.empty()) {
     each.gpus = sizes.back();
     KneeBatch knee = throughput_knee(each);
@@ -177,11 +178,12 @@ ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& s
   for (const std::int64_t gpus : sizes) {
     each.gpus = gpus;
     each.advice = gpus == sizes.back() && !any_fits(result.points);
-    SearchResult found = search(each);
-    result.infeasible = std::move(found.infeasible);
-    result.partial = result.partial || found.partial;
-    result.points.push_back(point_of(gpus, std::move(found)));
+    SearchResult searched = search(each);
+    result.infeasible = std::move(searched.infeasible);
+    result.partial = result.partial || searched.partial;
+    result.points.push_back(point_of(gpus, std::move(searched)));
     if (result.partial) break;
+    if (found) found(result.points.back());
   }
   rate_points(result.points);
   find_knee(result);

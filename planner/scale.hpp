@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,7 +39,9 @@ inline constexpr double kKneeEfficiency = 0.8;
 std::vector<std::int64_t> machine_sizes(std::int64_t first, std::int64_t last);
 
 // `request.gpus` is replaced by each size in turn. A global batch of 0 takes the knee of the
-// largest size, so that all sizes train the same. There is no front.
-ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& sizes);
+// largest size, so that all sizes train the same. There is no front. `found` gets each point once
+// its search has ended, not yet rated against the others, and none whose search was stopped.
+ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& sizes,
+                  const std::function<void(const ScalePoint&)>& found = {});
 
 }  // namespace shardwright::planner

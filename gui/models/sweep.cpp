@@ -48,10 +48,6 @@ constexpr std::array<const char*, kSweepFigures> kFigureTitles = {
 constexpr double kLeastGain = 0.02;
 constexpr double kFullThroughput = 0.95;
 
-QString no_plan_text() {
-  return QStringLiteral("no plan fits");
-}
-
 PlanCandidate simulated(const Scenario& scenario) {
   PlanCandidate candidate;
   candidate.plan = scenario.plan;
@@ -212,67 +208,118 @@ std::vector<Variant> variants_of(SweepAxis axis, const Scenario& scenario) {
   return bandwidth_variants(axis, scenario);
 }
 
-// The search of a point; `costs` are those of layers on the same cluster.
-SweepPoint best_point(const Variant& variant, planner::PlanRequest request,
-                      const std::shared_ptr<planner::LayerCostCache>& costs) {
-  request.global_batch = variant.scenario.plan.global_batch;
-  request.seq_len = variant.scenario.plan.seq_len;
-  if (request.cluster != variant.scenario.cluster) {
-    request.cluster = variant.scenario.cluster;
-    request.layer_costs = nullptr;
-  } else {
-    request.layer_costs = costs;
-  }
-  SweepPoint point;
-  point.x = variant.x;
-  std::vector<PlanCandidate> found = planner::search(request).plans;
-  point.fits = !found.empty();
-  if (point.fits) {
-    point.best = std::move(found.front());
-  } else {
-    point.why_not = no_plan_text();
-  }
-  return point;
-}
+// The part of a sweep's time that the narrow searches are taken to need.
+constexpr double kNarrowShare = 0.1;
 
-planner::PlanRequest quick(planner::PlanRequest request, const std::stop_token& stop) {
-  request.limits = narrow_limits();
-  request.top = 1;
-  request.front = request.advice = false;
-  request.stop = stop;
-  return request;
-}
-
-Sweep scale_sweep(planner::PlanRequest request, const std::function<void(double)>& progress,
-                  const std::stop_token& stop) {
-  request.limits = narrow_limits();
-  request.stop = stop;
-  const std::int64_t last =
-      std::min(request.cluster.most_accelerators().value_or(kMaxWorld), 8 * request.gpus);
-  const auto sizes = planner::machine_sizes(std::max<std::int64_t>(1, request.gpus / 16), last);
-  std::size_t done = 0;
-  double before = 0.0;
-  request.progress = [&](const planner::SearchProgress& search) {
-    if (search.share < before) ++done;
-    before = search.share;
-    progress((static_cast<double>(done) + search.share) / static_cast<double>(sizes.size()));
-  };
-  planner::ScaleResult found = planner::scale(request, sizes);
-  Sweep sweep;
-  for (planner::ScalePoint& point : found.points) {
-    SweepPoint shown;
-    shown.x = static_cast<double>(point.gpus);
-    shown.best = std::move(point.best);
-    shown.fits = shown.best.has_value();
-    if (!shown.fits) shown.why_not = no_plan_text();
-    sweep.points.push_back(std::move(shown));
+// Searches twice for every point: in the narrow space, then in that of the request.
+class BestPlans {
+ public:
+  BestPlans(planner::PlanRequest request, const SweepWatch& watch, const std::stop_token& stop)
+      : request_(std::move(request)), all_(request_.limits), watch_(watch) {
+    request_.top = 1;
+    request_.layouts = 0;
+    request_.front = request_.advice = false;
+    request_.stop = stop;
+    request_.found = nullptr;
+    request_.progress = [this](const planner::SearchProgress& search) {
+      report(std::min(1.0, search.share));  // a sum, which may be a little above
+    };
   }
-  sweep.knee_reason = QStringLiteral("tokens/s grow with the GPUs up to the end");
-  if (found.knee) {
+
+  void sweep_variants(Sweep& sweep, const std::vector<Variant>& variants) {
+    const auto costs = std::make_shared<planner::LayerCostCache>();
+    for (const bool narrow : {true, false}) {
+      begin_pass(narrow, variants.size());
+      for (const Variant& variant : variants) {
+        auto best = best_plan(variant, costs);
+        if (request_.stop.stop_requested()) return;
+        take(sweep, variant.x, std::move(best));
+      }
+    }
+  }
+
+  void sweep_sizes(Sweep& sweep) {
+    const std::int64_t last =
+        std::min(request_.cluster.most_accelerators().value_or(kMaxWorld), 8 * request_.gpus);
+    const auto sizes = planner::machine_sizes(std::max<std::int64_t>(1, request_.gpus / 16), last);
+    request_.layer_costs = std::make_shared<planner::LayerCostCache>();
+    planner::ScaleResult found;
+    for (const bool narrow : {true, false}) {
+      begin_pass(narrow, sizes.size());
+      found = planner::scale(request_, sizes, [&](const planner::ScalePoint& point) {
+        take(sweep, static_cast<double>(point.gpus), point.best);
+      });
+      if (found.partial) return;
+    }
+    sweep.knee_reason = QStringLiteral("tokens/s grow with the GPUs up to the end");
+    if (!found.knee) return;
     sweep.knee = static_cast<double>(*found.knee);
     sweep.knee_reason = to_qstring(found.knee_cause);
   }
-  return sweep;
+
+ private:
+  void begin_pass(bool narrow, std::size_t points) {
+    narrow_ = narrow;
+    request_.limits = narrow ? narrow_limits() : all_;
+    points_ = points;
+    done_ = 0;
+  }
+
+  std::optional<PlanCandidate> best_plan(const Variant& variant,
+                                         const std::shared_ptr<planner::LayerCostCache>& costs) {
+    planner::PlanRequest request = request_;
+    request.global_batch = variant.scenario.plan.global_batch;
+    request.seq_len = variant.scenario.plan.seq_len;
+    request.layer_costs = request.cluster == variant.scenario.cluster ? costs : nullptr;
+    request.cluster = variant.scenario.cluster;
+    std::vector<PlanCandidate> found = planner::search(request).plans;
+    if (found.empty()) return std::nullopt;
+    return std::move(found.front());
+  }
+
+  // The next point of the pass.
+  void take(Sweep& sweep, double x, std::optional<PlanCandidate> best) {
+    SweepPoint point;
+    point.x = x;
+    point.fits = best.has_value();
+    if (!best) point.why_not = QStringLiteral("no plan fits");
+    point.best = std::move(best);
+    point.preliminary = narrow_;
+    if (narrow_) {
+      sweep.points.push_back(std::move(point));
+    } else {
+      sweep.points[done_] = std::move(point);
+    }
+    ++done_;
+    report(0.0);
+    // Half a line would be drawn on other axes each time.
+    const bool whole_line = !narrow_ || done_ == points_;
+    if (watch_.found && whole_line && !sweep.is_final()) watch_.found(sweep);
+  }
+
+  void report(double share_of_point) const {
+    if (!watch_.progress) return;
+    const double share =
+        std::min(1.0, (static_cast<double>(done_) + share_of_point) / static_cast<double>(points_));
+    watch_.progress(narrow_ ? kNarrowShare * share : kNarrowShare + (1.0 - kNarrowShare) * share);
+  }
+
+  planner::PlanRequest request_;
+  planner::SearchLimits all_;
+  const SweepWatch& watch_;
+  bool narrow_ = true;
+  std::size_t points_ = 1, done_ = 0;  // of the pass
+};
+
+void sweep_chosen_plan(Sweep& sweep, const std::vector<Variant>& variants, const SweepWatch& watch,
+                       const std::stop_token& stop) {
+  for (const Variant& variant : variants) {
+    if (stop.stop_requested()) return;
+    sweep.points.push_back(point_of(variant.x, variant.scenario));
+    if (watch.progress)
+      watch.progress(static_cast<double>(sweep.points.size()) /
+                     static_cast<double>(variants.size()));
+  }
 }
 
 }  // namespace
@@ -287,12 +334,13 @@ SweepPlan possible_plan(SweepAxis axis, SweepPlan wanted) {
 
 QString tip_of(SweepAxis axis, SweepPlan plan) {
   const QString change = QString::fromUtf8(kAxisTexts[static_cast<std::size_t>(axis)].change);
-  return plan == SweepPlan::Chosen
-             ? QStringLiteral("The chosen plan as it is, %1.").arg(change)
-             : QStringLiteral(
-                   "The best plan of each point, %1, among the usual schedules and "
-                   "shardings.")
-                   .arg(change);
+  return plan == SweepPlan::Chosen ? QStringLiteral("The chosen plan as it is, %1.").arg(change)
+                                   : QStringLiteral("The best plan of each point, %1.").arg(change);
+}
+
+bool Sweep::is_final() const {
+  return std::none_of(points.begin(), points.end(),
+                      [](const SweepPoint& point) { return point.preliminary; });
 }
 
 QString title_of(SweepFigure figure) {
@@ -358,28 +406,23 @@ SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate,
 }
 
 Sweep run_sweep(SweepAxis axis, SweepPlan plan, const planner::PlanRequest& request,
-                const Scenario& scenario, const std::function<void(double)>& progress,
-                const std::stop_token& stop) {
-  if (axis == SweepAxis::Gpus) {
-    Sweep sweep = scale_sweep(request, progress, stop);
-    sweep.axis = axis;
-    sweep.ground = sim::ground_of(scenario.cluster.accelerator, scenario.stack);
-    return sweep;
-  }
+                const Scenario& scenario, const SweepWatch& watch, const std::stop_token& stop) {
   Sweep sweep;
   sweep.axis = axis;
-  sweep.plan = plan;
+  sweep.plan = possible_plan(axis, plan);
   sweep.ground = sim::ground_of(scenario.cluster.accelerator, scenario.stack);
-  const auto variants = variants_of(axis, scenario);
-  const planner::PlanRequest search = quick(request, stop);
-  const auto costs = std::make_shared<planner::LayerCostCache>();
-  for (const Variant& variant : variants) {
-    if (stop.stop_requested()) return sweep;
-    sweep.points.push_back(plan == SweepPlan::Best ? best_point(variant, search, costs)
-                                                   : point_of(variant.x, variant.scenario));
-    progress(static_cast<double>(sweep.points.size()) / static_cast<double>(variants.size()));
+  if (stop.stop_requested()) return sweep;
+  if (axis == SweepAxis::Gpus) {
+    BestPlans(request, watch, stop).sweep_sizes(sweep);
+    return sweep;
   }
-  find_knee(sweep);
+  const std::vector<Variant> variants = variants_of(axis, scenario);
+  if (sweep.plan == SweepPlan::Best) {
+    BestPlans(request, watch, stop).sweep_variants(sweep, variants);
+  } else {
+    sweep_chosen_plan(sweep, variants, watch, stop);
+  }
+  if (!stop.stop_requested()) find_knee(sweep);
   return sweep;
 }
 

@@ -26,7 +26,7 @@ QString title_of(SweepAxis axis);  // "GPUs", "Inter-node bandwidth (GB/s per NI
 
 // Whose figures the points are.
 enum class SweepPlan : std::uint8_t {
-  Best,    // of each point, among the usual schedules and shardings
+  Best,    // of each point
   Chosen,  // as it is at every point
 };
 
@@ -62,6 +62,9 @@ struct SweepPoint {
   std::optional<planner::PlanCandidate> best;  // none: no plan runs here
   bool fits = true;                            // in memory
   QString why_not;                             // where `best` is missing or does not fit
+  // Searched among the usual schedules and shardings alone (narrow_limits): the whole space may
+  // hold a better plan, or one that fits.
+  bool preliminary = false;
 };
 
 struct Sweep {
@@ -71,7 +74,9 @@ struct Sweep {
   std::optional<sim::PredictionGround> ground;  // of its predictions
   std::optional<double> knee;  // where more stops to pay in tokens per second, or the last
                                // sequence that fits
-  QString knee_reason;         // also why there is none
+  QString knee_reason;         // also why there is none; empty while points are preliminary
+
+  bool is_final() const;
 };
 
 // Whether the knee is one of this figure's own curve: that of throughput, which cost and step time
@@ -88,10 +93,19 @@ struct SweepValue {
 SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate,
                     std::optional<sim::PredictionGround> ground);
 
-// `scenario` is the chosen plan, `request` what it was found for. Throws InputError.
-// `progress` gets shares of the work and may be called from several threads, one at a time.
+// What is told while a sweep is at work; either may be empty.
+struct SweepWatch {
+  // Shares of the work; may be called from several threads, one at a time.
+  std::function<void(double)> progress;
+  // All points, first as the narrow search has them, then after each that the whole space was
+  // searched for. Not the last time, which is the answer.
+  std::function<void(const Sweep&)> found;
+};
+
+// `scenario` is the chosen plan, `request` what it was found for, with the limits of its search.
+// The best plans are those of planner::search and, along GPUs, planner::scale: one search after
+// the other. Throws InputError. Once `stop` is requested it ends with what there is so far.
 Sweep run_sweep(SweepAxis axis, SweepPlan plan, const planner::PlanRequest& request,
-                const Scenario& scenario, const std::function<void(double)>& progress,
-                const std::stop_token& stop);
+                const Scenario& scenario, const SweepWatch& watch, const std::stop_token& stop);
 
 }  // namespace shardwright::gui

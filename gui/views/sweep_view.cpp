@@ -5,6 +5,7 @@
 #include <QPointer>
 #include <QProgressBar>
 #include <QSignalBlocker>
+#include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -49,7 +50,7 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
       job_(
           this, [this](const auto& sweep) { take(*sweep); },
           [this](const QString& error) {
-            progress_->hide();
+            end();
             Q_EMIT problem(error);
           }) {
   chart_ = new Chart;
@@ -78,10 +79,13 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
 }
 
 std::optional<SweepView::Asked> SweepView::asked() const {
-  const auto scenario = selection_->scenario();
+  auto scenario = selection_->scenario();
   if (!scenario) return std::nullopt;
+  if (axis() == SweepAxis::Gpus) scenario->plan = {};
   const planner::PlanRequest& request = selection_->set()->request;
-  return Asked{*scenario, request.constraints, request.objective, request.max_memory};
+  return Asked{*std::move(scenario), request.gpus,       request.global_batch,
+               request.seq_len,      request.precision,  request.constraints,
+               request.objective,    request.max_memory, request.limits};
 }
 
 // The sweep of a plan that is gone would pass for one of what is asked for now.
@@ -89,7 +93,7 @@ void SweepView::show_nothing() {
   job_.cancel();
   swept_.reset();
   sweep_ = {};
-  progress_->hide();
+  end();
   reason_->clear();
   rebuild();
   empty_->show_hint(
@@ -115,7 +119,11 @@ QWidget* SweepView::create_controls() {
   progress_->setRange(0, kProgressSteps);
   progress_->setTextVisible(false);
   progress_->setFixedWidth(140);
-  progress_->hide();
+  stop_ = new QToolButton;
+  stop_->setObjectName(QStringLiteral("stop_sweep"));
+  stop_->setText(tr("Stop"));
+  stop_->setToolTip(tr("Stops the sweep and keeps its points as they are."));
+  end();
   auto* controls = new QWidget;
   auto* line = new FlowLayout(controls);
   line->setContentsMargins(0, 0, 0, 0);
@@ -132,6 +140,8 @@ QWidget* SweepView::create_controls() {
   line->addWidget(together(tr("against"), axis_));
   line->addWidget(together(tr("of"), plan_));
   line->addWidget(progress_);
+  line->addWidget(stop_);
+  connect(stop_, &QToolButton::clicked, this, &SweepView::stop);
   connect(axis_, &QComboBox::currentIndexChanged, this, &SweepView::sweep_anew);
   connect(plan_, &QComboBox::currentIndexChanged, this, &SweepView::sweep_anew);
   connect(figure_, &QComboBox::currentIndexChanged, this, &SweepView::rebuild);
@@ -191,10 +201,13 @@ void SweepView::begin() {
   swept_ = asked();
   const SweepAxis axis = this->axis();
   const SweepPlan plan = this->plan();
+  stopped_ = false;
   progress_->setValue(0);
   progress_->show();
+  stop_->show();
   reason_->setText(tip_of(axis, plan));
-  const auto progress = [bar = QPointer(progress_)](double share) {
+  SweepWatch watch;
+  watch.progress = [bar = QPointer(progress_)](double share) {
     QMetaObject::invokeMethod(
         qApp,
         [bar, share] {
@@ -202,29 +215,67 @@ void SweepView::begin() {
         },
         Qt::QueuedConnection);
   };
-  job_.start([axis, plan, progress, request = selection_->set()->request,
-              scenario = *scenario](const std::stop_token& stop) {
-    return run_sweep(axis, plan, request, scenario, progress, stop);
+  job_.start([this, axis, plan, watch, request = selection_->set()->request,
+              scenario = *scenario](const std::stop_token& stop) mutable {
+    watch.found = [this, stop](const Sweep& sweep) {
+      // Queued: another sweep may have been asked for before it arrives.
+      const auto take_current = [this, stop, sweep] {
+        if (!stop.stop_requested()) take(sweep);
+      };
+      QMetaObject::invokeMethod(this, take_current, Qt::QueuedConnection);
+    };
+    return run_sweep(axis, plan, request, scenario, watch, stop);
   });
+}
+
+void SweepView::stop() {
+  job_.cancel();
+  stopped_ = true;
+  end();
+  if (sweep_.points.empty()) {
+    empty_->show_hint(tr("Stopped before there was a point."));
+  } else {
+    tell_knee();
+  }
+}
+
+void SweepView::end() {
+  progress_->hide();
+  stop_->hide();
 }
 
 void SweepView::take(const Sweep& sweep) {
   sweep_ = sweep;
-  progress_->hide();
   const bool any = std::any_of(sweep_.points.begin(), sweep_.points.end(),
                                [](const SweepPoint& point) { return point.best.has_value(); });
   if (any) {
     empty_->show_content();
   } else {
-    empty_->show_hint(tr("No plan runs at any of these points."));
+    empty_->show_hint(sweep_.is_final() ? tr("No plan runs at any of these points.")
+                                        : tr("No plan found yet: the whole space is searched."));
   }
   rebuild();
+  if (!sweep_.is_final()) return;
+  end();
   Q_EMIT settled();
+}
+
+QString SweepView::preliminary_text() const {
+  const auto searched = std::count_if(sweep_.points.begin(), sweep_.points.end(),
+                                      [](const SweepPoint& point) { return !point.preliminary; });
+  return (stopped_ ? tr("Stopped: %1 of %2 points are the best of the whole space; hollow ones are "
+                        "preliminary, the best of the usual schedules and shardings. No knee.")
+                   : tr("%1 of %2 points are the best of the whole space; hollow ones are "
+                        "preliminary, the best of the usual schedules and shardings, until it is "
+                        "searched. The knee comes last."))
+      .arg(searched)
+      .arg(sweep_.points.size());
 }
 
 void SweepView::tell_knee() {
   const QString knee =
-      !sweep_.knee ? tr("No knee: %1.").arg(sweep_.knee_reason)
+      !sweep_.is_final() ? preliminary_text()
+      : !sweep_.knee     ? tr("No knee: %1.").arg(sweep_.knee_reason)
       : sweep_.axis == SweepAxis::SeqLen
           ? tr("%1 tokens: %2.").arg(x_text(*sweep_.knee), sweep_.knee_reason)
           : tr("Knee of tokens/s at %1: %2.").arg(x_text(*sweep_.knee), sweep_.knee_reason);
@@ -242,6 +293,7 @@ void SweepView::rebuild() {
   chart_->xAxis->setScaleType(QCPAxis::stLogarithmic);
   chart_->xAxis->setTicker(ticker_of(sweep_.points));
   add_line(figure());
+  add_preliminary();
   add_missing();
   chart_->xAxis->setRange(sweep_.points.front().x / 1.15, sweep_.points.back().x * 1.15);
   if (knee_is_of(sweep_.axis, figure())) add_knee();
@@ -284,11 +336,29 @@ void SweepView::add_line(SweepFigure shown) {
   chart_->yAxis->setRange(0.0, top > 0.0 ? top : 1.0);
 }
 
-// Points that do not fit in memory, or where no plan runs.
+void SweepView::add_preliminary() {
+  QVector<double> xs, ys;
+  for (const SweepPoint& point : sweep_.points) {
+    if (!point.preliminary || !point.best) continue;
+    xs.append(point.x);
+    ys.append(value_of(figure(), *point.best, sweep_.ground).value);
+  }
+  if (xs.isEmpty()) return;
+  QCPGraph* hollow = chart_->addGraph();
+  hollow->setName(tr("preliminary"));
+  hollow->setLineStyle(QCPGraph::lsNone);
+  hollow->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssCircle,
+                                          QPen(chart_->colours().series(0), 1.6),
+                                          QBrush(chart_->colours().base), 9.0));
+  hollow->setData(xs, ys, true);
+}
+
+// Points that do not fit in memory, or where no plan runs: the latter is known once the whole space
+// was searched.
 void SweepView::add_missing() {
   QVector<double> xs, ys;
   for (const SweepPoint& point : sweep_.points) {
-    if (point.fits) continue;
+    if (point.fits || point.preliminary) continue;
     xs.append(point.x);
     ys.append(point.best ? value_of(figure(), *point.best, sweep_.ground).value : 0.0);
   }
@@ -322,7 +392,8 @@ TextTable SweepView::table() const {
   TextTable table;
   if (sweep_.points.empty()) return table;
   table.header = {
-      title_of(sweep_.axis), title_of(figure()), tr("Low"), tr("High"), tr("Fits"), tr("Plan")};
+      title_of(sweep_.axis), title_of(figure()), tr("Low"), tr("High"), tr("Fits"), tr("Plan"),
+      tr("Preliminary")};
   for (const SweepPoint& point : sweep_.points) {
     QStringList row = {QString::number(point.x, 'g', 9)};
     if (point.best) {
@@ -333,6 +404,7 @@ TextTable SweepView::table() const {
     } else {
       row += {QString(), QString(), QString(), point.why_not, QString()};
     }
+    row.append(point.preliminary ? tr("yes") : tr("no"));
     table.rows.push_back(row);
   }
   return table;

@@ -11,6 +11,7 @@
 class QComboBox;
 class QLabel;
 class QProgressBar;
+class QToolButton;
 
 namespace shardwright::gui {
 
@@ -38,11 +39,16 @@ class SweepView : public View {
  private:
   QWidget* create_controls();
   void begin();
+  // Keeps the points that are shown.
+  void stop();
+  void end();
   void take(const Sweep& sweep);
   void show_nothing();
   void tell_knee();
+  QString preliminary_text() const;
   void rebuild();
   void add_line(SweepFigure shown);
+  void add_preliminary();
   void add_missing();
   void add_knee();
 
@@ -58,16 +64,21 @@ class SweepView : public View {
   QComboBox* plan_ = nullptr;
   std::optional<SweepPlan> plan_wanted_;  // while the axis leaves no choice
   QProgressBar* progress_ = nullptr;
+  QToolButton* stop_ = nullptr;
   QLabel* reason_ = nullptr;
   Chart* chart_ = nullptr;
   EmptyState* empty_ = nullptr;
   Sweep sweep_;
+  bool stopped_ = false;  // before its points were final
   // Whose sweep is shown or under way, and what was asked of its best plans.
   struct Asked {
-    Scenario scenario;
+    Scenario scenario;  // along GPUs without its plan, which has no part in the answer
+    std::int64_t gpus = 0, global_batch = 0, seq_len = 0;
+    Precision precision = Precision::Bf16;
     planner::Constraints constraints;
     planner::Objective objective = planner::Objective::Time;
     Bytes max_memory;
+    planner::SearchLimits limits;
 
     bool operator==(const Asked&) const = default;
   };

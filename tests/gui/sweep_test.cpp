@@ -2,17 +2,56 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/spec/profile_library.hpp"
 #include "gui/models/plan_search.hpp"
 #include "gui/models/plan_story.hpp"
+#include "planner/scale.hpp"
 #include "tests/gui/small_scenario.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 Sweep sweep(SweepAxis axis) {
-  return run_sweep(axis, SweepPlan::Chosen, small_request(), small_set()->scenario(0),
-                   [](double) {}, {});
+  return run_sweep(axis, SweepPlan::Chosen, small_request(), small_set()->scenario(0), {}, {});
+}
+
+// Where memory is so tight that the usual schedules and shardings do not hold the best plan.
+planner::PlanRequest tight_request() {
+  ScenarioChoice choice = small_choice();
+  choice.gpus = 4;
+  choice.seq_len = 8192;
+  choice.constraints = "tp=1,2; pp=1; cp=1; schedule=1f1b";
+  planner::PlanRequest request = load_request(choice);
+  request.max_memory = gigabytes(24.0);
+  return request;
+}
+
+struct WatchedSweep {
+  Sweep answer;
+  std::vector<Sweep> before;   // the answer, in order
+  std::vector<double> shares;  // of the work
+};
+
+WatchedSweep watched_sweep(SweepAxis axis, const planner::PlanRequest& request) {
+  WatchedSweep watched;
+  SweepWatch watch;
+  watch.progress = [&](double share) { watched.shares.push_back(share); };
+  watch.found = [&](const Sweep& sweep) { watched.before.push_back(sweep); };
+  const Scenario chosen = planner::scenario_of(request, planner::search(request).plans.at(0).plan);
+  watched.answer = run_sweep(axis, SweepPlan::Best, request, chosen, watch, {});
+  return watched;
+}
+
+// Preliminary points that are not the answer's.
+std::size_t count_refined(const WatchedSweep& watched) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < watched.answer.points.size(); ++i) {
+    const auto &first = watched.before.at(0).points[i].best, &last = watched.answer.points[i].best;
+    count += first.has_value() != last.has_value() || (last && first->plan != last->plan) ? 1U : 0U;
+  }
+  return count;
 }
 
 TEST(Sweep, MoreBandwidthIsNeverSlower) {
@@ -55,7 +94,7 @@ TEST(Sweep, TheBestPlanOfAPointIsNoSlowerThanTheChosenOne) {
   for (const SweepAxis axis :
        {SweepAxis::GlobalBatch, SweepAxis::SeqLen, SweepAxis::MemoryBandwidth}) {
     const auto along = [&](SweepPlan plan) {
-      return run_sweep(axis, plan, request, chosen, [](double) {}, {});
+      return run_sweep(axis, plan, request, chosen, {}, {});
     };
     const Sweep best = along(SweepPlan::Best), same = along(SweepPlan::Chosen);
     ASSERT_EQ(best.points.size(), same.points.size());
@@ -131,10 +170,85 @@ TEST(Sweep, SaysWhyThereIsNoKnee) {
 TEST(Sweep, EndsWhenStopped) {
   std::stop_source stop;
   stop.request_stop();
-  const Sweep none = run_sweep(
-      SweepAxis::GlobalBatch, SweepPlan::Chosen, small_request(), small_set()->scenario(0),
-      [](double) {}, stop.get_token());
-  EXPECT_TRUE(none.points.empty());
+  for (const SweepAxis axis : {SweepAxis::Gpus, SweepAxis::GlobalBatch}) {
+    for (const SweepPlan plan : {SweepPlan::Best, SweepPlan::Chosen}) {
+      const Sweep none =
+          run_sweep(axis, plan, small_request(), small_set()->scenario(0), {}, stop.get_token());
+      EXPECT_TRUE(none.points.empty());
+    }
+  }
+}
+
+TEST(Sweep, SizesEndAsTheCommandsScale) {
+  const planner::PlanRequest request = tight_request();
+  const WatchedSweep watched = watched_sweep(SweepAxis::Gpus, request);
+  const Sweep& sizes = watched.answer;
+  std::vector<std::int64_t> gpus;
+  for (const SweepPoint& point : sizes.points) gpus.push_back(static_cast<std::int64_t>(point.x));
+  const planner::ScaleResult scaled = planner::scale(request, gpus);
+  ASSERT_GT(gpus.size(), 3U);
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const SweepPoint& point = sizes.points[i];
+    EXPECT_FALSE(point.preliminary);
+    ASSERT_EQ(point.best.has_value(), scaled.points[i].best.has_value()) << gpus[i];
+    if (!point.best) continue;
+    EXPECT_EQ(point.best->plan, scaled.points[i].best->plan) << gpus[i];
+    EXPECT_EQ(point.best->result.step, scaled.points[i].best->result.step) << gpus[i];
+  }
+  ASSERT_EQ(sizes.knee.has_value(), scaled.knee.has_value());
+  if (scaled.knee) {
+    EXPECT_EQ(*sizes.knee, static_cast<double>(*scaled.knee));
+  }
+  EXPECT_GT(count_refined(watched), 0U);  // else the usual plans would have done
+}
+
+TEST(Sweep, BatchesEndAsSearchesOfEach) {
+  planner::PlanRequest request = tight_request();
+  const WatchedSweep watched = watched_sweep(SweepAxis::GlobalBatch, request);
+  request.top = 5;
+  for (const SweepPoint& point : watched.answer.points) {
+    request.global_batch = static_cast<std::int64_t>(point.x);
+    const planner::SearchResult found = planner::search(request);
+    ASSERT_EQ(point.best.has_value(), !found.plans.empty()) << point.x;
+    EXPECT_EQ(point.fits, point.best.has_value());
+    if (!point.best) continue;
+    EXPECT_EQ(point.best->plan, found.plans.front().plan) << point.x;
+  }
+  EXPECT_GT(count_refined(watched), 0U);
+}
+
+// All points at once from the narrow search, then one after the other from the whole one.
+TEST(Sweep, PointsArePreliminaryUntilTheWholeSpaceIsSearched) {
+  for (const SweepAxis axis : {SweepAxis::Gpus, SweepAxis::GlobalBatch}) {
+    const WatchedSweep watched = watched_sweep(axis, tight_request());
+    const std::size_t points = watched.answer.points.size();
+    ASSERT_EQ(watched.before.size(), points);
+    for (std::size_t i = 0; i < points; ++i) {
+      const Sweep& sweep = watched.before[i];
+      ASSERT_EQ(sweep.points.size(), points);
+      for (std::size_t k = 0; k < points; ++k) EXPECT_EQ(sweep.points[k].preliminary, k >= i);
+      EXPECT_FALSE(sweep.is_final());
+      EXPECT_FALSE(sweep.knee);
+      EXPECT_TRUE(sweep.knee_reason.isEmpty());
+    }
+    EXPECT_TRUE(watched.answer.is_final());
+    EXPECT_FALSE(watched.answer.knee_reason.isEmpty());
+    EXPECT_TRUE(std::is_sorted(watched.shares.begin(), watched.shares.end()));
+    EXPECT_LE(watched.shares.back(), 1.0);
+  }
+}
+
+TEST(Sweep, StoppedBetweenTheSearchesItKeepsWhatIsPreliminary) {
+  for (const SweepAxis axis : {SweepAxis::Gpus, SweepAxis::GlobalBatch}) {
+    std::stop_source stop;
+    SweepWatch watch;
+    watch.found = [&](const Sweep&) { stop.request_stop(); };
+    const Sweep stopped = run_sweep(axis, SweepPlan::Best, small_request(),
+                                    small_set()->scenario(0), watch, stop.get_token());
+    ASSERT_FALSE(stopped.points.empty());
+    for (const SweepPoint& point : stopped.points) EXPECT_TRUE(point.preliminary);
+    EXPECT_FALSE(stopped.knee);
+  }
 }
 
 TEST(PlanStory, ThePartsOfTheTimeAddUpToTheStep) {

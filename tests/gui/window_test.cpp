@@ -24,6 +24,7 @@
 #include <QWheelEvent>
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
@@ -89,6 +90,44 @@ TEST_F(WindowTest, ASweepSaysWhosePlansItShows) {
   QTest::keyClick(&plan, Qt::Key_Up);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_TRUE(legend().contains(id("best plan")));
+}
+
+TEST_F(WindowTest, ASweepSaysWhichPointsArePreliminaryAndStopsWhenAsked) {
+  planner::PlanRequest request = load_request(ScenarioChoice());  // its whole space takes seconds
+  const planner::SearchLimits all = std::exchange(request.limits, narrow_limits());
+  request.top = 1;
+  request.front = false;
+  PlanSet plans = plan_set_of(request, planner::search(request));
+  plans.request.limits = all;
+  window_.raise_view(id("sweeps"));
+  window_.selection().show(std::make_shared<const PlanSet>(std::move(plans)));
+  auto& chart = find<Chart>("sweep_chart");
+  const auto& reason = find<QLabel>("knee_reason");
+  const auto& stop = find<QToolButton>("stop_sweep");
+  const auto preliminary = [&]() -> const QCPGraph* {
+    for (int i = 0; i < chart.graphCount(); ++i) {
+      if (chart.graph(i)->name() == id("preliminary")) return chart.graph(i);
+    }
+    return nullptr;
+  };
+  ASSERT_TRUE(wait_for([&] { return preliminary() != nullptr; }));
+  EXPECT_TRUE(reason.text().contains(id("preliminary"))) << qPrintable(reason.text());
+  EXPECT_FALSE(reason.text().contains(id("Knee")));
+  ASSERT_TRUE(stop.isVisible());
+  QTest::mouseClick(&find<QToolButton>("stop_sweep"), Qt::LeftButton);
+  EXPECT_FALSE(stop.isVisible());
+  EXPECT_TRUE(reason.text().startsWith(id("Stopped: ")));
+  ASSERT_NE(preliminary(), nullptr);
+  const int kept = preliminary()->dataCount();
+  QTest::qWait(1500);  // the stopped sweep has the time to say more
+  ASSERT_NE(preliminary(), nullptr);
+  EXPECT_EQ(preliminary()->dataCount(), kept);
+  EXPECT_TRUE(reason.text().startsWith(id("Stopped: ")));
+  const QImage drawn = chart.grab().toImage();
+  for (const QCPGraphData& point : *preliminary()->data()) {  // hollow
+    const QPointF at = preliminary()->coordsToPixels(point.key, point.value);
+    EXPECT_EQ(drawn.pixelColor((at * drawn.devicePixelRatio()).toPoint()), chart.colours().base);
+  }
 }
 
 // One that has no plan at all stands at zero.
