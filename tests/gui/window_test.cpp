@@ -26,6 +26,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "gui/models/sweep.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
@@ -90,6 +91,23 @@ TEST_F(WindowTest, ASweepSaysWhosePlansItShows) {
   QTest::keyClick(&plan, Qt::Key_Up);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_TRUE(legend().contains(id("best plan")));
+}
+
+// The best plan of each size is the same whichever plan is chosen.
+TEST_F(WindowTest, ASweepOfSizesStaysWhenAnotherPlanIsChosen) {
+  show_plans();
+  window_.raise_view(id("sweeps"));
+  const auto& stop = find<QToolButton>("stop_sweep");
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_FALSE(stop.isVisible());
+  window_.selection().choose(3);
+  EXPECT_FALSE(stop.isVisible());
+  find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(SweepAxis::GlobalBatch));
+  EXPECT_TRUE(stop.isVisible());
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_FALSE(stop.isVisible());
+  window_.selection().choose(4);
+  EXPECT_TRUE(stop.isVisible());
 }
 
 TEST_F(WindowTest, ASweepSaysWhichPointsArePreliminaryAndStopsWhenAsked) {
