@@ -63,7 +63,7 @@ inline constexpr double kSensitivityStep = 0.1;
 
 // By re-simulation; the link to the host only for plans that copy over it. More memory lets the
 // plan recompute less or take larger microbatches; those variants that did not fit before are
-// tried. Once `stop` is requested only the simulation of the scenario itself is ended.
+// tried. Once `stop` is requested no simulation goes on but that of the scenario itself.
 Explanation explain(const Scenario& scenario, double gain = kSensitivityStep,
                     const std::stop_token& stop = {});
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <regex>
 #include <set>
 #include <string_view>
 
+#include "core/base/letters_and_digits.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/row_notes.hpp"
 
@@ -190,8 +190,7 @@ std::optional<std::string_view> accelerator_of_machine(const std::string& text) 
   if (std::regex_search(words, kOther)) return std::nullopt;
   for (const Machine& machine : kMachines) {
     const auto place = words.find(machine.name);
-    if (place != std::string::npos &&
-        std::isalnum(static_cast<unsigned char>(words[place - 1])) == 0)
+    if (place != std::string::npos && !is_letter_or_digit(words[place - 1]))
       return machine.accelerator;
   }
   return std::nullopt;

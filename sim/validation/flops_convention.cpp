@@ -17,7 +17,7 @@ std::string normalised(std::string_view text) {
   std::string lower = lower_case(text);
   for (const std::string_view sign : {"×", "·", "⋅", "∙"}) {
     for (auto place = lower.find(sign); place != std::string::npos; place = lower.find(sign, place))
-      lower.replace(place, sign.size(), "*");
+      lower.replace(place, sign.size(), 1, '*');
   }
   std::string result;
   for (const char c : lower) {
@@ -33,28 +33,53 @@ bool matches(const std::string& text, const std::regex& pattern) {
   return std::regex_search(text, pattern);
 }
 
-constexpr auto kIcase = std::regex::ECMAScript | std::regex::optimize;
+// Texts are in small letters already.
+constexpr auto kSyntax = std::regex::ECMAScript | std::regex::optimize;
 
 // "6ND", "6*N*T", "6*N*tokens", "6 N per token", "8*N*tokens": products of weights and tokens; not
 // where a term for attention is added, "6*N*T + 12*L*h*s".
-bool is_product_of_weights(const std::string& text, char passes) {
-  const std::string weights =
-      R"((^|[^a-z0-9._*]))" + std::string(1, passes) + R"([* ]?(?:n|p|params|parameters)(?:)";
-  static const std::string kTokens =
-      R"([* ]?(?:d|t|tokens?)| ?(?:flops? ?)?(?:/|per) ?token)(?![a-z0-9_])(?! ?(?:\+|plus)))";
-  return matches(text, std::regex(weights + kTokens, kIcase));
+std::regex product_of_weights(char passes) {
+  std::string pattern = R"((^|[^a-z0-9._*]))";
+  pattern += passes;
+  pattern +=
+      R"([* ]?(?:n|p|params|parameters)(?:[* ]?(?:d|t|tokens?)| ?(?:flops? ?)?(?:/|per) ?token))"
+      R"((?![a-z0-9_])(?! ?(?:\+|plus)))";
+  return std::regex(pattern, kSyntax);
 }
 
 // Megatron-LM's, of three passes (72 B s l h^2 …) and of four (96 B s l h^2 …).
-bool is_formula_of_layers(const std::string& text, const std::string& factor) {
-  return matches(text,
-                 std::regex(R"((^|[^0-9.]))" + factor + R"([* ]?(?:b|l|s)[* ]?(?:b|l|s))", kIcase));
+std::regex formula_of_layers(const std::string& factor) {
+  std::string pattern = R"((^|[^0-9.]))";
+  pattern += factor;
+  pattern += R"([* ]?(?:b|l|s)[* ]?(?:b|l|s))";
+  return std::regex(pattern, kSyntax);
+}
+
+// Two operations of each weight in each pass: three passes without recomputation, four with it.
+bool is_product_of_three_passes(const std::string& text) {
+  static const std::regex kSix = product_of_weights('6');
+  return matches(text, kSix);
+}
+
+bool is_product_of_four_passes(const std::string& text) {
+  static const std::regex kEight = product_of_weights('8');
+  return matches(text, kEight);
+}
+
+bool counts_three_passes(const std::string& text) {
+  static const std::regex kLayers = formula_of_layers("72");
+  return is_product_of_three_passes(text) || matches(text, kLayers);
+}
+
+bool counts_four_passes(const std::string& text) {
+  static const std::regex kLayers = formula_of_layers("96");
+  return is_product_of_four_passes(text) || matches(text, kLayers);
 }
 
 bool names_attention_term(const std::string& text) {
   static const std::regex kTerm(
       R"((^|[^0-9.])(?:12|6)[* ]?(?:l|n_?l)[* ]?[a-z]|(?:\+|plus|with|including|includes) (?:the )?(?:self-)?att(?:entio)?n)",
-      kIcase);
+      kSyntax);
   return matches(text, kTerm) && !denies_any(text, {"with attention", "including attention"});
 }
 
@@ -62,10 +87,10 @@ bool names_attention_term(const std::string& text) {
 bool leaves_scores_out(const std::string& text) {
   static const std::regex kBefore(
       R"((^|[^a-z])(?:no|without|w/o|excluding|excludes|exclude|ignoring|ignores|ignore|omitting|omits|neglecting|neglects|not counting|not including|not include|not count) (?:the )?(?:quadratic |self[- ])?attention(?:[- ](?:scores?|flops?|flop/s|terms?|matri|products?|quadratic|part)| ?$| ?[,;.:)]| and | or ))",
-      kIcase);
+      kSyntax);
   static const std::regex kBehind(
       R"(attention(?:[- ](?:scores?|flops?|terms?|matrix|matrices|products?|part)){0,3} (?:(?:is|are|was|were) )?(?:ignored|excluded|omitted|neglected|disregarded|left out|not (?:counted|included|considered)))",
-      kIcase);
+      kSyntax);
   return matches(text, kBefore) || matches(text, kBehind);
 }
 
@@ -73,9 +98,9 @@ bool leaves_scores_out(const std::string& text) {
 bool ignores_causality(const std::string& text) {
   static const std::regex kBehind(
       R"(causal[a-z]{0,8}(?:[- ][a-z]{1,12}){0,3} (?:ignored|disregarded|neglected|in full|as full|fully))",
-      kIcase);
+      kSyntax);
   static const std::regex kBefore(
-      R"((?:ignor|disregard|neglect)[a-z]{0,4}(?: [a-z]{1,12}){0,2} causal)", kIcase);
+      R"((?:ignor|disregard|neglect)[a-z]{0,4}(?: [a-z]{1,12}){0,2} causal)", kSyntax);
   return matches(text, kBehind) || matches(text, kBefore);
 }
 
@@ -84,7 +109,7 @@ double attention_share_in(const std::string& text) {
   if (leaves_scores_out(text)) return 0.0;
   if (affirms_any(text, {"causal", "halved", "half of the attention", "half the attention"}))
     return 0.5;
-  const bool weights = is_product_of_weights(text, '6') || is_product_of_weights(text, '8');
+  const bool weights = is_product_of_three_passes(text) || is_product_of_four_passes(text);
   return weights && !names_attention_term(text) ? 0.0 : 1.0;
 }
 
@@ -118,8 +143,8 @@ bool says_four_passes(const std::string& text) {
 CountedRecomputation recomputation_in(const std::string& text) {
   if (denies_any(text, {"recomp", "activation recomp", "rematerialization"}))
     return CountedRecomputation::None;
-  const bool three = is_product_of_weights(text, '6') || is_formula_of_layers(text, "72");
-  const bool four = is_product_of_weights(text, '8') || is_formula_of_layers(text, "96");
+  const bool three = counts_three_passes(text);
+  const bool four = counts_four_passes(text);
   const bool model = affirms_any(text, {"mfu", "model flop", "model tflop", "model-flop"});
   // "Model FLOPs (no recompute); hardware FLOPs add recomputed ones": MFU and the like are the
   // former.

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/letters_and_digits.hpp"
 #include "sim/validation/row_notes.hpp"
 
 namespace shardwright::sim {
@@ -68,10 +68,6 @@ bool is_use(std::string_view word) {
 bool begins_clause(std::string_view word) {
   constexpr std::array kWords = {"and"sv, "but"sv, "with"sv, "while"sv, "only"sv, "though"sv};
   return is_one_of(word, kWords);
-}
-
-bool is_letter_or_digit(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0;
 }
 
 // Of a word, also of "w/o" and "isn't".

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <regex>
 
+#include "core/base/letters_and_digits.hpp"
 #include "sim/validation/negation.hpp"
 
 namespace shardwright::sim {
@@ -200,8 +201,7 @@ std::optional<std::int64_t> expert_tensor_parallel_in(std::string_view notes) {
   if (denies_any(notes, {kKey})) return std::nullopt;
   for (auto place = notes.find(kKey); place != std::string_view::npos;
        place = notes.find(kKey, place + 1)) {
-    const bool in_word =
-        place > 0 && std::isalnum(static_cast<unsigned char>(notes[place - 1])) != 0;
+    const bool in_word = place > 0 && is_letter_or_digit(notes[place - 1]);
     if (!in_word) return last_degree_of(notes.substr(place + kKey.size()));
   }
   return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/spec/plan_check.hpp"
 #include "sim/validation/row_batch.hpp"
 #include "sim/validation/row_degrees.hpp"
 #include "sim/validation/row_notes.hpp"
@@ -102,9 +103,10 @@ void recompute_every_second_layer(const ModelSpec& model, Plan& plan,
 }
 
 // Exchanging sequence for heads needs a head for each rank.
-bool has_heads_for(const ModelSpec& model, const Plan& plan) {
-  const std::int64_t ranks = plan.tp * plan.cp, kv_heads = model.attention.kv_heads;
-  return model.attention.heads % ranks == 0 && (kv_heads % ranks == 0 || ranks % kv_heads == 0);
+bool has_heads_for_ulysses(const ModelSpec& model, const Plan& plan) {
+  const std::vector<BrokenRule> broken = broken_rules(model, nullptr, plan);
+  return std::none_of(broken.begin(), broken.end(),
+                      [](const BrokenRule& each) { return each.rule == PlanRule::UlyssesHeads; });
 }
 
 void set_context_parallel(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack,
@@ -112,7 +114,8 @@ void set_context_parallel(const TrainingRow& row, const ModelSpec& model, const 
   if (stack.family == "pytorch") plan.context_parallel = ContextParallelKind::AllGather;
   const auto said = context_parallel_in(row.stack + "; " + row.notes);
   if (!said || plan.cp == 1) return;
-  if (*said == ContextParallelKind::Ulysses && !has_heads_for(model, plan)) {
+  plan.context_parallel = *said;
+  if (!has_heads_for_ulysses(model, plan)) {
     plan.context_parallel = ContextParallelKind::Ring;
     filled_in.push_back(
         fmt::format("context_parallel: ring for ulysses, as tp x cp = {} ranks do "
@@ -120,7 +123,6 @@ void set_context_parallel(const TrainingRow& row, const ModelSpec& model, const 
                     plan.tp * plan.cp));
     return;
   }
-  plan.context_parallel = *said;
   filled_in.push_back(fmt::format("context_parallel: {}, by the {}", name_of(*said),
                                   context_parallel_in(row.notes) ? "notes" : "stack's name"));
 }

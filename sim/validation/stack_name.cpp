@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 #include <vector>
 
+#include "core/base/letters_and_digits.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/framework_family.hpp"
 #include "sim/validation/row_notes.hpp"
@@ -41,7 +41,7 @@ std::string profile_named(const std::string& spelling) {
 Words words_of(const std::string& text) {
   Words words(1);
   for (const char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || (c == '.' && !words.back().empty()))
+    if (is_letter_or_digit(c) || (c == '.' && !words.back().empty()))
       words.back() += c;
     else if (!words.back().empty())
       words.emplace_back();
