@@ -22,16 +22,12 @@ FlopPerSecond MatrixPeaks::of(Precision precision) const {
   return {};
 }
 
-namespace {
-
-std::int64_t places_of(const std::vector<std::int64_t>& torus) {
+std::int64_t FabricSpec::torus_places() const {
   constexpr std::int64_t kMost = 1'000'000'000;
   std::int64_t places = 1;
   for (const std::int64_t axis : torus) places = std::min(kMost, places * axis);
   return places;
 }
-
-}  // namespace
 
 std::optional<std::int64_t> ClusterSpec::reachable_nodes() const {
   switch (fabric.kind) {
@@ -39,7 +35,7 @@ std::optional<std::int64_t> ClusterSpec::reachable_nodes() const {
       return std::max<std::int64_t>(
           1, node.scale_up.domain / std::max<std::int64_t>(1, node.accelerators));
     case FabricKind::Torus:
-      return places_of(fabric.torus);
+      return fabric.torus_places();
     case FabricKind::LeafSpine:
     case FabricKind::RailOptimised:
       if (!fabric.levels.empty()) return fabric.levels.back().nodes;

@@ -182,8 +182,14 @@ struct FabricSpec {
   std::vector<FabricLevel> levels;
   bool in_network_reduction = false;  // SHARP
   std::vector<std::int64_t> torus;    // nodes along each axis; for FabricKind::Torus
+  // Nodes along each axis of the blocks that optical switches join: they close an axis of a job's
+  // slice to a ring that is of whole blocks. Empty: only axes of the whole torus are rings.
+  std::vector<std::int64_t> torus_block;
   std::string notes;
   Sources sources;
+
+  // Nodes that a torus joins, at most 1e9.
+  std::int64_t torus_places() const;
 
   bool operator==(const FabricSpec&) const = default;
 };

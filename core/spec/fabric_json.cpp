@@ -63,22 +63,31 @@ std::vector<FabricLevel> read_levels(ObjectReader& object, FillIn& fill) {
   return levels;
 }
 
+void read_torus(ObjectReader& object, FabricSpec& spec) {
+  const std::size_t known_problems = object.problems().size();
+  const auto is_read = [&] { return object.problems().size() == known_problems; };
+  spec.torus = object.integers("torus", {1, 1'000'000});
+  if (is_read() && spec.torus.empty())
+    object.problem("torus", "no axes", "the nodes along each axis");
+  if (spec.torus.size() > 6)
+    object.problem("torus", fmt::format("{} axes", spec.torus.size()), "at most 6 axes");
+  if (!object.has("torus_block")) return;
+  spec.torus_block = object.integers("torus_block", {1, 1'000'000});
+  if (is_read() && spec.torus_block.size() != spec.torus.size())
+    object.problem("torus_block", fmt::format("{} axes", spec.torus_block.size()),
+                   fmt::format("{}, as the torus has", spec.torus.size()));
+}
+
 // Each kind has its own shape: levels of switches or the axes of a torus.
 void read_shape(ObjectReader& object, FillIn& fill, FabricSpec& spec) {
   if (has_switches(spec.kind)) spec.levels = read_levels(object, fill);
   if (!has_switches(spec.kind) && object.has("levels"))
     object.problem("levels", "levels of switches",
                    fmt::format("none, for the fabric's kind is {}", name_of(spec.kind)));
-  if (spec.kind == FabricKind::Torus) {
-    const std::size_t known_problems = object.problems().size();
-    spec.torus = object.integers("torus", {1, 1'000'000});
-    const bool is_read = object.problems().size() == known_problems;
-    if (is_read && spec.torus.empty())
-      object.problem("torus", "no axes", "the nodes along each axis");
-    if (spec.torus.size() > 6)
-      object.problem("torus", fmt::format("{} axes", spec.torus.size()), "at most 6 axes");
-  } else if (object.has("torus")) {
-    object.problem("torus", "the axes of a torus",
+  if (spec.kind == FabricKind::Torus) return read_torus(object, spec);
+  for (const char* key : {"torus", "torus_block"}) {
+    if (!object.has(key)) continue;
+    object.problem(key, "the axes of a torus",
                    fmt::format("none, for the fabric's kind is {}", name_of(spec.kind)));
   }
 }
@@ -112,7 +121,7 @@ FabricSpec read_fabric(const json& document, const std::string& pointer, Problem
   if (knows_kind) {
     read_shape(object, fill, spec);
   } else {
-    for (const char* key : {"levels", "torus"}) object.allow(key);
+    for (const char* key : {"levels", "torus", "torus_block"}) object.allow(key);
   }
   spec.notes = object.text_or("notes", "");
   object.refuse_unknown_keys();
@@ -142,6 +151,7 @@ ordered_json to_json(const FabricSpec& spec) {
     for (const FabricLevel& level : spec.levels) document["levels"].push_back(level_json(level));
   }
   if (spec.kind == FabricKind::Torus) document["torus"] = spec.torus;
+  if (!spec.torus_block.empty()) document["torus_block"] = spec.torus_block;
   if (!spec.notes.empty()) document["notes"] = spec.notes;
   attach_sources(document, spec.sources);
   return document;

@@ -306,10 +306,10 @@ class Builder {
       if (map_.level(link) == LinkLevel::Torus) all.push_back(link);
     }
     QString title = QStringLiteral("torus");
-    for (std::size_t axis = 0; axis < map_.cluster().fabric.torus.size(); ++axis)
+    for (std::size_t axis = 0; axis < map_.topology().torus().size(); ++axis)
       title += QStringLiteral("%1%2")
                    .arg(axis == 0 ? QStringLiteral(" ") : QStringLiteral("×"))
-                   .arg(map_.cluster().fabric.torus[axis]);
+                   .arg(map_.topology().torus()[axis].nodes);
     const QRectF last = domain_box(shown_ - 1);
     const QRectF bar(layout_.area.left() + kLevelsWidth, level_y_[0] - kSwitchHeight / 2.0,
                      last.right() - layout_.area.left() - kLevelsWidth, kSwitchHeight);

@@ -117,7 +117,7 @@ void try_trees(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
     const Seconds latency =
         path.overhead * traits.overhead +
         path.local_hop * (traits.local_hop * 2.0 * (path.per_node - 1.0)) +
-        path.remote_hop * (traits.remote_hop * kTreeRemoteHops * tree_depth(path));
+        path.remote_far_hop * (traits.remote_hop * kTreeRemoteHops * tree_depth(path));
     keep_faster(best, transfer_time(latency, bytes, bytes / rate, traits.protocol), Algorithm::Tree,
                 traits.protocol, channels);
   }
@@ -138,7 +138,7 @@ void try_nvls(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
   const bool one_node = path.nodes == 1.0;
   if (!one_node) {
     rate = std::min(rate, tree_rate(path));
-    latency += path.remote_hop * (kSwitchRemoteHops * tree_depth(path));
+    latency += path.remote_far_hop * (kSwitchRemoteHops * tree_depth(path));
   }
   keep_faster(best, transfer_time(latency, bytes, bytes / rate, Protocol::Simple),
               one_node ? Algorithm::Nvls : Algorithm::NvlsTree, Protocol::Simple, path.channels);
@@ -147,7 +147,7 @@ void try_nvls(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
 // The network's switches add up: every byte leaves and enters a node once.
 void try_collnet(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
   const BytesPerSecond rate = std::min(path.ring * 0.5, path.remote);
-  const Seconds latency = switch_latency(path) + path.remote_hop * (2.0 * kSwitchRemoteHops);
+  const Seconds latency = switch_latency(path) + path.remote_far_hop * (2.0 * kSwitchRemoteHops);
   keep_faster(best, transfer_time(latency, bytes, bytes / rate, Protocol::Simple),
               Algorithm::CollNet, Protocol::Simple, path.channels);
 }
@@ -178,7 +178,7 @@ void try_all_to_all(Bytes bytes, const CollectivePath& path, double remote_share
     const double outside = (path.members - path.per_node) / path.members;
     transfer =
         std::max(transfer, bytes * (remote_share * outside * path.per_node) / path.remote_pairwise);
-    latency += path.remote_hop;
+    latency += path.remote_far_hop;
   }
   keep_faster(best, transfer_time(latency, bytes, transfer, Protocol::Simple), Algorithm::Direct,
               Protocol::Simple, path.channels);

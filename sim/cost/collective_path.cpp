@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/cost/torus_path.hpp"
+
 namespace shardwright::sim {
 namespace {
 
@@ -62,6 +64,33 @@ Seconds remote_latency(const GroupPlacement& placement, const FabricSpec& fabric
   return latency;
 }
 
+// Of a node's NICs, those that are left to the group by what lies between its nodes.
+struct RemoteLinks {
+  double ring = 0.0, pairwise = 0.0;
+  Seconds hop, far_hop;
+};
+
+// Of a ring, one member node below each switch sends upwards; of all pairs, those beyond it.
+RemoteLinks over_switches(const GroupPlacement& placement, const FabricSpec& fabric, double nics) {
+  const auto nodes = static_cast<double>(placement.nodes);
+  const double ring_slowdown =
+      uplink_slowdown(placement, fabric, [](double below) { return 1.0 / below; });
+  const double pair_slowdown = uplink_slowdown(placement, fabric, [&](double below) {
+    return (nodes - below) / std::max(1.0, nodes - 1.0);
+  });
+  const Seconds latency = remote_latency(placement, fabric);
+  return {nics / ring_slowdown, nics / pair_slowdown, latency, latency};
+}
+
+// A router spreads what comes from the NICs of its node over the links.
+RemoteLinks over_torus(const GroupPlacement& placement, const FabricSpec& fabric, double nics,
+                       const NodeNics& node) {
+  const TorusPath path = torus_path(placement, fabric);
+  const double share = node.nics / static_cast<double>(placement.groups_per_node);
+  return {std::min(nics, share * path.ring), std::min(nics, share * path.pairwise),
+          fabric.base_latency * path.hops, fabric.base_latency * path.far_hops};
+}
+
 void add_remote(CollectivePath& path, const GroupPlacement& placement, const ClusterSpec& cluster) {
   const NodeSpec& node = cluster.node;
   const auto domain = static_cast<double>(domain_size(cluster));
@@ -69,17 +98,15 @@ void add_remote(CollectivePath& path, const GroupPlacement& placement, const Clu
       static_cast<double>(node.nic.per_node) * domain / static_cast<double>(node.accelerators),
       domain};
   const double group_nics = nics_of_group(placement, nics);
-  // Of a ring, one member node below each switch sends upwards; of all pairs, those beyond it.
-  const double ring_slowdown =
-      uplink_slowdown(placement, cluster.fabric, [](double below) { return 1.0 / below; });
-  const double pair_slowdown = uplink_slowdown(placement, cluster.fabric, [&](double below) {
-    return (path.nodes - below) / std::max(1.0, path.nodes - 1.0);
-  });
+  const bool torus = cluster.fabric.kind == FabricKind::Torus && !cluster.fabric.torus.empty();
+  const RemoteLinks links = torus ? over_torus(placement, cluster.fabric, group_nics, nics)
+                                  : over_switches(placement, cluster.fabric, group_nics);
   const BytesPerSecond nic = node.nic.bandwidth * node.nic.efficiency;
-  path.remote = nic * (group_nics / ring_slowdown);
-  path.remote_member = nic * (std::min(group_nics, nics.of_member()) / ring_slowdown);
-  path.remote_pairwise = nic * (group_nics / pair_slowdown);
-  path.remote_hop = remote_latency(placement, cluster.fabric);
+  path.remote = nic * links.ring;
+  path.remote_member = nic * (std::min(group_nics, nics.of_member()) * (links.ring / group_nics));
+  path.remote_pairwise = nic * links.pairwise;
+  path.remote_hop = links.hop;
+  path.remote_far_hop = links.far_hop;
   path.channels = std::min(path.channels, std::max(1.0, kChannelsPerNic * group_nics));
 }
 

@@ -21,7 +21,8 @@ struct CollectivePath {
   double channels = 1;             // at most, of one collective
   Seconds overhead;                // fixed cost of a collective
   Seconds local_hop;
-  Seconds remote_hop;
+  Seconds remote_hop;      // from a node of the group to the next one
+  Seconds remote_far_hop;  // between any two; on a torus longer
 };
 
 // NICs of a node, and how many accelerators they serve.

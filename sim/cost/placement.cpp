@@ -232,6 +232,18 @@ GroupPlacement place_pairs(const StagePairs& pairs, const Plan& plan, std::int64
   return result;
 }
 
+GroupPlacement place_on_domains(Group group, const Plan& plan, std::int64_t domain) {
+  if (group == Group::Pipeline)
+    return place_pairs({inside_pipeline(plan), 1, plan.pp - 1}, plan, domain);
+  if (group == Group::Mirror && group_size(group, plan) == 1) return {};
+  if (group == Group::EmbeddingTie || group == Group::Mirror)
+    return place_pairs({inside_pipeline(plan), plan.pp - 1, 1}, plan, domain);
+  const GroupLattice lattice = group_lattice(group, plan);
+  const std::int64_t world = plan.world_size();
+  return is_aligned(lattice, domain, world) ? place_aligned(lattice, domain, world)
+                                            : place_by_enumeration(lattice, domain, world);
+}
+
 }  // namespace
 
 std::int64_t extent_of(const GroupPlacement& placement) {
@@ -321,15 +333,9 @@ GroupLattice group_lattice(Group group, const Plan& plan) {
 
 GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster) {
   const std::int64_t domain = domain_block(cluster, plan.world_size());
-  if (group == Group::Pipeline)
-    return place_pairs({inside_pipeline(plan), 1, plan.pp - 1}, plan, domain);
-  if (group == Group::Mirror && group_size(group, plan) == 1) return {};
-  if (group == Group::EmbeddingTie || group == Group::Mirror)
-    return place_pairs({inside_pipeline(plan), plan.pp - 1, 1}, plan, domain);
-  const GroupLattice lattice = group_lattice(group, plan);
-  const std::int64_t world = plan.world_size();
-  return is_aligned(lattice, domain, world) ? place_aligned(lattice, domain, world)
-                                            : place_by_enumeration(lattice, domain, world);
+  GroupPlacement placement = place_on_domains(group, plan, domain);
+  placement.job_nodes = (plan.world_size() + domain - 1) / domain;
+  return placement;
 }
 
 }  // namespace shardwright::sim

@@ -57,6 +57,7 @@ struct GroupPlacement {
   // How the members' nodes lie, where all groups of the kind lie alike; empty: evenly over `span`.
   // For pairs of stages, those of the whole pipeline, which messages cross at once.
   GroupLattice grid = {};
+  std::int64_t job_nodes = 0;  // of all groups; 0: those from the group's first node to its last
 
   bool operator==(const GroupPlacement&) const = default;
 };

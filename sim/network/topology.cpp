@@ -114,19 +114,19 @@ bool Topology::tree_route(std::uint32_t from_nic, std::uint32_t to_nic,
 
 void Topology::torus_route(std::uint32_t from_node, std::uint32_t to_node,
                            std::vector<LinkIndex>& route) const {
-  const auto axes = static_cast<std::uint32_t>(torus_.size());
   std::uint32_t at = from_node, stride = 1;
   // The last axis varies fastest in the numbering of nodes.
-  for (std::uint32_t axis = axes; axis-- > 0;) {
-    const std::uint32_t size = torus_[axis];
-    const std::uint32_t target = to_node / stride % size;
-    const bool forward = 2 * ((target + size - at / stride % size) % size) <= size;
+  for (std::size_t axis = torus_.size(); axis-- > 0;) {
+    const auto size = static_cast<std::uint32_t>(torus_[axis].nodes);
+    const std::uint32_t start = at / stride % size, target = to_node / stride % size;
+    const bool forward =
+        torus_[axis].wraps ? 2 * ((target + size - start) % size) <= size : target > start;
     while (at / stride % size != target) {
       const std::uint32_t place = at / stride % size;
       const std::uint32_t next_place = (place + (forward ? 1 : size - 1)) % size;
       const std::uint32_t next = at + next_place * stride - place * stride;
       const std::uint32_t owner = forward ? at : next;
-      route.push_back(first_torus_link_ + 2 * (owner * axes + axis) + (forward ? 0 : 1));
+      route.push_back(torus_links_[owner * torus_.size() + axis] + (forward ? 0 : 1));
       at = next;
     }
     stride *= size;

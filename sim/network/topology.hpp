@@ -14,14 +14,15 @@
 //   are not modelled). A leaf joins `levels[0].nodes` nodes, by rail where the fabric is
 //   rail-optimised. Upwards leaves the bandwidth that enters from below, divided by the level's
 //   oversubscription. Without levels one switch joins all nodes (one a rail where rail-optimised).
-//   A torus has a router a node; a NIC's bandwidth is spread evenly over the directions.
+//   Of a torus there is the slice that as many nodes get (torus_slice.hpp), with a router a place;
+//   a NIC's bandwidth is spread evenly over the directions.
 // - Latency. NIC to NIC below one leaf: `base_latency`; each higher level that a route climbs to
 //   adds its `latency`; a hop of a torus: `base_latency`; a scale-up hop: `scale_up.latency`.
 //
 // Routes: within a domain over the scale-up links. Between domains from NIC to NIC, climbing no
 // higher than needed. On a rail-optimised fabric the source reaches the rail of the destination
 // through the accelerator of its own domain on that rail (NCCL's PXN), so traffic never changes
-// rails in the fabric. A torus is routed axis by axis, the shorter way round.
+// rails in the fabric. A torus is routed axis by axis, the shorter way round where the axis wraps.
 //
 // Flat arrays: 16,384 accelerators take a few megabytes and some milliseconds. Routes are computed,
 // not searched for.
@@ -33,6 +34,7 @@
 
 #include "core/spec/cluster_spec.hpp"
 #include "sim/network/max_min.hpp"
+#include "sim/network/torus_slice.hpp"
 
 namespace shardwright::sim {
 
@@ -64,6 +66,7 @@ class Topology {
   std::vector<BytesPerSecond> capacities() const;
   std::uint32_t node_of(std::uint32_t accelerator) const { return accelerator / per_node_; }
   std::uint32_t rail_of(std::uint32_t accelerator) const;
+  const TorusSlice& torus() const { return torus_; }  // no axes: the fabric is none
 
   // The links from one accelerator to another, in order; empty from one to itself. Written to
   // `route` (which is cleared first) so that callers in loops allocate nothing. False if no route
@@ -114,8 +117,8 @@ class Topology {
   LinkIndex first_to_nic_ = 0;    // accelerator to its NIC, by accelerator
   LinkIndex first_from_nic_ = 0;  // NIC to its leaf or router, by NIC
   std::vector<Level> levels_;
-  std::vector<std::uint32_t> torus_;  // nodes along each axis
-  LinkIndex first_torus_link_ = 0;    // by router and axis, forward and its way back
+  TorusSlice torus_;
+  std::vector<LinkIndex> torus_links_;  // forward, by router and axis; not of an axis' open end
 };
 
 }  // namespace shardwright::sim

@@ -166,31 +166,39 @@ void Topology::Builder::join_level_to_next(std::size_t index, double oversubscri
 }
 
 void Topology::Builder::add_torus() {
-  std::int64_t places = 1;
-  for (const std::int64_t size : cluster_.fabric.torus) {
-    topology_.torus_.push_back(static_cast<std::uint32_t>(size));
-    places *= size;
+  const FabricSpec& fabric = cluster_.fabric;
+  if (fabric.torus.empty() || fabric.torus_places() < topology_.nodes_) {
+    throw InputError(cluster_.name,
+                     {{"/fabric/torus", fmt::format("a torus of {} nodes", fabric.torus_places()),
+                       fmt::format("at least {} nodes", topology_.nodes_)}});
   }
-  if (topology_.torus_.empty() || places < topology_.nodes_) {
-    throw InputError(cluster_.name, {{"/fabric/torus", fmt::format("a torus of {} nodes", places),
-                                      fmt::format("at least {} nodes", topology_.nodes_)}});
-  }
-  const auto routers = static_cast<std::uint32_t>(places);
-  const auto axes = static_cast<std::uint32_t>(topology_.torus_.size());
+  topology_.torus_ = torus_slice(fabric, topology_.nodes_);
+  std::uint32_t routers = 1;
+  for (const TorusAxis& axis : topology_.torus_) routers *= static_cast<std::uint32_t>(axis.nodes);
   const VertexIndex first = add_vertices(VertexKind::TorusRouter, routers);
   topology_.first_from_nic_ = static_cast<LinkIndex>(topology_.links_.size());
   for (std::uint32_t i = 0; i < topology_.nodes_ * topology_.rails_; ++i)
     add_both_ways(topology_.first_nic_ + i, first + i / topology_.rails_, rail_bandwidth_,
                   Seconds(0.0));
-  const BytesPerSecond capacity = rail_bandwidth_ * topology_.rails_ / (2.0 * axes);
-  topology_.first_torus_link_ = static_cast<LinkIndex>(topology_.links_.size());
+  add_torus_links(first, routers);
+}
+
+void Topology::Builder::add_torus_links(VertexIndex first_router, std::uint32_t routers) {
+  const TorusSlice& slice = topology_.torus_;
+  const BytesPerSecond capacity =
+      rail_bandwidth_ * topology_.rails_ / (2.0 * static_cast<double>(slice.size()));
   for (std::uint32_t router = 0; router < routers; ++router) {
     std::uint32_t stride = routers;
-    for (const std::uint32_t size : topology_.torus_) {
+    for (const TorusAxis& axis : slice) {
+      const auto size = static_cast<std::uint32_t>(axis.nodes);
       stride /= size;
       const std::uint32_t place = router / stride % size;
+      const bool is_open_end = place + 1 == size && (size == 1 || !axis.wraps);
       const std::uint32_t next = router + ((place + 1) % size) * stride - place * stride;
-      add_both_ways(first + router, first + next, capacity, cluster_.fabric.base_latency);
+      topology_.torus_links_.push_back(is_open_end ? LinkIndex{0}
+                                                   : add_both_ways(first_router + router,
+                                                                   first_router + next, capacity,
+                                                                   cluster_.fabric.base_latency));
     }
   }
 }

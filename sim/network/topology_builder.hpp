@@ -27,6 +27,7 @@ class Topology::Builder {
   void join_nics_to_leaves();
   void join_level_to_next(std::size_t index, double oversubscription, Seconds latency);
   void add_torus();
+  void add_torus_links(VertexIndex first_router, std::uint32_t routers);
 
   const ClusterSpec& cluster_;
   double scale_up_ratio_ = 1.0, nic_ratio_ = 1.0;  // of nominal bandwidth

@@ -37,7 +37,7 @@ BytesPerSecond Topology::cut_bandwidth(std::span<const std::uint32_t> from,
   Graph graph(sink + 1);
   std::int64_t unlimited = 0;
   for (const TopologyLink& link : links_) {
-    if (link.from == link.to) continue;  // of a torus axis of one node
+    if (link.from == link.to) continue;  // of a ring of one accelerator
     const auto capacity = static_cast<std::int64_t>(std::llround(link.capacity.value()));
     add_edge(graph, link.from, link.to, capacity);
     unlimited = std::max(unlimited, capacity);

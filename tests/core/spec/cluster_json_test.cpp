@@ -321,6 +321,14 @@ INSTANTIATE_TEST_SUITE_P(
                  "/fabric/torus", "the axes of a torus",
                  "none, for the fabric's kind is leaf-spine"},
         BadInput{
+            "blocks of other axes than the torus",
+            R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
+                     {"op":"add","path":"/fabric/torus","value":[4,4,4]},{"op":"add","path":"/fabric/torus_block","value":[4,4]}])",
+            "/fabric/torus_block", "2 axes", "3, as the torus has"},
+        BadInput{"blocks of a tree", R"([{"op":"add","path":"/fabric/torus_block","value":[4,4]}])",
+                 "/fabric/torus_block", "the axes of a torus",
+                 "none, for the fabric's kind is leaf-spine"},
+        BadInput{
             "torus of another size",
             R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
                      {"op":"add","path":"/fabric/torus","value":[4,4,8]}])",

@@ -172,11 +172,12 @@ std::string describe(const GroupPlacement& p) {
          " span " + std::to_string(p.span);
 }
 
-// The figures alone: how nodes lie below switches is tested by what the links carry
-// (NodeLinks.CarryAllGroupsOfAKindAtOnce).
+// The group's figures alone: how nodes lie below switches is tested by what the links carry
+// (NodeLinks.CarryAllGroupsOfAKindAtOnce), and on a torus of the job's nodes in torus_path_test.
 GroupPlacement figures_of(Group group, const Plan& plan, const ClusterSpec& cluster) {
   GroupPlacement placement = place(group, plan, cluster);
   placement.grid = {};
+  placement.job_nodes = 0;
   return placement;
 }
 
@@ -229,7 +230,7 @@ TEST(Placement, DataParallelGroupsOfFullNodesShareTheNics) {
   plan.pp = 16;
   plan.dp = 128;
   const ClusterSpec cluster = cluster_with_domain(8);
-  EXPECT_EQ(place(Group::Tensor, plan, cluster), (GroupPlacement{.size = 8, .per_node = 8}));
+  EXPECT_EQ(figures_of(Group::Tensor, plan, cluster), (GroupPlacement{.size = 8, .per_node = 8}));
   EXPECT_EQ(figures_of(Group::Data, plan, cluster),
             (GroupPlacement{
                 .size = 128, .per_node = 1, .nodes = 128, .groups_per_node = 8, .span = 128}));
@@ -237,6 +238,7 @@ TEST(Placement, DataParallelGroupsOfFullNodesShareTheNics) {
   GroupLattice pipeline;
   pipeline.append(16, 128);
   EXPECT_EQ(place(Group::Pipeline, plan, cluster).grid, pipeline);
+  EXPECT_EQ(place(Group::Data, plan, cluster).job_nodes, 2048);
 }
 
 }  // namespace
