@@ -105,6 +105,14 @@ void check_network(ObjectReader& object, const ClusterSpec& cluster) {
     object.problem("nodes", fmt::format("{}", cluster.nodes),
                    fmt::format("the product {} of the torus axes", reachable));
   }
+  if (cluster.fabric.kind == FabricKind::Torus &&
+      cluster.node.scale_up.domain > cluster.node.accelerators) {
+    object.problem("node",
+                   fmt::format("a scale-up domain of {} accelerators on a torus",
+                               cluster.node.scale_up.domain),
+                   fmt::format("that of the {} of a node, for a torus joins single nodes",
+                               cluster.node.accelerators));
+  }
   if (cluster.fabric.kind != FabricKind::None && cluster.node.nic.per_node == 0) {
     object.problem("node", "a cut network: a node without NICs",
                    "a node with NICs, or a fabric of kind none");

@@ -165,7 +165,7 @@ enum class FabricProtocol : std::uint8_t { InfiniBand, RoCE, Efa, Ethernet, Opti
 
 // One level of switches, from the leaf up.
 struct FabricLevel {
-  std::int64_t nodes = 1;  // nodes below one switch (or one pod) of this level
+  std::int64_t nodes = 1;  // servers below one switch (or one pod) of this level
   double oversubscription =
       1.0;  // bandwidth entering from below over bandwidth leaving upwards, at least 1
   Seconds latency = microseconds(1.0);  // added by passing this level once
@@ -182,8 +182,8 @@ struct FabricSpec {
   std::vector<FabricLevel> levels;
   bool in_network_reduction = false;  // SHARP
   std::vector<std::int64_t> torus;    // nodes along each axis; for FabricKind::Torus
-  // Nodes along each axis of the blocks that optical switches join: they close an axis of a job's
-  // slice to a ring that is of whole blocks. Empty: only axes of the whole torus are rings.
+  // Nodes along each axis of the blocks that optical switches join, closing the axes of a job's
+  // slice to rings. They divide those of the torus. Empty: no switches, only whole axes are rings.
   std::vector<std::int64_t> torus_block;
   std::string notes;
   Sources sources;

@@ -73,9 +73,18 @@ void read_torus(ObjectReader& object, FabricSpec& spec) {
     object.problem("torus", fmt::format("{} axes", spec.torus.size()), "at most 6 axes");
   if (!object.has("torus_block")) return;
   spec.torus_block = object.integers("torus_block", {1, 1'000'000});
-  if (is_read() && spec.torus_block.size() != spec.torus.size())
+  if (!is_read()) return;
+  if (spec.torus_block.size() != spec.torus.size()) {
     object.problem("torus_block", fmt::format("{} axes", spec.torus_block.size()),
                    fmt::format("{}, as the torus has", spec.torus.size()));
+    return;
+  }
+  for (std::size_t axis = 0; axis < spec.torus.size(); ++axis) {
+    if (spec.torus[axis] % spec.torus_block[axis] == 0) continue;
+    object.problem("torus_block",
+                   fmt::format("{} nodes along axis {}", spec.torus_block[axis], axis),
+                   fmt::format("a divisor of the {} of the torus", spec.torus[axis]));
+  }
 }
 
 // Each kind has its own shape: levels of switches or the axes of a torus.

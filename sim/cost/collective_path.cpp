@@ -24,41 +24,43 @@ double scale_up_share(const GroupPlacement& placement, const ClusterSpec& cluste
 }
 
 // Member nodes of the group below one switch of a level.
-double nodes_below(const GroupPlacement& placement, const FabricLevel& level) {
+double nodes_below(const GroupPlacement& placement, std::int64_t level_nodes) {
   if (placement.grid.empty()) {
     const auto nodes = static_cast<double>(placement.nodes);
     const double spacing = static_cast<double>(placement.span) / nodes;
-    return std::clamp(static_cast<double>(level.nodes) / spacing, 1.0, nodes);
+    return std::clamp(static_cast<double>(level_nodes) / spacing, 1.0, nodes);
   }
   std::int64_t below = 1;
   for (const auto& [count, stride] : placement.grid)
-    below *= std::clamp<std::int64_t>(level.nodes / stride, 1, count);
+    below *= std::clamp<std::int64_t>(level_nodes / stride, 1, count);
   return static_cast<double>(below);
 }
 
 // True if all nodes that the group, or the pipeline of the pair, has members on are below one
 // switch.
-bool stays_below(const GroupPlacement& placement, const FabricLevel& level) {
-  return extent_of(placement) <= level.nodes;
+bool stays_below(const GroupPlacement& placement, std::int64_t level_nodes) {
+  return extent_of(placement) <= level_nodes;
 }
 
 // How much slower the thinnest level makes a pattern in which a share `crossing(nodes below)` of
 // the traffic that enters a switch from below leaves it upwards.
 template <class Crossing>
-double uplink_slowdown(const GroupPlacement& placement, const FabricSpec& fabric,
+double uplink_slowdown(const GroupPlacement& placement, const ClusterSpec& cluster,
                        Crossing crossing) {
   double slowdown = 1.0;
-  for (const FabricLevel& level : fabric.levels) {
-    if (stays_below(placement, level)) break;
-    slowdown = std::max(slowdown, level.oversubscription * crossing(nodes_below(placement, level)));
+  for (const FabricLevel& level : cluster.fabric.levels) {
+    const std::int64_t level_nodes = domains_below(level, cluster);
+    if (stays_below(placement, level_nodes)) break;
+    slowdown =
+        std::max(slowdown, level.oversubscription * crossing(nodes_below(placement, level_nodes)));
   }
   return slowdown;
 }
 
-Seconds remote_latency(const GroupPlacement& placement, const FabricSpec& fabric) {
-  Seconds latency = fabric.base_latency;
-  for (const FabricLevel& level : fabric.levels) {
-    if (placement.span <= level.nodes) break;
+Seconds remote_latency(const GroupPlacement& placement, const ClusterSpec& cluster) {
+  Seconds latency = cluster.fabric.base_latency;
+  for (const FabricLevel& level : cluster.fabric.levels) {
+    if (placement.span <= domains_below(level, cluster)) break;
     latency += level.latency * 2.0;
   }
   return latency;
@@ -71,14 +73,15 @@ struct RemoteLinks {
 };
 
 // Of a ring, one member node below each switch sends upwards; of all pairs, those beyond it.
-RemoteLinks over_switches(const GroupPlacement& placement, const FabricSpec& fabric, double nics) {
+RemoteLinks over_switches(const GroupPlacement& placement, const ClusterSpec& cluster,
+                          double nics) {
   const auto nodes = static_cast<double>(placement.nodes);
   const double ring_slowdown =
-      uplink_slowdown(placement, fabric, [](double below) { return 1.0 / below; });
-  const double pair_slowdown = uplink_slowdown(placement, fabric, [&](double below) {
+      uplink_slowdown(placement, cluster, [](double below) { return 1.0 / below; });
+  const double pair_slowdown = uplink_slowdown(placement, cluster, [&](double below) {
     return (nodes - below) / std::max(1.0, nodes - 1.0);
   });
-  const Seconds latency = remote_latency(placement, fabric);
+  const Seconds latency = remote_latency(placement, cluster);
   return {nics / ring_slowdown, nics / pair_slowdown, latency, latency};
 }
 
@@ -100,7 +103,7 @@ void add_remote(CollectivePath& path, const GroupPlacement& placement, const Clu
   const double group_nics = nics_of_group(placement, nics);
   const bool torus = cluster.fabric.kind == FabricKind::Torus && !cluster.fabric.torus.empty();
   const RemoteLinks links = torus ? over_torus(placement, cluster.fabric, group_nics, nics)
-                                  : over_switches(placement, cluster.fabric, group_nics);
+                                  : over_switches(placement, cluster, group_nics);
   const BytesPerSecond nic = node.nic.bandwidth * node.nic.efficiency;
   path.remote = nic * links.ring;
   path.remote_member = nic * (std::min(group_nics, nics.of_member()) * (links.ring / group_nics));

@@ -256,6 +256,12 @@ std::int64_t domain_size(const ClusterSpec& cluster) {
   return std::max<std::int64_t>({1, cluster.node.accelerators, cluster.node.scale_up.domain});
 }
 
+std::int64_t domains_below(const FabricLevel& level, const ClusterSpec& cluster) {
+  const std::int64_t accelerators =
+      level.nodes * std::max<std::int64_t>(1, cluster.node.accelerators);
+  return std::max<std::int64_t>(1, accelerators / domain_size(cluster));
+}
+
 std::int64_t domain_block(const ClusterSpec& cluster, std::int64_t world_size) {
   const std::int64_t domain = domain_size(cluster);
   if (world_size <= domain) return domain;

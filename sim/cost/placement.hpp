@@ -68,10 +68,15 @@ std::int64_t extent_of(const GroupPlacement& placement);
 // Accelerators in one scale-up domain of the cluster.
 std::int64_t domain_size(const ClusterSpec& cluster);
 
-// Of these, how many a job of `world_size` ranks takes. All of them where it fills whole domains or
-// fits into one. Elsewhere groups would straddle domains of many nodes, so that a job takes the
-// most whole nodes of each that share it evenly, in eights that tensor-parallel groups fill, as
-// schedulers allocate them by segments: of domains of 72 a job of 256 takes 64.
+// Domains below one switch of the level, which counts nodes. At least 1: where the nodes of a
+// domain lie below several switches, these stand for one.
+std::int64_t domains_below(const FabricLevel& level, const ClusterSpec& cluster);
+
+// Of the accelerators of a domain, how many a job of `world_size` ranks takes. All of them where it
+// fills whole domains or fits into one. Elsewhere groups would straddle domains of many nodes, so
+// that a job takes the most whole nodes of each that share it evenly, in eights that
+// tensor-parallel groups fill, as schedulers allocate them by segments: of domains of 72 a job of
+// 256 takes 64.
 std::int64_t domain_block(const ClusterSpec& cluster, std::int64_t world_size);
 
 // The placement of one kind of group of a valid plan. For `Group::Pipeline` it is a pair of

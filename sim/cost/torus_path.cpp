@@ -93,18 +93,20 @@ void add_pairs(const std::vector<MembersOnAxis>& on_axis, double nodes, TorusPat
 
 // Each node sends to the one that is `distance` further in the job's numbering, axis by axis.
 // Neighbours exchange over one link each way; those farther apart share links with all between.
+// Half a ring away both ways are as long, and each takes a half.
 void add_messages(std::int64_t distance, const TorusSlice& slice, TorusPath& path) {
-  std::int64_t most = 1, all = 0, rest = distance;
-  for (std::size_t axis = slice.size(); axis-- > 0; rest /= slice[axis].nodes) {
-    std::int64_t hops = rest % slice[axis].nodes;
-    if (slice[axis].wraps) hops = std::min(hops, slice[axis].nodes - hops);
-    most = std::max(most, hops);
-    all += hops;
+  double most = 0.0, all = 0.0;
+  for (std::size_t axis = slice.size(); axis-- > 0; distance /= slice[axis].nodes) {
+    const std::int64_t side = slice[axis].nodes;
+    std::int64_t hops = distance % side;
+    if (slice[axis].wraps) hops = std::min(hops, side - hops);
+    const bool both_ways = slice[axis].wraps && 2 * hops == side;
+    most = std::max(most, static_cast<double>(hops) * (both_ways ? 0.5 : 1.0));
+    all += static_cast<double>(hops);
   }
-  path.ring = 1.0 / static_cast<double>(2 * static_cast<std::int64_t>(slice.size()) * most);
+  path.ring = std::min(1.0, 1.0 / (2.0 * static_cast<double>(slice.size()) * most));
   path.pairwise = path.ring;
-  path.hops = static_cast<double>(std::max<std::int64_t>(1, all));
-  path.far_hops = path.hops;
+  path.hops = path.far_hops = std::max(1.0, all);
 }
 
 }  // namespace

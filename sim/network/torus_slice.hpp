@@ -23,9 +23,10 @@ struct TorusAxis {
 // last axis varies fastest.
 using TorusSlice = std::vector<TorusAxis>;
 
-// The box of the fewest nodes, at least `nodes`, that the torus holds; of several, the one with the
-// smallest sum of its sides, counted in blocks (`fabric.torus_block`). An axis wraps if it is whole
-// or of whole blocks. All of a torus that has fewer nodes.
+// The box of the fewest places, at least `nodes`; of several, the one with the smallest sum of its
+// sides. A torus of blocks (`fabric.torus_block`) gives whole ones, with all axes closed to rings,
+// or to a job that is smaller a part of one, open at its ends; one without, any box, in which whole
+// axes are rings. All of a torus that has fewer places.
 TorusSlice torus_slice(const FabricSpec& fabric, std::int64_t nodes);
 
 }  // namespace shardwright::sim

@@ -62,11 +62,12 @@ NodeLinks::NodeLinks(const Plan& plan, const ClusterSpec& cluster,
   for (const double ratio : port_ratio_)
     capacities_.insert(capacities_.end(), 2, nic_ * (ratio * nics_ / static_cast<double>(ports_)));
   for (const FabricLevel& level : cluster.fabric.levels) {
-    if (level.oversubscription <= 1.0 || level.nodes >= nodes) continue;
-    levels_.push_back({level.nodes, static_cast<LinkIndex>(capacities_.size())});
-    const auto switches = static_cast<std::size_t>((nodes + level.nodes - 1) / level.nodes);
+    const std::int64_t below = domains_below(level, cluster);
+    if (level.oversubscription <= 1.0 || below >= nodes) continue;
+    levels_.push_back({below, static_cast<LinkIndex>(capacities_.size())});
+    const auto switches = static_cast<std::size_t>((nodes + below - 1) / below);
     capacities_.insert(capacities_.end(), 2 * switches,
-                       nic_ * (nics_ * static_cast<double>(level.nodes) / level.oversubscription));
+                       nic_ * (nics_ * static_cast<double>(below) / level.oversubscription));
   }
 }
 

@@ -325,6 +325,16 @@ INSTANTIATE_TEST_SUITE_P(
             R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
                      {"op":"add","path":"/fabric/torus","value":[4,4,4]},{"op":"add","path":"/fabric/torus_block","value":[4,4]}])",
             "/fabric/torus_block", "2 axes", "3, as the torus has"},
+        BadInput{
+            "blocks that do not divide the torus",
+            R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
+                     {"op":"add","path":"/fabric/torus","value":[4,4,4]},{"op":"add","path":"/fabric/torus_block","value":[4,3,4]}])",
+            "/fabric/torus_block", "3 nodes along axis 1", "a divisor of the 4 of the torus"},
+        BadInput{
+            "domains of several nodes on a torus",
+            R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
+                     {"op":"add","path":"/fabric/torus","value":[4,4,4]},{"op":"add","path":"/node/scale_up/domain","value":16}])",
+            "/node", "a scale-up domain of 16", "that of the 8 of a node"},
         BadInput{"blocks of a tree", R"([{"op":"add","path":"/fabric/torus_block","value":[4,4]}])",
                  "/fabric/torus_block", "the axes of a torus",
                  "none, for the fabric's kind is leaf-spine"},

@@ -192,6 +192,23 @@ TEST(CollectiveCost, OversubscriptionHurtsAllToAllButNotPackedRings) {
       4.0, 0.1);
 }
 
+// A domain of several servers on a fabric whose levels count servers is one server with all of
+// their accelerators and NICs on a fabric whose levels count it.
+TEST(CollectiveCost, DomainsOfServersArePricedAsLargeServers) {
+  ClusterSpec large = testing::dgx_h100();
+  large.fabric.levels = {{.nodes = 2, .oversubscription = 4.0}, {.nodes = 64}};
+  ClusterSpec servers = large;
+  servers.node.accelerators = 2;
+  servers.node.nic.per_node = 2;
+  servers.fabric.levels = {{.nodes = 8, .oversubscription = 4.0}, {.nodes = 256}};
+  EXPECT_TRUE(rc::check([&] {
+    const OpKind kind = any_kind();
+    const GroupPlacement placement = any_placement();
+    const double bytes = std::exp2(*rc::gen::inRange(300, 3400) * 0.01);
+    RC_ASSERT(time_of(kind, bytes, placement, servers) == time_of(kind, bytes, placement, large));
+  }));
+}
+
 TEST(CollectiveCost, HierarchyHasFewerStepsThanARingOverAllMembers) {
   const ClusterSpec cluster = testing::dgx_h100();
   const auto with = [&](Algorithm algorithm) {

@@ -4,7 +4,6 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "core/spec/profile_library.hpp"
@@ -32,29 +31,19 @@ std::int64_t nodes_of(const TorusSlice& slice) {
   return nodes;
 }
 
-double blocks_of(const std::vector<std::int64_t>& sides, const FabricSpec& fabric) {
-  double sum = 0.0;
-  for (std::size_t i = 0; i < sides.size(); ++i) {
-    sum += static_cast<double>(sides[i]) /
-           (fabric.torus_block.empty() ? 1.0 : static_cast<double>(fabric.torus_block[i]));
-  }
-  return sum;
-}
-
-// The best of all boxes of a torus of three axes.
+// The best of all boxes of at most so many places along three axes.
 struct BestBox {
-  std::int64_t nodes = std::numeric_limits<std::int64_t>::max();
-  double sum = 0.0;
+  std::int64_t places = std::numeric_limits<std::int64_t>::max();
+  std::int64_t sum = 0;
 };
 
-BestBox best_box(const FabricSpec& fabric, std::int64_t nodes) {
+BestBox best_box(const std::vector<std::int64_t>& limits, std::int64_t places) {
   BestBox best;
-  for (std::int64_t a = 1; a <= fabric.torus[0]; ++a) {
-    for (std::int64_t b = 1; b <= fabric.torus[1]; ++b) {
-      for (std::int64_t c = 1; c <= fabric.torus[2]; ++c) {
-        if (a * b * c < nodes || a * b * c > best.nodes) continue;
-        const double sum = blocks_of({a, b, c}, fabric);
-        if (a * b * c < best.nodes || sum < best.sum) best = {a * b * c, sum};
+  for (std::int64_t a = 1; a <= limits[0]; ++a) {
+    for (std::int64_t b = 1; b <= limits[1]; ++b) {
+      for (std::int64_t c = 1; c <= limits[2]; ++c) {
+        if (a * b * c < places || a * b * c > best.places) continue;
+        if (a * b * c < best.places || a + b + c < best.sum) best = {a * b * c, a + b + c};
       }
     }
   }
@@ -63,29 +52,39 @@ BestBox best_box(const FabricSpec& fabric, std::int64_t nodes) {
 
 TEST(TorusSlice, IsTheBestOfAllBoxes) {
   EXPECT_TRUE(rc::check([] {
-    std::vector<std::int64_t> sides, block;
+    std::vector<std::int64_t> limits, sides, block;
     for (int axis = 0; axis < 3; ++axis) {
-      sides.push_back(*rc::gen::inRange<std::int64_t>(1, 13));
+      limits.push_back(*rc::gen::inRange<std::int64_t>(1, 13));
       block.push_back(*rc::gen::inRange<std::int64_t>(1, 5));
+      sides.push_back(limits.back() * block.back());
     }
-    if (*rc::gen::arbitrary<bool>()) block.clear();
-    const FabricSpec fabric = torus(sides, block);
-    const std::int64_t nodes = *rc::gen::inRange<std::int64_t>(1, fabric.torus_places() + 1);
-    const TorusSlice slice = torus_slice(fabric, nodes);
-    const BestBox best = best_box(fabric, nodes);
-    RC_ASSERT(nodes_of(slice) == best.nodes);
-    RC_ASSERT(std::abs(blocks_of(sides_of(slice), fabric) - best.sum) < 1e-9);
-    for (std::size_t axis = 0; axis < 3; ++axis) RC_ASSERT(slice[axis].nodes <= sides[axis]);
+    const std::int64_t in_block = block[0] * block[1] * block[2];
+    const std::int64_t blocks =
+        *rc::gen::inRange<std::int64_t>(1, limits[0] * limits[1] * limits[2] + 1);
+    const std::int64_t nodes = blocks * in_block - *rc::gen::inRange<std::int64_t>(0, in_block);
+    const BestBox best = nodes < in_block ? best_box(block, nodes) : best_box(limits, blocks);
+    const TorusSlice slice = torus_slice(torus(sides, block), nodes);
+    std::int64_t places = 1, sum = 0;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      const std::int64_t unit = nodes < in_block ? 1 : block[axis];
+      RC_ASSERT(slice[axis].nodes % unit == 0 && slice[axis].nodes <= sides[axis]);
+      RC_ASSERT(slice[axis].wraps == (nodes >= in_block));
+      places *= slice[axis].nodes / unit;
+      sum += slice[axis].nodes / unit;
+    }
+    RC_ASSERT(places == best.places);
+    RC_ASSERT(sum == best.sum);
   }));
 }
 
-TEST(TorusSlice, IsACubeOfBlocksThatSwitchesClose) {
+TEST(TorusSlice, IsOfWholeBlocksThatSwitchesClose) {
   // Sixteen hosts of four TPU v4 are one cube of 4 x 4 x 4 chips.
   const FabricSpec fabric = torus({8, 8, 16}, {2, 2, 4});
   const TorusSlice cube = {{2, true}, {2, true}, {4, true}};
   EXPECT_EQ(torus_slice(fabric, 16), cube);
-  const TorusSlice half = {{2, true}, {2, true}, {2, false}};
-  EXPECT_EQ(torus_slice(fabric, 8), half);
+  EXPECT_EQ(nodes_of(torus_slice(fabric, 17)), 32);
+  const TorusSlice part = {{2, false}, {2, false}, {2, false}};
+  EXPECT_EQ(torus_slice(fabric, 7), part);
 }
 
 // The slices of TPU v5p, in chips: docs.cloud.google.com/tpu/docs/v5p.
