@@ -230,4 +230,17 @@ QString model_summary(const ModelSpec& model) {
   return text;
 }
 
+QString machine_facts(const ClusterSpec& cluster) {
+  QString facts =
+      QStringLiteral("%1 × %2 (%3) a node, %4 %5")
+          .arg(cluster.accelerators_per_node())
+          .arg(to_qstring(cluster.accelerator.name), bytes_text(cluster.accelerator.memory),
+               to_qstring(cluster.node.scale_up.name),
+               bandwidth_text(cluster.node.scale_up.bandwidth));
+  const NicSpec& nic = cluster.node.nic;
+  if (nic.per_node > 0)
+    facts += QStringLiteral(", %1 × %2 NICs").arg(nic.per_node).arg(bandwidth_text(nic.bandwidth));
+  return facts;
+}
+
 }  // namespace shardwright::gui

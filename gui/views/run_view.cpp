@@ -3,7 +3,6 @@
 #include <QDir>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QGridLayout>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
@@ -11,22 +10,18 @@
 #include <QSettings>
 #include <QToolButton>
 #include <QVBoxLayout>
-#include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/spec/cluster_json.hpp"
 #include "gui/models/file_names.hpp"
 #include "gui/models/text.hpp"
-#include "gui/models/written_file.hpp"
-#include "gui/views/chart.hpp"
+#include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/flow_layout.hpp"
-#include "gui/views/pane_row.hpp"
 #include "gui/views/power_spin_box.hpp"
-#include "gui/views/save_dialog.hpp"
+#include "gui/views/profile_row.hpp"
+#include "gui/views/run_charts.hpp"
 #include "gui/views/scrolled_column.hpp"
 #include "gui/views/wheel_to_scrolling.hpp"
 
@@ -34,16 +29,6 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kLeastFieldWidth = 90;  // pixels of a path
-
-// What the run's own count holds: the tensors that a step allocates, not what lasts from step to
-// step nor what no tensor explains.
-Bytes tensor_memory(const sim::StepResult& result) {
-  Bytes tensors;
-  for (const MemoryCategory category : {MemoryCategory::Activations, MemoryCategory::Temporaries,
-                                        MemoryCategory::GatheredParameters, MemoryCategory::Logits})
-    tensors += result.stages.front().memory.of(category);
-  return tensors;
-}
 
 // A field with its name and its button: they stay beside each other where a line is broken.
 QWidget* together(std::initializer_list<QWidget*> widgets) {
@@ -57,17 +42,6 @@ QWidget* together(std::initializer_list<QWidget*> widgets) {
     group->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   }
   return group;
-}
-
-Chart* metric_chart(const QString& id, const QString& title) {
-  auto* chart = new Chart;
-  chart->setObjectName(id);
-  chart->allow_zoom();
-  chart->xAxis->setLabel(RunView::tr("step"));
-  chart->yAxis->setLabel(title);
-  chart->legend->setVisible(true);
-  chart->put_legend_above();
-  return chart;
 }
 
 QString loss_text(double loss) {
@@ -105,7 +79,9 @@ RunView::RunView(Selection* selection, QWidget* parent)
       calibration_(
           this, [this](const auto& calibration) { take_calibration(*calibration); },
           [this](const QString& error) { Q_EMIT problem(error); }) {
-  empty_ = new EmptyState(create_charts());
+  charts_ = new RunCharts;
+  connect(charts_, &RunCharts::restyled, this, &RunView::update_charts);
+  empty_ = new EmptyState(charts_);
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
   layout->addWidget(create_controls());
@@ -152,7 +128,7 @@ QWidget* RunView::create_controls() {
   stop_->setToolTip(tr("Interrupts the run as Ctrl-C does; its files stay"));
   calibrate_ = new QPushButton(tr("Calibrate"));
   calibrate_->setObjectName(QStringLiteral("run_calibrate"));
-  profile_row_ = create_profile_row();
+  profile_ = new ProfileRow;
   state_ = new QLabel;
   state_->setObjectName(QStringLiteral("run_state"));
   state_->setWordWrap(true);
@@ -170,47 +146,19 @@ QWidget* RunView::create_controls() {
   column->setContentsMargins(0, 0, 0, 0);
   column->addLayout(line);
   column->addWidget(state_);
-  column->addWidget(profile_row_);
+  column->addWidget(profile_);
   column->addWidget(warning_);
   connect(start_, &QPushButton::clicked, this, &RunView::start);
   connect(stop_, &QPushButton::clicked, this, &RunView::stop);
   connect(calibrate_, &QPushButton::clicked, this, &RunView::calibrate);
+  connect(profile_, &ProfileRow::problem, this, &RunView::problem);
+  connect(profile_, &ProfileRow::saved, this, [this](const QString& file) {
+    last_message_ = tr("Saved the refitted profile as %1.").arg(file);
+    update_state();
+  });
+  connect(profile_, &ProfileRow::replan_wanted, this,
+          [this](const QString& file) { Q_EMIT replan_wanted(calibrated_->scenario, file); });
   return pane;
-}
-
-QWidget* RunView::create_profile_row() {
-  auto* row = new QWidget;
-  profile_ = add_path(*row, QStringLiteral("run_profile"), tr("file for the refitted profile"));
-  auto* browse = new QToolButton;
-  browse->setText(QStringLiteral("…"));
-  auto* save = new QPushButton(tr("Save"));
-  save->setObjectName(QStringLiteral("run_save_profile"));
-  save->setToolTip(tr("Writes the refitted profile, a cluster file as any other"));
-  auto* again = new QPushButton(tr("Plan again with it"));
-  again->setObjectName(QStringLiteral("run_replan"));
-  again->setToolTip(tr("Saves the profile and searches for plans of this run's scenario on it"));
-  auto* line = new QHBoxLayout(row);
-  line->setContentsMargins(0, 0, 0, 0);
-  line->addWidget(new QLabel(tr("Refitted profile")));
-  line->addWidget(profile_, 1);
-  line->addWidget(browse);
-  line->addWidget(save);
-  line->addWidget(again);
-  connect(browse, &QToolButton::clicked, this, &RunView::choose_profile);
-  connect(save, &QPushButton::clicked, this, &RunView::save_profile);
-  connect(again, &QPushButton::clicked, this, &RunView::replan);
-  row->hide();
-  return row;
-}
-
-QWidget* RunView::create_charts() {
-  loss_ = metric_chart(QStringLiteral("run_loss"), tr("loss"));
-  rate_ = metric_chart(QStringLiteral("run_rate"), tr("tokens/s"));
-  mfu_ = metric_chart(QStringLiteral("run_mfu"), tr("MFU (%)"));
-  memory_ = metric_chart(QStringLiteral("run_memory"), tr("tensors of rank 0 (MB)"));
-  for (Chart* chart : {loss_, rate_, mfu_, memory_})
-    connect(chart, &Chart::restyled, this, &RunView::update_charts);
-  return new PaneRow({loss_, rate_, mfu_, memory_}, {300, 300, 300, 300});
 }
 
 void RunView::choose_data() {
@@ -221,12 +169,6 @@ void RunView::choose_data() {
 void RunView::choose_out() {
   const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder"), out_->text());
   if (!folder.isEmpty()) out_->setText(folder);
-}
-
-void RunView::choose_profile() {
-  const QString file = ask_for_file(this, tr("Save the refitted profile"), profile_->text(),
-                                    tr("Cluster files (*.json)"), QStringLiteral("json"));
-  if (!file.isEmpty()) profile_->setText(file);
 }
 
 void RunView::start() {
@@ -273,7 +215,6 @@ void RunView::calibrate() {
 
 void RunView::take_calibration(const RunCalibration& calibration) {
   calibrated_ = calibration;
-  saved_.clear();
   const sim::StepComparison& step = calibration.step;
   last_message_ =
       tr("Calibrated: %1 figures refitted. The step takes %2; predicted %3 (%4) before, %5 (%6) "
@@ -281,32 +222,8 @@ void RunView::take_calibration(const RunCalibration& calibration) {
           .arg(count_text(static_cast<std::int64_t>(calibration.figures)), time_text(step.measured),
                time_text(step.before), signed_percent_text(step.error_before()),
                time_text(step.after), signed_percent_text(step.error_after()));
-  profile_->setText(free_profile_name(followed_));
-  profile_row_->show();
+  profile_->offer(calibration.cluster, free_profile_name(followed_));
   update_charts();
-}
-
-bool RunView::save_profile() {
-  const QString file = profile_->text().trimmed();
-  try {
-    if (file.isEmpty()) throw RuntimeFailure("name a file for the refitted profile");
-    if (file != saved_ && QFileInfo::exists(file))
-      throw RuntimeFailure(file.toStdString() + " exists: name another file");
-    write_text_file(file, to_qstring(to_json(calibrated_->cluster).dump(2) + "\n"));
-  } catch (const RuntimeFailure& failure) {
-    Q_EMIT problem(QString::fromUtf8(failure.what()));
-    return false;
-  }
-  saved_ = file;
-  Q_EMIT problem({});
-  last_message_ = tr("Saved the refitted profile as %1.").arg(file);
-  update_state();
-  return true;
-}
-
-void RunView::replan() {
-  const bool is_saved = !saved_.isEmpty() && saved_ == profile_->text().trimmed();
-  if (is_saved || save_profile()) Q_EMIT replan_wanted(calibrated_->scenario, saved_);
 }
 
 void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted) {
@@ -329,7 +246,7 @@ void RunView::compare_with(const RunFolder& other) {
 void RunView::begin_following(const QString& folder) {
   calibration_.cancel();
   calibrated_.reset();
-  profile_row_->hide();
+  profile_->hide();
   other_.forget();
   other_name_.clear();
   followed_ = folder;
@@ -402,74 +319,14 @@ void RunView::update_state() {
   warning_->setVisible(!warning.isEmpty());
 }
 
-void RunView::draw_steps(Chart& chart, const RunFollower& run, const QString& name, const QPen& pen,
-                         double RunStep::*figure, double factor) {
-  QVector<double> xs, ys;
-  for (const RunStep& step : run.steps()) {
-    if (!std::isfinite(step.*figure)) continue;
-    xs.append(step.step);
-    ys.append(step.*figure * factor);
-  }
-  QCPGraph* graph = chart.addGraph();
-  graph->setName(name);
-  graph->setPen(pen);
-  graph->setData(xs, ys, true);
-}
-
-void RunView::draw(Chart& chart, double RunStep::*figure, double factor,
-                   const std::vector<Forecast>& forecasts) {
-  chart.clear_all();
-  const bool both = !other_name_.isEmpty();
-  draw_steps(chart, follower_, both ? name_ : tr("measured"), QPen(chart.colours().series(0), 1.8),
-             figure, factor);
-  int series = 1;
-  if (both)
-    draw_steps(chart, other_, other_name_, QPen(chart.colours().series(3), 1.8, Qt::DashDotLine),
-               figure, factor);
-  double most = 0.0, last = 1.0;
-  for (int i = 0; i < chart.graphCount(); ++i) {
-    for (const QCPGraphData& step : *chart.graph(i)->data()) {
-      most = std::max(most, step.value);
-      last = std::max(last, step.key);
-    }
-  }
-  for (const Forecast& forecast : forecasts) {
-    QCPGraph* line = chart.addGraph();
-    line->setName(forecast.title);
-    line->setPen(
-        QPen(chart.colours().series(series), 1.8, series == 1 ? Qt::DashLine : Qt::DotLine));
-    line->setData({0.0, last}, {forecast.value, forecast.value}, true);
-    most = std::max(most, forecast.value);
-    ++series;
-  }
-  chart.xAxis->setRange(0.0, last);
-  chart.yAxis->setRange(0.0, most > 0.0 ? 1.15 * most : 1.0);
-  chart.replot(QCustomPlot::rpQueuedReplot);
-}
-
-std::vector<RunView::Forecast> RunView::forecasts(double at_predicted_step) const {
-  if (!predicted_) return {};
-  std::vector<Forecast> all = {{tr("predicted"), at_predicted_step}};
-  if (calibrated_) {
-    const double gain = predicted_->result.step / calibrated_->step.after;
-    all.push_back({tr("calibrated"), at_predicted_step * gain});
-  }
-  return all;
-}
-
 void RunView::update_charts() {
   update_calibrate();
-  draw(*loss_, &RunStep::loss, 1.0, {});
-  std::vector<Forecast> rates, shares, memory;
-  if (predicted_) {
-    const sim::StepResult& result = predicted_->result;
-    rates = forecasts(predicted_->tokens() / result.step.value());
-    shares = forecasts(100.0 * result.throughput.mfu);
-    memory = {{tr("predicted"), tensor_memory(result).value() / 1e6}};
-  }
-  draw(*rate_, &RunStep::tokens_per_s, 1.0, rates);
-  draw(*mfu_, &RunStep::mfu, 100.0, shares);
-  draw(*memory_, &RunStep::memory_bytes, 1e-6, memory);
+  const bool both = !other_name_.isEmpty();
+  std::vector<DrawnRun> runs = {{follower_.steps(), both ? name_ : tr("measured")}};
+  if (both) runs.push_back({other_.steps(), other_name_});
+  RunPrediction prediction{predicted_ ? &*predicted_ : nullptr, std::nullopt};
+  if (calibrated_) prediction.calibrated = calibrated_->step.after;
+  charts_->show(runs, prediction);
   update_state();
 }
 

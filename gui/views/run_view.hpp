@@ -18,9 +18,10 @@ class QSettings;
 
 namespace shardwright::gui {
 
-class Chart;
 class EmptyState;
 class PowerSpinBox;
+class ProfileRow;
+class RunCharts;
 
 class RunView : public View {
   Q_OBJECT
@@ -55,17 +56,11 @@ class RunView : public View {
 
  private:
   QWidget* create_controls();
-  QWidget* create_profile_row();
-  QWidget* create_charts();
   QLineEdit* add_path(QWidget& pane, const QString& id, const QString& hint);
   void choose_data();
   void choose_out();
-  void choose_profile();
   void begin_following(const QString& folder);
   void take_calibration(const RunCalibration& calibration);
-  // False, and said, where the profile cannot be written.
-  bool save_profile();
-  void replan();
   void take_end(bool well, const QString& message);
   // False, and said, where the folder is taken: another one is named in its place.
   bool folder_is_free();
@@ -73,16 +68,6 @@ class RunView : public View {
   void update_calibrate();
   void update_charts();
   void update_state();
-  struct Forecast {
-    QString title;
-    double value;
-  };
-  // Of a rate, which is inverse to the step time: as predicted, and with the refitted profile.
-  std::vector<Forecast> forecasts(double at_predicted_step) const;
-  void draw_steps(Chart& chart, const RunFollower& run, const QString& name, const QPen& pen,
-                  double RunStep::*figure, double factor);
-  void draw(Chart& chart, double RunStep::*figure, double factor,
-            const std::vector<Forecast>& forecasts);
 
   Selection* selection_;
   RunProcess process_;
@@ -92,16 +77,15 @@ class RunView : public View {
   QString ended_here_;         // the folder of a run that was started here, once it has ended
   QString name_, other_name_;  // of the two runs while they are compared
   std::optional<planner::PlanCandidate> predicted_;
-  QLineEdit *data_ = nullptr, *out_ = nullptr, *profile_ = nullptr;
-  QWidget* profile_row_ = nullptr;  // shown once something was calibrated
+  QLineEdit *data_ = nullptr, *out_ = nullptr;
   PowerSpinBox* steps_ = nullptr;
   QPushButton *start_ = nullptr, *stop_ = nullptr, *calibrate_ = nullptr;
   QLabel *state_ = nullptr, *warning_ = nullptr;
-  Chart *loss_ = nullptr, *rate_ = nullptr, *mfu_ = nullptr, *memory_ = nullptr;
+  ProfileRow* profile_ = nullptr;
+  RunCharts* charts_ = nullptr;
   EmptyState* empty_ = nullptr;
   QString last_message_;
   std::optional<RunCalibration> calibrated_;
-  QString saved_;  // the file that holds its profile; empty: none yet
   BackgroundJob<RunCalibration> calibration_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -41,6 +42,8 @@ class ScenarioView : public View {
   void changeEvent(QEvent* event) override;
 
  private:
+  // scenario_fields.cpp
+  QWidget* create_fields();
   void create_workload(QGridLayout& form);
   void create_machine(QGridLayout& form);
   void create_goal(QGridLayout& form);
@@ -52,16 +55,16 @@ class ScenarioView : public View {
                        std::string ScenarioChoice::*member, bool may_be_path);
   PowerSpinBox* add_count(QGridLayout& form, Field field, std::int64_t ScenarioChoice::*member,
                           Range range, const QString& unit = {}, const QString& unit_of_one = {});
+  bool has_unfinished_text(const QObject* field) const;
 
+  // scenario_view.cpp
   void take_cluster(const QString& name);
   void offer_own_stack(const std::string& own);
   void take_document();
   void update_tips();
   void restyle();
   void show_problem(Field field, const QString& text);
-  template <class Change>
-  void edit(Field field, Change change, int part = 0);
-  bool has_unfinished_text(const QObject* field) const;
+  void edit(Field field, const std::function<void(ScenarioChoice&)>& change, int part = 0);
 
   struct NameField {
     QComboBox* box;

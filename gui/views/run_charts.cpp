@@ -1,0 +1,115 @@
+#include "gui/views/run_charts.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gui/views/chart.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+// What the run's own count holds: the tensors that a step allocates, not what lasts from step to
+// step nor what no tensor explains.
+Bytes tensor_memory(const sim::StepResult& result) {
+  Bytes tensors;
+  for (const MemoryCategory category : {MemoryCategory::Activations, MemoryCategory::Temporaries,
+                                        MemoryCategory::GatheredParameters, MemoryCategory::Logits})
+    tensors += result.stages.front().memory.of(category);
+  return tensors;
+}
+
+Chart* metric_chart(const QString& id, const QString& title) {
+  auto* chart = new Chart;
+  chart->setObjectName(id);
+  chart->allow_zoom();
+  chart->xAxis->setLabel(RunCharts::tr("step"));
+  chart->yAxis->setLabel(title);
+  chart->legend->setVisible(true);
+  chart->put_legend_above();
+  return chart;
+}
+
+void draw_steps(Chart& chart, const DrawnRun& run, const QPen& pen, double RunStep::*figure,
+                double factor) {
+  QVector<double> xs, ys;
+  for (const RunStep& step : run.steps) {
+    if (!std::isfinite(step.*figure)) continue;
+    xs.append(step.step);
+    ys.append(step.*figure * factor);
+  }
+  QCPGraph* graph = chart.addGraph();
+  graph->setName(run.name);
+  graph->setPen(pen);
+  graph->setData(xs, ys, true);
+}
+
+}  // namespace
+
+RunCharts::RunCharts(QWidget* parent)
+    : RunCharts({metric_chart(QStringLiteral("run_loss"), tr("loss")),
+                 metric_chart(QStringLiteral("run_rate"), tr("tokens/s")),
+                 metric_chart(QStringLiteral("run_mfu"), tr("MFU (%)")),
+                 metric_chart(QStringLiteral("run_memory"), tr("tensors of rank 0 (MB)"))},
+                parent) {}
+
+RunCharts::RunCharts(const Charts& charts, QWidget* parent)
+    : PaneRow({charts.loss, charts.rate, charts.mfu, charts.memory}, {300, 300, 300, 300}, parent),
+      charts_(charts) {
+  for (Chart* chart : {charts.loss, charts.rate, charts.mfu, charts.memory})
+    connect(chart, &Chart::restyled, this, &RunCharts::restyled);
+}
+
+void RunCharts::draw(Chart& chart, const std::vector<DrawnRun>& runs, double RunStep::*figure,
+                     double factor, const std::vector<Forecast>& forecasts) {
+  chart.clear_all();
+  draw_steps(chart, runs[0], QPen(chart.colours().series(0), 1.8), figure, factor);
+  if (runs.size() > 1)
+    draw_steps(chart, runs[1], QPen(chart.colours().series(3), 1.8, Qt::DashDotLine), figure,
+               factor);
+  double most = 0.0, last = 1.0;
+  for (int i = 0; i < chart.graphCount(); ++i) {
+    for (const QCPGraphData& step : *chart.graph(i)->data()) {
+      most = std::max(most, step.value);
+      last = std::max(last, step.key);
+    }
+  }
+  int series = 1;
+  for (const Forecast& forecast : forecasts) {
+    QCPGraph* line = chart.addGraph();
+    line->setName(forecast.title);
+    line->setPen(
+        QPen(chart.colours().series(series), 1.8, series == 1 ? Qt::DashLine : Qt::DotLine));
+    line->setData({0.0, last}, {forecast.value, forecast.value}, true);
+    most = std::max(most, forecast.value);
+    ++series;
+  }
+  chart.xAxis->setRange(0.0, last);
+  chart.yAxis->setRange(0.0, most > 0.0 ? 1.15 * most : 1.0);
+  chart.replot(QCustomPlot::rpQueuedReplot);
+}
+
+std::vector<RunCharts::Forecast> RunCharts::forecasts(const RunPrediction& prediction,
+                                                      double at_predicted_step) {
+  std::vector<Forecast> all = {{tr("predicted"), at_predicted_step}};
+  if (prediction.calibrated) {
+    const double gain = prediction.plan->result.step / *prediction.calibrated;
+    all.push_back({tr("calibrated"), at_predicted_step * gain});
+  }
+  return all;
+}
+
+void RunCharts::show(const std::vector<DrawnRun>& runs, const RunPrediction& prediction) {
+  std::vector<Forecast> rates, shares, memory;
+  if (prediction.plan != nullptr) {
+    const sim::StepResult& result = prediction.plan->result;
+    rates = forecasts(prediction, prediction.plan->tokens() / result.step.value());
+    shares = forecasts(prediction, 100.0 * result.throughput.mfu);
+    memory = {{tr("predicted"), tensor_memory(result).value() / 1e6}};
+  }
+  draw(*charts_.loss, runs, &RunStep::loss, 1.0, {});
+  draw(*charts_.rate, runs, &RunStep::tokens_per_s, 1.0, rates);
+  draw(*charts_.mfu, runs, &RunStep::mfu, 100.0, shares);
+  draw(*charts_.memory, runs, &RunStep::memory_bytes, 1e-6, memory);
+}
+
+}  // namespace shardwright::gui

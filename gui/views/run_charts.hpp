@@ -1,0 +1,58 @@
+// The metrics of a run over its steps, beside their prediction and beside another run.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "gui/models/run_follower.hpp"
+#include "gui/views/pane_row.hpp"
+#include "planner/search.hpp"
+
+namespace shardwright::gui {
+
+class Chart;
+
+struct DrawnRun {
+  std::span<const RunStep> steps;
+  QString name;
+};
+
+struct RunPrediction {
+  const planner::PlanCandidate* plan = nullptr;  // null: nothing was predicted
+  std::optional<Seconds> calibrated;             // the step with the refitted profile
+};
+
+class RunCharts : public PaneRow {
+  Q_OBJECT
+
+ public:
+  explicit RunCharts(QWidget* parent = nullptr);
+
+  // One run or two, of which the prediction is the first one's.
+  void show(const std::vector<DrawnRun>& runs, const RunPrediction& prediction);
+
+ Q_SIGNALS:
+  // In other colours, without what was drawn.
+  void restyled();
+
+ private:
+  struct Forecast {
+    QString title;
+    double value;
+  };
+  // Of a rate, which is inverse to the step time: as predicted, and with the refitted profile.
+  static std::vector<Forecast> forecasts(const RunPrediction& prediction, double at_predicted_step);
+  static void draw(Chart& chart, const std::vector<DrawnRun>& runs, double RunStep::*figure,
+                   double factor, const std::vector<Forecast>& forecasts);
+
+  struct Charts {
+    Chart *loss, *rate, *mfu, *memory;
+  };
+  RunCharts(const Charts& charts, QWidget* parent);
+
+  Charts charts_;
+};
+
+}  // namespace shardwright::gui

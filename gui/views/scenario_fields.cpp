@@ -1,0 +1,244 @@
+// The fields of the scenario: how they are made, and what is typed into them.
+#include <QComboBox>
+#include <QCompleter>
+#include <QGridLayout>
+#include <QGroupBox>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QLineEdit>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "core/spec/this_machine.hpp"
+#include "gui/models/scenario_table.hpp"
+#include "gui/models/text.hpp"
+#include "gui/views/gigabyte_spin_box.hpp"
+#include "gui/views/power_spin_box.hpp"
+#include "gui/views/scenario_view.hpp"
+#include "gui/views/wheel_to_scrolling.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+// Rows of a title and a field, or of one text across both. No form layout: that of Qt 6.4 gives a
+// row no height where a hidden one held its place before.
+QGridLayout* add_group(QVBoxLayout& column, const QString& title) {
+  auto* group = new QGroupBox(title);
+  auto* form = new QGridLayout(group);
+  form->setColumnStretch(1, 1);
+  form->setContentsMargins(10, 6, 10, 8);
+  form->setVerticalSpacing(5);
+  column.addWidget(group);
+  return form;
+}
+
+void add_row_of(QGridLayout& form, QLabel* title, QWidget* field) {
+  const int row = form.rowCount();
+  form.addWidget(title, row, 0);
+  form.addWidget(field, row, 1);
+}
+
+void add_text_row(QGridLayout& form, QLabel* text) {
+  form.addWidget(text, form.rowCount(), 0, 1, 2);
+}
+
+QLabel* facts_label() {
+  auto* label = new QLabel;
+  label->setWordWrap(true);
+  label->setTextFormat(Qt::RichText);
+  label->setForegroundRole(QPalette::PlaceholderText);
+  QFont small = label->font();
+  small.setPointSizeF(small.pointSizeF() * 0.9);
+  label->setFont(small);
+  return label;
+}
+
+// A name that is offered may be told with more than itself.
+QString value_of(const QComboBox& box) {
+  const int index = box.findText(box.currentText(), Qt::MatchExactly | Qt::MatchCaseSensitive);
+  return index < 0 ? box.currentText().trimmed() : box.itemData(index).toString();
+}
+
+}  // namespace
+
+QWidget* ScenarioView::create_fields() {
+  auto* fields = new QWidget;
+  auto* column = new QVBoxLayout(fields);
+  column->setContentsMargins(8, 8, 8, 8);
+  origin_ = new QLabel;
+  origin_->setObjectName(QStringLiteral("scenario_origin"));
+  origin_->setWordWrap(true);
+  origin_->setTextFormat(Qt::PlainText);
+  origin_->hide();
+  column->addWidget(origin_);
+  create_workload(*add_group(*column, tr("Workload")));
+  create_machine(*add_group(*column, tr("Machine")));
+  create_goal(*add_group(*column, tr("Goal")));
+  create_what_ifs(*add_group(*column, tr("What if the hardware had …")));
+  column->addStretch(1);
+  return fields;
+}
+
+void ScenarioView::create_workload(QGridLayout& form) {
+  add_names(form, Field::Model, shipped_models(), &ScenarioChoice::model, true);
+  model_facts_ = facts_label();
+  add_text_row(form, model_facts_);
+  PowerSpinBox* batch = add_count(form, Field::GlobalBatch, &ScenarioChoice::global_batch,
+                                  kGlobalBatchRange, tr(" sequences"), tr(" sequence"));
+  batch->setSpecialValueText(tr("auto"));
+  add_count(form, Field::SeqLen, &ScenarioChoice::seq_len, kSeqLenRange, tr(" tokens"),
+            tr(" token"));
+  std::vector<std::string> precisions;
+  for (const Precision precision : kPrecisions) precisions.emplace_back(name_of(precision));
+  add_names(form, Field::Precision, precisions, &ScenarioChoice::precision, false);
+}
+
+void ScenarioView::create_machine(QGridLayout& form) {
+  const auto with_own = [](std::vector<std::string> names) {
+    names.insert(names.begin(), "");
+    return names;
+  };
+  std::vector<std::string> clusters = shipped_clusters();
+  clusters.insert(clusters.begin(), kHere);
+  add_names(form, Field::Cluster, clusters, &ScenarioChoice::cluster, true);
+  cluster_facts_ = facts_label();
+  add_text_row(form, cluster_facts_);
+  add_count(form, Field::Gpus, &ScenarioChoice::gpus, kGpusRange);
+  stack_ = add_names(form, Field::Stack, shipped_stacks(), &ScenarioChoice::stack, true);
+  add_names(form, Field::Accelerator, with_own(shipped_accelerators()),
+            &ScenarioChoice::accelerator, false);
+  add_names(form, Field::Node, with_own(shipped_profiles("nodes")), &ScenarioChoice::node, false);
+  add_names(form, Field::Fabric, with_own(shipped_profiles("fabrics")), &ScenarioChoice::fabric,
+            false);
+}
+
+void ScenarioView::create_goal(QGridLayout& form) {
+  std::vector<std::string> objectives;
+  for (const planner::Objective objective : planner::all_objectives())
+    objectives.emplace_back(name_of(objective));
+  add_names(form, Field::Objective, objectives, &ScenarioChoice::objective, false);
+
+  memory_ = new GigabyteSpinBox;
+  memory_->setRange(static_cast<double>(kMemoryRange.least),
+                    static_cast<double>(kMemoryRange.most));
+  memory_->setSpecialValueText(tr("all of it"));
+  connect(memory_, &QDoubleSpinBox::valueChanged, this, [this](double value) {
+    edit(Field::MaxMemory, [value](ScenarioChoice& choice) { choice.max_memory_gb = value; });
+  });
+  add_row(form, Field::MaxMemory, memory_);
+
+  constraints_ = new QLineEdit;
+  constraints_->setPlaceholderText(tr("tp=8; not zero=3"));
+  constraints_->setClearButtonEnabled(true);
+  connect(constraints_, &QLineEdit::textEdited, this, [this](const QString& text) {
+    edit(Field::Constraints,
+         [&](ScenarioChoice& choice) { choice.constraints = text.toStdString(); });
+  });
+  add_row(form, Field::Constraints, constraints_);
+}
+
+void ScenarioView::create_what_ifs(QGridLayout& form) {
+  for (int i = 0; i < kResources; ++i) {
+    auto* box = new QSpinBox;
+    box->setObjectName(QStringLiteral("what_if_%1").arg(i));
+    box->setRange(static_cast<int>(kWhatIfRange.least), static_cast<int>(kWhatIfRange.most));
+    box->setSingleStep(10);
+    box->setSuffix(tr(" %"));
+    connect(box, &QSpinBox::valueChanged, this, [this, i](int percent) {
+      edit(
+          Field::WhatIf,
+          [=](ScenarioChoice& choice) { choice.what_if[static_cast<std::size_t>(i)] = percent; },
+          i);
+    });
+    box->installEventFilter(this);
+    leave_wheel_to_scrolling(*box);
+    auto* label = new QLabel(what_if_title(static_cast<planner::Resource>(i)));
+    label->setBuddy(box);
+    add_row_of(form, label, box);
+    what_if_titles_[static_cast<std::size_t>(i)] = label;
+    what_ifs_[static_cast<std::size_t>(i)] = box;
+  }
+}
+
+void ScenarioView::add_row(QGridLayout& form, Field field, QWidget* widget) {
+  widget->setObjectName(id_of(field));
+  widget->installEventFilter(this);
+  if (qobject_cast<QLineEdit*>(widget) == nullptr) leave_wheel_to_scrolling(*widget);
+  auto* problem = new QLabel;
+  problem->setObjectName(QStringLiteral("problem_") + id_of(field));
+  problem->setWordWrap(true);
+  problem->setTextFormat(Qt::PlainText);
+  problem->hide();
+  auto* title = new QLabel(title_of(field));
+  title->setBuddy(widget);
+  rows_.push_back({field, title, widget});
+  add_row_of(form, title, widget);
+  add_text_row(form, problem);
+  problems_[static_cast<std::size_t>(field)] = problem;
+}
+
+QComboBox* ScenarioView::add_names(QGridLayout& form, Field field,
+                                   const std::vector<std::string>& names,
+                                   std::string ScenarioChoice::*member, bool may_be_path) {
+  auto* box = new QComboBox;
+  box->setEditable(may_be_path);
+  box->setInsertPolicy(QComboBox::NoInsert);
+  box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  box->setMinimumContentsLength(12);
+  for (const std::string& name : names)
+    box->addItem(name.empty() ? tr("the cluster's own") : to_qstring(name), to_qstring(name));
+  const auto take = [this, field, member](const QString& value) {
+    if (field == Field::Cluster) return take_cluster(value);
+    edit(field, [&](ScenarioChoice& choice) { choice.*member = value.toStdString(); });
+  };
+  connect(box, &QComboBox::activated, this,
+          [box, take](int index) { take(box->itemData(index).toString()); });
+  if (may_be_path) {
+    box->completer()->setCompletionMode(QCompleter::PopupCompletion);
+    box->completer()->setFilterMode(Qt::MatchContains);
+    connect(box->lineEdit(), &QLineEdit::editingFinished, this,
+            [box, take] { take(value_of(*box)); });
+  }
+  names_.push_back({box, member});
+  add_row(form, field, box);
+  return box;
+}
+
+PowerSpinBox* ScenarioView::add_count(QGridLayout& form, Field field,
+                                      std::int64_t ScenarioChoice::*member, Range range,
+                                      const QString& unit, const QString& unit_of_one) {
+  auto* box = new PowerSpinBox;
+  box->setRange(static_cast<int>(range.least), static_cast<int>(range.most));
+  box->set_unit(unit, unit_of_one);
+  connect(box, &QSpinBox::valueChanged, this, [this, field, member](int value) {
+    edit(field, [&](ScenarioChoice& choice) { choice.*member = value; });
+  });
+  counts_.push_back({box, member});
+  add_row(form, field, box);
+  return box;
+}
+
+// A name that is typed is taken when the field is left: until then the field takes it back itself.
+bool ScenarioView::has_unfinished_text(const QObject* field) const {
+  return std::any_of(names_.begin(), names_.end(), [&](const NameField& name) {
+    return name.box == field && name.box->isEditable() &&
+           value_of(*name.box) != to_qstring(document_->choice().*(name.member));
+  });
+}
+
+bool ScenarioView::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::ShortcutOverride && !has_unfinished_text(watched)) {
+    const QKeyCombination keys = static_cast<const QKeyEvent*>(event)->keyCombination();
+    constexpr std::array kKeys = {Qt::CTRL | Qt::Key_Z, Qt::CTRL | Qt::SHIFT | Qt::Key_Z,
+                                  Qt::CTRL | Qt::Key_Y};
+    if (std::find(kKeys.begin(), kKeys.end(), keys) != kKeys.end()) {
+      event->ignore();  // by the field, for the window's commands
+      return true;
+    }
+  }
+  return View::eventFilter(watched, event);
+}
+
+}  // namespace shardwright::gui
