@@ -5,12 +5,12 @@
 #include <QPainter>
 #include <QPdfWriter>
 #include <QScrollArea>
-#include <QSvgGenerator>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "gui/models/written_file.hpp"
+#include "gui/painting/clipped_svg.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -65,14 +65,9 @@ void render(QWidget& widget, QPaintDevice& device, const QString& file) {
 
 // In memory: none of the three formats says whether what it wrote came to the disk.
 QByteArray svg_of(QWidget& widget, const QString& file) {
-  QBuffer bytes;
-  QSvgGenerator generator;
-  generator.setOutputDevice(&bytes);
-  generator.setSize(widget.size());
-  generator.setViewBox(QRect(QPoint(0, 0), widget.size()));
-  generator.setResolution(kDotsPerInch);
-  render(widget, generator, file);
-  return bytes.data();
+  ClippedSvg svg(widget.size());
+  render(widget, svg, file);
+  return svg.document();
 }
 
 QByteArray pdf_of(QWidget& widget, const QString& file) {

@@ -5,20 +5,17 @@
 #include <QComboBox>
 #include <QDockWidget>
 #include <QFile>
-#include <QFileDialog>
 #include <QGuiApplication>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMenu>
 #include <QRegularExpression>
-#include <QScrollArea>
 #include <QSettings>
 #include <QSpinBox>
 #include <QTableView>
 #include <QTableWidget>
 #include <QTemporaryDir>
-#include <QTimer>
 #include <QToolBar>
 #include <QToolButton>
 #include <QWheelEvent>
@@ -31,7 +28,6 @@
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/message_bar.hpp"
-#include "gui/views/picture_export.hpp"
 #include "gui/views/plan_scatter.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/step_charts.hpp"
@@ -430,47 +426,6 @@ TEST_F(WindowTest, EveryCommandHasANameAndItsOwnShortcut) {
   }
 }
 
-TEST_F(WindowTest, EveryViewBecomesAPicture) {
-  show_plans();
-  for (const QDockWidget* dock : window_.docks()) {
-    window_.raise_view(dock->objectName());
-    for (const char* suffix : {"png", "svg", "pdf"}) {
-      const QString file = folder_.filePath(dock->objectName() + QLatin1Char('.') + id(suffix));
-      export_picture(*dock->widget(), file);
-      EXPECT_GT(QFileInfo(file).size(), 1000) << qPrintable(file);
-    }
-  }
-  EXPECT_THROW(export_picture(window_, id("/no/such/folder/a.png")), RuntimeFailure);
-  EXPECT_THROW(export_picture(window_, id("a.bmp")), RuntimeFailure);
-}
-
-// Types `name` into the next dialog for files and accepts it.
-void answer_next_dialog(const QString& name) {
-  QTimer::singleShot(0, [name] {
-    auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
-    ASSERT_NE(dialog, nullptr);
-    dialog->findChild<QLineEdit*>(id("fileNameEdit"))->setText(name);
-    static_cast<QDialog*>(dialog)->accept();
-  });
-}
-
-TEST_F(WindowTest, AnExportGetsTheSuffixThatItsNameLacks) {
-  show_plans();
-  window_.raise_view(id("plans"));
-  const QString name = folder_.filePath(id("of-mine"));
-  for (const char* suffix : {"png", "svg", "pdf", "csv"}) {
-    const QString file = name + QLatin1Char('.') + id(suffix);
-    answer_next_dialog(name);
-    trigger(qPrintable(id("file.export_") + id(suffix)));
-    EXPECT_GT(QFileInfo(file).size(), 100) << suffix;
-    const QString said = find<MessageBar>("message_bar").text();
-    EXPECT_TRUE(said.contains(id("Exported ") + file)) << qPrintable(said);
-  }
-  answer_next_dialog(name);
-  trigger("file.save_plan");
-  EXPECT_TRUE(QFileInfo(name + id(".json")).isFile());
-}
-
 TEST_F(WindowTest, EveryViewHasItsData) {
   window_.document().reset(small_choice());
   show_plans();
@@ -497,78 +452,6 @@ TEST_F(WindowTest, ThatThereWasNothingToCopyIsTakenBack) {
   window_.raise_view(id("plans"));
   trigger("edit.copy_data");
   EXPECT_FALSE(said.text().contains(id("no data to copy")));
-}
-
-// What is scrolled out of sight is in the picture all the same.
-TEST_F(WindowTest, APictureHasAllOfAView) {
-  show_plans();
-  window_.resize(640, 480);
-  QWidget& scenario = *window_.view(id("scenario"));
-  QCoreApplication::processEvents();
-  const QSize before = scenario.size();
-  const auto* area = scenario.findChild<QScrollArea*>();
-  const int hidden = area->widget()->height() - area->viewport()->height();
-  ASSERT_GT(hidden, 100);
-  EXPECT_EQ(picture_of(scenario, 1.0).height(), before.height() + hidden);
-  EXPECT_EQ(scenario.size(), before);
-}
-
-// No view is so wide that the window would have to cut it.
-TEST_F(WindowTest, TheLeastWindowHasRoomForEachView) {
-  show_plans();
-  window_.resize(window_.minimumSize());
-  for (const QDockWidget* dock : window_.docks()) {
-    window_.raise_view(dock->objectName());
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-    QCoreApplication::processEvents();
-    EXPECT_TRUE(window_.rect().contains(dock->geometry())) << qPrintable(dock->objectName());
-    EXPECT_LE(dock->widget()->width(), dock->width()) << qPrintable(dock->objectName());
-    const auto* empty = dock->widget()->findChild<EmptyState*>();
-    if (empty == nullptr || !empty->is_empty()) continue;
-    const QRect seen = empty->findChild<QLabel*>(id("hint"))->visibleRegion().boundingRect();
-    EXPECT_GT(seen.height(), 60) << qPrintable(dock->objectName());
-  }
-}
-
-// What the window gains goes to the views, however narrow it was before.
-TEST_F(WindowTest, ScenarioKeepsItsWidth) {
-  show_plans();
-  QDockWidget* scenario = window_.docks().front();
-  const auto width_after = [&](const std::vector<int>& widths) {
-    for (const int width : widths) {
-      window_.resize(width, 900);
-      QCoreApplication::processEvents();
-    }
-    return scenario->width();
-  };
-  const int width = width_after({1440});
-  EXPECT_LT(width, 1440 / 3);
-  EXPECT_EQ(width_after({1000, 640, 1440}), width);
-  EXPECT_EQ(width_after({1000, 1440}), width);
-  window_.resizeDocks({scenario, window_.docks()[1]}, {500, 900}, Qt::Horizontal);
-  QCoreApplication::processEvents();
-  const int wider = scenario->width();
-  EXPECT_GT(wider, width + 100);
-  EXPECT_EQ(width_after({800, 1440}), wider);
-}
-
-// Before there is a plan, and before there is a run.
-TEST_F(WindowTest, HintsOfEmptyViewsAreInSight) {
-  for (const bool has_plans : {false, true}) {
-    if (has_plans) show_plans();
-    for (const QSize size : {QSize(1440, 900), QSize(1000, 640), QSize(1440, 900)}) {
-      window_.resize(size);
-      for (const QDockWidget* dock : window_.docks()) {
-        window_.raise_view(dock->objectName());
-        ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-        const auto* empty = dock->widget()->findChild<EmptyState*>();
-        if (empty == nullptr || !empty->is_empty()) continue;
-        const auto* hint = empty->findChild<QLabel*>(id("hint"));
-        EXPECT_TRUE(wait_for([&] { return hint->visibleRegion().contains(hint->rect().center()); }))
-            << qPrintable(dock->objectName()) << ", " << size.width();
-      }
-    }
-  }
 }
 
 TEST_F(WindowTest, LightAndDarkFollowThePalette) {
