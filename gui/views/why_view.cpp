@@ -187,10 +187,14 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
   auto* content = new QWidget;
   auto* column = new QVBoxLayout(content);
   column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(4);
   column->addWidget(title_);
   column->addWidget(limit_);
-  column->addWidget(memory_warning_);
-  column->addWidget(figures_);
+  // Beside each other: each line of text here is taken from the charts.
+  auto* trust = new QHBoxLayout;
+  trust->addWidget(memory_warning_, 1);
+  trust->addWidget(figures_, 1);
+  column->addLayout(trust);
   column->addWidget(pages_, 1);
   empty_ = new EmptyState(content);
   QVBoxLayout* layout = scrolled_column(*this);

@@ -22,6 +22,7 @@
 #include "gui/views/scenario_view.hpp"
 #include "gui/views/sweep_view.hpp"
 #include "gui/views/why_view.hpp"
+#include "gui/window/dock_tabs.hpp"
 #include "gui/window/message_list.hpp"
 #include "gui/window/pick_list.hpp"
 #include "gui/window/reading_status.hpp"
@@ -60,6 +61,7 @@ MainWindow::MainWindow(QSettings* settings)
   setObjectName(QStringLiteral("main_window"));
   setWindowTitle(QStringLiteral("Shardwright"));
   setDockNestingEnabled(true);
+  keep_tab_titles_whole(*this);
   setAcceptDrops(true);
   // Docks that are squeezed scroll or cut their content; the window itself may be as small as this.
   layout()->setSizeConstraint(QLayout::SetNoConstraint);
@@ -142,7 +144,7 @@ void MainWindow::arrange_docks() {
   for (std::size_t i = 3; i < docks_.size(); ++i) tabifyDockWidget(docks_[2], docks_[i]);
   docks_[2]->raise();
   resizeDocks({docks_[0], docks_[1]}, {320, 1120}, Qt::Horizontal);
-  resizeDocks({docks_[1], docks_[2]}, {430, 420}, Qt::Vertical);
+  resizeDocks({docks_[1], docks_[2]}, {410, 440}, Qt::Vertical);
   last_dock_ = docks_[1];
 }
 

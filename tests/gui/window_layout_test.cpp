@@ -1,6 +1,10 @@
 // What is seen of the views in windows of several sizes.
 #include <QDockWidget>
 #include <QLabel>
+#include <QScrollArea>
+#include <QScrollBar>
+#include <QStyle>
+#include <QTabBar>
 
 #include "gui/views/empty_state.hpp"
 #include "tests/gui/window_fixture.hpp"
@@ -8,7 +12,16 @@
 namespace shardwright::gui {
 namespace {
 
-class WindowLayoutTest : public WindowTest {};
+class WindowLayoutTest : public WindowTest {
+ protected:
+  // Of the docks that share a place.
+  const QTabBar* dock_tabs() const {
+    for (const QTabBar* tabs : window_.findChildren<QTabBar*>()) {
+      if (tabs->parent() == &window_ && tabs->isVisible()) return tabs;
+    }
+    return nullptr;
+  }
+};
 
 // No view is so wide that the window would have to cut it.
 TEST_F(WindowLayoutTest, TheLeastWindowHasRoomForEachView) {
@@ -65,6 +78,56 @@ TEST_F(WindowLayoutTest, HintsOfEmptyViewsAreInSight) {
             << qPrintable(dock->objectName()) << ", " << size.width();
       }
     }
+  }
+}
+
+TEST_F(WindowLayoutTest, TabsKeepTheirTitlesAndTheOneInFrontIsSeen) {
+  for (const QSize size : {QSize(640, 480), QSize(1000, 700), QSize(1440, 900)}) {
+    window_.resize(size);
+    for (const QDockWidget* dock : window_.docks()) {
+      window_.raise_view(dock->objectName());
+      QCoreApplication::processEvents();
+      const QTabBar* tabs = dock_tabs();
+      ASSERT_NE(tabs, nullptr);
+      const int around = tabs->style()->pixelMetric(QStyle::PM_TabBarTabHSpace, nullptr, tabs);
+      for (int i = 0; i < tabs->count(); ++i) {
+        const QString title = tabs->tabText(i);
+        EXPECT_GE(tabs->tabRect(i).width(), tabs->fontMetrics().horizontalAdvance(title) + around)
+            << qPrintable(title) << ", " << size.width();
+        if (title == dock->windowTitle()) {
+          EXPECT_TRUE(tabs->rect().contains(tabs->tabRect(i)))
+              << qPrintable(title) << ", " << size.width();
+        }
+      }
+    }
+  }
+}
+
+// All that Why can have to say of a plan of the worked example.
+TEST_F(WindowLayoutTest, WhyShowsItsChartsWholeInAWindowOfItsFirstSize) {
+  const planner::PlanRequest request = load_request(ScenarioChoice());
+  Scenario scenario{request.model, request.cluster, request.stack, {}};
+  scenario.plan.dp = 32;
+  scenario.plan.tp = scenario.plan.pp = 4;
+  scenario.plan.vpp = 10;
+  scenario.plan.schedule = ScheduleKind::Interleaved;
+  scenario.plan.global_batch = request.global_batch;
+  scenario.plan.seq_len = request.seq_len;
+  PlanSet set = plan_set_of(scenario, id("a test"));
+  set.request.cluster.accelerator.memory = set.plans.front().result.memory().peak;
+  window_.resize(1440, 900);
+  window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
+  window_.raise_view(id("why"));
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(find<QLabel>("why_memory_warning").isVisible());
+  ASSERT_TRUE(find<QLabel>("why_peak").text().contains(id("while")));
+  const auto* area = window_.view(id("why"))->findChild<QScrollArea*>();
+  QCoreApplication::processEvents();
+  EXPECT_EQ(area->verticalScrollBar()->maximum(), 0) << "pixels are out of sight";
+  for (const char* chart : {"waterfall", "memory", "sensitivity"}) {
+    const auto* seen = window_.view(id("why"))->findChild<QWidget*>(id(chart));
+    ASSERT_NE(seen, nullptr) << chart;
+    EXPECT_EQ(seen->visibleRegion().boundingRect(), seen->rect()) << chart;
   }
 }
 
