@@ -208,7 +208,9 @@ void RunView::stop() {
 }
 
 void RunView::calibrate() {
-  if (!find_run(followed_)) return;
+  const QString obstacle = obstacle_to_calibrating();
+  if (!obstacle.isEmpty()) return Q_EMIT problem(obstacle);
+  Q_EMIT problem({});
   calibration_.start(
       [folder = followed_](const std::stop_token&) { return calibrate_run(folder); });
 }
@@ -283,15 +285,15 @@ void RunView::update_controls() {
   update_state();
 }
 
+QString RunView::obstacle_to_calibrating() const {
+  if (process_.is_running()) return tr("The run is still going.");
+  if (followed_.isEmpty() || follower_.steps().empty())
+    return tr("There is no run that has measured anything.");
+  return calibration_obstacle(followed_);
+}
+
 void RunView::update_calibrate() {
-  QString obstacle;
-  if (process_.is_running()) {
-    obstacle = tr("The run is still going.");
-  } else if (followed_.isEmpty() || follower_.steps().empty()) {
-    obstacle = tr("There is no run that has measured anything.");
-  } else {
-    obstacle = calibration_obstacle(followed_);
-  }
+  const QString obstacle = obstacle_to_calibrating();
   calibrate_->setEnabled(obstacle.isEmpty());
   calibrate_->setToolTip(obstacle.isEmpty() ? tr("Refits the cluster's profile to what the run "
                                                  "measured, and predicts its step again")

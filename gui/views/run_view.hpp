@@ -36,7 +36,7 @@ class RunView : public View {
   void compare_with(const RunFolder& other);
   void start();
   void stop();
-  // Refits the profile of the run's cluster to what the run measured.
+  // Refits the profile of the run's cluster to what the run measured, or says why it cannot.
   void calibrate();
   bool is_running() const { return process_.is_running(); }
   bool is_busy() const { return calibration_.is_running(); }
@@ -65,6 +65,8 @@ class RunView : public View {
   // False, and said, where the folder is taken: another one is named in its place.
   bool folder_is_free();
   void update_controls();
+  // Empty: there is none.
+  QString obstacle_to_calibrating() const;
   void update_calibrate();
   void update_charts();
   void update_state();

@@ -6,6 +6,7 @@
 #include <QDragEnterEvent>
 #include <QFileInfo>
 #include <QLayout>
+#include <QLineEdit>
 #include <QMimeData>
 #include <QSettings>
 #include <QStatusBar>
@@ -40,6 +41,14 @@ QString key_of_view(const QDockWidget& dock) {
 // Qt moves what is behind the tab of another dock out of the window and leaves it visible.
 bool is_in_front(const QDockWidget& dock) {
   return dock.isVisible() && !dock.visibleRegion().isEmpty();
+}
+
+QStringList local_files(const QMimeData& dragged) {
+  QStringList paths;
+  for (const QUrl& url : dragged.urls()) {
+    if (url.isLocalFile()) paths.append(url.toLocalFile());
+  }
+  return paths;
 }
 
 bool takes_tab(const QWidget& widget) {
@@ -136,6 +145,8 @@ void MainWindow::create_docks() {
   add_dock(QStringLiteral("run"), tr("Run"), run_view_, Qt::RightDockWidgetArea);
   arrange_docks();
   docks_.front()->installEventFilter(this);
+  // Files that are dropped over a field are for the window: a field would take their names as text.
+  for (QLineEdit* field : findChildren<QLineEdit*>()) field->setAcceptDrops(false);
 }
 
 // Scenario on the left over the whole height, Plans above all others, which share a place.
@@ -343,14 +354,11 @@ void MainWindow::closeEvent(QCloseEvent* event) {
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
-  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+  if (!local_files(*event->mimeData()).isEmpty()) event->acceptProposedAction();
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
-  QStringList paths;
-  for (const QUrl& url : event->mimeData()->urls()) {
-    if (url.isLocalFile()) paths.append(url.toLocalFile());
-  }
+  const QStringList paths = local_files(*event->mimeData());
   if (paths.isEmpty()) return;
   event->acceptProposedAction();
   open(paths);

@@ -118,6 +118,12 @@ void MainWindow::create_plan_actions() {
                   }});
   registry_->add({QStringLiteral("plan.stop_run"), group, tr("Stop the run"), QKeySequence(),
                   tr("As Ctrl-C does"), [this] { run_view_->stop(); }});
+  registry_->add({QStringLiteral("plan.calibrate"), group, tr("Calibrate from the run"),
+                  QKeySequence(), tr("Refits the cluster's profile to what the run measured"),
+                  [this] {
+                    raise_view(QStringLiteral("run"));
+                    run_view_->calibrate();
+                  }});
 }
 
 void MainWindow::create_view_actions() {

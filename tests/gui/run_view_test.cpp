@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <QAction>
 #include <QDir>
 #include <QFile>
 #include <QLabel>
@@ -11,6 +12,7 @@
 #include <QSignalSpy>
 #include <QSpinBox>
 #include <QTemporaryDir>
+#include <QToolButton>
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -24,6 +26,7 @@
 #include "gui/views/message_bar.hpp"
 #include "gui/window/main_window.hpp"
 #include "sim/calibration/run_device.hpp"
+#include "tests/gui/file_dialog.hpp"
 #include "tests/gui/small_scenario.hpp"
 #include "tests/gui/tiny_run.hpp"
 
@@ -194,6 +197,48 @@ TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() != before && !window_.is_busy(); }))
       << qPrintable(find<MessageBar>("message_bar").text());
   EXPECT_EQ(window_.selection().set()->request.stack, *saved.stack);
+}
+
+// As a run that somebody else has trained: by the menu, without a word of its profile's file.
+TEST_F(RunViewTest, ARunThatIsOpenedIsCalibratedFromByTheMenu) {
+  const auto calibrate = [&] { window_.actions().find(id("plan.calibrate"))->trigger(); };
+  auto& messages = find<MessageBar>("message_bar");
+  calibrate();
+  EXPECT_TRUE(messages.text().contains(id("no run that has measured")))
+      << qPrintable(messages.text());
+
+  QSignalSpy ended(view_, &RunView::ended);
+  start(14);
+  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+  const QString copy = folder_.filePath(id("copy"));
+  ASSERT_TRUE(QDir().rename(folder_.filePath(id("run")), copy));
+  window_.open({copy});
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  window_.raise_view(id("plans"));
+  calibrate();
+  auto& state = find<QLabel>("run_state");
+  ASSERT_TRUE(wait_for([&] { return state.text().contains(id("Calibrated")); }))
+      << qPrintable(messages.text());
+  EXPECT_FALSE(messages.text().contains(id("no run that has measured")));
+  EXPECT_TRUE(find<QPushButton>("run_save_profile").isVisible());
+  auto& file = find<QLineEdit>("run_profile");
+  EXPECT_EQ(file.text(), QDir(copy).filePath(id("calibrated.json")));
+
+  // Another file is named by the dialog, which gives it its suffix.
+  answer_next_dialog(folder_.filePath(id("mine")));
+  QTest::mouseClick(&find<QToolButton>("run_browse_profile"), Qt::LeftButton);
+  EXPECT_EQ(file.text(), folder_.filePath(id("mine.json")));
+  QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
+  EXPECT_TRUE(state.text().contains(id("Saved the refitted profile as ") + file.text()));
+  EXPECT_TRUE(load_cluster(file.text().toStdString()).stack);
+
+  // No name at all, and then another run: its profile is none of this one's.
+  file.clear();
+  QTest::mouseClick(&find<QPushButton>("run_replan"), Qt::LeftButton);
+  EXPECT_TRUE(messages.text().contains(id("name a file"))) << qPrintable(messages.text());
+  window_.open({copy});
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
 }
 
 TEST_F(RunViewTest, ARefittedProfileBringsThePredictionCloser) {

@@ -1,0 +1,119 @@
+// Files that are dropped where the pointer is, as the platform hands them to the window.
+#include <QComboBox>
+#include <QDir>
+#include <QDockWidget>
+#include <QLabel>
+#include <QLineEdit>
+#include <QSpinBox>
+#include <QWindow>
+#include <nlohmann/json.hpp>
+
+#include "gui/timeline/timeline_view.hpp"
+#include "gui/views/run_view.hpp"
+#include "tests/gui/example_step.hpp"
+#include "tests/gui/tiny_run.hpp"
+#include "tests/gui/window_fixture.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+class WindowDropTest : public WindowTest {
+ protected:
+  // As file managers offer them: as files, and as text. False where nobody takes them.
+  bool drop_on(const QWidget& target, const QList<QUrl>& urls) {
+    const QPoint at = target.mapTo(&window_, target.rect().center());
+    QMimeData data;
+    data.setUrls(urls);
+    data.setText(urls.front().toString());
+    QWindow* handle = window_.windowHandle();
+    QDragEnterEvent enter(at, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(handle, &enter);
+    QDragMoveEvent move(at, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    if (enter.isAccepted()) {  // stays so while the pointer moves, unless somebody says otherwise
+      move.setDropAction(enter.dropAction());
+      move.accept();
+    }
+    QCoreApplication::sendEvent(handle, &move);
+    if (!move.isAccepted()) {
+      QDragLeaveEvent leave;
+      QCoreApplication::sendEvent(handle, &leave);
+      return false;
+    }
+    QDropEvent drop(at, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(handle, &drop);
+    EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    return drop.isAccepted();
+  }
+
+  bool is_in_front(const char* view) { return !find<QDockWidget>(view).visibleRegion().isEmpty(); }
+
+  QString messages() { return find<MessageBar>("message_bar").text(); }
+};
+
+// A field would take the name of the file as its text.
+TEST_F(WindowDropTest, APlanIsOpenedWhateverItIsDroppedOn) {
+  window_.document().reset(small_choice());
+  show_plans();
+  const std::vector<QWidget*> targets = {
+      &find<QLineEdit>("constraints"), find<QComboBox>("model").lineEdit(),
+      &find<QSpinBox>("gpus"),         &find<QLineEdit>("filter"),
+      &find<QLineEdit>("run_data"),    window_.view(id("plans")),
+  };
+  std::size_t plan = 0;
+  for (const QWidget* target : targets) {
+    const QString path = write("plan.json", to_json(small_set()->scenario(++plan)).dump());
+    window_.raise_view(id("run"));
+    EXPECT_TRUE(drop_on(*target, {QUrl::fromLocalFile(path)})) << qPrintable(target->objectName());
+    EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(plan))
+        << qPrintable(target->objectName());
+    for (const QLineEdit* field : window_.findChildren<QLineEdit*>())
+      EXPECT_FALSE(field->text().contains(id("plan.json"))) << qPrintable(field->objectName());
+  }
+}
+
+TEST_F(WindowDropTest, ATimelineComesToTheFront) {
+  show_plans();
+  ASSERT_FALSE(is_in_front("timeline"));
+  const QString file = write("step.json", to_json(*testing::small_step().timeline).dump());
+  ASSERT_TRUE(drop_on(*window_.view(id("plans")), {QUrl::fromLocalFile(file)}));
+  EXPECT_TRUE(is_in_front("timeline"));
+  const auto& shown = window_.findChild<TimelineView*>()->canvas().tracks().timelines();
+  ASSERT_EQ(shown.size(), 1U);
+  EXPECT_EQ(shown.front()->spans.size(), testing::small_step().timeline->spans.size());
+}
+
+TEST_F(WindowDropTest, TheFolderOfARunComesWithItsPlan) {
+  ASSERT_TRUE(QDir(folder_.path()).mkdir(id("run")));
+  write(
+      "run/metrics.jsonl",
+      "{\"step\": 0, \"loss\": 5, \"step_s\": 0.1}\n{\"step\": 1, \"loss\": 4, \"step_s\": 0.1}\n");
+  write("run/plan.json", to_json(tiny_scenario()).dump());
+  show_plans();
+  const QUrl run = QUrl::fromLocalFile(folder_.filePath(id("run")));
+  ASSERT_TRUE(drop_on(*window_.view(id("plans")), {run}));
+  EXPECT_TRUE(is_in_front("run"));
+  EXPECT_EQ(window_.findChild<RunView*>()->follower().steps().size(), 2U);
+  EXPECT_EQ(window_.selection().scenario()->plan, tiny_scenario().plan);
+}
+
+TEST_F(WindowDropTest, WhatIsNoFileOfThisMachineIsNotTaken) {
+  show_plans();
+  const PlanSetPointer before = window_.selection().set();
+  EXPECT_FALSE(drop_on(*window_.view(id("plans")), {QUrl(id("https://example.org/plan.json"))}));
+  EXPECT_FALSE(drop_on(find<QLineEdit>("constraints"), {QUrl(id("https://example.org/a.json"))}));
+  EXPECT_EQ(window_.selection().set(), before);
+  EXPECT_EQ(find<QLineEdit>("constraints").text(), QString());
+}
+
+TEST_F(WindowDropTest, AFolderOfNothingIsTold) {
+  ASSERT_TRUE(QDir(folder_.path()).mkdir(id("empty")));
+  show_plans();
+  const PlanSetPointer before = window_.selection().set();
+  EXPECT_TRUE(
+      drop_on(*window_.view(id("plans")), {QUrl::fromLocalFile(folder_.filePath(id("empty")))}));
+  EXPECT_TRUE(messages().contains(id("empty"))) << qPrintable(messages());
+  EXPECT_EQ(window_.selection().set(), before);
+}
+
+}  // namespace
+}  // namespace shardwright::gui
