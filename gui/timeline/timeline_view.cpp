@@ -138,6 +138,7 @@ void TimelineView::create_statistics() {
   table_->setModel(statistics_);
   table_->setAccessibleName(QStringLiteral("Statistics of the selected range"));
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table_->setTabKeyNavigation(false);
   table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(20);
   table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);

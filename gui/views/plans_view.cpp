@@ -121,6 +121,7 @@ void PlansView::create_rows() {
   view_->setSortingEnabled(true);
   view_->sortByColumn(-1, Qt::AscendingOrder);
   view_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  view_->setTabKeyNavigation(false);
   view_->setAlternatingRowColors(true);
   view_->setWordWrap(false);
   view_->setShowGrid(false);

@@ -231,6 +231,7 @@ QWidget* WhyView::create_comparison() {
   differences_ = new QTableWidget;
   differences_->setObjectName(QStringLiteral("differences"));
   differences_->setColumnCount(4);
+  differences_->setTabKeyNavigation(false);
   differences_->verticalHeader()->hide();
   differences_->verticalHeader()->setDefaultSectionSize(22);
   differences_->setAlternatingRowColors(true);

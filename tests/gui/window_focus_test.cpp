@@ -5,6 +5,7 @@
 #include <QClipboard>
 #include <QDockWidget>
 #include <QTabBar>
+#include <QTableView>
 #include <algorithm>
 #include <set>
 
@@ -46,6 +47,28 @@ TEST_F(WindowFocusTest, TabStaysInViewsThatAreSeen) {
     }
   }
   EXPECT_GE(entered.size(), 2U) << "no more than Scenario and Plans are seen beside another view";
+}
+
+// Tab is for the way through the window, arrows for that through a table.
+TEST_F(WindowFocusTest, TabLeavesATableAndArrowsMoveInIt) {
+  show_plans();
+  auto& table = find<QTableView>("plans_table");
+  window_.raise_view(id("plans"));
+  table.setFocus();
+  table.setCurrentIndex(table.model()->index(0, 0));
+  QTest::keyClick(&table, Qt::Key_Down);
+  QTest::keyClick(&table, Qt::Key_Down);
+  EXPECT_EQ(table.currentIndex().row(), 2);
+  EXPECT_EQ(window_.selection().chosen(), std::optional<std::size_t>(2));
+  for (const auto& [key, modifier] :
+       {std::pair(Qt::Key_Tab, Qt::NoModifier), std::pair(Qt::Key_Backtab, Qt::ShiftModifier)}) {
+    table.setFocus();
+    QTest::keyClick(&table, key, modifier);
+    EXPECT_FALSE(table.hasFocus());
+    EXPECT_EQ(table.currentIndex().row(), 2);
+  }
+  for (const QTableView* each : window_.findChildren<QTableView*>())
+    EXPECT_FALSE(each->tabKeyNavigation()) << qPrintable(each->objectName());
 }
 
 TEST_F(WindowFocusTest, AViewThatGoesBehindAnotherLosesTheFocusToIt) {
