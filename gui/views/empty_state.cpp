@@ -1,15 +1,15 @@
 #include "gui/views/empty_state.hpp"
 
+#include "gui/views/hint_label.hpp"
+
 namespace shardwright::gui {
 
 EmptyState::EmptyState(QWidget* content, QWidget* parent)
-    : QStackedWidget(parent), label_(new QLabel) {
+    : QStackedWidget(parent), label_(new HintLabel) {
   label_->setObjectName(QStringLiteral("hint"));
   label_->setAlignment(Qt::AlignCenter);
-  label_->setWordWrap(true);
   label_->setTextFormat(Qt::RichText);
   label_->setMargin(12);
-  label_->setForegroundRole(QPalette::PlaceholderText);
   addWidget(label_);
   addWidget(content);
   connect(this, &QStackedWidget::currentChanged, this, &QWidget::updateGeometry);

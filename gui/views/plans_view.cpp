@@ -20,6 +20,7 @@
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
 #include "gui/views/flow_layout.hpp"
+#include "gui/views/hint_label.hpp"
 #include "gui/views/pane_row.hpp"
 #include "gui/views/plan_scatter.hpp"
 #include "gui/views/scrolled_column.hpp"
@@ -73,10 +74,8 @@ QWidget* PlansView::create_table() {
   terms_problem_->setObjectName(QStringLiteral("filter_problem"));
   terms_problem_->setWordWrap(true);
   terms_problem_->hide();
-  summary_ = new QLabel;
+  summary_ = new HintLabel;
   summary_->setObjectName(QStringLiteral("summary"));
-  summary_->setWordWrap(true);
-  summary_->setForegroundRole(QPalette::PlaceholderText);
   auto* pane = new QWidget;
   auto* layout = new QVBoxLayout(pane);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -175,11 +174,9 @@ QWidget* PlansView::create_scatter() {
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(line);
   layout->addWidget(scatter_, 1);
-  auto* hint = new QLabel(tr(
-      "Drag to lasso · click to choose · Ctrl+click to compare · double click: the crowd, or all"));
-  hint->setWordWrap(true);
-  hint->setForegroundRole(QPalette::PlaceholderText);
-  layout->addWidget(hint);
+  layout->addWidget(new HintLabel(
+      tr("Drag to lasso · click to choose · Ctrl+click to compare · double click: the crowd, or "
+         "all")));
   return pane;
 }
 

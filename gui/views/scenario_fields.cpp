@@ -15,6 +15,7 @@
 #include "gui/models/scenario_table.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/gigabyte_spin_box.hpp"
+#include "gui/views/hint_label.hpp"
 #include "gui/views/power_spin_box.hpp"
 #include "gui/views/scenario_view.hpp"
 #include "gui/views/wheel_to_scrolling.hpp"
@@ -45,10 +46,8 @@ void add_text_row(QGridLayout& form, QLabel* text) {
 }
 
 QLabel* facts_label() {
-  auto* label = new QLabel;
-  label->setWordWrap(true);
+  auto* label = new HintLabel;
   label->setTextFormat(Qt::RichText);
-  label->setForegroundRole(QPalette::PlaceholderText);
   QFont small = label->font();
   small.setPointSizeF(small.pointSizeF() * 0.9);
   label->setFont(small);

@@ -105,7 +105,10 @@ void ScenarioView::take_document() {
   // What is being typed stays: “0” on the way to “0.5” is no limit yet.
   if (memory_->value() != choice.max_memory_gb) memory_->setValue(choice.max_memory_gb);
   const QString constraints = to_qstring(choice.constraints);
-  if (constraints_->text() != constraints) constraints_->setText(constraints);
+  if (constraints_->text() != constraints) {
+    constraints_->setText(constraints);
+    if (!constraints_->hasFocus()) constraints_->setCursorPosition(0);
+  }
   for (std::size_t i = 0; i < what_ifs_.size(); ++i) what_ifs_[i]->setValue(choice.what_if[i]);
   taking_ = false;
   update_tips();

@@ -11,6 +11,7 @@
 
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
+#include "gui/views/hint_label.hpp"
 #include "gui/views/pane_row.hpp"
 #include "gui/views/scrolled_column.hpp"
 #include "gui/views/step_charts.hpp"
@@ -175,10 +176,8 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
   memory_warning_ = new QLabel;
   memory_warning_->setObjectName(QStringLiteral("why_memory_warning"));
   memory_warning_->setWordWrap(true);
-  figures_ = new QLabel;
+  figures_ = new HintLabel;
   figures_->setObjectName(QStringLiteral("why_figures"));
-  figures_->setWordWrap(true);
-  figures_->setForegroundRole(QPalette::PlaceholderText);
   pages_ = new QTabWidget;
   pages_->setObjectName(QStringLiteral("why_pages"));
   pages_->setDocumentMode(true);

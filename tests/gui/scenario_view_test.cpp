@@ -83,6 +83,19 @@ TEST_F(ScenarioViewTest, APartOfAGigabyteLimitsTheSearch) {
                           [](const QStringList& row) { return row.last() == id("0.5"); }));
 }
 
+// As other fields that nobody types into.
+TEST_F(ScenarioViewTest, ConstraintsThatAreTakenOverAreSeenFromTheirBegin) {
+  ScenarioChoice choice = small_choice();
+  choice.constraints = "schedule=1f1b; zero=1,3; not tp=1; not pp=3; not cp=16";
+  window_.document().reset(choice);
+  auto& constraints = find<QLineEdit>("constraints");
+  EXPECT_EQ(constraints.cursorPosition(), 0);
+  constraints.setFocus();
+  QTest::keyClick(&constraints, Qt::Key_End);
+  QTest::keyClicks(&constraints, id("8"));
+  EXPECT_EQ(constraints.cursorPosition(), constraints.text().size());
+}
+
 TEST_F(ScenarioViewTest, OneOfAUnitIsSingular) {
   auto& batch = find<QSpinBox>("global_batch");
   auto& tokens = find<QSpinBox>("seq_len");

@@ -2,30 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "gui/style/palette.hpp"
+#include "tests/gui/contrast.hpp"
 #include "tests/gui/painted_view_test.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 using gui::testing::shown;
-
-// Relative luminance and contrast as WCAG 2.1 defines them.
-double luminance(const QColor& colour) {
-  const auto linear = [](double channel) {
-    return channel <= 0.03928 ? channel / 12.92 : std::pow((channel + 0.055) / 1.055, 2.4);
-  };
-  return 0.2126 * linear(colour.redF()) + 0.7152 * linear(colour.greenF()) +
-         0.0722 * linear(colour.blueF());
-}
-
-double contrast(const QColor& a, const QColor& b) {
-  const auto [least, most] = std::minmax({luminance(a), luminance(b)});
-  return (most + 0.05) / (least + 0.05);
-}
 
 // WCAG asks for 3 : 1 where a state is told by graphics.
 TEST(ToggleButton, OnDiffersFromOffInLightAndDark) {
