@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <regex>
-#include <set>
 #include <string_view>
 
 #include "core/base/letters_and_digits.hpp"
 #include "core/spec/profile_library.hpp"
+#include "sim/validation/negation.hpp"
 #include "sim/validation/row_notes.hpp"
 
 namespace shardwright::sim {
@@ -136,14 +137,41 @@ bool take_share(const Words& words, const Size& size, std::optional<std::int64_t
   return true;
 }
 
-// "H100/H200 mix": the products of the text, in capitals.
-std::set<std::string> products_in(const std::string& text) {
+// No source needs more to name them.
+constexpr std::size_t kMostRead = 1024;
+
+struct Product {
+  std::size_t place;  // in the text
+  std::string name;   // in small letters
+};
+
+// "H100/H200 mix": the products of the text, each once.
+std::vector<Product> products_in(const std::string& text) {
   static const std::regex kProduct(R"(\b(?:GB|GH|MI|RTX|[ABHLV])\s?\d{2,4}[A-Z]?\b)",
                                    std::regex::icase);
-  std::set<std::string> products;
-  for (std::sregex_iterator match(text.begin(), text.end(), kProduct), end; match != end; ++match)
-    products.insert(lower_case(match->str()));
+  std::vector<Product> products;
+  for (std::sregex_iterator match(text.begin(), text.end(), kProduct), end; match != end; ++match) {
+    const std::string name = lower_case(match->str());
+    const auto same = [&name](const Product& each) { return each.name == name; };
+    if (std::none_of(products.begin(), products.end(), same))
+      products.push_back({static_cast<std::size_t>(match->position()), name});
+  }
   return products;
+}
+
+// What a text says of the first product that it does not deny: "H100 (also run on A100)", "not A100
+// but H100".
+std::string of_one_product(const std::string& text) {
+  const std::vector<Product> products = products_in(text);
+  const auto first = std::find_if(products.begin(), products.end(), [&](const Product& product) {
+    return !denies_any(text, {product.name});
+  });
+  if (first == products.end()) return text;
+  const auto next = std::next(first);
+  const std::size_t begin = first == products.begin() ? 0 : first->place;
+  const std::size_t end = next == products.end() ? text.size() : next->place;
+  const std::string one = text.substr(begin, end - begin);
+  return find_accelerator(read_words(one).name) ? one : text;
 }
 
 // Machines that are named in place of what they hold (clouds' and vendors' own documentation);
@@ -208,8 +236,10 @@ std::string with_stated_memory(std::string_view inside, const Words& words) {
 
 }  // namespace
 
-AcceleratorText read_accelerator_text(const std::string& text,
+AcceleratorText read_accelerator_text(const std::string& whole,
                                       std::optional<std::int64_t> per_node) {
+  const std::string stated = whole.substr(0, kMostRead);
+  const std::string text = of_one_product(stated);
   const Words words = read_words(text);
   AcceleratorText read{find_accelerator(words.name), Bytes(0), {}};
   const auto& sizes = words.sizes;
@@ -238,9 +268,9 @@ AcceleratorText read_accelerator_text(const std::string& text,
   // NVIDIA's H20 of 2025, with HBM3e.
   static const std::regex kLargerH20(R"(\bh20[- ]?3e\b)", std::regex::icase);
   if (!taken && std::regex_search(text, kLargerH20)) take_memory(words, 141.0, read);
-  if (products_in(text).size() > 1)
+  if (products_in(stated).size() > 1)
     read.filled_in.push_back(
-        fmt::format("accelerator: {} for \"{}\", which names several", *read.profile, text));
+        fmt::format("accelerator: {} for \"{}\", which names several", *read.profile, stated));
   return read;
 }
 

@@ -35,12 +35,26 @@ bool is_usual(const ClusterSpec& cluster) {
   return std::find(kUsual.begin(), kUsual.end(), cluster.name) != kUsual.end();
 }
 
-// Smaller is nearer; the first of equals wins, in the order of names.
-std::tuple<double, bool, bool, bool> distance(const ClusterSpec& cluster,
-                                              const NetworkText& network,
-                                              std::int64_t accelerators) {
+// Whether what is said of the protocol is true of a cluster; RoCE runs on Ethernet.
+bool agrees(const ClusterSpec& cluster, const NetworkText& network) {
+  if (!network.protocol || *network.protocol == cluster.fabric.protocol) return true;
+  return *network.protocol == FabricProtocol::Ethernet && !network.without_rdma &&
+         cluster.fabric.protocol == FabricProtocol::RoCE;
+}
+
+// A torus is what its accelerators are made for, or what is asked for, whatever its bandwidth.
+bool is_other_kind(const ClusterSpec& cluster, const NetworkText& network) {
+  return cluster.fabric.kind == FabricKind::Torus && !network.torus;
+}
+
+// Smaller is nearer; the first of equals wins, in the order of names. A protocol sets latencies and
+// what of the bandwidth messages reach, which the row's bandwidth does not replace.
+std::tuple<bool, bool, double, bool, bool, bool> distance(const ClusterSpec& cluster,
+                                                          const NetworkText& network,
+                                                          std::int64_t accelerators) {
   const bool other_protocol = network.protocol && *network.protocol != cluster.fabric.protocol;
-  return {network_distance(cluster, network), other_protocol,
+  return {is_other_kind(cluster, network),           !agrees(cluster, network),
+          network_distance(cluster, network),        other_protocol,
           cluster.node.accelerators != accelerators, !is_usual(cluster)};
 }
 
@@ -63,11 +77,45 @@ const ClusterSpec* nearest_cluster(const std::string& accelerator, const Network
   return best;
 }
 
+// What the cluster's network is, where the row says another or only a bandwidth.
+void say_protocol(const std::string& text, const NetworkText& network, const ClusterSpec& cluster,
+                  std::vector<std::string>& filled_in) {
+  const char* const own = name_of(cluster.fabric.protocol);
+  if (!agrees(cluster, network)) {
+    filled_in.push_back(fmt::format("inter_node: {} of the shipped cluster {} in place of {}", own,
+                                    cluster.name, name_of(*network.protocol)));
+  } else if (!network.protocol && !is_usual(cluster) &&
+             (is_said(network.per_node) || is_said(network.per_port))) {
+    filled_in.push_back(fmt::format("inter_node: {}, as in the shipped cluster {}, for \"{}\"", own,
+                                    cluster.name, text));
+  }
+}
+
+// The ratio is that of a network's thinnest level, by which its bandwidth is set.
+void set_oversubscription(const NetworkText& network, ClusterSpec& cluster,
+                          std::vector<std::string>& filled_in) {
+  if (!network.oversubscription) return;
+  auto& levels = cluster.fabric.levels;
+  if (levels.size() < 2) {
+    filled_in.push_back(
+        fmt::format("inter_node: oversubscription {:g}:1 is not taken, {} has no levels",
+                    *network.oversubscription, cluster.name));
+    return;
+  }
+  const auto thinnest = std::max_element(
+      levels.begin(), levels.end() - 1,
+      [](const auto& a, const auto& b) { return a.oversubscription < b.oversubscription; });
+  if (thinnest->oversubscription == *network.oversubscription) return;
+  thinnest->oversubscription = *network.oversubscription;
+  filled_in.push_back(fmt::format("fabric: {:g}:1 above switches of {} nodes, as the row says",
+                                  thinnest->oversubscription, thinnest->nodes));
+}
+
 void set_network(const TrainingRow& row, const NetworkText& network, ClusterSpec& cluster,
                  std::vector<std::string>& filled_in) {
   const std::string& text = row.cluster.inter_node;
   if (!is_said(network.per_node) && !is_said(network.per_port)) {
-    if (row.cluster.gpus <= cluster.node.accelerators) return;
+    if (row.cluster.gpus <= cluster.node.accelerators) return;  // none is used
     filled_in.push_back(fmt::format("inter_node: as in the shipped cluster {}{}", cluster.name,
                                     text.empty() ? "" : fmt::format(", for \"{}\"", text)));
   } else if (network_distance(cluster, network) > 0.0) {
@@ -81,6 +129,14 @@ void set_network(const TrainingRow& row, const NetworkText& network, ClusterSpec
   if (is_said(network.per_port))
     filled_in.push_back(
         fmt::format("inter_node: {} ports per node of \"{}\"", cluster.node.nic.per_node, text));
+  if (network.by_name)
+    filled_in.push_back(fmt::format("inter_node: {:g} Gb/s per node, for \"{}\"",
+                                    8.0 * per_node(cluster.node) / gigabytes_per_second(1.0),
+                                    text));
+  if (row.cluster.gpus > cluster.node.accelerators) say_protocol(text, network, cluster, filled_in);
+  for (const std::string& part : network.left_out)
+    filled_in.push_back(fmt::format("inter_node: \"{}\" is not taken", part));
+  set_oversubscription(network, cluster, filled_in);
 }
 
 // The cluster of PCIe servers whose network stands in for that of workstations.

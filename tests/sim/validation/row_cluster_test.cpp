@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/spec/profile_library.hpp"
+#include "sim/validation/row_scenario.hpp"
 #include "sim/validation/training_row.hpp"
 #include "tests/sim/validation/shipped_rows.hpp"
 
@@ -294,6 +295,101 @@ TEST(RowCluster, KeepsTheBandwidthThatTheRowStates) {
   ASSERT_TRUE(cluster) << reason;
   EXPECT_NEAR(cluster->node.nic.bandwidth.value() * static_cast<double>(cluster->node.nic.per_node),
               25e9, 1.0);
+}
+
+ClusterSpec cluster_on(const std::string& gpu, const std::string& between,
+                       std::vector<std::string>& filled_in) {
+  TrainingRow row;
+  row.cluster.gpu = gpu;
+  row.cluster.gpus = 64;
+  row.cluster.gpus_per_node = 8;
+  row.cluster.inter_node = between;
+  std::string reason;
+  const auto cluster = cluster_of_row(row, filled_in, reason);
+  EXPECT_TRUE(cluster) << reason;
+  return cluster.value_or(ClusterSpec{});
+}
+
+// Latencies and what messages reach are those of a protocol, which no bandwidth tells.
+TEST(RowCluster, TheNetworkIsOfTheProtocolThatTheRowStates) {
+  struct Case {
+    const char* gpu;
+    const char* between;
+    FabricProtocol protocol;
+    double gigabits;  // per node
+    const char* said;
+  };
+  const Case cases[] = {
+      {"H100", "8x400 Gb/s NDR InfiniBand", FabricProtocol::InfiniBand, 3200, ""},
+      {"H100", "8x200 Gb/s HDR InfiniBand", FabricProtocol::InfiniBand, 1600, "row's bandwidth"},
+      {"H100", "8x800 Gb/s XDR InfiniBand", FabricProtocol::InfiniBand, 6400, "row's bandwidth"},
+      {"H100", "8x200 Gb/s RoCE", FabricProtocol::RoCE, 1600, "row's bandwidth"},
+      {"H100", "EFA 1600 Gbps", FabricProtocol::Efa, 1600, "row's bandwidth"},
+      {"H100", "8x400 GbE", FabricProtocol::RoCE, 3200, ""},
+      {"H100", "8x400 GbE, TCP", FabricProtocol::Ethernet, 3200, "row's bandwidth"},
+      {"A100-80GB", "IB EDR", FabricProtocol::InfiniBand, 100, "100 Gb/s per node, for \"IB EDR\""},
+      {"A100-80GB", "1600 Gb/s per node EFA", FabricProtocol::InfiniBand, 1600, "in place of efa"},
+      {"MI300X", "8x400 Gb/s NDR InfiniBand", FabricProtocol::RoCE, 3200, "in place of infiniband"},
+      {"H100", "1600 Gb/s per node", FabricProtocol::Ethernet, 1600,
+       "ethernet, as in the shipped cluster"},
+  };
+  for (const Case& each : cases) {
+    std::vector<std::string> said;
+    const ClusterSpec cluster = cluster_on(each.gpu, each.between, said);
+    EXPECT_EQ(cluster.fabric.protocol, each.protocol) << each.gpu << ": " << each.between;
+    const double gigabits = cluster.node.nic.bandwidth / gigabytes_per_second(1.0 / 8.0) *
+                            static_cast<double>(cluster.node.nic.per_node);
+    EXPECT_NEAR(gigabits, each.gigabits, 1e-6) << each.gpu << ": " << each.between;
+    EXPECT_EQ(said.empty(), *each.said == '\0') << each.gpu << ": " << each.between;
+    EXPECT_TRUE(*each.said == '\0' || any_says(said, each.said)) << each.between;
+  }
+}
+
+TEST(RowCluster, NoBandwidthMakesATorusOfSwitches) {
+  std::vector<std::string> said;
+  for (const char* between : {"8x800 Gb/s", "9.6 Tb/s per node", "8x1600 Gb/s"})
+    EXPECT_NE(cluster_on("H100", between, said).fabric.kind, FabricKind::Torus) << between;
+  EXPECT_EQ(cluster_on("H100", "3D torus, 9.6 Tb/s per node", said).fabric.kind, FabricKind::Torus);
+  EXPECT_EQ(cluster_on("TPU v5p", "", said).fabric.kind, FabricKind::Torus);
+}
+
+TEST(RowCluster, OversubscriptionIsThatOfTheThinnestLevel) {
+  std::vector<std::string> said;
+  const ClusterSpec thin = cluster_on("H100", "8x400 Gb/s NDR InfiniBand, 2:1 blocking", said);
+  ASSERT_GE(thin.fabric.levels.size(), 2U);
+  EXPECT_EQ(thin.fabric.levels.front().oversubscription, 2.0);
+  EXPECT_TRUE(any_says(said, "fabric: 2:1 above switches of 32 nodes"));
+  ClusterSpec plain = thin;
+  plain.fabric.levels.front().oversubscription = 1.0;
+  said.clear();
+  EXPECT_EQ(cluster_on("H100", "8x400 Gb/s NDR InfiniBand, non-blocking", said), plain);
+  EXPECT_TRUE(said.empty());
+  EXPECT_TRUE(any_says((cluster_on("H100", "8x400 Gb/s NDR, oversubscribed", said), said),
+                       "\"oversubscribed\" is not taken"));
+}
+
+TEST(RowCluster, LongTextsAreRead) {
+  for (const char part : {'a', '1', ' ', '(', '-'})
+    for (const std::string& text :
+         {"H100 " + std::string(100'000, part), std::string(100'000, part)}) {
+      TrainingRow row = shipped_row("titan-8b-h200-g64");
+      row.cluster.gpu = row.cluster.inter_node = row.cluster.intra_node = text;
+      const RowScenario result = scenario_of(row);
+      EXPECT_NE(result.scenario.has_value(), !result.reason.empty()) << part;
+    }
+}
+
+TEST(RowCluster, ProductsThatAreNamedInPassingAreNotTaken) {
+  for (const auto& [text, profile] : {std::pair{"H100 (also run on A100)", "h100-sxm"},
+                                      {"A100-80GB, also on H100", "a100-80gb"},
+                                      {"A100-80GB (not H100)", "a100-80gb"},
+                                      {"not A100 but H100", "h100-sxm"},
+                                      {"V100 (DGX A100 in a later table)", "v100-sxm2-32gb"},
+                                      {"GB200 (2x B200)", "gb200"}}) {
+    std::vector<std::string> said;
+    EXPECT_EQ(cluster_for(text, "", said).accelerator.name, profile) << text;
+    EXPECT_TRUE(any_says(said, "which names several")) << text;
+  }
 }
 
 // What ran had a network that joins its nodes, whatever the profile knows of.
