@@ -7,6 +7,7 @@
 
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/framework_family.hpp"
+#include "sim/validation/noted_attention.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
 #include "sim/validation/software_generation.hpp"
@@ -39,11 +40,12 @@ std::string generic_text(const TrainingRow& row, const std::string& profile,
 
 // The name of the profile, and in `filled_in` how it was come by where the row does not name it.
 std::string profile_of(const TrainingRow& row, std::vector<std::string>& filled_in) {
-  const std::string own = own_profile(row.stack);
-  const std::optional<std::string_view> family = framework_family(row.stack);
+  const std::string named = without_denied_frameworks(row.stack);
+  const std::string own = own_profile(named);
+  const std::optional<std::string_view> family = framework_family(named);
   const bool sharded = row.plan.zero_stage == 3;
   const std::string fallback(family ? *family : sharded ? "pytorch" : "");
-  const std::string whole = find_stack(row.stack, fallback);
+  const std::string whole = find_stack(named, fallback);
   std::string of_year = nemo_generation(row);
   if (of_year.empty() && own.empty() && whole == "generic-megatron")
     of_year = megatron_generation(row);
@@ -65,10 +67,12 @@ void set_attention_by_notes(const TrainingRow& row, StackSpec& stack,
                             std::vector<std::string>& filled_in) {
   // Long sequences that are spread over ranks leave no room for matrices of scores, and a ring adds
   // blocks up as fused kernels do.
-  const bool spread = context_parallel_in(row.stack + "; " + row.notes).has_value() &&
-                      !notes_say_no_fused_attention(row.notes);
-  const bool fused = notes_say_fused_attention(row.notes) || spread;
-  const bool said = fused || notes_say_no_fused_attention(row.notes);
+  const std::string text = row.stack + "; " + row.notes;
+  const bool by_formula =
+      notes_say_no_fused_attention(row.notes) || says_attention_by_formula(text);
+  const bool spread = context_parallel_in(text).has_value() && !by_formula;
+  const bool fused = (notes_say_fused_attention(row.notes) && !by_formula) || spread;
+  const bool said = fused || by_formula;
   const bool by_year = is_generic(stack.name) && is_before_fused_attention(row);
   if (!row.attention_kernel.empty() || (!said && !by_year) || stack.flash_attention == fused)
     return;
@@ -175,6 +179,10 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
 
 void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& stack,
                   std::vector<std::string>& filled_in) {
+  if (const std::string window = attention_window_in(row.stack + "; " + row.notes);
+      !window.empty() && model.attention.sliding_window == 0)
+    filled_in.push_back(
+        fmt::format("attention: \"{}\" is not simulated, but full attention", window));
   if (stack.name == "fsdp2-compile" && row.source_year.value_or(0) >= kCompiledLossYear) {
     stack.fused_loss = true;
     filled_in.emplace_back("loss: compiled, by the year of the source");
@@ -193,7 +201,7 @@ void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& sta
 }
 
 bool has_own_profile(const TrainingRow& row) {
-  return !own_profile(row.stack).empty();
+  return !own_profile(without_denied_frameworks(row.stack)).empty();
 }
 
 }  // namespace shardwright::sim

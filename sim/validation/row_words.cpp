@@ -61,13 +61,8 @@ std::optional<ScheduleKind> zero_bubble_in(const std::string& text) {
   return std::nullopt;
 }
 
-}  // namespace
-
-bool is_digit(char c) {
-  return std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
-
-std::optional<Precision> precision_in(std::string_view text) {
+// The format that a text names first, of those that a recipe may have beside each other.
+std::optional<Precision> format_in(std::string_view text) {
   const std::string words = letters_and_digits(text);
   // The format of the matrix products names a recipe, that of the other ops may stand beside it.
   if (holds_any(words, {"mxfp4", "int8", "int4"})) return std::nullopt;
@@ -85,6 +80,33 @@ std::optional<Precision> precision_in(std::string_view text) {
       is_any(words, {"32", "32true"}))
     return Precision::Fp32;
   return std::nullopt;
+}
+
+// No source needs more words for a format.
+constexpr std::size_t kMostRead = 1024;
+
+// "bf16, fp8 optimizer states", "gradients in fp32": formats of what is kept or sent, which matrix
+// products are not in.
+std::string without_other_formats(const std::string& text) {
+  static const std::regex kOf(
+      R"(\b(?:mx|nv)?(?:bf|fp|int|float|bfloat)-?\d{1,2}(?:[-_]e\dm\d)?(?:[ -](?!and\b|with\b|for\b)[a-z]+){0,2}?[ -](?:optim\w*|adam\w*|moment\w*|states?|master|main|grad\w*|(?:all-?)?gather\w*|all-?reduce\w*|reduc\w*|comm\w*|kv|cache|dispatch|storage|attention|logits|embedding\w*)\b[^,;+()/]*)",
+      std::regex::icase);
+  static const std::regex kIn(
+      R"(\b(?:optim\w*|adam\w*|moments?|states?|master(?: weights?)?|main grad\w*|grad\w*|(?:all-?)?gather\w*|all-?reduce\w*|reduc\w*|comm\w*|cache|dispatch|attention|logits|embedding\w*)(?: (?:are|is|kept|stored|done|was|were))?(?: in\b|:| =|=| at\b)? ?(?:mx|nv)?(?:bf|fp|int|float|bfloat)-?\d{1,2}\b)",
+      std::regex::icase);
+  return std::regex_replace(std::regex_replace(text, kOf, ""), kIn, "");
+}
+
+}  // namespace
+
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+std::optional<Precision> precision_in(std::string_view text) {
+  const std::string products = without_other_formats(std::string(text.substr(0, kMostRead)));
+  const auto of_products = products.size() == text.size() ? std::nullopt : format_in(products);
+  return of_products ? of_products : format_in(text);
 }
 
 Precision usual_precision(std::string_view gpu) {

@@ -8,6 +8,7 @@
 #include "sim/validation/framework_family.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
+#include "sim/validation/stack_name.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -47,7 +48,7 @@ std::int64_t megatron_release_year(const std::string& stack) {
 }
 
 std::int64_t megatron_year(const TrainingRow& row) {
-  const std::int64_t release = megatron_release_year(row.stack);
+  const std::int64_t release = megatron_release_year(without_denied_frameworks(row.stack));
   return release > 0 ? release : software_year(row);
 }
 
@@ -77,8 +78,9 @@ bool names_nemo(const std::string& name) {
 // Submissions on Hopper and later were all but a few made with NVIDIA's code, which is NeMo since
 // GPT-3 became a benchmark in 2023 (MLPerf Training v3.0).
 bool is_submission_by_nemo(const TrainingRow& row, const std::string& name) {
-  return name.find("mlperf") != std::string::npos && !framework_family(row.stack) &&
-         is_hopper_or_later(row) && software_year(row) >= kNemoYearOnHopper;
+  return name.find("mlperf") != std::string::npos &&
+         !framework_family(without_denied_frameworks(row.stack)) && is_hopper_or_later(row) &&
+         software_year(row) >= kNemoYearOnHopper;
 }
 
 }  // namespace
@@ -90,7 +92,7 @@ std::int64_t software_year(const TrainingRow& row) {
 }
 
 std::string megatron_generation(const TrainingRow& row) {
-  const std::string name = letters_and_digits(row.stack);
+  const std::string name = letters_and_digits(without_denied_frameworks(row.stack));
   const auto holds = [&name](const char* part) { return name.find(part) != std::string::npos; };
   const bool megatron = holds("megatron");
   if (megatron && holds("deepspeed")) return "megatron-deepspeed";
@@ -104,7 +106,7 @@ std::string megatron_generation(const TrainingRow& row) {
 std::string nemo_generation(const TrainingRow& row) {
   constexpr std::array<std::string_view, 3> kOfOneGeneration = {"nemo2022", "nemote",
                                                                 "nemotransformerengine"};
-  const std::string name = letters_and_digits(row.stack);
+  const std::string name = letters_and_digits(without_denied_frameworks(row.stack));
   const bool said =
       std::find(kOfOneGeneration.begin(), kOfOneGeneration.end(), name) != kOfOneGeneration.end();
   if (!said && is_submission_by_nemo(row, name)) return "nemo-te";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <regex>
 #include <string_view>
 #include <vector>
 
@@ -103,7 +104,36 @@ std::string profile_in_words(const std::string& spelling) {
   return "";
 }
 
+bool names_framework(const std::string& text) {
+  return framework_family(text) || !own_profile(text).empty();
+}
+
+// Without the matches whose first group names a framework.
+std::string without_frameworks(const std::regex& pattern, const std::string& text) {
+  std::string rest = text, kept;
+  std::smatch match;
+  while (std::regex_search(rest, match, pattern)) {
+    kept += match.prefix().str() + (names_framework(match[1]) ? " " : match.str());
+    rest = match.suffix().str();
+  }
+  return kept + rest;
+}
+
 }  // namespace
+
+std::string without_denied_frameworks(const std::string& stack) {
+  static const std::array kDenials = {
+      std::regex(
+          R"([(,;]?\s*\b(?:not|no|non|without|w/o|instead of|rather than|unlike|replac(?:es|ing)|vs\.?|versus)[\s-]+(?:(?:with|by|using|on|the|from)\s+)?([^(),;]{1,80}?)(?=\s*(?:[),;]|\bbut\b|$))\)?)",
+          std::regex::icase),
+      std::regex(
+          R"((?:[(,;]|\bwith\b)\s*([^(),;]{1,80}?)\s+(?:(?:is|was|are|were)\s+)?(?:not (?:used|enabled)|unused|disabled)\b\)?)",
+          std::regex::icase)};
+  constexpr std::size_t kMostRead = 1024;
+  std::string kept = stack.substr(0, kMostRead);
+  for (const std::regex& denial : kDenials) kept = without_frameworks(denial, kept);
+  return names_framework(kept) ? kept : stack;
+}
 
 bool is_generic(const std::string& profile) {
   return profile.starts_with("generic");

@@ -8,6 +8,10 @@
 
 namespace shardwright::sim {
 
+// A source's name of its software without the frameworks that it denies: "Megatron-LM (not
+// DeepSpeed)", "FSDP instead of DeepSpeed", "NeMo without Megatron-Core".
+std::string without_denied_frameworks(const std::string& stack);
+
 // Whether a profile is that of a family, which stands for software without one of its own.
 bool is_generic(const std::string& profile);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "sim/validation/negation.hpp"
@@ -11,6 +12,8 @@ namespace shardwright::sim {
 namespace {
 
 using std::regex_constants::icase;
+
+constexpr std::size_t kMostRead = 16384;  // no notes are longer
 
 // Steps of reinforcement learning also generate and score.
 std::string reinforcement_in(const std::string& notes) {
@@ -54,6 +57,26 @@ std::string frozen_in(const std::string& notes) {
   return affirmed_match(notes, kFrozen);
 }
 
+// "QLoRA baseline is elsewhere", "rather than LoRA": what was not measured here.
+std::string without_other_runs(const std::string& notes) {
+  static const std::regex kCompared(
+      R"(\b(?:than|instead of|unlike|versus|vs\.?|as opposed to|against|compared (?:to|with)) (?:\w{1,20} ){0,2}q?(?:lora|dora|peft)\b)",
+      icase);
+  static const std::regex kElsewhere(
+      R"(\b(?:elsewhere|(?:the )?(?:other|next|previous|another) (?:rows?|runs?|tables?|sections?|figures?))\b)",
+      icase);
+  constexpr const char* kEnds = ".,;()\n";
+  const std::string read = std::regex_replace(notes.substr(0, kMostRead), kCompared, "");
+  std::string kept;
+  for (std::size_t begin = 0; begin < read.size();) {
+    const std::size_t end = std::min(read.find_first_of(kEnds, begin), read.size() - 1) + 1;
+    const std::string clause = read.substr(begin, end - begin);
+    kept += std::regex_search(clause, kElsewhere) ? "." : clause;
+    begin = end;
+  }
+  return kept;
+}
+
 bool serves_models(const std::string& stack) {
   return affirms_any(stack, {"vllm", "tensorrt-llm", "trt-llm", "sglang", "lmdeploy"});
 }
@@ -64,7 +87,7 @@ std::string no_whole_step(const TrainingRow& row) {
   if (!row.unreadable.empty()) return row.unreadable;
   if (says(row.flops_convention, "per-layer timing"))
     return "the time is that of a single layer, not of a step";
-  for (const std::string& text : {row.notes, row.model.name, row.stack})
+  for (const std::string& text : {without_other_runs(row.notes), row.model.name, row.stack})
     if (says_low_rank_adapters(text))
       return "LoRA: small matrices beside frozen weights are trained, which is not modelled";
   for (const auto words : {reinforcement_in, inference_in, forward_in})

@@ -10,6 +10,7 @@
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_scenario.hpp"
 #include "sim/validation/row_words.hpp"
+#include "sim/validation/stack_name.hpp"
 #include "sim/validation/training_row.hpp"
 #include "tests/sim/validation/shipped_rows.hpp"
 
@@ -80,6 +81,22 @@ TEST(RowWords, PrecisionsInTheirSpellings) {
   EXPECT_EQ(precision_in("tf32"), Precision::Tf32);
   for (const char* text : {"mxfp4", "int8", "posit"})
     EXPECT_EQ(precision_in(text), std::nullopt) << text;
+}
+
+// What is kept or sent in a format is not multiplied in it.
+TEST(RowWords, ThePrecisionIsThatOfTheProducts) {
+  for (const char* text :
+       {"bf16, fp8 optimizer states", "bf16 (fp8 Adam moments)", "bf16 with fp8 all-gather",
+        "bf16, optimizer states in fp8", "bf16 + fp8 gradient reduction", "bf16, int8 optimizer",
+        "bf16 params, fp32 optimizer", "bf16, gradients: fp32", "bf16; optimizer fp8",
+        "bf16 and fp8 optimizer states", "bf16 + fp8 weight gather"})
+    EXPECT_EQ(precision_in(text), Precision::Bf16) << text;
+  for (const char* text : {"fp8, bf16 optimizer states", "fp8 weights", "fp8 with fp8 all-gather",
+                           "mxfp8 params, bf16 gradients", "bf16, fp8 weights"})
+    EXPECT_EQ(precision_in(text), Precision::Fp8) << text;
+  EXPECT_EQ(precision_in("fp16, gradients in fp32"), Precision::Fp16);
+  EXPECT_FALSE(names_other_format("bf16, int8 optimizer states"));
+  EXPECT_TRUE(names_other_format("int8 weights"));
 }
 
 TEST(RowWords, WordsThatNameNoFormatAreNoOtherFormat) {
@@ -263,6 +280,36 @@ TEST(RowStack, AProfileIsKnownAmongWordsThatNameNoOtherFramework) {
   EXPECT_EQ(stack_of("Primus (Megatron)"), "generic-megatron");
   EXPECT_EQ(stack_of("PyTorch/XLA FSDP"), "generic-jax");
   EXPECT_EQ(stack_of("LLaMA-Factory + FSDP"), "generic-deepspeed");
+}
+
+TEST(RowStack, AFrameworkThatTheNameDeniesIsNotTaken) {
+  TrainingRow row = shipped_row("sc21-t1-1.7b");
+  const auto profile = [&row](const std::string& name) {
+    row.stack = name;
+    return scenario_of(row).scenario->stack.name;
+  };
+  const std::string plain = profile("Megatron-LM");
+  for (const char* name :
+       {"Megatron-LM (not DeepSpeed)", "Megatron-LM, no DeepSpeed", "Megatron-LM without DeepSpeed",
+        "Megatron-LM instead of DeepSpeed", "Megatron-LM (not Megatron-DeepSpeed)",
+        "not DeepSpeed but Megatron-LM", "Megatron-LM (DeepSpeed not used)",
+        "Megatron-LM; DeepSpeed is disabled", "Megatron-LM with DeepSpeed disabled"})
+    EXPECT_EQ(profile(name), plain) << name;
+  EXPECT_NE(profile("Megatron-LM with DeepSpeed"), plain);
+  // What is denied is not the framework, or nothing else is named.
+  for (const char* name : {"Megatron-LM (not public)", "Megatron-LM without overlap"})
+    EXPECT_EQ(without_denied_frameworks(name), name);
+  EXPECT_EQ(without_denied_frameworks("not DeepSpeed"), "not DeepSpeed");
+}
+
+TEST(RowStack, LongNamesAreRead) {
+  for (const char* part : {"a", " ", "(", "not ", "2:"}) {
+    TrainingRow row = shipped_row("titan-8b-h200-g64");
+    row.stack = "Megatron-LM ";
+    while (row.stack.size() < 100'000) row.stack += part;
+    const RowScenario result = scenario_of(row);
+    EXPECT_NE(result.scenario.has_value(), !result.reason.empty()) << part;
+  }
 }
 
 TEST(RowStack, CompilationIsReadFromNotes) {

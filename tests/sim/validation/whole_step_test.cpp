@@ -49,5 +49,18 @@ TEST(WholeStep, WhatIsNamedInPassingIsNoReason) {
     EXPECT_EQ(reason(notes), "") << notes;
 }
 
+TEST(WholeStep, LowRankAdaptersOfAnotherRunAreNoReason) {
+  for (const char* notes :
+       {"QLoRA baseline is elsewhere; full fine-tuning here", "full fine-tuning, no LoRA",
+        "full fine-tuning rather than LoRA", "LoRA is in another table; all weights are trained",
+        "full fine-tuning (compared with LoRA r=16)", "slower than LoRA", "against a LoRA baseline",
+        "QLoRA numbers: see another table"})
+    EXPECT_EQ(reason(notes), "") << notes;
+  for (const char* notes :
+       {"LoRA r=16", "QLoRA; the full fine-tuning baseline is elsewhere", "LoRA, no DPO",
+        "LoRA baseline", "LoRA r=16 (table 3)", "PEFT with rank 8. Full fine-tuning is in table 3"})
+    EXPECT_EQ(reason(notes).substr(0, 5), "LoRA:") << notes;
+}
+
 }  // namespace
 }  // namespace shardwright::sim
