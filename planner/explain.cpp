@@ -25,12 +25,41 @@ constexpr std::array<const char*, 10> kNames = {
     "inter-node bandwidth",  "latency",       "host speed",   "host link bandwidth",
     "host memory bandwidth", "disk bandwidth"};
 
+void scale_edges(KernelCurve& curve, double factor) {
+  for (double* edge : {&curve.edge_m, &curve.edge_n, &curve.edge_k}) *edge *= factor;
+}
+
 void improve_peaks(AcceleratorSpec& accelerator, double factor) {
   for (FlopPerSecond* peak :
        {&accelerator.matrix.fp32, &accelerator.matrix.tf32, &accelerator.matrix.fp16,
         &accelerator.matrix.bf16, &accelerator.matrix.fp8, &accelerator.matrix.fp4,
         &accelerator.vector_fp32})
     *peak *= factor;
+  for (KernelCurve& curve : accelerator.kernel_curves) {
+    curve.flop_rate *= factor;
+    curve.score *= 1.0 / factor;
+    // Operands are moved as fast as before: edges are products that take as long.
+    scale_edges(curve, factor);
+  }
+}
+
+void improve_memory_bandwidth(AcceleratorSpec& accelerator, double factor) {
+  accelerator.memory_bandwidth *= factor;
+  for (KernelCurve& curve : accelerator.kernel_curves) {
+    curve.bandwidth *= factor;
+    scale_edges(curve, 1.0 / factor);
+  }
+}
+
+// Of exchanges within one node, or of those between nodes.
+void improve_exchanges(ClusterSpec& cluster, bool between_nodes, double factor) {
+  for (ExchangeCurve& curve : cluster.exchange_curves)
+    if ((curve.nodes > 1) == between_nodes) curve.beta *= factor;
+}
+
+void improve_host(ClusterSpec& cluster, double factor) {
+  cluster.node.host.speed *= factor;
+  for (KernelCurve& curve : cluster.accelerator.kernel_curves) curve.overhead *= 1.0 / factor;
 }
 
 void improve_latency(ClusterSpec& cluster, double factor) {
@@ -38,6 +67,7 @@ void improve_latency(ClusterSpec& cluster, double factor) {
   cluster.node.scale_up.collective_overhead *= 1.0 / factor;
   cluster.fabric.base_latency *= 1.0 / factor;
   for (FabricLevel& level : cluster.fabric.levels) level.latency *= 1.0 / factor;
+  for (ExchangeCurve& curve : cluster.exchange_curves) curve.alpha *= 1.0 / factor;
 }
 
 // Whether a step of the plan uses it at all.
@@ -198,22 +228,24 @@ ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain)
       improve_peaks(better.accelerator, factor);
       break;
     case Resource::MemoryBandwidth:
-      better.accelerator.memory_bandwidth *= factor;
+      improve_memory_bandwidth(better.accelerator, factor);
       break;
     case Resource::MemoryCapacity:
       better.accelerator.memory *= factor;
       break;
     case Resource::ScaleUpBandwidth:
       better.node.scale_up.bandwidth *= factor;
+      improve_exchanges(better, false, factor);
       break;
     case Resource::ScaleOutBandwidth:
       better.node.nic.bandwidth *= factor;
+      improve_exchanges(better, true, factor);
       break;
     case Resource::Latency:
       improve_latency(better, factor);
       break;
     case Resource::HostSpeed:
-      better.node.host.speed *= factor;
+      improve_host(better, factor);
       break;
     case Resource::HostLinkBandwidth:
       better.node.host.accelerator_link *= factor;

@@ -29,6 +29,8 @@ enum class Resource : std::uint8_t {
 const char* name_of(Resource resource);
 
 // The same cluster with `gain` (0.1: 10 %) more of a resource; latencies are divided by 1 + gain.
+// So are the parts of measured curves (core/spec/cost_curve.hpp) that the resource stands for: a
+// host's speed sets the overhead of kernels, and how late members come to an exchange stays.
 ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain);
 
 struct Sensitivity {

@@ -4,11 +4,14 @@
 
 #include <stop_token>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "planner/compare.hpp"
 #include "planner/scale.hpp"
+#include "sim/cost/curve_cost.hpp"
 #include "sim/step/simulate.hpp"
 
 namespace shardwright::planner {
@@ -141,6 +144,72 @@ TEST(Explain, MoreFlopsHelpEachPrecision) {
     EXPECT_GT(gain, 0.02) << name_of(precision);
     EXPECT_GE(find(explanation, Resource::PeakFlops)->gain, gain - 1e-9) << name_of(precision);
   }
+}
+
+// A machine that was measured: the curves stand for its resources, of which the formulas' figures
+// say nothing.
+ClusterSpec measured_machine() {
+  ClusterSpec cluster = load_cluster("dgx-h100");
+  KernelCurve products;
+  products.overhead = microseconds(20.0);
+  products.flop_rate = FlopPerSecond(1e12);
+  products.edge_m = products.edge_n = products.edge_k = 64.0;
+  KernelCurve attention = products;
+  attention.kind = OpKind::Attention;
+  attention.score = Seconds(1e-10);
+  KernelCurve norm;
+  norm.kind = OpKind::Norm;
+  norm.overhead = microseconds(5.0);
+  norm.bandwidth = gigabytes_per_second(10.0);
+  cluster.accelerator.kernel_curves = {products, attention, norm};
+  ExchangeCurve within;
+  within.alpha = microseconds(30.0);
+  within.beta = gigabytes_per_second(2.0);
+  ExchangeCurve between = within;
+  between.nodes = between.span = 2;
+  cluster.exchange_curves = {within, between};
+  return cluster;
+}
+
+// By all curves of the machine.
+std::vector<Seconds> curve_times(const ClusterSpec& cluster) {
+  const auto& kernels = cluster.accelerator.kernel_curves;
+  return {sim::curve_time(kernels[0], GemmWork{512, 1024, 2048}),
+          sim::curve_time(kernels[1], AttentionWork{2, 4, 4, 128, 128, 32, 32, 1.0, false}),
+          sim::curve_time(kernels[2], MemoryWork{Bytes(1e6), Bytes(1e6), Flop(), 1}),
+          sim::curve_time(cluster.exchange_curves[0], Bytes(1e6)),
+          sim::curve_time(cluster.exchange_curves[1], Bytes(1e6))};
+}
+
+TEST(Improved, CurvesOfAMeasuredMachineShareInEachResource) {
+  const ClusterSpec cluster = measured_machine();
+  const std::vector<Seconds> before = curve_times(cluster);
+  // Which of them gain, in the order of `curve_times`.
+  const std::vector<std::pair<Resource, std::vector<bool>>> cases = {
+      {Resource::PeakFlops, {true, true, false, false, false}},
+      {Resource::MemoryBandwidth, {true, false, true, false, false}},
+      {Resource::ScaleUpBandwidth, {false, false, false, true, false}},
+      {Resource::ScaleOutBandwidth, {false, false, false, false, true}},
+      {Resource::Latency, {false, false, false, true, true}},
+      {Resource::HostSpeed, {true, true, true, false, false}}};
+  for (const auto& [resource, gains] : cases) {
+    const std::vector<Seconds> after = curve_times(improved(cluster, resource, 1.0));
+    for (std::size_t i = 0; i < gains.size(); ++i) {
+      EXPECT_EQ(after[i] < before[i] * (1.0 - 1e-9), gains[i]) << name_of(resource) << ' ' << i;
+      EXPECT_GE(after[i].value(), 0.5 * before[i].value() * (1.0 - 1e-12)) << name_of(resource);
+    }
+  }
+}
+
+TEST(Improved, AllResourcesTogetherDivideTheTimeOfEachCurve) {
+  ClusterSpec cluster = measured_machine();
+  const std::vector<Seconds> before = curve_times(cluster);
+  for (const Resource resource :
+       {Resource::PeakFlops, Resource::MemoryBandwidth, Resource::ScaleUpBandwidth,
+        Resource::ScaleOutBandwidth, Resource::Latency, Resource::HostSpeed})
+    cluster = improved(cluster, resource, 2.0);
+  const std::vector<Seconds> after = curve_times(cluster);
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(before[i] / after[i], 3.0, 1e-9) << i;
 }
 
 // Copies to the host are a part of their own, and their link a resource.
