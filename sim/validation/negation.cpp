@@ -18,7 +18,6 @@ using Words = std::vector<std::string_view>;
 
 constexpr std::size_t kWordsBefore = 3;  // that a denial reaches over
 constexpr std::size_t kWordsBehind = 3;
-constexpr std::size_t kMostRead = 16384;  // no notes are longer; the time grows by its square
 
 template <std::size_t N>
 bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {

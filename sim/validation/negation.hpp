@@ -11,12 +11,17 @@
 // A clause ends at a full stop, a comma, another sign of that kind, or at "and", "but", "with".
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <regex>
 #include <string>
 #include <string_view>
 
 namespace shardwright::sim {
+
+// Characters of notes that are searched by patterns: none are longer, and the time grows by their
+// square.
+inline constexpr std::size_t kMostRead = 16384;
 
 // Any of the phrases stands in the text, whatever the case, and is not denied there.
 bool affirms_any(std::string_view text, std::initializer_list<std::string_view> phrases);

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <regex>
-
 #include "core/base/error.hpp"
 #include "core/lowering/expert_load.hpp"
 #include "core/spec/model_check.hpp"
+#include "sim/validation/other_architecture.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_sizes.hpp"
 
@@ -64,13 +63,6 @@ void set_experts(const MoeRow& row, MoeSpec& moe) {
   moe.shared_experts = *row.shared_experts;
   moe.shared_expert_ffn = shared_width > 0 ? shared_width : moe.shared_experts * moe.expert_ffn;
   moe.first_dense_layers = row.dense_layers.value_or(moe.first_dense_layers);
-}
-
-// Encoders with decoders, and models of pictures and sound.
-bool is_no_decoder_of_text(const std::string& name) {
-  static const std::regex kOthers(R"(\b(?:m?t5|vit|swin|whisper|clip|dit|unet)(?![a-z]))",
-                                  std::regex::icase);
-  return std::regex_search(name, kOthers);
 }
 
 std::string problems_of(const ModelSpec& model) {
@@ -135,14 +127,7 @@ std::optional<ModelSpec> model_of_row(const TrainingRow& row, const ModelSpec* k
     reason = fmt::format("the source does not say the model's {}", size);
     return std::nullopt;
   }
-  if (says(row.model.name, "mamba") || notes_say_state_space_layers(row.notes)) {
-    reason = "the model has state-space layers, which are not modelled";
-    return std::nullopt;
-  }
-  if (is_no_decoder_of_text(row.model.name)) {
-    reason = "the model is no decoder of text, which is not modelled";
-    return std::nullopt;
-  }
+  if (reason = other_architecture(row); !reason.empty()) return std::nullopt;
   ModelSpec model = known != nullptr ? *known : usual_architecture(row.model);
   filled_in.push_back(known != nullptr ? fmt::format("architecture: as the shipped {}", known->name)
                                        : fmt::format("architecture: {}-like", model.family));

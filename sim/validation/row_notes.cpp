@@ -129,10 +129,6 @@ bool notes_say_latent_attention(std::string_view notes) {
   return affirms_any(notes, {"mla"});
 }
 
-bool notes_say_state_space_layers(std::string_view notes) {
-  return affirms_any(notes, {"mamba layer"});
-}
-
 bool notes_say_distributed_optimizer(std::string_view notes) {
   return affirms_any(notes, {"distributed optimizer", "distributed-optimizer"});
 }

@@ -43,9 +43,6 @@ std::optional<ContextParallelKind> context_parallel_in(std::string_view text);
 // Queries, keys and values come from latent vectors (DeepSeek-V2).
 bool notes_say_latent_attention(std::string_view notes);
 
-// Mamba's.
-bool notes_say_state_space_layers(std::string_view notes);
-
 // ZeRO-1 in the words of Megatron-LM.
 bool notes_say_distributed_optimizer(std::string_view notes);
 
