@@ -11,6 +11,7 @@
 #include <string>
 
 #include "sim/validation/negation.hpp"
+#include "sim/validation/recompute_words.hpp"
 #include "sim/validation/row_notes.hpp"
 
 namespace shardwright::sim {
@@ -66,8 +67,27 @@ bool denies_recomputation(const std::string& text) {
                            "gradient checkpoint", "activation remat"});
 }
 
-// In the words of the field (row_words.hpp); empty if the notes say nothing of it. What only may
-// have been recomputed ("where needed"), or is named in two ways, is left open.
+// The part of the notes that says of how many layers the activations are recomputed; empty without.
+std::string partial_recomputation_in(const std::string& notes) {
+  static const std::regex kRecomputed(
+      R"(\b(?:recomput\w{0,6}|(?:activation|gradient|layer)[-_ ]checkpoint\w{0,3}|remat\w{0,16})\b)",
+      icase);
+  constexpr std::size_t kLongest = 160;  // of a clause that is about it
+  static const std::regex kLayers(R"(\b(?:layers?|blocks?|stages?)\b)", icase);
+  for (std::size_t begin = 0; begin < notes.size();) {
+    const std::size_t end =
+        std::min({notes.find(';', begin), notes.find(". ", begin), notes.size()});
+    const std::string clause = notes.substr(begin, end - begin);
+    begin = end + 1;
+    if (clause.size() > kLongest || !std::regex_search(clause, kRecomputed)) continue;
+    if (says(clause, "offload") || !std::regex_search(clause, kLayers)) continue;
+    if (!speaks_of_a_figure(clause) && recomputes_part_of_layers(clause)) return clause;
+  }
+  return "";
+}
+
+// In the words of the field (recompute_words.hpp); empty if the notes say nothing of it. What only
+// may have been recomputed ("where needed"), or is named in two ways, is left open.
 std::string recomputation_in(const std::string& notes) {
   static const std::regex kEvery(
       R"(\b(?:activation |gradient )?(?:recomput\w{0,6}|checkpointing) (?:of |on )?every (?:\d{1,6}|other|second)(?:th)? layers?\b)",
@@ -79,6 +99,7 @@ std::string recomputation_in(const std::string& notes) {
                           kSelective = recomputation_with("selective");
   const std::string text = without_clauses_of_figures(notes);
   if (const auto match = affirmed_match(text, kEvery); !match.empty()) return match;
+  if (auto partial = partial_recomputation_in(notes); !partial.empty()) return partial;
   const bool selective =
       !affirmed_match(text, kSelective).empty() || !affirmed_match(text, kMinimal).empty();
   const bool full = !affirmed_match(text, kFull).empty();

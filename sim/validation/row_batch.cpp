@@ -10,7 +10,7 @@
 
 #include "core/spec/plan_check.hpp"
 #include "sim/validation/flops_convention.hpp"
-#include "sim/validation/row_words.hpp"
+#include "sim/validation/recompute_words.hpp"
 #include "sim/validation/stack_habits.hpp"
 
 namespace shardwright::sim {
@@ -43,10 +43,7 @@ double measured_sequences(const TrainingRow& row, const ModelSpec& model, Plan p
   if (tokens) return *tokens * ranks_seconds / static_cast<double>(plan.seq_len);
   plan.global_batch = 1;
   // Hardware FLOPs depend on it, and the batch comes first.
-  if (const auto words = recompute_in(row.plan.recompute)) {
-    plan.recompute = words->policy;
-    plan.recompute_layers = words->layers;
-  }
+  if (const auto words = recompute_in(row.plan.recompute)) set_recompute(*words, model, plan);
   const Flop sequence = counted_flop(model, plan, flops_convention_in(row.flops_convention));
   return *teraflops * 1e12 * ranks_seconds / sequence.value();
 }

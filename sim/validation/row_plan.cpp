@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "core/spec/plan_check.hpp"
+#include "sim/validation/negation.hpp"
+#include "sim/validation/recompute_words.hpp"
 #include "sim/validation/row_batch.hpp"
 #include "sim/validation/row_degrees.hpp"
 #include "sim/validation/row_notes.hpp"
@@ -88,17 +90,11 @@ void set_stage_layers(const ModelSpec& model, Plan& plan, std::vector<std::strin
                   plan.embedding_counts_as_layer ? "embedding and head" : "the head"));
 }
 
-// Of each chunk one in `every`.
-std::int64_t layers_recomputed(const ModelSpec& model, const Plan& plan, std::int64_t every) {
-  return std::max<std::int64_t>(1, plan.even_chunk(model.layers) / every);
-}
-
 // What PyTorch's trainers call selective: every second layer, or every second matrix product of
 // each layer, which costs and saves about the same.
 void recompute_every_second_layer(const ModelSpec& model, Plan& plan,
                                   std::vector<std::string>& filled_in) {
-  plan.recompute = RecomputePolicy::Full;
-  plan.recompute_layers = layers_recomputed(model, plan, 2);
+  set_recompute({RecomputePolicy::Full, 0, 2}, model, plan);
   filled_in.emplace_back("recompute: every second layer, for selective recomputation in PyTorch");
 }
 
@@ -212,6 +208,13 @@ bool set_precision(const TrainingRow& row, Plan& plan, std::vector<std::string>&
   return true;
 }
 
+std::string recomputed_layers_text(const Plan& plan) {
+  if (plan.recompute == RecomputePolicy::None) return "none";
+  return plan.recompute_layers == 0
+             ? "full on all layers"
+             : fmt::format("full on {} layers of each stage", plan.recompute_layers);
+}
+
 // Words that are not known leave recomputation open, as if nothing stood there.
 void set_recomputation(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack,
                        Plan& plan, std::vector<std::string>& filled_in) {
@@ -223,15 +226,16 @@ void set_recomputation(const TrainingRow& row, const ModelSpec& model, const Sta
   }
   const auto words = recompute_in(text.empty() ? "none" : text);
   if (!words) return;
-  plan.recompute = words->policy;
-  const std::int64_t chunk = plan.even_chunk(model.layers);
-  plan.recompute_layers = words->layers < chunk ? words->layers : 0;
-  if (words->every > 1) plan.recompute_layers = layers_recomputed(model, plan, words->every);
-  if (words->policy != RecomputePolicy::Full || says(text, "full")) return;
-  const std::string layers = plan.recompute_layers == 0
-                                 ? "all layers"
-                                 : fmt::format("{} layers of each stage", plan.recompute_layers);
-  filled_in.push_back(fmt::format("recompute: full on {} for \"{}\"", layers, text));
+  const std::string beside = set_recompute(*words, model, plan);
+  const bool part = recomputes_part_of_layers(text);
+  if (words->policy == RecomputePolicy::Selective && part)
+    filled_in.push_back(fmt::format("recompute: selective on all layers for \"{}\"", text));
+  if (words->policy != RecomputePolicy::Full) return;
+  if (part || !says(text, "full"))
+    filled_in.push_back(fmt::format("recompute: {} for \"{}\"{}", recomputed_layers_text(plan),
+                                    text, beside.empty() ? "" : ": " + beside));
+  if (affirms_any(text, {"selective"}))
+    filled_in.emplace_back("selective recomputation of the other layers: not simulated");
 }
 
 }  // namespace

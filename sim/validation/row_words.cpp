@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <initializer_list>
 #include <regex>
 #include <string>
@@ -20,38 +19,6 @@ bool holds_any(const std::string& text, std::initializer_list<std::string_view> 
 
 bool is_any(const std::string& text, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
-}
-
-// The first number of a text; 0 without one.
-std::int64_t number_in(std::string_view text) {
-  const auto place = text.find_first_of("0123456789");
-  std::int64_t number = 0;
-  if (place != std::string_view::npos)
-    std::from_chars(text.data() + place, text.data() + text.size(), number);
-  return number;
-}
-
-bool tells_nothing(std::string_view text) {
-  return says_any(text, {"unknown", "unstated", "unspecified", "unclear", "not stated", "not said",
-                         "not specified", "not reported", "not given", "not known"});
-}
-
-// "no", "off (it fits)", "without checkpointing", "gradient_checkpointing=false".
-bool denies_recomputation(std::string_view text, const std::string& words) {
-  static const std::regex kDenial(
-      R"(^\W*(?:none|no|not|never|off|false|disabled?|without|0)\b|^\W*n/?a\W*$)",
-      std::regex::icase);
-  return std::regex_search(std::string(text), kDenial) ||
-         holds_any(words, {"norecompute", "nocheckpoint", "withoutrecompute", "noactivation"}) ||
-         denies_any(text, {"recomput", "checkpoint", "remat"});
-}
-
-// Of "every 4 layers", "every other layer"; 0 without such words.
-std::int64_t interval_in(const std::string& words) {
-  const auto place = words.find("every");
-  if (place == std::string::npos) return 0;
-  const std::string_view rest = std::string_view(words).substr(place + 5);
-  return rest.starts_with("second") || rest.starts_with("other") ? 2 : number_in(rest);
 }
 
 std::optional<ScheduleKind> zero_bubble_in(const std::string& text) {
@@ -116,30 +83,6 @@ Precision usual_precision(std::string_view gpu) {
 bool names_other_format(std::string_view text) {
   static const std::regex kFormat(R"((?:fp|float|int|nf|hif)\d|posit|double|(?:^|[^\d])[1-8]bit)");
   return !precision_in(text) && std::regex_search(letters_and_digits(text), kFormat);
-}
-
-std::optional<RecomputeWords> recompute_in(std::string_view text) {
-  const std::string words = letters_and_digits(text);
-  if (tells_nothing(text)) return std::nullopt;
-  // "sac" is PyTorch's selective checkpointing; "minimal" is MaxText's policy that keeps the
-  // results of matrix products.
-  if ((holds_any(words, {"selective", "coreattn", "coreattention"}) &&
-       !denies_any(text, {"selective", "core"})) ||
-      is_any(words, {"attention", "attn", "attentiononly", "attnonly", "sac", "minimal"}))
-    return RecomputeWords{RecomputePolicy::Selective};
-  if (denies_recomputation(text, words)) return RecomputeWords{};
-  if (const std::int64_t every = interval_in(words); every > 1)
-    return RecomputeWords{RecomputePolicy::Full, 0, every};
-  // A part of each layer, as no policy has it.
-  if (holds_any(words, {"mlp", "ffn", "layernorm", "moeact"}) && !holds_any(words, {"full"}))
-    return std::nullopt;
-  if (holds_any(words, {"uniform"})) return RecomputeWords{RecomputePolicy::Full};
-  if (holds_any(words, {"full", "block"}))
-    return RecomputeWords{RecomputePolicy::Full, number_in(text)};
-  if (is_any(words, {"true", "yes", "on", "enabled", "all", "everylayer"}) ||
-      holds_any(words, {"checkpoint", "recompute"}))
-    return RecomputeWords{RecomputePolicy::Full};
-  return std::nullopt;
 }
 
 std::optional<ScheduleKind> schedule_in(std::string_view text, std::int64_t vpp) {

@@ -27,19 +27,6 @@ Precision usual_precision(std::string_view gpu);
 // "not stated" name none.
 bool names_other_format(std::string_view text);
 
-struct RecomputeWords {
-  RecomputePolicy policy = RecomputePolicy::None;
-  std::int64_t layers = 0;  // per chunk, with Full; 0: all
-  std::int64_t every = 1;   // of so many layers one, with Full
-
-  bool operator==(const RecomputeWords&) const = default;
-};
-
-// "none", "off", "without checkpointing"; "selective", "core_attn"; "full", "uniform" (all layers,
-// whatever number of them is a block), "block 4", "full on 4 layers" (Megatron-LM,
-// --recompute-method); "every 2 layers". None for what is not known or "not stated".
-std::optional<RecomputeWords> recompute_in(std::string_view text);
-
 // "1f1b", "PipeDream-flush"; "interleaved 1F1B"; "GPipe", "afab"; "zb-h1", "zero-bubble zb-1p"; …;
 // with 1F1B for "interleaved" on one chunk a rank, and the other way round. None for unknown ones.
 std::optional<ScheduleKind> schedule_in(std::string_view text, std::int64_t vpp);

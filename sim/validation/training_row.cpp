@@ -75,9 +75,11 @@ ClusterRow read_cluster_row(ObjectReader object) {
   return cluster;
 }
 
-// Many sources say no more than whether they recompute.
+// Many sources say no more than whether they recompute, some the share of the layers.
 std::string recompute_text(ObjectReader& object) {
-  if (!object.raw("recompute").is_boolean()) return object.text_or("recompute", "");
+  const nlohmann::json& stated = object.raw("recompute");
+  if (stated.is_number_float()) return stated.dump();
+  if (!stated.is_boolean()) return object.text_or("recompute", "");
   return object.boolean("recompute") ? "full" : "none";
 }
 

@@ -59,6 +59,20 @@ TEST(NotedPlan, RecomputationIsReadFromNotes) {
     EXPECT_EQ(recompute(notes), "none") << notes;
 }
 
+TEST(NotedPlan, APartOfTheLayersIsReadFromNotes) {
+  const auto layers = [](const char* notes) {
+    const RowScenario result = scenario_of(open_row(notes));
+    EXPECT_TRUE(result.scenario) << result.reason;
+    EXPECT_TRUE(any_says(result.filled_in, "by the notes")) << notes;
+    EXPECT_EQ(result.scenario->plan.recompute, RecomputePolicy::Full) << notes;
+    return result.scenario->plan.recompute_layers;
+  };
+  EXPECT_EQ(layers("ZeRO-3; full recompute except the last 4 layers; bf16"), 36);
+  EXPECT_EQ(layers("recompute 16 of 40 layers"), 16);
+  EXPECT_EQ(layers("activation checkpointing on half of the layers. MFU 40%"), 20);
+  EXPECT_EQ(layers("full recomputation (last 8 layers excluded)"), 32);
+}
+
 TEST(NotedPlan, NotesThatLeaveRecomputationOpenAreNotRead) {
   for (const char* notes :
        {"", "recompute unknown", "Micro-batch and recompute not given",

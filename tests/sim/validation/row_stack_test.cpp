@@ -112,34 +112,6 @@ TEST(RowWords, WordsThatNameNoFormatAreNoOtherFormat) {
     EXPECT_FALSE(names_other_format(text)) << text;
 }
 
-TEST(RowWords, RecomputationInItsSpellings) {
-  using Words = RecomputeWords;
-  for (const char* text :
-       {"none", "None", "no", "off", "no recompute", "disable", "disabled", "Off (it fits)",
-        "without activation checkpointing", "gradient_checkpointing=false", "not used",
-        "activation checkpointing: off", "none; FlashAttention recomputes scores"})
-    EXPECT_EQ(recompute_in(text), Words{}) << text;
-  for (const char* text : {"selective", "Selective (core_attn)"})
-    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Selective})) << text;
-  for (const char* text :
-       {"full", "uniform", "uniform, 1 layer", "true", "activation checkpointing"})
-    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Full})) << text;
-  for (const char* text : {"block 4", "block (4 layers)", "full on 4 layers"})
-    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Full, 4})) << text;
-  EXPECT_EQ(recompute_in("block"), (Words{RecomputePolicy::Full}));
-  for (const char* text : {"attention only", "SAC", "minimal"})
-    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Selective})) << text;
-  EXPECT_EQ(recompute_in("no full recomputation, selective only"),
-            (Words{RecomputePolicy::Selective}));
-  for (const char* text : {"every 2 layers", "checkpoint every other layer", "every 2nd layer"})
-    EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Full, 0, 2})) << text;
-  EXPECT_EQ(recompute_in("checkpoint every 4 layers"), (Words{RecomputePolicy::Full, 0, 4}));
-  EXPECT_EQ(recompute_in("checkpoint every layer"), (Words{RecomputePolicy::Full}));
-  EXPECT_EQ(recompute_in("recomputation not stated"), std::nullopt);
-  EXPECT_EQ(recompute_in("recompute mlp"), std::nullopt);
-  EXPECT_EQ(recompute_in("some of it"), std::nullopt);
-}
-
 TEST(RowWords, SchedulesInTheirSpellings) {
   EXPECT_EQ(schedule_in("1F1B", 1), ScheduleKind::OneFOneB);
   EXPECT_EQ(schedule_in("PipeDream-Flush", 1), ScheduleKind::OneFOneB);
