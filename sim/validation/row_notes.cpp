@@ -137,10 +137,6 @@ bool notes_say_interleaved(std::string_view notes) {
   return affirms_any(notes, {"interleav"});
 }
 
-bool notes_say_hybrid_shard(std::string_view notes) {
-  return affirms_any(notes, {"hsdp", "hybrid shard"});
-}
-
 bool notes_say_no_tensor_overlap(std::string_view notes) {
   return says(notes, "no tp/") ||
          denies_any(notes, {"tp overlap", "tp comm overlap", "tp communication overlap"});

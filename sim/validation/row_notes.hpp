@@ -49,9 +49,6 @@ bool notes_say_distributed_optimizer(std::string_view notes);
 // Pipeline ranks hold several parts of the model each.
 bool notes_say_interleaved(std::string_view notes);
 
-// States are sharded inside of a node and replicated across nodes.
-bool notes_say_hybrid_shard(std::string_view notes);
-
 // Tensor-parallel collectives are not hidden behind their GEMMs.
 bool notes_say_no_tensor_overlap(std::string_view notes);
 

@@ -6,6 +6,7 @@
 
 #include "core/spec/plan_check.hpp"
 #include "sim/validation/negation.hpp"
+#include "sim/validation/noted_sharding.hpp"
 #include "sim/validation/recompute_words.hpp"
 #include "sim/validation/row_batch.hpp"
 #include "sim/validation/row_degrees.hpp"
@@ -47,10 +48,7 @@ void set_by_notes(const TrainingRow& row, const ModelSpec& model, Plan& plan,
     plan.multi_token_prediction = false;
     if (model.mtp_layers > 0) filled_in.emplace_back("multi_token_prediction: false, by the notes");
   }
-  if (plan.zero_stage > 0 && notes_say_hybrid_shard(row.notes)) {
-    plan.shard_group = row.cluster.gpus_per_node.value_or(8);
-    filled_in.push_back(fmt::format("shard_group: {}, by the notes", plan.shard_group));
-  }
+  set_shard_group(row, plan, filled_in);
 }
 
 void set_optimizer_offload(const TrainingRow& row, Plan& plan,

@@ -67,7 +67,6 @@ TEST(RowNotes, WhatIsDeniedIsNotRead) {
   EXPECT_FALSE(notes_say_dropped_tokens("dropless: no token dropping"));
   EXPECT_FALSE(notes_say_dropped_tokens("no capacity factor (dropless)"));
   EXPECT_FALSE(notes_say_cuda_graphs("no CUDA graphs full_iteration"));
-  EXPECT_FALSE(notes_say_hybrid_shard("no HSDP"));
   EXPECT_FALSE(notes_say_interleaved("non-interleaved 1F1B"));
   EXPECT_FALSE(notes_say_distributed_optimizer("distributed optimizer did not exist"));
   EXPECT_TRUE(notes_say_no_fused_attention("No FlashAttention (Megatron fused softmax)"));
