@@ -50,6 +50,35 @@ OffloadNote offload_in(std::string_view notes, std::initializer_list<std::string
   return number == 0.0 ? OffloadNote::None : OffloadNote::Part;
 }
 
+// What waits on the host as a list: "optimizer and parameter offload", "offloads optimizer states
+// and parameters".
+const std::regex& offloaded_list() {
+  static const std::string kThing =
+      R"((?:(?:the|all|both|model|fp32|adam) ){0,3}(?:optimi[sz]er(?:[- ](?:states?|moments?))?|param(?:eter)?s?|(?:master )?weights|grad(?:ient)?s?|activations?))";
+  static const std::string kList = kThing + R"((?: ?(?:, ?and|,|&|\+|/|and) ?)" + kThing + "){0,4}";
+  static const std::regex kOffload(
+      R"(\b)" + kList +
+          R"((?: (?:are|is|were|was|both|all|being)){0,2}[- ](?:cpu[- ])?offload\w{0,6}|\boffload\w{0,6}(?: of)?:? )" +
+          kList,
+      std::regex::icase);
+  return kOffload;
+}
+
+// The first list with `thing` that is not denied, in small letters; empty where there is none.
+std::string offloaded_list_with(std::string_view notes, const std::regex& thing) {
+  const std::string read(notes.substr(0, kMostRead));
+  for (std::sregex_iterator match(read.begin(), read.end(), offloaded_list()), end; match != end;
+       ++match)
+    if (std::regex_search(match->str(), thing) && affirms_any(read, {match->str()}))
+      return lower_case(match->str());
+  return "";
+}
+
+// What denies a list as a whole stands before its first thing, and denies none of the others alone.
+std::string without_offloaded_lists(std::string_view notes) {
+  return std::regex_replace(std::string(notes.substr(0, kMostRead)), offloaded_list(), "");
+}
+
 // Tables are compiled from sources, and libraries with a compiler.
 std::string without_other_compilations(std::string_view notes) {
   static const std::regex kOther(
@@ -215,7 +244,10 @@ bool says_low_rank_adapters(std::string_view text) {
 }
 
 OffloadNote activation_offload_in(std::string_view notes) {
-  return offload_in(notes,
+  static const std::regex kActivations(R"(activation)", std::regex::icase);
+  if (const std::string list = offloaded_list_with(notes, kActivations); !list.empty())
+    return offload_in(notes, {list});
+  return offload_in(without_offloaded_lists(notes),
                     {"activation offload", "activation cpu offload", "activations offload",
                      "activations are offload", "activations were offload", "offload activations",
                      "offloaded activations", "offloading activations", "offload of activations"});
@@ -225,7 +257,10 @@ OffloadNote activation_offload_in(std::string_view notes) {
 OffloadNote optimizer_offload_in(std::string_view notes) {
   static const std::regex kActivations(R"(\bactivations? (?:\w{1,20} ){0,2}offload\w{0,6})",
                                        std::regex::icase);
-  return offload_in(std::regex_replace(std::string(notes), kActivations, ""),
+  static const std::regex kOptimizer(R"(optimi[sz]er)", std::regex::icase);
+  if (const std::string list = offloaded_list_with(notes, kOptimizer); !list.empty())
+    return offload_in(notes, {list});
+  return offload_in(std::regex_replace(without_offloaded_lists(notes), kActivations, ""),
                     {"optimizer offload",
                      "optimizer cpu offload",
                      "optimizer state offload",
@@ -260,11 +295,14 @@ OffloadNote optimizer_offload_in(std::string_view notes) {
 }
 
 bool notes_say_parameters_offloaded(std::string_view notes) {
+  static const std::regex kParameters(R"(param|weights)", std::regex::icase);
+  if (!offloaded_list_with(notes, kParameters).empty()) return true;
   return affirms_any(
-      notes, {"offload_param", "parameter offload", "parameters offload", "param offload",
-              "params offload", "offload of parameters", "weights offload", "weights are offload",
-              "offload of optimizer and parameters", "offload parameters", "parameters are offload",
-              "parameters on the host", "zero-infinity"});
+      without_offloaded_lists(notes),
+      {"offload_param", "parameter offload", "parameters offload", "param offload",
+       "params offload", "offload of parameters", "weights offload", "weights are offload",
+       "offload of optimizer and parameters", "offload parameters", "parameters are offload",
+       "parameters on the host", "zero-infinity"});
 }
 
 bool notes_say_states_on_disk(std::string_view notes) {

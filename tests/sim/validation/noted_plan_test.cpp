@@ -175,7 +175,11 @@ TEST(NotedPlan, TheKindOfContextParallelismIsRead) {
 TEST(NotedPlan, OffloadInAnyWordsIsSimulatedOrListed) {
   for (const char* notes :
        {"CPU offload", "DeepSpeedCPUAdam", "offloading optimizer states", "ZeRO-3 with CPU offload",
-        "offload_optimizer device cpu", "FSDP cpu offload (offload_params=True)"}) {
+        "offload_optimizer device cpu", "FSDP cpu offload (offload_params=True)",
+        "optimizer and parameter offload to CPU", "offloads optimizer states and parameters",
+        "offloading parameters and optimizer states",
+        "parameters, gradients and optimizer states are offloaded",
+        "optimizer/parameter offload"}) {
     const RowScenario result = scenario_of(open_row(notes));
     ASSERT_TRUE(result.scenario) << notes << ": " << result.reason;
     EXPECT_EQ(result.scenario->plan.offload_optimizer, OptimizerOffload::Host) << notes;
@@ -184,8 +188,19 @@ TEST(NotedPlan, OffloadInAnyWordsIsSimulatedOrListed) {
        {"no CPU offload", "activations offloaded to CPU", "activation CPU offloading of 20 layers"})
     EXPECT_EQ(scenario_of(open_row(notes)).scenario->plan.offload_optimizer, OptimizerOffload::None)
         << notes;
-  EXPECT_TRUE(any_says(scenario_of(open_row("CPU offload, offload_params=True")).filled_in,
-                       "parameters on the host, by the notes: not simulated"));
+  for (const char* notes :
+       {"CPU offload, offload_params=True", "optimizer and parameter offload to CPU",
+        "offloads optimizer states and parameters",
+        "optimizer states and weights are both offloaded"})
+    EXPECT_TRUE(any_says(scenario_of(open_row(notes)).filled_in,
+                         "parameters on the host, by the notes: not simulated"))
+        << notes;
+  EXPECT_FALSE(any_says(scenario_of(open_row("no optimizer and parameter offload")).filled_in,
+                        "on the host"));
+  EXPECT_FALSE(scenario_of(open_row("no optimizer or activation offload"))
+                   .scenario->plan.offload_activations);
+  EXPECT_TRUE(scenario_of(open_row("offloads optimizer states and activations"))
+                  .scenario->plan.offload_activations);
 }
 
 TEST(NotedOptimizer, StatesAreThoseOfTheOptimizer) {
