@@ -11,6 +11,7 @@
 #include <string>
 
 #include "sim/validation/negation.hpp"
+#include "sim/validation/noted_batch.hpp"
 #include "sim/validation/noted_sharding.hpp"
 #include "sim/validation/recompute_words.hpp"
 #include "sim/validation/row_notes.hpp"
@@ -167,6 +168,7 @@ void complete_context(TrainingRow& row, std::vector<std::string>& filled_in) {
 void complete_plan(TrainingRow& row, std::vector<std::string>& filled_in) {
   complete_context(row, filled_in);
   complete_sharding(row, filled_in);
+  complete_batch(row, filled_in);
   if (row.plan.recompute.empty()) {
     row.plan.recompute = recomputation_in(row.notes);
     if (!row.plan.recompute.empty())

@@ -10,6 +10,7 @@
 
 #include "core/spec/plan_check.hpp"
 #include "sim/validation/flops_convention.hpp"
+#include "sim/validation/noted_batch.hpp"
 #include "sim/validation/recompute_words.hpp"
 #include "sim/validation/stack_habits.hpp"
 
@@ -62,6 +63,14 @@ std::int64_t measured_batch(const TrainingRow& row, const ModelSpec& model, cons
   return makes_sense ? static_cast<std::int64_t>(steps * step) : 0;
 }
 
+// Of the microbatches that the notes say a step adds up; 0 where they or their size are not known.
+std::int64_t accumulated_batch(const TrainingRow& row, const Plan& plan) {
+  const auto steps = row.plan.micro_batch ? accumulation_in(row) : std::nullopt;
+  const double batch = static_cast<double>(plan.dp) * static_cast<double>(plan.micro_batch) *
+                       static_cast<double>(steps.value_or(0));
+  return batch <= static_cast<double>(kMaxBatch) ? static_cast<std::int64_t>(batch) : 0;
+}
+
 // Microbatches of a replica where nothing tells the batch: one where the stack does not accumulate
 // gradients by habit, enough to fill a pipeline where a rate, which depends little on them, is all
 // that was measured; 0: nothing tells.
@@ -92,6 +101,12 @@ bool set_batch(const TrainingRow& row, const ModelSpec& model, const StackSpec& 
     filled_in.push_back(fmt::format("global_batch: {}, by the step's time and its {}", batch,
                                     token_rate(row) ? "tokens per second" : "TFLOP/s"));
     if (!token_rate(row)) filled_in.push_back(counted_flop_text(row));
+    return true;
+  }
+  if (const std::int64_t batch = accumulated_batch(row, plan); batch > 0) {
+    plan.global_batch = batch;
+    filled_in.push_back(
+        fmt::format("global_batch: {}, by the accumulation that the notes say", batch));
     return true;
   }
   const std::int64_t microbatches = usual_microbatches(row, stack, plan);
