@@ -132,8 +132,10 @@ void add_report(Page& page, const sim::ValidationReport& report, bool every_row)
   const sim::OutOfMemoryTable& oom = report.out_of_memory;
   page.paragraph(
       fmt::format("Out of memory: {} predicted rightly, {} missed, {} predicted wrongly, {} "
-                  "rightly as fitting.",
-                  oom.true_positive, oom.false_negative, oom.false_positive, oom.true_negative));
+                  "rightly as fitting, {} of them by open parts of the plan that were chosen so as "
+                  "to fit.",
+                  oom.true_positive, oom.false_negative, oom.false_positive, oom.true_negative,
+                  oom.chosen_to_fit));
   if (report.rank_correlation) {
     page.paragraph(fmt::format("Ranks plans of one group as measured with Kendall's tau {:.2f}.",
                                *report.rank_correlation));

@@ -60,9 +60,10 @@ std::string fit_table(const OutOfMemoryTable& table) {
   return fmt::format(
       R"(<table><tr><th></th><th class="n">predicted: does not fit</th><th class="n">predicted: fits</th></tr>)"
       R"(<tr><td>measured: does not fit</td><td class="n">{}</td><td class="n">{}</td></tr>)"
-      R"(<tr><td>measured: fits</td><td class="n">{}</td><td class="n">{}</td></tr></table>)"
+      R"(<tr><td>measured: fits</td><td class="n">{}</td><td class="n">{}, of them {} by open parts of the plan that were chosen so as to fit</td></tr></table>)"
       "\n",
-      table.true_positive, table.false_negative, table.false_positive, table.true_negative);
+      table.true_positive, table.false_negative, table.false_positive, table.true_negative,
+      table.chosen_to_fit);
 }
 
 std::string notes_of(const RowComparison& row) {

@@ -44,7 +44,8 @@ RowScenario with_plan(const TrainingRow& row, Scenario parts, RowScenario result
 
 RowScenario with_tuned_plan(const TrainingRow& row, Scenario parts, RowScenario result) {
   result = with_plan(row, std::move(parts), std::move(result));
-  if (result.scenario) choose_as_tuned(row, *result.scenario, result.filled_in);
+  if (result.scenario)
+    result.chosen_to_fit = choose_as_tuned(row, *result.scenario, result.filled_in);
   return result;
 }
 
@@ -109,6 +110,7 @@ RowScenario with_best_cut(const TrainingRow& row, const Scenario& parts, RowScen
   }
   const Plan& plan = best->scenario->plan;
   const bool fits = fastest.memory <= parts.cluster.accelerator.memory;
+  best->chosen_to_fit = fits;
   std::vector<std::string> degrees;
   if (open.model) degrees.push_back(fmt::format("tp {}, pp {}", plan.tp, plan.pp));
   if (open.experts) degrees.push_back(fmt::format("ep {}", plan.ep));

@@ -163,6 +163,15 @@ Tuned tune_with_least_sharding(const TrainingRow& row, Scenario scenario, const 
   return {};
 }
 
+// What ran out of memory was not tuned to fit: it has the stack's habits, one sequence, which needs
+// the least of any, and the fewest chunks that the row allows.
+Plan untuned(const Scenario& scenario, const OpenChoices& open) {
+  Plan plan = scenario.plan;
+  plan.vpp = virtual_stages(scenario.model, plan, open).front();
+  if (plan.vpp > 1) plan.schedule = ScheduleKind::Interleaved;
+  return broken_rules(scenario.model, &scenario.cluster, plan).empty() ? plan : scenario.plan;
+}
+
 // Recomputation is the last resort, and sharding more than usual the one before: the first of both
 // with which anything fits. The more layers are recomputed, the less memory a plan needs.
 Tuned tune_with_least_recomputation(const TrainingRow& row, const Scenario& scenario,
@@ -247,11 +256,20 @@ std::vector<std::string> choices_in_words(const TrainingRow& row, const OpenChoi
 
 }  // namespace
 
-void choose_as_tuned(const TrainingRow& row, Scenario& scenario,
+bool choose_as_tuned(const TrainingRow& row, Scenario& scenario,
                      std::vector<std::string>& filled_in) {
   const OpenChoices open = open_choices(row, scenario);
-  if (!open.micro_batch && !open.virtual_stages && !open.recomputation && !open.sharding) return;
+  if (!open.micro_batch && !open.virtual_stages && !open.recomputation && !open.sharding)
+    return false;
   const Plan before = scenario.plan;
+  if (row.measured.oom) {
+    scenario.plan = untuned(scenario, open);
+    const std::vector<std::string> said =
+        choices_in_words(row, open, before, scenario.plan, filled_in);
+    if (!said.empty())
+      filled_in.push_back(fmt::format("{}: not tuned, as it does not fit", fmt::join(said, ", ")));
+    return false;
+  }
   const Tuned tuned = tune_with_least_recomputation(row, scenario, open);
   if (!tuned.plan && open.recomputation) scenario.plan.recompute = RecomputePolicy::Full;
   std::optional<Plan> chosen = tuned.plan;
@@ -259,9 +277,10 @@ void choose_as_tuned(const TrainingRow& row, Scenario& scenario,
   if (chosen) scenario.plan = *chosen;
   const std::vector<std::string> said =
       choices_in_words(row, open, before, scenario.plan, filled_in);
-  if (said.empty()) return;
+  if (said.empty()) return false;
   filled_in.push_back(fmt::format("{}: {}", fmt::join(said, ", "),
                                   tuned.plan ? "the fastest that fits" : "nothing fits"));
+  return tuned.plan.has_value();
 }
 
 Bytes least_memory(const TrainingRow& row, Scenario scenario) {

@@ -14,8 +14,9 @@ namespace shardwright::sim {
 // open, too) and recomputation: the least recomputation with which any plan fits into memory, and
 // of those plans the fastest by the analytic rung; where none fits, one sequence, one stage and
 // full recomputation. `filled_in` tells. The scenario's plan has 1, 1 and None there, and keeps all
-// plan rules.
-void choose_as_tuned(const TrainingRow& row, Scenario& scenario,
+// plan rules. True where something was chosen from what fits. A row that ran out of memory keeps
+// the stack's habits, for a choice of what fits would contradict it.
+bool choose_as_tuned(const TrainingRow& row, Scenario& scenario,
                      std::vector<std::string>& filled_in);
 
 // Memory of the plan with the choices that take the least of what the row leaves open.

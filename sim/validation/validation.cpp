@@ -120,6 +120,7 @@ void count_fit(const RowComparison& row, OutOfMemoryTable& table) {
     ++(row.out_of_memory_predicted ? table.true_positive : table.false_negative);
   } else {
     ++(row.out_of_memory_predicted ? table.false_positive : table.true_negative);
+    if (row.chosen_to_fit && !row.out_of_memory_predicted) ++table.chosen_to_fit;
   }
 }
 
@@ -230,6 +231,7 @@ RowComparison compare_row(const TrainingRow& row) {
   }
   comparison.skipped = comparison.accelerator_profile.empty();
   comparison.reason = std::move(prepared.reason);
+  comparison.chosen_to_fit = prepared.chosen_to_fit;
   comparison.filled_in = std::move(prepared.filled_in);
   if (!comparison.skipped) add_flops_convention(row, comparison.filled_in);
   return comparison;

@@ -35,9 +35,10 @@ struct RowComparison {
   MemoryPeak predicted_peak;     // of the stage that the source reads, all that the device holds
   bool out_of_memory_measured = false;
   bool out_of_memory_predicted = false;
-  bool timed = false;    // there is a measurement of time to compare with
-  bool skipped = false;  // not simulated
-  std::string reason;    // why it was skipped
+  bool chosen_to_fit = false;  // open parts of the plan are the fastest of those that fit
+  bool timed = false;          // there is a measurement of time to compare with
+  bool skipped = false;        // not simulated
+  std::string reason;          // why it was skipped
   // The profiles that stand for what the row names; empty where it was skipped.
   std::string accelerator_profile, cluster_profile, stack_profile;
   std::vector<std::string> filled_in;  // what was assumed: "zero_stage: 1", …
@@ -46,6 +47,7 @@ struct RowComparison {
 // Positive: does not fit.
 struct OutOfMemoryTable {
   std::size_t true_positive = 0, false_positive = 0, true_negative = 0, false_negative = 0;
+  std::size_t chosen_to_fit = 0;  // of the true negatives: the reader looked for a plan that fits
 };
 
 struct ValidationReport {

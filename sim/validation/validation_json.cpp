@@ -88,7 +88,8 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
            {{"tp", oom.true_positive},
             {"fp", oom.false_positive},
             {"tn", oom.true_negative},
-            {"fn", oom.false_negative}}}};
+            {"fn", oom.false_negative},
+            {"tn_chosen_to_fit", oom.chosen_to_fit}}}};
 }
 
 }  // namespace shardwright::sim

@@ -214,5 +214,31 @@ TEST(TunedPlan, WhatFitsNowhereIsTriedWithTheLeastMemory) {
   EXPECT_NE(result.filled_in.back().find("nothing fits"), std::string::npos);
 }
 
+// A plan chosen so as to fit would miss every such run by construction.
+TEST(TunedPlan, WhatRanOutOfMemoryIsNotChosenToFit) {
+  TrainingRow row = left_open(llama_65b_row());
+  row.plan.zero_stage.reset();
+  EXPECT_TRUE(scenario_of(row).chosen_to_fit);
+  row.target.reset();
+  row.measured = {};
+  row.measured.oom = true;
+  const RowScenario result = scenario_of(row);
+  ASSERT_TRUE(result.scenario) << result.reason;
+  EXPECT_FALSE(result.chosen_to_fit);
+  EXPECT_EQ(result.scenario->plan.recompute, RecomputePolicy::None);
+  EXPECT_EQ(result.scenario->plan.micro_batch, 1);
+  EXPECT_EQ(result.scenario->plan.vpp, 1);
+  EXPECT_TRUE(any_says(result.filled_in, "not tuned, as it does not fit"));
+  EXPECT_FALSE(any_says(result.filled_in, "the fastest that fits"));
+  row.plan.micro_batch = 4;
+  row.plan.recompute = "full";
+  EXPECT_EQ(scenario_of(row).scenario->plan.micro_batch, 4);
+  EXPECT_EQ(scenario_of(row).scenario->plan.recompute, RecomputePolicy::Full);
+}
+
+TEST(TunedPlan, StatedPlansAreNotChosenToFit) {
+  EXPECT_FALSE(scenario_of(llama_65b_row()).chosen_to_fit);
+}
+
 }  // namespace
 }  // namespace shardwright::sim

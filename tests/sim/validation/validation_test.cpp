@@ -61,6 +61,23 @@ TEST(Validation, RowsWithoutAnOutcomeOrAKnownGradeAreSkipped) {
   EXPECT_FALSE(compare_row(row).skipped);
 }
 
+// Only rows that ran and are said to fit can be right by the choice of their plan.
+TEST(Validation, PlansThatWereChosenToFitAreCounted) {
+  const ValidationReport& report = shipped_report();
+  std::size_t chosen = 0;
+  for (const RowComparison& row : report.rows) {
+    const bool said = any_says(row.filled_in, "the fastest that fits") ||
+                      any_says(row.filled_in, "the fastest cut that fits");
+    if (!row.skipped && !row.out_of_memory_measured) {
+      EXPECT_EQ(row.chosen_to_fit, said) << row.id;
+      chosen += row.chosen_to_fit && !row.out_of_memory_predicted ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(report.out_of_memory.chosen_to_fit, chosen);
+  EXPECT_GT(chosen, 0U);
+  EXPECT_LT(chosen, report.out_of_memory.true_negative);
+}
+
 TEST(Validation, PredictsPublishedStepsWithinThePublishedTolerance) {
   EXPECT_TRUE(within_tolerance(shipped_report(), 0.045, 0.12))
       << "median " << shipped_report().time.median_abs << ", p90 " << shipped_report().time.p90_abs;
@@ -144,7 +161,8 @@ TEST(Validation, JsonHasTheAgreedNames) {
   for (const char* key : {"id", "metric", "measured", "predicted", "interval", "error_pct",
                           "memory", "status", "reason"})
     EXPECT_TRUE(json.at("rows").at(0).contains(key)) << key;
-  for (const char* key : {"tp", "fp", "tn", "fn"}) EXPECT_TRUE(json.at("oom").contains(key)) << key;
+  for (const char* key : {"tp", "fp", "tn", "fn", "tn_chosen_to_fit"})
+    EXPECT_TRUE(json.at("oom").contains(key)) << key;
   EXPECT_EQ(json.at("rows").at(0).at("interval").size(), 2U);
 }
 
