@@ -111,6 +111,11 @@ MeasuredRow read_measured_row(ObjectReader object) {
   measured.peak_memory_gb = number_if(object, "peak_memory_gb");
   measured.oom = object.boolean_or("oom", false);
   measured.ran = object.has("oom") && !measured.oom;
+  for (const std::string& key : object.keys()) {
+    const bool known =
+        std::find(kMeasuredKeys.begin(), kMeasuredKeys.end(), key) != kMeasuredKeys.end();
+    if (!known && object.raw(key).is_number()) measured.others.push_back(key);
+  }
   return measured;
 }
 

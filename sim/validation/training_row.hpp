@@ -6,10 +6,12 @@
 // does a line that is no JSON.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardwright::sim {
@@ -50,11 +52,16 @@ struct PlanRow {
   bool operator==(const PlanRow&) const = default;
 };
 
+// The figures that are read, and "oom".
+inline constexpr std::array<std::string_view, 6> kMeasuredKeys = {
+    "iteration_s", "tflops_per_gpu", "mfu", "tokens_per_s_per_gpu", "peak_memory_gb", "oom"};
+
 struct MeasuredRow {
   std::optional<double> iteration_s, tflops_per_gpu, mfu, tokens_per_s_per_gpu;
   std::optional<double> peak_memory_gb;  // GB or GiB, allocated or of the whole device: `notes`
   bool oom = false;                      // the source reports that it does not fit
   bool ran = false;                      // … or, by "oom": false, that it does
+  std::vector<std::string> others{};     // keys of figures that are not read: "iteration_ms"
 
   bool operator==(const MeasuredRow&) const = default;
 };

@@ -1,6 +1,7 @@
 #include "sim/validation/validation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
@@ -197,7 +198,12 @@ std::string gap_of(const TrainingRow& row) {
     return fmt::format("the grade \"{}\" is none of A, B and C", row.grade);
   const bool has_outcome =
       row.target || row.measured.peak_memory_gb || row.measured.oom || row.measured.ran;
-  return has_outcome ? "" : "the source gives no figure, nor whether it fits";
+  if (has_outcome) return "";
+  std::string gap = "the source gives no figure, nor whether it fits";
+  if (!row.measured.others.empty())
+    gap += fmt::format(": measured has {}, known are {}", fmt::join(row.measured.others, ", "),
+                       fmt::join(kMeasuredKeys, ", "));
+  return gap;
 }
 
 // Why no such accelerator can have run the row at the rate that it states, its attention left

@@ -42,6 +42,14 @@ TEST_F(RowFile, ProblemsAreTheReasonOfTheirRowAlone) {
   EXPECT_EQ(scenario_of(rows[1]).reason, rows[1].unreadable);
 }
 
+TEST_F(RowFile, FiguresInOtherUnitsAreNamed) {
+  const auto rows = read_training_rows(write(
+      R"({"id":"a","model":{"name":"m"},"cluster":{"gpu":"H100","gpus":8},"measured":{"iteration_ms":5100,"tokens_per_s":null,"mfu":null,"log":"x"}})"));
+  EXPECT_EQ(rows.at(0).measured.others, std::vector<std::string>{"iteration_ms"});
+  EXPECT_EQ(rows.at(0).unreadable, "");
+  EXPECT_FALSE(rows.at(0).target.has_value());
+}
+
 // As of a row whose values make no sense, its reason is told in its place.
 TEST_F(RowFile, ALineThatIsNoJsonIsARowThatCannotBeRead) {
   const std::string good = kGoodRow;

@@ -57,6 +57,10 @@ TEST(Validation, RowsWithoutAnOutcomeOrAKnownGradeAreSkipped) {
   row.target.reset();
   row.measured = {};
   EXPECT_EQ(compare_row(row).reason, "the source gives no figure, nor whether it fits");
+  row.measured.others = {"iteration_ms"};
+  EXPECT_EQ(compare_row(row).reason,
+            "the source gives no figure, nor whether it fits: measured has iteration_ms, known are "
+            "iteration_s, tflops_per_gpu, mfu, tokens_per_s_per_gpu, peak_memory_gb, oom");
   row.measured.ran = true;
   EXPECT_FALSE(compare_row(row).skipped);
 }
