@@ -137,9 +137,6 @@ bool take_share(const Words& words, const Size& size, std::optional<std::int64_t
   return true;
 }
 
-// No source needs more to name them.
-constexpr std::size_t kMostRead = 1024;
-
 struct Product {
   std::size_t place;  // in the text
   std::string name;   // in small letters
@@ -238,7 +235,7 @@ std::string with_stated_memory(std::string_view inside, const Words& words) {
 
 AcceleratorText read_accelerator_text(const std::string& whole,
                                       std::optional<std::int64_t> per_node) {
-  const std::string stated = whole.substr(0, kMostRead);
+  const std::string stated = whole.substr(0, kMostOfName);
   const std::string text = of_one_product(stated);
   const Words words = read_words(text);
   AcceleratorText read{find_accelerator(words.name), Bytes(0), {}};

@@ -22,6 +22,8 @@ namespace shardwright::sim {
 // Characters of notes that are searched by patterns: none are longer, and the time grows by their
 // square.
 inline constexpr std::size_t kMostRead = 16384;
+// Of the name of an accelerator, a network, a stack or a format.
+inline constexpr std::size_t kMostOfName = 1024;
 
 // Any of the phrases stands in the text, whatever the case, and is not denied there.
 bool affirms_any(std::string_view text, std::initializer_list<std::string_view> phrases);

@@ -21,8 +21,6 @@ constexpr double kLeastNodeGigabits = 1000.0;
 constexpr double kMostNodeGigabits = 1e5;
 // Ports of machines for training are this fast; what is slower is all that a server has.
 constexpr double kLeastPortGigabits = 200.0;
-// No source needs more to describe it.
-constexpr std::size_t kMostRead = 1024;
 
 BytesPerSecond gigabits(double count) {
   return gigabytes_per_second(count / 8.0);
@@ -169,7 +167,7 @@ Figure figure_in(const std::string& text, double gpus) {
 }  // namespace
 
 NetworkText read_network(const std::string& stated, std::int64_t gpus_per_node) {
-  ComputeNetwork compute = compute_network(without_separators(stated.substr(0, kMostRead)));
+  ComputeNetwork compute = compute_network(without_separators(stated.substr(0, kMostOfName)));
   NetworkText network;
   network.left_out = std::move(compute.left_out);
   network.protocol = protocol_in(compute.text);

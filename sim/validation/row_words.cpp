@@ -49,9 +49,6 @@ std::optional<Precision> format_in(std::string_view text) {
   return std::nullopt;
 }
 
-// No source needs more words for a format.
-constexpr std::size_t kMostRead = 1024;
-
 // "bf16, fp8 optimizer states", "gradients in fp32": formats of what is kept or sent, which matrix
 // products are not in.
 std::string without_other_formats(const std::string& text) {
@@ -71,7 +68,7 @@ bool is_digit(char c) {
 }
 
 std::optional<Precision> precision_in(std::string_view text) {
-  const std::string products = without_other_formats(std::string(text.substr(0, kMostRead)));
+  const std::string products = without_other_formats(std::string(text.substr(0, kMostOfName)));
   const auto of_products = products.size() == text.size() ? std::nullopt : format_in(products);
   return of_products ? of_products : format_in(text);
 }

@@ -9,6 +9,7 @@
 #include "core/base/letters_and_digits.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/framework_family.hpp"
+#include "sim/validation/negation.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
 
@@ -129,8 +130,7 @@ std::string without_denied_frameworks(const std::string& stack) {
       std::regex(
           R"((?:[(,;]|\bwith\b)\s*([^(),;]{1,80}?)\s+(?:(?:is|was|are|were)\s+)?(?:not (?:used|enabled)|unused|disabled)\b\)?)",
           std::regex::icase)};
-  constexpr std::size_t kMostRead = 1024;
-  std::string kept = stack.substr(0, kMostRead);
+  std::string kept = stack.substr(0, kMostOfName);
   for (const std::regex& denial : kDenials) kept = without_frameworks(denial, kept);
   return names_framework(kept) ? kept : stack;
 }

@@ -13,8 +13,6 @@ namespace {
 
 using std::regex_constants::icase;
 
-constexpr std::size_t kMostRead = 16384;  // no notes are longer
-
 // Steps of reinforcement learning also generate and score.
 std::string reinforcement_in(const std::string& notes) {
   static const std::regex kOtherTime(
