@@ -32,17 +32,36 @@ void check_attention(Requirements& needs, const ModelSpec& model) {
   needs.need(!attention.qk_norm, "/model/attention/qk_norm", "true", "no norm of queries and keys");
   needs.need(attention.sliding_window == 0, "/model/attention/sliding_window",
              std::to_string(attention.sliding_window), "0: attention to all tokens before");
-  needs.need(model.position != PositionKind::Alibi, "/model/position", name_of(model.position),
-             "learned or rotary positions");
 }
 
+void check_positions(Requirements& needs, const ModelSpec& model) {
+  const bool rotary = model.position == PositionKind::Rotary;
+  needs.need(rotary || model.position == PositionKind::Learned, "/model/position",
+             name_of(model.position), "learned or rotary positions");
+  const auto width = static_cast<double>(model.attention.head_dim);
+  const auto rotated = static_cast<std::int64_t>(model.rotary_share * width);
+  needs.need(!rotary || rotated % 2 == 0, "/model/rotary_share",
+             fmt::format("{}, {} elements of a head", model.rotary_share, rotated),
+             "an even number of elements: rotary positions turn pairs");
+}
+
+void check_norms(Requirements& needs, const ModelSpec& model) {
+  needs.need(model.norms_per_layer == 2, "/model/norms_per_layer",
+             std::to_string(model.norms_per_layer), "2");
+  needs.need(model.final_norm, "/model/final_norm", "false", "a norm before the head");
+  needs.need(!model.embedding_norm, "/model/embedding_norm", "true",
+             "no norm between the embedding and the first layer");
+}
+
+// What is not asked for here is computed: ModelFields in executable_test.cpp goes through all.
 void check_model(Requirements& needs, const ModelSpec& model) {
   check_attention(needs, model);
+  check_positions(needs, model);
+  check_norms(needs, model);
+  needs.need(!model.mlp.clamped, "/model/mlp/clamped", "true",
+             "an activation of what it reads, not limited to a range");
   needs.need(!model.moe, "/model/moe", "experts", "a dense model");
   needs.need(model.mtp_layers == 0, "/model/mtp_layers", std::to_string(model.mtp_layers), "0");
-  needs.need(model.norms_per_layer == 2 && model.final_norm && !model.embedding_norm,
-             "/model/norms_per_layer", std::to_string(model.norms_per_layer),
-             "two norms per layer and one before the head");
   needs.need(!model.parallel_block, "/model/parallel_block", "true",
              "attention before feed-forward");
   needs.need(!model.head_bias, "/model/head_bias", "true", "a head without bias");
@@ -100,11 +119,44 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
 }
 
 // The kernels that the executor has are fused; a stack without that fusion writes other ops.
-void check_stack(Requirements& needs, const StackSpec& stack) {
-  const bool fused = stack.flash_attention && stack.fused_norm && stack.fused_loss &&
-                     stack.parallel_loss && stack.fused_wgrad_accumulation;
-  needs.need(fused, "/stack", fmt::format("\"{}\", which does not fuse its kernels", stack.name),
-             "a stack with fused attention, norms, loss and weight gradients: \"shardwright\"");
+void check_fusion(Requirements& needs, const StackSpec& stack) {
+  const auto is_fused = [&](bool fused, const char* where) {
+    needs.need(fused, where, fmt::format("false of the stack \"{}\"", stack.name),
+               "true, as of the stack \"shardwright\"");
+  };
+  is_fused(stack.flash_attention, "/stack/fusion/flash_attention");
+  is_fused(stack.fused_norm, "/stack/fusion/norm");
+  is_fused(stack.fused_loss, "/stack/fusion/loss");
+  is_fused(stack.parallel_loss, "/stack/fusion/parallel_loss");
+  is_fused(stack.fused_wgrad_accumulation, "/stack/fusion/wgrad_accumulation");
+}
+
+// Gradients and states are fp32, as the parameters are on the CPU.
+void check_formats(Requirements& needs, const StackSpec& stack, bool on_gpu) {
+  const auto bytes = [&](Bytes found, const char* where, Bytes expected) {
+    needs.need(found == expected, where,
+               fmt::format("{} of the stack \"{}\"", found.value(), stack.name),
+               fmt::format("{}: states in fp32", expected.value()));
+  };
+  bytes(stack.optimizer_state_bytes, "/stack/memory/optimizer_state_bytes", Bytes(8));
+  if (!on_gpu) return;
+  bytes(stack.master_weight_bytes, "/stack/memory/master_weight_bytes", Bytes(4));
+  const auto in_fp32 = [&](bool holds, const char* where) {
+    needs.need(holds, where, fmt::format("false of the stack \"{}\"", stack.name),
+               "true: gradients in fp32");
+  };
+  in_fp32(stack.fp32_gradient_reduction, "/stack/gradients/fp32_reduction");
+  in_fp32(stack.fp32_main_gradients, "/stack/gradients/fp32_accumulation");
+}
+
+void check_stack(Requirements& needs, const Plan& plan, const StackSpec& stack, bool on_gpu) {
+  check_fusion(needs, stack);
+  check_formats(needs, stack, on_gpu);
+  const bool scatters =
+      stack.scatters_messages && plan.pp > 1 && plan.tp > 1 && !plan.sequence_parallel;
+  needs.need(!scatters, "/stack/communication/scatters_messages",
+             fmt::format("true of the stack \"{}\"", stack.name),
+             "false, or a plan with sequence parallelism: whole messages between stages");
 }
 
 }  // namespace
@@ -115,7 +167,7 @@ void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec&
   check_model(needs, model);
   check_plan_kind(needs, model, plan);
   check_device(needs, model, plan, on_gpu);
-  check_stack(needs, stack);
+  check_stack(needs, plan, stack, on_gpu);
   needs.throw_if_any();
 }
 

@@ -84,7 +84,13 @@ Plan one_rank_plan() {
 
 void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
               const std::function<void(RankTrainer&, const BatchLoader&)>& work) {
-  const Program program = lower(model, plan, load_stack("shardwright"));
+  on_ranks(model, plan, load_stack("shardwright"), options, work);
+}
+
+void on_ranks(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+              const TrainingOptions& options,
+              const std::function<void(RankTrainer&, const BatchLoader&)>& work) {
+  const Program program = lower(model, plan, stack);
   LocalStore store;
   const auto run = [&](std::int64_t rank) {
     CpuKernels<float> kernels;
@@ -114,8 +120,13 @@ std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, s
 
 std::vector<double> train(const ModelSpec& model, const Plan& plan,
                           const TrainingOptions& options) {
+  return train(model, plan, load_stack("shardwright"), options);
+}
+
+std::vector<double> train(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+                          const TrainingOptions& options) {
   std::vector<double> losses;
-  on_ranks(model, plan, options, [&](RankTrainer& trainer, const BatchLoader& loader) {
+  on_ranks(model, plan, stack, options, [&](RankTrainer& trainer, const BatchLoader& loader) {
     std::vector<double> own = run_steps(trainer, loader, 0, options.steps);
     if (trainer.rank() == 0) losses = std::move(own);
   });

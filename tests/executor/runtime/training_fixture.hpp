@@ -8,6 +8,7 @@
 
 #include "core/spec/model_spec.hpp"
 #include "core/spec/plan.hpp"
+#include "core/spec/stack_spec.hpp"
 #include "executor/data/batch_loader.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/runtime/training_options.hpp"
@@ -25,6 +26,9 @@ Plan one_rank_plan();
 // Calls `work` on each rank of a plan at once, with the rank's trainer and a made-up text.
 void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
               const std::function<void(RankTrainer&, const BatchLoader&)>& work);
+void on_ranks(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+              const TrainingOptions& options,
+              const std::function<void(RankTrainer&, const BatchLoader&)>& work);
 
 // Steps `first` to `last` - 1, and their losses.
 std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, std::int64_t first,
@@ -32,5 +36,8 @@ std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, s
 
 // Losses of each step of a run.
 std::vector<double> train(const ModelSpec& model, const Plan& plan, const TrainingOptions& options);
+// The same under another stack than the executor's own.
+std::vector<double> train(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+                          const TrainingOptions& options);
 
 }  // namespace shardwright::executor

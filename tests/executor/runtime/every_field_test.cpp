@@ -1,0 +1,404 @@
+// Every field of a model, a plan and a stack is computed, refused by name, or of no matter to what
+// is trained. A new field fails these tests until it stands in a table below.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/spec/model_json.hpp"
+#include "core/spec/plan_check.hpp"
+#include "core/spec/plan_json.hpp"
+#include "core/spec/profile_library.hpp"
+#include "core/spec/stack_json.hpp"
+#include "executor/runtime/executable.hpp"
+#include "tests/executor/runtime/training_fixture.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+enum class Fate {
+  Changes,   // what is trained
+  Refused,   // by the name of the field
+  NoMatter,  // to what is trained
+};
+
+// Gives one field another value than it has in `small_llama` or `small_gpt2`, in `one_rank_plan`,
+// in the executor's stack; and others where that alone would be no valid model or plan.
+template <class Spec>
+struct Field {
+  const char* name;  // pointer in the document of the spec
+  Fate fate;
+  void (*change)(Spec&);
+  const char* refused_as = nullptr;  // null: by its own name
+  bool gpt2 = false;                 // otherwise a Llama has it
+};
+
+constexpr Fate kChanges = Fate::Changes, kRefused = Fate::Refused, kNoMatter = Fate::NoMatter;
+using M = ModelSpec;
+
+const std::vector<Field<ModelSpec>> kModelFields = {
+    {"/name", kNoMatter, [](M& m) { m.name = "other"; }},
+    {"/family", kNoMatter, [](M& m) { m.family = "other"; }},
+    {"/aliases", kNoMatter, [](M& m) { m.aliases = {"other"}; }},
+    {"/source", kNoMatter, [](M& m) { m.source = "other"; }},
+    {"/layers", kChanges, [](M& m) { m.layers = 3; }},
+    {"/hidden", kChanges, [](M& m) { m.hidden = 48; }},
+    {"/vocab", kChanges, [](M& m) { m.vocab = 300; }},
+    {"/max_seq_len", kNoMatter, [](M& m) { m.max_seq_len = 64; }},
+    {"/attention/kind", kRefused, [](M& m) { m.attention.kind = AttentionKind::MultiHeadLatent; }},
+    {"/attention/heads", kChanges, [](M& m) { m.attention.heads = 2; }},
+    {"/attention/kv_heads", kChanges, [](M& m) { m.attention.kv_heads = 4; }},
+    {"/attention/head_dim", kChanges, [](M& m) { m.attention.head_dim = 16; }},
+    {"/attention/qkv_bias", kChanges, [](M& m) { m.attention.qkv_bias = true; }},
+    {"/attention/output_bias", kChanges, [](M& m) { m.attention.output_bias = true; }},
+    {"/attention/qk_norm", kRefused, [](M& m) { m.attention.qk_norm = true; }},
+    {"/attention/sinks", kRefused, [](M& m) { m.attention.sinks = true; }},
+    {"/attention/sliding_window", kRefused, [](M& m) { m.attention.sliding_window = 8; }},
+    {"/attention/full_attention_interval", kRefused,
+     [](M& m) { m.attention.sliding_window = 8, m.attention.full_attention_interval = 2; },
+     "/attention/sliding_window"},
+    {"/attention/full_attention_first_layers", kRefused,
+     [](M& m) { m.attention.sliding_window = 8, m.attention.full_attention_first_layers = 2; },
+     "/attention/sliding_window"},
+    {"/mlp/ffn_hidden", kChanges, [](M& m) { m.mlp.ffn_hidden = 64; }},
+    {"/mlp/activation", kChanges, [](M& m) { m.mlp.activation = Activation::Relu; }},
+    {"/mlp/gated", kChanges, [](M& m) { m.mlp.gated = false; }},
+    {"/mlp/bias", kChanges, [](M& m) { m.mlp.bias = true; }},
+    {"/mlp/clamped", kRefused, [](M& m) { m.mlp.clamped = true; }},
+    {"/moe", kRefused, [](M& m) { m.moe.emplace(); }},
+    {"/norm", kChanges, [](M& m) { m.norm = NormKind::LayerNorm; }},
+    {"/norm_bias", kChanges, [](M& m) { m.norm_bias = false; }, nullptr, true},
+    {"/norm_epsilon", kChanges, [](M& m) { m.norm_epsilon = 0.1; }},
+    {"/norms_per_layer", kRefused, [](M& m) { m.norms_per_layer = 4; }},
+    {"/final_norm", kRefused, [](M& m) { m.final_norm = false; }},
+    {"/embedding_norm", kRefused, [](M& m) { m.embedding_norm = true; }},
+    {"/parallel_block", kRefused, [](M& m) { m.parallel_block = true; }},
+    {"/position", kRefused, [](M& m) { m.position = PositionKind::Alibi; }},
+    // Rows that no position of the sequences reaches.
+    {"/position_embeddings", kNoMatter, [](M& m) { m.position_embeddings = 66; }, nullptr, true},
+    {"/rotary_share", kChanges, [](M& m) { m.rotary_share = 0.5; }},
+    {"/rope_theta", kChanges, [](M& m) { m.rope_theta = 100.0; }},
+    {"/tied_embeddings", kChanges, [](M& m) { m.tied_embeddings = true; }},
+    {"/tied_head_stored", kNoMatter, [](M& m) { m.tied_head_stored = true; }, nullptr, true},
+    {"/head_bias", kRefused, [](M& m) { m.head_bias = true; }},
+    {"/embedding_width", kRefused, [](M& m) { m.embedding_width = 16; }},
+    {"/dropout", kRefused, [](M& m) { m.dropout = 0.1; }},
+    {"/mtp_layers", kRefused, [](M& m) { m.mtp_layers = 1; }},
+};
+
+using P = Plan;
+
+const std::vector<Field<Plan>> kPlanFields = {
+    {"/dp", kNoMatter, [](P& p) { p.dp = 2; }},
+    {"/tp", kNoMatter, [](P& p) { p.tp = 2; }},
+    {"/pp", kNoMatter, [](P& p) { p.pp = 2; }},
+    {"/cp", kRefused, [](P& p) { p.cp = 2; }},
+    {"/ep", kRefused, [](P& p) { p.ep = 2; }},
+    {"/expert_tp", kRefused, [](P& p) { p.expert_tp = 2; }},
+    {"/vpp", kNoMatter, [](P& p) { p.pp = p.vpp = 2, p.schedule = ScheduleKind::Interleaved; }},
+    {"/sequence_parallel", kNoMatter, [](P& p) { p.tp = 2, p.sequence_parallel = false; }},
+    {"/zero_stage", kNoMatter, [](P& p) { p.dp = 2, p.zero_stage = 1; }},
+    {"/zero_stage", kRefused, [](P& p) { p.dp = 2, p.zero_stage = 2; }},
+    {"/shard_group", kRefused, [](P& p) { p.dp = 4, p.zero_stage = 1, p.shard_group = 2; }},
+    {"/micro_batch", kNoMatter, [](P& p) { p.micro_batch = 4; }},
+    {"/global_batch", kChanges, [](P& p) { p.global_batch = 4; }},
+    {"/seq_len", kChanges, [](P& p) { p.seq_len = 16; }},
+    {"/schedule", kNoMatter, [](P& p) { p.pp = 2, p.schedule = ScheduleKind::GPipe; }},
+    {"/schedule", kRefused, [](P& p) { p.pp = 2, p.schedule = ScheduleKind::ZbH1; }},
+    {"/context_parallel", kNoMatter,
+     [](P& p) { p.context_parallel = ContextParallelKind::AllGather; }},
+    {"/recompute", kNoMatter, [](P& p) { p.recompute = RecomputePolicy::Full; }},
+    {"/recompute", kNoMatter, [](P& p) { p.recompute = RecomputePolicy::Selective; }},
+    {"/recompute_layers", kNoMatter,
+     [](P& p) { p.recompute = RecomputePolicy::Full, p.recompute_layers = 1; }},
+    {"/precision", kRefused, [](P& p) { p.precision = Precision::Bf16; }},
+    {"/overlap/grad_reduce", kNoMatter, [](P& p) { p.dp = 2, p.overlap.grad_reduce = false; }},
+    {"/overlap/param_gather", kNoMatter,
+     [](P& p) { p.dp = 2, p.zero_stage = 1, p.overlap.param_gather = false; }},
+    {"/overlap/tensor_parallel", kNoMatter,
+     [](P& p) { p.tp = 2, p.overlap.tensor_parallel = true; }},
+    {"/overlap/p2p", kNoMatter, [](P& p) { p.pp = 2, p.overlap.p2p = false; }},
+    {"/overlap/expert_parallel", kNoMatter, [](P& p) { p.overlap.expert_parallel = true; }},
+    // Refused by the rules of plans without experts.
+    {"/overlap/expert_microbatches", kNoMatter, nullptr},
+    {"/rank_order", kNoMatter,
+     [](P& p) {
+       p.dp = p.pp = 2;
+       p.rank_order = {Axis::Pipeline, Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data};
+     }},
+    {"/stage_layers", kNoMatter,
+     [](P& p) {
+       p.pp = 2, p.stage_layers = {1, 3};
+     }},
+    {"/embedding_counts_as_layer", kNoMatter,
+     [](P& p) { p.pp = 2, p.embedding_counts_as_layer = true; }},
+    {"/head_counts_as_layer", kNoMatter, [](P& p) { p.pp = 2, p.head_counts_as_layer = true; }},
+    {"/offload_optimizer", kRefused, [](P& p) { p.offload_optimizer = OptimizerOffload::Host; }},
+    {"/offload_activations", kRefused, [](P& p) { p.offload_activations = true; }},
+    {"/multi_token_prediction", kNoMatter, [](P& p) { p.multi_token_prediction = false; }},
+};
+
+using S = StackSpec;
+
+const std::vector<Field<StackSpec>> kStackFields = {
+    {"/name", kNoMatter, [](S& s) { s.name = "other"; }},
+    {"/family", kNoMatter, [](S& s) { s.family = "other"; }},
+    {"/aliases", kNoMatter, [](S& s) { s.aliases = {"other"}; }},
+    {"/schedules", kNoMatter, [](S& s) { s.schedules.clear(); }},
+    {"/zero_stages", kNoMatter, [](S& s) { s.zero_stages.clear(); }},
+    {"/filled_in", kNoMatter, [](S& s) { s.filled_in = {"/fusion/norm"}; }},
+    {"/notes", kNoMatter, [](S& s) { s.notes = "other"; }},
+    {"/sources", kNoMatter, [](S& s) { s.sources.clear(); }},
+    {"/fusion/flash_attention", kRefused, [](S& s) { s.flash_attention = false; }},
+    {"/fusion/attention_kernel_ratio", kNoMatter, [](S& s) { s.attention_kernel_ratio = 0.5; }},
+    {"/fusion/hopper_attention_kernel_ratio", kNoMatter,
+     [](S& s) { s.hopper_attention_kernel_ratio = 0.5; }},
+    {"/fusion/norm", kRefused, [](S& s) { s.fused_norm = false; }},
+    {"/fusion/rope", kNoMatter, [](S& s) { s.fused_rope = false; }},
+    {"/fusion/activation", kNoMatter, [](S& s) { s.fused_activation = false; }},
+    {"/fusion/dropout_add", kNoMatter, [](S& s) { s.fused_dropout_add = false; }},
+    {"/fusion/loss", kRefused, [](S& s) { s.fused_loss = false; }},
+    {"/fusion/parallel_loss", kRefused, [](S& s) { s.parallel_loss = false; }},
+    {"/fusion/library_loss", kNoMatter, [](S& s) { s.library_loss = true; }},
+    {"/fusion/softmax", kNoMatter, [](S& s) { s.fused_softmax = false; }},
+    {"/fusion/optimizer", kNoMatter, [](S& s) { s.fused_optimizer = false; }},
+    {"/fusion/grouped_gemm", kNoMatter, [](S& s) { s.fused_grouped_gemm = true; }},
+    {"/fusion/expert_bias", kNoMatter, [](S& s) { s.fused_expert_bias = false; }},
+    {"/fusion/wgrad_accumulation", kRefused, [](S& s) { s.fused_wgrad_accumulation = false; }},
+    {"/overlap/grad_reduce", kNoMatter, [](S& s) { s.overlap_grad_reduce = false; }},
+    {"/overlap/param_gather", kNoMatter, [](S& s) { s.overlap_param_gather = false; }},
+    {"/overlap/tensor_parallel", kNoMatter, [](S& s) { s.overlap_tp = true; }},
+    {"/overlap/input_gradient", kNoMatter, [](S& s) { s.overlap_input_gradient = false; }},
+    {"/overlap/p2p", kNoMatter, [](S& s) { s.overlap_p2p = false; }},
+    {"/overlap/expert_parallel", kNoMatter, [](S& s) { s.overlap_ep = true; }},
+    {"/overlap/tensor_parallel_share_ratio", kNoMatter, [](S& s) { s.tp_overlap_share = 0.5; }},
+    {"/overlap/expert_parallel_share_ratio", kNoMatter, [](S& s) { s.ep_overlap_share = 0.5; }},
+    {"/overlap/slowdown_ratio", kNoMatter, [](S& s) { s.overlap_slowdown = 0.5; }},
+    {"/overlap/collective_slowdown_ratio", kNoMatter, [](S& s) { s.collective_slowdown = 0.5; }},
+    {"/communication/collective_ratio", kNoMatter, [](S& s) { s.collective_ratio = 0.5; }},
+    {"/communication/scatters_messages", kRefused, [](S& s) { s.scatters_messages = true; }},
+    {"/communication/sends_tokens_once_per_node", kNoMatter,
+     [](S& s) { s.sends_tokens_once_per_node = true; }},
+    {"/host/launch_s", kNoMatter, [](S& s) { s.launch_time = microseconds(9.0); }},
+    {"/host/module_s", kNoMatter, [](S& s) { s.module_launch_time = microseconds(9.0); }},
+    {"/host/waits_for_messages", kNoMatter, [](S& s) { s.waits_for_messages = true; }},
+    {"/host/reads_token_counts", kNoMatter, [](S& s) { s.reads_token_counts = true; }},
+    {"/host/router_launches", kNoMatter, [](S& s) { s.router_launches = 3; }},
+    {"/host/cuda_graphs", kNoMatter, [](S& s) { s.cuda_graphs = true; }},
+    {"/host/graphs_to_dispatch", kNoMatter, [](S& s) { s.graphs_to_dispatch = true; }},
+    {"/host/prefetch_layers", kNoMatter, [](S& s) { s.prefetch_layers = 3; }},
+    {"/gradients/buckets", kNoMatter, [](S& s) { s.buckets = GradientBuckets::PerLayer; }},
+    {"/gradients/bucket_elements", kNoMatter, [](S& s) { s.bucket_elements = 1000.0; }},
+    {"/gradients/bucket_elements_per_replica", kNoMatter,
+     [](S& s) { s.bucket_elements = 1.0, s.bucket_elements_per_replica = 5e3; }},
+    // On the CPU, where all is fp32.
+    {"/gradients/fp32_reduction", kNoMatter, [](S& s) { s.fp32_gradient_reduction = false; }},
+    {"/gradients/fp32_accumulation", kNoMatter, [](S& s) { s.fp32_main_gradients = false; }},
+    {"/memory/master_weight_bytes", kNoMatter, [](S& s) { s.master_weight_bytes = Bytes(0); }},
+    {"/memory/optimizer_state_bytes", kRefused, [](S& s) { s.optimizer_state_bytes = Bytes(4); }},
+    {"/memory/context_bytes", kNoMatter, [](S& s) { s.context_memory = Bytes(1e6); }},
+    {"/memory/communicator_bytes", kNoMatter, [](S& s) { s.communicator_memory = Bytes(1e6); }},
+    {"/memory/fragmentation_ratio", kNoMatter, [](S& s) { s.fragmentation = 0.5; }},
+    {"/memory/keeps_half_gradients", kNoMatter, [](S& s) { s.keeps_half_gradients = true; }},
+    {"/memory/reduction_buffer", kNoMatter, [](S& s) { s.reduction_buffer = true; }},
+    {"/memory/gradient_placeholders", kNoMatter, [](S& s) { s.gradient_placeholders = true; }},
+    {"/memory/fp8_saved_inputs", kNoMatter, [](S& s) { s.fp8_saved_inputs = true; }},
+    {"/memory/dropout_mask_saved", kNoMatter, [](S& s) { s.dropout_mask_saved = true; }},
+    {"/memory/fp8_weight_bytes", kNoMatter, [](S& s) { s.fp8_weight_bytes = Bytes(1); }},
+    {"/memory/step_gradient_bytes", kNoMatter, [](S& s) { s.step_gradient_bytes = Bytes(4); }},
+};
+
+// Of the document, the fields that no row of the table names.
+template <class Spec>
+void find_unnamed(const nlohmann::json& object, const std::string& pointer,
+                  const std::vector<Field<Spec>>& fields, std::vector<std::string>& unnamed) {
+  for (const auto& [key, value] : object.items()) {
+    const std::string name = fmt::format("{}/{}", pointer, key);
+    const bool known = std::any_of(fields.begin(), fields.end(),
+                                   [&](const auto& field) { return field.name == name; });
+    const bool is_form = name == "/schema" || name == "/version";
+    if (known || is_form) continue;
+    if (value.is_object()) {
+      find_unnamed(value, name, fields, unnamed);
+    } else {
+      unnamed.push_back(name);
+    }
+  }
+}
+
+// `all`: with a value of every field that a document leaves out where it is the default.
+template <class Spec>
+std::vector<std::string> unnamed_fields(const Spec& all, const std::vector<Field<Spec>>& fields) {
+  std::vector<std::string> unnamed;
+  find_unnamed<Spec>(nlohmann::json(to_json(all)), "", fields, unnamed);
+  return unnamed;
+}
+
+// The pointers of what is refused.
+std::vector<std::string> refusals(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+                                  bool on_gpu = false) {
+  std::vector<std::string> pointers;
+  try {
+    check_executable(model, plan, stack, on_gpu, "plan.json");
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) pointers.push_back(problem.where);
+  }
+  return pointers;
+}
+
+TrainingOptions three_steps() {
+  TrainingOptions options;
+  options.steps = 3;
+  options.learning_rate = 3e-3;
+  return options;
+}
+
+double worst_difference(const std::vector<double>& losses, const std::vector<double>& expected) {
+  EXPECT_EQ(losses.size(), expected.size());
+  double worst = 0.0;
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    worst = std::max(worst, std::abs(losses[i] / expected[i] - 1.0));
+  return worst;
+}
+
+// Those of one rank differ where anything else is computed, if only in the last bits.
+TEST(EveryField, OfAModelIsComputedRefusedOrOfNoMatter) {
+  const Plan plan = one_rank_plan();
+  const StackSpec stack = load_stack("shardwright");
+  for (const auto& field : kModelFields) {
+    const ModelSpec before = field.gpt2 ? small_gpt2() : small_llama();
+    ModelSpec model = before;
+    field.change(model);
+    ASSERT_NE(model, before) << field.name;
+    const std::string refused_as = field.refused_as != nullptr ? field.refused_as : field.name;
+    const auto refused = refusals(model, plan, stack);
+    if (field.fate == Fate::Refused) {
+      EXPECT_THAT(refused, testing::Contains("/model" + refused_as));
+      continue;
+    }
+    ASSERT_THAT(refused, testing::IsEmpty()) << field.name;
+    const bool same = train(model, plan, three_steps()) == train(before, plan, three_steps());
+    EXPECT_EQ(same, field.fate == Fate::NoMatter) << field.name;
+  }
+}
+
+TEST(EveryField, OfAPlanIsComputedRefusedOrOfNoMatter) {
+  const ModelSpec model = small_llama();
+  const std::vector<double> expected = train(model, one_rank_plan(), three_steps());
+  for (const auto& field : kPlanFields) {
+    if (field.change == nullptr) continue;
+    Plan plan = one_rank_plan();
+    field.change(plan);
+    const auto refused = refusals(model, plan, load_stack("shardwright"));
+    if (field.fate == Fate::Refused) {
+      EXPECT_THAT(refused, testing::Contains(std::string("/plan") + field.name));
+      continue;
+    }
+    ASSERT_THAT(refused, testing::IsEmpty()) << field.name;
+    const double difference = worst_difference(train(model, plan, three_steps()), expected);
+    EXPECT_EQ(difference <= 1e-5, field.fate == Fate::NoMatter) << field.name << difference;
+  }
+}
+
+// Under a plan of every axis; those of no matter all at once.
+TEST(EveryField, OfAStackIsRefusedOrOfNoMatter) {
+  const ModelSpec model = small_llama();
+  Plan plan = one_rank_plan();
+  plan.dp = plan.tp = plan.pp = 2;
+  plan.zero_stage = 1;
+  plan.sequence_parallel = false;
+  plan.overlap.tensor_parallel = true;
+  StackSpec other = load_stack("shardwright");
+  for (const auto& field : kStackFields) {
+    if (field.fate == Fate::NoMatter) {
+      field.change(other);
+      continue;
+    }
+    StackSpec stack = load_stack("shardwright");
+    field.change(stack);
+    EXPECT_THAT(refusals(model, plan, stack),
+                testing::ElementsAre(std::string("/stack") + field.name));
+  }
+  ASSERT_THAT(refusals(model, plan, other), testing::IsEmpty());
+  const std::vector<double> expected = train(model, one_rank_plan(), three_steps());
+  EXPECT_LE(worst_difference(train(model, plan, other, three_steps()), expected), 1e-5);
+}
+
+// Each rank's message is its own part of the hidden state there already.
+TEST(EveryField, OfScatteredMessagesIsOfNoMatterUnderSequenceParallelism) {
+  const ModelSpec model = small_llama();
+  Plan plan = one_rank_plan();
+  plan.tp = plan.pp = 2;
+  StackSpec stack = load_stack("shardwright");
+  stack.scatters_messages = true;
+  EXPECT_THAT(refusals(model, plan, stack), testing::IsEmpty());
+  const std::vector<double> expected = train(model, one_rank_plan(), three_steps());
+  EXPECT_LE(worst_difference(train(model, plan, stack, three_steps()), expected), 1e-5);
+}
+
+// What a stack keeps and sends in other formats than fp32 is another training in bf16.
+TEST(EveryField, ThatIsAFormatIsRefusedOnAGpu) {
+  Plan plan = one_rank_plan();
+  plan.precision = Precision::Bf16;
+  StackSpec stack = load_stack("shardwright");
+  EXPECT_THAT(refusals(small_llama(), plan, stack, true), testing::IsEmpty());
+  stack.fp32_gradient_reduction = stack.fp32_main_gradients = false;
+  stack.master_weight_bytes = Bytes(0);
+  EXPECT_THAT(refusals(small_llama(), plan, stack, true),
+              testing::UnorderedElementsAre("/stack/gradients/fp32_reduction",
+                                            "/stack/gradients/fp32_accumulation",
+                                            "/stack/memory/master_weight_bytes"));
+}
+
+TEST(EveryField, OfThreeElementsOfAHeadCannotBeRotated) {
+  ModelSpec model = small_llama();
+  model.rotary_share = 0.4;
+  EXPECT_THAT(refusals(model, one_rank_plan(), load_stack("shardwright")),
+              testing::ElementsAre("/model/rotary_share"));
+}
+
+// No compiler takes these with a field more: a document may leave it out where it is the default.
+// Then give it a value in `unnamed_fields` below, and a row in the table.
+[[maybe_unused]] void name_each_member(const ModelSpec& model, const Plan& plan) {
+  [[maybe_unused]] const auto& [name, family, aliases, source, layers, hidden, vocab, max_seq_len,
+                                attention, mlp, moe, norm, norm_bias, norm_epsilon, norms_per_layer,
+                                final_norm, embedding_norm, parallel_block, position,
+                                position_embeddings, rotary_share, rope_theta, tied_embeddings,
+                                tied_head_stored, head_bias, embedding_width, dropout, mtp_layers] =
+      model;
+  [[maybe_unused]] const auto& [kind, heads, kv_heads, head_dim, qkv_bias, output_bias, qk_norm,
+                                sinks, sliding_window, full_attention_interval,
+                                full_attention_first_layers, q_lora_rank, kv_lora_rank,
+                                qk_nope_head_dim, qk_rope_head_dim, v_head_dim] = attention;
+  [[maybe_unused]] const auto& [ffn_hidden, activation, gated, bias, clamped] = mlp;
+  [[maybe_unused]] const auto& [dp, tp, pp, cp, ep, expert_tp, vpp, sequence_parallel, zero_stage,
+                                shard_group, micro_batch, global_batch, seq_len, schedule,
+                                context_parallel, recompute, recompute_layers, precision, overlap,
+                                rank_order, stage_layers, embedding_counts_as_layer,
+                                head_counts_as_layer, offload_optimizer, offload_activations,
+                                multi_token_prediction] = plan;
+  [[maybe_unused]] const auto& [grad_reduce, param_gather, tensor_parallel, p2p, expert_parallel,
+                                expert_microbatches] = overlap;
+}
+
+TEST(EveryField, StandsInATable) {
+  ModelSpec model = small_llama();
+  model.mlp.clamped = true;
+  model.moe.emplace();
+  EXPECT_THAT(unnamed_fields(model, kModelFields), testing::IsEmpty());
+  EXPECT_THAT(unnamed_fields(one_rank_plan(), kPlanFields), testing::IsEmpty());
+  StackSpec stack = load_stack("shardwright");
+  for (const auto& field : kStackFields) field.change(stack);
+  stack.sources["/notes"] = {};
+  EXPECT_THAT(unnamed_fields(stack, kStackFields), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace shardwright::executor
