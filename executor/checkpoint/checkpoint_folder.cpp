@@ -63,7 +63,8 @@ std::uint64_t read_unsigned(ObjectReader& reader, const std::string& key) {
   const std::string text = reader.text(key);
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
-  if (text.empty() || std::from_chars(text.data(), end, value).ptr != end)
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end)
     reader.problem(key, "\"" + text + "\"", "an unsigned integer as text");
   return value;
 }

@@ -38,10 +38,12 @@ class EnvironmentReader {
   std::int64_t number(const std::string& name, std::int64_t least, std::int64_t most) {
     const std::optional<std::string> text = environment_(name);
     std::int64_t value = 0;
-    const char* end = text ? text->data() + text->size() : nullptr;
-    const bool read =
-        text && std::from_chars(text->data(), end, value).ptr == end && !text->empty();
-    if (read && value >= least && value <= most) return value;
+    if (text) {
+      const char* end = text->data() + text->size();
+      const auto [stop, error] = std::from_chars(text->data(), end, value);
+      const bool is_number = error == std::errc() && stop == end;
+      if (is_number && value >= least && value <= most) return value;
+    }
     problems_.add(name, text ? "\"" + *text + "\"" : "nothing",
                   fmt::format("an integer from {} to {}", least, most));
     return least;

@@ -28,13 +28,14 @@ bool is_any(const std::string& text, std::initializer_list<std::string_view> wor
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-// The first number of a text; 0 without one.
+// The first number of a text, of layers; 0 without one, a million for more.
 std::int64_t number_in(std::string_view text) {
   const auto place = text.find_first_of("0123456789");
   std::int64_t number = 0;
-  if (place != std::string_view::npos)
-    std::from_chars(text.data() + place, text.data() + text.size(), number);
-  return number;
+  if (place == std::string_view::npos) return number;
+  const auto read = std::from_chars(text.data() + place, text.data() + text.size(), number);
+  constexpr std::int64_t kMost = 1'000'000;
+  return read.ec == std::errc() ? std::min(number, kMost) : kMost;
 }
 
 bool tells_nothing(std::string_view text) {

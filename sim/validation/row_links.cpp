@@ -98,7 +98,8 @@ bool is_card(const std::string& gpu) {
 
 // Datasheets count both directions of NVLink; zero: nothing is said, or of a part of the links.
 BytesPerSecond nvlink_in(const std::string& links) {
-  static const std::regex kBandwidth(R"((\d+(?:\.\d+)?)\s*(G|T)B/s)", std::regex::icase);
+  static const std::regex kBandwidth(R"((?:^|[^\d.])(\d{1,6}(?:\.\d{1,6})?)\s*(G|T)B/s)",
+                                     std::regex::icase);
   std::smatch match;
   if (!says_nvlink(links) || says_any(links, {"per pair", "per link"}) ||
       !std::regex_search(links, match, kBandwidth))

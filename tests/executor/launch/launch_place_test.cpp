@@ -74,6 +74,29 @@ TEST(LaunchPlace, TakesTheFirstHostOfASlurmList) {
   EXPECT_EQ(first_slurm_host("node[010-012]-ib,x"), "node010-ib");
 }
 
+// A number beyond all is none, and not 0, of which there would be two.
+TEST(LaunchPlace, RefusesNumbersBeyondAll) {
+  const char* const beyond = "99999999999999999999";
+  const auto refused = [](const Variables& variables) -> std::string {
+    try {
+      read(variables);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::string found =
+      std::string(": found \"") + beyond + "\"; expected an integer from 0 to ";
+  const Variables torchrun = {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "x"}};
+  for (const char* name : {"RANK", "LOCAL_RANK"}) {
+    Variables variables = torchrun;
+    variables[name] = beyond;
+    EXPECT_THAT(refused(variables), testing::HasSubstr(name + found));
+  }
+  EXPECT_THAT(refused({{"OMPI_COMM_WORLD_RANK", beyond}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
+              testing::HasSubstr("OMPI_COMM_WORLD_RANK" + found));
+}
+
 TEST(LaunchPlace, NamesEachVariableThatIsWrong) {
   try {
     read({{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "4x"}, {"MASTER_PORT", "0"}});

@@ -29,6 +29,8 @@ TEST(RecomputeWords, RecomputationInItsSpellings) {
   for (const char* text : {"block 4", "block (4 layers)", "full on 4 layers"})
     EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Full, 4})) << text;
   EXPECT_EQ(recompute_in("block"), (Words{RecomputePolicy::Full}));
+  EXPECT_EQ(recompute_in("full, 99999999999999999999 layers"),
+            (Words{RecomputePolicy::Full, 1'000'000}));
   for (const char* text : {"attention only", "SAC", "minimal"})
     EXPECT_EQ(recompute_in(text), (Words{RecomputePolicy::Selective})) << text;
   EXPECT_EQ(recompute_in("no full recomputation, selective only"),

@@ -88,6 +88,10 @@ TEST(RowCluster, LinksInsideOfANodeAreThoseOfTheRow) {
   EXPECT_LT(pcie.node.scale_up.bandwidth, plain.node.scale_up.bandwidth * 0.2);
   const ClusterSpec half = cluster_for("A100-SXM4-80GB", "NVLink 200 GB/s", said);
   EXPECT_EQ(half.node.scale_up.bandwidth, gigabytes_per_second(100));
+  // A number that no link has, nor a double.
+  const std::string beyond(400, '9');
+  const ClusterSpec none = cluster_for("A100-SXM4-80GB", "NVLink " + beyond + " GB/s", said);
+  EXPECT_EQ(none.node.scale_up.bandwidth, plain.node.scale_up.bandwidth);
 }
 
 TEST(RowCluster, PcieIsOfTheGenerationThatIsStatedOrUsual) {
