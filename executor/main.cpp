@@ -20,6 +20,7 @@
 #include "executor/launch/device_choice.hpp"
 #include "executor/launch/launch_place.hpp"
 #include "executor/launch/local_launcher.hpp"
+#include "executor/launch/own_refusal.hpp"
 #include "executor/launch/rank_process.hpp"
 #include "executor/launch/replanner.hpp"
 #include "executor/launch/run_folder.hpp"
@@ -101,7 +102,16 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
   return result.status;
 }
 
-int run(const RunOptions& options, const std::vector<std::string>& arguments) {
+// What this process was found to do, and where.
+struct CheckedRun {
+  Scenario scenario;
+  Device device = Device::Cpu;
+  std::optional<LaunchPlace> place;
+};
+
+// All that one process sees before the ranks meet. Throws InputError.
+CheckedRun check_run(const RunOptions& options) {
+  check_run_options(options);
   const Scenario scenario = load_scenario(options.plan_now());
   const Device device = choose_device(options.device, scenario.plan.precision);
   check_executable(scenario.model, scenario.plan, scenario.stack, device == Device::Cuda,
@@ -123,12 +133,41 @@ int run(const RunOptions& options, const std::vector<std::string>& arguments) {
     check_run_folder(options);
     for (const std::string& remark : remarks_on(options)) fmt::print(stderr, "{}\n", remark);
   }
+  return {scenario, device, place};
+}
+
+int run(const RunOptions& options, const CheckedRun& checked,
+        const std::vector<std::string>& arguments) {
+  const std::int64_t world = checked.scenario.plan.world_size();
+  std::optional<LaunchPlace> place = checked.place;
   std::optional<FolderLock> folder;
   if (!place) folder.emplace(prepare_run_folder(options));
   if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);
   if (!place) place = LaunchPlace{};
-  run_rank(options, scenario, *place, device, token_of(*place));
+  run_rank(options, checked.scenario, *place, checked.device, token_of(*place));
   return 0;
+}
+
+// Where this rank stands as the others see it, who may have been told of more ranks.
+std::optional<LaunchPlace> place_among_others(bool only_own) {
+  try {
+    return read_launch_place(environment, only_own);
+  } catch (const RankBeyondWorld& beyond) {
+    LaunchPlace place = beyond.place;
+    place.world = place.rank + 1;
+    return place;
+  }
+}
+
+// Of several ranks: why this one is refused, which people have been told here.
+int refuse(const RunOptions& options, bool only_own, const InputError& error) {
+  try {
+    const auto place = place_among_others(only_own);
+    if (place) tell_other_ranks(*place, token_of(*place), error, options.timeout());
+  } catch (const InputError&) {
+    // It is not known which rank this is, or the others' secret.
+  }
+  return kBadInput;
 }
 
 int probe(const ProbeOptions& options, const std::vector<std::string>& arguments) {
@@ -167,13 +206,20 @@ int parse_and_run(int argc, char** argv) {
                by_command ? "shardwright run" : "shardwright-executor");
   RunOptions options;
   add_run_options(app, options);
+  std::optional<CheckedRun> checked;
   try {
     app.parse(argc, argv);
+    checked = check_run(options);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadInput;
+    if (app.exit(error) == 0) return 0;
+    // A command line that cannot be read may not have set options.local.
+    return refuse(options, by_command,
+                  {"the command line", {{"", error.what(), "what --help says"}}});
+  } catch (const InputError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return refuse(options, by_command, error);
   }
-  check_run_options(options);
-  return run(options, std::vector<std::string>(argv, argv + argc));
+  return run(options, *checked, std::vector<std::string>(argv, argv + argc));
 }
 
 }  // namespace

@@ -26,6 +26,8 @@ constexpr const char* kVerdictKey = "inputs.verdict";
 constexpr milliseconds kBetweenLooks{5};
 // The table goes with rank 0, whom a launcher of ours does not serve: others have so long to read.
 constexpr milliseconds kToRead{2'000};
+// A rank that one knows of and another does not.
+constexpr milliseconds kToCome{2'000};
 constexpr std::size_t kMostProblems = 20;
 
 std::string inputs_key(std::int64_t rank) {
@@ -44,53 +46,82 @@ std::optional<std::string> await(Store& store, const std::string& key, Clock::ti
   }
 }
 
-// A rank's inputs, with where it is.
+// A rank's inputs, with where it is; or why it was refused by itself.
 struct RankInputs {
-  std::int64_t rank = 0;
+  std::int64_t rank = 0, world = 0;  // as its launcher has told it
   std::string host;
   RunInputs inputs;
+  std::vector<Problem> refused = {};
 
   std::string name() const { return fmt::format("rank {} on {}", rank, host); }
 };
 
+json json_of(const std::vector<Problem>& problems) {
+  json list = json::array();
+  for (const Problem& problem : problems)
+    list.push_back({problem.where, problem.found, problem.expected});
+  return list;
+}
+
+std::vector<Problem> read_problems(const json& list) {
+  std::vector<Problem> problems;
+  for (const json& problem : list)
+    problems.push_back({problem.at(0), problem.at(1), problem.at(2)});
+  return problems;
+}
+
+// What one rank has found, as the others say it.
+std::vector<Problem> problems_of(const RankInputs& rank, const InputError& error) {
+  std::vector<Problem> problems;
+  for (const Problem& problem : error.problems()) {
+    const std::string separator = problem.where.empty() ? "" : ": ";
+    problems.push_back(
+        {fmt::format("{}, {}{}{}", rank.name(), error.source(), separator, problem.where),
+         problem.found, problem.expected});
+  }
+  return problems;
+}
+
 std::string text_of(const RankInputs& own) {
   // The moment tells apart two that come as one rank.
-  const json said = {{"host", own.host},
-                     {"process", getpid()},
-                     {"came", Clock::now().time_since_epoch().count()},
-                     {"inputs", own.inputs}};
+  const json said = {{"world", own.world},   {"host", own.host},
+                     {"process", getpid()},  {"came", Clock::now().time_since_epoch().count()},
+                     {"inputs", own.inputs}, {"refused", json_of(own.refused)}};
   return said.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 RankInputs read_inputs(std::int64_t rank, const std::string& text) {
   const json read = json::parse(text);
-  return {rank, read.at("host"), read.at("inputs")};
+  return {rank, read.at("world"), read.at("host"), read.at("inputs"),
+          read_problems(read.at("refused"))};
 }
 
 struct Verdict {
   std::vector<std::int64_t> absent;
   std::vector<Problem> problems;
+  std::int64_t world = 0;  // the largest that a rank was told; of the first rank alone
 
   bool is_good() const { return absent.empty() && problems.empty(); }
 };
 
 std::string text_of(const Verdict& verdict) {
-  json problems = json::array();
-  for (const Problem& problem : verdict.problems)
-    problems.push_back({problem.where, problem.found, problem.expected});
-  return json{{"absent", verdict.absent}, {"problems", problems}}.dump(
+  return json{{"absent", verdict.absent}, {"problems", json_of(verdict.problems)}}.dump(
       -1, ' ', false, json::error_handler_t::replace);
 }
 
 Verdict read_verdict(const std::string& text) {
   const json read = json::parse(text);
-  Verdict verdict{read.at("absent"), {}};
-  for (const json& problem : read.at("problems"))
-    verdict.problems.push_back({problem.at(0), problem.at(1), problem.at(2)});
-  return verdict;
+  return {read.at("absent"), read_problems(read.at("problems"))};
 }
 
 void compare(const RankInputs& first, const RankInputs& other, std::vector<Problem>& problems) {
+  if (!other.refused.empty()) {
+    problems.insert(problems.end(), other.refused.begin(), other.refused.end());
+    return;
+  }
+  if (other.world != first.world)
+    problems.push_back({other.name() + ", number of ranks", fmt::format("{}", other.world),
+                        fmt::format("{}, as on {}", first.world, first.name())});
   const auto value = [](const RunInputs& inputs, const std::string& name) {
     const auto found = inputs.find(name);
     return found == inputs.end() ? std::string("nothing") : found->second;
@@ -105,27 +136,44 @@ void compare(const RankInputs& first, const RankInputs& other, std::vector<Probl
   }
 }
 
+void tell_verdict(Store& store, Verdict& verdict) {
+  if (verdict.problems.size() > kMostProblems) verdict.problems.resize(kMostProblems);
+  store.set(kVerdictKey, text_of(verdict));
+}
+
 // The first rank's side.
-Verdict judge(Store& store, const RankInputs& own, std::int64_t world, milliseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
+Verdict judge(Store& store, const RankInputs& own, std::int64_t world, milliseconds timeout,
+              const std::function<void()>& prepare) {
+  auto deadline = Clock::now() + timeout;
+  std::int64_t least_world = world;
   Verdict verdict;
+  verdict.world = world;
   for (std::int64_t rank = 1; rank < world; ++rank) {
+    // Some rank knows of none beyond these, so that they need not come to tell that numbers differ.
+    if (rank >= least_world) deadline = std::min(deadline, Clock::now() + kToCome);
     const auto text = await(store, inputs_key(rank), deadline);
     if (!text) {
       verdict.absent.push_back(rank);
       report_absent(store, rank);
-    } else if (verdict.problems.size() < kMostProblems) {
-      compare(own, read_inputs(rank, *text), verdict.problems);
+      continue;
     }
+    const RankInputs other = read_inputs(rank, *text);
+    least_world = std::min(least_world, other.world);
+    verdict.world = std::max(verdict.world, other.world);
+    if (verdict.problems.size() < kMostProblems) compare(own, other, verdict.problems);
   }
-  if (verdict.problems.size() > kMostProblems) verdict.problems.resize(kMostProblems);
-  store.set(kVerdictKey, text_of(verdict));
+  try {
+    if (prepare && verdict.is_good()) prepare();
+  } catch (const InputError& error) {
+    verdict.problems = problems_of(own, error);
+  }
+  tell_verdict(store, verdict);
   return verdict;
 }
 
-void wait_for_readers(Store& store, const Verdict& verdict, std::int64_t world) {
-  const auto deadline = Clock::now() + kToRead;
-  for (std::int64_t rank = 1; rank < world; ++rank) {
+void wait_for_readers(Store& store, const Verdict& verdict, milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  for (std::int64_t rank = 1; rank < verdict.world && Clock::now() < deadline; ++rank) {
     const bool is_absent = std::count(verdict.absent.begin(), verdict.absent.end(), rank) > 0;
     if (!is_absent) await(store, read_key(rank), deadline);
   }
@@ -156,24 +204,42 @@ Verdict hear(Store& store, std::int64_t rank, milliseconds timeout) {
 }  // namespace
 
 void agree_on_inputs(Store& store, std::int64_t rank, std::int64_t world, const RunInputs& inputs,
-                     milliseconds timeout) {
-  if (world == 1) return;
-  const RankInputs own{rank, host_name(), inputs};
+                     milliseconds timeout, const std::function<void()>& prepare) {
+  if (world == 1) {
+    if (prepare) prepare();
+    return;
+  }
+  const RankInputs own{rank, world, host_name(), inputs};
   const std::string text = text_of(own);
   if (const auto other = store.find(inputs_key(rank))) refuse_second(rank, *other);
   store.set(inputs_key(rank), text);
   const Verdict verdict =
-      rank == 0 ? judge(store, own, world, timeout) : hear(store, rank, timeout);
+      rank == 0 ? judge(store, own, world, timeout, prepare) : hear(store, rank, timeout);
   // Two that come at the same moment both find nobody there.
   const auto last = store.find(inputs_key(rank));
   if (last && *last != text) refuse_second(rank, *last);
-  if (rank == 0) wait_for_readers(store, verdict, world);
+  if (rank == 0) wait_for_readers(store, verdict, kToRead);
   if (verdict.is_good()) return;
   if (!verdict.problems.empty()) throw InputError("the ranks of the run", verdict.problems);
   const std::chrono::duration<double> seconds = timeout;
   throw RuntimeFailure(fmt::format("{} {} did not join within {:.1f} s",
                                    verdict.absent.size() == 1 ? "rank" : "ranks",
                                    fmt::join(verdict.absent, ", "), seconds.count()));
+}
+
+void tell_refusal(Store& store, std::int64_t rank, std::int64_t world, const InputError& error,
+                  milliseconds limit) {
+  RankInputs own{rank, world, host_name(), {}};
+  own.refused = problems_of(own, error);
+  store.set(inputs_key(rank), text_of(own));
+  store.set(read_key(rank), "");  // it asks for no verdict
+  if (rank != 0) {
+    store.find(inputs_key(rank));  // the answer comes after the table has it
+    return;
+  }
+  Verdict verdict{{}, own.refused, world};
+  tell_verdict(store, verdict);
+  wait_for_readers(store, verdict, limit);
 }
 
 }  // namespace shardwright::executor

@@ -59,6 +59,7 @@ class EnvironmentReader {
     if (!holds) problems_.add(name, found, expected);
   }
 
+  bool has_problems() const { return !problems_.empty(); }
   void finish() const { problems_.throw_if_any(); }
 
  private:
@@ -85,6 +86,20 @@ void read_master(const Environment& environment, EnvironmentReader& reader, Laun
   place.master_port = static_cast<std::uint16_t>(port + (taken ? 1 : 0));
 }
 
+// After all else was found good, or with what was not.
+void check_number(EnvironmentReader& reader, const LauncherVariables& names,
+                  const LaunchPlace& place) {
+  const bool is_known = !reader.has_problems();
+  reader.need(place.rank < place.world, names.rank, std::to_string(place.rank),
+              fmt::format("less than {}, which {} says", place.world, names.world));
+  try {
+    reader.finish();
+  } catch (const InputError& error) {
+    if (is_known) throw RankBeyondWorld(error, place);
+    throw;
+  }
+}
+
 }  // namespace
 
 std::optional<LaunchPlace> read_launch_place(const Environment& environment, bool only_own) {
@@ -98,12 +113,10 @@ std::optional<LaunchPlace> read_launch_place(const Environment& environment, boo
     place.rank = reader.number(names.rank, 0, kMostRanks);
     place.local_rank = reader.number_or(names.local_rank, 0, 0, kMostRanks);
     place.local_world = reader.number_or(names.local_world, 1, 1, kMostRanks);
-    reader.need(place.rank < place.world, names.rank, std::to_string(place.rank),
-                fmt::format("less than {}, which {} says", place.world, names.world));
     read_master(environment, reader, place);
     // Our launcher serves the rendezvous itself.
     place.serves_rendezvous = place.rank == 0 && place.launcher != kOwnLauncher;
-    reader.finish();
+    check_number(reader, names, place);
     return place;
   }
   return std::nullopt;

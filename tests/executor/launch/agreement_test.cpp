@@ -1,6 +1,7 @@
 // Ranks that would train different things, or of which one does not come.
 #include "executor/launch/agreement.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -193,6 +194,85 @@ TEST(PlanForOthers, IsRefusedByAllWithTheNumberOfRanks) {
     EXPECT_EQ(ranks.wait(rank), 2) << rank;
     EXPECT_THAT(ranks.messages(rank), HasSubstr("found a plan for 2 ranks; expected one for the 4 "
                                                 "that torchrun started"));
+  }
+}
+
+// One rank is told of more or fewer ranks than there are, be it the first one, or by itself alone.
+TEST(OddWorld, IsRefusedByAllAndTheRankIsNamed) {
+  struct Told {
+    int rank, world;
+    std::vector<std::string> said;
+  };
+  const std::string first = "rank 0 on " + host_name();
+  const Told cases[] = {
+      {1,
+       8,
+       {"rank 1 on " + host_name() + ", number of ranks: found 8; expected 4, as on " + first}},
+      {3, 3, {"RANK: found 3; expected less than 3, which WORLD_SIZE says"}},
+      {0,
+       8,
+       {"rank 1 on " + host_name() + ", number of ranks: found 4; expected 8, as on " + first}},
+      {0, 2, {", number of ranks: found 4; expected 2, as on " + first}},
+      {0, 1, {"found a plan for 4 ranks; expected one for the 1 that torchrun started"}}};
+  for (const Told& odd : cases) {
+    const auto folder = empty_run_folder("odd");
+    LaunchedRanks ranks(folder, kSteps, {}, nullptr,
+                        [&](int rank) { return rank == odd.rank ? odd.world : kRanks; });
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      EXPECT_EQ(ranks.wait(rank), 2) << odd.rank << rank << ranks.messages(rank);
+      for (const std::string& each : odd.said)
+        EXPECT_THAT(ranks.messages(rank), HasSubstr(each)) << rank;
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder));
+  }
+}
+
+// Bad input that one rank finds before the ranks meet; the others have nothing to complain of.
+class RefusedRank : public testing::TestWithParam<int> {};
+
+TEST_P(RefusedRank, EndsTheOthersAlike) {
+  const auto refused = static_cast<std::size_t>(GetParam());
+  const std::string name = fmt::format("rank {} on {}, ", refused, host_name());
+  const auto expect = [&](const LaunchedRanks::Change& change, const std::string& said) {
+    const auto folder = empty_run_folder("refused");
+    LaunchedRanks ranks(folder, kSteps, {}, [&](int rank, std::vector<std::string>& arguments) {
+      if (rank == GetParam()) change(rank, arguments);
+    });
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      EXPECT_EQ(ranks.wait(rank), 2) << rank << ranks.messages(rank);
+      EXPECT_THAT(ranks.messages(rank),
+                  AllOf(HasSubstr(rank == refused ? "" : name), HasSubstr(said)));
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder));
+  };
+  expect([](int, auto& arguments) { arguments[1] = "/nowhere/plan.json"; },
+         "/nowhere/plan.json: found no such file; expected");
+  expect(
+      [](int, auto& arguments) {
+        add(arguments, {"--seed", "many"});
+      },
+      "--seed: found many; expected an integer");
+  expect(
+      [](int, auto& arguments) {
+        add(arguments, {"--warmup-steps", "9999"});
+      },
+      "--warmup-steps: found 9999; expected");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, RefusedRank, testing::Values(0, 2));
+
+// The folder is the first rank's to make, when all agree.
+TEST(FolderThatCannotBeMade, IsSaidByAll) {
+  const auto blocked = empty_run_folder("blocked");
+  std::ofstream(blocked) << "a file";
+  LaunchedRanks ranks(
+      empty_run_folder("ranks"), kSteps, {}, [&](int, std::vector<std::string>& arguments) {
+        *(std::find(arguments.begin(), arguments.end(), "--out") + 1) = blocked / "run";
+      });
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ranks.wait(rank), 2) << rank;
+    EXPECT_THAT(ranks.messages(rank),
+                HasSubstr("rank 0 on " + host_name() + ", --out: found Not a directory; expected"));
   }
 }
 

@@ -25,14 +25,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kPatience = 30s;
 
-std::vector<std::string> environment_of(int rank, std::uint16_t rendezvous) {
+std::vector<std::string> environment_of(int rank, int world, std::uint16_t rendezvous) {
   std::vector<std::string> values;
   for (char** entry = environ; *entry != nullptr; ++entry) values.emplace_back(*entry);
   const auto add = [&](const char* name, const std::string& value) {
     values.push_back(std::string(name) + "=" + value);
   };
   add("RANK", std::to_string(rank));
-  add("WORLD_SIZE", std::to_string(kRanks));
+  add("WORLD_SIZE", std::to_string(world));
   add("LOCAL_RANK", std::to_string(rank));
   add("LOCAL_WORLD_SIZE", std::to_string(kRanks));
   add("MASTER_ADDR", "127.0.0.1");
@@ -44,7 +44,8 @@ std::vector<std::string> environment_of(int rank, std::uint16_t rendezvous) {
 }  // namespace
 
 LaunchedRanks::LaunchedRanks(std::filesystem::path out, int steps,
-                             const std::vector<std::string>& more, const Change& change)
+                             const std::vector<std::string>& more, const Change& change,
+                             const World& world)
     : out_(std::move(out)) {
   const std::uint16_t rendezvous = port_of(listen_at("127.0.0.1", 0));
   std::vector<std::string> of_all = run_arguments(out_, steps);
@@ -54,7 +55,8 @@ LaunchedRanks::LaunchedRanks(std::filesystem::path out, int steps,
     if (change) change(rank, arguments);
     pid_t& process = processes_.emplace_back();
     if (arguments.empty()) continue;
-    std::vector<std::string> environment = environment_of(rank, rendezvous);
+    std::vector<std::string> environment =
+        environment_of(rank, world ? world(rank) : kRanks, rendezvous);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO,

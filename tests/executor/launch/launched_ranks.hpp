@@ -16,10 +16,12 @@ class LaunchedRanks {
  public:
   // Changes the command line of a rank; one that is left empty is not started.
   using Change = std::function<void(int rank, std::vector<std::string>& arguments)>;
+  // How many ranks there are, as one of them is told.
+  using World = std::function<int(int rank)>;
 
   // Trains the plan of StartedRun into `out`. Each rank's messages go to a file beside it.
   LaunchedRanks(std::filesystem::path out, int steps, const std::vector<std::string>& more,
-                const Change& change = nullptr);
+                const Change& change = nullptr, const World& world = nullptr);
   ~LaunchedRanks();
   LaunchedRanks(const LaunchedRanks&) = delete;
   LaunchedRanks& operator=(const LaunchedRanks&) = delete;
