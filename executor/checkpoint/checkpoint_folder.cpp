@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
@@ -69,6 +70,16 @@ std::uint64_t read_unsigned(ObjectReader& reader, const std::string& key) {
   return value;
 }
 
+NoiseMeans read_noise(ObjectReader reader) {
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  constexpr NumberRange kAny{-kLargest, kLargest, false};
+  NoiseMeans noise;
+  noise.signal = reader.number("signal", kAny);
+  noise.noise = reader.number("noise_tokens", kAny);
+  noise.weight = reader.number("weight", kRatioOrZero);
+  return noise;
+}
+
 struct StateFile {
   RunState state;
   std::string model_sum, optimizer_sum;
@@ -91,6 +102,7 @@ StateFile read_state_file(const std::filesystem::path& file) {
   read.state.model_sum = reader.text_or("model_sum", "");
   if (reader.has("data_tokens")) read.state.data_tokens = read_unsigned(reader, "data_tokens");
   read.state.data_sum = reader.text_or("data_sum", "");
+  if (auto noise = reader.object_if("noise_scale")) read.state.noise = read_noise(*noise);
   ObjectReader sums = reader.object("checksums");
   read.model_sum = sums.text(kModelFile);
   read.optimizer_sum = sums.text(kOptimizerFile);
@@ -147,7 +159,11 @@ void CheckpointFolder::finish(const RunState& state) {
                                      {"model", state.model},
                                      {"model_sum", state.model_sum},
                                      {"data_tokens", text_of(state.data_tokens)},
-                                     {"data_sum", state.data_sum}};
+                                     {"data_sum", state.data_sum},
+                                     {"noise_scale",
+                                      {{"signal", state.noise.signal},
+                                       {"noise_tokens", state.noise.noise},
+                                       {"weight", state.noise.weight}}}};
   for (const char* file : {kModelFile, kOptimizerFile}) {
     flush_to_disk(folder / file);
     document["checksums"][file] = checksum(folder / file);

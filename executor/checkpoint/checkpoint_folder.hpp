@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "executor/telemetry/noise_scale.hpp"
+
 namespace shardwright::executor {
 
 // Where a run stands besides its tensors.
@@ -26,6 +28,7 @@ struct RunState {
   std::string model_sum;  // sum_of (architecture.hpp); empty in checkpoints of before it was kept
   std::uint64_t data_tokens = 0;  // of the data that it was trained on; 0 likewise
   std::string data_sum;           // TokenFile::sum of them; empty likewise
+  NoiseMeans noise;               // as rank 0 knows them; of no step likewise
 
   bool operator==(const RunState&) const = default;
 };

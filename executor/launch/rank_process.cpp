@@ -95,6 +95,7 @@ class RankRun {
         metrics->write(report, memory_of(trainer_, backend_->kernels()), stalled - stalled_before_);
       }
       stalled_before_ = stalled;
+      if (metrics && trainer_.reports_small_batches()) state_.noise = metrics->noise();
       progress.show(report);
       if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
         fail_for_not_finite(report);
@@ -160,11 +161,12 @@ class RankRun {
                                      report.gradient_norm));
   }
 
-  // Of rank 0.
+  // Of rank 0. A plan under which no noise is measured says none, and keeps what is known of it.
   std::unique_ptr<MetricsLog> begin_metrics() const {
     if (rank_ != 0) return nullptr;
     auto metrics = std::make_unique<MetricsLog>(
-        options_.metrics_file(), figures_of(scenario_, name_of(device_)), state_.steps);
+        options_.metrics_file(), figures_of(scenario_, name_of(device_)), state_.steps,
+        trainer_.reports_small_batches() ? state_.noise : NoiseMeans{});
     if (metrics->cut_off())
       fmt::print(stderr, "left out the last line of {}, which is cut off\n",
                  options_.metrics_file().string());
@@ -212,6 +214,7 @@ class RankRun {
                  options_.data.string());
     state_.steps = found->steps;
     state_.samples = found->samples;
+    state_.noise = found->noise;
     return true;
   }
 

@@ -53,6 +53,8 @@ class RankTrainer {
   // only in the next step).
   void gather_parameters();
 
+  // Whether some steps report small_batch_squares.
+  bool reports_small_batches() const { return knows_own_gradients_; }
   ParameterStore& parameters() { return parameters_; }
   std::int64_t rank() const { return rank_; }
   std::int64_t world() const { return program_.plan.world_size(); }

@@ -64,10 +64,10 @@ RunFigures figures_of(const Scenario& scenario, const std::string& device) {
 }
 
 MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figures,
-                       std::int64_t first_step)
+                       std::int64_t first_step, const NoiseMeans& noise)
     : file_(file),
       figures_(figures),
-      noise_(figures.small_batch_tokens, figures.tokens_per_step),
+      noise_(figures.small_batch_tokens, figures.tokens_per_step, noise),
       prometheus_(prometheus_beside(file)) {
   // Beside the earlier file until all that is kept of it is there.
   const std::filesystem::path other = file.string() + ".tmp";

@@ -37,9 +37,11 @@ RunFigures figures_of(const Scenario& scenario, const std::string& device);
 
 class MetricsLog {
  public:
-  // Keeps the lines of an earlier file whose steps lie before `first_step`. Throws InputError where
-  // one is broken (earlier_metrics.hpp), RuntimeFailure if the file cannot be written.
-  MetricsLog(const std::filesystem::path& file, const RunFigures& figures, std::int64_t first_step);
+  // Keeps the lines of an earlier file whose steps lie before `first_step`; `noise` is of these
+  // steps. Throws InputError where a line is broken (earlier_metrics.hpp), RuntimeFailure if the
+  // file cannot be written.
+  MetricsLog(const std::filesystem::path& file, const RunFigures& figures, std::int64_t first_step,
+             const NoiseMeans& noise = {});
   // As `finish`, where a run has failed; a failure to write is not told.
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
@@ -60,6 +62,9 @@ class MetricsLog {
   void write(const StepReport& report, const MemoryUse& memory, double checkpoint_stall_s = 0.0);
   // `metrics.prom` of the last step, whenever it was written.
   void finish();
+
+  // Of the steps so far, for who goes on after them.
+  const NoiseMeans& noise() const { return noise_.means(); }
 
   // The last line of the earlier file was cut off, and is left out.
   bool cut_off() const { return cut_off_; }

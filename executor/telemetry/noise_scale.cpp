@@ -7,14 +7,14 @@ void NoiseScale::add(double small_squares, double large_squares) {
   const double signal =
       (large_batch_ * large_squares - small_batch_ * small_squares) / (large_batch_ - small_batch_);
   const double noise = (small_squares - large_squares) / (1.0 / small_batch_ - 1.0 / large_batch_);
-  signal_ += kNew * (signal - signal_);
-  noise_ += kNew * (noise - noise_);
-  weight_ += kNew * (1.0 - weight_);
+  means_.signal += kNew * (signal - means_.signal);
+  means_.noise += kNew * (noise - means_.noise);
+  means_.weight += kNew * (1.0 - means_.weight);
 }
 
 std::optional<double> NoiseScale::value() const {
-  if (weight_ == 0.0 || signal_ <= 0.0 || noise_ <= 0.0) return std::nullopt;
-  return noise_ / signal_;
+  if (means_.weight == 0.0 || means_.signal <= 0.0 || means_.noise <= 0.0) return std::nullopt;
+  return means_.noise / means_.signal;
 }
 
 }  // namespace shardwright::executor

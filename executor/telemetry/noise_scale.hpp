@@ -18,21 +18,30 @@
 
 namespace shardwright::executor {
 
+// Running means over the steps so far, of the gradient alone: they go on with other batches, too.
+struct NoiseMeans {
+  double signal = 0.0;  // |G|^2
+  double noise = 0.0;   // S, in tokens
+  double weight = 0.0;  // of what the means hold, in [0, 1]; 0: of no step yet
+
+  bool operator==(const NoiseMeans&) const = default;
+};
+
 class NoiseScale {
  public:
-  // Batches in tokens, the small one smaller.
-  NoiseScale(double small_batch, double large_batch)
-      : small_batch_(small_batch), large_batch_(large_batch) {}
+  // Batches in tokens, the small one smaller. `means`: of the steps before.
+  NoiseScale(double small_batch, double large_batch, const NoiseMeans& means = {})
+      : small_batch_(small_batch), large_batch_(large_batch), means_(means) {}
 
   void add(double small_squares, double large_squares);
 
   // In tokens. None without steps, or where noise hides the gradient.
   std::optional<double> value() const;
+  const NoiseMeans& means() const { return means_; }
 
  private:
   double small_batch_, large_batch_;
-  double signal_ = 0.0, noise_ = 0.0;  // running means
-  double weight_ = 0.0;                // of what the running means hold
+  NoiseMeans means_;
 };
 
 }  // namespace shardwright::executor

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
@@ -13,6 +14,7 @@
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/checkpoint/stored_names.hpp"
+#include "executor/data/content_sum.hpp"
 #include "executor/data/counter_random.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/scratch_path.hpp"
@@ -236,6 +238,32 @@ TEST(Checkpoint, DamageIsNoticedAndTheOneBeforeIsUsed) {
   EXPECT_EQ(resumed.said.size(), 1U);
   std::filesystem::remove(folder / "step-00000002" / kStateFile);
   EXPECT_THROW(resume(model, plan, folder), RuntimeFailure);
+}
+
+// With numbers that no decimal fraction is; and a checkpoint of before they were kept.
+TEST(Checkpoint, KeepsTheMeansOfTheNoiseScale) {
+  const auto folder = empty_folder("noise");
+  run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
+  CheckpointFolder checkpoints(folder);
+  RunState state = checkpoints.read_state(kSaved);
+  EXPECT_EQ(state.noise, NoiseMeans{});
+  state.noise = {-1.0 / 3.0, 1e5 / 7.0, 0.05};
+  const auto unfinished = checkpoints.begin(kSaved);
+  for (const char* name : {kModelFile, kOptimizerFile})
+    std::filesystem::copy(checkpoints.path(kSaved) / name, unfinished / name);
+  checkpoints.finish(state);
+  EXPECT_FALSE(CheckpointFolder(folder).find_damage(kSaved));
+  EXPECT_EQ(checkpoints.read_state(kSaved), state);
+
+  const auto file = checkpoints.path(kSaved) / kStateFile;
+  nlohmann::json earlier = nlohmann::json::parse(content_of(file));
+  ASSERT_EQ(earlier.erase("noise_scale"), 1U);
+  earlier.erase("checksum");
+  earlier["checksum"] = sum_text(key_of(0, earlier.dump()));
+  std::ofstream(file) << earlier.dump();
+  EXPECT_FALSE(CheckpointFolder(folder).find_damage(kSaved));
+  state.noise = {};
+  EXPECT_EQ(checkpoints.read_state(kSaved), state);
 }
 
 TEST(Checkpoint, OfAnotherModelIsRefused) {

@@ -208,6 +208,19 @@ TEST(Resume, SaysThatThereIsNoCheckpoint) {
                                 ": the run begins at its first step\n");
 }
 
+// The means that the noise scale is made of are in the checkpoint: the last one, of step 30, is
+// taken away. Steps between measurements (every fourth) repeat the one before.
+TEST(Resume, GoesOnWithTheNoiseScaleAsIfNothingHadBeen) {
+  const auto folder = empty_run_folder("noise");
+  EXPECT_EQ(StartedRun(folder, {}).wait(), 0);
+  const std::vector<double> losses = losses_in(folder), noise_scales = noise_scales_in(folder);
+  ASSERT_GT(noise_scales.size(), static_cast<std::size_t>(kCheckpointEvery));
+  std::filesystem::remove_all(folder / "checkpoints/step-00000030");
+  EXPECT_EQ(StartedRun(folder, {"--resume"}).wait(), 0);
+  EXPECT_EQ(losses_in(folder), losses);
+  EXPECT_EQ(noise_scales_in(folder), noise_scales);
+}
+
 TEST(Resume, SaysOnceThatNoCheckpointIsWhole) {
   const auto folder = empty_run_folder("damaged");
   EXPECT_EQ(StartedRun(folder, {}).wait(), 0);

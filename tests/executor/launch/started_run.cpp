@@ -45,6 +45,19 @@ std::filesystem::path text_file() {
   return file;
 }
 
+// Of the lines of the metrics in which the figure is a number.
+std::vector<double> figures_in(const std::filesystem::path& folder, const char* name) {
+  std::ifstream file(folder / "metrics.jsonl");
+  std::vector<double> figures;
+  for (std::string line; std::getline(file, line);) {
+    const nlohmann::json read = nlohmann::json::parse(line, nullptr, false);
+    // Unless it is being written.
+    if (read.is_object() && read.contains(name) && read.at(name).is_number())
+      figures.push_back(read.at(name));
+  }
+  return figures;
+}
+
 }  // namespace
 
 std::vector<std::string> run_arguments(const std::filesystem::path& out, int steps,
@@ -131,14 +144,11 @@ std::filesystem::path empty_run_folder(const std::string& name) {
 }
 
 std::vector<double> losses_in(const std::filesystem::path& folder) {
-  std::ifstream file(folder / "metrics.jsonl");
-  std::vector<double> losses;
-  for (std::string line; std::getline(file, line);) {
-    const nlohmann::json read = nlohmann::json::parse(line, nullptr, false);
-    // Unless it is being written, or the loss is none.
-    if (read.is_object() && read.at("loss").is_number()) losses.push_back(read.at("loss"));
-  }
-  return losses;
+  return figures_in(folder, "loss");
+}
+
+std::vector<double> noise_scales_in(const std::filesystem::path& folder) {
+  return figures_in(folder, "gradient_noise_scale_tokens");
 }
 
 }  // namespace shardwright::executor

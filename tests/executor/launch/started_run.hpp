@@ -58,5 +58,7 @@ std::filesystem::path empty_run_folder(const std::string& name);
 
 // The losses of the steps in the metrics of a run, in their order.
 std::vector<double> losses_in(const std::filesystem::path& folder);
+// The noise scales likewise, of the steps that have one.
+std::vector<double> noise_scales_in(const std::filesystem::path& folder);
 
 }  // namespace shardwright::executor
