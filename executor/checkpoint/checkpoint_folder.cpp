@@ -17,6 +17,7 @@
 #include "core/base/json_reader.hpp"
 #include "executor/data/content_sum.hpp"
 #include "executor/data/counter_random.hpp"
+#include "executor/data/regular_file.hpp"
 #include "executor/telemetry/write_failure.hpp"
 
 namespace shardwright::executor {
@@ -26,8 +27,20 @@ constexpr const char* kSchema = "shardwright/checkpoint";
 constexpr const char* kPrefix = "step-";
 constexpr const char* kUnfinished = ".unfinished";
 
+// Before it is opened: a pipe would wait for who writes into it.
+void need_regular(const std::filesystem::path& file) {
+  const std::string kind = kind_unless_regular(file);
+  if (!kind.empty()) throw RuntimeFailure(file.string() + " is " + kind + ", not a file");
+}
+
+nlohmann::json read_document(const std::filesystem::path& file) {
+  need_regular(file);
+  return read_json_file(file);
+}
+
 // Each word changes the sum of what came before one to one, so a change of any one word shows.
 std::string checksum(const std::filesystem::path& file) {
+  need_regular(file);
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw RuntimeFailure(file.string() + " cannot be read");
   std::array<std::uint64_t, 8192> words{};
@@ -86,7 +99,7 @@ struct StateFile {
 };
 
 StateFile read_state_file(const std::filesystem::path& file) {
-  const nlohmann::json document = read_json_file(file);
+  const nlohmann::json document = read_document(file);
   ProblemList problems(file.string());
   ObjectReader reader(document, "", problems);
   StateFile read;
@@ -204,7 +217,7 @@ RunState CheckpointFolder::read_state(std::int64_t steps) const {
 }
 
 std::uint64_t CheckpointFolder::sum(std::int64_t steps) const {
-  return key_of(0, read_json_file(path(steps) / kStateFile).dump());
+  return key_of(0, read_document(path(steps) / kStateFile).dump());
 }
 
 bool CheckpointFolder::is_whole(std::int64_t steps) {

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cmath>
@@ -238,6 +239,31 @@ TEST(Checkpoint, DamageIsNoticedAndTheOneBeforeIsUsed) {
   EXPECT_EQ(resumed.said.size(), 1U);
   std::filesystem::remove(folder / "step-00000002" / kStateFile);
   EXPECT_THROW(resume(model, plan, folder), RuntimeFailure);
+}
+
+// What a file may be replaced with that is no file: opening a pipe would wait for ever.
+TEST(Checkpoint, IsDamagedWhereAFileIsSomethingElse) {
+  const ModelSpec model = small_llama();
+  const Plan plan = plan_of(1, 1, 1, 0);
+  const auto folder = empty_folder("no-file"), whole = empty_folder("no-file-whole");
+  run_and_save(model, plan, whole);
+  for (const char* name : {kModelFile, kOptimizerFile, kStateFile}) {
+    const auto file = folder / "step-00000003" / name;
+    const auto expect_damage = [&](const std::string& kind, const std::function<void()>& replace) {
+      std::filesystem::remove_all(folder);
+      std::filesystem::copy(whole, folder, std::filesystem::copy_options::recursive);
+      std::filesystem::remove(file);
+      replace();
+      EXPECT_EQ(CheckpointFolder(folder).find_damage(3),
+                file.string() + " is " + kind + ", not a file");
+    };
+    expect_damage("a folder", [&] { std::filesystem::create_directory(file); });
+    expect_damage("a device", [&] { std::filesystem::create_symlink("/dev/zero", file); });
+    expect_damage("a named pipe", [&] { ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0); });
+    const Resumed resumed = resume(model, plan, folder);
+    EXPECT_EQ(resumed.state, state_after(2)) << name;
+    EXPECT_EQ(resumed.said.size(), 1U) << name;
+  }
 }
 
 // With numbers that no decimal fraction is; and a checkpoint of before they were kept.
