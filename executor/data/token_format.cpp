@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "core/base/error.hpp"
 #include "executor/data/megatron_index.hpp"
@@ -63,10 +64,25 @@ TokenFormat llmc_format(const std::filesystem::path& file, const LlmcKind& kind,
   return {kLlmcHeaderBytes, kind.token_bytes, static_cast<std::uint64_t>(tokens)};
 }
 
+bool begins_with(std::span<const std::byte> content, std::string_view text) {
+  return content.size() >= text.size() &&
+         std::memcmp(content.data(), text.data(), text.size()) == 0;
+}
+
+// Files beside or around tokens, which would be read as if their headers were such.
+void refuse_other_formats(const std::filesystem::path& file, std::span<const std::byte> content) {
+  const std::string extension = file.extension().string();
+  if (extension == ".idx" || begins_with(content, "MMIDIDX"))
+    refuse(file, "an index of Megatron-LM", "the .bin beside it");
+  if (extension == ".npy" || begins_with(content, "\x93NUMPY"))
+    refuse(file, "an array of numpy", "its tokens alone, as NAME.u16, NAME.u32 or NAME.bin");
+}
+
 }  // namespace
 
 TokenFormat find_token_format(const std::filesystem::path& file,
                               std::span<const std::byte> content) {
+  refuse_other_formats(file, content);
   const std::string extension = file.extension().string();
   if (extension == ".u16") return raw_tokens(file, content.size(), 2);
   if (extension == ".u32") return raw_tokens(file, content.size(), 4);

@@ -138,6 +138,20 @@ TEST(TokenFile, ReadsMegatronsIndexedDatasets) {
   }
 }
 
+// By the name, or by what the file begins with.
+TEST(TokenFile, RefusesFormatsAroundTokens) {
+  const std::string array = "\x93NUMPY\x01" + std::string(57, ' ') + as_bytes({5, 50'000, 7}, 2);
+  for (const char* name : {"alone.idx", "alone.bin", "alone.txt"}) {
+    EXPECT_THAT(refusal_of(write(name, megatron_index(8))),
+                testing::HasSubstr("found an index of Megatron-LM; expected the .bin beside it"));
+    std::filesystem::remove(scratch_path(name));
+  }
+  for (const char* name : {"array.npy", "array.bin", "array.u16", "array"})
+    EXPECT_THAT(refusal_of(write(name, array)), testing::HasSubstr("found an array of numpy; "));
+  EXPECT_THAT(refusal_of(write("cut.npy", "\x93NUM")), testing::HasSubstr("an array of numpy"));
+  EXPECT_EQ(tokens_in(write("numpy.txt", "NUMPY")).size(), 5U);
+}
+
 TEST(TokenFile, SaysWhatAnIndexOfMegatronHolds) {
   const auto refusal = [](const std::string& index) {
     write("other.idx", index);
