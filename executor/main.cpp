@@ -4,8 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <optional>
 #include <string>
@@ -186,6 +189,16 @@ int probe(const ProbeOptions& options, const std::vector<std::string>& arguments
   return 0;
 }
 
+// Status of a command that has ended with `status`: a failure if what it printed got nowhere.
+int status_after_output(int status) {
+  errno = EIO;  // of a write before this one
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  // A reader that went away needs not be told.
+  if (errno != EPIPE)
+    fmt::print(stderr, "standard output: cannot be written: {}\n", std::strerror(errno));
+  return status == 0 ? kFailure : status;
+}
+
 // `shardwright-executor probe …`
 int parse_and_probe(int argc, char** argv) {
   CLI::App app("Times kernels and exchanges of this machine", "shardwright-executor probe");
@@ -228,7 +241,7 @@ int main(int argc, char** argv) {
   // Gloo writes to the sockets of ranks that may be gone, which is theirs to answer for.
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    return parse_and_run(argc, argv);
+    return status_after_output(parse_and_run(argc, argv));
   } catch (const InputError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return kBadInput;

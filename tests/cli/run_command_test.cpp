@@ -52,6 +52,22 @@ TEST(RunCommand, TrainsAPlanAndWritesMetrics) {
   EXPECT_EQ(steps, 3);
 }
 
+// Of the first of two ranks, which is a process of its own, and of the command itself.
+TEST(RunCommand, FailsWhereItsResultCannotBeWritten) {
+  const ScratchFolder folder;
+  const std::string plan = plan_file(folder, "fp32");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{plan, "--data", text_file(folder), "--steps", "2", "--out",
+                                 folder.file("run")},
+        std::vector<std::string>{"--help"}}) {
+    std::vector<std::string> command = {"run"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const CommandResult result = run_command(command, {.output_file = "/dev/full"});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.errors, HasSubstr("standard output: cannot be written: No space left"));
+  }
+}
+
 // In the container of a launcher, or a batch step of Slurm.
 const std::vector<std::pair<std::string, std::string>> kLaunchersVariables = {
     {"RANK", "0"},         {"WORLD_SIZE", "1"},   {"LOCAL_RANK", "0"},
