@@ -42,6 +42,8 @@ struct Output {
   std::vector<std::pair<double, double>> rows;  // bytes and microseconds
 };
 
+constexpr IntegerRange kRankNumbers{0, 10'000'000};
+
 constexpr const char* kExpected =
     "the output of nccl-tests, as it is printed or as -J writes it; of a run its folder";
 
@@ -82,6 +84,11 @@ std::optional<Columns> columns_named(const Words& names, const std::string& wher
   return columns;
 }
 
+// Within the limits of what -J writes.
+bool is_figure(double value) {
+  return value >= kNonNegative.least && value <= kNonNegative.most;
+}
+
 // "  1048576  262144  float  sum  -1  45.2  23.2  43.5  0  …". Older programs print nothing for the
 // redop of what reduces nothing. False, with a problem, for what does not stand under the columns.
 bool read_row(const Words& words, const Columns& columns, const std::string& where,
@@ -100,12 +107,14 @@ bool read_row(const Words& words, const Columns& columns, const std::string& whe
   const std::string& time = words[columns.time - blank];
   const std::optional<double> value = number_in(time);
   const double bytes = number_in(words.front()).value_or(0.0);
-  if (!value || *value < 0.0) {
-    problems.add(where, fmt::format("the time \"{}\"", time), "a number of microseconds");
+  if (!value || !is_figure(*value)) {
+    problems.add(where, fmt::format("the time \"{}\"", time),
+                 fmt::format("a number of microseconds, at most {:g}", kNonNegative.most));
     return false;
   }
-  if (bytes < 0.0) {
-    problems.add(where, fmt::format("the size \"{}\"", words.front()), "a number of bytes");
+  if (!is_figure(bytes)) {
+    problems.add(where, fmt::format("the size \"{}\"", words.front()),
+                 fmt::format("a number of bytes, at most {:g}", kNonNegative.most));
     return false;
   }
   output.rows.emplace_back(bytes, *value);
@@ -124,15 +133,21 @@ void add_device(std::int64_t rank, const Device& device, const std::string& wher
 void read_device(const std::string& text, const std::string& where, ProblemList& problems,
                  Output& output) {
   std::istringstream words(text);
-  std::string word;
-  std::int64_t rank = 0;
-  if (!(words >> word >> rank)) return;
+  std::string word, number;
+  words >> word >> number;
+  const std::optional<double> rank = number_in(number);
+  if (!rank) return;
+  if (!(*rank >= kRankNumbers.least && *rank <= kRankNumbers.most)) {
+    problems.add(where, fmt::format("rank {}", number),
+                 fmt::format("one from {} to {}", kRankNumbers.least, kRankNumbers.most));
+    return;
+  }
   Device device;
   while (words >> word && word != "device") {
     if (word == "Group") words >> device.group;
     if (word == "on") words >> device.host;
   }
-  add_device(rank, device, where, problems, output);
+  add_device(static_cast<std::int64_t>(*rank), device, where, problems, output);
 }
 
 // Reads the lines of a printed table one by one. Of a table's rows that cannot be read the first
@@ -260,7 +275,7 @@ Output read_json(const nlohmann::json& document, ProblemList& problems) {
   }
   ObjectReader config = object.object("config");
   for (ObjectReader& device : config.objects("devices")) {
-    const std::int64_t rank = device.integer("rank", {0, 10'000'000});
+    const std::int64_t rank = device.integer("rank", kRankNumbers);
     constexpr IntegerRange kGroups{std::numeric_limits<std::int32_t>::min(),
                                    std::numeric_limits<std::int32_t>::max()};
     add_device(rank, {device.text_or("hostname", ""), device.integer_or("group", 0, kGroups)},

@@ -131,6 +131,9 @@ TEST_F(NcclTests, RefusesRowsThatDoNotStandUnderTheirColumns) {
   EXPECT_EQ(with(" 20.00", "   N/A").found, "the time \"N/A\"");
   EXPECT_EQ(with(" 20.00", " -5.00").found, "the time \"-5.00\"");
   EXPECT_EQ(with("     6000000 ", "    -6000000 ").found, "the size \"-6000000\"");
+  EXPECT_EQ(with(" 20.00", " 9e300").found, "the time \"9e300\"");
+  EXPECT_EQ(with("     6000000 ", "    6e300 ").found, "the size \"6e300\"");
+  EXPECT_EQ(with("     6000000 ", "    6e300 ").expected, "a number of bytes, at most 1e+30");
   // A redop may be left out; what is gone of a row that has one is not it.
   const Problem short_row = with("  0e+00", "");
   EXPECT_EQ(short_row.where, "line 7");
