@@ -152,18 +152,20 @@ const char* name_of(TimelineOrigin origin) {
 }
 
 nlohmann::ordered_json to_json(const Timeline& timeline) {
-  return {{"schema", kTimelineSchema},
-          {"version", kVersion},
-          {"origin", name_of(timeline.origin)},
-          {"ranks", rows_json(timeline.ranks, rank_json)},
-          {"spans", rows_json(timeline.spans, span_json)},
-          {"flows", rows_json(timeline.flows, flow_json)},
-          {"memory", rows_json(timeline.memory, level_json)}};
+  nlohmann::ordered_json document = {
+      {"schema", kTimelineSchema}, {"version", kVersion}, {"origin", name_of(timeline.origin)}};
+  if (timeline.step) document["step"] = *timeline.step;
+  document["ranks"] = rows_json(timeline.ranks, rank_json);
+  document["spans"] = rows_json(timeline.spans, span_json);
+  document["flows"] = rows_json(timeline.flows, flow_json);
+  document["memory"] = rows_json(timeline.memory, level_json);
+  return document;
 }
 
 void write_timeline(const Timeline& timeline, std::ostream& stream) {
   stream << fmt::format("{{\"schema\": \"{}\",\n \"version\": {},\n \"origin\": \"{}\"",
                         kTimelineSchema, kVersion, name_of(timeline.origin));
+  if (timeline.step) stream << fmt::format(",\n \"step\": {}", *timeline.step);
   write_rows(stream, "ranks", timeline.ranks, rank_json);
   write_rows(stream, "spans", timeline.spans, span_json);
   write_rows(stream, "flows", timeline.flows, flow_json);
@@ -180,6 +182,7 @@ Timeline read_timeline(const nlohmann::json& document, const std::string& source
   object.integer("version", {kVersion, kVersion});
   Timeline timeline;
   timeline.origin = object.choice("origin", enum_names<TimelineOrigin>(kTimelineOrigins));
+  if (object.has("step")) timeline.step = object.integer("step", {0});
   const std::set<std::int32_t> ranks = read_ranks(object, timeline);
   read_spans(object, ranks, timeline);
   for (ObjectReader& each : object.objects("flows")) {

@@ -83,6 +83,8 @@ struct Timeline {
   std::vector<Span> spans;
   std::vector<Flow> flows;
   std::vector<MemoryLevel> memory;  // ascending in time for each rank
+  // Of the run that it was measured in, from 0 on; none where it is not told.
+  std::optional<std::int64_t> step;
 
   bool operator==(const Timeline&) const = default;
 };

@@ -24,7 +24,8 @@ void write_plan(const std::filesystem::path& folder, const Scenario& scenario) {
 }
 
 void write_timeline(const std::filesystem::path& folder, std::int64_t step, std::int64_t rank,
-                    const Timeline& timeline) {
+                    Timeline timeline) {
+  timeline.step = step;
   write(folder / name_of(TimelineFile{step, rank}), to_json(timeline).dump());
 }
 

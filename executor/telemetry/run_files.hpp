@@ -12,9 +12,9 @@ namespace shardwright::executor {
 // FOLDER/plan.json: what was run. Throws RuntimeFailure, as the next one does.
 void write_plan(const std::filesystem::path& folder, const Scenario& scenario);
 
-// FOLDER/timeline-STEP-RANK.json (timeline_file.hpp)
+// FOLDER/timeline-STEP-RANK.json (timeline_file.hpp), which also says the step itself.
 void write_timeline(const std::filesystem::path& folder, std::int64_t step, std::int64_t rank,
-                    const Timeline& timeline);
+                    Timeline timeline);
 
 // Removes the timelines of steps from `first_step` on, which an earlier run has left. Throws
 // std::filesystem::filesystem_error.

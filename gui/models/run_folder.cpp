@@ -42,6 +42,7 @@ std::vector<QString> last_timelines(const QDir& folder) {
 void append(Timeline& all, const Timeline& rank) {
   const auto first = static_cast<std::uint32_t>(all.spans.size());
   all.origin = rank.origin;
+  all.step = rank.step;
   all.ranks.insert(all.ranks.end(), rank.ranks.begin(), rank.ranks.end());
   all.spans.insert(all.spans.end(), rank.spans.begin(), rank.spans.end());
   all.memory.insert(all.memory.end(), rank.memory.begin(), rank.memory.end());

@@ -24,12 +24,16 @@ namespace fs = std::filesystem;
 
 constexpr double kWarmupShare = 0.2;  // of the steps
 
-// The timeline of one rank, which brings its clock.
-Timeline read_rank(const fs::path& file) {
+// The timeline of one rank, which brings its clock. Older ones do not say their step.
+Timeline read_rank(const fs::path& file, std::int64_t step) {
   Timeline timeline = read_timeline(read_json_file(file), file.string());
   if (timeline.ranks.size() != 1) {
     throw InputError(file.string(), {{"/ranks", fmt::format("{} ranks", timeline.ranks.size()),
                                       "the one rank that the file's name says"}});
+  }
+  if (timeline.step.value_or(step) != step) {
+    throw InputError(file.string(), {{"/step", fmt::format("{}", *timeline.step),
+                                      fmt::format("{}, as the file's name says", step)}});
   }
   return timeline;
 }
@@ -58,7 +62,7 @@ void read_steps(const fs::path& folder, const std::set<std::int64_t>& steps, Mea
     if (!whole) continue;
     MeasuredStep& measured = run.steps.emplace_back();
     measured.step = step;
-    for (const auto& [rank, file] : ranks) measured.ranks.push_back(read_rank(file));
+    for (const auto& [rank, file] : ranks) measured.ranks.push_back(read_rank(file, step));
   }
 }
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "core/spec/profile_library.hpp"
+#include "core/timeline/timeline.hpp"
+#include "core/timeline/timeline_file.hpp"
 #include "tests/cli/command_run.hpp"
 #include "tests/process_end.hpp"
 
@@ -50,6 +52,18 @@ TEST(RunCommand, TrainsAPlanAndWritesMetrics) {
     EXPECT_GT(read.at("tokens_per_s"), 0.0);
   }
   EXPECT_EQ(steps, 3);
+}
+
+TEST(RunCommand, TimelinesSayTheirStep) {
+  const ScratchFolder folder;
+  const CommandResult result =
+      run_command({"run", plan_file(folder, "fp32"), "--data", text_file(folder), "--steps", "3",
+                   "--timeline-steps", "0,2", "--out", folder.file("run")});
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  for (const TimelineFile file : {TimelineFile{0, 0}, {0, 1}, {2, 0}, {2, 1}}) {
+    const std::string name = "run/" + name_of(file);
+    EXPECT_EQ(read_timeline(nlohmann::json::parse(folder.read(name)), name).step, file.step);
+  }
 }
 
 // Of the first of two ranks, which is a process of its own, and of the command itself.

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "core/base/error.hpp"
@@ -64,13 +65,18 @@ std::vector<nlohmann::json> events(const nlohmann::json& trace, const std::strin
 }
 
 TEST(Timeline, IsEqualAfterWritingAndReading) {
-  const Timeline timeline = two_stages();
-  const auto text = to_json(timeline).dump();
-  EXPECT_EQ(read_timeline(nlohmann::json::parse(text), "test"), timeline);
+  Timeline timeline = two_stages();
+  for (const auto& step : {std::optional<std::int64_t>(), std::optional<std::int64_t>(41)}) {
+    timeline.step = step;
+    const auto text = to_json(timeline).dump();
+    EXPECT_EQ(read_timeline(nlohmann::json::parse(text), "test"), timeline);
+  }
 }
 
 TEST(Timeline, IsTheSameDocumentWrittenPieceByPiece) {
-  for (const Timeline& timeline : {two_stages(), Timeline()}) {
+  Timeline recorded;
+  recorded.step = 41;
+  for (const Timeline& timeline : {two_stages(), Timeline(), recorded}) {
     std::ostringstream out;
     write_timeline(timeline, out);
     EXPECT_EQ(nlohmann::ordered_json::parse(out.str()), to_json(timeline));

@@ -92,6 +92,19 @@ TEST_F(RunFolder, TimelinesAreOfOneRankEach) {
   EXPECT_THAT(error(), HasSubstr("timeline-1-0.json: /ranks: found 0 ranks; expected the one"));
 }
 
+// A file that was renamed; timelines of before they said their step are taken by their name.
+TEST_F(RunFolder, TimelinesAreOfTheStepThatTheirNameSays) {
+  auto said = nlohmann::json::parse(timeline(R"([{"rank": 0, "label": "stage 0"}])"));
+  for (const int step : {1, 7}) {
+    said["step"] = step;
+    write("timeline-1-0.json", said.dump());
+    if (step == 1) {
+      EXPECT_EQ(load_run(folder_).steps.size(), 1U);
+    }
+  }
+  EXPECT_THAT(error(), HasSubstr("timeline-1-0.json: /step: found 7; expected 1, as the file's"));
+}
+
 TEST_F(RunFolder, BrokenLinesOfMetricsAreNamedByFileAndLine) {
   write("metrics.jsonl",
         line(0, 0.5) + "{\"step\": 1, \"step_s\": \"slow\"}\n[1]\n{\"step_s\": NaN}\n");
