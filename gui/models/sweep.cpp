@@ -94,14 +94,25 @@ struct Variant {
   Scenario scenario;
 };
 
+// The plan's own batch, halves of it in whole micro-batches of every replica, and doubles.
+std::vector<std::int64_t> batches_around(const Plan& plan) {
+  constexpr int kSmaller = 5, kLarger = 4;
+  const std::int64_t unit = plan.dp * plan.micro_batch;
+  std::vector<std::int64_t> batches = {plan.global_batch};
+  for (int i = 0; i < kSmaller && batches.back() >= 2 * unit; ++i)
+    batches.push_back(batches.back() / unit / 2 * unit);
+  std::reverse(batches.begin(), batches.end());
+  for (int i = 0; i < kLarger && batches.back() <= kMaxBatch / 2; ++i)
+    batches.push_back(2 * batches.back());
+  return batches;
+}
+
 std::vector<Variant> batch_variants(const Scenario& scenario) {
   std::vector<Variant> variants;
-  const std::int64_t least = scenario.plan.dp * scenario.plan.micro_batch;
-  for (std::int64_t batch = least; batch <= kMaxBatch / 2 && variants.size() < 10; batch *= 2) {
+  for (const std::int64_t batch : batches_around(scenario.plan)) {
     Variant variant{static_cast<double>(batch), scenario};
     variant.scenario.plan.global_batch = batch;
     variants.push_back(std::move(variant));
-    if (batch > 8 * scenario.plan.global_batch) break;
   }
   return variants;
 }

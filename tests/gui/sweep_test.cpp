@@ -76,6 +76,30 @@ TEST(Sweep, GoesThroughThePlanAsItIs) {
   EXPECT_DOUBLE_EQ(same->best->result.step.value(), small_set()->plans.front().result.step.value());
 }
 
+// However far it is from the least one, and whatever its factors are.
+TEST(Sweep, AlongTheBatchThePlansOwnIsAPoint) {
+  Scenario scenario = small_set()->scenario(0);
+  const std::int64_t least = scenario.plan.dp * scenario.plan.micro_batch;
+  for (const std::int64_t microbatches : {1, 5, 48, 1024, 1000}) {
+    scenario.plan.global_batch = microbatches * least;
+    const Sweep batches =
+        run_sweep(SweepAxis::GlobalBatch, SweepPlan::Chosen, small_request(), scenario, {}, {});
+    EXPECT_LE(batches.points.size(), 10U);
+    EXPECT_GE(batches.points.size(), 5U);
+    std::int64_t before = 0;
+    bool has_own = false;
+    for (const SweepPoint& point : batches.points) {
+      const auto batch = static_cast<std::int64_t>(point.x);
+      EXPECT_GT(batch, before);
+      EXPECT_EQ(batch % least, 0) << "dp and micro-batch divide no batch of " << batch;
+      has_own = has_own || batch == scenario.plan.global_batch;
+      before = batch;
+    }
+    EXPECT_TRUE(has_own) << scenario.plan.global_batch;
+    EXPECT_GE(before, 8 * scenario.plan.global_batch);
+  }
+}
+
 TEST(Sweep, LongSequencesStopFitting) {
   const Sweep lengths = sweep(SweepAxis::SeqLen);
   EXPECT_TRUE(lengths.points.front().fits);
