@@ -95,13 +95,15 @@ void PlanSearch::work(const ScenarioChoice& choice, std::uint64_t id, const std:
 
 void PlanSearch::watch(planner::PlanRequest& request, std::uint64_t id) {
   auto last = std::make_shared<std::chrono::steady_clock::time_point>();
-  request.progress = [this, id, last](const planner::SearchProgress& progress) {
+  const bool batch_is_open = request.global_batch == 0;
+  request.progress = [this, id, last, batch_is_open](const planner::SearchProgress& progress) {
     const auto now = std::chrono::steady_clock::now();
     if (now - *last < kBetweenReports) return;
     *last = now;
-    post(id, [this, progress] {
-      Q_EMIT progressed(progress.share, progress.checked, progress.simulated,
-                        progress.best_step ? progress.best_step->value() : 0.0);
+    const bool is_known = progress.best_step && !batch_is_open;
+    const double best_step_s = is_known ? progress.best_step->value() : 0.0;
+    post(id, [this, progress, best_step_s] {
+      Q_EMIT progressed(progress.share, progress.checked, progress.simulated, best_step_s);
     });
   };
 }

@@ -39,7 +39,8 @@ class PlanSearch : public QObject {
 
  Q_SIGNALS:
   void started();
-  // At most ten times a second. `best_step_s`: 0 while none is known.
+  // At most ten times a second. `best_step_s`: 0 while none is known, and where the batch is open:
+  // it would be that of any batch that is tried.
   void progressed(double share, qint64 checked, qint64 simulated, double best_step_s);
   // First those of the narrow search, then those of the whole one (PlanSet::complete): what each
   // has found so far, then its result. Plans that were shown are lost to the whole answer only, not

@@ -304,6 +304,7 @@ void PlansView::show_set() {
   const std::set<QString> lassoed = lassoed_plans();
   filter_->clear_lasso();
   model_->show(set);
+  follow_open_batch(set && set->request.global_batch == 0);
   lasso_again(lassoed);
   if (set && set->infeasible && set->plans.empty()) {
     show_infeasible(*set->infeasible);
@@ -314,6 +315,16 @@ void PlansView::show_set() {
     if (first) fit_columns();
   }
   update_points();
+}
+
+// A batch that the search chooses is seen beside its plans, unless the user hides it again; one
+// that the scenario names has its column where the user wants it.
+void PlansView::follow_open_batch(bool is_open) {
+  if (is_open == batch_is_open_) return;
+  batch_is_open_ = is_open;
+  auto* column = columns_->menu()->findChild<QAction*>(QStringLiteral("column_batch"));
+  if (is_open) shows_batch_ = column->isChecked();
+  column->setChecked(is_open || (shows_batch_ && column->isChecked()));
 }
 
 // Plans come in while a search goes on; those in the lasso stay in it.
@@ -369,6 +380,10 @@ void PlansView::update_summary() {
     summary_->setToolTip(tr("Rejected by: %1").arg(rejected_text(set->counts)));
   }
   if (!set->complete) text += tr(" Not the whole space yet.");
+  if (batch_is_open_ && !set->plans.empty()) {
+    text += tr(" Batch: %1 (chosen: the knee of the throughput).")
+                .arg(counted_text(set->plans.front().plan.global_batch, "sequence"));
+  }
   if (!set->plans.empty()) {
     const planner::PlanRequest& request = set->request;
     const QString warning =
@@ -433,7 +448,11 @@ void PlansView::focus_filter() {
 }
 
 void PlansView::save(QSettings& settings) const {
+  const int batch = figure_index(QStringLiteral("batch"));
+  const bool is_hidden = view_->isColumnHidden(batch);
+  if (batch_is_open_) view_->setColumnHidden(batch, !shows_batch_);  // as the user wants it
   settings.setValue(QStringLiteral("plans/columns"), view_->horizontalHeader()->saveState());
+  view_->setColumnHidden(batch, is_hidden);
   for (const QComboBox* box : {x_, y_, colour_})
     settings.setValue(QStringLiteral("plans/") + box->objectName(), box->currentData());
 }

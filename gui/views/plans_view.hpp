@@ -53,6 +53,7 @@ class PlansView : public View {
   std::set<QString> lassoed_plans() const;
   void lasso_again(const std::set<QString>& lassoed);
   void show_set();
+  void follow_open_batch(bool is_open);
   void show_infeasible(const planner::NoFeasiblePlan& none);
   void fit_columns();
   void update_points();
@@ -68,6 +69,8 @@ class PlansView : public View {
   PlanTableModel* model_;
   PlanFilter* filter_;
   QTableView* view_ = nullptr;
+  bool batch_is_open_ = false;  // in the request of the plans that are shown
+  bool shows_batch_ = false;    // by the user's wish, while the batch is open
   QLineEdit* terms_ = nullptr;
   FilterChips* chips_ = nullptr;
   QLabel* terms_problem_ = nullptr;

@@ -97,6 +97,25 @@ TEST(PlanSearch, PlansComeAsTheyAreFound) {
   }
 }
 
+// The batches that are tried have faster steps than the one that is chosen.
+TEST(PlanSearch, NoStepIsToldWhileTheBatchIsOpen) {
+  ScenarioChoice choice = small_choice();
+  choice.gpus = 2;
+  choice.global_batch = 0;
+  PlanSearch search;
+  PlanSetPointer last;
+  QObject::connect(&search, &PlanSearch::found, &search,
+                   [&](const PlanSetPointer& set) { last = set; });
+  QSignalSpy finished(&search, &PlanSearch::finished), progressed(&search, &PlanSearch::progressed);
+  search.request(choice);
+  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  ASSERT_FALSE(progressed.isEmpty());
+  for (const QList<QVariant>& each : progressed) EXPECT_EQ(each.at(3).toDouble(), 0.0);
+  ASSERT_TRUE(last);
+  for (const planner::PlanCandidate& plan : last->plans)
+    EXPECT_EQ(plan.plan.global_batch, last->plans.front().plan.global_batch);
+}
+
 TEST(PlanStream, HandsOverWhatIsNewAndKeepsWhatWasThere) {
   std::vector<PlanSetPointer> sets;
   PlanStream stream(small_request(), std::chrono::milliseconds(0),
