@@ -89,6 +89,20 @@ double bandwidth_of(SweepAxis axis, const ClusterSpec& cluster) {
   return cluster.node.nic.bandwidth.value() / 1e9;
 }
 
+bool is_bandwidth(SweepAxis axis) {
+  return axis == SweepAxis::ScaleOutBandwidth || axis == SweepAxis::ScaleUpBandwidth ||
+         axis == SweepAxis::MemoryBandwidth;
+}
+
+// Multiples of nothing are nothing.
+QString obstacle_to(SweepAxis axis, const ClusterSpec& cluster) {
+  if (!is_bandwidth(axis) || bandwidth_of(axis, cluster) > 0.0) return {};
+  const QString without = axis == SweepAxis::ScaleOutBandwidth
+                              ? QStringLiteral("has no NIC")
+                              : QStringLiteral("has no such link between its accelerators");
+  return QStringLiteral("There is nothing to sweep: %1 %2.").arg(to_qstring(cluster.name), without);
+}
+
 struct Variant {
   double x;
   Scenario scenario;
@@ -258,6 +272,8 @@ class BestPlans {
     for (const bool narrow : {true, false}) {
       begin_pass(narrow, sizes.size());
       found = planner::scale(request_, sizes, [&](const planner::ScalePoint& point) {
+        if (request_.global_batch == 0 && point.best)
+          sweep.chosen_batch = point.best->plan.global_batch;
         take(sweep, static_cast<double>(point.gpus), point.best);
       });
       if (found.partial) return;
@@ -423,6 +439,8 @@ Sweep run_sweep(SweepAxis axis, SweepPlan plan, const planner::PlanRequest& requ
   sweep.plan = possible_plan(axis, plan);
   sweep.ground = sim::ground_of(scenario.cluster.accelerator, scenario.stack);
   if (stop.stop_requested()) return sweep;
+  sweep.obstacle = obstacle_to(axis, scenario.cluster);
+  if (!sweep.obstacle.isEmpty()) return sweep;
   if (axis == SweepAxis::Gpus) {
     BestPlans(request, watch, stop).sweep_sizes(sweep);
     return sweep;

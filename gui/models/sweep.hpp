@@ -75,6 +75,10 @@ struct Sweep {
   std::optional<double> knee;  // where more stops to pay in tokens per second, or the last
                                // sequence that fits
   QString knee_reason;         // also why there is none; empty while points are preliminary
+  // Along GPUs, where the request leaves the batch open: sequences, the knee of the throughput on
+  // the largest machine, which all points train (while any is preliminary, those searched last).
+  std::optional<std::int64_t> chosen_batch;
+  QString obstacle;  // why there is nothing to sweep, as a sentence; empty where there is
 
   bool is_final() const;
 };

@@ -246,6 +246,7 @@ void SweepView::end() {
 
 void SweepView::take(const Sweep& sweep) {
   sweep_ = sweep;
+  if (!sweep_.obstacle.isEmpty()) return show_obstacle();
   const bool any = std::any_of(sweep_.points.begin(), sweep_.points.end(),
                                [](const SweepPoint& point) { return point.best.has_value(); });
   if (any) {
@@ -256,6 +257,14 @@ void SweepView::take(const Sweep& sweep) {
   }
   rebuild();
   if (!sweep_.is_final()) return;
+  end();
+  Q_EMIT settled();
+}
+
+void SweepView::show_obstacle() {
+  empty_->show_hint(sweep_.obstacle.toHtmlEscaped());
+  reason_->clear();
+  rebuild();
   end();
   Q_EMIT settled();
 }
@@ -280,6 +289,13 @@ void SweepView::tell_knee() {
           ? tr("%1 tokens: %2.").arg(x_text(*sweep_.knee), sweep_.knee_reason)
           : tr("Knee of tokens/s at %1: %2.").arg(x_text(*sweep_.knee), sweep_.knee_reason);
   QString text = knee + QLatin1Char(' ') + tip_of(sweep_.axis, sweep_.plan);
+  if (sweep_.chosen_batch) {
+    text +=
+        tr(" All train %1, chosen as the knee of the throughput on %2: Plans has a batch of its "
+           "own.")
+            .arg(counted_text(*sweep_.chosen_batch, "sequence"),
+                 counted_text(static_cast<std::int64_t>(sweep_.points.back().x), "GPU"));
+  }
   if (!has_interval(figure()))
     text += tr(" The prediction interval is one of step times: this figure has none.");
   reason_->setText(text);
@@ -392,17 +408,18 @@ TextTable SweepView::table() const {
   TextTable table;
   if (sweep_.points.empty()) return table;
   table.header = {
-      title_of(sweep_.axis), title_of(figure()), tr("Low"), tr("High"), tr("Fits"), tr("Plan"),
-      tr("Preliminary")};
+      title_of(sweep_.axis),   title_of(figure()), tr("Low"), tr("High"), tr("Fits"), tr("Plan"),
+      tr("Batch (sequences)"), tr("Preliminary")};
   for (const SweepPoint& point : sweep_.points) {
     QStringList row = {QString::number(point.x, 'g', 9)};
     if (point.best) {
       const SweepValue value = value_of(figure(), *point.best, sweep_.ground);
       for (const double each : {value.value, value.low, value.high})
         row.append(QString::number(each, 'g', 9));
-      row += {point.fits ? tr("yes") : point.why_not, plan_text(point.best->plan)};
+      row += {point.fits ? tr("yes") : point.why_not, plan_text(point.best->plan),
+              QString::number(point.best->plan.global_batch)};
     } else {
-      row += {QString(), QString(), QString(), point.why_not, QString()};
+      row += {QString(), QString(), QString(), point.why_not, QString(), QString()};
     }
     row.append(point.preliminary ? tr("yes") : tr("no"));
     table.rows.push_back(row);

@@ -44,6 +44,7 @@ class SweepView : public View {
   void end();
   void take(const Sweep& sweep);
   void show_nothing();
+  void show_obstacle();
   void tell_knee();
   QString preliminary_text() const;
   void rebuild();

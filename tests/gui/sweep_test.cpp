@@ -100,6 +100,40 @@ TEST(Sweep, AlongTheBatchThePlansOwnIsAPoint) {
   }
 }
 
+// As `shardwright scale --global-batch auto` chooses it: one for all sizes.
+TEST(Sweep, SizesOfAnOpenBatchTrainTheCommandsBatch) {
+  planner::PlanRequest request = small_request();
+  request.global_batch = 0;
+  request.max_global_batch = 64;
+  const Sweep sizes =
+      run_sweep(SweepAxis::Gpus, SweepPlan::Best, request, small_set()->scenario(0), {}, {});
+  std::vector<std::int64_t> gpus;
+  for (const SweepPoint& point : sizes.points) gpus.push_back(static_cast<std::int64_t>(point.x));
+  const planner::ScaleResult scaled = planner::scale(request, gpus);
+  ASSERT_TRUE(scaled.points.back().best);
+  EXPECT_EQ(sizes.chosen_batch, scaled.points.back().best->plan.global_batch);
+  for (const SweepPoint& point : sizes.points) {
+    if (!point.best) continue;
+    EXPECT_EQ(point.best->plan.global_batch, sizes.chosen_batch);
+  }
+  EXPECT_FALSE(sweep(SweepAxis::Gpus).chosen_batch);  // the request says it
+}
+
+TEST(Sweep, WithoutANicThereIsNothingToSweep) {
+  planner::PlanRequest request = small_request();
+  request.cluster.node.nic.bandwidth = BytesPerSecond(0.0);
+  Scenario scenario = small_set()->scenario(0);
+  scenario.cluster = request.cluster;
+  for (const SweepPlan plan : {SweepPlan::Best, SweepPlan::Chosen}) {
+    const Sweep none = run_sweep(SweepAxis::ScaleOutBandwidth, plan, request, scenario, {}, {});
+    EXPECT_TRUE(none.points.empty());
+    EXPECT_FALSE(none.knee);
+    EXPECT_TRUE(none.obstacle.contains(QStringLiteral("no NIC"))) << qPrintable(none.obstacle);
+    EXPECT_TRUE(none.is_final());
+  }
+  EXPECT_TRUE(sweep(SweepAxis::ScaleOutBandwidth).obstacle.isEmpty());
+}
+
 TEST(Sweep, LongSequencesStopFitting) {
   const Sweep lengths = sweep(SweepAxis::SeqLen);
   EXPECT_TRUE(lengths.points.front().fits);

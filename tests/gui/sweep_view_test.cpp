@@ -1,0 +1,60 @@
+// What the view of sweeps says beside its chart.
+#include "gui/views/sweep_view.hpp"
+
+#include <QComboBox>
+#include <QLabel>
+
+#include "gui/views/chart.hpp"
+#include "gui/views/empty_state.hpp"
+#include "tests/gui/window_fixture.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+class SweepViewTest : public WindowTest {
+ protected:
+  void sweep(SweepAxis axis, PlanSet set) {
+    find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(axis));
+    window_.raise_view(id("sweeps"));
+    window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
+    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  }
+  TextTable data() { return window_.findChild<SweepView*>()->table(); }
+};
+
+TEST_F(SweepViewTest, AlongGpusTheBatchThatWasChosenIsNamed) {
+  PlanSet open = *small_set();
+  open.request.global_batch = 0;
+  open.request.max_global_batch = 64;
+  sweep(SweepAxis::Gpus, open);
+  const TextTable table = data();
+  const qsizetype column = table.header.indexOf(id("Batch (sequences)"));
+  ASSERT_GE(column, 0);
+  ASSERT_FALSE(table.rows.empty());
+  const QString batch = table.rows.back()[column];
+  EXPECT_GT(batch.toInt(), 0);
+  const QString told = find<QLabel>("knee_reason").text();
+  EXPECT_TRUE(told.contains(id("All train %1 sequences").arg(batch))) << qPrintable(told);
+
+  sweep(SweepAxis::Gpus, *small_set());
+  EXPECT_FALSE(find<QLabel>("knee_reason").text().contains(id("All train")));
+}
+
+TEST_F(SweepViewTest, WithoutALinkItSaysThatThereIsNothingToSweep) {
+  PlanSet alone = *small_set();
+  alone.request.cluster.node.nic.bandwidth = BytesPerSecond(0.0);
+  sweep(SweepAxis::ScaleOutBandwidth, alone);
+  const auto* empty = qobject_cast<EmptyState*>(find<Chart>("sweep_chart").parentWidget());
+  ASSERT_NE(empty, nullptr);
+  EXPECT_TRUE(empty->is_empty());
+  EXPECT_TRUE(empty->hint().contains(id("nothing to sweep"))) << qPrintable(empty->hint());
+  EXPECT_TRUE(find<QLabel>("knee_reason").text().isEmpty());
+  EXPECT_TRUE(data().rows.empty());
+
+  find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(SweepAxis::MemoryBandwidth));
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_FALSE(empty->is_empty());
+}
+
+}  // namespace
+}  // namespace shardwright::gui
