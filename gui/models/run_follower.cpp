@@ -133,15 +133,6 @@ void RunFollower::take_line(const QByteArray& line) {
   }
 }
 
-double recent_mean(const std::vector<RunStep>& steps, double RunStep::*figure, std::size_t count) {
-  if (steps.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const std::size_t first =
-      std::max(steps.size() > count ? steps.size() - count : 0, steps.size() > 1 ? 1ul : 0ul);
-  double sum = 0.0;
-  for (std::size_t i = first; i < steps.size(); ++i) sum += steps[i].*figure;
-  return sum / static_cast<double>(steps.size() - first);
-}
-
 double median_step_s(const std::vector<RunStep>& steps) {
   return median(step_times(steps, steps.size() > 1 ? 1 : 0, steps.size()));
 }

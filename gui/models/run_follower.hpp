@@ -66,10 +66,6 @@ class RunFollower : public QObject {
   int lines_ = 0, damaged_ = 0, first_damaged_ = 0;
 };
 
-// Mean of the last `count` steps' figure, leaving out the first step, which warms up.
-double recent_mean(const std::vector<RunStep>& steps, double RunStep::*figure,
-                   std::size_t count = 20);
-
 // Of the steps after the first, which warms up; zero without any.
 double median_step_s(const std::vector<RunStep>& steps);
 

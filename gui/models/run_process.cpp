@@ -133,10 +133,13 @@ void RunProcess::take_errors() {
   errors_ = (errors_ + process_.readAllStandardError()).right(kKeptErrors);
 }
 
-// A run that ended before its first step leaves its folder free for the next one.
+// A run that ended before its first step, with or without an empty log, leaves its folder free for
+// the next one.
 void RunProcess::remove_plan_of_no_run() const {
-  if (!QFileInfo::exists(QDir(settings_.out).filePath(QStringLiteral("metrics.jsonl"))))
-    QFile::remove(plan_);
+  const QString metrics = QDir(settings_.out).filePath(QStringLiteral("metrics.jsonl"));
+  if (QFileInfo(metrics).size() > 0) return;
+  QFile::remove(metrics);
+  QFile::remove(plan_);
 }
 
 void RunProcess::report(int code, QProcess::ExitStatus status) {

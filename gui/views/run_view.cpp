@@ -53,8 +53,7 @@ QString text_of_last(const std::vector<RunStep>& steps) {
   return RunView::tr("  Step %1: loss %2, %3 tokens/s, %4 of tensors.")
       .arg(count_text(static_cast<std::int64_t>(steps.back().step)),
            std::isfinite(steps.back().loss) ? loss_text(steps.back().loss) : QStringLiteral("–"),
-           fixed_text(recent_mean(steps, &RunStep::tokens_per_s), 0),
-           bytes_text(Bytes(steps.back().memory_bytes)));
+           fixed_text(steps.back().tokens_per_s, 0), bytes_text(Bytes(steps.back().memory_bytes)));
 }
 
 // Empty where every line could be read.

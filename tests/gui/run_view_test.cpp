@@ -136,6 +136,36 @@ TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {
   EXPECT_FALSE(QFileInfo::exists(folder_.filePath(id("run/plan.json"))));
 }
 
+// Its log was opened, and no step was written into it.
+TEST_F(RunViewTest, AnEmptyLogOfNoStepLeavesTheFolderFree) {
+  const QDir run(folder_.filePath(id("run")));
+  for (int i = 0; i < 2; ++i) {
+    QSignalSpy ended(view_, &RunView::ended);
+    start(1'000'000);
+    ASSERT_TRUE(view_->is_running()) << qPrintable(find<MessageBar>("message_bar").text());
+    write_text_file(run.filePath(id("metrics.jsonl")), {});
+    view_->stop();
+    ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+    EXPECT_FALSE(run.exists(id("plan.json")));
+    EXPECT_FALSE(run.exists(id("metrics.jsonl")));
+  }
+}
+
+TEST_F(RunViewTest, TheLastStepIsToldByItsOwnFigures) {
+  const QDir run(folder_.filePath(id("old")));
+  ASSERT_TRUE(QDir().mkpath(run.path()));
+  QString lines;
+  for (int step = 0; step < 4; ++step)
+    lines += id("{\"step\": %1, \"loss\": 5, \"step_s\": 0.1, \"tokens_per_s\": %2}\n")
+                 .arg(step)
+                 .arg(step == 3 ? 1488.9 : 4000.0);
+  write_text_file(run.filePath(id("metrics.jsonl")), lines);
+  window_.open({run.path()});
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  const QString text = find<QLabel>("run_state").text();
+  EXPECT_TRUE(text.contains(id("Step 3: loss 5.0000, 1,489 tokens/s"))) << qPrintable(text);
+}
+
 TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
   const auto write_run = [&](const char* name, int steps) {
     QString run = folder_.filePath(id(name));
@@ -288,6 +318,8 @@ TEST_F(RunViewTest, ARunIsStoppedCleanly) {
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
   EXPECT_TRUE(ended.front().front().toBool());
   EXPECT_FALSE(view_->is_running());
+  EXPECT_TRUE(QFileInfo::exists(folder_.filePath(id("run/plan.json"))));
+  EXPECT_GT(QFileInfo(folder_.filePath(id("run/metrics.jsonl"))).size(), 0);
 }
 
 TEST(RecordedSteps, AreFewEarlyAndLateOnes) {
