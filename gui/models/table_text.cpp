@@ -7,14 +7,18 @@ namespace shardwright::gui {
 namespace {
 
 template <class Quote>
-QString joined(const TextTable& table, const QString& separator, Quote quote) {
+QString joined(const TextTable& table, const QString& separator, Quote quote,
+               const std::stop_token& stop = {}) {
   const auto line = [&](const QStringList& cells) {
     QStringList quoted;
     for (const QString& cell : cells) quoted.append(quote(cell));
     return quoted.join(separator) + QLatin1Char('\n');
   };
   QString text = line(table.header);
-  for (const QStringList& row : table.rows) text += line(row);
+  for (const QStringList& row : table.rows) {
+    if (stop.stop_requested()) break;
+    text += line(row);
+  }
   return text;
 }
 
@@ -61,8 +65,8 @@ QString to_tsv(const TextTable& table) {
   });
 }
 
-QString to_csv(const TextTable& table) {
-  return joined(table, QStringLiteral(","), csv_cell);
+QString to_csv(const TextTable& table, const std::stop_token& stop) {
+  return joined(table, QStringLiteral(","), csv_cell, stop);
 }
 
 QString to_markdown(const TextTable& table) {

@@ -4,6 +4,9 @@
 #include <QModelIndex>
 #include <QString>
 #include <QStringList>
+#include <cstddef>
+#include <functional>
+#include <stop_token>
 #include <vector>
 
 class QAbstractItemModel;
@@ -16,6 +19,13 @@ struct TextTable {
   std::vector<QStringList> rows;
 };
 
+// A table of what was shown when it was asked for, which is yet to be made.
+struct LazyTable {
+  std::size_t rows = 0;
+  // In any thread; cut short once a stop is asked for.
+  std::function<TextTable(const std::stop_token&)> make;
+};
+
 // The given rows of a model in the order that they are shown; `columns`: those to take. `role`:
 // Qt::EditRole for numbers that other programs read.
 TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& rows,
@@ -25,7 +35,8 @@ TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& co
                      Qt::ItemDataRole role = Qt::DisplayRole);
 
 QString to_tsv(const TextTable& table);
-QString to_csv(const TextTable& table);  // RFC 4180
+// RFC 4180; cut short once a stop is asked for.
+QString to_csv(const TextTable& table, const std::stop_token& stop = {});
 QString to_markdown(const TextTable& table);
 
 }  // namespace shardwright::gui

@@ -119,34 +119,43 @@ QString span_line(const TimelineTracks& tracks, SpanRef ref) {
   return parts.join(QStringLiteral(" · "));
 }
 
-TextTable span_table(const TimelineTracks& tracks, double from, double to) {
-  TextTable table;
-  for (const char* name : {"origin", "rank", "stream", "peer", "name", "kind", "phase", "layer",
-                           "microbatch", "start_s", "duration_s", "group", "bytes", "flop"})
-    table.header.append(QString::fromUtf8(name));
-  const bool with_files = tracks.compares_alike();
-  if (with_files) table.header.insert(1, QStringLiteral("file"));
-  const auto number_or_nothing = [](std::int32_t number) {
-    return number < 0 ? QString() : QString::number(number);
-  };
+ShownSpans shown_spans(const TimelineTracks& tracks, double from, double to) {
+  ShownSpans shown{tracks.timelines(), {}, {}};
+  for (std::size_t side = 0; tracks.compares_alike() && side < shown.timelines.size(); ++side)
+    shown.files.append(tracks.side_title(side));
   for (const Track& track : tracks.tracks()) {
     if (track.kind != TrackKind::Spans) continue;
     const SpanRow& row = tracks.rows()[track.row];
     const PositionRange range = row.visible(from, to);
     for (std::size_t i = range.first; i < range.last; ++i) {
-      if (row.spans()[i].end < from) continue;
-      const Span& span = tracks.span(tracks.ref(track, i));
-      table.rows.push_back({title_of(tracks.timelines()[track.side]->origin),
-                            QString::number(span.rank), QString::fromUtf8(name_of(span.stream)),
-                            number_or_nothing(span.peer), to_qstring(span.name),
-                            QString::fromUtf8(name_of(span.kind)),
-                            QString::fromUtf8(name_of(span.phase)), number_or_nothing(span.layer),
-                            number_or_nothing(span.microbatch), exact_text(span.start.value()),
-                            exact_text(span.duration.value()),
-                            span.group ? QString::fromUtf8(name_of(*span.group)) : QString(),
-                            exact_text(span.bytes.value()), exact_text(span.flop.value())});
-      if (with_files) table.rows.back().insert(1, tracks.side_title(track.side));
+      if (row.spans()[i].end >= from) shown.spans.push_back(tracks.ref(track, i));
     }
+  }
+  return shown;
+}
+
+TextTable span_table(const ShownSpans& shown, const std::stop_token& stop) {
+  TextTable table;
+  for (const char* name : {"origin", "rank", "stream", "peer", "name", "kind", "phase", "layer",
+                           "microbatch", "start_s", "duration_s", "group", "bytes", "flop"})
+    table.header.append(QString::fromUtf8(name));
+  if (!shown.files.isEmpty()) table.header.insert(1, QStringLiteral("file"));
+  const auto number_or_nothing = [](std::int32_t number) {
+    return number < 0 ? QString() : QString::number(number);
+  };
+  for (const SpanRef ref : shown.spans) {
+    if (stop.stop_requested()) break;
+    const Timeline& timeline = *shown.timelines[ref.side];
+    const Span& span = timeline.spans[ref.index];
+    table.rows.push_back({title_of(timeline.origin), QString::number(span.rank),
+                          QString::fromUtf8(name_of(span.stream)), number_or_nothing(span.peer),
+                          to_qstring(span.name), QString::fromUtf8(name_of(span.kind)),
+                          QString::fromUtf8(name_of(span.phase)), number_or_nothing(span.layer),
+                          number_or_nothing(span.microbatch), exact_text(span.start.value()),
+                          exact_text(span.duration.value()),
+                          span.group ? QString::fromUtf8(name_of(*span.group)) : QString(),
+                          exact_text(span.bytes.value()), exact_text(span.flop.value())});
+    if (!shown.files.isEmpty()) table.rows.back().insert(1, shown.files[ref.side]);
   }
   return table;
 }

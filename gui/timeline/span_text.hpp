@@ -2,7 +2,10 @@
 #pragma once
 
 #include <QString>
+#include <memory>
 #include <optional>
+#include <stop_token>
+#include <vector>
 
 #include "gui/models/table_text.hpp"
 #include "gui/timeline/device_limits.hpp"
@@ -21,8 +24,18 @@ QString memory_tool_tip(const MemoryRow& row, double time);
 // One line: "attention.qkv · forward · layer 3 · mb 0 · 1.23 ms".
 QString span_line(const TimelineTracks& tracks, SpanRef ref);
 
-// The spans shown that overlap [from, to], a row each, in base units; with a column for the file
-// where two timelines of one origin are shown.
-TextTable span_table(const TimelineTracks& tracks, double from, double to);
+// Spans that were shown, whatever is shown since then.
+struct ShownSpans {
+  std::vector<std::shared_ptr<const Timeline>> timelines;
+  QStringList files;  // of each; empty unless two timelines of one origin are shown
+  std::vector<SpanRef> spans;
+};
+
+// Those that overlap [from, to], in seconds, track by track.
+ShownSpans shown_spans(const TimelineTracks& tracks, double from, double to);
+
+// A row each, in base units; with a column for the file where files are told apart. Cut short once
+// a stop is asked for.
+TextTable span_table(const ShownSpans& shown, const std::stop_token& stop = {});
 
 }  // namespace shardwright::gui

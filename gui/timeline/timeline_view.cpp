@@ -466,8 +466,16 @@ void TimelineView::keyPressEvent(QKeyEvent* event) {
 }
 
 TextTable TimelineView::table() const {
+  return lazy_table().make({});
+}
+
+LazyTable TimelineView::lazy_table() const {
   const TimeWindow& window = canvas_->scene().window;
-  return span_table(canvas_->tracks(), window.from, window.to);
+  ShownSpans shown = shown_spans(canvas_->tracks(), window.from, window.to);
+  const std::size_t rows = shown.spans.size();
+  return {rows, [shown = std::move(shown)](const std::stop_token& stop) {
+            return span_table(shown, stop);
+          }};
 }
 
 }  // namespace shardwright::gui

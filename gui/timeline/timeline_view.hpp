@@ -43,6 +43,7 @@ class TimelineView : public View {
 
   // The spans in the window shown.
   TextTable table() const override;
+  LazyTable lazy_table() const override;
 
   // For the other views' selections; they tell nothing back where nothing changes.
   void select_range(double from, double to);

@@ -66,7 +66,10 @@ MainWindow::MainWindow(QSettings* settings)
           [this](const QString& error) {
             messages_->say(QStringLiteral("files"), Tone::Problem, error);
             read_next();
-          }) {
+          }),
+      exports_(
+          this, [this](const auto& file) { tell_written(*file, tr("Exported %1.")); },
+          [this](const QString& error) { tell_not_written(exported_, error); }) {
   setObjectName(QStringLiteral("main_window"));
   setWindowTitle(QStringLiteral("Shardwright"));
   setDockNestingEnabled(true);
@@ -318,7 +321,8 @@ void MainWindow::start() {
 
 bool MainWindow::is_busy() const {
   return search_.is_running() || probe_.is_running() || why_view_->is_busy() ||
-         sweep_view_->is_busy() || step_->is_busy() || run_view_->is_busy() || files_.is_running();
+         sweep_view_->is_busy() || step_->is_busy() || run_view_->is_busy() ||
+         files_.is_running() || exports_.is_running();
 }
 
 QWidget* MainWindow::view(const QString& id) const {

@@ -10,6 +10,7 @@
 #include "gui/models/read_files.hpp"
 #include "gui/models/scenario_document.hpp"
 #include "gui/models/selection.hpp"
+#include "gui/models/table_text.hpp"
 #include "gui/models/this_machine.hpp"
 #include "gui/window/action_registry.hpp"
 #include "gui/window/opened_files.hpp"
@@ -60,7 +61,7 @@ class MainWindow : public QMainWindow {
   const ActionRegistry& actions() const { return *registry_; }
   Selection& selection() { return selection_; }
   ScenarioDocument& document() { return document_; }
-  // A search, an explanation, a sweep or the reading of files goes on.
+  // A search, an explanation, a sweep, the reading of files or an export goes on.
   bool is_busy() const;
 
  protected:
@@ -125,6 +126,11 @@ class MainWindow : public QMainWindow {
   void save_plan();
   void fill_recent();
   void export_view(const QString& suffix);
+  // In the background, with a message by which it is stopped if it takes long.
+  void export_data(const LazyTable& shown, const QString& file);
+  void stop_export();
+  void tell_written(const QString& file, const QString& text);
+  void tell_not_written(const QString& file, const QString& problem);
   void copy_view_picture();
   void copy_view_data();
   void save_session();
@@ -186,6 +192,8 @@ class MainWindow : public QMainWindow {
   bool keeps_plans_ = false;  // while the scenario of shown plans is taken over
   ReadingProgress reading_progress_;
   BackgroundJob<ReadFiles> files_;
+  QString exported_;  // the file that is written in the background
+  BackgroundJob<QString> exports_;
 };
 
 }  // namespace shardwright::gui

@@ -6,6 +6,7 @@
 #include <QFileInfo>
 #include <QGuiApplication>
 #include <QMenu>
+#include <QTimer>
 #include <nlohmann/json.hpp>
 
 #include "gui/models/file_names.hpp"
@@ -73,10 +74,19 @@ QString text_of_repeated(const QStringList& paths) {
       .arg(names.join(QStringLiteral(", ")));
 }
 
-// Of the view that the dock holds; empty where it shows nothing.
-TextTable data_of(const QDockWidget& dock) {
+// Of the view that the dock holds; no rows where it shows nothing.
+LazyTable data_of(const QDockWidget& dock) {
   const auto* shown = qobject_cast<View*>(dock.widget());
-  return shown == nullptr ? TextTable() : shown->table();
+  return shown == nullptr ? LazyTable() : shown->lazy_table();
+}
+
+// What is made and copied within a fifth of a second.
+constexpr std::size_t kMostCopiedRows = 20'000;
+// What takes no longer than that needs no word.
+constexpr int kAtOnceMs = 200;
+
+QString counted_rows(std::size_t rows) {
+  return counted_text(static_cast<std::int64_t>(rows), "row");
 }
 
 }  // namespace
@@ -390,11 +400,21 @@ void MainWindow::save_plan() {
   if (file.isEmpty()) return;
   try {
     write_text_file(file, to_qstring(to_json(*scenario).dump(2) + "\n"));
-    messages_->take_back(key_of_writing(file));
-    messages_->say(QStringLiteral("command"), Tone::Notice, tr("Saved %1.").arg(file));
+    tell_written(file, tr("Saved %1."));
   } catch (const RuntimeFailure& failure) {
-    messages_->say(key_of_writing(file), Tone::Problem, QString::fromUtf8(failure.what()));
+    tell_not_written(file, QString::fromUtf8(failure.what()));
   }
+}
+
+void MainWindow::tell_written(const QString& file, const QString& text) {
+  if (!exports_.is_running()) messages_->take_back(QStringLiteral("export"));
+  messages_->take_back(key_of_writing(file));
+  messages_->say(QStringLiteral("command"), Tone::Notice, text.arg(file));
+}
+
+void MainWindow::tell_not_written(const QString& file, const QString& problem) {
+  if (!exports_.is_running()) messages_->take_back(QStringLiteral("export"));
+  messages_->say(key_of_writing(file), Tone::Problem, problem);
 }
 
 void MainWindow::fill_recent() {
@@ -405,30 +425,50 @@ void MainWindow::fill_recent() {
 }
 
 void MainWindow::export_view(const QString& suffix) {
-  QDockWidget* dock = current_dock();
-  TextTable shown;
-  if (suffix == QStringLiteral("csv")) {
-    shown = data_of(*dock);
-    if (shown.rows.empty()) {
-      return messages_->say(QStringLiteral("command"), Tone::Problem,
-                            tr("%1 has no data to export.").arg(dock->windowTitle()));
-    }
+  const QDockWidget* dock = current_dock();
+  const bool is_data = suffix == QStringLiteral("csv");
+  const LazyTable shown = is_data ? data_of(*dock) : LazyTable();
+  QString obstacle;
+  if (is_data && shown.rows == 0) {
+    obstacle = tr("%1 has no data to export.").arg(dock->windowTitle());
+  } else if (is_data && exports_.is_running()) {
+    obstacle = tr("%1 is still being written.").arg(exported_);
   }
+  if (!obstacle.isEmpty())
+    return messages_->say(QStringLiteral("command"), Tone::Problem, obstacle);
   const QString file = ask_for_file(this, tr("Export %1").arg(dock->windowTitle()),
                                     dock->objectName() + QLatin1Char('.') + suffix,
                                     QStringLiteral("*.%1").arg(suffix), suffix);
   if (file.isEmpty()) return;
+  if (is_data) return export_data(shown, file);
   try {
-    if (suffix == QStringLiteral("csv")) {
-      write_text_file(file, to_csv(shown));
-    } else {
-      export_picture(*dock->widget(), file);
-    }
-    messages_->take_back(key_of_writing(file));
-    messages_->say(QStringLiteral("command"), Tone::Notice, tr("Exported %1.").arg(file));
+    export_picture(*dock->widget(), file);
+    tell_written(file, tr("Exported %1."));
   } catch (const RuntimeFailure& failure) {
-    messages_->say(key_of_writing(file), Tone::Problem, QString::fromUtf8(failure.what()));
+    tell_not_written(file, QString::fromUtf8(failure.what()));
   }
+}
+
+void MainWindow::export_data(const LazyTable& shown, const QString& file) {
+  exported_ = file;
+  exports_.start([shown, file](const std::stop_token& stop) {
+    const QString text = to_csv(shown.make(stop), stop);
+    if (!stop.stop_requested()) write_text_file(file, text);
+    return file;
+  });
+  QTimer::singleShot(kAtOnceMs, this, [this, file, rows = shown.rows] {
+    if (!exports_.is_running() || exported_ != file) return;
+    messages_->say(QStringLiteral("export"), Tone::Notice,
+                   tr("%1 are being written to %2.").arg(counted_rows(rows), file),
+                   {tr("Stop"), [this] { stop_export(); }});
+  });
+}
+
+void MainWindow::stop_export() {
+  if (!exports_.is_running()) return;
+  exports_.cancel();
+  messages_->say(QStringLiteral("export"), Tone::Notice,
+                 tr("The export of %1 was stopped.").arg(exported_));
 }
 
 void MainWindow::copy_view_picture() {
@@ -436,13 +476,19 @@ void MainWindow::copy_view_picture() {
 }
 
 void MainWindow::copy_view_data() {
-  const TextTable shown = data_of(*current_dock());
-  if (shown.rows.empty()) {
+  const LazyTable shown = data_of(*current_dock());
+  if (shown.rows == 0) {
     return messages_->say(QStringLiteral("command"), Tone::Problem,
                           tr("%1 has no data to copy.").arg(current_dock()->windowTitle()));
   }
+  if (shown.rows > kMostCopiedRows) {
+    return messages_->say(
+        QStringLiteral("command"), Tone::Problem,
+        tr("%1 are too many for the clipboard: export them as CSV.").arg(counted_rows(shown.rows)),
+        {tr("Export as CSV"), [this] { export_view(QStringLiteral("csv")); }});
+  }
   messages_->take_back(QStringLiteral("command"));  // that there was nothing
-  QGuiApplication::clipboard()->setText(to_tsv(shown));
+  QGuiApplication::clipboard()->setText(to_tsv(shown.make({})));
 }
 
 }  // namespace shardwright::gui

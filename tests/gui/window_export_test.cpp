@@ -1,12 +1,15 @@
 // Views as pictures and as files.
+#include <QClipboard>
 #include <QDockWidget>
 #include <QFile>
+#include <QGuiApplication>
 #include <QImage>
 #include <QLineEdit>
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QTableView>
 
+#include "gui/timeline/timeline_view.hpp"
 #include "gui/views/picture_export.hpp"
 #include "tests/gui/clipped_parts.hpp"
 #include "tests/gui/file_dialog.hpp"
@@ -53,6 +56,7 @@ TEST_F(WindowExportTest, AnExportGetsTheSuffixThatItsNameLacks) {
     const QString file = name + QLatin1Char('.') + id(suffix);
     answer_next_dialog(name);
     trigger(qPrintable(id("file.export_") + id(suffix)));
+    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
     EXPECT_GT(QFileInfo(file).size(), 100) << suffix;
     const QString said = find<MessageBar>("message_bar").text();
     EXPECT_TRUE(said.contains(id("Exported ") + file)) << qPrintable(said);
@@ -60,6 +64,71 @@ TEST_F(WindowExportTest, AnExportGetsTheSuffixThatItsNameLacks) {
   answer_next_dialog(name);
   trigger("file.save_plan");
   EXPECT_TRUE(QFileInfo(name + id(".json")).isFile());
+}
+
+// A timeline whose table takes seconds.
+class LargeExportTest : public WindowExportTest {
+ protected:
+  static constexpr int kSpans = 400'000;
+
+  void SetUp() override {
+    WindowExportTest::SetUp();
+    auto timeline = std::make_shared<Timeline>();
+    timeline->ranks = {{0, "stage 0"}};
+    timeline->spans.resize(kSpans);
+    for (int i = 0; i < kSpans; ++i) {
+      Span& span = timeline->spans[static_cast<std::size_t>(i)];
+      span.name = "mlp.up";
+      span.start = Seconds(i * 1e-3);
+      span.duration = Seconds(1e-3);
+    }
+    window_.findChild<TimelineView*>()->set_timelines({timeline});
+    window_.raise_view(id("timeline"));
+  }
+
+  const QString file_ = folder_.filePath(id("large.csv"));
+};
+
+// The dialog does not wait for the table, nor the window for the file.
+TEST_F(LargeExportTest, IsWrittenInTheBackground) {
+  answer_next_dialog(file_);
+  trigger("file.export_csv");
+  EXPECT_TRUE(window_.is_busy());
+  EXPECT_FALSE(QFileInfo::exists(file_));
+  trigger("file.export_csv");  // no dialog: one at a time
+  const auto& said = find<MessageBar>("message_bar");
+  EXPECT_TRUE(said.text().contains(id("is still being written"))) << qPrintable(said.text());
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  QFile csv(file_);
+  ASSERT_TRUE(csv.open(QIODevice::ReadOnly));
+  EXPECT_EQ(csv.readAll().count('\n'), kSpans + 1);
+  EXPECT_TRUE(said.text().contains(id("Exported ") + file_)) << qPrintable(said.text());
+  EXPECT_FALSE(said.text().contains(id("being written"))) << qPrintable(said.text());
+}
+
+TEST_F(LargeExportTest, IsStoppedByItsMessage) {
+  answer_next_dialog(file_);
+  trigger("file.export_csv");
+  const auto& said = find<MessageBar>("message_bar");
+  const QString writes = id("400,000 rows are being written to ") + file_;
+  ASSERT_TRUE(wait_for([&] { return said.text().contains(writes); }));
+  click(writes, "offer");
+  EXPECT_FALSE(window_.is_busy());
+  EXPECT_TRUE(said.text().contains(id("was stopped"))) << qPrintable(said.text());
+  QTest::qWait(500);
+  EXPECT_FALSE(QFileInfo::exists(file_));
+}
+
+TEST_F(LargeExportTest, IsRefusedByTheClipboard) {
+  QGuiApplication::clipboard()->setText(id("before"));
+  trigger("edit.copy_data");
+  const QString said = find<MessageBar>("message_bar").text();
+  EXPECT_TRUE(said.contains(id("400,000 rows are too many for the clipboard"))) << qPrintable(said);
+  EXPECT_EQ(QGuiApplication::clipboard()->text(), id("before"));
+  answer_next_dialog(file_);
+  click(id("too many"), "offer");
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_TRUE(QFileInfo::exists(file_));
 }
 
 // What is scrolled out of sight is in the picture all the same.

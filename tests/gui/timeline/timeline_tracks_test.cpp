@@ -88,7 +88,7 @@ TEST(TimelineTracks, TwoOfOneOriginGoByTheNamesOfTheirFiles) {
     EXPECT_TRUE(tip.contains(QStringLiteral("<td>a/&lt;slow&gt;.json&nbsp;")));
     EXPECT_FALSE(tip.contains(QStringLiteral("predicted")));
   }
-  const TextTable table = span_table(tracks, 0.0, tracks.end());
+  const TextTable table = span_table(shown_spans(tracks, 0.0, tracks.end()));
   const qsizetype file = table.header.indexOf(QStringLiteral("file"));
   ASSERT_GE(file, 0);
   std::map<QString, std::size_t> rows;
@@ -110,7 +110,7 @@ TEST(TimelineTracks, NamesFollowTheOrderOfTheTimelines) {
   EXPECT_EQ(tracks.side_title(1).toStdString(), "measured");
   EXPECT_TRUE(
       span_tool_tip(tracks, {0, 200}).contains(QStringLiteral("measured +100.0 % of pred")));
-  EXPECT_FALSE(span_table(tracks, 0.0, 1.0).header.contains(QStringLiteral("file")));
+  EXPECT_FALSE(span_table(shown_spans(tracks, 0.0, 1.0)).header.contains(QStringLiteral("file")));
   tracks.set_timelines({slow, measured(*small_step().timeline, 1.0)}, {},
                        {QStringLiteral("first"), QStringLiteral("second")});
   EXPECT_EQ(tracks.side_title(0).toStdString(), "first");
@@ -522,8 +522,9 @@ TEST(SpanMarks, AreFoundWhereTheirSpansLie) {
 
 TEST(SpanText, TableHasTheSpansOfTheWindow) {
   const TimelineTracks tracks = tracks_of({small_step().timeline});
-  EXPECT_EQ(span_table(tracks, 0.0, tracks.end()).rows.size(), small_step().timeline->spans.size());
-  const TextTable none = span_table(tracks, tracks.end() + 1.0, tracks.end() + 2.0);
+  EXPECT_EQ(span_table(shown_spans(tracks, 0.0, tracks.end())).rows.size(),
+            small_step().timeline->spans.size());
+  const TextTable none = span_table(shown_spans(tracks, tracks.end() + 1.0, tracks.end() + 2.0));
   EXPECT_TRUE(none.rows.empty());
   EXPECT_EQ(none.header.size(), 14);
 }
