@@ -34,4 +34,22 @@ void PowerSpinBox::stepBy(int steps) {
   setValue(next);
 }
 
+QString PowerSpinBox::typed_of(const QString& text) const {
+  const bool has_unit = !suffix().isEmpty() && text.endsWith(suffix());
+  return (has_unit ? text.chopped(suffix().size()) : text).trimmed();
+}
+
+QValidator::State PowerSpinBox::validate(QString& input, int& position) const {
+  const QString word = specialValueText(), typed = typed_of(input);
+  if (!word.isEmpty() && !typed.isEmpty() && word.startsWith(typed, Qt::CaseInsensitive))
+    return typed.size() == word.size() ? QValidator::Acceptable : QValidator::Intermediate;
+  return QSpinBox::validate(input, position);
+}
+
+int PowerSpinBox::valueFromText(const QString& text) const {
+  const QString word = specialValueText();
+  if (!word.isEmpty() && word.compare(typed_of(text), Qt::CaseInsensitive) == 0) return minimum();
+  return QSpinBox::valueFromText(text);
+}
+
 }  // namespace shardwright::gui

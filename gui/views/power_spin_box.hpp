@@ -5,7 +5,8 @@
 
 namespace shardwright::gui {
 
-// The arrows and the wheel go to the next power of two; any number may be typed.
+// The arrows and the wheel go to the next power of two; any number may be typed, and the word that
+// stands for the least one (specialValueText()), where there is one, in any case of its letters.
 class PowerSpinBox : public QSpinBox {
   Q_OBJECT
 
@@ -15,6 +16,14 @@ class PowerSpinBox : public QSpinBox {
   // What follows the number, and what follows 1.
   void set_unit(const QString& unit, const QString& unit_of_one);
   void stepBy(int steps) override;
+
+ protected:
+  QValidator::State validate(QString& input, int& position) const override;
+  int valueFromText(const QString& text) const override;
+
+ private:
+  // What is typed, without the unit.
+  QString typed_of(const QString& text) const;
 };
 
 }  // namespace shardwright::gui

@@ -71,6 +71,36 @@ TEST_F(ScenarioViewTest, AMemoryLimitIsTakenAsItIsTyped) {
   }
 }
 
+// The word that the field shows is one that it takes.
+TEST_F(ScenarioViewTest, AnOpenBatchIsTypedAsItIsShown) {
+  auto& batch = find<QSpinBox>("global_batch");
+  for (const char* word : {"auto", "AUTO"}) {
+    window_.document().reset(small_choice());
+    batch.setFocus();
+    batch.selectAll();
+    QTest::keyClicks(&batch, id(word));
+    QTest::keyClick(&batch, Qt::Key_Tab);
+    EXPECT_EQ(batch.text(), id("auto"));
+    EXPECT_EQ(window_.document().choice().global_batch, 0) << word;
+  }
+  batch.setFocus();
+  batch.selectAll();
+  QTest::keyClicks(&batch, id("64"));
+  EXPECT_EQ(window_.document().choice().global_batch, 64);
+  batch.selectAll();
+  QTest::keyClicks(&batch, id("au"));  // left before its end
+  QTest::keyClick(&batch, Qt::Key_Tab);
+  EXPECT_EQ(window_.document().choice().global_batch, 64);
+  EXPECT_EQ(batch.text(), id("64 sequences"));
+  // Nor is it a word of another field.
+  auto& gpus = find<QSpinBox>("gpus");
+  gpus.setFocus();
+  gpus.selectAll();
+  QTest::keyClicks(&gpus, id("auto"));
+  QTest::keyClick(&gpus, Qt::Key_Tab);
+  EXPECT_EQ(window_.document().choice().gpus, small_choice().gpus);
+}
+
 TEST_F(ScenarioViewTest, APartOfAGigabyteLimitsTheSearch) {
   ScenarioChoice choice = small_choice();
   choice.max_memory_gb = 0.5;
