@@ -83,7 +83,9 @@ QWidget* PlansView::create_table() {
   chips_ = new FilterChips(terms_, QLatin1Char(','));
   layout->addWidget(chips_);
   layout->addWidget(terms_problem_);
-  layout->addWidget(view_, 1);
+  rows_ = new EmptyState(view_);
+  rows_->show_content();
+  layout->addWidget(rows_, 1);
   layout->addWidget(summary_);
   return pane;
 }
@@ -173,7 +175,9 @@ QWidget* PlansView::create_scatter() {
   auto* layout = new QVBoxLayout(pane);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(line);
-  layout->addWidget(scatter_, 1);
+  points_ = new EmptyState(scatter_);
+  points_->show_content();
+  layout->addWidget(points_, 1);
   layout->addWidget(new HintLabel(
       tr("Drag to lasso · click to choose · Ctrl+click to compare · double click: the crowd, or "
          "all")));
@@ -362,8 +366,24 @@ void PlansView::fit_columns() {
 void PlansView::update_points() {
   lasso_chip_->setVisible(filter_->has_lasso());
   scatter_->show(model_->set(), filter_->source_rows());
+  tell_filtered_out();
   update_summary();
   follow_selection();
+}
+
+void PlansView::tell_filtered_out() {
+  const bool none_passes = filter_->rowCount() == 0 && model_->rowCount() > 0;
+  for (EmptyState* part : {rows_, points_}) {
+    if (!none_passes) {
+      part->show_content();
+    } else if (filter_->has_lasso()) {
+      part->show_hint(
+          tr("<b>No plan in the lasso passes the filter</b><br>Clear or widen either "
+             "above the table."));
+    } else {
+      part->show_hint(tr("<b>No plan passes the filter</b><br>Clear or widen it above the table."));
+    }
+  }
 }
 
 void PlansView::update_summary() {

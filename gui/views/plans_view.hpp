@@ -57,6 +57,7 @@ class PlansView : public View {
   void show_infeasible(const planner::NoFeasiblePlan& none);
   void fit_columns();
   void update_points();
+  void tell_filtered_out();
   void update_summary();
   void follow_selection();
   void take_current(const QModelIndex& current);
@@ -81,6 +82,7 @@ class PlansView : public View {
   QComboBox *x_ = nullptr, *y_ = nullptr, *colour_ = nullptr;
   PlanScatter* scatter_ = nullptr;
   EmptyState* empty_ = nullptr;
+  EmptyState *rows_ = nullptr, *points_ = nullptr;  // around the table and the plot
 };
 
 }  // namespace shardwright::gui

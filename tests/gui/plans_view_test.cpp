@@ -63,5 +63,28 @@ TEST_F(PlansViewTest, TheColumnOfTheBatchComesAndGoesWithAnOpenBatch) {
   EXPECT_TRUE(is_batch_shown());
 }
 
+TEST_F(PlansViewTest, AFilterThatNoPlanPassesSaysSo) {
+  show_plans();
+  auto& table = find<QTableView>("plans_table");
+  auto& scatter = *window_.findChild<PlanScatter*>();
+  auto& filter = find<QLineEdit>("filter");
+  const auto hint_around = [](const QWidget& widget) -> QString {
+    const auto* around = qobject_cast<EmptyState*>(widget.parentWidget());
+    return around != nullptr && around->is_empty() ? around->hint() : QString();
+  };
+  EXPECT_EQ(hint_around(table), QString());
+  filter.setText(id("tp=77"));
+  for (const QWidget* widget : {static_cast<QWidget*>(&table), static_cast<QWidget*>(&scatter)}) {
+    EXPECT_FALSE(widget->isVisible());
+    EXPECT_TRUE(hint_around(*widget).contains(id("No plan passes the filter")))
+        << qPrintable(hint_around(*widget));
+  }
+  EXPECT_TRUE(filter.isVisible());
+  EXPECT_TRUE(find<QLabel>("summary").text().startsWith(id("0 of ")));
+  filter.clear();
+  EXPECT_TRUE(table.isVisible());
+  EXPECT_TRUE(scatter.isVisible());
+}
+
 }  // namespace
 }  // namespace shardwright::gui
