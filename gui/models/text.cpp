@@ -15,15 +15,18 @@ struct Scale {
   double factor;
   const char* prefix;
 };
-constexpr std::array<Scale, 9> kScales = {{{1e18, "E"},
-                                           {1e15, "P"},
-                                           {1e12, "T"},
-                                           {1e9, "G"},
-                                           {1e6, "M"},
-                                           {1e3, "k"},
-                                           {1.0, ""},
-                                           {1e-3, "m"},
-                                           {1e-6, "µ"}}};
+constexpr std::array<Scale, 10> kScales = {{{1e18, "E"},
+                                            {1e15, "P"},
+                                            {1e12, "T"},
+                                            {1e9, "G"},
+                                            {1e6, "M"},
+                                            {1e3, "k"},
+                                            {1.0, ""},
+                                            {1e-3, "m"},
+                                            {1e-6, "µ"},
+                                            {1e-9, "n"}}};
+
+constexpr double kShortestTime = 1e-9;  // seconds
 
 // Three significant digits.
 QString three_digits(double value) {
@@ -55,7 +58,9 @@ QString time_text(Seconds time) {
   if (hours >= 2.0) return fixed_text(hours, 1) + QStringLiteral(" h");
   if (time.value() >= 1000.0) return fixed_text(time.value(), 0) + QStringLiteral(" s");
   if (time.value() >= 10.0) return fixed_text(time.value(), 2) + QStringLiteral(" s");
-  return scaled(time.value(), QStringLiteral("s"), 1e-6);
+  // What is left of sums that cancel; nothing that is shown is as short.
+  if (std::abs(time.value()) < kShortestTime) return QStringLiteral("0 s");
+  return scaled(time.value(), QStringLiteral("s"), kShortestTime);
 }
 
 QString bytes_text(Bytes bytes) {

@@ -13,7 +13,7 @@ namespace shardwright::gui {
 
 QString to_qstring(const std::string& text);
 
-// "16.15 s", "45.6 ms", "7.89 µs".
+// "16.15 s", "45.6 ms", "7.89 µs"; "0 s" below a nanosecond.
 QString time_text(Seconds time);
 // Powers of 1000: "80 GB".
 QString bytes_text(Bytes bytes);
