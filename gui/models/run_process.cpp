@@ -19,6 +19,7 @@ namespace {
 
 constexpr qsizetype kKeptErrors = 4096;
 constexpr int kInterrupted = 130;  // exit code after Ctrl-C
+constexpr int kRefused = 2;        // exit code of bad input
 
 bool holds_a_run(const QString& folder) {
   const QDir files(folder);
@@ -138,6 +139,9 @@ void RunProcess::take_errors() {
 void RunProcess::remove_plan_of_no_run() const {
   const QString metrics = QDir(settings_.out).filePath(QStringLiteral("metrics.jsonl"));
   if (QFileInfo(metrics).size() > 0) return;
+  // A log in a folder that the command refused is that of another run, which has just begun.
+  const bool is_refused = process_.exitCode() == kRefused && !stopping_;
+  if (is_refused && QFileInfo::exists(metrics)) return;
   QFile::remove(metrics);
   QFile::remove(plan_);
 }
