@@ -4,6 +4,7 @@
 #include <QAction>
 #include <QLabel>
 #include <QLineEdit>
+#include <QSettings>
 #include <QTableView>
 
 #include "gui/views/empty_state.hpp"
@@ -61,6 +62,23 @@ TEST_F(PlansViewTest, TheColumnOfTheBatchComesAndGoesWithAnOpenBatch) {
   show(open);
   show(*small_set());
   EXPECT_TRUE(is_batch_shown());
+}
+
+TEST_F(PlansViewTest, ASessionKeepsTheColumnsThatTheUserChose) {
+  PlanSet open = *small_set();
+  open.request.global_batch = 0;
+  show(open);
+  ASSERT_TRUE(is_batch_shown());
+  QSettings settings(folder_.filePath(id("session.ini")), QSettings::IniFormat);
+  auto& plans = *window_.findChild<PlansView*>();
+  plans.save(settings);
+  EXPECT_TRUE(is_batch_shown());
+  Selection selection;
+  PlansView next(&selection);
+  next.restore(settings);
+  const auto& table = *next.findChild<QTableView*>(id("plans_table"));
+  EXPECT_TRUE(table.isColumnHidden(figure_index(id("batch"))));
+  EXPECT_FALSE(table.isColumnHidden(figure_index(id("step"))));
 }
 
 TEST_F(PlansViewTest, AFilterThatNoPlanPassesSaysSo) {
