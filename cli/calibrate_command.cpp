@@ -14,6 +14,7 @@
 #include "cli/output.hpp"
 #include "cli/scenario_parts.hpp"
 #include "core/base/error.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/timeline/perfetto.hpp"
 #include "sim/calibration/nccl_tests.hpp"
@@ -97,15 +98,14 @@ sim::CalibrationData read_data(const std::vector<std::string>& names, ProblemLis
 }
 
 void say_what_is_left_out(const sim::CalibrationData& data, const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) fmt::print(stderr, "{}\n", note);
+  for (const std::string& note : notes) tell(note);
   for (const sim::MeasuredRun& run : data.runs) {
     if (run.left_out.torn_line)
-      fmt::print(stderr, "run {}: left out the last line of metrics.jsonl, which is cut off\n",
-                 run.name);
+      tell(fmt::format("run {}: left out the last line of metrics.jsonl, which is cut off",
+                       run.name));
     if (run.left_out.steps == 0 && run.left_out.recorded_steps == 0) continue;
-    fmt::print(stderr,
-               "run {}: left out {} steps and the timelines of {}: not under its plan.json\n",
-               run.name, run.left_out.steps, run.left_out.recorded_steps);
+    tell(fmt::format("run {}: left out {} steps and the timelines of {}: not under its plan.json",
+                     run.name, run.left_out.steps, run.left_out.recorded_steps));
   }
 }
 

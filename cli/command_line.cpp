@@ -19,6 +19,7 @@
 #include "cli/version.hpp"
 #include "core/base/error.hpp"
 #include "core/base/printable_text.hpp"
+#include "core/base/standard_streams.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -161,10 +162,8 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
     return ExitCode::Ok;
   }
   const auto unknown = find_unknown_argument(app, arguments);
-  fmt::print(
-      stderr, "{}\n",
-      printable(unknown ? *unknown : fmt::format("{}: {}", chosen_command(app), error.what())));
-  fmt::print(stderr, "See {} --help\n", chosen_command(app));
+  tell(printable(unknown ? *unknown : fmt::format("{}: {}", chosen_command(app), error.what())));
+  tell(fmt::format("See {} --help", chosen_command(app)));
   return ExitCode::BadInput;
 }
 
@@ -206,14 +205,14 @@ ExitCode run_command_line(const std::vector<std::string>& arguments) {
   } catch (const ExecutorRefused&) {
     return ExitCode::BadInput;
   } catch (const InputError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    tell(error.what());
     return ExitCode::BadInput;
   } catch (const RuntimeFailure& error) {
-    fmt::print(stderr, "shardwright: {}\n", printable(error.what()));
+    tell(fmt::format("shardwright: {}", printable(error.what())));
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "shardwright: out of memory\n");
+    tell("shardwright: out of memory");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "shardwright: unexpected failure: {}\n", printable(error.what()));
+    tell(fmt::format("shardwright: unexpected failure: {}", printable(error.what())));
   }
   return ExitCode::Failure;
 }

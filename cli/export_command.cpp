@@ -12,6 +12,7 @@
 #include "core/base/error.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/base/printable_text.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/spec/scenario.hpp"
 #include "planner/export/deepspeed_json.hpp"
 #include "planner/export/megatron_arguments.hpp"
@@ -49,8 +50,8 @@ ExitCode export_plan(const ExportOptions& options) {
   const planner::PlanExport result = format.write(load_scenario(options.plan));
   if (!result.problems.empty()) throw InputError(options.plan, result.problems);
   write_file(options.out, result.text, options.force);
-  for (const std::string& note : result.notes) fmt::print(stderr, "note: {}\n", printable(note));
-  if (!result.launch_in_text) fmt::print(stderr, "launch: {}\n", result.launch);
+  for (const std::string& note : result.notes) tell(fmt::format("note: {}", printable(note)));
+  if (!result.launch_in_text) tell(fmt::format("launch: {}", result.launch));
   return ExitCode::Ok;
 }
 

@@ -18,6 +18,7 @@
 #include "core/base/folder_lock.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
@@ -140,20 +141,18 @@ ClusterSpec load_here() {
   if (keeps && !fs::exists(file, error)) lock.emplace(file.parent_path(), FolderLock::IfHeld::Wait);
   if (fs::exists(file, error)) {
     ClusterSpec cluster = load_cluster(file.string());
-    fmt::print(stderr, "cluster here: {} ({})\n", file.string(), source_of(cluster));
+    tell(fmt::format("cluster here: {} ({})", file.string(), source_of(cluster)));
     return cluster;
   }
-  fmt::print(stderr,
-             "cluster here: probing this machine (half a minute if it is idle; longer on GPUs)\n");
+  tell("cluster here: probing this machine (half a minute if it is idle; longer on GPUs)");
   ClusterSpec cluster = probe_machine({}).cluster;
   if (!keeps) {
-    fmt::print(stderr,
-               "cluster here: not kept, since {} cannot be written; see shardwright probe\n",
-               file.parent_path().string());
+    tell(fmt::format("cluster here: not kept, since {} cannot be written; see shardwright probe",
+                     file.parent_path().string()));
     return cluster;
   }
   write_file(file.string(), json_text(to_json(cluster)), true);
-  fmt::print(stderr, "cluster here: kept in {}\n", file.string());
+  tell(fmt::format("cluster here: kept in {}", file.string()));
   return cluster;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/format.hpp"
 #include "cli/step_page.hpp"
 #include "core/base/printable_text.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/spec/plan_json.hpp"
 
 namespace shardwright::cli {
@@ -24,17 +25,16 @@ ordered_json infeasible_json(const planner::NoFeasiblePlan& infeasible) {
 }
 
 void report_infeasible(const planner::NoFeasiblePlan& infeasible) {
-  fmt::print(stderr, "no feasible plan: {}\n", printable(infeasible.reason));
+  tell(fmt::format("no feasible plan: {}", printable(infeasible.reason)));
   if (infeasible.nearest) {
-    fmt::print(stderr, "nearest: {}, {} short of the {} that it needs per accelerator\n",
-               plan_text(*infeasible.nearest), format_bytes(infeasible.shortfall),
-               format_bytes(infeasible.needed));
+    tell(fmt::format("nearest: {}, {} short of the {} that it needs per accelerator",
+                     plan_text(*infeasible.nearest), format_bytes(infeasible.shortfall),
+                     format_bytes(infeasible.needed)));
   }
-  fmt::print(stderr, "{}\n",
-             infeasible.closes_it.empty() ? "no single change was found that helps"
-                                          : "one of these changes closes it:");
+  tell(infeasible.closes_it.empty() ? "no single change was found that helps"
+                                    : "one of these changes closes it:");
   for (const std::string& change : infeasible.closes_it)
-    fmt::print(stderr, "- {}\n", printable(change));
+    tell(fmt::format("- {}", printable(change)));
 }
 
 }  // namespace shardwright::cli

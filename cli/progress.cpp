@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+
+#include "core/base/standard_streams.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -22,7 +23,7 @@ std::string bar(double share) {
 }  // namespace
 
 ProgressLine::~ProgressLine() {
-  if (drawn_) fmt::print(stderr, "{}", kEraseLine);
+  if (drawn_) write_to_stderr(kEraseLine);
 }
 
 void ProgressLine::show(double share, const std::string& text) {
@@ -32,8 +33,7 @@ void ProgressLine::show(double share, const std::string& text) {
   if (now - last_ < kInterval) return;
   last_ = now;
   drawn_ = true;
-  fmt::print(stderr, "{}{} {:3.0f} %  {}", kEraseLine, bar(share), 100.0 * share, text);
-  std::fflush(stderr);
+  write_to_stderr(fmt::format("{}{} {:3.0f} %  {}", kEraseLine, bar(share), 100.0 * share, text));
 }
 
 }  // namespace shardwright::cli

@@ -10,6 +10,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/option_values.hpp"
 #include "cli/output.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/replan.hpp"
 
@@ -39,7 +40,7 @@ ExitCode replan(const ReplanOptions& options) {
   const InterruptWatch interrupt;
   const auto found = planner::replan(before, ranks, interrupt.token());
   if (!found) {
-    fmt::print(stderr, "no plan for {} ranks or less\n", ranks);
+    tell(fmt::format("no plan for {} ranks or less", ranks));
     return interrupt.token().stop_requested() ? ExitCode::Interrupted : ExitCode::NoFeasiblePlan;
   }
   write_file(options.out, json_text(to_json(found->scenario)), options.common.force);

@@ -14,6 +14,7 @@
 #include "cli/search_progress.hpp"
 #include "cli/step_json.hpp"
 #include "cli/step_page.hpp"
+#include "core/base/standard_streams.hpp"
 #include "planner/reliability.hpp"
 #include "planner/scale.hpp"
 
@@ -179,7 +180,7 @@ ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
     write_file(plan_out, json_text(to_json(scenario)), options.force);
   }
   if (result.infeasible) {
-    fmt::print(stderr, "on {} GPUs: ", format_count(chosen.gpus.second));
+    write_to_stderr(fmt::format("on {} GPUs: ", format_count(chosen.gpus.second)));
     report_infeasible(*result.infeasible);
   }
   Page page = new_page(options);

@@ -12,6 +12,7 @@
 #include "cli/scenario_parts.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/printable_text.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/plan_check.hpp"
@@ -360,8 +361,7 @@ ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string
 }
 
 void print_notes(const std::string& command, const std::vector<std::string>& notes) {
-  for (const std::string& note : notes)
-    fmt::print(stderr, "{}: note: {}\n", command, printable(note));
+  for (const std::string& note : notes) tell(fmt::format("{}: note: {}", command, printable(note)));
 }
 
 }  // namespace shardwright::cli

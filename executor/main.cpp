@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +15,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/printable_text.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/spec/scenario.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
@@ -49,7 +49,7 @@ std::optional<std::string> environment(const std::string& name) {
 void prepare_gpus(bool share_gpu, const std::optional<LaunchPlace>& place, std::int64_t world) {
   if (!place) check_gpus(world, share_gpu);
   if (share_gpu && (!place || place->serves_rendezvous))
-    fmt::print(stderr, "ranks share GPUs: these times are not a cluster's\n");
+    tell("ranks share GPUs: these times are not a cluster's");
 }
 
 std::string token_of(const LaunchPlace& place) {
@@ -70,8 +70,8 @@ std::string plan_for_the_rest(const RunOptions& options, const std::string& plan
   std::string file = (options.out / fmt::format("plan-for-{}.json", left)).string();
   replan(options.planner, plan, left, file);
   const Plan now = load_scenario(file).plan;
-  fmt::print(stderr, "{} of {} ranks are left; going on with dp {} tp {} pp {}: {}\n", left, world,
-             now.dp, now.tp, now.pp, file);
+  tell(fmt::format("{} of {} ranks are left; going on with dp {} tp {} pp {}: {}", left, world,
+                   now.dp, now.tp, now.pp, file));
   return file;
 }
 
@@ -82,7 +82,7 @@ LaunchResult launch_once(const RunOptions& options, std::int64_t world,
   try {
     if (result.status != 0) write_prometheus_of_last_line(options.metrics_file());
   } catch (const RuntimeFailure& error) {
-    fmt::print(stderr, "{}\n", printable(error.what()));
+    tell(printable(error.what()));
   }
   return result;
 }
@@ -93,7 +93,7 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
   std::string plan = options.plan_now();
   for (std::int64_t restart = 1; restart <= options.restarts; ++restart) {
     if (result.status == 0 || result.status == kBadInput || result.stopped) break;
-    fmt::print(stderr, "restart {} of {}\n", restart, options.restarts);
+    tell(fmt::format("restart {} of {}", restart, options.restarts));
     if (options.elastic && !result.lost.empty()) {
       plan = plan_for_the_rest(options, plan, world, result);
       world = load_scenario(plan).plan.world_size();
@@ -129,12 +129,12 @@ CheckedRun check_run(const RunOptions& options) {
   if (!place || place->launcher != kOwnLauncher) loader.check(options.training.steps);
   if (device == Device::Cuda) prepare_gpus(options.share_gpu, place, world);
   if (device == Device::Cpu && options.share_gpu && (!place || place->serves_rendezvous))
-    fmt::print(stderr, "--share-gpu changes nothing: the run computes on CPUs\n");
+    tell("--share-gpu changes nothing: the run computes on CPUs");
   // Of several processes the first one, which is the launcher where that is ours. Under another one
   // the folder is not touched before the ranks have agreed (run_rank).
   if (!place || place->serves_rendezvous) {
     check_run_folder(options);
-    for (const std::string& remark : remarks_on(options)) fmt::print(stderr, "{}\n", remark);
+    for (const std::string& remark : remarks_on(options)) tell(remark);
   }
   return {scenario, device, place};
 }
@@ -195,7 +195,7 @@ int status_after_output(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   // A reader that went away needs not be told.
   if (errno != EPIPE)
-    fmt::print(stderr, "standard output: cannot be written: {}\n", std::strerror(errno));
+    tell(fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
   return status == 0 ? kFailure : status;
 }
 
@@ -229,7 +229,7 @@ int parse_and_run(int argc, char** argv) {
     return refuse(options, by_command,
                   {"the command line", {{"", error.what(), "what --help says"}}});
   } catch (const InputError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    tell(error.what());
     return refuse(options, by_command, error);
   }
   return run(options, *checked, std::vector<std::string>(argv, argv + argc));
@@ -238,12 +238,12 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Gloo writes to the sockets of ranks that may be gone, which is theirs to answer for.
-  std::signal(SIGPIPE, SIG_IGN);
+  // Sockets of ranks that may be gone are Gloo's to answer for, which needs the same.
+  prepare_standard_streams();
   try {
     return status_after_output(parse_and_run(argc, argv));
   } catch (const InputError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    tell(error.what());
     return kBadInput;
   } catch (const BadInputSaidElsewhere&) {
     return kBadInput;
@@ -251,7 +251,7 @@ int main(int argc, char** argv) {
     return kFailure;
   } catch (const std::exception& error) {
     if (stop_status() != 0) return stop_status();
-    fmt::print(stderr, "shardwright-executor: {}\n", printable(error.what()));
+    tell(fmt::format("shardwright-executor: {}", printable(error.what())));
     return kFailure;
   }
 }

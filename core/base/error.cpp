@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
 #include "core/base/printable_text.hpp"
+#include "core/base/standard_streams.hpp"
 
 namespace shardwright {
 namespace {
@@ -54,7 +54,7 @@ void ProblemList::throw_if_any() const {
 }
 
 void fail_invariant(const char* condition, const char* file, int line, const std::string& message) {
-  fmt::print(stderr, "{}:{}: broken invariant `{}`: {}\n", file, line, condition, message);
+  tell(fmt::format("{}:{}: broken invariant `{}`: {}", file, line, condition, message));
   std::abort();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/standard_streams.hpp"
 #include "executor/comm/nccl_communicator.hpp"
 #include "executor/kernels/cuda/cuda_kernels.hpp"
 #include "executor/launch/gpu_claims.hpp"
@@ -33,7 +34,7 @@ class ChosenGpu {
 
 // Nothing of the device can be given back, which unwinding would wait for. The others notice.
 [[noreturn]] void end_process(std::int64_t rank, const std::string& why) {
-  fmt::print(stderr, "rank {} on {}: {}\n", rank, host_name(), why);
+  tell(fmt::format("rank {} on {}: {}", rank, host_name(), why));
   std::_Exit(EXIT_FAILURE);
 }
 

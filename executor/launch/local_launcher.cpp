@@ -14,6 +14,7 @@
 
 #include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
+#include "core/base/standard_streams.hpp"
 #include "executor/comm/tcp_store.hpp"
 #include "executor/launch/bad_input.hpp"
 #include "executor/launch/heartbeat.hpp"
@@ -121,8 +122,8 @@ class RankProcesses {
       if (code != 0 && (first_failure_ == 0 || code == kBadInputStatus)) first_failure_ = code;
       if (!WIFSIGNALED(status) || stopping_ || stop_signal != 0) continue;
       const auto number = static_cast<std::int64_t>(rank);
-      fmt::print(stderr, "{} was ended by signal {} ({})\n", watch_.name(number), WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
+      tell(fmt::format("{} was ended by signal {} ({})", watch_.name(number), WTERMSIG(status),
+                       strsignal(WTERMSIG(status))));
       lost_.insert(number);
     }
     std::this_thread::sleep_for(kBetweenLooks);
@@ -132,7 +133,7 @@ class RankProcesses {
   void look_for_silence(std::chrono::milliseconds limit) {
     for (const std::int64_t rank : watch_.silent(limit)) {
       if (!ranks_[static_cast<std::size_t>(rank)].running || !lost_.insert(rank).second) continue;
-      fmt::print(stderr, "{}\n", watch_.describe_silence(rank));
+      tell(watch_.describe_silence(rank));
       if (first_failure_ == 0) first_failure_ = kLostStatus;
     }
   }
@@ -201,7 +202,7 @@ LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& ar
   wait_for_ends();
   if (stop_status() != 0) return {stop_status(), true, {}};
   if (const auto bad = told_bad_input(rendezvous.table())) {
-    fmt::print(stderr, "{}\n", *bad);
+    tell(*bad);
     return {kBadInputStatus, false, {}};
   }
   return {ranks.first_failure(), false, ranks.lost()};

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/lowering/lowering.hpp"
 #include "executor/checkpoint/architecture.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
@@ -63,8 +64,7 @@ class RankRun {
                  options.training, backend_->queues()),
         checkpoint_store_(meeting.connect()),
         checkpoints_(options.checkpoints(std::move(check_others)), scenario.model, trainer_,
-                     *checkpoint_store_,
-                     [](const std::string& text) { fmt::print(stderr, "{}\n", text); }) {
+                     *checkpoint_store_, [](const std::string& text) { tell(text); }) {
     state_.seed = options.training.seed;
     state_.seq_len = plan_.seq_len;
     state_.model = scenario.model.name;
@@ -168,8 +168,8 @@ class RankRun {
         options_.metrics_file(), figures_of(scenario_, name_of(device_)), state_.steps,
         trainer_.reports_small_batches() ? state_.noise : NoiseMeans{});
     if (metrics->cut_off())
-      fmt::print(stderr, "left out the last line of {}, which is cut off\n",
-                 options_.metrics_file().string());
+      tell(fmt::format("left out the last line of {}, which is cut off",
+                       options_.metrics_file().string()));
     return metrics;
   }
 
@@ -202,16 +202,16 @@ class RankRun {
         checkpoints_.load_newest([this](const RunState& state) { check_continues(state); });
     if (!found) {
       if (rank_ == 0)
-        fmt::print(stderr, "no checkpoint in {}: the run begins at its first step\n",
-                   options_.checkpoint_folder().string());
+        tell(fmt::format("no checkpoint in {}: the run begins at its first step",
+                         options_.checkpoint_folder().string()));
       return false;
     }
     if (rank_ == 0 && found->data_tokens != 0 && found->data_tokens != state_.data_tokens)
-      fmt::print(stderr, "{} has {} tokens; the steps before were trained on other data, of {}\n",
-                 options_.data.string(), state_.data_tokens, found->data_tokens);
+      tell(fmt::format("{} has {} tokens; the steps before were trained on other data, of {}",
+                       options_.data.string(), state_.data_tokens, found->data_tokens));
     else if (rank_ == 0 && !found->data_sum.empty() && found->data_sum != state_.data_sum)
-      fmt::print(stderr, "{} holds other tokens than what the steps before were trained on\n",
-                 options_.data.string());
+      tell(fmt::format("{} holds other tokens than what the steps before were trained on",
+                       options_.data.string()));
     state_.steps = found->steps;
     state_.samples = found->samples;
     state_.noise = found->noise;
@@ -346,7 +346,7 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
     const std::string lost = lost_ranks();
     if (!bad) throw RuntimeFailure(own_name() + ": " + error.what() + lost);
     if (place.launcher != kOwnLauncher)
-      fmt::print(stderr, "{} stops, as another rank has met bad input: {}\n", own_name(), *bad);
+      tell(fmt::format("{} stops, as another rank has met bad input: {}", own_name(), *bad));
     throw BadInputSaidElsewhere(*bad);
   }
 }

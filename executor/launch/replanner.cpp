@@ -15,6 +15,7 @@
 
 #include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
+#include "core/base/standard_streams.hpp"
 #include "executor/launch/local_launcher.hpp"
 
 namespace shardwright::executor {
@@ -35,7 +36,7 @@ int run_quietly(std::vector<std::string> arguments) {
     const int nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere, STDOUT_FILENO);
     execv(pointers.front(), pointers.data());
-    fmt::print(stderr, "{} cannot be started: {}\n", pointers.front(), std::strerror(errno));
+    tell(fmt::format("{} cannot be started: {}", pointers.front(), std::strerror(errno)));
     _exit(1);
   }
   int status = 0;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "executor/data/counter_random.hpp"
@@ -43,7 +44,7 @@ GpuHost gpus_beside_cpus() {
     std::string why_none;
     return probe_gpus(why_none);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "the GPUs are left out: {}\n", error.what());
+    tell(fmt::format("the GPUs are left out: {}", error.what()));
     return {};
   }
 }
@@ -66,13 +67,13 @@ class ProbeProgress {
  public:
   explicit ProbeProgress(bool wanted) : wanted_(wanted && isatty(STDERR_FILENO) == 1) {}
   ~ProbeProgress() {
-    if (wanted_) fmt::print(stderr, "\r\033[K");
+    if (wanted_) write_to_stderr("\r\033[K");
   }
   ProbeProgress(const ProbeProgress&) = delete;
   ProbeProgress& operator=(const ProbeProgress&) = delete;
 
   void show(const std::string& text) const {
-    if (wanted_) fmt::print(stderr, "\rprobing: {}\033[K", text);
+    if (wanted_) write_to_stderr(fmt::format("\rprobing: {}\033[K", text));
   }
 
  private:

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/lowering/model_flop.hpp"
 #include "core/spec/scenario_sum.hpp"
 #include "executor/telemetry/earlier_metrics.hpp"
@@ -134,13 +135,14 @@ RunProgress::RunProgress(bool wanted, std::int64_t steps)
     : wanted_(wanted && isatty(STDERR_FILENO) == 1), steps_(steps) {}
 
 RunProgress::~RunProgress() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) write_to_stderr("\r\033[K");
 }
 
 void RunProgress::show(const StepReport& report) {
   const auto now = std::chrono::steady_clock::now();
   if (!wanted_ || (shown_ && now - last_ < kBetweenLines)) return;
-  fmt::print(stderr, "\rstep {}/{}  loss {:.4f}\033[K", report.step + 1, steps_, report.loss);
+  write_to_stderr(
+      fmt::format("\rstep {}/{}  loss {:.4f}\033[K", report.step + 1, steps_, report.loss));
   last_ = now;
   shown_ = true;
 }

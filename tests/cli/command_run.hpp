@@ -58,6 +58,7 @@ struct CommandSetting {
   std::vector<std::pair<std::string, std::string>> environment{};
   std::string output_file{};  // in place of catching standard output
   bool close_output = false;
+  std::string errors_file{};  // in place of catching standard error
 };
 
 // A running command. Standard output and error go to files, so that nothing can block.
@@ -68,7 +69,8 @@ class RunningCommand {
     const std::string input = folder_.write("in", setting.input);
     const std::string output =
         setting.output_file.empty() ? folder_.file("out") : setting.output_file;
-    const std::string errors = folder_.file("err");
+    const std::string errors =
+        setting.errors_file.empty() ? folder_.file("err") : setting.errors_file;
     process_ = fork();
     if (process_ != 0) return;
     redirect(input, O_RDONLY, STDIN_FILENO);

@@ -245,6 +245,17 @@ TEST(Command, FullDisksAndClosedOutputsAreFailures) {
   EXPECT_THAT(closed.errors, HasSubstr("standard output"));
 }
 
+TEST(Command, EndsAlikeWhereItsMessagesCannotBeWritten) {
+  const std::vector<std::string> cases[] = {
+      {"models", "list"}, {"models", "lits"}, {"models", "show", "nowhere"}};
+  for (const auto& arguments : cases) {
+    const CommandResult read = run_command(arguments);
+    const CommandResult unread = run_command(arguments, {.errors_file = "/dev/full"});
+    EXPECT_EQ(unread.exit_code, read.exit_code) << arguments.back();
+    EXPECT_EQ(unread.output, read.output);
+  }
+}
+
 TEST(Command, NarrowTerminalsShowEveryColumn) {
   constexpr int kNarrow = 40;
   const CommandSetting narrow = {.environment = {{"COLUMNS", "40"}}};

@@ -128,6 +128,24 @@ TEST(Restart, BringsBackTheLossesFromTheLastCheckpoint) {
   EXPECT_EQ(losses_in(folder), undisturbed_losses());
 }
 
+// Where messages cannot be written, a run goes on and ends as if they could.
+TEST(UnreadMessages, ChangeNoRun) {
+  const auto folder = empty_run_folder("unread");
+  const std::filesystem::path messages = folder.string() + ".messages";
+  std::filesystem::remove(messages);
+  std::filesystem::create_symlink("/dev/full", messages);
+  {
+    StartedRun run(folder, {"--restarts", "1"});
+    run.wait_for_steps(7);
+    kill(run.ranks()[1], SIGKILL);
+    EXPECT_EQ(run.wait(), 0);
+  }
+  EXPECT_EQ(losses_in(folder), undisturbed_losses());
+  EXPECT_EQ(StartedRun(folder, {}).wait(), 2) << "the folder of an earlier run";
+  EXPECT_EQ(StartedRun(folder, {"--restarts", "many"}).wait(), 2);
+  std::filesystem::remove(messages);
+}
+
 // A rank that writes to the connection of one that was killed gets this signal.
 TEST(ClosedConnection, EndsNoOtherRank) {
   StartedRun run(empty_run_folder("closed-connection"), kLimit);

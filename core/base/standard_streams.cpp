@@ -1,0 +1,30 @@
+#include "core/base/standard_streams.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+namespace shardwright {
+
+void prepare_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) != -1) continue;
+    // Read-only, so that printing a result to it fails and is noticed.
+    [[maybe_unused]] const int opened = open("/dev/null", O_RDONLY);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+void tell(std::string_view message) {
+  // In one piece, since ranks share the stream.
+  write_to_stderr(std::string(message) + '\n');
+}
+
+void write_to_stderr(std::string_view text) {
+  [[maybe_unused]] const std::size_t ignored = std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+}  // namespace shardwright
