@@ -63,14 +63,13 @@ std::string token_of(const LaunchPlace& place) {
   return token.value_or("");
 }
 
-// Makes the plan of the ranks that are left of those of `plan`; its file.
-std::string plan_for_the_rest(const RunOptions& options, const std::string& plan,
-                              std::int64_t world, const LaunchResult& result) {
-  const auto left = world - static_cast<std::int64_t>(result.lost.size());
+// Makes the plan of the `left` ranks of `all`, from that of more; its file.
+std::string plan_for_the_rest(const RunOptions& options, const std::string& plan, std::int64_t left,
+                              std::int64_t all) {
   std::string file = (options.out / fmt::format("plan-for-{}.json", left)).string();
   replan(options.planner, plan, left, file);
   const Plan now = load_scenario(file).plan;
-  tell(fmt::format("{} of {} ranks are left; going on with dp {} tp {} pp {}: {}", left, world,
+  tell(fmt::format("{} of {} ranks are left; going on with dp {} tp {} pp {}: {}", left, all,
                    now.dp, now.tp, now.pp, file));
   return file;
 }
@@ -91,11 +90,14 @@ LaunchResult launch_once(const RunOptions& options, std::int64_t world,
 int launch(const RunOptions& options, std::int64_t world, const std::vector<std::string>& given) {
   LaunchResult result = launch_once(options, world, given);
   std::string plan = options.plan_now();
+  const std::int64_t all = world;
+  std::int64_t left = all;  // a plan may use fewer
   for (std::int64_t restart = 1; restart <= options.restarts; ++restart) {
     if (result.status == 0 || result.status == kBadInput || result.stopped) break;
     tell(fmt::format("restart {} of {}", restart, options.restarts));
     if (options.elastic && !result.lost.empty()) {
-      plan = plan_for_the_rest(options, plan, world, result);
+      left -= static_cast<std::int64_t>(result.lost.size());
+      plan = plan_for_the_rest(options, plan, left, all);
       world = load_scenario(plan).plan.world_size();
     }
     std::vector<std::string> arguments = given;

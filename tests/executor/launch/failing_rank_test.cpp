@@ -172,6 +172,29 @@ TEST(Elastic, GoesOnWithTheRanksThatAreLeft) {
     EXPECT_NEAR(losses[step] / undisturbed_losses()[step], 1.0, 1e-5) << step;
 }
 
+// A model of two layers, for which no plan uses three ranks. Of the two that are used one is lost:
+// with the spare one, two are left.
+TEST(Elastic, CountsTheRanksThatAPlanLeavesSpare) {
+  const auto folder = empty_run_folder("spare");
+  std::ifstream four_layers(run_arguments(folder)[1]);
+  auto plan = nlohmann::json::parse(four_layers);
+  plan.at("model").at("layers") = 2;
+  const std::filesystem::path file = folder.string() + ".plan.json";
+  std::ofstream(file) << plan.dump();
+  StartedRun run(folder, {"--restarts", "2", "--elastic", "--planner", SHARDWRIGHT_COMMAND}, kSteps,
+                 {}, file);
+  run.wait_for_steps(7);
+  kill(run.ranks()[2], SIGKILL);
+  const std::string again = "3 of 4 ranks are left; going on with ";
+  while (run.is_running() && run.messages().find(again) == std::string::npos)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(load_scenario((folder / "plan-for-3.json").string()).plan.world_size(), 2);
+  kill(run.first_ranks(2)[1], SIGKILL);
+  EXPECT_EQ(run.wait(), 0) << run.messages();
+  EXPECT_THAT(run.messages(), HasSubstr("2 of 4 ranks are left; going on with "));
+  EXPECT_EQ(load_scenario((folder / "plan.json").string()).plan.world_size(), 2);
+}
+
 // Frozen as soon as it is there: it has not joined the others, which wait for it. It is named, and
 // the run goes on without it.
 TEST(FrozenStart, IsNamedAndGoneOnWithout) {

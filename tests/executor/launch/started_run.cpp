@@ -75,9 +75,10 @@ std::vector<std::string> run_arguments(const std::filesystem::path& out, int ste
 }
 
 StartedRun::StartedRun(std::filesystem::path out, std::vector<std::string> more, int steps,
-                       const std::filesystem::path& data)
+                       const std::filesystem::path& data, const std::filesystem::path& plan)
     : out_(std::move(out)), messages_(out_.string() + ".messages") {
   std::vector<std::string> arguments = run_arguments(out_, steps, data);
+  if (!plan.empty()) arguments[1] = plan;
   arguments.insert(arguments.end(), more.begin(), more.end());
   const std::vector<char*> pointers = argument_pointers(arguments);
   posix_spawn_file_actions_t actions;

@@ -23,8 +23,9 @@ std::vector<std::string> run_arguments(const std::filesystem::path& out, int ste
 class StartedRun {
  public:
   // Trains into `out`, with a checkpoint each five steps. Its messages go to a file beside `out`.
+  // `plan`: empty: the one above.
   StartedRun(std::filesystem::path out, std::vector<std::string> more, int steps = kSteps,
-             const std::filesystem::path& data = {});
+             const std::filesystem::path& data = {}, const std::filesystem::path& plan = {});
   ~StartedRun();
   StartedRun(const StartedRun&) = delete;
   StartedRun& operator=(const StartedRun&) = delete;
@@ -34,6 +35,7 @@ class StartedRun {
   // The same of the first `count` ranks or more, as soon as they are there.
   std::vector<pid_t> first_ranks(std::size_t count) const;
   pid_t launcher() const { return launcher_; }
+  bool is_running() { return !has_ended(); }
   // Exit status; -1 if it does not end within two minutes, which is far beyond any limit of its
   // own.
   int wait();
