@@ -18,6 +18,7 @@
 #include "core/base/folder_lock.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/base/printable_text.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
@@ -131,6 +132,17 @@ ClusterSpec load_cluster_or_here(const std::string& name) {
   return load_cluster(name);
 }
 
+void keep_profile(const fs::path& file, const ClusterSpec& cluster) {
+  const std::string text = json_text(to_json(cluster));
+  try {
+    write_file(file.string(), text, true);
+    tell(fmt::format("cluster here: kept in {}", file.string()));
+  } catch (const RuntimeFailure& error) {
+    tell(fmt::format("cluster here: not kept, since {}; see shardwright probe",
+                     printable(error.what())));
+  }
+}
+
 ClusterSpec load_here() {
   const fs::path file = kept_profile();
   std::error_code error;
@@ -146,13 +158,7 @@ ClusterSpec load_here() {
   }
   tell("cluster here: probing this machine (half a minute if it is idle; longer on GPUs)");
   ClusterSpec cluster = probe_machine({}).cluster;
-  if (!keeps) {
-    tell(fmt::format("cluster here: not kept, since {} cannot be written; see shardwright probe",
-                     file.parent_path().string()));
-    return cluster;
-  }
-  write_file(file.string(), json_text(to_json(cluster)), true);
-  tell(fmt::format("cluster here: kept in {}", file.string()));
+  keep_profile(file, cluster);
   return cluster;
 }
 

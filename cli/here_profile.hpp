@@ -26,6 +26,10 @@ struct MachineProbe {
 // executor refuses device or ranks, and RuntimeFailure.
 sim::Calibration probe_machine(const MachineProbe& probe);
 
+// Keeps the profile of this machine, and says on standard error where, or why it is not kept: what
+// was measured is good for the command all the same.
+void keep_profile(const std::filesystem::path& file, const ClusterSpec& cluster);
+
 // The kept profile of this machine; probed first, and said on standard error, where there is
 // none. Throws InputError for a damaged one, RuntimeFailure.
 ClusterSpec load_here();

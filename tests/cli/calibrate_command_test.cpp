@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 
+#include "cli/here_profile.hpp"
 #include "core/spec/profile_library.hpp"
 #include "tests/cli/command_run.hpp"
 
@@ -115,6 +116,26 @@ TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
     for (std::string word; text >> word;) words += word + ' ';
     EXPECT_THAT(words, HasSubstr("shardwright clusters show " + named + ")"));
   }
+}
+
+// Half a minute of measurements is not thrown away because the disk is full, or the folder
+// read-only.
+TEST(HereProfile, IsGoodThoughItCannotBeKept) {
+  const ScratchFolder folder;
+  const ClusterSpec cluster = load_cluster("h100-pcie-server");
+  const auto said = [&](const std::string& file) {
+    testing::internal::CaptureStderr();
+    keep_profile(file, cluster);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said("/dev/full"),
+            "cluster here: not kept, since /dev/full: cannot be written: No space left on device; "
+            "see shardwright probe\n");
+  const std::string nowhere = folder.file("none/here.json"), kept = folder.file("here.json");
+  EXPECT_THAT(said(nowhere),
+              HasSubstr("not kept, since " + nowhere + ": cannot be written: No such"));
+  EXPECT_EQ(said(kept), "cluster here: kept in " + kept + "\n");
+  EXPECT_EQ(load_cluster(kept).name, cluster.name);
 }
 
 // What is wrong is said at once, not after minutes of probing.
