@@ -15,9 +15,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
+#include "core/base/regular_file.hpp"
 #include "executor/data/content_sum.hpp"
 #include "executor/data/counter_random.hpp"
-#include "executor/data/regular_file.hpp"
 #include "executor/telemetry/write_failure.hpp"
 
 namespace shardwright::executor {

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "executor/data/regular_file.hpp"
+#include "core/base/regular_file.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "executor/data/regular_file.hpp"
+#include "core/base/regular_file.hpp"
 
 namespace shardwright::executor {
 namespace {

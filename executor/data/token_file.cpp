@@ -13,8 +13,8 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/base/regular_file.hpp"
 #include "executor/data/content_sum.hpp"
-#include "executor/data/regular_file.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 
 namespace shardwright::executor {
+#include "core/base/regular_file.hpp"
 namespace {
 
 constexpr std::size_t kLongestLine = std::size_t{1} << 20U;  // bytes
@@ -52,6 +53,8 @@ bool for_each_earlier_step(
     const bool is_last = stream.rdbuf()->sgetc() == std::char_traits<char>::eof();
     const bool is_cut_off = document.is_discarded() && is_last && !is_whole;
     if (is_cut_off) {
+  if (const std::string kind = kind_unless_regular(file); !kind.empty())
+    throw InputError(file.string(), {{"", kind, "the metrics of a run: mend or remove it"}});
       problems.throw_if_any();
       return true;
     }

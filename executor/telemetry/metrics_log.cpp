@@ -11,6 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/standard_streams.hpp"
+#include "core/base/regular_file.hpp"
 #include "core/lowering/model_flop.hpp"
 #include "core/spec/scenario_sum.hpp"
 #include "executor/telemetry/earlier_metrics.hpp"
@@ -33,6 +34,7 @@ std::filesystem::path prometheus_beside(std::filesystem::path file) {
 // Null where there is none; what follows the last line feed was cut off.
 nlohmann::ordered_json last_line(const std::filesystem::path& file) {
   constexpr std::streamoff kLongest = 1 << 16;  // bytes: a hundred times what a line has
+  if (!kind_unless_regular(file).empty()) return {};
   std::ifstream stream(file, std::ios::binary | std::ios::ate);
   const std::streamoff size = stream ? std::streamoff(stream.tellg()) : 0;
   stream.seekg(std::max<std::streamoff>(0, size - kLongest));

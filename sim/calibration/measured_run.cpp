@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/base/json_reader.hpp"
+#include "core/base/regular_file.hpp"
 #include "core/spec/scenario_sum.hpp"
 #include "core/timeline/timeline_file.hpp"
 #include "sim/validation/error_statistics.hpp"
@@ -24,8 +25,15 @@ namespace fs = std::filesystem;
 
 constexpr double kWarmupShare = 0.2;  // of the steps
 
+// Before it is opened: a pipe would wait for who writes into it.
+void check_regular(const fs::path& file) {
+  if (const std::string kind = kind_unless_regular(file); !kind.empty())
+    throw InputError(file.string(), {{"", kind, "a file that shardwright run has written"}});
+}
+
 // The timeline of one rank, which brings its clock. Older ones do not say their step.
 Timeline read_rank(const fs::path& file, std::int64_t step) {
+  check_regular(file);
   Timeline timeline = read_timeline(read_json_file(file), file.string());
   if (timeline.ranks.size() != 1) {
     throw InputError(file.string(), {{"/ranks", fmt::format("{} ranks", timeline.ranks.size()),
@@ -116,6 +124,7 @@ std::set<std::int64_t> read_metrics(const fs::path& file, const std::string& pro
                                     MeasuredRun& run) {
   std::set<std::int64_t> steps;
   std::vector<Seconds> times;
+  check_regular(file);
   run.left_out.torn_line = read_lines(file, [&](ObjectReader& line) {
     const std::int64_t step = line.integer("step", {0, IntegerRange{}.most});
     const Seconds time(line.number("step_s"));
@@ -153,6 +162,7 @@ MeasuredRun load_run(const fs::path& folder) {
     throw InputError(folder.string(),
                      {{"", "a folder without plan.json", "the --out folder of shardwright run"}});
   }
+  check_regular(plan);
   const nlohmann::json document = read_json_file(plan.string());
   run.scenario = read_scenario(document, plan.string());
   read_steps(folder, read_metrics(folder / "metrics.jsonl", program_sum(document), run), run);

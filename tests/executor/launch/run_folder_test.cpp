@@ -3,11 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "core/base/error.hpp"
+#include "executor/telemetry/metrics_log.hpp"
 #include "tests/executor/launch/started_run.hpp"
 
 namespace shardwright::executor {
@@ -80,6 +82,18 @@ TEST_F(FolderOfARun, IsNotGoneOnInWithBrokenMetrics) {
   options_.force = true;
   EXPECT_EQ(refusal(), "");
   EXPECT_TRUE(is_there("metrics.jsonl"));
+}
+
+// A pipe would be waited for.
+TEST_F(FolderOfARun, IsNotGoneOnInWithAPipeOrAFolderInPlaceOfMetrics) {
+  const std::string file = (options_.out / "metrics.jsonl").string();
+  options_.resume = true;
+  std::filesystem::create_directories(file);
+  EXPECT_EQ(refusal(), file + ": found a folder; expected the metrics of a run: mend or remove it");
+  std::filesystem::remove(file);
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  EXPECT_THAT(refusal(), testing::HasSubstr(file + ": found a named pipe; expected"));
+  write_prometheus_of_last_line(file);  // after a run that was refused
 }
 
 // The run would begin anew, and its metrics replace those that are there.

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -131,6 +132,24 @@ TEST_F(RunFolder, ALastLineThatIsCutOffIsLeftOut) {
   EXPECT_THAT(error(), HasSubstr("metrics.jsonl: line 2"));
   write("metrics.jsonl", whole + "{\"step\": 2, \"step_s\": \"slow\"}");
   EXPECT_THAT(error(), HasSubstr("metrics.jsonl: line 3/step_s"));
+}
+
+// A pipe would be waited for.
+TEST_F(RunFolder, PipesAndFoldersInPlaceOfItsFilesAreNamed) {
+  for (const char* name : {"plan.json", "metrics.jsonl", "timeline-1-0.json"}) {
+    const std::filesystem::path file = folder_ / name, kept = folder_ / "kept";
+    std::filesystem::rename(file, kept);
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    EXPECT_EQ(
+        error(),
+        file.string() + ": found a named pipe; expected a file that shardwright run has written");
+    std::filesystem::remove(file);
+    std::filesystem::create_directory(file);
+    EXPECT_THAT(error(), HasSubstr(file.string() + ": found a folder; expected"));
+    std::filesystem::remove(file);
+    std::filesystem::rename(kept, file);
+    EXPECT_EQ(error(), "");
+  }
 }
 
 TEST_F(RunFolder, WhatIsMissingIsNamed) {

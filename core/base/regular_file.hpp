@@ -1,14 +1,14 @@
-// Files that are mapped, so that they have to be whole and to stay.
+// Files that have to be whole and to stay: those of a run and its checkpoints, data that is mapped.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
-namespace shardwright::executor {
+namespace shardwright {
 
 // What stands at a path instead of a regular file ("a folder", "a named pipe", "a device", "a
 // socket"), which must be known before it is opened: a pipe would wait for who writes into it.
 // Empty for a regular file, and where nothing can be seen: opening it says why.
 std::string kind_unless_regular(const std::filesystem::path& file);
 
-}  // namespace shardwright::executor
+}  // namespace shardwright

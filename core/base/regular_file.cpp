@@ -1,8 +1,8 @@
-#include "executor/data/regular_file.hpp"
+#include "core/base/regular_file.hpp"
 
 #include <system_error>
 
-namespace shardwright::executor {
+namespace shardwright {
 
 std::string kind_unless_regular(const std::filesystem::path& file) {
   std::error_code error;
@@ -21,4 +21,4 @@ std::string kind_unless_regular(const std::filesystem::path& file) {
   }
 }
 
-}  // namespace shardwright::executor
+}  // namespace shardwright
