@@ -114,6 +114,25 @@ struct CheckedRun {
   std::optional<LaunchPlace> place;
 };
 
+// This process's place, in a world of as many ranks as the plan is for. Throws InputError.
+std::optional<LaunchPlace> place_under(const RunOptions& options, const Plan& plan) {
+  const std::int64_t ranks = plan.world_size();
+  std::optional<LaunchPlace> place;
+  try {
+    place = read_launch_place(environment, options.local);
+  } catch (RefusedRank& refused) {
+    refused.place.world = std::max(refused.place.world, ranks);
+    throw;
+  }
+  if (!place || place->world == ranks) return place;
+  const InputError error(
+      options.plan_now(),
+      {{"/plan", fmt::format("a plan for {} {}", ranks, ranks == 1 ? "rank" : "ranks"),
+        fmt::format("one for the {} that {} started", place->world, place->launcher)}});
+  place->world = std::max(place->world, ranks);
+  throw RefusedRank(error, *place);
+}
+
 // All that one process sees before the ranks meet. Throws InputError.
 CheckedRun check_run(const RunOptions& options) {
   check_run_options(options);
@@ -126,7 +145,7 @@ CheckedRun check_run(const RunOptions& options) {
   const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed);
   if (!options.init_from.empty()) WeightFiles(options.init_from).check(scenario.model);
   const std::int64_t world = scenario.plan.world_size();
-  std::optional<LaunchPlace> place = read_launch_place(environment, options.local);
+  std::optional<LaunchPlace> place = place_under(options, scenario.plan);
   // Our launcher has done it. Beyond what is checked here a rank tells the others (bad_input.hpp).
   if (!place || place->launcher != kOwnLauncher) loader.check(options.training.steps);
   if (device == Device::Cuda) prepare_gpus(options.share_gpu, place, world);
@@ -153,21 +172,20 @@ int run(const RunOptions& options, const CheckedRun& checked,
   return 0;
 }
 
-// Where this rank stands as the others see it, who may have been told of more ranks.
-std::optional<LaunchPlace> place_among_others(bool only_own) {
+// Where this rank stands as the others may see it.
+std::optional<LaunchPlace> place_among_others(bool only_own, const InputError& error) {
+  if (const auto* refused = dynamic_cast<const RefusedRank*>(&error)) return refused->place;
   try {
     return read_launch_place(environment, only_own);
-  } catch (const RankBeyondWorld& beyond) {
-    LaunchPlace place = beyond.place;
-    place.world = place.rank + 1;
-    return place;
+  } catch (const RefusedRank& refused) {
+    return refused.place;
   }
 }
 
 // Of several ranks: why this one is refused, which people have been told here.
 int refuse(const RunOptions& options, bool only_own, const InputError& error) {
   try {
-    const auto place = place_among_others(only_own);
+    const auto place = place_among_others(only_own, error);
     if (place) tell_other_ranks(*place, token_of(*place), error, options.timeout());
   } catch (const InputError&) {
     // It is not known which rank this is, or the others' secret.

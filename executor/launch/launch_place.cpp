@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "core/base/error.hpp"
 
@@ -44,6 +45,7 @@ class EnvironmentReader {
       const bool is_number = error == std::errc() && stop == end;
       if (is_number && value >= least && value <= most) return value;
     }
+    bad_.insert(name);
     problems_.add(name, text ? "\"" + *text + "\"" : "nothing",
                   fmt::format("an integer from {} to {}", least, most));
     return least;
@@ -56,15 +58,18 @@ class EnvironmentReader {
 
   void need(bool holds, const std::string& name, const std::string& found,
             const std::string& expected) {
-    if (!holds) problems_.add(name, found, expected);
+    if (holds) return;
+    bad_.insert(name);
+    problems_.add(name, found, expected);
   }
 
-  bool has_problems() const { return !problems_.empty(); }
+  bool is_bad(const std::string& name) const { return bad_.contains(name); }
   void finish() const { problems_.throw_if_any(); }
 
  private:
   const Environment& environment_;
   ProblemList problems_;
+  std::set<std::string> bad_;  // variables with problems
 };
 
 // Where the ranks meet: as the variables say that all launchers may be given, or at the first host.
@@ -89,14 +94,18 @@ void read_master(const Environment& environment, EnvironmentReader& reader, Laun
 // After all else was found good, or with what was not.
 void check_number(EnvironmentReader& reader, const LauncherVariables& names,
                   const LaunchPlace& place) {
-  const bool is_known = !reader.has_problems();
-  reader.need(place.rank < place.world, names.rank, std::to_string(place.rank),
+  const bool is_known = !reader.is_bad(names.rank) && !reader.is_bad("MASTER_ADDR") &&
+                        !reader.is_bad("MASTER_PORT") && !reader.is_bad("SLURM_JOB_NODELIST");
+  const bool is_within = place.rank < place.world || reader.is_bad(names.world);
+  reader.need(is_within, names.rank, std::to_string(place.rank),
               fmt::format("less than {}, which {} says", place.world, names.world));
   try {
     reader.finish();
   } catch (const InputError& error) {
-    if (is_known) throw RankBeyondWorld(error, place);
-    throw;
+    if (!is_known) throw;
+    LaunchPlace among_others = place;
+    among_others.world = std::max(place.world, place.rank + 1);
+    throw RefusedRank(error, among_others);
   }
 }
 

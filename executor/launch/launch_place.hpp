@@ -25,9 +25,10 @@ struct LaunchPlace {
 
 inline constexpr const char* kOwnLauncher = "shardwright";
 
-// A rank that is not among those that it was told of. The others, told of more, may wait for it.
-struct RankBeyondWorld : InputError {
-  RankBeyondWorld(InputError error, LaunchPlace where)
+// A rank that cannot be one of as many as it was told of, where it is known which one it is and
+// where the ranks meet. The others, told otherwise, may wait for it: `place` is as they may see it.
+struct RefusedRank : InputError {
+  RefusedRank(InputError error, LaunchPlace where)
       : InputError(std::move(error)), place(std::move(where)) {}
   LaunchPlace place;
 };
@@ -40,9 +41,10 @@ inline constexpr std::uint16_t kDefaultPort = 29400;
 
 // Nothing if no launcher is seen. Reads, in this order: what our own launcher sets
 // (SHARDWRIGHT_RANK …), torchrun (RANK, WORLD_SIZE …), Open MPI (OMPI_COMM_WORLD_RANK …), Slurm
-// (SLURM_PROCID …). Throws InputError with every variable that is missing or wrong, RankBeyondWorld
-// where that is the number alone. torchrun's own store has MASTER_PORT, so the rendezvous has the
-// port after it; MASTER_ADDR and MASTER_PORT are heeded under each launcher.
+// (SLURM_PROCID …). Throws InputError with every variable that is missing or wrong, RefusedRank (of
+// a world that this rank is in) where the rank and where to meet are none of them. torchrun's own
+// store has MASTER_PORT, so the rendezvous has the port after it; MASTER_ADDR and MASTER_PORT are
+// heeded under each launcher.
 //
 // `only_own`: no launcher but ours counts, for a command that starts ranks on this machine wherever
 // it runs itself (in a batch job, say).

@@ -24,7 +24,6 @@
 #include "executor/launch/heartbeat.hpp"
 #include "executor/launch/lost_ranks.hpp"
 #include "executor/launch/meeting.hpp"
-#include "executor/launch/own_refusal.hpp"
 #include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_inputs.hpp"
 #include "executor/runtime/rank_trainer.hpp"
@@ -264,34 +263,10 @@ class RankRun {
   std::atomic<Activity> activity_{Activity::Starting};
 };
 
-// After the ranks have agreed: where one alone has another plan, or was told another number, all
-// say so.
-void check_world(const RunOptions& options, const Plan& plan, const LaunchPlace& place) {
-  if (place.world == plan.world_size()) return;
-  throw InputError(options.plan_now(),
-                   {{"/plan", fmt::format("a plan for {} ranks", plan.world_size()),
-                     fmt::format("one for the {} that {} started", place.world, place.launcher)}});
-}
-
-// Who is told of no others meets none; they may have been told of it.
-void check_lone_rank(const RunOptions& options, const Plan& plan, const LaunchPlace& place,
-                     const std::string& token) {
-  if (place.world > 1) return;
-  try {
-    check_world(options, plan, place);
-  } catch (const InputError& error) {
-    LaunchPlace among_others = place;
-    among_others.world = plan.world_size();
-    tell_other_ranks(among_others, token, error, options.timeout());
-    throw;
-  }
-}
-
 // `watch` and `meeting` are there as soon as they are needed to tell of a failure.
 void meet_and_train(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
                     Device device, const std::string& token, std::optional<RankWatch>& watch,
                     std::optional<Meeting>& meeting) {
-  check_lone_rank(options, scenario.plan, place, token);
   const Corpus data{TokenFile(options.data)};
   const RunInputs inputs = inputs_of(options, scenario, device, data.file, data.sum);
   meeting.emplace(place, token, options.timeout());
@@ -301,15 +276,13 @@ void meet_and_train(const RunOptions& options, const Scenario& scenario, const L
   if (watch) check_others = [&] { check_none_is_gone(*watch, place, options.timeout()); };
   std::optional<FolderLock> folder;
   const auto prepare = [&] {
-    const bool is_ours = place.serves_rendezvous && place.world == scenario.plan.world_size();
-    if (is_ours) folder.emplace(prepare_run_folder(options));
+    if (place.serves_rendezvous) folder.emplace(prepare_run_folder(options));
   };
   if (meeting->store() != nullptr) {
     agree_on_inputs(*meeting->store(), place.rank, place.world, inputs, options.timeout(), prepare);
   } else {
     prepare();
   }
-  check_world(options, scenario.plan, place);
   RankRun run(options, scenario, place, device, data, *meeting, heartbeat, check_others);
   run.train();
   if (place.rank == 0) run.print_result();

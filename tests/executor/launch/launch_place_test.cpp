@@ -97,6 +97,35 @@ TEST(LaunchPlace, RefusesNumbersBeyondAll) {
               testing::HasSubstr("OMPI_COMM_WORLD_RANK" + found));
 }
 
+// A rank that knows which one it is and where the others meet can tell them that it will not come.
+TEST(LaunchPlace, IsKnownToTheOthersWhereRankAndMasterAreGood) {
+  const Variables good = {{"RANK", "3"},
+                          {"WORLD_SIZE", "4"},
+                          {"LOCAL_RANK", "1"},
+                          {"MASTER_ADDR", "x"},
+                          {"MASTER_PORT", "29500"}};
+  const auto world_with = [&](const std::string& name, const std::string& value) -> std::int64_t {
+    Variables variables = good;
+    variables[name] = value;
+    try {
+      read(variables);
+    } catch (const RefusedRank& refused) {
+      EXPECT_EQ(refused.place.rank, 3);
+      EXPECT_EQ(refused.place.master_port, 29501);
+      return refused.place.world;
+    } catch (const InputError&) {
+      return 0;
+    }
+    return -1;
+  };
+  EXPECT_EQ(world_with("WORLD_SIZE", "0"), 4);
+  EXPECT_EQ(world_with("WORLD_SIZE", "two"), 4);
+  EXPECT_EQ(world_with("WORLD_SIZE", "3"), 4);
+  EXPECT_EQ(world_with("LOCAL_RANK", "-1"), 4);
+  for (const char* name : {"RANK", "MASTER_ADDR", "MASTER_PORT"})
+    EXPECT_EQ(world_with(name, ""), 0) << name;
+}
+
 TEST(LaunchPlace, NamesEachVariableThatIsWrong) {
   try {
     read({{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "4x"}, {"MASTER_PORT", "0"}});
