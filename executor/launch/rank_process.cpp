@@ -169,6 +169,8 @@ class RankRun {
     if (metrics->cut_off())
       tell(fmt::format("left out the last line of {}, which is cut off",
                        options_.metrics_file().string()));
+    if (!metrics->missing().empty())
+      tell(fmt::format("{} holds no {}", options_.metrics_file().string(), metrics->missing()));
     return metrics;
   }
 

@@ -2,15 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <vector>
 
 #include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
+#include "core/base/regular_file.hpp"
 
 namespace shardwright::executor {
-#include "core/base/regular_file.hpp"
 namespace {
 
 constexpr std::size_t kLongestLine = std::size_t{1} << 20U;  // bytes
@@ -30,11 +32,29 @@ std::optional<std::int64_t> step_of(const nlohmann::json& line) {
   return step->get<std::int64_t>();
 }
 
+// From the first one to the one before `end`.
+struct StepRange {
+  std::int64_t first = 0, end = 0;
+};
+
+std::vector<StepRange> gaps_between(const std::set<std::int64_t>& steps, std::int64_t end) {
+  std::vector<StepRange> gaps;
+  std::int64_t next = 0;
+  for (auto step = steps.lower_bound(0); step != steps.end() && *step < end; ++step) {
+    if (*step > next) gaps.push_back({next, *step});
+    next = *step + 1;
+  }
+  if (end > next) gaps.push_back({next, end});
+  return gaps;
+}
+
 }  // namespace
 
 bool for_each_earlier_step(
     const std::filesystem::path& file,
     const std::function<void(std::int64_t step, const std::string& line)>& take) {
+  if (const std::string kind = kind_unless_regular(file); !kind.empty())
+    throw InputError(file.string(), {{"", kind, "the metrics of a run: mend or remove it"}});
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return false;
   const bool is_whole = ends_with_line_feed(file);
@@ -53,8 +73,6 @@ bool for_each_earlier_step(
     const bool is_last = stream.rdbuf()->sgetc() == std::char_traits<char>::eof();
     const bool is_cut_off = document.is_discarded() && is_last && !is_whole;
     if (is_cut_off) {
-  if (const std::string kind = kind_unless_regular(file); !kind.empty())
-    throw InputError(file.string(), {{"", kind, "the metrics of a run: mend or remove it"}});
       problems.throw_if_any();
       return true;
     }
@@ -66,6 +84,22 @@ bool for_each_earlier_step(
   }
   problems.throw_if_any();
   return false;
+}
+
+std::string missing_steps(const std::set<std::int64_t>& steps, std::int64_t end) {
+  constexpr std::size_t kMostGaps = 3;
+  const std::vector<StepRange> gaps = gaps_between(steps, end);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(gaps.size(), kMostGaps); ++i) {
+    const auto [first, behind] = gaps[i];
+    text += i == 0 ? "" : ", ";
+    text +=
+        behind - first == 1 ? fmt::format("{}", first) : fmt::format("{} to {}", first, behind - 1);
+  }
+  if (gaps.size() > kMostGaps) text += " and others after them";
+  if (text.empty()) return "";
+  const bool is_one = gaps.size() == 1 && gaps.front().end - gaps.front().first == 1;
+  return (is_one ? "step " : "steps ") + text;
 }
 
 }  // namespace shardwright::executor

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 
 namespace shardwright::executor {
@@ -16,5 +17,9 @@ namespace shardwright::executor {
 bool for_each_earlier_step(
     const std::filesystem::path& file,
     const std::function<void(std::int64_t step, const std::string& line)>& take);
+
+// The steps before `end` that are not among `steps`, as people say it: "steps 5 to 19", "step 3",
+// "steps 0, 4 to 6, 8 and others after them"; empty if none is missing.
+std::string missing_steps(const std::set<std::int64_t>& steps, std::int64_t end);
 
 }  // namespace shardwright::executor

@@ -7,11 +7,12 @@
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "core/base/error.hpp"
-#include "core/base/standard_streams.hpp"
 #include "core/base/regular_file.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/lowering/model_flop.hpp"
 #include "core/spec/scenario_sum.hpp"
 #include "executor/telemetry/earlier_metrics.hpp"
@@ -33,8 +34,8 @@ std::filesystem::path prometheus_beside(std::filesystem::path file) {
 
 // Null where there is none; what follows the last line feed was cut off.
 nlohmann::ordered_json last_line(const std::filesystem::path& file) {
-  constexpr std::streamoff kLongest = 1 << 16;  // bytes: a hundred times what a line has
   if (!kind_unless_regular(file).empty()) return {};
+  constexpr std::streamoff kLongest = 1 << 16;  // bytes: a hundred times what a line has
   std::ifstream stream(file, std::ios::binary | std::ios::ate);
   const std::streamoff size = stream ? std::streamoff(stream.tellg()) : 0;
   stream.seekg(std::max<std::streamoff>(0, size - kLongest));
@@ -76,9 +77,13 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
   const std::filesystem::path other = file.string() + ".tmp";
   stream_.open(other);
   if (first_step > 0) {
+    std::set<std::int64_t> kept;
     cut_off_ = for_each_earlier_step(file, [&](std::int64_t step, const std::string& line) {
-      if (step < first_step) stream_ << line << '\n';
+      if (step >= first_step) return;
+      stream_ << line << '\n';
+      kept.insert(step);
     });
+    missing_ = missing_steps(kept, first_step);
   }
   std::error_code error;
   if (!stream_.flush()) fail_to_write(other);

@@ -68,6 +68,8 @@ class MetricsLog {
 
   // The last line of the earlier file was cut off, and is left out.
   bool cut_off() const { return cut_off_; }
+  // The steps before the first one that it lacks, as missing_steps says it.
+  const std::string& missing() const { return missing_; }
 
  private:
   std::ofstream stream_;
@@ -76,6 +78,7 @@ class MetricsLog {
   NoiseScale noise_;
   PrometheusFile prometheus_;
   bool cut_off_ = false;
+  std::string missing_;
 };
 
 // `metrics.prom` of the last whole line of metrics.jsonl, `file`: for those who outlive a process

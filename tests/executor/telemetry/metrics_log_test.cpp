@@ -1,11 +1,13 @@
 #include "executor/telemetry/metrics_log.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -85,6 +87,24 @@ TEST_F(EarlierMetrics, WithBrokenLinesAreRefusedByNumberAndStay) {
   // With a line feed behind it a broken line was not cut off.
   write(kStep0 + "{\"step\":1,\n");
   EXPECT_THAT(refusal(), testing::HasSubstr("line 2"));
+}
+
+TEST_F(EarlierMetrics, SayWhichStepsTheyLack) {
+  const auto missing = [&](const std::set<std::int64_t>& steps, std::int64_t first) {
+    std::string text;
+    for (const std::int64_t step : steps) text += fmt::format("{{\"step\":{}}}\n", step);
+    write(text);
+    return MetricsLog(file_, {}, first).missing();
+  };
+  EXPECT_EQ(missing({0, 1, 2, 3}, 4), "");
+  EXPECT_EQ(missing({0, 1, 2, 3, 4, 20}, 20), "steps 5 to 19");
+  EXPECT_EQ(missing({0, 2, 3, 7}, 4), "step 1");
+  EXPECT_EQ(missing({1, 4, 5}, 7), "steps 0, 2 to 3, 6");
+  EXPECT_EQ(missing({1, 3, 5, 6}, 9), "steps 0, 2, 4 and others after them");
+  EXPECT_EQ(missing({}, 1), "step 0");
+  EXPECT_EQ(missing({5}, 0), "");
+  std::filesystem::remove(file_);
+  EXPECT_EQ(MetricsLog(file_, {}, 20).missing(), "steps 0 to 19");
 }
 
 TEST_F(EarlierMetrics, OfARunThatBeginsAnewAreNotRead) {
