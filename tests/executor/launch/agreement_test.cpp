@@ -258,6 +258,26 @@ TEST(OddWorld, IsRefusedByAllAndTheRankIsNamed) {
   }
 }
 
+// A rank whose plan is for as many as it was told of has nothing to complain of before they meet.
+TEST(OddWorld, WithAPlanForItIsNamedWithBothNumbers) {
+  const auto folder = empty_run_folder("odd");
+  LaunchedRanks ranks(
+      folder, kSteps, {"--timeout", "6"},
+      [](int rank, std::vector<std::string>& arguments) {
+        if (rank == 1) use_other_plan(arguments, "dp", 1);
+      },
+      [](int rank) { return rank == 1 ? 2 : kRanks; });
+  const std::string host = " on " + host_name(),
+                    said = ", number of ranks: found 2; expected 4, as on rank 0";
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ranks.wait(rank), 2) << rank << ranks.messages(rank);
+    EXPECT_THAT(ranks.messages(rank),
+                AllOf(HasSubstr("rank 1" + host + said + host),
+                      HasSubstr("/plan/dp: found 1; expected 2, as on rank 0")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 // Bad input that one rank finds before the ranks meet; the others have nothing to complain of.
 class RefusedRank : public testing::TestWithParam<int> {};
 
