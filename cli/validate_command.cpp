@@ -43,14 +43,15 @@ void check_grades(const std::string& grades) {
 }
 
 std::vector<std::string> summary_row(const std::string& name, const sim::ErrorSummary& summary) {
-  if (summary.n == 0) return {name, "none", "", "", "", "", ""};
+  if (summary.n == 0) return {name, "none", "", "", "", "", "", ""};
   return {name,
           format_count(static_cast<std::int64_t>(summary.n)),
           format_percent(summary.median_abs),
           format_percent(summary.mean_abs),
           format_percent(summary.p90_abs),
           format_percent(summary.bias),
-          format_percent(summary.coverage)};
+          format_percent(summary.coverage),
+          summary.rank_correlation ? fmt::format("{:.2f}", *summary.rank_correlation) : ""};
 }
 
 Table summary_table(const std::string& what) {
@@ -60,7 +61,8 @@ Table summary_table(const std::string& what) {
                 {"mean", kNumber, "%"},
                 {"p90", kNumber, "%"},
                 {"bias", kNumber, "%"},
-                {"in interval", kNumber, "%"}});
+                {"in interval", kNumber, "%"},
+                {"tau", kNumber}});
 }
 
 void add_summaries(Page& page, const std::string& what, const sim::ErrorsByName& summaries) {
@@ -122,7 +124,7 @@ void add_report(Page& page, const sim::ValidationReport& report, bool every_row)
   Table overall = summary_table("absolute error of");
   overall.add_row(summary_row("step time", report.time));
   std::vector<std::string> memory = summary_row("peak memory", report.memory);
-  memory.back().clear();  // memory is predicted without an interval
+  memory[memory.size() - 2].clear();  // memory is predicted without an interval
   overall.add_row(std::move(memory));
   page.table(overall);
   add_summaries(page, "step time by source", report.by_source);
@@ -136,9 +138,11 @@ void add_report(Page& page, const sim::ValidationReport& report, bool every_row)
                   "to fit.",
                   oom.true_positive, oom.false_negative, oom.false_positive, oom.true_negative,
                   oom.chosen_to_fit));
-  if (report.rank_correlation) {
-    page.paragraph(fmt::format("Ranks plans of one group as measured with Kendall's tau {:.2f}.",
-                               *report.rank_correlation));
+  if (report.time.rank_correlation) {
+    page.paragraph(
+        fmt::format("Ranks plans of one group as measured with Kendall's tau {:.2f}, the mean over "
+                    "groups of at least three rows.",
+                    *report.time.rank_correlation));
   }
   add_skipped(page, report);
   if (report.other_grades > 0) {

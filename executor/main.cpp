@@ -77,7 +77,7 @@ std::string plan_for_the_rest(const RunOptions& options, const std::string& plan
 // A rank that was ended may have written its last step to the metrics alone.
 LaunchResult launch_once(const RunOptions& options, std::int64_t world,
                          const std::vector<std::string>& arguments) {
-  const LaunchResult result = launch_ranks(world, arguments, {options.timeout()});
+  LaunchResult result = launch_ranks(world, arguments, {options.timeout()});
   try {
     if (result.status != 0) write_prometheus_of_last_line(options.metrics_file());
   } catch (const RuntimeFailure& error) {

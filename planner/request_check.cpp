@@ -70,15 +70,14 @@ void add_choices(const Constraint& constraint, SearchLimits& limits) {
       return add_values(limits.offload_optimizer, constraint);
     case PlanField::OffloadActivations:
       return add_values(limits.offload_activations, constraint);
-    case PlanField::Tp:
+    case PlanField::Tp:  // to Cp: ranges, not lists
     case PlanField::Pp:
     case PlanField::Cp:
-      return;  // ranges, not lists
-    case PlanField::Dp:
+    case PlanField::Dp:  // from here: all values that there can be are tried
     case PlanField::Ep:
     case PlanField::GlobalBatch:
     case PlanField::Recompute:
-      return;  // all values that there can be are tried
+      return;
   }
 }
 

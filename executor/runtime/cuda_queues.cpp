@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -31,14 +32,13 @@ CudaQueues::~CudaQueues() {
 
 bool CudaQueues::streams_end() const {
   const auto deadline = Clock::now() + kToEnd;
-  for (const Lane& lane : lanes_) {
-    if (!lane.stream) continue;
-    while (cudaStreamQuery(lane.stream->get()) == cudaErrorNotReady) {
+  return std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+    while (lane.stream && cudaStreamQuery(lane.stream->get()) == cudaErrorNotReady) {
       if (Clock::now() > deadline) return false;
       std::this_thread::sleep_for(kBetweenLooks);
     }
-  }
-  return true;
+    return true;
+  });
 }
 
 void CudaQueues::begin(std::uint32_t ops) {

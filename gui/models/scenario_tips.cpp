@@ -151,7 +151,7 @@ QString tip_of(Field field, const ScenarioChoice& choice, const ScenarioParts& p
 }
 
 QString tip_of(planner::Resource resource, const ScenarioParts& parts) {
-  const QString tip = meaning_of(Field::WhatIf);
+  QString tip = meaning_of(Field::WhatIf);
   if (!parts.cluster) return tip;
   const AcceleratorSpec& gpu = parts.cluster->accelerator;
   const NodeSpec& node = parts.cluster->node;

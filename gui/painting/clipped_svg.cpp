@@ -195,7 +195,7 @@ class ClippedSvgEngine : public QPaintEngine {
   QByteArray name_of_clip() {
     const QByteArray data = path_data(*clip_);
     if (const auto known = clips_.constFind(data); known != clips_.constEnd()) return *known;
-    const QByteArray name = "clip" + QByteArray::number(clips_.size() + 1);
+    QByteArray name = "clip" + QByteArray::number(clips_.size() + 1);
     const char* rule = clip_->fillRule() == Qt::OddEvenFill ? "evenodd" : "nonzero";
     content_ += "<clipPath id=\"" + name + "\"><path clip-rule=\"" + rule + "\" d=\"" + data +
                 "\"/></clipPath>\n";

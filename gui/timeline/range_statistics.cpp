@@ -137,7 +137,7 @@ QVariant RangeStatisticsModel::headerData(int section, Qt::Orientation orientati
   const bool is_tip = role == Qt::ToolTipRole;
   if (role != Qt::DisplayRole && !is_tip) return {};
   const auto of_side = [&](const char* what, qsizetype side) {
-    const QString text = QString::fromUtf8(what);
+    QString text = QString::fromUtf8(what);
     if (sides_.size() < 2) return text;
     return text + QStringLiteral(", ") + (is_tip ? sides_[side] : shortened(sides_[side]));
   };

@@ -94,7 +94,7 @@ class TimelineView : public View {
   // Of the ranks that are there, these and no others.
   void fold_only(const QStringList& labels);
   // The first op of this name that is shown; false if there is none.
-  bool select_first(const std::string& name);
+  bool select_first(const std::string& wanted);
   void open_menu(const QPointF& position);
   void add_filters(QMenu& menu, const Span& span);
   void add_arrangement(QMenu& menu, const Track& track);

@@ -30,7 +30,7 @@ class Unrolled {
     if (widget.isWindow()) return;
     for (QScrollArea* area : widget.findChildren<QScrollArea*>()) {
       if (area->widget() == nullptr || !area->isVisibleTo(&widget)) continue;
-      areas_.push_back({area, area->verticalScrollBarPolicy()});
+      areas_.emplace_back(area, area->verticalScrollBarPolicy());
       area->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     }
     const QSize hidden = hidden_size();

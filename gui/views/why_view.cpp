@@ -51,7 +51,7 @@ QString peak_text(const sim::StepResult& result) {
 
 // "16.2 s a step (80 %: 14.9 s to 18.8 s)".
 QString step_text(Seconds step, const Scenario& scenario) {
-  const QString text = WhyView::tr("%1 a step").arg(time_text(step));
+  QString text = WhyView::tr("%1 a step").arg(time_text(step));
   const auto interval = sim::step_interval(step, scenario.cluster.accelerator, scenario.stack);
   if (!interval) return text;
   return text +
@@ -99,7 +99,7 @@ QString words_of(QString name) {
       .replace(QLatin1Char('_'), QLatin1Char(' '));
 }
 
-QString without_quotes(QString value) {
+QString without_quotes(const QString& value) {
   const bool quoted =
       value.size() > 1 && value.startsWith(QLatin1Char('"')) && value.endsWith(QLatin1Char('"'));
   return quoted ? value.mid(1, value.size() - 2) : value;

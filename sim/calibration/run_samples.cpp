@@ -112,12 +112,12 @@ class StepMatch {
       const SpanKey key{ops[i].op->stream, peer_of(*ops[i].op, place)};
       const auto found = spans.find(key);
       std::size_t& index = next[key];
-      const Span* span =
-          found == spans.end() || index >= found->second.size() ? nullptr : found->second[index++];
-      check(rank, ops[i], span);
+      const Span& span = checked(
+          rank, ops[i],
+          found == spans.end() || index >= found->second.size() ? nullptr : found->second[index++]);
       OpTime& time = matched[i];
-      time.start = span->start.value() + shift;
-      time.end = span->end().value() + shift;
+      time.start = span.start.value() + shift;
+      time.end = span.end().value() + shift;
       time.ready = queue_free[ops[i].queue];
       for (const std::uint32_t on : ops[i].waits)
         time.ready = std::max(time.ready, matched[on].end);
@@ -127,10 +127,11 @@ class StepMatch {
     return matched;
   }
 
-  void check(std::int64_t rank, const StageOp& op, const Span* span) const {
+  // The span, if there is one and it is that of the op.
+  const Span& checked(std::int64_t rank, const StageOp& op, const Span* span) const {
     if (span != nullptr && span->name == op.op->name && span->layer == op.call->layer &&
         span->microbatch == op.call->microbatch)
-      return;
+      return *span;
     const std::string expected = describe(op.op->name, op.call->layer, op.call->microbatch);
     throw InputError(
         fmt::format("{}/{}", run_.name, name_of(TimelineFile{step_.step, rank})),

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "sim/calibration/same_configuration.hpp"
 #include "sim/validation/row_scenario.hpp"
 #include "sim/validation/validation.hpp"
 
@@ -32,6 +34,7 @@ constexpr double kPriorWeight = 1.0;
 // All parameters; those that are determined, twice; without one source after the other.
 constexpr double kPasses = 4.0;
 constexpr double kTwoSided95 = 1.96;
+constexpr int kRefits = 2;                 // steps without a source, from the optimum of all rows
 constexpr double kLeastGain = 1.0 - 1e-3;  // of a step's cost, over the one before, to go on
 
 class Fit {
@@ -69,6 +72,8 @@ class Fit {
   void descend(double pass);
   bool is_free(std::size_t j) const { return verdicts_[j] == FitVerdict::Fitted; }
   void judge();
+  Eigen::VectorXd refitted(const Eigen::MatrixXd& jacobian,
+                           const std::vector<bool>& left_out) const;
   std::vector<HeldOutError> hold_out_each_source() const;
   bool tell(double share, const std::string& text) const {
     return !options_.progress || options_.progress(share, text);
@@ -253,26 +258,56 @@ void Fit::judge() {
   at_ = residuals(point_);
 }
 
-// Leaves out the rows of one source at a time. The step is taken from the optimum of all rows with
-// its derivatives, which are nearly those of the optimum without the source.
-std::vector<HeldOutError> Fit::hold_out_each_source() const {
-  std::map<std::string, std::vector<std::size_t>> sources;
-  for (std::size_t row = 0; row < observations_.size(); ++row)
-    sources[observations_[row].row.source_title].push_back(row);
-  const Eigen::MatrixXd jacobian = derivatives(point_, at_);
-  const Eigen::VectorXd weights = row_weights(at_);
-  std::vector<HeldOutError> errors(observations_.size());
-  for (const auto& [source, rows] : sources) {
-    Eigen::VectorXd without = weights;
-    for (const std::size_t row : rows) without[static_cast<Eigen::Index>(row)] = 0.0;
-    const Eigen::VectorXd point = clamped(solve(jacobian, at_, without, point_).point);
-    tbb::parallel_for(std::size_t{0}, rows.size(),
-                      [&, &held = rows, &name = source](std::size_t i) {
-                        const std::size_t row = held[i];
-                        errors[row] = {observations_[row].row.id, name,
-                                       std::expm1(residual(row, with(row, point)))};
-                      });
+// The optimum of the rows with a weight, near that of all rows. What is fitted to all but not
+// determined by these is at its prior.
+Eigen::VectorXd Fit::refitted(const Eigen::MatrixXd& jacobian,
+                              const std::vector<bool>& left_out) const {
+  const auto weights_at = [&](const Eigen::VectorXd& residual) {
+    Eigen::VectorXd weights = row_weights(residual);
+    for (std::size_t row = 0; row < left_out.size(); ++row)
+      if (left_out[row]) weights[static_cast<Eigen::Index>(row)] = 0.0;
+    return weights;
+  };
+  const Eigen::VectorXd deviation = solve(jacobian, at_, weights_at(at_), point_).deviation;
+  Eigen::MatrixXd moved = jacobian;
+  Eigen::VectorXd point = point_;
+  for (Eigen::Index j = 0; j < point.size(); ++j) {
+    const auto index = static_cast<std::size_t>(j);
+    if (!is_free(index) || deviation[j] < kDetermined * parameters_[index].spread) continue;
+    moved.col(j).setZero();
+    point[j] = prior_[j];
   }
+  for (int iteration = 0; iteration < kRefits; ++iteration) {
+    const Eigen::VectorXd at = residuals(point);
+    point = clamped(solve(moved, at, weights_at(at), point).point);
+  }
+  return point;
+}
+
+// Leaves out the rows of one source at a time, and with them those of others that repeat one of its
+// configurations.
+std::vector<HeldOutError> Fit::hold_out_each_source() const {
+  const std::vector<std::size_t> configuration = configuration_numbers(scenarios_);
+  std::map<std::string, std::set<std::size_t>> sources;
+  for (std::size_t row = 0; row < observations_.size(); ++row)
+    sources[observations_[row].row.source_title].insert(configuration[row]);
+  const Eigen::MatrixXd jacobian = derivatives(point_, at_);
+  std::vector<HeldOutError> errors(observations_.size());
+  double done = 0.0;
+  for (const auto& [source, measured] : sources) {
+    std::vector<bool> left_out(observations_.size());
+    for (std::size_t row = 0; row < left_out.size(); ++row)
+      left_out[row] = measured.contains(configuration[row]);
+    const Eigen::VectorXd point = refitted(jacobian, left_out);
+    tbb::parallel_for(std::size_t{0}, observations_.size(), [&, &name = source](std::size_t row) {
+      const TrainingRow& held = observations_[row].row;
+      if (held.source_title != name) return;
+      errors[row] = {held.id, name, std::expm1(residual(row, with(row, point)))};
+    });
+    done += 1.0 / static_cast<double>(sources.size());
+    if (!tell((kPasses - 1.0 + done) / kPasses, "leaving out one source after the other")) break;
+  }
+  std::erase_if(errors, [](const HeldOutError& each) { return each.id.empty(); });  // stopped
   return errors;
 }
 
@@ -285,7 +320,6 @@ TrainingFit Fit::run() {
     judge();
   }
   descend(2.0);
-  tell(3.0 / kPasses, "leaving out one source after the other");
   fit.after = summarise_logarithms({at_.begin(), at_.end()});
   fit.held_out_errors = hold_out_each_source();
   std::vector<ErrorSample> samples;

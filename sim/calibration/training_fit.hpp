@@ -8,6 +8,11 @@
 // A parameter whose deviation stays close to its prior `spread` is not determined by the rows, and
 // one that they push to an end of its physical range answers for something else: both keep the
 // figure of their profile and are reported as such, and the others are fitted anew.
+//
+// Held-out errors: the rows of each source are predicted by a fit to all others but those that
+// repeat one of its configurations (same_configuration.hpp), two steps from the optimum of all rows
+// with its derivatives. A figure that is fitted to all rows, but that the others do not determine,
+// is at its prior there.
 #pragma once
 
 #include <functional>

@@ -24,7 +24,7 @@ struct AcceleratorText {
 
 // A size is taken as memory where the product is sold with it, or where a node's accelerators are
 // and the size is that of all of them.
-AcceleratorText read_accelerator_text(const std::string& text,
+AcceleratorText read_accelerator_text(const std::string& whole,
                                       std::optional<std::int64_t> per_node);
 
 }  // namespace shardwright::sim

@@ -17,6 +17,9 @@ struct ErrorSummary {
   double bias = 0.0;         // median of the signed errors: half of the predictions lie above it
   double mean_signed = 0.0;  // their mean, which few large errors may rule
   double coverage = 0.0;     // share of the measurements that lie in the predicted interval
+  // Kendall's tau of the plans' speeds within a group, mean over the groups of at least three rows;
+  // only of training steps, where there is such a group.
+  std::optional<double> rank_correlation{};
 };
 
 // The value below which a share of the sorted samples lies, linear between neighbours. At least one

@@ -30,7 +30,7 @@ struct FlopsConvention {
 // From the text of a row (docs/models/flop_and_mfu.md lists what is looked for); what is denied
 // there ("no recompute counted", "not causal") does not count. Where the text does not tell, the
 // convention of Megatron-LM and PaLM without recomputation is meant.
-FlopsConvention flops_convention_in(std::string_view text);
+FlopsConvention flops_convention_in(std::string_view stated);
 
 // "causal half of the attention scores, recomputation not counted".
 std::string description_of(const FlopsConvention& convention);

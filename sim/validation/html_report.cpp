@@ -28,18 +28,21 @@ std::string percent(double ratio) {
   return fmt::format("{:.1f}", 100.0 * ratio);
 }
 
-std::string summary_line(const std::string& name, const ErrorSummary& summary) {
+std::string summary_line(const std::string& name, const ErrorSummary& summary,
+                         bool has_interval = true) {
   if (summary.n == 0) return fmt::format("<tr><td>{}</td><td>none</td></tr>\n", html_escaped(name));
   return fmt::format(
-      R"(<tr><td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>)"
+      R"(<tr><td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>)"
       "\n",
       html_escaped(name), summary.n, percent(summary.median_abs), percent(summary.mean_abs),
-      percent(summary.p90_abs), percent(summary.bias), percent(summary.coverage));
+      percent(summary.p90_abs), percent(summary.bias),
+      has_interval ? percent(summary.coverage) : "",
+      summary.rank_correlation ? fmt::format("{:.2f}", *summary.rank_correlation) : "");
 }
 
 std::string summary_head(const std::string& what) {
   return fmt::format(
-      R"(<table><tr><th>{}</th><th class="n">rows</th><th class="n">median %</th><th class="n">mean %</th><th class="n">p90 %</th><th class="n">bias %</th><th class="n">in interval %</th></tr>)"
+      R"(<table><tr><th>{}</th><th class="n">rows</th><th class="n">median %</th><th class="n">mean %</th><th class="n">p90 %</th><th class="n">bias %</th><th class="n">in interval %</th><th class="n">tau</th></tr>)"
       "\n",
       what);
 }
@@ -53,7 +56,7 @@ std::string summary_table(const std::string& what, const ErrorsByName& summaries
 
 std::string overall_table(const ValidationReport& report) {
   return summary_head("absolute error of") + summary_line("step time", report.time) +
-         summary_line("peak memory", report.memory) + "</table>\n";
+         summary_line("peak memory", report.memory, false) + "</table>\n";
 }
 
 std::string fit_table(const OutOfMemoryTable& table) {
@@ -77,7 +80,7 @@ std::string notes_of(const RowComparison& row) {
 // "41.2 of 40.0" of predicted and measured, or what is predicted alone.
 std::string memory_of(const RowComparison& row) {
   const Bytes unit = gigabytes(1.0);
-  const std::string predicted = fmt::format("{:.1f}", row.predicted_memory / unit);
+  std::string predicted = fmt::format("{:.1f}", row.predicted_memory / unit);
   if (!row.measured_memory) return predicted;
   return fmt::format("{} of {:.1f}", predicted, *row.measured_memory / unit);
 }
@@ -142,10 +145,10 @@ std::string html_report(const ValidationReport& report) {
   html += kStyle;
   html += "</style></head><body>\n<h1>Predicted against measured training steps</h1>\n";
   html += overall_table(report);
-  if (report.rank_correlation) {
+  if (report.time.rank_correlation) {
     html +=
         fmt::format("<p>Plans of one group are ranked as measured with Kendall's tau {:.2f}.</p>",
-                    *report.rank_correlation);
+                    *report.time.rank_correlation);
   }
   html += "<h2>Step time</h2>\n" + scatter_chart(rows) + "\n<h2>Errors</h2>\n";
   html += error_histogram(rows);

@@ -90,7 +90,7 @@ bool is_optimizer(const KernelColumns& columns) {
 }
 
 std::string kernel_op_in(const std::string& text) {
-  const std::string words = letters_and_digits(text);
+  std::string words = letters_and_digits(text);
   if (is_any(words,
              {"gemm", "matmul", "mm", "bmm", "addmm", "linear", "hgemm", "sgemm", "batchedgemm",
               "stridedbatchedgemm", "gemmex", "matrixmultiply", "matrixmultiplication"}))
@@ -101,7 +101,7 @@ std::string kernel_op_in(const std::string& text) {
   if (is_any(words, {"copy", "memcpy", "memcpyd2d", "memcpyh2d", "memcpyd2h", "d2d", "h2d", "d2h",
                      "streamcopy", "streamscale", "streamadd", "streamtriad", "triad"}))
     return "memcpy";
-  if (const std::string activation = activation_in(words); !activation.empty()) return activation;
+  if (std::string activation = activation_in(words); !activation.empty()) return activation;
   if (names_adam(words)) return "adam";
   const bool attends = says_any(words, {"attention", "attn", "fmha", "sdpa"});
   return attends && text.rfind("attention", 0) != 0 ? attention_in(words) : text;

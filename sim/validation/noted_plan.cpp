@@ -79,7 +79,7 @@ std::string partial_recomputation_in(const std::string& notes) {
   for (std::size_t begin = 0; begin < notes.size();) {
     const std::size_t end =
         std::min({notes.find(';', begin), notes.find(". ", begin), notes.size()});
-    const std::string clause = notes.substr(begin, end - begin);
+    std::string clause = notes.substr(begin, end - begin);
     begin = end + 1;
     if (clause.size() > kLongest || !std::regex_search(clause, kRecomputed)) continue;
     if (says(clause, "offload") || !std::regex_search(clause, kLayers)) continue;
@@ -100,7 +100,7 @@ std::string recomputation_in(const std::string& notes) {
   static const std::regex kFull = recomputation_with("full"),
                           kSelective = recomputation_with("selective");
   const std::string text = without_clauses_of_figures(notes);
-  if (const auto match = affirmed_match(text, kEvery); !match.empty()) return match;
+  if (auto match = affirmed_match(text, kEvery); !match.empty()) return match;
   if (auto partial = partial_recomputation_in(notes); !partial.empty()) return partial;
   const bool selective =
       !affirmed_match(text, kSelective).empty() || !affirmed_match(text, kMinimal).empty();

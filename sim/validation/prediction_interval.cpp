@@ -12,7 +12,7 @@ namespace {
 std::pair<double, double> ratios(PredictionGround ground) {
   switch (ground) {
     case PredictionGround::StatedPlan:
-      return {0.94, 1.15};
+      return {0.93, 1.19};
     case PredictionGround::InferredPlan:
       return {0.88, 1.21};
     case PredictionGround::GenericStack:

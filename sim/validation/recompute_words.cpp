@@ -68,7 +68,7 @@ std::string with_digits(std::string_view text) {
       R"(\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?= (?:transformer |decoder |pipeline )?(?:layer|block|stage|of))s?)");
   std::string rest = lower_case(text), said;
   for (std::smatch match; std::regex_search(rest, match, kWord); rest = match.suffix().str()) {
-    const auto number = std::find(kNumbers.begin(), kNumbers.end(), match[1].str());
+    const auto* const number = std::find(kNumbers.begin(), kNumbers.end(), match[1].str());
     said += match.prefix().str() + std::to_string(number - kNumbers.begin() + 1);
   }
   return said + rest;

@@ -21,7 +21,7 @@ struct RowScenario {
   bool chosen_to_fit = false;          // open parts of the plan are the fastest of those that fit
 };
 
-RowScenario scenario_of(const TrainingRow& row);
+RowScenario scenario_of(const TrainingRow& stated);
 
 // The scenario of the row `id` of `file`. Throws InputError if there is no such row or it cannot be
 // simulated. `filled_in` (may be null) receives what the row left open.

@@ -41,11 +41,11 @@ std::string generic_text(const TrainingRow& row, const std::string& profile,
 // The name of the profile, and in `filled_in` how it was come by where the row does not name it.
 std::string profile_of(const TrainingRow& row, std::vector<std::string>& filled_in) {
   const std::string named = without_denied_frameworks(row.stack);
-  const std::string own = own_profile(named);
+  std::string own = own_profile(named);
   const std::optional<std::string_view> family = framework_family(named);
   const bool sharded = row.plan.zero_stage == 3;
   const std::string fallback(family ? *family : sharded ? "pytorch" : "");
-  const std::string whole = find_stack(named, fallback);
+  std::string whole = find_stack(named, fallback);
   std::string of_year = nemo_generation(row);
   if (of_year.empty() && own.empty() && whole == "generic-megatron")
     of_year = megatron_generation(row);

@@ -204,7 +204,7 @@ Tuned tune_with_least_recomputation(const TrainingRow& row, const Scenario& scen
 std::optional<Plan> least_over_full(Scenario scenario, OpenChoices open) {
   constexpr double kDoubt = 1.05;  // of the peak memory that is predicted (docs/validation.md)
   open.micro_batch = false;
-  Bytes least = infinite<Bytes>();
+  auto least = infinite<Bytes>();
   const Plan stated = scenario.plan;
   for (const std::int64_t count : virtual_stages(scenario.model, stated, open)) {
     scenario.plan.vpp = count;

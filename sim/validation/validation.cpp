@@ -100,11 +100,9 @@ std::optional<double> rank_correlation(const std::vector<const RowComparison*>& 
   return kendall_tau(values);
 }
 
-std::optional<double> mean_rank_correlation(const std::vector<RowComparison>& rows) {
+std::optional<double> mean_rank_correlation(const std::vector<const RowComparison*>& rows) {
   std::map<std::string, std::vector<const RowComparison*>> groups;
-  for (const RowComparison& row : rows) {
-    if (row.timed && !row.skipped) groups[row.group + '|' + row.metric].push_back(&row);
-  }
+  for (const RowComparison* row : rows) groups[row->group + '|' + row->metric].push_back(row);
   double sum = 0.0, count = 0.0;
   for (const auto& [name, members] : groups) {
     if (members.size() < kLeastRanked) continue;
@@ -114,6 +112,15 @@ std::optional<double> mean_rank_correlation(const std::vector<RowComparison>& ro
     count += 1.0;
   }
   return count > 0.0 ? std::optional(sum / count) : std::nullopt;
+}
+
+// Of the steps that share a name, say that of a stack.
+void rank_each(const std::vector<const RowComparison*>& rows, std::string RowComparison::*name,
+               ErrorsByName& summaries) {
+  std::map<std::string, std::vector<const RowComparison*>> named;
+  for (const RowComparison* row : rows) named[row->*name].push_back(row);
+  for (auto& [each, summary] : summaries)
+    summary.rank_correlation = mean_rank_correlation(named[each]);
 }
 
 void count_fit(const RowComparison& row, OutOfMemoryTable& table) {
@@ -128,6 +135,7 @@ void count_fit(const RowComparison& row, OutOfMemoryTable& table) {
 ValidationReport report_on(std::vector<RowComparison> rows) {
   ValidationReport report;
   std::vector<ErrorSample> times, memories;
+  std::vector<const RowComparison*> timed;
   SamplesByName source, accelerator, stack, parallelism, memory_source;
   for (const RowComparison& row : rows) {
     if (row.skipped) {
@@ -144,6 +152,7 @@ ValidationReport report_on(std::vector<RowComparison> rows) {
     const ErrorSample sample{row.error,
                              row.interval_low <= row.measured && row.measured <= row.interval_high};
     times.push_back(sample);
+    timed.push_back(&row);
     source[row.source].push_back(sample);
     accelerator[row.accelerator_profile].push_back(sample);
     stack[row.stack].push_back(sample);
@@ -156,7 +165,11 @@ ValidationReport report_on(std::vector<RowComparison> rows) {
   report.by_stack = summarise_each(stack);
   report.by_parallelism = summarise_each(parallelism);
   report.memory_by_source = summarise_each(memory_source);
-  report.rank_correlation = mean_rank_correlation(rows);
+  report.time.rank_correlation = mean_rank_correlation(timed);
+  rank_each(timed, &RowComparison::source, report.by_source);
+  rank_each(timed, &RowComparison::accelerator_profile, report.by_accelerator);
+  rank_each(timed, &RowComparison::stack, report.by_stack);
+  rank_each(timed, &RowComparison::parallelism, report.by_parallelism);
   report.rows = std::move(rows);
   return report;
 }

@@ -59,8 +59,6 @@ struct ValidationReport {
   ErrorSummary memory;
   ErrorsByName by_source, by_accelerator, by_stack, by_parallelism;
   ErrorsByName memory_by_source;
-  std::optional<double> rank_correlation;  // Kendall's tau of the plans' speeds within a group,
-                                           // mean over the groups of at least three rows
   OutOfMemoryTable out_of_memory;
 };
 

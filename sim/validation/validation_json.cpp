@@ -11,12 +11,13 @@ using Json = nlohmann::ordered_json;
 Json summary_json(const ErrorSummary& summary) {
   Json json = to_json(summary);
   json["coverage"] = summary.n > 0 ? Json(summary.coverage) : Json();
+  json["rank_correlation"] = summary.rank_correlation ? Json(*summary.rank_correlation) : Json();
   return json;
 }
 
 // Memory is predicted without an interval.
 Json memory_summary_json(const ErrorSummary& summary) {
-  Json json = summary_json(summary);
+  Json json = to_json(summary);
   json["coverage"] = nullptr;
   return json;
 }
@@ -76,7 +77,6 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
   summary["by_accelerator"] = summaries_json(report.by_accelerator);
   summary["by_stack"] = summaries_json(report.by_stack);
   summary["by_parallelism"] = summaries_json(report.by_parallelism);
-  summary["rank_correlation"] = report.rank_correlation ? Json(*report.rank_correlation) : Json();
   summary["memory"] = memory_summary_json(report.memory);
   summary["memory_by_source"] = Json::object();
   for (const auto& [name, memory] : report.memory_by_source)

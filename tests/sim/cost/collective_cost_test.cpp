@@ -52,7 +52,9 @@ TEST(CollectiveCost, GrowsWithBytes) {
     const OpKind kind = any_kind();
     const GroupPlacement placement = any_placement();
     const double bytes = std::exp2(*rc::gen::inRange(300, 3400) * 0.01);
-    RC_ASSERT(time_of(kind, bytes * 1.1, placement) >= time_of(kind, bytes, placement));
+    // Where more bytes keep more channels busy, the time is the same but for rounding.
+    constexpr double kRounding = 1.0 - 1e-12;
+    RC_ASSERT(time_of(kind, bytes * 1.1, placement) >= time_of(kind, bytes, placement) * kRounding);
     RC_ASSERT(time_of(kind, bytes * 100.0, placement) > time_of(kind, bytes, placement));
   }));
 }
