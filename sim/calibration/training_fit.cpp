@@ -277,9 +277,10 @@ Eigen::VectorXd Fit::refitted(const Eigen::MatrixXd& jacobian,
     moved.col(j).setZero();
     point[j] = prior_[j];
   }
-  for (int iteration = 0; iteration < kRefits; ++iteration) {
-    const Eigen::VectorXd at = residuals(point);
+  Eigen::VectorXd at = point == point_ ? at_ : residuals(point);
+  for (int refit = 1; refit <= kRefits; ++refit) {
     point = clamped(solve(moved, at, weights_at(at), point).point);
+    if (refit < kRefits) at = residuals(point);
   }
   return point;
 }

@@ -1,7 +1,6 @@
 #include "sim/validation/kernel_columns.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
@@ -18,10 +17,6 @@ constexpr IntegerRange kSize{1, 1'000'000'000};
 constexpr IntegerRange kParameters{1, 1'000'000'000'000};
 
 constexpr std::string_view kBackward = "_bwd";
-
-bool is_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
-}
 
 // One pass after the other stays what it is; without one the row says neither.
 std::string attention_in(const std::string& words) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <map>
 #include <string_view>
 
@@ -35,10 +34,6 @@ constexpr Seconds kGroupIssue = microseconds(8.8);
 constexpr Bytes kStreamArray = Bytes(33554432.0 * 8.0);
 
 using Kernel = KernelTiming::Kernel;
-
-bool is_any(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
-}
 
 // Groups: `m` is the rows of one. The gradient by the input contracts over n, that by the weight
 // over the rows.

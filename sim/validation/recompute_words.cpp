@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <initializer_list>
 #include <regex>
 #include <utility>
 
@@ -18,15 +17,6 @@ namespace shardwright::sim {
 namespace {
 
 using std::regex_constants::icase;
-
-bool holds_any(const std::string& text, std::initializer_list<std::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return text.find(part) != std::string::npos; });
-}
-
-bool is_any(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
-}
 
 // The first number of a text, of layers; 0 without one, a million for more.
 std::int64_t number_in(std::string_view text) {
@@ -48,7 +38,7 @@ bool denies_recomputation(std::string_view text, const std::string& words) {
   static const std::regex kDenial(
       R"(^\W*(?:none|no|not|never|off|false|disabled?|without|0)\b|^\W*n/?a\W*$)", icase);
   return std::regex_search(std::string(text), kDenial) ||
-         holds_any(words, {"norecompute", "nocheckpoint", "withoutrecompute", "noactivation"}) ||
+         says_any(words, {"norecompute", "nocheckpoint", "withoutrecompute", "noactivation"}) ||
          denies_any(text, {"recomput", "checkpoint", "remat"});
 }
 
@@ -172,7 +162,7 @@ std::optional<RecomputeWords> recompute_in(std::string_view text) {
   if (const auto part = part_in(numbered); part && !selective_alone) return part;
   // "sac" is PyTorch's selective checkpointing; "minimal" is MaxText's policy that keeps the
   // results of matrix products.
-  if ((holds_any(words, {"selective", "coreattn", "coreattention"}) &&
+  if ((says_any(words, {"selective", "coreattn", "coreattention"}) &&
        !denies_any(text, {"selective", "core"})) ||
       is_any(words, {"attention", "attn", "attentiononly", "attnonly", "sac", "minimal"}))
     return RecomputeWords{RecomputePolicy::Selective};
@@ -181,12 +171,12 @@ std::optional<RecomputeWords> recompute_in(std::string_view text) {
     return RecomputeWords{RecomputePolicy::Full, 0, every};
   if (names_stage_alone(numbered)) return std::nullopt;
   // A part of each layer, as no policy has it.
-  if (holds_any(words, {"mlp", "ffn", "layernorm", "moeact"}) && !holds_any(words, {"full"}))
+  if (says_any(words, {"mlp", "ffn", "layernorm", "moeact"}) && !says_any(words, {"full"}))
     return std::nullopt;
-  if (holds_any(words, {"uniform"})) return RecomputeWords{RecomputePolicy::Full};
-  if (holds_any(words, {"full", "block"})) return full_on(number_in(numbered), LayersOf::Chunk);
+  if (says_any(words, {"uniform"})) return RecomputeWords{RecomputePolicy::Full};
+  if (says_any(words, {"full", "block"})) return full_on(number_in(numbered), LayersOf::Chunk);
   if (is_any(words, {"true", "yes", "on", "enabled", "all", "everylayer"}) ||
-      holds_any(words, {"checkpoint", "recompute"}))
+      says_any(words, {"checkpoint", "recompute"}))
     return RecomputeWords{RecomputePolicy::Full};
   return std::nullopt;
 }

@@ -107,6 +107,10 @@ bool says_any(std::string_view text, std::initializer_list<std::string_view> phr
                      [text](std::string_view phrase) { return says(text, phrase); });
 }
 
+bool is_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
 bool notes_say_dropped_tokens(std::string_view notes) {
   return affirms_any(notes, {"token-drop", "tokendrop", "token drop", "capacity factor",
                              "capacity-factor", "capacity_factor"}) &&

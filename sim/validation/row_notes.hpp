@@ -23,6 +23,9 @@ bool says(std::string_view text, std::string_view phrase);
 // … or any of the phrases.
 bool says_any(std::string_view text, std::initializer_list<std::string_view> phrases);
 
+// True if `text` is one of the words.
+bool is_any(std::string_view text, std::initializer_list<std::string_view> words);
+
 // Each expert works on a fixed number of tokens: what exceeds an even share is dropped.
 bool notes_say_dropped_tokens(std::string_view notes);
 

@@ -1,8 +1,6 @@
 #include "sim/validation/row_words.hpp"
 
-#include <algorithm>
 #include <cctype>
-#include <initializer_list>
 #include <regex>
 #include <string>
 
@@ -12,19 +10,10 @@
 namespace shardwright::sim {
 namespace {
 
-bool holds_any(const std::string& text, std::initializer_list<std::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return text.find(part) != std::string::npos; });
-}
-
-bool is_any(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
-}
-
 std::optional<ScheduleKind> zero_bubble_in(const std::string& text) {
-  if (holds_any(text, {"zb1p", "zbh1"})) return ScheduleKind::ZbH1;
-  if (holds_any(text, {"zb2p", "zbh2"})) return ScheduleKind::ZbH2;
-  if (holds_any(text, {"zbv"})) return ScheduleKind::ZbV;
+  if (says_any(text, {"zb1p", "zbh1"})) return ScheduleKind::ZbH1;
+  if (says_any(text, {"zb2p", "zbh2"})) return ScheduleKind::ZbH2;
+  if (says_any(text, {"zbv"})) return ScheduleKind::ZbV;
   return std::nullopt;
 }
 
@@ -32,18 +21,18 @@ std::optional<ScheduleKind> zero_bubble_in(const std::string& text) {
 std::optional<Precision> format_in(std::string_view text) {
   const std::string words = letters_and_digits(text);
   // The format of the matrix products names a recipe, that of the other ops may stand beside it.
-  if (holds_any(words, {"mxfp4", "int8", "int4"})) return std::nullopt;
-  if (holds_any(words, {"fp4", "float4"}) && !denies_any(text, {"fp4", "nvfp4", "float4"}))
+  if (says_any(words, {"mxfp4", "int8", "int4"})) return std::nullopt;
+  if (says_any(words, {"fp4", "float4"}) && !denies_any(text, {"fp4", "nvfp4", "float4"}))
     return Precision::Nvfp4;
-  if (holds_any(words, {"fp8", "float8", "f8e4m3", "e4m3"}) &&
+  if (says_any(words, {"fp8", "float8", "f8e4m3", "e4m3"}) &&
       !denies_any(text, {"fp8", "mxfp8", "float8", "f8e4m3", "e4m3"}))
     return Precision::Fp8;
-  if (holds_any(words, {"bf16", "bfloat", "brainfloat"})) return Precision::Bf16;
-  if (holds_any(words, {"fp16", "float16", "f16", "half"}) ||
+  if (says_any(words, {"bf16", "bfloat", "brainfloat"})) return Precision::Bf16;
+  if (says_any(words, {"fp16", "float16", "f16", "half"}) ||
       is_any(words, {"16", "16mixed", "16true"}))
     return Precision::Fp16;
-  if (holds_any(words, {"tf32", "tensorfloat32"})) return Precision::Tf32;
-  if (holds_any(words, {"fp32", "float32", "f32", "single", "32bit", "fullprecision"}) ||
+  if (says_any(words, {"tf32", "tensorfloat32"})) return Precision::Tf32;
+  if (says_any(words, {"fp32", "float32", "f32", "single", "32bit", "fullprecision"}) ||
       is_any(words, {"32", "32true"}))
     return Precision::Fp32;
   return std::nullopt;
@@ -85,10 +74,10 @@ bool names_other_format(std::string_view text) {
 std::optional<ScheduleKind> schedule_in(std::string_view text, std::int64_t vpp) {
   const std::string words = letters_and_digits(text);
   if (const auto zero_bubble = zero_bubble_in(words)) return zero_bubble;
-  if (holds_any(words, {"zerobubble", "dualpipev"})) return std::nullopt;
-  if (holds_any(words, {"dualpipe"})) return ScheduleKind::DualPipe;
-  if (holds_any(words, {"gpipe", "afab", "allforwardallbackward"})) return ScheduleKind::GPipe;
-  if (holds_any(words, {"1f1b", "interleav", "virtual", "pipedreamflush", "vpp"}))
+  if (says_any(words, {"zerobubble", "dualpipev"})) return std::nullopt;
+  if (says_any(words, {"dualpipe"})) return ScheduleKind::DualPipe;
+  if (says_any(words, {"gpipe", "afab", "allforwardallbackward"})) return ScheduleKind::GPipe;
+  if (says_any(words, {"1f1b", "interleav", "virtual", "pipedreamflush", "vpp"}))
     return vpp > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
   return std::nullopt;
 }

@@ -13,6 +13,13 @@
 namespace shardwright::sim {
 namespace {
 
+ClusterSpec cluster_of(const TrainingRow& row, std::vector<std::string>& filled_in) {
+  std::string reason;
+  const auto cluster = cluster_of_row(row, filled_in, reason);
+  EXPECT_TRUE(cluster) << reason;
+  return cluster.value_or(ClusterSpec{});
+}
+
 ClusterSpec cluster_for(const std::string& gpu, const std::string& inside,
                         std::vector<std::string>& filled_in) {
   TrainingRow row;
@@ -20,10 +27,7 @@ ClusterSpec cluster_for(const std::string& gpu, const std::string& inside,
   row.cluster.gpus = 16;
   row.cluster.gpus_per_node = 8;
   row.cluster.intra_node = inside;
-  std::string reason;
-  const auto cluster = cluster_of_row(row, filled_in, reason);
-  EXPECT_TRUE(cluster) << reason;
-  return cluster.value_or(ClusterSpec{});
+  return cluster_of(row, filled_in);
 }
 
 // As its datasheet has it: 141 GB of HBM3e in place of 96.
@@ -308,10 +312,7 @@ ClusterSpec cluster_on(const std::string& gpu, const std::string& between,
   row.cluster.gpus = 64;
   row.cluster.gpus_per_node = 8;
   row.cluster.inter_node = between;
-  std::string reason;
-  const auto cluster = cluster_of_row(row, filled_in, reason);
-  EXPECT_TRUE(cluster) << reason;
-  return cluster.value_or(ClusterSpec{});
+  return cluster_of(row, filled_in);
 }
 
 // Latencies and what messages reach are those of a protocol, which no bandwidth tells.
