@@ -71,6 +71,8 @@ void read_overlap(ObjectReader object, FillIn& fill, StackSpec& spec) {
 void read_communication(ObjectReader object, FillIn& fill, StackSpec& spec) {
   spec.collective_ratio =
       fill.number(object, "collective_ratio", spec.collective_ratio, kRatio, kDefault);
+  spec.all_to_all_ratio =
+      fill.number(object, "all_to_all_ratio", spec.all_to_all_ratio, kRatio, kDefault);
   spec.scatters_messages = object.boolean_or("scatters_messages", spec.scatters_messages);
   spec.sends_tokens_once_per_node =
       object.boolean_or("sends_tokens_once_per_node", spec.sends_tokens_once_per_node);
@@ -304,6 +306,7 @@ ordered_json to_json(const StackSpec& spec) {
                            {"overlap", overlap_json(spec)},
                            {"communication",
                             {{"collective_ratio", spec.collective_ratio},
+                             {"all_to_all_ratio", spec.all_to_all_ratio},
                              {"scatters_messages", spec.scatters_messages},
                              {"sends_tokens_once_per_node", spec.sends_tokens_once_per_node}}},
                            {"host", host_json(spec)},

@@ -78,6 +78,9 @@ struct StackSpec {
   double collective_ratio =
       1.0;  // speed of a collective between the kernels of a step over that of a benchmark: its
             // ranks do not arrive together, and its buffers are not in a cache
+  double all_to_all_ratio =
+      1.0;  // … of an all-to-all that the network between nodes bounds, or whose tokens kernels of
+            // the stack's own send: pairs go on without those who are late
 
   // Where tensor-parallel ranks hold the same hidden state, each sends a part of it to the next
   // stage, which gathers the parts (arXiv 2104.04473, section 4.1).

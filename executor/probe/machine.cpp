@@ -97,6 +97,7 @@ StackSpec cpu_stack() {
   StackSpec stack = load_stack("shardwright");
   stack.name = "shardwright-cpu";
   stack.collective_ratio = 1.0;
+  stack.all_to_all_ratio = 1.0;
   stack.overlap_slowdown = 0.5;
   stack.collective_slowdown = 0.0;  // exchanges are calibrated as they run, beside kernels
   stack.launch_time = microseconds(2.0);

@@ -292,10 +292,21 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& p
   return cost;
 }
 
+namespace {
+
+// Of a benchmark's speed, what a collective reaches between the kernels of a step.
+double ratio_in_step(OpKind kind, const GroupPlacement& placement, const StackSpec& stack) {
+  const bool pairs_over_network =
+      kind == OpKind::AllToAll && (placement.nodes > 1 || stack.sends_tokens_once_per_node);
+  return pairs_over_network ? stack.all_to_all_ratio : stack.collective_ratio;
+}
+
+}  // namespace
+
 Seconds collective_time(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                         const ClusterSpec& cluster, const StackSpec& stack, double remote_share) {
   return collective_cost(kind, bytes, placement, cluster, stack, std::nullopt, remote_share).time /
-         stack.collective_ratio;
+         ratio_in_step(kind, placement, stack);
 }
 
 }  // namespace shardwright::sim

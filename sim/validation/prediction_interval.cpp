@@ -14,11 +14,11 @@ std::pair<double, double> ratios(PredictionGround ground) {
     case PredictionGround::StatedPlan:
       return {0.93, 1.19};
     case PredictionGround::InferredPlan:
-      return {0.88, 1.21};
+      return {0.87, 1.20};
     case PredictionGround::GenericStack:
-      return {0.77, 1.26};
+      return {0.80, 1.26};
   }
-  return {0.77, 1.26};
+  return {0.80, 1.26};
 }
 
 }  // namespace

@@ -183,6 +183,7 @@ const std::vector<Field<StackSpec>> kStackFields = {
     {"/overlap/slowdown_ratio", kNoMatter, [](S& s) { s.overlap_slowdown = 0.5; }},
     {"/overlap/collective_slowdown_ratio", kNoMatter, [](S& s) { s.collective_slowdown = 0.5; }},
     {"/communication/collective_ratio", kNoMatter, [](S& s) { s.collective_ratio = 0.5; }},
+    {"/communication/all_to_all_ratio", kNoMatter, [](S& s) { s.all_to_all_ratio = 0.5; }},
     {"/communication/scatters_messages", kRefused, [](S& s) { s.scatters_messages = true; }},
     {"/communication/sends_tokens_once_per_node", kNoMatter,
      [](S& s) { s.sends_tokens_once_per_node = true; }},

@@ -71,6 +71,7 @@ ClusterSpec four_hosts(double speed, double network) {
   cluster.nodes = 4;
   cluster.stack = load_stack("shardwright");
   cluster.stack->collective_ratio = 1.0;
+  cluster.stack->all_to_all_ratio = 1.0;
   cluster.stack->overlap_slowdown = 0.2;
   cluster.stack->bucket_elements = 5e4;
   cluster.stack->launch_time = microseconds(1.0);

@@ -284,7 +284,7 @@ TEST(FullReplay, ExchangesAndReductionsShareNicsInTheEventRungToo) {
   scenario.plan.global_batch = 16;
   scenario.stack.bucket_elements = 1e6;
   scenario.stack.bucket_elements_per_replica = 0.0;
-  scenario.stack.collective_ratio = 1.0;  // both fill their NICs
+  scenario.stack.collective_ratio = scenario.stack.all_to_all_ratio = 1.0;  // both fill their NICs
   const Priced priced(scenario);
   FullOptions options;
   options.contention = true;
