@@ -173,20 +173,40 @@ qsizetype ShortTicker::first_touching(const QVector<double>& ticks,
   return labels.size();
 }
 
+qsizetype ShortTicker::keep_apart(const QVector<double>& ticks, QVector<QString>& labels) const {
+  for (auto i = first_touching(ticks, labels); i < labels.size(); i = first_touching(ticks, labels))
+    labels[i].clear();
+  return std::count_if(labels.begin(), labels.end(),
+                       [](const QString& label) { return !label.isEmpty(); });
+}
+
 void ShortTicker::generate(const QCPRange& range, const QLocale& locale, QChar format,
                            int precision, QVector<double>& ticks, QVector<double>* sub_ticks,
                            QVector<QString>* labels) {
   const int usual = tickCount();
-  for (int count = usual; count >= kFewestTicks; --count) {
+  const auto generate_of = [&](int count) {
     setTickCount(count);
     QCPAxisTicker::generate(range, locale, format, precision, ticks, sub_ticks, labels);
-    if (labels == nullptr || first_touching(ticks, *labels) == labels->size()) break;
-  }
-  setTickCount(usual);
+    setTickCount(usual);
+  };
+  generate_of(usual);
   if (labels == nullptr) return;
-  for (auto i = first_touching(ticks, *labels); i < labels->size();
-       i = first_touching(ticks, *labels))
-    (*labels)[i].clear();
+  // Fewer ticks rather than some without a label; but a short range of long numbers may hold only
+  // one of the fewer.
+  int best = usual;
+  qsizetype most = 0;
+  for (int count = usual; count >= kFewestTicks; --count) {
+    generate_of(count);
+    const bool touching = first_touching(ticks, *labels) < labels->size();
+    const qsizetype kept = keep_apart(ticks, *labels);
+    if (!touching && kept > 1) return;
+    if (kept > most) {
+      most = kept;
+      best = count;
+    }
+  }
+  generate_of(best);
+  keep_apart(ticks, *labels);
 }
 
 QString ShortTicker::getTickLabel(double tick, const QLocale& locale, QChar format, int precision) {

@@ -84,6 +84,8 @@ class ShortTicker : public QCPAxisTicker {
  private:
   // The first label that touches the one before it; none: the size.
   qsizetype first_touching(const QVector<double>& ticks, const QVector<QString>& labels) const;
+  // Empties labels that touch the one before them; how many are left.
+  qsizetype keep_apart(const QVector<double>& ticks, QVector<QString>& labels) const;
 
   const QCPAxis* axis_;
 };
