@@ -15,7 +15,7 @@ namespace {
 
 using Words = std::set<std::string>;
 
-// "7b", "8x7b", "1t"; also "a3b", whose letter is a word of its own.
+// "7b", "8x7b", "1t", "8experts"; also "a3b", whose letter is a word of its own.
 bool is_size(const std::string& word) {
   return is_digit(word.front()) && (!is_digit(word.back()) || word.find('b') != std::string::npos);
 }
@@ -41,7 +41,7 @@ bool says_nothing(const std::string& word) {
   return kNothing.contains(word);
 }
 
-// Words that make another architecture of a model.
+// Words that make another architecture of a model without them.
 bool changes_sizes(const std::string& word) {
   static const Words kOthers = {"moe",   "experts", "mini",  "small",  "medium", "large",  "omni",
                                 "video", "neo",     "xl",    "nano",   "tiny",   "vision", "vl",
@@ -57,14 +57,14 @@ std::vector<std::string> words_in_order(const std::string& name) {
   // Lengths and number formats: "32k", "fp8".
   static const std::regex kOfTheRun(R"(\b(?:\d+k|(?:mx|nv)?(?:bf|fp|int)-?\d+)\b)");
   static const std::regex kWord(
-      R"(\d+x\d+(?:\.\d+)?[bmt]?|\d+b\d+|\d+(?:\.\d+)?(?:\s?[bmt](?![a-z0-9]))?|[a-z]+)");
+      R"(\d+x\d+(?:\.\d+)?[bmt]?|\d+b\d+|\d+[-_ ]?experts?|\d+(?:\.\d+)?(?:\s?[bmt](?![a-z0-9]))?|[a-z]+)");
   std::string text = std::regex_replace(lower_case(name), kOwner, "");
   text = std::regex_replace(text, kRelease, "$1");
   text = std::regex_replace(text, kOfTheRun, "");
   std::vector<std::string> words;
   for (std::sregex_iterator match(text.begin(), text.end(), kWord), end; match != end; ++match) {
     std::string word = match->str();
-    word.erase(std::remove(word.begin(), word.end(), ' '), word.end());
+    std::erase_if(word, [](char c) { return c == ' ' || c == '-' || c == '_'; });
     if (!says_nothing(word)) words.push_back(family_of(word));
   }
   return words;
@@ -78,18 +78,20 @@ Words words_of(const std::string& name) {
 struct KnownName {
   std::string letters;
   Words words;
+  Words of_any_name;  // of the model: "141b" beside "8x22b"
   const ModelSpec* model = nullptr;
 };
 
 const std::vector<KnownName>& known_names() {
   static const std::vector<KnownName> kNames = [] {
     std::vector<KnownName> names;
-    const auto add = [&names](const std::string& name, const ModelSpec& model) {
-      names.push_back({letters_and_digits(name), words_of(name), &model});
-    };
     for (const ModelSpec& model : shipped_model_specs()) {
-      add(model.name, model);
-      for (const std::string& alias : model.aliases) add(alias, model);
+      std::vector<std::string> spellings = {model.name};
+      spellings.insert(spellings.end(), model.aliases.begin(), model.aliases.end());
+      Words all;
+      for (const std::string& spelling : spellings) all.merge(words_of(spelling));
+      for (const std::string& spelling : spellings)
+        names.push_back({letters_and_digits(spelling), words_of(spelling), all, &model});
     }
     return names;
   }();
@@ -102,12 +104,21 @@ bool is_version(const std::string& word) {
   return is_number(word) && (word.size() <= kDigits || word.find('.') != std::string::npos);
 }
 
-bool stands_in(const Words& part, const Words& whole, OtherNumbers others) {
-  if (!std::includes(whole.begin(), whole.end(), part.begin(), part.end())) return false;
+// "MoE", "experts" and "8 experts" of a model that has so many.
+bool says_what_is_sparse(const std::string& word, const ModelSpec& model) {
+  if (!model.moe) return false;
+  return is_any(word, {"moe", "experts"}) ||
+         word.starts_with(std::to_string(model.moe->experts) + "expert");
+}
+
+bool stands_in(const KnownName& known, const Words& name, OtherNumbers others) {
+  const Words& part = known.words;
+  if (!std::includes(name.begin(), name.end(), part.begin(), part.end())) return false;
   const bool sized = std::any_of(part.begin(), part.end(), is_size);
   if (!sized && others == OtherNumbers::Refused) return false;
-  return std::all_of(whole.begin(), whole.end(), [&](const std::string& word) {
-    if (part.contains(word)) return true;
+  return std::all_of(name.begin(), name.end(), [&](const std::string& word) {
+    if (known.of_any_name.contains(word)) return true;
+    if (says_what_is_sparse(word, *known.model)) return true;
     return !changes_sizes(word) && (others == OtherNumbers::Allowed || !is_version(word));
   });
 }
@@ -121,7 +132,7 @@ const ModelSpec* model_named(const std::string& name, OtherNumbers others) {
   const KnownName* best = nullptr;
   for (const KnownName& known : known_names()) {
     if (known.words == words) return known.model;
-    if (!stands_in(known.words, words, others)) continue;
+    if (!stands_in(known, words, others)) continue;
     if (best == nullptr || known.words.size() > best->words.size()) best = &known;
   }
   if (best != nullptr) return best->model;

@@ -19,8 +19,8 @@ namespace shardwright::sim {
 enum class OtherNumbers : std::uint8_t { Refused, Allowed };
 
 // The shipped model of all these words; otherwise the one most of whose words, its size among
-// them, stand in the name beside others that make no other architecture of it ("mini", "MoE").
-// Null if there is none.
+// them, stand in the name beside others that make no other architecture of it ("mini", and "MoE"
+// where it is dense). Null if there is none.
 const ModelSpec* model_named(const std::string& name, OtherNumbers others = OtherNumbers::Refused);
 
 // What stands before the first number: {"gpt", "neox"} of "GPT-NeoX-20B".

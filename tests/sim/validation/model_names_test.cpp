@@ -53,6 +53,30 @@ TEST(ModelNames, OwnersReleasesAndTuningChangeNothing) {
   for (const auto& [name, model] : kNames) EXPECT_EQ(named(name), model) << name;
 }
 
+// What sources call sparse is so already.
+TEST(ModelNames, WordsForExpertsChangeNothingInASparseModel) {
+  const std::pair<const char*, const char*> kNames[] = {
+      {"Qwen3 MoE 30B", "qwen3-30b-a3b"},
+      {"Qwen3 MoE 30B-A3B", "qwen3-30b-a3b"},
+      {"Qwen3-30B MoE", "qwen3-30b-a3b"},
+      {"Qwen3-MoE-235B-A22B", "qwen3-235b-a22b"},
+      {"Qwen3-30B-A3B (128 experts)", "qwen3-30b-a3b"},
+      {"Mixtral-8x7B, 8 experts", "mixtral-8x7b"},
+      {"Mixtral 8x7B experts", "mixtral-8x7b"},
+      {"Qwen1.5-MoE-A2.7B", "qwen1.5-moe-a2.7b"}};
+  for (const auto& [name, model] : kNames) EXPECT_EQ(named(name), model) << name;
+  for (const char* name : {"Qwen3-8B MoE", "Qwen3 MoE 72B", "Llama-3-8B 8 experts",
+                           "Qwen3-30B-A3B, 64 experts", "Mixtral-8x7B with 16 experts"})
+    EXPECT_EQ(named(name), "") << name;
+  EXPECT_EQ(named("Mixtral-8x7B with 16 experts", OtherNumbers::Allowed), "");
+}
+
+TEST(ModelNames, ASizeOfAnotherOfItsNamesChangesNothing) {
+  EXPECT_EQ(named("Mixtral 8x22B (141B)"), "mixtral-8x22b");
+  EXPECT_EQ(named("Mixtral 8x22B (47B)"), "");
+  EXPECT_EQ(named("Kimi-K2 1T MoE"), "kimi-k2");
+}
+
 // Another version, size or kind of a family is another model.
 TEST(ModelNames, WhatMakesAnotherModelIsNotTakenForIt) {
   for (const char* name :
