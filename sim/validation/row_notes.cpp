@@ -89,6 +89,19 @@ std::string without_other_compilations(std::string_view notes) {
   return std::regex_replace(std::string(notes), kOther, "");
 }
 
+// A loss that pulls towards balance forces none.
+std::string without_balancing_losses(std::string_view notes) {
+  static const std::regex kLoss(R"(\bload[-_ ]balanced\b)", std::regex::icase);
+  return std::regex_replace(std::string(notes.substr(0, kMostRead)), kLoss, "");
+}
+
+// NeMo AutoModel's `fake_balanced_gate` gives every expert the same number of tokens.
+bool notes_say_balanced_gate(std::string_view notes) {
+  return affirms_any(notes, {"fake balanc", "fake-balanc", "fake_balanc", "fakebalanc"}) ||
+         affirms_any(without_balancing_losses(notes),
+                     {"balanced gat", "balanced-gat", "balanced_gat"});
+}
+
 }  // namespace
 
 std::string lower_case(std::string_view text) {
@@ -128,7 +141,7 @@ std::optional<double> capacity_factor_in(std::string_view notes) {
 }
 
 bool notes_say_balanced_routing(std::string_view notes) {
-  return notes_say_dropped_tokens(notes) ||
+  return notes_say_dropped_tokens(notes) || notes_say_balanced_gate(notes) ||
          affirms_any(notes, {"balanced router=true", "force-balanced", "force balanced",
                              "balanced)", "forced balanc", "force balanc", "force-load-balanc",
                              "force load balanc", "force_load_balanc", "forced load balanc"});

@@ -334,9 +334,13 @@ TEST(RowStack, ProfilesOfTheirOwnNeedNoWords) {
 
 TEST(RowNotes, ReadsForcedBalance) {
   for (const char* notes :
-       {"--moe-router-force-load-balancing", "forced balancing", "force-balanced"})
+       {"--moe-router-force-load-balancing", "forced balancing", "force-balanced",
+        "TE + DeepEP. Fake balanced gate.", "fake balance", "fake_balanced_gate=True",
+        "FakeBalancedGate", "balanced gate", "balanced gating"})
     EXPECT_TRUE(notes_say_balanced_routing(notes)) << notes;
-  EXPECT_FALSE(notes_say_balanced_routing("load balancing loss"));
+  for (const char* notes : {"load balancing loss", "load-balanced gate by an auxiliary loss",
+                            "no fake balanced gate", "fake_balanced_gate=False", "unbalanced gate"})
+    EXPECT_FALSE(notes_say_balanced_routing(notes)) << notes;
 }
 
 TEST(RowNotes, ReadsExpertTensorParallel) {
