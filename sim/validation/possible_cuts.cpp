@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/validation/noted_experts.hpp"
 #include "sim/validation/stack_habits.hpp"
 
 namespace shardwright::sim {
@@ -51,7 +52,8 @@ std::vector<TrainingRow> possible_cuts(const TrainingRow& row, const Scenario& p
 }
 
 bool leaves_experts_open(const TrainingRow& row, const Scenario& parts) {
-  return parts.model.moe && !row.plan.ep && !shards_by_habit(row, parts.stack);
+  if (!parts.model.moe || row.plan.ep) return false;
+  return !shards_by_habit(row, parts.stack) || notes_say_tokens_exchanged(row.notes);
 }
 
 std::vector<TrainingRow> possible_expert_cuts(const TrainingRow& row, const Scenario& parts) {

@@ -12,8 +12,8 @@ namespace shardwright::sim {
 // divide the heads; pipelines of stages of equal depth. `parts` holds model, cluster and stack.
 std::vector<TrainingRow> possible_cuts(const TrainingRow& row, const Scenario& parts);
 
-// Whether the source says nothing of how the experts are spread over ranks, which stacks that shard
-// in place of cutting leave undone.
+// Whether the source says nothing of how the experts are spread over ranks. Stacks that shard in
+// place of cutting do not spread them unless the notes say that tokens are exchanged.
 bool leaves_experts_open(const TrainingRow& row, const Scenario& parts);
 
 // The row with each degree of expert parallelism, in powers of two, that divides its experts.

@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
 #include "sim/step/step_estimate.hpp"
+#include "sim/validation/noted_experts.hpp"
 #include "sim/validation/noted_optimizer.hpp"
 #include "sim/validation/noted_plan.hpp"
 #include "sim/validation/possible_cuts.hpp"
@@ -129,6 +130,7 @@ RowScenario scenario_of(const TrainingRow& stated) {
   TrainingRow row = stated;
   complete_plan(row, result.filled_in);
   const ModelSpec* known = complete_model(row, result.filled_in);
+  complete_expert_parallel(row, result.filled_in);
   Scenario parts;
   auto model = model_of_row(row, known, result.filled_in, result.reason);
   if (!model) return result;
