@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "core/spec/plan_check.hpp"
 #include "sim/validation/negation.hpp"
 
 namespace shardwright::sim {
@@ -76,6 +77,41 @@ std::optional<std::int64_t> group_in(const std::string& text, const Plan& plan) 
   return replicas && all % *replicas == 0 ? std::optional(all / *replicas) : std::nullopt;
 }
 
+// InternEvo's "zero1=8", "zero1=dict(size=8)": the ranks that divide the optimizer's states, all of
+// them if not positive; 1 divides none. Elsewhere 0 and 1 are switches.
+std::optional<std::int64_t> zero1_size_in(const std::string& text) {
+  static const std::regex kSize(
+      R"(\bzero1(?:[-_. ]size)?(?: ?[=:] ?| of | )(?:dict ?\()?(?:size ?= ?)?-?\d{1,6}(?![\w/%]|[.,]\d))",
+      icase);
+  const std::string match = affirmed_match(text, kSize);
+  if (match.empty()) return std::nullopt;
+  const auto place = match.find_last_not_of("-0123456789");
+  std::int64_t size = 0;
+  std::from_chars(match.data() + place + 1, match.data() + match.size(), size);
+  const bool is_size = size > 1 || affirms_any(text, {"internevo", "internlm"});
+  return is_size ? std::optional(size) : std::nullopt;
+}
+
+bool can_shard_over_groups(const ModelSpec& model, const Plan& plan) {
+  const std::vector<BrokenRule> broken = broken_rules(model, nullptr, plan);
+  return std::none_of(broken.begin(), broken.end(),
+                      [](const BrokenRule& each) { return each.rule == PlanRule::ShardGroup; });
+}
+
+void set_zero1_group(std::int64_t size, const ModelSpec& model, Plan& plan,
+                     std::vector<std::string>& filled_in) {
+  if (size <= 0 || (size == 1 && plan.zero_stage == 0)) return;
+  Plan grouped = plan;
+  grouped.shard_group = size;
+  if (size > 1 && plan.zero_stage == 1 && can_shard_over_groups(model, grouped)) {
+    plan.shard_group = size;
+    filled_in.push_back(fmt::format("shard_group: {}, by the notes' zero1", size));
+  } else {
+    filled_in.push_back(fmt::format(
+        "zero1 of {} in the notes does not agree with zero_stage or the degrees: not taken", size));
+  }
+}
+
 // Parameters that each node holds a second time, and collectives of fewer bits.
 void list_zero_plus_plus(const std::string& text, std::vector<std::string>& filled_in) {
   if (affirms_any(text, {"hpz", "zero_hpz", "zero-hpz"}))
@@ -92,15 +128,19 @@ void list_zero_plus_plus(const std::string& text, std::vector<std::string>& fill
 
 void complete_sharding(TrainingRow& row, std::vector<std::string>& filled_in) {
   if (row.plan.zero_stage) return;
-  const auto stage = zero_stage_in(source_text(row));
+  auto stage = zero_stage_in(source_text(row));
+  const auto zero1 = zero1_size_in(source_text(row));
+  if (!stage && zero1) stage = *zero1 == 1 ? 0 : 1;
   if (!stage) return;
   row.plan.zero_stage = *stage;
   filled_in.push_back(fmt::format("zero_stage: {}, by the notes' words for sharding", *stage));
 }
 
-void set_shard_group(const TrainingRow& row, Plan& plan, std::vector<std::string>& filled_in) {
+void set_shard_group(const TrainingRow& row, const ModelSpec& model, Plan& plan,
+                     std::vector<std::string>& filled_in) {
   const std::string text = source_text(row);
   list_zero_plus_plus(text, filled_in);
+  if (const auto size = zero1_size_in(text)) return set_zero1_group(*size, model, plan, filled_in);
   if (plan.zero_stage == 0 || !says_hybrid_shard(text)) return;
   const auto stated = group_in(text, plan);
   const std::int64_t node = row.cluster.gpus_per_node.value_or(kUsualNode) / plan.tp;

@@ -48,7 +48,7 @@ void set_by_notes(const TrainingRow& row, const ModelSpec& model, Plan& plan,
     plan.multi_token_prediction = false;
     if (model.mtp_layers > 0) filled_in.emplace_back("multi_token_prediction: false, by the notes");
   }
-  set_shard_group(row, plan, filled_in);
+  set_shard_group(row, model, plan, filled_in);
 }
 
 void set_optimizer_offload(const TrainingRow& row, Plan& plan,

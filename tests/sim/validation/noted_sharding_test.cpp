@@ -71,6 +71,42 @@ INSTANTIATE_TEST_SUITE_P(
                     Words{"FSDP", "no HYBRID_SHARD", 3, 0},
                     Words{"FSDP", "FULL_SHARD as fast as SHARD_GRAD_OP", 3, 0}));
 
+INSTANTIATE_TEST_SUITE_P(
+    InternEvo, WordsForSharding,
+    testing::Values(Words{"InternEvo", "zero1=8", 1, 8}, Words{"InternEvo", "tp=1, zero1=-1", 1, 0},
+                    Words{"InternEvo", "zero1=8: states over the 8 GPUs of a node", 1, 8},
+                    Words{"InternEvo", "parallel = dict(zero1=dict(size=16, fsdp=False))", 1, 16},
+                    Words{"InternEvo", "zero1 size 4, checkpoint=False", 1, 4},
+                    Words{"InternEvo", "zero1=0", 1, 0}, Words{"InternEvo", "zero1=1", 0, 0},
+                    Words{"InternEvo", "Hybrid Zero: zero1=8", 1, 8},
+                    Words{"our own trainer, like Megatron-LM", "zero1=8", 1, 8}));
+
+// ZeRO-1 over groups divides no gradients, and 5 do not divide 32 ranks.
+TEST(NotedSharding, AGroupOfZero1ThatDoesNotAgreeIsListed) {
+  const auto with = [](const char* notes, int zero_stage) {
+    TrainingRow row = open_row("InternEvo", notes);
+    row.plan.zero_stage = zero_stage;
+    return scenario_of(row);
+  };
+  EXPECT_EQ(with("zero1=8", 1).scenario->plan.shard_group, 8);
+  for (const RowScenario& result :
+       {with("zero1=5", 1), with("zero1=64", 1), with("zero1=1", 1), with("zero1=8", 2)}) {
+    ASSERT_TRUE(result.scenario) << result.reason;
+    EXPECT_EQ(result.scenario->plan.shard_group, 0);
+    EXPECT_TRUE(any_says(result.filled_in, "not taken"));
+  }
+  EXPECT_EQ(with("no zero1=8", 1).scenario->plan.shard_group, 0);
+  EXPECT_FALSE(any_says(with("zero1=-1", 1).filled_in, "not taken"));
+}
+
+// A switch elsewhere.
+TEST(NotedSharding, Zero1OfOneIsAGroupOnlyInInternEvo) {
+  const RowScenario result = scenario_of(open_row("Megatron-LM", "zero1=1"));
+  ASSERT_TRUE(result.scenario) << result.reason;
+  EXPECT_EQ(result.scenario->plan.zero_stage,
+            scenario_of(open_row("Megatron-LM", "")).scenario->plan.zero_stage);
+}
+
 TEST(NotedSharding, TheFieldStands) {
   TrainingRow row = open_row("FSDP", "SHARD_GRAD_OP (recorded as zero_stage 2)");
   row.plan.zero_stage = 3;
