@@ -116,7 +116,7 @@ KernelColumns read_kernel_columns(ObjectReader& row) {
   columns.batch = row.integer_or("batch", 1, kSize);
   const bool grouped = columns.op == "grouped_gemm";
   columns.groups =
-      row.integer_or("groups", grouped ? row.integer_or("experts", 1, kSize) : 1, kSize);
+      row.integer_or("groups", grouped ? row.integer_or("experts", 0, kSize) : 0, kSize);
   columns.heads = row.integer_or("heads", 0, kSize);
   columns.kv_heads = row.integer_or("kv_heads", columns.heads, kSize);
   columns.tokens = row.integer_or("seq", row.integer_or("seq_len", 0, kSize), kSize);

@@ -14,7 +14,7 @@ struct KernelColumns {
   std::string stated_op;
   std::string op;  // as `kernel_op_in` has it
   std::string dtype, stage, implementation, notes, gradient_format, result_format;
-  std::int64_t m = 0, n = 0, k = 0, batch = 1, groups = 1;
+  std::int64_t m = 0, n = 0, k = 0, batch = 1, groups = 0;
   std::int64_t heads = 0, kv_heads = 0, tokens = 0, head_dim = 0, v_head_dim = 0;
   std::int64_t rows = 0, width = 0;  // of what goes over the rows of a matrix: of the result
   std::int64_t parameters = 0;       // of an optimizer's step

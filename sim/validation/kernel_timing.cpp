@@ -40,7 +40,7 @@ using Kernel = KernelTiming::Kernel;
 GemmWork gemm_of(const KernelColumns& columns) {
   GemmWork work{.m = columns.m, .n = columns.n, .k = columns.k, .batch = columns.batch};
   work.accumulate_fp32 = columns.accumulates && columns.result_format == "fp32";
-  if (columns.groups == 1) return work;
+  if (!is_grouped_gemm(columns)) return work;
   work.groups = columns.groups;
   if (columns.stage == "bwd_grad_w") {
     return {.m = columns.n,
@@ -72,7 +72,7 @@ void read_gemm(const KernelColumns& columns, KernelTiming& timing) {
     return;
   }
   const bool grouped = is_grouped_gemm(columns);
-  if (grouped && columns.groups == 1) {
+  if (grouped && columns.groups == 0) {
     timing.unsupported = "the source does not give the number of groups";
     return;
   }

@@ -331,6 +331,18 @@ TEST(KernelTimings, TimesRatesAndShapesAreReadInTheirUnits) {
       R"({"gpu":"H100-SXM","op":"grouped_gemm","dtype":"bf16","experts":8,"m":4096,"n":4096,"k":4096,"tflops":600})";
   EXPECT_EQ(compared(experts).op, "grouped_gemm bf16");
   EXPECT_EQ(compared(experts).predicted, compared(grouped).predicted);
+  // One expert alone is a plain product, in each of its passes.
+  const std::string alone = with(with(experts, "experts", "1"), "n", "8192");
+  for (const char* pass : {"fwd", "bwd_grad_act", "bwd_grad_w"}) {
+    std::string row = alone;
+    row.insert(1, fmt::format("\"stage\":\"{}\",", pass));
+    const TimingComparison one = compared(row);
+    ASSERT_FALSE(one.skipped) << one.reason;
+    EXPECT_EQ(one.op, "grouped_gemm bf16");
+    EXPECT_NEAR(one.measured / compared(with(kGoodGemm, "n", "8192")).measured, 700.0 / 600.0,
+                1e-9);
+  }
+  EXPECT_EQ(compared(alone).predicted, compared(with(kGoodGemm, "n", "8192")).predicted);
   const std::string copy = R"({"gpu":"H100-SXM","op":"copy","size_bytes":67108864,"time_us":200})";
   EXPECT_NEAR(compared(copy).measured.value(), 200e-6, 1e-12);
   EXPECT_GT(compared(with(copy, "size_bytes", "134217728")).predicted, compared(copy).predicted);
