@@ -56,8 +56,9 @@ Table flow_table(const sim::FlowScenario& scenario, const sim::FlowResult& resul
 
 ExitCode simulate_network(const NetworkOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
-  const sim::FlowScenario scenario = sim::read_flow_scenario(read_json_argument(options.scenario),
-                                                             argument_source(options.scenario));
+  const nlohmann::json given = read_json_argument(options.scenario);
+  const sim::FlowScenario scenario =
+      sim::read_flow_scenario(given, argument_source(options.scenario));
   const auto begin = std::chrono::steady_clock::now();
   const sim::FlowResult result = sim::simulate_flows(scenario);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
@@ -74,7 +75,7 @@ ExitCode simulate_network(const NetworkOptions& options) {
         fmt::format("The last {} of {}; --json has all.", kMostRows, format_plural(flows, "flow")));
   }
   nlohmann::ordered_json document = new_document("flow-result");
-  document.update(sim::write_flow_result(scenario, result, Seconds(wall.count())));
+  document.update(sim::write_flow_result(given, result, Seconds(wall.count())));
   deliver(options.common, page, document);
   return ExitCode::Ok;
 }

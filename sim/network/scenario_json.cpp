@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_map>
 
 #include "core/base/json_reader.hpp"
@@ -17,18 +18,39 @@ using nlohmann::json;
 // Beyond this "did you mean" would cost more than it helps.
 constexpr std::size_t kMostNamesToCompare = 1000;
 
+// An integer's decimal text, so that 1 and "1" are the same id; none for other values.
+std::optional<std::string> id_text(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_integer()) return value.dump();
+  return std::nullopt;
+}
+
+// Null, with a problem, where there is none.
+const json& id_list(ObjectReader& reader, const std::string& key) {
+  const json& list = reader.raw(key);
+  if (list.is_array()) return list;
+  static const json kNone;
+  reader.problem_with(key, "an array of ids");
+  return kNone;
+}
+
 // The ids of the links or the flows of a file.
 class IdTable {
  public:
   explicit IdTable(std::string what) : what_(std::move(what)) {}
 
   void add(ObjectReader& reader) {
-    const std::string id = reader.text("id");
+    const json& value = reader.raw("id");
+    const std::string id = id_text(value).value_or("");
     const auto index = static_cast<std::uint32_t>(names_.size());
-    // A missing id has a problem of its own.
-    if (!numbers_.emplace(id, index).second && !id.empty())
-      reader.problem("id", fmt::format("\"{}\" for a second time", id),
-                     fmt::format("an id that no other {} has", what_));
+    const bool is_new = numbers_.emplace(id, index).second;
+    if (!id_text(value)) {
+      reader.problem_with("id", "a text or an integer");
+    } else if (!is_new && !id.empty()) {
+      reader.problem(
+          "id", shown(value) + " for a second time",
+          fmt::format("an id that no other {} has, where 1 and \"1\" are the same", what_));
+    }
     names_.push_back(id);
   }
 
@@ -37,14 +59,15 @@ class IdTable {
   // The numbers that a list of ids stands for; unknown and repeated ones are problems.
   std::vector<std::uint32_t> look_up(ObjectReader& reader, const std::string& key) const {
     std::vector<std::uint32_t> found;
-    const auto ids = reader.texts(key);
+    const json& ids = id_list(reader, key);
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      const auto place = numbers_.find(ids[i]);
+      const std::optional<std::string> id = id_text(ids[i]);
+      const auto place = id ? numbers_.find(*id) : numbers_.end();
       const std::string where = fmt::format("{}/{}", key, i);
       if (place == numbers_.end()) {
-        add_problem(reader, where, fmt::format("\"{}\"", ids[i]), expected_id(ids[i]));
+        add_problem(reader, where, shown(ids[i]), expected_id(id.value_or("")));
       } else if (std::find(found.begin(), found.end(), place->second) != found.end()) {
-        add_problem(reader, where, fmt::format("\"{}\" for a second time", ids[i]),
+        add_problem(reader, where, shown(ids[i]) + " for a second time",
                     fmt::format("each {} once", what_));
       } else {
         found.push_back(place->second);
@@ -93,7 +116,7 @@ class ScenarioReader {
   // Without the links every route would be wrong, too.
   std::vector<LinkIndex> read_route(ObjectReader& flow) {
     if (root_.raw("links").is_array()) return link_ids_.look_up(flow, "route");
-    flow.texts("route");
+    id_list(flow, "route");
     return {};
   }
 
@@ -111,7 +134,7 @@ class ScenarioReader {
     const bool waits = reader.has("after"), starts = reader.has("start_s");
     if (waits == starts) {
       reader.problem("", waits ? "both start_s and after" : "neither start_s nor after",
-                     "one of them");
+                     "one of them, where null is as none");
     }
     const Seconds start(reader.number_or("start_s", 0.0, kNonNegative));
     if (waits) {
@@ -146,13 +169,13 @@ FlowScenario read_flow_scenario(const json& document, const std::string& source)
   return ScenarioReader(document, source).read();
 }
 
-nlohmann::ordered_json write_flow_result(const FlowScenario& scenario, const FlowResult& result,
+nlohmann::ordered_json write_flow_result(const json& scenario, const FlowResult& result,
                                          Seconds wall) {
   nlohmann::ordered_json document;
   document["makespan_s"] = result.makespan.value();
   auto& flows = document["flows"] = nlohmann::ordered_json::array();
   for (FlowIndex i = 0; i < result.flows.size(); ++i) {
-    flows.push_back({{"id", scenario.id(i)},
+    flows.push_back({{"id", scenario["flows"][i]["id"]},
                      {"start_s", result.flows[i].start.value()},
                      {"finish_s", result.flows[i].finish.value()}});
   }

@@ -2,6 +2,7 @@
 //
 // Scenario: {"links":[{"id","bandwidth_bytes_per_s","latency_s"}…],
 //            "flows":[{"id","bytes","route":[link ids],"start_s" | "after":[flow ids]}…]}
+// Ids are texts or integers, which are the same as their decimal text.
 // Result:   {"makespan_s","flows":[{"id","start_s","finish_s"}…],"wall_s"}
 #pragma once
 
@@ -18,8 +19,9 @@ namespace shardwright::sim {
 // values out of range, flows that wait for each other in a circle).
 FlowScenario read_flow_scenario(const nlohmann::json& document, const std::string& source);
 
-// `wall` is how long the simulation took. Flows in the order of the scenario.
-nlohmann::ordered_json write_flow_result(const FlowScenario& scenario, const FlowResult& result,
+// `scenario` is the document that was read: flows come in its order, with the ids as it has them.
+// `wall` is how long the simulation took.
+nlohmann::ordered_json write_flow_result(const nlohmann::json& scenario, const FlowResult& result,
                                          Seconds wall);
 
 }  // namespace shardwright::sim
