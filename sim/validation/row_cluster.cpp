@@ -1,14 +1,17 @@
 #include "sim/validation/row_cluster.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <regex>
 #include <string_view>
 #include <tuple>
 
 #include "core/spec/profile_library.hpp"
 #include "sim/validation/accelerator_text.hpp"
+#include "sim/validation/negation.hpp"
 #include "sim/validation/network_text.hpp"
 #include "sim/validation/row_links.hpp"
 #include "sim/validation/stated_bandwidth.hpp"
@@ -142,9 +145,45 @@ void set_network(const TrainingRow& row, const NetworkText& network, ClusterSpec
 // The cluster of PCIe servers whose network stands in for that of workstations.
 constexpr const char* kServersOnEthernet = "l40s-pcie-workstation";
 
+// The first mention of more than one slice: "2 slices of v5e-256", "4x v5p-128", "two pods",
+// "multislice", MaxText's "dcn_data_parallelism=2"; empty without one.
+std::string several_slices_in(const std::string& text) {
+  static const std::string kSeveral =
+      R"(\b(?:[2-9]|[1-9]\d{1,4}|two|three|four|five|six|seven|eight|several|multiple) ?(?:x ?)?)";
+  static const std::string kType = R"((?:tpu[- ]?)?v\d[a-z]{0,2})";
+  static const std::regex kSlices(
+      kSeveral + "(?:tpu |" + kType + R"((?:-\d+)? )?(?:slices|pods)\b|)" + kSeveral + kType +
+          R"(-\d+\b|\bmulti-?slice\b)" +
+          R"(|\b(?:num_slices|dcn_[a-z]+_parallelism) ?[=:] ?(?:[2-9]|[1-9]\d+)\b)",
+      std::regex::icase);
+  return affirmed_match(text, kSlices);
+}
+
+// Slices of a torus are joined by their hosts' network, for which a cluster has no place: they are
+// taken for one torus that goes on along its first axis, so that each is a part of it.
+void join_slices(const TrainingRow& row, std::int64_t nodes, ClusterSpec& cluster,
+                 std::vector<std::string>& filled_in) {
+  FabricSpec& fabric = cluster.fabric;
+  const std::int64_t places = fabric.torus_places();
+  std::string slices = several_slices_in(row.notes);
+  if (nodes > places) {
+    const std::int64_t toruses = (nodes + places - 1) / places;
+    fabric.torus.front() *= toruses;
+    filled_in.push_back(fmt::format("fabric: {} of {} as one torus of {} nodes", toruses,
+                                    fabric.name, fmt::join(fabric.torus, " x ")));
+    if (slices.empty()) slices = fmt::format("{} nodes", nodes);
+  }
+  if (slices.empty()) return;
+  filled_in.push_back(fmt::format(
+      "fabric: the network between slices (\"{}\") is taken to be as fast as the torus", slices));
+}
+
 // A row that ran needs no proof that its network joins its nodes.
 void join_all_nodes(const TrainingRow& row, ClusterSpec& cluster,
                     std::vector<std::string>& filled_in) {
+  const std::int64_t node = cluster.accelerators_per_node();
+  const std::int64_t nodes = (row.cluster.gpus + node - 1) / node;
+  if (cluster.fabric.kind == FabricKind::Torus) return join_slices(row, nodes, cluster, filled_in);
   if (row.cluster.gpus <= cluster.most_accelerators().value_or(row.cluster.gpus)) return;
   if (cluster.fabric.kind == FabricKind::None) {
     const ClusterSpec servers = load_cluster(kServersOnEthernet);
@@ -153,8 +192,6 @@ void join_all_nodes(const TrainingRow& row, ClusterSpec& cluster,
     filled_in.push_back(fmt::format("fabric: as in the shipped cluster {}, for {} has none",
                                     servers.name, cluster.name));
   }
-  const std::int64_t node = cluster.accelerators_per_node();
-  const std::int64_t nodes = (row.cluster.gpus + node - 1) / node;
   if (cluster.fabric.levels.empty() || cluster.fabric.levels.back().nodes >= nodes) return;
   cluster.fabric.levels.back().nodes = nodes;
   filled_in.push_back(

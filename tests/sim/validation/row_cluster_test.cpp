@@ -60,6 +60,53 @@ TEST(RowCluster, HostsDoNotCutATorus) {
   EXPECT_TRUE(any_says(said, "hosts do not cut a torus"));
 }
 
+// Whatever their number, and with the axes of each slice among those of all.
+TEST(RowCluster, ATorusGoesOnBeyondASliceAndThatIsListed) {
+  struct Case {
+    const char* gpu;
+    std::int64_t gpus;
+    std::vector<std::int64_t> torus;
+  };
+  for (const Case& each : {Case{"TPU v5e", 512, {8, 8}},
+                           {"TPU v5e", 50944, {796, 8}},
+                           {"TPU v5e", 264, {8, 8}},
+                           {"TPU v4", 6144, {16, 8, 16}},
+                           {"TPU v5p", 17920, {16, 10, 28}}}) {
+    TrainingRow row;
+    row.cluster.gpu = each.gpu;
+    row.cluster.gpus = each.gpus;
+    row.cluster.gpus_per_node = 4;
+    std::vector<std::string> said;
+    const ClusterSpec cluster = cluster_of(row, said);
+    EXPECT_EQ(cluster.fabric.torus, each.torus);
+    EXPECT_GE(cluster.most_accelerators(), each.gpus);
+    EXPECT_TRUE(any_says(said, "is taken to be as fast as the torus")) << each.gpus;
+  }
+}
+
+TEST(RowCluster, SlicesInTheNotesAreListedWhereOneTorusHoldsThem) {
+  const auto lists_slices = [](const std::string& gpu, const std::string& notes) {
+    TrainingRow row;
+    row.cluster.gpu = gpu;
+    row.cluster.gpus = 64;
+    row.notes = notes;
+    std::vector<std::string> said;
+    const ClusterSpec cluster = cluster_of(row, said);
+    EXPECT_GE(cluster.most_accelerators().value_or(64), 64);
+    return any_says(said, "network between slices");
+  };
+  for (const char* notes :
+       {"2 slices of v5e-32", "Four v5e-16 slices", "2 x v5e-32", "2xv5e-32, remat full",
+        "data parallel over two pods", "Multislice training", "num_slices=2",
+        "ici_fsdp_parallelism=32, dcn_data_parallelism=2", "2 TPU v5e slices"}) {
+    EXPECT_TRUE(lists_slices("TPU v5e", notes)) << notes;
+    EXPECT_FALSE(lists_slices("H100", notes)) << notes;
+  }
+  for (const char* notes : {"", "1 slices of v5e-256", "one slice", "1x v5e-64", "no multislice",
+                            "dcn_data_parallelism=1", "a pod slice of v5e-64", "v5e-64"})
+    EXPECT_FALSE(lists_slices("TPU v5e", notes)) << notes;
+}
+
 TEST(RowCluster, FiguresThatNoNetworkHasAreListedAndNotTaken) {
   for (const char* text : {"-5 Gb/s", "2x -100 Gb/s", "0 Gb/s", "1e9 Gb/s", "1e999 Gb/s",
                            "99999999999999999999x400 Gb/s"}) {
