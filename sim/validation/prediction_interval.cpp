@@ -12,13 +12,13 @@ namespace {
 std::pair<double, double> ratios(PredictionGround ground) {
   switch (ground) {
     case PredictionGround::StatedPlan:
-      return {0.93, 1.19};
+      return {0.93, 1.20};
     case PredictionGround::InferredPlan:
-      return {0.87, 1.20};
+      return {0.91, 1.22};
     case PredictionGround::GenericStack:
-      return {0.80, 1.26};
+      return {0.79, 1.26};
   }
-  return {0.80, 1.26};
+  return {0.79, 1.26};
 }
 
 }  // namespace
