@@ -16,6 +16,7 @@ constexpr std::uint32_t kMostFillsAhead = 63;
 FlowNetwork::FlowNetwork(std::vector<BytesPerSecond> capacities)
     : links_(capacities.size()),
       component_of_(capacities.size(), kNone),
+      place_of_(capacities.size(), 0),
       left_(capacities.size()),
       region_links_(capacities.size()) {
   for (std::size_t i = 0; i < capacities.size(); ++i) {
@@ -60,10 +61,14 @@ void FlowNetwork::connect(std::span<const LinkIndex> route) {
     if (component_of_[link] == into) continue;
     Component& from = components_[component_of_[link]];
     Component& to = components_[into];
-    for (const LinkIndex moved : from.links) component_of_[moved] = into;
-    to.links.insert(to.links.end(), from.links.begin(), from.links.end());
+    for (const LinkIndex moved : from.links) {
+      component_of_[moved] = into;
+      place_of_[moved] = static_cast<std::uint32_t>(to.links.size());
+      to.links.push_back(moved);
+    }
     to.paths += from.paths;
     to.hops += from.hops;
+    to.filling.kept = 0;
     from = Component{};
   }
 }
@@ -120,6 +125,7 @@ void FlowNetwork::settle_flows(PathIndex index) {
   Path& path = paths_[index];
   if (path.flows == 0.0) join_links(index);
   const double more = path.flows_asked - path.flows;
+  keep_checkpoints(index, more);
   const double more_load = more * path.rate;
   for (const LinkIndex hop : route(path)) {
     Link& link = links_[hop];
@@ -195,6 +201,7 @@ void FlowNetwork::solve(Component& component) {
     fill_component(component);
   } else if (solve_region(component)) {
     component.last_fills_ahead /= 2;
+    component.filling.kept = 0;
   } else {
     component.last_fills_ahead = std::min(2 * component.last_fills_ahead + 1, kMostFillsAhead);
     component.fills_ahead = component.last_fills_ahead;

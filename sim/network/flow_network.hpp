@@ -13,8 +13,9 @@
 // rates are the max-min fair ones of the whole network.
 //
 // By component, where each change moves most rates: one progressive filling of all its paths, with
-// nothing held fixed. A region whose work comes to more than that of such a filling is given up for
-// it, and as long as this goes on most changes are filled for at once, without a region before.
+// nothing held fixed. It begins at the last checkpoint of the filling before up to which the change
+// makes no difference. A region whose work comes to more than that of such a filling is given up
+// for it, and as long as this goes on most changes are filled for at once, without a region before.
 //
 // Rates agree with the reference within 1e-9, relatively; the sum over a link never exceeds its
 // capacity but by rounding.
@@ -74,7 +75,7 @@ class FlowNetwork {
   std::size_t path_count() const { return paths_.size(); }
 
  private:
-  struct Path {
+  struct alignas(32) Path {
     std::uint32_t first_hop = 0, hops = 0;  // in hop_links_
     double flows = 0.0;                     // as of the last resolve
     double rate = 0.0;
@@ -98,6 +99,28 @@ class FlowNetwork {
     double capacity = 0.0;
     double growing = 0.0;
   };
+  // Paths that a filling of a component stopped together, up to `end` in Filling::stopped.
+  struct Stop {
+    LinkIndex bottleneck;
+    double level;
+    std::size_t end;
+  };
+  // How far a filling had come at some moment.
+  struct Checkpoint {
+    double level = 0.0;           // of the last that had stopped
+    std::size_t stops = 0;        // that had been made
+    std::vector<Remainder> left;  // by place of the link in the component
+  };
+  // The last filling of a component.
+  struct Filling {
+    std::vector<PathIndex> stopped;  // in the order in which they stopped, and room for one more
+    std::vector<Stop> stops;
+    std::vector<Checkpoint> checkpoints;
+    std::size_t kept = 0;    // checkpoints, the first ones, that hold in spite of changes since
+    std::uint32_t mark = 0;  // in stop_marks_, of what it stopped
+
+    std::size_t stopped_count() const { return stops.empty() ? 0 : stops.back().end; }
+  };
   // Links that routes connect, and how the next change of theirs is solved for.
   struct Component {
     std::vector<LinkIndex> links;
@@ -107,6 +130,7 @@ class FlowNetwork {
     bool waits = false;               // in waiting_
     std::uint32_t fills_ahead = 0;    // changes to be filled for without a region before
     std::uint32_t last_fills_ahead = 0;
+    Filling filling;
   };
 
   struct RegionPath {
@@ -124,13 +148,6 @@ class FlowNetwork {
     double limit = 0.0;       // as filling begins: of a path that has the link to itself
   };
   static constexpr double kOpen = -1.0;
-
-  // Paths that a filling of a component stopped together, up to `end` in stopped_.
-  struct Stop {
-    LinkIndex bottleneck;
-    double level;
-    std::size_t end;
-  };
 
   std::span<const LinkIndex> route(const Path& path) const {
     return {hop_links_.data() + path.first_hop, path.hops};
@@ -177,14 +194,18 @@ class FlowNetwork {
   void commit_region();
 
   // flow_network_component.cpp
-  void fill_component(const Component& component);
-  void start_component_filling(const Component& component, bool as_expected);
-  bool fill_to_the_end(const Component& component);
-  bool is_any_overbooked(const Component& component) const;
-  void stop_members(LinkIndex link, double level);
-  void stop_at_cap(PathIndex path, double level);
-  void take_from_route(PathIndex index, double level);
-  void commit_component(const Component& component);
+  void keep_checkpoints(PathIndex path, double more_flows);
+  void fill_component(Component& component);
+  void start_component_filling(Component& component, bool as_expected);
+  void go_back_to_checkpoint(Component& component);
+  void add_caps_of_members(LinkIndex link);
+  bool fill_to_the_end(Component& component, bool as_expected);
+  void add_checkpoint(Component& component, double level);
+  bool is_any_overbooked() const;
+  void stop_members(Filling& filling, LinkIndex link, double level);
+  void stop_at_cap(Filling& filling, PathIndex path, double level);
+  void take_from_route(PathIndex index, double level, LinkIndex bottleneck);
+  void commit_component(const Filling& filling, std::size_t first_stop);
 
   std::vector<Link> links_;
   std::vector<Path> paths_;
@@ -193,6 +214,7 @@ class FlowNetwork {
   std::vector<LinkIndex> hop_links_;
   std::vector<std::uint32_t> hop_positions_;  // of the path among the members of the link
   std::vector<std::uint32_t> component_of_;   // by link
+  std::vector<std::uint32_t> place_of_;       // by link: among the links of its component
   std::vector<Component> components_;
 
   std::vector<PathIndex> changed_;        // since the last resolve
@@ -214,11 +236,9 @@ class FlowNetwork {
   std::size_t region_hops_ = 0;
   std::size_t region_work_ = 0;  // hops looked at
 
-  std::vector<std::uint32_t> stop_marks_;  // by path; equals stop_mark_: the filling stopped it
-  std::uint32_t stop_mark_ = 0;
-  std::vector<PathIndex> stopped_;  // in the order in which they stopped, and room for one more
-  std::size_t stopped_count_ = 0;
-  std::vector<Stop> stops_;
+  std::vector<std::uint32_t> stop_marks_;  // by path: the filling that stopped it
+  std::uint32_t stop_mark_ = 0;            // the latest
+  std::vector<LinkIndex> growing_links_;   // of the filling under way, as it began
 };
 
 }  // namespace shardwright::sim
