@@ -125,7 +125,7 @@ void FlowNetwork::settle_flows(PathIndex index) {
   Path& path = paths_[index];
   if (path.flows == 0.0) join_links(index);
   const double more = path.flows_asked - path.flows;
-  keep_checkpoints(index, more);
+  if (has_checkpoints_) keep_checkpoints(index, more);
   const double more_load = more * path.rate;
   for (const LinkIndex hop : route(path)) {
     Link& link = links_[hop];

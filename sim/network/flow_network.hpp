@@ -238,6 +238,7 @@ class FlowNetwork {
 
   std::vector<std::uint32_t> stop_marks_;  // by path: the filling that stopped it
   std::uint32_t stop_mark_ = 0;            // the latest
+  bool has_checkpoints_ = false;           // any component: most networks never need one
   std::vector<LinkIndex> growing_links_;   // of the filling under way, as it began
 };
 

@@ -154,6 +154,7 @@ bool FlowNetwork::fill_to_the_end(Component& component, bool as_expected) {
 void FlowNetwork::add_checkpoint(Component& component, double level) {
   Filling& filling = component.filling;
   if (filling.kept == filling.checkpoints.size()) filling.checkpoints.emplace_back();
+  has_checkpoints_ = true;
   Checkpoint& checkpoint = filling.checkpoints[filling.kept++];
   checkpoint.level = level;
   checkpoint.stops = filling.stops.size();
