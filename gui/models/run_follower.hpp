@@ -19,7 +19,7 @@ struct RunStep {
   double step_s = 0.0;
   double tokens_per_s = 0.0;
   double mfu = 0.0;           // of the peak that the plan's cluster names; NaN without one
-  double memory_bytes = 0.0;  // peak of rank 0's tensors
+  double memory_bytes = 0.0;  // peak of the step's tensors on rank 0
 };
 
 // Empty for what is no line of metrics: no JSON object, no `step` or `step_s`, a number that is

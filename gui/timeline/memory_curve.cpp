@@ -90,14 +90,14 @@ void paint_memory_curve(QPainter& painter, const MemoryRow& memory, const QRectF
   painter.drawPolygon(area_below(memory, &MemoryPoint::bytes, row, window, scale));
   if (memory.has_base()) {
     painter.setPen(QPen(base_colour(colours), 0.0));
-    painter.setBrush(outside_of_tensors(colours));
+    painter.setBrush(not_allocated(colours));
     painter.drawPolygon(area_below(memory, &MemoryPoint::base, row, window, scale));
   }
   painter.setFont(font);
   paint_capacity(painter, row, scale, colours);
 }
 
-QBrush outside_of_tensors(const Colours& colours) {
+QBrush not_allocated(const Colours& colours) {
   return {base_colour(colours), Qt::BDiagPattern};
 }
 

@@ -31,7 +31,7 @@ void paint_memory_curve(QPainter& painter, const MemoryRow& memory, const QRectF
                         const TimeWindow& window, const MemoryScale& scale, const Colours& colours,
                         const QFont& font);
 
-// How what lies outside of tensors is filled.
-QBrush outside_of_tensors(const Colours& colours);
+// How the area is filled of what a rank holds beside what is allocated.
+QBrush not_allocated(const Colours& colours);
 
 }  // namespace shardwright::gui

@@ -93,21 +93,32 @@ QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLim
   return tip.text();
 }
 
-QString memory_tool_tip(const MemoryRow& row, double time) {
+QString memory_tool_tip(const MemoryRow& row, std::optional<double> time) {
   const auto text_of = [&row](const MemoryPoint& point) {
     const QString all = bytes_text(Bytes(point.bytes));
-    return row.has_base() ? QStringLiteral("%1, %2 of it tensors")
+    return row.has_base() ? QStringLiteral("%1, %2 of it allocated")
                                 .arg(all, bytes_text(Bytes(point.bytes - point.base)))
                           : all;
   };
   ToolTip tip;
   tip.title(QStringLiteral("memory of the rank"));
-  tip.line(QStringLiteral("at ") + time_text(Seconds(time)), text_of(row.at(time)));
+  if (time) tip.line(QStringLiteral("at ") + time_text(Seconds(*time)), text_of(row.at(*time)));
   tip.line(QStringLiteral("peak, at ") + time_text(Seconds(row.peak.time)), text_of(row.peak));
-  if (row.has_base())
-    tip.line(QStringLiteral("outside of tensors"),
+  if (row.has_base()) {
+    tip.line(QStringLiteral("allocated"),
+             QStringLiteral("parameters, gradients, optimizer states and the tensors of the step, "
+                            "which Run draws alone"));
+    tip.line(QStringLiteral("not allocated"),
              QStringLiteral("context, communication buffers, fragmentation"));
+  }
   return tip.text();
+}
+
+QString memory_line(const MemoryRow& row) {
+  const QString peak = QStringLiteral("peak ") + bytes_text(Bytes(row.peak.bytes));
+  if (!row.has_base()) return peak;
+  return QStringLiteral("%1, allocated %2")
+      .arg(peak, bytes_text(Bytes(row.peak.bytes - row.peak.base)));
 }
 
 QString span_line(const TimelineTracks& tracks, SpanRef ref) {

@@ -18,8 +18,10 @@ namespace shardwright::gui {
 QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLimits& limits = {},
                       std::optional<SpanRef> before = std::nullopt);
 
-// Rich text: what a rank holds at a time, and its peak; of both what lies outside of tensors.
-QString memory_tool_tip(const MemoryRow& row, double time);
+// Rich text: what a rank holds at a time, if any, and its peak; of both what is allocated.
+QString memory_tool_tip(const MemoryRow& row, std::optional<double> time);
+// The peak alone, on a line.
+QString memory_line(const MemoryRow& row);
 
 // One line: "attention.qkv · forward · layer 3 · mb 0 · 1.23 ms".
 QString span_line(const TimelineTracks& tracks, SpanRef ref);

@@ -284,12 +284,18 @@ QString TimelineCanvas::text_of(SpanRef ref) const {
 QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
   if (const auto span = span_at(position)) return text_of(*span);
   const Track* track = track_at(position);
+  if (track == nullptr) return {};
+  const bool on_name = geometry().names.contains(position);
   // The name of a row may be longer than its place.
-  if (track != nullptr && geometry().names.contains(position) && !track->note.isEmpty())
-    return QStringLiteral("%1 · %2 · %3").arg(track->rank_label, track->label, track->note);
-  if (!geometry().plot.contains(position) || track == nullptr || track->kind != TrackKind::Memory)
-    return {};
-  return memory_tool_tip(tracks_.memory_rows()[track->row], time_at(position.x()));
+  const QString name =
+      on_name && !track->note.isEmpty()
+          ? QStringLiteral("%1 · %2 · %3").arg(track->rank_label, track->label, track->note)
+          : QString();
+  if (track->kind != TrackKind::Memory) return name;
+  const MemoryRow& memory = tracks_.memory_rows()[track->row];
+  if (!on_name) return memory_tool_tip(memory, time_at(position.x()));
+  return QStringLiteral("<div>%1</div>").arg(name.toHtmlEscaped()) +
+         memory_tool_tip(memory, std::nullopt);
 }
 
 void TimelineCanvas::paintEvent(QPaintEvent*) {

@@ -8,6 +8,7 @@
 #include "gui/models/text.hpp"
 #include "gui/style/mixed_colour.hpp"
 #include "gui/timeline/memory_curve.hpp"
+#include "gui/timeline/span_text.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -177,10 +178,7 @@ void TimelinePainter::paint_memory_name(const Track& track, const QRectF& row) {
   painter_.setFont(small_);
   painter_.setPen(colours_.muted_text);
   const MemoryRow& memory = tracks_.memory_rows()[track.row];
-  QString peak = QStringLiteral("peak ") + bytes_text(Bytes(memory.peak.bytes));
-  if (memory.has_base())
-    peak += QStringLiteral(", tensors ") + bytes_text(Bytes(memory.peak.bytes - memory.peak.base));
-  painter_.drawText(upper.translated(0.0, 18.0), Qt::AlignVCenter, peak);
+  painter_.drawText(upper.translated(0.0, 18.0), Qt::AlignVCenter, memory_line(memory));
 }
 
 void TimelinePainter::paint_spans(const Track& track, double y) {
@@ -439,8 +437,8 @@ void TimelinePainter::paint_legend() {
   }
   const auto& memory = tracks_.memory_rows();
   if (std::any_of(memory.begin(), memory.end(), [](const auto& row) { return row.has_base(); })) {
-    entry(QStringLiteral("outside of tensors"),
-          [&](const QRectF& box) { painter_.fillRect(box, outside_of_tensors(colours_)); });
+    entry(QStringLiteral("not allocated"),
+          [&](const QRectF& box) { painter_.fillRect(box, not_allocated(colours_)); });
   }
   if (scene_.show_critical_path && !scene_.critical_path.empty()) {
     entry(QStringLiteral("critical path"), [&](const QRectF& box) {

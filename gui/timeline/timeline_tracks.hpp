@@ -58,7 +58,7 @@ struct Track {
 struct MemoryPoint {
   double time = 0.0;   // in seconds
   double bytes = 0.0;  // from then on
-  double base = 0.0;   // of them outside of tensors: context, buffers, fragmentation
+  double base = 0.0;   // of them not allocated: context, buffers, fragmentation
 };
 
 // The memory of one rank.

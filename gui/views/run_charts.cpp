@@ -45,11 +45,17 @@ void draw_steps(Chart& chart, const DrawnRun& run, const QPen& pen, double RunSt
 
 }  // namespace
 
+QString tip_of_tensors() {
+  return RunCharts::tr(
+      "The most that activations, temporaries, gathered parameters and logits take in a step. "
+      "What Timeline calls allocated holds parameters, gradients and optimizer states, too.");
+}
+
 RunCharts::RunCharts(QWidget* parent)
     : RunCharts({metric_chart(QStringLiteral("run_loss"), tr("loss")),
                  metric_chart(QStringLiteral("run_rate"), tr("tokens/s")),
                  metric_chart(QStringLiteral("run_mfu"), tr("MFU (%)")),
-                 metric_chart(QStringLiteral("run_memory"), tr("tensors of rank 0 (MB)"))},
+                 metric_chart(QStringLiteral("run_memory"), tr("step's tensors, rank 0 (MB)"))},
                 parent) {}
 
 RunCharts::RunCharts(const Charts& charts, QWidget* parent)
@@ -57,6 +63,7 @@ RunCharts::RunCharts(const Charts& charts, QWidget* parent)
       charts_(charts) {
   for (Chart* chart : {charts.loss, charts.rate, charts.mfu, charts.memory})
     connect(chart, &Chart::restyled, this, &RunCharts::restyled);
+  charts.memory->setToolTip(tip_of_tensors());
 }
 
 void RunCharts::draw(Chart& chart, const std::vector<DrawnRun>& runs, double RunStep::*figure,

@@ -24,6 +24,9 @@ struct RunPrediction {
   std::optional<Seconds> calibrated;             // the step with the refitted profile
 };
 
+// What is counted as the tensors of the step, and what Timeline counts more.
+QString tip_of_tensors();
+
 class RunCharts : public PaneRow {
   Q_OBJECT
 

@@ -50,7 +50,7 @@ QString loss_text(double loss) {
 }
 
 QString text_of_last(const std::vector<RunStep>& steps) {
-  return RunView::tr("  Step %1: loss %2, %3 tokens/s, %4 of tensors.")
+  return RunView::tr("  Step %1: loss %2, %3 tokens/s, %4 for the step's tensors.")
       .arg(count_text(static_cast<std::int64_t>(steps.back().step)),
            std::isfinite(steps.back().loss) ? loss_text(steps.back().loss) : QStringLiteral("–"),
            fixed_text(steps.back().tokens_per_s, 0), bytes_text(Bytes(steps.back().memory_bytes)));
@@ -131,6 +131,7 @@ QWidget* RunView::create_controls() {
   state_ = new QLabel;
   state_->setObjectName(QStringLiteral("run_state"));
   state_->setWordWrap(true);
+  state_->setToolTip(tip_of_tensors());
   warning_ = new QLabel;
   warning_->setObjectName(QStringLiteral("run_warning"));
   warning_->setWordWrap(true);
@@ -341,7 +342,7 @@ TextTable RunView::table() const {
                   tr("Step (s)"),
                   tr("Tokens/s"),
                   tr("MFU"),
-                  tr("Tensors of rank 0 (bytes)"),
+                  tr("Step's tensors of rank 0 (bytes)"),
                   tr("Predicted step (s)"),
                   tr("Calibrated step (s)")};
   const auto number = [](double value) { return QString::number(value, 'g', 9); };

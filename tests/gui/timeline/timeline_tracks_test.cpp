@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "gui/models/text.hpp"
 #include "gui/timeline/range_statistics.hpp"
 #include "gui/timeline/span_marks.hpp"
 #include "gui/timeline/span_text.hpp"
@@ -419,12 +420,17 @@ TEST(TimelineTracks, ThePeakOfAPredictionIsThatOfTheStepsMemory) {
     const sim::MemoryPeak& peak = step.stages[stage++].memory;
     EXPECT_NEAR(row.peak.bytes, peak.peak.value(), 1.0);
     EXPECT_NEAR(row.peak.bytes - row.peak.base, peak.allocated().value(), 1.0);
+    const std::string allocated = bytes_text(peak.allocated()).toStdString();
+    EXPECT_THAT(memory_line(row).toStdString(), ::testing::EndsWith(", allocated " + allocated));
+    EXPECT_THAT(memory_tool_tip(row, std::nullopt).toStdString(),
+                ::testing::HasSubstr("optimizer states"));
   }
   EXPECT_EQ(stage, 2U);
-  // A run counts its tensors alone.
+  // Of a run nothing is known beside what is allocated.
   for (const Track& track : tracks.tracks()) {
     if (track.kind == TrackKind::Memory && track.side == 1) {
       EXPECT_FALSE(tracks.memory_rows()[track.row].has_base());
+      EXPECT_FALSE(memory_line(tracks.memory_rows()[track.row]).contains(QLatin1Char(',')));
     }
   }
 }
