@@ -41,9 +41,6 @@ ScheduleView::ScheduleView(QWidget* parent) : View(parent), canvas_(new Schedule
   scroll->setFrameShape(QFrame::NoFrame);
   scroll->setFocusPolicy(Qt::NoFocus);
   empty_ = new EmptyState(scroll, this);
-  empty_->show_hint(QStringLiteral(
-      "<b>No pipeline schedule</b><br>Choose a plan with more than one pipeline stage "
-      "to see which stage runs which microbatch when."));
   layout->addWidget(empty_, 1);
   layout->addWidget(controls_);
   setFocusProxy(canvas_);
@@ -116,8 +113,13 @@ void ScheduleView::set_gantt(ScheduleGantt gantt) {
   show_moment();
 }
 
-void ScheduleView::clear() {
+void ScheduleView::clear(const QString& files) {
   set_gantt({});
+  empty_->show_hint(
+      files.isEmpty()
+          ? QStringLiteral("<b>No pipeline schedule</b><br>Choose a plan with more than one "
+                           "pipeline stage to see which stage runs which microbatch when.")
+          : hint_of_files(files, QStringLiteral("no schedule")));
 }
 
 void ScheduleView::play() {

@@ -30,7 +30,8 @@ class ScheduleView : public View {
   void set_plan(const Plan& plan, const ModelSpec& model, const Timeline* timeline = nullptr,
                 const sim::StepResult* result = nullptr);
   void set_gantt(ScheduleGantt gantt);
-  void clear();
+  // `files`, if any, whose step is shown instead of a plan's.
+  void clear(const QString& files = {});
 
   ScheduleCanvas& canvas() { return *canvas_; }
   const ScheduleCanvas& canvas() const { return *canvas_; }

@@ -40,8 +40,10 @@ TimelineView::TimelineView(QWidget* parent)
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   create_bar();
+  create_source();
   create_statistics();
   layout->addWidget(bar_);
+  layout->addWidget(source_bar_);
   chips_ = new FilterChips(filter_edit_, QLatin1Char(' '));
   auto* chips = new QHBoxLayout;
   chips->setContentsMargins(8, 0, 8, 0);
@@ -98,6 +100,22 @@ void TimelineView::create_bar() {
   for (QToolButton* toggle : {arrows_, critical_}) toggle->setChecked(true);
   status_ = new ElidedLabel(bar_);
   layout->addWidget(status_);
+}
+
+void TimelineView::create_source() {
+  source_bar_ = new QWidget(this);
+  auto* layout = new QHBoxLayout(source_bar_);
+  layout->setContentsMargins(8, 0, 8, 4);
+  source_ = new ElidedLabel(source_bar_);
+  source_->setObjectName(QStringLiteral("timeline_source"));
+  layout->addWidget(source_, 1);
+  auto* back = new QToolButton(source_bar_);
+  back->setObjectName(QStringLiteral("timeline_back"));
+  back->setText(QStringLiteral("Back to the chosen plan"));
+  back->setToolTip(QStringLiteral("Shows the predicted step of the plan that is chosen in Plans"));
+  connect(back, &QToolButton::clicked, this, &TimelineView::plan_wanted);
+  layout->addWidget(back);
+  source_bar_->hide();
 }
 
 QToolButton* TimelineView::add_button(const QString& text, const QString& tip) {
@@ -180,6 +198,12 @@ void TimelineView::connect_parts() {
 void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                                  std::shared_ptr<const Program> program, const DeviceLimits& limits,
                                  const sim::ReservedMemory& reserved, const QStringList& names) {
+  QStringList sources;
+  for (qsizetype i = 0; i < names.size(); ++i) {
+    const TimelineOrigin origin = timelines[static_cast<std::size_t>(i)]->origin;
+    sources.append(QStringLiteral("%1 (%2)").arg(names[i], title_of(origin)));
+  }
+  update_source(sources);
   canvas_->set_timelines(std::move(timelines), std::move(program), limits, reserved, names);
   Q_EMIT timelines_changed();
   update_hint();
@@ -427,6 +451,12 @@ void TimelineView::update_hint() {
           ? QStringLiteral("<b>No op matches the filter</b><br>Clear or widen it above.")
           : QStringLiteral("<b>No timeline yet</b><br>The predicted step of the chosen plan "
                            "appears here; or drop a timeline file."));
+}
+
+void TimelineView::update_source(const QStringList& sources) {
+  source_bar_->setVisible(!sources.isEmpty());
+  source_->show_text(QStringLiteral("Shown: the step of %1; not that of the chosen plan.")
+                         .arg(sources.join(QStringLiteral(" and that of "))));
 }
 
 void TimelineView::update_details() {

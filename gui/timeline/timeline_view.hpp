@@ -31,7 +31,8 @@ class TimelineView : public View {
   // those of two files; none shows how to get one.
   // `program` may be null; where it is that of a prediction, the critical path follows its waits.
   // Of the `limits` the memory is drawn as a line; zero leaves it out. `reserved` is what a
-  // prediction holds beside its tensors. `names` of their files tell two of one origin apart.
+  // prediction holds beside what is allocated. `names`, of timelines of files alone, say above the
+  // rows whose step is shown, and tell two of one origin apart.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                      std::shared_ptr<const Program> program = nullptr,
                      const DeviceLimits& limits = {}, const sim::ReservedMemory& reserved = {},
@@ -72,6 +73,8 @@ class TimelineView : public View {
   void op_selected(shardwright::gui::SpanRef ref);
   void op_cleared();
   void timelines_changed();
+  // Instead of the files': the chosen plan's step.
+  void plan_wanted();
 
  protected:
   bool event(QEvent* event) override;
@@ -79,6 +82,7 @@ class TimelineView : public View {
 
  private:
   void create_bar();
+  void create_source();
   void create_statistics();
   void create_details();
   void connect_parts();
@@ -90,6 +94,7 @@ class TimelineView : public View {
   void update_status();
   void update_details();
   void update_hint();
+  void update_source(const QStringList& sources);
   void step_match(int step);
   // Of the ranks that are there, these and no others.
   void fold_only(const QStringList& labels);
@@ -106,11 +111,11 @@ class TimelineView : public View {
   QLineEdit *filter_edit_ = nullptr, *find_edit_ = nullptr;
   FilterChips* chips_ = nullptr;
   QLabel *match_label_ = nullptr, *summary_ = nullptr;
-  ElidedLabel* status_ = nullptr;
+  ElidedLabel *status_ = nullptr, *source_ = nullptr;
   QToolButton *arrows_ = nullptr, *critical_ = nullptr, *details_toggle_ = nullptr;
   QLabel* details_ = nullptr;
   QTableView* table_ = nullptr;
-  QWidget *bar_ = nullptr, *statistics_panel_ = nullptr;
+  QWidget *bar_ = nullptr, *source_bar_ = nullptr, *statistics_panel_ = nullptr;
   std::vector<SpanRef> matches_;
   std::size_t match_ = 0;
   bool has_match_ = false;  // `match_` is selected

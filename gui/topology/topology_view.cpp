@@ -38,11 +38,13 @@ void TopologyView::set_plan(const ClusterSpec& cluster, const Plan& plan,
   }
 }
 
-void TopologyView::clear() {
+void TopologyView::clear(const QString& files) {
   canvas_->clear();
-  empty_->show_hint(QStringLiteral(
-      "<b>No cluster yet</b><br>Choose a plan to see how its ranks lie on the cluster "
-      "and which links they load."));
+  empty_->show_hint(
+      files.isEmpty()
+          ? QStringLiteral("<b>No cluster yet</b><br>Choose a plan to see how its ranks lie on the "
+                           "cluster and which links they load.")
+          : hint_of_files(files, QStringLiteral("no cluster")));
 }
 
 TextTable TopologyView::table() const {

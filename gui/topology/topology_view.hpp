@@ -17,7 +17,8 @@ class TopologyView : public View {
   // The links' load is that of the whole timeline until a range is selected; without a timeline
   // they are idle. A plan whose ranks cannot be laid on the cluster is told by `problem`.
   void set_plan(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline);
-  void clear();
+  // `files`, if any, whose step is shown instead of a plan's.
+  void clear(const QString& files = {});
 
   TopologyCanvas& canvas() { return *canvas_; }
   const TopologyCanvas& canvas() const { return *canvas_; }

@@ -38,4 +38,12 @@ bool EmptyState::is_empty() const {
   return currentIndex() == 0;
 }
 
+QString hint_of_files(const QString& files, const QString& lack) {
+  return QStringLiteral(
+             "<b>Timeline shows the step of %1</b><br>A recorded or saved step tells of %2. "
+             "<i>Back to the "
+             "chosen plan</i> in Timeline shows that of the plan.")
+      .arg(files.toHtmlEscaped(), lack);
+}
+
 }  // namespace shardwright::gui

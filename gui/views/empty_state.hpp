@@ -25,4 +25,8 @@ class EmptyState : public QStackedWidget {
   QLabel* label_;
 };
 
+// That the step of `files` is shown, which has not what a view draws ("no cluster"), and how to
+// come back to the plan that has it. Rich text.
+QString hint_of_files(const QString& files, const QString& lack);
+
 }  // namespace shardwright::gui

@@ -228,6 +228,7 @@ void MainWindow::watch_parts() {
 // Plans that are shown stay until there are better ones, but not as those of the new scenario.
 void MainWindow::edit_scenario() {
   watch_parts();
+  messages_->take_back(QStringLiteral("replanning"));
   if (keeps_plans_) return;
   step_->leave_files();
   scenario_view_->show_origin({});

@@ -105,6 +105,9 @@ class MainWindow : public QMainWindow {
   QStringList take_parts(const Files& parts);
   void take_part(const ReadFile& read);
   void take_run(const ReadFile& run);
+  // Recorded steps of one run or two, instead of the chosen plan's. When the runs are read again,
+  // only where they are shown.
+  void show_recorded(const Files& runs, const QStringList& names);
   QStringList show_plans(const Files& plans);
   // Lets the fields name what the plans of a file are for, or says that they do not.
   void adopt_scenario(const ReadFile& read);

@@ -33,6 +33,7 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
   connect(selection_, &Selection::chosen_changed, this, &StepPresenter::follow_selection);
   connect(views_.timeline, &TimelineView::range_selected, views_.topology,
           [this](double from, double to) { views_.topology->select_range(from, to); });
+  connect(views_.timeline, &TimelineView::plan_wanted, this, &StepPresenter::leave_files);
   connect(views_.timeline, &TimelineView::range_cleared, views_.topology,
           [this] { views_.topology->clear_range(); });
   link_selections();
@@ -77,7 +78,6 @@ void StepPresenter::follow_selection() {
   if (shows_files_) return leave_files();
   const auto scenario = selection_->scenario();
   if (scenario && shown_ && shown_->scenario == *scenario) return;
-  measured_.reset();
   outdated_ = true;
   Q_EMIT problem({});
   update();
@@ -124,13 +124,13 @@ void StepPresenter::take(const PredictedStep& step) {
 void StepPresenter::show_timelines() {
   if (!shown_) return;
   std::vector<std::shared_ptr<const Timeline>> timelines = {shown_->timeline};
-  if (measured_) timelines.push_back(measured_);
+  if (measured_ && measured_->is_of(shown_->scenario)) timelines.push_back(measured_->timeline);
   views_.timeline->set_timelines(
       std::move(timelines), shown_->program, limits_of(shown_->scenario),
       sim::reserved_memory(shown_->scenario.plan, shown_->scenario.model, shown_->scenario.stack));
 }
 
-void StepPresenter::show_measured(std::shared_ptr<const Timeline> measured) {
+void StepPresenter::keep_measured(std::optional<MeasuredStep> measured) {
   measured_ = std::move(measured);
   show_timelines();
 }
@@ -138,10 +138,12 @@ void StepPresenter::show_measured(std::shared_ptr<const Timeline> measured) {
 void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> timelines,
                                const QStringList& names) {
   job_.cancel();
-  clear_views();
-  measured_.reset();
+  shown_.reset();
   outdated_ = false;
   shows_files_ = true;
+  const QString files = names.join(QStringLiteral(" and "));
+  views_.topology->clear(files);
+  views_.schedule->clear(files);
   views_.timeline->set_timelines(std::move(timelines), nullptr, {}, {}, names);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gui/models/background_job.hpp"
+#include "gui/models/measured_step.hpp"
 #include "gui/models/predicted_step.hpp"
 #include "gui/models/selection.hpp"
 
@@ -30,13 +31,14 @@ class StepPresenter : public QObject {
 
   StepPresenter(Selection* selection, Views views, QObject* parent);
 
-  // Beside the prediction of the chosen plan, until another one is chosen.
-  void show_measured(std::shared_ptr<const Timeline> measured);
+  // Below the prediction of its plan, whenever that one is chosen; none: of no plan.
+  void keep_measured(std::optional<MeasuredStep> measured);
   // Timelines of files, instead of the chosen plan's, until somebody chooses another plan or
   // `leave_files` is called; plans that a search finds leave them where they are. `names` of the
   // files, one each.
   void show_files(std::vector<std::shared_ptr<const Timeline>> timelines, const QStringList& names);
   void leave_files();
+  bool shows_files() const { return shows_files_; }
   bool is_busy() const { return job_.is_running(); }
 
  Q_SIGNALS:
@@ -58,7 +60,7 @@ class StepPresenter : public QObject {
 
   Selection* selection_;
   Views views_;
-  std::shared_ptr<const Timeline> measured_;
+  std::optional<MeasuredStep> measured_;
   std::optional<PredictedStep> shown_;
   bool outdated_ = true;
   bool shows_files_ = false;

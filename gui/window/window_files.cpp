@@ -200,8 +200,9 @@ void MainWindow::take_files(const ReadFiles& read) {
   fill_recent();
   QStringList left_out = take_parts(parts);
   if (!plans.empty()) left_out += take_plans(plans);
-  if (!timelines.empty()) left_out += take_timelines(timelines);
+  // Before timelines, which take the place of what runs have recorded.
   if (!runs.empty()) left_out += take_runs(runs);
+  if (!timelines.empty()) left_out += take_timelines(timelines);
   note_opened(OpenedKind::Plans, plans);
   note_opened(OpenedKind::Timelines, timelines);
   note_opened(OpenedKind::Runs, runs);
@@ -346,8 +347,7 @@ QStringList MainWindow::take_runs(const Files& runs) {
   }
   take_run(first);
   const QStringList names = names_of_both(first, second);
-  if (first.measured && second.measured)
-    step_->show_files({first.measured, second.measured}, names);
+  if (first.measured && second.measured) show_recorded({&first, &second}, names);
   run_view_->compare_with(std::get<RunFolder>(second.file.content));
   bring_forward(QStringLiteral("run"));
   messages_->say(QStringLiteral("search"), Tone::Notice,
@@ -356,27 +356,44 @@ QStringList MainWindow::take_runs(const Files& runs) {
 }
 
 void MainWindow::take_run(const ReadFile& run) {
+  // A step that was recorded by the run before is none of this one's.
+  if (!keeps_views_ && opened_->of(OpenedKind::Timelines).isEmpty()) step_->leave_files();
   std::optional<planner::PlanCandidate> predicted;
+  std::optional<MeasuredStep> measured;
   if (run.plans) {
     search_.abandon();
     predicted = run.plans->plans.front();
-    const auto chosen = selection_.scenario();
+    const Scenario own = run.plans->scenario(0);
+    if (run.measured) measured = {own.model, own.plan, run.measured};
     // The plan of a run that was started here stays among those that it was chosen from.
-    if (!chosen || *chosen != run.plans->scenario(0)) {
+    if (selection_.scenario() != own) {
       selection_.show(run.plans);
       adopt_scenario(run);
     }
   }
-  step_->show_measured(run.measured);
+  step_->keep_measured(std::move(measured));
+  // Nobody knows what the chosen plan has to do with a run that names none.
+  if (!run.plans && run.measured) show_recorded({&run}, telling_names({run.file.path}));
   run_view_->follow(std::get<RunFolder>(run.file.content), predicted);
   bring_forward(QStringLiteral("run"));
+}
+
+void MainWindow::show_recorded(const Files& runs, const QStringList& names) {
+  const QString path = QFileInfo(runs.front()->file.path).absoluteFilePath();
+  const bool is_read_again = keeps_views_ && opened_->of(OpenedKind::Runs).contains(path);
+  const bool is_left = !step_->shows_files() || !opened_->of(OpenedKind::Timelines).isEmpty();
+  if (is_read_again && is_left) return;
+  std::vector<std::shared_ptr<const Timeline>> steps;
+  for (const ReadFile* run : runs) steps.push_back(run->measured);
+  step_->show_files(std::move(steps), names);
+  opened_->set(OpenedKind::Timelines, {});
 }
 
 void MainWindow::plan_on(const Scenario& scenario, const QString& cluster) {
   document_.replace(tr("planning on %1").arg(file_name(cluster)),
                     choice_of(scenario, cluster.toStdString()));
   raise_view(QStringLiteral("plans"));
-  messages_->say(QStringLiteral("search"), Tone::Notice,
+  messages_->say(QStringLiteral("replanning"), Tone::Notice,
                  tr("Planning on %1. Undo takes the scenario back.").arg(file_name(cluster)));
 }
 

@@ -241,6 +241,24 @@ TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() != before && !window_.is_busy(); }))
       << qPrintable(find<MessageBar>("message_bar").text());
   EXPECT_EQ(window_.selection().set()->request.stack, *saved.stack);
+
+  // What was measured lies below the new prediction of the same plan, which need not be among the
+  // best.
+  Scenario again = tiny_scenario(saved);
+  again.stack = *saved.stack;
+  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(again, id("calibrated"))));
+  window_.raise_view(id("timeline"));
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  const auto& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
+  ASSERT_EQ(tracks.timelines().size(), 2U);
+  EXPECT_EQ(tracks.timelines()[1]->origin, TimelineOrigin::Measured);
+
+  // That Undo takes the scenario back is said until it has changed.
+  const auto& messages = find<MessageBar>("message_bar");
+  EXPECT_TRUE(messages.text().contains(id("Undo takes the scenario back")))
+      << qPrintable(messages.text());
+  window_.actions().find(id("edit.undo"))->trigger();
+  EXPECT_FALSE(messages.text().contains(id("Undo takes")));
 }
 
 // As a run that somebody else has trained: by the menu, without a word of its profile's file.

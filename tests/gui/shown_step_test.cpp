@@ -1,0 +1,174 @@
+// Whose step Timeline, Topology and Schedule show: the chosen plan's, a run's or a file's.
+#include <QDir>
+#include <QLabel>
+#include <QToolButton>
+#include <nlohmann/json.hpp>
+
+#include "core/timeline/timeline.hpp"
+#include "gui/timeline/timeline_view.hpp"
+#include "gui/views/message_bar.hpp"
+#include "tests/gui/example_step.hpp"
+#include "tests/gui/window_fixture.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+class ShownStepTest : public WindowTest {
+ protected:
+  void SetUp() override {
+    WindowTest::SetUp();
+    window_.document().reset(small_choice());
+    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    window_.raise_view(id("timeline"));
+    show_plans();
+  }
+
+  // A folder of a run with one recorded step, and with its plan if there is one.
+  QString write_run(const char* name, const std::optional<Scenario>& plan = std::nullopt) {
+    const QString folder = folder_.filePath(id(name));
+    QDir().mkpath(folder);
+    const auto put = [&](const char* file, const QString& text) {
+      write_text_file(QDir(folder).filePath(id(file)), text);
+    };
+    put("metrics.jsonl", id("{\"step\": 0, \"loss\": 5, \"step_s\": 0.1}\n"));
+    const auto step = gui::testing::measured(*gui::testing::small_step().timeline, 2.0);
+    put("timeline-2-0.json", QString::fromStdString(to_json(*step).dump()));
+    if (plan) put("plan.json", QString::fromStdString(to_json(*plan).dump()));
+    return folder;
+  }
+
+  QString write_step(const char* name) {
+    return write(name, to_json(*gui::testing::small_step().timeline).dump());
+  }
+
+  void show(const Scenario& scenario) {
+    window_.selection().show(
+        std::make_shared<const PlanSet>(plan_set_of(scenario, id("another search"))));
+  }
+
+  // Of what lies in Timeline, once the window rests there.
+  std::vector<TimelineOrigin> origins() {
+    window_.raise_view(id("timeline"));
+    EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    std::vector<TimelineOrigin> found;
+    for (const auto& timeline : window_.findChild<TimelineView*>()->canvas().tracks().timelines())
+      found.push_back(timeline->origin);
+    return found;
+  }
+
+  QString hint_of(const char* view) {
+    return window_.view(id(view))->findChild<QLabel*>(id("hint"))->text();
+  }
+
+  bool names(const char* file) {
+    const auto& source = find<QLabel>("timeline_source");
+    return source.isVisible() && source.text().contains(id(file));
+  }
+
+  const std::vector<TimelineOrigin> predicted_ = {TimelineOrigin::Predicted};
+  const std::vector<TimelineOrigin> measured_ = {TimelineOrigin::Measured};
+  const std::vector<TimelineOrigin> both_ = {TimelineOrigin::Predicted, TimelineOrigin::Measured};
+};
+
+TEST_F(ShownStepTest, TheStepOfARunWithoutItsPlanStandsAlone) {
+  drop({write_run("of-somebody")});
+  EXPECT_EQ(origins(), measured_);
+  EXPECT_TRUE(names("of-somebody"));
+  show(small_set()->scenario(3));  // the search has found a better plan
+  EXPECT_EQ(origins(), measured_);
+  QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
+  EXPECT_EQ(origins(), predicted_);
+  // Reading again brings nothing back that was left.
+  trigger("file.reload");
+  EXPECT_EQ(origins(), predicted_);
+  EXPECT_FALSE(find<QLabel>("timeline_source").isVisible());
+}
+
+TEST_F(ShownStepTest, ReadingAgainLeavesTheStepThatIsShown) {
+  const QString run = write_run("of-somebody"), file = write_step("step.json");
+  drop({run});
+  trigger("file.reload");
+  EXPECT_EQ(origins(), measured_);
+  drop({file});
+  EXPECT_EQ(origins(), predicted_);
+  trigger("file.reload");
+  EXPECT_EQ(origins(), predicted_);
+  EXPECT_TRUE(names("step.json"));
+  // What was opened last is shown; of what is opened together, the file that was named for it.
+  drop({run});
+  EXPECT_TRUE(names("of-somebody"));
+  trigger("file.reload");
+  EXPECT_EQ(origins(), measured_);
+  drop({file, run});
+  EXPECT_EQ(origins(), predicted_);
+  EXPECT_TRUE(names("step.json"));
+}
+
+TEST_F(ShownStepTest, ARunLeavesTheStepOfTheOneBefore) {
+  drop({write_run("of-somebody")});
+  drop({write_run("of-mine", small_set()->scenario(3))});
+  EXPECT_EQ(origins(), both_);
+  EXPECT_FALSE(find<QLabel>("timeline_source").isVisible());
+}
+
+TEST_F(ShownStepTest, AFileIsNamedAndTheChosenPlanIsAClickAway) {
+  EXPECT_FALSE(find<QLabel>("timeline_source").isVisible());
+  drop({write_step("a<b.json")});
+  EXPECT_TRUE(names("a<b.json"));
+  for (const char* view : {"topology", "schedule"}) {
+    EXPECT_TRUE(hint_of(view).contains(id("a&lt;b.json"))) << qPrintable(hint_of(view));
+    EXPECT_FALSE(hint_of(view).contains(id("Choose a plan"))) << qPrintable(hint_of(view));
+  }
+  QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
+  EXPECT_EQ(origins(), predicted_);
+  EXPECT_NE(window_.findChild<TimelineView*>()->canvas().tracks().all_spans(),
+            gui::testing::small_step().timeline->spans.size());
+  EXPECT_FALSE(find<QLabel>("timeline_source").isVisible());
+  EXPECT_FALSE(hint_of("schedule").contains(id("a&lt;b.json"))) << qPrintable(hint_of("schedule"));
+  trigger("file.reload");  // the file is closed
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("No file is open")));
+}
+
+TEST_F(ShownStepTest, AMeasurementAndAPredictionOfFilesAreBothNamed) {
+  const auto step = gui::testing::measured(*gui::testing::small_step().timeline, 2.0);
+  drop({write("real.json", to_json(*step).dump()), write_step("step.json")});
+  EXPECT_EQ(origins(), both_);
+  EXPECT_TRUE(names("real.json (measured)") && names("step.json (predicted)"));
+}
+
+TEST_F(ShownStepTest, AMeasuredStepComesBackWithItsPlan) {
+  const Scenario trained = small_set()->scenario(3);
+  drop({write_run("run", trained)});
+  EXPECT_EQ(origins(), both_);
+  show_plans();
+  window_.selection().choose(0);
+  EXPECT_EQ(origins(), predicted_);
+  window_.selection().choose(3);
+  EXPECT_EQ(origins(), both_);
+  // A file in between changes nothing about it.
+  drop({write_step("step.json")});
+  EXPECT_EQ(origins(), predicted_);
+  QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
+  EXPECT_EQ(origins(), both_);
+
+  // As calibration leaves it, on another profile; but of another model it is not.
+  Scenario calibrated = trained;
+  calibrated.cluster.name += " (calibrated)";
+  calibrated.cluster.accelerator.memory_bandwidth *= 0.5;
+  calibrated.stack.name += " (calibrated)";
+  show(calibrated);
+  EXPECT_EQ(origins(), both_);
+  Scenario other = trained;
+  other.model.vocab += 1024;
+  show(other);
+  EXPECT_EQ(origins(), predicted_);
+  show(trained);
+  EXPECT_EQ(origins(), both_);
+  // Run shows another one now.
+  drop({write_run("of-somebody")});
+  QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
+  EXPECT_EQ(origins(), predicted_);
+}
+
+}  // namespace
+}  // namespace shardwright::gui
