@@ -1,6 +1,7 @@
 #include "planner/search_space.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/program/groups.hpp"
 #include "core/spec/stack_support.hpp"
@@ -138,10 +139,13 @@ class PlanWalk {
   void with_schedule(ScheduleKind schedule, std::int64_t vpp) {
     plan_.schedule = schedule;
     plan_.vpp = vpp;
-    const std::vector<LayerSplit>& splits = request_.limits.layer_splits;
-    for (const LayerSplit split : splits) {
-      if (split != splits.front() && !differs(split)) continue;
-      set_split(split);
+    bool tried_plain = false;
+    for (const LayerSplit split : request_.limits.layer_splits) {
+      const bool plain = !differs(split);
+      if (plain && std::exchange(tried_plain, true)) continue;
+      // Written the same way whatever the splits are that come to it: searches of other limits
+      // know the plan again.
+      set_split(plain ? LayerSplit::FrontHeavy : split);
       with_split();
     }
     set_split(LayerSplit::FrontHeavy);
@@ -150,6 +154,7 @@ class PlanWalk {
   // From the front-heavy split, on as many chunks as the plan has. With one layer too few for an
   // even split the ends that count as layers make up for it, and all is as before.
   bool differs(LayerSplit split) const {
+    if (split == LayerSplit::FrontHeavy) return false;
     const std::int64_t chunks = plan_.chunks(), layers = request_.model.layers;
     if (split == LayerSplit::BalancedEnds)
       return chunks > 2 && (layers < chunks || layers % chunks != chunks - 1);

@@ -275,6 +275,29 @@ TEST(Search, TriesEachPlanOnce) {
   }
 }
 
+// A search of fewer splits writes the plans that it shares with the whole one in the same way.
+TEST(Search, KnowsThePlansOfFewerSplitsAgain) {
+  using enum LayerSplit;
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 10; ++trial) {
+    PlanRequest request = small_request(random);
+    adapt_limits(request);
+    std::set<std::string> whole;
+    for (const Plan& plan : enumerate_plans(space_of(request))) whole.insert(to_json(plan).dump());
+    for (const std::vector<LayerSplit>& splits : std::vector<std::vector<LayerSplit>>{
+             {BalancedEnds}, {FrontLight}, {BalancedEnds, FrontLight}, {BalancedEnds, FrontHeavy}}) {
+      request.limits.layer_splits = splits;
+      std::set<std::string> fewer;
+      for (const Plan& plan : enumerate_plans(space_of(request))) {
+        const std::string text = to_json(plan).dump();
+        ASSERT_TRUE(fewer.insert(text).second) << "twice: " << text;
+        ASSERT_TRUE(whole.contains(text)) << text;
+      }
+      EXPECT_EQ(fewer.empty(), whole.empty());
+    }
+  }
+}
+
 // Also those that a search would not try of its own accord.
 TEST(Search, FindsPlansWithWhateverValueIsFixed) {
   struct Case {
