@@ -40,6 +40,18 @@ SourceTitles read_titles(const json& document, const std::string& pointer, Probl
   return titles;
 }
 
+// Numbers that name something (the format, ZeRO's stages) were not measured by anybody.
+bool names_something(const std::string& pointer) {
+  return pointer == "/version" || pointer == "/zero_stages";
+}
+
+// … nor those that say which exchanges a curve was fitted to.
+bool names_exchanges(const std::string& pointer, const std::string& key) {
+  static const std::set<std::string> kKeys = {"members", "nodes", "span", "least_bytes",
+                                              "most_bytes"};
+  return pointer.rfind("/exchange_curves/", 0) == 0 && kKeys.contains(key);
+}
+
 bool all_numbers(const json& array) {
   for (const json& element : array) {
     if (!element.is_number()) return false;
@@ -62,9 +74,9 @@ class Separator {
     titles_refused_ = sources != value.end() && !sources->is_object();
     json plain = json::object();
     for (const auto& [key, member] : value.items()) {
-      // Numbers that name something (the format, ZeRO's stages) were not measured by anybody.
-      const bool is_figure = key != "sources" && key != "version" && key != "zero_stages";
-      plain[key] = is_figure ? separated(member, below("", key)) : member;
+      const std::string pointer = below("", key);
+      const bool is_figure = key != "sources" && !names_something(pointer);
+      plain[key] = is_figure ? separated(member, pointer) : member;
     }
     return plain;
   }
@@ -83,8 +95,11 @@ class Separator {
     if (!value.is_object() || value.contains("schema")) return value;
     if (value.contains("value")) return figure(value, pointer);
     json plain = json::object();
-    for (const auto& [key, member] : value.items())
+    for (const auto& [key, member] : value.items()) {
       plain[key] = separated(member, below(pointer, key));
+      // Earlier versions wrote a source for these, too.
+      if (names_exchanges(pointer, key)) sources_->erase(below(pointer, key));
+    }
     return plain;
   }
 

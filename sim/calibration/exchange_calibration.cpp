@@ -111,6 +111,13 @@ std::size_t curve_index(ClusterSpec& cluster, const ExchangeTiming& timing) {
   curve.alpha = formula(kSmall);
   curve.beta = Bytes(kLarge - kSmall) / (formula(kLarge) - curve.alpha);
   curves.push_back(curve);
+  // Until timings determine them.
+  const std::string pointer = fmt::format("/exchange_curves/{}/", curves.size() - 1);
+  for (const char* figure : {"alpha_s", "beta_bytes_per_s"}) {
+    cluster.sources[pointer + figure] = {"by the formula of the links, which no timing determined",
+                                         Confidence::Assumed};
+  }
+  cluster.sources[pointer + "skew_s"] = {"none, which no timing determined", Confidence::Assumed};
   return curves.size() - 1;
 }
 
