@@ -114,12 +114,15 @@ QWidget* RunView::create_controls() {
   leave_wheel_to_scrolling(*steps_);
   steps_->setRange(1, 1'000'000'000);
   steps_->setValue(100);
-  const auto browse = [pane](auto choose) {
+  const auto browse = [pane](const char* id, auto choose) {
     auto* button = new QToolButton(pane);
+    button->setObjectName(QString::fromUtf8(id));
     button->setText(QStringLiteral("…"));
     connect(button, &QToolButton::clicked, pane, choose);
     return button;
   };
+  browse_data_ = browse("run_browse_data", [this] { choose_data(); });
+  browse_out_ = browse("run_browse_out", [this] { choose_out(); });
   start_ = new QPushButton(tr("Start"));
   start_->setObjectName(QStringLiteral("run_start"));
   stop_ = new QPushButton(tr("Stop"));
@@ -136,9 +139,9 @@ QWidget* RunView::create_controls() {
   warning_->setObjectName(QStringLiteral("run_warning"));
   warning_->setWordWrap(true);
   warning_->hide();
-  QWidget* folder = together({new QLabel(tr("Folder")), out_, browse([this] { choose_out(); })});
+  QWidget* folder = together({new QLabel(tr("Folder")), out_, browse_out_});
   auto* line = new FlowLayout;
-  line->addWidget(together({new QLabel(tr("Corpus")), data_, browse([this] { choose_data(); })}));
+  line->addWidget(together({new QLabel(tr("Corpus")), data_, browse_data_}));
   line->addWidget(folder);
   line->addWidget(together({new QLabel(tr("Steps")), steps_}));
   for (QWidget* button : {start_, stop_, calibrate_}) line->addWidget(button);
@@ -280,7 +283,7 @@ void RunView::update_controls() {
   start_->setToolTip(ready ? tr("Trains on this machine under the chosen plan")
                            : tr("Choose a plan and name a corpus and a folder first"));
   for (QWidget* field :
-       {static_cast<QWidget*>(data_), static_cast<QWidget*>(out_), static_cast<QWidget*>(steps_)})
+       std::initializer_list<QWidget*>{data_, browse_data_, out_, browse_out_, steps_})
     field->setEnabled(!running);
   update_state();
 }

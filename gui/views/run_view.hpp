@@ -15,6 +15,7 @@ class QLabel;
 class QLineEdit;
 class QPushButton;
 class QSettings;
+class QToolButton;
 
 namespace shardwright::gui {
 
@@ -81,6 +82,7 @@ class RunView : public View {
   std::optional<planner::PlanCandidate> predicted_;
   QLineEdit *data_ = nullptr, *out_ = nullptr;
   PowerSpinBox* steps_ = nullptr;
+  QToolButton *browse_data_ = nullptr, *browse_out_ = nullptr;
   QPushButton *start_ = nullptr, *stop_ = nullptr, *calibrate_ = nullptr;
   QLabel *state_ = nullptr, *warning_ = nullptr;
   ProfileRow* profile_ = nullptr;

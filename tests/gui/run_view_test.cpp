@@ -124,6 +124,23 @@ TEST_F(RunViewTest, AnEarlierRunStaysAsItIs) {
   EXPECT_EQ(QFileInfo(metrics).size(), 12);
 }
 
+TEST_F(RunViewTest, NothingOfARunThatGoesCanBeChosenAnew) {
+  const auto enabled = [&] {
+    return std::vector{
+        find<QLineEdit>("run_data").isEnabled(), find<QToolButton>("run_browse_data").isEnabled(),
+        find<QLineEdit>("run_out").isEnabled(), find<QToolButton>("run_browse_out").isEnabled(),
+        find<QSpinBox>("run_steps").isEnabled()};
+  };
+  QSignalSpy ended(view_, &RunView::ended);
+  EXPECT_EQ(enabled(), std::vector<bool>(5, true));
+  start(1'000'000);
+  ASSERT_TRUE(view_->is_running());
+  EXPECT_EQ(enabled(), std::vector<bool>(5, false));
+  view_->stop();
+  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+  EXPECT_EQ(enabled(), std::vector<bool>(5, true));
+}
+
 TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {
   QSignalSpy ended(view_, &RunView::ended);
   start(1'000'000);
