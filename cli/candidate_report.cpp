@@ -10,6 +10,7 @@
 #include "cli/format.hpp"
 #include "cli/step_json.hpp"
 #include "cli/step_page.hpp"
+#include "core/spec/plan_text.hpp"
 #include "planner/reliability.hpp"
 
 namespace shardwright::cli {

@@ -7,6 +7,7 @@
 
 #include "cli/format.hpp"
 #include "core/program/program.hpp"
+#include "core/spec/plan_text.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -41,24 +42,6 @@ std::string recompute_text(const Plan& plan) {
   return plan.recompute_layers > 0
              ? fmt::format("{} in {}", name, format_plural(plan.recompute_layers, "layer"))
              : name;
-}
-
-// Runs of equal numbers: "7×5 8×3".
-std::string layers_text(const std::vector<std::int64_t>& counts) {
-  std::string text;
-  for (auto first = counts.begin(); first != counts.end();) {
-    const auto next =
-        std::find_if(first, counts.end(), [first](std::int64_t count) { return count != *first; });
-    text += fmt::format("{}{}×{}", text.empty() ? "" : " ", *first, next - first);
-    first = next;
-  }
-  return text;
-}
-
-std::string rank_order_text(const std::vector<Axis>& order) {
-  std::vector<const char*> names;
-  for (const Axis axis : order) names.push_back(name_of(axis));
-  return fmt::format("{}", fmt::join(names, "-"));
 }
 
 Table time_table(const sim::StepResult& result) {
@@ -122,12 +105,6 @@ std::string batch_text(const Plan& plan) {
 }
 
 }  // namespace
-
-std::string layer_split_text(const Plan& plan) {
-  if (plan.pp == 1) return "";
-  if (!plan.stage_layers.empty()) return layers_text(plan.stage_layers);
-  return plan.embedding_counts_as_layer ? "ends count" : "";
-}
 
 std::string plan_text(const Plan& plan) {
   std::string text = fmt::format("dp {}, tp {}, pp {}", plan.dp, plan.tp, plan.pp);

@@ -16,10 +16,6 @@ namespace shardwright::cli {
 // "dp 16, tp 8, pp 4, mb 1" and whatever else is not at its default.
 std::string plan_text(const Plan& plan);
 
-// How the layers fall to the stages, where that is not the plain even split: "ends count" where
-// embedding and head count as layers, else the numbers, as in "7×5 8×3".
-std::string layer_split_text(const Plan& plan);
-
 // The parts of a step, largest first, with their names: "matrix products", "exposed: tensor", ….
 // Parts of zero length are left out.
 std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown& time);

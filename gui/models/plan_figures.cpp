@@ -1,8 +1,10 @@
 #include "gui/models/plan_figures.hpp"
 
+#include <QStringList>
 #include <algorithm>
 #include <cmath>
 
+#include "core/spec/plan_text.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
@@ -49,8 +51,47 @@ PlanFigure hidden(PlanFigure figure) {
   return figure;
 }
 
+// Hidden while there is nothing to tell of any plan.
+template <class Tells>
+PlanFigure where(Tells tells, PlanFigure figure) {
+  figure.shown = false;
+  figure.shown_for = [tells](const PlanSet& set) {
+    return std::any_of(set.plans.begin(), set.plans.end(),
+                       [&](Candidate candidate) { return tells(candidate.plan); });
+  };
+  return figure;
+}
+
+// Of a plan that has nothing to tell there.
+QString text_or_dash(const std::string& text) {
+  return text.empty() ? QStringLiteral("–") : to_qstring(text);
+}
+
 double share(Candidate c, Seconds part) {
   return 100.0 * (part / c.result.step);
+}
+
+// Words of few plans.
+void add_placement(std::vector<PlanFigure>& figures) {
+  using P = const Plan&;
+  figures.push_back(where(
+      [](P p) { return !layer_split_text(p).empty(); },
+      name("layers", "layers",
+           "How layers fall to the stages where that is not evenly: the layers of each (7×2 8×6), "
+           "or evenly with embedding and head counted as layers (ends count)",
+           [](P p) { return text_or_dash(layer_split_text(p)); })));
+  figures.push_back(where([](P p) { return p.offloads_optimizer() || p.offload_activations; },
+                          name("offload", "offload", "What lies off the GPU", [](P p) {
+                            QStringList parts;
+                            if (p.offloads_optimizer())
+                              parts << QStringLiteral("optimizer to ") +
+                                           QString::fromUtf8(name_of(p.offload_optimizer));
+                            if (p.offload_activations) parts << QStringLiteral("activations");
+                            return text_or_dash(parts.join(QStringLiteral(" + ")).toStdString());
+                          })));
+  figures.push_back(where(&has_own_rank_order,
+                          name("ranks", "ranks", "The order of the ranks, innermost axis first",
+                               [](P p) { return to_qstring(rank_order_text(p.rank_order)); })));
 }
 
 void add_degrees(std::vector<PlanFigure>& figures) {
@@ -59,13 +100,25 @@ void add_degrees(std::vector<PlanFigure>& figures) {
   figures.push_back(degree("tp", "tp", "Tensor-parallel ranks", [](P p) { return p.tp; }));
   figures.push_back(degree("pp", "pp", "Pipeline stages", [](P p) { return p.pp; }));
   figures.push_back(degree("cp", "cp", "Context-parallel ranks", [](P p) { return p.cp; }));
-  figures.push_back(hidden(degree("ep", "ep", "Expert-parallel ranks", [](P p) { return p.ep; })));
+  figures.push_back(
+      where([](P p) { return p.cp > 1; },
+            name("cp_by", "cp by", "How context parallelism moves keys and values",
+                 [](P p) { return text_or_dash(p.cp > 1 ? name_of(p.context_parallel) : ""); })));
+  figures.push_back(where([](P p) { return p.ep > 1; },
+                          degree("ep", "ep", "Expert-parallel ranks", [](P p) { return p.ep; })));
+  figures.push_back(where([](P p) { return p.expert_tp > 1; },
+                          degree("expert_tp", "expert tp", "Tensor-parallel ranks of an expert",
+                                 [](P p) { return p.expert_tp; })));
   figures.push_back(
       degree("vpp", "vpp", "Model chunks of a pipeline stage", [](P p) { return p.vpp; }));
   figures.push_back(degree("zero", "ZeRO",
                            "What data-parallel ranks shard: 0 nothing, 1 optimizer, "
                            "2 and gradients, 3 and parameters",
                            [](P p) { return p.zero_stage; }));
+  figures.push_back(where([](P p) { return p.shard_group > 0; },
+                          degree("shard_group", "shard group",
+                                 "Ranks that share one copy of what is sharded; 0: all of them",
+                                 [](P p) { return p.shard_group; })));
   figures.push_back(
       degree("mb", "mb", "Sequences of a microbatch", [](P p) { return p.micro_batch; }));
   figures.push_back(name("schedule", "schedule", "Pipeline schedule", [](P p) {
@@ -76,6 +129,7 @@ void add_degrees(std::vector<PlanFigure>& figures) {
     if (p.recompute_layers > 0) text += QStringLiteral(" %1").arg(p.recompute_layers);
     return text;
   }));
+  add_placement(figures);
 }
 
 void add_rates(std::vector<PlanFigure>& figures) {
@@ -126,6 +180,8 @@ void add_expenses(std::vector<PlanFigure>& figures) {
   figures.push_back(
       hidden(measure("batch", "Batch", "sequences", 0, true, "Global batch",
                      [](Candidate c) { return static_cast<double>(c.plan.global_batch); })));
+  // One that the search chose.
+  figures.back().shown_for = [](const PlanSet& set) { return set.request.global_batch == 0; };
   figures.push_back(hidden(
       measure("microbatches", "Microbatches", "", 0, true, "Microbatches of a replica in a step",
               [](Candidate c) { return static_cast<double>(c.plan.microbatches()); })));
@@ -147,6 +203,10 @@ std::vector<PlanFigure> all_figures() {
 
 QString PlanFigure::heading() const {
   return unit.isEmpty() ? title : QStringLiteral("%1 (%2)").arg(title, unit);
+}
+
+bool PlanFigure::is_shown(const PlanSet& set) const {
+  return shown_for ? shown_for(set) : shown;
 }
 
 QString PlanFigure::text(const PlanSet& set, std::size_t plan) const {

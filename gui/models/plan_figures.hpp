@@ -23,7 +23,8 @@ struct PlanFigure {
   QString tip;
   FigureKind kind = FigureKind::Measure;
   int decimals = 0;
-  bool shown = true;  // at first
+  bool shown = true;  // as a column, unless the next says so
+  std::function<bool(const PlanSet&)> shown_for;
   bool lower_is_better = true;
   std::function<double(const PlanSet&, std::size_t)> value;  // in the unit above; all but names
   std::function<QString(const PlanSet&, std::size_t)> name;  // names only
@@ -31,6 +32,8 @@ struct PlanFigure {
   // "Step (s)".
   QString heading() const;
   QString text(const PlanSet& set, std::size_t plan) const;
+  // Whether its column has something to say of the set, as long as the user says nothing else.
+  bool is_shown(const PlanSet& set) const;
 };
 
 const std::vector<PlanFigure>& plan_figures();

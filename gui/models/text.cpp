@@ -8,6 +8,8 @@
 #include <array>
 #include <cmath>
 
+#include "core/spec/plan_text.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -102,6 +104,11 @@ QString short_text(double value) {
   return scaled(value, QString(), 1.0).trimmed();
 }
 
+bool has_own_rank_order(const Plan& plan) {
+  static const std::vector<Axis> kUsual = Plan().rank_order;
+  return plan.pp > 1 && plan.rank_order != kUsual;
+}
+
 // Written for each of 100,000 plans once somebody types a word into a filter.
 QString plan_text(const Plan& plan) {
   fmt::memory_buffer text;
@@ -109,6 +116,7 @@ QString plan_text(const Plan& plan) {
   fmt::format_to(end, "dp {} · tp {} · pp {}", plan.dp, plan.tp, plan.pp);
   if (plan.cp > 1) fmt::format_to(end, " · cp {} {}", plan.cp, name_of(plan.context_parallel));
   if (plan.ep > 1) fmt::format_to(end, " · ep {}", plan.ep);
+  if (plan.expert_tp > 1) fmt::format_to(end, " · expert tp {}", plan.expert_tp);
   if (plan.vpp > 1) fmt::format_to(end, " · vpp {}", plan.vpp);
   fmt::format_to(end, " · zero {}", plan.zero_stage);
   if (plan.shard_group > 0) fmt::format_to(end, " · shard group {}", plan.shard_group);
@@ -118,10 +126,13 @@ QString plan_text(const Plan& plan) {
     fmt::format_to(end, " · recompute {}", name_of(plan.recompute));
     if (plan.recompute_layers > 0) fmt::format_to(end, " {}", plan.recompute_layers);
   }
-  if (plan.embedding_counts_as_layer || plan.head_counts_as_layer)
-    fmt::format_to(end, " · ends count");
+  if (const std::string split = layer_split_text(plan); !split.empty())
+    fmt::format_to(end, " · {}{}", plan.stage_layers.empty() ? "" : "layers ", split);
   if (plan.offloads_optimizer())
     fmt::format_to(end, " · optimizer on {}", name_of(plan.offload_optimizer));
+  if (plan.offload_activations) fmt::format_to(end, " · activations offloaded");
+  if (has_own_rank_order(plan))
+    fmt::format_to(end, " · ranks {}", rank_order_text(plan.rank_order));
   return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
 }
 

@@ -33,6 +33,10 @@ QString signed_percent_text(double ratio);
 // Three significant digits in powers of 1000: "1.5 k", "3.2 M".
 QString short_text(double value);
 
+// Whether its ranks are numbered in another order than the usual one; without a pipeline all orders
+// come to the same.
+bool has_own_rank_order(const Plan& plan);
+
 // "dp 16 · tp 8 · pp 4 · zero 1 · mb 1 · 1f1b" and whatever else is not at its default.
 QString plan_text(const Plan& plan);
 

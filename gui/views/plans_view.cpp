@@ -22,6 +22,7 @@
 #include "gui/views/flow_layout.hpp"
 #include "gui/views/hint_label.hpp"
 #include "gui/views/pane_row.hpp"
+#include "gui/views/plan_columns.hpp"
 #include "gui/views/plan_scatter.hpp"
 #include "gui/views/scrolled_column.hpp"
 #include "gui/views/wheel_to_scrolling.hpp"
@@ -31,8 +32,6 @@ namespace {
 
 constexpr int kLeastTableWidth = 280;
 constexpr int kRowHeight = 22;
-constexpr int kRowsMeasured = 50;
-constexpr int kAroundCell = 16;  // pixels beside a cell's text, for the arrow of sorting too
 
 QString rejected_text(const planner::SearchCounts& counts) {
   auto rejected = counts.rejected;
@@ -60,7 +59,7 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
   outdated_->hide();
   layout->addWidget(outdated_);
   layout->addWidget(empty_, 1);
-  create_columns_menu();
+  columns_ = new PlanColumns(view_, columns_button_);
   connect_models();
   show_waiting(
       tr("Choose a model and a cluster in <b>Scenario</b>: plans are searched for at "
@@ -103,15 +102,16 @@ QLayout* PlansView::create_filter() {
   lasso_chip_->setText(tr("lasso ✕"));
   lasso_chip_->setToolTip(tr("Show the plans outside of the lasso again"));
   lasso_chip_->hide();
-  columns_ = new QToolButton;
-  columns_->setObjectName(QStringLiteral("columns"));
-  columns_->setText(tr("Columns"));
-  columns_->setPopupMode(QToolButton::InstantPopup);
-  columns_->setMinimumWidth(columns_->fontMetrics().horizontalAdvance(columns_->text()) + 34);
+  columns_button_ = new QToolButton;
+  columns_button_->setObjectName(QStringLiteral("columns"));
+  columns_button_->setText(tr("Columns"));
+  columns_button_->setPopupMode(QToolButton::InstantPopup);
+  columns_button_->setMinimumWidth(
+      columns_button_->fontMetrics().horizontalAdvance(columns_button_->text()) + 34);
   auto* line = new QHBoxLayout;
   line->addWidget(terms_, 1);
   line->addWidget(lasso_chip_);
-  line->addWidget(columns_);
+  line->addWidget(columns_button_);
   return line;
 }
 
@@ -182,25 +182,6 @@ QWidget* PlansView::create_scatter() {
       tr("Drag to lasso · click to choose · Ctrl+click to compare · double click: the crowd, or "
          "all")));
   return pane;
-}
-
-void PlansView::create_columns_menu() {
-  auto* menu = new QMenu(columns_);
-  const auto& figures = plan_figures();
-  for (std::size_t column = 0; column < figures.size(); ++column) {
-    const PlanFigure& figure = figures[column];
-    QAction* action = menu->addAction(figure.heading());
-    action->setObjectName(QStringLiteral("column_") + figure.id);
-    action->setCheckable(true);
-    action->setChecked(figure.shown);
-    action->setToolTip(figure.tip);
-    const int section = static_cast<int>(column);
-    view_->setColumnHidden(section, !figure.shown);
-    connect(action, &QAction::toggled, view_,
-            [this, section](bool on) { view_->setColumnHidden(section, !on); });
-  }
-  menu->setToolTipsVisible(true);
-  columns_->setMenu(menu);
 }
 
 void PlansView::connect_models() {
@@ -304,11 +285,9 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
 void PlansView::show_set() {
   const PlanSetPointer set = selection_->set();
   outdated_->hide();
-  const bool first = model_->rowCount() == 0;
   const std::set<QString> lassoed = lassoed_plans();
   filter_->clear_lasso();
   model_->show(set);
-  follow_open_batch(set && set->request.global_batch == 0);
   lasso_again(lassoed);
   if (set && set->infeasible && set->plans.empty()) {
     show_infeasible(*set->infeasible);
@@ -316,19 +295,9 @@ void PlansView::show_set() {
     empty_->show_hint(tr("No plans were found."));
   } else {
     empty_->show_content();
-    if (first) fit_columns();
+    columns_->follow(*set);
   }
   update_points();
-}
-
-// A batch that the search chooses is seen beside its plans, unless the user hides it again; one
-// that the scenario names has its column where the user wants it.
-void PlansView::follow_open_batch(bool is_open) {
-  if (is_open == batch_is_open_) return;
-  batch_is_open_ = is_open;
-  auto* column = columns_->menu()->findChild<QAction*>(QStringLiteral("column_batch"));
-  if (is_open) shows_batch_ = column->isChecked();
-  column->setChecked(is_open || (shows_batch_ && column->isChecked()));
 }
 
 // Plans come in while a search goes on; those in the lasso stay in it.
@@ -346,21 +315,6 @@ void PlansView::lasso_again(const std::set<QString>& lassoed) {
     if (lassoed.contains(model_->plan_words(row))) rows.insert(row);
   }
   if (!rows.empty()) filter_->set_lasso(std::move(rows));
-}
-
-// Close together, so that as much as possible is seen without scrolling.
-void PlansView::fit_columns() {
-  const QFontMetrics metrics(view_->font());
-  for (int column = 0; column < model_->columnCount(); ++column) {
-    int widest = 0;
-    for (const QString& line :
-         model_->headerData(column, Qt::Horizontal, Qt::DisplayRole).toString().split(u'\n'))
-      widest = std::max(widest, metrics.horizontalAdvance(line));
-    for (int row = 0; row < std::min(kRowsMeasured, filter_->rowCount()); ++row)
-      widest = std::max(widest,
-                        metrics.horizontalAdvance(filter_->index(row, column).data().toString()));
-    view_->setColumnWidth(column, widest + kAroundCell);
-  }
 }
 
 void PlansView::update_points() {
@@ -400,7 +354,7 @@ void PlansView::update_summary() {
     summary_->setToolTip(tr("Rejected by: %1").arg(rejected_text(set->counts)));
   }
   if (!set->complete) text += tr(" Not the whole space yet.");
-  if (batch_is_open_ && !set->plans.empty()) {
+  if (set->request.global_batch == 0 && !set->plans.empty()) {
     text += tr(" Batch: %1 (chosen: the knee of the throughput).")
                 .arg(counted_text(set->plans.front().plan.global_batch, "sequence"));
   }
@@ -468,22 +422,13 @@ void PlansView::focus_filter() {
 }
 
 void PlansView::save(QSettings& settings) const {
-  const int batch = figure_index(QStringLiteral("batch"));
-  const bool is_hidden = view_->isColumnHidden(batch);
-  if (batch_is_open_) view_->setColumnHidden(batch, !shows_batch_);  // as the user wants it
-  settings.setValue(QStringLiteral("plans/columns"), view_->horizontalHeader()->saveState());
-  view_->setColumnHidden(batch, is_hidden);
+  columns_->save(settings);
   for (const QComboBox* box : {x_, y_, colour_})
     settings.setValue(QStringLiteral("plans/") + box->objectName(), box->currentData());
 }
 
 void PlansView::restore(const QSettings& settings) {
-  const QByteArray state = settings.value(QStringLiteral("plans/columns")).toByteArray();
-  if (!state.isEmpty()) view_->horizontalHeader()->restoreState(state);
-  for (QAction* action : columns_->menu()->actions()) {
-    const int column = figure_index(action->objectName().mid(7));
-    action->setChecked(!view_->isColumnHidden(column));
-  }
+  columns_->restore(settings);
   for (QComboBox* box : {x_, y_, colour_}) {
     const int index = box->findData(settings.value(QStringLiteral("plans/") + box->objectName()));
     if (index >= 0) box->setCurrentIndex(index);

@@ -19,6 +19,7 @@ namespace shardwright::gui {
 
 class EmptyState;
 class FilterChips;
+class PlanColumns;
 class PlanScatter;
 
 class PlansView : public View {
@@ -47,15 +48,12 @@ class PlansView : public View {
   void create_rows();
   QWidget* create_scatter();
   QComboBox* create_axis(const QString& id, const QString& figure, bool with_names);
-  void create_columns_menu();
   void connect_models();
   void apply_axes();
   std::set<QString> lassoed_plans() const;
   void lasso_again(const std::set<QString>& lassoed);
   void show_set();
-  void follow_open_batch(bool is_open);
   void show_infeasible(const planner::NoFeasiblePlan& none);
-  void fit_columns();
   void update_points();
   void tell_filtered_out();
   void update_summary();
@@ -70,13 +68,12 @@ class PlansView : public View {
   PlanTableModel* model_;
   PlanFilter* filter_;
   QTableView* view_ = nullptr;
-  bool batch_is_open_ = false;  // in the request of the plans that are shown
-  bool shows_batch_ = false;    // by the user's wish, while the batch is open
   QLineEdit* terms_ = nullptr;
   FilterChips* chips_ = nullptr;
   QLabel* terms_problem_ = nullptr;
   QToolButton* lasso_chip_ = nullptr;
-  QToolButton* columns_ = nullptr;
+  QToolButton* columns_button_ = nullptr;
+  PlanColumns* columns_ = nullptr;
   QLabel* summary_ = nullptr;
   QLabel* outdated_ = nullptr;
   QComboBox *x_ = nullptr, *y_ = nullptr, *colour_ = nullptr;

@@ -6,7 +6,10 @@
 #include <QLineEdit>
 #include <QSettings>
 #include <QTableView>
+#include <functional>
+#include <set>
 
+#include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/plan_scatter.hpp"
 #include "tests/gui/window_fixture.hpp"
@@ -16,8 +19,20 @@ namespace {
 
 class PlansViewTest : public WindowTest {
  protected:
-  bool is_batch_shown() {
-    return !find<QTableView>("plans_table").isColumnHidden(figure_index(id("batch")));
+  bool is_shown(const char* figure) {
+    return !find<QTableView>("plans_table").isColumnHidden(figure_index(id(figure)));
+  }
+  bool is_batch_shown() { return is_shown("batch"); }
+  // A plan's cells in the columns that are shown and say what it is, not how fast.
+  QStringList shown_words(int row) {
+    auto& table = find<QTableView>("plans_table");
+    QStringList words;
+    for (int column = 0; column < table.model()->columnCount(); ++column) {
+      const FigureKind kind = plan_figures()[static_cast<std::size_t>(column)].kind;
+      if (kind != FigureKind::Measure && !table.isColumnHidden(column))
+        words.append(table.model()->index(row, column).data().toString());
+    }
+    return words;
   }
   void show(PlanSet set) {
     window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
@@ -79,6 +94,115 @@ TEST_F(PlansViewTest, ASessionKeepsTheColumnsThatTheUserChose) {
   const auto& table = *next.findChild<QTableView*>(id("plans_table"));
   EXPECT_TRUE(table.isColumnHidden(figure_index(id("batch"))));
   EXPECT_FALSE(table.isColumnHidden(figure_index(id("step"))));
+}
+
+// A plan that is made another one in a single respect, and the column that tells.
+struct OtherPlan {
+  const char* figure;
+  std::function<void(Plan&)> change;
+};
+
+std::vector<OtherPlan> other_plans() {
+  return {{"cp_by", [](Plan& p) { p.context_parallel = ContextParallelKind::Ulysses; }},
+          {"ep", [](Plan& p) { p.ep = 2; }},
+          {"expert_tp", [](Plan& p) { p.expert_tp = 2; }},
+          {"shard_group", [](Plan& p) { p.shard_group = 2; }},
+          {"layers", [](Plan& p) { p.embedding_counts_as_layer = p.head_counts_as_layer = true; }},
+          {"layers",
+           [](Plan& p) {
+             p.stage_layers = {9, 7};
+           }},
+          {"offload", [](Plan& p) { p.offload_optimizer = OptimizerOffload::Host; }},
+          {"offload", [](Plan& p) { p.offload_activations = true; }},
+          {"ranks", [](Plan& p) { std::swap(p.rank_order[3], p.rank_order[4]); }}};
+}
+
+// Two plans that differ in no more than that.
+PlanSet pair_of(const OtherPlan& other) {
+  PlanSet set = *small_set();
+  set.plans.resize(2, set.plans.front());
+  set.on_front.assign(2, false);
+  Plan& plan = set.plans[0].plan;
+  plan.pp = 2;
+  plan.cp = other.figure == std::string("cp_by") ? 2 : 1;
+  set.plans[1].plan = plan;
+  other.change(set.plans[1].plan);
+  return set;
+}
+
+TEST_F(PlansViewTest, WhateverTellsPlansApartHasItsColumn) {
+  for (const OtherPlan& other : other_plans()) {
+    show_plans();
+    EXPECT_FALSE(is_shown(other.figure)) << other.figure;
+    show(pair_of(other));
+    EXPECT_TRUE(is_shown(other.figure)) << other.figure;
+    EXPECT_NE(shown_words(0), shown_words(1)) << other.figure;
+    EXPECT_NE(plan_text(window_.selection().set()->plans[0].plan),
+              plan_text(window_.selection().set()->plans[1].plan))
+        << other.figure;
+  }
+}
+
+TEST_F(PlansViewTest, NoTwoPlansOfASparseModelLookAlike) {
+  ScenarioChoice choice = small_choice();
+  choice.model = "mixtral-8x7b";
+  choice.gpus = 16;
+  choice.constraints = "";
+  plan(choice);
+  const int plans = find<QTableView>("plans_table").model()->rowCount();
+  ASSERT_GT(plans, 50);
+  EXPECT_TRUE(is_shown("ep"));
+  std::set<QStringList> seen;
+  for (int row = 0; row < plans; ++row)
+    EXPECT_TRUE(seen.insert(shown_words(row)).second) << qPrintable(shown_words(row).join(id(" ")));
+}
+
+TEST_F(PlansViewTest, TheUsersChoiceOfColumnsStandsWhateverThePlansAre) {
+  const OtherPlan sharded = other_plans()[3];
+  auto& column = find<QAction>("column_shard_group");
+  show(pair_of(sharded));
+  ASSERT_TRUE(column.isChecked());
+  column.setChecked(false);
+  show(pair_of(sharded));
+  EXPECT_FALSE(is_shown("shard_group"));
+  column.setChecked(true);
+  show_plans();
+  EXPECT_TRUE(is_shown("shard_group"));
+}
+
+TEST_F(PlansViewTest, ColumnsGetAsWideAsTheirTextsUnlessTheUserSizedThem) {
+  auto& table = find<QTableView>("plans_table");
+  const auto width = [&](const char* figure) {
+    return table.columnWidth(figure_index(id(figure)));
+  };
+  const auto fits = [&](const char* figure, const char* text) {
+    return width(figure) >= table.fontMetrics().horizontalAdvance(id(text)) + 10;
+  };
+  show_plans();
+  ASSERT_FALSE(fits("schedule", "interleaved"));
+  table.setColumnWidth(figure_index(id("recompute")), 30);
+  PlanSet later = *small_set();
+  for (planner::PlanCandidate& candidate : later.plans) {
+    candidate.plan.pp = 2;
+    candidate.plan.recompute = RecomputePolicy::Selective;
+  }
+  later.plans.back().plan.schedule = ScheduleKind::Interleaved;
+  show(later);
+  EXPECT_TRUE(fits("schedule", "interleaved"));
+  EXPECT_EQ(width("recompute"), 30);
+  const int wide = width("schedule");
+  show_plans();
+  EXPECT_EQ(width("schedule"), wide);
+
+  QSettings settings(folder_.filePath(id("session.ini")), QSettings::IniFormat);
+  window_.findChild<PlansView*>()->save(settings);
+  Selection selection;
+  PlansView next(&selection);
+  next.restore(settings);
+  selection.show(std::make_shared<const PlanSet>(later));
+  EXPECT_EQ(
+      next.findChild<QTableView*>(id("plans_table"))->columnWidth(figure_index(id("recompute"))),
+      30);
 }
 
 TEST_F(PlansViewTest, AFilterThatNoPlanPassesSaysSo) {

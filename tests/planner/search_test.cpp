@@ -284,8 +284,11 @@ TEST(Search, KnowsThePlansOfFewerSplitsAgain) {
     adapt_limits(request);
     std::set<std::string> whole;
     for (const Plan& plan : enumerate_plans(space_of(request))) whole.insert(to_json(plan).dump());
-    for (const std::vector<LayerSplit>& splits : std::vector<std::vector<LayerSplit>>{
-             {BalancedEnds}, {FrontLight}, {BalancedEnds, FrontLight}, {BalancedEnds, FrontHeavy}}) {
+    for (const std::vector<LayerSplit>& splits :
+         std::vector<std::vector<LayerSplit>>{{BalancedEnds},
+                                              {FrontLight},
+                                              {BalancedEnds, FrontLight},
+                                              {BalancedEnds, FrontHeavy}}) {
       request.limits.layer_splits = splits;
       std::set<std::string> fewer;
       for (const Plan& plan : enumerate_plans(space_of(request))) {

@@ -1,0 +1,35 @@
+#include "core/spec/plan_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace shardwright {
+
+std::string layers_text(const std::vector<std::int64_t>& counts) {
+  std::string text;
+  for (auto first = counts.begin(); first != counts.end();) {
+    const auto next =
+        std::find_if(first, counts.end(), [first](std::int64_t count) { return count != *first; });
+    text += fmt::format("{}{}×{}", text.empty() ? "" : " ", *first, next - first);
+    first = next;
+  }
+  return text;
+}
+
+std::string layer_split_text(const Plan& plan) {
+  if (plan.pp == 1) return "";
+  if (!plan.stage_layers.empty()) return layers_text(plan.stage_layers);
+  if (plan.embedding_counts_as_layer && plan.head_counts_as_layer) return "ends count";
+  if (plan.embedding_counts_as_layer) return "embedding counts";
+  return plan.head_counts_as_layer ? "head counts" : "";
+}
+
+std::string rank_order_text(const std::vector<Axis>& order) {
+  std::vector<const char*> names;
+  for (const Axis axis : order) names.push_back(name_of(axis));
+  return fmt::format("{}", fmt::join(names, "-"));
+}
+
+}  // namespace shardwright

@@ -1,0 +1,23 @@
+// Words for the parts of a plan that are neither numbers nor names, as tables have them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/spec/plan.hpp"
+
+namespace shardwright {
+
+// Runs of equal numbers: "7×5 8×3".
+std::string layers_text(const std::vector<std::int64_t>& counts);
+
+// How layers fall to the chunks where that is not the plain even split: the layers of each as
+// above, or "ends count" where embedding and head count as layers ("head counts", "embedding
+// counts" where one of them does); else, and without a pipeline, empty.
+std::string layer_split_text(const Plan& plan);
+
+// "tp-cp-ep-dp-pp", innermost first.
+std::string rank_order_text(const std::vector<Axis>& order);
+
+}  // namespace shardwright
