@@ -262,6 +262,7 @@ TEST(Sweep, SizesEndAsTheCommandsScale) {
 
 TEST(Sweep, BatchesEndAsSearchesOfEach) {
   planner::PlanRequest request = tight_request();
+  request.max_memory = gigabytes(16.0);
   const WatchedSweep watched = watched_sweep(SweepAxis::GlobalBatch, request);
   request.top = 5;
   for (const SweepPoint& point : watched.answer.points) {
