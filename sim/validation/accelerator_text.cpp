@@ -68,6 +68,15 @@ std::string without_instances(const std::string& text) {
   return std::regex_replace(text, kInstance, " ");
 }
 
+// The accelerators of a machine that is named: "a2-megagpu-16g", "DGX-2".
+std::optional<std::int64_t> accelerators_of_machine(const std::string& text) {
+  static const std::regex kInstance(R"(\ba\d-[a-z]*gpu-(\d{1,2})g\b)", std::regex::icase);
+  static const std::regex kDgx2(R"(\bdgx-?2h?\b)", std::regex::icase);
+  std::smatch match;
+  if (std::regex_search(text, match, kInstance)) return std::stoll(match[1]);
+  return std::regex_search(text, kDgx2) ? std::optional<std::int64_t>(16) : std::nullopt;
+}
+
 // "900 GB/s".
 bool is_a_rate(const std::string& behind) {
   static const std::regex kPerSecond(R"(^\s*(?:/|ps\b|per\s*s))", std::regex::icase);
@@ -238,7 +247,7 @@ AcceleratorText read_accelerator_text(const std::string& whole,
   const std::string stated = whole.substr(0, kMostOfName);
   const std::string text = of_one_product(stated);
   const Words words = read_words(text);
-  AcceleratorText read{find_accelerator(words.name), Bytes(0), {}};
+  AcceleratorText read{find_accelerator(words.name), Bytes(0), accelerators_of_machine(stated), {}};
   const auto& sizes = words.sizes;
   // A product may be shipped with some of its memories alone.
   for (auto size = sizes.begin(); !read.profile && size != sizes.end(); ++size)
@@ -248,7 +257,9 @@ AcceleratorText read_accelerator_text(const std::string& whole,
     const auto inside = accelerator_of_machine(text);
     if (!inside) return read;
     const std::string accelerator = with_stated_memory(*inside, words);
+    const auto of_machine = read.per_node;
     read = read_accelerator_text(accelerator, per_node);
+    read.per_node = of_machine;
     read.filled_in.push_back(fmt::format("accelerator: {} for \"{}\"", accelerator, text));
     return read;
   }
@@ -269,6 +280,10 @@ AcceleratorText read_accelerator_text(const std::string& whole,
     read.filled_in.push_back(
         fmt::format("accelerator: {} for \"{}\", which names several", *read.profile, stated));
   return read;
+}
+
+std::string accelerator_name(const std::string& text) {
+  return read_accelerator_text(text, std::nullopt).profile.value_or(text);
 }
 
 }  // namespace shardwright::sim

@@ -18,7 +18,9 @@ namespace shardwright::sim {
 // memory.
 struct AcceleratorText {
   std::optional<std::string> profile;
-  Bytes memory;                        // in place of the profile's; zero: the profile's holds
+  Bytes memory;  // in place of the profile's; zero: the profile's holds
+  // Of the machine that is named: 16 of "a2-megagpu-16g" or "DGX-2".
+  std::optional<std::int64_t> per_node;
   std::vector<std::string> filled_in;  // what was divided, or read and not taken
 };
 
@@ -26,5 +28,9 @@ struct AcceleratorText {
 // and the size is that of all of them.
 AcceleratorText read_accelerator_text(const std::string& whole,
                                       std::optional<std::int64_t> per_node);
+
+// The shipped profile that a text means, whatever stands in it for the product ("p5.48xlarge" is
+// "h100-sxm"); the text itself where there is none.
+std::string accelerator_name(const std::string& text);
 
 }  // namespace shardwright::sim

@@ -162,19 +162,6 @@ TrainingRow as_training_row(const CollectiveTiming& timing) {
   return row;
 }
 
-const ClusterSpec* named_cluster(const std::string& system) {
-  const ClusterSpec* best = nullptr;
-  std::size_t longest = 0;
-  for (const ClusterSpec& cluster : shipped_cluster_specs()) {
-    for (const std::string& alias : cluster.aliases) {
-      if (alias.size() <= longest || !says(system, lower_case(alias))) continue;
-      longest = alias.size();
-      best = &cluster;
-    }
-  }
-  return best;
-}
-
 CollectiveCost cost_of(const CollectiveTiming& timing, const ClusterSpec& cluster) {
   return collective_cost(timing.kind, timing.bytes, placement_of(timing, cluster), cluster,
                          StackSpec{}, timing.forced);

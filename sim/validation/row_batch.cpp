@@ -76,13 +76,17 @@ std::int64_t accumulated_batch(const TrainingRow& row, const Plan& plan) {
 // that was measured; 0: nothing tells.
 std::int64_t usual_microbatches(const TrainingRow& row, const StackSpec& stack, const Plan& plan) {
   constexpr std::int64_t kPerStage = 8;
-  const bool rate = row.target && row.target->metric != "step_s";
+  const bool rate = measures_rate(row);
   if (!row.plan.micro_batch && !rate) return 0;
   if (shards_by_habit(row, stack) && plan.pp == 1) return 1;
   return rate ? kPerStage * plan.pp : 0;
 }
 
 }  // namespace
+
+bool measures_rate(const TrainingRow& row) {
+  return row.target && row.target->metric != "step_s";
+}
 
 bool tells_batch(const TrainingRow& row) {
   return row.plan.global_batch || (step_time(row) && (token_rate(row) || flop_rate(row)));

@@ -11,6 +11,9 @@
 
 namespace shardwright::sim {
 
+// Whether what is compared is a rate or a share of the peak, for which the batch matters little.
+bool measures_rate(const TrainingRow& row);
+
 // Whether the row says the global batch, or its figures fix it: a step's time together with a rate.
 bool tells_batch(const TrainingRow& row);
 

@@ -52,13 +52,18 @@ bool is_other_kind(const ClusterSpec& cluster, const NetworkText& network) {
 
 // Smaller is nearer; the first of equals wins, in the order of names. A protocol sets latencies and
 // what of the bandwidth messages reach, which the row's bandwidth does not replace.
-std::tuple<bool, bool, double, bool, bool, bool> distance(const ClusterSpec& cluster,
-                                                          const NetworkText& network,
-                                                          std::int64_t accelerators) {
+std::tuple<bool, bool, double, bool, bool, bool, bool> distance(const ClusterSpec& cluster,
+                                                                const ClusterSpec* named,
+                                                                const NetworkText& network,
+                                                                std::int64_t accelerators) {
   const bool other_protocol = network.protocol && *network.protocol != cluster.fabric.protocol;
-  return {is_other_kind(cluster, network),           !agrees(cluster, network),
-          network_distance(cluster, network),        other_protocol,
-          cluster.node.accelerators != accelerators, !is_usual(cluster)};
+  return {is_other_kind(cluster, network),
+          !agrees(cluster, network),
+          network_distance(cluster, network),
+          other_protocol,
+          &cluster != named,
+          cluster.node.accelerators != accelerators,
+          !is_usual(cluster)};
 }
 
 void set_accelerators_per_node(ClusterSpec& cluster, std::int64_t count) {
@@ -67,14 +72,27 @@ void set_accelerators_per_node(ClusterSpec& cluster, std::int64_t count) {
   cluster.node.accelerators = count;
 }
 
+// What the row, or the machine that it names, says of its nodes.
+void set_node_size(std::int64_t count, ClusterSpec& cluster, std::vector<std::string>& filled_in) {
+  if (cluster.node.accelerators == count) return;
+  if (cluster.fabric.kind == FabricKind::Torus) {
+    filled_in.push_back(fmt::format("gpus_per_node: {} in place of {}, as hosts do not cut a torus",
+                                    cluster.node.accelerators, count));
+    return;
+  }
+  filled_in.push_back(fmt::format("cluster: {} with {} accelerators per node in place of {}",
+                                  cluster.name, count, cluster.node.accelerators));
+  set_accelerators_per_node(cluster, count);
+}
+
 // The shipped cluster with this accelerator that is nearest to what the row says; null without one.
-const ClusterSpec* nearest_cluster(const std::string& accelerator, const NetworkText& network,
-                                   std::int64_t per_node) {
+const ClusterSpec* nearest_cluster(const std::string& accelerator, const ClusterSpec* named,
+                                   const NetworkText& network, std::int64_t per_node) {
   const ClusterSpec* best = nullptr;
   for (const ClusterSpec& cluster : shipped_cluster_specs()) {
     if (cluster.accelerator.name != accelerator) continue;
     if (best == nullptr ||
-        distance(cluster, network, per_node) < distance(*best, network, per_node))
+        distance(cluster, named, network, per_node) < distance(*best, named, network, per_node))
       best = &cluster;
   }
   return best;
@@ -200,6 +218,19 @@ void join_all_nodes(const TrainingRow& row, ClusterSpec& cluster,
 
 }  // namespace
 
+const ClusterSpec* named_cluster(const std::string& text) {
+  const ClusterSpec* best = nullptr;
+  std::size_t longest = 0;
+  for (const ClusterSpec& cluster : shipped_cluster_specs()) {
+    for (const std::string& alias : cluster.aliases) {
+      if (alias.size() <= longest || !says(text, lower_case(alias))) continue;
+      longest = alias.size();
+      best = &cluster;
+    }
+  }
+  return best;
+}
+
 std::optional<ClusterSpec> cluster_of_row(const TrainingRow& row,
                                           std::vector<std::string>& filled_in,
                                           std::string& reason) {
@@ -209,10 +240,12 @@ std::optional<ClusterSpec> cluster_of_row(const TrainingRow& row,
   }
   const AcceleratorText accelerator =
       read_accelerator_text(row.cluster.gpu, row.cluster.gpus_per_node);
-  const std::int64_t count = row.cluster.gpus_per_node.value_or(8);
+  const auto stated = row.cluster.gpus_per_node ? row.cluster.gpus_per_node : accelerator.per_node;
+  const std::int64_t count = stated.value_or(8);
   const NetworkText network = read_network(row.cluster.inter_node, count);
+  const ClusterSpec* named = named_cluster(row.cluster.gpu + ' ' + row.cluster.inter_node);
   const ClusterSpec* nearest =
-      accelerator.profile ? nearest_cluster(*accelerator.profile, network, count) : nullptr;
+      accelerator.profile ? nearest_cluster(*accelerator.profile, named, network, count) : nullptr;
   if (nearest == nullptr) {
     reason = fmt::format("no shipped cluster has the accelerator \"{}\"", row.cluster.gpu);
     return std::nullopt;
@@ -225,16 +258,10 @@ std::optional<ClusterSpec> cluster_of_row(const TrainingRow& row,
     filled_in.push_back(fmt::format("accelerator: {} with the memory of \"{}\"",
                                     cluster.accelerator.name, row.cluster.gpu));
   }
-  if (!row.cluster.gpus_per_node) {
-    filled_in.push_back(fmt::format("gpus_per_node: {}", cluster.node.accelerators));
-  } else if (cluster.node.accelerators != count && cluster.fabric.kind == FabricKind::Torus) {
-    filled_in.push_back(fmt::format("gpus_per_node: {} in place of {}, as hosts do not cut a torus",
-                                    cluster.node.accelerators, count));
-  } else if (cluster.node.accelerators != count) {
-    filled_in.push_back(fmt::format("cluster: {} with {} accelerators per node in place of {}",
-                                    cluster.name, count, cluster.node.accelerators));
-    set_accelerators_per_node(cluster, count);
-  }
+  if (!row.cluster.gpus_per_node)
+    filled_in.push_back(
+        fmt::format("gpus_per_node: {}", stated.value_or(cluster.node.accelerators)));
+  if (stated) set_node_size(*stated, cluster, filled_in);
   set_links(row, cluster, filled_in);
   join_all_nodes(row, cluster, filled_in);
   set_network(row, network, cluster, filled_in);

@@ -135,6 +135,11 @@ std::optional<ModelSpec> model_of_row(const TrainingRow& row, const ModelSpec* k
     set_latent_attention(model.attention);
     filled_in.emplace_back("attention: latent, by the notes");
   }
+  if (!model.parallel_block && notes_say_parallel_block(row.notes)) {
+    model.parallel_block = true;
+    model.norms_per_layer = 1;
+    filled_in.emplace_back("architecture: attention and feed-forward in parallel, by the notes");
+  }
   set_sizes(row, model, filled_in);
   if (model.moe) set_routing_by_notes(row.notes, *model.moe, filled_in);
   if (const std::string assumed = load_assumption(model); !assumed.empty())

@@ -175,6 +175,16 @@ bool notes_say_latent_attention(std::string_view notes) {
   return affirms_any(notes, {"mla"});
 }
 
+bool notes_say_parallel_block(const std::string& notes) {
+  // "Tensor-parallel transformer blocks" are something else.
+  static const std::regex kParallel(
+      R"((?:^|[;:,.(+&]|\b(?!tensor|model|sequence|context|data|pipeline|expert|fully)[a-z]+) ?)"
+      R"(parallel (?:(?:transformer|residual) blocks?\b)"
+      R"(|(?:self-?)?att(?:ention|n)(?: layers?)? ?(?:/|and|&|\+) ?(?:the )?(?:mlp|ffn|feed-?forward)))",
+      std::regex::icase);
+  return !affirmed_match(notes, kParallel).empty();
+}
+
 bool notes_say_distributed_optimizer(std::string_view notes) {
   return affirms_any(notes, {"distributed optimizer", "distributed-optimizer"});
 }

@@ -46,6 +46,10 @@ std::optional<ContextParallelKind> context_parallel_in(std::string_view text);
 // Queries, keys and values come from latent vectors (DeepSeek-V2).
 bool notes_say_latent_attention(std::string_view notes);
 
+// Attention and feed-forward work on the same input, after one norm: "parallel transformer block",
+// "parallel attention and MLP", as GPT-J has it (github.com/kingoflolz/mesh-transformer-jax).
+bool notes_say_parallel_block(const std::string& notes);
+
 // ZeRO-1 in the words of Megatron-LM.
 bool notes_say_distributed_optimizer(std::string_view notes);
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/spec/profile_library.hpp"
+#include "sim/validation/accelerator_text.hpp"
 #include "sim/validation/framework_family.hpp"
 #include "sim/validation/noted_attention.hpp"
 #include "sim/validation/row_notes.hpp"
@@ -95,7 +96,7 @@ void exchange_by_recipe(const TrainingRow& row, const ModelSpec& model, StackSpe
                         std::vector<std::string>& filled_in) {
   const bool recipe = stack.name == "nemo-te" && model.moe &&
                       model.attention.kind == AttentionKind::MultiHeadLatent;
-  const bool hopper = says(row.cluster.gpu, "h100") || says(row.cluster.gpu, "h200");
+  const bool hopper = says_any(accelerator_name(row.cluster.gpu), {"h100", "h200"});
   const bool balanced =
       notes_say_balanced_routing(row.notes) && !notes_say_dropped_tokens(row.notes);
   if (!recipe || !hopper || !balanced || stack.sends_tokens_once_per_node) return;
@@ -193,7 +194,7 @@ void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& sta
   }
   exchange_by_recipe(row, model, stack, filled_in);
   // Where matrix units read FP8 operands of any layout, no transposed copy is needed.
-  const bool any_layout = says(row.cluster.gpu, "b200") || says(row.cluster.gpu, "b300");
+  const bool any_layout = says_any(accelerator_name(row.cluster.gpu), {"b200", "b300"});
   if (any_layout && notes_say_fp8_weights(row.notes)) {
     stack.fp8_weight_bytes = Bytes(1.0);
     filled_in.emplace_back("weights: in fp8, by the notes");

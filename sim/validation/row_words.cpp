@@ -4,6 +4,7 @@
 #include <regex>
 #include <string>
 
+#include "sim/validation/accelerator_text.hpp"
 #include "sim/validation/negation.hpp"
 #include "sim/validation/row_notes.hpp"
 
@@ -63,7 +64,7 @@ std::optional<Precision> precision_in(std::string_view text) {
 }
 
 Precision usual_precision(std::string_view gpu) {
-  return says(gpu, "v100") ? Precision::Fp16 : Precision::Bf16;
+  return says(accelerator_name(std::string(gpu)), "v100") ? Precision::Fp16 : Precision::Bf16;
 }
 
 bool names_other_format(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <regex>
 #include <string_view>
 
+#include "sim/validation/accelerator_text.hpp"
 #include "sim/validation/framework_family.hpp"
 #include "sim/validation/row_notes.hpp"
 #include "sim/validation/row_words.hpp"
@@ -21,7 +22,19 @@ constexpr std::int64_t kFusedAttentionYear = 2023;
 constexpr std::int64_t kCoreYearOnHopper = 2024, kCoreYear = 2025;
 
 bool is_hopper_or_later(const TrainingRow& row) {
-  return says_any(row.cluster.gpu, {"h100", "h200", "h800", "h20", "b200", "b300"});
+  return says_any(accelerator_name(row.cluster.gpu),
+                  {"h100", "h200", "h800", "h20", "b200", "b300"});
+}
+
+// AMD's port of Transformer Engine is made for the MI300 series
+// (github.com/ROCm/TransformerEngine).
+bool has_transformer_engine(const TrainingRow& row) {
+  return is_hopper_or_later(row) ||
+         says_any(accelerator_name(row.cluster.gpu), {"mi300", "mi325", "mi355"});
+}
+
+bool is_volta(const TrainingRow& row) {
+  return says(accelerator_name(row.cluster.gpu), "v100");
 }
 
 // "NeMo 22.09", "nemo:23.05": two digits of a year, a stop and two of a month; 0 without.
@@ -54,7 +67,7 @@ std::int64_t megatron_year(const TrainingRow& row) {
 
 bool runs_megatron_core(const TrainingRow& row) {
   const std::int64_t year = megatron_year(row);
-  return year >= kCoreYear || (year >= kCoreYearOnHopper && is_hopper_or_later(row));
+  return year >= kCoreYear || (year >= kCoreYearOnHopper && has_transformer_engine(row));
 }
 
 // Pipelines came in 2021 (arXiv 2104.04473), sequence parallelism in 2022 (arXiv 2205.05198).
@@ -87,8 +100,8 @@ bool is_submission_by_nemo(const TrainingRow& row, const std::string& name) {
 
 std::int64_t software_year(const TrainingRow& row) {
   if (row.source_year) return *row.source_year;
-  if (is_hopper_or_later(row)) return kCoreYear;
-  return says(row.cluster.gpu, "v100") ? 2021 : kFusedAttentionYear;
+  if (has_transformer_engine(row)) return kCoreYear;
+  return is_volta(row) ? 2021 : kFusedAttentionYear;
 }
 
 std::string megatron_generation(const TrainingRow& row) {
@@ -112,7 +125,7 @@ std::string nemo_generation(const TrainingRow& row) {
   if (!said && is_submission_by_nemo(row, name)) return "nemo-te";
   if (said || !names_nemo(name)) return "";
   const std::int64_t release = release_year_in(row.stack);
-  const bool dated = release > 0 || row.source_year || says(row.cluster.gpu, "v100");
+  const bool dated = release > 0 || row.source_year || is_volta(row);
   const std::int64_t year = release > 0 ? release : software_year(row);
   const bool te = year >= kNemoYear || (year >= kNemoYearOnHopper && is_hopper_or_later(row));
   return !dated || te ? "nemo-te" : "nemo-2022";

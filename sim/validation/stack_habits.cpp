@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/schedule/pipeline_schedule.hpp"
+#include "sim/validation/accelerator_text.hpp"
 #include "sim/validation/framework_family.hpp"
 #include "sim/validation/row_notes.hpp"
 
@@ -102,7 +103,7 @@ bool usually_overlaps_gradients(const StackSpec& stack, const Plan& plan) {
 bool has_context_parallelism(const TrainingRow& row, const StackSpec& stack) {
   const bool older = stack.name.starts_with("megatron-lm-20") || stack.name == "nemo-2022" ||
                      stack.name == "megatron-flash-2023";
-  return !older && !says(row.cluster.gpu, "v100");
+  return !older && !says(accelerator_name(row.cluster.gpu), "v100");
 }
 
 }  // namespace shardwright::sim

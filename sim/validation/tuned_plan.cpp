@@ -27,6 +27,7 @@ constexpr std::int64_t kMostChunks = 12;
 
 struct OpenChoices {
   bool micro_batch, virtual_stages, recomputation, sharding;
+  bool batch;        // of as many microbatches, whatever their size
   bool interleaved;  // at least two virtual stages
 };
 
@@ -39,13 +40,14 @@ bool names_interleaved(const TrainingRow& row) {
 OpenChoices open_choices(const TrainingRow& row, const Scenario& scenario) {
   const bool interleaved = names_interleaved(row);
   const bool may = row.plan.schedule.empty() && interleaves_by_habit(scenario.stack);
-  // Where nothing tells the batch, it was filled in for microbatches of a size.
-  return {!row.plan.micro_batch && tells_batch(row),
+  // Where nothing tells the batch, it was filled in by microbatches; a rate depends on their size.
+  const bool batch = !row.plan.micro_batch && !tells_batch(row) && measures_rate(row);
+  return {!row.plan.micro_batch && (batch || tells_batch(row)),
           !row.plan.virtual_pp && scenario.plan.pp > 1 && (may || interleaved),
           // What waits on the host is not recomputed as well.
           !scenario.plan.offload_activations && leaves_recomputation_open(row) &&
               !recomputes_parts_by_habit(scenario.stack),
-          !row.plan.zero_stage || !row.plan.sequence_parallel, interleaved};
+          !row.plan.zero_stage || !row.plan.sequence_parallel, batch, interleaved};
 }
 
 // How states and activations are spread over ranks.
@@ -79,12 +81,17 @@ std::vector<Sharding> shardings(const TrainingRow& row, const Scenario& scenario
   return choices;
 }
 
-std::vector<std::int64_t> micro_batches(const Plan& plan, bool open) {
-  if (!open) return {plan.micro_batch};
+std::vector<std::int64_t> micro_batches(const Plan& plan, const OpenChoices& open) {
+  if (!open.micro_batch) return {plan.micro_batch};
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = 1; size <= kMostSequences; size *= 2)
-    if (plan.global_batch % (plan.dp * size) == 0) sizes.push_back(size);
+    if (open.batch || plan.global_batch % (plan.dp * size) == 0) sizes.push_back(size);
   return sizes;
+}
+
+void set_micro_batch(Plan& plan, std::int64_t size, bool batch_follows) {
+  if (batch_follows) plan.global_batch = plan.global_batch / plan.micro_batch * size;
+  plan.micro_batch = size;
 }
 
 // Layers that the chunks share, where embedding and head may count as layers.
@@ -126,7 +133,7 @@ std::vector<Recomputation> recomputations(const Scenario& scenario, bool open) {
 
 struct Tuned {
   std::optional<Plan> plan;
-  Seconds time = infinite<Seconds>();
+  Seconds time = infinite<Seconds>();  // of a sequence
 };
 
 // Tries all micro-batches and pipelines with one recomputation, as far as they take no more than
@@ -134,16 +141,17 @@ struct Tuned {
 Tuned tune(Scenario scenario, const OpenChoices& open, Bytes memory) {
   const Plan stated = scenario.plan;
   Tuned tuned;
-  for (const std::int64_t size : micro_batches(stated, open.micro_batch)) {
+  for (const std::int64_t size : micro_batches(stated, open)) {
     for (const std::int64_t count : virtual_stages(scenario.model, stated, open)) {
       scenario.plan = stated;
-      scenario.plan.micro_batch = size;
+      set_micro_batch(scenario.plan, size, open.batch);
       scenario.plan.vpp = count;
       if (count > 1) scenario.plan.schedule = ScheduleKind::Interleaved;
       if (!broken_rules(scenario.model, &scenario.cluster, scenario.plan).empty()) continue;
       const StepEstimate estimate = estimate_step(scenario);
       const bool fits = estimate.memory <= memory;
-      if (fits && estimate.analytic < tuned.time) tuned = {scenario.plan, estimate.analytic};
+      const Seconds time = estimate.analytic / static_cast<double>(scenario.plan.global_batch);
+      if (fits && time < tuned.time) tuned = {scenario.plan, time};
     }
   }
   return tuned;
@@ -237,6 +245,11 @@ std::vector<std::string> choices_in_words(const TrainingRow& row, const OpenChoi
   const auto take_back = [&filled_in](const char* key) {
     std::erase_if(filled_in, [key](const std::string& text) { return text.starts_with(key); });
   };
+  if (open.batch) {
+    take_back("micro_batch:");
+    take_back("global_batch:");
+    said.push_back(fmt::format("global_batch {}", plan.global_batch));
+  }
   if (open.micro_batch) said.push_back(fmt::format("micro_batch {}", plan.micro_batch));
   if (open.virtual_stages) {
     take_back("schedule:");

@@ -117,13 +117,15 @@ std::vector<OtherPlan> other_plans() {
           {"ranks", [](Plan& p) { std::swap(p.rank_order[3], p.rank_order[4]); }}};
 }
 
-// Two plans that differ in no more than that.
+// Two plans that differ in no more than that, of two stages as the step that is drawn for them.
 PlanSet pair_of(const OtherPlan& other) {
   PlanSet set = *small_set();
-  set.plans.resize(2, set.plans.front());
+  const auto two_stages = std::find_if(set.plans.begin(), set.plans.end(), [](const auto& each) {
+    return each.plan.pp == 2 && each.plan.vpp == 1;
+  });
+  set.plans.assign(2, two_stages == set.plans.end() ? set.plans.front() : *two_stages);
   set.on_front.assign(2, false);
   Plan& plan = set.plans[0].plan;
-  plan.pp = 2;
   plan.cp = other.figure == std::string("cp_by") ? 2 : 1;
   set.plans[1].plan = plan;
   other.change(set.plans[1].plan);

@@ -234,6 +234,38 @@ TEST(RowCluster, MachinesAndArchitecturesStandForTheirAccelerators) {
   }
 }
 
+TEST(RowCluster, AMachineThatIsNamedBringsItsNetworkAndItsSize) {
+  struct Machine {
+    const char* text;
+    const char* cluster;
+    std::int64_t accelerators;
+  };
+  for (const Machine& machine :
+       {Machine{"p4d.24xlarge", "aws-p4d", 8}, Machine{"p5.48xlarge", "aws-p5", 8},
+        Machine{"A3 Mega (a3-megagpu-8g, H100)", "gcp-a3-mega", 8},
+        Machine{"a4-highgpu-8g", "gcp-a4", 8}, Machine{"NVIDIA DGX-2", "dgx-v100", 16},
+        Machine{"a2-megagpu-16g", "hgx-a100-40gb", 16}}) {
+    std::vector<std::string> said;
+    TrainingRow row;
+    row.cluster.gpu = machine.text;
+    row.cluster.gpus = 64;
+    std::string reason;
+    const auto cluster = cluster_of_row(row, said, reason);
+    ASSERT_TRUE(cluster) << machine.text << ": " << reason;
+    EXPECT_EQ(cluster->name, machine.cluster);
+    EXPECT_EQ(cluster->node.accelerators, machine.accelerators) << machine.text;
+    // What the row says of either holds all the same.
+    row.cluster.gpus_per_node = 4;
+    row.cluster.inter_node = "InfiniBand, 8x400 Gb/s";
+    const auto stated = cluster_of_row(row, said, reason);
+    ASSERT_TRUE(stated) << machine.text << ": " << reason;
+    EXPECT_EQ(stated->node.accelerators, 4) << machine.text;
+    EXPECT_EQ(stated->node.nic.bandwidth * static_cast<double>(stated->node.nic.per_node),
+              gigabytes_per_second(400))
+        << machine.text;
+  }
+}
+
 TEST(RowCluster, EveryShippedAcceleratorHasACluster) {
   for (const std::string& name : shipped_accelerators()) {
     const auto& clusters = shipped_cluster_specs();

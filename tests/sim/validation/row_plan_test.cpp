@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "sim/step/simulate.hpp"
 #include "sim/validation/row_scenario.hpp"
 #include "sim/validation/training_row.hpp"
 #include "tests/sim/validation/shipped_rows.hpp"
@@ -139,6 +140,42 @@ TEST(RowPlan, TheBatchFollowsFromTheStepAndARate) {
   EXPECT_TRUE(any_says(counted.filled_in, "by the step's time and its TFLOP/s"));
 }
 
+// Nothing that is filled in may make a row impossible to simulate.
+TEST(RowPlan, OpenPrecisionIsOneThatTheAcceleratorHas) {
+  for (const auto& [gpu, precision] : {std::pair{"V100-SXM2-32GB", Precision::Fp16},
+                                       {"NVIDIA Volta", Precision::Fp16},
+                                       {"p3dn.24xlarge", Precision::Fp16},
+                                       {"DGX-2", Precision::Fp16},
+                                       {"Hopper", Precision::Bf16}}) {
+    TrainingRow row = llama_row();
+    row.cluster.gpu = gpu;
+    row.plan.precision.clear();
+    const RowScenario result = scenario_of(row);
+    ASSERT_TRUE(result.scenario) << gpu << ": " << result.reason;
+    EXPECT_EQ(result.scenario->plan.precision, precision) << gpu;
+  }
+}
+
+// Attention and feed-forward share their norm, and the sums after them.
+TEST(RowPlan, AParallelBlockOfTheNotesIsSimulated) {
+  TrainingRow row = llama_row();
+  row.notes = "";
+  const Seconds usual = simulate_step(*scenario_of(row).scenario).step;
+  for (const char* notes : {"parallel transformer block",
+                            "LAMB; parallel attention and MLP (GPT-J)", "uses parallel attn/ffn"}) {
+    row.notes = notes;
+    const RowScenario result = scenario_of(row);
+    ASSERT_TRUE(result.scenario) << result.reason;
+    EXPECT_TRUE(any_says(result.filled_in, "in parallel, by the notes")) << notes;
+    EXPECT_LT(simulate_step(*result.scenario).step, usual) << notes;
+  }
+  for (const char* notes : {"tensor-parallel transformer blocks", "no parallel transformer block",
+                            "context parallel attention and MLP recomputation"}) {
+    row.notes = notes;
+    EXPECT_FALSE(any_says(scenario_of(row).filled_in, "in parallel, by the notes")) << notes;
+  }
+}
+
 TEST(RowPlan, ARateAloneNeedsNoBatch) {
   TrainingRow row = llama_row();
   row.target = TargetRow{"tokens_per_s_per_gpu", 5461.0};
@@ -146,9 +183,9 @@ TEST(RowPlan, ARateAloneNeedsNoBatch) {
   row.plan.micro_batch.reset();
   const RowScenario result = scenario_of(row);
   ASSERT_TRUE(result.scenario) << result.reason;
-  EXPECT_EQ(result.scenario->plan.micro_batch, 1);
-  EXPECT_TRUE(any_says(result.filled_in, "micro_batch: 1"));
-  EXPECT_TRUE(any_says(result.filled_in, "global_batch: "));
+  const Plan& plan = result.scenario->plan;
+  EXPECT_EQ(plan.global_batch % (plan.dp * plan.micro_batch), 0);
+  EXPECT_TRUE(any_says(result.filled_in, fmt::format("global_batch {}", plan.global_batch)));
 }
 
 // Whatever is sharded between steps: gradients are reduced after the last microbatch, parameters

@@ -170,6 +170,9 @@ TEST(RowStack, NamesThatOutliveTheirSoftwareAreReadByTheYear) {
   EXPECT_EQ(stack_of("Megatron-LM", 2022, "A100"), "megatron-lm-2022");
   EXPECT_EQ(stack_of("Megatron-LM (internal)", 2024, "A100"), "megatron-lm-2023");
   EXPECT_EQ(stack_of("Megatron-LM", 2024, "H100 SXM"), "megatron-core");
+  EXPECT_EQ(stack_of("Megatron-LM", 2024, "p5.48xlarge"), "megatron-core");
+  EXPECT_EQ(stack_of("Megatron-LM", 2024, "NVIDIA Blackwell"), "megatron-core");
+  EXPECT_EQ(stack_of("Megatron-LM", 2024, "8x MI300X"), "megatron-core");
   EXPECT_EQ(stack_of("Pai-Megatron-Patch", 2025, "A100"), "megatron-core");
   EXPECT_EQ(stack_of("Megatron-LM core_r0.8", 2024, "A100"), "megatron-core");
   EXPECT_EQ(stack_of("Megatron-LM 2021", 2025, "H100"), "megatron-lm-2021");
@@ -197,6 +200,7 @@ TEST(RowStack, NeMoIsReadByReleaseYearAndDeviceWhateverItIsCalled) {
   EXPECT_EQ(stack_of("NeMo 22.09", 2024, "A100"), "nemo-2022");
   EXPECT_EQ(stack_of("NeMo", 2023, "A100"), "nemo-2022");
   EXPECT_EQ(stack_of("NeMo", 2023, "H100"), "nemo-te");
+  EXPECT_EQ(stack_of("NeMo", 2023, "a3-megagpu-8g"), "nemo-te");
   EXPECT_EQ(stack_of("NeMo", std::nullopt, "A100"), "nemo-te");
   EXPECT_EQ(stack_of("nemo-2022", 2024, "H100"), "nemo-2022");
   EXPECT_EQ(stack_of("Megatron Bridge", 2022, "A100"), "nemo-te");

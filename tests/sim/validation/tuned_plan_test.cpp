@@ -47,6 +47,31 @@ TEST(TunedPlan, NoStatedPlanThatFitsIsFaster) {
   }
 }
 
+// A rate says nothing of the batch; who measured it filled the accelerators.
+TEST(TunedPlan, WhereNothingTellsTheBatchItFollowsTheFastestMicroBatch) {
+  TrainingRow row = shipped_row("titan-8b-h200-g64");
+  row.plan.micro_batch.reset();
+  row.plan.global_batch.reset();
+  ASSERT_TRUE(row.target && row.target->metric != "step_s");
+  const RowScenario open = scenario_of(row);
+  ASSERT_TRUE(open.scenario) << open.reason;
+  const Plan& plan = open.scenario->plan;
+  EXPECT_EQ(plan.global_batch, plan.dp * plan.micro_batch);
+  EXPECT_TRUE(any_says(open.filled_in, "micro_batch " + std::to_string(plan.micro_batch)));
+  EXPECT_FALSE(any_says(open.filled_in, "micro_batch: 1"));
+  const auto rate = [](const Scenario& scenario) {
+    return static_cast<double>(scenario.plan.global_batch) / simulate_step(scenario).step.value();
+  };
+  const double best = rate(*open.scenario);
+  for (const std::int64_t sequences : {1, 2, 4}) {
+    row.plan.micro_batch = sequences;
+    const RowScenario stated = scenario_of(row);
+    ASSERT_TRUE(stated.scenario) << stated.reason;
+    if (!fits(*stated.scenario, simulate_step(*stated.scenario))) continue;
+    EXPECT_GE(best * kAnalyticError, rate(*stated.scenario)) << sequences;
+  }
+}
+
 TEST(TunedPlan, KeepsWhatTheSourceNames) {
   TrainingRow row = left_open(llama_65b_row());
   row.plan.micro_batch = 2;
