@@ -23,6 +23,7 @@
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
+#include "sim/calibration/exchange_calibration.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -90,7 +91,8 @@ sim::Calibration profile_of_probe(const fs::path& folder) {
   const fs::path exchanges = folder / "exchanges.json";
   const ClusterSpec machine = load_cluster((folder / "machine.json").string());
   sim::CalibrationData data;
-  data.exchanges = read_exchanges(read_json_file(exchanges), exchanges.string());
+  data.exchanges =
+      sim::bounded_by_larger(read_exchanges(read_json_file(exchanges), exchanges.string()));
   std::vector<fs::path> runs;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder / "runs", error))

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "sim/calibration/figure_fit.hpp"
 #include "sim/cost/collective_cost.hpp"
@@ -135,6 +136,9 @@ Figures<ExchangeCurve> transfer_figures(const ExchangeCurve& curve,
                                         [](ExchangeCurve& c) -> Seconds& { return c.alpha; });
   const bool is_guess = curve.most <= Bytes(0);  // of the formula
   if (is_guess) alpha.widest = beta.widest = kWidestForGuess;
+  // Messages of a busy machine vary by more than a factor: a poor estimate is still better than
+  // what it contradicts.
+  alpha.widest_against = beta.widest_against = kWidestForGuess;
   if (moving > curve.alpha * kLarge) return {beta, alpha};
   return {alpha, beta};
 }
@@ -239,6 +243,23 @@ GroupPlacement place_on_hosts(const ExchangeSample& sample, const ClusterSpec& c
 }
 
 }  // namespace
+
+std::vector<ExchangeSample> bounded_by_larger(std::vector<ExchangeSample> samples) {
+  std::vector<ExchangeSample*> by_size;
+  for (ExchangeSample& sample : samples) by_size.push_back(&sample);
+  std::sort(by_size.begin(), by_size.end(), [](const auto* a, const auto* b) {
+    return std::tuple(a->kind, a->members, a->stride, b->bytes) <
+           std::tuple(b->kind, b->members, b->stride, a->bytes);
+  });
+  for (std::size_t i = 1; i < by_size.size(); ++i) {
+    const ExchangeSample& larger = *by_size[i - 1];
+    ExchangeSample& sample = *by_size[i];
+    if (std::tie(larger.kind, larger.members, larger.stride) ==
+        std::tie(sample.kind, sample.members, sample.stride))
+      sample.time = std::min(sample.time, larger.time);
+  }
+  return samples;
+}
 
 ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster) {
   ExchangeTiming timing;

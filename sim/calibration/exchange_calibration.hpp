@@ -11,6 +11,11 @@
 
 namespace shardwright::sim {
 
+// A probe's timings, on a machine that was interrupted now and then: an exchange takes no longer
+// than a larger one of its group, so each has the least time of those of its size and above. Else
+// one interrupted small message makes up for a bandwidth that the large ones do not have.
+std::vector<ExchangeSample> bounded_by_larger(std::vector<ExchangeSample> samples);
+
 // A probe's timing with its groups on the nodes of the cluster.
 ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster);
 

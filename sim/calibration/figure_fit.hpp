@@ -20,7 +20,7 @@ struct Figure {
   double least = 0.0, most = 1.0;
   std::function<double(const Spec&)> get;
   std::function<void(Spec&, double)> set;
-  double widest = kWidest;  // least_squares.hpp
+  double widest = kWidest, widest_against = kWidest;  // least_squares.hpp
 };
 
 template <class Spec>
@@ -56,7 +56,8 @@ FitResult fit_figures(Spec& spec, const Figures<Spec>& figures,
   std::vector<FitParameter> parameters;
   for (const Figure<Spec>& figure : figures) {
     const double value = std::clamp(figure.get(spec), figure.least, figure.most);
-    parameters.push_back({figure.pointer, value, figure.least, figure.most, figure.widest});
+    parameters.push_back(
+        {figure.pointer, value, figure.least, figure.most, figure.widest, figure.widest_against});
   }
   FitResult result = fit(parameters, [&](const std::vector<double>& values) {
     Spec changed = spec;

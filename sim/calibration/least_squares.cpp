@@ -205,6 +205,15 @@ double half_width(const Round& round, Eigen::Index i) {
   return round.quantile * std::sqrt(std::max(0.0, round.covariance(i, i)));
 }
 
+// How wide, in logarithms, half of the interval may be.
+double widest(const Problem& problem, const Round& round, Eigen::Index i) {
+  const FitParameter& parameter = problem.parameter(i);
+  const double moved = std::abs(round.x[i] - problem.start()[i]);
+  const bool contradicted = moved > half_width(round, i);
+  return std::log(contradicted ? std::max(parameter.widest, parameter.widest_against)
+                               : parameter.widest);
+}
+
 bool goes_with_an_earlier_one(const Round& round, Eigen::Index i) {
   for (Eigen::Index earlier = 0; earlier < i; ++earlier) {
     const double both = round.covariance(i, i) * round.covariance(earlier, earlier);
@@ -237,7 +246,7 @@ bool is_pushed_to_limit(const Problem& problem, const Round& round, Eigen::Index
 std::optional<Eigen::Index> least_determined(const Problem& problem, const Round& round) {
   std::optional<Eigen::Index> worst;
   for (Eigen::Index i = 0; i < problem.size(); ++i) {
-    if (half_width(round, i) <= std::log(problem.parameter(i).widest)) continue;
+    if (half_width(round, i) <= widest(problem, round, i)) continue;
     if (!worst || half_width(round, i) > half_width(round, *worst)) worst = i;
   }
   for (Eigen::Index i = 0; i < problem.size() && !worst; ++i)

@@ -5,7 +5,8 @@
 // do not pull the fit. The confidence interval of a parameter comes from the weighted normal
 // equations at the solution and the quantile of Student's t distribution for the rows that are left
 // over. A parameter keeps its first value, and the others are fitted again without it, where
-// - its interval is wider than a factor of `widest` to either side: the data do not determine it;
+// - its interval is wider than a factor of `widest` (`widest_against`) to either side: the data do
+//   not determine it;
 // - it has reached a limit, and the data only bound it there (the interval, one-sided, is that
 //   wide) or would take it further by more than its interval: they push it to the limit.
 // Deterministic.
@@ -27,6 +28,8 @@ struct FitParameter {
   double value = 1.0;              // where the fit starts
   double least = 0.0, most = 1.0;  // physical limits, both above zero
   double widest = kWidest;
+  // The same where the first value lies outside of the interval: the data contradict it.
+  double widest_against = kWidest;
 };
 
 enum class FitVerdict {

@@ -14,6 +14,7 @@
 #include "sim/validation/negation.hpp"
 #include "sim/validation/network_text.hpp"
 #include "sim/validation/row_links.hpp"
+#include "sim/validation/row_notes.hpp"
 #include "sim/validation/stated_bandwidth.hpp"
 
 namespace shardwright::sim {

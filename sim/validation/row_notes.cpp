@@ -178,7 +178,7 @@ bool notes_say_latent_attention(std::string_view notes) {
 bool notes_say_parallel_block(const std::string& notes) {
   // "Tensor-parallel transformer blocks" are something else.
   static const std::regex kParallel(
-      R"((?:^|[;:,.(+&]|\b(?!tensor|model|sequence|context|data|pipeline|expert|fully)[a-z]+) ?)"
+      R"((?:^|[;:,.(+&]|\b(?!tensor|model|sequence|context|data|pipeline|expert|fully|no\b|not\b|without)[a-z]+) ?)"
       R"(parallel (?:(?:transformer|residual) blocks?\b)"
       R"(|(?:self-?)?att(?:ention|n)(?: layers?)? ?(?:/|and|&|\+) ?(?:the )?(?:mlp|ffn|feed-?forward)))",
       std::regex::icase);

@@ -60,6 +60,27 @@ TEST(LeastSquares, LeavesWhatTheDataDoNotTellUnchanged) {
   EXPECT_EQ(result.parameters[0].verdict, FitVerdict::Fitted);
 }
 
+// A poor estimate replaces what it contradicts, and nothing that it agrees with.
+TEST(LeastSquares, AWideIntervalReplacesOnlyWhatLiesOutsideOfIt) {
+  const auto fit_from = [](double start, double widest_against) {
+    const FitResult result =
+        fit({{"a", start, 1e-3, 1e6, 1.5, widest_against}}, [](const std::vector<double>& values) {
+          std::vector<double> residuals;
+          for (const double measured : {3.0, 4.0, 9.0, 20.0, 28.0})
+            residuals.push_back(std::log(values[0] / measured));
+          return residuals;
+        });
+    return result.parameters.front();
+  };
+  const FittedParameter wide = fit_from(1.0, 3.0);
+  ASSERT_EQ(wide.verdict, FitVerdict::Fitted);
+  EXPECT_GT(wide.high / wide.value, 1.5);
+  EXPECT_LT(wide.high / wide.value, 3.0);
+  EXPECT_NEAR(wide.value, 9.0, 1.0);  // the geometric mean
+  EXPECT_EQ(fit_from(1.0, 1.5).verdict, FitVerdict::Undetermined);
+  EXPECT_EQ(fit_from(0.9 * wide.high, 3.0).verdict, FitVerdict::Undetermined);
+}
+
 TEST(LeastSquares, TellsApartNoTwinParameters) {
   const FitResult result =
       fit({{"a", 2.0, 1e-3, 1e3}, {"twin", 3.0, 1e-3, 1e3}}, [](const std::vector<double>& values) {
