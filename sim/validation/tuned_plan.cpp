@@ -40,8 +40,10 @@ bool names_interleaved(const TrainingRow& row) {
 OpenChoices open_choices(const TrainingRow& row, const Scenario& scenario) {
   const bool interleaved = names_interleaved(row);
   const bool may = row.plan.schedule.empty() && interleaves_by_habit(scenario.stack);
-  // Where nothing tells the batch, it was filled in by microbatches; a rate depends on their size.
-  const bool batch = !row.plan.micro_batch && !tells_batch(row) && measures_rate(row);
+  // Where nothing tells the batch, it was filled in by microbatches. Those of sharded states move
+  // all parameters, so that who measures a rate makes them large.
+  const bool batch = !row.plan.micro_batch && !tells_batch(row) && measures_rate(row) &&
+                     scenario.plan.pp == 1 && shards_by_habit(row, scenario.stack);
   return {!row.plan.micro_batch && (batch || tells_batch(row)),
           !row.plan.virtual_pp && scenario.plan.pp > 1 && (may || interleaved),
           // What waits on the host is not recomputed as well.
