@@ -176,6 +176,18 @@ TEST(RowPlan, AParallelBlockOfTheNotesIsSimulated) {
   }
 }
 
+TEST(RowPlan, ABatchThatIsRoundedIsTheNearestThatDivides) {
+  TrainingRow row = llama_row();
+  row.plan.micro_batch = 2;
+  row.plan.global_batch = 3202;
+  const RowScenario rounded = scenario_of(row);
+  ASSERT_TRUE(rounded.scenario) << rounded.reason;
+  EXPECT_EQ(rounded.scenario->plan.global_batch, 3200);
+  EXPECT_TRUE(any_says(rounded.filled_in, "global_batch: 3200 in place of 3202"));
+  row.plan.global_batch = 250;  // off by more than a rounding
+  EXPECT_FALSE(scenario_of(row).scenario);
+}
+
 TEST(RowPlan, ARateAloneNeedsNoBatch) {
   TrainingRow row = llama_row();
   row.target = TargetRow{"tokens_per_s_per_gpu", 5461.0};
