@@ -117,14 +117,20 @@ std::vector<OtherPlan> other_plans() {
           {"ranks", [](Plan& p) { std::swap(p.rank_order[3], p.rank_order[4]); }}};
 }
 
-// Two plans that differ in no more than that, of two stages as the step that is drawn for them.
+// As many times the best plan of two stages, which the step that is drawn for it has as well.
+PlanSet of_two_stages(std::size_t plans) {
+  ScenarioChoice choice = small_choice();
+  choice.constraints = "schedule=1f1b; pp=2";
+  const planner::PlanRequest request = load_request(choice);
+  PlanSet set = plan_set_of(request, planner::search(request));
+  set.plans.assign(plans, planner::PlanCandidate(set.plans.at(0)));
+  set.on_front.assign(plans, false);
+  return set;
+}
+
+// Two plans that differ in no more than that.
 PlanSet pair_of(const OtherPlan& other) {
-  PlanSet set = *small_set();
-  const auto two_stages = std::find_if(set.plans.begin(), set.plans.end(), [](const auto& each) {
-    return each.plan.pp == 2 && each.plan.vpp == 1;
-  });
-  set.plans.assign(2, two_stages == set.plans.end() ? set.plans.front() : *two_stages);
-  set.on_front.assign(2, false);
+  PlanSet set = of_two_stages(2);
   Plan& plan = set.plans[0].plan;
   plan.cp = other.figure == std::string("cp_by") ? 2 : 1;
   set.plans[1].plan = plan;
@@ -183,11 +189,9 @@ TEST_F(PlansViewTest, ColumnsGetAsWideAsTheirTextsUnlessTheUserSizedThem) {
   show_plans();
   ASSERT_FALSE(fits("schedule", "interleaved"));
   table.setColumnWidth(figure_index(id("recompute")), 30);
-  PlanSet later = *small_set();
-  for (planner::PlanCandidate& candidate : later.plans) {
-    candidate.plan.pp = 2;
+  PlanSet later = of_two_stages(4);
+  for (planner::PlanCandidate& candidate : later.plans)
     candidate.plan.recompute = RecomputePolicy::Selective;
-  }
   later.plans.back().plan.schedule = ScheduleKind::Interleaved;
   show(later);
   EXPECT_TRUE(fits("schedule", "interleaved"));
