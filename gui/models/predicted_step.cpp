@@ -8,7 +8,8 @@
 
 namespace shardwright::gui {
 
-PredictedStep predict_step(const Scenario& scenario, const sim::StepResult& result) {
+PredictedStep predict_step(const Scenario& scenario, const sim::StepResult& result,
+                           const std::stop_token& stop) {
   auto program =
       std::make_shared<const Program>(lower(scenario.model, scenario.plan, scenario.stack));
   const std::uint64_t ops = sim::count_spans(*program);
@@ -17,7 +18,8 @@ PredictedStep predict_step(const Scenario& scenario, const sim::StepResult& resu
         fmt::format("The step has {} million ops: too many for a timeline.", ops / 1'000'000));
   const sim::Prices prices = sim::price(*program, scenario.cluster, scenario.stack);
   const sim::FoldedReplay replay =
-      sim::replay_folded(*program, prices, {.keep_finish_times = true});
+      sim::replay_folded(*program, prices, {.keep_finish_times = true, .stop = stop});
+  if (replay.cancelled) return {scenario, result, std::move(program), nullptr};
   auto timeline =
       std::make_shared<const Timeline>(sim::predicted_timeline(*program, prices, replay));
   return {scenario, result, std::move(program), std::move(timeline)};

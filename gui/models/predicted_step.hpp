@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 
 #include "core/program/program.hpp"
 #include "core/spec/scenario.hpp"
@@ -18,7 +19,8 @@ struct PredictedStep {
 };
 
 // `result` is what is known of the step. Throws RuntimeFailure for a step of more than
-// `sim::kMostSpans` ops.
-PredictedStep predict_step(const Scenario& scenario, const sim::StepResult& result);
+// `sim::kMostSpans` ops. Without a timeline once `stop` is requested.
+PredictedStep predict_step(const Scenario& scenario, const sim::StepResult& result,
+                           const std::stop_token& stop);
 
 }  // namespace shardwright::gui

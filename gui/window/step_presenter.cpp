@@ -77,8 +77,11 @@ void StepPresenter::follow_selection() {
   if (std::exchange(set_is_new_, false) && shows_files_) return;
   if (shows_files_) return leave_files();
   const auto scenario = selection_->scenario();
-  if (scenario && shown_ && shown_->scenario == *scenario) return;
-  outdated_ = true;
+  if (scenario && asked_ == scenario) return;  // a search that goes on names it again and again
+  job_.cancel();
+  const bool is_shown = scenario && shown_ && shown_->scenario == *scenario;
+  asked_ = is_shown ? scenario : std::nullopt;
+  outdated_ = !is_shown;
   Q_EMIT problem({});
   update();
 }
@@ -91,14 +94,11 @@ bool StepPresenter::eventFilter(QObject* watched, QEvent* event) {
 void StepPresenter::update() {
   if (!outdated_ || !anybody_looks()) return;
   outdated_ = false;
-  const auto scenario = selection_->scenario();
-  if (!scenario) {
-    job_.cancel();
-    return clear_views();
-  }
+  asked_ = selection_->scenario();
+  if (!asked_) return clear_views();
   const auto& candidate = selection_->set()->plans[*selection_->chosen()];
-  job_.start([scenario = *scenario, result = candidate.result](const std::stop_token&) {
-    return predict_step(scenario, result);
+  job_.start([scenario = *asked_, result = candidate.result](const std::stop_token& stop) {
+    return predict_step(scenario, result, stop);
   });
   // What is shown is of another plan: it may stand for a moment, so that nothing flickers.
   QTimer::singleShot(kMostStaleMs, this, [this] {
@@ -138,6 +138,7 @@ void StepPresenter::keep_measured(std::optional<MeasuredStep> measured) {
 void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> timelines,
                                const QStringList& names) {
   job_.cancel();
+  asked_.reset();
   shown_.reset();
   outdated_ = false;
   shows_files_ = true;

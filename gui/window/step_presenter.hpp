@@ -62,6 +62,7 @@ class StepPresenter : public QObject {
   Views views_;
   std::optional<MeasuredStep> measured_;
   std::optional<PredictedStep> shown_;
+  std::optional<Scenario> asked_;  // the chosen one, once it is shown, predicted or has failed
   bool outdated_ = true;
   bool shows_files_ = false;
   bool set_is_new_ = false;  // the chosen plan changes because all plans do

@@ -51,9 +51,12 @@ class ShownStepTest : public WindowTest {
     window_.raise_view(id("timeline"));
     EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
     std::vector<TimelineOrigin> found;
-    for (const auto& timeline : window_.findChild<TimelineView*>()->canvas().tracks().timelines())
-      found.push_back(timeline->origin);
+    for (const auto& timeline : timelines()) found.push_back(timeline->origin);
     return found;
+  }
+
+  const std::vector<std::shared_ptr<const Timeline>>& timelines() {
+    return window_.findChild<TimelineView*>()->canvas().tracks().timelines();
   }
 
   QString hint_of(const char* view) {
@@ -168,6 +171,28 @@ TEST_F(ShownStepTest, AMeasuredStepComesBackWithItsPlan) {
   drop({write_run("of-somebody")});
   QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
   EXPECT_EQ(origins(), predicted_);
+}
+
+TEST_F(ShownStepTest, APlanThatIsChosenAgainStaysWhileAnotherOnesStepIsPredicted) {
+  EXPECT_EQ(origins(), predicted_);
+  const auto shown = timelines();
+  window_.selection().choose(1);
+  ASSERT_TRUE(window_.is_busy());
+  window_.selection().choose(0);
+  EXPECT_EQ(origins(), predicted_);
+  EXPECT_EQ(timelines(), shown);
+}
+
+TEST_F(ShownStepTest, APredictionIsNotBegunAnewWithEachSetOfASearch) {
+  EXPECT_EQ(origins(), predicted_);
+  const auto before = timelines();
+  Scenario large = small_set()->scenario(0);
+  large.plan.global_batch *= 128;  // predicted for longer than it takes until the next set
+  const auto set = std::make_shared<const PlanSet>(plan_set_of(large, id("a search")));
+  EXPECT_TRUE(wait_for([&] {
+    window_.selection().show(set);
+    return !timelines().empty() && timelines() != before;
+  }));
 }
 
 }  // namespace
