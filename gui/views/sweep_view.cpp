@@ -51,6 +51,7 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
           this, [this](const auto& sweep) { take(*sweep); },
           [this](const QString& error) {
             end();
+            if (sweep_.points.empty()) empty_->show_hint(error.toHtmlEscaped());
             Q_EMIT problem(error);
           }) {
   chart_ = new Chart;
@@ -69,13 +70,16 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   layout->addWidget(empty_, 1);
   layout->addWidget(reason_);
   connect(chart_, &Chart::restyled, this, &SweepView::rebuild);
-  connect(selection_, &Selection::chosen_changed, this, [this] {
-    // A search that goes on names the same plan again and again.
-    if (swept_ && asked() == swept_) return;
-    outdated_ = true;
-    if (isVisible()) begin();
-  });
+  connect(selection_, &Selection::chosen_changed, this, &SweepView::follow_selection);
   show_nothing();
+}
+
+void SweepView::follow_selection() {
+  const bool tries_again = stopped_at_ && selection_->scenario() != stopped_at_;
+  // A search that goes on names the same plan again and again.
+  if (swept_ && asked() == swept_ && !tries_again) return;
+  outdated_ = true;
+  if (isVisible()) begin();
 }
 
 std::optional<SweepView::Asked> SweepView::asked() const {
@@ -88,17 +92,23 @@ std::optional<SweepView::Asked> SweepView::asked() const {
                request.objective,    request.max_memory, request.limits};
 }
 
-// The sweep of a plan that is gone would pass for one of what is asked for now.
 void SweepView::show_nothing() {
   job_.cancel();
   swept_.reset();
-  sweep_ = {};
+  forget_points();
   end();
   reason_->clear();
-  rebuild();
   empty_->show_hint(
       tr("Choose a plan in <b>Plans</b> to see how it fares on other machines and "
          "with other batches."));
+}
+
+// Those of a plan that is gone would pass for what is asked for now.
+void SweepView::forget_points() {
+  sweep_ = {};
+  stopped_ = false;
+  stopped_at_.reset();
+  rebuild();
 }
 
 QWidget* SweepView::create_controls() {
@@ -201,7 +211,8 @@ void SweepView::begin() {
   swept_ = asked();
   const SweepAxis axis = this->axis();
   const SweepPlan plan = this->plan();
-  stopped_ = false;
+  forget_points();
+  empty_->show_hint(tr("Sweeping …"));
   progress_->setValue(0);
   progress_->show();
   stop_->show();
@@ -233,7 +244,10 @@ void SweepView::stop() {
   stopped_ = true;
   end();
   if (sweep_.points.empty()) {
-    empty_->show_hint(tr("Stopped before there was a point."));
+    stopped_at_ = selection_->scenario();
+    empty_->show_hint(
+        tr("Stopped before there was a point. The next plan that is chosen, or another axis, is "
+           "swept again."));
   } else {
     tell_knee();
   }

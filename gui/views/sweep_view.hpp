@@ -38,7 +38,9 @@ class SweepView : public View {
 
  private:
   QWidget* create_controls();
+  void follow_selection();
   void begin();
+  void forget_points();
   // Keeps the points that are shown.
   void stop();
   void end();
@@ -70,7 +72,8 @@ class SweepView : public View {
   Chart* chart_ = nullptr;
   EmptyState* empty_ = nullptr;
   Sweep sweep_;
-  bool stopped_ = false;  // before its points were final
+  bool stopped_ = false;                // before its points were final
+  std::optional<Scenario> stopped_at_;  // chosen when it was stopped before there was a point
   // Whose sweep is shown or under way, and what was asked of its best plans.
   struct Asked {
     Scenario scenario;  // along GPUs without its plan, which has no part in the answer

@@ -20,6 +20,11 @@ class SweepViewTest : public WindowTest {
     ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   }
   TextTable data() { return window_.findChild<SweepView*>()->table(); }
+  QString told() { return find<QLabel>("knee_reason").text(); }
+  QString hint() {
+    const auto* empty = qobject_cast<EmptyState*>(find<Chart>("sweep_chart").parentWidget());
+    return empty->is_empty() ? empty->hint() : QString();
+  }
 };
 
 TEST_F(SweepViewTest, AlongGpusTheBatchThatWasChosenIsNamed) {
@@ -54,6 +59,32 @@ TEST_F(SweepViewTest, WithoutALinkItSaysThatThereIsNothingToSweep) {
   find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(SweepAxis::MemoryBandwidth));
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_FALSE(empty->is_empty());
+}
+
+TEST_F(SweepViewTest, NothingOfTheFormerSweepIsLeftUnderANewChoice) {
+  sweep(SweepAxis::GlobalBatch, *small_set());
+  ASSERT_FALSE(data().rows.empty());
+  ASSERT_TRUE(told().contains(id("Knee")));
+  window_.selection().choose(1);
+  EXPECT_TRUE(data().rows.empty());
+  EXPECT_EQ(find<Chart>("sweep_chart").graphCount(), 0);
+  find<QToolButton>("stop_sweep").click();
+  EXPECT_FALSE(told().contains(id("Knee"))) << qPrintable(told());
+  EXPECT_TRUE(hint().contains(id("Stopped before there was a point"))) << qPrintable(hint());
+}
+
+TEST_F(SweepViewTest, OneThatWasStoppedBeforeAPointIsSweptForTheNextPlan) {
+  sweep(SweepAxis::GlobalBatch, *small_set());
+  auto& view = *window_.findChild<SweepView*>();
+  view.set_axis(SweepAxis::Gpus);  // of which the chosen plan is no part
+  find<QToolButton>("stop_sweep").click();
+  ASSERT_TRUE(data().rows.empty());
+  window_.selection().show(small_set());  // of a search that goes on
+  EXPECT_FALSE(view.is_busy());
+  window_.selection().choose(1);
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  EXPECT_FALSE(data().rows.empty());
+  EXPECT_EQ(hint(), QString());
 }
 
 }  // namespace
