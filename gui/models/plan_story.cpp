@@ -38,9 +38,9 @@ std::vector<TimePart> time_parts(const sim::TimeBreakdown& time) {
     return TimePart{QStringLiteral("exposed: ") + title_of(role), role, time.exposed_on(axis)};
   };
   std::vector<TimePart> parts = {
-      {QStringLiteral("matrix products"), Role::Forward, time.gemm},
-      {QStringLiteral("attention"), Role::BackwardInput, time.attention},
-      {QStringLiteral("memory-bound kernels"), Role::MemoryBound, time.memory_bound},
+      {title_of(Role::MatrixProducts), Role::MatrixProducts, time.gemm},
+      {title_of(Role::Attention), Role::Attention, time.attention},
+      {title_of(Role::MemoryBound), Role::MemoryBound, time.memory_bound},
       {QStringLiteral("optimizer"), Role::Optimizer, time.optimizer},
       {QStringLiteral("slowed by collectives"), Role::Other, time.interference},
       exposed(Axis::Tensor, Role::Tensor),

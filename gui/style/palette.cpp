@@ -20,12 +20,17 @@ struct RoleStyle {
   Qt::BrushStyle hatch;
 };
 
+// Matrix products and attention lie at least 16 CIELAB units from each other and from all other
+// roles, for full colour vision and without any one kind of cones (by the matrices of Machado,
+// Oliveira and Fernandes 2009, https://doi.org/10.1109/TVCG.2009.113).
 constexpr std::array<RoleStyle, kRoles> kStyles = {{
     {"forward", kBlue, 0xff3d9bd6, Qt::SolidPattern},
     {"backward (input)", kGreen, 0xff25b58b, Qt::BDiagPattern},
     {"backward (weight)", 0xff7fc8ae, 0xff0b7a5b, Qt::Dense6Pattern},
     {"recompute", kSkyBlue, 0xff8fd0f5, Qt::CrossPattern},
     {"optimizer", 0xff6a5acd, 0xff9d90ee, Qt::HorPattern},
+    {"matrix products", 0xff1b3358, 0xffdce8f8, Qt::FDiagPattern},
+    {"attention", 0xff9911ff, 0xffa03fe6, Qt::Dense5Pattern},
     {"memory-bound kernels", 0xff8c9bb0, 0xff7b8aa3, Qt::VerPattern},
     {"tensor parallel", kVermilion, 0xffe8762b, Qt::SolidPattern},
     {"data parallel", kPurple, 0xffdb93bb, Qt::HorPattern},

@@ -24,6 +24,8 @@ enum class Role : std::uint8_t {
   BackwardWeight,  // compute
   Recompute,       // compute
   Optimizer,
+  MatrixProducts,  // kernels of all phases from here on
+  Attention,
   MemoryBound,  // kernels that memory bandwidth limits
   Tensor,       // exposed communication of an axis from here on
   Data,
@@ -34,7 +36,7 @@ enum class Role : std::uint8_t {
   Host,
   Other,
 };
-inline constexpr int kRoles = 14;
+inline constexpr int kRoles = 16;
 std::array<Role, kRoles> all_roles();
 
 // "forward", "tensor parallel", …: for legends.

@@ -26,7 +26,7 @@ TEST(Palette, EveryRoleHasAColourOfItsOwn) {
 TEST(Palette, WhatOneRowMayShowHasHatchesOfItsOwn) {
   const std::vector<std::vector<Role>> rows = {
       {Role::Forward, Role::BackwardInput, Role::BackwardWeight, Role::Recompute, Role::Optimizer,
-       Role::MemoryBound},
+       Role::MatrixProducts, Role::Attention, Role::MemoryBound},
       {Role::Tensor, Role::Data, Role::Pipeline, Role::Context, Role::Expert}};
   for (const std::vector<Role>& row : rows) {
     std::set<Qt::BrushStyle> seen;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "gui/views/why_view.hpp"
@@ -80,6 +81,19 @@ TEST(PlanStory, WhatCostsNothingIsToldOfBubbleHostAndOptimizer) {
   for (const char* title : {"optimizer", "pipeline bubble", "waiting for the host"})
     EXPECT_TRUE(titles.contains(QString::fromUtf8(title))) << title;
   EXPECT_FALSE(titles.contains(QStringLiteral("exposed: tensor parallel")));
+}
+
+// Both have parts of all phases.
+TEST(PlanStory, KernelsHaveNotTheColoursOfThePhasesInTimeline) {
+  const auto parts = time_parts(step_of(1.0, 0.5).time());
+  for (const Phase phase :
+       {Phase::Forward, Phase::Recompute, Phase::BackwardInput, Phase::BackwardWeight}) {
+    const Role in_timeline = role_of(OpKind::Gemm, phase);
+    EXPECT_EQ(std::count_if(parts.begin(), parts.end(),
+                            [&](const TimePart& part) { return part.role == in_timeline; }),
+              0)
+        << title_of(in_timeline).toStdString();
+  }
 }
 
 }  // namespace
