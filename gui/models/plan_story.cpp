@@ -52,6 +52,9 @@ std::vector<TimePart> time_parts(const sim::TimeBreakdown& time) {
       {QStringLiteral("pipeline bubble"), Role::Bubble, time.bubble},
       {QStringLiteral("waiting for the host"), Role::Host, time.host},
       {QStringLiteral("waiting for slower ranks"), Role::Other, time.stall}};
+  for (TimePart& part : parts) {
+    if (is_no_time(part.time)) part.time = Seconds();
+  }
   // That these cost nothing is news; a group that the plan does not have is none.
   const auto always = [](Role role) {
     return role == Role::Optimizer || role == Role::Bubble || role == Role::Host;

@@ -21,7 +21,8 @@ struct TimePart {
   Seconds time;
 };
 
-// In a fixed order, without groups and stalls of zero length; they add up to the step.
+// In a fixed order, without groups and stalls of zero length; they add up to the step. What
+// `is_no_time` is zero.
 std::vector<TimePart> time_parts(const sim::TimeBreakdown& time);
 
 QString title_of(MemoryCategory category);

@@ -54,14 +54,17 @@ QString to_qstring(const std::string& text) {
   return QString::fromStdString(text);
 }
 
+bool is_no_time(Seconds time) {
+  return std::abs(time.value()) < kShortestTime;
+}
+
 QString time_text(Seconds time) {
   const double hours = time.value() / 3600.0;
   if (hours >= 48.0) return fixed_text(hours / 24.0, 1) + QStringLiteral(" days");
   if (hours >= 2.0) return fixed_text(hours, 1) + QStringLiteral(" h");
   if (time.value() >= 1000.0) return fixed_text(time.value(), 0) + QStringLiteral(" s");
   if (time.value() >= 10.0) return fixed_text(time.value(), 2) + QStringLiteral(" s");
-  // What is left of sums that cancel; nothing that is shown is as short.
-  if (std::abs(time.value()) < kShortestTime) return QStringLiteral("0 s");
+  if (is_no_time(time)) return QStringLiteral("0 s");
   return scaled(time.value(), QStringLiteral("s"), kShortestTime);
 }
 

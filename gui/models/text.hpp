@@ -13,7 +13,9 @@ namespace shardwright::gui {
 
 QString to_qstring(const std::string& text);
 
-// "16.15 s", "45.6 ms", "7.89 µs"; "0 s" below a nanosecond.
+// Shorter than a nanosecond: what is left of sums that cancel. Nothing that is shown is as short.
+bool is_no_time(Seconds time);
+// "16.15 s", "45.6 ms", "7.89 µs"; "0 s" for no time.
 QString time_text(Seconds time);
 // Powers of 1000: "80 GB".
 QString bytes_text(Bytes bytes);
