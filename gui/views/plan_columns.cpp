@@ -14,28 +14,31 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kRowsMeasured = 50;  // of numbers, which are about as wide in all rows
-constexpr int kNamesMeasured = 500;
+constexpr int kRowsMeasured = 500;
 constexpr int kAroundCell = 16;  // pixels beside a cell's text, for the arrow of sorting too
 
 const PlanFigure& figure_at(int column) {
   return plan_figures()[static_cast<std::size_t>(column)];
 }
 
-// As one text: an empty list is not read back.
-QString ids_text(const std::set<int>& columns) {
-  QStringList ids;
-  for (const int column : columns) ids.append(figure_at(column).id);
-  return ids.join(u' ');
+// "step=90 mb=24", as one text: an empty list is not read back.
+QString text_by_id(const std::map<int, int>& values) {
+  QStringList texts;
+  for (const auto& [column, value] : values)
+    texts.append(QStringLiteral("%1=%2").arg(figure_at(column).id).arg(value));
+  return texts.join(u' ');
 }
 
-std::set<int> columns_of(const QString& ids) {
-  std::set<int> columns;
-  for (const QString& id : ids.split(u' ', Qt::SkipEmptyParts)) {
-    const int column = figure_index(id);
-    if (column >= 0) columns.insert(column);
+// By column; without figures that there are no more.
+std::map<int, int> values_of(const QString& texts) {
+  std::map<int, int> values;
+  for (const QString& text : texts.split(u' ', Qt::SkipEmptyParts)) {
+    const int column = figure_index(text.section(u'=', 0, 0));
+    bool is_number = false;
+    const int value = text.section(u'=', 1).toInt(&is_number);
+    if (column >= 0 && is_number) values[column] = value;
   }
-  return columns;
+  return values;
 }
 
 // Of all figures in their order: what a header's state counts by.
@@ -47,8 +50,8 @@ QString all_ids() {
 
 }  // namespace
 
-PlanColumns::PlanColumns(QTableView* table, QToolButton* button)
-    : QObject(table), table_(table), menu_(new QMenu(button)) {
+PlanColumns::PlanColumns(const PlanTableModel* model, QTableView* table, QToolButton* button)
+    : QObject(table), model_(model), table_(table), menu_(new QMenu(button)) {
   for (int column = 0; column < static_cast<int>(plan_figures().size()); ++column)
     add_action(menu_, column);
   menu_->setToolTipsVisible(true);
@@ -56,7 +59,7 @@ PlanColumns::PlanColumns(QTableView* table, QToolButton* button)
   connect(table->horizontalHeader(), &QHeaderView::sectionResized, this,
           [this](int column, int before, int after) {
             const bool comes_or_goes = before == 0 || after == 0;
-            if (by_user_ && !comes_or_goes) sized_.insert(column);
+            if (by_user_ && !comes_or_goes) sized_[column] = after;
           });
 }
 
@@ -71,6 +74,8 @@ void PlanColumns::add_action(QMenu* menu, int column) {
   connect(action, &QAction::toggled, this, [this, column](bool on) {
     if (by_user_) chosen_.insert(column);
     table_->setColumnHidden(column, !on);
+    const QScopedValueRollback<bool> own(by_user_, false);
+    widen(column);
   });
 }
 
@@ -83,59 +88,75 @@ void PlanColumns::follow(const PlanSet& set) {
   const QScopedValueRollback<bool> own(by_user_, false);
   for (int column = 0; column < static_cast<int>(plan_figures().size()); ++column) {
     if (!chosen_.contains(column)) show_column(column, figure_at(column).is_shown(set));
+    widen(column);
   }
-  widen();
 }
 
 // Close together at first, so that as much as possible is seen without scrolling; then as wide as
 // any set needed, so that nothing moves to and fro while plans come in.
-void PlanColumns::widen() {
-  for (int column = 0; column < static_cast<int>(plan_figures().size()); ++column) {
-    if (sized_.contains(column) || table_->isColumnHidden(column)) continue;
-    const int width = text_width(column) + kAroundCell;
-    if (!fitted_.contains(column) || width > table_->columnWidth(column))
-      table_->setColumnWidth(column, width);
-    fitted_.insert(column);
-  }
+void PlanColumns::widen(int column) {
+  if (sized_.contains(column) || table_->isColumnHidden(column)) return;
+  const int width = text_width(column) + kAroundCell;
+  if (!fitted_.contains(column) || width > table_->columnWidth(column))
+    table_->setColumnWidth(column, width);
+  fitted_.insert(column);
 }
 
+// Of the best plans; further down of the largest number, which is the longest one. Most numbers
+// differ, and the shorter ones need not be measured.
 int PlanColumns::text_width(int column) const {
   const QFontMetrics metrics(table_->font());
-  const QAbstractItemModel& model = *table_->model();
+  const bool is_number = !figure_at(column).name;
   int widest = 0;
   for (const QString& line :
-       model.headerData(column, Qt::Horizontal, Qt::DisplayRole).toString().split(u'\n'))
+       model_->headerData(column, Qt::Horizontal, Qt::DisplayRole).toString().split(u'\n'))
     widest = std::max(widest, metrics.horizontalAdvance(line));
-  const int rows =
-      std::min(figure_at(column).name ? kNamesMeasured : kRowsMeasured, model.rowCount());
   std::set<QString> measured;
-  for (int row = 0; row < rows; ++row) {
-    const QString text = model.index(row, column).data().toString();
-    if (measured.insert(text).second) widest = std::max(widest, metrics.horizontalAdvance(text));
+  qsizetype longest = 0;
+  const auto measure = [&](int row) {
+    const QString text = model_->index(row, column).data().toString();
+    if ((is_number && text.size() < longest) || !measured.insert(text).second) return;
+    longest = text.size();
+    widest = std::max(widest, metrics.horizontalAdvance(text));
+  };
+  const int rows = model_->rowCount(), first = std::min(rows, kRowsMeasured);
+  for (int row = 0; row < first; ++row) measure(row);
+  int largest = first;
+  for (int row = first; row < rows; ++row) {
+    if (model_->number(row, column) > model_->number(largest, column)) largest = row;
   }
+  if (largest < rows) measure(largest);
   return widest;
 }
 
 void PlanColumns::save(QSettings& settings) const {
+  std::map<int, int> chosen;
+  for (const int column : chosen_)
+    chosen[column] = menu_->actions().at(column)->isChecked() ? 1 : 0;
   settings.setValue(QStringLiteral("plans/columns"), table_->horizontalHeader()->saveState());
   settings.setValue(QStringLiteral("plans/columns_of"), all_ids());
-  settings.setValue(QStringLiteral("plans/columns_chosen"), ids_text(chosen_));
-  settings.setValue(QStringLiteral("plans/columns_sized"), ids_text(sized_));
+  settings.setValue(QStringLiteral("plans/columns_chosen"), text_by_id(chosen));
+  settings.setValue(QStringLiteral("plans/columns_sized"), text_by_id(sized_));
 }
 
 void PlanColumns::restore(const QSettings& settings) {
   const QScopedValueRollback<bool> own(by_user_, false);
+  const auto kept = [&](const char* key) {
+    return settings.value(QStringLiteral("plans/columns_") + QString::fromUtf8(key)).toString();
+  };
   // A version with other columns counts them otherwise.
-  if (settings.value(QStringLiteral("plans/columns_of")).toString() != all_ids()) return;
-  table_->horizontalHeader()->restoreState(
-      settings.value(QStringLiteral("plans/columns")).toByteArray());
-  chosen_ = columns_of(settings.value(QStringLiteral("plans/columns_chosen")).toString());
-  sized_ = columns_of(settings.value(QStringLiteral("plans/columns_sized")).toString());
+  if (kept("of") == all_ids())
+    table_->horizontalHeader()->restoreState(
+        settings.value(QStringLiteral("plans/columns")).toByteArray());
+  const std::map<int, int> chosen = values_of(kept("chosen"));
+  sized_ = values_of(kept("sized"));
+  chosen_.clear();
   for (int column = 0; column < static_cast<int>(plan_figures().size()); ++column) {
-    const bool shown =
-        chosen_.contains(column) ? !table_->isColumnHidden(column) : figure_at(column).shown;
-    show_column(column, shown);
+    const auto choice = chosen.find(column);
+    if (choice != chosen.end()) chosen_.insert(column);
+    show_column(column, choice != chosen.end() ? choice->second != 0 : figure_at(column).shown);
   }
+  for (const auto& [column, width] : sized_) table_->setColumnWidth(column, width);
 }
 
 }  // namespace shardwright::gui

@@ -59,7 +59,7 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
   outdated_->hide();
   layout->addWidget(outdated_);
   layout->addWidget(empty_, 1);
-  columns_ = new PlanColumns(view_, columns_button_);
+  columns_ = new PlanColumns(model_, view_, columns_button_);
   connect_models();
   show_waiting(
       tr("Choose a model and a cluster in <b>Scenario</b>: plans are searched for at "

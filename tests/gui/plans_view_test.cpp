@@ -211,6 +211,55 @@ TEST_F(PlansViewTest, ColumnsGetAsWideAsTheirTextsUnlessTheUserSizedThem) {
       30);
 }
 
+TEST_F(PlansViewTest, AColumnThatIsSwitchedOnIsAsWideAsItsTexts) {
+  auto& table = find<QTableView>("plans_table");
+  auto& column = find<QAction>("column_offload");
+  show_plans();
+  column.setChecked(true);
+  column.setChecked(false);
+  PlanSet set = *small_set();
+  set.plans.back().plan.offload_optimizer = OptimizerOffload::Host;
+  set.plans.back().plan.offload_activations = true;
+  show(set);
+  ASSERT_FALSE(is_shown("offload"));
+  column.setChecked(true);
+  EXPECT_GE(table.columnWidth(figure_index(id("offload"))),
+            table.fontMetrics().horizontalAdvance(id("optimizer to host + activations")) + 10);
+}
+
+TEST_F(PlansViewTest, ANumberFarBelowHasItsRoom) {
+  PlanSet set = *small_set();
+  set.plans.resize(800, set.plans.front());
+  set.on_front.assign(800, false);
+  set.plans[60].result.step = Seconds(1'234'567.0);
+  set.plans[700].result.throughput.tokens_per_s_per_gpu = 123'456'789.0;
+  show(set);
+  auto& table = find<QTableView>("plans_table");
+  for (const auto& [figure, text] : {std::pair{"step", "1,234,567.000"}, {"rate", "123,456,789"}})
+    EXPECT_GE(table.columnWidth(figure_index(id(figure))),
+              table.fontMetrics().horizontalAdvance(id(text)) + 10)
+        << figure;
+}
+
+// Which counts its columns otherwise.
+TEST_F(PlansViewTest, ASessionOfAVersionWithOtherFiguresKeepsWhatTheUserChose) {
+  show_plans();
+  find<QAction>("column_batch").setChecked(true);
+  find<QAction>("column_cost").setChecked(false);
+  find<QTableView>("plans_table").setColumnWidth(figure_index(id("recompute")), 33);
+  QSettings settings(folder_.filePath(id("session.ini")), QSettings::IniFormat);
+  window_.findChild<PlansView*>()->save(settings);
+  settings.setValue(id("plans/columns_of"), id("step rate luck"));
+  Selection selection;
+  PlansView next(&selection);
+  next.restore(settings);
+  selection.show(small_set());
+  const auto& table = *next.findChild<QTableView*>(id("plans_table"));
+  EXPECT_FALSE(table.isColumnHidden(figure_index(id("batch"))));
+  EXPECT_TRUE(table.isColumnHidden(figure_index(id("cost"))));
+  EXPECT_EQ(table.columnWidth(figure_index(id("recompute"))), 33);
+}
+
 TEST_F(PlansViewTest, AFilterThatNoPlanPassesSaysSo) {
   show_plans();
   auto& table = find<QTableView>("plans_table");
