@@ -278,7 +278,8 @@ class BestPlans {
       });
       if (found.partial) return;
     }
-    sweep.knee_reason = QStringLiteral("tokens/s grow with the GPUs up to the end");
+    sweep.knee_reason =
+        QStringLiteral("tokens/s of the whole cluster grow with the GPUs up to the end");
     if (!found.knee) return;
     sweep.knee = static_cast<double>(*found.knee);
     sweep.knee_reason = to_qstring(found.knee_cause);

@@ -301,6 +301,9 @@ void SweepView::tell_knee() {
       : !sweep_.knee     ? tr("No knee: %1.").arg(sweep_.knee_reason)
       : sweep_.axis == SweepAxis::SeqLen
           ? tr("%1 tokens: %2.").arg(x_text(*sweep_.knee), sweep_.knee_reason)
+      : sweep_.axis == SweepAxis::Gpus
+          ? tr("Knee of the whole cluster's tokens/s at %1: %2.")
+                .arg(x_text(*sweep_.knee), sweep_.knee_reason)
           : tr("Knee of tokens/s at %1: %2.").arg(x_text(*sweep_.knee), sweep_.knee_reason);
   QString text = knee + QLatin1Char(' ') + tip_of(sweep_.axis, sweep_.plan);
   if (sweep_.chosen_batch) {
