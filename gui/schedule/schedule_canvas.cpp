@@ -85,6 +85,7 @@ std::optional<BoxRef> ScheduleCanvas::box_at(const QPointF& position) const {
 }
 
 QString ScheduleCanvas::tool_tip_at(const QPointF& position) const {
+  if (!gantt_.empty() && position.y() < geometry().axis.top()) return schedule_summary_tip(gantt_);
   const auto ref = box_at(position);
   if (!ref) return {};
   const GanttBox& box = gantt_.stages()[ref->stage].boxes[ref->box];

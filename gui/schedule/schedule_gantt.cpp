@@ -38,7 +38,7 @@ void ScheduleGantt::sort_events() {
 
 ScheduleGantt::ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape,
                              const StageSlotTimes& times, const GanttStep& step)
-    : kind_(kind), shape_(shape), makespan_(step.length) {
+    : kind_(kind), shape_(shape), makespan_(step.length), busiest_(step.busiest) {
   const PipelineSchedule schedule = make_schedule(kind, shape);
   for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
     add_stage(schedule.stages[s], [&](std::size_t i) { return times[s][i]; });

@@ -72,6 +72,8 @@ class ScheduleGantt {
   // The share of the step that its busiest stage waits for others; with durations alone that of
   // all stages together.
   double bubble() const { return bubble_; }
+  // Of a step; none with durations alone.
+  std::optional<std::size_t> busiest() const { return busiest_; }
   // The mean length of a box, in seconds.
   double mean_length() const;
   // The nearest start or end of a slot after (before) a time; beyond them the ends of the whole.
@@ -90,6 +92,7 @@ class ScheduleGantt {
   std::vector<double> events_;  // ascending
   double makespan_ = 0.0;
   double bubble_ = 0.0;
+  std::optional<std::size_t> busiest_;
   std::int64_t chunks_ = 1;
 };
 

@@ -293,9 +293,22 @@ QString schedule_summary(const ScheduleGantt& gantt) {
   QString text = QStringLiteral("%1 · %2").arg(QString::fromUtf8(name_of(gantt.kind())),
                                                counted_text(shape.stages, "stage"));
   if (gantt.chunks() > 1) text += QStringLiteral(" of ") + counted_text(gantt.chunks(), "chunk");
-  return text + QStringLiteral(" · %1 · %2 · bubble %3")
-                    .arg(counted_text(shape.microbatches, "microbatch", "es"),
-                         time_text(Seconds(gantt.makespan())), percent_text(gantt.bubble()));
+  return text +
+         QStringLiteral(" · %1 · %2 · bubble %3")
+             .arg(counted_text(shape.microbatches, "microbatch", "es"),
+                  time_text(Seconds(gantt.makespan())), percent_text(gantt.bubble())) +
+         (gantt.busiest() ? QStringLiteral(" in stage %1, the busiest").arg(*gantt.busiest())
+                          : QStringLiteral(" of the time of all stages"));
+}
+
+QString schedule_summary_tip(const ScheduleGantt& gantt) {
+  const QString meaning =
+      gantt.busiest()
+          ? QStringLiteral(
+                "The stage that computes longest decides how long the step takes: its bubble is "
+                "the one of the step in Why. Those of the other stages stand beside their names.")
+          : QStringLiteral("The mean of the stages' bubbles, which stand beside their names.");
+  return QStringLiteral("<b>%1</b><br>%2").arg(schedule_summary(gantt), meaning);
 }
 
 QString slot_text(const ScheduleGantt& gantt, std::size_t stage, double time) {

@@ -65,8 +65,10 @@ class SchedulePainter {
 // The part of the step that shows first: so much of its start that microbatch numbers are legible.
 TimeWindow first_window(const ScheduleGantt& gantt, double plot_width);
 
-// "1f1b · 4 stages · 32 microbatches · bubble 8.6 %".
+// "1f1b · 4 stages · 32 microbatches · 1.20 s · bubble 8.6 % in stage 2, the busiest".
 QString schedule_summary(const ScheduleGantt& gantt);
+// The same with what its bubble is, as rich text.
+QString schedule_summary_tip(const ScheduleGantt& gantt);
 
 // What a stage runs at a time: "forward of microbatch 3, chunk 1", or that it waits.
 QString slot_text(const ScheduleGantt& gantt, std::size_t stage, double time);

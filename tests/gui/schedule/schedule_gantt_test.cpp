@@ -5,6 +5,7 @@
 
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 
 #include "gui/schedule/schedule_painter.hpp"
@@ -129,6 +130,10 @@ TEST(StageSlots, TheStepAndItsBubbleAreThoseOfTheSimulation) {
   const ScheduleGantt gantt = gantt_of(small_step(), result);
   EXPECT_NEAR(gantt.makespan(), result.step.value(), 1e-12);
   EXPECT_NEAR(gantt.bubble(), result.time().bubble / result.step, 1e-12);
+  // Of the others it may be several times as long.
+  const std::string summary = schedule_summary(gantt).toStdString();
+  EXPECT_THAT(summary, ::testing::EndsWith(" % in stage " + std::to_string(result.bottleneck) +
+                                           ", the busiest"));
   Timeline first_stage = *small_step().timeline;
   first_stage.ranks.pop_back();
   EXPECT_FALSE(stage_slots(first_stage, small_step().scenario.model, small_step().scenario.plan)

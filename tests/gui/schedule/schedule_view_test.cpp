@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <QFile>
+#include <QHelpEvent>
 #include <QSignalSpy>
 #include <QSlider>
 #include <QTemporaryDir>
+#include <QToolTip>
 
 #include "gui/views/empty_state.hpp"
 #include "gui/views/picture_export.hpp"
@@ -91,6 +93,20 @@ TEST_F(ScheduleViewTest, ClickSelectsTheSlot) {
   EXPECT_EQ(selected[0][1].value<GanttBox>().microbatch, 0);
   EXPECT_EQ(slot_text(canvas().gantt(), 0, 0.5e-3).toStdString(), "forward of microbatch 0");
   EXPECT_EQ(slot_text(canvas().gantt(), 3, 0.5e-3).toStdString(), "waits");
+}
+
+TEST_F(ScheduleViewTest, TheTitlesToolTipSaysWhoseBubbleItTells) {
+  const auto tip = [this] {
+    const QPoint title(60, 8);
+    QHelpEvent help(QEvent::ToolTip, title, canvas().mapToGlobal(title));
+    QApplication::sendEvent(&canvas(), &help);
+    return QToolTip::text();
+  };
+  EXPECT_TRUE(tip().contains(QStringLiteral("mean of the stages"))) << tip().toStdString();
+  view_.set_plan(small_step().scenario.plan, small_step().scenario.model,
+                 small_step().timeline.get(), &small_result());
+  EXPECT_TRUE(tip().contains(QStringLiteral("computes longest"))) << tip().toStdString();
+  QToolTip::hideText();
 }
 
 TEST_F(ScheduleViewTest, WheelAndKeysZoomAndPan) {
