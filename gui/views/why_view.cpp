@@ -20,7 +20,7 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr double kMostPercent = 100.0;  // beyond, factors read better
+constexpr double kMostPercent = 100.0;  // from here on, factors read better
 
 QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr) {
   auto* pane = new QWidget;
@@ -113,6 +113,15 @@ void put_factors(QString& verdict) {
   if (percent < kMostPercent) return;
   verdict.replace(match.capturedStart(), match.capturedLength(),
                   WhyView::tr("%1 times as fast").arg(fixed_text(1.0 + percent / 100.0, 1)));
+}
+
+// How far the other plan's figure is from the chosen one's: "−3.2 %", "170.0 times".
+QString change_text(const planner::ResultDifference& result) {
+  if (result.change() == 0.0) return QStringLiteral("=");
+  if (result.first == 0.0) return QStringLiteral("–");
+  const double share = result.change() / result.first;
+  if (100.0 * share < kMostPercent) return signed_percent_text(share);
+  return WhyView::tr("%1 times").arg(fixed_text(1.0 + share, 1));
 }
 
 // Whose a change is: "exposed_dp: +115.1 s" as "the other plan spends 115.1 s more on …".
@@ -339,17 +348,17 @@ void WhyView::take_comparison(const planner::Comparison& comparison) {
   both_->show(comparison.first, comparison.second);
   differences_->clear();
   differences_->setHorizontalHeaderLabels(
-      {tr("Figure"), tr("Chosen"), tr("Other"), tr("Other − chosen")});
+      {tr("Figure"), tr("Chosen"), tr("Other"), tr("Other against chosen")});
+  differences_->horizontalHeaderItem(3)->setToolTip(
+      tr("How much more (+) or less (−) the other plan has, of what the chosen one has; how many "
+         "times as much where that is twice or more."));
   differences_->setRowCount(static_cast<int>(comparison.inputs.size() + comparison.results.size()));
   int row = 0;
   for (const planner::ResultDifference& result : comparison.results) {
     const QString figure = to_qstring(result.figure);
-    const QString change = result.first != 0.0 ? signed_percent_text(result.change() / result.first)
-                                               : QStringLiteral("–");
-    set_row(
-        *differences_, row++,
-        {words_of(figure), figure_text(figure, result.first), figure_text(figure, result.second),
-         result.change() == 0.0 ? QStringLiteral("=") : change});
+    set_row(*differences_, row++,
+            {words_of(figure), figure_text(figure, result.first),
+             figure_text(figure, result.second), change_text(result)});
   }
   for (const planner::InputDifference& input : comparison.inputs)
     set_row(*differences_, row++,

@@ -31,6 +31,7 @@
 #include "gui/views/plan_scatter.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/step_charts.hpp"
+#include "gui/views/why_view.hpp"
 #include "gui/window/pick_list.hpp"
 #include "tests/gui/window_fixture.hpp"
 
@@ -287,6 +288,27 @@ TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
     EXPECT_FALSE(differences.item(row, 0)->text().contains(QRegularExpression(id("[/_]"))));
     EXPECT_FALSE(differences.item(row, 1)->text().contains(QLatin1Char('"')));
   }
+}
+
+// As the verdict does.
+TEST_F(WindowTest, ADifferenceOfMoreThanTheWholeIsToldAsAFactor) {
+  Scenario faster = small_set()->scenario(0);
+  faster.cluster.accelerator.matrix.bf16 *= 100.0;
+  faster.cluster.accelerator.memory_bandwidth *= 100.0;
+  show_plans();
+  window_.findChild<WhyView*>()->compare_with(faster, id("a faster machine"));
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  const auto& differences = find<QTableWidget>("differences");
+  EXPECT_FALSE(differences.horizontalHeaderItem(3)->text().contains(id("−")));
+  static const QRegularExpression kPercent(id("^\\+([\\d,.]+) %$"));
+  int factors = 0;
+  for (int row = 0; row < differences.rowCount(); ++row) {
+    const QString change = differences.item(row, 3)->text();
+    factors += change.endsWith(id(" times")) ? 1 : 0;
+    EXPECT_LT(kPercent.match(change).captured(1).remove(QLatin1Char(',')).toDouble(), 100.0)
+        << qPrintable(change);
+  }
+  EXPECT_GT(factors, 0);
 }
 
 TEST_F(WindowTest, AComparisonGoesWithItsPlans) {
