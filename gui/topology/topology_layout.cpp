@@ -14,7 +14,10 @@ using sim::LinkIndex;
 using sim::VertexIndex;
 using sim::VertexKind;
 
-constexpr double kLevelsWidth = 74.0;   // of the levels' names at the left
+constexpr double kLevelsWidth = 74.0;  // of the levels' names at the left, with the gap beside them
+constexpr double kLevelsGap = 6.0;
+constexpr double kApart = 1.0;          // a note from them
+constexpr double kLevelHeight = 20.0;   // of a level's name
 constexpr double kLeastDomain = 190.0;  // width of a domain that is drawn whole
 constexpr double kStackWidth = 96.0;    // of all other domains
 constexpr double kGap = 14.0;
@@ -370,6 +373,33 @@ class Builder {
 };
 
 }  // namespace
+
+QRectF TopologyLayout::box_of(const LevelLabel& level) const {
+  return {area.left(), level.y - 0.5 * kLevelHeight, kLevelsWidth - kLevelsGap, kLevelHeight};
+}
+
+QRectF TopologyLayout::place_beside(double y, double height) const {
+  const auto place = [&](double top) {
+    const double lowest = std::max(area.top(), area.bottom() - height);
+    return QRectF(area.left(), std::clamp(top, area.top(), lowest), kLevelsWidth - kLevelsGap,
+                  height);
+  };
+  const QRectF at_once = place(y - 0.5 * height);
+  std::vector<QRectF> places = {at_once};
+  for (const LevelLabel& level : levels) {
+    places.push_back(place(box_of(level).top() - height - kApart));
+    places.push_back(place(box_of(level).bottom() + kApart));
+  }
+  std::erase_if(places, [this](const QRectF& each) {
+    return std::any_of(levels.begin(), levels.end(),
+                       [&](const LevelLabel& level) { return box_of(level).intersects(each); });
+  });
+  const auto nearest =
+      std::min_element(places.begin(), places.end(), [y](const QRectF& a, const QRectF& b) {
+        return std::abs(a.center().y() - y) < std::abs(b.center().y() - y);
+      });
+  return nearest == places.end() ? at_once : *nearest;
+}
 
 std::optional<std::size_t> TopologyLayout::item_at(const QPointF& point) const {
   std::optional<std::size_t> best;

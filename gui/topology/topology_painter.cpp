@@ -18,6 +18,7 @@ constexpr double kRadius = 4.0;
 constexpr double kBusy = 0.5;       // utilisation from which a link may hold up the step
 constexpr double kAsBusy = 0.98;    // of the busiest link: as busy as it
 constexpr double kMarkPlace = 0.3;  // of the way along the busiest link
+constexpr double kNoteLine = 17.0;
 
 QFont font_of(int pixels, bool bold) {
   QFont font;
@@ -87,8 +88,7 @@ void TopologyPainter::paint(const QRectF& panel) {
   painter_.setFont(small_);
   painter_.setPen(colours_.muted_text);
   for (const LevelLabel& level : layout_.levels)
-    painter_.drawText(QRectF(layout_.area.left(), level.y - 10.0, 68.0, 20.0),
-                      Qt::AlignVCenter | Qt::AlignLeft, level.text);
+    painter_.drawText(layout_.box_of(level), Qt::AlignVCenter | Qt::AlignLeft, level.text);
   paint_panel(panel);
   painter_.restore();
 }
@@ -255,21 +255,24 @@ void TopologyPainter::paint_bottleneck() {
     painter_.setBrush(Qt::NoBrush);
     painter_.setPen(QPen(colours_.bad, 2.0));
     painter_.drawEllipse(middle, 9.0, 9.0);
-    const QString others = scene_.as_busy > 1
-                               ? QStringLiteral(", one of %1")
-                                     .arg(count_text(static_cast<std::int64_t>(scene_.as_busy)))
-                               : QString();
-    const QString text = percent_text(load.share) + others;
-    painter_.setFont(bold_);
-    const double width = QFontMetricsF(bold_).horizontalAdvance(text) + 10.0;
-    const QRectF label(middle.x() + 12.0, middle.y() - 10.0, width, 20.0);
-    painter_.setPen(QPen(colours_.bad, 1.0));
-    painter_.setBrush(colours_.base);
-    painter_.drawRoundedRect(label, 3.0, 3.0);
-    painter_.setPen(colours_.bad);
-    painter_.drawText(label, Qt::AlignCenter, text);
-    return;
+    return paint_busiest_load(load.share, middle.y());
   }
+}
+
+// At the height of its mark, beside the drawing: there it would cover links.
+void TopologyPainter::paint_busiest_load(double share, double y) {
+  const bool alone = scene_.as_busy < 2;
+  const QRectF label = layout_.place_beside(y, alone ? kNoteLine : 2.0 * kNoteLine);
+  const QRectF first(label.topLeft(), QSizeF(label.width(), kNoteLine));
+  painter_.setPen(colours_.bad);
+  painter_.setFont(bold_);
+  painter_.drawText(first, Qt::AlignVCenter | Qt::AlignLeft,
+                    QStringLiteral("◯ ") + percent_text(share));
+  if (alone) return;
+  painter_.setFont(small_);
+  painter_.drawText(
+      first.translated(0.0, kNoteLine), Qt::AlignVCenter | Qt::AlignLeft | Qt::TextDontClip,
+      QStringLiteral("one of %1").arg(count_text(static_cast<std::int64_t>(scene_.as_busy))));
 }
 
 double TopologyPainter::paint_text(const QRectF& panel, double y, const QString& text,

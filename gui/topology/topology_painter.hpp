@@ -47,6 +47,7 @@ class TopologyPainter {
   void paint_stack(const MapItem& item);
   void paint_hidden_members(const MapItem& item);
   void paint_bottleneck();
+  void paint_busiest_load(double share, double y);
   void paint_panel(const QRectF& panel);
   double paint_scale(const QRectF& panel, double y);
   double paint_bottleneck_text(const QRectF& panel, double y);

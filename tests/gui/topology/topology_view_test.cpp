@@ -52,6 +52,26 @@ TEST(TopologyLayout, KeepsItsPartsApart) {
   }
 }
 
+// The load of the busiest link is told there.
+TEST(TopologyLayout, APlaceBesideTheDrawingCoversNothing) {
+  for (const char* name : {"dgx-h100", "gb200-nvl72", "tpu-v5p-torus", "l40s-pcie-workstation"}) {
+    const ClusterMap map(load_cluster(name), 8);
+    for (const QSizeF size : {QSizeF(420, 280), QSizeF(1000, 500)}) {
+      const TopologyLayout layout = lay_out(map, QRectF(QPointF(10.0, 10.0), size), 0);
+      for (double y = layout.area.top(); y < layout.area.bottom(); y += 7.0) {
+        const QRectF place = layout.place_beside(y, 34.0);
+        EXPECT_TRUE(layout.area.contains(place)) << name << " " << y;
+        for (const LevelLabel& level : layout.levels)
+          EXPECT_FALSE(layout.box_of(level).intersects(place)) << name << " " << y;
+        for (const MapItem& item : layout.items)
+          EXPECT_FALSE(item.box.intersects(place)) << name << " " << y;
+        for (const MapLine& line : layout.lines)
+          EXPECT_GT(std::min(line.a.x(), line.b.x()), place.right()) << name << " " << y;
+      }
+    }
+  }
+}
+
 // Each link of the fabric is drawn once, in a line of its own or with others.
 TEST(TopologyLayout, DrawsEveryFabricLinkOnce) {
   for (const char* name : {"dgx-h100", "gb200-nvl72", "a100-leaf-spine-2to1"}) {
