@@ -63,8 +63,12 @@ PlanFigure where(Tells tells, PlanFigure figure) {
 }
 
 // Of a plan that has nothing to tell there.
+QString dash() {
+  return QStringLiteral("–");
+}
+
 QString text_or_dash(const std::string& text) {
-  return text.empty() ? QStringLiteral("–") : to_qstring(text);
+  return text.empty() ? dash() : to_qstring(text);
 }
 
 double share(Candidate c, Seconds part) {
@@ -122,7 +126,7 @@ void add_degrees(std::vector<PlanFigure>& figures) {
   figures.push_back(
       degree("mb", "mb", "Sequences of a microbatch", [](P p) { return p.micro_batch; }));
   figures.push_back(name("schedule", "schedule", "Pipeline schedule", [](P p) {
-    return p.pp > 1 ? QString::fromUtf8(name_of(p.schedule)) : QStringLiteral("–");
+    return p.pp > 1 ? QString::fromUtf8(name_of(p.schedule)) : dash();
   }));
   figures.push_back(name("recompute", "recompute", "What the backward pass runs again", [](P p) {
     QString text = QString::fromUtf8(name_of(p.recompute));
@@ -221,6 +225,18 @@ QString PlanFigure::text(const PlanSet& set, std::size_t plan) const {
 const std::vector<PlanFigure>& plan_figures() {
   static const std::vector<PlanFigure> kFigures = all_figures();
   return kFigures;
+}
+
+QString plan_tip(const PlanSet& set, std::size_t plan) {
+  QStringList lines;
+  for (const PlanFigure& figure : plan_figures()) {
+    if (figure.kind == FigureKind::Measure || !figure.is_shown(set)) continue;
+    const QString text = figure.text(set, plan);
+    if (text == dash()) continue;
+    lines.append(QStringLiteral("<b>%1 %2</b>: %3")
+                     .arg(figure.title, text.toHtmlEscaped(), figure.tip.toHtmlEscaped()));
+  }
+  return lines.join(QStringLiteral("<br>"));
 }
 
 int figure_index(const QString& id) {

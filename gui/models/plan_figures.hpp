@@ -38,6 +38,10 @@ struct PlanFigure {
 
 const std::vector<PlanFigure>& plan_figures();
 
+// "tp 8: Tensor-parallel ranks" and so on, a line each, of all that tells the plan apart; rich
+// text.
+QString plan_tip(const PlanSet& set, std::size_t plan);
+
 // -1: none of this id.
 int figure_index(const QString& id);
 

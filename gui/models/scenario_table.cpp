@@ -7,7 +7,7 @@
 namespace shardwright::gui {
 
 QString what_if_title(planner::Resource resource) {
-  if (resource == planner::Resource::Latency) return QStringLiteral("Latency, divided by");
+  if (resource == planner::Resource::Latency) return QStringLiteral("1 / latency");
   QString title = QString::fromUtf8(name_of(resource));
   title[0] = title[0].toUpper();
   return title;

@@ -22,6 +22,13 @@ QString fact(const QString& what, const QString& value, const Sources& sources,
   return line.arg(what, value.toHtmlEscaped(), source);
 }
 
+// A number with its unit, between which and within which no line is broken.
+QString unbroken(QString text) {
+  constexpr char16_t kNoBreakSpace = u'\u00a0';
+  return text.replace(QLatin1Char(' '), QChar(kNoBreakSpace))
+      .replace(QLatin1Char('/'), QStringLiteral("/\u2060"));  // word joiner
+}
+
 QString meaning_of(Field field) {
   return tip_of(field).toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>"));
 }
@@ -152,6 +159,8 @@ QString tip_of(Field field, const ScenarioChoice& choice, const ScenarioParts& p
 
 QString tip_of(planner::Resource resource, const ScenarioParts& parts) {
   QString tip = meaning_of(Field::WhatIf);
+  if (resource == planner::Resource::Latency)
+    tip += QStringLiteral("<br>The latency itself is divided: 200 % is half of it.");
   if (!parts.cluster) return tip;
   const AcceleratorSpec& gpu = parts.cluster->accelerator;
   const NodeSpec& node = parts.cluster->node;
@@ -231,15 +240,16 @@ QString model_summary(const ModelSpec& model) {
 }
 
 QString machine_facts(const ClusterSpec& cluster) {
-  QString facts =
-      QStringLiteral("%1 × %2 (%3) a node, %4 %5")
-          .arg(cluster.accelerators_per_node())
-          .arg(to_qstring(cluster.accelerator.name), bytes_text(cluster.accelerator.memory),
-               to_qstring(cluster.node.scale_up.name),
-               bandwidth_text(cluster.node.scale_up.bandwidth));
+  QString facts = QStringLiteral("%1 × %2 (%3) a node, %4 at %5")
+                      .arg(cluster.accelerators_per_node())
+                      .arg(to_qstring(cluster.accelerator.name),
+                           unbroken(bytes_text(cluster.accelerator.memory)),
+                           to_qstring(cluster.node.scale_up.name),
+                           unbroken(bandwidth_text(cluster.node.scale_up.bandwidth)));
   const NicSpec& nic = cluster.node.nic;
   if (nic.per_node > 0)
-    facts += QStringLiteral(", %1 × %2 NICs").arg(nic.per_node).arg(bandwidth_text(nic.bandwidth));
+    facts += QStringLiteral(", %1 at %2")
+                 .arg(counted_text(nic.per_node, "NIC"), unbroken(bandwidth_text(nic.bandwidth)));
   return facts;
 }
 

@@ -28,7 +28,8 @@ QString tip_of(planner::Resource resource, const ScenarioParts& parts);
 // What a cluster is made of, with the source of each figure, as rich text.
 QString cluster_summary(const ClusterSpec& cluster);
 QString model_summary(const ModelSpec& model);
-// Its nodes in a line: "8 × h100-sxm (85.5 GB) a node, NVLink 4 450 GB/s, 8 × 50.0 GB/s NICs".
+// Its nodes in a line: "8 × h100-sxm (85.5 GB) a node, NVLink 4 at 450 GB/s, 8 NICs at 50.0 GB/s";
+// numbers and their units are not broken apart.
 QString machine_facts(const ClusterSpec& cluster);
 
 }  // namespace shardwright::gui

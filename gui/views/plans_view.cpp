@@ -158,7 +158,8 @@ QWidget* PlansView::create_scatter() {
   scatter_->setWhatsThis(tr(
       "Drag around points to keep only those (Shift: a rectangle). Click "
       "chooses a plan, Ctrl+click compares with it. The wheel zooms, over an "
-      "axis only that one; a double click shows the crowd without the tenth at each end, or all."));
+      "axis only that one; a double click leaves the tenth of the plans at each end out, or shows "
+      "all again."));
   auto* line = new FlowLayout;
   const std::pair<QString, QComboBox*> axes[] = {
       {tr("x"), x_}, {tr("y"), y_}, {tr("colour"), colour_}};
@@ -179,8 +180,8 @@ QWidget* PlansView::create_scatter() {
   points_->show_content();
   layout->addWidget(points_, 1);
   layout->addWidget(new HintLabel(
-      tr("Drag to lasso · click to choose · Ctrl+click to compare · double click: the crowd, or "
-         "all")));
+      tr("Drag to lasso · click to choose · Ctrl+click to compare · double click: without the "
+         "outermost plans, or all")));
   return pane;
 }
 

@@ -9,6 +9,7 @@
 #include <QVBoxLayout>
 #include <map>
 
+#include "gui/models/plan_figures.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/hint_label.hpp"
@@ -290,6 +291,7 @@ void WhyView::show_chosen() {
   empty_->show_content();
   title_->setText(
       tr("%1 · %2").arg(step_text(candidate.result.step, scenario), plan_text(candidate.plan)));
+  title_->setToolTip(plan_tip(*set, *chosen));
   limit_->setText(tr("Looking for what limits it …"));
   const QString warning = memory_warning(tr("The plan"), candidate.result, scenario.cluster);
   memory_warning_->setText(QStringLiteral("⚠ ") + warning);

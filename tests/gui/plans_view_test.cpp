@@ -151,6 +151,15 @@ TEST_F(PlansViewTest, WhateverTellsPlansApartHasItsColumn) {
   }
 }
 
+// Why has it at the plan's words.
+TEST(PlanTip, ExplainsWhateverTellsPlansApart) {
+  for (const OtherPlan& other : other_plans()) {
+    const PlanSet set = pair_of(other);
+    EXPECT_NE(plan_tip(set, 0), plan_tip(set, 1)) << other.figure;
+  }
+  EXPECT_TRUE(plan_tip(*small_set(), 0).contains(id("</b>: Tensor-parallel ranks")));
+}
+
 TEST_F(PlansViewTest, NoTwoPlansOfASparseModelLookAlike) {
   ScenarioChoice choice = small_choice();
   choice.model = "mixtral-8x7b";

@@ -11,11 +11,13 @@
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QSpinBox>
+#include <QTextBoundaryFinder>
 #include <QWheelEvent>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/style/palette.hpp"
 #include "tests/gui/window_fixture.hpp"
 
@@ -111,6 +113,17 @@ TEST_F(ScenarioViewTest, APartOfAGigabyteLimitsTheSearch) {
   const TextTable table = qobject_cast<View*>(window_.view(id("scenario")))->table();
   EXPECT_TRUE(std::any_of(table.rows.begin(), table.rows.end(),
                           [](const QStringList& row) { return row.last() == id("0.5"); }));
+}
+
+// "NVLink 4 450 GB/s" would read as four thousand.
+TEST_F(ScenarioViewTest, TheFactsOfAMachineKeepNumbersApartAndUnitsWhole) {
+  const QString facts = machine_facts(load_cluster("dgx-h100"));
+  const qsizetype at = facts.indexOf(id(" at 450"));
+  ASSERT_GT(at, 0) << qPrintable(facts);
+  const qsizetype end = facts.indexOf(QLatin1Char(','), at);
+  QTextBoundaryFinder lines(QTextBoundaryFinder::Line, facts);
+  lines.setPosition(at + 4);
+  EXPECT_GE(lines.toNextBoundary(), end) << qPrintable(facts);
 }
 
 // As other fields that nobody types into.
