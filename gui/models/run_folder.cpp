@@ -30,12 +30,15 @@ StepFiles timelines_in(const QDir& folder) {
   return steps;
 }
 
-// Of the last step, by rank.
+// By rank. A run that is going, or was killed, leaves the last step with some of its ranks alone.
 std::vector<QString> last_timelines(const QDir& folder) {
   const StepFiles steps = timelines_in(folder);
+  const auto fullest = std::max_element(
+      steps.rbegin(), steps.rend(),
+      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   std::vector<QString> files;
-  if (steps.empty()) return files;
-  for (const auto& [rank, file] : steps.rbegin()->second) files.push_back(file);
+  if (fullest == steps.rend()) return files;
+  for (const auto& [rank, file] : fullest->second) files.push_back(file);
   return files;
 }
 

@@ -17,7 +17,7 @@ namespace shardwright::gui {
 struct RunFolder {
   QString folder;
   QString metrics;                 // its metrics.jsonl
-  std::vector<QString> timelines;  // of the last step that was recorded, by rank
+  std::vector<QString> timelines;  // of the last step that no fewer ranks recorded than others
   QString plan;                    // its plan.json, where this window started it; else empty
 };
 

@@ -134,7 +134,6 @@ QWidget* RunView::create_controls() {
   state_ = new QLabel;
   state_->setObjectName(QStringLiteral("run_state"));
   state_->setWordWrap(true);
-  state_->setToolTip(tip_of_tensors());
   warning_ = new QLabel;
   warning_->setObjectName(QStringLiteral("run_warning"));
   warning_->setWordWrap(true);
@@ -311,6 +310,7 @@ void RunView::update_state() {
   if (!other_name_.isEmpty())
     text += text_of_damage(other_, tr("the metrics of %1").arg(other_name_));
   state_->setText(text);
+  state_->setToolTip(steps.empty() ? QString() : tip_of_tensors());
   state_->setVisible(!text.isEmpty());
   // Of the profile as it is known now.
   const Seconds expected = calibrated_  ? calibrated_->step.after

@@ -5,6 +5,7 @@
 
 #include <QDir>
 #include <QFile>
+#include <QFileInfo>
 #include <QTemporaryDir>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -70,6 +71,19 @@ TEST_F(OpenedFileTest, FoldersOfRunsHaveMetricsAndTimelines) {
   write("timeline-10-0.json", "{}");
   const OpenedFile file = open_file(folder_.path());
   EXPECT_EQ(std::get<RunFolder>(file.content).timelines.size(), 1U);
+}
+
+// The last one may be on its way, or have lost ranks.
+TEST_F(OpenedFileTest, TheStepOfARunIsTheLastThatAllRanksRecorded) {
+  write("metrics.jsonl", "");
+  for (const char* name : {"timeline-2-0.json", "timeline-2-1.json", "timeline-10-0.json",
+                           "timeline-10-1.json", "timeline-50-1.json"})
+    write(name, "{}");
+  QStringList files;
+  for (const QString& file : std::get<RunFolder>(open_file(folder_.path()).content).timelines)
+    files.append(QFileInfo(file).fileName());
+  EXPECT_EQ(files, (QStringList{QStringLiteral("timeline-10-0.json"),
+                                QStringLiteral("timeline-10-1.json")}));
 }
 
 TEST_F(OpenedFileTest, RefusesWhatItDoesNotKnow) {

@@ -24,6 +24,7 @@
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/message_bar.hpp"
+#include "gui/views/run_charts.hpp"
 #include "gui/window/main_window.hpp"
 #include "sim/calibration/run_device.hpp"
 #include "tests/gui/file_dialog.hpp"
@@ -71,7 +72,9 @@ class RunViewTest : public testing::Test {
 TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
   QSignalSpy ended(view_, &RunView::ended);
   start(14);
+  EXPECT_EQ(find<QLabel>("run_state").toolTip(), QString());  // it speaks of no tensors yet
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
+  EXPECT_EQ(find<QLabel>("run_state").toolTip(), tip_of_tensors());
   ASSERT_TRUE(ended.front().front().toBool()) << qPrintable(find<MessageBar>("message_bar").text());
   EXPECT_EQ(view_->follower().steps().size(), 14U);
   EXPECT_EQ(view_->table().rows.size(), 14U);
