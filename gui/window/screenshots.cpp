@@ -10,8 +10,10 @@
 #include <QTabWidget>
 #include <QTemporaryDir>
 #include <QThread>
+#include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/spec/model_library.hpp"
@@ -109,6 +111,19 @@ class WorkingFolder {
   QString before_;
 };
 
+// What is drawn of such a run tells of the other programs of the machine.
+void warn_where_unsteady(const std::vector<RunStep>& steps) {
+  constexpr double kMostSwing = 2.0;
+  const auto [slowest, fastest] = std::minmax_element(
+      steps.begin(), steps.end(),
+      [](const RunStep& a, const RunStep& b) { return a.tokens_per_s < b.tokens_per_s; });
+  if (steps.empty() || fastest->tokens_per_s <= kMostSwing * slowest->tokens_per_s) return;
+  std::fprintf(stderr,
+               "shardwright-gui: the run's rate swings from %.0f to %.0f tokens/s: the machine is "
+               "busy, take its picture again\n",
+               slowest->tokens_per_s, fastest->tokens_per_s);
+}
+
 // A run that is trained here, where the executor is.
 bool save_run(MainWindow& window, const ClusterSpec& machine, const QDir& folder,
               const QString& look) {
@@ -130,6 +145,7 @@ bool save_run(MainWindow& window, const ClusterSpec& machine, const QDir& folder
     QThread::msleep(20);
   }
   if (!wait_until_idle(window)) return false;
+  warn_where_unsteady(view->follower().steps());
   view->calibrate();
   return wait_until_idle(window) && save(*view, folder, QStringLiteral("run-") + look);
 }
