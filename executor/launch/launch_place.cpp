@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <set>
 
 #include "core/base/error.hpp"
@@ -72,16 +73,26 @@ class EnvironmentReader {
   std::set<std::string> bad_;  // variables with problems
 };
 
+// The hosts of the ranks: a step may have some of the job's alone.
+constexpr const char* kSlurmHosts[] = {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"};
+
+std::string first_host_of_slurm(const Environment& environment, EnvironmentReader& reader) {
+  for (const char* name : kSlurmHosts) {
+    const std::string nodes = environment(name).value_or("");
+    if (nodes.empty()) continue;
+    reader.need(
+        std::count(nodes.begin(), nodes.end(), '[') == std::count(nodes.begin(), nodes.end(), ']'),
+        name, nodes, "a list of hosts whose brackets are closed");
+    return first_slurm_host(nodes);
+  }
+  return "";
+}
+
 // Where the ranks meet: as the variables say that all launchers may be given, or at the first host.
 void read_master(const Environment& environment, EnvironmentReader& reader, LaunchPlace& place) {
   place.master_address = environment("MASTER_ADDR").value_or("");
-  const auto nodes = environment("SLURM_JOB_NODELIST");
-  if (place.master_address.empty() && place.launcher == "Slurm" && nodes) {
-    place.master_address = first_slurm_host(*nodes);
-    reader.need(std::count(nodes->begin(), nodes->end(), '[') ==
-                    std::count(nodes->begin(), nodes->end(), ']'),
-                "SLURM_JOB_NODELIST", *nodes, "a list of hosts whose brackets are closed");
-  }
+  if (place.master_address.empty() && place.launcher == "Slurm")
+    place.master_address = first_host_of_slurm(environment, reader);
   if (place.master_address.empty() && place.local_world == place.world)
     place.master_address = "127.0.0.1";
   reader.need(!place.master_address.empty(), "MASTER_ADDR", "nothing",
@@ -94,8 +105,10 @@ void read_master(const Environment& environment, EnvironmentReader& reader, Laun
 // After all else was found good, or with what was not.
 void check_number(EnvironmentReader& reader, const LauncherVariables& names,
                   const LaunchPlace& place) {
+  const bool knows_hosts = std::none_of(std::begin(kSlurmHosts), std::end(kSlurmHosts),
+                                        [&](const char* name) { return reader.is_bad(name); });
   const bool is_known = !reader.is_bad(names.rank) && !reader.is_bad("MASTER_ADDR") &&
-                        !reader.is_bad("MASTER_PORT") && !reader.is_bad("SLURM_JOB_NODELIST");
+                        !reader.is_bad("MASTER_PORT") && knows_hosts;
   const bool is_within = place.rank < place.world || reader.is_bad(names.world);
   reader.need(is_within, names.rank, std::to_string(place.rank),
               fmt::format("less than {}, which {} says", place.world, names.world));

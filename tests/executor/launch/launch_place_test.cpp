@@ -51,6 +51,33 @@ TEST(LaunchPlace, OfSlurmMeetsAtTheFirstNode) {
   EXPECT_EQ(place.rank, 9);
 }
 
+// A step may have a part of the job's hosts, on which rank 0 is the first.
+TEST(LaunchPlace, OfAStepOfSlurmMeetsAtTheFirstNodeOfTheStep) {
+  Variables variables = {{"SLURM_PROCID", "1"},
+                         {"SLURM_NTASKS", "2"},
+                         {"SLURM_STEP_NODELIST", "gpu[09-10]"},
+                         {"SLURM_JOB_NODELIST", "gpu[07,09-12]"}};
+  EXPECT_EQ(read(variables)->master_address, "gpu09");
+  variables["SLURM_STEP_NODELIST"] = "";
+  EXPECT_EQ(read(variables)->master_address, "gpu07");
+  variables["MASTER_ADDR"] = "10.0.0.7";
+  EXPECT_EQ(read(variables)->master_address, "10.0.0.7");
+}
+
+// Nobody can be told where to meet: RefusedRank would try.
+TEST(LaunchPlace, NamesTheListOfSlurmThatIsCutOff) {
+  for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}) {
+    try {
+      read({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {name, "gpu[09-10"}});
+      FAIL() << "accepted";
+    } catch (const RefusedRank&) {
+      FAIL() << "as if it were known where to meet";
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.problems().front().where, name);
+    }
+  }
+}
+
 // In a batch job or a container of another launcher a command may start ranks of its own.
 TEST(LaunchPlace, OfOurLauncherAloneWhereThatIsAsked) {
   std::map<std::string, std::string> values = {{"RANK", "0"},         {"WORLD_SIZE", "1"},
