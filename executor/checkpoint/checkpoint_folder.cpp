@@ -156,8 +156,11 @@ std::filesystem::path CheckpointFolder::begin(std::int64_t steps) const {
   std::filesystem::path folder = unfinished(steps);
   std::error_code error;
   std::filesystem::remove_all(folder, error);
+  const bool is_first = !std::filesystem::exists(folder_, error);
   std::filesystem::create_directories(folder, error);
   if (error) throw RuntimeFailure(folder.string() + ": " + error.message());
+  // finish() flushes what is below: without its own name on the disk it would be lost with it.
+  if (is_first) flush_to_disk(std::filesystem::absolute(folder_).parent_path());
   return folder;
 }
 

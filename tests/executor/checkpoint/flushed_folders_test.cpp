@@ -1,0 +1,63 @@
+// What a checkpoint flushes to the disk: each name on the way to it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "executor/checkpoint/checkpoint_folder.hpp"
+
+namespace {
+
+std::mutex guard;
+std::vector<std::string> flushed;  // in their order
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int fsync(int descriptor) {
+  {
+    std::error_code unknown;
+    const std::scoped_lock lock(guard);
+    flushed.push_back(
+        std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor), unknown)
+            .string());
+  }
+  return static_cast<int>(syscall(SYS_fsync, descriptor));
+}
+
+namespace shardwright::executor {
+namespace {
+
+std::vector<std::string> flushed_by_checkpoint(CheckpointFolder& folder, std::int64_t steps) {
+  flushed.clear();
+  const std::filesystem::path place = folder.begin(steps);
+  for (const char* name : {kModelFile, kOptimizerFile}) std::ofstream(place / name) << "tensors";
+  RunState state;
+  state.steps = steps;
+  folder.finish(state);
+  return flushed;
+}
+
+TEST(FlushedFolders, OfTheFirstCheckpointHoldTheFolderOfCheckpointsToo) {
+  const std::filesystem::path out =
+      std::filesystem::canonical(testing::TempDir()) / (std::to_string(getpid()) + "-flushed");
+  std::filesystem::remove_all(out);
+  std::filesystem::create_directories(out);
+  CheckpointFolder folder(out / "checkpoints");
+  const std::string unfinished = folder.unfinished(1).string();
+  EXPECT_THAT(flushed_by_checkpoint(folder, 1),
+              testing::ElementsAre(out.string(), unfinished + "/" + kModelFile,
+                                   unfinished + "/" + kOptimizerFile, unfinished + "/" + kStateFile,
+                                   unfinished, (out / "checkpoints").string()));
+  EXPECT_THAT(flushed_by_checkpoint(folder, 2), testing::Not(testing::Contains(out.string())));
+  std::filesystem::remove_all(out);
+}
+
+}  // namespace
+}  // namespace shardwright::executor
