@@ -20,6 +20,14 @@ bool holds_something(const std::filesystem::path& folder) {
   return !std::filesystem::is_empty(folder, error) || error;
 }
 
+// Files are replaced, and so are pipes and devices; a folder cannot be.
+void refuse_folder_for_metrics(const RunOptions& options) {
+  std::error_code error;
+  if (!is_directory(std::filesystem::symlink_status(options.metrics_file(), error))) return;
+  throw InputError(options.metrics_file().string(),
+                   {{"", "a folder", "no folder there: the metrics of the run take its place"}});
+}
+
 // A run that begins anew would lose them.
 void refuse_steps_without_checkpoint(const RunOptions& options, std::int64_t steps) {
   if (steps == 0 || !CheckpointFolder(options.checkpoint_folder()).steps().empty()) return;
@@ -39,6 +47,7 @@ void check_run_folder(const RunOptions& options) {
     for_each_earlier_step(options.metrics_file(), [&](auto&&...) { ++steps; });
     if (!options.force) refuse_steps_without_checkpoint(options, steps);
   }
+  refuse_folder_for_metrics(options);
   if (options.force || options.resume) return;
   const auto refuse = [](const std::filesystem::path& found) {
     throw InputError(

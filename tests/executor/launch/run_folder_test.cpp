@@ -96,6 +96,20 @@ TEST_F(FolderOfARun, IsNotGoneOnInWithAPipeOrAFolderInPlaceOfMetrics) {
   write_prometheus_of_last_line(file);  // after a run that was refused
 }
 
+// Other files are replaced.
+TEST_F(FolderOfARun, IsNotBegunAnewInWithAFolderInPlaceOfMetrics) {
+  const std::filesystem::path file = options_.out / "metrics.jsonl";
+  options_.force = true;
+  std::filesystem::create_directories(file);
+  EXPECT_THAT(refusal(), testing::HasSubstr(file.string() + ": found a folder; expected"));
+  std::filesystem::remove(file);
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  EXPECT_EQ(refusal(), "");
+  std::filesystem::remove(file);
+  std::filesystem::create_directory_symlink(options_.out, file);
+  EXPECT_EQ(refusal(), "");
+}
+
 // The run would begin anew, and its metrics replace those that are there.
 TEST_F(FolderOfARun, IsNotGoneOnInWithoutACheckpointUnlessByForce) {
   write("metrics.jsonl");
