@@ -30,6 +30,16 @@ void warn_of_worse_steps(Page& page, const sim::Calibration& calibration) {
   }
 }
 
+void warn_of_worse_ops(Page& page, const sim::Calibration& calibration) {
+  for (const sim::OpErrors& ops : calibration.ops) {
+    if (!ops.got_worse()) continue;
+    page.warning(fmt::format(
+        "{} is predicted worse than before (median error {} % in place of {} %): its timings "
+        "contradict each other, or differ in what the model does not know",
+        ops.kind, format_percent(ops.after.median_abs), format_percent(ops.before.median_abs)));
+  }
+}
+
 void add_steps(Page& page, const sim::Calibration& calibration, bool before) {
   if (calibration.steps.empty()) return;
   page.heading("Step time");
@@ -74,6 +84,7 @@ void add_ops(Page& page, const sim::Calibration& calibration, bool before) {
     table.add_row(std::move(cells));
   }
   page.table(table);
+  if (before) warn_of_worse_ops(page, calibration);
 }
 
 void add_list(Page& page, const char* heading, const std::vector<std::string>& lines) {
@@ -91,6 +102,7 @@ void add_figures(Page& page, const sim::Calibration& calibration) {
                {"to", kNumber},
                {"residual", kNumber, "%"},
                {"from", kNumber, "timings"}});
+  bool is_any_determined = false;
   std::vector<std::string> left, pushed;
   for (const sim::CalibratedFigure& figure : calibration.figures) {
     const sim::FittedParameter& fit = figure.fit;
@@ -101,14 +113,17 @@ void add_figures(Page& page, const sim::Calibration& calibration) {
       pushed.push_back(fmt::format("{}: stays {}, the timings push it to {}", name,
                                    format_number(fit.value, 3), format_number(fit.limit, 3)));
     } else {
+      is_any_determined = true;
       table.add_row({figure.about, figure.pointer.substr(figure.pointer.rfind('/') + 1),
                      format_number(fit.before, 3), format_number(fit.value, 3),
                      format_number(fit.low, 3), format_number(fit.high, 3),
                      format_percent(figure.residual), std::to_string(figure.samples)});
     }
   }
+  for (const std::string& name : calibration.without_curve)
+    left.push_back(fmt::format("{} (predicted without a curve of its own)", name));
   page.heading("Figures");
-  page.table(table);
+  if (is_any_determined) page.table(table);
   add_list(page, "Not determined by these data, and left as they were:", left);
   add_list(
       page,
@@ -160,7 +175,10 @@ ordered_json calibration_json(const sim::Calibration& calibration) {
   }
   for (const sim::CalibratedFigure& figure : calibration.figures)
     figures.push_back(figure_json(figure));
-  return {{"steps", std::move(steps)}, {"ops", std::move(ops)}, {"figures", std::move(figures)}};
+  return {{"steps", std::move(steps)},
+          {"ops", std::move(ops)},
+          {"figures", std::move(figures)},
+          {"without_curve", calibration.without_curve}};
 }
 
 }  // namespace shardwright::cli

@@ -69,6 +69,13 @@ std::vector<OpErrors> op_errors(const Samples& samples, const ClusterSpec& befor
   return errors;
 }
 
+bool has_new_product_rate(const std::vector<CalibratedFigure>& figures) {
+  return std::any_of(figures.begin(), figures.end(), [](const CalibratedFigure& figure) {
+    return is_determined(figure.fit.verdict) && figure.pointer.ends_with("/flop_per_s") &&
+           figure.about.starts_with(name_of(OpKind::Gemm));
+  });
+}
+
 // Efficiencies and MFU are shares of this peak: of a device that curves describe, the best rate
 // that any product reached.
 void set_peak(ClusterSpec& cluster) {
@@ -136,6 +143,11 @@ bool StepComparison::got_worse() const {
   return std::abs(error_after()) > std::abs(error_before()) + kRounding;
 }
 
+bool OpErrors::got_worse() const {
+  constexpr double kNoise = 0.02;
+  return after.median_abs > before.median_abs + kNoise;
+}
+
 StackSpec stack_on(const ClusterSpec& cluster, const StackSpec& stack) {
   return cluster.stack && cluster.stack->name == stack.name ? *cluster.stack : stack;
 }
@@ -165,10 +177,11 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
   if (!data.runs.empty() && !result.cluster.stack)
     result.cluster.stack = data.runs.front().scenario.stack;
   const StackSpec stack = result.cluster.stack.value_or(StackSpec{});
-  calibrate_kernels(result.cluster, samples.kernels, stack, log);
-  calibrate_exchanges(result.cluster, samples.exchanges, log);
+  result.without_curve = calibrate_kernels(result.cluster, samples.kernels, stack, log);
+  for (std::string& name : calibrate_exchanges(result.cluster, samples.exchanges, log))
+    result.without_curve.push_back(std::move(name));
   calibrate_stack(result.cluster, data.runs, of_runs, log);
-  if (!samples.kernels.empty()) set_peak(result.cluster);
+  if (has_new_product_rate(result.figures)) set_peak(result.cluster);
   for (const MeasuredRun& run : data.runs) {
     result.steps.push_back({run.name, run.step_time(), predicted_step(run.scenario, cluster),
                             predicted_step(run.scenario, result.cluster)});

@@ -5,7 +5,8 @@
 // groups of each shape alpha and beta. Of the stack: the host's time for an op, the slowdown of
 // kernels beside collectives, the memory that no tensor explains. Of the device: the variation of
 // speed among ranks. All by robust least squares on logarithms (least_squares.hpp); a figure that
-// the data do not determine, or push to a limit of its range, stays as it was.
+// the data do not determine, or push to a limit of its range, stays as it was, and nothing gets a
+// curve of such figures alone: data that determine nothing leave every prediction as it was.
 #pragma once
 
 #include <string>
@@ -43,11 +44,17 @@ struct OpErrors {
   std::string kind;
   Seconds share;  // time of all such ops on all ranks in the recorded steps
   ErrorSummary before, after;
+
+  // The median error was smaller before, by more than noise.
+  bool got_worse() const;
 };
 
 struct Calibration {
   ClusterSpec cluster;
-  std::vector<CalibratedFigure> figures;
+  std::vector<CalibratedFigure> figures;  // of the profile, also those that stay as they were
+  // Kernels and exchanges ("norm forward", "all_reduce of 2 on 1 node") that the profile has no
+  // curve of, and of which the data determine none: they are priced as before.
+  std::vector<std::string> without_curve;
   std::vector<StepComparison> steps;  // of the runs, in their order
   std::vector<OpErrors> ops;
 };

@@ -95,11 +95,8 @@ void fit_paths(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings,
   note(log, "/fabric", about, result, cluster.fabric.sources);
 }
 
-std::size_t curve_index(ClusterSpec& cluster, const ExchangeTiming& timing) {
-  std::vector<ExchangeCurve>& curves = cluster.exchange_curves;
-  const ExchangeCurve* known = curve_of(cluster, timing.kind, timing.placement);
-  if (known != nullptr) return static_cast<std::size_t>(known - curves.data());
-  // The formula's line through the two ends of the sizes.
+// The formula's line through the two ends of the sizes.
+ExchangeCurve line_of_formula(const ClusterSpec& cluster, const ExchangeTiming& timing) {
   ExchangeCurve curve;
   curve.kind = timing.kind;
   curve.members = timing.placement.size;
@@ -111,15 +108,26 @@ std::size_t curve_index(ClusterSpec& cluster, const ExchangeTiming& timing) {
   constexpr double kSmall = 1.0, kLarge = 1e8;
   curve.alpha = formula(kSmall);
   curve.beta = Bytes(kLarge - kSmall) / (formula(kLarge) - curve.alpha);
-  curves.push_back(curve);
-  // Until timings determine them.
-  const std::string pointer = fmt::format("/exchange_curves/{}/", curves.size() - 1);
-  for (const char* figure : {"alpha_s", "beta_bytes_per_s"}) {
-    cluster.sources[pointer + figure] = {"by the formula of the links, which no timing determined",
-                                         Confidence::Assumed};
-  }
-  cluster.sources[pointer + "skew_s"] = {"none, which no timing determined", Confidence::Assumed};
+  return curve;
+}
+
+// Adds the formula's line where there is no curve.
+std::size_t curve_index(ClusterSpec& cluster, const ExchangeTiming& timing) {
+  std::vector<ExchangeCurve>& curves = cluster.exchange_curves;
+  const ExchangeCurve* known = curve_of(cluster, timing.kind, timing.placement);
+  if (known != nullptr) return static_cast<std::size_t>(known - curves.data());
+  curves.push_back(line_of_formula(cluster, timing));
   return curves.size() - 1;
+}
+
+// What holds until timings determine the figures.
+void note_guess(std::size_t index, Sources& sources) {
+  const std::string pointer = fmt::format("/exchange_curves/{}/", index);
+  for (const char* figure : {"alpha_s", "beta_bytes_per_s"}) {
+    sources[pointer + figure] = {"by the formula of the links, which no timing determined",
+                                 Confidence::Assumed};
+  }
+  sources[pointer + "skew_s"] = {"none, which no timing determined", Confidence::Assumed};
 }
 
 // Small messages say how long any exchange takes, large ones how fast the bytes move: where the
@@ -184,32 +192,58 @@ void note_sizes(ExchangeCurve& curve, const FitResult& transfer,
   }
 }
 
-void fit_curve(ClusterSpec& cluster, std::size_t index,
+std::string describe(const ExchangeCurve& curve) {
+  return fmt::format("{} of {} on {} {}", name_of(curve.kind), curve.members, curve.nodes,
+                     curve.nodes == 1 ? "node" : "nodes");
+}
+
+// Where the curve stands among those of the profile, or is to stand.
+struct CurvePlace {
+  std::size_t index = 0;
+  bool is_new = false;
+};
+
+// False where the curve would be a new one of which nothing is determined: the formula is better
+// than a line through it.
+bool fit_curve(ClusterSpec& cluster, ExchangeCurve curve, const CurvePlace& place,
                const std::vector<const ExchangeTiming*>& timings, const FigureLog& log) {
-  ExchangeCurve& curve = cluster.exchange_curves[index];
-  const std::string about = fmt::format("{} of {} on {} {}", name_of(curve.kind), curve.members,
-                                        curve.nodes, curve.nodes == 1 ? "node" : "nodes");
+  const FitResult transfer = fit_transfer(curve, timings);
+  if (place.is_new && !determines_any(transfer)) return false;
+  if (place.is_new) note_guess(place.index, cluster.sources);
   const auto note_curve = [&](FitResult result) {
     for (FittedParameter& each : result.parameters)
-      each.name = fmt::format("/exchange_curves/{}/{}", index, each.name);
-    log.add("", about, result, cluster.sources);
+      each.name = fmt::format("/exchange_curves/{}/{}", place.index, each.name);
+    log.add("", describe(curve), result, cluster.sources);
   };
-  const FitResult transfer = fit_transfer(curve, timings);
   note_curve(transfer);
   if (!timings.front()->skews.empty()) note_curve(fit_skew(curve, timings));
   note_sizes(curve, transfer, timings);
+  if (place.is_new) cluster.exchange_curves.emplace_back();
+  cluster.exchange_curves[place.index] = curve;
+  return true;
 }
 
-void fit_curves(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings,
-                const FigureLog& log) {
-  std::vector<std::vector<const ExchangeTiming*>> of_curve(cluster.exchange_curves.size());
+// Those that stay without a curve.
+std::vector<std::string> fit_curves(ClusterSpec& cluster,
+                                    const std::vector<ExchangeTiming>& timings,
+                                    const FigureLog& log) {
+  ClusterSpec with_guesses = cluster;
+  const std::vector<ExchangeCurve>& curves = with_guesses.exchange_curves;
+  const std::size_t known = curves.size();
+  std::vector<std::vector<const ExchangeTiming*>> of_curve(known);
   for (const ExchangeTiming& timing : timings) {
-    const std::size_t index = curve_index(cluster, timing);
+    const std::size_t index = curve_index(with_guesses, timing);
     if (of_curve.size() <= index) of_curve.resize(index + 1);
     of_curve[index].push_back(&timing);
   }
-  for (std::size_t i = 0; i < of_curve.size(); ++i)
-    if (!of_curve[i].empty()) fit_curve(cluster, i, of_curve[i], log);
+  std::vector<std::string> without_curve;
+  for (std::size_t i = 0; i < of_curve.size(); ++i) {
+    if (of_curve[i].empty()) continue;
+    const CurvePlace place{i < known ? i : cluster.exchange_curves.size(), i >= known};
+    if (!fit_curve(cluster, curves[i], place, of_curve[i], log))
+      without_curve.push_back(describe(curves[i]));
+  }
+  return without_curve;
 }
 
 GroupPlacement place_by_stride(const ExchangeSample& sample, std::int64_t domain) {
@@ -272,8 +306,9 @@ ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster) 
   return timing;
 }
 
-void calibrate_exchanges(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings,
-                         const FigureLog& log) {
+std::vector<std::string> calibrate_exchanges(ClusterSpec& cluster,
+                                             const std::vector<ExchangeTiming>& timings,
+                                             const FigureLog& log) {
   std::vector<ExchangeTiming> inside, across;
   for (const ExchangeTiming& timing : timings) {
     if (timing.placement.size < 2) continue;
@@ -282,7 +317,7 @@ void calibrate_exchanges(ClusterSpec& cluster, const std::vector<ExchangeTiming>
   fit_paths(cluster, inside, link_figures(), "links of a node", log);
   fit_paths(cluster, across, network_figures(cluster, inside.empty()), "network", log);
   inside.insert(inside.end(), across.begin(), across.end());
-  fit_curves(cluster, inside, log);
+  return fit_curves(cluster, inside, log);
 }
 
 }  // namespace shardwright::sim

@@ -2,6 +2,7 @@
 // and beta for each kind in groups of each shape.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/spec/cluster_spec.hpp"
@@ -19,7 +20,10 @@ std::vector<ExchangeSample> bounded_by_larger(std::vector<ExchangeSample> sample
 // A probe's timing with its groups on the nodes of the cluster.
 ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster);
 
-void calibrate_exchanges(ClusterSpec& cluster, const std::vector<ExchangeTiming>& timings,
-                         const FigureLog& log);
+// Exchanges ("all_reduce of 2 on 1 node") that have no curve, and of which these timings determine
+// none: they stay without one.
+std::vector<std::string> calibrate_exchanges(ClusterSpec& cluster,
+                                             const std::vector<ExchangeTiming>& timings,
+                                             const FigureLog& log);
 
 }  // namespace shardwright::sim

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "sim/calibration/figure_fit.hpp"
@@ -59,17 +61,23 @@ Figures<KernelCurve> figures_of(OpKind kind) {
           overhead()};
 }
 
-std::size_t curve_index(AcceleratorSpec& device, OpKind kind, Phase phase) {
-  std::vector<KernelCurve>& curves = device.kernel_curves;
+std::optional<std::size_t> index_of_curve(const AcceleratorSpec& device, OpKind kind, Phase phase) {
+  const std::vector<KernelCurve>& curves = device.kernel_curves;
   for (std::size_t i = 0; i < curves.size(); ++i)
     if (curves[i].kind == kind && curves[i].phase == phase) return i;
-  curves.push_back(usual_curve(kind, phase));
-  // Until timings determine them.
+  return std::nullopt;
+}
+
+std::string pointer_to(std::size_t index, const std::string& figure) {
+  return fmt::format("/kernel_curves/{}/{}", index, figure);
+}
+
+// What holds until timings determine the figures.
+void note_guess(std::size_t index, OpKind kind, Sources& sources) {
   for (const CurveFigure& figure : figures_of(kind)) {
-    device.sources[fmt::format("/kernel_curves/{}/{}", curves.size() - 1, figure.pointer)] = {
-        "a guess that no timing determined", Confidence::Assumed};
+    sources[pointer_to(index, figure.pointer)] = {"a guess that no timing determined",
+                                                  Confidence::Assumed};
   }
-  return curves.size() - 1;
 }
 
 Seconds total_time(const KernelCurve& curve, const std::vector<const KernelSample*>& samples) {
@@ -93,24 +101,20 @@ Seconds reach(const KernelCurve& curve, const CurveFigure& figure, const Provena
   return up ? std::max(one, other) - now : now - std::min(one, other);
 }
 
-Provenance known_of(const AcceleratorSpec& device, std::size_t index, const CurveFigure& figure) {
-  const auto found =
-      device.sources.find(fmt::format("/kernel_curves/{}/{}", index, figure.pointer));
-  return found == device.sources.end() ? Provenance{} : found->second;
-}
+// A figure of a curve by its pointer within the curve.
+using KnownFigure = std::function<Provenance(const std::string& pointer)>;
 
 // Where timings cannot tell the two apart, the rate moves; but the overhead, if the profile leaves
 // more of the time open by it, and enough to explain the timings.
-Figures<KernelCurve> ordered_figures(const AcceleratorSpec& device, std::size_t index,
+Figures<KernelCurve> ordered_figures(const KernelCurve& curve, const KnownFigure& known,
                                      const std::vector<const KernelSample*>& samples) {
-  const KernelCurve& curve = device.kernel_curves[index];
   Figures<KernelCurve> figures = figures_of(curve.kind);
   Seconds measured;
   for (const KernelSample* sample : samples) measured += middle_mean(sample->times);
   const Seconds missing = measured - total_time(curve, samples);
   const bool up = missing > Seconds(0);
   const auto reach_of = [&](const CurveFigure& figure) {
-    return reach(curve, figure, known_of(device, index, figure), up, samples);
+    return reach(curve, figure, known(figure.pointer), up, samples);
   };
   const Seconds by_overhead = reach_of(figures[1]);
   if (by_overhead > reach_of(figures[0]) && by_overhead >= (up ? missing : Seconds(0) - missing))
@@ -118,39 +122,62 @@ Figures<KernelCurve> ordered_figures(const AcceleratorSpec& device, std::size_t 
   return figures;
 }
 
-void fit_curve(AcceleratorSpec& device, OpKind kind, Phase phase,
-               const std::vector<const KernelSample*>& samples, const FigureLog& log) {
-  const std::size_t index = curve_index(device, kind, phase);
-  FitResult result = fit_first_figure_first<KernelCurve>(
-      device.kernel_curves[index], ordered_figures(device, index, samples),
-      [&](const KernelCurve& curve) {
+FitResult fit_to(KernelCurve& curve, const KnownFigure& known,
+                 const std::vector<const KernelSample*>& samples) {
+  return fit_first_figure_first<KernelCurve>(
+      curve, ordered_figures(curve, known, samples), [&](const KernelCurve& changed) {
         std::vector<double> residuals;
         for (const KernelSample* sample : samples) {
-          const Seconds predicted = curve_time(curve, sample->work);
+          const Seconds predicted = curve_time(changed, sample->work);
           for (const Seconds time : sample->times) residuals.push_back(std::log(predicted / time));
         }
         return residuals;
       });
-  for (FittedParameter& each : result.parameters)
-    each.name = fmt::format("/kernel_curves/{}/{}", index, each.name);
-  log.add("/accelerator", fmt::format("{} {}", name_of(kind), name_of(phase)), result,
-          device.sources);
 }
 
-void fit_curves(AcceleratorSpec& device, const std::vector<KernelSample>& samples,
-                const FigureLog& log) {
+std::string describe(OpKind kind, Phase phase) {
+  return fmt::format("{} {}", name_of(kind), name_of(phase));
+}
+
+// False where the curve would be a new one of which nothing is determined: what such kernels were
+// priced by before is better than a guess.
+bool fit_curve(AcceleratorSpec& device, OpKind kind, Phase phase,
+               const std::vector<const KernelSample*>& samples, const FigureLog& log) {
+  const std::optional<std::size_t> own = index_of_curve(device, kind, phase);
+  const std::size_t index = own.value_or(device.kernel_curves.size());
+  const KnownFigure known = [&](const std::string& pointer) {
+    const auto found = device.sources.find(pointer_to(index, pointer));
+    return own && found != device.sources.end() ? found->second : Provenance{};
+  };
+  KernelCurve curve = own ? device.kernel_curves[index] : usual_curve(kind, phase);
+  FitResult result = fit_to(curve, known, samples);
+  if (!own && !determines_any(result)) return false;
+  if (!own) note_guess(index, kind, device.sources);
+  if (!own) device.kernel_curves.emplace_back();
+  device.kernel_curves[index] = curve;
+  for (FittedParameter& each : result.parameters) each.name = pointer_to(index, each.name);
+  log.add("/accelerator", describe(kind, phase), result, device.sources);
+  return true;
+}
+
+// Those that stay without a curve.
+std::vector<std::string> fit_curves(AcceleratorSpec& device,
+                                    const std::vector<KernelSample>& samples,
+                                    const FigureLog& log) {
   std::vector<std::pair<OpKind, Phase>> kinds;
   for (const KernelSample& sample : samples) {
     const std::pair kind(sample.kind, sample.phase);
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
   }
   std::sort(kinds.begin(), kinds.end());
+  std::vector<std::string> without_curve;
   for (const auto& [kind, phase] : kinds) {
     std::vector<const KernelSample*> own;
     for (const KernelSample& sample : samples)
       if (sample.kind == kind && sample.phase == phase) own.push_back(&sample);
-    fit_curve(device, kind, phase, own, log);
+    if (!fit_curve(device, kind, phase, own, log)) without_curve.push_back(describe(kind, phase));
   }
+  return without_curve;
 }
 
 // "gemm", "attention" or, for what streams through memory, "memcpy", as rows of timings say.
@@ -179,16 +206,15 @@ void fit_efficiency(AcceleratorSpec& device, const std::vector<KernelSample>& sa
 
 }  // namespace
 
-void calibrate_kernels(ClusterSpec& cluster, const std::vector<KernelSample>& samples,
-                       const StackSpec& stack, const FigureLog& log) {
-  if (samples.empty()) return;
+std::vector<std::string> calibrate_kernels(ClusterSpec& cluster,
+                                           const std::vector<KernelSample>& samples,
+                                           const StackSpec& stack, const FigureLog& log) {
+  if (samples.empty()) return {};
   AcceleratorSpec& device = cluster.accelerator;
   const bool has_curves = device.architecture == kCpuArchitecture || !device.kernel_curves.empty();
-  if (has_curves) {
-    fit_curves(device, samples, log);
-  } else {
-    fit_efficiency(device, samples, stack, log);
-  }
+  if (has_curves) return fit_curves(device, samples, log);
+  fit_efficiency(device, samples, stack, log);
+  return {};
 }
 
 }  // namespace shardwright::sim

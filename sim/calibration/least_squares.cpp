@@ -286,6 +286,11 @@ bool is_determined(FitVerdict verdict) {
   return verdict == FitVerdict::Fitted || verdict == FitVerdict::AtLimit;
 }
 
+bool determines_any(const FitResult& result) {
+  return std::any_of(result.parameters.begin(), result.parameters.end(),
+                     [](const FittedParameter& each) { return is_determined(each.verdict); });
+}
+
 FitResult fit(const std::vector<FitParameter>& parameters, const Residuals& residuals) {
   FitResult result;
   std::vector<double> first;

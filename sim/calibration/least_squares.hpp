@@ -64,4 +64,7 @@ using Residuals = std::function<std::vector<double>(const std::vector<double>&)>
 
 FitResult fit(const std::vector<FitParameter>& parameters, const Residuals& residuals);
 
+// True if the data determine any of the parameters.
+bool determines_any(const FitResult& result);
+
 }  // namespace shardwright::sim

@@ -60,7 +60,8 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
   EXPECT_EQ(report.at("steps").at(0).at("run"), "run");
   EXPECT_GT(report.at("steps").at(0).at("measured_s"), 0.0);
   EXPECT_FALSE(report.at("figures").empty());
-  EXPECT_EQ(load_cluster(better).accelerator.kernel_curves.size(),
+  // What two steps of the probe leave open, these may determine.
+  EXPECT_GE(load_cluster(better).accelerator.kernel_curves.size(),
             machine.accelerator.kernel_curves.size());
   EXPECT_THAT(folder.read("trace.json"), HasSubstr("rank 0, stage 0: predicted"));
 
@@ -285,6 +286,35 @@ TEST(CalibrateCommand, NamesEachFigureThatStays) {
     EXPECT_THAT(page, HasSubstr(pointer));
   }
   EXPECT_GT(pushed + open, 0);
+}
+
+// Two sizes that each ask for something else of the same links.
+TEST(CalibrateCommand, LeavesPredictionsAsTheyWereWhereNothingIsDetermined) {
+  const ScratchFolder folder;
+  const std::string table =
+      folder.write("nccl.txt",
+                   "# Collective test starting: all_reduce_perf\n"
+                   "#  Rank  0 Group  0 Pid 1 on host-a device  0 [0x07] GPU\n"
+                   "#  Rank  1 Group  0 Pid 2 on host-a device  1 [0x0a] GPU\n"
+                   "# size count type redop root time algbw busbw\n"
+                   "1048576 262144 float sum -1 45.2 23.20 23.20\n"
+                   "134217728 33554432 float sum -1 500.2 268.33 268.33\n");
+  const auto calibrated = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {
+        "calibrate", table, "--cluster", "dgx-h100", "--out", folder.file("out.json"), "--force"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    return result.output;
+  };
+  const std::string page = calibrated({});
+  EXPECT_THAT(page, HasSubstr("- all_reduce of 2 on 1 node"));
+  EXPECT_THAT(page, testing::Not(HasSubstr("/exchange_curves")));
+  EXPECT_THAT(page, testing::Not(HasSubstr("95 % from")));
+  EXPECT_THAT(page, testing::Not(HasSubstr("worse")));
+  const json document = json::parse(calibrated({"--json", "-"}));
+  EXPECT_EQ(document.at("ops").at(0).at("after"), document.at("ops").at(0).at("before"));
+  EXPECT_FALSE(json::parse(folder.read("out.json")).contains("exchange_curves"));
 }
 
 // Timings without a run have no step that they are a share of.

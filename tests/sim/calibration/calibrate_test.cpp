@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
@@ -221,6 +224,62 @@ TEST(Calibrate, TellsAStepThatGotWorse) {
   EXPECT_TRUE((StepComparison{"run", measured, Seconds(1.05), Seconds(0.8)}).got_worse());
   EXPECT_FALSE((StepComparison{"run", measured, Seconds(1.5), Seconds(0.8)}).got_worse());
   EXPECT_FALSE((StepComparison{"run", measured, Seconds(1.02), Seconds(0.975)}).got_worse());
+}
+
+TEST(Calibrate, TellsOpsThatGotWorse) {
+  OpErrors ops{"all_reduce", Seconds(1.0), {}, {}};
+  const auto got_worse = [&](double before, double after) {
+    ops.before.median_abs = before;
+    ops.after.median_abs = after;
+    return ops.got_worse();
+  };
+  EXPECT_TRUE(got_worse(0.392, 0.457));
+  EXPECT_FALSE(got_worse(0.10, 0.11));
+  EXPECT_FALSE(got_worse(0.457, 0.392));
+}
+
+// A step of one rank, each kind of op so much longer or shorter as chance has it.
+MeasuredRun contradictory_run(const ClusterSpec& cluster, std::mt19937_64& random) {
+  MeasuredRun run = run_on(cluster, scenario_of(cluster, {1, 1, 1}));
+  run.steps.resize(1);
+  std::vector<Span>& spans = run.steps.front().ranks.front().spans;
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const Span& a, const Span& b) { return a.start < b.start; });
+  std::normal_distribution<double> logarithm(0.0, 2.0);
+  std::map<std::pair<std::string, Phase>, double> factors;
+  Seconds now = spans.front().start;
+  for (Span& span : spans) {
+    const auto [factor, is_new] = factors.try_emplace({span.name, span.phase}, 1.0);
+    if (is_new) factor->second = std::exp(logarithm(random));
+    span.start = now;
+    span.duration *= factor->second;
+    now = span.end();
+  }
+  return run;
+}
+
+TEST(Calibrate, StepsThatDetermineNothingChangeNothing) {
+  ClusterSpec guess = four_hosts(1.0, 1.0);
+  guess.accelerator.matrix.fp32 = guess.accelerator.vector_fp32 = FlopPerSecond(7e10);
+  // One phase is priced by the curve of another one.
+  std::erase_if(guess.accelerator.kernel_curves, [](const KernelCurve& curve) {
+    return curve.kind == OpKind::Norm && curve.phase == Phase::BackwardInput;
+  });
+  std::mt19937_64 random(2026);
+  int silent = 0;
+  for (int i = 0; i < 20; ++i) {
+    CalibrationData data;
+    data.runs = {contradictory_run(guess, random)};
+    const Calibration calibration = calibrate(guess, data, "test");
+    if (std::any_of(calibration.figures.begin(), calibration.figures.end(),
+                    [](const auto& figure) { return is_determined(figure.fit.verdict); }))
+      continue;
+    ++silent;
+    EXPECT_EQ(to_json(calibration.cluster), to_json(guess));
+    EXPECT_EQ(calibration.steps.front().before, calibration.steps.front().after);
+    EXPECT_THAT(calibration.without_curve, testing::Contains("norm backward_input"));
+  }
+  EXPECT_GE(silent, 1);
 }
 
 double error_of(const Scenario& scenario, const ClusterSpec& profile, const ClusterSpec& truth) {

@@ -206,6 +206,53 @@ TEST(KernelCalibration, OneSizeMovesWhatTheProfileKnowsLess) {
   EXPECT_NEAR(slow.curve.bandwidth.value(), 4e9 / 3.0, 2e7);
 }
 
+// A device prices a phase without a curve by that of another phase: a guess would be worse.
+TEST(KernelCalibration, APhaseOfWhichNothingIsDeterminedGetsNoCurve) {
+  Draw draw;
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> exponent(-4.0, 2.0), odd(-2.0, 2.0);
+  int without = 0;
+  for (int i = 0; i < kMachines; ++i) {
+    std::vector<double> shares(1 + random() % 4);
+    for (double& share : shares) share = std::pow(10.0, exponent(random));
+    const Drawn drawn = draw.machine(shares);
+    std::vector<KernelSample> samples = draw.timings(drawn, 1 + static_cast<int>(random() % 3));
+    for (KernelSample& sample : samples) {
+      const double factor = std::exp(odd(random));
+      sample.phase = Phase::BackwardInput;
+      for (Seconds& time : sample.times) time *= factor;
+    }
+    ClusterSpec before;
+    before.accelerator.architecture = kCpuArchitecture;
+    before.accelerator.kernel_curves = {drawn.first};
+    ClusterSpec after = before;
+    std::vector<CalibratedFigure> figures;
+    const std::vector<std::string> names =
+        calibrate_kernels(after, samples, StackSpec{}, {"test", Confidence::Fitted, figures});
+    const std::vector<KernelCurve>& curves = after.accelerator.kernel_curves;
+    if (names.empty()) {
+      ASSERT_EQ(curves.size(), 2U);
+      EXPECT_EQ(curves[0], drawn.first);
+      ASSERT_EQ(figures.size(), 2U);
+      EXPECT_TRUE(is_determined(figures[0].fit.verdict) || is_determined(figures[1].fit.verdict));
+      for (const CalibratedFigure& figure : figures)
+        EXPECT_TRUE(figure.pointer.starts_with("/accelerator/kernel_curves/1/"));
+      continue;
+    }
+    ++without;
+    EXPECT_EQ(names, std::vector<std::string>{"norm backward_input"});
+    EXPECT_TRUE(figures.empty());
+    EXPECT_EQ(after.accelerator, before.accelerator);
+    for (const KernelSample& sample : samples) {
+      const KernelCurve* curve = curve_of(after.accelerator, sample.kind, sample.phase);
+      ASSERT_NE(curve, nullptr);
+      EXPECT_EQ(curve_time(*curve, sample.work), curve_time(drawn.first, sample.work));
+    }
+  }
+  EXPECT_GE(without, kMachines / 10);
+  EXPECT_LE(without, kMachines * 9 / 10);
+}
+
 // Two kernels of one curve that take as long for twice the bytes: no bandwidth explains that.
 TEST(KernelCalibration, NamesTheLimitThatContradictoryTimingsPushTo) {
   KernelCurve first;
