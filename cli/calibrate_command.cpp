@@ -35,7 +35,7 @@ struct CalibrateOptions {
 // Of the last run named, which is the one that somebody looks at.
 void write_trace(const CalibrateOptions& options, const sim::CalibrationData& data,
                  const ClusterSpec& cluster) {
-  if (options.trace.empty() || data.runs.empty()) return;
+  if (options.trace.empty()) return;
   const Timeline both = sim::side_by_side(data.runs.back(), cluster);
   write_file(
       options.trace, [&](std::ostream& stream) { write_perfetto(both, stream); },
@@ -71,25 +71,38 @@ void check_none_is_named_twice(const std::vector<std::string>& names, ProblemLis
   }
 }
 
+// Timings of exchanges alone are no step to show, nor kernels.
+void check_runs_for_outputs(const CalibrateOptions& options, const sim::CalibrationData& data,
+                            ProblemList& problems) {
+  if (!data.runs.empty() || !problems.empty()) return;
+  const auto need_run = [&](const char* option, const std::string& file) {
+    if (file.empty()) return;
+    problems.add(option, "output of nccl-tests alone",
+                 "a run among the inputs: the --out folder of shardwright run");
+  };
+  need_run("--trace", options.trace);
+  need_run("--kernels", options.kernels);
+}
+
 // Folders are runs, files are output of nccl-tests. `notes` takes what people should know of them.
-sim::CalibrationData read_data(const std::vector<std::string>& names, ProblemList& problems,
+sim::CalibrationData read_data(const std::vector<std::string>& paths, ProblemList& problems,
                                std::vector<std::string>& notes) {
   sim::CalibrationData data;
-  for (const std::string& name : names) {
+  for (const std::string& path : paths) {
     std::error_code error;
     read_part("", problems, [&] {
-      const std::filesystem::file_status status = std::filesystem::status(name, error);
+      const std::filesystem::file_status status = std::filesystem::status(path, error);
       if (!is_directory(status) && !is_regular_file(status)) {
-        throw InputError(name, {{"", exists(status) ? "a pipe or device" : "no such file or folder",
+        throw InputError(path, {{"", exists(status) ? "a pipe or device" : "no such file or folder",
                                  "the --out folder of shardwright run, or a file with the output "
                                  "of nccl-tests"}});
       }
       if (is_regular_file(status)) {
-        const auto [samples, empty_rows] = sim::read_nccl_tests(name);
+        const auto [samples, empty_rows] = sim::read_nccl_tests(path);
         data.exchanges.insert(data.exchanges.end(), samples.begin(), samples.end());
-        if (empty_rows > 0) notes.push_back(note_of_empty_rows(name, empty_rows));
+        if (empty_rows > 0) notes.push_back(note_of_empty_rows(path, empty_rows));
       } else {
-        data.runs.push_back(sim::load_run(name));
+        data.runs.push_back(sim::load_run(path));
       }
       return true;
     });
@@ -128,6 +141,7 @@ ExitCode calibrate(const CalibrateOptions& options) {
   std::vector<std::string> notes;
   check_none_is_named_twice(options.runs, problems);
   const sim::CalibrationData data = read_data(options.runs, problems, notes);
+  check_runs_for_outputs(options, data, problems);
   const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
   problems.throw_if_any();
   for (const sim::MeasuredRun& run : data.runs) sim::check_device(run, cluster, problems);

@@ -41,11 +41,11 @@ std::string heading_of(const ClusterSpec& machine) {
 ExitCode probe(const ProbeOptions& options) {
   check_destinations({{"--json", options.common.json}, {"--out", options.out}},
                      options.common.force);
-  const bool measures = !options.ranks.empty() || !options.keep.empty() ||
+  const bool measures = !options.ranks.empty() || !options.keep.empty() || !options.steps.empty() ||
                         options.device != "auto" || options.share_gpu;
   if (!options.from.empty() && measures) {
     throw InputError("shardwright probe",
-                     {{"--from", "also --ranks, --keep, --device or --share-gpu",
+                     {{"--from", "also --ranks, --steps, --keep, --device or --share-gpu",
                        "measurements that are there"}});
   }
   ProblemList problems("shardwright probe");

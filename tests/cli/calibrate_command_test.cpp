@@ -317,6 +317,21 @@ TEST(CalibrateCommand, LeavesPredictionsAsTheyWereWhereNothingIsDetermined) {
   EXPECT_FALSE(json::parse(folder.read("out.json")).contains("exchange_curves"));
 }
 
+// They would be empty, or not there at all.
+TEST(CalibrateCommand, RefusesOutputsOfARunWithoutARun) {
+  const ScratchFolder folder;
+  const CommandResult result =
+      run_command({"calibrate", folder.write("table.txt", two_ranks_on("host-a", "host-a")),
+                   "--cluster", "dgx-h100", "--out", folder.file("out.json"), "--trace",
+                   folder.file("trace.json"), "--kernels", folder.file("kernels.csv")});
+  EXPECT_EQ(result.exit_code, 2);
+  for (const char* option : {"--trace", "--kernels"}) {
+    EXPECT_THAT(result.errors, HasSubstr(std::string(option) +
+                                         ": found output of nccl-tests alone; expected a run"));
+  }
+  EXPECT_EQ(folder.files(), 1U);
+}
+
 // Timings without a run have no step that they are a share of.
 TEST(CalibrateCommand, LeavesTheShareOfTimingsAloneEmpty) {
   const ScratchFolder folder;

@@ -120,6 +120,21 @@ TEST(ProbeCommand, LeavesNoProcessHoweverItEnds) {
   }
 }
 
+// They are of a probe of this machine, and what is there has been measured.
+TEST(ProbeCommand, RefusesHowToMeasureBesideMeasurements) {
+  const ScratchFolder folder;
+  const std::vector<std::vector<std::string>> ways = {
+      {"--steps", "3"}, {"--ranks", "2"}, {"--keep", folder.file("k")}, {"--share-gpu"}};
+  for (const std::vector<std::string>& way : ways) {
+    std::vector<std::string> arguments = {"probe", "--from", folder.file("m"), "--out",
+                                          folder.file("here.json")};
+    arguments.insert(arguments.end(), way.begin(), way.end());
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.errors, HasSubstr("--from: found also --ranks, --steps, --keep"));
+  }
+}
+
 TEST(ProbeCommand, RefusesCountsThatAreNone) {
   const ScratchFolder folder;
   for (const char* count : {"2.5", "1e2", "-1", "0", "1025"}) {
