@@ -1,5 +1,6 @@
 // shardwright calibrate
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include "cli/calibration_report.hpp"
 #include "cli/command.hpp"
+#include "cli/distinct_names.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_parts.hpp"
 #include "core/base/error.hpp"
@@ -88,7 +90,9 @@ void check_runs_for_outputs(const CalibrateOptions& options, const sim::Calibrat
 sim::CalibrationData read_data(const std::vector<std::string>& paths, ProblemList& problems,
                                std::vector<std::string>& notes) {
   sim::CalibrationData data;
-  for (const std::string& path : paths) {
+  const std::vector<std::string> names = distinct_names(paths);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string& path = paths[i];
     std::error_code error;
     read_part("", problems, [&] {
       const std::filesystem::file_status status = std::filesystem::status(path, error);
@@ -103,6 +107,7 @@ sim::CalibrationData read_data(const std::vector<std::string>& paths, ProblemLis
         if (empty_rows > 0) notes.push_back(note_of_empty_rows(path, empty_rows));
       } else {
         data.runs.push_back(sim::load_run(path));
+        data.runs.back().name = names[i];
       }
       return true;
     });
@@ -123,12 +128,7 @@ void say_what_is_left_out(const sim::CalibrationData& data, const std::vector<st
 }
 
 std::string source_of(const CalibrateOptions& options) {
-  std::string names;
-  for (const std::string& run : options.runs) {
-    names += names.empty() ? "" : ", ";
-    names += std::filesystem::path(run + "/").parent_path().filename().string();
-  }
-  return "shardwright calibrate " + names;
+  return fmt::format("shardwright calibrate {}", fmt::join(distinct_names(options.runs), ", "));
 }
 
 ExitCode calibrate(const CalibrateOptions& options) {

@@ -143,6 +143,13 @@ std::set<std::int64_t> read_metrics(const fs::path& file, const std::string& pro
   return steps;
 }
 
+// Also where the path ends with a slash, or is "." or "..".
+std::string own_name(const fs::path& folder) {
+  std::error_code unknown;  // where this process is
+  const fs::path whole = (fs::absolute(folder, unknown) / "").lexically_normal();
+  return whole.parent_path().filename().string();
+}
+
 }  // namespace
 
 Seconds MeasuredRun::step_time() const {
@@ -156,7 +163,7 @@ MeasuredRun load_run(const fs::path& folder) {
   if (!fs::is_directory(folder, error))
     throw InputError(folder.string(), {{"", "no folder", "the --out folder of shardwright run"}});
   MeasuredRun run;
-  run.name = fs::path(folder / "").parent_path().filename().string();
+  run.name = own_name(folder);
   const fs::path plan = folder / "plan.json";
   if (!fs::exists(plan, error)) {
     throw InputError(folder.string(),

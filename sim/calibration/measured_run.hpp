@@ -30,7 +30,7 @@ struct LeftOut {
 inline constexpr const char* kCpuDevice = "cpu";
 
 struct MeasuredRun {
-  std::string name;    // of its folder
+  std::string name;    // of its folder; who reads several may tell them apart by more of the path
   std::string device;  // that it computed on: "cpu", "cuda"; empty: not said
   Scenario scenario;
   std::vector<MeasuredStep> steps;  // recorded ones, of which every rank's timeline is there

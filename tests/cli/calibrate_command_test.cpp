@@ -65,6 +65,20 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
             machine.accelerator.kernel_curves.size());
   EXPECT_THAT(folder.read("trace.json"), HasSubstr("rank 0, stage 0: predicted"));
 
+  // Another measurement, for all that is known, in a folder of the same name.
+  std::filesystem::create_directories(folder.file("again"));
+  std::filesystem::copy(out, folder.file("again/run"), std::filesystem::copy_options::recursive);
+  const std::string of_both = folder.file("of_both.json");
+  const CommandResult both = run_command({"calibrate", out, folder.file("again/run/"), "--cluster",
+                                          here, "--out", of_both, "--json", "-"});
+  ASSERT_EQ(both.exit_code, 0) << both.errors;
+  const json steps = json::parse(both.output).at("steps");
+  const std::string first = std::filesystem::path(folder.file("")).parent_path().filename() / "run";
+  EXPECT_EQ(steps.at(0).at("run"), first);
+  EXPECT_EQ(steps.at(1).at("run"), "again/run");
+  EXPECT_THAT(folder.read("of_both.json"),
+              HasSubstr("\"shardwright calibrate " + first + ", again/run\""));
+
   // The table that it wrote is one that simulations read, of the shapes of this very plan.
   const CommandResult simulated = run_command(
       {"simulate", "--plan", plan, "--kernels", folder.file("kernels.csv"), "--json", "-"});

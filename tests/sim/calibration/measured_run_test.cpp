@@ -65,6 +65,14 @@ TEST_F(RunFolder, IsReadWhereAllIsThere) {
   EXPECT_EQ(run.step_times.size(), 2U);
 }
 
+TEST_F(RunFolder, HasItsOwnNameHoweverItIsWritten) {
+  const std::string name = folder_.filename().string();
+  std::filesystem::create_directories(folder_ / "below");
+  for (const std::filesystem::path& path :
+       {folder_, folder_ / "", folder_ / ".", folder_ / "below" / ".."})
+    EXPECT_EQ(load_run(path).name, name) << path;
+}
+
 // Steps 0 to 2 under another plan, from step 3 on under plan.json; step 9 is of a longer run that
 // was written over.
 TEST_F(RunFolder, StepsOfOtherPlansAreLeftOut) {
