@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -24,13 +25,27 @@ std::string find_executor() {
   return executor;
 }
 
+// The status of a process that has ended.
+int status_at_end(pid_t process, const StopSignalsHeld& held) {
+  constexpr std::chrono::milliseconds kBetweenLooks{20};
+  int status = 0, asked_by = 0;
+  while (waitpid(process, &status, WNOHANG) == 0) {
+    const int signal = held.take(kBetweenLooks);
+    if (signal == 0) continue;
+    kill(process, asked_by == 0 ? SIGTERM : SIGKILL);
+    if (asked_by == 0) asked_by = signal;
+  }
+  if (asked_by != 0) raise(asked_by);
+  return status;
+}
+
 }  // namespace
 
 void become_executor(std::vector<std::string> arguments) {
   become(find_executor(), std::move(arguments));
 }
 
-void run_executor(std::vector<std::string> arguments) {
+void run_executor(std::vector<std::string> arguments, const StopSignalsHeld& held) {
   const std::string executor = find_executor();
   arguments.insert(arguments.begin(), executor);
   const std::vector<char*> pointers = argument_pointers(arguments);
@@ -41,12 +56,12 @@ void run_executor(std::vector<std::string> arguments) {
     // However this process ends, the executor ends its ranks and itself.
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != command) _exit(1);
+    held.release();
     dup2(STDERR_FILENO, STDOUT_FILENO);
     execv(executor.c_str(), pointers.data());
     _exit(1);
   }
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+  const int status = status_at_end(process, held);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
   if (WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::BadInput))
     throw ExecutorRefused("the executor refused its input");

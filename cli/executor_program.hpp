@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/stop_signals.hpp"
+
 namespace shardwright::cli {
 
 // It takes this process over, with its streams, signals and exit status; returns only by throwing
@@ -18,7 +20,8 @@ class ExecutorRefused : public std::runtime_error {
 };
 
 // Runs it to its end; its messages go to standard error. Throws ExecutorRefused, and RuntimeFailure
-// if it fails or is not there.
-void run_executor(std::vector<std::string> arguments);
+// if it fails or is not there. A signal that is `held` stops it, a second one at once; the first
+// one is then delivered after all, when the object ends.
+void run_executor(std::vector<std::string> arguments, const StopSignalsHeld& held);
 
 }  // namespace shardwright::cli

@@ -20,6 +20,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/base/printable_text.hpp"
 #include "core/base/standard_streams.hpp"
+#include "core/base/stop_signals.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
@@ -41,7 +42,7 @@ int lock_folder(const fs::path& path) {
   return -1;
 }
 
-// Those of probes that a signal ended before they could remove theirs.
+// Those of probes that could not remove theirs: SIGKILL ended them, or the machine stopped.
 void remove_abandoned_folders() {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(), ignored)) {
@@ -103,6 +104,7 @@ sim::Calibration profile_of_probe(const fs::path& folder) {
 }
 
 sim::Calibration probe_machine(const MachineProbe& probe) {
+  const StopSignalsHeld held;  // until the folder is gone
   const TemporaryFolder temporary;
   const fs::path& out = probe.folder.empty() ? temporary.path() : probe.folder;
   std::vector<std::string> arguments = {"probe",      "--local",  "--out",
@@ -116,7 +118,7 @@ sim::Calibration probe_machine(const MachineProbe& probe) {
   };
   add("--ranks", probe.ranks);
   add("--steps", probe.steps);
-  run_executor(std::move(arguments));
+  run_executor(std::move(arguments), held);
   return profile_of_probe(out);
 }
 

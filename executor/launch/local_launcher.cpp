@@ -15,6 +15,7 @@
 #include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
 #include "core/base/standard_streams.hpp"
+#include "core/base/stop_signals.hpp"
 #include "executor/comm/tcp_store.hpp"
 #include "executor/launch/bad_input.hpp"
 #include "executor/launch/heartbeat.hpp"
@@ -34,33 +35,12 @@ extern "C" void remember_signal(int signal) {
   stop_signal = signal;
 }
 
-constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
-
 void handle_stop_signals(void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
   for (const int signal : kStopSignals) sigaction(signal, &action, nullptr);
 }
-
-// Keeps the signals back while it lives, so that none falls between two ways to handle them.
-class StopSignalsHeld {
- public:
-  StopSignalsHeld() {
-    sigset_t held;
-    sigemptyset(&held);
-    for (const int signal : kStopSignals) sigaddset(&held, signal);
-    pthread_sigmask(SIG_BLOCK, &held, &before_);
-  }
-  ~StopSignalsHeld() { release(); }
-  StopSignalsHeld(const StopSignalsHeld&) = delete;
-  StopSignalsHeld& operator=(const StopSignalsHeld&) = delete;
-
-  void release() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 // Environment of a rank: this process's own, and where the rank is.
 std::vector<std::string> environment_of(std::int64_t rank, std::int64_t world,
@@ -96,7 +76,7 @@ class RankProcesses {
     const std::vector<char*> argv = argument_pointers(arguments);
     const std::vector<char*> envp = argument_pointers(environment);
     const pid_t launcher = getpid();
-    const StopSignalsHeld held;
+    const StopSignalsHeld held;  // none falls between two ways to handle it
     const pid_t process = fork();
     if (process < 0) throw RuntimeFailure(std::string("no process: ") + std::strerror(errno));
     if (process == 0) {

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "cli/here_profile.hpp"
 #include "core/spec/profile_library.hpp"
 #include "tests/cli/command_run.hpp"
+#include "tests/process_end.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -87,7 +89,7 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
   EXPECT_GT(basis.at("measured_s"), 9.0 * basis.at("formula_s").get<double>());
 }
 
-// A probe that a signal ended cannot remove its folder: the next one does, but not that of a probe
+// A probe that SIGKILL ended cannot remove its folder: the next one does, but not that of a probe
 // that still runs.
 TEST(CalibrateCommand, RemovesTheFoldersOfProbesThatWereEnded) {
   const ScratchFolder folder, temporary;
@@ -104,6 +106,25 @@ TEST(CalibrateCommand, RemovesTheFoldersOfProbesThatWereEnded) {
   EXPECT_FALSE(std::filesystem::exists(left));
   EXPECT_TRUE(std::filesystem::exists(held));
   EXPECT_EQ(temporary.files(), 1U);
+}
+
+// Whoever asks a probe to stop finds nothing of it left.
+TEST(CalibrateCommand, RemovesTheFolderOfAProbeThatIsAskedToStop) {
+  std::signal(SIGINT, SIG_DFL);  // where the tests run in the background it may be ignored
+  std::signal(SIGHUP, SIG_DFL);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    const ScratchFolder folder, temporary;
+    RunningCommand probe({"probe", "--device", "cpu", "--ranks", "2", "--steps", "5000", "--out",
+                          folder.file("here.json")},
+                         {.environment = {{"TMPDIR", temporary.file("")}}});
+    const std::vector<pid_t> processes = probe.wait_for_processes(3);
+    EXPECT_EQ(processes.size(), 3U);
+    EXPECT_EQ(temporary.files(), 1U);
+    probe.send(signal);
+    EXPECT_EQ(probe.finish().exit_code, 128 + signal);
+    EXPECT_EQ(temporary.files(), 0U) << signal;
+    for (const pid_t process : processes) EXPECT_TRUE(ends_soon(process)) << signal;
+  }
 }
 
 TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
