@@ -1,5 +1,7 @@
 #include "core/base/bounded_line.hpp"
 
+#include <fstream>
+
 namespace shardwright {
 
 LineRead read_bounded_line(std::istream& stream, std::size_t longest, std::string& line) {
@@ -12,6 +14,13 @@ LineRead read_bounded_line(std::istream& stream, std::size_t longest, std::strin
     if (line.size() > longest) return LineRead::TooLong;
   }
   return line.empty() ? LineRead::End : LineRead::Whole;
+}
+
+bool ends_with_line_feed(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  if (stream.tellg() <= 0) return true;
+  stream.seekg(-1, std::ios::end);
+  return stream.get() == '\n';
 }
 
 }  // namespace shardwright

@@ -19,13 +19,6 @@ constexpr std::size_t kLongestLine = std::size_t{1} << 20U;  // bytes
 constexpr std::size_t kMostProblems = 100;
 constexpr const char* kExpected = "an object with a step, as a run writes it: mend or remove it";
 
-bool ends_with_line_feed(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary | std::ios::ate);
-  if (stream.tellg() <= 0) return true;
-  stream.seekg(-1, std::ios::end);
-  return stream.get() == '\n';
-}
-
 std::optional<std::int64_t> step_of(const nlohmann::json& line) {
   const auto step = line.is_object() ? line.find("step") : line.end();
   if (step == line.end() || !step->is_number_integer() || *step < 0) return std::nullopt;

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/bounded_line.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/regular_file.hpp"
 #include "core/spec/scenario_sum.hpp"
@@ -74,13 +75,6 @@ void read_steps(const fs::path& folder, const std::set<std::int64_t>& steps, Mea
   }
 }
 
-bool ends_with_a_line(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary | std::ios::ate);
-  if (stream.tellg() <= 0) return true;
-  stream.seekg(-1, std::ios::end);
-  return stream.get() == '\n';
-}
-
 // Calls `read` with each line's object. A last line without an end that is no JSON is what a run
 // that was killed leaves: it is left out, and true returned. Throws InputError with all bad lines.
 bool read_lines(const fs::path& file, const std::function<void(ObjectReader&)>& read) {
@@ -112,7 +106,7 @@ bool read_lines(const fs::path& file, const std::function<void(ObjectReader&)>& 
         add_line_before();
         no_json.emplace(place, error);
       });
-  const bool is_torn = no_json && !ends_with_a_line(file);
+  const bool is_torn = no_json && !ends_with_line_feed(file);
   if (!is_torn) add_line_before();
   problems.throw_if_any();
   return is_torn;
