@@ -14,16 +14,11 @@
 #include "cli/option_values.hpp"
 #include "cli/output.hpp"
 #include "core/base/error.hpp"
-#include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/device_word.hpp"
 
 namespace shardwright::cli {
 namespace {
-
-std::string is_device(const std::string& word) {
-  static const std::vector<std::string> kDevices = {"cpu", "cuda", "auto"};
-  return unless_one_of(word, kDevices);
-}
 
 struct ProbeOptions {
   CommonOptions common;
@@ -89,7 +84,7 @@ mpirun, with a folder that all of them share.)");
       ->add_option("--device", options->device,
                    "cpu, cuda, or auto: GPUs if there are any that compute in bf16")
       ->type_name("DEVICE")
-      ->check(is_device)
+      ->check(unless_device)
       ->capture_default_str();
   command->add_flag("--share-gpu", options->share_gpu,
                     "Let ranks share a GPU: to try it out, not to time it");

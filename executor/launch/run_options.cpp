@@ -11,16 +11,11 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/nearest_name.hpp"
+#include "core/spec/device_word.hpp"
 #include "executor/launch/option_checks.hpp"
 
 namespace shardwright::executor {
 namespace {
-
-std::string is_device(const std::string& word) {
-  static const std::vector<std::string> kDevices = {"cpu", "cuda", "auto"};
-  return unless_one_of(word, kDevices);
-}
 
 constexpr double kMostSeconds = 1e6;
 
@@ -175,7 +170,7 @@ CheckpointOptions RunOptions::checkpoints(std::function<void()> check_others) co
 void add_device_options(CLI::App& app, std::string& device, bool& share_gpu,
                         const std::string& automatic) {
   app.add_option("--device", device, "cpu, cuda, or auto: " + automatic)
-      ->check(is_device)
+      ->check(unless_device)
       ->type_name("DEVICE")
       ->capture_default_str();
   app.add_flag("--share-gpu", share_gpu,
