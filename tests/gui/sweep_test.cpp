@@ -217,8 +217,9 @@ TEST(Sweep, SaysWhyThereIsNoKnee) {
     const Sweep along = sweep(static_cast<SweepAxis>(i));
     EXPECT_FALSE(along.knee_reason.isEmpty()) << i;
     // The line that is drawn at first is that of a GPU, which falls.
-    if (along.axis == SweepAxis::Gpus && !along.knee)
+    if (along.axis == SweepAxis::Gpus && !along.knee) {
       EXPECT_TRUE(along.knee_reason.contains(QStringLiteral("of the whole cluster")));
+    }
     if (along.knee && along.axis == SweepAxis::GlobalBatch) {
       const auto at = std::find_if(along.points.begin(), along.points.end(),
                                    [&](const SweepPoint& point) { return point.x == *along.knee; });
