@@ -378,14 +378,13 @@ QRectF TopologyLayout::box_of(const LevelLabel& level) const {
   return {area.left(), level.y - 0.5 * kLevelHeight, kLevelsWidth - kLevelsGap, kLevelHeight};
 }
 
-QRectF TopologyLayout::place_beside(double y, double height) const {
+std::optional<QRectF> TopologyLayout::place_beside(double y, double height) const {
   const auto place = [&](double top) {
     const double lowest = std::max(area.top(), area.bottom() - height);
     return QRectF(area.left(), std::clamp(top, area.top(), lowest), kLevelsWidth - kLevelsGap,
                   height);
   };
-  const QRectF at_once = place(y - 0.5 * height);
-  std::vector<QRectF> places = {at_once};
+  std::vector<QRectF> places = {place(y - 0.5 * height)};
   for (const LevelLabel& level : levels) {
     places.push_back(place(box_of(level).top() - height - kApart));
     places.push_back(place(box_of(level).bottom() + kApart));
@@ -398,7 +397,7 @@ QRectF TopologyLayout::place_beside(double y, double height) const {
       std::min_element(places.begin(), places.end(), [y](const QRectF& a, const QRectF& b) {
         return std::abs(a.center().y() - y) < std::abs(b.center().y() - y);
       });
-  return nearest == places.end() ? at_once : *nearest;
+  return nearest == places.end() ? std::nullopt : std::optional(*nearest);
 }
 
 std::optional<std::size_t> TopologyLayout::item_at(const QPointF& point) const {

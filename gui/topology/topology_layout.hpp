@@ -53,8 +53,8 @@ struct TopologyLayout {
 
   QRectF box_of(const LevelLabel& level) const;
   // For a note of this height about what lies at `y`: as near to it as can be in the column of the
-  // levels' names, clear of these and of the drawing.
-  QRectF place_beside(double y, double height) const;
+  // levels' names, clear of these and of the drawing; none where there is no room.
+  std::optional<QRectF> place_beside(double y, double height) const;
   // The item with the smallest box around the point.
   std::optional<std::size_t> item_at(const QPointF& point) const;
   // The nearest line within a few pixels.

@@ -261,14 +261,16 @@ void TopologyPainter::paint_bottleneck() {
 
 // At the height of its mark, beside the drawing: there it would cover links.
 void TopologyPainter::paint_busiest_load(double share, double y) {
-  const bool alone = scene_.as_busy < 2;
-  const QRectF label = layout_.place_beside(y, alone ? kNoteLine : 2.0 * kNoteLine);
-  const QRectF first(label.topLeft(), QSizeF(label.width(), kNoteLine));
+  const auto both = layout_.place_beside(y, 2.0 * kNoteLine);
+  const bool tells_others = scene_.as_busy > 1 && both.has_value();
+  const auto label = tells_others ? both : layout_.place_beside(y, kNoteLine);
+  if (!label) return;
+  const QRectF first(label->topLeft(), QSizeF(label->width(), kNoteLine));
   painter_.setPen(colours_.bad);
   painter_.setFont(bold_);
   painter_.drawText(first, Qt::AlignVCenter | Qt::AlignLeft,
                     QStringLiteral("◯ ") + percent_text(share));
-  if (alone) return;
+  if (!tells_others) return;
   painter_.setFont(small_);
   painter_.drawText(
       first.translated(0.0, kNoteLine), Qt::AlignVCenter | Qt::AlignLeft | Qt::TextDontClip,

@@ -79,8 +79,9 @@ TEST_F(OpenedFileTest, TheStepOfARunIsTheLastThatAllRanksRecorded) {
   for (const char* name : {"timeline-2-0.json", "timeline-2-1.json", "timeline-10-0.json",
                            "timeline-10-1.json", "timeline-50-1.json"})
     write(name, "{}");
+  const OpenedFile run = open_file(folder_.path());
   QStringList files;
-  for (const QString& file : std::get<RunFolder>(open_file(folder_.path()).content).timelines)
+  for (const QString& file : std::get<RunFolder>(run.content).timelines)
     files.append(QFileInfo(file).fileName());
   EXPECT_EQ(files, (QStringList{QStringLiteral("timeline-10-0.json"),
                                 QStringLiteral("timeline-10-1.json")}));

@@ -59,7 +59,9 @@ TEST(TopologyLayout, APlaceBesideTheDrawingCoversNothing) {
     for (const QSizeF size : {QSizeF(420, 280), QSizeF(1000, 500)}) {
       const TopologyLayout layout = lay_out(map, QRectF(QPointF(10.0, 10.0), size), 0);
       for (double y = layout.area.top(); y < layout.area.bottom(); y += 7.0) {
-        const QRectF place = layout.place_beside(y, 34.0);
+        const std::optional<QRectF> found = layout.place_beside(y, 17.0);
+        ASSERT_TRUE(found) << name << " " << y;
+        const QRectF place = *found;
         EXPECT_TRUE(layout.area.contains(place)) << name << " " << y;
         for (const LevelLabel& level : layout.levels)
           EXPECT_FALSE(layout.box_of(level).intersects(place)) << name << " " << y;
