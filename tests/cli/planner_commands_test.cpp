@@ -11,6 +11,7 @@
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
 #include "tests/cli/command_run.hpp"
+#include "tests/sanitized.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -145,6 +146,7 @@ TEST(PlanCommand, BatchesThatNoPlanCanSimulateAreSaid) {
 }
 
 TEST(PlanCommand, BatchesAreLookedForAmongThoseThatCanBeSimulated) {
+  if (kSanitized) GTEST_SKIP() << "replays 16,384 microbatches, many times";
   const auto best_of = [](const std::string& batch) {
     return json_of(plan_of("8", {"--global-batch", batch, "--max-global-batch", "1000000000",
                                  "--fix", "tp=8", "--fix", "micro_batch=1", "--fix", "zero=0",

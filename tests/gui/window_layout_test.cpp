@@ -111,7 +111,7 @@ TEST_F(WindowLayoutTest, WhyShowsItsChartsWholeInAWindowOfItsFirstSize) {
   scenario.plan.tp = scenario.plan.pp = 4;
   scenario.plan.vpp = 10;
   scenario.plan.schedule = ScheduleKind::Interleaved;
-  scenario.plan.global_batch = request.global_batch;
+  scenario.plan.global_batch = 8 * scenario.plan.dp;  // few microbatches: soon simulated
   scenario.plan.seq_len = request.seq_len;
   PlanSet set = plan_set_of(scenario, id("a test"));
   set.request.cluster.accelerator.memory = set.plans.front().result.memory().peak;

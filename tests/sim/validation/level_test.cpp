@@ -9,16 +9,10 @@
 
 #include "sim/validation/training_row.hpp"
 #include "sim/validation/validation.hpp"
+#include "tests/sanitized.hpp"
 
 namespace shardwright::sim {
 namespace {
-
-// Sanitizers slow the simulation down tenfold and change no figure.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSlow = true;
-#else
-constexpr bool kIsSlow = false;
-#endif
 
 const std::vector<std::string> kFiles = {
     SHARDWRIGHT_SOURCE_DIR "/tests/ground_truth/training.jsonl",
@@ -60,7 +54,7 @@ void expect_verdicts(const OutOfMemoryTable& table) {
 }
 
 TEST(ValidationLevel, IsNotBelowTheOneReached) {
-  if (kIsSlow) GTEST_SKIP() << "the optimised build tells the level";
+  if (kSanitized) GTEST_SKIP() << "the optimised build tells the level";
   const ValidationReport grade_a = report_of_grades("A"), all = report_of_grades("ABC");
   EXPECT_GE(grade_a.time.n, 690U);
   EXPECT_GE(all.time.n, 900U);
@@ -72,7 +66,7 @@ TEST(ValidationLevel, IsNotBelowTheOneReached) {
 
 // As if nobody had heard of the software: what is foretold of trainers to come.
 TEST(ValidationLevel, IntervalsOfGenericStacksHoldForUnknownSoftware) {
-  if (kIsSlow) GTEST_SKIP() << "the optimised build tells the level";
+  if (kSanitized) GTEST_SKIP() << "the optimised build tells the level";
   std::size_t rows = 0, compared_rows = 0, inside = 0;
   for (TrainingRow& row : read_training_rows(kFiles)) {
     if (row.grade != "A" || !row.target || ++rows % 2 == 0) continue;
