@@ -1,6 +1,9 @@
 #include "executor/runtime/stream_queues.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "executor/runtime/op_error.hpp"
@@ -48,6 +51,8 @@ void StreamQueues::issue(std::size_t queue, QueuedOp op) {
   if (!worker) {
     worker = std::make_unique<Worker>();
     worker->thread = std::thread([this, &here = *worker] { work(here); });
+    // As top, gdb and bench/closed_loop see it.
+    pthread_setname_np(worker->thread.native_handle(), ("queue " + std::to_string(queue)).c_str());
   }
   worker->items.push_back(std::move(op));
   ++pending_;

@@ -17,8 +17,8 @@ namespace shardwright::executor {
 
 class StreamQueues final : public OpQueues {
  public:
-  // Each queue has a thread from its first op on. `on_failure` is called by the thread whose op
-  // failed first.
+  // Each queue has a thread from its first op on, "queue 0" and so on by name. `on_failure` is
+  // called by the thread whose op failed first.
   StreamQueues(std::size_t queues, std::function<void()> on_failure);
   // Waits for what runs; what was issued and has not begun is dropped.
   ~StreamQueues() override;
