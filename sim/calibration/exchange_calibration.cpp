@@ -151,13 +151,25 @@ Figures<ExchangeCurve> transfer_figures(const ExchangeCurve& curve,
   return {alpha, beta};
 }
 
+// What an exchange counts beside the largest one. A line is not all that there is to exchanges
+// (small ones pass through buffers), and where it cannot meet them all, it should be off where a
+// step spends little: squares weigh by bytes. Small ones keep a say in alpha.
+double weight_of(Bytes bytes, Bytes largest) {
+  constexpr double kLeastWeight = 0.25;
+  return std::max(kLeastWeight, std::sqrt(bytes / largest));
+}
+
 FitResult fit_transfer(ExchangeCurve& curve, const std::vector<const ExchangeTiming*>& timings) {
+  Bytes largest;
+  for (const ExchangeTiming* timing : timings) largest = std::max(largest, timing->bytes);
   return fit_first_figure_first<ExchangeCurve>(
       curve, transfer_figures(curve, timings), [&](const ExchangeCurve& changed) {
         std::vector<double> residuals;
         for (const ExchangeTiming* timing : timings) {
           const Seconds predicted = transfer_time(changed, timing->bytes);
-          for (const Seconds time : timing->times) residuals.push_back(std::log(predicted / time));
+          const double weight = weight_of(timing->bytes, largest);
+          for (const Seconds time : timing->times)
+            residuals.push_back(weight * std::log(predicted / time));
         }
         return residuals;
       });

@@ -132,5 +132,28 @@ TEST(ExchangeCalibration, AGroupOfWhichNothingIsDeterminedKeepsTheFormula) {
   EXPECT_FALSE(calibration.ops.front().got_worse());
 }
 
+// Messages that a buffer takes in move faster than the link: no line meets them and large ones,
+// whose time is the step's.
+TEST(ExchangeCalibration, LinesMeetLargeExchangesThoughSmallOnesPassThroughBuffers) {
+  const ClusterSpec cluster = load_cluster("dgx-h100");
+  const double latency_s = 1e-3, bytes_per_s = 12.5e6, buffer = 131072;
+  const auto timed = [&](double bytes) {
+    return latency_s +
+           (0.25 * std::min(bytes, buffer) + std::max(0.0, bytes - buffer)) / bytes_per_s;
+  };
+  CalibrationData data;
+  for (double bytes = 64; bytes <= 1 << 24; bytes *= 4) {
+    data.exchanges.push_back(
+        {OpKind::AllReduce, 2, 1, Bytes(bytes), Seconds(timed(bytes)), HostSpread{2, 1}});
+  }
+  const ClusterSpec calibrated = calibrate(cluster, data, "test").cluster;
+  for (const double bytes : {1 << 20, 1 << 22, 1 << 24}) {
+    const GroupPlacement placement = placed(data.exchanges.front(), calibrated).placement;
+    const Seconds predicted =
+        collective_time(OpKind::AllReduce, Bytes(bytes), placement, calibrated, StackSpec{});
+    EXPECT_NEAR(predicted.value() / timed(bytes), 1.0, 0.10) << bytes;
+  }
+}
+
 }  // namespace
 }  // namespace shardwright::sim
