@@ -13,7 +13,7 @@
 namespace {
 
 using namespace shardwright;
-using namespace shardwright::sim::testing;
+using namespace shardwright::sim::fixtures;
 
 constexpr int kRepetitions = 3;
 

@@ -14,8 +14,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr auto kNumber = ColumnKind::Number;
-
 std::string signed_percent(double ratio) {
   return fmt::format("{:+.1f}", 100.0 * ratio);
 }

@@ -19,7 +19,6 @@ namespace {
 using nlohmann::ordered_json;
 using planner::PlanCandidate;
 
-constexpr auto kNumber = ColumnKind::Number;
 constexpr std::size_t kMostFrontRows = 10;
 constexpr double kNoticeable = 0.98;  // of the memory before
 

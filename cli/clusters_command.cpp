@@ -48,7 +48,6 @@ std::vector<std::string> list_row(const ClusterSpec& cluster) {
 
 ExitCode list_clusters(const ClustersOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
-  constexpr auto kNumber = ColumnKind::Number;
   Table table({{"cluster"},
                {"accelerator"},
                {"memory", kNumber, "GB"},

@@ -20,8 +20,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr auto kNumber = ColumnKind::Number;
-
 struct CompareOptions {
   CommonOptions common;
   std::string first, second;

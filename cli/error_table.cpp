@@ -5,7 +5,6 @@
 namespace shardwright::cli {
 
 Table error_table(const std::string& what) {
-  constexpr auto kNumber = ColumnKind::Number;
   return Table({{what, ColumnKind::Prose},
                 {"rows", kNumber},
                 {"median", kNumber, "%"},

@@ -20,8 +20,6 @@
 namespace shardwright::cli {
 namespace {
 
-constexpr auto kNumber = ColumnKind::Number;
-
 struct FitOptions {
   CommonOptions common;
   std::string what;

@@ -19,8 +19,6 @@ using nlohmann::ordered_json;
 
 constexpr double kLeastDelay = 1e-6;  // of the step, to be told
 
-constexpr auto kNumber = ColumnKind::Number;
-
 Table rank_table(const RankGrid& grid, const sim::StepResult& result,
                  const sim::FullReplay& replay) {
   std::vector<Column> columns = time_columns();

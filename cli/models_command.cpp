@@ -52,7 +52,6 @@ std::vector<std::string> list_row(const ModelSpec& model) {
 
 ExitCode list_models(const ModelsOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
-  constexpr auto kNumber = ColumnKind::Number;
   Table table({{"model"},
                {"parameters", kNumber},
                {"active", kNumber},

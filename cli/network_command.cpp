@@ -38,7 +38,6 @@ std::vector<sim::FlowIndex> last_flows(const sim::FlowResult& result) {
 }
 
 Table flow_table(const sim::FlowScenario& scenario, const sim::FlowResult& result) {
-  constexpr auto kNumber = ColumnKind::Number;
   Table table({{"flow"},
                {"size", kNumber},
                {"start", kNumber},

@@ -23,8 +23,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr auto kNumber = ColumnKind::Number;
-
 Table point_table(const planner::ScaleResult& result) {
   Table table({{"GPUs", kNumber},
                {"step", kNumber, "s"},

@@ -12,8 +12,6 @@
 namespace shardwright::cli {
 namespace {
 
-constexpr auto kNumber = ColumnKind::Number;
-
 const char* exposed_name(Axis axis) {
   switch (axis) {
     case Axis::Tensor:

@@ -18,6 +18,7 @@ enum class ColumnKind {
   Prose,   // left-aligned, may be folded
   Number,  // right-aligned
 };
+inline constexpr ColumnKind kNumber = ColumnKind::Number;
 
 struct Column {
   std::string title;

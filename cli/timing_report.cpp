@@ -15,7 +15,6 @@
 namespace shardwright::cli {
 namespace {
 
-constexpr auto kNumber = ColumnKind::Number;
 constexpr std::size_t kLongestName = 48;
 
 std::string shortened(const std::string& text) {

@@ -22,7 +22,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr auto kNumber = ColumnKind::Number;
 constexpr const char* kSource = "training-fit";
 
 std::vector<sim::TrainingRow> rows_of(const TrainingFitRequest& request) {

@@ -23,8 +23,6 @@
 namespace shardwright::cli {
 namespace {
 
-constexpr auto kNumber = ColumnKind::Number;
-
 struct ValidateOptions {
   CommonOptions common;
   std::vector<std::string> files;

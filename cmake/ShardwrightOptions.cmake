@@ -9,6 +9,8 @@ option(SHARDWRIGHT_FMT_HEADERS "Compile fmt into the programs (slower to build),
 set(SHARDWRIGHT_WITH_GUI AUTO CACHE STRING "Build the Qt 6 GUI: ON, OFF, or AUTO for where Qt 6 and QCustomPlot are")
 set_property(CACHE SHARDWRIGHT_WITH_GUI PROPERTY STRINGS AUTO ON OFF)
 option(SHARDWRIGHT_WARNINGS_AS_ERRORS "Treat warnings as errors" OFF)
+option(SHARDWRIGHT_UNITY "Compile the sources of a folder together (faster clean builds)" ON)
+set(SHARDWRIGHT_UNITY_SIZE 12 CACHE STRING "How many sources are compiled together at the most")
 set(SHARDWRIGHT_SANITIZERS "" CACHE STRING "Sanitizers for every target, e.g. address,undefined")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -40,6 +42,10 @@ add_library(shardwright_build_flags INTERFACE)
 target_compile_options(shardwright_build_flags INTERFACE
                        $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor>
                        $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
+if(SHARDWRIGHT_UNITY)
+  # GCC takes an included source for a header, whose anonymous namespaces would be a mistake.
+  target_compile_options(shardwright_build_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
 if(SHARDWRIGHT_WARNINGS_AS_ERRORS)
   target_compile_options(shardwright_build_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
                          $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)

@@ -20,7 +20,7 @@ constexpr std::array<Resource, 10> kResources = {
     Resource::HostSpeed,        Resource::HostLinkBandwidth, Resource::HostMemoryBandwidth,
     Resource::DiskBandwidth};
 
-constexpr std::array<const char*, 10> kNames = {
+constexpr std::array<const char*, 10> kResourceNames = {
     "peak FLOP/s",           "HBM bandwidth", "HBM capacity", "scale-up bandwidth",
     "inter-node bandwidth",  "latency",       "host speed",   "host link bandwidth",
     "host memory bandwidth", "disk bandwidth"};
@@ -217,7 +217,7 @@ std::string limit_of(const Explanation& explanation, double gain) {
 }  // namespace
 
 const char* name_of(Resource resource) {
-  return kNames[static_cast<std::size_t>(resource)];
+  return kResourceNames[static_cast<std::size_t>(resource)];
 }
 
 ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain) {

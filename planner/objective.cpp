@@ -11,12 +11,13 @@
 namespace shardwright::planner {
 namespace {
 
-constexpr std::array<const char*, 4> kNames = {"time", "cost", "memory", "tokens-per-joule"};
+constexpr std::array<const char*, 4> kObjectiveNames = {"time", "cost", "memory",
+                                                        "tokens-per-joule"};
 
 }  // namespace
 
 const char* name_of(Objective objective) {
-  return kNames[static_cast<std::size_t>(objective)];
+  return kObjectiveNames[static_cast<std::size_t>(objective)];
 }
 
 std::vector<Objective> all_objectives() {
@@ -27,7 +28,7 @@ Objective parse_objective(const std::string& text, const std::string& option) {
   for (const Objective objective : all_objectives()) {
     if (text == name_of(objective)) return objective;
   }
-  const std::vector<std::string> names(kNames.begin(), kNames.end());
+  const std::vector<std::string> names(kObjectiveNames.begin(), kObjectiveNames.end());
   throw InputError(option, {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
 }
 

@@ -11,15 +11,15 @@
 namespace shardwright::planner {
 namespace {
 
-struct Part {
+struct StepShare {
   std::string what;
   double share;  // of the step
 };
 
-std::vector<Part> parts_of(const PlanCandidate& candidate) {
+std::vector<StepShare> parts_of(const PlanCandidate& candidate) {
   const sim::TimeBreakdown& time = candidate.result.time();
   const Seconds step = candidate.result.step;
-  std::vector<Part> parts = {
+  std::vector<StepShare> parts = {
       {"kernels", time.compute() / step},
       {"the optimizer", time.optimizer / step},
       {"collectives that slow the kernels beside them", time.interference / step},
@@ -33,7 +33,7 @@ std::vector<Part> parts_of(const PlanCandidate& candidate) {
 }
 
 // "16,384".
-std::string count_text(std::int64_t count) {
+std::string digits_in_threes(std::int64_t count) {
   std::string text = fmt::format("{}", count);
   for (std::size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, 1, ',');
   return text;
@@ -41,7 +41,7 @@ std::string count_text(std::int64_t count) {
 
 // What takes a larger share of the step behind the knee than where the machine is smallest.
 std::string cause_of(const ScalePoint& smallest, const ScalePoint& behind) {
-  const std::vector<Part> before = parts_of(*smallest.best), after = parts_of(*behind.best);
+  const std::vector<StepShare> before = parts_of(*smallest.best), after = parts_of(*behind.best);
   std::size_t most = 1;  // kernels shrink when something else grows, unless they get less efficient
   for (std::size_t i = 0; i < after.size(); ++i) {
     if (after[i].share - before[i].share > after[most].share - before[most].share) most = i;
@@ -49,8 +49,8 @@ std::string cause_of(const ScalePoint& smallest, const ScalePoint& behind) {
   const std::string what =
       most == 0 ? "kernels, which get smaller and less efficient," : after[most].what;
   return fmt::format("{} grows from {:.0f} % of the step on {} accelerators to {:.0f} % on {}",
-                     what, 100.0 * before[most].share, count_text(smallest.gpus),
-                     100.0 * after[most].share, count_text(behind.gpus));
+                     what, 100.0 * before[most].share, digits_in_threes(smallest.gpus),
+                     100.0 * after[most].share, digits_in_threes(behind.gpus));
 }
 
 bool any_fits(const std::vector<ScalePoint>& points) {

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr NumberRange kLatency{0.0, 1.0, false};
+constexpr NumberRange kFabricLatency{0.0, 1.0, false};
 
 const EnumNames<FabricKind>& kind_names() {
   static const EnumNames<FabricKind> kNames = {{"leaf-spine", FabricKind::LeafSpine},
@@ -40,7 +40,7 @@ FabricLevel read_level(ObjectReader object, FillIn& fill) {
   level.nodes = object.integer("nodes", {1, 1'000'000'000});
   level.oversubscription = fill.number(object, "oversubscription_ratio", level.oversubscription,
                                        {1.0, 1e6, false}, "full bisection");
-  level.latency = Seconds(fill.number(object, "latency_s", level.latency.value(), kLatency,
+  level.latency = Seconds(fill.number(object, "latency_s", level.latency.value(), kFabricLatency,
                                       "typical of a data-centre switch"));
   object.refuse_unknown_keys();
   return level;
@@ -124,7 +124,7 @@ FabricSpec read_fabric(const json& document, const std::string& pointer, Problem
   if (spec.kind != FabricKind::None) {
     spec.protocol = object.choice("protocol", protocol_names());
     spec.base_latency = Seconds(fill.number(object, "base_latency_s", spec.base_latency.value(),
-                                            kLatency, "typical of RDMA"));
+                                            kFabricLatency, "typical of RDMA"));
     spec.in_network_reduction = object.boolean_or("in_network_reduction", false);
   }
   if (knows_kind) {

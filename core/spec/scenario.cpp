@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t kVersion = 1;
 
 // The libraries also take paths, which would tie a plan file to the place where it is read.
-bool is_path(std::string_view name) {
+bool may_be_path(std::string_view name) {
   return name.empty() || name == "-" || name.find('/') != std::string_view::npos ||
          name.find(".json") != std::string_view::npos;
 }
@@ -32,7 +32,7 @@ Spec read_part(ObjectReader& object, const std::string& key, Spec (*load)(const 
                Spec (*read)(const nlohmann::json&, const std::string&)) {
   const nlohmann::json& part = object.raw(key);
   const std::string pointer = "/" + key;
-  if (!part.is_object() && (!part.is_string() || is_path(part.get_ref<const std::string&>()))) {
+  if (!part.is_object() && (!part.is_string() || may_be_path(part.get_ref<const std::string&>()))) {
     object.problem_with(key, fmt::format("a {} or the name of a shipped one", key));
     return {};
   }

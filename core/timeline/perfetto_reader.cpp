@@ -11,8 +11,8 @@
 namespace shardwright {
 namespace {
 
-constexpr IntegerRange kIndex{0, 2'000'000'000};
-constexpr IntegerRange kIndexOrNone{-1, 2'000'000'000};
+constexpr IntegerRange kEventIndex{0, 2'000'000'000};
+constexpr IntegerRange kEventIndexOrNone{-1, 2'000'000'000};
 constexpr NumberRange kMicroseconds{0.0, 1e15, false};
 
 Seconds from_nanoseconds(double ns) {
@@ -62,14 +62,14 @@ class Reader {
     ObjectReader arguments = event.object("args");
     if (what == "process_name") {
       TimelineRank rank;
-      rank.rank = static_cast<std::int32_t>(event.integer("pid", kIndex));
+      rank.rank = static_cast<std::int32_t>(event.integer("pid", kEventIndex));
       rank.label = arguments.text("name");
       ranks_.insert(rank.rank);
       timeline_.ranks.push_back(std::move(rank));
     } else if (what == "thread_name") {
       Thread& thread = threads_[key_of(event)];
       thread.stream = arguments.choice("stream", enum_names<Stream>(kStreams));
-      thread.peer = static_cast<std::int32_t>(arguments.integer("peer", kIndexOrNone));
+      thread.peer = static_cast<std::int32_t>(arguments.integer("peer", kEventIndexOrNone));
     }
   }
 
@@ -85,8 +85,9 @@ class Reader {
     span.duration = from_nanoseconds(nanoseconds(event, "dur"));
     span.kind = event.choice("cat", enum_names<OpKind>(kOpKinds));
     span.phase = arguments.choice("phase", enum_names<Phase>(kPhases));
-    span.layer = static_cast<std::int32_t>(arguments.integer_or("layer", -1, kIndex));
-    span.microbatch = static_cast<std::int32_t>(arguments.integer_or("microbatch", -1, kIndex));
+    span.layer = static_cast<std::int32_t>(arguments.integer_or("layer", -1, kEventIndex));
+    span.microbatch =
+        static_cast<std::int32_t>(arguments.integer_or("microbatch", -1, kEventIndex));
     if (arguments.has("group")) span.group = arguments.choice("group", enum_names<Group>(kGroups));
     span.bytes = Bytes(arguments.number_or("bytes", 0.0, kNonNegative));
     span.flop = Flop(arguments.number_or("flop", 0.0, kNonNegative));
@@ -96,17 +97,17 @@ class Reader {
   // Spans are numbered as they are written, and written before the messages.
   std::uint32_t span_of(ObjectReader& event) {
     ObjectReader arguments = event.object("args");
-    const std::int64_t index = arguments.integer("span", kIndex);
+    const std::int64_t index = arguments.integer("span", kEventIndex);
     if (static_cast<std::size_t>(index) >= timeline_.spans.size())
       arguments.problem("span", std::to_string(index),
                         fmt::format("the index of one of {} spans", timeline_.spans.size()));
     return static_cast<std::uint32_t>(index);
   }
 
-  void read_send(ObjectReader& event) { sent_[event.integer("id", kIndex)] = span_of(event); }
+  void read_send(ObjectReader& event) { sent_[event.integer("id", kEventIndex)] = span_of(event); }
 
   void read_receive(ObjectReader& event) {
-    const auto sent = sent_.find(event.integer("id", kIndex));
+    const auto sent = sent_.find(event.integer("id", kEventIndex));
     if (sent == sent_.end()) return event.problem("id", "no send", "the id of an earlier send");
     timeline_.flows.push_back({sent->second, span_of(event)});
   }
@@ -120,7 +121,7 @@ class Reader {
   }
 
   std::int32_t rank_of(ObjectReader& event) {
-    const auto rank = static_cast<std::int32_t>(event.integer("pid", kIndex));
+    const auto rank = static_cast<std::int32_t>(event.integer("pid", kEventIndex));
     if (!ranks_.contains(rank))
       event.problem("pid", std::to_string(rank), "a process that an earlier event names");
     return rank;
@@ -134,7 +135,7 @@ class Reader {
   }
 
   static ThreadKey key_of(ObjectReader& event) {
-    return {event.integer("pid", kIndex), event.integer("tid", kIndex)};
+    return {event.integer("pid", kEventIndex), event.integer("tid", kEventIndex)};
   }
 
   static double nanoseconds(ObjectReader& event, const std::string& key) {

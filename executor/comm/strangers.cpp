@@ -11,7 +11,7 @@
 namespace shardwright::executor {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 // Until a stranger must have said a whole greeting, and how many may take their time at once.
 constexpr std::chrono::seconds kGreeting{10};
@@ -32,7 +32,7 @@ std::vector<pollfd> Strangers::wait(std::vector<pollfd> others) {
   std::size_t seen = first;
   strangers_.remove_if([&](Stranger& stranger) {
     const bool spoke = watched[seen++].revents != 0;
-    return (spoke && hear(stranger)) || Clock::now() > stranger.until;
+    return (spoke && hear(stranger)) || SteadyClock::now() > stranger.until;
   });
   watched.resize(first);
   return watched;
@@ -46,7 +46,7 @@ void Strangers::accept(const Socket& listener) {
     return;
   }
   if (strangers_.size() == kMostStrangers) strangers_.pop_front();
-  strangers_.push_back({std::move(socket), "", Clock::now() + kGreeting});
+  strangers_.push_back({std::move(socket), "", SteadyClock::now() + kGreeting});
 }
 
 bool Strangers::hear(Stranger& stranger) const {

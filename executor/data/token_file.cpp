@@ -19,8 +19,8 @@
 namespace shardwright::executor {
 namespace {
 
-[[noreturn]] void refuse(const std::filesystem::path& file, std::string found,
-                         std::string expected) {
+[[noreturn]] void refuse_tokens(const std::filesystem::path& file, std::string found,
+                                std::string expected) {
   throw InputError(file.string(), {{"", std::move(found), std::move(expected)}});
 }
 
@@ -28,16 +28,16 @@ namespace {
 
 TokenFile::TokenFile(const std::filesystem::path& file) : path_(file) {
   if (const std::string kind = kind_unless_regular(file); !kind.empty())
-    refuse(file, kind, "a file of tokens");
+    refuse_tokens(file, kind, "a file of tokens");
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) refuse(file, std::strerror(errno), "a readable file of tokens");
+  if (descriptor < 0) refuse_tokens(file, std::strerror(errno), "a readable file of tokens");
   struct stat status = {};
   const bool readable = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
   bytes_ = readable ? static_cast<std::uint64_t>(status.st_size) : 0;
   void* memory =
       bytes_ == 0 ? MAP_FAILED : ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, descriptor, 0);
   ::close(descriptor);
-  if (memory == MAP_FAILED) refuse(file, "no data", "a file that is not empty");
+  if (memory == MAP_FAILED) refuse_tokens(file, "no data", "a file that is not empty");
   data_ = static_cast<const std::byte*>(memory);
   try {
     format_ = find_token_format(file, {data_, bytes_});

@@ -9,7 +9,7 @@
 namespace shardwright::executor {
 namespace {
 
-std::string key_of(std::int64_t rank) {
+std::string claim_key(std::int64_t rank) {
   return fmt::format("gpu/{}", rank);
 }
 
@@ -18,11 +18,11 @@ std::string key_of(std::int64_t rank) {
 void claim_gpu(Store& store, const LaunchPlace& place, const std::string& host,
                const std::string& gpu, std::chrono::milliseconds timeout) {
   const std::string own = host + " " + gpu;
-  store.set(key_of(place.rank), own);
+  store.set(claim_key(place.rank), own);
   const std::int64_t first = std::max<std::int64_t>(0, place.rank - place.local_rank);
   const std::int64_t end = std::min(place.world, first + place.local_world);
   for (std::int64_t rank = first; rank < end; ++rank) {
-    if (rank == place.rank || store.get(key_of(rank), timeout) != own) continue;
+    if (rank == place.rank || store.get(claim_key(rank), timeout) != own) continue;
     throw InputError(
         "--device", {{"",
                       fmt::format("ranks {} and {} on the GPU {} of {}", std::min(rank, place.rank),

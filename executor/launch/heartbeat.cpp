@@ -12,7 +12,7 @@
 namespace shardwright::executor {
 namespace {
 
-std::string key_of(std::int64_t rank) {
+std::string heartbeat_key(std::int64_t rank) {
   return fmt::format("alive.{}", rank);
 }
 
@@ -31,7 +31,7 @@ struct Sign {
 };
 
 std::optional<Sign> last_sign(const LocalStore& table, std::int64_t rank) {
-  const auto entry = table.look(key_of(rank));
+  const auto entry = table.look(heartbeat_key(rank));
   if (!entry) return std::nullopt;
   const std::size_t line = entry->value.find('\n');
   return Sign{entry->value.substr(0, line), entry->value.substr(line + 1), entry->set_at};
@@ -84,7 +84,7 @@ void Heartbeat::send_signs() {
   std::unique_lock lock(mutex_);
   while (!closing_) {
     due_ = false;
-    store_->set(key_of(rank_), host + '\n' + (doing_ ? doing_() : ""));
+    store_->set(heartbeat_key(rank_), host + '\n' + (doing_ ? doing_() : ""));
     changed_.wait_for(lock, interval_, [this] { return closing_ || due_; });
   }
 }

@@ -25,7 +25,7 @@ namespace shardwright::executor {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
-constexpr std::chrono::milliseconds kBetweenLooks{5};
+constexpr std::chrono::milliseconds kBetweenProcessLooks{5};
 constexpr int kSignalStatus = 128;  // a process that a signal ended counts as this plus its number
 
 // The signal that asked this launcher to stop; 0: none.
@@ -106,7 +106,7 @@ class RankProcesses {
                        strsignal(WTERMSIG(status))));
       lost_.insert(number);
     }
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kBetweenProcessLooks);
   }
 
   // Says which of the ranks that run have given no sign for `limit`.

@@ -13,11 +13,11 @@
 namespace shardwright::executor {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr const char* kLostKey = "lost";
-constexpr milliseconds kBetweenLooks{20};
+constexpr milliseconds kBetweenLostRankLooks{20};
 // What ranks may come to their failures apart from each other, beyond the time of the signs.
 constexpr milliseconds kApart{2'000};
 
@@ -28,8 +28,9 @@ std::string heard_key(std::int64_t rank) {
 // Until `done` or so long.
 template <class Done>
 void wait_until(Done done, milliseconds limit) {
-  const auto deadline = Clock::now() + limit;
-  while (!done() && Clock::now() < deadline) std::this_thread::sleep_for(kBetweenLooks);
+  const auto deadline = SteadyClock::now() + limit;
+  while (!done() && SteadyClock::now() < deadline)
+    std::this_thread::sleep_for(kBetweenLostRankLooks);
 }
 
 // The side of the table.

@@ -21,7 +21,7 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks{5};
+constexpr std::chrono::milliseconds kBetweenReplanLooks{5};
 
 // Runs a program with its standard output thrown away; its wait status. It is stopped where this
 // process is, and ends with it.
@@ -42,7 +42,7 @@ int run_quietly(std::vector<std::string> arguments) {
   int status = 0;
   while (waitpid(process, &status, WNOHANG) == 0) {
     if (stop_status() != 0) kill(process, SIGTERM);
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kBetweenReplanLooks);
   }
   return status;
 }

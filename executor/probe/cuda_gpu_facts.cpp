@@ -12,7 +12,7 @@ namespace shardwright::executor {
 namespace {
 
 constexpr std::size_t kCopied = std::size_t{256} << 20U;
-constexpr int kTries = 5;
+constexpr int kFactTries = 5;
 
 double attribute(int ordinal, cudaDeviceAttr which) {
   int value = 0;
@@ -43,7 +43,7 @@ BytesPerSecond copy_rate(void* to, const void* from) {
   const CudaStream stream;
   CudaEvent start(true), end(true);
   double best = 0.0;
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kFactTries; ++i) {
     start.record(stream.get());
     check_cuda(cudaMemcpyAsync(to, from, kCopied, cudaMemcpyDefault, stream.get()), "cudaMemcpy");
     end.record(stream.get());

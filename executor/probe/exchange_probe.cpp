@@ -24,7 +24,7 @@ constexpr std::array<std::size_t, 7> kGpuSizes = {1'024,
                                                   std::size_t{256} << 20U};
 constexpr std::array kKinds = {OpKind::AllReduce, OpKind::AllGather, OpKind::ReduceScatter,
                                OpKind::Broadcast, OpKind::Send};
-constexpr int kTries = 5;
+constexpr int kExchangeTries = 5;
 constexpr double kTrySeconds = 0.02;  // that a try takes at least, in repetitions
 constexpr std::int64_t kMostRepetitions = 64;
 constexpr double kLongestHeadStart = 0.01;  // seconds
@@ -101,7 +101,7 @@ class Probe {
     const Work all = [&](Queue queue) {
       for (std::int64_t i = 0; i < repetitions; ++i) once(queue);
     };
-    std::array<double, kTries> tries{};
+    std::array<double, kExchangeTries> tries{};
     for (double& each : tries) {
       const double taken =
           seconds_of_last({begin_together(host * static_cast<double>(repetitions)), all});

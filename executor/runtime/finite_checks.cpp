@@ -38,7 +38,7 @@ void OpRunner::for_each_applied(
     const BoundOp& bound,
     const std::function<void(std::size_t unit, const ParameterSlice&)>& visit) const {
   for (const std::string& pattern : bound.op->parameters) {
-    const ParameterPlace& place = parameters_.layout().find(pattern, bound.call->layer);
+    const ParameterSpan& place = parameters_.layout().find(pattern, bound.call->layer);
     for (const ParameterSlice& slice : parameters_.layout().units[place.unit].slices)
       if (slice.offset == place.weight || slice.offset == place.bias) visit(place.unit, slice);
   }

@@ -90,7 +90,7 @@ void OpRunner::compute(const BoundOp& bound, StepState& state) {
 }
 
 OpRunner::Weights OpRunner::weights_of(const BoundOp& bound, std::size_t index) const {
-  const ParameterPlace& place =
+  const ParameterSpan& place =
       parameters_.layout().find(bound.op->parameters.at(index), bound.call->layer);
   Weights weights;
   weights.weight = parameters_.weights(place.unit, place.weight);

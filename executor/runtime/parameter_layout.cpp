@@ -88,14 +88,14 @@ class LayoutBuilder {
   void add_group(const std::vector<std::string>& names, PartId part) {
     const std::size_t unit = unit_for(names.front(), part);
     for (const std::string& name : names) {
-      ParameterPlace place;
+      ParameterSpan place;
       place.unit = unit;
       place.weight = append(unit, name + ".weight");
       layout_.places[name] = place;
     }
     for (const std::string& name : names) {
       if (!tensors_.contains(name + ".bias")) continue;
-      ParameterPlace& place = layout_.places[name];
+      ParameterSpan& place = layout_.places[name];
       place.bias = append(unit, name + ".bias");
       place.bias_replicated = layout_.units[unit].slices.back().replicated;
     }
@@ -127,7 +127,7 @@ std::int64_t ParameterSlice::whole_columns() const {
   return product;
 }
 
-const ParameterPlace& ParameterLayout::find(const std::string& pattern, std::int32_t layer) const {
+const ParameterSpan& ParameterLayout::find(const std::string& pattern, std::int32_t layer) const {
   const auto found = places.find(parameter_name(pattern, layer));
   SHARDWRIGHT_CHECK(found != places.end(), "a parameter that is not laid out: " + pattern);
   return found->second;

@@ -43,7 +43,7 @@ struct ParameterUnit {
 };
 
 // Where the weights (and biases, if there are any) that an op applies lie.
-struct ParameterPlace {
+struct ParameterSpan {
   std::size_t unit = 0;
   std::size_t weight = 0;
   std::optional<std::size_t> bias;
@@ -52,10 +52,10 @@ struct ParameterPlace {
 
 struct ParameterLayout {
   std::vector<ParameterUnit> units;
-  std::map<std::string, ParameterPlace> places;  // by name without ".weight"
+  std::map<std::string, ParameterSpan> places;  // by name without ".weight"
 
   // Of a name as ops give it, for a layer.
-  const ParameterPlace& find(const std::string& pattern, std::int32_t layer) const;
+  const ParameterSpan& find(const std::string& pattern, std::int32_t layer) const;
   // The units of a part.
   std::vector<std::size_t> units_of(PartId part) const;
 };

@@ -16,7 +16,7 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kPatienceMs = 10'000;
-constexpr qsizetype kKeptErrors = 4096;
+constexpr qsizetype kKeptProbeErrors = 4096;
 
 }  // namespace
 
@@ -76,7 +76,7 @@ void MachineProbe::stop() {
 
 void MachineProbe::report(int code, QProcess::ExitStatus status) {
   const QString said =
-      QString::fromUtf8(process_.readAllStandardError().right(kKeptErrors)).trimmed();
+      QString::fromUtf8(process_.readAllStandardError().right(kKeptProbeErrors)).trimmed();
   if (stopping_ || (status == QProcess::NormalExit && code == 0)) return Q_EMIT ended({});
   Q_EMIT ended(said.isEmpty() ? tr("The probe of this machine failed with code %1.").arg(code)
                               : said);

@@ -9,7 +9,7 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kOpKinds = static_cast<int>(OpKind::Receive) + 1;
+constexpr int kQueriedKinds = static_cast<int>(OpKind::Receive) + 1;
 
 // The value of an enumeration with this name, in its spelling with or without underscores.
 template <class E>
@@ -80,7 +80,7 @@ bool SpanQuery::read_values(const QString& value, Term& term, QString& problem) 
         term.names.push_back(each.toLower().toStdString());
         continue;
       case Field::Kind:
-        bit = value_named<OpKind>(each, kOpKinds);
+        bit = value_named<OpKind>(each, kQueriedKinds);
         break;
       case Field::Stream:
         bit = value_named<Stream>(each, kStreams);

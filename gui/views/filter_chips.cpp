@@ -8,7 +8,7 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kGap = 4;
+constexpr int kChipGap = 4;
 
 }  // namespace
 
@@ -71,10 +71,10 @@ void FilterChips::arrange() {
     const QSize size = chip->sizeHint().boundedTo(QSize(std::max(40, width()), 1000));
     if (x > 0 && x + size.width() > width()) {
       x = 0;
-      y = bottom + kGap;
+      y = bottom + kChipGap;
     }
     chip->setGeometry(QRect(QPoint(x, y), size));
-    x += size.width() + kGap;
+    x += size.width() + kChipGap;
     bottom = y + size.height();
   }
   setFixedHeight(bottom);

@@ -17,7 +17,7 @@ constexpr std::size_t kMostCategories = 8;
 constexpr double kNear = 12.0;  // pixels
 constexpr double kRing = 12.5;  // … across: as high as a line of the legend, which cuts off more
 
-const PlanFigure& figure_at(int index) {
+const PlanFigure& axis_figure(int index) {
   return plan_figures()[static_cast<std::size_t>(index)];
 }
 
@@ -79,7 +79,7 @@ void PlanScatter::mark(std::optional<std::size_t> chosen, std::optional<std::siz
 }
 
 double PlanScatter::value(int figure, int row) const {
-  const PlanFigure& of = figure_at(figure);
+  const PlanFigure& of = axis_figure(figure);
   return of.value ? of.value(*set_, static_cast<std::size_t>(row)) : 0.0;
 }
 
@@ -116,7 +116,7 @@ int PlanScatter::place_of(const PlanFigure& figure, double number, const QString
 // Few values: each a category of its own, in their order. Those of one place share it.
 std::vector<PlanScatter::Category> PlanScatter::categories(
     std::vector<int>& category_of_row) const {
-  const PlanFigure& figure = figure_at(colour_);
+  const PlanFigure& figure = axis_figure(colour_);
   if (figure.kind == FigureKind::Measure) return bins(category_of_row);
   struct Known {
     int row = 0;  // one that has the value
@@ -151,7 +151,7 @@ std::vector<PlanScatter::Category> PlanScatter::categories(
 
 // Many values: bins of equal width from light to dark.
 std::vector<PlanScatter::Category> PlanScatter::bins(std::vector<int>& category_of_row) const {
-  const PlanFigure& figure = figure_at(colour_);
+  const PlanFigure& figure = axis_figure(colour_);
   const std::vector<double> values = values_of(colour_);
   const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
   const double least = *lowest, most = *highest;
@@ -177,8 +177,8 @@ void PlanScatter::rebuild() {
   chosen_mark_ = compared_mark_ = nullptr;
   front_.clear();
   if (!set_) return replot(rpQueuedReplot);
-  xAxis->setLabel(figure_at(x_).heading());
-  yAxis->setLabel(figure_at(y_).heading());
+  xAxis->setLabel(axis_figure(x_).heading());
+  yAxis->setLabel(axis_figure(y_).heading());
   xs_ = values_of(x_);
   ys_ = values_of(y_);
   if (!rows_.empty()) {
@@ -230,8 +230,8 @@ void PlanScatter::add_points() {
 }
 
 void PlanScatter::add_front() {
-  const double x_sign = figure_at(x_).lower_is_better ? 1.0 : -1.0;
-  const double y_sign = figure_at(y_).lower_is_better ? 1.0 : -1.0;
+  const double x_sign = axis_figure(x_).lower_is_better ? 1.0 : -1.0;
+  const double y_sign = axis_figure(y_).lower_is_better ? 1.0 : -1.0;
   std::vector<planner::TradeOff> points;
   for (std::size_t i = 0; i < rows_.size(); ++i)
     points.push_back({x_sign * xs_[i], y_sign * ys_[i]});
@@ -318,9 +318,9 @@ void PlanScatter::mouseMoveEvent(QMouseEvent* event) {
   const auto plan = static_cast<std::size_t>(*row);
   QToolTip::showText(event->globalPosition().toPoint(),
                      QStringLiteral("%1\n%2: %3\n%4: %5")
-                         .arg(plan_text(set_->plans[plan].plan), figure_at(x_).heading(),
-                              figure_at(x_).text(*set_, plan), figure_at(y_).heading(),
-                              figure_at(y_).text(*set_, plan)),
+                         .arg(plan_text(set_->plans[plan].plan), axis_figure(x_).heading(),
+                              axis_figure(x_).text(*set_, plan), axis_figure(y_).heading(),
+                              axis_figure(y_).text(*set_, plan)),
                      this);
 }
 

@@ -21,7 +21,7 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kLeastWidth = 300;  // pixels
+constexpr int kLeastScenarioWidth = 300;  // pixels
 
 }  // namespace
 
@@ -38,7 +38,7 @@ ScenarioView::ScenarioView(ScenarioDocument* document, QWidget* parent)
   layout->addWidget(scroll);
   // What is wider than the pane is cut off.
   const int bar = style()->pixelMetric(QStyle::PM_ScrollBarExtent, nullptr, scroll);
-  setMinimumWidth(std::max(kLeastWidth, fields->minimumSizeHint().width() + bar));
+  setMinimumWidth(std::max(kLeastScenarioWidth, fields->minimumSizeHint().width() + bar));
   connect(document_, &ScenarioDocument::changed, this, &ScenarioView::take_document);
   restyle();
   take_document();

@@ -11,7 +11,7 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kSteps = 1000;
+constexpr int kReadingSteps = 1000;
 constexpr int kTickMs = 100;
 
 }  // namespace
@@ -63,8 +63,8 @@ void ReadingStatus::show_progress() {
   text_->setText(reads ? tr("%1: %2 of %3").arg(state.doing, bytes(state.bytes), bytes(state.total))
                  : state.total > 0 ? tr("%1: %2 are read …").arg(state.doing, bytes(state.total))
                                    : tr("%1 …").arg(state.doing));
-  bar_->setRange(0, reads ? kSteps : 0);
-  if (reads) bar_->setValue(static_cast<int>(kSteps * state.bytes / state.total));
+  bar_->setRange(0, reads ? kReadingSteps : 0);
+  if (reads) bar_->setValue(static_cast<int>(kReadingSteps * state.bytes / state.total));
   show();
 }
 

@@ -11,7 +11,7 @@ namespace {
 std::atomic<QtMessageHandler> handler_before = nullptr;
 thread_local bool is_silent = false;
 
-void pass_on(QtMsgType type, const QMessageLogContext& context, const QString& text) {
+void pass_on_message(QtMsgType type, const QMessageLogContext& context, const QString& text) {
   if (is_silent && type == QtWarningMsg) return;
   if (const QtMessageHandler before = handler_before) before(type, context, text);
 }
@@ -21,7 +21,7 @@ class Silence {
  public:
   Silence() {
     is_silent = true;
-    handler_before = qInstallMessageHandler(pass_on);
+    handler_before = qInstallMessageHandler(pass_on_message);
   }
   ~Silence() {
     qInstallMessageHandler(handler_before);

@@ -18,7 +18,7 @@ bool runs_megatron(const Scenario& scenario) {
 }
 
 // DeepSpeed checks that the first is the product of the others and the data-parallel ranks.
-void add_batch(const Plan& plan, ordered_json& config) {
+void add_deepspeed_batch(const Plan& plan, ordered_json& config) {
   config["train_batch_size"] = plan.global_batch;
   config["train_micro_batch_size_per_gpu"] = plan.micro_batch;
   config["gradient_accumulation_steps"] = plan.microbatches();
@@ -42,7 +42,7 @@ void check_sharding(const Plan& plan, PlanExport& result) {
                   "ZeRO stage 3: DeepSpeed asks for it");
 }
 
-void add_sharding(const Scenario& scenario, ordered_json& config, PlanExport& result) {
+void add_deepspeed_sharding(const Scenario& scenario, ordered_json& config, PlanExport& result) {
   const Plan& plan = scenario.plan;
   const OverlapSwitches overlap = effective_overlap(scenario);
   ordered_json& zero = config["zero_optimization"];
@@ -78,7 +78,7 @@ void note_data_overlap(const Scenario& scenario, PlanExport& result) {
     result.note("overlap.param_gather", "DeepSpeed always fetches parameters ahead at stage 3");
 }
 
-void add_precision(const Scenario& scenario, ordered_json& config, PlanExport& result) {
+void add_deepspeed_precision(const Scenario& scenario, ordered_json& config, PlanExport& result) {
   const Precision precision = scenario.plan.precision;
   if (casts_operands(precision))
     result.refuse("precision", name_of(precision),
@@ -92,7 +92,7 @@ void add_precision(const Scenario& scenario, ordered_json& config, PlanExport& r
   config["data_types"]["grad_accum_dtype"] = scenario.stack.fp32_main_gradients ? "fp32" : name;
 }
 
-void add_tensor(const Scenario& scenario, ordered_json& config, PlanExport& result) {
+void add_deepspeed_tensor(const Scenario& scenario, ordered_json& config, PlanExport& result) {
   const Plan& plan = scenario.plan;
   if (plan.tp == 1) return;
   const std::string field = fmt::format("tp {}", plan.tp);
@@ -177,11 +177,11 @@ PlanExport deepspeed_json(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   PlanExport result;
   ordered_json config;
-  add_batch(plan, config);
-  add_sharding(scenario, config, result);
+  add_deepspeed_batch(plan, config);
+  add_deepspeed_sharding(scenario, config, result);
   note_data_overlap(scenario, result);
-  add_precision(scenario, config, result);
-  add_tensor(scenario, config, result);
+  add_deepspeed_precision(scenario, config, result);
+  add_deepspeed_tensor(scenario, config, result);
   check_accumulation(plan, result);
   check_context(plan, result);
   check_pipeline(scenario, result);

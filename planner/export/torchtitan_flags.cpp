@@ -51,13 +51,13 @@ void add_data(const Plan& plan, ArgumentList& flags, PlanExport& result) {
   }
 }
 
-void add_tensor(const Plan& plan, ArgumentList& flags) {
+void add_torchtitan_tensor(const Plan& plan, ArgumentList& flags) {
   flags.assign("--parallelism.tensor_parallel_degree", plan.tp);
   if (plan.tp > 1 && !plan.sequence_parallel)
     flags.add("--parallelism.no-enable-sequence-parallel");
 }
 
-void add_context(const Plan& plan, ArgumentList& flags, PlanExport& result) {
+void add_torchtitan_context(const Plan& plan, ArgumentList& flags, PlanExport& result) {
   if (plan.cp == 1) return;
   flags.assign("--parallelism.context_parallel_degree", plan.cp);
   result.note(fmt::format("context_parallel {}", name_of(plan.context_parallel)),
@@ -69,7 +69,7 @@ void add_context(const Plan& plan, ArgumentList& flags, PlanExport& result) {
   }
 }
 
-void add_experts(const Scenario& scenario, ArgumentList& flags, PlanExport& result) {
+void add_torchtitan_experts(const Scenario& scenario, ArgumentList& flags, PlanExport& result) {
   const Plan& plan = scenario.plan;
   if (!scenario.model.moe) return;
   flags.assign("--parallelism.expert_parallel_degree", plan.ep);
@@ -147,7 +147,7 @@ void add_chunks(const Plan& plan, std::int64_t units, ArgumentList& flags, PlanE
   }
 }
 
-void add_layer_split(const Scenario& scenario, ArgumentList& flags, PlanExport& result) {
+void add_torchtitan_layer_split(const Scenario& scenario, ArgumentList& flags, PlanExport& result) {
   const std::optional<FewerLayers> fewer = find_split(scenario.model, scenario.plan);
   if (!fewer) {
     return result.refuse("stage_layers", "a split that is not even",
@@ -158,7 +158,7 @@ void add_layer_split(const Scenario& scenario, ArgumentList& flags, PlanExport& 
   add_chunks(scenario.plan, scenario.model.layers + fewer->first + fewer->last, flags, result);
 }
 
-void add_pipeline(const Scenario& scenario, ArgumentList& flags, PlanExport& result) {
+void add_torchtitan_pipeline(const Scenario& scenario, ArgumentList& flags, PlanExport& result) {
   const Plan& plan = scenario.plan;
   flags.assign("--parallelism.pipeline_parallel_degree", plan.pp);
   if (plan.pp == 1) return;
@@ -168,16 +168,16 @@ void add_pipeline(const Scenario& scenario, ArgumentList& flags, PlanExport& res
     result.refuse("schedule", name_of(plan.schedule), "gpipe, 1f1b, interleaved or zb-v");
   }
   flags.assign("--parallelism.num_pp_microbatches", plan.microbatches());
-  add_layer_split(scenario, flags, result);
+  add_torchtitan_layer_split(scenario, flags, result);
 }
 
-void add_batch(const Plan& plan, ArgumentList& flags) {
+void add_torchtitan_batch(const Plan& plan, ArgumentList& flags) {
   flags.assign("--training.num_tokens_per_microbatch_per_dp_rank", plan.micro_batch * plan.seq_len);
   flags.assign("--training.num_tokens_per_train_step", plan.global_batch * plan.seq_len);
   flags.assign("--training.max_context_length", plan.seq_len);
 }
 
-void add_precision(const Scenario& scenario, ArgumentList& flags, PlanExport& result) {
+void add_torchtitan_precision(const Scenario& scenario, ArgumentList& flags, PlanExport& result) {
   const Precision precision = scenario.plan.precision;
   const bool full = precision == Precision::Fp32 || precision == Precision::Tf32;
   flags.assign("--training.mixed_precision_param", full ? "float32" : "bfloat16");
@@ -251,12 +251,12 @@ PlanExport torchtitan_flags(const Scenario& scenario) {
   ArgumentList flags;
   check_accumulation(plan, result);
   add_data(plan, flags, result);
-  add_tensor(plan, flags);
-  add_context(plan, flags, result);
-  add_experts(scenario, flags, result);
-  add_pipeline(scenario, flags, result);
-  add_batch(plan, flags);
-  add_precision(scenario, flags, result);
+  add_torchtitan_tensor(plan, flags);
+  add_torchtitan_context(plan, flags, result);
+  add_torchtitan_experts(scenario, flags, result);
+  add_torchtitan_pipeline(scenario, flags, result);
+  add_torchtitan_batch(plan, flags);
+  add_torchtitan_precision(scenario, flags, result);
   if (!scenario.stack.cuda_graphs) flags.add("--training.disable_cuda_graphs");
   check_rank_order(plan, result);
   check_offload(plan, result);

@@ -39,9 +39,9 @@ VectorXd weights_of(const VectorXd& residuals) {
 }
 
 // The parameters that are free in this round.
-class Problem {
+class FitProblem {
  public:
-  Problem(const std::vector<FitParameter>& parameters, const Residuals& residuals)
+  FitProblem(const std::vector<FitParameter>& parameters, const Residuals& residuals)
       : parameters_(parameters), residuals_(residuals) {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       free_.push_back(i);
@@ -125,7 +125,7 @@ NormalEquations normal_equations(const MatrixXd& jacobian, const VectorXd& resid
 }
 
 // A parameter at a limit that the gradient pushes beyond it does not move.
-void hold_at_limits(const Problem& problem, const VectorXd& x, NormalEquations& equations) {
+void hold_at_limits(const FitProblem& problem, const VectorXd& x, NormalEquations& equations) {
   for (Eigen::Index i = 0; i < problem.size(); ++i) {
     const bool outwards = equations.gradient[i] > 0.0
                               ? x[i] - std::log(problem.parameter(i).least) < kNearLimit
@@ -145,7 +145,7 @@ VectorXd step_of(const NormalEquations& equations, double damping) {
   return damped.ldlt().solve(-equations.gradient);
 }
 
-VectorXd minimise(const Problem& problem) {
+VectorXd minimise(const FitProblem& problem) {
   VectorXd x = problem.start();
   VectorXd residuals = problem.residuals(x);
   double best = loss(residuals), damping = 1e-2;
@@ -180,7 +180,7 @@ struct Round {
   VectorXd beyond;  // the step that the data ask for from here, whatever the limits
 };
 
-Round solve(const Problem& problem) {
+Round solve(const FitProblem& problem) {
   Round round;
   round.x = minimise(problem);
   const VectorXd residuals = problem.residuals(round.x);
@@ -206,7 +206,7 @@ double half_width(const Round& round, Eigen::Index i) {
 }
 
 // How wide, in logarithms, half of the interval may be.
-double widest(const Problem& problem, const Round& round, Eigen::Index i) {
+double widest(const FitProblem& problem, const Round& round, Eigen::Index i) {
   const FitParameter& parameter = problem.parameter(i);
   const double moved = std::abs(round.x[i] - problem.start()[i]);
   const bool contradicted = moved > half_width(round, i);
@@ -223,7 +223,7 @@ bool goes_with_an_earlier_one(const Round& round, Eigen::Index i) {
 }
 
 // True at a limit that the data would take the parameter further beyond than its interval reaches.
-bool is_pushed_beyond(const Problem& problem, const Round& round, Eigen::Index i) {
+bool is_pushed_beyond(const FitProblem& problem, const Round& round, Eigen::Index i) {
   if (!problem.at_limit(round.x, i)) return false;
   const bool at_most = problem.limit_at(round.x, i) == problem.parameter(i).most;
   const double outwards = at_most ? round.beyond[i] : -round.beyond[i];
@@ -232,10 +232,10 @@ bool is_pushed_beyond(const Problem& problem, const Round& round, Eigen::Index i
 
 // True if the data speak for the limit that a parameter has reached against its first value: not
 // where it went there because they hardly feel it.
-bool is_pushed_to_limit(const Problem& problem, const Round& round, Eigen::Index i) {
+bool is_pushed_to_limit(const FitProblem& problem, const Round& round, Eigen::Index i) {
   if (!problem.at_limit(round.x, i)) return false;
   if (is_pushed_beyond(problem, round, i)) return true;
-  Problem without = problem;
+  FitProblem without = problem;
   without.hold(problem.free()[static_cast<std::size_t>(i)], problem.parameter(i).value);
   const double worse = loss(without.residuals(minimise(without))) - round.loss;
   return 2.0 * worse * kScale * kScale > round.quantile * round.quantile * round.variance;
@@ -243,7 +243,7 @@ bool is_pushed_to_limit(const Problem& problem, const Round& round, Eigen::Index
 
 // The free parameter that the data say least about, if they do not determine it. What they push
 // beyond a limit comes last: it may make up for another that they do not determine.
-std::optional<Eigen::Index> least_determined(const Problem& problem, const Round& round) {
+std::optional<Eigen::Index> least_determined(const FitProblem& problem, const Round& round) {
   std::optional<Eigen::Index> worst;
   for (Eigen::Index i = 0; i < problem.size(); ++i) {
     if (half_width(round, i) <= widest(problem, round, i)) continue;
@@ -256,7 +256,7 @@ std::optional<Eigen::Index> least_determined(const Problem& problem, const Round
   return worst;
 }
 
-void report(const Problem& problem, const Round& round, FitResult& result) {
+void report(const FitProblem& problem, const Round& round, FitResult& result) {
   for (Eigen::Index i = 0; i < problem.size(); ++i) {
     FittedParameter& each = result.parameters[problem.free()[static_cast<std::size_t>(i)]];
     each.value = std::exp(round.x[i]);
@@ -301,7 +301,7 @@ FitResult fit(const std::vector<FitParameter>& parameters, const Residuals& resi
   }
   result.residuals_before = residuals(first);
   result.residuals_after = result.residuals_before;
-  Problem problem(parameters, residuals);
+  FitProblem problem(parameters, residuals);
   while (problem.size() > 0 && !result.residuals_before.empty()) {
     const Round round = solve(problem);
     const std::optional<Eigen::Index> worst = least_determined(problem, round);

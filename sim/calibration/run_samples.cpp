@@ -132,11 +132,13 @@ class StepMatch {
     if (span != nullptr && span->name == op.op->name && span->layer == op.call->layer &&
         span->microbatch == op.call->microbatch)
       return *span;
-    const std::string expected = describe(op.op->name, op.call->layer, op.call->microbatch);
+    const std::string expected =
+        shardwright::describe(op.op->name, op.call->layer, op.call->microbatch);
     throw InputError(
         fmt::format("{}/{}", run_.name, name_of(TimelineFile{step_.step, rank})),
         {{fmt::format("{}", name_of(op.op->stream)),
-          span == nullptr ? "no further span" : describe(span->name, span->layer, span->microbatch),
+          span == nullptr ? "no further span"
+                          : shardwright::describe(span->name, span->layer, span->microbatch),
           expected + ", as the run's plan has it"}});
   }
 

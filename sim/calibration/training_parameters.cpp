@@ -10,7 +10,7 @@ namespace {
 
 // What all parameters of one key have in common. `applies`: the figure has an effect on such
 // scenarios.
-struct Figure {
+struct TrainingFigure {
   ProfileKind profile;
   const char* key;
   double low, high, typical, spread;
@@ -24,8 +24,8 @@ bool always(const Scenario&) {
   return true;
 }
 
-const std::vector<Figure>& figures() {
-  static const std::vector<Figure> kFigures = {
+const std::vector<TrainingFigure>& figures() {
+  static const std::vector<TrainingFigure> kFigures = {
       {ProfileKind::Accelerator, "efficiency/sustained_clock_ratio", 0.5, 1.0, 0.88, 0.08, false,
        always, [](const Scenario& each) { return each.cluster.accelerator.sustained_clock_ratio; },
        [](Scenario& each, double value) {
@@ -82,7 +82,7 @@ const std::vector<Figure>& figures() {
   return kFigures;
 }
 
-std::string profile_of(const Figure& figure, const Scenario& scenario) {
+std::string profile_of(const TrainingFigure& figure, const Scenario& scenario) {
   switch (figure.profile) {
     case ProfileKind::Accelerator:
       return scenario.cluster.accelerator.name;
@@ -99,7 +99,7 @@ std::string profile_of(const Figure& figure, const Scenario& scenario) {
 std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& scenarios,
                                                    std::size_t least_rows) {
   std::vector<TrainingParameter> parameters;
-  for (const Figure& figure : figures()) {
+  for (const TrainingFigure& figure : figures()) {
     std::map<std::string, std::vector<std::size_t>> rows;
     for (std::size_t row = 0; row < scenarios.size(); ++row) {
       if (figure.applies(scenarios[row])) rows[profile_of(figure, scenarios[row])].push_back(row);

@@ -19,11 +19,11 @@ constexpr double kReferenceWidth = 128.0;
 constexpr double kForwardProducts = 2.0, kBackwardProducts = 5.0;
 constexpr double kCornerPower = 4.0;  // rounds the corner between all blocks and the longest one
 
-struct Problem {
+struct AttentionProblem {
   double sequences, heads, kv_heads, q_tokens, kv_tokens, width, products, share;
 };
 
-Problem problem_of(const AttentionWork& work) {
+AttentionProblem problem_of(const AttentionWork& work) {
   return {static_cast<double>(work.batch),
           static_cast<double>(work.heads),
           static_cast<double>(work.kv_heads),
@@ -35,7 +35,7 @@ Problem problem_of(const AttentionWork& work) {
 }
 
 // The softmax of a score costs the same beside two products as beside five.
-double width_efficiency(const Problem& p) {
+double width_efficiency(const AttentionProblem& p) {
   const double softmax = kSoftmaxWidth * kForwardProducts / p.products;
   return p.width / (p.width + softmax) * (kReferenceWidth + softmax) / kReferenceWidth;
 }
@@ -54,11 +54,11 @@ double kernel_ratio(const AcceleratorSpec& accelerator, const StackSpec& stack) 
 }
 
 // Keys that a block of queries which sees `seen` of them works on.
-double worked_keys(const Problem& p, double seen) {
+double worked_keys(const AttentionProblem& p, double seen) {
   return p.share < 1.0 ? std::min(p.kv_tokens, seen + kDiagonalKeys) : p.kv_tokens;
 }
 
-Bytes traffic_of(const AttentionWork& work, const Problem& p, Precision precision) {
+Bytes traffic_of(const AttentionWork& work, const AttentionProblem& p, Precision precision) {
   const auto widths = static_cast<double>(work.qk_head_dim + work.v_head_dim);
   const double elements = p.sequences * (p.heads * p.q_tokens + p.kv_heads * p.kv_tokens) * widths;
   return storage_bytes(precision) * (elements * (work.backward ? 2.0 : 1.0));
@@ -74,7 +74,7 @@ KernelCost attention_cost(const AttentionWork& work, Precision precision,
                           const AcceleratorSpec& accelerator, const StackSpec& stack) {
   if (work.flop() <= Flop(0)) return {};
   const KernelEfficiency& efficiency = accelerator.efficiency;
-  const Problem p = problem_of(work);
+  const AttentionProblem p = problem_of(work);
   const FlopPerSecond peak =
       matrix_peak(accelerator, casts_operands(precision) ? Precision::Bf16 : precision);
   const double share = work.backward ? efficiency.attention_backward : efficiency.attention_forward;

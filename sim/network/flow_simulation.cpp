@@ -16,7 +16,7 @@ namespace {
 // Relative distance in time below which events are simultaneous: well above what rounding does to
 // sums of equal terms, well below what anybody asks of the result.
 constexpr double kSimultaneous = 1e-12;
-constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint32_t kNoFlow = UINT32_MAX;
 
 enum class Kind : std::uint32_t {
   ScheduledStarts,  // the next of the flows that start at a given time
@@ -53,7 +53,7 @@ class FlowSimulation {
         finish_events_(scenario.links().size()),
         times_(scenario.flow_count()),
         path_of_(scenario.flow_count()),
-        next_in_chain_(scenario.flow_count(), kNone) {
+        next_in_chain_(scenario.flow_count(), kNoFlow) {
     find_paths();
     find_dependents();
     find_scheduled_starts();
@@ -211,7 +211,7 @@ class FlowSimulation {
   }
 
   void take_arrivals(FlowIndex head) {
-    for (FlowIndex flow = head; flow != kNone; flow = next_in_chain_[flow]) arrive(flow);
+    for (FlowIndex flow = head; flow != kNoFlow; flow = next_in_chain_[flow]) arrive(flow);
   }
 
   void arrive(FlowIndex flow) {
@@ -338,7 +338,7 @@ class FlowSimulation {
   std::vector<FlowIndex> next_in_chain_;  // flows of one arrival event
   Seconds chain_time_;
   EventId chain_event_;
-  FlowIndex chain_tail_ = kNone;
+  FlowIndex chain_tail_ = kNoFlow;
 
   std::vector<PathIndex> unplaced_;  // that were idle and have flows now
 };

@@ -29,9 +29,9 @@ std::optional<std::string> id_text(const json& value) {
 const json& id_list(ObjectReader& reader, const std::string& key) {
   const json& list = reader.raw(key);
   if (list.is_array()) return list;
-  static const json kNone;
+  static const json kEmpty;
   reader.problem_with(key, "an array of ids");
-  return kNone;
+  return kEmpty;
 }
 
 // The ids of the links or the flows of a file.

@@ -44,7 +44,7 @@ struct RankState {
 };
 
 // A collective that some members of its group have come to.
-struct Gathering {
+struct RankGathering {
   double start = 0.0;
   std::uint32_t arrived = 0;
 };
@@ -58,7 +58,7 @@ struct Hold {
 // The groups of one kind on one stream.
 struct Gatherings {
   std::size_t table = 0;                    // in tables_
-  std::vector<Gathering> open;              // by group
+  std::vector<RankGathering> open;          // by group
   std::vector<std::int32_t> lane_of_stage;  // of the stream
 };
 
@@ -297,7 +297,7 @@ class Engine {
     Gatherings& row = gatherings_[op.meetings];
     const GroupTable& table = tables_[row.table];
     const std::uint32_t group = table.group_of[r];
-    Gathering& gathering = row.open[group];
+    RankGathering& gathering = row.open[group];
     gathering.start = std::max(gathering.start, ready);
     const auto members = table.members_of(group);
     if (++gathering.arrived < members.size()) return;

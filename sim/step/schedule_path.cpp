@@ -173,7 +173,7 @@ class ListTiming {
   // When the slot ends if it waits for those before it on its stage alone …
   std::int64_t behind_slot(const ListedSlot& slot) const {
     const std::int64_t time = times_of(slot).behind_slot;
-    if (slot.before == kNone) return time;
+    if (slot.before == ListedSlot::kNone) return time;
     const std::int64_t reducing =
         gathers_parameters(slot) ? times_of(list_.slots[slot.before]).reducing : 0;
     return finish_[slot.before] + reducing + time;
@@ -235,7 +235,7 @@ SchedulePath find_path(const ScheduleList& list, const NominalTimes& times) {
       PassedSlots& passed = chunks[timing.nominal(slot)];
       ++(waited ? passed.behind_input : passed.behind_slot)[index_of(slot)];
       if (waited && slot.receives) ++messages;
-      if (waited || slot.before == kNone || !gathers_parameters(slot)) return;
+      if (waited || slot.before == ListedSlot::kNone || !gathers_parameters(slot)) return;
       const ListedSlot& before = list.slots[slot.before];
       ++chunks[timing.nominal(before)].reducing[index_of(before)];
     };

@@ -20,10 +20,6 @@ namespace {
 
 constexpr std::int64_t kUnfusedOptimizerKernels = 100;
 
-double element_bytes(const Plan& plan) {
-  return storage_bytes(plan.precision).value();
-}
-
 }  // namespace
 
 double mean_over_stages(const StageCosts& costs, double StageCost::*quantity) {
@@ -308,7 +304,7 @@ void StageCoster::add_update(const PartParameters& parameters, const Plan& plan,
   const bool splits = plan.zero_stage >= 1;
   const double updated = parameters.dense / (splits ? dense_shards(plan) : 1.0) +
                          parameters.expert / (splits ? expert_shards(plan) : 1.0);
-  const double element = element_bytes(plan);
+  const double element = storage_bytes(plan.precision).value();
   const double gradient = main_gradient_bytes(stack_, plan.precision).value();
   const double held = stack_.master_weight_bytes.value() + stack_.optimizer_state_bytes.value();
   states.norm = over_parameters(OpKind::GradientNorm,

@@ -9,7 +9,7 @@
 #include "core/spec/scenario.hpp"
 #include "sim/step/predicted_timeline.hpp"
 
-namespace shardwright::gui::testing {
+namespace shardwright::gui::fixtures {
 
 struct ExampleStep {
   Scenario scenario;
@@ -53,4 +53,4 @@ inline std::shared_ptr<const Timeline> measured(const Timeline& predicted, doubl
   return std::make_shared<const Timeline>(std::move(timeline));
 }
 
-}  // namespace shardwright::gui::testing
+}  // namespace shardwright::gui::fixtures

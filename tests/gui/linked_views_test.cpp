@@ -19,7 +19,7 @@ class LinkedViewsTest : public ::testing::Test {
     window_.resize(1400, 900);
     window_.show();
     window_.selection().show(std::make_shared<const PlanSet>(
-        plan_set_of(testing::small_step().scenario, QStringLiteral("a plan"))));
+        plan_set_of(fixtures::small_step().scenario, QStringLiteral("a plan"))));
     window_.raise_view(QStringLiteral("timeline"));
     ASSERT_TRUE(wait_for([&] { return !window_.is_busy() && !timeline().tracks().empty(); }));
   }
@@ -62,7 +62,7 @@ TEST_F(LinkedViewsTest, ARankIsLookedUpInTheTimeline) {
   QCoreApplication::processEvents();
   topology().select_rank(0);
   const int first = timeline().verticalScrollBar()->value();
-  topology().select_rank(static_cast<int>(testing::small_step().scenario.plan.world_size()) - 1);
+  topology().select_rank(static_cast<int>(fixtures::small_step().scenario.plan.world_size()) - 1);
   EXPECT_GT(timeline().verticalScrollBar()->value(), first);
 }
 

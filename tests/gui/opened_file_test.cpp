@@ -147,7 +147,7 @@ TEST_F(OpenedFileTest, AResultWithoutAPlanIsTold) {
 }
 
 TEST_F(OpenedFileTest, ATraceOpensAsItsTimelineDoes) {
-  const Timeline timeline = *testing::small_step().timeline;
+  const Timeline timeline = *fixtures::small_step().timeline;
   std::ostringstream trace;
   write_perfetto(timeline, trace);
   const OpenedFile file = open_file(write("trace.json", trace.str()));

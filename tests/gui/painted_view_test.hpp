@@ -10,7 +10,7 @@
 #include <QWidget>
 #include <set>
 
-namespace shardwright::gui::testing {
+namespace shardwright::gui::fixtures {
 
 inline void turn_wheel(QWidget& widget, const QPointF& at, int notches,
                        Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
@@ -50,4 +50,4 @@ inline QWidget& shown(QWidget& widget, const QSize& size) {
   return widget;
 }
 
-}  // namespace shardwright::gui::testing
+}  // namespace shardwright::gui::fixtures

@@ -13,7 +13,7 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::shown;
+using gui::fixtures::shown;
 
 std::vector<int> first_rows(int count) {
   std::vector<int> rows;

@@ -31,14 +31,14 @@ class ShownStepTest : public WindowTest {
       write_text_file(QDir(folder).filePath(id(file)), text);
     };
     put("metrics.jsonl", id("{\"step\": 0, \"loss\": 5, \"step_s\": 0.1}\n"));
-    const auto step = gui::testing::measured(*gui::testing::small_step().timeline, 2.0);
+    const auto step = gui::fixtures::measured(*gui::fixtures::small_step().timeline, 2.0);
     put("timeline-2-0.json", QString::fromStdString(to_json(*step).dump()));
     if (plan) put("plan.json", QString::fromStdString(to_json(*plan).dump()));
     return folder;
   }
 
   QString write_step(const char* name) {
-    return write(name, to_json(*gui::testing::small_step().timeline).dump());
+    return write(name, to_json(*gui::fixtures::small_step().timeline).dump());
   }
 
   void show(const Scenario& scenario) {
@@ -125,7 +125,7 @@ TEST_F(ShownStepTest, AFileIsNamedAndTheChosenPlanIsAClickAway) {
   QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
   EXPECT_EQ(origins(), predicted_);
   EXPECT_NE(window_.findChild<TimelineView*>()->canvas().tracks().all_spans(),
-            gui::testing::small_step().timeline->spans.size());
+            gui::fixtures::small_step().timeline->spans.size());
   EXPECT_FALSE(find<QLabel>("timeline_source").isVisible());
   EXPECT_FALSE(hint_of("schedule").contains(id("a&lt;b.json"))) << qPrintable(hint_of("schedule"));
   trigger("file.reload");  // the file is closed
@@ -133,7 +133,7 @@ TEST_F(ShownStepTest, AFileIsNamedAndTheChosenPlanIsAClickAway) {
 }
 
 TEST_F(ShownStepTest, AMeasurementAndAPredictionOfFilesAreBothNamed) {
-  const auto step = gui::testing::measured(*gui::testing::small_step().timeline, 2.0);
+  const auto step = gui::fixtures::measured(*gui::fixtures::small_step().timeline, 2.0);
   drop({write("real.json", to_json(*step).dump()), write_step("step.json")});
   EXPECT_EQ(origins(), both_);
   EXPECT_TRUE(names("real.json (measured)") && names("step.json (predicted)"));

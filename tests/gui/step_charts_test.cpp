@@ -12,7 +12,7 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::shown;
+using gui::fixtures::shown;
 
 // A step of one second scaled to `length`, of which matrix products take `share`.
 sim::StepResult step_of(double length, double share) {

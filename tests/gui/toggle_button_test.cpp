@@ -9,7 +9,7 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::shown;
+using gui::fixtures::shown;
 
 // WCAG asks for 3 : 1 where a state is told by graphics.
 TEST(ToggleButton, OnDiffersFromOffInLightAndDark) {

@@ -74,12 +74,12 @@ TEST_F(WindowDropTest, APlanIsOpenedWhateverItIsDroppedOn) {
 TEST_F(WindowDropTest, ATimelineComesToTheFront) {
   show_plans();
   ASSERT_FALSE(is_in_front("timeline"));
-  const QString file = write("step.json", to_json(*testing::small_step().timeline).dump());
+  const QString file = write("step.json", to_json(*fixtures::small_step().timeline).dump());
   ASSERT_TRUE(drop_on(*window_.view(id("plans")), {QUrl::fromLocalFile(file)}));
   EXPECT_TRUE(is_in_front("timeline"));
   const auto& shown = window_.findChild<TimelineView*>()->canvas().tracks().timelines();
   ASSERT_EQ(shown.size(), 1U);
-  EXPECT_EQ(shown.front()->spans.size(), testing::small_step().timeline->spans.size());
+  EXPECT_EQ(shown.front()->spans.size(), fixtures::small_step().timeline->spans.size());
 }
 
 TEST_F(WindowDropTest, TheFolderOfARunComesWithItsPlan) {

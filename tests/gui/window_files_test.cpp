@@ -87,11 +87,11 @@ TEST_F(WindowTest, AFileThatChangesIsOfferedAndReadAgain) {
 TEST_F(WindowTest, OffersThatComeTogetherAreAnsweredOneByOne) {
   const QString first = write("first.json", to_json(small_set()->scenario(0)).dump());
   const QString second = write("second.json", to_json(small_set()->scenario(3)).dump());
-  const QString step = write("step.json", to_json(*testing::small_step().timeline).dump());
+  const QString step = write("step.json", to_json(*fixtures::small_step().timeline).dump());
   drop({first, second, step, write("bad.json", "{")});
   write("first.json", to_json(small_set()->scenario(5)).dump());
   write("second.json", to_json(small_set()->scenario(6)).dump());
-  write("step.json", to_json(*testing::small_step().timeline).dump() + " ");
+  write("step.json", to_json(*fixtures::small_step().timeline).dump() + " ");
   const auto& bar = find<MessageBar>("message_bar");
   const auto tells = [&](const char* text) { return bar.text().contains(id(text)); };
   ASSERT_TRUE(wait_for([&] {
@@ -161,7 +161,7 @@ TEST_F(WindowTest, AFileThatIsDamagedForAWhileComesBack) {
 
 TEST_F(WindowTest, WhatIsOpenedWhileFilesAreReadIsReadNext) {
   window_.document().reset(small_choice());
-  const QString timeline = write("timeline.json", to_json(*testing::small_step().timeline).dump());
+  const QString timeline = write("timeline.json", to_json(*fixtures::small_step().timeline).dump());
   const QString plan = write("plan.json", to_json(small_set()->scenario(3)).dump());
   window_.open({timeline});
   window_.open({plan});
@@ -169,14 +169,14 @@ TEST_F(WindowTest, WhatIsOpenedWhileFilesAreReadIsReadNext) {
 }
 
 TEST_F(WindowTest, ASearchLeavesATimelineThatWasOpened) {
-  const QString file = write("timeline.json", to_json(*testing::small_step().timeline).dump());
+  const QString file = write("timeline.json", to_json(*fixtures::small_step().timeline).dump());
   window_.document().reset(small_choice());
   drop({file});
   const auto& canvas = window_.findChild<TimelineView*>()->canvas();
   const auto shows_the_file = [&] {
     return canvas.tracks().timelines().size() == 1 &&
            canvas.tracks().timelines().front()->spans.size() ==
-               testing::small_step().timeline->spans.size();
+               fixtures::small_step().timeline->spans.size();
   };
   ASSERT_TRUE(shows_the_file());
   window_.start();
@@ -191,7 +191,7 @@ TEST_F(WindowTest, TwoTimelinesOfOneNameGoByTheirFolders) {
   window_.document().reset(small_choice());
   const QDir folder(folder_.path());
   ASSERT_TRUE(folder.mkdir(id("fast")) && folder.mkdir(id("slow")));
-  const std::string text = to_json(*testing::small_step().timeline).dump();
+  const std::string text = to_json(*fixtures::small_step().timeline).dump();
   drop({write("slow/step.json", text), write("fast/step.json", text)});
   const TimelineTracks& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
   ASSERT_TRUE(tracks.compares());
@@ -231,7 +231,7 @@ TEST_F(WindowTest, TheReadingOfALargeFileIsSeenAndStopped) {
   window_.document().reset(small_choice());
   show_plans();
   const QString large =
-      write("large.json", padded(to_json(*testing::small_step().timeline).dump()));
+      write("large.json", padded(to_json(*fixtures::small_step().timeline).dump()));
   const auto& status = find<ReadingStatus>("reading");
   EXPECT_FALSE(status.isVisible());
   const auto begin = [&] {
@@ -261,7 +261,7 @@ TEST_F(WindowTest, TheReadingOfALargeFileIsSeenAndStopped) {
 
   // What was stopped can be opened again, to its end.
   drop({large});
-  EXPECT_EQ(tracks.all_spans(), testing::small_step().timeline->spans.size());
+  EXPECT_EQ(tracks.all_spans(), fixtures::small_step().timeline->spans.size());
   EXPECT_FALSE(find<MessageBar>("message_bar").text().contains(id("was stopped")));
 }
 
@@ -402,12 +402,12 @@ TEST_F(WindowTest, TheErrorOfAFileStaysWhileASearchFindsPlans) {
 
 // Whatever else is named at the start: plans are found for the scenario that is shown …
 TEST_F(WindowTest, FilesWithoutPlansLeaveTheWorkedExample) {
-  const auto step = to_json(*testing::small_step().timeline).dump();
+  const auto step = to_json(*fixtures::small_step().timeline).dump();
   window_.begin({write("huge.json", "{"), write("step.json", step)});
   const auto& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
   const auto tells_and_shows_the_files = [&] {
     return find<MessageBar>("message_bar").text().contains(id("huge.json")) &&
-           tracks.all_spans() == testing::small_step().timeline->spans.size();
+           tracks.all_spans() == fixtures::small_step().timeline->spans.size();
   };
   // Either may come first.
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() && tells_and_shows_the_files(); }));
@@ -440,7 +440,7 @@ TEST_F(WindowTest, AWrongScenarioTakesItsMessageBackAndNoOther) {
 }
 
 TEST_F(WindowTest, ATimelineOfSimulateIsShown) {
-  const auto& step = testing::small_step();
+  const auto& step = fixtures::small_step();
   drop({write("step.json", to_json(*step.timeline).dump())});
   const auto* view = window_.findChild<TimelineView*>();
   EXPECT_TRUE(view->isVisible());
@@ -448,7 +448,7 @@ TEST_F(WindowTest, ATimelineOfSimulateIsShown) {
 }
 
 TEST_F(WindowTest, CtrlFInTheTimelineSearchesThere) {
-  drop({write("step.json", to_json(*testing::small_step().timeline).dump())});
+  drop({write("step.json", to_json(*fixtures::small_step().timeline).dump())});
   auto* view = window_.findChild<TimelineView*>();
   view->canvas().setFocus();
   QTest::keyClick(&view->canvas(), Qt::Key_F, Qt::ControlModifier);

@@ -16,17 +16,17 @@
 namespace shardwright::gui {
 namespace {
 
-QString id(const char* text) {
+QString text_of(const char* text) {
   return QString::fromUtf8(text);
 }
 
 // Processes whose command line names `text`. One that has ended and was not waited for has none.
 QList<qint64> processes_of(const QString& text) {
   QList<qint64> found;
-  for (const QString& name : QDir(id("/proc")).entryList(QDir::Dirs)) {
+  for (const QString& name : QDir(text_of("/proc")).entryList(QDir::Dirs)) {
     bool is_process = false;
     const qint64 process = name.toLongLong(&is_process);
-    QFile line(id("/proc/%1/cmdline").arg(name));
+    QFile line(text_of("/proc/%1/cmdline").arg(name));
     if (is_process && line.open(QIODevice::ReadOnly) && line.readAll().contains(text.toUtf8()))
       found.append(process);
   }
@@ -36,11 +36,11 @@ QList<qint64> processes_of(const QString& text) {
 class WindowWithARun : public testing::Test {
  protected:
   void SetUp() override {
-    write_text_file(corpus_, id("to be or not to be, that is the question. ").repeated(100));
+    write_text_file(corpus_, text_of("to be or not to be, that is the question. ").repeated(100));
     const QDir here(QCoreApplication::applicationDirPath());
     window_.setProcessChannelMode(QProcess::ForwardedChannels);
-    window_.start(here.filePath(id("window_with_a_run")), {corpus_, run_});
-    ASSERT_TRUE(wait_for([&] { return QFileInfo(run_ + id("/metrics.jsonl")).size() > 0; }));
+    window_.start(here.filePath(text_of("window_with_a_run")), {corpus_, run_});
+    ASSERT_TRUE(wait_for([&] { return QFileInfo(run_ + text_of("/metrics.jsonl")).size() > 0; }));
     ASSERT_GE(processes_of(run_).size(), 4);  // the window, the launcher and two ranks
   }
 
@@ -55,8 +55,8 @@ class WindowWithARun : public testing::Test {
   }
 
   QTemporaryDir folder_;
-  QString corpus_ = folder_.filePath(id("corpus.txt"));
-  QString run_ = folder_.filePath(id("run"));
+  QString corpus_ = folder_.filePath(text_of("corpus.txt"));
+  QString run_ = folder_.filePath(text_of("run"));
   QProcess window_;
 };
 
@@ -68,8 +68,8 @@ TEST_P(StoppedWindow, StopsItsRunAndSavesItsSession) {
   EXPECT_EQ(window_.exitStatus(), QProcess::NormalExit);
   EXPECT_EQ(window_.exitCode(), 128 + GetParam());
   EXPECT_EQ(processes_of(run_), QList<qint64>());
-  const QSettings session(run_ + id(".session"), QSettings::IniFormat);
-  EXPECT_EQ(session.value(id("run/out")).toString(), run_);
+  const QSettings session(run_ + text_of(".session"), QSettings::IniFormat);
+  EXPECT_EQ(session.value(text_of("run/out")).toString(), run_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, StoppedWindow, testing::Values(SIGTERM, SIGINT, SIGHUP));
@@ -84,8 +84,9 @@ TEST_F(WindowWithARun, TakesItsRunWithItWhenItIsKilled) {
 class Program : public testing::Test {
  protected:
   void SetUp() override {
-    environment_.insert(id("XDG_CONFIG_HOME"), folder_.path());
-    for (const char* variable : {"DISPLAY", "WAYLAND_DISPLAY"}) environment_.remove(id(variable));
+    environment_.insert(text_of("XDG_CONFIG_HOME"), folder_.path());
+    for (const char* variable : {"DISPLAY", "WAYLAND_DISPLAY"})
+      environment_.remove(text_of(variable));
   }
   void TearDown() override {
     process_.kill();
@@ -94,7 +95,7 @@ class Program : public testing::Test {
 
   void start(const QStringList& arguments) {
     process_.setProcessEnvironment(environment_);
-    process_.start(QFileInfo(find_command()).dir().filePath(id("shardwright-gui")), arguments);
+    process_.start(QFileInfo(find_command()).dir().filePath(text_of("shardwright-gui")), arguments);
     ASSERT_TRUE(process_.waitForStarted());
   }
   // The exit code; -1 if a signal ended it.
@@ -114,7 +115,7 @@ class Program : public testing::Test {
     return end();
   }
   bool handles_termination() const {
-    QFile status(id("/proc/%1/status").arg(process_.processId()));
+    QFile status(text_of("/proc/%1/status").arg(process_.processId()));
     if (!status.open(QIODevice::ReadOnly)) return false;
     const QByteArray text = status.readAll();
     const qsizetype at = text.indexOf("SigCgt:") + 7;
@@ -131,51 +132,54 @@ class Program : public testing::Test {
 
 TEST_F(Program, SavesItsSessionWhenItIsTerminated) {
   EXPECT_EQ(run_until_terminated(), 128 + SIGTERM) << qPrintable(errors());
-  const QSettings session(folder_.filePath(id("shardwright/shardwright-gui.conf")),
+  const QSettings session(folder_.filePath(text_of("shardwright/shardwright-gui.conf")),
                           QSettings::IniFormat);
-  EXPECT_TRUE(session.contains(id("scenario")));
+  EXPECT_TRUE(session.contains(text_of("scenario")));
 }
 
 TEST_F(Program, ReplacesADamagedSessionInSilence) {
-  const QString session = folder_.filePath(id("shardwright/shardwright-gui.conf"));
-  ASSERT_TRUE(QDir(folder_.path()).mkpath(id("shardwright")));
-  write_text_file(session, id("rubbish\n[General]\nscenario=@Variant(\\0\\0\\x7f\\xff\\x1)\n"));
-  environment_.insert(id("QT_QPA_PLATFORM"), id("offscreen"));
+  const QString session = folder_.filePath(text_of("shardwright/shardwright-gui.conf"));
+  ASSERT_TRUE(QDir(folder_.path()).mkpath(text_of("shardwright")));
+  write_text_file(session,
+                  text_of("rubbish\n[General]\nscenario=@Variant(\\0\\0\\x7f\\xff\\x1)\n"));
+  environment_.insert(text_of("QT_QPA_PLATFORM"), text_of("offscreen"));
   EXPECT_EQ(run_until_terminated(), 128 + SIGTERM);
   EXPECT_EQ(errors(), QString());
   const QSettings written(session, QSettings::IniFormat);
-  EXPECT_TRUE(written.value(id("scenario")).toString().contains(id("llama3-70b")));
+  EXPECT_TRUE(written.value(text_of("scenario")).toString().contains(text_of("llama3-70b")));
   EXPECT_EQ(written.status(), QSettings::NoError);
 }
 
 TEST_F(Program, SaysThatItsSessionCannotBeSaved) {
-  environment_.insert(id("XDG_CONFIG_HOME"), id("/dev/null"));
+  environment_.insert(text_of("XDG_CONFIG_HOME"), text_of("/dev/null"));
   EXPECT_EQ(run_until_terminated(), 1);
-  EXPECT_TRUE(errors().contains(id("the session cannot be saved in /dev/null/")));
+  EXPECT_TRUE(errors().contains(text_of("the session cannot be saved in /dev/null/")));
 }
 
 TEST_F(Program, HelpNamesOnlyWhatThereIs) {
-  EXPECT_EQ(run({id("--help")}), 0);
+  EXPECT_EQ(run({text_of("--help")}), 0);
   const QString help = QString::fromUtf8(process_.readAllStandardOutput());
-  EXPECT_TRUE(help.contains(id("--screenshots"))) << qPrintable(help);
-  EXPECT_FALSE(help.contains(id("help-all")) || help.contains(id("Qt"))) << qPrintable(help);
+  EXPECT_TRUE(help.contains(text_of("--screenshots"))) << qPrintable(help);
+  EXPECT_FALSE(help.contains(text_of("help-all")) || help.contains(text_of("Qt")))
+      << qPrintable(help);
   for (const char* option : {"--help-all", "--platform", "--style"}) {
-    EXPECT_EQ(run({id(option)}), 2) << option;
-    EXPECT_TRUE(errors().contains(id("Unknown option")));
+    EXPECT_EQ(run({text_of(option)}), 2) << option;
+    EXPECT_TRUE(errors().contains(text_of("Unknown option")));
   }
 }
 
 TEST_F(Program, PicturesNeedAFolder) {
-  EXPECT_EQ(run({id("--screenshots"), QString()}), 2);
-  EXPECT_TRUE(errors().contains(id("expected a folder")));
+  EXPECT_EQ(run({text_of("--screenshots"), QString()}), 2);
+  EXPECT_TRUE(errors().contains(text_of("expected a folder")));
 }
 
 TEST_F(Program, APlatformThatIsNoneIsNamed) {
-  environment_.insert(id("QT_QPA_PLATFORM"), id("nosuch"));
+  environment_.insert(text_of("QT_QPA_PLATFORM"), text_of("nosuch"));
   EXPECT_EQ(run({}), 1);
   const QString said = errors();
-  EXPECT_TRUE(said.contains(id("the platform “nosuch” of QT_QPA_PLATFORM"))) << qPrintable(said);
-  EXPECT_FALSE(said.contains(id("display"))) << qPrintable(said);
+  EXPECT_TRUE(said.contains(text_of("the platform “nosuch” of QT_QPA_PLATFORM")))
+      << qPrintable(said);
+  EXPECT_FALSE(said.contains(text_of("display"))) << qPrintable(said);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace shardwright::gui {
 namespace {
 
-QString id(const char* text) {
+QString utf16(const char* text) {
   return QString::fromUtf8(text);
 }
 
@@ -49,23 +49,23 @@ QByteArray content_of(const QString& path) {
 
 class WrittenFileTest : public testing::Test {
  protected:
-  QString path(const char* name) const { return folder_.filePath(id(name)); }
+  QString path(const char* name) const { return folder_.filePath(utf16(name)); }
 
   QTemporaryDir folder_;
 };
 
 TEST_F(WrittenFileTest, ADeviceWithoutRoomIsTold) {
-  EXPECT_THROW(write_text_file(id("/dev/full"), id("a,b\n")), RuntimeFailure);
-  EXPECT_NO_THROW(write_text_file(id("/dev/null"), id("a,b\n")));
+  EXPECT_THROW(write_text_file(utf16("/dev/full"), utf16("a,b\n")), RuntimeFailure);
+  EXPECT_NO_THROW(write_text_file(utf16("/dev/null"), utf16("a,b\n")));
   // It is the device still, and no file that took its place.
-  EXPECT_FALSE(QFileInfo(id("/dev/full")).isFile());
-  EXPECT_FALSE(QFileInfo(id("/dev/null")).isFile());
+  EXPECT_FALSE(QFileInfo(utf16("/dev/full")).isFile());
+  EXPECT_FALSE(QFileInfo(utf16("/dev/null")).isFile());
 }
 
 TEST_F(WrittenFileTest, EveryKindOfPictureIsToldThatHasNoRoom) {
-  QLabel label(id("a view"));
+  QLabel label(utf16("a view"));
   for (const char* name : {"a.png", "a.svg", "a.pdf"}) {
-    ASSERT_TRUE(QFile::link(id("/dev/full"), path(name)));
+    ASSERT_TRUE(QFile::link(utf16("/dev/full"), path(name)));
     EXPECT_THROW(export_picture(label, path(name)), RuntimeFailure) << name;
     EXPECT_TRUE(QFileInfo(path(name)).isSymLink()) << name;
   }
@@ -84,16 +84,18 @@ TEST_F(WrittenFileTest, AFailureSaysWhatWasExpected) {
   using testing::AllOf, testing::HasSubstr, testing::StartsWith;
   const std::string folder = folder_.path().toStdString();
   EXPECT_THAT(
-      failure_of(path("none/a.csv"), id("a")),
+      failure_of(path("none/a.csv"), utf16("a")),
       AllOf(StartsWith(folder + "/none/a.csv: No such file or directory; expected a folder "),
             HasSubstr("which " + folder + "/none does not")));
-  EXPECT_THAT(failure_of(folder_.path(), id("a")), HasSubstr("; expected the name of a file"));
-  EXPECT_THAT(failure_of(id("/dev/full"), id("abc")), HasSubstr("; expected room for 3 bytes"));
-  EXPECT_THAT(failure_of(id("/proc/version/a.csv"), id("a")), HasSubstr("; expected a folder "));
+  EXPECT_THAT(failure_of(folder_.path(), utf16("a")), HasSubstr("; expected the name of a file"));
+  EXPECT_THAT(failure_of(utf16("/dev/full"), utf16("abc")),
+              HasSubstr("; expected room for 3 bytes"));
+  EXPECT_THAT(failure_of(utf16("/proc/version/a.csv"), utf16("a")),
+              HasSubstr("; expected a folder "));
 }
 
 TEST_F(WrittenFileTest, APictureIsWrittenToItsEnd) {
-  QLabel label(id("a view"));
+  QLabel label(utf16("a view"));
   for (const char* name : {"a.png", "a.svg", "a.pdf"}) export_picture(label, path(name));
   EXPECT_FALSE(QImage(path("a.png")).isNull());
   EXPECT_TRUE(content_of(path("a.svg")).trimmed().endsWith("</svg>"));
@@ -102,21 +104,21 @@ TEST_F(WrittenFileTest, APictureIsWrittenToItsEnd) {
 
 TEST_F(WrittenFileTest, WhatWasThereBeforeOutlivesAFullDisk) {
   const QString file = path("plan.json");
-  write_text_file(file, id("the earlier plan"));
+  write_text_file(file, utf16("the earlier plan"));
   {
     const FullDisk full(1000);
-    EXPECT_THROW(write_text_file(file, id("x").repeated(100'000)), RuntimeFailure);
+    EXPECT_THROW(write_text_file(file, utf16("x").repeated(100'000)), RuntimeFailure);
   }
   EXPECT_EQ(content_of(file), QByteArray("the earlier plan"));
-  EXPECT_EQ(QDir(folder_.path()).entryList(QDir::Files), QStringList({id("plan.json")}));
-  write_text_file(file, id("the later plan"));
+  EXPECT_EQ(QDir(folder_.path()).entryList(QDir::Files), QStringList({utf16("plan.json")}));
+  write_text_file(file, utf16("the later plan"));
   EXPECT_EQ(content_of(file), QByteArray("the later plan"));
 }
 
 TEST_F(WrittenFileTest, ALinkStaysOneAndItsFileIsWritten) {
-  write_text_file(path("plan.json"), id("the earlier plan"));
+  write_text_file(path("plan.json"), utf16("the earlier plan"));
   ASSERT_TRUE(QFile::link(path("plan.json"), path("link.json")));
-  write_text_file(path("link.json"), id("the later plan"));
+  write_text_file(path("link.json"), utf16("the later plan"));
   EXPECT_TRUE(QFileInfo(path("link.json")).isSymLink());
   EXPECT_EQ(content_of(path("plan.json")), QByteArray("the later plan"));
 }

@@ -4,7 +4,7 @@
 
 #include "tests/simgrid/simgrid_run.hpp"
 
-namespace shardwright::sim::testing {
+namespace shardwright::sim::fixtures {
 namespace {
 
 constexpr double kTolerance = 1e-6;
@@ -68,4 +68,4 @@ TEST_P(Agreement, AllToAll) {
 INSTANTIATE_TEST_SUITE_P(SimGrid, Agreement, ::testing::Range(0, 40));
 
 }  // namespace
-}  // namespace shardwright::sim::testing
+}  // namespace shardwright::sim::fixtures

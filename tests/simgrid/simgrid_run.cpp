@@ -13,7 +13,7 @@
 
 #include "core/base/error.hpp"
 
-namespace shardwright::sim::testing {
+namespace shardwright::sim::fixtures {
 namespace {
 
 namespace s4u = simgrid::s4u;
@@ -159,4 +159,4 @@ SimGridRun run_in_simgrid(const HostScenario& scenario, SimGridUpdate update) {
   return run;
 }
 
-}  // namespace shardwright::sim::testing
+}  // namespace shardwright::sim::fixtures

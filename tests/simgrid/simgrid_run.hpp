@@ -6,7 +6,7 @@
 #include "sim/network/flow_simulation.hpp"
 #include "tests/sim/network/scenarios.hpp"
 
-namespace shardwright::sim::testing {
+namespace shardwright::sim::fixtures {
 
 // How SimGrid updates its rates: all of them at each change, or those touched by it. Both give the
 // same times.
@@ -21,4 +21,4 @@ struct SimGridRun {
 // Throws RuntimeFailure if the child fails.
 SimGridRun run_in_simgrid(const HostScenario& scenario, SimGridUpdate update = SimGridUpdate::Full);
 
-}  // namespace shardwright::sim::testing
+}  // namespace shardwright::sim::fixtures

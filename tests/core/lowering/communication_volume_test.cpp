@@ -14,11 +14,11 @@
 namespace shardwright {
 namespace {
 
-constexpr double kLayers = 4.0, kHidden = 64.0, kSequence = 64.0, kMicrobatches = 3.0;
-constexpr double kTokens = kSequence * 2.0;  // of a microbatch
+constexpr double kLayers = 4.0, kWidth = 64.0, kSequenceTokens = 64.0, kMicrobatches = 3.0;
+constexpr double kMicrobatchTokens = kSequenceTokens * 2.0;  // of a microbatch
 constexpr double kElement = 2.0;
 
-LoweringCase dense() {
+LoweringCase dense_model() {
   LoweringCase made;
   made.model.layers = 4;
   made.model.hidden = 64;
@@ -51,7 +51,7 @@ double others(double members) {
 // arXiv 2104.04473, section 4.1: each rank sends its part of what all of them hold alike, and the
 // next stage gathers the parts.
 TEST(ScatteredMessages, MoveBytesFromThePipelineToTheTensorGroup) {
-  LoweringCase whole = dense();
+  LoweringCase whole = dense_model();
   whole.plan.tp = 4;
   whole.plan.pp = 2;
   whole.plan.sequence_parallel = false;
@@ -59,7 +59,7 @@ TEST(ScatteredMessages, MoveBytesFromThePipelineToTheTensorGroup) {
   parts.stack.scatters_messages = true;
   ASSERT_TRUE(validate(parts.lower()).empty());
   const double messages = sent(whole, Group::Pipeline);
-  ASSERT_EQ(messages, 2.0 * kMicrobatches * kTokens * kHidden * kElement);
+  ASSERT_EQ(messages, 2.0 * kMicrobatches * kMicrobatchTokens * kWidth * kElement);
   EXPECT_DOUBLE_EQ(sent(parts, Group::Pipeline), messages / 4.0);
   EXPECT_DOUBLE_EQ(sent(parts, Group::Tensor), sent(whole, Group::Tensor) + messages * others(4.0));
   // With sequence parallelism the ranks hold parts anyway.
@@ -76,11 +76,11 @@ class VolumeOfRanks : public testing::TestWithParam<std::int64_t> {
 // Four all-reduces of s b h per layer and microbatch; beyond the layers one in the embedding, one
 // of the head's input gradient, and three numbers per token in the loss.
 TEST_P(VolumeOfRanks, TensorParallel) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.plan.tp = GetParam();
   made.plan.sequence_parallel = false;
-  const double hidden = 2.0 * others(n()) * kTokens * kHidden * kElement;
-  const double loss = 2.0 * others(n()) * kTokens * 12.0;
+  const double hidden = 2.0 * others(n()) * kMicrobatchTokens * kWidth * kElement;
+  const double loss = 2.0 * others(n()) * kMicrobatchTokens * 12.0;
   EXPECT_NEAR(sent(made, Group::Tensor), kMicrobatches * ((4.0 * kLayers + 2.0) * hidden + loss),
               1.0);
 }
@@ -89,15 +89,15 @@ TEST_P(VolumeOfRanks, TensorParallel) {
 // the column-split layers, of which a rank keeps only its part, are gathered again for the weight
 // gradients. The norms' gradients of the parts of the sequence are added up in fp32, once a step.
 TEST_P(VolumeOfRanks, SequenceParallel) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.plan.tp = GetParam();
-  const double half = others(n()) * kTokens * kHidden * kElement;
-  const double loss = 2.0 * others(n()) * kTokens * 12.0;
+  const double half = others(n()) * kMicrobatchTokens * kWidth * kElement;
+  const double loss = 2.0 * others(n()) * kMicrobatchTokens * 12.0;
   const double layer = 4.0 * 2.0 * half + 2.0 * half;
   const double embedding = 2.0 * half, head = 3.0 * half;
   // Once in a step the fp32 gradients of the norms, which each rank applied to its own tokens
   // (Megatron Core, finalize_model_grads).
-  const double norms = 2.0 * others(n()) * (2.0 * kLayers + 1.0) * kHidden * 4.0;
+  const double norms = 2.0 * others(n()) * (2.0 * kLayers + 1.0) * kWidth * 4.0;
   EXPECT_NEAR(sent(made, Group::Tensor),
               kMicrobatches * (kLayers * layer + embedding + head + loss) + norms, 1.0);
 }
@@ -106,7 +106,7 @@ TEST_P(VolumeOfRanks, SequenceParallel) {
 // and its gradient scattered backward; their gradients and those of the norms in the bottlenecks
 // are added up once.
 TEST_P(VolumeOfRanks, LatentAttention) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.model.attention = {.kind = AttentionKind::MultiHeadLatent,
                           .heads = 8,
                           .kv_heads = 8,
@@ -117,39 +117,39 @@ TEST_P(VolumeOfRanks, LatentAttention) {
                           .qk_rope_head_dim = 4,
                           .v_head_dim = 8};
   made.plan.tp = GetParam();
-  const double token = others(n()) * kTokens * kElement;
-  const double hidden = token * kHidden;
-  const double loss = 2.0 * others(n()) * kTokens * 12.0;
+  const double token = others(n()) * kMicrobatchTokens * kElement;
+  const double hidden = token * kWidth;
+  const double loss = 2.0 * others(n()) * kMicrobatchTokens * 12.0;
   // Up projections gather their bottlenecks forward and for the weight gradient, and scatter
   // backward; output and feed-forward as elsewhere.
   const double layer =
       3.0 * token * (16.0 + 24.0) + 2.0 * token * 4.0 + 2.0 * hidden + 5.0 * hidden;
-  const double replicated = 2.0 * kHidden + kHidden * (16.0 + 24.0 + 4.0) + 16.0 + 24.0;
-  const double added_up = 2.0 * others(n()) * 4.0 * (kLayers * replicated + kHidden);
+  const double replicated = 2.0 * kWidth + kWidth * (16.0 + 24.0 + 4.0) + 16.0 + 24.0;
+  const double added_up = 2.0 * others(n()) * 4.0 * (kLayers * replicated + kWidth);
   EXPECT_NEAR(sent(made, Group::Tensor),
               kMicrobatches * (kLayers * layer + 5.0 * hidden + loss) + added_up, 1.0);
 }
 
 // Ranks beyond the key/value heads hold copies of them, whose gradients are added up.
 TEST(Volume, OfReplicatedKeyValueHeads) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.model.attention.kv_heads = 1;
   made.plan.tp = 4;
   made.plan.sequence_parallel = false;
   const double with_one = sent(made, Group::Tensor);
   made.model.attention.kv_heads = 4;
-  const double key_and_value = 2.0 * kHidden * 8.0;
+  const double key_and_value = 2.0 * kWidth * 8.0;
   EXPECT_NEAR(with_one - sent(made, Group::Tensor),
               2.0 * others(4.0) * kLayers * key_and_value * 4.0, 1.0);
 }
 
 // Full recomputation runs the forward collectives again.
 TEST_P(VolumeOfRanks, TensorParallelRecomputed) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.plan.tp = GetParam();
   const double kept = sent(made, Group::Tensor);
   made.plan.recompute = RecomputePolicy::Full;
-  const double forward = 4.0 * others(n()) * kTokens * kHidden * kElement;
+  const double forward = 4.0 * others(n()) * kMicrobatchTokens * kWidth * kElement;
   EXPECT_NEAR(sent(made, Group::Tensor), kept + kMicrobatches * kLayers * forward, 1.0);
 }
 
@@ -159,7 +159,7 @@ double parameters_of(const LoweringCase& made) {
 
 // 2 P w, with gradients in fp32 as Megatron reduces them.
 TEST_P(VolumeOfRanks, DataParallel) {
-  const LoweringCase made = with_replicas(dense(), GetParam());
+  const LoweringCase made = with_replicas(dense_model(), GetParam());
   EXPECT_NEAR(sent(made, Group::Data), 2.0 * others(n()) * 4.0 * parameters_of(made), 1.0);
 }
 
@@ -168,7 +168,7 @@ TEST_P(VolumeOfRanks, DataParallel) {
 // up the squares of its shards' gradients, one fp32 number.
 TEST_P(VolumeOfRanks, ZeroOneAndTwo) {
   for (const bool overlaps : {true, false}) {
-    LoweringCase made = with_replicas(dense(), GetParam());
+    LoweringCase made = with_replicas(dense_model(), GetParam());
     made.plan.overlap.grad_reduce = made.plan.overlap.param_gather = overlaps;
     made.stack.fp32_gradient_reduction = false;
     const double one_way = others(n()) * kElement * parameters_of(made);
@@ -183,7 +183,7 @@ TEST_P(VolumeOfRanks, ZeroOneAndTwo) {
 // Gathers for forward and backward and a reduce-scatter for each microbatch: 3 P w, but that the
 // embedding's backward pass reads no parameters.
 TEST_P(VolumeOfRanks, ZeroThree) {
-  LoweringCase made = with_replicas(dense(), GetParam());
+  LoweringCase made = with_replicas(dense_model(), GetParam());
   made.stack.fp32_gradient_reduction = false;
   made.plan.zero_stage = 3;
   const auto embedding = static_cast<double>(made.model.vocab * made.model.hidden);
@@ -195,11 +195,11 @@ TEST_P(VolumeOfRanks, ZeroThree) {
 
 // Hybrid sharding: the same inside, and one all-reduce of the shards outside.
 TEST_P(VolumeOfRanks, HybridShard) {
-  LoweringCase made = with_replicas(dense(), 2 * GetParam());
+  LoweringCase made = with_replicas(dense_model(), 2 * GetParam());
   made.stack.fp32_gradient_reduction = false;
   made.plan.zero_stage = 3;
   made.plan.shard_group = GetParam();
-  LoweringCase inner = with_replicas(dense(), GetParam());
+  LoweringCase inner = with_replicas(dense_model(), GetParam());
   inner.stack = made.stack;
   inner.plan.zero_stage = 3;
   EXPECT_NEAR(sent(made, Group::ShardInner), sent(inner, Group::ShardInner), 1.0);
@@ -209,10 +209,10 @@ TEST_P(VolumeOfRanks, HybridShard) {
 
 // Keys and values of s/c tokens go around to the c-1 other ranks; backward with their gradients.
 TEST_P(VolumeOfRanks, RingAttention) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.plan.cp = GetParam();
   made.plan.context_parallel = ContextParallelKind::Ring;
-  const double kv = 2.0 * kTokens * 4.0 * 8.0 * kElement;
+  const double kv = 2.0 * kMicrobatchTokens * 4.0 * 8.0 * kElement;
   EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 3.0 * kv * others(n()), 1.0);
   // Gathered keys and values take the same way, and again in the backward pass.
   made.plan.context_parallel = ContextParallelKind::AllGather;
@@ -226,21 +226,21 @@ TEST_P(VolumeOfRanks, RingAttention) {
 // Queries, keys, values and outputs change between sequence and heads: for as many key/value heads
 // as query heads 4 N h / n forward, and as much backward.
 TEST_P(VolumeOfRanks, Ulysses) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.model.attention.kv_heads = 8;
   made.plan.cp = GetParam();
   made.plan.context_parallel = ContextParallelKind::Ulysses;
-  const double each_way = 4.0 * kTokens * kHidden / n() * kElement * others(n());
+  const double each_way = 4.0 * kMicrobatchTokens * kWidth / n() * kElement * others(n());
   EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 2.0 * each_way, 1.0);
 }
 
 // s b h per boundary, microbatch and direction; sent in parts of a sequence-parallel rank.
 TEST_P(VolumeOfRanks, Pipeline) {
   for (const std::int64_t tp : {1, 2}) {
-    LoweringCase made = dense();
+    LoweringCase made = dense_model();
     made.plan.pp = GetParam();
     made.plan.tp = tp;
-    const double message = kTokens * kHidden * kElement / static_cast<double>(tp);
+    const double message = kMicrobatchTokens * kWidth * kElement / static_cast<double>(tp);
     EXPECT_NEAR(sent(made, Group::Pipeline), 2.0 * (n() - 1.0) * kMicrobatches * message, 1.0);
   }
 }
@@ -249,31 +249,32 @@ INSTANTIATE_TEST_SUITE_P(Degrees, VolumeOfRanks, testing::Values(1, 2, 4));
 
 // Interleaving: a message at each boundary of v p chunks.
 TEST(Volume, InterleavedPipelineSendsOncePerChunkBoundary) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.plan.pp = 2;
   made.plan.vpp = 2;
   made.plan.schedule = ScheduleKind::Interleaved;
   made.plan.global_batch = 8;
-  EXPECT_NEAR(sent(made, Group::Pipeline), 2.0 * 3.0 * 4.0 * kTokens * kHidden * kElement, 1.0);
+  EXPECT_NEAR(sent(made, Group::Pipeline), 2.0 * 3.0 * 4.0 * kMicrobatchTokens * kWidth * kElement,
+              1.0);
 }
 
 // Dispatch and combine, forward and backward: 4 (s b / (t c)) k h w (1 - 1/e) per layer.
 TEST(Volume, ExpertParallel) {
   for (const auto& [ep, tp, cp] : {std::tuple{2, 1, 1}, {4, 1, 1}, {4, 2, 1}, {2, 2, 2}}) {
-    LoweringCase made = with_replicas(dense(), 4);
+    LoweringCase made = with_replicas(dense_model(), 4);
     made.model.moe = MoeSpec{.experts = 8, .top_k = 3, .expert_ffn = 32};
     made.plan.ep = ep;
     made.plan.tp = tp;
     made.plan.cp = cp;
-    const double per_layer =
-        4.0 * kTokens / (tp * cp) * 3.0 * kHidden * kElement * others(static_cast<double>(ep));
+    const double per_layer = 4.0 * kMicrobatchTokens / (tp * cp) * 3.0 * kWidth * kElement *
+                             others(static_cast<double>(ep));
     EXPECT_NEAR(sent(made, Group::Expert), kMicrobatches * kLayers * per_layer, 1.0);
   }
 }
 
 // A tied embedding's gradient is added up once between the first and the last stage.
 TEST(Volume, TiedEmbedding) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.model.tied_embeddings = true;
   made.plan.pp = 2;
   const double gradient = 4.0 * static_cast<double>(made.model.vocab * made.model.hidden);
@@ -283,7 +284,7 @@ TEST(Volume, TiedEmbedding) {
 // A multi-token-prediction layer embeds the next token: a last stage that lacks the embedding holds
 // a copy.
 TEST(Volume, EmbeddingThatMultiTokenPredictionShares) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.model.mtp_layers = 1;
   made.plan.pp = 2;
   const double gradient = 4.0 * static_cast<double>(made.model.vocab * made.model.hidden);
@@ -295,15 +296,15 @@ TEST(Volume, EmbeddingThatMultiTokenPredictionShares) {
 // Per depth, as Megatron Core lays it out: the embedding's reduction, the gather of both states
 // before the projection and of its output after it, a layer, and the head; and their gradients.
 TEST_P(VolumeOfRanks, MultiTokenPrediction) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.plan.tp = GetParam();
   const double without = sent(made, Group::Tensor);
   made.model.mtp_layers = 1;
-  const double half = others(n()) * kTokens * kHidden * kElement;
-  const double loss = 2.0 * others(n()) * kTokens * 12.0;
+  const double half = others(n()) * kMicrobatchTokens * kWidth * kElement;
+  const double loss = 2.0 * others(n()) * kMicrobatchTokens * 12.0;
   const double layer = 10.0 * half, embedding = 2.0 * half, head = 3.0 * half;
   const double join = 3.0 * 2.0 * half + 2.0 * half;
-  const double norms = 2.0 * others(n()) * 5.0 * kHidden * 4.0;
+  const double norms = 2.0 * others(n()) * 5.0 * kWidth * 4.0;
   EXPECT_NEAR(sent(made, Group::Tensor) - without,
               kMicrobatches * (layer + embedding + head + join + loss) + norms, 1.0);
 }
@@ -311,7 +312,7 @@ TEST_P(VolumeOfRanks, MultiTokenPrediction) {
 // DualPipe holds each part of the model on two ranks, which add up what each of them knows of its
 // gradient.
 TEST(Volume, DualPipeAddsUpTheGradientsOfBothCopies) {
-  LoweringCase made = dense();
+  LoweringCase made = dense_model();
   made.plan.pp = 4;
   made.plan.schedule = ScheduleKind::DualPipe;
   made.plan.global_batch = 16;

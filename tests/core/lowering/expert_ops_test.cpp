@@ -8,7 +8,7 @@
 namespace shardwright {
 namespace {
 
-LoweringCase sparse() {
+LoweringCase expert_case() {
   LoweringCase made;
   made.model.layers = 2;
   made.model.hidden = 64;
@@ -49,27 +49,27 @@ Found find_ops(const LoweringCase& made, const std::string& part) {
 constexpr double kRows = 64.0 * 4.0 * 64.0 * 2.0;
 
 TEST(ExpertOps, ReceivedRowsAreSortedOnceEachWay) {
-  const Found found = find_ops(sparse(), ".sort");
+  const Found found = find_ops(expert_case(), ".sort");
   EXPECT_EQ(found.ops, 4);  // to the experts and back, forward and backward
   EXPECT_EQ(found.read, 4.0 * kRows);
   EXPECT_EQ(found.written, 4.0 * kRows);
 }
 
 TEST(ExpertOps, NothingIsSortedWhereOneExpertOrTheDispatcherHasThemInOrder) {
-  LoweringCase made = sparse();
+  LoweringCase made = expert_case();
   made.stack.sends_tokens_once_per_node = true;
   EXPECT_EQ(find_ops(made, ".sort").ops, 0);
-  made = sparse();
+  made = expert_case();
   made.plan.dp = made.plan.ep = 16;  // one expert a rank
   made.plan.global_batch = 16;
   EXPECT_EQ(find_ops(made, ".sort").ops, 0);
-  made = sparse();
+  made = expert_case();
   made.plan.ep = 1;  // nothing travels
   EXPECT_EQ(find_ops(made, ".sort").ops, 0);
 }
 
 TEST(ExpertOps, BiasesAndLimitsAreKernelsOfTheirOwnOnlyWhereTheStackDoesNotFuseThem) {
-  LoweringCase made = sparse();
+  LoweringCase made = expert_case();
   made.stack.fused_expert_bias = true;
   EXPECT_EQ(find_ops(made, "experts.bias").ops + find_ops(made, "experts.limit").ops, 0);
   made.stack.fused_expert_bias = false;
@@ -83,7 +83,7 @@ TEST(ExpertOps, BiasesAndLimitsAreKernelsOfTheirOwnOnlyWhereTheStackDoesNotFuseT
 
 // Forward: product and sum each read and write the rows, and so does their concatenation.
 TEST(ExpertOps, AnUnfusedBiasMovesTheRowsThreeTimesForward) {
-  LoweringCase made = sparse();
+  LoweringCase made = expert_case();
   made.stack.fused_expert_bias = false;
   const Program program = made.lower();
   for (const Block& block : program.blocks) {

@@ -212,7 +212,7 @@ TEST(ImportHuggingface, AChangedValueGivesASoundModelOrAnInputError) {
   EXPECT_TRUE(ok);
 }
 
-struct Malformed {
+struct MalformedConfig {
   const char* config;
   const char* patch;  // merged into the configuration (null removes a key)
   std::vector<std::string> pointers;
@@ -227,7 +227,7 @@ TEST(ImportHuggingface, ANullSizeIsNamedByItsKey) {
 }
 
 TEST(ImportHuggingface, MalformedConfigurationsAreRefusedAtThePointerOfTheProblem) {
-  const std::vector<Malformed> table = {
+  const std::vector<MalformedConfig> table = {
       {"llama2-7b", R"({"model_type": null})", {"/model_type"}},
       {"llama2-7b", R"({"model_type": 3})", {"/model_type"}},
       {"llama2-7b", R"({"hidden_size": null})", {"/hidden_size"}},
@@ -285,7 +285,7 @@ TEST(ImportHuggingface, MalformedConfigurationsAreRefusedAtThePointerOfTheProble
       {"mpt-7b", R"({"attn_config": {"qk_ln": true}})", {"/attn_config/qk_ln"}},
       {"falcon-40b", R"({"num_kv_heads": 7})", {"/num_kv_heads"}},
   };
-  for (const Malformed& row : table) {
+  for (const MalformedConfig& row : table) {
     const auto pointers = problem_pointers([&row] { patched(row.config, row.patch); });
     EXPECT_EQ(pointers, row.pointers) << row.config << " " << row.patch;
   }

@@ -16,9 +16,9 @@ namespace shardwright {
 namespace {
 
 Plan parse_plan(const std::string& text) {
-  const nlohmann::json json = parse_json(text, "plan.json");
+  const nlohmann::json document = parse_json(text, "plan.json");
   ProblemList problems("plan.json");
-  ObjectReader reader(json, "", problems);
+  ObjectReader reader(document, "", problems);
   const Plan plan = read_plan(reader);
   problems.throw_if_any();
   return plan;
@@ -29,9 +29,9 @@ const char* const kSmallest =
 
 // The smallest plan with one member added or replaced.
 std::string with(const std::string& key, const nlohmann::json& value) {
-  nlohmann::json json = nlohmann::json::parse(kSmallest);
-  json[key] = value;
-  return json.dump();
+  nlohmann::json document = nlohmann::json::parse(kSmallest);
+  document[key] = value;
+  return document.dump();
 }
 
 TEST(PlanJson, WhatIsLeftOutHasTheDefaultOfPlan) {

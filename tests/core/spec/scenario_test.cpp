@@ -42,11 +42,11 @@ TEST(Scenario, WhatIsWrittenNamesNothingAndReadsBackEqual) {
     scenario.plan.precision = scenario.cluster.accelerator.matrix.bf16 > FlopPerSecond(0)
                                   ? Precision::Bf16
                                   : Precision::Fp16;
-    const nlohmann::json json = written(scenario);
+    const nlohmann::json document = written(scenario);
     for (const char* part : {"model", "cluster", "stack", "plan"}) {
-      EXPECT_TRUE(json.at(part).is_object()) << part;
+      EXPECT_TRUE(document.at(part).is_object()) << part;
     }
-    EXPECT_EQ(read_scenario(json, "plan.json"), scenario);
+    EXPECT_EQ(read_scenario(document, "plan.json"), scenario);
   }
 }
 

@@ -20,7 +20,7 @@
 namespace shardwright::executor {
 namespace {
 
-std::filesystem::path empty_folder(const std::string& name) {
+std::filesystem::path new_folder(const std::string& name) {
   std::filesystem::path folder = scratch_path("weights-" + name);
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
@@ -83,11 +83,11 @@ TEST(WeightFiles, AreReadInEveryFormatAndLayoutOfFiles) {
     const std::vector<StoredTensor> tensors = stored_tensors(model);
     std::vector<double> losses;
     for (const std::string format : {"F32", "BF16", "F16"}) {
-      const auto folder = empty_folder("formats");
+      const auto folder = new_folder("formats");
       write_file(folder / "model.safetensors", tensors, format);
       losses.push_back(first_loss(model, one_rank_plan(), folder));
     }
-    const auto folder = empty_folder("sharded");
+    const auto folder = new_folder("sharded");
     const auto half = tensors.begin() + static_cast<std::ptrdiff_t>(tensors.size() / 2);
     write_file(folder / "model-00001-of-00002.safetensors", {tensors.begin(), half}, "BF16");
     write_file(folder / "model-00002-of-00002.safetensors", {half, tensors.end()}, "F32");
@@ -107,7 +107,7 @@ TEST(WeightFiles, AreReadInEveryFormatAndLayoutOfFiles) {
 // By the rank that holds it, with the tensor and the place in it.
 TEST(WeightFiles, MayNotHoldWhatIsNoNumber) {
   const ModelSpec model = small_llama();
-  const auto folder = empty_folder("not-finite");
+  const auto folder = new_folder("not-finite");
   const std::string file = folder / "model.safetensors", name = "model.layers.1.mlp.up_proj.weight";
   create_safetensors(file, stored_tensors(model));  // zeros
   SafetensorsFile(file, SafetensorsFile::Access::Write)
@@ -134,7 +134,7 @@ TEST(WeightFiles, MayNotHoldWhatIsNoNumber) {
 // weights.
 TEST(WeightFiles, MayLeaveOutTheFirstWordOfNames) {
   const ModelSpec model = small_gpt2();
-  const auto folder = empty_folder("short-names");
+  const auto folder = new_folder("short-names");
   std::vector<StoredTensor> tensors = stored_tensors(model);
   write_file(folder / "long.safetensors", tensors, "F32");
   for (StoredTensor& tensor : tensors) tensor.name.erase(0, tensor.name.find('.') + 1);
@@ -147,7 +147,7 @@ TEST(WeightFiles, MayLeaveOutTheFirstWordOfNames) {
 // one that the run went on with.
 TEST(WeightFiles, OfACheckpointGiveTheLossOfTheRun) {
   const ModelSpec model = small_llama();
-  const auto folder = empty_folder("checkpoint");
+  const auto folder = new_folder("checkpoint");
   std::vector<double> losses;
   LocalStore store;
   on_ranks(model, one_rank_plan(), {}, [&](RankTrainer& trainer, const BatchLoader& loader) {
@@ -175,7 +175,7 @@ std::vector<std::string> problems_of(const std::filesystem::path& from, const Mo
 
 TEST(WeightFiles, OfAnotherModelAreRefusedWithEveryDifference) {
   const ModelSpec model = small_llama();
-  const auto folder = empty_folder("other");
+  const auto folder = new_folder("other");
   std::vector<StoredTensor> tensors = stored_tensors(model);
   const std::string missing = tensors[4].name, narrow = tensors[7].name;
   tensors[7].shape.back() -= 1;
@@ -183,13 +183,13 @@ TEST(WeightFiles, OfAnotherModelAreRefusedWithEveryDifference) {
   write_file(folder / "model.safetensors", tensors, "F32");
   EXPECT_THAT(problems_of(folder, model), testing::UnorderedElementsAre(missing, narrow));
   EXPECT_THROW(WeightFiles(folder / "nothing"), InputError);
-  EXPECT_THROW(WeightFiles(empty_folder("empty")), InputError);
+  EXPECT_THROW(WeightFiles(new_folder("empty")), InputError);
 }
 
 // A bias or a layer that the plan's model lacks would be left out without a word.
 TEST(WeightFiles, MayHoldNoTensorThatTheModelLacks) {
   const ModelSpec model = small_llama();
-  const auto folder = empty_folder("more");
+  const auto folder = new_folder("more");
   std::vector<StoredTensor> tensors = stored_tensors(model);
   tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {8}});
   tensors.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", {4}});
@@ -210,7 +210,7 @@ TEST(WeightFiles, HeadOfATiedModelIsItsEmbedding) {
   });
   ASSERT_NE(embedding, tensors.end());
   tensors.push_back({"lm_head.weight", embedding->shape});
-  const auto folder = empty_folder("tied");
+  const auto folder = new_folder("tied");
   write_file(folder / "model.safetensors", tensors, "F32");
   EXPECT_THAT(problems_of(folder, model), testing::ElementsAre("lm_head.weight"));
 }
@@ -218,7 +218,7 @@ TEST(WeightFiles, HeadOfATiedModelIsItsEmbedding) {
 // An index says which file has a tensor, also where another file has one of its name.
 TEST(WeightFiles, AnIndexSaysWhichTensorIsMeant) {
   const ModelSpec model = small_llama();
-  const auto folder = empty_folder("index");
+  const auto folder = new_folder("index");
   const std::vector<StoredTensor> tensors = stored_tensors(model);
   StoredTensor other = tensors.front();
   other.shape.back() += 1;
@@ -243,7 +243,7 @@ TEST(WeightFiles, AnIndexSaysWhichTensorIsMeant) {
 
 TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
   ModelSpec model = small_llama();
-  const auto folder = empty_folder("config");
+  const auto folder = new_folder("config");
   write_file(folder / "model.safetensors", stored_tensors(model), "BF16");
   nlohmann::json config = {
       {"model_type", "llama"},   {"num_hidden_layers", 4},   {"hidden_size", 32},
@@ -265,7 +265,7 @@ TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
 
 TEST(WeightFiles, ConfigurationOfWrongTypesIsBadInput) {
   const ModelSpec model = small_llama();
-  const auto folder = empty_folder("types");
+  const auto folder = new_folder("types");
   write_file(folder / "model.safetensors", stored_tensors(model), "BF16");
   nlohmann::json config = {
       {"model_type", "llama"},   {"num_hidden_layers", 4},   {"hidden_size", 32},
@@ -281,7 +281,7 @@ TEST(WeightFiles, ConfigurationOfWrongTypesIsBadInput) {
 
 TEST(WeightFiles, ThatAreCutOffOrNoNumbersAreRefused) {
   const ModelSpec model = small_llama();
-  const auto folder = empty_folder("broken");
+  const auto folder = new_folder("broken");
   const auto file = folder / "model.safetensors";
   write_file(file, stored_tensors(model), "I16");
   EXPECT_EQ(problems_of(folder, model).size(), stored_tensors(model).size());

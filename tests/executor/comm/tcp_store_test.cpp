@@ -14,35 +14,35 @@ namespace shardwright::executor {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr const char* kLoopback = "127.0.0.1";
+constexpr const char* kStoreAddress = "127.0.0.1";
 
 TEST(TcpStore, HandsValuesFromOneRankToAnother) {
-  const TcpStoreServer server(kLoopback, 0, "secret");
-  TcpStore first(kLoopback, server.port(), "secret", 5s);
-  TcpStore second(kLoopback, server.port(), "secret", 5s);
+  const TcpStoreServer server(kStoreAddress, 0, "secret");
+  TcpStore first(kStoreAddress, server.port(), "secret", 5s);
+  TcpStore second(kStoreAddress, server.port(), "secret", 5s);
   const std::string value("with\0zero", 9);
   auto waiting = std::async(std::launch::async, [&] { return second.get("key", 5s); });
   first.set("key", value);
   EXPECT_EQ(waiting.get(), value);
-  EXPECT_EQ(first.own_address(), kLoopback);
+  EXPECT_EQ(first.own_address(), kStoreAddress);
 }
 
 TEST(TcpStore, TellsNothingWithoutTheToken) {
-  const TcpStoreServer server(kLoopback, 0, "secret");
-  TcpStore knows(kLoopback, server.port(), "secret", 5s);
+  const TcpStoreServer server(kStoreAddress, 0, "secret");
+  TcpStore knows(kStoreAddress, server.port(), "secret", 5s);
   knows.set("key", "value");
   for (const char* token : {"", "Secret", "secret2"}) {
-    TcpStore guesses(kLoopback, server.port(), token, 5s);
+    TcpStore guesses(kStoreAddress, server.port(), token, 5s);
     EXPECT_THROW(guesses.get("key", 1s), CommunicationError) << token;
   }
   EXPECT_EQ(knows.get("key", 1s), "value");
 }
 
 TEST(TcpStore, GivesUpInTime) {
-  const TcpStoreServer server(kLoopback, 0, "secret");
-  TcpStore store(kLoopback, server.port(), "secret", 5s);
+  const TcpStoreServer server(kStoreAddress, 0, "secret");
+  TcpStore store(kStoreAddress, server.port(), "secret", 5s);
   EXPECT_THROW(store.get("never set", 200ms), CommunicationError);
-  EXPECT_THROW(TcpStore(kLoopback, 1, "secret", 100ms), CommunicationError);
+  EXPECT_THROW(TcpStore(kStoreAddress, 1, "secret", 100ms), CommunicationError);
 }
 
 std::size_t threads() {
@@ -52,32 +52,33 @@ std::size_t threads() {
 
 // More than may wait at a time; none of them gets a thread.
 TEST(TcpStore, StrangersCostLittleAndHoldNobodyUp) {
-  const TcpStoreServer server(kLoopback, 0, "secret");
+  const TcpStoreServer server(kStoreAddress, 0, "secret");
   const std::size_t before = threads();
   std::vector<Socket> strangers;
   for (int i = 0; i < 300; ++i) {
-    strangers.push_back(connect_to(kLoopback, server.port(), 5s));
+    strangers.push_back(connect_to(kStoreAddress, server.port(), 5s));
     if (i % 3 == 0) send_all(strangers.back().descriptor(), "\0\0", 2);
     if (i % 3 == 1) send_all(strangers.back().descriptor(), "\377\377\377\377secret", 10);
   }
-  TcpStore knows(kLoopback, server.port(), "secret", 5s);
+  TcpStore knows(kStoreAddress, server.port(), "secret", 5s);
   knows.set("key", "value");
   EXPECT_EQ(knows.get("key", 5s), "value");
   EXPECT_EQ(threads(), before + 1);
 }
 
 TEST(TcpStore, ForgetsClientsThatHaveGone) {
-  const TcpStoreServer server(kLoopback, 0, "secret");
+  const TcpStoreServer server(kStoreAddress, 0, "secret");
   const std::size_t before = threads();
-  for (int i = 0; i < 30; ++i) TcpStore(kLoopback, server.port(), "secret", 5s).set("key", "value");
+  for (int i = 0; i < 30; ++i)
+    TcpStore(kStoreAddress, server.port(), "secret", 5s).set("key", "value");
   for (int i = 0; i < 100 && threads() > before; ++i) std::this_thread::sleep_for(50ms);
   EXPECT_EQ(threads(), before);
 }
 
 // The token may come in pieces.
 TEST(TcpStore, WaitsForTheWholeToken) {
-  const TcpStoreServer server(kLoopback, 0, "secret");
-  const Socket slow = connect_to(kLoopback, server.port(), 5s);
+  const TcpStoreServer server(kStoreAddress, 0, "secret");
+  const Socket slow = connect_to(kStoreAddress, server.port(), 5s);
   const std::string greeting("\0\0\0\6secret", 10);
   for (const char byte : greeting) {
     send_all(slow.descriptor(), &byte, 1);

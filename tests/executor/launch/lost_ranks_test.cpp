@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr int kEndless = 100'000;
-const std::vector<std::string> kLimit = {"--timeout", "3"};
+const std::vector<std::string> kLostRankLimit = {"--timeout", "3"};
 
 struct Loss {
   std::size_t victim;
@@ -31,7 +31,7 @@ class LostRank : public testing::TestWithParam<Loss> {};
 // said to be doing.
 TEST_P(LostRank, IsNamedByAllOthers) {
   const auto folder = empty_run_folder("lost");
-  LaunchedRanks ranks(folder, kEndless, kLimit);
+  LaunchedRanks ranks(folder, kEndless, kLostRankLimit);
   ranks.wait_for_steps(5);
   const auto [victim, signal] = GetParam();
   ranks.send(victim, signal);
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Signals, LostRank, testing::Values(Loss{2, SIGKILL}, Lo
 
 // With the first rank the table is gone.
 TEST(LostTable, IsNamedByAllOthers) {
-  LaunchedRanks ranks(empty_run_folder("lost"), kEndless, kLimit);
+  LaunchedRanks ranks(empty_run_folder("lost"), kEndless, kLostRankLimit);
   ranks.wait_for_steps(5);
   ranks.send(0, SIGKILL);
   for (std::size_t rank = 1; rank < kRanks; ++rank) {

@@ -23,7 +23,7 @@ namespace shardwright::executor {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
+using RunClock = std::chrono::steady_clock;
 
 std::filesystem::path plan_file() {
   Scenario scenario;
@@ -99,8 +99,8 @@ StartedRun::~StartedRun() {
 
 std::vector<pid_t> StartedRun::first_ranks(std::size_t count) const {
   std::vector<pid_t> found;
-  const auto deadline = Clock::now() + 30s;
-  while (found.size() < count && Clock::now() < deadline) {
+  const auto deadline = RunClock::now() + 30s;
+  while (found.size() < count && RunClock::now() < deadline) {
     found.clear();
     const std::string task = std::to_string(launcher_);
     std::ifstream children("/proc/" + task + "/task/" + task + "/children");
@@ -116,9 +116,9 @@ bool StartedRun::has_ended() {
 }
 
 int StartedRun::wait() {
-  const auto deadline = Clock::now() + 120s;
+  const auto deadline = RunClock::now() + 120s;
   while (!has_ended()) {
-    if (Clock::now() > deadline) return -1;
+    if (RunClock::now() > deadline) return -1;
     std::this_thread::sleep_for(5ms);
   }
   return WIFEXITED(status_) ? WEXITSTATUS(status_) : -2;

@@ -70,7 +70,7 @@ std::vector<double> run_processes(bool gpt2, const Plan& plan, const std::string
   return losses_in(folder / "run" / "metrics.jsonl");
 }
 
-const std::vector<double>& one_rank_losses(bool gpt2) {
+const std::vector<double>& losses_of_one_gpu(bool gpt2) {
   static std::map<bool, std::vector<double>> known;
   if (known.count(gpt2) == 0) known[gpt2] = run_processes(gpt2, one_rank_plan(), "cuda");
   return known[gpt2];
@@ -95,7 +95,8 @@ class CudaPlan : public testing::TestWithParam<PlanCase> {
 TEST_P(CudaPlan, LossesAreThoseOfOneRank) {
   Plan plan = one_rank_plan();
   GetParam().change(plan);
-  expect_same_curve(run_processes(GetParam().gpt2, plan, "cuda"), one_rank_losses(GetParam().gpt2));
+  expect_same_curve(run_processes(GetParam().gpt2, plan, "cuda"),
+                    losses_of_one_gpu(GetParam().gpt2));
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, CudaPlan, testing::ValuesIn(plan_cases()),
@@ -105,7 +106,7 @@ TEST(CudaPlanOfOneRank, FollowsTheCpu) {
   std::string why;
   if (visible_gpus(why) == 0) GTEST_SKIP() << "no CUDA device: " << why;
   for (const bool gpt2 : {false, true})
-    expect_same_curve(one_rank_losses(gpt2), run_processes(gpt2, one_rank_plan(), "cpu"));
+    expect_same_curve(losses_of_one_gpu(gpt2), run_processes(gpt2, one_rank_plan(), "cpu"));
 }
 
 // Without a GPU a run that asks for one ends with a message, before any rank starts.

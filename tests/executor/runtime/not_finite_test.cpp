@@ -20,7 +20,7 @@ constexpr std::int32_t kLayer = 1;
 // Sets the first weight of a layer of the first stage.
 void spoil(RankTrainer& trainer, float value) {
   ParameterStore& parameters = trainer.parameters();
-  const ParameterPlace& place = parameters.layout().find(kPattern, kLayer);
+  const ParameterSpan& place = parameters.layout().find(kPattern, kLayer);
   parameters.set_weights(place.unit, place.weight, std::vector<float>{value});
 }
 

@@ -18,16 +18,16 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr std::int64_t kSequences = 2, kTokens = 6, kVocabulary = 11;
+constexpr std::int64_t kGradientSequences = 2, kGradientTokens = 6, kGradientVocabulary = 11;
 constexpr double kStep = 0.02;
 
 ModelSpec tiny(ModelSpec model) {
   model.layers = 2;
   model.hidden = 8;
-  model.vocab = kVocabulary;
+  model.vocab = kGradientVocabulary;
   model.attention.head_dim = 2;
   model.mlp.ffn_hidden = 12;
-  if (model.position_embeddings > 0) model.position_embeddings = kTokens;
+  if (model.position_embeddings > 0) model.position_embeddings = kGradientTokens;
   return model;
 }
 
@@ -38,11 +38,11 @@ class Evaluation {
       : model_(model),
         program_(lower(model_, plan(), load_stack("shardwright"))),
         trainer_(model_, program_, 0, kernels_, {}, options()) {
-    for (std::int32_t i = 0; i < kSequences * kTokens; ++i) {
-      batch_.tokens.push_back((7 * i * i + 3 * i) % static_cast<std::int32_t>(kVocabulary));
-      batch_.targets.push_back((5 * i + 2) % static_cast<std::int32_t>(kVocabulary));
+    for (std::int32_t i = 0; i < kGradientSequences * kGradientTokens; ++i) {
+      batch_.tokens.push_back((7 * i * i + 3 * i) % static_cast<std::int32_t>(kGradientVocabulary));
+      batch_.targets.push_back((5 * i + 2) % static_cast<std::int32_t>(kGradientVocabulary));
     }
-    batch_.tokens_each = kSequences * kTokens;
+    batch_.tokens_each = kGradientSequences * kGradientTokens;
   }
 
   double loss() { return trainer_.step(0, batch_).loss; }
@@ -59,8 +59,8 @@ class Evaluation {
  private:
   static Plan plan() {
     Plan plan = one_rank_plan();
-    plan.micro_batch = plan.global_batch = kSequences;
-    plan.seq_len = kTokens;
+    plan.micro_batch = plan.global_batch = kGradientSequences;
+    plan.seq_len = kGradientTokens;
     return plan;
   }
   static TrainingOptions options() {
@@ -78,7 +78,7 @@ class Evaluation {
   Batch batch_;
 };
 
-double norm_of(const std::vector<double>& values) {
+double gradient_norm(const std::vector<double>& values) {
   double squares = 0.0;
   for (const double value : values) squares += value * value;
   return std::sqrt(squares);
@@ -91,7 +91,7 @@ double product(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 std::vector<double> unit_length(std::vector<double> values) {
-  const double norm = norm_of(values);
+  const double norm = gradient_norm(values);
   for (double& value : values) value /= norm;
   return values;
 }
@@ -132,7 +132,7 @@ TEST_P(WholeGradient, AgreesWithCentralDifferencesOfTheLoss) {
     for (const ParameterSlice& slice : evaluation.units()[u].slices) {
       evaluation.loss();
       const std::vector<double> gradient = evaluation.gradient(u, slice);
-      const double norm = norm_of(gradient);
+      const double norm = gradient_norm(gradient);
       // fp32 rounds the loss of about 3 to 1e-7 of it, many times; h^2 is 4e-4.
       const double tolerance = 2e-3 * norm + 1e-4;
       std::vector<std::vector<double>> directions;

@@ -18,8 +18,8 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::small_step;
-using gui::testing::step_of;
+using gui::fixtures::small_step;
+using gui::fixtures::step_of;
 
 // Every microbatch passes each part of the model once forward and once backward, in one go or in
 // halves, whatever the schedule.
@@ -114,7 +114,7 @@ TEST(ScheduleGantt, IsEmptyWhereNoScheduleHasTheShape) {
       ScheduleGantt(ScheduleKind::DualPipe, odd, even_times(ScheduleKind::DualPipe, odd)).empty());
 }
 
-ScheduleGantt gantt_of(const testing::ExampleStep& step, const sim::StepResult& result) {
+ScheduleGantt gantt_of(const fixtures::ExampleStep& step, const sim::StepResult& result) {
   const Plan& plan = step.scenario.plan;
   const auto times = stage_slots(*step.timeline, step.scenario.model, plan);
   EXPECT_TRUE(times.has_value());
@@ -143,7 +143,7 @@ TEST(StageSlots, TheStepAndItsBubbleAreThoseOfTheSimulation) {
 // A box contains the ops of its pass; boxes follow each other in the schedule's order.
 TEST(StageSlots, AreOrderedInEveryKindOfStep) {
   EXPECT_TRUE(rc::check([] {
-    const auto step = step_of(sim::testing::any_small_scenario());
+    const auto step = step_of(sim::fixtures::any_small_scenario());
     const sim::StepResult result = sim::simulate_step(step.scenario);
     const ScheduleGantt gantt = gantt_of(step, result);
     RC_ASSERT(!gantt.empty());

@@ -18,11 +18,11 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::colours_in;
-using gui::testing::drag;
-using gui::testing::shown;
-using gui::testing::small_step;
-using gui::testing::turn_wheel;
+using gui::fixtures::colours_in;
+using gui::fixtures::drag;
+using gui::fixtures::shown;
+using gui::fixtures::small_step;
+using gui::fixtures::turn_wheel;
 
 const sim::StepResult& small_result() {
   static const sim::StepResult kResult = sim::simulate_step(small_step().scenario);

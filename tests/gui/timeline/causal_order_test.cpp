@@ -9,7 +9,7 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::step_of;
+using gui::fixtures::step_of;
 
 Span span(std::int32_t rank, Stream stream, double start, double end, OpKind kind = OpKind::Gemm) {
   Span made;
@@ -65,7 +65,7 @@ TEST(CriticalPath, EndsWhereMessagesWithoutLengthCross) {
 // span to span without overlap.
 TEST(CriticalPath, RunsForwardInTimeToTheEndOfTheStep) {
   EXPECT_TRUE(rc::check([] {
-    const auto step = step_of(sim::testing::any_small_scenario());
+    const auto step = step_of(sim::fixtures::any_small_scenario());
     const std::vector<Span>& spans = step.timeline->spans;
     double end = 0.0;
     for (const Span& each : spans) end = std::max(end, each.end().value());
@@ -82,7 +82,7 @@ TEST(CriticalPath, RunsForwardInTimeToTheEndOfTheStep) {
 // What comes before a span ended before it starts, and each span of the path comes before the next.
 TEST(CausalOrder, LeadsBackInTime) {
   EXPECT_TRUE(rc::check([] {
-    const auto step = step_of(sim::testing::any_small_scenario());
+    const auto step = step_of(sim::fixtures::any_small_scenario());
     const std::vector<Span>& spans = step.timeline->spans;
     const CausalOrder order(step.timeline, step.program.get());
     std::size_t first_ones = 0;

@@ -9,8 +9,8 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::measured;
-using gui::testing::small_step;
+using gui::fixtures::measured;
+using gui::fixtures::small_step;
 
 TEST(RangeStatisticsModel, IsAModel) {
   RangeStatisticsModel model;

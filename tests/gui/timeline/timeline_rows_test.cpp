@@ -11,11 +11,11 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::choose;
-using gui::testing::drag;
-using gui::testing::move_mouse;
-using gui::testing::small_step;
-using TimelineRowsTest = gui::testing::TimelineViewTest;
+using gui::fixtures::choose;
+using gui::fixtures::drag;
+using gui::fixtures::move_mouse;
+using gui::fixtures::small_step;
+using TimelineRowsTest = gui::fixtures::TimelineViewTest;
 
 TEST_F(TimelineRowsTest, AClickOnItsNameFoldsARank) {
   const std::size_t all = canvas().tracks().tracks().size();

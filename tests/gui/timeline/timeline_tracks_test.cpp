@@ -19,9 +19,9 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::measured;
-using gui::testing::small_step;
-using gui::testing::step_of;
+using gui::fixtures::measured;
+using gui::fixtures::small_step;
+using gui::fixtures::step_of;
 
 TimelineTracks tracks_of(std::vector<std::shared_ptr<const Timeline>> timelines) {
   TimelineTracks tracks;
@@ -339,7 +339,7 @@ TEST(TimelineTracks, CounterpartIsTheSameOpAndLeadsBack) {
 // that does not end before the send begins.
 TEST(TimelineTracks, EverySendHasAnArrowToItsReceive) {
   EXPECT_TRUE(rc::check([] {
-    const auto step = step_of(sim::testing::any_small_scenario());
+    const auto step = step_of(sim::fixtures::any_small_scenario());
     const TimelineTracks tracks = tracks_of({step.timeline});
     std::set<SpanRef> received;
     std::size_t receives = 0;

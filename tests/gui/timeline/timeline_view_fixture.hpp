@@ -11,7 +11,7 @@
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/painted_view_test.hpp"
 
-namespace shardwright::gui::testing {
+namespace shardwright::gui::fixtures {
 
 class TimelineViewTest : public ::testing::Test {
  protected:
@@ -64,4 +64,4 @@ inline void choose(QWidget& view, QWidget& paper, const QPointF& place, const QS
   QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
 }
 
-}  // namespace shardwright::gui::testing
+}  // namespace shardwright::gui::fixtures

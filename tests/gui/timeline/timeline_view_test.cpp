@@ -19,14 +19,14 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::choose;
-using gui::testing::colours_in;
-using gui::testing::drag;
-using gui::testing::measured;
-using gui::testing::shown;
-using gui::testing::small_step;
-using gui::testing::TimelineViewTest;
-using gui::testing::turn_wheel;
+using gui::fixtures::choose;
+using gui::fixtures::colours_in;
+using gui::fixtures::drag;
+using gui::fixtures::measured;
+using gui::fixtures::shown;
+using gui::fixtures::small_step;
+using gui::fixtures::TimelineViewTest;
+using gui::fixtures::turn_wheel;
 
 TEST_F(TimelineViewTest, ControlWheelZoomsAboutTheCursor) {
   const QPointF at(600.0, 200.0);

@@ -11,8 +11,8 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::small_step;
-using gui::testing::step_of;
+using gui::fixtures::small_step;
+using gui::fixtures::step_of;
 using sim::LinkIndex;
 using sim::VertexIndex;
 using sim::VertexKind;
@@ -41,9 +41,9 @@ Timeline one_collective(OpKind kind, Group group) {
 // and on switched, meshed and torus clusters.
 TEST(LinkTraffic, ConservesBytesAtEveryVertex) {
   EXPECT_TRUE(rc::check([] {
-    const std::string cluster = sim::testing::one_of<std::string>(
+    const std::string cluster = sim::fixtures::one_of<std::string>(
         {"dgx-h100", "mi300x-node", "tpu-v5p-torus", "a100-leaf-spine-2to1"});
-    const auto step = step_of(sim::testing::any_small_scenario());
+    const auto step = step_of(sim::fixtures::any_small_scenario());
     const ClusterMap map(load_cluster(cluster), step.scenario.plan.world_size());
     const LinkTraffic traffic(map, step.scenario.plan, *step.timeline);
     const std::vector<Bytes> bytes = traffic.bytes(0.0, traffic.end());

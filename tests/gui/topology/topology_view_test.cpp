@@ -19,10 +19,10 @@
 namespace shardwright::gui {
 namespace {
 
-using gui::testing::colours_in;
-using gui::testing::move_mouse;
-using gui::testing::shown;
-using gui::testing::small_step;
+using gui::fixtures::colours_in;
+using gui::fixtures::move_mouse;
+using gui::fixtures::shown;
+using gui::fixtures::small_step;
 using sim::LinkIndex;
 
 // Boxes of one kind do not overlap, and nothing leaves the area, however large the cluster and

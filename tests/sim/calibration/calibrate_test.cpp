@@ -150,8 +150,8 @@ TEST(Calibrate, RefusesRunsAndExchangesOfMoreRanksThanTheProfileHas) {
     FAIL() << "accepted";
   } catch (const InputError& error) {
     ASSERT_EQ(error.problems().size(), 2U);
-    EXPECT_THAT(error.problems()[0].where, testing::HasSubstr("run run, /plan"));
-    EXPECT_THAT(error.problems()[0].expected, testing::HasSubstr("shardwright probe --ranks 4"));
+    EXPECT_THAT(error.problems()[0].where, ::testing::HasSubstr("run run, /plan"));
+    EXPECT_THAT(error.problems()[0].expected, ::testing::HasSubstr("shardwright probe --ranks 4"));
     EXPECT_EQ(error.problems()[1].found, "among 4 ranks");
   }
 }
@@ -277,7 +277,7 @@ TEST(Calibrate, StepsThatDetermineNothingChangeNothing) {
     ++silent;
     EXPECT_EQ(to_json(calibration.cluster), to_json(guess));
     EXPECT_EQ(calibration.steps.front().before, calibration.steps.front().after);
-    EXPECT_THAT(calibration.without_curve, testing::Contains("norm backward_input"));
+    EXPECT_THAT(calibration.without_curve, ::testing::Contains("norm backward_input"));
   }
   EXPECT_GE(silent, 1);
 }
@@ -433,8 +433,8 @@ TEST(SideBySide, PutsEachRanksPredictionBesideIt) {
   const MeasuredRun run = run_on(guess, scenario_of(guess, {2, 1, 2}));
   const Timeline both = side_by_side(run, guess);
   ASSERT_EQ(both.ranks.size(), 8U);
-  EXPECT_THAT(both.ranks[0].label, testing::HasSubstr("measured"));
-  EXPECT_THAT(both.ranks[1].label, testing::HasSubstr("predicted"));
+  EXPECT_THAT(both.ranks[0].label, ::testing::HasSubstr("measured"));
+  EXPECT_THAT(both.ranks[1].label, ::testing::HasSubstr("predicted"));
   // The machine did what was predicted: the same spans at the same times.
   for (std::int32_t rank = 0; rank < 4; ++rank) {
     std::vector<Span> measured, predicted;

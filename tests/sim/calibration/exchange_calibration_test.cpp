@@ -71,8 +71,8 @@ void expect_figures_in_profile(const Calibration& calibration) {
     const std::string confidence = profile.at(place).at("confidence");
     EXPECT_EQ(confidence, is_determined(figure.fit.verdict) ? "fitted" : "assumed");
     const json& curve = profile.at(place.parent_pointer());
-    EXPECT_THAT(figure.about, testing::StartsWith(curve.at("kind").get<std::string>() + " of " +
-                                                  curve.at("members").dump() + " on "));
+    EXPECT_THAT(figure.about, ::testing::StartsWith(curve.at("kind").get<std::string>() + " of " +
+                                                    curve.at("members").dump() + " on "));
   }
 }
 

@@ -16,9 +16,9 @@
 namespace shardwright::sim {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class RunFolder : public testing::Test {
+class RunFolder : public ::testing::Test {
  protected:
   RunFolder() {
     std::filesystem::remove_all(folder_);

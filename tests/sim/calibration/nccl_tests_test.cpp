@@ -15,7 +15,7 @@
 namespace shardwright::sim {
 namespace {
 
-class NcclTests : public testing::Test {
+class NcclTests : public ::testing::Test {
  protected:
   std::string write(const std::string& name, const std::string& text) {
     const std::filesystem::path file = scratch_path(name);
@@ -52,7 +52,7 @@ TEST_F(NcclTests, ReadsThePrintedTable) {
 }
 
 TEST_F(NcclTests, ReadsTheJsonOfTheSameRun) {
-  const std::string json = R"({"version": 3, "args": ["./build/all_reduce_perf", "-J", "x"],
+  const std::string report = R"({"version": 3, "args": ["./build/all_reduce_perf", "-J", "x"],
     "config": {"nthreads": 1, "devices": [{"rank": 0}, {"rank": 1}]},
     "results": [
       {"size": 8, "count": 2, "type": "float", "redop": "sum", "root": "    -1",
@@ -60,7 +60,7 @@ TEST_F(NcclTests, ReadsTheJsonOfTheSameRun) {
        "in_place": {"time": 11.2, "alg_bw": 0.0, "bus_bw": 0.0, "nwrong": 0.0}},
       {"size": 33554432, "count": 8388608, "type": "float", "redop": "sum", "root": "    -1",
        "out_of_place": {"time": 240.5, "alg_bw": 139.5, "bus_bw": 139.5, "nwrong": 0.0}}]})";
-  EXPECT_EQ(read_nccl_tests(write("run.json", json)).samples,
+  EXPECT_EQ(read_nccl_tests(write("run.json", report)).samples,
             read_nccl_tests(write("table.txt", kTable)).samples);
 }
 
@@ -123,11 +123,11 @@ TEST_F(NcclTests, RefusesRowsThatDoNotStandUnderTheirColumns) {
   EXPECT_EQ(nameless.found, "a row without names of columns above it");
   const Problem no_time = with("   time", "cputime");
   EXPECT_EQ(no_time.where, "line 5");
-  EXPECT_THAT(no_time.found, testing::HasSubstr("cputime"));
-  EXPECT_THAT(no_time.expected, testing::HasSubstr("\"time\""));
+  EXPECT_THAT(no_time.found, ::testing::HasSubstr("cputime"));
+  EXPECT_THAT(no_time.expected, ::testing::HasSubstr("\"time\""));
   const Problem cut = with("  21.00  285.71  285.71  0e+00", "");
   EXPECT_EQ(cut.where, "line 7");
-  EXPECT_THAT(cut.found, testing::HasSubstr("8 columns"));
+  EXPECT_THAT(cut.found, ::testing::HasSubstr("8 columns"));
   EXPECT_EQ(with(" 20.00", "   N/A").found, "the time \"N/A\"");
   EXPECT_EQ(with(" 20.00", " -5.00").found, "the time \"-5.00\"");
   EXPECT_EQ(with("     6000000 ", "    -6000000 ").found, "the size \"-6000000\"");
@@ -224,7 +224,7 @@ TEST_F(NcclTests, RefusesWhatIsNoOutput) {
   EXPECT_THROW(read_nccl_tests(write("all_reduce.json", "{}")), InputError);
   EXPECT_THROW(read_nccl_tests(write("all_reduce.bin", std::string("\x7f\0", 2))), InputError);
   EXPECT_THROW(read_nccl_tests(write("all_reduce.none", "")), InputError);
-  EXPECT_THROW(read_nccl_tests(testing::TempDir()), InputError);
+  EXPECT_THROW(read_nccl_tests(::testing::TempDir()), InputError);
 }
 
 // One problem that says what it is, in place of all that it lacks.
@@ -246,12 +246,12 @@ TEST_F(NcclTests, SaysWhatAFileIsThatIsNoOutput) {
       EXPECT_EQ(error.source(), "all_reduce.txt");
       ASSERT_EQ(error.problems().size(), 1U) << error.what();
       EXPECT_EQ(error.problems()[0].found, found);
-      EXPECT_THAT(error.problems()[0].expected, testing::HasSubstr("the output of nccl-tests"));
+      EXPECT_THAT(error.problems()[0].expected, ::testing::HasSubstr("the output of nccl-tests"));
     }
   }
   const Problem lines = problem_of("{\"step\": 0}\n{\"step\": 1}\n");
-  EXPECT_THAT(lines.found, testing::HasSubstr("parse error at line 2"));
-  EXPECT_THAT(lines.expected, testing::HasSubstr("of a run its folder"));
+  EXPECT_THAT(lines.found, ::testing::HasSubstr("parse error at line 2"));
+  EXPECT_THAT(lines.expected, ::testing::HasSubstr("of a run its folder"));
   // Where a part of it is there, what is missing is said.
   const Problem part = problem_of(R"({"args": ["all_reduce_perf"]})");
   EXPECT_EQ(part.where, "/config");

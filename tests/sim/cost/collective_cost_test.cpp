@@ -34,14 +34,14 @@ OpKind any_kind() {
 }
 
 Seconds time_of(OpKind kind, double bytes, const GroupPlacement& placement,
-                const ClusterSpec& cluster = testing::dgx_h100()) {
+                const ClusterSpec& cluster = fixtures::dgx_h100()) {
   return collective_time(kind, Bytes(bytes), placement, cluster, StackSpec{});
 }
 
 TEST(CollectiveCost, OneMemberCostsNothing) {
   for (const OpKind kind : kKinds) {
     const CollectiveCost cost =
-        collective_cost(kind, gigabytes(1), GroupPlacement{}, testing::dgx_h100(), StackSpec{});
+        collective_cost(kind, gigabytes(1), GroupPlacement{}, fixtures::dgx_h100(), StackSpec{});
     EXPECT_EQ(cost.time, Seconds(0));
     EXPECT_EQ(cost.algorithm, Algorithm::None);
   }
@@ -55,7 +55,7 @@ TEST(CollectiveCost, InAStepExchangesOverTheNetworkHaveARatioOfTheirOwn) {
   const auto ratio = [&](OpKind kind, std::int64_t nodes) {
     const GroupPlacement group = on_nodes(nodes, 8);
     return time_of(kind, 1e8, group) /
-           collective_time(kind, Bytes(1e8), group, testing::dgx_h100(), stack);
+           collective_time(kind, Bytes(1e8), group, fixtures::dgx_h100(), stack);
   };
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllReduce, 1), 0.5);
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllReduce, 4), 0.5);
@@ -81,7 +81,7 @@ TEST(CollectiveCost, GrowsWithBytes) {
 // As many as the data keep busy, at most those of the node's links, or two for each NIC.
 TEST(CollectiveCost, UsesMoreChannelsForMoreBytes) {
   const auto channels = [](double bytes, const GroupPlacement& placement) {
-    return collective_cost(OpKind::AllGather, Bytes(bytes), placement, testing::dgx_h100(),
+    return collective_cost(OpKind::AllGather, Bytes(bytes), placement, fixtures::dgx_h100(),
                            StackSpec{})
         .channels;
   };
@@ -96,7 +96,7 @@ TEST(CollectiveCost, UsesMoreChannelsForMoreBytes) {
 // 2(n-1)/n S/B, with the link's full bandwidth inside a node and the NICs' between nodes.
 TEST(CollectiveCost, RingAllReduceIsNeverFasterThanItsTraffic) {
   EXPECT_TRUE(rc::check([] {
-    const ClusterSpec cluster = testing::dgx_h100();
+    const ClusterSpec cluster = fixtures::dgx_h100();
     const GroupPlacement placement = any_placement();
     const Bytes bytes(std::exp2(*rc::gen::inRange(300, 3400) * 0.01));
     const CollectiveCost cost =
@@ -114,7 +114,7 @@ TEST(CollectiveCost, RingAllReduceIsNeverFasterThanItsTraffic) {
 
 TEST(CollectiveCost, TwiceTheNetworkTakesHalfTheTime) {
   EXPECT_TRUE(rc::check([] {
-    const ClusterSpec cluster = testing::dgx_h100();
+    const ClusterSpec cluster = fixtures::dgx_h100();
     ClusterSpec twice = cluster;
     twice.node.scale_up.bandwidth *= 2.0;
     twice.node.nic.bandwidth *= 2.0;
@@ -131,7 +131,7 @@ TEST(CollectiveCost, TwiceTheNetworkTakesHalfTheTime) {
 }
 
 TEST(CollectiveCost, RingAllReduceIsReduceScatterAndAllGather) {
-  const ClusterSpec cluster = testing::dgx_h100();
+  const ClusterSpec cluster = fixtures::dgx_h100();
   for (const GroupPlacement& placement : {on_nodes(1, 8), on_nodes(4, 8), on_nodes(16, 1)}) {
     const Seconds whole = collective_cost(OpKind::AllReduce, gigabytes(1), placement, cluster,
                                           StackSpec{}, Algorithm::Ring)
@@ -145,7 +145,7 @@ TEST(CollectiveCost, RingAllReduceIsReduceScatterAndAllGather) {
 // An H100 node reaches about 370 GB/s of bus bandwidth by rings and 480 by NVLS (NVIDIA/nccl-tests
 // issue 212).
 TEST(CollectiveCost, LargeAllReducesOfANodeUseItsSwitch) {
-  const ClusterSpec cluster = testing::dgx_h100();
+  const ClusterSpec cluster = fixtures::dgx_h100();
   const CollectiveCost cost =
       collective_cost(OpKind::AllReduce, gigabytes(8), on_nodes(1, 8), cluster, StackSpec{});
   EXPECT_EQ(cost.algorithm, Algorithm::Nvls);
@@ -157,16 +157,16 @@ TEST(CollectiveCost, LargeAllReducesOfANodeUseItsSwitch) {
 
 TEST(CollectiveCost, SmallMessagesUseLL) {
   const CollectiveCost cost = collective_cost(OpKind::AllGather, Bytes(4096), on_nodes(1, 8),
-                                              testing::dgx_h100(), StackSpec{});
+                                              fixtures::dgx_h100(), StackSpec{});
   EXPECT_EQ(cost.protocol, Protocol::LL);
-  EXPECT_EQ(collective_cost(OpKind::AllGather, gigabytes(4), on_nodes(1, 8), testing::dgx_h100(),
+  EXPECT_EQ(collective_cost(OpKind::AllGather, gigabytes(4), on_nodes(1, 8), fixtures::dgx_h100(),
                             StackSpec{})
                 .protocol,
             Protocol::Simple);
 }
 
 TEST(CollectiveCost, RingsOverManyNodesGiveWayToTreesForSmallMessages) {
-  ClusterSpec cluster = testing::dgx_h100();
+  ClusterSpec cluster = fixtures::dgx_h100();
   cluster.node.scale_up.in_network_reduction = false;
   const CollectiveCost cost =
       collective_cost(OpKind::AllReduce, Bytes(1e5), on_nodes(512, 1), cluster, StackSpec{});
@@ -174,7 +174,7 @@ TEST(CollectiveCost, RingsOverManyNodesGiveWayToTreesForSmallMessages) {
 }
 
 TEST(CollectiveCost, SwitchesOfTheNetworkHalveTheTrafficOfANode) {
-  ClusterSpec cluster = testing::dgx_h100();
+  ClusterSpec cluster = fixtures::dgx_h100();
   const Seconds without = time_of(OpKind::AllReduce, 4e9, on_nodes(32, 1), cluster);
   cluster.fabric.in_network_reduction = true;
   const CollectiveCost with =
@@ -186,7 +186,7 @@ TEST(CollectiveCost, SwitchesOfTheNetworkHalveTheTrafficOfANode) {
 TEST(CollectiveCost, GroupsThatShareNicsAreSlower) {
   GroupPlacement alone = on_nodes(16, 1);
   alone.groups_per_node = 1;
-  ClusterSpec cluster = testing::dgx_h100();
+  ClusterSpec cluster = fixtures::dgx_h100();
   cluster.node.nic.per_node = 4;
   const Seconds one = time_of(OpKind::AllGather, 1e9, alone, cluster);
   const Seconds eight = time_of(OpKind::AllGather, 1e9, on_nodes(16, 1), cluster);
@@ -194,7 +194,7 @@ TEST(CollectiveCost, GroupsThatShareNicsAreSlower) {
 }
 
 TEST(CollectiveCost, OversubscriptionHurtsAllToAllButNotPackedRings) {
-  const ClusterSpec flat = testing::dgx_h100();
+  const ClusterSpec flat = fixtures::dgx_h100();
   ClusterSpec thin = flat;
   thin.fabric.levels = {{.nodes = 8, .oversubscription = 4.0, .latency = Seconds(0)},
                         {.nodes = 1024, .oversubscription = 1.0, .latency = Seconds(0)}};
@@ -216,7 +216,7 @@ TEST(CollectiveCost, OversubscriptionHurtsAllToAllButNotPackedRings) {
 // A domain of several servers on a fabric whose levels count servers is one server with all of
 // their accelerators and NICs on a fabric whose levels count it.
 TEST(CollectiveCost, DomainsOfServersArePricedAsLargeServers) {
-  ClusterSpec large = testing::dgx_h100();
+  ClusterSpec large = fixtures::dgx_h100();
   large.fabric.levels = {{.nodes = 2, .oversubscription = 4.0}, {.nodes = 64}};
   ClusterSpec servers = large;
   servers.node.accelerators = 2;
@@ -231,7 +231,7 @@ TEST(CollectiveCost, DomainsOfServersArePricedAsLargeServers) {
 }
 
 TEST(CollectiveCost, HierarchyHasFewerStepsThanARingOverAllMembers) {
-  const ClusterSpec cluster = testing::dgx_h100();
+  const ClusterSpec cluster = fixtures::dgx_h100();
   const auto with = [&](Algorithm algorithm) {
     return collective_cost(OpKind::AllGather, Bytes(1e4), on_nodes(4, 8), cluster, StackSpec{},
                            algorithm)

@@ -17,11 +17,11 @@ namespace {
 AcceleratorSpec any_device() {
   switch (*rc::gen::inRange(0, 3)) {
     case 0:
-      return testing::a100();
+      return fixtures::a100();
     case 1:
-      return testing::h100();
+      return fixtures::h100();
     default:
-      return testing::b200();
+      return fixtures::b200();
   }
 }
 
@@ -116,7 +116,7 @@ TEST(KernelCost, TwiceTheMachineTakesHalfTheTime) {
 }
 
 TEST(KernelCost, TwiceTheBatchOfALargeGemmTakesTwiceTheTime) {
-  for (const AcceleratorSpec& device : {testing::a100(), testing::h100(), testing::b200()}) {
+  for (const AcceleratorSpec& device : {fixtures::a100(), fixtures::h100(), fixtures::b200()}) {
     const Seconds once = gemm_time({.m = 16384, .n = 16384, .k = 8192}, device);
     const Seconds twice = gemm_time({.m = 16384, .n = 16384, .k = 8192, .batch = 2}, device);
     EXPECT_NEAR(twice / once, 2.0, 0.1) << device.architecture;
@@ -125,7 +125,7 @@ TEST(KernelCost, TwiceTheBatchOfALargeGemmTakesTwiceTheTime) {
 
 // One tile more than fills the device starts another wave.
 TEST(KernelCost, AWaveMoreCostsMoreThanItsShareOfTheWork) {
-  AcceleratorSpec device = testing::a100();
+  AcceleratorSpec device = fixtures::a100();
   device.efficiency.wave_loss = 1.0;
   const std::int64_t one_wave = 128 * 108;
   const Seconds full = gemm_time({.m = one_wave, .n = 256, .k = 8192}, device);
@@ -135,7 +135,7 @@ TEST(KernelCost, AWaveMoreCostsMoreThanItsShareOfTheWork) {
 
 TEST(KernelCost, LowerPrecisionIsFasterWhereComputeLimits) {
   const GemmWork work{.m = 8192, .n = 8192, .k = 8192};
-  const AcceleratorSpec device = testing::h100();
+  const AcceleratorSpec device = fixtures::h100();
   EXPECT_LT(gemm_time(work, device, Precision::Fp8), gemm_time(work, device, Precision::Bf16));
   EXPECT_LT(gemm_time(work, device, Precision::Bf16), gemm_time(work, device, Precision::Tf32));
   EXPECT_LT(gemm_time(work, device, Precision::Tf32), gemm_time(work, device, Precision::Fp32));
@@ -143,14 +143,14 @@ TEST(KernelCost, LowerPrecisionIsFasterWhereComputeLimits) {
 
 TEST(KernelCost, FourBitsAreFasterThanEightOnDevicesThatMultiplyThem) {
   const GemmWork work{.m = 8192, .n = 8192, .k = 8192};
-  const AcceleratorSpec device = testing::b200();
+  const AcceleratorSpec device = fixtures::b200();
   EXPECT_LT(gemm_time(work, device, Precision::Nvfp4), gemm_time(work, device, Precision::Fp8));
 }
 
 // The products of unfused attention: heads of 108 elements do less work than heads of 112, but
 // their rows do not begin where matrix units can load them.
 TEST(KernelCost, BatchedProductsOfUnalignedRowsRunOnTheVectorUnits) {
-  const AcceleratorSpec device = testing::a100();
+  const AcceleratorSpec device = fixtures::a100();
   const auto scores = [&](std::int64_t head_dim, Precision precision) {
     return gemm_time({.m = 2048, .n = 2048, .k = head_dim, .batch = 64}, device, precision);
   };
@@ -163,14 +163,14 @@ TEST(KernelCost, BatchedProductsOfUnalignedRowsRunOnTheVectorUnits) {
 // An A100 has no fp8 units: there it multiplies in bf16. An H100 has no fp4 units.
 TEST(KernelCost, MissingFormatsRunInTheNextOne) {
   const GemmWork work{.m = 8192, .n = 8192, .k = 8192};
-  const AcceleratorSpec a100 = testing::a100(), h100 = testing::h100();
+  const AcceleratorSpec a100 = fixtures::a100(), h100 = fixtures::h100();
   EXPECT_NEAR(gemm_time(work, a100, Precision::Fp8) / gemm_time(work, a100), 1.0, 0.05);
   EXPECT_NEAR(gemm_time(work, h100, Precision::Nvfp4) / gemm_time(work, h100, Precision::Fp8), 1.0,
               0.05);
 }
 
 TEST(KernelCost, ManySmallExpertsAreSlowerThanOneLargeGemm) {
-  const AcceleratorSpec device = testing::h100();
+  const AcceleratorSpec device = fixtures::h100();
   const GemmWork dense{.m = 8192, .n = 4096, .k = 4096};
   GemmWork experts = dense;
   experts.groups = 64;
@@ -181,7 +181,7 @@ TEST(KernelCost, ManySmallExpertsAreSlowerThanOneLargeGemm) {
 }
 
 TEST(KernelCost, CausalAttentionTakesBetweenHalfAndAllOfTheTime) {
-  const AcceleratorSpec device = testing::h100();
+  const AcceleratorSpec device = fixtures::h100();
   AttentionWork work{.batch = 4,
                      .heads = 32,
                      .kv_heads = 8,
@@ -197,7 +197,7 @@ TEST(KernelCost, CausalAttentionTakesBetweenHalfAndAllOfTheTime) {
 }
 
 TEST(KernelCost, AMaskNeverMakesAttentionSlower) {
-  const AcceleratorSpec device = testing::h100();
+  const AcceleratorSpec device = fixtures::h100();
   for (const std::int64_t tokens : {1, 64, 128, 512, 2048}) {
     for (const std::int64_t width : {64, 128, 256}) {
       for (const bool backward : {false, true}) {
@@ -221,7 +221,7 @@ TEST(KernelCost, AMaskNeverMakesAttentionSlower) {
 }
 
 TEST(KernelCost, MemoryBoundTimeGrowsWithBytesAndKernels) {
-  const AcceleratorSpec device = testing::h100();
+  const AcceleratorSpec device = fixtures::h100();
   Seconds last;
   for (double bytes = 1e3; bytes < 1e11; bytes *= 1.07) {
     const MemoryWork work = stream(bytes / 2, bytes / 2);
@@ -240,12 +240,12 @@ TEST(KernelCost, MemoryBoundTimeGrowsWithBytesAndKernels) {
 TEST(KernelCost, LargeStreamsReachTheMeasuredBandwidth) {
   const MemoryWork work = stream(4e9, 2e9);
   const Seconds time =
-      kernel_time(OpKind::Residual, work, Precision::Bf16, testing::h100(), StackSpec{});
+      kernel_time(OpKind::Residual, work, Precision::Bf16, fixtures::h100(), StackSpec{});
   EXPECT_NEAR(6e9 / time.value() / 2.97e12, 1.0, 0.02);
 }
 
 TEST(KernelCost, OffloadIsLimitedByTheLinkToTheHost) {
-  ClusterSpec cluster = testing::dgx_h100();
+  ClusterSpec cluster = fixtures::dgx_h100();
   cluster.node.host.accelerator_link = gigabytes_per_second(50);
   const MemoryWork work = stream(10e9, 0.0);
   const KernelCost cost = kernel_cost(OpKind::Offload, work, Precision::Bf16, cluster, StackSpec{});
@@ -261,7 +261,7 @@ Seconds host_update_time(const HostUpdateWork& work, const ClusterSpec& cluster)
 
 // Each part in turn is made the slowest: the time follows it and no other.
 TEST(KernelCost, StatesOnTheHostArePacedByTheSlowestPart) {
-  ClusterSpec cluster = testing::dgx_h100();
+  ClusterSpec cluster = fixtures::dgx_h100();
   HostSpec& host = cluster.node.host;
   const auto ranks = static_cast<double>(kSharers);
   const HostUpdateWork in_memory{Bytes(4e9), Bytes(2e9), Bytes(12e9), false};
@@ -287,7 +287,7 @@ TEST(KernelCost, StatesOnTheHostArePacedByTheSlowestPart) {
 }
 
 TEST(KernelCost, NothingTakesNoTime) {
-  const AcceleratorSpec device = testing::h100();
+  const AcceleratorSpec device = fixtures::h100();
   EXPECT_EQ(gemm_time({}, device), Seconds(0));
   EXPECT_EQ(kernel_time(OpKind::Attention, AttentionWork{}, Precision::Bf16, device, StackSpec{}),
             Seconds(0));

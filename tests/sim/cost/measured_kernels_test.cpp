@@ -26,16 +26,16 @@ KernelCost cost(const GemmWork& work, const AcceleratorSpec& device) {
 
 // Measured at m = 1024 and 4096, 1.5 and 1.2 times as slow as the formula says.
 AcceleratorSpec measured_device() {
-  AcceleratorSpec device = testing::h100();
+  AcceleratorSpec device = fixtures::h100();
   for (const auto& [m, slower] : {std::pair{1024, 1.5}, std::pair{4096, 1.2}}) {
-    const Seconds formula = cost(gemm(m), testing::h100()).time;
+    const Seconds formula = cost(gemm(m), fixtures::h100()).time;
     device.measured_kernels.push_back({OpKind::Gemm, Precision::Bf16, gemm(m), formula * slower});
   }
   return device;
 }
 
 double ratio(std::int64_t m) {
-  return cost(gemm(m), measured_device()).time / cost(gemm(m), testing::h100()).time;
+  return cost(gemm(m), measured_device()).time / cost(gemm(m), fixtures::h100()).time;
 }
 
 TEST(MeasuredKernels, GiveTheTimeOfTheirShapeAndBetweenTwo) {
@@ -55,8 +55,8 @@ TEST(MeasuredKernels, LeaveTheFormulaOutsideOfTheirRange) {
 }
 
 TEST(CostBasis, ShapesAndDevicesWithoutAFitAreExtrapolated) {
-  EXPECT_EQ(cost(gemm(8), testing::h100()).basis, CostBasis::Extrapolated);
-  AcceleratorSpec unfitted = testing::h100();
+  EXPECT_EQ(cost(gemm(8), fixtures::h100()).basis, CostBasis::Extrapolated);
+  AcceleratorSpec unfitted = fixtures::h100();
   unfitted.efficiency.matrix_main_loop = 0.0;
   EXPECT_EQ(cost(gemm(4096), unfitted).basis, CostBasis::Extrapolated);
 }

@@ -16,7 +16,7 @@ constexpr GroupPlacement kOnFourNodes{
     .size = 32, .per_node = 8, .nodes = 4, .groups_per_node = 1, .span = 4};
 
 PortShare share_of(OpKind kind, Bytes bytes, const GroupPlacement& placement) {
-  const ClusterSpec cluster = testing::dgx_h100();
+  const ClusterSpec cluster = fixtures::dgx_h100();
   return port_share(kind, bytes, placement, cluster,
                     collective_time(kind, bytes, placement, cluster, StackSpec{}));
 }

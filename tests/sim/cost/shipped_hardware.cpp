@@ -3,7 +3,7 @@
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/matrix_peak.hpp"
 
-namespace shardwright::sim::testing {
+namespace shardwright::sim::fixtures {
 namespace {
 
 AcceleratorSpec benchmarked(const char* name) {
@@ -37,4 +37,4 @@ ClusterSpec dgx_h100() {
   return kCluster;
 }
 
-}  // namespace shardwright::sim::testing
+}  // namespace shardwright::sim::fixtures

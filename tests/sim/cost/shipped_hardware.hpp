@@ -3,7 +3,7 @@
 
 #include "core/spec/cluster_spec.hpp"
 
-namespace shardwright::sim::testing {
+namespace shardwright::sim::fixtures {
 
 AcceleratorSpec a100();
 AcceleratorSpec h100();
@@ -13,4 +13,4 @@ AcceleratorSpec b200();
 // up.
 ClusterSpec dgx_h100();
 
-}  // namespace shardwright::sim::testing
+}  // namespace shardwright::sim::fixtures

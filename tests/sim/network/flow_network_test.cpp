@@ -8,9 +8,9 @@
 namespace shardwright::sim {
 namespace {
 
-using testing::any_below;
-using testing::Fabric;
-using testing::Random;
+using fixtures::any_below;
+using fixtures::Fabric;
+using fixtures::Random;
 
 // The same flows for the reference: one MaxMinFlow for each flow of each path.
 struct Mirror {
@@ -64,7 +64,7 @@ void change_at_random(FlowNetwork& network, Random& random) {
 TEST(FlowNetwork, RatesEqualTheReferenceAfterEveryChange) {
   EXPECT_TRUE(rc::check("incremental = pure", [](std::uint32_t seed) {
     Random random(seed);
-    const auto paths = testing::random_problem(random, 20, 30, false);
+    const auto paths = fixtures::random_problem(random, 20, 30, false);
     FlowNetwork network = network_of(paths);
     for (int step = 0; step < 40; ++step) {
       for (std::size_t changes = 1 + any_below(random, 4); changes > 0; --changes)
@@ -92,7 +92,7 @@ MaxMinProblem all_pairs(const Fabric& fabric, bool same_rates, Random& random) {
   for (const ScenarioLink& link : fabric.links().links())
     problem.capacities.push_back(link.bandwidth);
   if (!same_rates)
-    problem.capacities = testing::random_capacities(random, problem.capacities.size());
+    problem.capacities = fixtures::random_capacities(random, problem.capacities.size());
   for (std::uint32_t from = 0; from < fabric.hosts(); ++from) {
     for (std::uint32_t to = 0; to < fabric.hosts(); ++to) {
       if (from != to) problem.flows.push_back({fabric.route({from, to}), {}});
@@ -173,7 +173,7 @@ TEST(FlowNetwork, ResolveNamesExactlyThePathsWhoseRateChanged) {
     Random random(seed);
     const bool dense = any_below(random, 2) == 0;
     FlowNetwork network = network_of(dense ? all_pairs(any_fabric(random), true, random)
-                                           : testing::random_problem(random, 10, 15, false));
+                                           : fixtures::random_problem(random, 10, 15, false));
     std::vector<double> known(network.path_count(), 0.0);
     for (int step = 0; step < 40; ++step) {
       change_at_random(network, random);

@@ -12,9 +12,9 @@
 namespace shardwright::sim {
 namespace {
 
-using testing::Fabric;
-using testing::HostScenario;
-using testing::Random;
+using fixtures::Fabric;
+using fixtures::HostScenario;
+using fixtures::Random;
 
 constexpr double kTight = 1e-12;
 
@@ -107,7 +107,7 @@ TEST(FlowSimulation, LongChainOfEmptyFlowsNeedsNoStack) {
 // latency of a hop (Patarasuk and Yuan 2009; the 2(n-1)/n of NCCL's bus bandwidth).
 TEST(FlowSimulation, RingAllReduceTakesItsClosedForm) {
   for (const std::uint32_t n : {2U, 3U, 8U, 64U}) {
-    const auto scenario = testing::ring_all_reduce("ring", Fabric::star(n), Bytes(64e6));
+    const auto scenario = fixtures::ring_all_reduce("ring", Fabric::star(n), Bytes(64e6));
     const double hop_latency = 2e-6, bandwidth = 50e9;
     const double expected = 2.0 * (n - 1) / n * 64e6 / bandwidth + 2.0 * (n - 1) * hop_latency;
     EXPECT_NEAR(simulate_flows(scenario.flows).makespan.value(), expected, 1e-9 * expected);
@@ -116,7 +116,7 @@ TEST(FlowSimulation, RingAllReduceTakesItsClosedForm) {
 
 // Equal sizes keep every host link full to the end: (n-1) S / B after the latency.
 TEST(FlowSimulation, EqualAllToAllTakesItsClosedForm) {
-  const auto scenario = testing::all_to_all("all", Fabric::star(32), Bytes(1e6), true);
+  const auto scenario = fixtures::all_to_all("all", Fabric::star(32), Bytes(1e6), true);
   const auto result = simulate_flows(scenario.flows);
   for (const FlowTimes& times : result.flows)
     ASSERT_NEAR(times.finish.value(), 2e-6 + 31 * 1e6 / 50e9, 1e-15);
@@ -160,15 +160,15 @@ HostScenario any_scenario(Random& random) {
   const auto seed = random();
   switch (random() % 4) {
     case 0:
-      return testing::random_starts("star", Fabric::star(6), 30, milliseconds(1.0), seed);
+      return fixtures::random_starts("star", Fabric::star(6), 30, milliseconds(1.0), seed);
     case 1:
-      return testing::random_starts("leaf-spine", Fabric::leaf_spine(3, 3, 2, 3.0), 30,
-                                    milliseconds(1.0), seed);
+      return fixtures::random_starts("leaf-spine", Fabric::leaf_spine(3, 3, 2, 3.0), 30,
+                                     milliseconds(1.0), seed);
     case 2:
-      return testing::random_chains("fat tree", Fabric::fat_tree(4), 8, 4, seed);
+      return fixtures::random_chains("fat tree", Fabric::fat_tree(4), 8, 4, seed);
     default:
-      return testing::all_to_all("all", Fabric::leaf_spine(2, 3, 1, 2.0), Bytes(1e6), seed % 2 == 0,
-                                 seed);
+      return fixtures::all_to_all("all", Fabric::leaf_spine(2, 3, 1, 2.0), Bytes(1e6),
+                                  seed % 2 == 0, seed);
   }
 }
 
@@ -276,14 +276,14 @@ HostScenario any_dense_scenario(Random& random) {
   const auto seed = random();
   switch (random() % 4) {
     case 0:
-      return testing::random_starts("star", Fabric::star(6), 120, milliseconds(0.5), seed);
+      return fixtures::random_starts("star", Fabric::star(6), 120, milliseconds(0.5), seed);
     case 1:
-      return testing::random_starts("leaf-spine", Fabric::leaf_spine(3, 3, 2, 3.0), 120,
-                                    milliseconds(0.5), seed);
+      return fixtures::random_starts("leaf-spine", Fabric::leaf_spine(3, 3, 2, 3.0), 120,
+                                     milliseconds(0.5), seed);
     case 2:
-      return testing::random_chains("fat tree", Fabric::fat_tree(4), 60, 2, seed);
+      return fixtures::random_chains("fat tree", Fabric::fat_tree(4), 60, 2, seed);
     default:
-      return testing::all_to_all("all", Fabric::star(9), Bytes(1e6), false, seed);
+      return fixtures::all_to_all("all", Fabric::star(9), Bytes(1e6), false, seed);
   }
 }
 

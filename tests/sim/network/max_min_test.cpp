@@ -8,7 +8,7 @@
 namespace shardwright::sim {
 namespace {
 
-using testing::Random;
+using fixtures::Random;
 
 std::vector<double> loads(const MaxMinProblem& problem, const std::vector<BytesPerSecond>& rates) {
   std::vector<double> load(problem.capacities.size(), 0.0);
@@ -72,7 +72,7 @@ TEST(MaxMin, RandomProblemsMeetTheConditionsOfMaxMinFairness) {
   EXPECT_TRUE(
       rc::check("feasible, and each flow has a bottleneck", [](std::uint32_t seed, bool weighted) {
         Random random(seed);
-        const auto problem = testing::random_problem(random, 12, 25, weighted);
+        const auto problem = fixtures::random_problem(random, 12, 25, weighted);
         const auto rates = max_min_rates(problem);
         const auto load = loads(problem, rates);
         for (std::size_t link = 0; link < load.size(); ++link)

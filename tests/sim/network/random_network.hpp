@@ -9,7 +9,7 @@
 
 #include "sim/network/max_min.hpp"
 
-namespace shardwright::sim::testing {
+namespace shardwright::sim::fixtures {
 
 using Random = std::mt19937_64;
 
@@ -55,4 +55,4 @@ inline MaxMinProblem random_problem(Random& random, std::size_t most_links, std:
   return problem;
 }
 
-}  // namespace shardwright::sim::testing
+}  // namespace shardwright::sim::fixtures

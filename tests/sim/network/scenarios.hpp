@@ -15,7 +15,7 @@
 #include "sim/network/flow_scenario.hpp"
 #include "tests/sim/network/random_network.hpp"
 
-namespace shardwright::sim::testing {
+namespace shardwright::sim::fixtures {
 
 using Endpoints = std::pair<std::uint32_t, std::uint32_t>;
 
@@ -215,4 +215,4 @@ inline HostScenario all_to_all(std::string name, Fabric fabric, Bytes bytes, boo
   return traffic.take();
 }
 
-}  // namespace shardwright::sim::testing
+}  // namespace shardwright::sim::fixtures

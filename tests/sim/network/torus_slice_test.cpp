@@ -11,7 +11,7 @@
 namespace shardwright::sim {
 namespace {
 
-FabricSpec torus(std::vector<std::int64_t> sides, std::vector<std::int64_t> block = {}) {
+FabricSpec torus_with(std::vector<std::int64_t> sides, std::vector<std::int64_t> block = {}) {
   FabricSpec fabric;
   fabric.kind = FabricKind::Torus;
   fabric.torus = std::move(sides);
@@ -63,7 +63,7 @@ TEST(TorusSlice, IsTheBestOfAllBoxes) {
         *rc::gen::inRange<std::int64_t>(1, limits[0] * limits[1] * limits[2] + 1);
     const std::int64_t nodes = blocks * in_block - *rc::gen::inRange<std::int64_t>(0, in_block);
     const BestBox best = nodes < in_block ? best_box(block, nodes) : best_box(limits, blocks);
-    const TorusSlice slice = torus_slice(torus(sides, block), nodes);
+    const TorusSlice slice = torus_slice(torus_with(sides, block), nodes);
     std::int64_t places = 1, sum = 0;
     for (std::size_t axis = 0; axis < 3; ++axis) {
       const std::int64_t unit = nodes < in_block ? 1 : block[axis];
@@ -79,7 +79,7 @@ TEST(TorusSlice, IsTheBestOfAllBoxes) {
 
 TEST(TorusSlice, IsOfWholeBlocksThatSwitchesClose) {
   // Sixteen hosts of four TPU v4 are one cube of 4 x 4 x 4 chips.
-  const FabricSpec fabric = torus({8, 8, 16}, {2, 2, 4});
+  const FabricSpec fabric = torus_with({8, 8, 16}, {2, 2, 4});
   const TorusSlice cube = {{2, true}, {2, true}, {4, true}};
   EXPECT_EQ(torus_slice(fabric, 16), cube);
   EXPECT_EQ(nodes_of(torus_slice(fabric, 17)), 32);
@@ -103,7 +103,7 @@ TEST(TorusSlice, HasThePublishedShapes) {
 }
 
 TEST(TorusSlice, WithoutSwitchesOnlyWholeAxesAreRings) {
-  const FabricSpec fabric = torus({4, 4, 4});
+  const FabricSpec fabric = torus_with({4, 4, 4});
   const TorusSlice open = {{2, false}, {2, false}, {2, false}};
   EXPECT_EQ(torus_slice(fabric, 8), open);
   const TorusSlice whole = {{4, true}, {4, true}, {4, true}};
@@ -111,11 +111,11 @@ TEST(TorusSlice, WithoutSwitchesOnlyWholeAxesAreRings) {
 }
 
 TEST(TorusSlice, OfAPrimeNumberOfNodesIsTheNextBox) {
-  EXPECT_EQ(nodes_of(torus_slice(torus({8, 8, 16}), 131)), 132);
+  EXPECT_EQ(nodes_of(torus_slice(torus_with({8, 8, 16}), 131)), 132);
 }
 
 TEST(TorusSlice, OfMoreNodesThanTheTorusHasIsAllOfIt) {
-  EXPECT_EQ(sides_of(torus_slice(torus({2, 3}), 7)), (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(sides_of(torus_slice(torus_with({2, 3}), 7)), (std::vector<std::int64_t>{2, 3}));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace shardwright::sim {
 namespace {
 
 RC_GTEST_PROP(Estimates, BoundIsBelowEventAndMemoryThatOfTheReplay, ()) {
-  const Scenario scenario = testing::any_small_scenario();
+  const Scenario scenario = fixtures::any_small_scenario();
   const StepEstimate estimate = estimate_step(scenario);
   const StepResult event = simulate_step(scenario);
   RC_ASSERT(estimate.bound <= event.step);

@@ -16,7 +16,7 @@ namespace {
 Scenario any_sparse_scenario() {
   Scenario scenario;
   do {
-    scenario = testing::any_small_scenario();
+    scenario = fixtures::any_small_scenario();
   } while (!scenario.model.moe);
   return scenario;
 }
@@ -55,7 +55,7 @@ TEST(ExpertStep, PaddedCapacityCostsTimeAndMemory) {
 
 RC_GTEST_PROP(ExpertStep, ForcedBalanceIsNeverSlower, ()) {
   Scenario scenario = any_sparse_scenario();
-  scenario.model.moe->load_variation = testing::one_of({0.05, 0.3, 1.0});
+  scenario.model.moe->load_variation = fixtures::one_of({0.05, 0.3, 1.0});
   const Seconds learned = simulate_step(scenario).step;
   scenario.model.moe->balanced_routing = true;
   RC_ASSERT(simulate_step(scenario).step <= learned * (1.0 + 1e-12));

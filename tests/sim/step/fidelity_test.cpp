@@ -12,7 +12,7 @@
 namespace shardwright::sim {
 namespace {
 
-using testing::any_small_scenario;
+using fixtures::any_small_scenario;
 
 RungResult on_ranks_of_random_speed(const Scenario& scenario) {
   FullOptions options;
@@ -50,7 +50,7 @@ RC_GTEST_PROP(SimulateAt, TheFullRungReportsTheSlowestRankOfEachStage, ()) {
 
 Scenario data_parallel_pair() {
   Scenario scenario;
-  scenario.model = testing::small_model(false, false);
+  scenario.model = fixtures::small_model(false, false);
   scenario.cluster = load_cluster("dgx-h100");
   scenario.stack = load_stack("megatron-core");
   scenario.plan.dp = 2;

@@ -18,8 +18,8 @@
 namespace shardwright::sim {
 namespace {
 
-using testing::any_small_scenario;
-using testing::small_model;
+using fixtures::any_small_scenario;
+using fixtures::small_model;
 
 struct Priced {
   Scenario scenario;
@@ -99,7 +99,7 @@ RC_GTEST_PROP(FullReplay, EqualsTheFoldedRunWhereAllRanksAreAlike, ()) {
 
 RC_GTEST_PROP(FullReplay, ContentionNeverMakesAStepFaster, ()) {
   Priced priced(any_small_scenario(
-      testing::one_of<std::string>({"dgx-h100", "a100-leaf-spine-2to1", "h100-pcie-server"})));
+      fixtures::one_of<std::string>({"dgx-h100", "a100-leaf-spine-2to1", "h100-pcie-server"})));
   FullOptions options;
   options.contention = true;
   const FullReplay shared = priced.replay(options);
@@ -128,7 +128,7 @@ std::set<std::pair<Group, Stream>> kinds_between_nodes(const Priced& priced) {
 // Prices have all groups of a kind running at once, so only kinds that meet on the NICs can make
 // the step longer than the event rung's.
 RC_GTEST_PROP(FullReplay, ContentionComesFromSeveralKindsBetweenNodesOnly, ()) {
-  const Priced priced(any_small_scenario(testing::one_of<std::string>(
+  const Priced priced(any_small_scenario(fixtures::one_of<std::string>(
       {"dgx-h100", "a100-leaf-spine-2to1", "h100-pcie-server", "aws-p4d"})));
   FullOptions options;
   options.contention = true;

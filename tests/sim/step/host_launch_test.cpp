@@ -75,15 +75,15 @@ TEST(HostLaunch, ASlowerHostTakesLongerForEverythingAlike) {
 }
 
 RC_GTEST_PROP(HostLaunch, LongerModulesAreNeverFaster, ()) {
-  Scenario scenario = testing::any_small_scenario();
+  Scenario scenario = fixtures::any_small_scenario();
   scenario.stack.module_launch_time = Seconds(0);
   const Seconds thin = simulate_step(scenario).step;
-  scenario.stack.module_launch_time = microseconds(testing::one_of({10.0, 100.0, 1000.0}));
+  scenario.stack.module_launch_time = microseconds(fixtures::one_of({10.0, 100.0, 1000.0}));
   RC_ASSERT(simulate_step(scenario).step >= thin * (1.0 - 1e-12));
 }
 
 RC_GTEST_PROP(HostLaunch, GraphsUpToTheExchangeAreNeverSlower, ()) {
-  Scenario scenario = testing::any_small_scenario();
+  Scenario scenario = fixtures::any_small_scenario();
   scenario.stack.graphs_to_dispatch = false;
   const Seconds eager = simulate_step(scenario).step;
   scenario.stack.graphs_to_dispatch = true;

@@ -13,7 +13,7 @@
 namespace shardwright::sim {
 namespace {
 
-using testing::any_small_scenario;
+using fixtures::any_small_scenario;
 
 Scenario with_slowdown(Scenario scenario, double kernels, double collectives = 0.0) {
   scenario.stack.overlap_slowdown = kernels;
@@ -63,7 +63,7 @@ RC_GTEST_PROP(Interference, OfKernelsAndCollectivesStretchesTheStepByTheGreaterA
 
 Scenario small_on_h100(const char* stack) {
   Scenario scenario;
-  scenario.model = testing::small_model(false, false);
+  scenario.model = fixtures::small_model(false, false);
   scenario.cluster = load_cluster("dgx-h100");
   scenario.stack = load_stack(stack);
   return scenario;

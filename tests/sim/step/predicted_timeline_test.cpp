@@ -48,7 +48,7 @@ Step step_of(ScheduleKind schedule, std::int64_t pp, std::int64_t vpp) {
 }
 
 class PredictedTimeline
-    : public testing::TestWithParam<std::tuple<ScheduleKind, std::int64_t, std::int64_t>> {
+    : public ::testing::TestWithParam<std::tuple<ScheduleKind, std::int64_t, std::int64_t>> {
  protected:
   const Step step_ =
       step_of(std::get<0>(GetParam()), std::get<1>(GetParam()), std::get<2>(GetParam()));
@@ -200,10 +200,10 @@ TEST_P(PredictedTimeline, OfTheFullReplayJoinsMessagesOfTheirOwnPipelineOnly) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, PredictedTimeline,
-                         testing::Values(std::tuple{ScheduleKind::OneFOneB, 1, 1},
-                                         std::tuple{ScheduleKind::OneFOneB, 4, 1},
-                                         std::tuple{ScheduleKind::Interleaved, 4, 2},
-                                         std::tuple{ScheduleKind::ZbV, 4, 2}));
+                         ::testing::Values(std::tuple{ScheduleKind::OneFOneB, 1, 1},
+                                           std::tuple{ScheduleKind::OneFOneB, 4, 1},
+                                           std::tuple{ScheduleKind::Interleaved, 4, 2},
+                                           std::tuple{ScheduleKind::ZbV, 4, 2}));
 
 }  // namespace
 }  // namespace shardwright::sim

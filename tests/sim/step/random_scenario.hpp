@@ -13,7 +13,7 @@
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
 
-namespace shardwright::sim::testing {
+namespace shardwright::sim::fixtures {
 
 template <class T>
 T one_of(std::initializer_list<T> values) {
@@ -96,4 +96,4 @@ inline Scenario any_small_scenario(const std::string& cluster = "dgx-h100") {
   return scenario;
 }
 
-}  // namespace shardwright::sim::testing
+}  // namespace shardwright::sim::fixtures

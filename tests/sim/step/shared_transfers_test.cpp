@@ -20,7 +20,7 @@ TransferShape on_link(LinkIndex link, double share) {
   return {{Rail{{link}, kCapacity * share}}, 1.0};
 }
 
-std::vector<double> finishes(SharedTransfers& transfers, std::size_t count) {
+std::vector<double> transfer_finishes(SharedTransfers& transfers, std::size_t count) {
   std::vector<double> times(count);
   while (const auto finished = transfers.next()) times[finished->owner.instance] = finished->time;
   return times;
@@ -35,7 +35,7 @@ TEST(SharedTransfers, ShareALinkFairlyWhileBothAreThere) {
   const auto second = transfers.add_route(on_link(0, 1.0));
   transfers.begin({0, 0}, first, 0.0, 1.0);
   transfers.begin({0, 1}, second, 0.5, 1.0);
-  const auto times = finishes(transfers, 2);
+  const auto times = transfer_finishes(transfers, 2);
   EXPECT_DOUBLE_EQ(times[0], 1.5);
   EXPECT_DOUBLE_EQ(times[1], 2.0);
   EXPECT_DOUBLE_EQ(transfers.lost().value(), 1.0);
@@ -49,7 +49,7 @@ TEST(SharedTransfers, TakeTheirOwnTimeWhereTheLinkCarriesAll) {
     transfers.begin({0, i}, transfers.add_route(on_link(0, 0.25)), start, duration);
     expected.push_back(start + duration);
   }
-  EXPECT_EQ(finishes(transfers, 4), expected);
+  EXPECT_EQ(transfer_finishes(transfers, 4), expected);
   EXPECT_LT(transfers.lost().value(), 1e-12);
 }
 
@@ -60,7 +60,7 @@ TEST(SharedTransfers, AreAsSlowAsTheirSlowestRail) {
   both.rails.push_back({{1}, kCapacity});
   transfers.begin({0, 0}, transfers.add_route(both), 0.0, 1.0);
   transfers.begin({0, 1}, transfers.add_route(on_link(1, 1.0)), 0.0, 3.0);
-  const auto times = finishes(transfers, 2);
+  const auto times = transfer_finishes(transfers, 2);
   EXPECT_DOUBLE_EQ(times[0], 2.0);
   EXPECT_DOUBLE_EQ(times[1], 4.0);
 }

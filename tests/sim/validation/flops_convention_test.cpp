@@ -97,10 +97,10 @@ TEST(FlopsConvention, IsListedWithARate) {
   ASSERT_EQ(row.target->metric, "tflops_per_gpu");
   row.flops_convention = "6ND";
   EXPECT_THAT(compare_row(row).filled_in,
-              testing::Contains("FLOP: no attention scores, recomputation not counted"));
+              ::testing::Contains("FLOP: no attention scores, recomputation not counted"));
   row.target = TargetRow{"step_s", 1.0};
   EXPECT_THAT(compare_row(row).filled_in,
-              testing::Not(testing::Contains(testing::StartsWith("FLOP:"))));
+              ::testing::Not(::testing::Contains(::testing::StartsWith("FLOP:"))));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ void PrintTo(const Words& words, std::ostream* out) {
   *out << words.stack << "; " << words.notes;
 }
 
-class WordsForSharding : public testing::TestWithParam<Words> {};
+class WordsForSharding : public ::testing::TestWithParam<Words> {};
 
 TEST_P(WordsForSharding, AreThoseOfAPlan) {
   const Words& words = GetParam();
@@ -57,29 +57,30 @@ TEST_P(WordsForSharding, AreThoseOfAPlan) {
 
 INSTANTIATE_TEST_SUITE_P(
     Fsdp, WordsForSharding,
-    testing::Values(Words{"FSDP", "FULL_SHARD", 3, 0}, Words{"FSDP (SHARD_GRAD_OP)", "", 2, 0},
-                    Words{"FSDP", "sharding_strategy=SHARD_GRAD_OP", 2, 0},
-                    Words{"FSDP", "sharding strategy: NO_SHARD", 0, 0},
-                    Words{"FSDP", "HYBRID_SHARD", 3, 8}, Words{"FSDP (HSDP)", "", 3, 8},
-                    Words{"FSDP", "ShardingStrategy._HYBRID_SHARD_ZERO2", 2, 8},
-                    Words{"FSDP", "HSDP with SHARD_GRAD_OP", 2, 8},
-                    Words{"FSDP2", "HSDP, dp_replicate=2, dp_shard=16", 3, 16},
-                    Words{"FSDP", "HYBRID_SHARD, shard group size 4", 3, 4},
-                    Words{"FSDP2", "HSDP, dp_replicate=2", 3, 16},
-                    Words{"FSDP2", "HSDP, dp_replicate=2, dp_shard=-1", 3, 16},
-                    Words{"FSDP", "HYBRID_SHARD, shard group of 2 nodes", 3, 8},
-                    Words{"FSDP", "no HYBRID_SHARD", 3, 0},
-                    Words{"FSDP", "FULL_SHARD as fast as SHARD_GRAD_OP", 3, 0}));
+    ::testing::Values(Words{"FSDP", "FULL_SHARD", 3, 0}, Words{"FSDP (SHARD_GRAD_OP)", "", 2, 0},
+                      Words{"FSDP", "sharding_strategy=SHARD_GRAD_OP", 2, 0},
+                      Words{"FSDP", "sharding strategy: NO_SHARD", 0, 0},
+                      Words{"FSDP", "HYBRID_SHARD", 3, 8}, Words{"FSDP (HSDP)", "", 3, 8},
+                      Words{"FSDP", "ShardingStrategy._HYBRID_SHARD_ZERO2", 2, 8},
+                      Words{"FSDP", "HSDP with SHARD_GRAD_OP", 2, 8},
+                      Words{"FSDP2", "HSDP, dp_replicate=2, dp_shard=16", 3, 16},
+                      Words{"FSDP", "HYBRID_SHARD, shard group size 4", 3, 4},
+                      Words{"FSDP2", "HSDP, dp_replicate=2", 3, 16},
+                      Words{"FSDP2", "HSDP, dp_replicate=2, dp_shard=-1", 3, 16},
+                      Words{"FSDP", "HYBRID_SHARD, shard group of 2 nodes", 3, 8},
+                      Words{"FSDP", "no HYBRID_SHARD", 3, 0},
+                      Words{"FSDP", "FULL_SHARD as fast as SHARD_GRAD_OP", 3, 0}));
 
 INSTANTIATE_TEST_SUITE_P(
     InternEvo, WordsForSharding,
-    testing::Values(Words{"InternEvo", "zero1=8", 1, 8}, Words{"InternEvo", "tp=1, zero1=-1", 1, 0},
-                    Words{"InternEvo", "zero1=8: states over the 8 GPUs of a node", 1, 8},
-                    Words{"InternEvo", "parallel = dict(zero1=dict(size=16, fsdp=False))", 1, 16},
-                    Words{"InternEvo", "zero1 size 4, checkpoint=False", 1, 4},
-                    Words{"InternEvo", "zero1=0", 1, 0}, Words{"InternEvo", "zero1=1", 0, 0},
-                    Words{"InternEvo", "Hybrid Zero: zero1=8", 1, 8},
-                    Words{"our own trainer, like Megatron-LM", "zero1=8", 1, 8}));
+    ::testing::Values(Words{"InternEvo", "zero1=8", 1, 8},
+                      Words{"InternEvo", "tp=1, zero1=-1", 1, 0},
+                      Words{"InternEvo", "zero1=8: states over the 8 GPUs of a node", 1, 8},
+                      Words{"InternEvo", "parallel = dict(zero1=dict(size=16, fsdp=False))", 1, 16},
+                      Words{"InternEvo", "zero1 size 4, checkpoint=False", 1, 4},
+                      Words{"InternEvo", "zero1=0", 1, 0}, Words{"InternEvo", "zero1=1", 0, 0},
+                      Words{"InternEvo", "Hybrid Zero: zero1=8", 1, 8},
+                      Words{"our own trainer, like Megatron-LM", "zero1=8", 1, 8}));
 
 // ZeRO-1 over groups divides no gradients, and 5 do not divide 32 ranks.
 TEST(NotedSharding, AGroupOfZero1ThatDoesNotAgreeIsListed) {

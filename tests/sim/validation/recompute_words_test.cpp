@@ -55,7 +55,7 @@ void PrintTo(const Part& part, std::ostream* out) {
   *out << part.text;
 }
 
-class PartOfTheLayers : public testing::TestWithParam<Part> {};
+class PartOfTheLayers : public ::testing::TestWithParam<Part> {};
 
 Plan recomputing(const char* text, std::int64_t pp) {
   ModelSpec model;
@@ -81,7 +81,7 @@ TEST_P(PartOfTheLayers, IsCountedPerStage) {
 // Stages that recompute all of their layers set the step's time where others have some left out.
 INSTANTIATE_TEST_SUITE_P(
     Words, PartOfTheLayers,
-    testing::Values(
+    ::testing::Values(
         Part{"full except last 4 layers", 28, 0}, Part{"full (last 4 layers excluded)", 28, 0},
         Part{"full, all but the last four layers", 28, 0}, Part{"all layers but the last", 31, 0},
         Part{"full, skipping the first 2 layers", 30, 0},

@@ -95,10 +95,10 @@ TEST(TimingRows, AnOddKernelIsSkippedAndCostsTheOthersNothing) {
         {"op", "\"adam8bit\"", "no model of \"adam8bit\""},
         {"op", "\"fused_adam\",\"gb_s\":1000", "does not give the number of parameters"}}) {
     const std::string row = with(kGoodGemm, key, value);
-    EXPECT_THAT(reason_among_good(true, row), testing::HasSubstr(reason)) << row;
+    EXPECT_THAT(reason_among_good(true, row), ::testing::HasSubstr(reason)) << row;
   }
-  EXPECT_THAT(reason_among_good(true, "not json"), testing::HasSubstr("expected"));
-  EXPECT_THAT(reason_among_good(true, "[1]"), testing::StartsWith("line 2: found an array"));
+  EXPECT_THAT(reason_among_good(true, "not json"), ::testing::HasSubstr("expected"));
+  EXPECT_THAT(reason_among_good(true, "[1]"), ::testing::StartsWith("line 2: found an array"));
 }
 
 TEST(TimingRows, CollectivesAreKnownByEverySpelling) {
@@ -118,7 +118,7 @@ TEST(TimingRows, AnOddCollectiveIsSkippedAndCostsTheOthersNothing) {
         {"size_bytes", "0", "line 2/size_bytes: found 0"},
         {"busbw_gbs", "0", "line 2/busbw_gbs: found 0"}}) {
     const std::string row = with(kGoodReduction, key, value);
-    EXPECT_THAT(reason_among_good(false, row), testing::HasSubstr(reason)) << row;
+    EXPECT_THAT(reason_among_good(false, row), ::testing::HasSubstr(reason)) << row;
   }
   for (const auto& [key, value, reason] :
        {std::tuple{"collective", "\"gather\"", "no model of \"gather\""},
@@ -128,12 +128,12 @@ TEST(TimingRows, AnOddCollectiveIsSkippedAndCostsTheOthersNothing) {
         {"collective", "\"p2p\",\"notes\":\"bidirectional\"", "both directions"},
         {"collective", "\"all_reduce\",\"algo\":\"MSCCL++\"", "no model of the library"}}) {
     const std::string row = with(kGoodReduction, key, value);
-    EXPECT_THAT(reason_among_good(false, row), testing::HasSubstr(reason)) << row;
+    EXPECT_THAT(reason_among_good(false, row), ::testing::HasSubstr(reason)) << row;
   }
   for (const char* more : {R"("fit":"yes")", R"("nodes":9)"}) {
     std::string row = kGoodReduction;
     row.insert(1, std::string(more) + ",");
-    EXPECT_THAT(reason_among_good(false, row), testing::StartsWith("line 2/")) << row;
+    EXPECT_THAT(reason_among_good(false, row), ::testing::StartsWith("line 2/")) << row;
   }
 }
 
@@ -153,7 +153,7 @@ TEST(TimingRows, ACollectivesTimeIsReadFromEachOfItsFigures) {
   const std::string both = with(kGoodReduction, "busbw_gbs", "400,\"algbw_gbs\":400");
   EXPECT_NEAR(compared_collective(both).measured.value(), seconds, 1e-9);
   EXPECT_THAT(compared_collective(both).filled_in,
-              testing::Contains(testing::HasSubstr("algbw_gbs 400 contradicts")));
+              ::testing::Contains(::testing::HasSubstr("algbw_gbs 400 contradicts")));
 }
 
 TEST(TimingRows, NodesThatAreLeftOpenAreAsManyAsTheGroupFills) {
@@ -161,9 +161,9 @@ TEST(TimingRows, NodesThatAreLeftOpenAreAsManyAsTheGroupFills) {
   const std::string stated = with(kGoodReduction, "gpus", "16,\"nodes\":2");
   EXPECT_EQ(compared_collective(open).op, "all_reduce across nodes");
   EXPECT_EQ(compared_collective(open).predicted, compared_collective(stated).predicted);
-  EXPECT_THAT(compared_collective(open).filled_in, testing::Contains("nodes: 2"));
-  EXPECT_THAT(compared_collective(stated).filled_in, testing::IsEmpty());
-  EXPECT_THAT(compared_collective(kGoodReduction).filled_in, testing::Contains("nodes: 1"));
+  EXPECT_THAT(compared_collective(open).filled_in, ::testing::Contains("nodes: 2"));
+  EXPECT_THAT(compared_collective(stated).filled_in, ::testing::IsEmpty());
+  EXPECT_THAT(compared_collective(kGoodReduction).filled_in, ::testing::Contains("nodes: 1"));
   // Two accelerators of different nodes talk over the network.
   const std::string apart = with(kGoodReduction, "gpus", "2,\"nodes\":2");
   EXPECT_GT(compared_collective(apart).predicted,
@@ -178,13 +178,13 @@ TEST(TimingRows, AlgorithmsAreForcedOrListed) {
   const TimingComparison tree = with_algorithm("64,\"nodes\":8", "Tree LL128");
   const TimingComparison ring = with_algorithm("64,\"nodes\":8", "Ring");
   EXPECT_NE(tree.predicted, ring.predicted);
-  EXPECT_THAT(tree.filled_in, testing::Contains("protocol: the fastest, for \"Tree LL128\""));
-  EXPECT_THAT(ring.filled_in, testing::IsEmpty());
+  EXPECT_THAT(tree.filled_in, ::testing::Contains("protocol: the fastest, for \"Tree LL128\""));
+  EXPECT_THAT(ring.filled_in, ::testing::IsEmpty());
   // Trees join nodes.
   EXPECT_EQ(with_algorithm("8,\"nodes\":1", "Tree").reason,
             "no model of the algorithm tree on this path");
   EXPECT_THAT(with_algorithm("8,\"nodes\":1", "SHARP").filled_in,
-              testing::Contains("algo: as NCCL chooses, for \"SHARP\""));
+              ::testing::Contains("algo: as NCCL chooses, for \"SHARP\""));
 }
 
 // Whatever becomes of them, rows can be told from each other.
@@ -193,9 +193,9 @@ TEST(TimingRows, RowsWithoutAnIdOfTheirOwnAreNamedByTheirLine) {
   const TimingReport report = validate_kernels(file_with(row + with(row, "id", "null") + row));
   EXPECT_EQ(report.all.n, 3U);
   EXPECT_EQ(report.rows[1].id, "line 2");
-  EXPECT_THAT(report.rows[1].filled_in, testing::ElementsAre("id: line 2"));
+  EXPECT_THAT(report.rows[1].filled_in, ::testing::ElementsAre("id: line 2"));
   EXPECT_THAT(report.rows[2].filled_in,
-              testing::ElementsAre("id: another row of the file has it too"));
+              ::testing::ElementsAre("id: another row of the file has it too"));
 }
 
 TEST(TimingRows, AFileWithoutAnyReadableRowIsRefused) {
@@ -223,10 +223,10 @@ TEST(KernelTimings, NumberFormatsAreReadAsThoseOfTrainingRows) {
   for (const char* dtype : {"\"mxfp8\"", "\"e4m3\"", "\"FP8\""})
     EXPECT_EQ(compared("\"H100-SXM\"", dtype).predicted, fp8) << dtype;
   for (const char* dtype : {"\"int8\"", "\"fp64\"", "\"mxfp4\"", "\"posit\""})
-    EXPECT_THAT(compared("\"H100-SXM\"", dtype).reason, testing::HasSubstr("is not modelled"))
+    EXPECT_THAT(compared("\"H100-SXM\"", dtype).reason, ::testing::HasSubstr("is not modelled"))
         << dtype;
   EXPECT_THAT(compared("\"H100-SXM\"", "\"nvfp4\"").reason,
-              testing::HasSubstr("does not multiply in nvfp4"));
+              ::testing::HasSubstr("does not multiply in nvfp4"));
   EXPECT_LT(compared("\"B200-SXM\"", "\"fp4\"").predicted,
             compared("\"B200-SXM\"", "\"fp8\"").predicted);
 }
@@ -236,7 +236,7 @@ TEST(KernelTimings, AFormatThatIsLeftOpenIsAssumedAndSaid) {
       file_with(kGoodGemm + with(with(kGoodGemm, "dtype", "null"), "id", "\"open\"")));
   EXPECT_EQ(report.rows[1].predicted, report.rows[0].predicted);
   EXPECT_EQ(report.rows[1].op, "gemm bf16");
-  EXPECT_THAT(report.rows[1].filled_in, testing::ElementsAre("dtype: bf16"));
+  EXPECT_THAT(report.rows[1].filled_in, ::testing::ElementsAre("dtype: bf16"));
   EXPECT_TRUE(report.rows[0].filled_in.empty());
 }
 
@@ -264,7 +264,7 @@ TEST(KernelTimings, DevicesAndOpsAreKnownByEverySpelling) {
     EXPECT_EQ(compared(with(attention, "op", '"' + std::string(op) + '"')).predicted, forward)
         << op;
   EXPECT_THAT(compared(with(attention, "op", "\"flash attention\"")).reason,
-              testing::HasSubstr("neither fwd nor bwd"));
+              ::testing::HasSubstr("neither fwd nor bwd"));
 }
 
 // A gigabyte that is read and written is two that move.
@@ -277,11 +277,11 @@ TEST(KernelTimings, PassesOverAMatrixAndTimesWithoutARateAreRead) {
   EXPECT_NEAR(compared(softmax).measured.value(), 2 * 131072.0 * 4096 * 2 / 1500e9, 1e-9);
   EXPECT_GT(compared(softmax).predicted, Seconds(0));
   EXPECT_FALSE(compared(with(with(softmax, "op", "\"LayerNorm\""), "cols", "8192")).skipped);
-  EXPECT_THAT(compared(with(softmax, "cols", "null")).reason, testing::HasSubstr("whole shape"));
+  EXPECT_THAT(compared(with(softmax, "cols", "null")).reason, ::testing::HasSubstr("whole shape"));
   const std::string timed =
       R"({"gpu":"H100","op":"gemm","dtype":"bf16","m":1,"n":8192,"k":8192,"time_us":45})";
   EXPECT_NEAR(compared(timed).measured.value(), 45e-6, 1e-12);
-  EXPECT_THAT(compared(with(timed, "time_us", "null")).reason, testing::HasSubstr("no rate"));
+  EXPECT_THAT(compared(with(timed, "time_us", "null")).reason, ::testing::HasSubstr("no rate"));
 }
 
 // Bytes as the lowering counts them: a gate and a linear part in, one result out; of an optimizer
@@ -305,8 +305,8 @@ TEST(KernelTimings, ActivationsAndOptimizersMoveTheBytesOfAStep) {
       R"({"gpu":"A100","op":"fused_adam","dtype":"bf16","params":1000000000,"gb_s":1000})";
   EXPECT_NEAR(moved(adam) / 1e9, 28.0, 1e-9);
   EXPECT_NEAR(moved(with(adam, "dtype", "null")) / 1e9, 28.0, 1e-9);
-  EXPECT_THAT(compared(with(adam, "dtype", "null")).filled_in, testing::Contains("dtype: fp32"));
-  EXPECT_THAT(compared(with(adam, "gb_s", "5000")).reason, testing::HasSubstr("above"));
+  EXPECT_THAT(compared(with(adam, "dtype", "null")).filled_in, ::testing::Contains("dtype: fp32"));
+  EXPECT_THAT(compared(with(adam, "gb_s", "5000")).reason, ::testing::HasSubstr("above"));
 }
 
 TEST(KernelTimings, TimesRatesAndShapesAreReadInTheirUnits) {

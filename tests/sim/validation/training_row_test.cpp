@@ -16,7 +16,7 @@
 namespace shardwright::sim {
 namespace {
 
-class RowFile : public testing::Test {
+class RowFile : public ::testing::Test {
  protected:
   std::string write(const std::string& text) {
     const std::filesystem::path path = scratch_path("rows.jsonl");
