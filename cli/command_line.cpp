@@ -167,11 +167,10 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
   return ExitCode::BadInput;
 }
 
-// "--json" without a file prints: "-" is put behind it. The executor and the window, which take
-// what follows their name as it is, have options of their own.
+// "--json" without a file prints: "-" is put behind it. The executor, which takes what follows its
+// name as it is, has options of its own.
 std::vector<std::string> with_json_destination(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments.front() == "run" || arguments.front() == "gui")
-    return arguments;
+  if (arguments.empty() || arguments.front() == "run") return arguments;
   std::vector<std::string> complete;
   for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
     complete.push_back(*argument);
