@@ -194,10 +194,41 @@ TEST(Command, PlanFilesKeepTheirAccelerators) {
 }
 
 TEST(Command, SaysWhetherAPlanFits) {
-  EXPECT_EQ(json::parse(run_command(with(kSimulate, {"--json", "-"})).output)["fits"], true);
+  const json small = json::parse(run_command(with(kSimulate, {"--json", "-"})).output);
+  EXPECT_EQ(small["fits"], true);
+  EXPECT_EQ(small["shortfall_bytes"], 0.0);
   std::vector<std::string> large = kSimulate;
   large[2] = "llama3-70b";
-  EXPECT_EQ(json::parse(run_command(with(large, {"--json", "-"})).output)["fits"], false);
+  for (const char* command : {"simulate", "explain"}) {
+    large[0] = command;
+    const CommandResult text = run_command(large);
+    EXPECT_EQ(text.exit_code, 4);
+    EXPECT_THAT(text.output, HasSubstr("too much"));
+    EXPECT_THAT(text.errors, HasSubstr("the plan does not fit into memory: it needs"));
+    const CommandResult result = run_command(with(large, {"--json", "-"}));
+    EXPECT_EQ(result.exit_code, 4);
+    EXPECT_EQ(result.errors, text.errors);
+    const json document = json::parse(result.output);
+    EXPECT_EQ(document["fits"], false);
+    const json cluster =
+        json::parse(run_command({"clusters", "show", "dgx-h100", "--json"}).output);
+    EXPECT_DOUBLE_EQ(document["shortfall_bytes"].get<double>(),
+                     document["memory"]["peak_bytes"].get<double>() -
+                         cluster["accelerator"]["memory"]["capacity_bytes"]["value"].get<double>());
+  }
+}
+
+// Two plans are compared all the same: that is what was asked for.
+TEST(Command, ComparesPlansThatDoNotFit) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json");
+  std::vector<std::string> large = with(kSimulate, {"--out", plan});
+  large[2] = "llama3-70b";
+  ASSERT_EQ(run_command(large).exit_code, 4);
+  const CommandResult result = run_command({"compare", plan, plan});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.errors, HasSubstr("shardwright compare: A: the plan does not fit"));
+  EXPECT_THAT(result.errors, HasSubstr("shardwright compare: B: the plan does not fit"));
 }
 
 TEST(Command, OneTokenIsSingular) {
