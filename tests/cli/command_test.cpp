@@ -424,6 +424,44 @@ TEST(Command, OptionsOfTheFullRungAreRefusedAtOthersAndOutOfRange) {
   EXPECT_THAT(out.errors, HasSubstr("--watch: found \"-1\""));
 }
 
+// 126 layers on 128 chunks: what Llama 3 405B ran (arXiv 2407.21783, section 3.3.2).
+TEST(Command, EmbeddingAndHeadCountAsLayersWhereChunksOutnumberLayersByTwo) {
+  const std::vector<std::string> llama = {"simulate",
+                                          "--model",
+                                          "llama3.1-405b",
+                                          "--cluster",
+                                          "dgx-h100",
+                                          "--gpus",
+                                          "16384",
+                                          "--tp",
+                                          "8",
+                                          "--pp",
+                                          "16",
+                                          "--schedule",
+                                          "interleaved",
+                                          "--global-batch",
+                                          "2048",
+                                          "--seq-len",
+                                          "8192",
+                                          "--recompute",
+                                          "full"};
+  const CommandResult result = run_command(with(llama, {"--vpp", "8", "--json", "-"}));
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const json document = json::parse(result.output);
+  EXPECT_EQ(document["plan"]["embedding_counts_as_layer"], true);
+  EXPECT_EQ(document["plan"]["head_counts_as_layer"], true);
+  EXPECT_EQ(document["filled_in"][0],
+            "embedding and head count as layers: 128 chunks for 126 layers");
+  for (const std::string given : {"head_counts_as_layer=false", "embedding_counts_as_layer=true"}) {
+    const CommandResult refused = run_command(with(llama, {"--vpp", "8", "--set", given}));
+    EXPECT_EQ(refused.exit_code, 2) << given;
+    EXPECT_THAT(refused.errors,
+                HasSubstr("--pp: found pp 16 x vpp 8 = 128 model chunks; expected no more than the "
+                          "126 layers, or 128 "
+                          "with embedding_counts_as_layer and head_counts_as_layer"));
+  }
+}
+
 // A replay of every rank takes seconds, of which the test waits for a few tenths.
 TEST(Command, InterruptedReplaysGiveTheEventSimulation) {
   const std::vector<std::string> arguments = {"simulate",   "--model",     "llama3.1-405b",

@@ -256,6 +256,22 @@ TEST(Search, SplitsLayersThatDoNotDivideInEachWay) {
             (std::set<std::vector<std::int64_t>>{{8, 8, 7, 7}, {7, 7, 8, 8}, {7, 8, 8, 7}}));
 }
 
+// Ends that count as layers make eight chunks of six layers: no other split of them is even.
+TEST(Search, FindsPlansWhoseEndsHoldNoLayer) {
+  PlanRequest request = llama_on_one_node();
+  request.model.layers = 6;
+  request.constraints.fixed = {parse_constraint("pp=4", "--fix"),
+                               parse_constraint("vpp=2", "--fix"),
+                               parse_constraint("schedule=interleaved", "--fix")};
+  const SearchResult result = search(request);
+  ASSERT_FALSE(result.plans.empty());
+  for (const PlanCandidate& candidate : result.plans) {
+    const std::vector<LayerRange> parts = split_layers(request.model, candidate.plan);
+    EXPECT_EQ(parts.front().count, 0);
+    EXPECT_EQ(parts.back().count, 0);
+  }
+}
+
 TEST(Search, TriesEachPlanOnce) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 20; ++trial) {
