@@ -36,8 +36,8 @@ constexpr const char* kExamples = R"(Examples:
   shardwright export plan.json --format megatron
   shardwright models show ~/models/my-model/config.json
 
-Exit codes: 0 ok, 1 failure, 2 wrong usage or input, 4 no feasible plan, 5 validation outside the
-tolerance, 130 interrupted (run: 128 and the number of the signal). Each option, but those of run, can also be set by an environment
+Exit codes: 0 ok, 1 failure, 2 wrong usage or input, 4 no plan fits (simulate, explain: the plan does not fit
+into memory), 5 validation outside the tolerance, 130 interrupted (run: 128 and the number of the signal). Each option, but those of run, can also be set by an environment
 variable: --max-memory by SHARDWRIGHT_MAX_MEMORY. SHARDWRIGHT_DATA names the folder of models and hardware profiles.)";
 
 // Lines of prose folded to a terminal; examples, which are indented, stay as they are.
@@ -167,11 +167,10 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
   return ExitCode::BadInput;
 }
 
-// "--json" without a file prints: "-" is put behind it. The executor and the window, which take
-// what follows their name as it is, have options of their own.
+// "--json" without a file prints: "-" is put behind it. The executor, which takes what follows its
+// name as it is, has options of its own.
 std::vector<std::string> with_json_destination(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments.front() == "run" || arguments.front() == "gui")
-    return arguments;
+  if (arguments.empty() || arguments.front() == "run") return arguments;
   std::vector<std::string> complete;
   for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
     complete.push_back(*argument);

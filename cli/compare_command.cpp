@@ -11,6 +11,7 @@
 #include "cli/output.hpp"
 #include "cli/scenario_parts.hpp"
 #include "cli/step_json.hpp"
+#include "cli/step_page.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/scenario.hpp"
 #include "planner/compare.hpp"
@@ -88,6 +89,8 @@ ExitCode compare(const CompareOptions& options) {
   if (!comparison.inputs.empty()) page.table(input_table(comparison));
   page.table(result_table(comparison));
   deliver(options.common, page, comparison_json(first, second, comparison));
+  report_fit("shardwright compare: A", comparison.first, first.cluster);
+  report_fit("shardwright compare: B", comparison.second, second.cluster);
   return ExitCode::Ok;
 }
 

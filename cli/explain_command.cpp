@@ -86,7 +86,9 @@ ExitCode explain(const ExplainOptions& options) {
   if (!explanation.sensitivities.empty()) page.table(sensitivity_table(explanation, gain));
   add_filled_in(page, chosen.filled_in);
   deliver(options.common, page, explain_json(chosen, explanation, gain));
-  return explanation.partial ? ExitCode::Interrupted : ExitCode::Ok;
+  const bool fits = report_fit("shardwright explain", explanation.result, chosen.scenario.cluster);
+  if (explanation.partial) return ExitCode::Interrupted;
+  return fits ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // shardwright gui
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,29 @@ ExitCode gui(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+// The options are declared here, and not left to the window's program, so that --help needs neither
+// that program nor Qt.
 void add_gui_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("gui", "Explore plans in a window; opens the files that are named");
-  // The window's program knows its options, --help too.
-  command->set_help_flag();
-  command->prefix_command();
-  command->callback([command, &action] {
-    action = [arguments = command->remaining()] { return gui(arguments); };
+  const auto files = std::make_shared<std::vector<std::string>>();
+  command
+      ->add_option("FILE", *files,
+                   "Plans, search results, clusters, models, timelines, folders of runs; two of a "
+                   "kind are compared")
+      ->type_name("FILE...");
+  const auto folder = std::make_shared<std::string>();
+  const CLI::Option* screenshots =
+      command
+          ->add_option("--screenshots", *folder,
+                       "Draw each view on the worked example into a folder, and end")
+          ->type_name("FOLDER");
+  command->callback([files, folder, screenshots, &action] {
+    std::vector<std::string> arguments;
+    if (screenshots->count() > 0) arguments = {"--screenshots", *folder};
+    arguments.emplace_back("--");
+    arguments.insert(arguments.end(), files->begin(), files->end());
+    action = [arguments] { return gui(arguments); };
   });
 }
 

@@ -83,7 +83,7 @@ void read_choices(const RequestOptions& options, PlanRequest& request, ProblemLi
     return read_part("", problems, [&] { return parse_precision(text, "--precision"); });
   });
   read_if_given(options.objective, request.objective, [&](const std::string& text) {
-    return read_part("", problems, [&] { return planner::parse_objective(text); });
+    return read_part("", problems, [&] { return planner::parse_objective(text, "--objective"); });
   });
   const auto add_constraints = [&](const std::vector<std::string>& texts, const char* option,
                                    std::vector<planner::Constraint>& constraints) {
@@ -133,6 +133,20 @@ void check_before_probe(const RequestOptions& options, const std::string& comman
   read_vary(options.vary, unused.limits, problems);
   read_gpus(options, 0, problems);
   problems.throw_if_any();
+}
+
+// The planner names the field of a request ("global_batch"), which has an option of its own here.
+void check_fields(const PlanRequest& request, const std::string& command) {
+  try {
+    planner::check_request(request);
+  } catch (const InputError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) {
+      std::replace(problem.where.begin(), problem.where.end(), '_', '-');
+      problem.where.insert(0, "--");
+    }
+    throw InputError(command, std::move(problems));
+  }
 }
 
 PlanRequest request_of(const Scenario& scenario) {
@@ -238,7 +252,7 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
     if (std::find(chosen.filled_in.begin(), chosen.filled_in.end(), line) == chosen.filled_in.end())
       chosen.filled_in.push_back(line);
   }
-  planner::check_request(chosen.request, command);
+  check_fields(chosen.request, command);
   return chosen;
 }
 

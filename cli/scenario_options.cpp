@@ -106,9 +106,24 @@ void fill_data_parallel(json& plan, std::int64_t gpus) {
   plan["dp"] = std::max<std::int64_t>(1, gpus / replica);
 }
 
+// A pipeline of one or two chunks more than the model has layers has only one even split: that with
+// the embedding and the head in chunks without layers, as Llama 3 405B was trained (arXiv
+// 2407.21783, section 3.3.2).
+void fill_layer_split(json& plan, std::int64_t layers, std::vector<std::string>& filled_in) {
+  const std::int64_t chunks = degree(plan, "pp") * degree(plan, "vpp");
+  if (chunks <= layers || chunks > layers + 2) return;
+  for (const char* key : {"stage_layers", "embedding_counts_as_layer", "head_counts_as_layer"}) {
+    if (plan.contains(key)) return;
+  }
+  plan["embedding_counts_as_layer"] = plan["head_counts_as_layer"] = true;
+  filled_in.push_back(
+      fmt::format("embedding and head count as layers: {} chunks for {} layers", chunks, layers));
+}
+
 // `scenario`: its other parts are known.
 Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
-                            const Scenario& scenario, ProblemList& problems) {
+                            const Scenario& scenario, std::vector<std::string>& filled_in,
+                            ProblemList& problems) {
   json document = json::object();
   document["precision"] = name_of(planner::usual_precision(scenario.cluster));
   const OverlapSwitches overlap = usual_overlap(scenario.stack, scenario.model);
@@ -116,6 +131,7 @@ Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
                          {"expert_parallel", overlap.expert_parallel}};
   apply_fields(options, document, problems);
   fill_data_parallel(document, gpus);
+  fill_layer_split(document, scenario.model.layers, filled_in);
   for (const char* key : {"dp", "tp", "pp", "micro_batch"}) {
     if (!document.contains(key)) document[key] = 1;
   }
@@ -143,7 +159,8 @@ void check_before_probe(const ScenarioOptions& options, const std::string& comma
   scenario.model = read_model_option(options.model, problems);
   // One that was measured on this machine has the name of a shipped one.
   scenario.stack = read_stack_option(options.stack, {}, problems);
-  read_command_line_plan(options, read_gpus(options, problems), scenario, problems);
+  std::vector<std::string> unused;
+  read_command_line_plan(options, read_gpus(options, problems), scenario, unused, problems);
   problems.throw_if_any();
 }
 
@@ -155,14 +172,16 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
   scenario.cluster = read_cluster_option(options.cluster, problems);
   scenario.stack = read_stack_option(options.stack, scenario.cluster, problems);
   const std::int64_t gpus = read_gpus(options, problems);
-  scenario.plan = read_command_line_plan(options, gpus, scenario, problems);
+  std::vector<std::string> filled_in;
+  scenario.plan = read_command_line_plan(options, gpus, scenario, filled_in, problems);
   problems.throw_if_any();
   for (const BrokenRule& broken :
        broken_rules(scenario.model, &scenario.cluster, scenario.plan, gpus)) {
     problems.add(option_of(broken.problem.where), broken.problem.found, broken.problem.expected);
   }
   problems.throw_if_any();
-  auto filled_in = filled_in_by(scenario.model, scenario.cluster, scenario.stack);
+  const auto by_parts = filled_in_by(scenario.model, scenario.cluster, scenario.stack);
+  filled_in.insert(filled_in.end(), by_parts.begin(), by_parts.end());
   return {std::move(scenario), std::move(filled_in), {}};
 }
 

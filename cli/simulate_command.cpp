@@ -164,7 +164,9 @@ ExitCode simulate(const SimulateOptions& options) {
   if (rung.full) add_ranks(page, chosen.scenario.plan, rung.result, *rung.full);
   add_filled_in(page, chosen.filled_in);
   deliver(options.common, page, simulate_json(chosen, rung), take_stdout(files));
-  return rung.cancelled ? ExitCode::Interrupted : ExitCode::Ok;
+  const bool fits = report_fit("shardwright simulate", rung.result, chosen.scenario.cluster);
+  if (rung.cancelled) return ExitCode::Interrupted;
+  return fits ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cli/step_json.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/program/op.hpp"
@@ -50,8 +51,13 @@ ordered_json interval_json(Seconds predicted, const ClusterSpec& cluster, const 
   return {interval->low.value(), interval->high.value()};
 }
 
+Bytes memory_shortfall(const sim::StepResult& result, const ClusterSpec& cluster) {
+  return std::max(Bytes(0), result.memory().peak - cluster.accelerator.memory);
+}
+
 ordered_json step_json(const Plan& plan, const sim::StepResult& result, const ClusterSpec& cluster,
                        const StackSpec& stack) {
+  const Bytes shortfall = memory_shortfall(result, cluster);
   ordered_json memory = sim::memory_json(result.memory());
   memory["stage"] = result.fullest;
   ordered_json time = sim::time_json(result.time());
@@ -63,7 +69,8 @@ ordered_json step_json(const Plan& plan, const sim::StepResult& result, const Cl
           {"tflops_per_gpu", result.throughput.tflops_per_gpu},
           {"mfu", result.throughput.mfu},
           {"hfu", result.throughput.hfu},
-          {"fits", result.memory().peak <= cluster.accelerator.memory},
+          {"fits", shortfall <= Bytes(0)},
+          {"shortfall_bytes", shortfall.value()},
           {"memory", std::move(memory)},
           {"time", std::move(time)},
           {"kernel_time_basis", basis_json(result.basis)},

@@ -13,10 +13,14 @@
 namespace shardwright::cli {
 
 // {"plan", "step_s", "step_interval_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "hfu",
-// "fits", "memory", "time", "stages"}; "fits": the peak is within an accelerator's memory. Seconds
-// and bytes without a suffix only inside of "exposed" and "breakdown".
+// "fits", "shortfall_bytes", "memory", "time", "stages"}; "fits": the peak is within an
+// accelerator's memory. Seconds and bytes without a suffix only inside of "exposed" and
+// "breakdown".
 nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result,
                                  const ClusterSpec& cluster, const StackSpec& stack);
+
+// The memory that the fullest accelerator lacks; 0 where the step fits.
+Bytes memory_shortfall(const sim::StepResult& result, const ClusterSpec& cluster);
 
 // [low, high], or null: sim::step_interval.
 nlohmann::ordered_json interval_json(Seconds predicted, const ClusterSpec& cluster,

@@ -6,6 +6,9 @@
 #include <algorithm>
 
 #include "cli/format.hpp"
+#include "cli/step_json.hpp"
+#include "core/base/printable_text.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/program/program.hpp"
 #include "core/spec/plan_text.hpp"
 
@@ -102,6 +105,14 @@ std::string batch_text(const Plan& plan) {
                      format_count(plan.micro_batch));
 }
 
+std::string memory_text(const sim::StepResult& result, const ClusterSpec& cluster) {
+  const Bytes shortfall = memory_shortfall(result, cluster);
+  return fmt::format(
+      "{} of {} at the peak{}", format_bytes(result.memory().peak),
+      format_bytes(cluster.accelerator.memory),
+      shortfall > Bytes(0) ? fmt::format(", {} too much", format_bytes(shortfall)) : "");
+}
+
 }  // namespace
 
 std::string plan_text(const Plan& plan) {
@@ -195,15 +206,20 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
        {"compute",
         fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %", format_number(rates.tflops_per_gpu),
                     format_percent(rates.mfu), format_percent(rates.hfu))},
-       {"memory", fmt::format("{} of {} at the peak", format_bytes(result.memory().peak),
-                              format_bytes(capacity))},
+       {"memory", memory_text(result, scenario.cluster)},
        {"kernel times", basis_text(result.basis)}});
-  if (result.memory().peak > capacity) {
-    page.warning(fmt::format("does not fit: {} more than an accelerator has",
-                             format_bytes(result.memory().peak - capacity)));
-  }
   page.table(time_table(result));
   page.table(memory_table(result.memory(), capacity));
+}
+
+bool report_fit(const std::string& who, const sim::StepResult& result, const ClusterSpec& cluster) {
+  const Bytes shortfall = memory_shortfall(result, cluster);
+  if (shortfall <= Bytes(0)) return true;
+  tell(fmt::format(
+      "{}: the plan does not fit into memory: it needs {} per accelerator, {} more than {} has",
+      who, format_bytes(result.memory().peak), format_bytes(shortfall),
+      printable(cluster.accelerator.name)));
+  return false;
 }
 
 void add_stages(Page& page, const sim::StepResult& result) {

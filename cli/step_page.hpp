@@ -33,6 +33,10 @@ std::string interval_text(const sim::StepInterval& interval);
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
               Seconds surest_step);
 
+// Says on stderr by how much a step exceeds the memory of an accelerator; nothing where it fits.
+// `who` begins the line. True if the step fits.
+bool report_fit(const std::string& who, const sim::StepResult& result, const ClusterSpec& cluster);
+
 // Adds a row for each stage; nothing if there is one only.
 void add_stages(Page& page, const sim::StepResult& result);
 

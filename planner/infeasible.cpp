@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "core/spec/plan_check.hpp"
 
@@ -25,9 +26,9 @@ std::string count_text(std::int64_t count) {
   return text;
 }
 
-// A size that --max-memory takes, not below `bytes`.
-std::string size_option(Bytes bytes) {
-  return fmt::format("{:.1f}GB", std::ceil(bytes.value() / 1e8) / 10.0);
+// A size to ask for, in tenths of a GB: not below `bytes`.
+Bytes rounded_up(Bytes bytes) {
+  return Bytes(std::ceil(bytes.value() / 1e8) * 1e8);
 }
 
 std::string option_of(const Constraints& constraints, std::size_t index) {
@@ -84,9 +85,9 @@ class Remedies {
   }
 
  private:
-  bool try_change(const PlanRequest& changed, const std::string& change) {
+  bool try_change(const PlanRequest& changed, std::vector<Remedy> remedies) {
     if (request_.stop.stop_requested() || !has_feasible_plan(changed)) return false;
-    result_.closes_it.push_back(change);
+    result_.closes_it.push_back(std::move(remedies));
     return true;
   }
 
@@ -95,39 +96,40 @@ class Remedies {
     const bool limited = result_.available < request_.cluster.accelerator.memory;
     if (!result_.nearest || !limited) return;
     if (result_.needed <= request_.cluster.accelerator.memory)
-      result_.closes_it.push_back(fmt::format("--max-memory {}", size_option(result_.needed)));
+      result_.closes_it.push_back({{RemedyField::MaxMemory, rounded_up(result_.needed)}});
   }
 
   void replace_selective() {
     if (!fixes_selective_alone(request_)) return;
     for (const RecomputePolicy policy : {RecomputePolicy::None, RecomputePolicy::Full}) {
+      const Constraint other = {PlanField::Recompute, {static_cast<std::int64_t>(policy)}};
       PlanRequest changed = request_;
-      std::string option;
       for (Constraint& constraint : changed.constraints.fixed) {
-        if (constraint.field != PlanField::Recompute) continue;
-        constraint.values = {static_cast<std::int64_t>(policy)};
-        option = "--fix " + to_string(constraint);
+        if (constraint.field == PlanField::Recompute) constraint = other;
       }
-      try_change(changed, option);
+      try_change(changed, {{RemedyField::Fixed, other}});
     }
   }
 
   void drop_constraints() {
-    const Constraints& all = request_.constraints;
-    const std::size_t count = all.fixed.size() + all.forbidden.size();
+    std::vector<Remedy> all;
     bool helped = false;
-    for (std::size_t i = 0; i < count; ++i) {
-      PlanRequest changed = request_;
-      std::vector<Constraint>& list =
-          i < all.fixed.size() ? changed.constraints.fixed : changed.constraints.forbidden;
-      list.erase(list.begin() +
-                 static_cast<std::ptrdiff_t>(i < all.fixed.size() ? i : i - all.fixed.size()));
-      helped = try_change(changed, fmt::format("without --{}", option_of(all, i))) || helped;
-    }
-    if (helped || count < 2) return;
+    const auto drop_each = [&](std::vector<Constraint> Constraints::*list, RemedyField field) {
+      const std::vector<Constraint>& constraints = request_.constraints.*list;
+      for (std::size_t i = 0; i < constraints.size(); ++i) {
+        PlanRequest changed = request_;
+        std::vector<Constraint>& kept = changed.constraints.*list;
+        kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
+        all.push_back({field, constraints[i]});
+        helped = try_change(changed, {all.back()}) || helped;
+      }
+    };
+    drop_each(&Constraints::fixed, RemedyField::NotFixed);
+    drop_each(&Constraints::forbidden, RemedyField::NotForbidden);
+    if (helped || all.size() < 2) return;
     PlanRequest changed = request_;
     changed.constraints = {};
-    try_change(changed, "without any --fix and --forbid");
+    try_change(changed, std::move(all));
   }
 
   void offload() {
@@ -140,10 +142,9 @@ class Remedies {
       if (is_tried(place)) continue;
       PlanRequest changed = request_;
       changed.limits.offload_optimizer = {place};
-      const char* where = place == OptimizerOffload::Host ? "the host" : "its NVMe disks";
-      if (try_change(changed, fmt::format("optimizer states on {}: --fix offload_optimizer={}",
-                                          where, name_of(place))))
-        return;
+      const Constraint offloaded = {PlanField::OffloadOptimizer,
+                                    {static_cast<std::int64_t>(place)}};
+      if (try_change(changed, {{RemedyField::Fixed, offloaded}})) return;
     }
   }
 
@@ -163,7 +164,7 @@ class Remedies {
       if (++tried > kMostTried) return;
       PlanRequest changed = request_;
       changed.global_batch = batch;
-      if (try_change(changed, fmt::format("--global-batch {}", batch))) return;
+      if (try_change(changed, {{RemedyField::GlobalBatch, batch}})) return;
     }
   }
 
@@ -174,7 +175,7 @@ class Remedies {
     for (std::uint64_t batch = std::bit_floor(asked - 1); batch > 0; batch /= 2) {
       PlanRequest changed = request_;
       changed.global_batch = static_cast<std::int64_t>(batch);
-      if (try_change(changed, fmt::format("--global-batch {}", batch))) return;
+      if (try_change(changed, {{RemedyField::GlobalBatch, changed.global_batch}})) return;
     }
   }
 
@@ -184,7 +185,7 @@ class Remedies {
     if (request_.seq_len <= positions) return;
     PlanRequest changed = request_;
     changed.seq_len = positions;
-    try_change(changed, fmt::format("--seq-len {}, the model's learned positions", positions));
+    try_change(changed, {{RemedyField::SeqLen, positions}});
   }
 
   void add_accelerators() {
@@ -195,16 +196,11 @@ class Remedies {
       changed.gpus = request_.gpus * factor;
       if (changed.gpus > most || !result_.nearest) return;
       if (least_memory(changed) > result_.available) continue;
-      if (try_change(changed, fmt::format("{} accelerators: --gpus {}", count_text(changed.gpus),
-                                          changed.gpus)))
-        return;
+      const Remedy gpus = {RemedyField::Gpus, changed.gpus};
+      if (try_change(changed, {gpus})) return;
       if (changed.global_batch > kMaxBatch / factor) return;
       changed.global_batch *= factor;
-      if (try_change(changed,
-                     fmt::format(
-                         "{} accelerators and as much more of a batch: --gpus {} --global-batch {}",
-                         count_text(changed.gpus), changed.gpus, changed.global_batch)))
-        return;
+      if (try_change(changed, {gpus, {RemedyField::GlobalBatch, changed.global_batch}})) return;
     }
   }
 
@@ -213,9 +209,7 @@ class Remedies {
     // A limit of the user's holds on any accelerator.
     const bool limited = result_.available < device;
     if (!result_.nearest || limited || result_.needed <= device) return;
-    result_.closes_it.push_back(fmt::format(
-        "accelerators with {} of memory, {} more than the {}", size_text(result_.needed),
-        size_text(result_.needed - device), request_.cluster.accelerator.name));
+    result_.closes_it.push_back({{RemedyField::AcceleratorMemory, result_.needed}});
   }
 
   PlanRequest request_;
@@ -236,7 +230,7 @@ NoFeasiblePlan explain_infeasible(const PlanRequest& request, const Evaluation& 
     result.reason = fmt::format(
         "{} plans obey the rules and constraints, none fits into {}{}: the smallest "
         "needs {}",
-        count_text(evaluation.too_large), limited ? "the --max-memory of " : "",
+        count_text(evaluation.too_large), limited ? "the memory limit of " : "",
         size_text(result.available), size_text(result.needed));
   } else if (fixes_selective_alone(request)) {
     result.reason = fmt::format(

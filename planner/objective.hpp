@@ -24,7 +24,7 @@ const char* name_of(Objective objective);
 std::vector<Objective> all_objectives();
 
 // Throws InputError that names `option` and the spellings that exist.
-Objective parse_objective(const std::string& text, const std::string& option = "--objective");
+Objective parse_objective(const std::string& text, const std::string& option = "objective");
 
 // Money and energy of one step on the whole machine.
 struct StepExpense {

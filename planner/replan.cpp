@@ -44,7 +44,7 @@ std::optional<Replanned> replan(const Scenario& scenario, std::int64_t most_rank
                                 const std::stop_token& stop) {
   if (most_ranks < 1) {
     throw InputError("replan",
-                     {{"--ranks", fmt::format("{}", most_ranks), "a number of at least 1"}});
+                     {{"ranks", fmt::format("{}", most_ranks), "a number of at least 1"}});
   }
   PlanRequest request = request_of(scenario, stop);
   for (std::int64_t ranks = most_ranks; ranks >= 1 && !stop.stop_requested(); --ranks) {

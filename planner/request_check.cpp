@@ -12,11 +12,10 @@
 namespace shardwright::planner {
 namespace {
 
-void check_range(ProblemList& problems, const char* option, std::int64_t value, std::int64_t least,
+void check_range(ProblemList& problems, const char* field, std::int64_t value, std::int64_t least,
                  std::int64_t most) {
   if (value >= least && value <= most) return;
-  problems.add(option, fmt::format("{}", value),
-               fmt::format("a number from {} to {}", least, most));
+  problems.add(field, fmt::format("{}", value), fmt::format("a number from {} to {}", least, most));
 }
 
 // A value that was asked for by name is tried, whatever the stack or the defaults say.
@@ -83,24 +82,24 @@ void add_choices(const Constraint& constraint, SearchLimits& limits) {
 
 }  // namespace
 
-void check_request(const PlanRequest& request, const std::string& source) {
-  ProblemList problems(source);
-  check_range(problems, "--gpus", request.gpus, 1, kMaxWorld);
-  check_range(problems, "--global-batch", request.global_batch, 0, kMaxBatch);
-  check_range(problems, "--max-global-batch", request.max_global_batch, 0, kMaxBatch);
+void check_request(const PlanRequest& request) {
+  ProblemList problems("plan request");
+  check_range(problems, "gpus", request.gpus, 1, kMaxWorld);
+  check_range(problems, "global_batch", request.global_batch, 0, kMaxBatch);
+  check_range(problems, "max_global_batch", request.max_global_batch, 0, kMaxBatch);
   if (request.max_global_batch > 0 && request.global_batch > request.max_global_batch) {
     problems.add(
-        "--global-batch", fmt::format("{}", request.global_batch),
-        fmt::format("auto, or at most the {} of --max-global-batch", request.max_global_batch));
+        "global_batch", fmt::format("{}", request.global_batch),
+        fmt::format("auto, or at most the largest batch allowed, {}", request.max_global_batch));
   }
-  check_range(problems, "--seq-len", request.seq_len, 1, kMaxSeqLen);
-  check_range(problems, "--top", request.top, 1, 1000);
-  check_range(problems, "--threads", request.threads, 0, 1024);
+  check_range(problems, "seq_len", request.seq_len, 1, kMaxSeqLen);
+  check_range(problems, "top", request.top, 1, 1000);
+  check_range(problems, "threads", request.threads, 0, 1024);
   const ClusterSpec& cluster = request.cluster;
   const auto most = cluster.most_accelerators();
   if (most && request.gpus > *most) {
     problems.add(
-        "--gpus", fmt::format("{}", request.gpus),
+        "gpus", fmt::format("{}", request.gpus),
         cluster.nodes > 0
             ? fmt::format("at most the {} accelerators of the cluster {}", *most, cluster.name)
             : fmt::format("at most the {} accelerators that the fabric {} can join", *most,
@@ -108,11 +107,11 @@ void check_request(const PlanRequest& request, const std::string& source) {
   }
   if (cluster.accelerator.matrix.of(request.precision) <= FlopPerSecond()) {
     problems.add(
-        "--precision", name_of(request.precision),
+        "precision", name_of(request.precision),
         fmt::format("a format that the accelerator {} multiplies in", cluster.accelerator.name));
   }
   if (request.objective == Objective::Cost && accelerator_price(cluster) <= DollarsPerSecond()) {
-    problems.add("--objective", "cost",
+    problems.add("objective", "cost",
                  fmt::format("time, memory or tokens-per-joule, as the cluster {} has no price; or "
                              "price_dollars_per_hour in its file",
                              cluster.name));

@@ -6,8 +6,8 @@
 namespace shardwright::planner {
 
 // Throws InputError with every number of the request that is out of range for its model and
-// cluster.
-void check_request(const PlanRequest& request, const std::string& source = "plan request");
+// cluster; `where` of a problem is the field's name ("global_batch").
+void check_request(const PlanRequest& request);
 
 // Widens the limits to what the constraints ask for explicitly: `tp=16` beyond the scale-up domain,
 // `sequence_parallel=false`, …

@@ -18,6 +18,7 @@
 #include "core/spec/scenario.hpp"
 #include "planner/constraints.hpp"
 #include "planner/objective.hpp"
+#include "planner/remedy.hpp"
 #include "planner/search_space.hpp"
 #include "sim/step/step_result.hpp"
 
@@ -91,11 +92,12 @@ struct SearchCounts {
 
 // Why there is no plan, and what would be needed.
 struct NoFeasiblePlan {
-  std::string reason;                  // one sentence
-  std::optional<Plan> nearest;         // the plan with the smallest memory shortfall
-  Bytes shortfall;                     // of `nearest`, per accelerator
-  Bytes needed, available;             // of `nearest`, per accelerator
-  std::vector<std::string> closes_it;  // changes that make a plan fit, each a sentence
+  std::string reason;           // one sentence
+  std::optional<Plan> nearest;  // the plan with the smallest memory shortfall
+  Bytes shortfall;              // of `nearest`, per accelerator
+  Bytes needed, available;      // of `nearest`, per accelerator
+  // Each makes a plan fit; what stands in one is changed together.
+  std::vector<std::vector<Remedy>> closes_it;
 };
 
 struct SearchResult {

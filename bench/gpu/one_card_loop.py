@@ -28,6 +28,7 @@ WORST_ERROR = 0.10
 LEAST_TAU = 0.8
 FEWEST_PREDICTED = 2  # plans: fewer have no order
 CALIBRATED = 2  # the first plans
+DOES_NOT_FIT = 4  # exit code of `shardwright simulate`
 
 # Options of `shardwright simulate` by ranks; batch and sequence come from the device's setting.
 PLANS = {
@@ -62,8 +63,11 @@ class Setting:
         self.precision = "bf16" if on_gpu else "fp32"
 
 
-def run(*words, **options):
-    return subprocess.run([str(word) for word in words], check=True, **options)
+def run(*words, accepted=(0,), **options):
+    done = subprocess.run([str(word) for word in words], check=False, **options)
+    if done.returncode not in accepted:
+        done.check_returncode()
+    return done
 
 
 class Loop:
@@ -96,8 +100,9 @@ class Loop:
         done = run(self.command, "simulate", "--model", self.setting.model, "--cluster", profile,
                    "--gpus", self.options.ranks, "--precision", self.setting.precision, "--seq-len",
                    self.setting.seq_len, *stack, *given, *choices, "--out",
-                   self.file(f"{name}.json"), "--force", "--json", "-", stdout=subprocess.PIPE)
-        return json.loads(done.stdout)["fits"]
+                   self.file(f"{name}.json"), "--force", accepted=(0, DOES_NOT_FIT),
+                   stdout=subprocess.DEVNULL)
+        return done.returncode == 0
 
     def measure(self, name):
         out = self.file(f"run-{name}")

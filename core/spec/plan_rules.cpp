@@ -335,8 +335,11 @@ bool layers_hold(const PlanSubject& s) {
 }
 
 Problem layers_problem(const PlanSubject& s) {
-  return {"/pp", fmt::format("pp {} x vpp {} model chunks", s.plan.pp, s.plan.vpp),
-          fmt::format("no more than the {} layers", s.model.layers)};
+  return {"/pp",
+          fmt::format("pp {} x vpp {} = {} model chunks", s.plan.pp, s.plan.vpp, s.plan.chunks()),
+          fmt::format("no more than the {} layers, or {} with embedding_counts_as_layer and "
+                      "head_counts_as_layer",
+                      s.model.layers, s.model.layers + 2)};
 }
 
 // A chunk without layers makes sense only where it has the embedding or the head.

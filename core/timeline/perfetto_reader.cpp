@@ -29,7 +29,7 @@ class Reader {
     const std::string name = writer.text("writer");
     if (problems_.empty() && name != kTraceWriter) {
       writer.problem("writer", fmt::format("\"{}\"", name),
-                     "a trace that shardwright wrote (simulate --trace, calibrate --trace)");
+                     "a trace that shardwright simulate or shardwright calibrate wrote");
     }
     problems_.throw_if_any();
     timeline_.origin = writer.choice("origin", enum_names<TimelineOrigin>(kTimelineOrigins));

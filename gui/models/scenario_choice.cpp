@@ -273,10 +273,8 @@ planner::PlanRequest load_request(const ScenarioChoice& choice) {
 }
 
 Field field_of(const std::string& where, Field fallback) {
-  std::string name = where.starts_with("--") ? where.substr(2) : where;
-  std::replace(name.begin(), name.end(), '-', '_');
   for (int i = 0; i < kFields; ++i) {
-    if (name == kFieldTexts[static_cast<std::size_t>(i)].id) return static_cast<Field>(i);
+    if (where == kFieldTexts[static_cast<std::size_t>(i)].id) return static_cast<Field>(i);
   }
   return fallback;
 }

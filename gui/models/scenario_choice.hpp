@@ -99,7 +99,7 @@ planner::PlanRequest load_request(const ScenarioChoice& choice);
 // The cluster alone, with replaced parts and what-ifs. Throws InputError.
 ClusterSpec load_cluster_of(const ScenarioChoice& choice);
 
-// The field that a problem's `where` means: its id, or an option of the planner ("--seq-len").
+// The field of this id, which a problem's `where` is.
 // Those that name none belong to the scenario as a whole: Field::Model … by `fallback`.
 Field field_of(const std::string& where, Field fallback);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <QLocale>
-#include <QRegularExpression>
 #include <QStringList>
 #include <array>
 #include <cmath>
@@ -46,6 +45,34 @@ QString scaled(double value, const QString& unit, double least) {
            unit;
   }
   return QString::number(value) + QLatin1Char(' ') + unit;
+}
+
+QString change_text(const planner::Remedy& remedy) {
+  using enum planner::RemedyField;
+  const auto count = [&] { return count_text(std::get<std::int64_t>(remedy.value)); };
+  const auto bytes = [&] { return std::get<Bytes>(remedy.value); };
+  const auto constraint = [&] {
+    return to_qstring(to_string(std::get<planner::Constraint>(remedy.value)));
+  };
+  switch (remedy.field) {
+    case Gpus:
+      return QStringLiteral("%1 GPUs").arg(count());
+    case GlobalBatch:
+      return QStringLiteral("a global batch of %1").arg(count());
+    case SeqLen:
+      return QStringLiteral("sequences of %1 tokens").arg(count());
+    case MaxMemory:
+      return QStringLiteral("a memory limit of %1 GB").arg(fixed_text(bytes().value() / 1e9, 1));
+    case AcceleratorMemory:
+      return QStringLiteral("accelerators with %1 of memory").arg(bytes_text(bytes()));
+    case Fixed:
+      return QStringLiteral("the constraint “%1”").arg(constraint());
+    case NotFixed:
+      return QStringLiteral("no constraint “%1”").arg(constraint());
+    case NotForbidden:
+      return QStringLiteral("no constraint “not %1”").arg(constraint());
+  }
+  return {};
 }
 
 }  // namespace
@@ -139,18 +166,10 @@ QString plan_text(const Plan& plan) {
   return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
 }
 
-QString without_dashes(QString text) {
-  // Options of `shardwright plan` that fields of the window stand for.
-  static const QRegularExpression kOption(QStringLiteral(
-      "--(model|cluster|gpus|stack|accelerator|node|fabric|(?:max-)?global-batch|seq-len|precision|"
-      "objective|max-memory|fix|forbid)(?![a-z-])"));
-  for (auto match = kOption.match(text); match.hasMatch(); match = kOption.match(text)) {
-    QString name = match.captured(1);
-    name = name == QStringLiteral("gpus") ? QStringLiteral("GPUs")
-                                          : name.replace(QLatin1Char('-'), QLatin1Char(' '));
-    text.replace(match.capturedStart(), match.capturedLength(), name);
-  }
-  return text;
+QString remedy_text(const std::vector<planner::Remedy>& remedies) {
+  QStringList changes;
+  for (const planner::Remedy& remedy : remedies) changes.append(change_text(remedy));
+  return changes.join(QStringLiteral(" and "));
 }
 
 QString problem_text(const Problem& problem) {
@@ -159,7 +178,7 @@ QString problem_text(const Problem& problem) {
   text += to_qstring(problem.found);
   if (!problem.expected.empty())
     text += QStringLiteral("; expected ") + to_qstring(problem.expected);
-  return without_dashes(text);
+  return text;
 }
 
 QString error_text(const InputError& error) {

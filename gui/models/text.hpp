@@ -4,10 +4,12 @@
 #include <QString>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/units.hpp"
 #include "core/spec/plan.hpp"
+#include "planner/remedy.hpp"
 
 namespace shardwright::gui {
 
@@ -42,9 +44,8 @@ bool has_own_rank_order(const Plan& plan);
 // "dp 16 · tp 8 · pp 4 · zero 1 · mb 1 · 1f1b" and whatever else is not at its default.
 QString plan_text(const Plan& plan);
 
-// A message of the planner without the command line's dashes: the window has fields for its
-// options.
-QString without_dashes(QString text);
+// What would make a plan fit: "1,024 GPUs and a global batch of 2,048".
+QString remedy_text(const std::vector<planner::Remedy>& remedies);
 
 // The problems of an input, one a line.
 QString problem_text(const Problem& problem);

@@ -275,9 +275,8 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
     text += QStringLiteral("<p>%1</p>").arg(tr("No single change was found that helps."));
   } else {
     text += tr("<p>What would help:</p>") + QStringLiteral("<p>");
-    for (const std::string& change : none.closes_it)
-      text += QStringLiteral("• ") + without_dashes(to_qstring(change)).toHtmlEscaped() +
-              QStringLiteral("<br>");
+    for (const std::vector<planner::Remedy>& remedies : none.closes_it)
+      text += QStringLiteral("• ") + remedy_text(remedies).toHtmlEscaped() + QStringLiteral("<br>");
     text += QStringLiteral("</p>");
   }
   empty_->show_hint(text);

@@ -106,6 +106,40 @@ void add_layer_kinds(const ModelSpec& model, ArgumentList& arguments, PlanExport
   arguments.add("--hidden-dropout", fmt::format("{}", model.dropout));
 }
 
+// Without these arguments Megatron-LM balances nothing: its own coefficient is 0. Models whose
+// router has a bias for each expert are balanced by it and by a slight loss on each sequence
+// (DeepSeek-V3, arXiv 2412.19437, section 4.2). Other models have coefficients of their own, which
+// no plan file holds; they get the one that Megatron-LM recommends.
+void add_load_balancing(const MoeSpec& moe, ArgumentList& arguments, PlanExport& result) {
+  if (moe.router_bias) {
+    arguments.add("--moe-router-score-function", "sigmoid");
+    arguments.add("--moe-router-enable-expert-bias");
+    arguments.add("--moe-router-bias-update-rate", "1e-3");
+  }
+  if (moe.balanced_routing) {
+    arguments.add("--moe-router-force-load-balancing");
+    return arguments.add("--moe-router-load-balancing-type", "none");
+  }
+  const char* coefficient = moe.router_bias ? "1e-4" : "1e-2";
+  arguments.add("--moe-router-load-balancing-type", moe.router_bias ? "seq_aux_loss" : "aux_loss");
+  arguments.add("--moe-aux-loss-coeff", coefficient);
+  result.note("model",
+              fmt::format("the coefficient of the auxiliary loss is {}, {}; another one "
+                          "goes into RUN_ARGS",
+                          coefficient,
+                          moe.router_bias ? "as of DeepSeek-V3" : "which Megatron-LM recommends"));
+}
+
+// Without grouped GEMMs Megatron-LM runs the experts of a rank one after the other.
+void add_grouped_gemm(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
+  const MlpSpec& mlp = scenario.model.mlp;
+  const Precision precision = scenario.plan.precision;
+  if (precision == Precision::Fp16 || precision == Precision::Fp32 || precision == Precision::Tf32)
+    return result.note("precision", "Megatron-LM groups the GEMMs of experts in bf16 only");
+  arguments.add("--moe-grouped-gemm");
+  if (mlp.bias && scenario.model.attention.output_bias) arguments.add("--no-bias-dropout-fusion");
+}
+
 void add_experts(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
   const ModelSpec& model = scenario.model;
   const MoeSpec& moe = *model.moe;
@@ -118,15 +152,11 @@ void add_experts(const Scenario& scenario, ArgumentList& arguments, PlanExport& 
   }
   if (moe.shared_experts > 0)
     arguments.add("--moe-shared-expert-intermediate-size", moe.shared_expert_ffn);
-  if (moe.router_bias) {
-    arguments.add("--moe-router-score-function", "sigmoid");
-    arguments.add("--moe-router-enable-expert-bias");
-  }
-  if (moe.balanced_routing) arguments.add("--moe-router-force-load-balancing");
+  add_load_balancing(moe, arguments, result);
   if (moe.capacity_factor > 0.0)
     arguments.add("--moe-expert-capacity-factor", fmt::format("{:g}", moe.capacity_factor));
   if (moe.pads_to_capacity) arguments.add("--moe-pad-expert-input-to-capacity");
-  if (scenario.stack.fused_grouped_gemm) arguments.add("--moe-grouped-gemm");
+  add_grouped_gemm(scenario, arguments, result);
   if (moe.shared_expert_gate)
     result.note("model", "Megatron-LM has no argument for the gate on its shared experts");
 }

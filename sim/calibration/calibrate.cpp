@@ -125,8 +125,8 @@ void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
     for (const BrokenRule& broken : broken_rules(run.scenario.model, &cluster, plan, 0, "/plan")) {
       const std::string hint =
           broken.rule == PlanRule::ClusterSize
-              ? fmt::format("; or a profile of {} ranks (shardwright probe --ranks {})",
-                            plan.world_size(), plan.world_size())
+              ? fmt::format("; or a profile of {} ranks, as shardwright probe measures them",
+                            plan.world_size())
               : "";
       problems.add(fmt::format("run {}, {}", run.name, broken.problem.where), broken.problem.found,
                    broken.problem.expected + hint);

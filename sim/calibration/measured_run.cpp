@@ -155,13 +155,13 @@ Seconds MeasuredRun::step_time() const {
 MeasuredRun load_run(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
-    throw InputError(folder.string(), {{"", "no folder", "the --out folder of shardwright run"}});
+    throw InputError(folder.string(), {{"", "no folder", "an output folder of shardwright run"}});
   MeasuredRun run;
   run.name = own_name(folder);
   const fs::path plan = folder / "plan.json";
   if (!fs::exists(plan, error)) {
     throw InputError(folder.string(),
-                     {{"", "a folder without plan.json", "the --out folder of shardwright run"}});
+                     {{"", "a folder without plan.json", "an output folder of shardwright run"}});
   }
   check_regular(plan);
   const nlohmann::json document = read_json_file(plan.string());
@@ -169,10 +169,12 @@ MeasuredRun load_run(const fs::path& folder) {
   read_steps(folder, read_metrics(folder / "metrics.jsonl", program_sum(document), run), run);
   ProblemList problems(folder.string());
   if (run.steps.empty()) {
-    problems.add("", "no step with a timeline of every rank",
-                 fmt::format("timeline-STEP-RANK.json of ranks 0 to {} (shardwright run "
-                             "--timeline-steps)",
-                             run.scenario.plan.world_size() - 1));
+    problems.add(
+        "", "no step with a timeline of every rank",
+        fmt::format(
+            "timeline-STEP-RANK.json of ranks 0 to {}, which shardwright run writes for the "
+            "steps that it is told to record",
+            run.scenario.plan.world_size() - 1));
   }
   if (run.step_times.empty()) {
     problems.add("metrics.jsonl",

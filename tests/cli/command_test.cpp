@@ -194,10 +194,41 @@ TEST(Command, PlanFilesKeepTheirAccelerators) {
 }
 
 TEST(Command, SaysWhetherAPlanFits) {
-  EXPECT_EQ(json::parse(run_command(with(kSimulate, {"--json", "-"})).output)["fits"], true);
+  const json small = json::parse(run_command(with(kSimulate, {"--json", "-"})).output);
+  EXPECT_EQ(small["fits"], true);
+  EXPECT_EQ(small["shortfall_bytes"], 0.0);
   std::vector<std::string> large = kSimulate;
   large[2] = "llama3-70b";
-  EXPECT_EQ(json::parse(run_command(with(large, {"--json", "-"})).output)["fits"], false);
+  for (const char* command : {"simulate", "explain"}) {
+    large[0] = command;
+    const CommandResult text = run_command(large);
+    EXPECT_EQ(text.exit_code, 4);
+    EXPECT_THAT(text.output, HasSubstr("too much"));
+    EXPECT_THAT(text.errors, HasSubstr("the plan does not fit into memory: it needs"));
+    const CommandResult result = run_command(with(large, {"--json", "-"}));
+    EXPECT_EQ(result.exit_code, 4);
+    EXPECT_EQ(result.errors, text.errors);
+    const json document = json::parse(result.output);
+    EXPECT_EQ(document["fits"], false);
+    const json cluster =
+        json::parse(run_command({"clusters", "show", "dgx-h100", "--json"}).output);
+    EXPECT_DOUBLE_EQ(document["shortfall_bytes"].get<double>(),
+                     document["memory"]["peak_bytes"].get<double>() -
+                         cluster["accelerator"]["memory"]["capacity_bytes"]["value"].get<double>());
+  }
+}
+
+// Two plans are compared all the same: that is what was asked for.
+TEST(Command, ComparesPlansThatDoNotFit) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json");
+  std::vector<std::string> large = with(kSimulate, {"--out", plan});
+  large[2] = "llama3-70b";
+  ASSERT_EQ(run_command(large).exit_code, 4);
+  const CommandResult result = run_command({"compare", plan, plan});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.errors, HasSubstr("shardwright compare: A: the plan does not fit"));
+  EXPECT_THAT(result.errors, HasSubstr("shardwright compare: B: the plan does not fit"));
 }
 
 TEST(Command, OneTokenIsSingular) {
@@ -391,6 +422,44 @@ TEST(Command, OptionsOfTheFullRungAreRefusedAtOthersAndOutOfRange) {
   EXPECT_THAT(out.errors, HasSubstr("--slow-nic: found \"0/0:2\"; expected a share of at most"));
   EXPECT_THAT(out.errors, HasSubstr("--rank-jitter: found \"nan\""));
   EXPECT_THAT(out.errors, HasSubstr("--watch: found \"-1\""));
+}
+
+// 126 layers on 128 chunks: what Llama 3 405B ran (arXiv 2407.21783, section 3.3.2).
+TEST(Command, EmbeddingAndHeadCountAsLayersWhereChunksOutnumberLayersByTwo) {
+  const std::vector<std::string> llama = {"simulate",
+                                          "--model",
+                                          "llama3.1-405b",
+                                          "--cluster",
+                                          "dgx-h100",
+                                          "--gpus",
+                                          "16384",
+                                          "--tp",
+                                          "8",
+                                          "--pp",
+                                          "16",
+                                          "--schedule",
+                                          "interleaved",
+                                          "--global-batch",
+                                          "2048",
+                                          "--seq-len",
+                                          "8192",
+                                          "--recompute",
+                                          "full"};
+  const CommandResult result = run_command(with(llama, {"--vpp", "8", "--json", "-"}));
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const json document = json::parse(result.output);
+  EXPECT_EQ(document["plan"]["embedding_counts_as_layer"], true);
+  EXPECT_EQ(document["plan"]["head_counts_as_layer"], true);
+  EXPECT_EQ(document["filled_in"][0],
+            "embedding and head count as layers: 128 chunks for 126 layers");
+  for (const std::string given : {"head_counts_as_layer=false", "embedding_counts_as_layer=true"}) {
+    const CommandResult refused = run_command(with(llama, {"--vpp", "8", "--set", given}));
+    EXPECT_EQ(refused.exit_code, 2) << given;
+    EXPECT_THAT(refused.errors,
+                HasSubstr("--pp: found pp 16 x vpp 8 = 128 model chunks; expected no more than the "
+                          "126 layers, or 128 "
+                          "with embedding_counts_as_layer and head_counts_as_layer"));
+  }
 }
 
 // A replay of every rank takes seconds, of which the test waits for a few tenths.

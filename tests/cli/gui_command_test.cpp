@@ -1,4 +1,5 @@
-// gui: hands over to the window's program, where that was built.
+// gui: answers for its options itself, and hands over to the window's program, where that was
+// built.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,17 +8,29 @@
 namespace shardwright::cli {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 
+const CommandSetting kNoDisplay = {
+    .environment = {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}, {"QT_QPA_PLATFORM", ""}}};
+
+TEST(GuiCommand, HelpNeedsNoWindow) {
+  const CommandResult help = run_command({"gui", "--help"}, kNoDisplay);
+  EXPECT_EQ(help.exit_code, 0) << help.errors;
+  EXPECT_THAT(help.output, HasSubstr("--screenshots FOLDER"));
+  EXPECT_EQ(run_command({"gui", "plan.json", "-h"}).output, help.output);
+  const CommandResult unknown = run_command({"gui", "--no-such-option"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.errors, HasSubstr("--no-such-option"));
+}
+
 TEST(GuiCommand, HandsOverOrSaysWhatIsMissing) {
-  const CommandResult help = run_command({"gui", "--help"});
-  if (help.exit_code == 0) {
-    EXPECT_THAT(help.output, HasSubstr("--screenshots"));
-    EXPECT_EQ(run_command({"gui", "--help", "--no-such-option"}).exit_code, 2);
-  } else {
-    EXPECT_EQ(help.exit_code, 1);
-    EXPECT_THAT(help.errors, HasSubstr("shardwright-gui is not installed"));
-  }
+  constexpr const char* kMissing = "shardwright-gui is not installed";
+  const CommandResult window = run_command({"gui", "plan.json"}, kNoDisplay);
+  EXPECT_EQ(window.exit_code, 1);
+  EXPECT_THAT(window.errors, AnyOf(HasSubstr("there is no display"), HasSubstr(kMissing)));
+  const CommandResult pictures = run_command({"gui", "--screenshots", ""}, kNoDisplay);
+  EXPECT_THAT(pictures.errors, AnyOf(HasSubstr("expected a folder"), HasSubstr(kMissing)));
 }
 
 }  // namespace

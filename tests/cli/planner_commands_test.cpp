@@ -345,9 +345,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{"TinyMemory",
                    {"--global-batch", "8", "--max-memory", "80MB"},
                    "--max-memory: found \"80MB\""},
-        BadRequest{"BatchAboveItsLimit",
-                   {"--global-batch", "8", "--max-global-batch", "3"},
-                   "at most the 3 of --max-global-batch"},
+        BadRequest{
+            "BatchAboveItsLimit",
+            {"--global-batch", "8", "--max-global-batch", "3"},
+            "--global-batch: found 8; expected auto, or at most the largest batch allowed, 3"},
         BadRequest{"TwoDocumentsOnStandardOutput",
                    {"--global-batch", "8", "--json", "-", "--out", "-"},
                    "--out: found standard output"},

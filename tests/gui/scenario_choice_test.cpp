@@ -55,7 +55,6 @@ TEST(ScenarioChoice, AProblemOfThePlannerFindsItsField) {
   const auto fields = wrong_fields(choice);
   ASSERT_FALSE(fields.empty());
   EXPECT_EQ(field_of(fields.front(), Field::Model), Field::Gpus);
-  EXPECT_EQ(field_of("--global-batch", Field::Model), Field::GlobalBatch);
 }
 
 TEST(ScenarioChoice, WhatIfsAndPartsChangeTheCluster) {
@@ -256,13 +255,16 @@ TEST(ScenarioTips, StayWithoutFiguresWhereAPartIsUnknown) {
   EXPECT_TRUE(tip_of(Field::Gpus, choice, parts).contains(QStringLiteral("Range")));
 }
 
-TEST(Text, MessagesNameFieldsAndNotOptions) {
-  EXPECT_EQ(without_dashes(QStringLiteral("64 accelerators: --gpus 64 --global-batch 32")),
-            QStringLiteral("64 accelerators: GPUs 64 global batch 32"));
-  // What no field stands for is a command that can be typed.
-  for (const char* command : {"shardwright run --timeline-steps", "plan or scale --json",
-                              "--global-batches 32", "probe --ranks 2"})
-    EXPECT_EQ(without_dashes(QString::fromUtf8(command)), QString::fromUtf8(command));
+TEST(Text, RemediesNameWhatTheWindowShows) {
+  using planner::RemedyField;
+  EXPECT_EQ(remedy_text({{RemedyField::Gpus, std::int64_t{1024}},
+                         {RemedyField::GlobalBatch, std::int64_t{2048}}}),
+            QStringLiteral("1,024 GPUs and a global batch of 2,048"));
+  EXPECT_EQ(remedy_text({{RemedyField::MaxMemory, gigabytes(72.5)}}),
+            QStringLiteral("a memory limit of 72.5 GB"));
+  EXPECT_EQ(remedy_text({{RemedyField::NotForbidden,
+                          planner::Constraint{planner::PlanField::ZeroStage, {3}}}}),
+            QStringLiteral("no constraint “not zero=3”"));
 }
 
 }  // namespace

@@ -119,6 +119,28 @@ TEST(Rungs, AnalyticIsNearEventForMostPlansOfAllKinds) {
   EXPECT_GT(compared, 2400 / kSampleShare);
 }
 
+// 126 layers on 128 chunks, as Llama 3 405B ran (arXiv 2407.21783, section 3.3.2): the first chunk
+// has the embedding alone, and the last one the head.
+TEST(Rungs, AgreeOnAPipelineWhoseEndsHoldNoLayer) {
+  PlanRequest request;
+  request.model = load_model("llama3.1-405b");
+  request.cluster = load_cluster("dgx-h100");
+  request.stack = load_stack("megatron-core");
+  Plan plan;
+  plan.dp = 2;
+  plan.tp = plan.vpp = 8;
+  plan.pp = 16;
+  plan.global_batch = 64;
+  plan.seq_len = 8192;
+  plan.schedule = ScheduleKind::Interleaved;
+  plan.embedding_counts_as_layer = plan.head_counts_as_layer = true;
+  ASSERT_FALSE(first_broken_rule(request.model, request.cluster, plan));
+  const Rungs rungs = climb(request, plan);
+  EXPECT_LE(rungs.bound, rungs.event);
+  EXPECT_NEAR(rungs.analytic / rungs.event, 1.0, 0.05);
+  EXPECT_NEAR(rungs.estimated_memory / rungs.replayed_memory, 1.0, 1e-9);
+}
+
 struct Share {
   std::int64_t near = 0, drawn = 0;
 

@@ -11,7 +11,10 @@
 #include <array>
 
 #include "core/lowering/shard_shape.hpp"
+#include "core/program/validate.hpp"
 #include "core/program/volumes.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
 
 namespace shardwright {
@@ -105,26 +108,52 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
   return sum;
 }
 
+// Of one rank of each stage.
+std::array<double, kPhases> flop_by_phase(const Program& program) {
+  std::array<double, kPhases> found{};
+  for (const RankVolumes& stage : volumes(program)) {
+    for (std::size_t i = 0; i < found.size(); ++i) found[i] += stage.flop[i].value();
+  }
+  return found;
+}
+
+void expect_formula(const std::array<double, kPhases>& found, const LoweringCase& made) {
+  const auto ranks = static_cast<double>(made.plan.world_size() / made.plan.pp);
+  const ExpectedFlop expected = expected_flop(made);
+  const auto expect = [&](Phase phase, double flop) {
+    const double sum = found[static_cast<std::size_t>(phase)] * ranks;
+    ASSERT_NEAR(sum, flop, 1e-9 * flop) << name_of(phase) << ": " << shown(made);
+  };
+  expect(Phase::Forward, expected.forward);
+  expect(Phase::Recompute, expected.recompute);
+  expect(Phase::BackwardInput, expected.backward_input);
+  expect(Phase::BackwardWeight, expected.backward_weight);
+}
+
 TEST(FlopOfPrograms, AddUpToTheModelsFormulaInEachPhase) {
   constexpr std::uint64_t kPrograms = 1500;
   for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
     const LoweringCase made = CaseGenerator(seed).next();
-    std::array<double, kPhases> found{};
-    for (const RankVolumes& stage : volumes(made.lower())) {
-      for (std::size_t i = 0; i < found.size(); ++i) found[i] += stage.flop[i].value();
-    }
-    const auto ranks = static_cast<double>(made.plan.world_size() / made.plan.pp);
-    const ExpectedFlop expected = expected_flop(made);
-    const auto expect = [&](Phase phase, double flop) {
-      const double sum = found[static_cast<std::size_t>(phase)] * ranks;
-      ASSERT_NEAR(sum, flop, 1e-9 * flop)
-          << name_of(phase) << ", seed " << seed << ": " << shown(made);
-    };
-    expect(Phase::Forward, expected.forward);
-    expect(Phase::Recompute, expected.recompute);
-    expect(Phase::BackwardInput, expected.backward_input);
-    expect(Phase::BackwardWeight, expected.backward_weight);
+    const auto found = flop_by_phase(made.lower());
+    ASSERT_NO_FATAL_FAILURE(expect_formula(found, made)) << "seed " << seed;
   }
+}
+
+// 126 layers on 16 stages of 8 chunks, whose first has the embedding alone and whose last has the
+// head alone (arXiv 2407.21783, section 3.3.2).
+TEST(FlopOfPrograms, OfLlama405bWithBareEndsAddUp) {
+  LoweringCase made{load_model("llama3.1-405b"), {}, load_stack("megatron-core")};
+  made.plan.dp = 2;
+  made.plan.tp = made.plan.vpp = 8;
+  made.plan.pp = 16;
+  made.plan.global_batch = 64;
+  made.plan.seq_len = 8192;
+  made.plan.schedule = ScheduleKind::Interleaved;
+  made.plan.embedding_counts_as_layer = made.plan.head_counts_as_layer = true;
+  ASSERT_TRUE(check_plan(made.model, made.plan).empty());
+  const Program program = made.lower();
+  EXPECT_TRUE(validate(program).empty());
+  expect_formula(flop_by_phase(program), made);
 }
 
 // 6 N D: Kaplan et al. (arXiv 2001.08361), N without embeddings; GPT-3 175B has 96 layers of

@@ -21,6 +21,11 @@ const std::vector<PlanCase>& plan_cases() {
       {"pp4_1f1b", true, [](Plan& p) { p.pp = 4; }},
       {"pp2_interleaved", false,
        [](Plan& p) { p.pp = 2, p.vpp = 2, p.schedule = ScheduleKind::Interleaved; }},
+      {"pp2_interleaved_ends_without_layers", true,
+       [](Plan& p) {
+         p.pp = 2, p.vpp = 3, p.schedule = ScheduleKind::Interleaved;
+         p.embedding_counts_as_layer = p.head_counts_as_layer = true;
+       }},
       {"dp2_tp2_pp2_zero1", true,
        [](Plan& p) { p.dp = p.tp = p.pp = p.micro_batch = 2, p.zero_stage = 1; }},
       {"dp2_tp2_pp2", false,

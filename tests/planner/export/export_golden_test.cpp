@@ -102,6 +102,36 @@ TEST(MegatronArguments, ACapacityOfExpertsIsNamed) {
   EXPECT_TRUE(arguments.contains("--moe-pad-expert-input-to-capacity"));
 }
 
+// Both are off where the arguments are left out.
+TEST(MegatronArguments, ExpertsAreGroupedAndBalanced) {
+  Scenario scenario = scenario_of("mixtral-8x7b", "megatron-core", Plan());
+  const PlanExport mixtral = megatron_arguments(scenario);
+  auto arguments = arguments_of(mixtral.text);
+  EXPECT_TRUE(arguments.contains("--moe-grouped-gemm"));
+  EXPECT_EQ(arguments.at("--moe-router-load-balancing-type"), "aux_loss");
+  EXPECT_EQ(arguments.at("--moe-aux-loss-coeff"), "1e-2");
+  EXPECT_THAT(mixtral.notes, testing::Contains(HasSubstr("coefficient of the auxiliary loss")));
+  scenario.model.moe->balanced_routing = true;
+  arguments = arguments_of(megatron_arguments(scenario).text);
+  EXPECT_EQ(arguments.at("--moe-router-load-balancing-type"), "none");
+  EXPECT_FALSE(arguments.contains("--moe-aux-loss-coeff"));
+  scenario.plan.precision = Precision::Fp16;
+  const PlanExport half = megatron_arguments(scenario);
+  EXPECT_FALSE(arguments_of(half.text).contains("--moe-grouped-gemm"));
+  EXPECT_THAT(half.notes, testing::Contains(HasSubstr("bf16 only")));
+}
+
+// arXiv 2412.19437, section 4.2: a loss of 0.0001 on each sequence, biases that move by 0.001.
+TEST(MegatronArguments, BiasesOfExpertsBalanceThem) {
+  const auto arguments =
+      arguments_of(megatron_arguments(scenario_of("deepseek-v3", "megatron-core", Plan())).text);
+  EXPECT_EQ(arguments.at("--moe-router-load-balancing-type"), "seq_aux_loss");
+  EXPECT_EQ(arguments.at("--moe-aux-loss-coeff"), "1e-4");
+  EXPECT_EQ(arguments.at("--moe-router-score-function"), "sigmoid");
+  EXPECT_TRUE(arguments.contains("--moe-router-enable-expert-bias"));
+  EXPECT_EQ(arguments.at("--moe-router-bias-update-rate"), "1e-3");
+}
+
 TEST(DeepSpeedJson, Golden) {
   Plan plan;
   plan.dp = 8;

@@ -22,8 +22,9 @@ inline const std::set<std::string>& megatron_flags() {
       // _add_training_args
       "--add-qkv-bias", "--cpu-offloading-num-layers", "--cross-entropy-loss-fusion",
       "--disable-bias-linear", "--global-batch-size", "--micro-batch-size",
-      "--no-gradient-accumulation-fusion", "--optimizer-cpu-offload", "--recompute-granularity",
-      "--recompute-method", "--recompute-num-layers", "--sequence-parallel", "--tp-comm-overlap",
+      "--no-bias-dropout-fusion", "--no-gradient-accumulation-fusion", "--optimizer-cpu-offload",
+      "--recompute-granularity", "--recompute-method", "--recompute-num-layers",
+      "--sequence-parallel", "--tp-comm-overlap",
       // _add_network_size_args, _add_regularization_args, _add_data_args, _add_vision_args
       "--attention-backend", "--attention-dropout", "--ffn-hidden-size", "--group-query-attention",
       "--hidden-dropout", "--hidden-size", "--kv-channels", "--max-position-embeddings",
@@ -33,8 +34,9 @@ inline const std::set<std::string>& megatron_flags() {
       "--untie-embeddings-and-output-weights", "--window-attn-skip-freq", "--window-size",
       // _add_moe_args, _add_mla_args
       "--expert-model-parallel-size", "--expert-tensor-parallel-size", "--kv-lora-rank",
-      "--moe-ffn-hidden-size", "--moe-grouped-gemm", "--moe-layer-freq",
-      "--moe-router-enable-expert-bias", "--moe-router-force-load-balancing",
+      "--moe-aux-loss-coeff", "--moe-ffn-hidden-size", "--moe-grouped-gemm", "--moe-layer-freq",
+      "--moe-router-bias-update-rate", "--moe-router-enable-expert-bias",
+      "--moe-router-load-balancing-type", "--moe-router-force-load-balancing",
       "--moe-router-score-function", "--moe-router-topk", "--moe-shared-expert-intermediate-size",
       "--moe-shared-expert-overlap", "--moe-token-dispatcher-type", "--num-experts",
       "--q-lora-rank", "--qk-head-dim", "--qk-pos-emb-head-dim", "--v-head-dim",

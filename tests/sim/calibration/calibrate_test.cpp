@@ -151,7 +151,7 @@ TEST(Calibrate, RefusesRunsAndExchangesOfMoreRanksThanTheProfileHas) {
   } catch (const InputError& error) {
     ASSERT_EQ(error.problems().size(), 2U);
     EXPECT_THAT(error.problems()[0].where, ::testing::HasSubstr("run run, /plan"));
-    EXPECT_THAT(error.problems()[0].expected, ::testing::HasSubstr("shardwright probe --ranks 4"));
+    EXPECT_THAT(error.problems()[0].expected, ::testing::HasSubstr("a profile of 4 ranks"));
     EXPECT_EQ(error.problems()[1].found, "among 4 ranks");
   }
 }

@@ -97,6 +97,20 @@ RC_GTEST_PROP(FullReplay, EqualsTheFoldedRunWhereAllRanksAreAlike, ()) {
   }
 }
 
+// 16 layers on 18 chunks, the first of which has the embedding alone, and the last one the head.
+TEST(FullReplay, EqualsTheFoldedRunWhereTheEndsHoldNoLayer) {
+  Scenario scenario = small_scenario(2, 2, 3);
+  scenario.plan.vpp = 6;
+  scenario.plan.schedule = ScheduleKind::Interleaved;
+  scenario.plan.global_batch = 12;
+  scenario.plan.embedding_counts_as_layer = scenario.plan.head_counts_as_layer = true;
+  ASSERT_FALSE(first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
+  const Priced priced(scenario);
+  const FoldedReplay folded = replay_folded(priced.program, priced.prices);
+  EXPECT_FALSE(folded.deadlocked);
+  EXPECT_NEAR(priced.replay().step / folded.step, 1.0, 1e-9);
+}
+
 RC_GTEST_PROP(FullReplay, ContentionNeverMakesAStepFaster, ()) {
   Priced priced(any_small_scenario(
       fixtures::one_of<std::string>({"dgx-h100", "a100-leaf-spine-2to1", "h100-pcie-server"})));
