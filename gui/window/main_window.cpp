@@ -353,6 +353,14 @@ QDockWidget* MainWindow::current_dock() const {
   return any == docks_.end() ? last_dock_ : *any;
 }
 
+// Leaving a field takes what was typed into it.
+void MainWindow::take_typed_text() {
+  QWidget* field = focusWidget();
+  if (field == nullptr) return;
+  field->clearFocus();
+  field->setFocus();
+}
+
 void MainWindow::closeEvent(QCloseEvent* event) {
   save_session();
   QMainWindow::closeEvent(event);

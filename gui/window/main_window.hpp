@@ -83,6 +83,7 @@ class MainWindow : public QMainWindow {
   void connect_search();
   void connect_views();
   void edit_scenario();
+  void take_typed_text();
   // Those of the scenario's parts that are files.
   void watch_parts();
   // Probes this machine first where no profile of it is kept.
