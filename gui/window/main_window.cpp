@@ -7,7 +7,9 @@
 #include <QFileInfo>
 #include <QLayout>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QMimeData>
+#include <QPushButton>
 #include <QSettings>
 #include <QStatusBar>
 #include <QToolBar>
@@ -362,8 +364,46 @@ void MainWindow::take_typed_text() {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
+  if (run_view_->is_running()) {
+    event->ignore();
+    return ask_what_becomes_of_run();
+  }
   save_session();
   QMainWindow::closeEvent(event);
+}
+
+// A run is a process of the window's own: it can go on only while the program does, unseen.
+void MainWindow::ask_what_becomes_of_run() {
+  auto* question = new QMessageBox(
+      QMessageBox::Question, tr("A run is going"),
+      tr("The window is about to close while it trains. A run that is stopped keeps its files; one "
+         "that is kept running goes on without a window, and its folder can be opened."),
+      QMessageBox::Cancel, this);
+  question->setObjectName(QStringLiteral("run_question"));
+  question->setAttribute(Qt::WA_DeleteOnClose);
+  const auto offer = [&](const char* id, const QString& text, QMessageBox::ButtonRole role,
+                         auto before, auto after) {
+    QPushButton* button = question->addButton(text, role);
+    button->setObjectName(QString::fromUtf8(id));
+    connect(button, &QPushButton::clicked, this, [this, before, after] {
+      constexpr int kOnceLater = Qt::QueuedConnection | Qt::SingleShotConnection;
+      connect(run_view_, &RunView::ended, this, after, static_cast<Qt::ConnectionType>(kOnceLater));
+      before();
+    });
+  };
+  offer(
+      "stop_and_close", tr("Stop the run and close"), QMessageBox::DestructiveRole,
+      [this] { run_view_->stop(); }, [this] { close(); });
+  // Qt does not end a program whose last window is closed while it is hidden.
+  offer(
+      "keep_running", tr("Keep it running"), QMessageBox::AcceptRole, [this] { hide(); },
+      [this] {
+        save_session();
+        QCoreApplication::quit();
+      });
+  question->setDefaultButton(QMessageBox::Cancel);
+  connect(run_view_, &RunView::ended, question, &QMessageBox::reject);
+  question->open();
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
