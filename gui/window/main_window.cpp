@@ -10,8 +10,10 @@
 #include <QMessageBox>
 #include <QMimeData>
 #include <QPushButton>
+#include <QScreen>
 #include <QSettings>
 #include <QStatusBar>
+#include <QStyle>
 #include <QToolBar>
 #include <QUrl>
 #include <algorithm>
@@ -53,6 +55,12 @@ QStringList local_files(const QMimeData& dragged) {
   return paths;
 }
 
+// The first window leaves room for its title bar, whose height is unknown before it is shown.
+QSize first_size(const QWidget& window) {
+  const int title = window.style()->pixelMetric(QStyle::PM_TitleBarHeight);
+  return QSize(1440, 900).boundedTo(window.screen()->availableSize() - QSize(0, title));
+}
+
 bool takes_tab(const QWidget& widget) {
   return (widget.focusPolicy() & Qt::TabFocus) != 0 && widget.focusProxy() == nullptr &&
          widget.isVisible() && widget.isEnabled();
@@ -80,7 +88,7 @@ MainWindow::MainWindow(QSettings* settings)
   // Docks that are squeezed scroll or cut their content; the window itself may be as small as this.
   layout()->setSizeConstraint(QLayout::SetNoConstraint);
   setMinimumSize(640, 480);
-  resize(1440, 900);
+  resize(first_size(*this));
   opened_ = new OpenedFiles(this);
   create_docks();
   create_actions();
