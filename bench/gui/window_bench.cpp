@@ -68,6 +68,7 @@ void tell_when(const char* what, std::chrono::steady_clock::duration start,
 
 void show_example(std::chrono::steady_clock::duration start) {
   MainWindow window;
+  window.resize(1440, 900);
   const PaintWatch watch(window);
   window.show();
   window.start();
@@ -80,6 +81,7 @@ void show_example(std::chrono::steady_clock::duration start) {
 // Measured from the edit; the window stands already.
 void search_largest() {
   MainWindow window;
+  window.resize(1440, 900);
   const PaintWatch watch(window);
   window.show();
   ScenarioChoice choice;

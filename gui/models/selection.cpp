@@ -50,6 +50,10 @@ void Selection::compare_with(std::optional<std::size_t> plan) {
   Q_EMIT compared_changed();
 }
 
+void Selection::compare_with(const Plan& plan) {
+  if (set_) compare_with(find_plan(*set_, plan));
+}
+
 std::optional<Scenario> Selection::scenario() const {
   if (!set_ || !chosen_) return std::nullopt;
   return set_->scenario(*chosen_);

@@ -27,6 +27,7 @@ class Selection : public QObject {
 
   // Compares the chosen plan with this one.
   void compare_with(std::optional<std::size_t> plan);
+  void compare_with(const Plan& plan);
   std::optional<std::size_t> compared() const { return compared_; }
 
   // The scenario of the chosen plan and of that beside it.

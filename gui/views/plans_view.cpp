@@ -8,11 +8,13 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
+#include <QMouseEvent>
 #include <QSettings>
 #include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 #include "gui/models/plan_story.hpp"
 #include "gui/models/text.hpp"
@@ -133,6 +135,7 @@ void PlansView::create_rows() {
   view_->horizontalHeader()->setSectionsMovable(true);
   view_->horizontalHeader()->setHighlightSections(false);
   view_->setContextMenuPolicy(Qt::CustomContextMenu);
+  view_->viewport()->installEventFilter(this);
 }
 
 QComboBox* PlansView::create_axis(const QString& id, const QString& figure, bool with_names) {
@@ -219,9 +222,10 @@ void PlansView::open_menu(const QPoint& at) {
   menu->setAttribute(Qt::WA_DeleteOnClose);
   if (cell.isValid()) {
     add_filters(*menu, cell);
-    menu->addAction(tr("Compare the chosen plan with this one"), this, [this, row = cell.row()] {
-      selection_->compare_with(static_cast<std::size_t>(row));
-    });
+    // The action keeps the plan, not its row: a search that goes on moves rows meanwhile.
+    const Plan& plan = model_->set()->plans[static_cast<std::size_t>(cell.row())].plan;
+    menu->addAction(tr("Compare the chosen plan with this one"), selection_,
+                    [this, plan] { selection_->compare_with(plan); });
   }
   menu->addAction(tr("Copy as TSV"), this, &PlansView::copy_tsv);
   menu->addAction(tr("Copy as Markdown"), this, &PlansView::copy_markdown);
@@ -383,6 +387,28 @@ void PlansView::follow_selection() {
 void PlansView::take_current(const QModelIndex& current) {
   const QModelIndex index = filter_->mapToSource(current);
   if (index.isValid()) selection_->choose(static_cast<std::size_t>(index.row()));
+}
+
+// The table would make the row of every press the chosen plan. A press with Ctrl compares with that
+// row and marks it for copying; one of the right button only opens the menu.
+bool PlansView::eventFilter(QObject* watched, QEvent* event) {
+  const QEvent::Type type = event->type();
+  const bool is_press = type == QEvent::MouseButtonPress || type == QEvent::MouseButtonDblClick;
+  const bool ends = type == QEvent::MouseButtonRelease;
+  if (watched != view_->viewport() || !(is_press || ends || type == QEvent::MouseMove))
+    return View::eventFilter(watched, event);
+  if (is_press) press_row(static_cast<const QMouseEvent&>(*event));
+  return !(ends ? std::exchange(press_chooses_, true) : press_chooses_);
+}
+
+void PlansView::press_row(const QMouseEvent& press) {
+  const bool compares =
+      press.button() == Qt::LeftButton && press.modifiers() == Qt::ControlModifier;
+  press_chooses_ = !compares && press.button() != Qt::RightButton;
+  const QModelIndex row = view_->indexAt(press.position().toPoint());
+  if (!compares || !row.isValid()) return;
+  view_->selectionModel()->select(row, QItemSelectionModel::Toggle | QItemSelectionModel::Rows);
+  selection_->compare_with(static_cast<std::size_t>(filter_->mapToSource(row).row()));
 }
 
 std::vector<int> PlansView::shown_columns() const {

@@ -42,6 +42,9 @@ class PlansView : public View {
   void save(QSettings& settings) const;
   void restore(const QSettings& settings);
 
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
  private:
   QWidget* create_table();
   QLayout* create_filter();
@@ -59,6 +62,7 @@ class PlansView : public View {
   void update_summary();
   void follow_selection();
   void take_current(const QModelIndex& current);
+  void press_row(const QMouseEvent& press);
   void open_menu(const QPoint& at);
   void add_filters(QMenu& menu, const QModelIndex& cell);
   std::vector<int> shown_columns() const;
@@ -67,6 +71,8 @@ class PlansView : public View {
   Selection* selection_;
   PlanTableModel* model_;
   PlanFilter* filter_;
+  // False during a press that leaves the chosen plan as it is.
+  bool press_chooses_ = true;
   QTableView* view_ = nullptr;
   QLineEdit* terms_ = nullptr;
   FilterChips* chips_ = nullptr;

@@ -28,6 +28,7 @@ void PowerSpinBox::set_unit(const QString& unit, const QString& unit_of_one) {
 }
 
 void PowerSpinBox::stepBy(int steps) {
+  interpretText();
   int next = value();
   for (; steps > 0; --steps) next = power_above(next, maximum());
   for (; steps < 0; ++steps) next = power_below(next, minimum());

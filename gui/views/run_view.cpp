@@ -178,6 +178,7 @@ void RunView::start() {
   const auto scenario = selection_->scenario();
   if (!scenario) return Q_EMIT problem(tr("Choose a plan in Plans first."));
   if (!folder_is_free()) return;
+  steps_->interpretText();  // A shortcut starts the run while the number is still being typed.
   try {
     process_.start(*scenario, {data_->text(), out_->text(), steps_->value()});
   } catch (const RuntimeFailure& failure) {

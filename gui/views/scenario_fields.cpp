@@ -131,9 +131,13 @@ void ScenarioView::create_goal(QGridLayout& form) {
   constraints_ = new QLineEdit;
   constraints_->setPlaceholderText(tr("tp=8; not zero=3"));
   constraints_->setClearButtonEnabled(true);
-  connect(constraints_, &QLineEdit::textEdited, this, [this](const QString& text) {
+  const auto take = [this] {
     edit(Field::Constraints,
-         [&](ScenarioChoice& choice) { choice.constraints = text.toStdString(); });
+         [&](ScenarioChoice& choice) { choice.constraints = constraints_->text().toStdString(); });
+  };
+  connect(constraints_, &QLineEdit::editingFinished, this, take);
+  connect(constraints_, &QLineEdit::textEdited, this, [take](const QString& text) {
+    if (text.isEmpty()) take();  // The clear button finishes no edit.
   });
   add_row(form, Field::Constraints, constraints_);
 }
@@ -153,6 +157,7 @@ void ScenarioView::create_what_ifs(QGridLayout& form) {
     });
     box->installEventFilter(this);
     leave_wheel_to_scrolling(*box);
+    take_when_left(*box);
     auto* label = new QLabel(what_if_title(static_cast<planner::Resource>(i)));
     label->setBuddy(box);
     add_row_of(form, label, box);
@@ -165,6 +170,7 @@ void ScenarioView::add_row(QGridLayout& form, Field field, QWidget* widget) {
   widget->setObjectName(id_of(field));
   widget->installEventFilter(this);
   if (qobject_cast<QLineEdit*>(widget) == nullptr) leave_wheel_to_scrolling(*widget);
+  if (auto* box = qobject_cast<QAbstractSpinBox*>(widget)) take_when_left(*box);
   auto* problem = new QLabel;
   problem->setObjectName(QStringLiteral("problem_") + id_of(field));
   problem->setWordWrap(true);
@@ -219,8 +225,20 @@ PowerSpinBox* ScenarioView::add_count(QGridLayout& form, Field field,
   return box;
 }
 
-// A name that is typed is taken when the field is left: until then the field takes it back itself.
+// A number is taken when Enter is pressed or its field is left. Each of its digits alone would be a
+// value to plan for, and the answer would rewrite the field while the user still types.
+void ScenarioView::take_when_left(QAbstractSpinBox& box) {
+  box.setKeyboardTracking(false);
+  connect(box.findChild<QLineEdit*>(), &QLineEdit::textEdited, this,
+          [this, &box] { typed_into_ = &box; });
+  connect(&box, &QAbstractSpinBox::editingFinished, this, [this] { typed_into_ = nullptr; });
+}
+
+// Text is taken when its field is left: until then the field itself undoes what was typed.
 bool ScenarioView::has_unfinished_text(const QObject* field) const {
+  if (field == typed_into_) return true;
+  if (field == constraints_)
+    return constraints_->text() != to_qstring(document_->choice().constraints);
   return std::any_of(names_.begin(), names_.end(), [&](const NameField& name) {
     return name.box == field && name.box->isEditable() &&
            value_of(*name.box) != to_qstring(document_->choice().*(name.member));

@@ -7,6 +7,7 @@
 #include <QScrollArea>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
@@ -46,6 +47,7 @@ ScenarioView::ScenarioView(ScenarioDocument* document, QWidget* parent)
 
 void ScenarioView::edit(Field field, const std::function<void(ScenarioChoice&)>& change, int part) {
   if (taking_) return;
+  typed_into_ = nullptr;
   ScenarioChoice next = document_->choice();
   change(next);
   // A field that is left as it was is as wrong as before, and is not planned for again.
@@ -57,6 +59,7 @@ void ScenarioView::edit(Field field, const std::function<void(ScenarioChoice&)>&
 // This machine may have to be probed first: until then the scenario is on the former cluster.
 void ScenarioView::take_cluster(const QString& name) {
   if (name == QString::fromUtf8(kHere)) {
+    shown_.reset();
     take_document();
     return Q_EMIT this_machine_wanted();
   }
@@ -66,50 +69,60 @@ void ScenarioView::take_cluster(const QString& name) {
 
 // The stack that the cluster's file holds stands where no other is named: it is offered first, or
 // in the place of the shipped one of its name.
-void ScenarioView::offer_own_stack(const std::string& own) {
-  if (own == own_stack_) return;
+bool ScenarioView::offer_own_stack(const std::string& own) {
+  if (own == own_stack_) return false;
   own_stack_ = own;
   const std::vector<std::string> shipped = shipped_stacks();
   stack_->clear();
   for (const std::string& name : shipped) stack_->addItem(to_qstring(name), to_qstring(name));
-  if (own.empty()) return;
+  if (own.empty()) return true;
   const QString name = to_qstring(own);
   if (const int same = stack_->findData(name); same >= 0) stack_->removeItem(same);
   stack_->insertItem(0, tr("%1 (the cluster's own)").arg(name), name);
+  return true;
 }
 
+void ScenarioView::show_name(QComboBox& box, const QString& value) {
+  int index = box.findData(value);
+  if (index < 0 && !box.isEditable()) {
+    // Of a file, or of another version: it must not read as something else.
+    box.addItem(value, value);
+    index = box.count() - 1;
+  }
+  if (index >= 0) {
+    box.setCurrentIndex(index);
+  } else {
+    box.setEditText(value);
+  }
+  // Of a path the end is seen, of a name its begin.
+  if (QLineEdit* line = box.lineEdit(); line != nullptr && !value.contains(QLatin1Char('/')))
+    line->setCursorPosition(0);
+}
+
+// Only fields whose value has changed are written: another one may be half typed.
 void ScenarioView::take_document() {
   taking_ = true;
-  const ScenarioChoice& choice = document_->choice();
-  offer_own_stack(own_stack_of(choice.cluster));
+  const std::optional<ScenarioChoice> before = std::exchange(shown_, document_->choice());
+  const ScenarioChoice& choice = *shown_;
+  const auto is_new = [&](auto member) { return !before || (*before).*member != choice.*member; };
+  const bool stack_is_offered_anew = offer_own_stack(own_stack_of(choice.cluster));
   for (const NameField& field : names_) {
-    const QString value = to_qstring(choice.*(field.member));
-    int index = field.box->findData(value);
-    if (index < 0 && !field.box->isEditable()) {
-      // Of a file, or of another version: it must not read as something else.
-      field.box->addItem(value, value);
-      index = field.box->count() - 1;
-    }
-    if (index >= 0) {
-      field.box->setCurrentIndex(index);
-    } else {
-      field.box->setEditText(value);
-    }
-    // Of a path the end is seen, of a name its begin.
-    if (QLineEdit* line = field.box->lineEdit();
-        line != nullptr && !value.contains(QLatin1Char('/')))
-      line->setCursorPosition(0);
+    if (is_new(field.member) || (stack_is_offered_anew && field.box == stack_))
+      show_name(*field.box, to_qstring(choice.*(field.member)));
   }
-  for (const CountField& field : counts_)
-    field.box->setValue(static_cast<int>(choice.*(field.member)));
-  // What is being typed stays: “0” on the way to “0.5” is no limit yet.
-  if (memory_->value() != choice.max_memory_gb) memory_->setValue(choice.max_memory_gb);
+  for (const CountField& field : counts_) {
+    if (is_new(field.member)) field.box->setValue(static_cast<int>(choice.*(field.member)));
+  }
+  if (is_new(&ScenarioChoice::max_memory_gb)) memory_->setValue(choice.max_memory_gb);
   const QString constraints = to_qstring(choice.constraints);
-  if (constraints_->text() != constraints) {
+  if (is_new(&ScenarioChoice::constraints) && constraints_->text() != constraints) {
     constraints_->setText(constraints);
     if (!constraints_->hasFocus()) constraints_->setCursorPosition(0);
   }
-  for (std::size_t i = 0; i < what_ifs_.size(); ++i) what_ifs_[i]->setValue(choice.what_if[i]);
+  for (std::size_t i = 0; i < what_ifs_.size(); ++i) {
+    if (!before || before->what_if[i] != choice.what_if[i])
+      what_ifs_[i]->setValue(choice.what_if[i]);
+  }
   taking_ = false;
   update_tips();
 }

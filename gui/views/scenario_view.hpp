@@ -3,12 +3,14 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "gui/models/scenario_document.hpp"
 #include "gui/views/view.hpp"
 
+class QAbstractSpinBox;
 class QComboBox;
 class QGridLayout;
 class QLabel;
@@ -55,11 +57,14 @@ class ScenarioView : public View {
                        std::string ScenarioChoice::*member, bool may_be_path);
   PowerSpinBox* add_count(QGridLayout& form, Field field, std::int64_t ScenarioChoice::*member,
                           Range range, const QString& unit = {}, const QString& unit_of_one = {});
+  void take_when_left(QAbstractSpinBox& box);
   bool has_unfinished_text(const QObject* field) const;
 
   // scenario_view.cpp
   void take_cluster(const QString& name);
-  void offer_own_stack(const std::string& own);
+  // Returns true if the names on offer have changed.
+  bool offer_own_stack(const std::string& own);
+  void show_name(QComboBox& box, const QString& value);
   void take_document();
   void update_tips();
   void restyle();
@@ -82,6 +87,10 @@ class ScenarioView : public View {
   };
 
   ScenarioDocument* document_;
+  // The values that the fields were last set to.
+  std::optional<ScenarioChoice> shown_;
+  // The spin box that holds a typed number which is not taken yet.
+  const QObject* typed_into_ = nullptr;
   bool taking_ = false;  // the document's values into the fields: no edits of the user
   std::vector<NameField> names_;
   std::vector<CountField> counts_;

@@ -40,7 +40,8 @@ QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr)
 
 QString comparison_hint() {
   return WhyView::tr(
-      "Ctrl+click a point in <b>Plans</b>, or a row's context menu, compares the chosen plan with "
+      "Ctrl+click a point or a row in <b>Plans</b>, or a row's context menu, compares the chosen "
+      "plan with "
       "that one.<br>Two files that are opened at once are compared.");
 }
 

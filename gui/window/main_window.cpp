@@ -7,9 +7,13 @@
 #include <QFileInfo>
 #include <QLayout>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QMimeData>
+#include <QPushButton>
+#include <QScreen>
 #include <QSettings>
 #include <QStatusBar>
+#include <QStyle>
 #include <QToolBar>
 #include <QUrl>
 #include <algorithm>
@@ -51,6 +55,12 @@ QStringList local_files(const QMimeData& dragged) {
   return paths;
 }
 
+// The first window leaves room for its title bar, whose height is unknown before it is shown.
+QSize first_size(const QWidget& window) {
+  const int title = window.style()->pixelMetric(QStyle::PM_TitleBarHeight);
+  return QSize(1440, 900).boundedTo(window.screen()->availableSize() - QSize(0, title));
+}
+
 bool takes_tab(const QWidget& widget) {
   return (widget.focusPolicy() & Qt::TabFocus) != 0 && widget.focusProxy() == nullptr &&
          widget.isVisible() && widget.isEnabled();
@@ -78,7 +88,7 @@ MainWindow::MainWindow(QSettings* settings)
   // Docks that are squeezed scroll or cut their content; the window itself may be as small as this.
   layout()->setSizeConstraint(QLayout::SetNoConstraint);
   setMinimumSize(640, 480);
-  resize(1440, 900);
+  resize(first_size(*this));
   opened_ = new OpenedFiles(this);
   create_docks();
   create_actions();
@@ -353,9 +363,55 @@ QDockWidget* MainWindow::current_dock() const {
   return any == docks_.end() ? last_dock_ : *any;
 }
 
+// Leaving a field takes what was typed into it.
+void MainWindow::take_typed_text() {
+  QWidget* field = focusWidget();
+  if (field == nullptr) return;
+  field->clearFocus();
+  field->setFocus();
+}
+
 void MainWindow::closeEvent(QCloseEvent* event) {
+  if (run_view_->is_running()) {
+    event->ignore();
+    return ask_what_becomes_of_run();
+  }
   save_session();
   QMainWindow::closeEvent(event);
+}
+
+// A run is a process of the window's own: it can go on only while the program does, unseen.
+void MainWindow::ask_what_becomes_of_run() {
+  auto* question = new QMessageBox(
+      QMessageBox::Question, tr("A run is going"),
+      tr("The window is about to close while it trains. A run that is stopped keeps its files; one "
+         "that is kept running goes on without a window, and its folder can be opened."),
+      QMessageBox::Cancel, this);
+  question->setObjectName(QStringLiteral("run_question"));
+  question->setAttribute(Qt::WA_DeleteOnClose);
+  const auto offer = [&](const char* id, const QString& text, QMessageBox::ButtonRole role,
+                         auto before, auto after) {
+    QPushButton* button = question->addButton(text, role);
+    button->setObjectName(QString::fromUtf8(id));
+    connect(button, &QPushButton::clicked, this, [this, before, after] {
+      constexpr int kOnceLater = Qt::QueuedConnection | Qt::SingleShotConnection;
+      connect(run_view_, &RunView::ended, this, after, static_cast<Qt::ConnectionType>(kOnceLater));
+      before();
+    });
+  };
+  offer(
+      "stop_and_close", tr("Stop the run and close"), QMessageBox::DestructiveRole,
+      [this] { run_view_->stop(); }, [this] { close(); });
+  // Qt does not end a program whose last window is closed while it is hidden.
+  offer(
+      "keep_running", tr("Keep it running"), QMessageBox::AcceptRole, [this] { hide(); },
+      [this] {
+        save_session();
+        QCoreApplication::quit();
+      });
+  question->setDefaultButton(QMessageBox::Cancel);
+  connect(run_view_, &RunView::ended, question, &QMessageBox::reject);
+  question->open();
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {

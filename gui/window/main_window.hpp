@@ -63,8 +63,10 @@ class MainWindow : public QMainWindow {
   ScenarioDocument& document() { return document_; }
   // A search, an explanation, a sweep, the reading of files or an export goes on.
   bool is_busy() const;
+  void save_session();
 
  protected:
+  // Asks first while a run is going, which would end with the window.
   void closeEvent(QCloseEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -83,6 +85,8 @@ class MainWindow : public QMainWindow {
   void connect_search();
   void connect_views();
   void edit_scenario();
+  void take_typed_text();
+  void ask_what_becomes_of_run();
   // Those of the scenario's parts that are files.
   void watch_parts();
   // Probes this machine first where no profile of it is kept.
@@ -136,7 +140,6 @@ class MainWindow : public QMainWindow {
   void tell_not_written(const QString& file, const QString& problem);
   void copy_view_picture();
   void copy_view_data();
-  void save_session();
   void restore_session();
   // Returns the keys of what no window has written.
   QStringList restore_layout();

@@ -174,6 +174,7 @@ bool take_screenshots(const QString& folder) {
   QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
   QApplication::setPalette(light_palette());
   MainWindow window;
+  window.resize(1440, 900);
   window.show();
   window.start();
   if (!wait_until_idle(window)) return false;

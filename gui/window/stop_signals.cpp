@@ -69,8 +69,10 @@ void StopSignals::take() {
 }
 
 int run_until_closed(MainWindow& window, const StopSignals& stop) {
+  // close() would ask about a run, and would do nothing while a dialog is open.
   QObject::connect(&stop, &StopSignals::came, &window, [&window](int signal) {
-    window.close();
+    window.save_session();
+    window.hide();
     QCoreApplication::exit(kSignalStatus + signal);
   });
   return QApplication::exec();

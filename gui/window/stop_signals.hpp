@@ -25,8 +25,8 @@ class StopSignals : public QObject {
   int read_end_ = -1;
 };
 
-// Runs the event loop until the window is closed, which a signal of `stop` does as well: its
-// session is saved. Returns the exit code: of a signal, 128 and its number.
+// Runs the event loop until the window is closed or a signal of `stop` comes. A signal asks
+// nothing, saves the session, and makes 128 and its number the exit code that is returned.
 int run_until_closed(MainWindow& window, const StopSignals& stop);
 
 }  // namespace shardwright::gui

@@ -98,6 +98,7 @@ void MainWindow::create_plan_actions() {
   const QString group = tr("Plan");
   registry_->add({QStringLiteral("plan.search"), group, tr("Search again"), keys("Shift+F5"),
                   tr("Plans for the scenario as it stands"), [this] {
+                    take_typed_text();
                     step_->leave_files();
                     start();
                   }});

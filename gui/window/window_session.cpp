@@ -14,6 +14,7 @@ namespace shardwright::gui {
 
 void MainWindow::save_session() {
   if (settings_ == nullptr) return;
+  take_typed_text();
   settings_->setValue(QStringLiteral("window/geometry"), saveGeometry());
   settings_->setValue(QStringLiteral("window/layout"), saveState());
   settings_->setValue(QStringLiteral("scenario"), to_qstring(to_json(document_.choice()).dump()));

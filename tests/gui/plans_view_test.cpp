@@ -2,10 +2,14 @@
 #include "gui/views/plans_view.hpp"
 
 #include <QAction>
+#include <QContextMenuEvent>
+#include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMenu>
 #include <QSettings>
 #include <QTableView>
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -267,6 +271,73 @@ TEST_F(PlansViewTest, ASessionOfAVersionWithOtherFiguresKeepsWhatTheUserChose) {
   EXPECT_FALSE(table.isColumnHidden(figure_index(id("batch"))));
   EXPECT_TRUE(table.isColumnHidden(figure_index(id("cost"))));
   EXPECT_EQ(table.columnWidth(figure_index(id("recompute"))), 33);
+}
+
+// The rows of a table that is filtered and sorted are not those of the set.
+class ComparedRow : public PlansViewTest {
+ protected:
+  void SetUp() override {
+    PlansViewTest::SetUp();
+    show_plans();
+    table().sortByColumn(figure_index(id("memory")), Qt::AscendingOrder);
+    find<QLineEdit>("filter").setText(id("-full"));
+    const auto is_other = [&](int row) {
+      const auto plan = static_cast<std::size_t>(row);
+      return words(row) != words_of(plan) && words(row) != words_of(0);
+    };
+    while (row_ < table().model()->rowCount() && !is_other(row_)) ++row_;
+    ASSERT_LT(row_, table().model()->rowCount());
+  }
+
+  QTableView& table() { return find<QTableView>("plans_table"); }
+  QString words(int row) {
+    return table()
+        .model()
+        ->index(row, 0)
+        .data(Qt::ToolTipRole)
+        .toString()
+        .section(QLatin1Char('\n'), 0, 0);
+  }
+  QString words_of(std::size_t plan) {
+    return plan_text(window_.selection().set()->plans[plan].plan);
+  }
+  QPoint place() {
+    const int column = table().horizontalHeader()->logicalIndexAt(5);
+    return table().visualRect(table().model()->index(row_, column)).center();
+  }
+  void expect_compared(const QString& expected) {
+    ASSERT_TRUE(window_.selection().compared());
+    EXPECT_EQ(words_of(*window_.selection().compared()), expected);
+    EXPECT_EQ(window_.selection().chosen(), std::optional<std::size_t>(0));
+  }
+
+  int row_ = 0;
+};
+
+TEST_F(ComparedRow, IsTheOneThatWasClickedWithCtrl) {
+  QTest::mouseClick(table().viewport(), Qt::LeftButton, Qt::ControlModifier, place());
+  expect_compared(words(row_));
+  EXPECT_TRUE(table().selectionModel()->isRowSelected(row_)) << "to be copied";
+  QTest::mouseClick(table().viewport(), Qt::LeftButton, {}, place());
+  EXPECT_EQ(words_of(*window_.selection().chosen()), words(row_));
+}
+
+TEST_F(ComparedRow, IsTheOneBelowTheMenuThoughRowsMoveMeanwhile) {
+  const QString expected = words(row_);
+  QTest::mouseClick(table().viewport(), Qt::RightButton, {}, place());
+  QContextMenuEvent asked(QContextMenuEvent::Mouse, place(),
+                          table().viewport()->mapToGlobal(place()));
+  QCoreApplication::sendEvent(table().viewport(), &asked);
+  QMenu* menu =
+      window_.view(id("plans"))->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly).back();
+  PlanSet moved = *small_set();
+  std::reverse(moved.plans.begin() + 1, moved.plans.end());
+  show(moved);
+  for (QAction* action : menu->actions()) {
+    if (action->text().startsWith(id("Compare"))) action->trigger();
+  }
+  menu->close();
+  expect_compared(expected);
 }
 
 TEST_F(PlansViewTest, AFilterThatNoPlanPassesSaysSo) {

@@ -8,6 +8,7 @@
 #include <QFile>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QSpinBox>
@@ -142,6 +143,52 @@ TEST_F(RunViewTest, NothingOfARunThatGoesCanBeChosenAnew) {
   view_->stop();
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
   EXPECT_EQ(enabled(), std::vector<bool>(5, true));
+}
+
+class ClosedDuringARun : public RunViewTest {
+ protected:
+  void SetUp() override {
+    RunViewTest::SetUp();
+    start(1'000'000);
+    ASSERT_TRUE(view_->is_running());
+    EXPECT_FALSE(window_.close());
+  }
+
+  void answer(const char* button) {
+    auto* question = window_.findChild<QMessageBox*>(id("run_question"));
+    ASSERT_NE(question, nullptr);
+    ASSERT_TRUE(question->isVisible());
+    QAbstractButton* found = question->findChild<QAbstractButton*>(id(button));
+    if (found == nullptr) found = question->button(QMessageBox::Cancel);
+    QTest::mouseClick(found, Qt::LeftButton);
+  }
+};
+
+TEST_F(ClosedDuringARun, AWindowStaysWhenItsUserCancels) {
+  answer("cancel");
+  QTest::qWait(100);
+  EXPECT_TRUE(window_.isVisible());
+  EXPECT_TRUE(view_->is_running());
+}
+
+TEST_F(ClosedDuringARun, AWindowStopsItsRunFirst) {
+  answer("stop_and_close");
+  EXPECT_TRUE(wait_for([&] { return !window_.isVisible(); }));
+  EXPECT_FALSE(view_->is_running());
+}
+
+TEST_F(ClosedDuringARun, AWindowHidesWhileItsRunGoesOn) {
+  answer("keep_running");
+  EXPECT_FALSE(window_.isVisible());
+  const QString metrics = folder_.filePath(id("run/metrics.jsonl"));
+  EXPECT_TRUE(wait_for([&] { return QFileInfo(metrics).size() > 0; }));
+  EXPECT_TRUE(view_->is_running());
+}
+
+TEST_F(ClosedDuringARun, AWindowWhoseRunEndsAsksNoMore) {
+  view_->stop();
+  EXPECT_TRUE(wait_for([&] { return window_.findChild<QMessageBox*>() == nullptr; }));
+  EXPECT_TRUE(window_.isVisible());
 }
 
 TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {

@@ -14,6 +14,7 @@
 #include <QTextBoundaryFinder>
 #include <QWheelEvent>
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
@@ -42,6 +43,95 @@ TEST_F(ScenarioViewTest, TypingIntoAFieldPlansAgainAndUndoTakesItBack) {
   EXPECT_EQ(gpus.value(), 8);
   QTest::keyClick(&gpus, Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
   EXPECT_EQ(gpus.value(), 4);
+}
+
+// The digits alone are numbers too: they are neither planned for nor rewritten.
+TEST_F(ScenarioViewTest, ATypedNumberIsTakenWholeWhenItsFieldIsLeft) {
+  struct Count {
+    const char* field;
+    std::int64_t ScenarioChoice::*member;
+  };
+  for (const Count& count : {Count{"gpus", &ScenarioChoice::gpus},
+                             {"global_batch", &ScenarioChoice::global_batch},
+                             {"seq_len", &ScenarioChoice::seq_len}}) {
+    for (const Qt::Key end : {Qt::Key_Return, Qt::Key_Tab}) {
+      window_.document().reset(small_choice());
+      auto& box = find<QSpinBox>(count.field);
+      box.setFocus();
+      box.selectAll();
+      QTest::keyClicks(&box, id("16384"));
+      EXPECT_EQ(window_.document().choice(), small_choice()) << count.field;
+      QTest::keyClick(&box, end);
+      EXPECT_EQ(window_.document().choice().*count.member, 16384) << count.field;
+    }
+  }
+}
+
+// As by a file that is opened or a probe that ends meanwhile.
+TEST_F(ScenarioViewTest, AFieldThatIsTypedIntoIsNotRewritten) {
+  struct Typed {
+    const char* field;
+    const char* begin;
+    const char* rest;
+    std::function<void(ScenarioChoice&)> taken;
+  };
+  for (const Typed& typed :
+       {Typed{"gpus", "163", "84", [](ScenarioChoice& c) { c.gpus = 16384; }},
+        {"max_memory", "0", ".5", [](ScenarioChoice& c) { c.max_memory_gb = 0.5; }},
+        {"what_if_0", "1", "50", [](ScenarioChoice& c) { c.what_if[0] = 150; }},
+        {"model", "llama3.2-", "3b", [](ScenarioChoice& c) { c.model = "llama3.2-3b"; }},
+        {"constraints", "tp=", "16", [](ScenarioChoice& c) { c.constraints = "tp=16"; }}}) {
+    window_.document().reset(small_choice());
+    window_.activateWindow();  // A list of completions took its place.
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
+    auto& field = find<QWidget>(typed.field);
+    field.setFocus();
+    QTest::keyClick(&field, Qt::Key_A, Qt::ControlModifier);
+    QTest::keyClicks(&field, id(typed.begin));
+    ScenarioChoice expected = small_choice();
+    expected.seq_len = 4096;
+    window_.document().replace(id("another sequence length"), expected);
+    QTest::keyClicks(&field, id(typed.rest));
+    EXPECT_EQ(window_.document().choice(), expected) << typed.field;
+    QTest::keyClick(&field, Qt::Key_Return);
+    typed.taken(expected);
+    EXPECT_EQ(window_.document().choice(), expected) << typed.field;
+  }
+}
+
+TEST_F(ScenarioViewTest, ANumberThatIsBeingTypedIsUndoneInItsField) {
+  window_.document().reset(small_choice());
+  ScenarioChoice other = small_choice();
+  other.seq_len = 4096;
+  window_.document().replace(id("another sequence length"), other);
+  auto& gpus = find<QSpinBox>("gpus");
+  gpus.setFocus();
+  gpus.selectAll();
+  QTest::keyClicks(&gpus, id("16"));
+  QTest::keyClick(&gpus, Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(window_.document().choice(), other);
+  EXPECT_NE(gpus.text(), id("16"));
+}
+
+TEST_F(ScenarioViewTest, ASearchTakesTheNumberThatIsBeingTyped) {
+  window_.document().reset(small_choice());
+  auto& gpus = find<QSpinBox>("gpus");
+  gpus.setFocus();
+  gpus.selectAll();
+  QTest::keyClicks(&gpus, id("4"));
+  trigger("plan.search");
+  EXPECT_EQ(window_.document().choice().gpus, 4);
+  EXPECT_TRUE(gpus.hasFocus());
+}
+
+TEST_F(ScenarioViewTest, StepsGoOnFromTheTypedNumber) {
+  window_.document().reset(small_choice());
+  auto& gpus = find<QSpinBox>("gpus");
+  gpus.setFocus();
+  gpus.selectAll();
+  QTest::keyClicks(&gpus, id("100"));
+  QTest::keyClick(&gpus, Qt::Key_Up);
+  EXPECT_EQ(window_.document().choice().gpus, 128);
 }
 
 // As `plan --max-memory 0.5GB` takes it.
@@ -88,6 +178,7 @@ TEST_F(ScenarioViewTest, AnOpenBatchIsTypedAsItIsShown) {
   batch.setFocus();
   batch.selectAll();
   QTest::keyClicks(&batch, id("64"));
+  QTest::keyClick(&batch, Qt::Key_Return);
   EXPECT_EQ(window_.document().choice().global_batch, 64);
   batch.selectAll();
   QTest::keyClicks(&batch, id("au"));  // left before its end
@@ -150,6 +241,7 @@ TEST_F(ScenarioViewTest, OneOfAUnitIsSingular) {
   tokens.setFocus();
   tokens.selectAll();
   QTest::keyClicks(&tokens, id("12"));  // over 1, within the field
+  QTest::keyClick(&tokens, Qt::Key_Return);
   EXPECT_EQ(window_.document().choice().seq_len, 12);
   EXPECT_EQ(tokens.text(), id("12 tokens"));
   batch.stepDown();
@@ -162,6 +254,7 @@ TEST_F(ScenarioViewTest, UndoWorksWithTheFocusInEachKindOfField) {
   constraints.setFocus();
   constraints.selectAll();
   QTest::keyClicks(&constraints, id("tp=1"));
+  QTest::keyClick(&constraints, Qt::Key_Return);
   ASSERT_EQ(window_.document().choice().constraints, "tp=1");
   QTest::keyClick(&constraints, Qt::Key_Z, Qt::ControlModifier);
   EXPECT_EQ(window_.document().choice(), small_choice());

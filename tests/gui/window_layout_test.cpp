@@ -1,8 +1,10 @@
 // What is seen of the views in windows of several sizes.
 #include <QDockWidget>
 #include <QLabel>
+#include <QScreen>
 #include <QScrollArea>
 #include <QScrollBar>
+#include <QSettings>
 #include <QStyle>
 #include <QTabBar>
 
@@ -38,6 +40,45 @@ TEST_F(WindowLayoutTest, TheLeastWindowHasRoomForEachView) {
     const QRect seen = empty->findChild<QLabel*>(id("hint"))->visibleRegion().boundingRect();
     EXPECT_GT(seen.height(), 60) << qPrintable(dock->objectName());
   }
+}
+
+// The screen of the offscreen platform has 800 × 800 pixels.
+TEST(FirstWindow, FitsItsScreen) {
+  MainWindow window;
+  window.show();
+  QCoreApplication::processEvents();
+  const QSize screen = window.screen()->availableSize();
+  ASSERT_LT(screen.width(), 1440);
+  EXPECT_EQ(window.frameSize().boundedTo(screen), window.frameSize());
+  window.selection().show(small_set());
+  for (const QDockWidget* dock : window.docks()) {
+    window.raise_view(dock->objectName());
+    ASSERT_TRUE(wait_for([&] { return !window.is_busy(); }));
+    QCoreApplication::processEvents();
+    EXPECT_TRUE(window.rect().contains(dock->geometry())) << qPrintable(dock->objectName());
+    // Nothing is cut off at a side where no bar scrolls.
+    for (const QScrollArea* area : dock->findChildren<QScrollArea*>()) {
+      if (area->horizontalScrollBarPolicy() == Qt::ScrollBarAlwaysOff) {
+        EXPECT_LE(area->widget()->width(), area->viewport()->width())
+            << qPrintable(dock->objectName());
+      }
+    }
+  }
+}
+
+TEST(FirstWindow, OfASessionOnALargerScreenFitsThisOne) {
+  const QTemporaryDir folder;
+  QSettings settings(folder.filePath(id("session.ini")), QSettings::IniFormat);
+  {
+    MainWindow window(&settings);
+    window.resize(1440, 900);
+    window.show();
+    window.close();
+  }
+  MainWindow window(&settings);
+  window.show();
+  const QSize screen = window.screen()->availableSize();
+  EXPECT_EQ(window.frameSize().boundedTo(screen), window.frameSize());
 }
 
 // What the window gains goes to the views, however narrow it was before.

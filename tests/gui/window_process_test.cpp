@@ -39,7 +39,7 @@ class WindowWithARun : public testing::Test {
     write_text_file(corpus_, text_of("to be or not to be, that is the question. ").repeated(100));
     const QDir here(QCoreApplication::applicationDirPath());
     window_.setProcessChannelMode(QProcess::ForwardedChannels);
-    window_.start(here.filePath(text_of("window_with_a_run")), {corpus_, run_});
+    window_.start(here.filePath(text_of("window_with_a_run")), arguments());
     ASSERT_TRUE(wait_for([&] { return QFileInfo(run_ + text_of("/metrics.jsonl")).size() > 0; }));
     ASSERT_GE(processes_of(run_).size(), 4);  // the window, the launcher and two ranks
   }
@@ -49,6 +49,7 @@ class WindowWithARun : public testing::Test {
     window_.waitForFinished();
   }
 
+  virtual QStringList arguments() const { return {corpus_, run_}; }
   void send(int signal) { ::kill(static_cast<pid_t>(window_.processId()), signal); }
   bool has_ended() {
     return wait_for([&] { return window_.state() == QProcess::NotRunning; });
@@ -59,6 +60,21 @@ class WindowWithARun : public testing::Test {
   QString run_ = folder_.filePath(text_of("run"));
   QProcess window_;
 };
+
+class WindowThatAsks : public WindowWithARun {
+ protected:
+  QStringList arguments() const override { return {corpus_, run_, text_of("close")}; }
+};
+
+TEST_F(WindowThatAsks, EndsByASignalWithoutAnAnswer) {
+  EXPECT_EQ(window_.state(), QProcess::Running);
+  send(SIGTERM);
+  ASSERT_TRUE(has_ended());
+  EXPECT_EQ(window_.exitCode(), 128 + SIGTERM);
+  EXPECT_EQ(processes_of(run_), QList<qint64>());
+  const QSettings session(run_ + text_of(".session"), QSettings::IniFormat);
+  EXPECT_EQ(session.value(text_of("run/out")).toString(), run_);
+}
 
 class StoppedWindow : public WindowWithARun, public testing::WithParamInterface<int> {};
 

@@ -58,11 +58,13 @@ TEST_F(WindowTest, PlansOfTheFormerScenarioAreMarked) {
   constraints.setFocus();
   constraints.selectAll();
   QTest::keyClicks(&constraints, id("no-such-field=1"));
+  QTest::keyClick(&constraints, Qt::Key_Return);
   EXPECT_TRUE(mark.isVisible());
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_TRUE(mark.isVisible());
   constraints.selectAll();
   QTest::keyClicks(&constraints, id("tp=1"));
+  QTest::keyClick(&constraints, Qt::Key_Return);
   ASSERT_TRUE(wait_for([&] { return !mark.isVisible(); }));
   EXPECT_EQ(window_.selection().set()->plans.front().plan.tp, 1);
 }

@@ -1,5 +1,5 @@
-// window_with_a_run CORPUS FOLDER: the window as the program has it, with a run that it started in
-// FOLDER.
+// window_with_a_run CORPUS FOLDER [close]: the window as the program has it, with a run that it
+// started in FOLDER. "close": somebody closes the window as soon as it is there.
 #include <QApplication>
 #include <QLineEdit>
 #include <QSettings>
@@ -27,5 +27,7 @@ int main(int argc, char** argv) {
   window.findChild<QLineEdit*>(QStringLiteral("run_out"))->setText(folder);
   window.findChild<QSpinBox*>(QStringLiteral("run_steps"))->setValue(1'000'000);
   window.findChild<RunView*>()->start();
+  if (QApplication::arguments().size() > 3)
+    QMetaObject::invokeMethod(&window, &MainWindow::close, Qt::QueuedConnection);
   return run_until_closed(window, stop);
 }
