@@ -54,7 +54,7 @@ Numbers micro_batches(const SearchLimits& limits) {
 }
 
 // Attention that is not fused gathers keys and values whatever the plan says
-// (core/lowering/attention_ops.cpp).
+// (core/lowering/modules/attention.cpp).
 std::vector<ContextParallelKind> context_kinds(const SpaceRequest& request, std::int64_t cp) {
   if (cp == 1) return {ContextParallelKind::Ring};
   const std::vector<ContextParallelKind>& kinds = request.limits.context_parallel;

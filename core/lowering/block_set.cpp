@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/lowering/modules/modules.hpp"
 #include "core/program/groups.hpp"
 
 namespace shardwright {
@@ -25,15 +26,84 @@ std::vector<Op> with_phase(const std::vector<Op>& ops, bool weight_gradients) {
   return kept;
 }
 
-using WriteOps = std::function<void(LayerWriter&)>;
+using WriteOps = std::function<void(const BlockWriter&)>;
 
-// Builds the blocks of one part of the model.
+// One part of the model: its ops, and the tensors that connect it to its neighbours.
+struct PartOps {
+  std::string name;
+  WriteOps forward, backward;
+  // Tensors that it writes for other parts, which free them.
+  std::vector<TensorRef> passed_on;
+  // Tensors of other parts that are freed after their last read here.
+  std::vector<TensorRef> passed_in;
+};
+
+// Builds the blocks of the parts of a model.
 class PartBuilder {
  public:
-  PartBuilder(BlockSet& set, LayerWriter& writer, const TensorTable& tensors)
-      : set_(set), writer_(writer), tensors_(tensors) {}
+  PartBuilder(const ModelSpec& model, const Plan& plan, const StackSpec& stack, BlockSet& set)
+      : set_(set),
+        writer_{.model = model,
+                .plan = plan,
+                .stack = stack,
+                .tensors = tensors_,
+                .ops = ops_,
+                .shape = shard_shape(model, plan),
+                .precision = plan.precision,
+                .gathered = {},
+                .prefix = {}} {
+    const Bytes bytes(writer_.shape.residual_elements() * writer_.shape.element);
+    const TensorId hidden = tensors_.add("hidden", MemoryCategory::Activations, bytes);
+    const TensorId gradient = tensors_.add("hidden.gradient", MemoryCategory::Temporaries, bytes);
+    ends_ = {{hidden, 0}, {hidden, 1}, {gradient, 0}, {gradient, 1}};
+  }
 
-  // Adds the copies of what a part's forward pass keeps for its backward pass.
+  // The tensors at the ends of a layer.
+  const LayerEnds& ends() const { return ends_; }
+  const std::vector<TensorSpec>& tensors() const { return tensors_.tensors(); }
+
+  // With FSDP, the next parts read gathered copies of so many parameters of the rank. There is
+  // nothing to gather if a part has none.
+  void gather_parameters(const std::string& name, double parameters) {
+    writer_.gathered.reset();
+    if (!shards_parameters(writer_.model, writer_.plan) || parameters <= 0.0) return;
+    const Bytes bytes = storage_bytes(writer_.plan.precision) * parameters;
+    parameters_ = tensors_.add("parameters." + name, MemoryCategory::GatheredParameters, bytes,
+                               Lifetime::Borrowed, false);
+    parameter_gradient_ = tensors_.add("parameters.gradient." + name, MemoryCategory::Gradients,
+                                       bytes, Lifetime::Scoped, false);
+    writer_.gathered = {{parameters_, 0}, {parameter_gradient_, 0}};
+  }
+
+  PartBlocks build(const PartOps& ops, bool recomputed) {
+    const std::string& name = ops.name;
+    Block forward{name + ".forward", write(ops.forward, Phase::Forward)};
+    Block recompute{name + ".recompute",
+                    recomputed ? write(ops.forward, Phase::Recompute) : std::vector<Op>{}};
+    Block whole{name + ".backward", write(ops.backward, Phase::BackwardInput)};
+    Block input{name + ".backward_input", with_phase(whole.ops, false)};
+    Block weight{name + ".backward_weight", with_phase(whole.ops, true)};
+    for (Block* block : {&forward, &recompute, &whole, &input, &weight}) derive_waits(block->ops);
+    std::vector<TensorRef> passed_on = ops.passed_on;
+    if (writer_.gathered) passed_on.push_back(writer_.gathered->gradient);
+    for (const std::vector<Block*>& in_order :
+         {std::vector<Block*>{&forward, &recompute, &input, &weight},
+          {&forward, &recompute, &whole}})
+      derive_frees(in_order, tensors(), passed_on, ops.passed_in);
+
+    PartBlocks part;
+    part.recomputed = recomputed;
+    part.forward = add(std::move(forward));
+    if (recomputed) part.recompute = add(std::move(recompute));
+    part.backward = add(std::move(whole));
+    part.backward_input = add(std::move(input));
+    part.backward_weight = add(std::move(weight));
+    part.parameters = parameters_;
+    part.parameter_gradient = parameter_gradient_;
+    return part;
+  }
+
+  // Adds the copies of the activations that the forward pass keeps for the backward pass.
   void add_offload(const std::string& name, PartBlocks& part) {
     const std::vector<TensorRef> kept = kept_activations(set_.blocks[part.forward]);
     part.offloads = true;
@@ -41,56 +111,11 @@ class PartBuilder {
     part.fetch = add({name + ".fetch", {offload(name + ".fetch", {}, kept)}});
   }
 
-  PartBlocks build(const std::string& name, const WriteOps& forward, const WriteOps& backward,
-                   bool recomputed) {
-    Block forward_block{name + ".forward", write(forward, Phase::Forward)};
-    Block recompute_block{name + ".recompute",
-                          recomputed ? write(forward, Phase::Recompute) : std::vector<Op>{}};
-    Block whole{name + ".backward", write(backward, Phase::BackwardInput)};
-    Block input{name + ".backward_input", with_phase(whole.ops, false)};
-    Block weight{name + ".backward_weight", with_phase(whole.ops, true)};
-    for (Block* block : {&forward_block, &recompute_block, &whole, &input, &weight})
-      derive_waits(block->ops);
-    free_in_order({&forward_block, &recompute_block, &input, &weight});
-    free_in_order({&forward_block, &recompute_block, &whole});
-
-    PartBlocks part;
-    part.recomputed = recomputed;
-    part.forward = add(std::move(forward_block));
-    if (recomputed) part.recompute = add(std::move(recompute_block));
-    part.backward = add(std::move(whole));
-    part.backward_input = add(std::move(input));
-    part.backward_weight = add(std::move(weight));
-    part.parameters = writer_.parameters().tensor;
-    part.parameter_gradient = writer_.parameter_gradient().tensor;
-    return part;
-  }
-
  private:
   std::vector<Op> write(const WriteOps& ops, Phase phase) {
-    writer_.set_phase(phase);
+    writer_.phase = phase;
     ops(writer_);
-    return writer_.take();
-  }
-
-  void free_in_order(std::initializer_list<Block*> blocks) {
-    const std::vector<Block*> order(blocks);
-    std::vector<TensorRef> passed_on = {writer_.output(), writer_.input_gradient()};
-    if (writer_.gathers_parameters()) passed_on.push_back(writer_.parameter_gradient());
-    // The embedding writes its layer's input itself, for the first layer to free.
-    const bool writes_input =
-        std::any_of(order.front()->ops.begin(), order.front()->ops.end(), [&](const Op& op) {
-          return std::find(op.writes.begin(), op.writes.end(), writer_.input()) != op.writes.end();
-        });
-    std::vector<TensorRef> passed_in = {writer_.output_gradient()};
-    if (writes_input) {
-      passed_on = {writer_.input()};
-      passed_in = {writer_.input_gradient()};
-      if (writer_.gathers_parameters()) passed_on.push_back(writer_.parameter_gradient());
-    } else {
-      passed_in.push_back(writer_.input());
-    }
-    derive_frees(order, tensors_.tensors(), passed_on, passed_in);
+    return std::exchange(ops_, {});
   }
 
   // Activations that the block writes for a later one of its part.
@@ -98,8 +123,8 @@ class PartBuilder {
     std::vector<TensorRef> kept;
     for (const Op& op : block.ops) {
       for (const TensorRef ref : op.writes) {
-        const bool keeps = tensors_.tensors()[ref.tensor].category == MemoryCategory::Activations &&
-                           ref != writer_.output();
+        const bool keeps =
+            tensors()[ref.tensor].category == MemoryCategory::Activations && ref != ends_.out;
         if (keeps && std::find(kept.begin(), kept.end(), ref) == kept.end()) kept.push_back(ref);
       }
       for (const TensorRef ref : op.frees) std::erase(kept, ref);
@@ -107,12 +132,12 @@ class PartBuilder {
     return kept;
   }
 
-  // A copy of `stored` to the host, which frees them, or of `fetched` from there.
+  // Copies `stored` to the host and frees them, or `fetched` from there.
   Op offload(const std::string& name, const std::vector<TensorRef>& stored,
              const std::vector<TensorRef>& fetched) const {
     const auto bytes_of = [this](const std::vector<TensorRef>& refs) {
       Bytes sum;
-      for (const TensorRef ref : refs) sum += tensors_.tensors()[ref.tensor].bytes;
+      for (const TensorRef ref : refs) sum += tensors()[ref.tensor].bytes;
       return sum;
     };
     Op op;
@@ -132,8 +157,12 @@ class PartBuilder {
   }
 
   BlockSet& set_;
-  LayerWriter& writer_;
-  const TensorTable& tensors_;
+  TensorTable tensors_;
+  std::vector<Op> ops_;
+  BlockWriter writer_;
+  LayerEnds ends_;
+  // The gathered parameters of the last part that has any.
+  TensorId parameters_ = 0, parameter_gradient_ = 0;
 };
 
 // Ranks over which a column-split tensor is spread; further ones hold copies.
@@ -211,44 +240,51 @@ PartParameters rank_parameters(const std::vector<ParameterTensor>& tensors, cons
 
 BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& stack) {
   BlockSet set;
-  TensorTable tensors;
-  LayerWriter writer(model, plan, stack, tensors);
-  PartBuilder builder(set, writer, tensors);
-  const bool gathers = shards_parameters(model, plan);
+  PartBuilder builder(model, plan, stack, set);
+  const LayerEnds ends = builder.ends();
+  const bool recomputes = plan.recompute == RecomputePolicy::Full;
+  // Builds a layer or the head, which follows the last layer.
+  const auto build = [&](const std::string& name, const WriteOps& forward, const WriteOps& backward,
+                         bool recomputed) {
+    return builder.build(
+        {name, forward, backward, {ends.out, ends.in_gradient}, {ends.out_gradient, ends.in}},
+        recomputed);
+  };
   const std::vector<std::int64_t> examples = sort_layers(model, set.kind_of_layer);
   for (std::size_t kind = 0; kind < examples.size(); ++kind) {
     const std::int64_t layer = examples[kind];
     const std::string name = examples.size() == 1 ? "layer" : fmt::format("layer{}", kind);
     set.layer_parameters.push_back(rank_parameters(layer_parameters(model, layer), plan));
-    if (gathers) writer.use_gathered_parameters(name, set.layer_parameters.back().total());
-    const WriteOps forward = [layer](LayerWriter& w) { w.forward(layer); };
-    const WriteOps backward = [layer](LayerWriter& w) { w.backward(layer); };
-    if (some_layers_kept(plan)) set.kept.push_back(builder.build(name, forward, backward, false));
+    builder.gather_parameters(name, set.layer_parameters.back().total());
+    const WriteOps forward = [&](const BlockWriter& w) { write_layer_forward(w, layer, ends); };
+    const WriteOps backward = [&](const BlockWriter& w) { write_layer_backward(w, layer, ends); };
+    if (some_layers_kept(plan)) set.kept.push_back(build(name, forward, backward, false));
     if (plan.offload_activations && !set.kept.empty()) builder.add_offload(name, set.kept.back());
-    if (plan.recompute == RecomputePolicy::Full) {
-      set.recomputed.push_back(builder.build(name + ".recomputed", forward, backward, true));
-    }
+    if (recomputes) set.recomputed.push_back(build(name + ".recomputed", forward, backward, true));
   }
+  const bool predicts_more = trained_mtp_layers(model, plan) > 0;
   set.embedding_parameters = rank_parameters(embedding_parameters(model), plan);
   set.head_parameters = rank_parameters(head_parameters(model), plan);
-  if (trained_mtp_layers(model, plan) > 0)
-    set.head_parameters += rank_parameters(mtp_parameters(model), plan);
-  if (gathers) writer.use_gathered_parameters("embedding", set.embedding_parameters.total());
+  if (predicts_more) set.head_parameters += rank_parameters(mtp_parameters(model), plan);
+  builder.gather_parameters("embedding", set.embedding_parameters.total());
   set.embedding = builder.build(
-      "embedding", [](LayerWriter& w) { w.embedding_forward(); },
-      [](LayerWriter& w) { w.embedding_backward(); }, false);
-  if (gathers) writer.use_gathered_parameters("head", set.head_parameters.total());
-  const auto build_head = [&](const char* name, bool recomputes) {
-    return builder.build(
-        name, [](LayerWriter& w) { w.head_forward(); },
-        [recomputes](LayerWriter& w) { w.head_backward(recomputes); }, false);
+      {"embedding",
+       [&](const BlockWriter& w) { write_embedding_forward(w, ends.in); },
+       [&](const BlockWriter& w) { write_embedding_backward(w, ends.in, ends.in_gradient); },
+       {ends.in},
+       {ends.in_gradient}},
+      false);
+  builder.gather_parameters("head", set.head_parameters.total());
+  const auto build_head = [&](const char* name, bool mtp_recomputed) {
+    return build(
+        name, [&](const BlockWriter& w) { write_head_forward(w, ends); },
+        [&](const BlockWriter& w) { write_head_backward(w, ends, mtp_recomputed); }, false);
   };
   set.head = build_head("head", false);
-  if (plan.recompute == RecomputePolicy::Full && trained_mtp_layers(model, plan) > 0)
-    set.recomputed_head = build_head("head.recomputed", true);
-  set.tensors = tensors.tensors();
-  set.hidden = writer.input();
-  set.hidden_gradient = writer.input_gradient();
+  if (recomputes && predicts_more) set.recomputed_head = build_head("head.recomputed", true);
+  set.tensors = builder.tensors();
+  set.hidden = ends.in;
+  set.hidden_gradient = ends.in_gradient;
   set.boundary_bytes = set.message_bytes = set.tensors[set.hidden.tensor].bytes;
   if (stack.scatters_messages && plan.tp > 1 && !plan.sequence_parallel)
     set.message_bytes = set.boundary_bytes / static_cast<double>(plan.tp);

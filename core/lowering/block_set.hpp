@@ -9,8 +9,10 @@
 #include <optional>
 #include <vector>
 
-#include "core/lowering/layer_writer.hpp"
 #include "core/program/program.hpp"
+#include "core/spec/model_spec.hpp"
+#include "core/spec/plan.hpp"
+#include "core/spec/stack_spec.hpp"
 
 namespace shardwright {
 

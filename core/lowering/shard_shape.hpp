@@ -11,21 +11,33 @@
 namespace shardwright {
 
 struct ShardShape {
-  std::int64_t tokens =
-      0;  // of a microbatch on a context-parallel rank: micro_batch * seq_len / cp
-  std::int64_t residual_tokens =
-      0;  // of these, held outside of the tensor-parallel GEMMs: / tp with sequence parallelism
-  std::int64_t sequences = 0;        // of a microbatch
-  std::int64_t sequence_tokens = 0;  // of one sequence on a context-parallel rank
+  // Tokens of a microbatch on a context-parallel rank: micro_batch * seq_len / cp.
+  std::int64_t tokens = 0;
+  // Those that the rank holds outside of the tensor-parallel GEMMs: a tp-th part of them with
+  // sequence parallelism.
+  std::int64_t residual_tokens = 0;
+  // Sequences of a microbatch, and tokens of one of them on a context-parallel rank.
+  std::int64_t sequences = 0;
+  std::int64_t sequence_tokens = 0;
   std::int64_t hidden = 0;
-  std::int64_t heads = 0;      // of a tensor-parallel rank
-  std::int64_t kv_heads = 0;   // at least one: replicated where tp exceeds the model's
-  std::int64_t head_dim = 0;   // of queries and keys
-  std::int64_t value_dim = 0;  // of values
-  std::int64_t vocab = 0;      // of a tensor-parallel rank, rounded up
-  double element = 2.0;        // bytes of an activation
-  bool gathers_sequence =
-      false;  // tensor and sequence parallel: all-gather and reduce-scatter around the GEMMs
+  // Heads of a tensor-parallel rank. It holds at least one key/value head: ranks share copies if
+  // tp exceeds the model's number.
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  // The width of a head's queries and keys, and of its values.
+  std::int64_t head_dim = 0;
+  std::int64_t value_dim = 0;
+  // The vocabulary of a tensor-parallel rank, rounded up.
+  std::int64_t vocab = 0;
+  // Bytes of an activation.
+  double element = 2.0;
+  // True with tensor and sequence parallelism: an all-gather and a reduce-scatter surround the
+  // GEMMs.
+  bool gathers_sequence = false;
+
+  // Elements of a hidden state outside of the tensor-parallel GEMMs, and inside of them.
+  double residual_elements() const { return static_cast<double>(residual_tokens * hidden); }
+  double gathered_elements() const { return static_cast<double>(tokens * hidden); }
 };
 
 ShardShape shard_shape(const ModelSpec& model, const Plan& plan);

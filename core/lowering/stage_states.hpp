@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/lowering/block_set.hpp"
+#include "core/lowering/shard_shape.hpp"
 #include "core/program/program.hpp"
 #include "core/schedule/pipeline_schedule.hpp"
 

@@ -9,6 +9,7 @@
 
 #include "core/lowering/block_builder.hpp"
 #include "core/lowering/block_set.hpp"
+#include "core/lowering/shard_shape.hpp"
 #include "core/program/groups.hpp"
 #include "core/program/validate.hpp"
 #include "core/program/volumes.hpp"

@@ -1,0 +1,71 @@
+// Appends ops to a block, together with the tensors that they read and write.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/lowering/block_builder.hpp"
+#include "core/lowering/shard_shape.hpp"
+
+namespace shardwright {
+
+// FSDP: the gathered parameters of one part of the model, and their unsharded gradient.
+struct GatheredParameters {
+  TensorRef parameters, gradient;
+};
+
+// A value that holds what the ops follow from (model, plan, stack, sizes of one rank) and the
+// settings of the ops to come. All copies append to the same ops, so a module that needs another
+// setting for some of its ops gives them a copy with that setting.
+struct BlockWriter {
+  const ModelSpec& model;
+  const Plan& plan;
+  const StackSpec& stack;
+  TensorTable& tensors;
+  std::vector<Op>& ops;
+  ShardShape shape;
+  // The format in which GEMMs multiply.
+  Precision precision = Precision::Bf16;
+  Phase phase = Phase::Forward;
+  // Set if FSDP gathers the parameters of the part of the model that is written.
+  std::optional<GatheredParameters> gathered;
+  // Precedes the names of ops, tensors and parameters. It is empty for the model's own layers.
+  std::string prefix;
+
+  // Each of these appends one op and returns it. The reference is valid until the next op.
+  Op& gemm(std::string_view name, const GemmWork& work, std::vector<TensorRef> reads,
+           std::vector<TensorRef> writes) const;
+  // A kernel limited by memory traffic, which counts `read` and `written` elements of activations.
+  Op& memory_op(std::string_view name, OpKind kind, double read, double written,
+                std::vector<TensorRef> reads, std::vector<TensorRef> writes,
+                std::int64_t kernels = 1) const;
+  Op& attention(std::string_view name, const AttentionWork& work, std::vector<TensorRef> reads,
+                std::vector<TensorRef> writes) const;
+  Op& collective(std::string_view name, OpKind kind, Group group, double elements,
+                 std::vector<TensorRef> reads, std::vector<TensorRef> writes) const;
+  // The gradient of a weight, which is computed in the phase BackwardWeight, so that zero-bubble
+  // schedules can move it.
+  Op& weight_gradient(std::string_view name, GemmWork work, std::vector<TensorRef> reads,
+                      std::vector<std::string> parameters) const;
+
+  // Names the parameters that `op` applies. With FSDP the op reads their gathered copy.
+  Op& apply(Op& op, std::vector<std::string> parameters) const;
+  // The full names of parameters of the layer that is written: "layers.*.attention.q_proj".
+  std::vector<std::string> of_layer(std::vector<std::string> parameters) const;
+
+  // The tensor of this name, which holds `elements` in the format of activations.
+  TensorRef activation(std::string_view name, double elements) const;
+  TensorRef temporary(std::string_view name, double elements) const;
+  // An activation that only GEMMs read again. Stacks that multiply in FP8 may keep it in FP8.
+  TensorRef gemm_input(std::string_view name, double elements) const;
+  TensorRef tensor(std::string_view name, MemoryCategory category, double bytes) const;
+
+ private:
+  Op& append(std::string_view name, OpKind kind, Work work, std::vector<TensorRef> reads,
+             std::vector<TensorRef> writes) const;
+};
+
+}  // namespace shardwright

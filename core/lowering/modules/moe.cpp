@@ -1,0 +1,289 @@
+// Mixture of experts with expert parallelism: router, permutation, dispatch to the experts' ranks,
+// grouped GEMMs, and all of it back.
+//
+// A rank sends each of its tokens to top_k experts. If experts are split over `expert_tp` ranks as
+// well, these gather each other's tokens before the GEMMs and reduce-scatter the results
+// afterwards. Sizes are those of balanced routing, limited by the capacity of experts if they have
+// one. The load of an op says how much more work the rank has that a learned router loads the most.
+#include <algorithm>
+#include <cmath>
+
+#include "core/lowering/expert_load.hpp"
+#include "core/lowering/modules/modules.hpp"
+
+namespace shardwright {
+namespace {
+
+struct Experts {
+  // Copies of tokens that the rank's experts work on, and that the rank sends out, with padding.
+  std::int64_t rows = 0, routed_rows = 0;
+  std::int64_t width = 0, up_width = 0;
+  // Experts of the rank.
+  std::int64_t count = 0;
+  // Elements of hidden states: of the tokens that are sent out, and of those that are received.
+  double routed = 0.0, received_elements = 0.0;
+  // True if tokens travel to other ranks.
+  bool moves = false;
+  // See Op::load.
+  double load = 1.0;
+  TensorRef permuted, received, up, activated;
+};
+
+Experts local_experts(const BlockWriter& w) {
+  const MoeSpec& moe = *w.model.moe;
+  Experts e;
+  e.count = std::max<std::int64_t>(1, moe.experts / w.plan.ep);
+  e.routed_rows = static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(w.shape.residual_tokens * moe.top_k) * expert_rows_ratio(moe)));
+  e.rows = e.routed_rows * w.plan.expert_tp;
+  e.width = moe.expert_ffn / w.plan.expert_tp;
+  e.up_width = e.width * (w.model.mlp.gated ? 2 : 1);
+  e.routed = static_cast<double>(e.routed_rows * w.shape.hidden);
+  e.received_elements = static_cast<double>(e.rows * w.shape.hidden);
+  e.load = expert_load(w.model, w.plan);
+  e.moves = w.plan.ep > 1 || w.plan.expert_tp > 1;
+  e.permuted = w.temporary("experts.permuted", e.routed);
+  e.received = w.gemm_input("experts.in", e.received_elements);
+  e.up = w.activation("experts.up.out", static_cast<double>(e.rows * e.up_width));
+  e.activated = w.gemm_input("experts.activation.out", static_cast<double>(e.rows * e.width));
+  return e;
+}
+
+// Marks the ops from number `first` on as work on the tokens that the rank's experts received. If
+// the stack does not fuse them, each expert has a kernel of its own.
+void mark_expert_ops(const BlockWriter& w, const Experts& e, std::size_t first) {
+  for (std::size_t i = first; i < w.ops.size(); ++i) {
+    Op& op = w.ops[i];
+    op.load = e.load;
+    const bool per_expert = op.kind == OpKind::GroupedGemm || op.kind == OpKind::Cast;
+    if (per_expert && !w.stack.fused_grouped_gemm)
+      op.further_launches = static_cast<std::int32_t>(e.count - 1);
+  }
+}
+
+TensorRef router_scores(const BlockWriter& w) {
+  const std::int64_t scores = w.shape.residual_tokens * w.model.moe->experts;
+  return w.tensor("router.scores", MemoryCategory::Activations, static_cast<double>(scores) * 4.0);
+}
+
+void write_router_forward(const BlockWriter& w, TensorRef in) {
+  const MoeSpec& moe = *w.model.moe;
+  const std::int64_t tokens = w.shape.residual_tokens;
+  const TensorRef scores = router_scores(w);
+  w.apply(w.gemm("router", {.m = tokens, .n = moe.experts, .k = w.shape.hidden}, {in}, {scores}),
+          w.of_layer({"moe.router"}));
+  Op& top_k =
+      w.memory_op("router.top_k", OpKind::Router, static_cast<double>(tokens * moe.experts) * 2.0,
+                  static_cast<double>(tokens * moe.top_k) * 4.0, {scores}, {scores}, 4);
+  // The host reads back how many tokens go to each expert, which a CUDA graph does not allow.
+  top_k.holds_host = w.stack.reads_token_counts && !w.stack.cuda_graphs;
+  top_k.further_launches = static_cast<std::int32_t>(w.stack.router_launches);
+}
+
+// Adds the router's part to `in_gradient`.
+void write_router_backward(const BlockWriter& w, TensorRef in, TensorRef in_gradient) {
+  const std::int64_t tokens = w.shape.residual_tokens, experts = w.model.moe->experts;
+  const std::int64_t hidden = w.shape.hidden;
+  const auto scores = static_cast<double>(tokens * experts);
+  const TensorRef score_gradient =
+      w.tensor("router.gradient", MemoryCategory::Temporaries, scores * 4.0);
+  w.memory_op("router.top_k.backward", OpKind::Router, scores * 2.0, scores * 2.0,
+              {router_scores(w)}, {score_gradient}, 2)
+      .further_launches = static_cast<std::int32_t>(w.stack.router_launches);
+  w.apply(w.gemm("router.dgrad", {.m = tokens, .n = hidden, .k = experts},
+                 {score_gradient, in_gradient}, {in_gradient}),
+          w.of_layer({"moe.router"}));
+  w.weight_gradient("router.wgrad", {.m = experts, .n = hidden, .k = tokens}, {score_gradient, in},
+                    w.of_layer({"moe.router"}));
+}
+
+// Sends tokens to the ranks of their experts, or back.
+void write_exchange(const BlockWriter& w, const Experts& e, const std::string& name,
+                    bool to_experts, TensorRef in, TensorRef out) {
+  const bool exchanges = w.plan.ep > 1, splits = w.plan.expert_tp > 1;
+  const TensorRef between = splits ? w.temporary(name + ".between", e.routed) : out;
+  const std::size_t first = w.ops.size();
+  const auto all_to_all = [&](TensorRef from, TensorRef to) {
+    if (exchanges) w.collective(name, OpKind::AllToAll, Group::Expert, e.routed, {from}, {to});
+  };
+  if (to_experts) {
+    all_to_all(in, between);
+    if (splits) {
+      w.collective(name + ".all_gather", OpKind::AllGather, Group::ExpertTensor,
+                   e.received_elements, {exchanges ? between : in}, {out});
+    }
+  } else {
+    if (splits) {
+      w.collective(name + ".reduce_scatter", OpKind::ReduceScatter, Group::ExpertTensor,
+                   e.received_elements, {in}, {exchanges ? between : out});
+    }
+    all_to_all(splits ? between : in, out);
+  }
+  mark_expert_ops(w, e, first);
+}
+
+// The exchange leaves a rank's tokens in the order of their senders. One kernel brings those of
+// each expert together, or takes them apart again (sort_chunks_by_idxs in Megatron Core's
+// moe/token_dispatcher.py). Kernels that send tokens once per node put them in place.
+void write_sort(const BlockWriter& w, const Experts& e, const std::string& name, TensorRef rows) {
+  const bool sorts = w.plan.ep > 1 && e.count > 1;
+  if (!sorts || w.stack.sends_tokens_once_per_node) return;
+  w.memory_op(name, OpKind::Permute, e.received_elements, e.received_elements, {rows}, {rows})
+      .load = e.load;
+}
+
+// Limits both halves of what the activation function reads and puts them together again, by kernels
+// of their own (weighted_bias_quick_geglu_impl in Megatron Core's fusions/fused_bias_geglu.py).
+void write_clamp(const BlockWriter& w, const Experts& e, TensorRef up) {
+  if (w.stack.fused_expert_bias || !w.model.mlp.clamped) return;
+  const auto elements = static_cast<double>(e.rows * e.up_width);
+  const double read = w.phase == Phase::BackwardInput ? 3.0 : 2.0;
+  w.memory_op("experts.limit", OpKind::Activation, read * elements, 2.0 * elements, {up}, {up})
+      .further_launches = 2;
+}
+
+// Multiplies bias and probability, adds that to the rows of each expert, and puts all rows together
+// again, forward and backward (_apply_bias in Megatron Core's moe/experts.py). The gradient of the
+// first bias is a sum over the rows.
+void write_bias(const BlockWriter& w, const Experts& e, TensorRef rows) {
+  if (w.stack.fused_expert_bias || !w.model.mlp.bias) return;
+  const bool backward = w.phase == Phase::BackwardInput;
+  const auto up = static_cast<double>(e.rows * e.up_width);
+  const double read = backward ? 5.0 * e.received_elements + up : 3.0 * e.received_elements;
+  w.memory_op("experts.bias", OpKind::Activation, read, 3.0 * e.received_elements, {rows}, {rows})
+      .further_launches = static_cast<std::int32_t>((backward ? 5 : 2) * e.count);
+}
+
+// One of the experts' GEMMs, on operands that are cast before it.
+void write_expert_gemm(const BlockWriter& w, const Experts& e, const std::string& name,
+                       const std::string& operand, std::int64_t n, std::int64_t k, TensorRef in,
+                       TensorRef out, std::vector<std::string> parameters) {
+  write_cast(w, operand, static_cast<double>(e.rows * k), in);
+  w.apply(w.gemm(name, {.m = e.rows, .n = n, .k = k, .groups = e.count}, {in}, {out}),
+          std::move(parameters));
+}
+
+void write_expert_weight_gradient(const BlockWriter& w, const Experts& e, const std::string& name,
+                                  std::int64_t n, std::int64_t k, TensorRef in,
+                                  TensorRef out_gradient, std::vector<std::string> parameters) {
+  // The rows, which are the inner dimension here, are shared out among the experts.
+  w.weight_gradient(name, {.m = n, .n = k, .k = e.rows, .groups = e.count, .groups_share_k = true},
+                    {in, out_gradient}, std::move(parameters));
+}
+
+std::vector<std::string> expert_up_parameters(const BlockWriter& w) {
+  return up_parameters(w, "moe.experts");
+}
+std::vector<std::string> expert_down_parameters(const BlockWriter& w) {
+  return w.of_layer({"moe.experts.down_proj"});
+}
+
+// From the tokens that a rank received to the output of its experts.
+void write_experts_forward(const BlockWriter& w, const Experts& e, TensorRef out) {
+  const std::size_t first = w.ops.size();
+  const std::int64_t hidden = w.shape.hidden;
+  write_expert_gemm(w, e, "experts.up", "experts.up.input", e.up_width, hidden, e.received, e.up,
+                    expert_up_parameters(w));
+  write_clamp(w, e, e.up);
+  write_activation_forward(w, "experts.activation", static_cast<double>(e.rows * e.width), e.up,
+                           e.activated);
+  write_expert_gemm(w, e, "experts.down", "experts.down.input", hidden, e.width, e.activated, out,
+                    expert_down_parameters(w));
+  write_bias(w, e, out);
+  mark_expert_ops(w, e, first);
+}
+
+void write_experts_backward(const BlockWriter& w, const Experts& e, TensorRef out_gradient,
+                            TensorRef in_gradient) {
+  const std::size_t first = w.ops.size();
+  const std::int64_t hidden = w.shape.hidden;
+  const auto elements = static_cast<double>(e.rows * e.width);
+  const TensorRef activated_gradient = w.temporary("experts.activation.gradient", elements);
+  const TensorRef up_gradient =
+      w.temporary("experts.up.gradient", static_cast<double>(e.rows * e.up_width));
+  write_bias(w, e, out_gradient);
+  write_expert_gemm(w, e, "experts.down.dgrad", "experts.down.gradient", e.width, hidden,
+                    out_gradient, activated_gradient, expert_down_parameters(w));
+  write_expert_weight_gradient(w, e, "experts.down.wgrad", hidden, e.width, e.activated,
+                               out_gradient, expert_down_parameters(w));
+  write_activation_backward(w, "experts.activation", elements, e.up, activated_gradient,
+                            up_gradient);
+  write_clamp(w, e, up_gradient);
+  write_expert_gemm(w, e, "experts.up.dgrad", "experts.up.gradient", hidden, e.up_width,
+                    up_gradient, in_gradient, expert_up_parameters(w));
+  write_expert_weight_gradient(w, e, "experts.up.wgrad", e.up_width, hidden, e.received,
+                               up_gradient, expert_up_parameters(w));
+  mark_expert_ops(w, e, first);
+}
+
+// If stack and plan overlap expert parallelism, the first half of the shared experts runs while
+// tokens travel to the routed experts, and the second half while these come back, as in Megatron
+// Core (megatron/core/transformer/moe/shared_experts.py). Otherwise both run before the tokens
+// leave.
+bool overlaps_exchange(const BlockWriter& w) {
+  return has_shared_experts(w.model) && w.stack.overlap_ep && w.plan.overlap.expert_parallel;
+}
+
+}  // namespace
+
+void write_moe_forward(const BlockWriter& w, TensorRef in, TensorRef out) {
+  const Experts e = local_experts(w);
+  const bool overlaps = overlaps_exchange(w);
+  const bool before = has_shared_experts(w.model) && !overlaps;
+  std::vector<TensorRef> shared;
+  if (before) {
+    write_shared_up_forward(w, in);
+    shared = {write_shared_down_forward(w, in)};
+  }
+  write_router_forward(w, in);
+  w.memory_op("experts.permute", OpKind::Permute, e.routed, e.routed, {in, router_scores(w)},
+              {e.moves ? e.permuted : e.received});
+  if (e.moves) write_exchange(w, e, "experts.dispatch", true, e.permuted, e.received);
+  if (overlaps) write_shared_up_forward(w, in);
+  write_sort(w, e, "experts.dispatch.sort", e.received);
+  const TensorRef computed = w.temporary("experts.out", e.received_elements);
+  write_experts_forward(w, e, computed);
+  write_sort(w, e, "experts.combine.sort", computed);
+  const TensorRef returned = e.moves ? w.temporary("experts.returned", e.routed) : computed;
+  if (e.moves) write_exchange(w, e, "experts.combine", false, computed, returned);
+  if (overlaps) shared = {write_shared_down_forward(w, in)};
+  std::vector<TensorRef> parts = {returned, router_scores(w)};
+  parts.insert(parts.end(), shared.begin(), shared.end());
+  w.memory_op("experts.unpermute", OpKind::Permute, e.routed, w.shape.residual_elements(), parts,
+              {out});
+}
+
+void write_moe_backward(const BlockWriter& w, TensorRef in, TensorRef out_gradient,
+                        TensorRef in_gradient) {
+  const Experts e = local_experts(w);
+  const bool overlaps = overlaps_exchange(w);
+  const bool before = has_shared_experts(w.model) && !overlaps;
+  const double elements = w.shape.residual_elements();
+  const TensorRef computed = w.temporary("experts.out.gradient", e.received_elements);
+  const TensorRef returned =
+      e.moves ? w.temporary("experts.returned.gradient", e.routed) : computed;
+  const TensorRef received = w.temporary("experts.in.gradient", e.received_elements);
+  const TensorRef permuted =
+      e.moves ? w.temporary("experts.permuted.gradient", e.routed) : received;
+  std::vector<TensorRef> shared;
+  if (before) {
+    write_shared_down_backward(w, in, out_gradient);
+    shared = {write_shared_up_backward(w, in)};
+  }
+  w.memory_op("experts.unpermute.backward", OpKind::Permute, elements, e.routed,
+              {out_gradient, router_scores(w)}, {returned});
+  if (e.moves) write_exchange(w, e, "experts.combine.gradient", true, returned, computed);
+  if (overlaps) write_shared_down_backward(w, in, out_gradient);
+  write_sort(w, e, "experts.combine.gradient.sort", computed);
+  write_experts_backward(w, e, computed, received);
+  write_sort(w, e, "experts.dispatch.gradient.sort", received);
+  if (e.moves) write_exchange(w, e, "experts.dispatch.gradient", false, received, permuted);
+  if (overlaps) shared = {write_shared_up_backward(w, in)};
+  std::vector<TensorRef> parts = {permuted, router_scores(w)};
+  parts.insert(parts.end(), shared.begin(), shared.end());
+  w.memory_op("experts.permute.backward", OpKind::Permute, e.routed, elements, parts,
+              {in_gradient});
+  write_router_backward(w, in, in_gradient);
+}
+
+}  // namespace shardwright

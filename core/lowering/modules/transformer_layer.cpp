@@ -1,0 +1,165 @@
+// A transformer layer: the order of attention and feed-forward block, the norms around them, and
+// the residual connections.
+#include "core/lowering/modules/modules.hpp"
+
+namespace shardwright {
+namespace {
+
+// Bias, dropout and residual addition, if they are not one kernel.
+constexpr std::int64_t kUnfusedResidualKernels = 3;
+
+// The two branches that a layer adds to the residual stream.
+struct Branch {
+  std::string name;
+  Norm norm, post_norm;
+};
+
+Norm layer_norm(const BlockWriter& w, const std::string& name, const std::string& parameter) {
+  return {name, w.of_layer({parameter}).front()};
+}
+
+Branch attention_branch(const BlockWriter& w) {
+  return {"attention", layer_norm(w, "attention.norm", "attention_norm"),
+          layer_norm(w, "attention.post_norm", "post_attention_norm")};
+}
+
+Branch ffn_branch(const BlockWriter& w) {
+  return {"ffn", layer_norm(w, "ffn.norm", "mlp_norm"),
+          layer_norm(w, "ffn.post_norm", "post_mlp_norm")};
+}
+
+// Gemma 2 has a norm behind each branch, too.
+bool has_post_norms(const BlockWriter& w) {
+  return w.model.norms_per_layer == 4;
+}
+
+// One byte per element.
+TensorRef dropout_mask(const BlockWriter& w, const Branch& branch) {
+  return w.tensor(branch.name + ".residual.dropout_mask", MemoryCategory::Activations,
+                  w.shape.residual_elements());
+}
+
+// The tensor that the last op of the branch writes.
+TensorRef branch_output(const BlockWriter& w, const Branch& branch) {
+  const double elements = w.shape.residual_elements();
+  return has_post_norms(w) ? w.activation(branch.name + ".post_norm.in", elements)
+                           : w.temporary(branch.name + ".branch", elements);
+}
+
+// Returns what is added to the residual stream.
+TensorRef write_branch_end(const BlockWriter& w, const Branch& branch, TensorRef out) {
+  if (!has_post_norms(w)) return out;
+  const TensorRef normed = w.temporary(branch.name + ".branch", w.shape.residual_elements());
+  write_norm_forward(w, branch.post_norm, out, normed);
+  return normed;
+}
+
+void write_residual(const BlockWriter& w, const Branch& branch, TensorRef out, TensorRef skip,
+                    TensorRef sum) {
+  const double elements = w.shape.residual_elements();
+  std::vector<TensorRef> writes = {sum};
+  const bool drops = w.model.dropout > 0.0;
+  if (drops && w.stack.dropout_mask_saved) writes.push_back(dropout_mask(w, branch));
+  w.memory_op(branch.name + ".residual", OpKind::Residual, 2.0 * elements, elements, {out, skip},
+              writes, w.stack.fused_dropout_add || !drops ? 1 : kUnfusedResidualKernels);
+}
+
+// Takes the gradient of the sum back to the branch, through dropout and the norm behind it.
+TensorRef write_branch_end_backward(const BlockWriter& w, const Branch& branch,
+                                    TensorRef gradient) {
+  const double elements = w.shape.residual_elements();
+  if (w.model.dropout > 0.0) {
+    const TensorRef dropped = w.temporary(branch.name + ".branch.gradient", elements);
+    std::vector<TensorRef> reads = {gradient};
+    if (w.stack.dropout_mask_saved) reads.push_back(dropout_mask(w, branch));
+    w.memory_op(branch.name + ".residual.backward", OpKind::Dropout, 1.5 * elements, elements,
+                reads, {dropped});
+    gradient = dropped;
+  }
+  if (has_post_norms(w)) {
+    const TensorRef normed = w.temporary(branch.name + ".post_norm.gradient", elements);
+    write_norm_backward(w, branch.post_norm, branch_output(w, branch), {gradient}, normed);
+    gradient = normed;
+  }
+  return gradient;
+}
+
+FeedForward dense_block(const BlockWriter& w, TensorRef in) {
+  return feed_forward(w, "ffn", "mlp", w.model.mlp.ffn_hidden, in);
+}
+
+void write_ffn_forward(const BlockWriter& w, std::int64_t layer, TensorRef in, TensorRef out) {
+  if (w.model.is_sparse(layer)) return write_moe_forward(w, in, out);
+  const FeedForward block = dense_block(w, in);
+  write_up_forward(w, block);
+  write_down_forward(w, block, out);
+}
+
+void write_ffn_backward(const BlockWriter& w, std::int64_t layer, TensorRef in,
+                        TensorRef out_gradient, TensorRef in_gradient) {
+  if (w.model.is_sparse(layer)) return write_moe_backward(w, in, out_gradient, in_gradient);
+  const FeedForward block = dense_block(w, in);
+  write_down_backward(w, block, out_gradient);
+  write_up_backward(w, block, in_gradient);
+}
+
+}  // namespace
+
+void write_layer_forward(const BlockWriter& w, std::int64_t layer, const LayerEnds& ends) {
+  const double elements = w.shape.residual_elements();
+  const Branch attention = attention_branch(w), ffn = ffn_branch(w);
+  const bool parallel = w.model.parallel_block, shared_norm = w.model.norms_per_layer == 1;
+  const TensorRef attention_in = w.gemm_input("attention.norm.out", elements);
+  const TensorRef middle = parallel ? ends.in : w.activation("hidden.middle", elements);
+  const TensorRef ffn_in = shared_norm ? attention_in : w.gemm_input("ffn.norm.out", elements);
+
+  write_norm_forward(w, attention.norm, ends.in, attention_in);
+  TensorRef attention_out = branch_output(w, attention);
+  write_attention_forward(w, layer, attention_in, attention_out);
+  attention_out = write_branch_end(w, attention, attention_out);
+  if (!parallel) write_residual(w, attention, attention_out, ends.in, middle);
+
+  if (!shared_norm) write_norm_forward(w, ffn.norm, middle, ffn_in);
+  TensorRef ffn_out = branch_output(w, ffn);
+  write_ffn_forward(w, layer, ffn_in, ffn_out);
+  ffn_out = write_branch_end(w, ffn, ffn_out);
+  TensorRef skip = middle;
+  if (parallel) {
+    skip = w.temporary("attention.residual.out", elements);
+    write_residual(w, attention, attention_out, ends.in, skip);
+  }
+  // Recomputation runs to the end of the layer, although nothing reads its output.
+  const bool recomputes = w.phase == Phase::Recompute;
+  write_residual(w, ffn, ffn_out, skip,
+                 recomputes ? w.temporary("hidden.recomputed", elements) : ends.out);
+}
+
+void write_layer_backward(const BlockWriter& w, std::int64_t layer, const LayerEnds& ends) {
+  const double elements = w.shape.residual_elements();
+  const Branch attention = attention_branch(w), ffn = ffn_branch(w);
+  const bool parallel = w.model.parallel_block, shared_norm = w.model.norms_per_layer == 1;
+  const TensorRef attention_in = w.gemm_input("attention.norm.out", elements);
+  const TensorRef attention_in_gradient = w.temporary("attention.norm.out.gradient", elements);
+  const TensorRef middle = parallel ? ends.in : w.activation("hidden.middle", elements);
+  const TensorRef ffn_in = shared_norm ? attention_in : w.gemm_input("ffn.norm.out", elements);
+  const TensorRef ffn_in_gradient = w.temporary("ffn.norm.out.gradient", elements);
+
+  write_ffn_backward(w, layer, ffn_in, write_branch_end_backward(w, ffn, ends.out_gradient),
+                     ffn_in_gradient);
+  // The gradient of the residual connection around attention, and what attention's norm adds up.
+  TensorRef around = ends.out_gradient;
+  std::vector<TensorRef> sum = {attention_in_gradient};
+  if (shared_norm) {
+    sum.push_back(ffn_in_gradient);
+  } else {
+    around = w.temporary("hidden.middle.gradient", elements);
+    write_norm_backward(w, ffn.norm, middle, {ffn_in_gradient, ends.out_gradient}, around);
+  }
+  sum.push_back(around);
+  const TensorRef attention_gradient =
+      write_branch_end_backward(w, attention, parallel ? ends.out_gradient : around);
+  write_attention_backward(w, layer, attention_in, attention_gradient, attention_in_gradient);
+  write_norm_backward(w, attention.norm, ends.in, sum, ends.in_gradient);
+}
+
+}  // namespace shardwright
