@@ -28,9 +28,10 @@ ExitCode gui(const std::vector<std::string>& arguments) {
 void add_gui_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("gui", "Explore plans in a window; opens the files that are named");
+  command->footer("Example:\n  shardwright gui plan.json other-plan.json");
   const auto files = std::make_shared<std::vector<std::string>>();
   command
-      ->add_option("FILE", *files,
+      ->add_option("files", *files,
                    "Plans, search results, clusters, models, timelines, folders of runs; two of a "
                    "kind are compared")
       ->type_name("FILE...");
