@@ -279,9 +279,9 @@ TEST(OddWorld, WithAPlanForItIsNamedWithBothNumbers) {
 }
 
 // Bad input that one rank finds before the ranks meet; the others have nothing to complain of.
-class RefusedRank : public testing::TestWithParam<int> {};
+class RefusedRankOfSeveral : public testing::TestWithParam<int> {};
 
-TEST_P(RefusedRank, EndsTheOthersAlike) {
+TEST_P(RefusedRankOfSeveral, EndsTheOthersAlike) {
   const auto refused = static_cast<std::size_t>(GetParam());
   const std::string name = fmt::format("rank {} on {}, ", refused, host_name());
   const auto expect = [&](const LaunchedRanks::Change& change, const std::string& said) {
@@ -310,7 +310,7 @@ TEST_P(RefusedRank, EndsTheOthersAlike) {
       "--warmup-steps: found 9999; expected");
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, RefusedRank, testing::Values(0, 2));
+INSTANTIATE_TEST_SUITE_P(Ranks, RefusedRankOfSeveral, testing::Values(0, 2));
 
 // The folder is the first rank's to make, when all agree.
 TEST(FolderThatCannotBeMade, IsSaidByAll) {
