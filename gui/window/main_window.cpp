@@ -55,12 +55,6 @@ QStringList local_files(const QMimeData& dragged) {
   return paths;
 }
 
-// The first window leaves room for its title bar, whose height is unknown before it is shown.
-QSize first_size(const QWidget& window) {
-  const int title = window.style()->pixelMetric(QStyle::PM_TitleBarHeight);
-  return QSize(1440, 900).boundedTo(window.screen()->availableSize() - QSize(0, title));
-}
-
 bool takes_tab(const QWidget& widget) {
   return (widget.focusPolicy() & Qt::TabFocus) != 0 && widget.focusProxy() == nullptr &&
          widget.isVisible() && widget.isEnabled();
@@ -88,7 +82,7 @@ MainWindow::MainWindow(QSettings* settings)
   // Docks that are squeezed scroll or cut their content; the window itself may be as small as this.
   layout()->setSizeConstraint(QLayout::SetNoConstraint);
   setMinimumSize(640, 480);
-  resize(first_size(*this));
+  resize(QSize(1440, 900).boundedTo(largest_size()));
   opened_ = new OpenedFiles(this);
   create_docks();
   create_actions();
@@ -361,6 +355,13 @@ QDockWidget* MainWindow::current_dock() const {
   if (above != beside.end()) return *above;
   const auto any = std::find_if(docks_.begin(), docks_.end(), front);
   return any == docks_.end() ? last_dock_ : *any;
+}
+
+// Leaves room for the frame, whose size is unknown before the window is shown.
+QSize MainWindow::largest_size() const {
+  const int edge = style()->pixelMetric(QStyle::PM_MdiSubWindowFrameWidth);
+  const int title = style()->pixelMetric(QStyle::PM_TitleBarHeight);
+  return screen()->availableSize() - QSize(2 * edge, title + edge);
 }
 
 // Leaving a field takes what was typed into it.

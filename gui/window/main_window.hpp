@@ -85,6 +85,7 @@ class MainWindow : public QMainWindow {
   void connect_search();
   void connect_views();
   void edit_scenario();
+  QSize largest_size() const;
   void take_typed_text();
   void ask_what_becomes_of_run();
   // Those of the scenario's parts that are files.

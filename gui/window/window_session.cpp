@@ -47,7 +47,11 @@ QStringList MainWindow::restore_layout() {
     if (settings_->contains(name) && !put(settings_->value(name).toByteArray()))
       damaged.append(name);
   };
-  restore("window/geometry", [this](const QByteArray& state) { return restoreGeometry(state); });
+  restore("window/geometry", [this](const QByteArray& state) {
+    const bool restored = restoreGeometry(state);
+    resize(size().boundedTo(largest_size()));  // The session may come from a larger screen.
+    return restored;
+  });
   restore("window/layout", [this](const QByteArray& state) {
     return restoreState(state) || (restoreState(default_layout_), false);
   });

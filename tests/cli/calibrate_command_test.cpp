@@ -419,8 +419,8 @@ TEST(CalibrateCommand, SaysWhatItIsGivenInPlaceOfARun) {
   EXPECT_THAT(result.errors, HasSubstr("empty.txt: found an empty file" + expected));
   EXPECT_THAT(result.errors, HasSubstr("/dev/null: found a pipe or device; expected the --out "
                                        "folder of shardwright run, or a file"));
-  EXPECT_THAT(result.errors, HasSubstr("results: found a folder without plan.json; expected the "
-                                       "--out folder of shardwright run\n"));
+  EXPECT_THAT(result.errors, HasSubstr("results: found a folder without plan.json; expected an "
+                                       "output folder of shardwright run\n"));
 }
 
 TEST(CalibrateCommand, NamesAllThatIsWrong) {
