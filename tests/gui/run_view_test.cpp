@@ -220,13 +220,19 @@ TEST_F(RunViewTest, AnEmptyLogOfNoStepLeavesTheFolderFree) {
 
 // One that somebody else began there in the same moment.
 TEST_F(RunViewTest, AnEmptyLogOfAnotherRunStays) {
-  QSignalSpy ended(view_, &RunView::ended);
-  start(3);
-  ASSERT_TRUE(view_->is_running());
   const QString metrics = folder_.filePath(id("run/metrics.jsonl"));
-  write_text_file(metrics, {});
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
-  EXPECT_FALSE(ended.front().front().toBool());
+  bool finished = true;
+  // A run that has opened its log before the other one does finishes: it is tried again.
+  for (int i = 0; finished && i < 20; ++i) {
+    QDir(folder_.filePath(id("run"))).removeRecursively();
+    QSignalSpy ended(view_, &RunView::ended);
+    start(3);
+    ASSERT_TRUE(view_->is_running());
+    write_text_file(metrics, {});
+    ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+    finished = ended.front().front().toBool();
+  }
+  EXPECT_FALSE(finished);
   EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("without an earlier run")))
       << qPrintable(find<MessageBar>("message_bar").text());
   EXPECT_TRUE(QFileInfo::exists(metrics));
