@@ -389,8 +389,8 @@ TEST(BadInput, EachOfSeveralBadFilesIsNamed) {
   const std::string first = folder.write("first.jsonl", "{\n");
   const CommandResult result = run_command({"validate", first, "/no/second.jsonl"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.errors, HasSubstr("first.jsonl: found no row that can be read"));
-  EXPECT_THAT(result.errors, HasSubstr("/no/second.jsonl: found no such readable file"));
+  EXPECT_THAT(result.errors, HasSubstr("first.jsonl line 1: found"));
+  EXPECT_THAT(result.errors, HasSubstr("/no/second.jsonl : found no such readable file"));
 }
 
 TEST(BadInput, ComparedFilesHaveAllTheirProblemsNamed) {
