@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
 #include "core/spec/cost_curve.hpp"
 #include "core/spec/measured_kernel.hpp"
@@ -101,6 +102,8 @@ enum class ScaleUpKind : std::uint8_t {
   Torus,     // TPU
   Pcie,      // shared PCIe trees and the CPU interconnect
 };
+template <>
+inline constexpr auto kEnumNames<ScaleUpKind> = std::array{"switched", "mesh", "torus", "pcie"};
 
 // The links among the accelerators of a node, or of a rack-sized domain.
 struct ScaleUpSpec {
@@ -161,7 +164,14 @@ struct NodeSpec {
 };
 
 enum class FabricKind : std::uint8_t { LeafSpine, RailOptimised, Torus, None };
+template <>
+inline constexpr auto kEnumNames<FabricKind> =
+    std::array{"leaf-spine", "rail-optimised", "torus", "none"};
+
 enum class FabricProtocol : std::uint8_t { InfiniBand, RoCE, Efa, Ethernet, Optical };
+template <>
+inline constexpr auto kEnumNames<FabricProtocol> =
+    std::array{"infiniband", "roce", "efa", "ethernet", "optical"};
 
 // One level of switches, from the leaf up.
 struct FabricLevel {
@@ -225,10 +235,5 @@ struct ClusterSpec {
 
   bool operator==(const ClusterSpec&) const = default;
 };
-
-// Names used in files and tables: "switched", "rail-optimised", "infiniband", …
-const char* name_of(ScaleUpKind kind);
-const char* name_of(FabricKind kind);
-const char* name_of(FabricProtocol protocol);
 
 }  // namespace shardwright

@@ -8,15 +8,28 @@
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
+
 namespace shardwright {
 
 enum class NormKind : std::uint8_t { LayerNorm, RmsNorm };
+template <>
+inline constexpr auto kEnumNames<NormKind> = std::array{"layernorm", "rmsnorm"};
+
 enum class Activation : std::uint8_t { Gelu, Relu, Silu };
+template <>
+inline constexpr auto kEnumNames<Activation> = std::array{"gelu", "relu", "silu"};
+
 enum class PositionKind : std::uint8_t { Learned, Rotary, Alibi };
+template <>
+inline constexpr auto kEnumNames<PositionKind> = std::array{"learned", "rotary", "alibi"};
+
 enum class AttentionKind : std::uint8_t {
   GroupedQuery,     // multi-head and multi-query attention are its two ends
   MultiHeadLatent,  // DeepSeek's MLA (arXiv 2405.04434)
 };
+template <>
+inline constexpr auto kEnumNames<AttentionKind> = std::array{"grouped-query", "multi-head-latent"};
 
 // Attention of one layer. Sizes count elements; all are at least 1 unless said.
 struct AttentionSpec {
@@ -134,12 +147,6 @@ struct ModelSpec {
 
   bool operator==(const ModelSpec&) const = default;
 };
-
-// Names used in files and tables: "rmsnorm", "silu", "rotary", "grouped-query", …
-const char* name_of(NormKind norm);
-const char* name_of(Activation activation);
-const char* name_of(PositionKind position);
-const char* name_of(AttentionKind attention);
 
 // How a parameter is split when its layer is split over tensor-parallel or expert-parallel ranks.
 enum class ShardKind : std::uint8_t {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/spec/precision.hpp"
 
 namespace shardwright {
@@ -18,6 +19,9 @@ enum class ScheduleKind : std::uint8_t {
   ZbV,          // zero-bubble, two chunks per rank placed in a V
   DualPipe,     // DeepSeek-V3: bidirectional, two copies of the parameters
 };
+template <>
+inline constexpr auto kEnumNames<ScheduleKind> =
+    std::array{"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "dualpipe"};
 
 enum class RecomputePolicy : std::uint8_t {
   None,
@@ -25,6 +29,8 @@ enum class RecomputePolicy : std::uint8_t {
               // where it is fused
   Full,       // each layer keeps only its input
 };
+template <>
+inline constexpr auto kEnumNames<RecomputePolicy> = std::array{"none", "selective", "full"};
 
 // How context parallelism moves keys and values.
 enum class ContextParallelKind : std::uint8_t {
@@ -32,12 +38,15 @@ enum class ContextParallelKind : std::uint8_t {
   AllGather,  // keys and values are gathered first
   Ulysses,    // all-to-all between sequence and heads
 };
+template <>
+inline constexpr auto kEnumNames<ContextParallelKind> = std::array{"ring", "all-gather", "ulysses"};
 
 // Where the optimizer's states lie. Off the device the host does the step: gradients travel to it,
 // weights back. From NVMe the states pass through the host's memory (ZeRO-Infinity, arXiv
 // 2104.07857, 5).
 enum class OptimizerOffload : std::uint8_t { None, Host, Nvme };
-inline constexpr int kOptimizerOffloads = 3;
+template <>
+inline constexpr auto kEnumNames<OptimizerOffload> = std::array{"none", "host", "nvme"};
 
 // Bytes of a parameter's states there: its master copy and both moments in fp32.
 inline constexpr double kHostStateBytes = 12.0;
@@ -45,6 +54,8 @@ inline constexpr double kHostStateBytes = 12.0;
 // The nesting of the rank axes, innermost first. Ranks of one group of the innermost axis are
 // neighbours.
 enum class Axis : std::uint8_t { Tensor, Context, Expert, Data, Pipeline };
+template <>
+inline constexpr auto kEnumNames<Axis> = std::array{"tp", "cp", "ep", "dp", "pp"};
 
 struct OverlapSwitches {
   bool grad_reduce = true;
@@ -110,12 +121,5 @@ struct Plan {
 
   bool operator==(const Plan&) const = default;
 };
-
-// Names used in files and tables: "1f1b", "interleaved", "zb-h1", "selective", "ring", "tp", …
-const char* name_of(ScheduleKind schedule);
-const char* name_of(RecomputePolicy policy);
-const char* name_of(ContextParallelKind kind);
-const char* name_of(Axis axis);
-const char* name_of(OptimizerOffload offload);
 
 }  // namespace shardwright

@@ -7,6 +7,8 @@
 
 #include "core/base/json_reader.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/fields.hpp"
+#include "core/spec/figures.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
@@ -16,8 +18,6 @@
 
 namespace shardwright {
 namespace {
-
-constexpr std::int64_t kVersion = 1;
 
 // The libraries also take paths, which would tie a plan file to the place where it is read.
 bool may_be_path(std::string_view name) {
@@ -58,14 +58,6 @@ ClusterSpec read_whole_cluster(const nlohmann::json& document, const std::string
   return read_cluster(document, source, no_names);
 }
 
-void check_format(ObjectReader& object) {
-  const std::string schema = object.text("schema");
-  if (!schema.empty() && schema != kPlanSchema) {
-    object.problem("schema", fmt::format("\"{}\"", schema), fmt::format("\"{}\"", kPlanSchema));
-  }
-  object.integer("version", {kVersion, kVersion});
-}
-
 }  // namespace
 
 void read_parts(ObjectReader& object, Scenario& scenario) {
@@ -74,10 +66,18 @@ void read_parts(ObjectReader& object, Scenario& scenario) {
   scenario.stack = read_part<StackSpec>(object, "stack", load_stack, read_stack);
 }
 
+void describe(Scenario& scenario, FieldVisitor& fields) {
+  fields.header(kPlanSchema, false);
+  fields.document("model", "model", kRequired, "the model, or the name of a shipped one");
+  fields.document("cluster", "cluster", kRequired, "the cluster, or the name of a shipped one");
+  fields.document("stack", "stack", kRequired, "the stack, or the name of a shipped one");
+  fields.section("plan", kRequired, "the plan", [&] { describe(scenario.plan, fields); });
+}
+
 Scenario read_scenario(const nlohmann::json& document, const std::string& source) {
   ProblemList problems(source);
   ObjectReader object(document, "", problems);
-  check_format(object);
+  check_schema(object, kPlanSchema);
   Scenario scenario;
   read_parts(object, scenario);
   ObjectReader plan = object.object("plan");
@@ -99,7 +99,7 @@ Scenario load_scenario(const std::string& file_or_dash) {
 
 nlohmann::ordered_json to_json(const Scenario& scenario) {
   return {{"schema", kPlanSchema},
-          {"version", kVersion},
+          {"version", 1},
           {"model", to_json(scenario.model)},
           {"cluster", to_json(scenario.cluster)},
           {"stack", to_json(scenario.stack)},

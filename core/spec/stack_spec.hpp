@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
 #include "core/spec/plan.hpp"
 #include "core/spec/precision.hpp"
@@ -23,6 +24,8 @@ enum class GradientBuckets : std::uint8_t {
   FixedSize,  // buckets of `bucket_elements`
   PerLayer,   // one message per layer (FSDP)
 };
+template <>
+inline constexpr auto kEnumNames<GradientBuckets> = std::array{"single", "fixed-size", "per-layer"};
 
 struct StackSpec {
   std::string name;
@@ -164,8 +167,5 @@ inline double elements_per_bucket(const StackSpec& stack, const Plan& plan) {
 inline std::size_t parts_gathered_ahead(const StackSpec& stack, const Plan& plan) {
   return plan.overlap.param_gather ? static_cast<std::size_t>(stack.prefetch_layers) : 0;
 }
-
-// "single", "fixed-size" or "per-layer".
-const char* name_of(GradientBuckets buckets);
 
 }  // namespace shardwright

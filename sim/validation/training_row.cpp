@@ -121,14 +121,10 @@ MeasuredRow read_measured_row(ObjectReader object) {
 
 std::optional<TargetRow> read_target_row(ObjectReader object) {
   if (!object.has("metric") || !object.has("value")) return std::nullopt;
-  enum class Metric : std::uint8_t { Known };
-  static const EnumNames<Metric> kMetrics = {{"step_s", Metric::Known},
-                                             {"tokens_per_s_per_gpu", Metric::Known},
-                                             {"tflops_per_gpu", Metric::Known},
-                                             {"mfu", Metric::Known}};
+  constexpr std::array kMetrics = {"step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu"};
   TargetRow target;
   target.metric = object.text("metric");
-  object.choice("metric", kMetrics);
+  object.choose("metric", kMetrics);
   target.value = object.number("value", target.metric == "mfu" ? kMfu : kPositive);
   return target;
 }

@@ -10,7 +10,6 @@
 
 #include "core/lowering/lowering.hpp"
 #include "core/spec/plan_check.hpp"
-#include "core/spec/plan_names.hpp"
 
 namespace shardwright {
 
@@ -125,10 +124,8 @@ class CaseGenerator {
     plan.tp = one_of<std::int64_t>({1, 1, 2, 4});
     plan.cp = one_of<std::int64_t>({1, 1, 2, 4});
     plan.pp = one_of<std::int64_t>({1, 2, 3, 4});
-    plan.schedule =
-        schedule_names()[static_cast<std::size_t>(
-                             between(0, static_cast<std::int64_t>(schedule_names().size()) - 1))]
-            .second;
+    plan.schedule = static_cast<ScheduleKind>(
+        between(0, static_cast<std::int64_t>(kEnumCount<ScheduleKind>) - 1));
     plan.vpp = plan.schedule == ScheduleKind::ZbV           ? 2
                : plan.schedule == ScheduleKind::Interleaved ? between(1, 3)
                                                             : 1;

@@ -336,8 +336,7 @@ INSTANTIATE_TEST_SUITE_P(
                      {"op":"add","path":"/fabric/torus","value":[4,4,4]},{"op":"add","path":"/node/scale_up/domain","value":16}])",
             "/node", "a scale-up domain of 16", "that of the 8 of a node"},
         BadInput{"blocks of a tree", R"([{"op":"add","path":"/fabric/torus_block","value":[4,4]}])",
-                 "/fabric/torus_block", "the axes of a torus",
-                 "none, for the fabric's kind is leaf-spine"},
+                 "/fabric/torus_block", "an array of 2", "only where kind is torus"},
         BadInput{
             "torus of another size",
             R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
