@@ -61,7 +61,7 @@ TEST(Command, HelpShowsItsOwnExamples) {
        {"plan",          "replan",      "scale",      "simulate",    "probe",       "calibrate",
         "explain",       "compare",     "export",     "validate",    "fit",         "network",
         "models",        "clusters",    "stacks",     "models list", "models show", "clusters list",
-        "clusters show", "stacks list", "stacks show"}) {
+        "clusters show", "stacks list", "stacks show", "schema"}) {
     std::vector<std::string> arguments;
     std::istringstream words(name);
     for (std::string word; words >> word;) arguments.push_back(word);
