@@ -73,10 +73,10 @@ void StageWriter::reduce_part(const Part& part, const Slot& slot) {
   bucket_.dense += part.parameters->dense * reduced;
   bucket_.expert += part.parameters->expert * reduced;
   for (const PartId id : parts_with(part)) bucket_.parts.push_back(id);
-  const bool beside_backward = in_.stack.overlap_grad_reduce && in_.plan.overlap.grad_reduce &&
-                               in_.stack.buckets != GradientBuckets::Single;
+  const bool beside_backward = in_.stack.overlap.grad_reduce && in_.plan.overlap.grad_reduce &&
+                               in_.stack.gradients.buckets != GradientBuckets::Single;
   const bool full =
-      in_.stack.buckets == GradientBuckets::PerLayer ||
+      in_.stack.gradients.buckets == GradientBuckets::PerLayer ||
       bucket_.dense + bucket_.expert >= reduced * elements_per_bucket(in_.stack, in_.plan);
   if (beside_backward && full) flush_bucket(slot);
 }
@@ -120,7 +120,7 @@ void StageWriter::reduce_bytes(const std::string& name, double bytes, Group inne
 
 void StageWriter::gather_beside_first_forward() {
   const bool splits = in_.plan.zero_stage == 1 || in_.plan.zero_stage == 2;
-  if (!splits || !in_.stack.overlap_param_gather || !in_.plan.overlap.param_gather) return;
+  if (!splits || !in_.stack.overlap.param_gather || !in_.plan.overlap.param_gather) return;
   const double element = storage_bytes(in_.plan.precision).value();
   for (std::size_t chunk = 0; chunk < parts_.size(); ++chunk) {
     Bucket bucket;
@@ -156,7 +156,7 @@ std::uint32_t StageWriter::gather_parameters(const Bucket& bytes,
 
 void StageWriter::gather_after_optimizer() {
   const bool splits = in_.plan.zero_stage == 1 || in_.plan.zero_stage == 2;
-  if (!splits || (in_.stack.overlap_param_gather && in_.plan.overlap.param_gather)) return;
+  if (!splits || (in_.stack.overlap.param_gather && in_.plan.overlap.param_gather)) return;
   const double element = storage_bytes(in_.plan.precision).value();
   gather_parameters(
       {rank_.parameters.dense * element, rank_.parameters.expert * element, all_parts()}, ends());
@@ -233,11 +233,11 @@ void StageWriter::write_optimizer() {
     return;
   }
   const double states =
-      in_.stack.master_weight_bytes.value() + in_.stack.optimizer_state_bytes.value();
+      in_.stack.memory.master_weight_bytes.value() + in_.stack.memory.optimizer_state_bytes.value();
   call_part(
       around_.over_parameters("optimizer", OpKind::Optimizer, Bytes(updated * (gradient + states)),
                               Bytes(updated * (states + element)),
-                              in_.stack.fused_optimizer ? 1 : kUnfusedOptimizerKernels),
+                              in_.stack.fusion.optimizer ? 1 : kUnfusedOptimizerKernels),
       kWholeRank, kOutsideOfSlots);
 }
 

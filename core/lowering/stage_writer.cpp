@@ -96,7 +96,7 @@ RankProgram StageWriter::write() {
   tensor_reduced_ = parameters.tensor_reduced;
   const PersistentStates states = persistent_memory(parameters, in_.plan, in_.stack);
   rank_.persistent.assign(states.begin(), states.end());
-  if (in_.stack.gradient_placeholders && !shards_parameters(in_.model, in_.plan)) {
+  if (in_.stack.memory.gradient_placeholders && !shards_parameters(in_.model, in_.plan)) {
     rank_.persistent.push_back(
         {MemoryCategory::Temporaries,
          gradient_placeholders(in_.blocks, in_.schedule, in_.parts, in_.plan, stage_)});

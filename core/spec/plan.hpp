@@ -1,4 +1,5 @@
-// A plan: how one training step of a model is spread over a cluster.
+// A plan: how one training step of a model is spread over a cluster. What each field means is said
+// where it is described for files, in plan_json.cpp.
 #pragma once
 
 #include <cstdint>
@@ -62,9 +63,7 @@ struct OverlapSwitches {
   bool param_gather = true;
   bool tensor_parallel = false;
   bool p2p = true;
-  bool expert_parallel = false;  // all-to-all of experts beside shared experts
-  // … or beside the kernels of another microbatch, whose backward pass alternates with this one's
-  // forward pass layer by layer (Megatron Core: overlap_moe_expert_parallel_comm).
+  bool expert_parallel = false;
   bool expert_microbatches = false;
 
   bool operator==(const OverlapSwitches&) const = default;
@@ -79,37 +78,31 @@ struct Plan {
   std::int64_t cp = 1;
   std::int64_t ep = 1;
   std::int64_t expert_tp = 1;
-  std::int64_t vpp = 1;  // model chunks per pipeline rank
-  bool sequence_parallel =
-      true;  // activations outside of the tensor-parallel GEMMs are split along the sequence
+  std::int64_t vpp = 1;
+  bool sequence_parallel = true;
 
-  int zero_stage =
-      1;  // 0: replicated, 1: optimizer states, 2: and gradients, 3: and parameters (FSDP)
-  std::int64_t shard_group =
-      0;  // hybrid sharding: ranks that share one copy of the states; 0: all data-parallel ranks
+  int zero_stage = 1;
+  std::int64_t shard_group = 0;
 
-  std::int64_t micro_batch = 1;   // sequences
-  std::int64_t global_batch = 1;  // sequences
-  std::int64_t seq_len = 2048;    // tokens
+  std::int64_t micro_batch = 1;
+  std::int64_t global_batch = 1;
+  std::int64_t seq_len = 2048;
 
   ScheduleKind schedule = ScheduleKind::OneFOneB;
   ContextParallelKind context_parallel = ContextParallelKind::Ring;
   RecomputePolicy recompute = RecomputePolicy::None;
-  std::int64_t recompute_layers =
-      0;  // with RecomputePolicy::Full: layers per chunk that are recomputed; 0: all
+  std::int64_t recompute_layers = 0;
   Precision precision = Precision::Bf16;
   OverlapSwitches overlap;
   std::vector<Axis> rank_order = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data,
                                   Axis::Pipeline};
 
-  // Layers of each model chunk in the order of the forward pass (pp * vpp numbers); empty: as even
-  // as possible, the first chunks taking the remainder.
   std::vector<std::int64_t> stage_layers;
-  bool embedding_counts_as_layer = false;  // for the even split
+  bool embedding_counts_as_layer = false;
   bool head_counts_as_layer = false;
   OptimizerOffload offload_optimizer = OptimizerOffload::None;
   bool offload_activations = false;
-  bool multi_token_prediction = true;  // train the model's layers that predict further tokens
+  bool multi_token_prediction = true;
 
   std::int64_t world_size() const { return dp * tp * pp * cp; }
   std::int64_t chunks() const { return pp * vpp; }

@@ -109,7 +109,7 @@ void StageCoster::shard_chunks(const LayerCosts& layers, const Plan& plan) {
 ChunkCost StageCoster::sharded(ChunkCost chunk, const LayerCosts& layers, const Plan& plan,
                                std::size_t position) {
   list_parts(layers, plan, position);
-  const double slowdown = stack_.overlap_slowdown;
+  const double slowdown = stack_.overlap.slowdown;
   for (std::size_t i = 0; i < kSlotCosts; ++i) {
     const auto which = static_cast<SlotCost>(i);
     if (is_part_of_backward(which) && !costs_.profile->splits_backward) continue;
@@ -192,7 +192,7 @@ ChunkCost StageCoster::chunk_cost(const LayerCosts& layers, const Plan& plan,
   const auto message = [&](double bytes) {
     BlockCost cost = allocation(bytes);
     const bool gathers = bytes > 0.0 && layers.message_bytes < layers.boundary_bytes;
-    const double ops = bytes == 0.0 ? 0.0 : gathers && !stack_.cuda_graphs ? 2.0 : 1.0;
+    const double ops = bytes == 0.0 ? 0.0 : gathers && !stack_.host.cuda_graphs ? 2.0 : 1.0;
     cost.launch = ops * launch;
     return cost;
   };

@@ -64,7 +64,7 @@ void StageCoster::begin_pipeline(const LayerCosts& layers, const Plan& plan) {
   const bool split_alike = before_ && profile == costs_.profile && splits_alike(*before_, plan);
   costs_.profile = profile;
   costs_.microbatches = static_cast<double>(plan.microbatches());
-  costs_.slowdown = stack_.overlap_slowdown;
+  costs_.slowdown = stack_.overlap.slowdown;
   if (!split_alike) split(layers, plan);
   if (!differs_only_in_recomputation(plan)) forget_states();
   before_ = plan;
@@ -306,7 +306,8 @@ void StageCoster::add_update(const PartParameters& parameters, const Plan& plan,
                          parameters.expert / (splits ? expert_shards(plan) : 1.0);
   const double element = storage_bytes(plan.precision).value();
   const double gradient = main_gradient_bytes(stack_, plan.precision).value();
-  const double held = stack_.master_weight_bytes.value() + stack_.optimizer_state_bytes.value();
+  const double held =
+      stack_.memory.master_weight_bytes.value() + stack_.memory.optimizer_state_bytes.value();
   states.norm = over_parameters(OpKind::GradientNorm,
                                 MemoryWork{Bytes(updated * gradient), Bytes(), Flop(), 1}, plan);
   states.optimizer =
@@ -317,7 +318,7 @@ void StageCoster::add_update(const PartParameters& parameters, const Plan& plan,
           : over_parameters(
                 OpKind::Optimizer,
                 MemoryWork{Bytes(updated * (gradient + held)), Bytes(updated * (held + element)),
-                           Flop(), stack_.fused_optimizer ? 1 : kUnfusedOptimizerKernels},
+                           Flop(), stack_.fusion.optimizer ? 1 : kUnfusedOptimizerKernels},
                 plan);
 }
 

@@ -78,8 +78,8 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
                                                 std::size_t stage) {
   DataParallelCost cost;
   const double size = reduced_gradient_bytes(stack_, plan.precision).value();
-  const bool beside = costs_.sharded || (stack_.overlap_grad_reduce && plan.overlap.grad_reduce &&
-                                         stack_.buckets != GradientBuckets::Single);
+  const bool beside = costs_.sharded || (stack_.overlap.grad_reduce && plan.overlap.grad_reduce &&
+                                         stack_.gradients.buckets != GradientBuckets::Single);
   const SlotCost completes =
       costs_.profile->splits_backward ? SlotCost::BackwardWeight : SlotCost::Backward;
   const StageProfile& profile = costs_.profile->stages[stage];
@@ -104,7 +104,7 @@ DataParallelCost StageCoster::reduce_in_buckets(const LayerCosts& layers, const 
       // FSDP reduces what the part's own parameters are.
       const bool copies = &part == &layers.head_of(plan) && copies_embedding(plan, stage);
       if (copies && !costs_.sharded) dense += layers.embedding.parameters.dense * size;
-      const bool full = costs_.sharded || stack_.buckets == GradientBuckets::PerLayer ||
+      const bool full = costs_.sharded || stack_.gradients.buckets == GradientBuckets::PerLayer ||
                         dense + expert >= size * elements_per_bucket(stack_, plan);
       if (!beside || !full) continue;
       if (dense != known_dense || expert != known_expert) {
@@ -159,7 +159,7 @@ void StageCoster::gather_parameters(const LayerCosts& layers, const Plan& plan, 
     return messages_.of(OpKind::AllGather, Group::ShardInner, dense) +
            messages_.of(OpKind::AllGather, Group::ExpertShardInner, expert);
   };
-  if (!(stack_.overlap_param_gather && plan.overlap.param_gather)) {
+  if (!(stack_.overlap.param_gather && plan.overlap.param_gather)) {
     const PartParameters parameters = stage_parameters(layers, plan, stage);
     states.late_gathers = gather(parameters.dense * element, parameters.expert * element);
     return;

@@ -59,7 +59,8 @@ double StageCoster::sum_states(const LayerCosts& layers, const Plan& plan,
   for (const PersistentMemory& state :
        persistent_memory(stage_parameters(layers, plan, stage), plan, stack_))
     sum += state.bytes.value();
-  if (stack_.gradient_placeholders && !costs_.sharded) sum += placeholders(layers, plan, stage);
+  if (stack_.memory.gradient_placeholders && !costs_.sharded)
+    sum += placeholders(layers, plan, stage);
   return sum;
 }
 
@@ -133,8 +134,8 @@ void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
     most = bytes;
     costs_.fullest = static_cast<std::int32_t>(peak.stage);
   }
-  costs_.memory = Bytes(most * (1.0 + stack_.fragmentation)) + stack_.context_memory +
-                  stack_.communicator_memory * communicators(plan, model_);
+  costs_.memory = Bytes(most * (1.0 + stack_.memory.fragmentation)) + stack_.memory.context +
+                  stack_.memory.communicator * communicators(plan, model_);
 }
 
 }  // namespace shardwright::sim

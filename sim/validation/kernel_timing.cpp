@@ -79,8 +79,8 @@ void read_gemm(const KernelColumns& columns, KernelTiming& timing) {
   const GemmWork work = gemm_of(columns);
   timing.op = fmt::format("{} {}", grouped ? "grouped_gemm" : "gemm", columns.dtype);
   // DeepGEMM runs all groups in one kernel, vendors' libraries run them one by one.
-  timing.stack.fused_grouped_gemm = says(timing.source, "deepgemm");
-  timing.stack.launch_time = kGroupIssue;
+  timing.stack.fusion.grouped_gemm = says(timing.source, "deepgemm");
+  timing.stack.host.launch_time = kGroupIssue;
   timing.kernels = {{grouped ? OpKind::GroupedGemm : OpKind::Gemm, work, {}}};
   timing.measured = measured_time(columns, work.flop());
 }
@@ -121,9 +121,9 @@ void add_unfused(const KernelColumns& columns, bool backward, KernelTiming& timi
 void set_implementation(const KernelColumns& columns, KernelTiming& timing) {
   const std::string& text = columns.implementation.empty() ? columns.notes : columns.implementation;
   if (says(text, "triton tutorial"))
-    timing.stack.hopper_attention_kernel_ratio = kTritonTutorialOnHopper;
+    timing.stack.fusion.hopper_attention_kernel_ratio = kTritonTutorialOnHopper;
   else if (says(text, "flashattention-2"))
-    timing.stack.hopper_attention_kernel_ratio = kFlashAttention2OnHopper;
+    timing.stack.fusion.hopper_attention_kernel_ratio = kFlashAttention2OnHopper;
 }
 
 // "attention_fwd", "attention_fwd_bwd".

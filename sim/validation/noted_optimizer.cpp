@@ -59,18 +59,18 @@ void set_optimizer_by_notes(const TrainingRow& row, StackSpec& stack,
   static const std::regex kInBackward(R"(\boptimi[sz]er[-_ ]in[-_ ](?:the[-_ ])?(?:bwd|backward))",
                                       icase);
   if (const auto moments = moments_in(row.notes)) {
-    stack.optimizer_state_bytes = Bytes(moments->bytes);
+    stack.memory.optimizer_state_bytes = Bytes(moments->bytes);
     filled_in.push_back(fmt::format("optimizer: {}, {} bytes of states a parameter, by the notes",
                                     moments->name, moments->bytes));
   }
   const bool pure = affirms_any(row.notes, {"pure bf16", "pure bfloat16"});
   if (pure || denies_any(row.notes, {"master weight", "fp32 master", "fp32 copy of the weights"})) {
-    stack.master_weight_bytes = Bytes(0);
+    stack.memory.master_weight_bytes = Bytes(0);
     filled_in.emplace_back("optimizer: no fp32 copy of the weights, by the notes");
   }
-  if (pure) stack.fp32_main_gradients = false;
+  if (pure) stack.gradients.fp32_accumulation = false;
   if (affirms_any(row.notes, {"bf16 master weight", "bfloat16 master weight"})) {
-    stack.master_weight_bytes = Bytes(2);
+    stack.memory.master_weight_bytes = Bytes(2);
     filled_in.emplace_back("optimizer: a bf16 copy of the weights, by the notes");
   }
   if (names_optimizer(row.notes, kPaged))

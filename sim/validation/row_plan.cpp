@@ -139,7 +139,7 @@ void keep_whole_in_pipeline(Plan& plan, std::vector<std::string>& filled_in) {
 // relatives unless they are told not to.
 void set_tensor_overlap(const TrainingRow& row, const StackSpec& stack, Plan& plan,
                         std::vector<std::string>& filled_in) {
-  if (!stack.overlap_tp || !plan.sequence_parallel) return;
+  if (!stack.overlap.tensor_parallel || !plan.sequence_parallel) return;
   const bool asked = stack.family == "pytorch";
   plan.overlap.tensor_parallel = asked ? notes_say_asynchronous_tensor_parallel(row.notes) ||
                                              notes_say_asynchronous_tensor_parallel(row.stack)
@@ -152,7 +152,7 @@ void set_tensor_overlap(const TrainingRow& row, const StackSpec& stack, Plan& pl
 // 2412.19437, section 3.2.1).
 void set_expert_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec& stack,
                         Plan& plan, std::vector<std::string>& filled_in) {
-  if (!stack.overlap_ep || !model.moe || plan.ep == 1) return;
+  if (!stack.overlap.expert_parallel || !model.moe || plan.ep == 1) return;
   const bool noted = notes_say_expert_overlap(row.notes);
   const bool paired = plan.pp > 1 && plan.schedule == ScheduleKind::DualPipe &&
                       !notes_say_no_expert_overlap(row.notes);
@@ -168,7 +168,7 @@ void set_overlap(const TrainingRow& row, const ModelSpec& model, const StackSpec
       row.plan.overlap_grad_reduce.value_or(usually_overlaps_gradients(stack, plan));
   if (!row.plan.overlap_grad_reduce && plan.dp * plan.cp > 1)
     filled_in.push_back(fmt::format("overlap_grad_reduce: {}", plan.overlap.grad_reduce));
-  plan.overlap.param_gather = row.plan.overlap_grad_reduce.value_or(stack.overlap_param_gather);
+  plan.overlap.param_gather = row.plan.overlap_grad_reduce.value_or(stack.overlap.param_gather);
   set_tensor_overlap(row, stack, plan, filled_in);
   set_expert_overlap(row, model, stack, plan, filled_in);
 }

@@ -23,13 +23,13 @@ constexpr double kFlashAttention1Ratio = 0.6;
 
 void set_attention_kernel(StackSpec& stack, const std::string& kernel) {
   if (kernel.empty()) return;
-  stack.flash_attention = says(kernel, "flash");
+  stack.fusion.flash_attention = says(kernel, "flash");
   if (says(kernel, "attentionv1")) {
-    stack.attention_kernel_ratio = kFlashAttention1Ratio;
-    stack.hopper_attention_kernel_ratio *= kFlashAttention1Ratio;
+    stack.fusion.attention_kernel_ratio = kFlashAttention1Ratio;
+    stack.fusion.hopper_attention_kernel_ratio *= kFlashAttention1Ratio;
   }
-  stack.fused_softmax = kernel != "torch";
-  stack.fused_norm = says(kernel, "rms");
+  stack.fusion.softmax = kernel != "torch";
+  stack.fusion.norm = says(kernel, "rms");
 }
 
 std::string generic_text(const TrainingRow& row, const std::string& profile,
@@ -75,9 +75,9 @@ void set_attention_by_notes(const TrainingRow& row, StackSpec& stack,
   const bool fused = (notes_say_fused_attention(row.notes) && !by_formula) || spread;
   const bool said = fused || by_formula;
   const bool by_year = is_generic(stack.name) && is_before_fused_attention(row);
-  if (!row.attention_kernel.empty() || (!said && !by_year) || stack.flash_attention == fused)
+  if (!row.attention_kernel.empty() || (!said && !by_year) || stack.fusion.flash_attention == fused)
     return;
-  stack.flash_attention = fused;
+  stack.fusion.flash_attention = fused;
   filled_in.push_back(fmt::format("attention: {}, by the {}", fused ? "fused" : "not fused",
                                   said ? "notes" : "year of the source"));
 }
@@ -99,8 +99,8 @@ void exchange_by_recipe(const TrainingRow& row, const ModelSpec& model, StackSpe
   const bool hopper = says_any(accelerator_name(row.cluster.gpu), {"h100", "h200"});
   const bool balanced =
       notes_say_balanced_routing(row.notes) && !notes_say_dropped_tokens(row.notes);
-  if (!recipe || !hopper || !balanced || stack.sends_tokens_once_per_node) return;
-  stack.sends_tokens_once_per_node = true;
+  if (!recipe || !hopper || !balanced || stack.communication.sends_tokens_once_per_node) return;
+  stack.communication.sends_tokens_once_per_node = true;
   filled_in.emplace_back("token exchange: once per node, as in the recipes of such models");
 }
 
@@ -108,12 +108,12 @@ void set_graphs(const TrainingRow& row, StackSpec& stack, std::vector<std::strin
   const bool submission = stack.name == "nemo-te" && row.source_title.starts_with("MLPerf");
   if (submission || notes_say_cuda_graphs(row.notes)) {
     // The host of a graph does not know how many tokens an expert has; one kernel reads it.
-    stack.cuda_graphs = stack.fused_grouped_gemm = stack.fused_expert_bias = true;
+    stack.host.cuda_graphs = stack.fusion.grouped_gemm = stack.fusion.expert_bias = true;
     filled_in.emplace_back(
         submission ? "host: CUDA graphs, as the submissions' config_common_cg.sh has them"
                    : "host: a CUDA graph of the whole step, by the notes");
   } else if (notes_say_partial_graphs(row.notes)) {
-    stack.graphs_to_dispatch = true;
+    stack.host.graphs_to_dispatch = true;
     filled_in.emplace_back("host: CUDA graphs of attention and routers, by the notes");
   }
 }
@@ -148,7 +148,7 @@ void set_compiled(const TrainingRow& row, std::string& name, std::vector<std::st
 void set_compiled_kernels(const TrainingRow& row, StackSpec& stack,
                           std::vector<std::string>& filled_in) {
   if (stack.name != "generic-pytorch" || !is_compiled(row)) return;
-  stack.fused_norm = stack.fused_rope = stack.fused_activation = stack.fused_dropout_add = true;
+  stack.fusion.norm = stack.fusion.rope = stack.fusion.activation = stack.fusion.dropout_add = true;
   filled_in.emplace_back("kernels: norm, RoPE and activation fused, compiled as the source says");
 }
 
@@ -167,14 +167,14 @@ StackSpec stack_of_row(const TrainingRow& row, std::vector<std::string>& filled_
   set_attention_kernel(stack, row.attention_kernel);
   set_attention_by_notes(row, stack, filled_in);
   set_graphs(row, stack, filled_in);
-  if (notes_say_dropped_tokens(row.notes)) stack.reads_token_counts = false;
+  if (notes_say_dropped_tokens(row.notes)) stack.host.reads_token_counts = false;
   if (notes_say_tokens_once_per_node(row.notes)) {
-    stack.sends_tokens_once_per_node = true;
+    stack.communication.sends_tokens_once_per_node = true;
     if (row.model.moe) filled_in.emplace_back("token exchange: once per node, by the notes");
   }
   // DeepSpeed keeps fp16 gradients as they are; its BF16_Optimizer adds bf16 ones up in fp32.
   if (says(stack.name, "deepspeed") && precision_in(row.plan.precision) == Precision::Bf16)
-    stack.fp32_main_gradients = true;
+    stack.gradients.fp32_accumulation = true;
   return stack;
 }
 
@@ -185,18 +185,18 @@ void refine_stack(const TrainingRow& row, const ModelSpec& model, StackSpec& sta
     filled_in.push_back(
         fmt::format("attention: \"{}\" is not simulated, but full attention", window));
   if (stack.name == "fsdp2-compile" && row.source_year.value_or(0) >= kCompiledLossYear) {
-    stack.fused_loss = true;
+    stack.fusion.loss = true;
     filled_in.emplace_back("loss: compiled, by the year of the source");
   }
   if (stack.name == "nemo-te" && model.attention.kind == AttentionKind::MultiHeadLatent) {
-    stack.optimizer_state_bytes = kHalfMoments;
+    stack.memory.optimizer_state_bytes = kHalfMoments;
     filled_in.emplace_back("optimizer: moments in bf16, as in the recipes of such models");
   }
   exchange_by_recipe(row, model, stack, filled_in);
   // Where matrix units read FP8 operands of any layout, no transposed copy is needed.
   const bool any_layout = says_any(accelerator_name(row.cluster.gpu), {"b200", "b300"});
   if (any_layout && notes_say_fp8_weights(row.notes)) {
-    stack.fp8_weight_bytes = Bytes(1.0);
+    stack.memory.fp8_weight_bytes = Bytes(1.0);
     filled_in.emplace_back("weights: in fp8, by the notes");
   }
 }

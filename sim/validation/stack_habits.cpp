@@ -79,7 +79,7 @@ bool interleaves_by_habit(const StackSpec& stack) {
 int usual_zero_stage(const TrainingRow& row, const StackSpec& stack) {
   if (const auto stage = zero_stage_in(row.stack)) return *stage;
   if (stack.family == "pytorch" || stack.family == "jax") return says(row.stack, "ddp") ? 0 : 3;
-  return stack.overlap_param_gather || stack.family == "deepspeed" || is_newer_megatron(stack) ||
+  return stack.overlap.param_gather || stack.family == "deepspeed" || is_newer_megatron(stack) ||
                  notes_say_distributed_optimizer(row.notes)
              ? 1
              : 0;
@@ -88,7 +88,7 @@ int usual_zero_stage(const TrainingRow& row, const StackSpec& stack) {
 // PyTorch's tensor parallelism splits the sequence, too (SequenceParallel of
 // torch.distributed.tensor.parallel).
 bool usual_sequence_parallel(const StackSpec& stack) {
-  return stack.overlap_tp || stack.family == "pytorch" || is_newer_megatron(stack);
+  return stack.overlap.tensor_parallel || stack.family == "pytorch" || is_newer_megatron(stack);
 }
 
 // PyTorch's hooks, by which Megatron-LM overlapped in 2021, reduce after each microbatch, so that
@@ -97,7 +97,7 @@ bool usual_sequence_parallel(const StackSpec& stack) {
 bool usually_overlaps_gradients(const StackSpec& stack, const Plan& plan) {
   const bool asked = stack.name == "megatron-lm-2023";
   const bool hooks = stack.name == "megatron-lm-2021";
-  return stack.overlap_grad_reduce && !asked && !(hooks && plan.pp > 1);
+  return stack.overlap.grad_reduce && !asked && !(hooks && plan.pp > 1);
 }
 
 bool has_context_parallelism(const TrainingRow& row, const StackSpec& stack) {

@@ -125,7 +125,7 @@ std::vector<Recomputation> recomputations(const Scenario& scenario, bool open) {
   if (!open) return {{plan.recompute, plan.recompute_layers}};
   std::vector<Recomputation> choices = {{RecomputePolicy::None}};
   // Fused attention keeps no scores that could be recomputed.
-  if (!scenario.stack.flash_attention) choices.push_back({RecomputePolicy::Selective});
+  if (!scenario.stack.fusion.flash_attention) choices.push_back({RecomputePolicy::Selective});
   const std::int64_t layers = plan.even_chunk(scenario.model.layers);
   for (std::int64_t count = 1; count < layers; ++count)
     choices.push_back({RecomputePolicy::Full, count});

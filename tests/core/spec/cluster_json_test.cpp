@@ -500,8 +500,8 @@ TEST(StackJson, BytesOfABucketAreReadAsElements) {
         {"bucket_bytes_per_replica", 1e6 * element},
         {"fp32_reduction", fp32}};
     const StackSpec stack = read_stack(document, "old.json");
-    EXPECT_EQ(stack.bucket_elements, 40e6);
-    EXPECT_EQ(stack.bucket_elements_per_replica, 1e6);
+    EXPECT_EQ(stack.gradients.bucket_elements, 40e6);
+    EXPECT_EQ(stack.gradients.bucket_elements_per_replica, 1e6);
     EXPECT_EQ(stack.sources.at("/gradients/bucket_elements").source, "a paper");
     EXPECT_EQ(read_stack(json(to_json(stack)), "new.json"), stack);
   }
@@ -510,8 +510,8 @@ TEST(StackJson, BytesOfABucketAreReadAsElements) {
 TEST(StackJson, AnEmptyStackIsTheDefaultOneAndSaysWhatWasFilledIn) {
   const StackSpec stack = read_stack(json::parse(kStack), "mine.json");
   const StackSpec defaults;
-  EXPECT_EQ(stack.launch_time, defaults.launch_time);
-  EXPECT_EQ(stack.flash_attention, defaults.flash_attention);
+  EXPECT_EQ(stack.host.launch_time, defaults.host.launch_time);
+  EXPECT_EQ(stack.fusion.flash_attention, defaults.fusion.flash_attention);
   EXPECT_THAT(stack.filled_in, ::testing::Contains(HasSubstr("/fusion/flash_attention: true")));
   EXPECT_THAT(stack.filled_in, ::testing::Contains(HasSubstr("/host/launch_s: 5e-06")));
   EXPECT_TRUE(read_stack(json::parse(to_json(stack).dump()), "mine.json") == stack);

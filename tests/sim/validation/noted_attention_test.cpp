@@ -20,10 +20,10 @@ TEST(NotedAttention, AttentionByItsFormulaIsNotFused) {
   for (const char* notes : {"SDPA math", "PyTorch SDPA (math backend)", "math attention",
                             "naive attention, bf16", "attn_implementation=eager",
                             "unfused attention", "SDPBackend.MATH", "SDPA with the math kernel"})
-    EXPECT_FALSE(with_notes(notes).scenario->stack.flash_attention) << notes;
+    EXPECT_FALSE(with_notes(notes).scenario->stack.fusion.flash_attention) << notes;
   for (const char* notes : {"SDPA", "no math attention", "not SDPA math but flash", "GSM8K math",
                             "math data, flash attention", "SDPA flash"})
-    EXPECT_TRUE(with_notes(notes).scenario->stack.flash_attention) << notes;
+    EXPECT_TRUE(with_notes(notes).scenario->stack.fusion.flash_attention) << notes;
 }
 
 TEST(NotedAttention, AWindowThatTheModelLacksIsListed) {

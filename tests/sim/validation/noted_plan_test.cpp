@@ -205,7 +205,7 @@ TEST(NotedPlan, OffloadInAnyWordsIsSimulatedOrListed) {
 
 TEST(NotedOptimizer, StatesAreThoseOfTheOptimizer) {
   const auto bytes = [](const char* notes) {
-    return scenario_of(open_row(notes)).scenario->stack.optimizer_state_bytes.value();
+    return scenario_of(open_row(notes)).scenario->stack.memory.optimizer_state_bytes.value();
   };
   EXPECT_EQ(bytes("8-bit Adam (bitsandbytes)"), 2.0);
   EXPECT_EQ(bytes("paged_adamw_8bit"), 2.0);
@@ -223,8 +223,8 @@ TEST(NotedOptimizer, StatesAreThoseOfTheOptimizer) {
   EXPECT_TRUE(any_says(paged.filled_in, "8-bit Adam, 2 bytes of states a parameter, by the notes"));
   EXPECT_TRUE(any_says(paged.filled_in, "paged to the host, by the notes: not simulated"));
   const StackSpec pure = scenario_of(open_row("pure bf16")).scenario->stack;
-  EXPECT_EQ(pure.master_weight_bytes.value(), 0.0);
-  EXPECT_FALSE(pure.fp32_main_gradients);
+  EXPECT_EQ(pure.memory.master_weight_bytes.value(), 0.0);
+  EXPECT_FALSE(pure.gradients.fp32_accumulation);
 }
 
 TEST(NotedPlan, TheCapacityFactorIsTheNumberOfTheNotes) {

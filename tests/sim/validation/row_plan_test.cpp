@@ -279,7 +279,7 @@ TEST(RowPlan, DeepSeeksStackCutsNoLayersOfModelsWithExperts) {
   ASSERT_TRUE(result.scenario) << result.reason;
   EXPECT_EQ(result.scenario->stack.name, "hai-llm");
   EXPECT_EQ(result.scenario->plan.tp, 1);
-  EXPECT_TRUE(result.scenario->stack.sends_tokens_once_per_node);
+  EXPECT_TRUE(result.scenario->stack.communication.sends_tokens_once_per_node);
   EXPECT_TRUE(any_says(result.filled_in, "tp: 1, as the stack cuts such models"));
 }
 

@@ -19,15 +19,15 @@ namespace {
 
 TEST(RowStack, LossAndOptimizerFollowYearModelAndDevice) {
   TrainingRow row = shipped_row("titan-8b-h200-g64");
-  EXPECT_TRUE(scenario_of(row).scenario->stack.fused_loss);
+  EXPECT_TRUE(scenario_of(row).scenario->stack.fusion.loss);
   row.source_year = 2024;
-  EXPECT_FALSE(scenario_of(row).scenario->stack.fused_loss);
+  EXPECT_FALSE(scenario_of(row).scenario->stack.fusion.loss);
   row = shipped_row("simumax-b200-deepseekv2-tp1-ep8-pp1-dp8-l4-mbc4-cef");
-  EXPECT_EQ(scenario_of(row).scenario->stack.optimizer_state_bytes, Bytes(8));
+  EXPECT_EQ(scenario_of(row).scenario->stack.memory.optimizer_state_bytes, Bytes(8));
   row.stack = "nemo-te";
-  EXPECT_EQ(scenario_of(row).scenario->stack.optimizer_state_bytes, Bytes(4));
+  EXPECT_EQ(scenario_of(row).scenario->stack.memory.optimizer_state_bytes, Bytes(4));
   const auto weight_bytes = [](const char* id) {
-    return scenario_of(shipped_row(id)).scenario->stack.fp8_weight_bytes;
+    return scenario_of(shipped_row(id)).scenario->stack.memory.fp8_weight_bytes;
   };
   EXPECT_EQ(weight_bytes("mlperf-v5.0-llama405b-gb200-cw-1024"), Bytes(1));
   EXPECT_EQ(weight_bytes("mlperf-v5.0-llama405b-h100-512"), Bytes(2));
@@ -35,12 +35,13 @@ TEST(RowStack, LossAndOptimizerFollowYearModelAndDevice) {
 
 TEST(RowStack, GraphsFollowNotesAndSubmissions) {
   TrainingRow row = shipped_row("mlperf-v5.0-llama405b-h100-512");
-  EXPECT_TRUE(scenario_of(row).scenario->stack.cuda_graphs);
+  EXPECT_TRUE(scenario_of(row).scenario->stack.host.cuda_graphs);
   row.source_title = "Some other source";
   const auto graphs = [&row](const std::string& notes) {
     row.notes = notes;
     const auto made = scenario_of(row);
-    return std::pair(made.scenario->stack.cuda_graphs, made.scenario->stack.graphs_to_dispatch);
+    return std::pair(made.scenario->stack.host.cuda_graphs,
+                     made.scenario->stack.host.graphs_to_dispatch);
   };
   EXPECT_EQ(graphs(""), std::pair(false, false));
   EXPECT_EQ(graphs("CUDA graphs transformer_engine scope ['attn', 'moe_router']"),
@@ -55,7 +56,7 @@ TEST(RowStack, TokenExchangeFollowsTheRecipesOfLatentAttention) {
   row.cluster.gpu = "H100-SXM5-80GB";
   const auto once = [&row](const std::string& notes) {
     row.notes = notes;
-    return scenario_of(row).scenario->stack.sends_tokens_once_per_node;
+    return scenario_of(row).scenario->stack.communication.sends_tokens_once_per_node;
   };
   EXPECT_TRUE(once("token distribution force-balanced, dropless"));
   EXPECT_FALSE(once("learned router"));
@@ -306,8 +307,8 @@ TEST(RowStack, CompilationIsReadFromNotes) {
         "NCCL compiled with CUDA 12", "results were compiled by hand", "compile not mentioned"})
     EXPECT_EQ(stack_of("torchtitan", notes).name, "fsdp2") << notes;
   EXPECT_EQ(stack_of("fsdp2-compile", "eager mode").name, "fsdp2");
-  EXPECT_FALSE(stack_of("XTuner", "").fused_rope);
-  EXPECT_TRUE(stack_of("XTuner", "torch.compile").fused_rope);
+  EXPECT_FALSE(stack_of("XTuner", "").fusion.rope);
+  EXPECT_TRUE(stack_of("XTuner", "torch.compile").fusion.rope);
   EXPECT_EQ(stack_of("Megatron-Core", "torch.compile").name, "megatron-core");
 }
 
@@ -318,7 +319,7 @@ TEST(RowStack, AttentionIsFusedSinceTheYearInWhichItCouldBe) {
     row.source_year = year;
     row.notes = notes;
     std::vector<std::string> filled_in;
-    return stack_of_row(row, filled_in).flash_attention;
+    return stack_of_row(row, filled_in).fusion.flash_attention;
   };
   EXPECT_FALSE(fused(2022, ""));
   EXPECT_TRUE(fused(2023, ""));
