@@ -7,6 +7,7 @@
 
 #include "cli/option_values.hpp"
 #include "cli/scenario_parts.hpp"
+#include "cli/settings.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/request_check.hpp"
@@ -45,6 +46,10 @@ void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList
     request.cluster = read_cluster_option(options.cluster, problems);
   if (!from_row || !options.stack.empty())
     request.stack = read_stack_option(options.stack, request.cluster, problems);
+  refuse_plan_settings(options.settings, problems);
+  apply_settings(options.settings, request.model, problems);
+  apply_settings(options.settings, request.cluster, problems);
+  apply_settings(options.settings, request.stack, problems);
   if (from_row) return;
   request.precision = planner::usual_precision(request.cluster);
   // A machine that was measured.
@@ -178,6 +183,14 @@ void add_inputs(CLI::App& command, RequestOptions& options) {
   add("--precision", options.precision, "Number format of the GEMMs (default bf16)", "NAME");
   add("--row", options.row, "A published measurement; other options replace parts of it",
       "FILE:ID");
+  command
+      .add_option("--set", options.settings,
+                  "A member of model, cluster or stack, as in cluster.node.nic.per_node=4 or "
+                  "stack.host.cuda_graphs=true (repeatable)")
+      ->type_name("FIELD=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->group(kGroup);
 }
 
 void add_limits(CLI::App& command, RequestOptions& options) {

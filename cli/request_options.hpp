@@ -21,6 +21,8 @@ struct RequestOptions {
   std::string precision, objective;
   std::string top, threads, max_memory, max_global_batch;
   std::vector<std::string> fix, forbid, vary;
+  // "cluster.node.nic.per_node=4": members of model, cluster and stack.
+  std::vector<std::string> settings;
 };
 
 void add_request_options(CLI::App& command, RequestOptions& options);

@@ -10,6 +10,7 @@
 
 #include "cli/option_values.hpp"
 #include "cli/scenario_parts.hpp"
+#include "cli/settings.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/printable_text.hpp"
 #include "core/base/standard_streams.hpp"
@@ -50,38 +51,11 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--precision", "precision", "NAME", "Number format of the GEMMs: bf16, fp8, …"},
 };
 
-// Numbers, switches and lists are written as in JSON; everything else is a name.
-json parsed_value(const std::string& text) {
-  json value = json::parse(text, nullptr, false);
-  return value.is_discarded() ? json(text) : value;
-}
-
-void apply_setting(const std::string& setting, json& plan, ProblemList& problems) {
-  const auto equals = setting.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    problems.add("--set", fmt::format("\"{}\"", setting), "FIELD=VALUE, as in tp=8");
-    return;
-  }
-  json* place = &plan;
-  std::string key = setting.substr(0, equals);
-  for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
-    place = &(*place)[key.substr(0, dot)];
-    if (place->is_null()) *place = json::object();
-    if (!place->is_object()) {
-      problems.add("--set", fmt::format("\"{}\"", setting),
-                   fmt::format("{} itself, which has no parts", key.substr(0, dot)));
-      return;
-    }
-    key.erase(0, dot + 1);
-  }
-  (*place)[key] = parsed_value(setting.substr(equals + 1));
-}
-
 void apply_fields(const ScenarioOptions& options, json& plan, ProblemList& problems) {
   for (const auto& [key, text] : options.fields) {
     if (!text.empty()) plan[key] = parsed_value(text);
   }
-  for (const std::string& setting : options.settings) apply_setting(setting, plan, problems);
+  plan.merge_patch(plan_settings(options.settings, problems));
 }
 
 // "/tp" of a plan that the command line gives is "--tp" there.
@@ -159,6 +133,8 @@ void check_before_probe(const ScenarioOptions& options, const std::string& comma
   scenario.model = read_model_option(options.model, problems);
   // One that was measured on this machine has the name of a shipped one.
   scenario.stack = read_stack_option(options.stack, {}, problems);
+  apply_settings(options.settings, scenario.model, problems);
+  apply_settings(options.settings, scenario.stack, problems);
   std::vector<std::string> unused;
   read_command_line_plan(options, read_gpus(options, problems), scenario, unused, problems);
   problems.throw_if_any();
@@ -171,6 +147,9 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
   scenario.model = read_model_option(options.model, problems);
   scenario.cluster = read_cluster_option(options.cluster, problems);
   scenario.stack = read_stack_option(options.stack, scenario.cluster, problems);
+  apply_settings(options.settings, scenario.model, problems);
+  apply_settings(options.settings, scenario.cluster, problems);
+  apply_settings(options.settings, scenario.stack, problems);
   const std::int64_t gpus = read_gpus(options, problems);
   std::vector<std::string> filled_in;
   scenario.plan = read_command_line_plan(options, gpus, scenario, filled_in, problems);
@@ -245,7 +224,16 @@ bool names_stack(const json& document, const std::string& name) {
           (stack->is_object() && stack->value("name", json()) == json(name)));
 }
 
-// Replaces the parts of a plan file that options name, and fields of its plan.
+void change_spec(SpecKind kind, const std::vector<std::string>& settings, json& document,
+                 ProblemList& problems) {
+  const json patch = spec_settings(kind, settings);
+  if (patch.empty()) return;
+  json& given = document[name_of(kind)];
+  given = read_part("--set", problems, [&] { return whole_document(kind, given, name_of(kind)); });
+  given.merge_patch(patch);
+}
+
+// Replaces the parts of a plan file that options name, members of them, and fields of its plan.
 void replace_parts(const ScenarioOptions& options, json& document,
                    std::vector<std::string>& filled_in, ProblemList& problems) {
   if (!options.model.empty())
@@ -258,6 +246,8 @@ void replace_parts(const ScenarioOptions& options, json& document,
   }
   if (!options.stack.empty())
     document["stack"] = json(to_json(read_stack_option(options.stack, {}, problems)));
+  for (const SpecKind kind : {SpecKind::Model, SpecKind::Cluster, SpecKind::Stack})
+    change_spec(kind, options.settings, document, problems);
   if (!document.contains("plan") || !document["plan"].is_object()) return;
   json& plan = document["plan"];
   const json before = plan;
@@ -361,7 +351,8 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
   }
   command
       .add_option("--set", options.settings,
-                  "Any other field of a plan file, as in overlap.p2p=false (repeatable)")
+                  "Any other field of a plan file, as in overlap.p2p=false, "
+                  "stack.host.cuda_graphs=true or cluster.node.nic.per_node=4 (repeatable)")
       ->type_name("FIELD=VALUE")
       ->take_all()
       ->expected(1)

@@ -13,6 +13,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/huggingface.hpp"
 #include "core/spec/model_json.hpp"
+#include "core/spec/spec_document.hpp"
 
 namespace shardwright {
 namespace {
@@ -25,11 +26,13 @@ fs::path models_directory() {
 }
 
 ModelSpec read_either_format(const json& value, const std::string& source) {
+  if (is_patch(value)) return read_given_model(value, source);
   if (value.is_object() && value.contains("schema")) return read_model(value, source);
   if (value.is_object() && value.contains("model_type")) return import_huggingface(value, source);
-  throw InputError(source, {{"", value.is_object() ? "neither key" : shown(value),
-                             "a model: an object with \"schema\" (our own format) or "
-                             "\"model_type\" (a Hugging Face configuration)"}});
+  throw InputError(source,
+                   {{"", value.is_object() ? "none of the keys" : shown(value),
+                     "a model: an object with \"schema\" (our own format), \"model_type\" (a "
+                     "Hugging Face configuration) or \"base\" (a patch)"}});
 }
 
 // config.json says nothing about its model's name, its folder does.
@@ -43,7 +46,7 @@ std::string name_after(const fs::path& file) {
 ModelSpec load_file(const fs::path& file) {
   const json value = read_json_file(file);
   ModelSpec model = read_either_format(value, file.string());
-  if (!value.contains("schema")) model.name = name_after(file);
+  if (!value.contains("schema") && !is_patch(value)) model.name = name_after(file);
   return model;
 }
 

@@ -11,6 +11,7 @@
 #include "core/base/letters_and_digits.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/spec_document.hpp"
 #include "core/spec/stack_json.hpp"
 
 namespace shardwright {
@@ -163,12 +164,14 @@ bool has_spelling(const StackSpec& stack, const std::string& wanted) {
 
 ClusterSpec load_cluster(const std::string& name_or_path) {
   const fs::path file = profile_file("clusters", name_or_path);
-  return read_cluster(read_json_file(file), file.string(), parts_beside(file));
+  const json document = read_json_file(file);
+  return is_patch(document) ? read_given_cluster(document, file.string())
+                            : read_cluster(document, file.string(), parts_beside(file));
 }
 
 StackSpec load_stack(const std::string& name_or_path) {
   const fs::path file = profile_file("stacks", name_or_path);
-  return read_stack(read_json_file(file), file.string());
+  return read_given_stack(read_json_file(file), file.string());
 }
 
 AcceleratorSpec load_accelerator(const std::string& name_or_path) {

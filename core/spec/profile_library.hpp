@@ -15,7 +15,8 @@
 namespace shardwright {
 
 // A name without a path is a shipped profile; anything with a '/' or that ends in ".json" is a
-// file. A cluster's file may name shipped parts and files beside itself.
+// file, a document or a patch on a shipped one (core/spec/spec_document.hpp). The document of a
+// cluster may name shipped parts and files beside itself.
 ClusterSpec load_cluster(const std::string& name_or_path);
 StackSpec load_stack(const std::string& name_or_path);
 AcceleratorSpec load_accelerator(const std::string& name_or_path);

@@ -8,10 +8,9 @@
 #include "core/base/json_reader.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
-#include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
-#include "core/spec/profile_library.hpp"
+#include "core/spec/spec_document.hpp"
 #include "core/spec/stack_json.hpp"
 
 namespace shardwright {
@@ -25,37 +24,26 @@ bool may_be_path(std::string_view name) {
          name.find(".json") != std::string_view::npos;
 }
 
-// Reads a part that is either a document or a shipped name. The part's readers throw problems of
-// their own; they are collected here, at the part's place in the file.
+// The part's readers throw problems of their own; they are collected here, at the part's place in
+// the file.
 template <class Spec>
-Spec read_part(ObjectReader& object, const std::string& key, Spec (*load)(const std::string&),
+Spec read_part(ObjectReader& object, const std::string& key,
                Spec (*read)(const nlohmann::json&, const std::string&)) {
   const nlohmann::json& part = object.raw(key);
-  const std::string pointer = "/" + key;
   if (!part.is_object() && (!part.is_string() || may_be_path(part.get_ref<const std::string&>()))) {
-    object.problem_with(key, fmt::format("a {} or the name of a shipped one", key));
+    object.problem_with(
+        key,
+        fmt::format("a {0}, the name of a shipped one, or a patch {{\"base\": NAME, …}}", key));
     return {};
   }
   try {
-    return part.is_object() ? read(part, object.problems().source())
-                            : load(part.get_ref<const std::string&>());
+    return read(part, object.problems().source());
   } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) {
+    const std::string pointer = object.pointer() + "/" + key;
+    for (const Problem& problem : error.problems())
       object.problems().add(pointer + problem.where, problem.found, problem.expected);
-    }
     return {};
   }
-}
-
-// A cluster inside a plan file brings its parts along.
-ClusterSpec read_whole_cluster(const nlohmann::json& document, const std::string& source) {
-  const PartLibrary no_names = {[](const std::string&) { return std::vector<std::string>{}; },
-                                [](const std::string&, const std::string& name) -> nlohmann::json {
-                                  throw InputError(
-                                      name, {{"", fmt::format("the name \"{}\"", name),
-                                              "the part itself: a plan file is self-contained"}});
-                                }};
-  return read_cluster(document, source, no_names);
 }
 
 void check_format(ObjectReader& object) {
@@ -69,26 +57,30 @@ void check_format(ObjectReader& object) {
 }  // namespace
 
 void read_parts(ObjectReader& object, Scenario& scenario) {
-  scenario.model = read_part<ModelSpec>(object, "model", load_model, read_model);
-  scenario.cluster = read_part<ClusterSpec>(object, "cluster", load_cluster, read_whole_cluster);
-  scenario.stack = read_part<StackSpec>(object, "stack", load_stack, read_stack);
+  scenario.model = read_part<ModelSpec>(object, "model", read_given_model);
+  scenario.cluster = read_part<ClusterSpec>(object, "cluster", read_given_cluster);
+  scenario.stack = read_part<StackSpec>(object, "stack", read_given_stack);
+}
+
+Scenario read_members(ObjectReader& object) {
+  const std::size_t before = object.problems().size();
+  Scenario scenario;
+  read_parts(object, scenario);
+  ObjectReader plan = object.object("plan");
+  scenario.plan = read_plan(plan);
+  object.refuse_unknown_keys();
+  if (object.problems().size() > before) return scenario;
+  for (const BrokenRule& broken : broken_rules(scenario.model, &scenario.cluster, scenario.plan, 0,
+                                               object.pointer() + "/plan"))
+    object.problems().add(broken.problem.where, broken.problem.found, broken.problem.expected);
+  return scenario;
 }
 
 Scenario read_scenario(const nlohmann::json& document, const std::string& source) {
   ProblemList problems(source);
   ObjectReader object(document, "", problems);
   check_format(object);
-  Scenario scenario;
-  read_parts(object, scenario);
-  ObjectReader plan = object.object("plan");
-  scenario.plan = read_plan(plan);
-  object.refuse_unknown_keys();
-  problems.throw_if_any();
-
-  for (const BrokenRule& broken :
-       broken_rules(scenario.model, &scenario.cluster, scenario.plan, 0, "/plan")) {
-    problems.add(broken.problem.where, broken.problem.found, broken.problem.expected);
-  }
+  Scenario scenario = read_members(object);
   problems.throw_if_any();
   return scenario;
 }

@@ -2,9 +2,9 @@
 //
 //   {"schema": "shardwright/plan", "version": 1, "model": …, "cluster": …, "stack": …, "plan": {…}}
 //
-// Model, cluster and stack are documents of their own formats, or the names of shipped ones. What
-// Shardwright writes is self-contained, so that a file means the same wherever and whenever it is
-// read.
+// Model, cluster and stack are documents of their own formats, the names of shipped ones, or
+// patches on these (core/spec/spec_document.hpp). What Shardwright writes is self-contained, so
+// that a file means the same wherever and whenever it is read.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -40,6 +40,10 @@ Scenario load_scenario(const std::string& file_or_dash);
 // Model, cluster and stack alone, from an object that holds them as a plan file does. Problems join
 // those of the object.
 void read_parts(ObjectReader& object, Scenario& scenario);
+
+// Model, cluster, stack and plan of an object that holds nothing else that was not read before.
+// Problems, among them the rules that the plan breaks, join those of the object.
+Scenario read_members(ObjectReader& object);
 
 // Self-contained. `read_scenario` gives back an equal scenario.
 nlohmann::ordered_json to_json(const Scenario& scenario);

@@ -1,0 +1,139 @@
+#include "core/spec/spec_document.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/base/json_reader.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/model_json.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "core/spec/stack_json.hpp"
+
+namespace shardwright {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kBase = "base";
+
+json load_document(SpecKind kind, const std::string& name) {
+  switch (kind) {
+    case SpecKind::Model:
+      return to_json(load_model(name));
+    case SpecKind::Cluster:
+      return to_json(load_cluster(name));
+    case SpecKind::Stack:
+      break;
+  }
+  return to_json(load_stack(name));
+}
+
+std::vector<std::string> shipped_names(SpecKind kind) {
+  return kind == SpecKind::Model     ? shipped_models()
+         : kind == SpecKind::Cluster ? shipped_clusters()
+                                     : shipped_stacks();
+}
+
+// Models also have aliases.
+bool has_alias(SpecKind kind, const std::string& name, std::vector<std::string>& names) {
+  if (kind != SpecKind::Model) return false;
+  for (const ModelSpec& model : shipped_model_specs())
+    names.insert(names.end(), model.aliases.begin(), model.aliases.end());
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+const char* name_of(SpecKind kind) {
+  return kind == SpecKind::Model ? "model" : kind == SpecKind::Cluster ? "cluster" : "stack";
+}
+
+bool is_patch(const json& given) {
+  return given.is_object() && given.contains(kBase);
+}
+
+const json& shipped_document(SpecKind kind, const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::pair<SpecKind, std::string>, json> documents;
+  // Shipped documents may be patches on others, so a document is loaded without the lock.
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = documents.find({kind, name}); found != documents.end())
+      return found->second;
+  }
+  std::vector<std::string> names = shipped_names(kind);
+  const bool known = std::find(names.begin(), names.end(), name) != names.end();
+  if (!known && !has_alias(kind, name, names))
+    throw InputError(name, {{"", shown(name), one_of(name, names)}});
+  json document = load_document(kind, name);
+  const std::lock_guard lock(mutex);
+  return documents.try_emplace({kind, name}, std::move(document)).first->second;
+}
+
+json whole_document(SpecKind kind, const json& given, const std::string& source) {
+  const bool patch = is_patch(given);
+  if (!patch && !given.is_string()) return given;
+  const json& name = patch ? given.at(kBase) : given;
+  const std::string place = patch ? std::string("/") + kBase : "";
+  if (!name.is_string()) {
+    throw InputError(source,
+                     {{place, shown(name), std::string("the name of a shipped ") + name_of(kind)}});
+  }
+  json document;
+  try {
+    document = shipped_document(kind, name.get_ref<const std::string&>());
+  } catch (const InputError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) problem.where = place + problem.where;
+    throw InputError(source, std::move(problems));
+  }
+  if (!patch) return document;
+  json changes = given;
+  changes.erase(kBase);
+  document.merge_patch(changes);
+  return document;
+}
+
+ModelSpec read_given_model(const json& given, const std::string& source) {
+  return read_model(whole_document(SpecKind::Model, given, source), source);
+}
+
+ClusterSpec read_given_cluster(const json& given, const std::string& source) {
+  // A document brings its parts along.
+  const PartLibrary no_parts = {[](const std::string&) { return std::vector<std::string>{}; },
+                                [](const std::string&, const std::string& name) -> json {
+                                  throw InputError(
+                                      name, {{"", "the name \"" + name + "\"",
+                                              "the part itself: a plan file is self-contained"}});
+                                }};
+  return read_cluster(whole_document(SpecKind::Cluster, given, source), source, no_parts);
+}
+
+StackSpec read_given_stack(const json& given, const std::string& source) {
+  return read_stack(whole_document(SpecKind::Stack, given, source), source);
+}
+
+json smallest_patch(const json& from, const json& to) {
+  if (!from.is_object() || !to.is_object()) return to;
+  json patch = json::object();
+  for (const auto& [key, value] : to.items()) {
+    const auto before = from.find(key);
+    if (before == from.end()) {
+      patch[key] = value;
+    } else if (*before != value) {
+      patch[key] = smallest_patch(*before, value);
+    }
+  }
+  for (const auto& [key, value] : from.items())
+    if (!to.contains(key)) patch[key] = nullptr;
+  return patch;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,47 @@
+// Models, clusters and stacks as plan files, measurements and the command line give them.
+//
+// Each of the three may be the name of a shipped one, a whole document, or a patch: an object whose
+// "base" names a shipped document, with a JSON merge patch (RFC 7396) on it as its other members:
+//   {"base": "dgx-h100", "node": {"nic": {"per_node": 4}}}
+// A cluster's document holds its accelerator, node and fabric, so that one patch reaches them all.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/model_spec.hpp"
+#include "core/spec/stack_spec.hpp"
+
+namespace shardwright {
+
+enum class SpecKind : std::uint8_t { Model, Cluster, Stack };
+
+// "model", "cluster", "stack".
+const char* name_of(SpecKind kind);
+
+// True for objects with a "base".
+bool is_patch(const nlohmann::json& given);
+
+// The self-contained document of a shipped model, cluster or stack. Throws InputError, with the
+// nearest name, if none has this name.
+const nlohmann::json& shipped_document(SpecKind kind, const std::string& name);
+
+// The whole document that a name, a patch or a document stands for; anything else stays as it is,
+// for the readers to refuse. Throws InputError, which says that `source` is wrong, if there is no
+// such name.
+nlohmann::json whole_document(SpecKind kind, const nlohmann::json& given,
+                              const std::string& source);
+
+// Read what is given in any of the three ways. `source` names the file in errors, whose pointers
+// are relative to what is given.
+ModelSpec read_given_model(const nlohmann::json& given, const std::string& source);
+ClusterSpec read_given_cluster(const nlohmann::json& given, const std::string& source);
+StackSpec read_given_stack(const nlohmann::json& given, const std::string& source);
+
+// The merge patch that turns `from` into `to` with the fewest members. `to` holds no null, which a
+// merge patch cannot set.
+nlohmann::json smallest_patch(const nlohmann::json& from, const nlohmann::json& to);
+
+}  // namespace shardwright
