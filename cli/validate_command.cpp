@@ -18,6 +18,7 @@
 #include "cli/timing_report.hpp"
 #include "core/base/error.hpp"
 #include "sim/validation/html_report.hpp"
+#include "sim/validation/measurement_of_row.hpp"
 #include "sim/validation/validation.hpp"
 
 namespace shardwright::cli {
@@ -28,7 +29,8 @@ struct ValidateOptions {
   std::vector<std::string> files;
   std::optional<std::string> grades;
   std::optional<std::string> fail_over;
-  std::string report;  // HTML file
+  std::string report;   // HTML file
+  std::string convert;  // file of typed measurements to write
   bool every_row = false;
   TimingOptions timings;
 };
@@ -169,7 +171,26 @@ void refuse_options_of_steps(const ValidateOptions& options) {
   problems.throw_if_any();
 }
 
+// Writes the rows of all files as typed measurements.
+ExitCode convert(const ValidateOptions& options) {
+  check_destination("--convert", options.convert, options.common.force);
+  std::string lines;
+  Page page = new_page(options.common);
+  for (const std::string& file : options.files) {
+    const sim::Conversion conversion = sim::convert_rows(file);
+    lines += conversion.lines;
+    page.paragraph(fmt::format("{}: {} rows, {} of them unsupported, {} problems.", file,
+                               conversion.rows, conversion.unsupported,
+                               conversion.problems.size()));
+    for (const std::string& problem : conversion.problems) page.paragraph(problem);
+  }
+  write_file(options.convert, lines, options.common.force);
+  deliver(options.common, page, new_document("conversion"));
+  return ExitCode::Ok;
+}
+
 ExitCode validate(const ValidateOptions& options) {
+  if (!options.convert.empty()) return convert(options);
   check_destination("--json", options.common.json, options.common.force);
   if (compares_timings(options)) {
     refuse_options_of_steps(options);
@@ -242,6 +263,10 @@ Examples:
       ->add_option("--report", options->report,
                    "Write the comparison of steps with charts and every row")
       ->type_name("FILE.html");
+  command
+      ->add_option("--convert", options->convert,
+                   "Write the rows of the files as typed measurements")
+      ->type_name("OUT.jsonl");
   command->add_option("--grades", options->grades, "Rows of these grades (default ABC)")
       ->type_name("ABC");
   command->add_flag("--every-row", options->every_row,

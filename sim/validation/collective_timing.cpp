@@ -31,12 +31,10 @@ Seconds call_of(const std::string& notes) {
   return says(notes, "xla launch") ? kXlaCall : Seconds(0);
 }
 
-const std::map<std::string, OpKind>& kinds() {
-  static const std::map<std::string, OpKind> kKinds = {
-      {"all_reduce", OpKind::AllReduce},         {"all_gather", OpKind::AllGather},
-      {"reduce_scatter", OpKind::ReduceScatter}, {"alltoall", OpKind::AllToAll},
-      {"broadcast", OpKind::Broadcast},          {"sendrecv", OpKind::Send}};
-  return kKinds;
+const EnumNames<OpKind>::value_type* kind_named(const std::string& name) {
+  for (const auto& each : collective_names())
+    if (each.first == name) return &each;
+  return nullptr;
 }
 
 std::optional<Algorithm> forced_by(const std::string& text) {
@@ -57,7 +55,7 @@ void list_algorithm(const std::string& text, CollectiveTiming& timing) {
 }
 
 // "AllReduce", "all-reduce", "all_reduce_perf", "ncclAllReduce", "dist.all_reduce", "p2p" under the
-// names of `kinds`; others as they are.
+// names of `collective_names`; others as they are.
 std::string canonical_name(const std::string& stated) {
   static const std::map<std::string, std::string> kNames = {
       {"allreduce", "all_reduce"},
@@ -94,7 +92,7 @@ Seconds measured_time(ObjectReader& row, CollectiveTiming& timing) {
     return timing.bytes / gigabytes_per_second(algorithm);
   }
   constexpr double kRounding = 0.1;
-  if (kinds().contains(timing.name) && algorithm >= kLeastBandwidth &&
+  if (kind_named(timing.name) != nullptr && algorithm >= kLeastBandwidth &&
       std::abs(algorithm * factor / bus - 1.0) > kRounding)
     timing.filled_in.push_back(
         fmt::format("time: by busbw_gbs {}, which algbw_gbs {} contradicts", bus, algorithm));
@@ -112,7 +110,7 @@ bool counts_both_directions(const CollectiveTiming& timing, const std::string& s
 std::string gap_of(const CollectiveTiming& timing) {
   if (!timing.for_fitting) return "no full printed table (\"fit\": false)";
   if (timing.name.empty()) return "the source does not name the collective";
-  if (!kinds().contains(timing.name)) return fmt::format("no model of \"{}\"", timing.name);
+  if (kind_named(timing.name) == nullptr) return fmt::format("no model of \"{}\"", timing.name);
   if (timing.bytes <= Bytes(0)) return "the source does not give the size";
   if (timing.measured <= Seconds(0)) return "neither a time nor a bandwidth with enough digits";
   if (timing.nodes > 0 && timing.members % timing.nodes != 0)
@@ -137,8 +135,7 @@ CollectiveTiming read_timing(ObjectReader& row) {
   timing.forced = forced_by(algorithm);
   list_algorithm(algorithm, timing);
   timing.for_fitting = row.boolean_or("fit", true);
-  if (const auto kind = kinds().find(timing.name); kind != kinds().end())
-    timing.kind = kind->second;
+  if (const auto* kind = kind_named(timing.name)) timing.kind = kind->second;
   if (letters_and_digits(stated).ends_with("alltoallv"))
     timing.filled_in.emplace_back("collective: alltoall of even shares");
   timing.notes = row.text_or("notes", "");
@@ -175,6 +172,14 @@ std::int64_t nodes_of(const CollectiveTiming& timing, const ClusterSpec& cluster
   return domain == cluster.node.accelerators ? std::max(needed, timing.nodes) : needed;
 }
 
+std::string why_no_cluster(const CollectiveTiming& timing,
+                           const std::optional<ClusterSpec>& cluster) {
+  if (cluster) return "";
+  return timing.gpu.empty()
+             ? "the source does not say the accelerator"
+             : fmt::format("no shipped cluster has the accelerator \"{}\"", timing.gpu);
+}
+
 TimingComparison compare(const CollectiveTiming& timing) {
   TimingComparison row;
   row.id = timing.id;
@@ -185,10 +190,8 @@ TimingComparison compare(const CollectiveTiming& timing) {
   std::optional<ClusterSpec> cluster;
   if (row.reason.empty()) {
     cluster = cluster_of(timing);
-    row.reason = cluster ? gap_on(timing, *cluster)
-                 : timing.gpu.empty()
-                     ? "the source does not say the accelerator"
-                     : fmt::format("no shipped cluster has the accelerator \"{}\"", timing.gpu);
+    row.reason = why_no_cluster(timing, cluster);
+    if (cluster) row.reason = gap_on(timing, *cluster);
   }
   const std::int64_t nodes =
       timing.nodes > 0 || !cluster ? timing.nodes : placement_of(timing, *cluster).span;
@@ -209,7 +212,16 @@ TimingComparison compare(const CollectiveTiming& timing) {
 
 std::vector<CollectiveTiming> read_collective_timings(const std::string& file) {
   std::ifstream stream = open_json_lines(file);
-  return read_collective_timings(stream, file);
+  return is_typed(stream) ? read_typed_collectives(stream, file)
+                          : read_collective_timings(stream, file);
+}
+
+const EnumNames<OpKind>& collective_names() {
+  static const EnumNames<OpKind> kNames = {
+      {"all_reduce", OpKind::AllReduce},         {"all_gather", OpKind::AllGather},
+      {"reduce_scatter", OpKind::ReduceScatter}, {"alltoall", OpKind::AllToAll},
+      {"broadcast", OpKind::Broadcast},          {"sendrecv", OpKind::Send}};
+  return kNames;
 }
 
 std::vector<CollectiveTiming> read_collective_timings(std::istream& stream,
@@ -220,12 +232,17 @@ std::vector<CollectiveTiming> read_collective_timings(std::istream& stream,
 }
 
 std::optional<ClusterSpec> cluster_of(const CollectiveTiming& timing) {
+  if (timing.cluster) return timing.cluster;
   if (const ClusterSpec* named =
           named_cluster(timing.system + " " + timing.gpu + " " + timing.notes))
     return *named;
   std::vector<std::string> filled_in;
   std::string reason;
   return cluster_of_row(as_training_row(timing), filled_in, reason);
+}
+
+std::string why_not_comparable(const CollectiveTiming& timing) {
+  return why_no_cluster(timing, cluster_of(timing));
 }
 
 std::string gap_on(const CollectiveTiming& timing, const ClusterSpec& cluster) {

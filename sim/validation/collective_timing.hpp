@@ -3,19 +3,23 @@
 #pragma once
 
 #include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/json_reader.hpp"
 #include "core/program/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "sim/cost/collective_cost.hpp"
+#include "sim/validation/measurement.hpp"
 #include "sim/validation/timing_report.hpp"
 
 namespace shardwright::sim {
 
 struct CollectiveTiming {
   std::string id, source, system, gpu, notes;
+  std::optional<ClusterSpec> cluster;
   std::string name;  // of the collective: "all_reduce", "alltoall", …
   OpKind kind = OpKind::AllReduce;
   std::int64_t members = 2;
@@ -38,10 +42,24 @@ std::vector<CollectiveTiming> read_collective_timings(const std::string& file);
 std::vector<CollectiveTiming> read_collective_timings(std::istream& stream,
                                                       const std::string& source);
 
-// The shipped cluster that the timing's system is: the one with an alias that stands in the
-// system's name or the notes, else the one with its accelerator whose network is nearest to what
-// the name says. None where no cluster has the accelerator.
+// Typed rows. Throws InputError with all problems of the stream.
+std::vector<CollectiveTiming> read_typed_collectives(std::istream& stream,
+                                                     const std::string& source);
+
+// One line of a file.
+nlohmann::ordered_json to_json(const CollectiveTiming& timing, const PublishedSource& source,
+                               bool verified);
+
+// The names of collectives in rows.
+const EnumNames<OpKind>& collective_names();
+
+// The timing's cluster, or the shipped cluster that the timing's system is: the one with an alias
+// that stands in the system's name or the notes, else the one with its accelerator whose network is
+// nearest to what the name says. None where no cluster has the accelerator.
 std::optional<ClusterSpec> cluster_of(const CollectiveTiming& timing);
+
+// Why no cluster stands for the timing's system; empty where one does.
+std::string why_not_comparable(const CollectiveTiming& timing);
 
 // Why the row's accelerators cannot be those of this cluster, or cannot have been so fast; empty
 // where they can.

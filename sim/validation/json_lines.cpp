@@ -83,6 +83,31 @@ void for_each_json(std::istream& stream, const std::string& source, const Reader
   problems.throw_if_any();
 }
 
+bool is_typed(std::istream& stream) {
+  std::string text;
+  while (text.find_first_not_of(" \t\r") == std::string::npos && std::getline(stream, text)) {
+  }
+  stream.clear();
+  stream.seekg(0);
+  const nlohmann::json row = nlohmann::json::parse(text, nullptr, false);
+  return row.is_object() && (row.contains("scenario") || row.contains("unsupported") ||
+                             row.contains("kernels") || row.contains("measured_s"));
+}
+
+void read_typed_lines(std::istream& stream, const std::string& source,
+                      const std::function<void(ObjectReader&)>& read) {
+  std::set<std::string> ids;
+  for_each_json(stream, source, [&](const nlohmann::json& line, const std::string&) {
+    ProblemList problems(source);
+    ObjectReader object(line, "", problems);
+    read(object);
+    if (const auto id = line.find("id"); line.is_object() && id != line.end() && id->is_string() &&
+                                         !ids.insert(id->get<std::string>()).second)
+      object.problem("id", shown(*id) + " again", "an id that no line before has");
+    problems.throw_if_any();
+  });
+}
+
 std::vector<RowLine> read_row_lines(std::istream& stream, const std::string& source,
                                     const std::string& expected,
                                     const std::function<void(ObjectReader&)>& read) {

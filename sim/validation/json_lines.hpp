@@ -26,6 +26,15 @@ void for_each_json(
     const std::function<void(const nlohmann::json&, const std::string&)>& read,
     const std::function<void(const std::string&, const InputError&)>& refuse = nullptr);
 
+// Whether the first row of a stream is typed: it has a "scenario", "kernels",
+// "measured_s" or "unsupported". The stream is at its beginning afterwards.
+bool is_typed(std::istream& stream);
+
+// Calls `read` with each line's object; every line has an id of its own. Throws InputError with the
+// problems of all lines, by line and JSON pointer: "line 3/scenario/plan/tp".
+void read_typed_lines(std::istream& stream, const std::string& source,
+                      const std::function<void(ObjectReader&)>& read);
+
 // What became of a line that holds a row.
 struct RowLine {
   std::string place;     // "line 3"

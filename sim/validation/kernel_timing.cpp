@@ -299,6 +299,7 @@ KernelTiming read_timing(ObjectReader& row) {
   timing.id = row.text_or("id", "");
   timing.source = source_of(row);
   timing.gpu = row.text_or("gpu", "");
+  timing.accelerator = read_accelerator_text(timing.gpu, std::nullopt).profile.value_or("");
   KernelColumns columns = read_kernel_columns(row);
   timing.op = columns.op;
   timing.unsupported = gap_of(columns, timing.gpu);
@@ -358,20 +359,6 @@ std::string rate_gap(const KernelTiming& timing, const AcceleratorSpec& accelera
                      accelerator.memory_bandwidth / gigabytes_per_second(1.0));
 }
 
-// Why the device cannot stand for the row's; empty where it can.
-std::string gap_of(const KernelTiming& timing, const std::optional<AcceleratorSpec>& accelerator) {
-  if (!timing.unsupported.empty()) return timing.unsupported;
-  if (!accelerator) return fmt::format("no shipped profile of the device \"{}\"", timing.gpu);
-  const bool multiplies = accelerator->matrix.of(timing.precision) > FlopPerSecond(0);
-  const bool in_16_bits =
-      timing.precision == Precision::Bf16 || timing.precision == Precision::Fp16;
-  const bool needs_units =
-      casts_operands(timing.precision) || (in_16_bits && done_by(timing).flop > Flop(0));
-  if (needs_units && !multiplies)
-    return fmt::format("{} does not multiply in {}", accelerator->name, name_of(timing.precision));
-  return rate_gap(timing, *accelerator);
-}
-
 TimingComparison compare(const KernelTiming& timing,
                          const std::optional<AcceleratorSpec>& accelerator) {
   TimingComparison row;
@@ -391,9 +378,22 @@ TimingComparison compare(const KernelTiming& timing,
 
 }  // namespace
 
+std::string gap_of(const KernelTiming& timing, const std::optional<AcceleratorSpec>& accelerator) {
+  if (!timing.unsupported.empty()) return timing.unsupported;
+  if (!accelerator) return fmt::format("no shipped profile of the device \"{}\"", timing.gpu);
+  const bool multiplies = accelerator->matrix.of(timing.precision) > FlopPerSecond(0);
+  const bool in_16_bits =
+      timing.precision == Precision::Bf16 || timing.precision == Precision::Fp16;
+  const bool needs_units =
+      casts_operands(timing.precision) || (in_16_bits && done_by(timing).flop > Flop(0));
+  if (needs_units && !multiplies)
+    return fmt::format("{} does not multiply in {}", accelerator->name, name_of(timing.precision));
+  return rate_gap(timing, *accelerator);
+}
+
 std::vector<KernelTiming> read_kernel_timings(const std::string& file) {
   std::ifstream stream = open_json_lines(file);
-  return read_kernel_timings(stream, file);
+  return is_typed(stream) ? read_typed_kernels(stream, file) : read_kernel_timings(stream, file);
 }
 
 std::vector<KernelTiming> read_kernel_timings(std::istream& stream, const std::string& source) {
@@ -402,10 +402,9 @@ std::vector<KernelTiming> read_kernel_timings(std::istream& stream, const std::s
                                   "timings of kernels (docs/formats/timing_rows.md)"});
 }
 
-std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& gpu) {
-  const AcceleratorText read = read_accelerator_text(gpu, std::nullopt);
-  if (!read.profile) return std::nullopt;
-  return at_full_clock(load_accelerator(*read.profile));
+std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& profile) {
+  if (profile.empty()) return std::nullopt;
+  return at_full_clock(load_accelerator(profile));
 }
 
 Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator) {
@@ -422,8 +421,8 @@ TimingReport validate_kernels(const std::string& file) {
   std::vector<TimingComparison> rows;
   std::map<std::string, std::optional<AcceleratorSpec>> accelerators;
   for (const KernelTiming& timing : read_kernel_timings(file)) {
-    const auto [found, is_new] = accelerators.try_emplace(timing.gpu);
-    if (is_new) found->second = benchmarked_accelerator(timing.gpu);
+    const auto [found, is_new] = accelerators.try_emplace(timing.accelerator);
+    if (is_new) found->second = benchmarked_accelerator(timing.accelerator);
     rows.push_back(compare(timing, found->second));
   }
   return report_on(std::move(rows));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/program/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/stack_spec.hpp"
+#include "sim/validation/measurement.hpp"
 #include "sim/validation/timing_report.hpp"
 
 namespace shardwright::sim {
@@ -22,8 +24,10 @@ struct KernelTiming {
     Seconds call;  // that the host takes for the framework's call around it; zero: not felt
   };
 
-  std::string id, source, gpu;
-  std::string op;  // "gemm bf16", "grouped_gemm bf16", "attention_fwd fp16", "memcpy"
+  std::string id, source;
+  std::string gpu;          // as the source names it
+  std::string accelerator;  // the shipped profile that stands for it; empty: there is none
+  std::string op;           // "gemm bf16", "grouped_gemm bf16", "attention_fwd fp16", "memcpy"
   Precision precision = Precision::Bf16;
   std::vector<Kernel> kernels;
   StackSpec stack;  // how far the implementation is from the device's best
@@ -39,9 +43,20 @@ std::vector<KernelTiming> read_kernel_timings(const std::string& file);
 // The same of a stream's lines; `source` names it in errors.
 std::vector<KernelTiming> read_kernel_timings(std::istream& stream, const std::string& source);
 
-// The shipped profile of the timing's device at the clock of a short benchmark, whose
-// `sustained_clock_ratio` is 1. None where there is no such profile.
-std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& gpu);
+// Typed rows. Throws InputError with all problems of the stream.
+std::vector<KernelTiming> read_typed_kernels(std::istream& stream, const std::string& source);
+
+// One line of a file.
+nlohmann::ordered_json to_json(const KernelTiming& timing, const PublishedSource& source,
+                               bool verified, const std::string& notes);
+
+// Why the device cannot have run the timing's kernels, or not so fast; empty where it can.
+// `accelerator` is none where no shipped profile stands for the device.
+std::string gap_of(const KernelTiming& timing, const std::optional<AcceleratorSpec>& accelerator);
+
+// The shipped profile of this name at the clock of a short benchmark, whose `sustained_clock_ratio`
+// is 1. None without a name.
+std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& profile);
 
 // By the formulas, whatever was measured.
 Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator);

@@ -120,6 +120,18 @@ RowScenario with_best_cut(const TrainingRow& row, const Scenario& parts, RowScen
   return std::move(*best);
 }
 
+void list_open_fields(const TrainingRow& stated, const TrainingRow& completed, OpenDegrees open,
+                      RowScenario& result) {
+  const Plan& plan = result.scenario->plan;
+  const PlanRow& given = stated.plan;
+  const bool cut = open.model || (!given.tp && !given.pp && plan.tp * plan.pp > 1);
+  if (cut && !given.tp) result.open.emplace_back("tp");
+  if (cut && !given.pp) result.open.emplace_back("pp");
+  if (open.experts) result.open.emplace_back("ep");
+  for (std::string& field : open_fields(stated, completed, *result.scenario))
+    result.open.push_back(std::move(field));
+}
+
 }  // namespace
 
 RowScenario scenario_of(const TrainingRow& stated) {
@@ -142,9 +154,12 @@ RowScenario scenario_of(const TrainingRow& stated) {
   set_dropout(parts.stack, *model, result.filled_in);
   parts.model = std::move(*model);
   parts.cluster = std::move(*cluster);
-  if (!tells_degrees(row, parts.model, parts.stack) || leaves_experts_open(row, parts))
-    return with_best_cut(row, parts, std::move(result));
-  return with_tuned_plan(row, std::move(parts), std::move(result));
+  const OpenDegrees open{!tells_degrees(row, parts.model, parts.stack),
+                         leaves_experts_open(row, parts)};
+  result = open.model || open.experts ? with_best_cut(row, parts, std::move(result))
+                                      : with_tuned_plan(row, std::move(parts), std::move(result));
+  if (result.scenario) list_open_fields(stated, row, open, result);
+  return result;
 }
 
 Scenario scenario_of_row(const std::string& file, const std::string& id,

@@ -18,6 +18,7 @@ struct RowScenario {
   std::optional<Scenario> scenario;
   std::vector<std::string> filled_in;  // "zero_stage: 1, the stack's default"
   std::string reason;                  // why there is no scenario
+  std::vector<std::string> open;       // fields of the plan that the source leaves open
   bool chosen_to_fit = false;          // open parts of the plan are the fastest of those that fit
 };
 

@@ -129,6 +129,7 @@ std::optional<TargetRow> read_target_row(ObjectReader object) {
   TargetRow target;
   target.metric = object.text("metric");
   object.choice("metric", kMetrics);
+  target.derived = object.raw("derived") == true;
   target.value = object.number("value", target.metric == "mfu" ? kMfu : kPositive);
   return target;
 }
@@ -156,6 +157,7 @@ std::string options_as_notes(ObjectReader& options) {
 TrainingRow read_row(ObjectReader& object) {
   TrainingRow row;
   row.id = object.text_or("id", "");
+  row.verified = object.raw("verified") == true;
   read_source(object, row);
   if (auto model = object.object_if("model")) row.model = read_model_row(*model);
   if (auto cluster = object.object_if("cluster")) row.cluster = read_cluster_row(*cluster);

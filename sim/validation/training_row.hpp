@@ -70,6 +70,7 @@ struct MeasuredRow {
 struct TargetRow {
   std::string metric;  // "step_s", "tokens_per_s_per_gpu", "tflops_per_gpu" or "mfu"
   double value = 0.0;
+  bool derived = false;
 
   bool operator==(const TargetRow&) const = default;
 };
@@ -79,6 +80,7 @@ struct TrainingRow {
   std::string file;  // that it was read from
   std::string source_title, source_address;
   std::optional<std::int64_t> source_year;
+  bool verified = false;
   ModelRow model;
   ClusterRow cluster;
   PlanRow plan;

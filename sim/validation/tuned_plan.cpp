@@ -312,4 +312,22 @@ bool leaves_plan_open(const TrainingRow& row, const Scenario& scenario) {
   return open.micro_batch || open.virtual_stages || open.recomputation || cut;
 }
 
+std::vector<std::string> open_fields(const TrainingRow& stated, const TrainingRow& completed,
+                                     const Scenario& scenario) {
+  const OpenChoices open = open_choices(stated, scenario);
+  const Plan& plan = scenario.plan;
+  std::vector<std::string> fields;
+  const auto add = [&fields](bool is_open, const char* field) {
+    if (is_open) fields.emplace_back(field);
+  };
+  add(open.virtual_stages, "vpp");
+  add(open.micro_batch, "micro_batch");
+  add(open.micro_batch && open.batch, "global_batch");
+  add(open.virtual_stages && stated.plan.schedule.empty(), "schedule");
+  add(open.recomputation, "recompute");
+  add(!completed.plan.zero_stage && plan.dp * plan.cp > 1, "zero_stage");
+  add(!completed.plan.sequence_parallel && plan.tp > 1, "sequence_parallel");
+  return fields;
+}
+
 }  // namespace shardwright::sim

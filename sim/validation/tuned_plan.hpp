@@ -25,4 +25,9 @@ Bytes least_memory(const TrainingRow& row, Scenario scenario);
 // Whether the row leaves open any part of its plan that choose_as_tuned chooses for its time.
 bool leaves_plan_open(const TrainingRow& row, const Scenario& scenario);
 
+// Fields of the plan that a row leaves open, apart from its degrees: `stated` as its source has it,
+// `completed` with what its notes say.
+std::vector<std::string> open_fields(const TrainingRow& stated, const TrainingRow& completed,
+                                     const Scenario& scenario);
+
 }  // namespace shardwright::sim

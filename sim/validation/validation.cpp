@@ -12,6 +12,7 @@
 #include "core/spec/scenario.hpp"
 #include "sim/step/simulate.hpp"
 #include "sim/validation/flops_convention.hpp"
+#include "sim/validation/measurement_of_row.hpp"
 #include "sim/validation/memory_reading.hpp"
 #include "sim/validation/prediction_interval.hpp"
 #include "sim/validation/row_scenario.hpp"
@@ -39,16 +40,34 @@ std::string parallelism_of(const Plan& plan) {
   return kinds.empty() ? "dp" : kinds;
 }
 
+double predicted_metric(const ComparedFigure& figure, const Scenario& scenario,
+                        const StepResult& result) {
+  if (figure.metric == StepMetric::StepTime) return result.step.value();
+  if (figure.metric == StepMetric::TokenRate) return result.throughput.tokens_per_s_per_gpu;
+  const FlopPerSecond rate = counted_flop(scenario.model, scenario.plan, figure.flops) /
+                             (result.step * static_cast<double>(scenario.plan.world_size()));
+  if (figure.metric == StepMetric::FlopRate) return rate / teraflops(1.0);
+  const Precision precision = figure.flops.peak_is_bf16 ? Precision::Bf16 : scenario.plan.precision;
+  return rate / scenario.cluster.accelerator.matrix.of(precision);
+}
+
+PredictionGround ground_of(const Measurement& measurement, const Scenario& scenario) {
+  if (is_generic(scenario.stack.name) || measurement.stack_stands_in)
+    return PredictionGround::GenericStack;
+  const bool inferred =
+      measurement.grade == "B" || measurement.grade == "C" || leaves_plan_open(measurement);
+  return inferred ? PredictionGround::InferredPlan : PredictionGround::StatedPlan;
+}
+
 double predicted_metric(const std::string& metric, const std::string& convention_text,
                         const Scenario& scenario, const StepResult& result) {
-  if (metric == "step_s") return result.step.value();
-  if (metric == "tokens_per_s_per_gpu") return result.throughput.tokens_per_s_per_gpu;
-  const FlopsConvention convention = flops_convention_in(convention_text);
-  const FlopPerSecond rate = counted_flop(scenario.model, scenario.plan, convention) /
-                             (result.step * static_cast<double>(scenario.plan.world_size()));
-  if (metric == "tflops_per_gpu") return rate / teraflops(1.0);
-  const Precision precision = convention.peak_is_bf16 ? Precision::Bf16 : scenario.plan.precision;
-  return rate / scenario.cluster.accelerator.matrix.of(precision);
+  ComparedFigure figure;
+  figure.flops = flops_convention_in(convention_text);
+  figure.metric = metric == "step_s"                 ? StepMetric::StepTime
+                  : metric == "tokens_per_s_per_gpu" ? StepMetric::TokenRate
+                  : metric == "tflops_per_gpu"       ? StepMetric::FlopRate
+                                                     : StepMetric::Mfu;
+  return predicted_metric(figure, scenario, result);
 }
 
 PredictionGround ground_of(const TrainingRow& row, const Scenario& scenario) {
@@ -199,26 +218,6 @@ bool has_known_grade(const TrainingRow& row) {
          (row.grade.size() == 1 && kGrades.find(row.grade) != std::string_view::npos);
 }
 
-// Rows of no known grade are among those that are listed, as skipped.
-bool is_wanted(const TrainingRow& row, const std::string& grades) {
-  return row.grade.empty() || !has_known_grade(row) || grades.find(row.grade) != std::string::npos;
-}
-
-// Why a row, which may well be simulated, cannot be compared; empty if it can.
-std::string gap_of(const TrainingRow& row) {
-  if (!row.unreadable.empty()) return row.unreadable;
-  if (!has_known_grade(row))
-    return fmt::format("the grade \"{}\" is none of A, B and C", row.grade);
-  const bool has_outcome =
-      row.target || row.measured.peak_memory_gb || row.measured.oom || row.measured.ran;
-  if (has_outcome) return "";
-  std::string gap = "the source gives no figure, nor whether it fits";
-  if (!row.measured.others.empty())
-    gap += fmt::format(": measured has {}, known are {}", fmt::join(row.measured.others, ", "),
-                       fmt::join(kMeasuredKeys, ", "));
-  return gap;
-}
-
 // Why no such accelerator can have run the row at the rate that it states, its attention left
 // aside; empty if it can. Units are mistaken by factors, clocks by less.
 std::string rate_gap(const RowComparison& row, const Scenario& scenario) {
@@ -236,11 +235,102 @@ std::string rate_gap(const RowComparison& row, const Scenario& scenario) {
                      peak / teraflops(1.0));
 }
 
+// How a measurement is held against its scenario.
+void compare_time(const Measurement& measurement, const Scenario& scenario,
+                  const StepResult& result, RowComparison& comparison) {
+  if (!measurement.figure || measurement.outcome == Outcome::OutOfMemory) return;
+  const ComparedFigure& figure = *measurement.figure;
+  comparison.timed = true;
+  comparison.metric = name_of(figure.metric);
+  comparison.measured = figure.value;
+  comparison.predicted = predicted_metric(figure, scenario, result);
+  const bool is_time = figure.metric == StepMetric::StepTime;
+  const auto [low, high] =
+      prediction_interval(comparison.predicted, !is_time, ground_of(measurement, scenario));
+  comparison.interval_low = low;
+  comparison.interval_high = high;
+  const double slower = is_time ? comparison.predicted / comparison.measured
+                                : comparison.measured / comparison.predicted;
+  comparison.error = slower - 1.0;
+}
+
+void compare_memory(const Measurement& measurement, const Scenario& scenario,
+                    const StepResult& result, RowComparison& comparison) {
+  comparison.predicted_memory = read_memory(result, measurement.memory);
+  comparison.predicted_peak = peak_read(result, measurement.memory);
+  comparison.out_of_memory_measured = measurement.outcome == Outcome::OutOfMemory;
+  comparison.out_of_memory_predicted = result.memory().peak > scenario.cluster.accelerator.memory;
+  comparison.measured_memory = measurement.measured.peak_memory;
+}
+
+RowComparison described(const Measurement& measurement) {
+  RowComparison comparison;
+  comparison.id = measurement.id;
+  comparison.source = measurement.source.title;
+  comparison.accelerator = measurement.stated_accelerator;
+  comparison.stack = measurement.stated_stack;
+  comparison.group = measurement.group;
+  comparison.grade = measurement.grade;
+  return comparison;
+}
+
+// What a scenario is, and what its step takes.
+StepResult simulate_into(RowComparison& comparison, const Scenario& scenario) {
+  comparison.parallelism = parallelism_of(scenario.plan);
+  comparison.plan = to_json(scenario.plan).dump();
+  comparison.accelerator_profile = scenario.cluster.accelerator.name;
+  comparison.cluster_profile = scenario.cluster.name;
+  comparison.stack_profile = scenario.stack.name;
+  comparison.tokens =
+      static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
+  StepResult result = simulate_step(scenario);
+  comparison.predicted_time = result.time();
+  return result;
+}
+
 }  // namespace
+
+std::string why_not_comparable(const TrainingRow& row) {
+  if (!row.unreadable.empty()) return row.unreadable;
+  if (!has_known_grade(row))
+    return fmt::format("the grade \"{}\" is none of A, B and C", row.grade);
+  const bool has_outcome =
+      row.target || row.measured.peak_memory_gb || row.measured.oom || row.measured.ran;
+  if (has_outcome) return "";
+  std::string gap = "the source gives no figure, nor whether it fits";
+  if (!row.measured.others.empty())
+    gap += fmt::format(": measured has {}, known are {}", fmt::join(row.measured.others, ", "),
+                       fmt::join(kMeasuredKeys, ", "));
+  return gap;
+}
+
+RowComparison compare_measurement(const Measurement& measurement) {
+  RowComparison comparison = described(measurement);
+  comparison.reason = measurement.unsupported;
+  if (measurement.scenario) {
+    RowComparison compared = compare_with(measurement, *measurement.scenario);
+    comparison.reason = rate_gap(compared, *measurement.scenario);
+    if (comparison.reason.empty()) comparison = std::move(compared);
+  }
+  comparison.skipped = comparison.accelerator_profile.empty();
+  comparison.chosen_to_fit = measurement.chosen_to_fit;
+  comparison.filled_in = measurement.assumed;
+  if (!comparison.skipped && measurement.figure && counts_flop(measurement.figure->metric))
+    comparison.filled_in.push_back("FLOP: " + description_of(measurement.figure->flops));
+  return comparison;
+}
+
+RowComparison compare_with(const Measurement& measurement, const Scenario& scenario) {
+  RowComparison comparison = described(measurement);
+  const StepResult result = simulate_into(comparison, scenario);
+  compare_time(measurement, scenario, result, comparison);
+  compare_memory(measurement, scenario, result, comparison);
+  return comparison;
+}
 
 RowComparison compare_row(const TrainingRow& row) {
   RowScenario prepared;
-  prepared.reason = gap_of(row);
+  prepared.reason = why_not_comparable(row);
   if (prepared.reason.empty()) prepared = scenario_of(row);
   RowComparison comparison = described(row);
   if (prepared.scenario) {
@@ -258,15 +348,7 @@ RowComparison compare_row(const TrainingRow& row) {
 
 RowComparison compare_with(const TrainingRow& row, const Scenario& scenario) {
   RowComparison comparison = described(row);
-  comparison.parallelism = parallelism_of(scenario.plan);
-  comparison.plan = to_json(scenario.plan).dump();
-  comparison.accelerator_profile = scenario.cluster.accelerator.name;
-  comparison.cluster_profile = scenario.cluster.name;
-  comparison.stack_profile = scenario.stack.name;
-  comparison.tokens =
-      static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
-  const StepResult result = simulate_step(scenario);
-  comparison.predicted_time = result.time();
+  const StepResult result = simulate_into(comparison, scenario);
   compare_time(row, scenario, result, comparison);
   compare_memory(row, scenario, result, comparison);
   return comparison;
@@ -274,10 +356,10 @@ RowComparison compare_with(const TrainingRow& row, const Scenario& scenario) {
 
 ValidationReport validate_rows(const std::vector<std::string>& files,
                                const ValidationOptions& options) {
-  std::vector<TrainingRow> rows;
+  std::vector<Measurement> rows;
   std::size_t other_grades = 0;
-  for (TrainingRow& row : read_training_rows(files)) {
-    if (is_wanted(row, options.grades)) {
+  for (Measurement& row : measurements_of(files)) {
+    if (row.grade.empty() || options.grades.find(row.grade) != std::string::npos) {
       rows.push_back(std::move(row));
     } else {
       ++other_grades;
@@ -285,7 +367,7 @@ ValidationReport validate_rows(const std::vector<std::string>& files,
   }
   std::vector<std::optional<RowComparison>> comparisons(rows.size());
   tbb::parallel_for(std::size_t{0}, rows.size(), [&](std::size_t i) {
-    if (!options.stop.stop_requested()) comparisons[i] = compare_row(rows[i]);
+    if (!options.stop.stop_requested()) comparisons[i] = compare_measurement(rows[i]);
   });
   std::vector<RowComparison> done;
   for (std::optional<RowComparison>& comparison : comparisons) {

@@ -12,6 +12,7 @@
 #include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
 #include "sim/validation/error_statistics.hpp"
+#include "sim/validation/measurement.hpp"
 #include "sim/validation/training_row.hpp"
 
 namespace shardwright::sim {
@@ -77,6 +78,14 @@ RowComparison compare_row(const TrainingRow& row);
 
 // The same with a scenario at hand, which stands for that of the row.
 RowComparison compare_with(const TrainingRow& row, const Scenario& scenario);
+
+// Why a row cannot be compared even if it can be simulated; empty if it can.
+std::string why_not_comparable(const TrainingRow& row);
+
+RowComparison compare_measurement(const Measurement& measurement);
+
+// The same with a scenario at hand, which stands for that of the measurement.
+RowComparison compare_with(const Measurement& measurement, const Scenario& scenario);
 
 // True if there are timed rows and the median and the 90th percentile of their absolute errors are
 // at most these ratios.

@@ -146,7 +146,7 @@ TEST(LeastSquares, FewRowsWidenTheInterval) {
 
 // Timings that the model itself made from changed figures give these figures back.
 TEST(ProfileFit, FindsTheFiguresThatMadeTheTimings) {
-  AcceleratorSpec truth = *benchmarked_accelerator("H100-SXM");
+  AcceleratorSpec truth = *benchmarked_accelerator("h100-sxm");
   truth.efficiency.matrix_main_loop = 0.7;
   truth.efficiency.gemm_overhead = microseconds(8.0);
   std::vector<KernelTiming> timings;

@@ -1,0 +1,389 @@
+#include "sim/validation/measurement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "core/base/nearest_name.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/figures.hpp"
+#include "core/spec/model_json.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/plan_json.hpp"
+#include "core/spec/profile_library.hpp"
+#include "core/spec/spec_document.hpp"
+#include "core/spec/stack_json.hpp"
+#include "sim/validation/json_lines.hpp"
+#include "sim/validation/measurement_json.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr NumberRange kMfuRange{0.0, 1.0, true};
+
+const EnumNames<StepMetric>& metric_names() {
+  static const auto kNames = enum_names<StepMetric>(4);
+  return kNames;
+}
+
+const EnumNames<CountedRecomputation>& recomputation_names() {
+  static const EnumNames<CountedRecomputation> kNames = {{"none", CountedRecomputation::None},
+                                                         {"as_run", CountedRecomputation::AsRun},
+                                                         {"whole", CountedRecomputation::Whole}};
+  return kNames;
+}
+
+const EnumNames<MemoryCounter>& counter_names() {
+  static const EnumNames<MemoryCounter> kNames = {{"allocated", MemoryCounter::Allocated},
+                                                  {"reserved", MemoryCounter::Reserved},
+                                                  {"device", MemoryCounter::Device}};
+  return kNames;
+}
+
+const EnumNames<bool>& memory_rank_names() {
+  static const EnumNames<bool> kNames = {{"fullest", false}, {"last_stage", true}};
+  return kNames;
+}
+
+const EnumNames<Outcome>& outcome_names() {
+  static const EnumNames<Outcome> kNames = {{"ran", Outcome::Ran},
+                                            {"out_of_memory", Outcome::OutOfMemory}};
+  return kNames;
+}
+
+const EnumNames<int>& grade_names() {
+  static const EnumNames<int> kNames = {{"A", 0}, {"B", 1}, {"C", 2}};
+  return kNames;
+}
+
+template <class E>
+std::string name_in(const EnumNames<E>& names, E value) {
+  const auto found = std::find_if(names.begin(), names.end(),
+                                  [&](const auto& each) { return each.second == value; });
+  return found->first;
+}
+
+std::optional<double> figure_if(ObjectReader& object, const char* key, NumberRange range) {
+  return object.has(key) ? std::optional(object.number(key, range)) : std::nullopt;
+}
+
+MeasuredFigures read_measured(ObjectReader object) {
+  MeasuredFigures measured;
+  measured.step_s = figure_if(object, "step_s", kPositive);
+  measured.tokens_per_s_per_gpu = figure_if(object, "tokens_per_s_per_gpu", kPositive);
+  measured.tflops_per_gpu = figure_if(object, "tflops_per_gpu", kPositive);
+  measured.mfu = figure_if(object, "mfu", kMfuRange);
+  if (object.has("peak_memory_bytes"))
+    measured.peak_memory = Bytes(object.number("peak_memory_bytes"));
+  object.refuse_unknown_keys();
+  return measured;
+}
+
+ComparedFigure read_figure(ObjectReader object) {
+  ComparedFigure figure;
+  figure.metric = object.choice("metric", metric_names());
+  figure.value = object.number("value", figure.metric == StepMetric::Mfu ? kMfuRange : kPositive);
+  figure.derived = object.boolean_or("derived", false);
+  if (counts_flop(figure.metric)) {
+    figure.flops.attention_share = object.number("attention_share", kRatioOrZero);
+    figure.flops.recomputation = object.choice("recompute_counted", recomputation_names());
+    figure.flops.peak_is_bf16 = object.boolean_or("of_bf16_peak", false);
+  }
+  object.refuse_unknown_keys();
+  return figure;
+}
+
+ordered_json figure_json(const ComparedFigure& figure) {
+  ordered_json document = {{"metric", name_of(figure.metric)}, {"value", figure.value}};
+  if (figure.derived) document["derived"] = true;
+  if (counts_flop(figure.metric)) {
+    document["attention_share"] = figure.flops.attention_share;
+    document["recompute_counted"] = name_in(recomputation_names(), figure.flops.recomputation);
+    if (figure.flops.peak_is_bf16) document["of_bf16_peak"] = true;
+  }
+  return document;
+}
+
+MemoryReading read_memory_reading(ObjectReader object) {
+  MemoryReading reading;
+  reading.counter = object.choice("counter", counter_names());
+  reading.last_stage = object.choice_or("rank", false, memory_rank_names());
+  object.refuse_unknown_keys();
+  return reading;
+}
+
+std::vector<std::string> read_open_fields(ObjectReader& object) {
+  if (!object.has("open")) return {};
+  static const std::vector<std::string> kFields = [] {
+    std::vector<std::string> fields;
+    const ordered_json plan = to_json(Plan{});
+    for (const auto& [key, value] : plan.items()) fields.push_back(key);
+    return fields;
+  }();
+  std::vector<std::string> open = object.texts("open");
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    if (std::find(kFields.begin(), kFields.end(), open[i]) == kFields.end())
+      object.problems().add(fmt::format("{}/open/{}", object.pointer(), i),
+                            fmt::format("\"{}\"", open[i]),
+                            "a field of plans: " + one_of(open[i], kFields));
+  }
+  return open;
+}
+
+void read_scenario_of(ObjectReader& object, Measurement& measurement) {
+  measurement.unsupported = object.text_or("unsupported", "");
+  const bool has_scenario = object.has("scenario");
+  if (has_scenario == !measurement.unsupported.empty()) {
+    object.problem(
+        "", has_scenario ? "both scenario and unsupported" : "neither scenario nor unsupported",
+        "a scenario, or the reason why there is none in \"unsupported\"");
+    return;
+  }
+  if (!has_scenario) return;
+  ObjectReader members = object.object("scenario");
+  measurement.scenario = read_members(members);
+}
+
+Measurement read_measurement(ObjectReader object) {
+  Measurement measurement;
+  measurement.id = object.name("id");
+  measurement.source = read_published_source(object.object("source"));
+  measurement.verified = object.boolean_or("verified", false);
+  if (object.has("grade")) {
+    object.choice("grade", grade_names());
+    measurement.grade = object.text_or("grade", "");
+  }
+  measurement.group = object.text_or("group", "");
+  if (auto stated = object.object_if("stated")) {
+    measurement.stated_accelerator = stated->text_or("accelerator", "");
+    measurement.stated_stack = stated->text_or("stack", "");
+    stated->refuse_unknown_keys();
+  }
+  measurement.stack_stands_in = object.boolean_or("stack_stands_in", false);
+  read_scenario_of(object, measurement);
+  measurement.open = read_open_fields(object);
+  measurement.chosen_to_fit = object.boolean_or("chosen_to_fit", false);
+  measurement.outcome = object.choice_or("outcome", Outcome::Ran, outcome_names());
+  if (auto measured = object.object_if("measured")) measurement.measured = read_measured(*measured);
+  if (auto figure = object.object_if("figure")) measurement.figure = read_figure(*figure);
+  if (auto memory = object.object_if("memory")) measurement.memory = read_memory_reading(*memory);
+  if (object.has("assumed")) measurement.assumed = object.texts("assumed");
+  measurement.notes = object.text_or("notes", "");
+  object.refuse_unknown_keys();
+  return measurement;
+}
+
+ordered_json measured_json(const MeasuredFigures& measured) {
+  ordered_json document = ordered_json::object();
+  const auto add = [&document](const char* key, const std::optional<double>& figure) {
+    if (figure) document[key] = *figure;
+  };
+  add("step_s", measured.step_s);
+  add("tokens_per_s_per_gpu", measured.tokens_per_s_per_gpu);
+  add("tflops_per_gpu", measured.tflops_per_gpu);
+  add("mfu", measured.mfu);
+  if (measured.peak_memory) document["peak_memory_bytes"] = measured.peak_memory->value();
+  return document;
+}
+
+// The names of the shipped documents and the documents themselves.
+std::vector<std::pair<std::string, const json*>> shipped_documents(
+    SpecKind kind, const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, const json*>> documents;
+  for (const std::string& name : names) documents.emplace_back(name, &shipped_document(kind, name));
+  return documents;
+}
+
+ordered_json shortest_of(const json& document, SpecKind kind,
+                         const std::vector<std::string>& names) {
+  ordered_json shortest;
+  std::size_t least = document.dump().size();
+  for (const auto& [name, shipped] : shipped_documents(kind, names)) {
+    const json patch = smallest_patch(*shipped, document);
+    if (patch.empty()) return name;
+    const std::size_t size = patch.dump().size();
+    if (size >= least) continue;
+    least = size;
+    shortest = {{"base", name}};
+    for (const auto& [key, value] : patch.items()) shortest[key] = ordered_json(value);
+  }
+  return shortest.is_null() ? ordered_json(document) : shortest;
+}
+
+// A figure without a source is written as a bare number, which reads back as one without a source.
+void erase_missing(Sources& sources) {
+  std::erase_if(sources,
+                [](const auto& each) { return each.second.source == kGivenWithoutSource; });
+}
+
+constexpr std::array kRequiredFields = {"dp", "tp", "pp", "micro_batch", "global_batch", "seq_len"};
+
+// The fields that differ from those of a plan that says nothing, and the required ones.
+ordered_json shortest_plan(const Plan& plan) {
+  const ordered_json whole = to_json(plan);
+  const json patch = smallest_patch(to_json(Plan{}), whole);
+  ordered_json fields = ordered_json::object();
+  for (const auto& [key, value] : whole.items()) {
+    const bool required =
+        std::find(kRequiredFields.begin(), kRequiredFields.end(), key) != kRequiredFields.end();
+    if (required || patch.contains(key)) fields[key] = required ? value : ordered_json(patch[key]);
+  }
+  return fields;
+}
+
+}  // namespace
+
+const char* name_of(StepMetric metric) {
+  constexpr std::array kNames = {"step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu"};
+  return kNames.at(static_cast<std::size_t>(metric));
+}
+
+bool counts_flop(StepMetric metric) {
+  return metric == StepMetric::FlopRate || metric == StepMetric::Mfu;
+}
+
+std::vector<Measurement> read_measurements(const std::string& file) {
+  std::ifstream stream = open_json_lines(file);
+  return read_measurements(stream, file);
+}
+
+std::vector<Measurement> read_measurements(std::istream& stream, const std::string& source) {
+  std::vector<Measurement> measurements;
+  read_typed_lines(stream, source, [&](ObjectReader& object) {
+    measurements.push_back(read_measurement(object));
+    measurements.back().file = source;
+  });
+  return measurements;
+}
+
+std::vector<Measurement> read_measurements(const std::vector<std::string>& files) {
+  std::vector<Measurement> measurements;
+  std::vector<InputError> errors;
+  std::set<std::filesystem::path> read;
+  for (const std::string& file : files) {
+    std::error_code unknown;
+    // A measurement counts once, however often its file is named.
+    const auto path = std::filesystem::weakly_canonical(file, unknown);
+    if (!unknown && !read.insert(path).second) continue;
+    try {
+      std::vector<Measurement> more = read_measurements(file);
+      std::move(more.begin(), more.end(), std::back_inserter(measurements));
+    } catch (const InputError& error) {
+      errors.push_back(error);
+    }
+  }
+  if (errors.size() == 1) throw InputError(errors.front());
+  ProblemList problems("measurements");
+  for (const InputError& error : errors)
+    for (const Problem& problem : error.problems())
+      problems.add(fmt::format("{} {}", error.source(), problem.where), problem.found,
+                   problem.expected);
+  problems.throw_if_any();
+  return measurements;
+}
+
+Measurement find_measurement(const std::string& file, const std::string& id) {
+  std::vector<Measurement> measurements = read_measurements(file);
+  std::vector<std::string> ids;
+  for (Measurement& measurement : measurements) {
+    if (measurement.id == id) return std::move(measurement);
+    ids.push_back(measurement.id);
+  }
+  const std::string near = nearest_name(id, ids);
+  throw InputError(file,
+                   {{"", fmt::format("no measurement \"{}\"", id),
+                     near.empty() ? fmt::format("the id of one of its {}", ids.size())
+                                  : fmt::format("an id of the file; did you mean {}?", near)}});
+}
+
+bool leaves_plan_open(const Measurement& measurement) {
+  const auto is_open = [&](const char* field) {
+    return std::find(measurement.open.begin(), measurement.open.end(), field) !=
+           measurement.open.end();
+  };
+  const Plan& plan = measurement.scenario->plan;
+  const bool cut = is_open("tp") && is_open("pp") && plan.tp * plan.pp > 1;
+  return is_open("micro_batch") || is_open("vpp") || is_open("recompute") || cut;
+}
+
+PublishedSource read_published_source(ObjectReader object) {
+  PublishedSource source;
+  source.title = object.text_or("title", "");
+  source.where = object.text_or("where", "");
+  if (object.has("year")) source.year = object.integer("year", {1900, 2100});
+  object.refuse_unknown_keys();
+  return source;
+}
+
+ordered_json to_json(const PublishedSource& source) {
+  ordered_json document = {{"title", source.title}};
+  if (!source.where.empty()) document["where"] = source.where;
+  if (source.year) document["year"] = *source.year;
+  return document;
+}
+
+ordered_json shortest_form(const ModelSpec& model) {
+  return shortest_of(to_json(model), SpecKind::Model, shipped_models());
+}
+
+ordered_json shortest_form(ClusterSpec cluster) {
+  for (Sources* sources : {&cluster.sources, &cluster.accelerator.sources, &cluster.node.sources,
+                           &cluster.fabric.sources})
+    erase_missing(*sources);
+  if (cluster.stack) erase_missing(cluster.stack->sources);
+  return shortest_of(to_json(cluster), SpecKind::Cluster, shipped_clusters());
+}
+
+ordered_json shortest_form(StackSpec stack) {
+  erase_missing(stack.sources);
+  return shortest_of(to_json(stack), SpecKind::Stack, shipped_stacks());
+}
+
+ordered_json to_json(const Measurement& measurement) {
+  ordered_json document = {{"id", measurement.id}, {"source", to_json(measurement.source)}};
+  document["verified"] = measurement.verified;
+  const auto add = [&document](const char* key, auto&& value) {
+    if (!value.empty()) document[key] = value;
+  };
+  add("grade", measurement.grade);
+  add("group", measurement.group);
+  ordered_json stated = ordered_json::object();
+  if (!measurement.stated_accelerator.empty())
+    stated["accelerator"] = measurement.stated_accelerator;
+  if (!measurement.stated_stack.empty()) stated["stack"] = measurement.stated_stack;
+  add("stated", stated);
+  if (measurement.stack_stands_in) document["stack_stands_in"] = true;
+  if (measurement.scenario) {
+    const Scenario& scenario = *measurement.scenario;
+    document["scenario"] = {{"model", shortest_form(scenario.model)},
+                            {"cluster", shortest_form(scenario.cluster)},
+                            {"stack", shortest_form(scenario.stack)},
+                            {"plan", shortest_plan(scenario.plan)}};
+  }
+  add("open", measurement.open);
+  if (measurement.chosen_to_fit) document["chosen_to_fit"] = true;
+  if (measurement.outcome != Outcome::Ran)
+    document["outcome"] = name_in(outcome_names(), measurement.outcome);
+  add("measured", measured_json(measurement.measured));
+  if (measurement.figure) document["figure"] = figure_json(*measurement.figure);
+  if (measurement.memory != MemoryReading{}) {
+    document["memory"] = {{"counter", name_in(counter_names(), measurement.memory.counter)}};
+    if (measurement.memory.last_stage)
+      document["memory"]["rank"] = name_in(memory_rank_names(), true);
+  }
+  add("assumed", measurement.assumed);
+  add("notes", measurement.notes);
+  add("unsupported", measurement.unsupported);
+  return document;
+}
+
+}  // namespace shardwright::sim
