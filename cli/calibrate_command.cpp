@@ -19,10 +19,10 @@
 #include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/timeline/perfetto.hpp"
-#include "sim/calibration/nccl_tests.hpp"
-#include "sim/calibration/run_device.hpp"
-#include "sim/calibration/run_samples.hpp"
-#include "sim/calibration/side_by_side.hpp"
+#include "calibration/nccl_tests.hpp"
+#include "calibration/run_device.hpp"
+#include "calibration/run_samples.hpp"
+#include "calibration/side_by_side.hpp"
 #include "sim/cost/measured_kernels.hpp"
 
 namespace shardwright::cli {

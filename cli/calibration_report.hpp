@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/page.hpp"
-#include "sim/calibration/calibrate.hpp"
+#include "calibration/calibrate.hpp"
 
 namespace shardwright::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/table.hpp"
-#include "sim/validation/error_statistics.hpp"
+#include "calibration/error_statistics.hpp"
 
 namespace shardwright::cli {
 

@@ -15,7 +15,9 @@
 #include "core/base/error.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
-#include "sim/calibration/profile_fit.hpp"
+#include "calibration/profile_fit.hpp"
+#include "validation/collective_rows.hpp"
+#include "validation/kernel_rows.hpp"
 
 namespace shardwright::cli {
 namespace {

@@ -24,7 +24,7 @@
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
-#include "sim/calibration/exchange_calibration.hpp"
+#include "calibration/exchange_calibration.hpp"
 
 namespace shardwright::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "sim/calibration/calibrate.hpp"
+#include "calibration/calibrate.hpp"
 
 namespace shardwright::cli {
 

@@ -4,13 +4,14 @@
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "cli/here_profile.hpp"
 #include "core/lowering/expert_load.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
-#include "sim/validation/row_scenario.hpp"
+#include "validation/measurement.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -54,8 +55,15 @@ Scenario read_row_option(const std::string& file_and_id, std::vector<std::string
     throw InputError("--row", {{"", fmt::format("\"{}\"", file_and_id),
                                 "FILE:ID, as in measurements.jsonl:llama-8-gpus"}});
   }
-  return sim::scenario_of_row(file_and_id.substr(0, colon), file_and_id.substr(colon + 1),
-                              &filled_in);
+  const std::string file = file_and_id.substr(0, colon), id = file_and_id.substr(colon + 1);
+  sim::Measurement measurement = sim::find_measurement(file, id);
+  if (!measurement.scenario) {
+    throw InputError(
+        file, {{id, fmt::format("a measurement without a scenario: {}", measurement.unsupported),
+                "a measurement that can be simulated"}});
+  }
+  filled_in = std::move(measurement.assumed);
+  return *std::move(measurement.scenario);
 }
 
 std::vector<std::string> filled_in_by(const ModelSpec& model, const ClusterSpec& cluster,

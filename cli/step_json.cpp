@@ -9,7 +9,7 @@
 #include "core/spec/plan_json.hpp"
 #include "core/spec/stack_json.hpp"
 #include "sim/step/step_result_json.hpp"
-#include "sim/validation/prediction_interval.hpp"
+#include "validation/prediction_interval.hpp"
 
 namespace shardwright::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/table.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
-#include "sim/validation/prediction_interval.hpp"
+#include "validation/prediction_interval.hpp"
 
 namespace shardwright::cli {
 

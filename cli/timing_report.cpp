@@ -9,8 +9,8 @@
 #include "cli/error_table.hpp"
 #include "cli/format.hpp"
 #include "core/base/error.hpp"
-#include "sim/validation/collective_timing.hpp"
-#include "sim/validation/kernel_timing.hpp"
+#include "validation/collective_rows.hpp"
+#include "validation/kernel_rows.hpp"
 
 namespace shardwright::cli {
 namespace {

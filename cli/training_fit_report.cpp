@@ -15,7 +15,7 @@
 #include "core/base/data_directory.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/profile_library.hpp"
-#include "sim/calibration/training_fit.hpp"
+#include "validation/training_fit.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -24,9 +24,9 @@ using nlohmann::ordered_json;
 
 constexpr const char* kSource = "training-fit";
 
-std::vector<sim::TrainingRow> rows_of(const TrainingFitRequest& request) {
-  std::vector<sim::TrainingRow> rows;
-  for (sim::TrainingRow& row : sim::read_training_rows(request.files)) {
+std::vector<sim::Measurement> rows_of(const TrainingFitRequest& request) {
+  std::vector<sim::Measurement> rows;
+  for (sim::Measurement& row : sim::read_measurements(request.files)) {
     if (!row.grade.empty() && request.grades.find(row.grade) != std::string::npos)
       rows.push_back(std::move(row));
   }

@@ -17,9 +17,8 @@
 #include "cli/output.hpp"
 #include "cli/timing_report.hpp"
 #include "core/base/error.hpp"
-#include "sim/validation/html_report.hpp"
-#include "sim/validation/measurement_of_row.hpp"
-#include "sim/validation/validation.hpp"
+#include "validation/html_report.hpp"
+#include "validation/validation.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -30,7 +29,6 @@ struct ValidateOptions {
   std::optional<std::string> grades;
   std::optional<std::string> fail_over;
   std::string report;   // HTML file
-  std::string convert;  // file of typed measurements to write
   bool every_row = false;
   TimingOptions timings;
 };
@@ -152,13 +150,13 @@ void add_report(Page& page, const sim::ValidationReport& report, bool every_row)
   }
 }
 
-// True for kernels or collectives; exactly one kind of file is compared at a time.
+// True for kernels or collectives; one kind of file is compared at a time.
 bool compares_timings(const ValidateOptions& options) {
   const int kinds = (options.files.empty() ? 0 : 1) + (options.timings.kernels.empty() ? 0 : 1) +
                     (options.timings.collectives.empty() ? 0 : 1);
-  if (kinds == 1) return options.files.empty();
+  if (kinds <= 1) return kinds == 1 && options.files.empty();
   throw InputError("shardwright validate",
-                   {{"FILE", kinds == 0 ? "nothing" : "several kinds of measurements",
+                   {{"FILE", "several kinds of measurements",
                      "files of training steps, or one of --kernels FILE and --collectives FILE"}});
 }
 
@@ -171,26 +169,7 @@ void refuse_options_of_steps(const ValidateOptions& options) {
   problems.throw_if_any();
 }
 
-// Writes the rows of all files as typed measurements.
-ExitCode convert(const ValidateOptions& options) {
-  check_destination("--convert", options.convert, options.common.force);
-  std::string lines;
-  Page page = new_page(options.common);
-  for (const std::string& file : options.files) {
-    const sim::Conversion conversion = sim::convert_rows(file);
-    lines += conversion.lines;
-    page.paragraph(fmt::format("{}: {} rows, {} of them unsupported, {} problems.", file,
-                               conversion.rows, conversion.unsupported,
-                               conversion.problems.size()));
-    for (const std::string& problem : conversion.problems) page.paragraph(problem);
-  }
-  write_file(options.convert, lines, options.common.force);
-  deliver(options.common, page, new_document("conversion"));
-  return ExitCode::Ok;
-}
-
 ExitCode validate(const ValidateOptions& options) {
-  if (!options.convert.empty()) return convert(options);
   check_destination("--json", options.common.json, options.common.force);
   if (compares_timings(options)) {
     refuse_options_of_steps(options);
@@ -204,11 +183,13 @@ ExitCode validate(const ValidateOptions& options) {
   check_grades(grades);
   const ErrorLimits limits = read_error_limits(options.fail_over);
   const InterruptWatch interrupt;
+  const std::vector<std::string> files =
+      options.files.empty() ? sim::shipped_measurements() : options.files;
   const sim::ValidationReport report =
-      sim::validate_rows(options.files, {.grades = grades, .stop = interrupt.token()});
+      sim::validate_rows(files, {.grades = grades, .stop = interrupt.token()});
   if (report.rows.empty() && !report.partial) {
     ProblemList problems("shardwright validate");
-    problems.add(fmt::format("{}", fmt::join(options.files, ", ")),
+    problems.add(fmt::format("{}", fmt::join(files, ", ")),
                  "no rows of the grades asked for", "at least one measured row");
     problems.throw_if_any();
   }
@@ -241,10 +222,11 @@ void add_validate_command(CLI::App& app, Action& action) {
       R"(The error of a row is predicted over measured step time minus one, positive where the prediction is slower. Of a class of rows, median, mean and p90 are those of the absolute errors, p90 the 90th percentile; bias is the median of the signed errors; in interval is the share of measurements inside of their 80 % interval.
 
 Examples:
-  shardwright validate tests/ground_truth/training.jsonl --report steps.html
-  shardwright validate --kernels tests/ground_truth/kernels.jsonl --fail-over 8,25)");
+  shardwright validate
+  shardwright validate measurements/training/bloom.jsonl --report steps.html
+  shardwright validate --kernels measurements/kernels.jsonl --fail-over 8,25)");
   const auto options = std::make_shared<ValidateOptions>();
-  command->add_option("files", options->files, "Measured steps, one JSON object per line")
+  command->add_option("files", options->files, "Measured steps, one JSON object per line (default: those that are shipped)")
       ->type_name("FILE...");
   command
       ->add_option("--kernels", options->timings.kernels,
@@ -263,10 +245,6 @@ Examples:
       ->add_option("--report", options->report,
                    "Write the comparison of steps with charts and every row")
       ->type_name("FILE.html");
-  command
-      ->add_option("--convert", options->convert,
-                   "Write the rows of the files as typed measurements")
-      ->type_name("OUT.jsonl");
   command->add_option("--grades", options->grades, "Rows of these grades (default ABC)")
       ->type_name("ABC");
   command->add_flag("--every-row", options->every_row,

@@ -120,20 +120,4 @@ StackSpec read_given_stack(const json& given, const std::string& source) {
   return read_stack(whole_document(SpecKind::Stack, given, source), source);
 }
 
-json smallest_patch(const json& from, const json& to) {
-  if (!from.is_object() || !to.is_object()) return to;
-  json patch = json::object();
-  for (const auto& [key, value] : to.items()) {
-    const auto before = from.find(key);
-    if (before == from.end()) {
-      patch[key] = value;
-    } else if (*before != value) {
-      patch[key] = smallest_patch(*before, value);
-    }
-  }
-  for (const auto& [key, value] : from.items())
-    if (!to.contains(key)) patch[key] = nullptr;
-  return patch;
-}
-
 }  // namespace shardwright

@@ -40,8 +40,4 @@ ModelSpec read_given_model(const nlohmann::json& given, const std::string& sourc
 ClusterSpec read_given_cluster(const nlohmann::json& given, const std::string& source);
 StackSpec read_given_stack(const nlohmann::json& given, const std::string& source);
 
-// The merge patch that turns `from` into `to` with the fewest members. `to` holds no null, which a
-// merge patch cannot set.
-nlohmann::json smallest_patch(const nlohmann::json& from, const nlohmann::json& to);
-
 }  // namespace shardwright

@@ -11,7 +11,7 @@
 #include "core/timeline/timeline_file.hpp"
 #include "gui/models/opened_file.hpp"
 #include "gui/models/text.hpp"
-#include "sim/calibration/run_device.hpp"
+#include "calibration/run_device.hpp"
 
 namespace shardwright::gui {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/base/large_json_file.hpp"
 #include "core/spec/scenario.hpp"
 #include "core/timeline/timeline.hpp"
-#include "sim/calibration/calibrate.hpp"
+#include "calibration/calibrate.hpp"
 
 namespace shardwright::gui {
 
@@ -40,9 +40,9 @@ struct RunCalibration {
   sim::StepComparison step;  // measured, and predicted with the profile before and after
 };
 
-// Refits the profile that the run's plan names (sim/calibration/calibrate.hpp). Throws InputError
+// Refits the profile that the run's plan names (calibration/calibrate.hpp). Throws InputError
 // with what the folder lacks, and where the run computed on another kind of device than the
-// profile's (sim/calibration/run_device.hpp).
+// profile's (calibration/run_device.hpp).
 RunCalibration calibrate_run(const QString& folder);
 
 // A file in `folder`, which is not there yet, for the refitted profile.

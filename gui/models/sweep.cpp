@@ -11,7 +11,7 @@
 #include "planner/layer_cost_cache.hpp"
 #include "planner/scale.hpp"
 #include "sim/step/simulate.hpp"
-#include "sim/validation/prediction_interval.hpp"
+#include "validation/prediction_interval.hpp"
 
 namespace shardwright::gui {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planner/search.hpp"
-#include "sim/validation/prediction_interval.hpp"
+#include "validation/prediction_interval.hpp"
 
 namespace shardwright::gui {
 

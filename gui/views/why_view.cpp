@@ -16,7 +16,7 @@
 #include "gui/views/pane_row.hpp"
 #include "gui/views/scrolled_column.hpp"
 #include "gui/views/step_charts.hpp"
-#include "sim/validation/prediction_interval.hpp"
+#include "validation/prediction_interval.hpp"
 
 namespace shardwright::gui {
 namespace {

@@ -24,7 +24,7 @@
 #include "gui/views/picture_export.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/window/main_window.hpp"
-#include "sim/calibration/calibrate.hpp"
+#include "calibration/calibrate.hpp"
 
 namespace shardwright::gui {
 namespace {

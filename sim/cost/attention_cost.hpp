@@ -15,7 +15,7 @@
 // them. `attention_kernel_ratio` of the StackSpec (`hopper_attention_kernel_ratio` on Hopper and
 // Blackwell) says how far the stack's kernels are from the device's best.
 // Sources: FlashAttention-2 and -3 (arXiv 2307.08691, 2407.08608) and the measurements in
-// tests/ground_truth/kernels.jsonl. Known to be off: kernels shorter than 0.1 ms.
+// measurements/kernels.jsonl. Known to be off: kernels shorter than 0.1 ms.
 #pragma once
 
 #include "core/program/op.hpp"

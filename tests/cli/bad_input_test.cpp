@@ -156,7 +156,7 @@ const std::vector<BadCase> kDegrees = {
     {"UnknownPrecision", simulate({"--precision", "bf1"}), "", {"--precision", "\"bf16\""}},
     {"ZeroStageFour", simulate({"--zero", "4"}), "", {"--zero: found 4"}},
     {"SettingWithoutValue", simulate({"--set", "tp"}), "", {"--set: found \"tp\"", "FIELD=VALUE"}},
-    {"SettingOfAPart", simulate({"--set", "dp=8", "--set", "dp.x=3"}), "", {"--set: found", "dp"}},
+    {"SettingOfAPart", simulate({"--set", "dp=8", "--set", "dp.x=3"}), "", {"dp: found an object"}},
     {"UnknownSetting", simulate({"--set", "tpp=2"}), "", {"tpp", "did you mean"}},
     {"UnknownModel",
      {"simulate", "--model", "lama3-8b", "--cluster", "dgx-h100", "--global-batch", "8",
@@ -389,8 +389,8 @@ TEST(BadInput, EachOfSeveralBadFilesIsNamed) {
   const std::string first = folder.write("first.jsonl", "{\n");
   const CommandResult result = run_command({"validate", first, "/no/second.jsonl"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.errors, HasSubstr("first.jsonl: found no row that can be read"));
-  EXPECT_THAT(result.errors, HasSubstr("/no/second.jsonl: found no such readable file"));
+  EXPECT_THAT(result.errors, HasSubstr("first.jsonl line 1: found"));
+  EXPECT_THAT(result.errors, HasSubstr("/no/second.jsonl : found no such readable file"));
 }
 
 TEST(BadInput, ComparedFilesHaveAllTheirProblemsNamed) {

@@ -74,7 +74,7 @@ TEST(Command, HelpShowsItsOwnExamples) {
       if (!line.starts_with("  shardwright ")) continue;
       // The first one; others may go on with what it made.
       if (++examples > 1) continue;
-      EXPECT_TRUE(line.starts_with("  shardwright " + name + " ")) << line;
+      EXPECT_TRUE((line + " ").starts_with("  shardwright " + name + " ")) << line;
     }
     EXPECT_GT(examples, 0) << name;
   }
@@ -318,8 +318,8 @@ TEST(Command, TablesAndHelpKeepToTheTerminal) {
   ASSERT_EQ(run_command(with(kSimulate, {"--out", plan})).exit_code, 0);
   ASSERT_EQ(run_command(with(kSimulate, {"--tp", "4", "--out", other})).exit_code, 2);
   ASSERT_EQ(run_command({"simulate", "--plan", plan, "--tp", "4", "--out", other}).exit_code, 0);
-  const std::string rows = std::string(SHARDWRIGHT_SOURCE_DIR "/tests/") +
-                           (kSanitized ? "validation_page" : "ground_truth") + "/training.jsonl";
+  const std::string rows = std::string(SHARDWRIGHT_SOURCE_DIR "/measurements/training/") +
+                           (kSanitized ? "megatron" : "titan") + ".jsonl";
   const std::vector<std::vector<std::string>> commands = {
       {"validate", rows, "--every-row"},
       {"clusters", "list"},

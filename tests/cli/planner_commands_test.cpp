@@ -379,31 +379,36 @@ TEST(BadPlanRequest, OneBadEndOfARangeIsOneProblem) {
 }
 
 // A made-up measurement that every machine of the kind beats: the error is far above one percent.
-std::string row(const std::string& id, const std::string& global_batch) {
-  return R"({"id": ")" + id +
-         R"(", "source": {"title": "t", "where": "w"}, )"
-         R"("model": {"name": "Llama3-8B", "layers": 32, "hidden": 4096, "ffn_hidden": 14336, "heads": 32, "kv_heads": 8, "head_dim": 128, "vocab": 128256, "seq_len": 8192, "gated_mlp": true, "tied_embeddings": false, "moe": null}, )"
-         R"("cluster": {"gpu": "H100-SXM5-80GB", "gpus": 8, "gpus_per_node": 8, "intra_node": "", "inter_node": null}, )"
-         R"("plan": {"dp": 4, "tp": 2, "pp": 1, "cp": 1, "ep": 1, "virtual_pp": 1, "micro_batch": 1, "global_batch": )" +
-         global_batch +
-         R"(, "zero_stage": 1, "sequence_parallel": true, "recompute": "none", "precision": "bf16", "overlap_grad_reduce": true, "schedule": "1f1b"}, )"
-         R"("measured": {"iteration_s": 100.0}, "stack": "megatron-core", "grade": "A", "target": {"metric": "step_s", "value": 100.0, "derived": false}})"
-         "\n";
+json row(const std::string& id, std::int64_t global_batch) {
+  json measurement = json::parse(R"({"source": {"title": "t", "where": "w"}, "grade": "A",
+    "scenario": {"model": "llama3-8b", "cluster": "dgx-h100", "stack": "megatron-core",
+                 "plan": {"dp": 4, "tp": 2, "pp": 1, "micro_batch": 1, "seq_len": 8192}},
+    "measured": {"step_s": 100.0}, "figure": {"metric": "step_s", "value": 100.0}})");
+  measurement["id"] = id;
+  measurement["scenario"]["plan"]["global_batch"] = global_batch;
+  return measurement;
+}
+
+std::string lines(const std::vector<json>& rows) {
+  std::string text;
+  for (const json& each : rows) text += each.dump() + '\n';
+  return text;
 }
 
 TEST(ValidateCommand, ToleranceDecidesTheExitCode) {
   const ScratchFolder folder;
-  const std::string rows = folder.write("rows.jsonl", row("x", "32"));
+  const std::string rows = folder.write("rows.jsonl", lines({row("x", 32)}));
   EXPECT_EQ(run_command({"validate", rows}).exit_code, 0);
   EXPECT_EQ(run_command({"validate", rows, "--fail-over", "1,1000"}).exit_code, 5);
 }
 
 TEST(ValidateCommand, SkippedRowsAreListedWithTheirReason) {
   const ScratchFolder folder;
-  std::string bad = row("bad", "32");
-  bad.replace(bad.find("\"H100-SXM5-80GB\""), 16, "null");
+  json bad = row("bad", 32);
+  bad.erase("scenario");
+  bad["unsupported"] = "the source does not say the accelerator";
   const CommandResult text =
-      run_command({"validate", folder.write("rows.jsonl", row("x", "32") + bad)});
+      run_command({"validate", folder.write("rows.jsonl", lines({row("x", 32), bad}))});
   EXPECT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_THAT(text.output, HasSubstr("the source does not say the accelerator"));
   const json document = json_of({"validate", folder.file("rows.jsonl")});
@@ -417,10 +422,10 @@ TEST(ValidateCommand, SkippedRowsAreListedWithTheirReason) {
 
 TEST(ValidateCommand, NothingMeasuredIsNoError) {
   const ScratchFolder folder;
-  std::string oom = row("x", "32");
-  const auto place = oom.find("\"iteration_s\": 100.0");
-  oom.replace(place, 20, "\"oom\": true");
-  const std::string rows = folder.write("rows.jsonl", oom);
+  json oom = row("x", 32);
+  for (const char* key : {"measured", "figure"}) oom.erase(key);
+  oom["outcome"] = "out_of_memory";
+  const std::string rows = folder.write("rows.jsonl", lines({oom}));
   const CommandResult text = run_command({"validate", rows});
   EXPECT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_THAT(text.output, HasSubstr("none"));
@@ -431,9 +436,9 @@ TEST(ValidateCommand, NothingMeasuredIsNoError) {
 
 TEST(ValidateCommand, InterruptsPrintTheRowsThatAreDone) {
   const ScratchFolder folder;
-  std::string rows;
-  for (int i = 0; i < 60; ++i) rows += row(std::to_string(i), "120000");
-  RunningCommand running({"validate", folder.write("rows.jsonl", rows), "--json", "-"});
+  std::vector<json> rows;
+  for (int i = 0; i < 60; ++i) rows.push_back(row(std::to_string(i), 120000));
+  RunningCommand running({"validate", folder.write("rows.jsonl", lines(rows)), "--json", "-"});
   running.interrupt_at_work();
   const CommandResult result = running.finish();
   EXPECT_EQ(result.exit_code, 130) << result.errors;
@@ -445,7 +450,7 @@ TEST(ValidateCommand, InterruptsPrintTheRowsThatAreDone) {
 // Memory is predicted without an interval, so nothing can lie in one.
 TEST(ValidateCommand, ClaimsNoIntervalForMemory) {
   const ScratchFolder folder;
-  const json document = json_of({"validate", folder.write("rows.jsonl", row("x", "32"))});
+  const json document = json_of({"validate", folder.write("rows.jsonl", lines({row("x", 32)}))});
   EXPECT_TRUE(document["summary"]["memory"]["coverage"].is_null());
 }
 

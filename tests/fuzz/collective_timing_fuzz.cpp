@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "core/spec/profile_library.hpp"
-#include "sim/validation/collective_timing.hpp"
+#include "validation/collective_rows.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 using namespace shardwright;
@@ -16,12 +16,10 @@ extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz::try_text(data, size, [](const std::string& text) {
-    static const ClusterSpec kOther = load_cluster("dgx-h100");
     std::istringstream lines(text);
     for (const sim::CollectiveTiming& timing : sim::read_collective_timings(lines, fuzz::kSource)) {
-      const ClusterSpec cluster = sim::cluster_of(timing).value_or(kOther);
       if (!timing.unsupported.empty()) continue;
-      const Seconds time = sim::predict(timing, cluster);
+      const Seconds time = sim::predict(timing, *timing.cluster);
       SHARDWRIGHT_CHECK(time > Seconds(0) && std::isfinite(time.value()), "no time");
       SHARDWRIGHT_CHECK(timing.measured > Seconds(0), "nothing measured");
     }

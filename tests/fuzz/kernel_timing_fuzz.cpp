@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "core/spec/profile_library.hpp"
-#include "sim/validation/kernel_timing.hpp"
+#include "validation/kernel_rows.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 using namespace shardwright;

@@ -1,5 +1,5 @@
 // Output of nccl-tests, as text and as JSON.
-#include "sim/calibration/nccl_tests.hpp"
+#include "calibration/nccl_tests.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 using namespace shardwright;

@@ -2,8 +2,8 @@
 // goes on with them. An input is the metrics, a line "%%" and the timeline of the one rank.
 #include "core/spec/scenario.hpp"
 #include "executor/telemetry/metrics_log.hpp"
-#include "sim/calibration/calibrate.hpp"
-#include "sim/calibration/measured_run.hpp"
+#include "calibration/calibrate.hpp"
+#include "calibration/measured_run.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 #include "tests/fuzz/scratch_folder.hpp"
 

@@ -27,7 +27,7 @@
 #include "gui/views/message_bar.hpp"
 #include "gui/views/run_charts.hpp"
 #include "gui/window/main_window.hpp"
-#include "sim/calibration/run_device.hpp"
+#include "calibration/run_device.hpp"
 #include "tests/gui/file_dialog.hpp"
 #include "tests/gui/small_scenario.hpp"
 #include "tests/gui/tiny_run.hpp"

@@ -4,7 +4,7 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
-#include "sim/calibration/run_device.hpp"
+#include "calibration/run_device.hpp"
 
 namespace shardwright::gui {
 

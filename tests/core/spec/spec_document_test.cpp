@@ -31,6 +31,22 @@ json as_patch(const std::string& base, const json& changes) {
   return patch;
 }
 
+// The merge patch that turns `from` into `to`; `to` holds no null, which a patch cannot set.
+json smallest_patch(const json& from, const json& to) {
+  if (!from.is_object() || !to.is_object()) return to;
+  json patch = json::object();
+  for (const auto& [key, value] : to.items()) {
+    const auto before = from.find(key);
+    if (before == from.end())
+      patch[key] = value;
+    else if (*before != value)
+      patch[key] = smallest_patch(*before, value);
+  }
+  for (const auto& [key, value] : from.items())
+    if (!to.contains(key)) patch[key] = nullptr;
+  return patch;
+}
+
 RC_GTEST_PROP(SpecDocument, SmallestPatchTurnsOneShippedDocumentIntoAnother, ()) {
   const auto kind = *rc::gen::element(SpecKind::Model, SpecKind::Cluster, SpecKind::Stack);
   const std::vector<std::string> names = names_of(kind);

@@ -1,0 +1,193 @@
+#include "calibration/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "core/base/error.hpp"
+#include "core/spec/plan_check.hpp"
+#include "calibration/exchange_calibration.hpp"
+#include "calibration/kernel_calibration.hpp"
+#include "calibration/run_samples.hpp"
+#include "calibration/stack_calibration.hpp"
+#include "sim/cost/collective_cost.hpp"
+#include "sim/cost/kernel_cost.hpp"
+#include "sim/step/simulate.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+struct Samples {
+  std::vector<KernelSample> kernels;
+  std::vector<ExchangeTiming> exchanges;
+};
+
+struct ErrorsOfKind {
+  double time = 0.0;
+  std::vector<double> before, after;  // logarithms of predicted over measured
+};
+
+double log_ratio(const KernelSample& sample, const ClusterSpec& cluster, const StackSpec& stack) {
+  const Seconds predicted =
+      kernel_cost(sample.kind, sample.work, sample.precision, cluster, stack, sample.phase).time;
+  return std::log(std::max(predicted.value(), 1e-12) / middle_mean(sample.times).value());
+}
+
+// As the simulator means it: from the mean arrival of the members.
+Seconds time_of(const ExchangeTiming& timing) {
+  const Seconds skew = timing.skews.empty() ? Seconds(0) : middle_mean(timing.skews);
+  return middle_mean(timing.times) + skew;
+}
+
+double log_ratio(const ExchangeTiming& timing, const ClusterSpec& cluster, const StackSpec& stack) {
+  const Seconds predicted =
+      collective_time(timing.kind, timing.bytes, timing.placement, cluster, stack);
+  return std::log(std::max(predicted.value(), 1e-12) / time_of(timing).value());
+}
+
+std::vector<OpErrors> op_errors(const Samples& samples, const ClusterSpec& before,
+                                const ClusterSpec& after, const StackSpec& stack) {
+  std::map<std::string, ErrorsOfKind> kinds;
+  const auto add = [&](const auto& sample) {
+    ErrorsOfKind& kind = kinds[name_of(sample.kind)];
+    kind.time += sample.total.value();
+    kind.before.push_back(log_ratio(sample, before, stack_on(before, stack)));
+    kind.after.push_back(log_ratio(sample, after, stack_on(after, stack)));
+  };
+  for (const KernelSample& sample : samples.kernels) add(sample);
+  for (const ExchangeTiming& timing : samples.exchanges) add(timing);
+  std::vector<OpErrors> errors;
+  for (const auto& [name, kind] : kinds) {
+    errors.push_back({name, Seconds(kind.time), summarise_logarithms(kind.before),
+                      summarise_logarithms(kind.after)});
+  }
+  std::stable_sort(errors.begin(), errors.end(),
+                   [](const OpErrors& a, const OpErrors& b) { return a.share > b.share; });
+  return errors;
+}
+
+bool has_new_product_rate(const std::vector<CalibratedFigure>& figures) {
+  return std::any_of(figures.begin(), figures.end(), [](const CalibratedFigure& figure) {
+    return is_determined(figure.fit.verdict) && figure.pointer.ends_with("/flop_per_s") &&
+           figure.about.starts_with(name_of(OpKind::Gemm));
+  });
+}
+
+// Efficiencies and MFU are shares of this peak: of a device that curves describe, the best rate
+// that any product reached.
+void set_peak(ClusterSpec& cluster) {
+  AcceleratorSpec& device = cluster.accelerator;
+  FlopPerSecond best;
+  Provenance origin;
+  for (std::size_t i = 0; i < device.kernel_curves.size(); ++i) {
+    const KernelCurve& curve = device.kernel_curves[i];
+    if (curve.kind != OpKind::Gemm || curve.flop_rate < best) continue;
+    best = curve.flop_rate;
+    const auto known = device.sources.find(fmt::format("/kernel_curves/{}/flop_per_s", i));
+    if (known != device.sources.end()) origin = known->second;
+  }
+  if (best <= FlopPerSecond(0)) return;
+  device.matrix.fp32 = device.vector_fp32 = best;
+  device.sources["/matrix/fp32_flop_per_s"] = origin;
+  device.sources["/vector_fp32_flop_per_s"] = origin;
+}
+
+void check_exchanges(const ClusterSpec& cluster, const std::vector<ExchangeSample>& exchanges,
+                     ProblemList& problems) {
+  std::int64_t ranks = 0, hosts = 0, per_host = 0;
+  for (const ExchangeSample& each : exchanges) {
+    ranks = std::max(ranks, each.spread ? each.members : (each.members - 1) * each.stride + 1);
+    if (!each.spread) continue;
+    hosts = std::max(hosts, each.spread->hosts);
+    per_host = std::max(per_host, each.members / each.spread->hosts);
+  }
+  const auto refuse_above = [&](std::int64_t most, std::int64_t found, const char* what) {
+    if (found <= most) return;
+    problems.add("timed exchanges", fmt::format("among {} {}", found, what),
+                 fmt::format("at most {}, which the profile has", most));
+  };
+  const std::int64_t of_host = std::max<std::int64_t>(1, cluster.node.accelerators);
+  refuse_above(of_host, per_host, "ranks of one host");
+  const std::optional<std::int64_t> most = cluster.most_accelerators();
+  if (!most) return;
+  refuse_above(*most, ranks, "ranks");
+  refuse_above(std::max<std::int64_t>(1, *most / of_host), hosts, "hosts");
+}
+
+// Plans and groups that the profile has no place for cannot be priced on it.
+void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
+  ProblemList problems(fmt::format("the cluster {}", cluster.name));
+  for (const MeasuredRun& run : data.runs) {
+    const Plan& plan = run.scenario.plan;
+    for (const BrokenRule& broken : broken_rules(run.scenario.model, &cluster, plan, 0, "/plan")) {
+      const std::string hint =
+          broken.rule == PlanRule::ClusterSize
+              ? fmt::format("; or a profile of {} ranks, as shardwright probe measures them",
+                            plan.world_size())
+              : "";
+      problems.add(fmt::format("run {}, {}", run.name, broken.problem.where), broken.problem.found,
+                   broken.problem.expected + hint);
+    }
+  }
+  check_exchanges(cluster, data.exchanges, problems);
+  problems.throw_if_any();
+}
+
+}  // namespace
+
+bool StepComparison::got_worse() const {
+  constexpr double kRounding = 0.01;
+  return std::abs(error_after()) > std::abs(error_before()) + kRounding;
+}
+
+bool OpErrors::got_worse() const {
+  constexpr double kNoise = 0.02;
+  return after.median_abs > before.median_abs + kNoise;
+}
+
+StackSpec stack_on(const ClusterSpec& cluster, const StackSpec& stack) {
+  return cluster.stack && cluster.stack->name == stack.name ? *cluster.stack : stack;
+}
+
+Seconds predicted_step(const Scenario& scenario, const ClusterSpec& cluster) {
+  Scenario here = scenario;
+  here.cluster = cluster;
+  here.stack = stack_on(cluster, scenario.stack);
+  return simulate_step(here).step;
+}
+
+Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
+                      const std::string& source, Confidence confidence) {
+  check_places(cluster, data);
+  Calibration result;
+  result.cluster = cluster;
+  Samples samples;
+  std::vector<RunSamples> of_runs;
+  for (const MeasuredRun& run : data.runs) {
+    const RunSamples& each = of_runs.emplace_back(sample_run(run, cluster));
+    samples.kernels.insert(samples.kernels.end(), each.kernels.begin(), each.kernels.end());
+    samples.exchanges.insert(samples.exchanges.end(), each.exchanges.begin(), each.exchanges.end());
+  }
+  for (const ExchangeSample& each : data.exchanges)
+    samples.exchanges.push_back(placed(each, cluster));
+  const FigureLog log{source, confidence, result.figures};
+  if (!data.runs.empty() && !result.cluster.stack)
+    result.cluster.stack = data.runs.front().scenario.stack;
+  const StackSpec stack = result.cluster.stack.value_or(StackSpec{});
+  result.without_curve = calibrate_kernels(result.cluster, samples.kernels, stack, log);
+  for (std::string& name : calibrate_exchanges(result.cluster, samples.exchanges, log))
+    result.without_curve.push_back(std::move(name));
+  calibrate_stack(result.cluster, data.runs, of_runs, log);
+  if (has_new_product_rate(result.figures)) set_peak(result.cluster);
+  for (const MeasuredRun& run : data.runs) {
+    result.steps.push_back({run.name, run.step_time(), predicted_step(run.scenario, cluster),
+                            predicted_step(run.scenario, result.cluster)});
+  }
+  result.ops = op_errors(samples, cluster, result.cluster, stack);
+  return result;
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,79 @@
+// Refits a cluster profile to runs of the executor and to timed exchanges.
+//
+// Kernels: where the device has curves (a CPU), the curve of each kind and phase; else the
+// KernelEfficiency. Exchanges: the figures of links and network, and for each kind of exchange in
+// groups of each shape alpha and beta. Of the stack: the host's time for an op, the slowdown of
+// kernels beside collectives, the memory that no tensor explains. Of the device: the variation of
+// speed among ranks. All by robust least squares on logarithms (least_squares.hpp); a figure that
+// the data do not determine, or push to a limit of its range, stays as it was, and nothing gets a
+// curve of such figures alone: data that determine nothing leave every prediction as it was.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/exchange_sample.hpp"
+#include "calibration/least_squares.hpp"
+#include "calibration/measured_run.hpp"
+#include "calibration/error_statistics.hpp"
+
+namespace shardwright::sim {
+
+struct CalibratedFigure {
+  std::string pointer;  // into the cluster's file
+  std::string about;    // "gemm forward", "all_reduce of 4 on 4 nodes"
+  FittedParameter fit;
+  std::size_t samples = 0;
+  double residual = 0.0;  // median relative error that is left of the samples
+};
+
+// A run's step under the profile before and after.
+struct StepComparison {
+  std::string run;
+  Seconds measured, before, after;
+
+  double error_before() const { return before / measured - 1.0; }
+  double error_after() const { return after / measured - 1.0; }
+  // The profile's step was nearer before, by more than rounding.
+  bool got_worse() const;
+};
+
+// Of the durations of all ops of one kind.
+struct OpErrors {
+  std::string kind;
+  Seconds share;  // time of all such ops on all ranks in the recorded steps
+  ErrorSummary before, after;
+
+  // The median error was smaller before, by more than noise.
+  bool got_worse() const;
+};
+
+struct Calibration {
+  ClusterSpec cluster;
+  std::vector<CalibratedFigure> figures;  // of the profile, also those that stay as they were
+  // Kernels and exchanges ("norm forward", "all_reduce of 2 on 1 node") that the profile has no
+  // curve of, and of which the data determine none: they are priced as before.
+  std::vector<std::string> without_curve;
+  std::vector<StepComparison> steps;  // of the runs, in their order
+  std::vector<OpErrors> ops;
+};
+
+struct CalibrationData {
+  std::vector<MeasuredRun> runs;
+  std::vector<ExchangeSample> exchanges;  // of ranks numbered as the cluster's, or on its hosts
+};
+
+// `source` is what fitted figures name as their origin, with this confidence. Throws InputError
+// where a run does not fit its plan, or the profile has no place for a plan or an exchange.
+Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
+                      const std::string& source, Confidence confidence = Confidence::Fitted);
+
+// The stack of a run's scenario as the profile knows it: that of the profile where it is the same
+// one by name.
+StackSpec stack_on(const ClusterSpec& cluster, const StackSpec& stack);
+
+// The simulated step (event rung) of a scenario on the profile, whatever cluster it names.
+Seconds predicted_step(const Scenario& scenario, const ClusterSpec& cluster);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,57 @@
+// Timings of single collectives.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/program/op.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "sim/cost/collective_cost.hpp"
+
+namespace shardwright::sim {
+
+struct CollectiveTiming {
+  std::string id;
+  // Title of the source.
+  std::string source;
+  // System and accelerator as the source names them.
+  std::string system, gpu;
+  // The cluster that it ran on; none where the timing is unsupported.
+  std::optional<ClusterSpec> cluster;
+  // "all_reduce", "alltoall", …
+  std::string name;
+  OpKind kind = OpKind::AllReduce;
+  std::int64_t members = 2;
+  // 0: as few as hold the members.
+  std::int64_t nodes = 0;
+  // Groups that run at the same time on one node.
+  std::int64_t groups = 1;
+  // As in `CommunicationWork`.
+  Bytes bytes;
+  // The algorithm that the benchmark forced; none where the library chose.
+  std::optional<Algorithm> forced;
+  // The time that the benchmark's framework adds to each collective; zero for nccl-tests.
+  Seconds call;
+  Seconds measured;
+  // What the source does not state, in words.
+  std::vector<std::string> assumed;
+  // Why the timing cannot be predicted; empty if it can.
+  std::string unsupported;
+};
+
+// Why the timing's members cannot be accelerators of this cluster, or cannot have been so fast;
+// empty where they can.
+std::string gap_on(const CollectiveTiming& timing, const ClusterSpec& cluster);
+
+// All of the world is one group, or `timing.groups` alike on one node. A ring of sends fills every
+// member's NIC.
+GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSpec& cluster);
+
+// The collective itself, without the framework's call.
+CollectiveCost cost_of(const CollectiveTiming& timing, const ClusterSpec& cluster);
+
+Seconds predict(const CollectiveTiming& timing, const ClusterSpec& cluster);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,29 @@
+// Collectives and messages of measured runs and probes: the figures of links and network, and alpha
+// and beta for each kind in groups of each shape.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/exchange_sample.hpp"
+#include "calibration/figure_log.hpp"
+#include "calibration/run_samples.hpp"
+
+namespace shardwright::sim {
+
+// A probe's timings, on a machine that was interrupted now and then: an exchange takes no longer
+// than a larger one of its group, so each has the least time of those of its size and above. Else
+// one interrupted small message makes up for a bandwidth that the large ones do not have.
+std::vector<ExchangeSample> bounded_by_larger(std::vector<ExchangeSample> samples);
+
+// A probe's timing with its groups on the nodes of the cluster.
+ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster);
+
+// Exchanges ("all_reduce of 2 on 1 node") that have no curve, and of which these timings determine
+// none: they stay without one.
+std::vector<std::string> calibrate_exchanges(ClusterSpec& cluster,
+                                             const std::vector<ExchangeTiming>& timings,
+                                             const FigureLog& log);
+
+}  // namespace shardwright::sim

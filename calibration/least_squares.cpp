@@ -1,0 +1,323 @@
+#include "calibration/least_squares.hpp"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <optional>
+
+namespace shardwright::sim {
+namespace {
+
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+constexpr double kScale = 0.08;       // s: residuals below it count by their squares
+constexpr double kDifference = 2e-3;  // step of the numeric derivatives, in logarithms
+constexpr int kMostIterations = 60;
+constexpr double kEnough = 1e-5;  // relative gain at which the fit stops
+constexpr double kMostDamping = 1e8;
+constexpr double kMostCorrelation = 0.97;  // of two parameters that are told apart
+constexpr double kUnknownVariance = 1e9;   // of a residual, with no more rows than parameters
+constexpr double kNearLimit = 1e-4;        // in logarithms
+
+// Two-sided 95 % quantile of Student's t distribution.
+double quantile_of(double degrees_of_freedom) {
+  return boost::math::quantile(boost::math::students_t(degrees_of_freedom), 0.975);
+}
+
+VectorXd to_eigen(const std::vector<double>& values) {
+  return VectorXd::Map(values.data(), static_cast<Eigen::Index>(values.size()));
+}
+
+double loss(const VectorXd& residuals) {
+  return (((residuals / kScale).array().square() + 1.0).sqrt() - 1.0).sum();
+}
+
+VectorXd weights_of(const VectorXd& residuals) {
+  return (((residuals / kScale).array().square() + 1.0).sqrt().inverse()).matrix();
+}
+
+// The parameters that are free in this round.
+class FitProblem {
+ public:
+  FitProblem(const std::vector<FitParameter>& parameters, const Residuals& residuals)
+      : parameters_(parameters), residuals_(residuals) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      free_.push_back(i);
+      held_.push_back(parameters[i].value);
+    }
+  }
+
+  Eigen::Index size() const { return static_cast<Eigen::Index>(free_.size()); }
+  const std::vector<std::size_t>& free() const { return free_; }
+  const FitParameter& parameter(Eigen::Index i) const {
+    return parameters_[free_[static_cast<std::size_t>(i)]];
+  }
+  void hold(std::size_t parameter, double value) {
+    std::erase(free_, parameter);
+    held_[parameter] = value;
+  }
+
+  VectorXd start() const {
+    VectorXd x(size());
+    for (Eigen::Index i = 0; i < size(); ++i) {
+      const FitParameter& each = parameter(i);
+      x[i] = std::log(std::clamp(each.value, each.least, each.most));
+    }
+    return x;
+  }
+
+  VectorXd clamped(VectorXd x) const {
+    for (Eigen::Index i = 0; i < size(); ++i)
+      x[i] = std::clamp(x[i], std::log(parameter(i).least), std::log(parameter(i).most));
+    return x;
+  }
+
+  bool at_limit(const VectorXd& x, Eigen::Index i) const {
+    return x[i] - std::log(parameter(i).least) < kNearLimit ||
+           std::log(parameter(i).most) - x[i] < kNearLimit;
+  }
+
+  // The one that is near.
+  double limit_at(const VectorXd& x, Eigen::Index i) const {
+    const FitParameter& each = parameter(i);
+    return x[i] - std::log(each.least) < kNearLimit ? each.least : each.most;
+  }
+
+  std::vector<double> values(const VectorXd& x) const {
+    std::vector<double> all = held_;
+    for (Eigen::Index i = 0; i < size(); ++i)
+      all[free_[static_cast<std::size_t>(i)]] = std::exp(x[i]);
+    return all;
+  }
+
+  VectorXd residuals(const VectorXd& x) const { return to_eigen(residuals_(values(x))); }
+
+  // Steps away from a limit where one is near.
+  MatrixXd jacobian(const VectorXd& x, const VectorXd& at_x) const {
+    MatrixXd jacobian(at_x.size(), size());
+    for (Eigen::Index i = 0; i < size(); ++i) {
+      const bool down = x[i] + kDifference > std::log(parameter(i).most);
+      VectorXd moved = x;
+      moved[i] += down ? -kDifference : kDifference;
+      jacobian.col(i) = (residuals(moved) - at_x) / (moved[i] - x[i]);
+    }
+    return jacobian;
+  }
+
+ private:
+  const std::vector<FitParameter>& parameters_;
+  const Residuals& residuals_;
+  std::vector<std::size_t> free_;
+  std::vector<double> held_;  // values of the others, by parameter
+};
+
+struct NormalEquations {
+  MatrixXd matrix;
+  VectorXd gradient;
+};
+
+NormalEquations normal_equations(const MatrixXd& jacobian, const VectorXd& residuals) {
+  const VectorXd weights = weights_of(residuals);
+  return {jacobian.transpose() * weights.asDiagonal() * jacobian,
+          jacobian.transpose() * weights.asDiagonal() * residuals};
+}
+
+// A parameter at a limit that the gradient pushes beyond it does not move.
+void hold_at_limits(const FitProblem& problem, const VectorXd& x, NormalEquations& equations) {
+  for (Eigen::Index i = 0; i < problem.size(); ++i) {
+    const bool outwards = equations.gradient[i] > 0.0
+                              ? x[i] - std::log(problem.parameter(i).least) < kNearLimit
+                              : std::log(problem.parameter(i).most) - x[i] < kNearLimit;
+    if (!outwards) continue;
+    equations.matrix.row(i).setZero();
+    equations.matrix.col(i).setZero();
+    equations.matrix(i, i) = 1.0;
+    equations.gradient[i] = 0.0;
+  }
+}
+
+VectorXd step_of(const NormalEquations& equations, double damping) {
+  MatrixXd damped = equations.matrix;
+  for (Eigen::Index i = 0; i < damped.rows(); ++i)
+    damped(i, i) += damping * std::max(equations.matrix(i, i), 1e-12);
+  return damped.ldlt().solve(-equations.gradient);
+}
+
+VectorXd minimise(const FitProblem& problem) {
+  VectorXd x = problem.start();
+  VectorXd residuals = problem.residuals(x);
+  double best = loss(residuals), damping = 1e-2;
+  for (int iteration = 0; iteration < kMostIterations; ++iteration) {
+    NormalEquations equations = normal_equations(problem.jacobian(x, residuals), residuals);
+    hold_at_limits(problem, x, equations);
+    bool improved = false;
+    double gain = 0.0;
+    while (!improved && damping < kMostDamping) {
+      const VectorXd next = problem.clamped(x + step_of(equations, damping));
+      const VectorXd there = problem.residuals(next);
+      improved = loss(there) < best;
+      damping = improved ? std::max(1e-9, damping * 0.3) : damping * 4.0;
+      if (!improved) continue;
+      gain = (best - loss(there)) / best;
+      best = loss(there);
+      x = next;
+      residuals = there;
+    }
+    if (!improved || gain < kEnough) break;
+  }
+  return x;
+}
+
+// What the data say of the free parameters' logarithms.
+struct Round {
+  VectorXd x;
+  double loss = 0.0;
+  double variance = 0.0;  // of a residual
+  double quantile = 0.0;  // half of the 95 % interval, over the standard error
+  MatrixXd covariance;
+  VectorXd beyond;  // the step that the data ask for from here, whatever the limits
+};
+
+Round solve(const FitProblem& problem) {
+  Round round;
+  round.x = minimise(problem);
+  const VectorXd residuals = problem.residuals(round.x);
+  round.loss = loss(residuals);
+  NormalEquations equations = normal_equations(problem.jacobian(round.x, residuals), residuals);
+  const auto degrees = static_cast<double>(residuals.size() - problem.size());
+  const VectorXd weights = weights_of(residuals);
+  round.variance = degrees > 0.0 ? (weights.array() * residuals.array().square()).sum() / degrees
+                                 : kUnknownVariance;
+  round.quantile = quantile_of(std::max(1.0, degrees));
+  // What no row feels has no error at all; a little of its own keeps the others' finite.
+  for (Eigen::Index i = 0; i < problem.size(); ++i) equations.matrix(i, i) += 1e-9;
+  const auto factors = equations.matrix.ldlt();
+  round.covariance =
+      factors.solve(MatrixXd::Identity(problem.size(), problem.size())) * round.variance;
+  round.beyond = factors.solve(-equations.gradient);
+  return round;
+}
+
+// Half of the 95 % interval, in logarithms.
+double half_width(const Round& round, Eigen::Index i) {
+  return round.quantile * std::sqrt(std::max(0.0, round.covariance(i, i)));
+}
+
+// How wide, in logarithms, half of the interval may be.
+double widest(const FitProblem& problem, const Round& round, Eigen::Index i) {
+  const FitParameter& parameter = problem.parameter(i);
+  const double moved = std::abs(round.x[i] - problem.start()[i]);
+  const bool contradicted = moved > half_width(round, i);
+  return std::log(contradicted ? std::max(parameter.widest, parameter.widest_against)
+                               : parameter.widest);
+}
+
+bool goes_with_an_earlier_one(const Round& round, Eigen::Index i) {
+  for (Eigen::Index earlier = 0; earlier < i; ++earlier) {
+    const double both = round.covariance(i, i) * round.covariance(earlier, earlier);
+    if (std::abs(round.covariance(i, earlier)) > kMostCorrelation * std::sqrt(both)) return true;
+  }
+  return false;
+}
+
+// True at a limit that the data would take the parameter further beyond than its interval reaches.
+bool is_pushed_beyond(const FitProblem& problem, const Round& round, Eigen::Index i) {
+  if (!problem.at_limit(round.x, i)) return false;
+  const bool at_most = problem.limit_at(round.x, i) == problem.parameter(i).most;
+  const double outwards = at_most ? round.beyond[i] : -round.beyond[i];
+  return outwards > half_width(round, i) + kNearLimit;
+}
+
+// True if the data speak for the limit that a parameter has reached against its first value: not
+// where it went there because they hardly feel it.
+bool is_pushed_to_limit(const FitProblem& problem, const Round& round, Eigen::Index i) {
+  if (!problem.at_limit(round.x, i)) return false;
+  if (is_pushed_beyond(problem, round, i)) return true;
+  FitProblem without = problem;
+  without.hold(problem.free()[static_cast<std::size_t>(i)], problem.parameter(i).value);
+  const double worse = loss(without.residuals(minimise(without))) - round.loss;
+  return 2.0 * worse * kScale * kScale > round.quantile * round.quantile * round.variance;
+}
+
+// The free parameter that the data say least about, if they do not determine it. What they push
+// beyond a limit comes last: it may make up for another that they do not determine.
+std::optional<Eigen::Index> least_determined(const FitProblem& problem, const Round& round) {
+  std::optional<Eigen::Index> worst;
+  for (Eigen::Index i = 0; i < problem.size(); ++i) {
+    if (half_width(round, i) <= widest(problem, round, i)) continue;
+    if (!worst || half_width(round, i) > half_width(round, *worst)) worst = i;
+  }
+  for (Eigen::Index i = 0; i < problem.size() && !worst; ++i)
+    if (goes_with_an_earlier_one(round, i)) worst = i;
+  for (Eigen::Index i = 0; i < problem.size() && !worst; ++i)
+    if (is_pushed_beyond(problem, round, i)) worst = i;
+  return worst;
+}
+
+void report(const FitProblem& problem, const Round& round, FitResult& result) {
+  for (Eigen::Index i = 0; i < problem.size(); ++i) {
+    FittedParameter& each = result.parameters[problem.free()[static_cast<std::size_t>(i)]];
+    each.value = std::exp(round.x[i]);
+    each.verdict = problem.at_limit(round.x, i) ? FitVerdict::AtLimit : FitVerdict::Fitted;
+    each.low = std::max(problem.parameter(i).least, each.value * std::exp(-half_width(round, i)));
+    each.high = std::min(problem.parameter(i).most, each.value * std::exp(half_width(round, i)));
+  }
+}
+
+}  // namespace
+
+const char* name_of(FitVerdict verdict) {
+  switch (verdict) {
+    case FitVerdict::Fitted:
+      return "fitted";
+    case FitVerdict::AtLimit:
+      return "at its physical limit";
+    case FitVerdict::Undetermined:
+      return "not determined by the data";
+    case FitVerdict::PushedToLimit:
+      return "pushed to its limit by the data";
+  }
+  return "";
+}
+
+bool is_determined(FitVerdict verdict) {
+  return verdict == FitVerdict::Fitted || verdict == FitVerdict::AtLimit;
+}
+
+bool determines_any(const FitResult& result) {
+  return std::any_of(result.parameters.begin(), result.parameters.end(),
+                     [](const FittedParameter& each) { return is_determined(each.verdict); });
+}
+
+FitResult fit(const std::vector<FitParameter>& parameters, const Residuals& residuals) {
+  FitResult result;
+  std::vector<double> first;
+  for (const FitParameter& each : parameters) {
+    result.parameters.push_back(
+        {each.name, each.value, each.value, 0.0, 0.0, FitVerdict::Undetermined, 0.0});
+    first.push_back(each.value);
+  }
+  result.residuals_before = residuals(first);
+  result.residuals_after = result.residuals_before;
+  FitProblem problem(parameters, residuals);
+  while (problem.size() > 0 && !result.residuals_before.empty()) {
+    const Round round = solve(problem);
+    const std::optional<Eigen::Index> worst = least_determined(problem, round);
+    if (!worst) {
+      report(problem, round, result);
+      result.residuals_after = residuals(problem.values(round.x));
+      break;
+    }
+    FittedParameter& each = result.parameters[problem.free()[static_cast<std::size_t>(*worst)]];
+    if (is_pushed_to_limit(problem, round, *worst)) {
+      each.verdict = FitVerdict::PushedToLimit;
+      each.limit = problem.limit_at(round.x, *worst);
+    }
+    problem.hold(problem.free()[static_cast<std::size_t>(*worst)], each.value);
+  }
+  return result;
+}
+
+}  // namespace shardwright::sim

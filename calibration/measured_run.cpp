@@ -1,0 +1,190 @@
+#include "calibration/measured_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/base/bounded_line.hpp"
+#include "core/base/json_reader.hpp"
+#include "core/base/regular_file.hpp"
+#include "core/spec/scenario_sum.hpp"
+#include "core/timeline/timeline_file.hpp"
+#include "calibration/error_statistics.hpp"
+#include "core/base/json_lines.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kWarmupShare = 0.2;  // of the steps
+
+// Before it is opened: a pipe would wait for who writes into it.
+void check_regular(const fs::path& file) {
+  if (const std::string kind = kind_unless_regular(file); !kind.empty())
+    throw InputError(file.string(), {{"", kind, "a file that shardwright run has written"}});
+}
+
+// The timeline of one rank, which brings its clock. Older ones do not say their step.
+Timeline read_rank(const fs::path& file, std::int64_t step) {
+  check_regular(file);
+  Timeline timeline = read_timeline(read_json_file(file), file.string());
+  if (timeline.ranks.size() != 1) {
+    throw InputError(file.string(), {{"/ranks", fmt::format("{} ranks", timeline.ranks.size()),
+                                      "the one rank that the file's name says"}});
+  }
+  if (timeline.step.value_or(step) != step) {
+    throw InputError(file.string(), {{"/step", fmt::format("{}", *timeline.step),
+                                      fmt::format("{}, as the file's name says", step)}});
+  }
+  return timeline;
+}
+
+using StepFiles = std::map<std::int64_t, std::map<std::int64_t, fs::path>>;  // by step and rank
+
+StepFiles timelines_in(const fs::path& folder) {
+  StepFiles files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (const auto file = parse_timeline_name(entry.path().filename().string()))
+      files[file->step][file->rank] = entry.path();
+  }
+  return files;
+}
+
+// Those of `steps`, of which every rank's timeline is there.
+void read_steps(const fs::path& folder, const std::set<std::int64_t>& steps, MeasuredRun& run) {
+  const std::int64_t world = run.scenario.plan.world_size();
+  for (const auto& [step, ranks] : timelines_in(folder)) {
+    if (!steps.contains(step)) {
+      ++run.left_out.recorded_steps;
+      continue;
+    }
+    const bool whole = static_cast<std::int64_t>(ranks.size()) == world &&
+                       ranks.begin()->first == 0 && ranks.rbegin()->first == world - 1;
+    if (!whole) continue;
+    MeasuredStep& measured = run.steps.emplace_back();
+    measured.step = step;
+    for (const auto& [rank, file] : ranks) measured.ranks.push_back(read_rank(file, step));
+  }
+}
+
+// Calls `read` with each line's object. A last line without an end that is no JSON is what a run
+// that was killed leaves: it is left out, and true returned. Throws InputError with all bad lines.
+bool read_lines(const fs::path& file, const std::function<void(ObjectReader&)>& read) {
+  std::ifstream stream = open_json_lines(file.string());
+  ProblemList problems(file.string());
+  const auto add = [&](const std::string& place, const InputError& error) {
+    for (const Problem& each : error.problems())
+      problems.add(place + each.where, each.found, each.expected);
+  };
+  std::optional<std::pair<std::string, InputError>> no_json;  // the line before this one
+  const auto add_line_before = [&] {
+    if (no_json) add(no_json->first, no_json->second);
+    no_json.reset();
+  };
+  for_each_json(
+      stream, file.string(),
+      [&](const nlohmann::json& document, const std::string& place) {
+        add_line_before();
+        ProblemList of_line(file.string());
+        ObjectReader object(document, "", of_line);
+        read(object);
+        try {
+          of_line.throw_if_any();
+        } catch (const InputError& error) {
+          add(place, error);
+        }
+      },
+      [&](const std::string& place, const InputError& error) {
+        add_line_before();
+        no_json.emplace(place, error);
+      });
+  const bool is_torn = no_json && !ends_with_line_feed(file);
+  if (!is_torn) add_line_before();
+  problems.throw_if_any();
+  return is_torn;
+}
+
+// The steps that were run under `program`, which is that of the run's plan; its step times. A line
+// that does not say its program is of it.
+std::set<std::int64_t> read_metrics(const fs::path& file, const std::string& program,
+                                    MeasuredRun& run) {
+  std::set<std::int64_t> steps;
+  std::vector<Seconds> times;
+  check_regular(file);
+  run.left_out.torn_line = read_lines(file, [&](ObjectReader& line) {
+    const std::int64_t step = line.integer("step", {0, IntegerRange{}.most});
+    const Seconds time(line.number("step_s"));
+    const Bytes peak(line.number_or("process_peak_bytes", 0.0, kNonNegative));
+    if (line.text_or("program", program) != program) {
+      ++run.left_out.steps;
+      return;
+    }
+    run.device = line.text_or("device", run.device);
+    steps.insert(step);
+    times.push_back(time);
+    run.peak_memory = std::max(run.peak_memory, peak);
+  });
+  const auto warmup = static_cast<std::ptrdiff_t>(kWarmupShare * static_cast<double>(times.size()));
+  run.step_times.assign(times.begin() + warmup, times.end());
+  return steps;
+}
+
+// Also where the path ends with a slash, or is "." or "..".
+std::string own_name(const fs::path& folder) {
+  std::error_code unknown;  // where this process is
+  const fs::path whole = (fs::absolute(folder, unknown) / "").lexically_normal();
+  return whole.parent_path().filename().string();
+}
+
+}  // namespace
+
+Seconds MeasuredRun::step_time() const {
+  std::vector<double> values;
+  for (const Seconds time : step_times) values.push_back(time.value());
+  return values.empty() ? Seconds(0) : Seconds(quantile(values, 0.5));
+}
+
+MeasuredRun load_run(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    throw InputError(folder.string(), {{"", "no folder", "an output folder of shardwright run"}});
+  MeasuredRun run;
+  run.name = own_name(folder);
+  const fs::path plan = folder / "plan.json";
+  if (!fs::exists(plan, error)) {
+    throw InputError(folder.string(),
+                     {{"", "a folder without plan.json", "an output folder of shardwright run"}});
+  }
+  check_regular(plan);
+  const nlohmann::json document = read_json_file(plan.string());
+  run.scenario = read_scenario(document, plan.string());
+  read_steps(folder, read_metrics(folder / "metrics.jsonl", program_sum(document), run), run);
+  ProblemList problems(folder.string());
+  if (run.steps.empty()) {
+    problems.add(
+        "", "no step with a timeline of every rank",
+        fmt::format(
+            "timeline-STEP-RANK.json of ranks 0 to {}, which shardwright run writes for the "
+            "steps that it is told to record",
+            run.scenario.plan.world_size() - 1));
+  }
+  if (run.step_times.empty()) {
+    problems.add("metrics.jsonl",
+                 run.left_out.steps == 0
+                     ? "no steps"
+                     : fmt::format("{} steps under other plans than plan.json", run.left_out.steps),
+                 "at least one under plan.json");
+  }
+  problems.throw_if_any();
+  return run;
+}
+
+}  // namespace shardwright::sim

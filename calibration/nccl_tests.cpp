@@ -1,0 +1,398 @@
+#include "calibration/nccl_tests.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "core/base/json_reader.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+constexpr std::pair<const char*, OpKind> kPrograms[] = {
+    {"all_reduce", OpKind::AllReduce},         {"all_gather", OpKind::AllGather},
+    {"reduce_scatter", OpKind::ReduceScatter}, {"alltoall", OpKind::AllToAll},
+    {"broadcast", OpKind::Broadcast},          {"sendrecv", OpKind::Send}};
+
+std::optional<OpKind> collective_in(const std::string& text) {
+  for (const auto& [name, kind] : kPrograms)
+    if (text.find(name) != std::string::npos) return kind;
+  return std::nullopt;
+}
+
+struct Device {
+  std::string host;        // empty where the output does not say it
+  std::int64_t group = 0;  // NCCL_TESTS_SPLIT makes several, which run at the same time
+};
+
+struct Output {
+  std::optional<OpKind> kind;
+  std::map<std::int64_t, Device> devices;       // by rank
+  std::int64_t ranks_each = 1;                  // that a device of the list stands for
+  std::vector<std::pair<double, double>> rows;  // bytes and microseconds
+};
+
+constexpr IntegerRange kRankNumbers{0, 10'000'000};
+
+constexpr const char* kExpected =
+    "the output of nccl-tests, as it is printed or as -J writes it; of a run its folder";
+
+using Words = std::vector<std::string>;
+
+Words words_of(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+std::optional<double> number_in(const std::string& word) {
+  std::istringstream stream(word);
+  double value = 0.0;
+  if (stream >> value && stream.eof()) return value;
+  return std::nullopt;
+}
+
+// Where rows have the time out of place, by the line that names the columns.
+struct Columns {
+  std::size_t all = 0;
+  std::size_t time = 0;              // the first of that name
+  std::optional<std::size_t> redop;  // which a row may leave blank
+};
+
+// "size  count  type  redop  root  time  algbw  …": older programs have no root, or no redop
+// either.
+std::optional<Columns> columns_named(const Words& names, const std::string& where,
+                                     ProblemList& problems) {
+  const auto time = std::find(names.begin(), names.end(), "time");
+  if (time == names.end()) {
+    problems.add(where, fmt::format("the columns {}", fmt::join(names, ", ")),
+                 "one named \"time\", in microseconds");
+    return std::nullopt;
+  }
+  Columns columns{names.size(), static_cast<std::size_t>(time - names.begin()), std::nullopt};
+  const auto redop = std::find(names.begin(), time, "redop");
+  if (redop != time) columns.redop = static_cast<std::size_t>(redop - names.begin());
+  return columns;
+}
+
+// Within the limits of what -J writes.
+bool is_figure(double value) {
+  return value >= kNonNegative.least && value <= kNonNegative.most;
+}
+
+// "  1048576  262144  float  sum  -1  45.2  23.2  43.5  0  …". Older programs print nothing for the
+// redop of what reduces nothing. False, with a problem, for what does not stand under the columns.
+bool read_row(const Words& words, const Columns& columns, const std::string& where,
+              ProblemList& problems, Output& output) {
+  // No redop is a number, and all that follow it are.
+  const bool is_blank = columns.redop && *columns.redop < words.size() &&
+                        number_in(words[*columns.redop]).has_value();
+  const std::size_t blank = is_blank ? 1 : 0;
+  if (words.size() + blank < columns.all) {
+    problems.add(
+        where, fmt::format("a row of {} columns", words.size()),
+        is_blank ? fmt::format("{}, as the line above names but for the redop", columns.all - blank)
+                 : fmt::format("{}, as the line above names", columns.all));
+    return false;
+  }
+  const std::string& time = words[columns.time - blank];
+  const std::optional<double> value = number_in(time);
+  const double bytes = number_in(words.front()).value_or(0.0);
+  if (!value || !is_figure(*value)) {
+    problems.add(where, fmt::format("the time \"{}\"", time),
+                 fmt::format("a number of microseconds, at most {:g}", kNonNegative.most));
+    return false;
+  }
+  if (!is_figure(bytes)) {
+    problems.add(where, fmt::format("the size \"{}\"", words.front()),
+                 fmt::format("a number of bytes, at most {:g}", kNonNegative.most));
+    return false;
+  }
+  output.rows.emplace_back(bytes, *value);
+  return true;
+}
+
+void add_device(std::int64_t rank, const Device& device, const std::string& where,
+                ProblemList& problems, Output& output) {
+  const auto [known, is_new] = output.devices.try_emplace(rank, device);
+  if (is_new || known->second.host == device.host) return;
+  problems.add(where, fmt::format("rank {} on {}", rank, device.host),
+               fmt::format("the output of one run, where it is on {}", known->second.host));
+}
+
+// "Rank  0 Group  0 Pid   9973 on  host-1 device  0 [0x07] NVIDIA H100"; older ones have no group.
+void read_device(const std::string& text, const std::string& where, ProblemList& problems,
+                 Output& output) {
+  std::istringstream words(text);
+  std::string word, number;
+  words >> word >> number;
+  const std::optional<double> rank = number_in(number);
+  if (!rank) return;
+  if (!(*rank >= kRankNumbers.least && *rank <= kRankNumbers.most)) {
+    problems.add(where, fmt::format("rank {}", number),
+                 fmt::format("one from {} to {}", kRankNumbers.least, kRankNumbers.most));
+    return;
+  }
+  Device device;
+  while (words >> word && word != "device") {
+    if (word == "Group") words >> device.group;
+    if (word == "on") words >> device.host;
+  }
+  add_device(static_cast<std::int64_t>(*rank), device, where, problems, output);
+}
+
+// Reads the lines of a printed table one by one. Of a table's rows that cannot be read the first
+// one is a problem, and those after it are left out.
+class TableReader {
+ public:
+  explicit TableReader(ProblemList& problems) : problems_(problems) {}
+
+  void read(const std::string& line) {
+    where_ = fmt::format("line {}", ++lines_);
+    const std::size_t first = line.find_first_not_of(" \t");
+    if (first == std::string::npos) return;
+    if (line[first] == '#') {
+      read_comment(line.substr(first + 1));
+    } else {
+      read_timing(words_of(line));
+    }
+  }
+  const Output& output() const { return output_; }
+  // Whether a line was one of nccl-tests.
+  bool is_table() const {
+    return output_.kind || !output_.devices.empty() || columns_ || is_broken_;
+  }
+
+ private:
+  void read_comment(const std::string& text) {
+    if (text.find("Collective test starting") != std::string::npos)
+      output_.kind = collective_in(text);
+    const std::size_t rank = text.find("Rank ");
+    if (rank != std::string::npos) read_device(text.substr(rank), where_, problems_, output_);
+    const Words words = words_of(text);
+    if (words.size() < 2 || words[0] != "size" || words[1] != "count") return;
+    columns_ = columns_named(words, where_, problems_);
+    is_broken_ = !columns_;
+  }
+
+  void read_timing(const Words& words) {
+    if (is_broken_ || words.size() < 2 || !number_in(words[0]) || !number_in(words[1])) return;
+    if (columns_) {
+      is_broken_ = !read_row(words, *columns_, where_, problems_, output_);
+      return;
+    }
+    problems_.add(where_, "a row without names of columns above it",
+                  "the line \"# size count type … time algbw busbw …\" of the table before it");
+    is_broken_ = true;
+  }
+
+  ProblemList& problems_;
+  Output output_;
+  std::optional<Columns> columns_;
+  bool is_broken_ = false;
+  std::int64_t lines_ = 0;
+  std::string where_;
+};
+
+Output read_text(std::istream& stream, ProblemList& problems) {
+  TableReader reader(problems);
+  for (std::string line; std::getline(stream, line);) reader.read(line);
+  if (!reader.is_table()) problems.add("", "text without a table of nccl-tests", kExpected);
+  return reader.output();
+}
+
+constexpr std::size_t kMostBytes = 64ULL << 20;
+
+// The whole file, as what it prints is small.
+std::string content_of(const std::string& file) {
+  if (std::filesystem::is_directory(file)) throw InputError(file, {{"", "a folder", kExpected}});
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw InputError(file, {{"", "no such readable file", kExpected}});
+  std::string content(kMostBytes + 1, '\0');
+  stream.read(content.data(), static_cast<std::streamsize>(content.size()));
+  content.resize(static_cast<std::size_t>(stream.gcount()));
+  if (content.size() > kMostBytes)
+    throw InputError(file, {{"", fmt::format("more than {} bytes", kMostBytes), kExpected}});
+  return content;
+}
+
+// Of a process with several devices -J lists the first one alone (github.com/NVIDIA/nccl-tests,
+// src/util.cu, parseRankInfo).
+std::int64_t ranks_of_each(const Output& output, ObjectReader& config) {
+  constexpr IntegerRange kOfProcess{1, 1024};
+  const std::int64_t of_process =
+      config.integer_or("nthreads", 1, kOfProcess) * config.integer_or("ngpus", 1, kOfProcess);
+  const bool first_alone =
+      std::all_of(output.devices.begin(), output.devices.end(),
+                  [&](const auto& device) { return device.first % of_process == 0; });
+  return first_alone ? of_process : 1;
+}
+
+// Text that is no JSON as a whole may be the lines of a run's metrics.
+nlohmann::json parse_output(const std::string& text, const std::string& file) {
+  try {
+    return parse_json(text, file);
+  } catch (const InputError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) problem.expected += fmt::format(": {}", kExpected);
+    throw InputError(file, problems);
+  }
+}
+
+// Of what is JSON, but of another program.
+void refuse_other_json(ObjectReader& object, ProblemList& problems) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> keys = object.keys();
+  const bool more = keys.size() > kShown;
+  keys.resize(std::min(keys.size(), kShown));
+  for (std::string& key : keys) key = shown(key);
+  problems.add("",
+               keys.empty()
+                   ? "a JSON object without keys"
+                   : fmt::format("a JSON object with the key{} {}{}", keys.size() > 1 ? "s" : "",
+                                 fmt::join(keys, ", "), more ? ", …" : ""),
+               kExpected);
+}
+
+Output read_json(const nlohmann::json& document, ProblemList& problems) {
+  ObjectReader object(document, "", problems);
+  Output output;
+  if (!object.peek("args") && !object.peek("config") && !object.peek("results")) {
+    refuse_other_json(object, problems);
+    return output;
+  }
+  for (const std::string& argument : object.texts("args")) {
+    if (!output.kind) output.kind = collective_in(argument);
+  }
+  ObjectReader config = object.object("config");
+  for (ObjectReader& device : config.objects("devices")) {
+    const std::int64_t rank = device.integer("rank", kRankNumbers);
+    constexpr IntegerRange kGroups{std::numeric_limits<std::int32_t>::min(),
+                                   std::numeric_limits<std::int32_t>::max()};
+    add_device(rank, {device.text_or("hostname", ""), device.integer_or("group", 0, kGroups)},
+               device.pointer(), problems, output);
+  }
+  output.ranks_each = ranks_of_each(output, config);
+  for (ObjectReader& row : object.objects("results")) {
+    ObjectReader timing = row.object("out_of_place");
+    output.rows.emplace_back(row.number("size", kNonNegative), timing.number("time", kNonNegative));
+  }
+  return output;
+}
+
+// The group whose times are printed: that of the first rank.
+struct TimedGroup {
+  std::map<std::string, std::int64_t> ranks_on;  // by host
+  std::int64_t members = 0;
+  HostSpread spread;
+};
+
+std::int64_t most_in(const std::map<std::string, std::int64_t>& counts) {
+  std::int64_t most = 0;
+  for (const auto& [host, count] : counts) most = std::max(most, count);
+  return most;
+}
+
+TimedGroup timed_group(const Output& output) {
+  TimedGroup group;
+  if (output.devices.empty()) return group;
+  const std::int64_t timed = output.devices.begin()->second.group;
+  std::set<std::pair<std::string, std::int64_t>> groups_on;
+  std::map<std::string, std::int64_t> groups;
+  for (const auto& [rank, device] : output.devices) {
+    if (groups_on.insert({device.host, device.group}).second) ++groups[device.host];
+    if (device.group != timed) continue;
+    group.ranks_on[device.host] += output.ranks_each;
+    group.members += output.ranks_each;
+  }
+  group.spread = {static_cast<std::int64_t>(group.ranks_on.size()), most_in(groups)};
+  return group;
+}
+
+// Each rank of sendrecv sends to the next one, the last to the first: the messages that leave the
+// host which most of them leave.
+std::int64_t messages_leaving(const Output& output) {
+  const std::int64_t timed = output.devices.begin()->second.group;
+  std::vector<std::string> hosts;
+  for (const auto& [rank, device] : output.devices)
+    if (device.group == timed) hosts.push_back(device.host);
+  std::map<std::string, std::int64_t> leaving;
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    if (hosts[i] != hosts[(i + 1) % hosts.size()]) ++leaving[hosts[i]];
+  return std::max<std::int64_t>(1, most_in(leaving));
+}
+
+void check_group(const TimedGroup& group, bool pairs, ProblemList& problems) {
+  if (group.members < 2)
+    problems.add("", fmt::format("{} ranks", group.members), "a list of at least 2 devices");
+  const auto by_ranks = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [fewest, most] =
+      std::minmax_element(group.ranks_on.begin(), group.ranks_on.end(), by_ranks);
+  if (pairs || group.ranks_on.empty() || fewest->second == most->second) return;
+  problems.add("",
+               fmt::format("ranks: {} on {}, {} on {}", fewest->second, fewest->first, most->second,
+                           most->first),
+               "as many on each host");
+}
+
+NcclTimings timings_of(const Output& output, TimedGroup group, bool pairs) {
+  if (pairs) {
+    group.members = 2;
+    group.spread.groups_per_host *= messages_leaving(output);
+  }
+  NcclTimings timings;
+  for (const auto& [bytes, time] : output.rows) {
+    if (bytes == 0.0 || time == 0.0) {
+      ++timings.empty_rows;
+      continue;
+    }
+    timings.samples.push_back(
+        {*output.kind, group.members, 1, Bytes(bytes), microseconds(time), group.spread});
+  }
+  return timings;
+}
+
+}  // namespace
+
+NcclTimings read_nccl_tests(const std::string& file) {
+  return parse_nccl_tests(content_of(file), file);
+}
+
+NcclTimings parse_nccl_tests(const std::string& text, const std::string& file) {
+  if (text.find('\0') != std::string::npos)
+    throw InputError(file, {{"", "binary data", kExpected}});
+  std::istringstream stream(text);
+  ProblemList problems(file);
+  const int first = (stream >> std::ws).peek();
+  if (first == std::istringstream::traits_type::eof())
+    throw InputError(file, {{"", text.empty() ? "an empty file" : "blank lines", kExpected}});
+  const bool json = first == '{';
+  stream.clear();
+  stream.seekg(0);  // lines are counted from the first one
+  Output output =
+      json ? read_json(parse_output(text, file), problems) : read_text(stream, problems);
+  problems.throw_if_any();
+  if (!output.kind) output.kind = collective_in(std::filesystem::path(file).filename().string());
+  if (!output.kind) {
+    problems.add("", "no name of a collective",
+                 "one in the output or the file's name: all_reduce, all_gather, reduce_scatter, "
+                 "alltoall, broadcast or sendrecv");
+  }
+  const TimedGroup group = timed_group(output);
+  const bool pairs = output.kind == OpKind::Send;
+  check_group(group, pairs, problems);
+  if (output.rows.empty()) problems.add("", "no timings", "rows of sizes and times");
+  problems.throw_if_any();
+  return timings_of(output, group, pairs);
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,194 @@
+#include "calibration/profile_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "core/spec/profile_library.hpp"
+#include "calibration/figure_fit.hpp"
+#include "sim/cost/matrix_peak.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+using AcceleratorFigure = Figure<AcceleratorSpec>;
+using ClusterFigure = Figure<ClusterSpec>;
+
+AcceleratorFigure ratio(const char* key, double KernelEfficiency::*member, double least = 0.05,
+                        double most = 1.0) {
+  return {std::string("/efficiency/") + key, least, most,
+          [member](const AcceleratorSpec& spec) { return spec.efficiency.*member; },
+          [member](AcceleratorSpec& spec, double value) { spec.efficiency.*member = value; }};
+}
+
+AcceleratorFigure duration(const char* key, Seconds KernelEfficiency::*member, double least,
+                           double most) {
+  return {
+      std::string("/efficiency/") + key, least, most,
+      [member](const AcceleratorSpec& spec) { return (spec.efficiency.*member).value(); },
+      [member](AcceleratorSpec& spec, double value) { spec.efficiency.*member = Seconds(value); }};
+}
+
+Figures<AcceleratorSpec> memory_figures() {
+  return {ratio("memory_ratio", &KernelEfficiency::memory)};
+}
+
+// A clock falls to half of its peak at the most, and stream-K leaves no less than nothing.
+Figures<AcceleratorSpec> gemm_figures() {
+  using E = KernelEfficiency;
+  return {ratio("matrix_main_loop_ratio", &E::matrix_main_loop),
+          ratio("matrix_tf32_ratio", &E::matrix_tf32),
+          ratio("matrix_fp8_ratio", &E::matrix_fp8),
+          duration("gemm_overhead_s", &E::gemm_overhead, 3e-7, 2e-5),
+          ratio("wave_loss_ratio", &E::wave_loss, 0.02),
+          ratio("operand_bandwidth_ratio", &E::operand_bandwidth_ratio, 1.0, 20.0),
+          ratio("result_exposed_ratio", &E::result_exposed, 0.001),
+          ratio("power_slowdown_ratio", &E::power_slowdown, 0.001),
+          duration("power_delay_s", &E::power_delay, 1e-5, 5e-3)};
+}
+
+Figures<AcceleratorSpec> attention_figures() {
+  return {ratio("attention_forward_ratio", &KernelEfficiency::attention_forward),
+          ratio("attention_backward_ratio", &KernelEfficiency::attention_backward)};
+}
+
+template <class Spec, class Timing>
+FitStage fit_stage(const std::string& name, Spec& spec, const Figures<Spec>& figures,
+                   const std::vector<Timing>& timings) {
+  FitStage stage{name, timings.size(), {}, {}};
+  for (const Figure<Spec>& figure : figures) stage.pointers.push_back(figure.pointer);
+  stage.result = fit_figures<Spec>(spec, figures, [&](const Spec& changed) {
+    std::vector<double> residuals;
+    for (const Timing& timing : timings)
+      residuals.push_back(std::log(predict(timing, changed) / timing.measured));
+    return residuals;
+  });
+  return stage;
+}
+
+void label(const FitStage& stage, const std::string& provenance, const std::string& prefix,
+           Sources& sources) {
+  for (const FittedParameter& fitted : stage.result.parameters) {
+    if (!is_determined(fitted.verdict) || fitted.name.rfind(prefix, 0) != 0) continue;
+    sources[fitted.name.substr(prefix.size())] = {provenance, Confidence::Fitted};
+  }
+}
+
+std::vector<KernelTiming> of_kind(const std::vector<KernelTiming>& timings,
+                                  const std::string& word) {
+  std::vector<KernelTiming> found;
+  for (const KernelTiming& timing : timings) {
+    const bool unfused = timing.op.find("unfused") != std::string::npos;
+    if (!unfused && timing.op.find(word) != std::string::npos) found.push_back(timing);
+  }
+  return found;
+}
+
+std::vector<KernelTiming> of_device(const std::vector<KernelTiming>& timings,
+                                    const std::string& name) {
+  std::vector<KernelTiming> found;
+  for (const KernelTiming& timing : timings) {
+    if (timing.unsupported.empty() && timing.accelerator == name) found.push_back(timing);
+  }
+  return found;
+}
+
+ClusterFigure figure(const char* pointer, double least, double most,
+                     const std::function<double&(ClusterSpec&)>& reach) {
+  return {pointer, least, most,
+          [reach](const ClusterSpec& cluster) {
+            ClusterSpec copy = cluster;
+            return reach(copy);
+          },
+          [reach](ClusterSpec& cluster, double value) { reach(cluster) = value; }};
+}
+
+ClusterFigure latency(const char* pointer, double least, double most,
+                      const std::function<Seconds&(ClusterSpec&)>& reach) {
+  return {pointer, least, most,
+          [reach](const ClusterSpec& cluster) {
+            ClusterSpec copy = cluster;
+            return reach(copy).value();
+          },
+          [reach](ClusterSpec& cluster, double value) { reach(cluster) = Seconds(value); }};
+}
+
+// What NCCL takes NVLink 4 for at most: 20.6 of 25 GB/s a link (src/graph/topo.h).
+constexpr double kRingCeiling = 0.824;
+
+Figures<ClusterSpec> node_figures() {
+  return {figure("/node/scale_up/ring_efficiency_ratio", 0.05, kRingCeiling,
+                 [](ClusterSpec& c) -> double& { return c.node.scale_up.ring_efficiency; }),
+          figure("/node/scale_up/in_network_efficiency_ratio", 0.05, 1.0,
+                 [](ClusterSpec& c) -> double& { return c.node.scale_up.in_network_efficiency; }),
+          figure("/node/scale_up/pair_efficiency_ratio", 0.05, 1.0,
+                 [](ClusterSpec& c) -> double& { return c.node.scale_up.pair_efficiency; }),
+          latency("/node/scale_up/latency_s", 5e-7, 2e-5,
+                  [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.latency; }),
+          latency("/node/scale_up/collective_overhead_s", 1e-6, 2e-4,
+                  [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.collective_overhead; })};
+}
+
+Figures<ClusterSpec> fabric_figures() {
+  return {figure("/node/nic/efficiency_ratio", 0.05, 1.0,
+                 [](ClusterSpec& c) -> double& { return c.node.nic.efficiency; }),
+          latency("/fabric/base_latency_s", 2e-7, 2e-4,
+                  [](ClusterSpec& c) -> Seconds& { return c.fabric.base_latency; })};
+}
+
+}  // namespace
+
+std::vector<FitStage> fit_kernels(AcceleratorSpec& accelerator,
+                                  const std::vector<KernelTiming>& timings,
+                                  const std::string& provenance) {
+  return fit_own_kernels(accelerator, of_device(timings, accelerator.name), provenance);
+}
+
+std::vector<FitStage> fit_own_kernels(AcceleratorSpec& accelerator,
+                                      const std::vector<KernelTiming>& timings,
+                                      const std::string& provenance) {
+  const AcceleratorSpec sustained = accelerator;
+  accelerator = at_full_clock(std::move(accelerator));
+  std::vector<FitStage> stages;
+  const auto run = [&](const std::string& name, const char* word,
+                       const Figures<AcceleratorSpec>& figures) {
+    const std::vector<KernelTiming> rows = of_kind(timings, word);
+    if (rows.empty()) return;
+    stages.push_back(fit_stage(name, accelerator, figures, rows));
+    label(stages.back(), provenance, "", accelerator.sources);
+  };
+  run("memory", "memcpy", memory_figures());
+  run("gemm", "gemm", gemm_figures());
+  run("attention", "attention", attention_figures());
+  accelerator.sustained_clock_ratio = sustained.sustained_clock_ratio;
+  accelerator.sustained_fp8_clock_ratio = sustained.sustained_fp8_clock_ratio;
+  return stages;
+}
+
+std::vector<FitStage> fit_collectives(ClusterSpec& cluster,
+                                      const std::vector<CollectiveTiming>& timings,
+                                      const std::string& provenance) {
+  std::vector<CollectiveTiming> inside, across;
+  for (const CollectiveTiming& timing : timings) {
+    if (!timing.unsupported.empty()) continue;
+    if (timing.cluster->name != cluster.name || !gap_on(timing, cluster).empty()) continue;
+    (placement_of(timing, cluster).nodes > 1 ? across : inside).push_back(timing);
+  }
+  std::vector<FitStage> stages;
+  if (!inside.empty()) stages.push_back(fit_stage("in a node", cluster, node_figures(), inside));
+  if (!across.empty()) {
+    // Without rows of a single node, those between nodes speak for both.
+    Figures<ClusterSpec> figures = fabric_figures();
+    if (inside.empty())
+      for (ClusterFigure& each : node_figures()) figures.push_back(std::move(each));
+    stages.push_back(fit_stage("across nodes", cluster, figures, across));
+  }
+  for (const FitStage& stage : stages) {
+    label(stage, provenance, "/node", cluster.node.sources);
+    label(stage, provenance, "/fabric", cluster.fabric.sources);
+  }
+  return stages;
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,67 @@
+// What the ops of a run took, as the simulator means it.
+//
+// The simulator starts an op as soon as its stream and all that it waits for are ready, and counts
+// its price from then on. So that is what is sampled: the time from `ready` to the op's end, with
+// the wake-up of its thread; of a collective or message from when the last member was ready. A
+// measured op is matched with its op of the program by rank, stream, peer and place in the stream's
+// order; name, layer and microbatch must agree.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/program/op.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "calibration/measured_run.hpp"
+#include "sim/cost/placement.hpp"
+
+namespace shardwright::sim {
+
+// A kernel on a shape.
+struct KernelSample {
+  std::string name;  // of an op that it is
+  OpKind kind = OpKind::Gemm;
+  Phase phase = Phase::Forward;  // recomputation counts as forward
+  Precision precision = Precision::Fp32;
+  Work work;
+  // Beside no collective: of each step the mean of its timings on all ranks. (Not their median:
+  // what interrupts a kernel now and then is part of the step.)
+  std::vector<Seconds> times;
+  Seconds total;  // of all timings
+};
+
+// A collective or message of one size in groups of one shape.
+struct ExchangeTiming {
+  std::string name;
+  OpKind kind = OpKind::AllReduce;
+  GroupPlacement placement;
+  Bytes bytes;
+  std::vector<Seconds> times;  // from the last member's arrival, by step likewise
+  std::vector<Seconds> skews;  // from the mean arrival to the last; empty: not within a stage
+  Seconds total;
+};
+
+struct RunSamples {
+  std::vector<KernelSample> kernels;
+  std::vector<ExchangeTiming> exchanges;
+  std::vector<Seconds> launches;  // of the host for an op, by rank and step
+  // How much longer kernels took beside a collective, relatively (below zero: less long); of each
+  // kernel that ran both alone and beside some.
+  std::vector<double> slowdowns;
+  // Relative standard deviation, over the ranks of a stage, of the time that kernels took, by step.
+  std::vector<double> variations;
+};
+
+// `cluster` places the groups. Throws InputError, naming the run, where a timeline does not belong
+// to the run's plan.
+RunSamples sample_run(const MeasuredRun& run, const ClusterSpec& cluster);
+
+// The kernels of the device that runs timed alone, each shape once: the mean over its timings.
+std::vector<MeasuredKernel> kernels_of(const std::vector<MeasuredRun>& runs,
+                                       const ClusterSpec& cluster);
+
+// The mean of the middle half of times, or of all of fewer than four. At least one.
+Seconds middle_mean(const std::vector<Seconds>& times);
+
+}  // namespace shardwright::sim

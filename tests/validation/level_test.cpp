@@ -1,0 +1,62 @@
+// The level reached on all published measurements that are shipped; docs/validation.md has the
+// figures. The guards stand a little above what is reached,
+// so that a change that makes predictions worse has to say why.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "validation/validation.hpp"
+#include "tests/sanitized.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+ValidationReport report_of_grades(const std::string& grades) {
+  return validate_rows(shipped_measurements(), {.grades = grades});
+}
+
+void expect_steps(const ValidationReport& report, double median, double p90) {
+  EXPECT_LE(report.time.median_abs, median);
+  EXPECT_LE(report.time.p90_abs, p90);
+  EXPECT_LE(std::abs(report.time.bias), 0.02);
+  ASSERT_TRUE(report.time.rank_correlation.has_value());
+  EXPECT_GE(*report.time.rank_correlation, 0.78);
+  EXPECT_LE(static_cast<double>(report.skipped), 0.05 * static_cast<double>(report.rows.size()));
+  // Eighty percent are meant to lie in their interval.
+  EXPECT_GE(report.time.coverage, 0.72);
+  EXPECT_LE(report.time.coverage, 0.88);
+}
+
+void expect_memory(const ValidationReport& report) {
+  EXPECT_GE(report.memory.n, 170U);
+  EXPECT_LE(report.memory.median_abs, 0.035);
+  const auto simumax = std::find_if(
+      report.memory_by_source.begin(), report.memory_by_source.end(),
+      [](const auto& each) { return each.first.find("SimuMax") != std::string::npos; });
+  ASSERT_NE(simumax, report.memory_by_source.end());
+  EXPECT_LE(simumax->second.median_abs, 0.006);
+}
+
+void expect_verdicts(const OutOfMemoryTable& table) {
+  const auto share = [](std::size_t wrong, std::size_t right) {
+    return static_cast<double>(wrong) / static_cast<double>(wrong + right);
+  };
+  EXPECT_GE(table.true_positive, 380U);
+  EXPECT_LE(share(table.false_negative, table.true_positive), 0.075);
+  EXPECT_LE(share(table.false_positive, table.true_negative), 0.03);
+}
+
+TEST(ValidationLevel, IsNotBelowTheOneReached) {
+  if (kSanitized) GTEST_SKIP() << "the optimised build tells the level";
+  const ValidationReport grade_a = report_of_grades("A"), all = report_of_grades("ABC");
+  EXPECT_GE(grade_a.time.n, 690U);
+  EXPECT_GE(all.time.n, 2050U);
+  expect_steps(grade_a, 0.043, 0.13);
+  expect_steps(all, 0.067, 0.20);
+  expect_memory(all);
+  expect_verdicts(all.out_of_memory);
+}
+
+}  // namespace
+}  // namespace shardwright::sim

@@ -1,0 +1,87 @@
+// Fits of profiles to training steps: figures that steps were made with are found again.
+#include "validation/training_fit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "sim/step/simulate.hpp"
+#include "tests/validation/shipped_measurements.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+constexpr std::size_t kRows = 24;
+constexpr double kClock = 0.75;
+
+// Published plans of one accelerator and one stack, as if they had been measured on accelerators
+// that sustain that clock.
+std::vector<Measurement> made_up_rows() {
+  std::vector<Measurement> rows;
+  std::vector<Plan> plans;
+  for (Measurement& row : read_measurements(shipped_file("training/hagemann"))) {
+    if (!row.scenario || row.scenario->plan.world_size() == 1) continue;
+    Scenario scenario = *row.scenario;
+    scenario.cluster.accelerator.sustained_clock_ratio = kClock;
+    row.figure.emplace().value = simulate_step(scenario).step.value();
+    // Rows of one plan are of one source: repeats are left out with it.
+    const auto same = std::find(plans.begin(), plans.end(), scenario.plan);
+    row.source.title = "source " + std::to_string((same - plans.begin()) % 4);
+    if (same == plans.end()) plans.push_back(scenario.plan);
+    rows.push_back(row);
+    if (rows.size() == kRows) break;
+  }
+  return rows;
+}
+
+const FittedFigure& figure(const TrainingFit& fit, const std::string& key) {
+  const auto found =
+      std::find_if(fit.figures.begin(), fit.figures.end(),
+                   [&](const FittedFigure& each) { return each.parameter.key == key; });
+  if (found == fit.figures.end()) throw RuntimeFailure("no figure " + key);
+  return *found;
+}
+
+// Nearly: priors pull all figures that move the same steps towards what is typical.
+TEST(TrainingFit, FindsTheClockThatStepsWereMadeWith) {
+  const std::vector<Measurement> rows = made_up_rows();
+  ASSERT_EQ(rows.size(), kRows);
+  const TrainingFit fit = fit_training(rows);
+  EXPECT_LT(fit.after.median_abs, 0.015);
+  EXPECT_GT(fit.before.median_abs, 4.0 * fit.after.median_abs);
+  EXPECT_LT(fit.held_out.median_abs, 0.03);
+  EXPECT_EQ(fit.held_out_errors.size(), rows.size());
+  const FittedFigure& clock = figure(fit, "efficiency/sustained_clock_ratio");
+  EXPECT_TRUE(clock.is_fitted());
+  EXPECT_LT(clock.after, clock.high);
+  EXPECT_GT(clock.after, clock.low);
+  EXPECT_NEAR(clock.after, kClock, 0.02);
+  EXPECT_GT(clock.before, kClock + 0.1);
+  // Of all accelerators there is one spread, which every step of several of them tells.
+  const FittedFigure& spread = figure(fit, "efficiency/speed_variation_ratio");
+  EXPECT_EQ(spread.parameter.kind, ProfileKind::AllAccelerators);
+  EXPECT_EQ(spread.parameter.rows.size(), rows.size());
+}
+
+// No figure leaves its physical range, and one that the rows say nothing about stays as it is.
+TEST(TrainingFit, WhatTheRowsDoNotDetermineStaysAsItIs) {
+  std::vector<Measurement> rows = made_up_rows();
+  rows.resize(8);
+  for (const FittedFigure& each : fit_training(rows).figures) {
+    EXPECT_GE(each.after, each.parameter.low) << each.parameter.key;
+    EXPECT_LE(each.after, each.parameter.high) << each.parameter.key;
+    if (!each.is_fitted()) {
+      EXPECT_EQ(each.after, each.before) << each.parameter.key;
+    }
+  }
+}
+
+TEST(TrainingFit, RowsWithoutAStepAreRefused) {
+  EXPECT_THROW(fit_training({}), InputError);
+}
+
+}  // namespace
+}  // namespace shardwright::sim

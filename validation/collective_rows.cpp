@@ -1,0 +1,129 @@
+#include "validation/collective_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/json_lines.hpp"
+#include "core/spec/spec_document.hpp"
+#include "validation/published_source.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+const EnumNames<OpKind>& collective_names() {
+  static const EnumNames<OpKind> kNames = {
+      {"all_reduce", OpKind::AllReduce},         {"all_gather", OpKind::AllGather},
+      {"reduce_scatter", OpKind::ReduceScatter}, {"alltoall", OpKind::AllToAll},
+      {"broadcast", OpKind::Broadcast},          {"sendrecv", OpKind::Send}};
+  return kNames;
+}
+
+constexpr std::int64_t kMostMembers = 10'000'000;
+
+const EnumNames<Algorithm>& algorithm_names() {
+  static const EnumNames<Algorithm> kNames = {
+      {"ring", Algorithm::Ring}, {"tree", Algorithm::Tree}, {"nvls_tree", Algorithm::NvlsTree}};
+  return kNames;
+}
+
+void read_cluster_of(ObjectReader& row, CollectiveTiming& timing) {
+  const nlohmann::json& given = row.raw("cluster");
+  if (!given.is_string() && !given.is_object()) {
+    row.problem_with("cluster", "a cluster, the name of a shipped one, or a patch");
+    return;
+  }
+  try {
+    timing.cluster = read_given_cluster(given, row.problems().source());
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems())
+      row.problems().add(row.pointer() + "/cluster" + problem.where, problem.found,
+                         problem.expected);
+  }
+}
+
+void read_supported(ObjectReader& row, CollectiveTiming& timing) {
+  row.choice("collective", collective_names());
+  read_cluster_of(row, timing);
+  timing.bytes = Bytes(row.number("bytes"));
+  timing.measured = Seconds(row.number("measured_s"));
+  if (timing.nodes > 0 && timing.members % timing.nodes != 0)
+    row.problem_with("nodes", "a number of nodes over which the members spread evenly");
+}
+
+CollectiveTiming read_collective(ObjectReader& row) {
+  CollectiveTiming timing;
+  timing.id = row.name("id");
+  timing.source = read_published_source(row.object("source")).title;
+  row.boolean_or("verified", false);
+  timing.system = row.text_or("system", "");
+  timing.gpu = row.text_or("accelerator", "");
+  timing.name = row.text_or("collective", "");
+  timing.unsupported = row.text_or("unsupported", "");
+  timing.members = row.integer("members", {2, kMostMembers});
+  timing.nodes = row.integer_or("nodes", 0, {1, timing.members});
+  timing.groups = row.integer_or("groups", 1, {1, kMostMembers});
+  for (const auto& [name, kind] : collective_names())
+    if (name == timing.name) timing.kind = kind;
+  if (row.has("algorithm")) timing.forced = row.choice("algorithm", algorithm_names());
+  timing.call = Seconds(row.number_or("call_s", 0.0));
+  if (row.has("assumed")) timing.assumed = row.texts("assumed");
+  row.text_or("notes", "");
+  if (timing.unsupported.empty()) {
+    read_supported(row, timing);
+  } else {
+    timing.bytes = Bytes(row.number_or("bytes", 0.0));
+    timing.measured = Seconds(row.number_or("measured_s", 0.0));
+  }
+  row.refuse_unknown_keys();
+  return timing;
+}
+
+TimingComparison compare(const CollectiveTiming& timing) {
+  TimingComparison row;
+  row.id = timing.id;
+  row.source = timing.source;
+  row.device = timing.gpu.empty() ? timing.system : timing.gpu;
+  row.filled_in = timing.assumed;
+  const bool supported = timing.unsupported.empty();
+  row.reason = supported ? gap_on(timing, *timing.cluster) : timing.unsupported;
+  const std::int64_t nodes = timing.nodes > 0 || !supported
+                                 ? timing.nodes
+                                 : placement_of(timing, *timing.cluster).span;
+  row.op = fmt::format("{} {}", timing.name, nodes > 1 ? "across nodes" : "in a node");
+  const CollectiveCost cost =
+      row.reason.empty() ? cost_of(timing, *timing.cluster) : CollectiveCost{};
+  if (row.reason.empty() && timing.forced && cost.algorithm != *timing.forced)
+    row.reason = fmt::format("no model of the algorithm {} on this path", name_of(*timing.forced));
+  row.skipped = !row.reason.empty();
+  if (row.skipped) return row;
+  if (timing.nodes == 0) row.filled_in.push_back(fmt::format("nodes: {}", nodes));
+  row.profile = timing.cluster->name;
+  row.measured = timing.measured;
+  row.predicted = cost.time + timing.call;
+  return row;
+}
+
+}  // namespace
+
+std::vector<CollectiveTiming> read_collective_timings(const std::string& file) {
+  std::ifstream stream = open_json_lines(file);
+  return read_collective_timings(stream, file);
+}
+
+std::vector<CollectiveTiming> read_collective_timings(std::istream& stream,
+                                                      const std::string& source) {
+  std::vector<CollectiveTiming> timings;
+  read_typed_lines(stream, source,
+                   [&](ObjectReader& row) { timings.push_back(read_collective(row)); });
+  return timings;
+}
+
+TimingReport validate_collectives(const std::string& file) {
+  std::vector<TimingComparison> rows;
+  for (const CollectiveTiming& timing : read_collective_timings(file))
+    rows.push_back(compare(timing));
+  return report_on(std::move(rows));
+}
+
+}  // namespace shardwright::sim

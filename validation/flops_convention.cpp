@@ -1,0 +1,54 @@
+#include "validation/flops_convention.hpp"
+
+
+#include "sim/step/simulate.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// The recomputed share of all layers.
+double recomputed_share(const ModelSpec& model, const Plan& plan) {
+  if (plan.recompute != RecomputePolicy::Full) return 0.0;
+  const std::int64_t chunk = plan.even_chunk(model.layers);
+  if (plan.recompute_layers == 0 || plan.recompute_layers >= chunk) return 1.0;
+  return static_cast<double>(plan.recompute_layers) / static_cast<double>(chunk);
+}
+
+}  // namespace
+
+std::string description_of(const FlopsConvention& convention) {
+  std::string text = convention.attention_share == 0.0   ? "no attention scores"
+                     : convention.attention_share == 0.5 ? "causal half of the attention scores"
+                                                         : "attention scores in full";
+  switch (convention.recomputation) {
+    case CountedRecomputation::None:
+      text += ", recomputation not counted";
+      break;
+    case CountedRecomputation::AsRun:
+      text += ", recomputation counted where the plan has it";
+      break;
+    case CountedRecomputation::Whole:
+      text += ", recomputation of all layers counted";
+      break;
+  }
+  return text + (convention.peak_is_bf16 ? ", of the bf16 peak" : "");
+}
+
+Flop counted_flop(const ModelSpec& model, const Plan& plan, const FlopsConvention& convention) {
+  const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
+  const AttentionSpec& attention = model.attention;
+  const auto score_width = static_cast<double>(
+      attention.heads * (attention.head_dim + attention.value_head_dim()) * model.layers);
+  // Two FLOP per product, a forward pass and two of its size backward.
+  const double scores = 6.0 * tokens * score_width * static_cast<double>(plan.seq_len);
+  const double head = 6.0 * tokens * static_cast<double>(model.hidden * model.vocab);
+  const double counted =
+      model_flop_per_step(model, plan).value() - (1.0 - convention.attention_share) * scores;
+  const double share = convention.recomputation == CountedRecomputation::Whole ? 1.0
+                       : convention.recomputation == CountedRecomputation::AsRun
+                           ? recomputed_share(model, plan)
+                           : 0.0;
+  return Flop(counted + share * (counted - head) / 3.0);
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,210 @@
+#include "validation/kernel_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <variant>
+
+#include "core/base/json_lines.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/spec/profile_library.hpp"
+#include "sim/cost/matrix_peak.hpp"
+#include "validation/published_source.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+using Kernel = KernelTiming::Kernel;
+
+constexpr IntegerRange kSizes{1, 1'000'000'000'000'000'000};
+
+const EnumNames<Precision>& precisions() {
+  static const EnumNames<Precision> kNames = [] {
+    EnumNames<Precision> names;
+    for (const Precision precision : kPrecisions) names.emplace_back(name_of(precision), precision);
+    return names;
+  }();
+  return kNames;
+}
+
+// The kinds of kernels that a step runs on a device.
+const EnumNames<OpKind>& kernel_kinds() {
+  static const auto kNames = enum_names<OpKind>(static_cast<int>(OpKind::Offload));
+  return kNames;
+}
+
+GemmWork read_gemm_work(ObjectReader& row) {
+  GemmWork work;
+  work.m = row.integer("m", kSizes);
+  work.n = row.integer("n", kSizes);
+  work.k = row.integer("k", kSizes);
+  work.batch = row.integer_or("batch", work.batch, kSizes);
+  work.groups = row.integer_or("groups", work.groups, kSizes);
+  work.groups_share_k = row.boolean_or("groups_share_k", work.groups_share_k);
+  work.accumulate_fp32 = row.boolean_or("accumulate_fp32", work.accumulate_fp32);
+  return work;
+}
+
+AttentionWork read_attention_work(ObjectReader& row) {
+  AttentionWork work;
+  work.batch = row.integer("batch", kSizes);
+  work.heads = row.integer("heads", kSizes);
+  work.kv_heads = row.integer("kv_heads", kSizes);
+  work.q_tokens = row.integer("q_tokens", kSizes);
+  work.kv_tokens = row.integer("kv_tokens", kSizes);
+  work.qk_head_dim = row.integer("qk_head_dim", kSizes);
+  work.v_head_dim = row.integer("v_head_dim", kSizes);
+  work.score_share = row.number("score_share_ratio", kRatio);
+  work.backward = row.boolean_or("backward", work.backward);
+  return work;
+}
+
+MemoryWork read_memory_work(ObjectReader& row) {
+  MemoryWork work;
+  work.read = Bytes(row.number("read_bytes", kNonNegative));
+  work.written = Bytes(row.number("written_bytes", kNonNegative));
+  return work;
+}
+
+Kernel read_kernel(ObjectReader row) {
+  Kernel kernel;
+  kernel.kind = row.choice("kind", kernel_kinds());
+  if (kernel.kind == OpKind::Gemm || kernel.kind == OpKind::GroupedGemm)
+    kernel.work = read_gemm_work(row);
+  else if (kernel.kind == OpKind::Attention)
+    kernel.work = read_attention_work(row);
+  else
+    kernel.work = read_memory_work(row);
+  kernel.call = Seconds(row.number_or("call_s", 0.0));
+  row.refuse_unknown_keys();
+  return kernel;
+}
+
+void read_what_ran(ObjectReader& row, KernelTiming& timing) {
+  static const std::vector<std::string> kAccelerators = shipped_accelerators();
+  timing.accelerator = row.name("accelerator");
+  if (std::find(kAccelerators.begin(), kAccelerators.end(), timing.accelerator) ==
+      kAccelerators.end())
+    row.problem_with("accelerator", one_of(timing.accelerator, kAccelerators));
+  timing.precision = row.choice("precision", precisions());
+  for (ObjectReader& kernel : row.objects("kernels")) timing.kernels.push_back(read_kernel(kernel));
+  StackSpec& stack = timing.stack;
+  stack.fused_grouped_gemm = row.boolean_or("one_kernel_for_all_groups", false);
+  stack.launch_time = Seconds(row.number_or("issue_s", stack.launch_time.value()));
+  stack.hopper_attention_kernel_ratio =
+      row.number_or("attention_kernel_ratio", stack.hopper_attention_kernel_ratio, kRatio);
+  timing.measured = Seconds(row.number("measured_s"));
+}
+
+KernelTiming read_kernel_row(ObjectReader& row) {
+  KernelTiming timing;
+  timing.id = row.name("id");
+  timing.source = read_published_source(row.object("source")).title;
+  row.boolean_or("verified", false);
+  timing.gpu = row.text_or("device", "");
+  timing.unsupported = row.text_or("unsupported", "");
+  timing.op = row.text_or("op", "");
+  if (row.has("assumed")) timing.assumed = row.texts("assumed");
+  row.text_or("notes", "");
+  if (timing.unsupported.empty()) read_what_ran(row, timing);
+  row.refuse_unknown_keys();
+  return timing;
+}
+
+// What the kernels of a timing do.
+struct Done {
+  Flop flop;
+  Bytes moved;  // by those that are limited by it
+};
+
+Done done_by(const KernelTiming& timing) {
+  Done done;
+  for (const Kernel& kernel : timing.kernels) {
+    if (const auto* gemm = std::get_if<GemmWork>(&kernel.work)) done.flop += gemm->flop();
+    if (const auto* attention = std::get_if<AttentionWork>(&kernel.work))
+      done.flop += attention->flop();
+    if (const auto* memory = std::get_if<MemoryWork>(&kernel.work))
+      done.moved += memory->read + memory->written;
+  }
+  return done;
+}
+
+// Why no kernel of this device can have been so fast; empty if one can. Datasheets round, and
+// clocks may be a little above those that they assume.
+std::string rate_gap(const KernelTiming& timing, const AcceleratorSpec& accelerator) {
+  constexpr double kMargin = 1.05;
+  const Done done = done_by(timing);
+  if (done.flop > Flop(0)) {
+    const FlopPerSecond rate = done.flop / timing.measured;
+    const FlopPerSecond peak = matrix_peak(accelerator, timing.precision);
+    if (rate <= peak * kMargin) return "";
+    return fmt::format("{:.0f} TFLOP/s are above the device's peak of {:.0f}",
+                       rate / teraflops(1.0), peak / teraflops(1.0));
+  }
+  // What fits into its caches may be moved faster.
+  const BytesPerSecond rate = done.moved / timing.measured;
+  if (rate <= accelerator.memory_bandwidth * kMargin || done.moved <= accelerator.l2_cache)
+    return "";
+  return fmt::format("{:.0f} GB/s are above the device's memory bandwidth of {:.0f}",
+                     rate / gigabytes_per_second(1.0),
+                     accelerator.memory_bandwidth / gigabytes_per_second(1.0));
+}
+
+// Why the device cannot have run the timing's kernels, or not so fast; empty where it can.
+std::string gap_of(const KernelTiming& timing, const AcceleratorSpec& accelerator) {
+  const bool multiplies = accelerator.matrix.of(timing.precision) > FlopPerSecond(0);
+  const bool in_16_bits =
+      timing.precision == Precision::Bf16 || timing.precision == Precision::Fp16;
+  const bool needs_units =
+      casts_operands(timing.precision) || (in_16_bits && done_by(timing).flop > Flop(0));
+  if (needs_units && !multiplies)
+    return fmt::format("{} does not multiply in {}", accelerator.name, name_of(timing.precision));
+  return rate_gap(timing, accelerator);
+}
+
+TimingComparison compare(const KernelTiming& timing,
+                         const std::optional<AcceleratorSpec>& accelerator) {
+  TimingComparison row;
+  row.id = timing.id;
+  row.source = timing.source;
+  row.device = timing.gpu;
+  row.op = timing.op;
+  row.filled_in = timing.assumed;
+  row.reason = timing.unsupported;
+  if (accelerator && row.reason.empty()) row.reason = gap_of(timing, *accelerator);
+  row.skipped = !row.reason.empty();
+  if (row.skipped) return row;
+  row.profile = accelerator->name;
+  row.measured = timing.measured;
+  row.predicted = predict(timing, *accelerator);
+  return row;
+}
+
+}  // namespace
+
+std::vector<KernelTiming> read_kernel_timings(const std::string& file) {
+  std::ifstream stream = open_json_lines(file);
+  return read_kernel_timings(stream, file);
+}
+
+std::vector<KernelTiming> read_kernel_timings(std::istream& stream, const std::string& source) {
+  std::vector<KernelTiming> timings;
+  read_typed_lines(stream, source,
+                   [&](ObjectReader& row) { timings.push_back(read_kernel_row(row)); });
+  return timings;
+}
+
+TimingReport validate_kernels(const std::string& file) {
+  std::vector<TimingComparison> rows;
+  std::map<std::string, std::optional<AcceleratorSpec>> accelerators;
+  for (const KernelTiming& timing : read_kernel_timings(file)) {
+    const auto [found, is_new] = accelerators.try_emplace(timing.accelerator);
+    if (is_new) found->second = benchmarked_accelerator(timing.accelerator);
+    rows.push_back(compare(timing, found->second));
+  }
+  return report_on(std::move(rows));
+}
+
+}  // namespace shardwright::sim

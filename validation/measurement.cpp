@@ -1,0 +1,251 @@
+#include "validation/measurement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "core/base/data_directory.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/spec/plan_json.hpp"
+#include "core/base/json_lines.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+constexpr NumberRange kMfuRange{0.0, 1.0, true};
+
+const EnumNames<StepMetric>& metric_names() {
+  static const auto kNames = enum_names<StepMetric>(4);
+  return kNames;
+}
+
+const EnumNames<CountedRecomputation>& recomputation_names() {
+  static const EnumNames<CountedRecomputation> kNames = {{"none", CountedRecomputation::None},
+                                                         {"as_run", CountedRecomputation::AsRun},
+                                                         {"whole", CountedRecomputation::Whole}};
+  return kNames;
+}
+
+const EnumNames<MemoryCounter>& counter_names() {
+  static const EnumNames<MemoryCounter> kNames = {{"allocated", MemoryCounter::Allocated},
+                                                  {"reserved", MemoryCounter::Reserved},
+                                                  {"device", MemoryCounter::Device}};
+  return kNames;
+}
+
+const EnumNames<bool>& memory_rank_names() {
+  static const EnumNames<bool> kNames = {{"fullest", false}, {"last_stage", true}};
+  return kNames;
+}
+
+const EnumNames<Outcome>& outcome_names() {
+  static const EnumNames<Outcome> kNames = {{"ran", Outcome::Ran},
+                                            {"out_of_memory", Outcome::OutOfMemory}};
+  return kNames;
+}
+
+const EnumNames<int>& grade_names() {
+  static const EnumNames<int> kNames = {{"A", 0}, {"B", 1}, {"C", 2}};
+  return kNames;
+}
+
+std::optional<double> figure_if(ObjectReader& object, const char* key, NumberRange range) {
+  return object.has(key) ? std::optional(object.number(key, range)) : std::nullopt;
+}
+
+MeasuredFigures read_measured(ObjectReader object) {
+  MeasuredFigures measured;
+  measured.step_s = figure_if(object, "step_s", kPositive);
+  measured.tokens_per_s_per_gpu = figure_if(object, "tokens_per_s_per_gpu", kPositive);
+  measured.tflops_per_gpu = figure_if(object, "tflops_per_gpu", kPositive);
+  measured.mfu = figure_if(object, "mfu", kMfuRange);
+  if (object.has("peak_memory_bytes"))
+    measured.peak_memory = Bytes(object.number("peak_memory_bytes"));
+  object.refuse_unknown_keys();
+  return measured;
+}
+
+ComparedFigure read_figure(ObjectReader object) {
+  ComparedFigure figure;
+  figure.metric = object.choice("metric", metric_names());
+  figure.value = object.number("value", figure.metric == StepMetric::Mfu ? kMfuRange : kPositive);
+  figure.derived = object.boolean_or("derived", false);
+  if (counts_flop(figure.metric)) {
+    figure.flops.attention_share = object.number("attention_share", kRatioOrZero);
+    figure.flops.recomputation = object.choice("recompute_counted", recomputation_names());
+    figure.flops.peak_is_bf16 = object.boolean_or("of_bf16_peak", false);
+  }
+  object.refuse_unknown_keys();
+  return figure;
+}
+
+MemoryReading read_memory_reading(ObjectReader object) {
+  MemoryReading reading;
+  reading.counter = object.choice("counter", counter_names());
+  reading.last_stage = object.choice_or("rank", false, memory_rank_names());
+  object.refuse_unknown_keys();
+  return reading;
+}
+
+std::vector<std::string> read_open_fields(ObjectReader& object) {
+  if (!object.has("open")) return {};
+  static const std::vector<std::string> kFields = [] {
+    std::vector<std::string> fields;
+    const nlohmann::ordered_json plan = to_json(Plan{});
+    for (const auto& [key, value] : plan.items()) fields.push_back(key);
+    return fields;
+  }();
+  std::vector<std::string> open = object.texts("open");
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    if (std::find(kFields.begin(), kFields.end(), open[i]) == kFields.end())
+      object.problems().add(fmt::format("{}/open/{}", object.pointer(), i),
+                            fmt::format("\"{}\"", open[i]),
+                            "a field of plans: " + one_of(open[i], kFields));
+  }
+  return open;
+}
+
+void read_scenario_of(ObjectReader& object, Measurement& measurement) {
+  measurement.unsupported = object.text_or("unsupported", "");
+  const bool has_scenario = object.has("scenario");
+  if (has_scenario == !measurement.unsupported.empty()) {
+    object.problem(
+        "", has_scenario ? "both scenario and unsupported" : "neither scenario nor unsupported",
+        "a scenario, or the reason why there is none in \"unsupported\"");
+    return;
+  }
+  if (!has_scenario) return;
+  ObjectReader members = object.object("scenario");
+  measurement.scenario = read_members(members);
+}
+
+Measurement read_measurement(ObjectReader object) {
+  Measurement measurement;
+  measurement.id = object.name("id");
+  measurement.source = read_published_source(object.object("source"));
+  measurement.verified = object.boolean_or("verified", false);
+  if (object.has("grade")) {
+    object.choice("grade", grade_names());
+    measurement.grade = object.text_or("grade", "");
+  }
+  measurement.group = object.text_or("group", "");
+  if (auto stated = object.object_if("stated")) {
+    measurement.stated_accelerator = stated->text_or("accelerator", "");
+    measurement.stated_stack = stated->text_or("stack", "");
+    stated->refuse_unknown_keys();
+  }
+  measurement.stack_stands_in = object.boolean_or("stack_stands_in", false);
+  read_scenario_of(object, measurement);
+  measurement.open = read_open_fields(object);
+  measurement.chosen_to_fit = object.boolean_or("chosen_to_fit", false);
+  measurement.outcome = object.choice_or("outcome", Outcome::Ran, outcome_names());
+  if (auto measured = object.object_if("measured")) measurement.measured = read_measured(*measured);
+  if (auto figure = object.object_if("figure")) measurement.figure = read_figure(*figure);
+  if (auto memory = object.object_if("memory")) measurement.memory = read_memory_reading(*memory);
+  if (object.has("assumed")) measurement.assumed = object.texts("assumed");
+  measurement.notes = object.text_or("notes", "");
+  object.refuse_unknown_keys();
+  return measurement;
+}
+
+}  // namespace
+
+const char* name_of(StepMetric metric) {
+  constexpr std::array kNames = {"step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu"};
+  return kNames.at(static_cast<std::size_t>(metric));
+}
+
+bool counts_flop(StepMetric metric) {
+  return metric == StepMetric::FlopRate || metric == StepMetric::Mfu;
+}
+
+std::vector<Measurement> read_measurements(const std::string& file) {
+  std::ifstream stream = open_json_lines(file);
+  return read_measurements(stream, file);
+}
+
+std::vector<Measurement> read_measurements(std::istream& stream, const std::string& source) {
+  std::vector<Measurement> measurements;
+  read_typed_lines(stream, source, [&](ObjectReader& object) {
+    measurements.push_back(read_measurement(object));
+    measurements.back().file = source;
+  });
+  return measurements;
+}
+
+std::vector<Measurement> read_measurements(const std::vector<std::string>& files) {
+  std::vector<Measurement> measurements;
+  std::vector<InputError> errors;
+  std::set<std::filesystem::path> read;
+  for (const std::string& file : files) {
+    std::error_code unknown;
+    // A measurement counts once, however often its file is named.
+    const auto path = std::filesystem::weakly_canonical(file, unknown);
+    if (!unknown && !read.insert(path).second) continue;
+    try {
+      std::vector<Measurement> more = read_measurements(file);
+      std::move(more.begin(), more.end(), std::back_inserter(measurements));
+    } catch (const InputError& error) {
+      errors.push_back(error);
+    }
+  }
+  if (errors.size() == 1) throw InputError(errors.front());
+  ProblemList problems("measurements");
+  for (const InputError& error : errors)
+    for (const Problem& problem : error.problems())
+      problems.add(fmt::format("{} {}", error.source(), problem.where), problem.found,
+                   problem.expected);
+  problems.throw_if_any();
+  return measurements;
+}
+
+std::vector<std::string> shipped_measurements() {
+  const std::filesystem::path folder = data_directory() / "measurements";
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "training"))
+    if (entry.path().extension() == ".jsonl") files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  files.push_back((folder / "out_of_memory.jsonl").string());
+  return files;
+}
+
+Measurement find_measurement(const std::string& file, const std::string& id) {
+  std::vector<Measurement> measurements = read_measurements(file);
+  std::vector<std::string> ids;
+  for (Measurement& measurement : measurements) {
+    if (measurement.id == id) return std::move(measurement);
+    ids.push_back(measurement.id);
+  }
+  const std::string near = nearest_name(id, ids);
+  throw InputError(file,
+                   {{"", fmt::format("no measurement \"{}\"", id),
+                     near.empty() ? fmt::format("the id of one of its {}", ids.size())
+                                  : fmt::format("an id of the file; did you mean {}?", near)}});
+}
+
+bool leaves_plan_open(const Measurement& measurement) {
+  const auto is_open = [&](const char* field) {
+    return std::find(measurement.open.begin(), measurement.open.end(), field) !=
+           measurement.open.end();
+  };
+  const Plan& plan = measurement.scenario->plan;
+  const bool cut = is_open("tp") && is_open("pp") && plan.tp * plan.pp > 1;
+  return is_open("micro_batch") || is_open("vpp") || is_open("recompute") || cut;
+}
+
+PublishedSource read_published_source(ObjectReader object) {
+  PublishedSource source;
+  source.title = object.text_or("title", "");
+  source.where = object.text_or("where", "");
+  if (object.has("year")) source.year = object.integer("year", {1900, 2100});
+  object.refuse_unknown_keys();
+  return source;
+}
+
+}  // namespace shardwright::sim

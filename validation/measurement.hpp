@@ -1,0 +1,107 @@
+// A published measurement of a training step: a scenario, what was measured, and how the figures
+// are to be read.
+//
+// Everything that decides a prediction, or how it is held against the measurement, is a typed
+// field. Notes are for people; no program reads them. docs/formats/measurements.md describes the
+// files.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/spec/scenario.hpp"
+#include "validation/flops_convention.hpp"
+#include "validation/memory_reading.hpp"
+#include "validation/published_source.hpp"
+
+namespace shardwright::sim {
+
+enum class StepMetric : std::uint8_t { StepTime, TokenRate, FlopRate, Mfu };
+
+// "step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu".
+const char* name_of(StepMetric metric);
+
+// True for the metrics that count FLOP.
+bool counts_flop(StepMetric metric);
+
+// The figures that the source prints, as far as it does.
+struct MeasuredFigures {
+  std::optional<double> step_s, tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+  std::optional<Bytes> peak_memory;
+
+  bool operator==(const MeasuredFigures&) const = default;
+};
+
+// The figure that a prediction is held against.
+struct ComparedFigure {
+  StepMetric metric = StepMetric::StepTime;
+  double value = 0.0;
+  // The value follows from other figures of the source.
+  bool derived = false;
+  // How the source counts the FLOP of rates and MFU.
+  FlopsConvention flops;
+
+  bool operator==(const ComparedFigure&) const = default;
+};
+
+enum class Outcome : std::uint8_t { Ran, OutOfMemory };
+
+struct Measurement {
+  std::string id;
+  // The file that it was read from.
+  std::string file;
+  PublishedSource source;
+  // The figures were compared with the source.
+  bool verified = false;
+  // "A": plan and figure are known; "B": something is inferred; "C": incomplete; or empty.
+  std::string grade;
+  // Measurements of one group can be ranked against each other.
+  std::string group;
+  // Accelerator and software as the source names them.
+  std::string stated_accelerator, stated_stack;
+  // The software has no profile of its own; the scenario's stack stands in for it.
+  bool stack_stands_in = false;
+  std::optional<Scenario> scenario;
+  // Fields of the plan that the source leaves open; the scenario's plan has the values chosen.
+  std::vector<std::string> open;
+  // The open fields were chosen among the plans that fit into memory.
+  bool chosen_to_fit = false;
+  Outcome outcome = Outcome::Ran;
+  MeasuredFigures measured;
+  std::optional<ComparedFigure> figure;
+  MemoryReading memory;
+  // What else stands in the scenario without being stated by the source, in words.
+  std::vector<std::string> assumed;
+  std::string notes;
+  // Why there is no scenario; empty if there is one.
+  std::string unsupported;
+
+  bool operator==(const Measurement&) const = default;
+};
+
+// Reads all measurements of a file of JSON lines; empty lines are skipped. Throws InputError with
+// all problems of the file, each with its line and JSON pointer: "line 3/scenario/plan/tp".
+std::vector<Measurement> read_measurements(const std::string& file);
+
+// The same of a stream's lines; `source` names it in errors and in the measurements.
+std::vector<Measurement> read_measurements(std::istream& stream, const std::string& source);
+
+// Those of several files, one after the other, each file once. Throws InputError with the problems
+// of all of them.
+std::vector<Measurement> read_measurements(const std::vector<std::string>& files);
+
+// The files of measured steps that travel with the project, those that ran out of memory among them.
+std::vector<std::string> shipped_measurements();
+
+// The measurement of this id. Throws InputError, with the nearest id, if there is none.
+Measurement find_measurement(const std::string& file, const std::string& id);
+
+// Whether the source leaves open a part of the plan that sets the time of its step: micro-batch,
+// virtual stages, recomputation, or how the model is cut.
+bool leaves_plan_open(const Measurement& measurement);
+
+}  // namespace shardwright::sim

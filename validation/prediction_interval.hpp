@@ -1,0 +1,48 @@
+// How far measurements lie from predictions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/base/units.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/stack_spec.hpp"
+
+namespace shardwright::sim {
+
+// What a prediction rests on.
+enum class PredictionGround : std::uint8_t {
+  StatedPlan,    // the software has a profile and the source tells the plan
+  InferredPlan,  // … but a part of the plan is inferred, or was chosen as tuned
+  GenericStack,  // the software has no profile of its own
+};
+
+// True for the profile of a family, which stands for software without a profile of its own.
+bool is_generic(const std::string& stack);
+
+// Limits between which 80 % of measurements lie for a prediction of the event rung: about the 10 %
+// and 90 % quantiles of measured over predicted step time, of the published measurements of grade
+// A, each source predicted by a fit that has not seen it (`shardwright fit training`,
+// docs/validation.md); of the other grades; and of rows whose software was taken for unknown, so
+// that a generic stack predicted them. `tools/write_validation_page` prints the quantiles. For a
+// rate the limits are turned round.
+std::pair<double, double> prediction_interval(double predicted, bool is_rate,
+                                              PredictionGround ground);
+
+// What a prediction for a stated plan rests on: as much as for a generic stack where the
+// accelerator is none of those of which most steps were published (NVIDIA's data-centre GPUs from
+// V100 on); nothing where no measurement of the stack was published, as for our own executor, which
+// is calibrated on its runs.
+std::optional<PredictionGround> ground_of(const AcceleratorSpec& accelerator,
+                                          const StackSpec& stack);
+
+// The interval of a step time; nothing where nothing was published.
+struct StepInterval {
+  Seconds low, high;
+};
+std::optional<StepInterval> step_interval(Seconds predicted, const AcceleratorSpec& accelerator,
+                                          const StackSpec& stack);
+
+}  // namespace shardwright::sim

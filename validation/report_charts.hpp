@@ -1,0 +1,24 @@
+// The drawings of a validation report, as SVG that stands inside of an HTML page.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validation/validation.hpp"
+
+namespace shardwright::sim {
+
+// Text with the characters that HTML gives a meaning to replaced.
+std::string html_escaped(const std::string& text);
+
+// Predicted over measured step time, both logarithmic, one dot a row, the colour by accelerator;
+// dots on the diagonal are right. Rows without a time are left out.
+std::string scatter_chart(const std::vector<const RowComparison*>& rows);
+
+// How many rows have which signed error, in bins of 5 %; the outermost bins take what lies beyond.
+std::string error_histogram(const std::vector<const RowComparison*>& rows);
+
+// Where a predicted step's time goes, as one bar.
+std::string breakdown_bar(const TimeBreakdown& time);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,76 @@
+#include "validation/timing_report.hpp"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace shardwright::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json summaries_json(const ErrorsByName& summaries) {
+  Json json = Json::object();
+  for (const auto& [name, summary] : summaries) json[name] = to_json(summary);
+  return json;
+}
+
+Json row_json(const TimingComparison& row) {
+  return {{"id", row.id},
+          {"device", row.device},
+          {"op", row.op},
+          {"profile", row.profile},
+          {"metric", "time_s"},
+          {"measured", row.skipped ? Json() : Json(row.measured.value())},
+          {"predicted", row.skipped ? Json() : Json(row.predicted.value())},
+          {"error_pct", row.skipped ? Json() : Json(100.0 * row.error())},
+          {"status", row.skipped ? "skipped" : "ok"},
+          {"reason", row.reason},
+          {"filled_in", row.filled_in}};
+}
+
+}  // namespace
+
+TimingReport report_on(std::vector<TimingComparison> rows) {
+  TimingReport report;
+  std::vector<ErrorSample> all;
+  SamplesByName device, op, source, device_and_op;
+  for (const TimingComparison& row : rows) {
+    if (row.skipped) {
+      ++report.skipped;
+      ++report.skipped_by_reason[row.reason];
+      continue;
+    }
+    const ErrorSample sample{row.error(), false};
+    all.push_back(sample);
+    device[row.device].push_back(sample);
+    op[row.op].push_back(sample);
+    source[row.source].push_back(sample);
+    device_and_op[row.device + "  " + row.op].push_back(sample);
+  }
+  report.all = summarise(all);
+  report.by_device = summarise_each(device);
+  report.by_op = summarise_each(op);
+  report.by_source = summarise_each(source);
+  report.by_device_and_op = summarise_each(device_and_op);
+  report.rows = std::move(rows);
+  return report;
+}
+
+bool within_tolerance(const TimingReport& report, double median, double p90) {
+  return report.all.n > 0 && report.all.median_abs <= median && report.all.p90_abs <= p90;
+}
+
+nlohmann::ordered_json to_json(const TimingReport& report) {
+  Json rows = Json::array();
+  for (const TimingComparison& row : report.rows) rows.push_back(row_json(row));
+  Json summary = to_json(report.all);
+  summary["skipped"] = report.skipped;
+  summary["skipped_by_reason"] = report.skipped_by_reason;
+  summary["by_device"] = summaries_json(report.by_device);
+  summary["by_op"] = summaries_json(report.by_op);
+  summary["by_device_and_op"] = summaries_json(report.by_device_and_op);
+  summary["by_source"] = summaries_json(report.by_source);
+  return {{"rows", std::move(rows)}, {"summary", std::move(summary)}};
+}
+
+}  // namespace shardwright::sim

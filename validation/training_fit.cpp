@@ -1,0 +1,344 @@
+#include "validation/training_fit.hpp"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "validation/same_configuration.hpp"
+#include "validation/validation.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// Repeated measurements of one configuration differ by 1 to 7 %; below this a residual is noise.
+constexpr double kNoise = 0.04;
+// A source of n rows counts like kFullRows + sqrt(n - kFullRows) rows.
+constexpr double kFullRows = 8.0;
+// Of a parameter's spread: the step of the numerical derivative.
+constexpr double kProbe = 0.15;
+// A parameter is determined if the rows cut its deviation to this share of the prior spread.
+constexpr double kDetermined = 0.6;
+// Of the physical range, from an end of it.
+constexpr double kAtLimit = 0.01;
+// A prior counts like this many rows that are off by one deviation.
+constexpr double kPriorWeight = 1.0;
+// All parameters; those that are determined, twice; without one source after the other.
+constexpr double kPasses = 4.0;
+constexpr double kTwoSided95 = 1.96;
+constexpr int kRefits = 2;                 // steps without a source, from the optimum of all rows
+constexpr double kLeastGain = 1.0 - 1e-3;  // of a step's cost, over the one before, to go on
+
+class Fit {
+ public:
+  Fit(const std::vector<Measurement>& measurements, const TrainingFitOptions& options);
+
+  TrainingFit run();
+
+ private:
+  struct Observation {
+    Measurement row;
+    double weight = 1.0;
+  };
+
+  static double inner(const TrainingParameter& parameter, double value) {
+    return parameter.logarithmic ? std::log(value) : value;
+  }
+  static double outer(const TrainingParameter& parameter, double inner_value) {
+    const double value = parameter.logarithmic ? std::exp(inner_value) : inner_value;
+    return std::clamp(value, parameter.low, parameter.high);
+  }
+  void weigh_sources();
+  Scenario with(std::size_t row, const Eigen::VectorXd& point) const;
+  double residual(std::size_t row, const Scenario& scenario) const;
+  Eigen::VectorXd residuals(const Eigen::VectorXd& point) const;
+  Eigen::MatrixXd derivatives(const Eigen::VectorXd& point, const Eigen::VectorXd& at) const;
+  Eigen::VectorXd row_weights(const Eigen::VectorXd& residual) const;
+  struct Step {
+    Eigen::VectorXd point, deviation;
+  };
+  Step solve(const Eigen::MatrixXd& jacobian, const Eigen::VectorXd& residual,
+             const Eigen::VectorXd& weights, const Eigen::VectorXd& point) const;
+  Eigen::VectorXd clamped(const Eigen::VectorXd& point) const;
+  double cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) const;
+  void descend(double pass);
+  bool is_free(std::size_t j) const { return verdicts_[j] == FitVerdict::Fitted; }
+  void judge();
+  Eigen::VectorXd refitted(const Eigen::MatrixXd& jacobian,
+                           const std::vector<bool>& left_out) const;
+  std::vector<HeldOutError> hold_out_each_source() const;
+  bool tell(double share, const std::string& text) const {
+    return !options_.progress || options_.progress(share, text);
+  }
+
+  const TrainingFitOptions& options_;
+  std::vector<Observation> observations_;
+  std::vector<Scenario> scenarios_;
+  std::vector<TrainingParameter> parameters_;
+  std::vector<FitVerdict> verdicts_;  // so far; only those that count as fitted are moved
+  Eigen::VectorXd start_, prior_, point_, deviation_;
+  Eigen::VectorXd at_;  // residuals at point_
+};
+
+Fit::Fit(const std::vector<Measurement>& measurements, const TrainingFitOptions& options)
+    : options_(options) {
+  for (const Measurement& each : measurements) {
+    if (!each.figure || !each.scenario || each.outcome == Outcome::OutOfMemory) continue;
+    observations_.push_back({each, 1.0});
+    scenarios_.push_back(*each.scenario);
+  }
+  if (observations_.empty())
+    throw InputError("fit", {{"", "no measured step that can be simulated", "at least one"}});
+  weigh_sources();
+  parameters_ = training_parameters(scenarios_, options.least_rows);
+  verdicts_.assign(parameters_.size(), FitVerdict::Fitted);
+  const auto count = static_cast<Eigen::Index>(parameters_.size());
+  start_.resize(count);
+  prior_.resize(count);
+  for (std::size_t j = 0; j < parameters_.size(); ++j) {
+    const TrainingParameter& parameter = parameters_[j];
+    start_[static_cast<Eigen::Index>(j)] =
+        inner(parameter, std::clamp(parameter.get(scenarios_[parameter.rows.front()]),
+                                    parameter.low, parameter.high));
+    prior_[static_cast<Eigen::Index>(j)] = inner(parameter, parameter.typical);
+  }
+  point_ = start_;
+  deviation_ = Eigen::VectorXd::Zero(count);
+}
+
+void Fit::weigh_sources() {
+  std::map<std::string, double> sizes;
+  for (const Observation& each : observations_) sizes[each.row.source.title] += 1.0;
+  for (Observation& each : observations_) {
+    const double n = sizes[each.row.source.title];
+    each.weight = n <= kFullRows ? 1.0 : (kFullRows + std::sqrt(n - kFullRows)) / n;
+  }
+}
+
+Scenario Fit::with(std::size_t row, const Eigen::VectorXd& point) const {
+  Scenario scenario = scenarios_[row];
+  for (std::size_t j = 0; j < parameters_.size(); ++j) {
+    const TrainingParameter& parameter = parameters_[j];
+    if (std::binary_search(parameter.rows.begin(), parameter.rows.end(), row))
+      parameter.set(scenario, outer(parameter, point[static_cast<Eigen::Index>(j)]));
+  }
+  return scenario;
+}
+
+double Fit::residual(std::size_t row, const Scenario& scenario) const {
+  return std::log1p(compare_with(observations_[row].row, scenario).error);
+}
+
+Eigen::VectorXd Fit::residuals(const Eigen::VectorXd& point) const {
+  Eigen::VectorXd result(static_cast<Eigen::Index>(observations_.size()));
+  tbb::parallel_for(std::size_t{0}, observations_.size(), [&](std::size_t row) {
+    result[static_cast<Eigen::Index>(row)] = residual(row, with(row, point));
+  });
+  return result;
+}
+
+// By row and parameter; `at` are the residuals at the point itself.
+Eigen::MatrixXd Fit::derivatives(const Eigen::VectorXd& point, const Eigen::VectorXd& at) const {
+  Eigen::MatrixXd jacobian =
+      Eigen::MatrixXd::Zero(at.size(), static_cast<Eigen::Index>(parameters_.size()));
+  tbb::parallel_for(std::size_t{0}, parameters_.size(), [&](std::size_t j) {
+    const TrainingParameter& parameter = parameters_[j];
+    if (!is_free(j)) return;
+    const auto column = static_cast<Eigen::Index>(j);
+    double step = kProbe * parameter.spread;
+    if (point[column] + step > inner(parameter, parameter.high)) step = -step;
+    Eigen::VectorXd probe = point;
+    probe[column] += step;
+    tbb::parallel_for(std::size_t{0}, parameter.rows.size(), [&](std::size_t i) {
+      const std::size_t row = parameter.rows[i];
+      const auto index = static_cast<Eigen::Index>(row);
+      jacobian(index, column) = (residual(row, with(row, probe)) - at[index]) / step;
+    });
+  });
+  return jacobian;
+}
+
+Eigen::VectorXd Fit::row_weights(const Eigen::VectorXd& residual) const {
+  Eigen::VectorXd weights(residual.size());
+  for (Eigen::Index i = 0; i < residual.size(); ++i) {
+    weights[i] = observations_[static_cast<std::size_t>(i)].weight /
+                 (kNoise * std::max(kNoise, std::abs(residual[i])));
+  }
+  return weights;
+}
+
+Fit::Step Fit::solve(const Eigen::MatrixXd& jacobian, const Eigen::VectorXd& residual,
+                     const Eigen::VectorXd& weights, const Eigen::VectorXd& point) const {
+  Eigen::MatrixXd normal = jacobian.transpose() * weights.asDiagonal() * jacobian;
+  Eigen::VectorXd gradient = jacobian.transpose() * weights.asDiagonal() * residual;
+  for (Eigen::Index j = 0; j < point.size(); ++j) {
+    const double spread = parameters_[static_cast<std::size_t>(j)].spread;
+    const double precision = kPriorWeight / (spread * spread);
+    normal(j, j) += precision;
+    gradient[j] += precision * (point[j] - prior_[j]);
+  }
+  const Eigen::LDLT<Eigen::MatrixXd> factors(normal);
+  const Eigen::MatrixXd covariance =
+      factors.solve(Eigen::MatrixXd::Identity(point.size(), point.size()));
+  return {point - factors.solve(gradient), covariance.diagonal().cwiseSqrt()};
+}
+
+Eigen::VectorXd Fit::clamped(const Eigen::VectorXd& point) const {
+  Eigen::VectorXd result = point;
+  for (Eigen::Index j = 0; j < point.size(); ++j) {
+    const auto index = static_cast<std::size_t>(j);
+    result[j] =
+        is_free(index) ? inner(parameters_[index], outer(parameters_[index], point[j])) : start_[j];
+  }
+  return result;
+}
+
+double Fit::cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) const {
+  double sum = 0.0;
+  for (Eigen::Index i = 0; i < residual.size(); ++i) {
+    const double size = std::abs(residual[i]) / kNoise;
+    sum += observations_[static_cast<std::size_t>(i)].weight *
+           (size < 1.0 ? size * size : 2.0 * size - 1.0);
+  }
+  for (Eigen::Index j = 0; j < point.size(); ++j) {
+    const double spread = parameters_[static_cast<std::size_t>(j)].spread;
+    if (is_free(static_cast<std::size_t>(j)))
+      sum += kPriorWeight * std::pow((point[j] - prior_[j]) / spread, 2.0);
+  }
+  return sum;
+}
+
+// Gauss-Newton with halved steps where the cost would rise.
+void Fit::descend(double pass) {
+  double best = cost(at_, point_);
+  for (int iteration = 0; iteration < options_.iterations; ++iteration) {
+    const double done = (static_cast<double>(iteration) / options_.iterations + pass) / kPasses;
+    if (!tell(done, fmt::format("iteration {}, cost {:.1f}", iteration + 1, best))) return;
+    const Step step = solve(derivatives(point_, at_), at_, row_weights(at_), point_);
+    deviation_ = step.deviation;
+    double share = 1.0, found = best;
+    Eigen::VectorXd next, next_at;
+    for (int halving = 0; halving < 4; ++halving, share /= 2.0) {
+      next = clamped(point_ + share * (step.point - point_));
+      next_at = residuals(next);
+      found = cost(next_at, next);
+      if (found < best) break;
+    }
+    if (found >= best) return;
+    point_ = next;
+    at_ = next_at;
+    if (found >= best * kLeastGain) return;
+    best = found;
+  }
+}
+
+void Fit::judge() {
+  for (std::size_t j = 0; j < parameters_.size(); ++j) {
+    if (!is_free(j)) continue;
+    const TrainingParameter& parameter = parameters_[j];
+    const auto index = static_cast<Eigen::Index>(j);
+    const double low = inner(parameter, parameter.low), high = inner(parameter, parameter.high);
+    const double place = (std::clamp(point_[index], low, high) - low) / (high - low);
+    if (std::min(place, 1.0 - place) < kAtLimit)
+      verdicts_[j] = FitVerdict::PushedToLimit;
+    else if (deviation_[index] >= kDetermined * parameter.spread)
+      verdicts_[j] = FitVerdict::Undetermined;
+  }
+  point_ = clamped(point_);
+  at_ = residuals(point_);
+}
+
+// The optimum of the rows with a weight, near that of all rows. What is fitted to all but not
+// determined by these is at its prior.
+Eigen::VectorXd Fit::refitted(const Eigen::MatrixXd& jacobian,
+                              const std::vector<bool>& left_out) const {
+  const auto weights_at = [&](const Eigen::VectorXd& residual) {
+    Eigen::VectorXd weights = row_weights(residual);
+    for (std::size_t row = 0; row < left_out.size(); ++row)
+      if (left_out[row]) weights[static_cast<Eigen::Index>(row)] = 0.0;
+    return weights;
+  };
+  const Eigen::VectorXd deviation = solve(jacobian, at_, weights_at(at_), point_).deviation;
+  Eigen::MatrixXd moved = jacobian;
+  Eigen::VectorXd point = point_;
+  for (Eigen::Index j = 0; j < point.size(); ++j) {
+    const auto index = static_cast<std::size_t>(j);
+    if (!is_free(index) || deviation[j] < kDetermined * parameters_[index].spread) continue;
+    moved.col(j).setZero();
+    point[j] = prior_[j];
+  }
+  Eigen::VectorXd at = point == point_ ? at_ : residuals(point);
+  for (int refit = 1; refit <= kRefits; ++refit) {
+    point = clamped(solve(moved, at, weights_at(at), point).point);
+    if (refit < kRefits) at = residuals(point);
+  }
+  return point;
+}
+
+// Leaves out the rows of one source at a time, and with them those of others that repeat one of its
+// configurations.
+std::vector<HeldOutError> Fit::hold_out_each_source() const {
+  const std::vector<std::size_t> configuration = configuration_numbers(scenarios_);
+  std::map<std::string, std::set<std::size_t>> sources;
+  for (std::size_t row = 0; row < observations_.size(); ++row)
+    sources[observations_[row].row.source.title].insert(configuration[row]);
+  const Eigen::MatrixXd jacobian = derivatives(point_, at_);
+  std::vector<HeldOutError> errors(observations_.size());
+  double done = 0.0;
+  for (const auto& [source, measured] : sources) {
+    std::vector<bool> left_out(observations_.size());
+    for (std::size_t row = 0; row < left_out.size(); ++row)
+      left_out[row] = measured.contains(configuration[row]);
+    const Eigen::VectorXd point = refitted(jacobian, left_out);
+    tbb::parallel_for(std::size_t{0}, observations_.size(), [&, &name = source](std::size_t row) {
+      const Measurement& held = observations_[row].row;
+      if (held.source.title != name) return;
+      errors[row] = {held.id, name, std::expm1(residual(row, with(row, point)))};
+    });
+    done += 1.0 / static_cast<double>(sources.size());
+    if (!tell((kPasses - 1.0 + done) / kPasses, "leaving out one source after the other")) break;
+  }
+  std::erase_if(errors, [](const HeldOutError& each) { return each.id.empty(); });  // stopped
+  return errors;
+}
+
+TrainingFit Fit::run() {
+  TrainingFit fit;
+  at_ = residuals(point_);
+  fit.before = summarise_logarithms({at_.begin(), at_.end()});
+  for (const double pass : {0.0, 1.0}) {
+    descend(pass);
+    judge();
+  }
+  descend(2.0);
+  fit.after = summarise_logarithms({at_.begin(), at_.end()});
+  fit.held_out_errors = hold_out_each_source();
+  std::vector<ErrorSample> samples;
+  for (const HeldOutError& each : fit.held_out_errors) samples.push_back({each.error, false});
+  fit.held_out = summarise(samples);
+  for (std::size_t j = 0; j < parameters_.size(); ++j) {
+    const auto index = static_cast<Eigen::Index>(j);
+    const auto at = [&](double deviations) {
+      return outer(parameters_[j], point_[index] + deviations * deviation_[index]);
+    };
+    fit.figures.push_back({parameters_[j], outer(parameters_[j], start_[index]), at(0.0),
+                           at(-kTwoSided95), at(kTwoSided95), verdicts_[j]});
+  }
+  return fit;
+}
+
+}  // namespace
+
+TrainingFit fit_training(const std::vector<Measurement>& measurements,
+                         const TrainingFitOptions& options) {
+  return Fit(measurements, options).run();
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,62 @@
+// Fits figures of accelerators and stacks to measured training steps.
+//
+// The residual of a row is the logarithm of predicted over measured step time. The fit minimises
+//   sum_rows  w_row rho(residual / noise)  +  sum_parameters  ((x - typical) / spread)^2
+// by Gauss-Newton steps with numerical derivatives; rho is the absolute value beyond the noise
+// (iteratively reweighted least squares), so that rows which the model cannot explain do not bend
+// the parameters. Rows of a large source count less each, so that no source outvotes all others.
+// A parameter whose deviation stays close to its prior `spread` is not determined by the rows, and
+// one that they push to an end of its physical range answers for something else: both keep the
+// figure of their profile and are reported as such, and the others are fitted anew.
+//
+// Held-out errors: the rows of each source are predicted by a fit to all others but those that
+// repeat one of its configurations (same_configuration.hpp), two steps from the optimum of all rows
+// with its derivatives. A figure that is fitted to all rows, but that the others do not determine,
+// is at its prior there.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "calibration/least_squares.hpp"
+#include "validation/training_parameters.hpp"
+#include "calibration/error_statistics.hpp"
+#include "validation/measurement.hpp"
+
+namespace shardwright::sim {
+
+struct FittedFigure {
+  TrainingParameter parameter;
+  double before = 0.0, after = 0.0;               // the profile's figure and the fitted one
+  double low = 0.0, high = 0.0;                   // 95 % confidence interval
+  FitVerdict verdict = FitVerdict::Undetermined;  // `after` is `before` unless it is fitted
+
+  bool is_fitted() const { return verdict == FitVerdict::Fitted; }
+};
+
+struct HeldOutError {
+  std::string id, source;
+  double error = 0.0;  // ratio, of a fit that has seen no row of this source
+};
+
+struct TrainingFit {
+  std::vector<FittedFigure> figures;
+  ErrorSummary before, after, held_out;  // of the step time
+  std::vector<HeldOutError> held_out_errors;
+};
+
+struct TrainingFitOptions {
+  std::size_t least_rows = 6;  // that a profile needs to have its figures fitted
+  int iterations = 4;
+  // Told what is going on and which share is done; false stops the fit, which then returns what it
+  // has.
+  std::function<bool(double, const std::string&)> progress;
+};
+
+// Rows that cannot be simulated or have no step time are left out. Throws InputError if none is
+// left.
+TrainingFit fit_training(const std::vector<Measurement>& measurements,
+                         const TrainingFitOptions& options = {});
+
+}  // namespace shardwright::sim

@@ -1,0 +1,270 @@
+#include "validation/validation.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/spec/plan_json.hpp"
+#include "core/spec/scenario.hpp"
+#include "sim/step/simulate.hpp"
+#include "validation/flops_convention.hpp"
+#include "validation/memory_reading.hpp"
+#include "validation/prediction_interval.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// Kendall's tau needs a few rows to mean anything.
+constexpr std::size_t kLeastRanked = 3;
+
+// "tp+pp", "fsdp", "dp", …: what the rows are summed up by.
+std::string parallelism_of(const Plan& plan) {
+  std::string kinds;
+  const auto add = [&kinds](bool used, const char* name) {
+    if (used) kinds += (kinds.empty() ? "" : "+") + std::string(name);
+  };
+  add(plan.zero_stage == 3, "fsdp");
+  add(plan.tp > 1, "tp");
+  add(plan.pp > 1, "pp");
+  add(plan.cp > 1, "cp");
+  add(plan.ep > 1, "ep");
+  return kinds.empty() ? "dp" : kinds;
+}
+
+double predicted_metric(const ComparedFigure& figure, const Scenario& scenario,
+                        const StepResult& result) {
+  if (figure.metric == StepMetric::StepTime) return result.step.value();
+  if (figure.metric == StepMetric::TokenRate) return result.throughput.tokens_per_s_per_gpu;
+  const FlopPerSecond rate = counted_flop(scenario.model, scenario.plan, figure.flops) /
+                             (result.step * static_cast<double>(scenario.plan.world_size()));
+  if (figure.metric == StepMetric::FlopRate) return rate / teraflops(1.0);
+  const Precision precision = figure.flops.peak_is_bf16 ? Precision::Bf16 : scenario.plan.precision;
+  return rate / scenario.cluster.accelerator.matrix.of(precision);
+}
+
+PredictionGround ground_of(const Measurement& measurement, const Scenario& scenario) {
+  if (is_generic(scenario.stack.name) || measurement.stack_stands_in)
+    return PredictionGround::GenericStack;
+  const bool inferred =
+      measurement.grade == "B" || measurement.grade == "C" || leaves_plan_open(measurement);
+  return inferred ? PredictionGround::InferredPlan : PredictionGround::StatedPlan;
+}
+
+double speed(const RowComparison& row, bool measured) {
+  // Rows of a group have the same model and accelerators, so all rates tell the same order.
+  const double value = measured ? row.measured : row.predicted;
+  return row.metric == "step_s" ? row.tokens / value : value;
+}
+
+std::optional<double> rank_correlation(const std::vector<const RowComparison*>& rows) {
+  std::vector<RankedValue> values;
+  for (const RowComparison* row : rows)
+    values.push_back({row->plan, speed(*row, true), speed(*row, false)});
+  return kendall_tau(values);
+}
+
+std::optional<double> mean_rank_correlation(const std::vector<const RowComparison*>& rows) {
+  std::map<std::string, std::vector<const RowComparison*>> groups;
+  for (const RowComparison* row : rows) groups[row->group + '|' + row->metric].push_back(row);
+  double sum = 0.0, count = 0.0;
+  for (const auto& [name, members] : groups) {
+    if (members.size() < kLeastRanked) continue;
+    const std::optional<double> tau = rank_correlation(members);
+    if (!tau) continue;
+    sum += *tau;
+    count += 1.0;
+  }
+  return count > 0.0 ? std::optional(sum / count) : std::nullopt;
+}
+
+// Of the steps that share a name, say that of a stack.
+void rank_each(const std::vector<const RowComparison*>& rows, std::string RowComparison::*name,
+               ErrorsByName& summaries) {
+  std::map<std::string, std::vector<const RowComparison*>> named;
+  for (const RowComparison* row : rows) named[row->*name].push_back(row);
+  for (auto& [each, summary] : summaries)
+    summary.rank_correlation = mean_rank_correlation(named[each]);
+}
+
+void count_fit(const RowComparison& row, OutOfMemoryTable& table) {
+  if (row.out_of_memory_measured) {
+    ++(row.out_of_memory_predicted ? table.true_positive : table.false_negative);
+  } else {
+    ++(row.out_of_memory_predicted ? table.false_positive : table.true_negative);
+    if (row.chosen_to_fit && !row.out_of_memory_predicted) ++table.chosen_to_fit;
+  }
+}
+
+ValidationReport report_on(std::vector<RowComparison> rows) {
+  ValidationReport report;
+  std::vector<ErrorSample> times, memories;
+  std::vector<const RowComparison*> timed;
+  SamplesByName source, accelerator, stack, parallelism, memory_source;
+  for (const RowComparison& row : rows) {
+    if (row.skipped) {
+      ++report.skipped;
+      continue;
+    }
+    count_fit(row, report.out_of_memory);
+    if (row.measured_memory) {
+      const ErrorSample sample{row.predicted_memory / *row.measured_memory - 1.0, false};
+      memories.push_back(sample);
+      memory_source[row.source].push_back(sample);
+    }
+    if (!row.timed) continue;
+    const ErrorSample sample{row.error,
+                             row.interval_low <= row.measured && row.measured <= row.interval_high};
+    times.push_back(sample);
+    timed.push_back(&row);
+    source[row.source].push_back(sample);
+    accelerator[row.accelerator_profile].push_back(sample);
+    stack[row.stack].push_back(sample);
+    parallelism[row.parallelism].push_back(sample);
+  }
+  report.time = summarise(times);
+  report.memory = summarise(memories);
+  report.by_source = summarise_each(source);
+  report.by_accelerator = summarise_each(accelerator);
+  report.by_stack = summarise_each(stack);
+  report.by_parallelism = summarise_each(parallelism);
+  report.memory_by_source = summarise_each(memory_source);
+  report.time.rank_correlation = mean_rank_correlation(timed);
+  rank_each(timed, &RowComparison::source, report.by_source);
+  rank_each(timed, &RowComparison::accelerator_profile, report.by_accelerator);
+  rank_each(timed, &RowComparison::stack, report.by_stack);
+  rank_each(timed, &RowComparison::parallelism, report.by_parallelism);
+  report.rows = std::move(rows);
+  return report;
+}
+
+// Why no such accelerator can have run the row at the rate that it states, its attention left
+// aside; empty if it can. Units are mistaken by factors, clocks by less.
+std::string rate_gap(const RowComparison& row, const Scenario& scenario) {
+  constexpr double kMargin = 1.05;
+  if (!row.timed) return "";
+  const FlopsConvention without_scores{.attention_share = 0.0};
+  const Seconds predicted = row.predicted_time.total();
+  const FlopPerSecond rate =
+      counted_flop(scenario.model, scenario.plan, without_scores) /
+      (predicted / (1.0 + row.error) * static_cast<double>(scenario.plan.world_size()));
+  const FlopPerSecond peak = scenario.cluster.accelerator.matrix.of(scenario.plan.precision);
+  if (peak <= FlopPerSecond(0) || rate <= peak * kMargin) return "";
+  return fmt::format("{:.0f} TFLOP/s of each {} are above its peak of {:.0f}",
+                     rate / teraflops(1.0), scenario.cluster.accelerator.name,
+                     peak / teraflops(1.0));
+}
+
+// How a measurement is held against its scenario.
+void compare_time(const Measurement& measurement, const Scenario& scenario,
+                  const StepResult& result, RowComparison& comparison) {
+  if (!measurement.figure || measurement.outcome == Outcome::OutOfMemory) return;
+  const ComparedFigure& figure = *measurement.figure;
+  comparison.timed = true;
+  comparison.metric = name_of(figure.metric);
+  comparison.measured = figure.value;
+  comparison.predicted = predicted_metric(figure, scenario, result);
+  const bool is_time = figure.metric == StepMetric::StepTime;
+  const auto [low, high] =
+      prediction_interval(comparison.predicted, !is_time, ground_of(measurement, scenario));
+  comparison.interval_low = low;
+  comparison.interval_high = high;
+  const double slower = is_time ? comparison.predicted / comparison.measured
+                                : comparison.measured / comparison.predicted;
+  comparison.error = slower - 1.0;
+}
+
+void compare_memory(const Measurement& measurement, const Scenario& scenario,
+                    const StepResult& result, RowComparison& comparison) {
+  comparison.predicted_memory = read_memory(result, measurement.memory);
+  comparison.predicted_peak = peak_read(result, measurement.memory);
+  comparison.out_of_memory_measured = measurement.outcome == Outcome::OutOfMemory;
+  comparison.out_of_memory_predicted = result.memory().peak > scenario.cluster.accelerator.memory;
+  comparison.measured_memory = measurement.measured.peak_memory;
+}
+
+RowComparison described(const Measurement& measurement) {
+  RowComparison comparison;
+  comparison.id = measurement.id;
+  comparison.source = measurement.source.title;
+  comparison.accelerator = measurement.stated_accelerator;
+  comparison.stack = measurement.stated_stack;
+  comparison.group = measurement.group;
+  comparison.grade = measurement.grade;
+  return comparison;
+}
+
+// What a scenario is, and what its step takes.
+StepResult simulate_into(RowComparison& comparison, const Scenario& scenario) {
+  comparison.parallelism = parallelism_of(scenario.plan);
+  comparison.plan = to_json(scenario.plan).dump();
+  comparison.accelerator_profile = scenario.cluster.accelerator.name;
+  comparison.cluster_profile = scenario.cluster.name;
+  comparison.stack_profile = scenario.stack.name;
+  comparison.tokens =
+      static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
+  StepResult result = simulate_step(scenario);
+  comparison.predicted_time = result.time();
+  return result;
+}
+
+}  // namespace
+
+RowComparison compare_row(const Measurement& measurement) {
+  RowComparison comparison = described(measurement);
+  comparison.reason = measurement.unsupported;
+  if (measurement.scenario) {
+    RowComparison compared = compare_with(measurement, *measurement.scenario);
+    comparison.reason = rate_gap(compared, *measurement.scenario);
+    if (comparison.reason.empty()) comparison = std::move(compared);
+  }
+  comparison.skipped = comparison.accelerator_profile.empty();
+  comparison.chosen_to_fit = measurement.chosen_to_fit;
+  comparison.filled_in = measurement.assumed;
+  if (!comparison.skipped && measurement.figure && counts_flop(measurement.figure->metric))
+    comparison.filled_in.push_back("FLOP: " + description_of(measurement.figure->flops));
+  return comparison;
+}
+
+RowComparison compare_with(const Measurement& measurement, const Scenario& scenario) {
+  RowComparison comparison = described(measurement);
+  const StepResult result = simulate_into(comparison, scenario);
+  compare_time(measurement, scenario, result, comparison);
+  compare_memory(measurement, scenario, result, comparison);
+  return comparison;
+}
+
+ValidationReport validate_rows(const std::vector<std::string>& files,
+                               const ValidationOptions& options) {
+  std::vector<Measurement> rows;
+  std::size_t other_grades = 0;
+  for (Measurement& row : read_measurements(files)) {
+    if (row.grade.empty() || options.grades.find(row.grade) != std::string::npos) {
+      rows.push_back(std::move(row));
+    } else {
+      ++other_grades;
+    }
+  }
+  std::vector<std::optional<RowComparison>> comparisons(rows.size());
+  tbb::parallel_for(std::size_t{0}, rows.size(), [&](std::size_t i) {
+    if (!options.stop.stop_requested()) comparisons[i] = compare_row(rows[i]);
+  });
+  std::vector<RowComparison> done;
+  for (std::optional<RowComparison>& comparison : comparisons) {
+    if (comparison) done.push_back(std::move(*comparison));
+  }
+  const bool partial = done.size() < rows.size();
+  ValidationReport report = report_on(std::move(done));
+  report.partial = partial;
+  report.other_grades = other_grades;
+  return report;
+}
+
+bool within_tolerance(const ValidationReport& report, double median, double p90) {
+  return report.time.n > 0 && report.time.median_abs <= median && report.time.p90_abs <= p90;
+}
+
+}  // namespace shardwright::sim
