@@ -19,7 +19,6 @@
 #include "cli/step_page.hpp"
 #include "core/base/error.hpp"
 #include "core/base/nearest_name.hpp"
-#include "core/lowering/lowering.hpp"
 #include "core/timeline/perfetto.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/fidelity.hpp"
@@ -58,11 +57,14 @@ sim::FullOptions full_options(const SimulateOptions& options, const Scenario& sc
   return read_full_rung_options(options.full, scenario, "shardwright simulate");
 }
 
+bool wants_timeline(const SimulateOptions& options) {
+  return !options.trace.empty() || !options.timeline.empty();
+}
+
 // Asked before the replay of every rank, which takes minutes.
-void check_timeline_size(const SimulateOptions& options, const Scenario& scenario,
+void check_timeline_size(const SimulateOptions& options, const Program& program,
                          const sim::FullOptions& full) {
-  if (options.trace.empty() && options.timeline.empty()) return;
-  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  if (!wants_timeline(options)) return;
   const std::uint64_t spans = sim::count_spans(program, full.watched_ranks);
   if (spans <= sim::kMostSpans) return;
   throw InputError("shardwright simulate",
@@ -73,31 +75,30 @@ void check_timeline_size(const SimulateOptions& options, const Scenario& scenari
 }
 
 sim::RungResult run(const SimulateOptions& options, const Scenario& scenario,
-                    sim::Fidelity fidelity) {
+                    const sim::PricedStep& step, sim::Fidelity fidelity) {
   sim::FullOptions full = full_options(options, scenario, fidelity);
-  check_timeline_size(options, scenario, full);
+  check_timeline_size(options, step.program, full);
+  const bool timeline = wants_timeline(options);
   // The other rungs have no step to show that was stopped half-way: there the signal ends all.
-  if (fidelity != sim::Fidelity::Full) return sim::simulate_at(scenario, fidelity, full);
+  if (fidelity != sim::Fidelity::Full)
+    return sim::simulate_at(scenario, step, fidelity, full, timeline);
   const InterruptWatch interrupt;
   ProgressLine progress(show_progress(options.common));
   full.stop = interrupt.token();
   full.progress = [&](double share) { progress.show(share, "every rank replayed"); };
-  return sim::simulate_at(scenario, fidelity, full);
+  return sim::simulate_at(scenario, step, fidelity, full, timeline);
 }
 
-Timeline timeline_of(const Scenario& scenario, const sim::RungResult& rung) {
-  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
-  if (rung.full) return sim::predicted_timeline(program, *rung.full);
-  const sim::Prices prices = sim::price(program, scenario.cluster, scenario.stack);
-  const sim::FoldedReplay replay = sim::replay_folded(program, prices, {.keep_finish_times = true});
-  return sim::predicted_timeline(program, prices, replay);
+Timeline timeline_of(const sim::PricedStep& step, const sim::RungResult& rung) {
+  if (rung.full) return sim::predicted_timeline(step.program, *rung.full);
+  return sim::predicted_timeline(step.program, step.prices, rung.event);
 }
 
 // The same step in the form of Perfetto and in our own.
 void write_timelines(const SimulateOptions& options, const Scenario& scenario,
-                     const sim::RungResult& rung) {
-  if (options.trace.empty() && options.timeline.empty()) return;
-  Timeline timeline = timeline_of(scenario, rung);
+                     const sim::PricedStep& step, const sim::RungResult& rung) {
+  if (!wants_timeline(options)) return;
+  Timeline timeline = timeline_of(step, rung);
   sim::add_reserved_memory(timeline, scenario.plan, scenario.model, scenario.stack);
   if (!options.trace.empty()) {
     write_file(
@@ -152,15 +153,16 @@ ExitCode simulate(const SimulateOptions& options) {
   check_destinations(files, options.common.force);
   const sim::Fidelity fidelity = read_fidelity(options.fidelity);
   const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright simulate");
-  const sim::RungResult rung = run(options, chosen.scenario, fidelity);
+  const sim::PricedStep step = sim::lower_and_price(chosen.scenario);
+  const sim::RungResult rung = run(options, chosen.scenario, step, fidelity);
   if (!options.plan_out.empty())
     write_file(options.plan_out, json_text(to_json(chosen.scenario)), options.common.force);
-  write_timelines(options, chosen.scenario, rung);
+  write_timelines(options, chosen.scenario, step, rung);
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, rung.result, surest_step(rung));
   if (!rung.full) add_stages(page, rung.result);
-  add_fidelity(page, rung, !options.trace.empty() || !options.timeline.empty());
+  add_fidelity(page, rung, wants_timeline(options));
   if (rung.full) add_ranks(page, chosen.scenario.plan, rung.result, *rung.full);
   add_filled_in(page, chosen.filled_in);
   deliver(options.common, page, simulate_json(chosen, rung), take_stdout(files));

@@ -40,7 +40,7 @@ double bound_of_score(const PlanRequest& request, const Plan& plan, const sim::S
   sim::StepResult result;
   result.step = bound;
   result.stages.resize(1);
-  result.stages[0].memory.peak = costs.memory;
+  result.stages[0].memory.peak = costs.memory.peak;
   const StepExpense expense = step_expense(request.cluster, plan, bound, computing(costs));
   constexpr double kRounding = 1.0 - 1e-9;  // sums in another order than the simulation's
   return score(request.objective, plan, result, expense) * kRounding;
@@ -85,17 +85,18 @@ class CutEvaluation {
       ++result_.too_large;
       return;
     }
-    const Bytes memory = coster_->memory(*layers_, plan);
+    const sim::CutContext cut{request_.model, request_.cluster, request_.stack, *layers_};
+    const Bytes memory = sim::plan_memory(cut, plan, *costs_);
     if (memory > available_) {
       ++result_.too_large;
       if (memory.value() < result_.tightest.memory) result_.tightest = {memory.value(), plan};
       return;
     }
-    const sim::StageCosts& costs = coster_->times(*layers_, plan);
+    const sim::StageCosts& costs = sim::stage_costs(cut, plan, *costs_);
     const Seconds bound = sim::bound_step(costs, plan);
     result_.plans.push_back({bound_of_score(request_, plan, costs, bound), bound.value(),
-                             sim::analytic_step(costs, plan, bound).value(), costs.memory.value(),
-                             number_, index});
+                             sim::analytic_step(costs, plan, bound).value(),
+                             costs.memory.peak.value(), number_, index});
   }
 
   // Where the pipeline axis is the outermost, its depth does not matter to groups within a stage.
@@ -110,7 +111,7 @@ class CutEvaluation {
                   ? request_.layer_costs->of(request_.model, request_.cluster, request_.stack, cut)
                   : std::make_shared<const sim::LayerCosts>(
                         sim::layer_costs(request_.model, cut, request_.cluster, request_.stack));
-    coster_.emplace(request_.model, request_.cluster, request_.stack, profiles_);
+    costs_.emplace(request_.cluster, request_.stack, profiles_);
     parameters_ = {};
     for (const std::int32_t kind : layers_->kind_of_layer) {
       const auto& kinds = layers_->kept.empty() ? layers_->recomputed : layers_->kept;
@@ -143,7 +144,7 @@ class CutEvaluation {
   Bytes available_;
   bool hopeless_;
   sim::ScheduleProfiles& profiles_;
-  std::optional<sim::StageCoster> coster_;
+  std::optional<sim::StageCostCache> costs_;
   std::shared_ptr<const sim::LayerCosts> layers_;
   PartParameters parameters_;  // of all layers, the embedding and the head, on one rank of each
   std::int64_t priced_pp_ = 0;

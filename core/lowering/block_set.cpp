@@ -291,4 +291,18 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
   return set;
 }
 
+bool gathers_parameters(const BlockSet& blocks, const PartBlocks& part, SlotPhase phase) {
+  if (phase == SlotPhase::BackwardWeight ||
+      blocks.tensors[part.parameters].category != MemoryCategory::GatheredParameters)
+    return false;
+  const BlockId reader = phase == SlotPhase::Forward ? part.forward
+                         : part.recomputed           ? part.recompute
+                                                     : part.backward_input;
+  const std::vector<Op>& ops = blocks.blocks[reader].ops;
+  return std::any_of(ops.begin(), ops.end(), [&part](const Op& op) {
+    return std::any_of(op.reads.begin(), op.reads.end(),
+                       [&part](TensorRef ref) { return ref.tensor == part.parameters; });
+  });
+}
+
 }  // namespace shardwright

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/program/program.hpp"
+#include "core/schedule/pipeline_schedule.hpp"
 #include "core/spec/model_spec.hpp"
 #include "core/spec/plan.hpp"
 #include "core/spec/stack_spec.hpp"
@@ -67,6 +68,10 @@ struct BlockSet {
 };
 
 BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& stack);
+
+// FSDP: true if the first block of the part's pass reads the gathered parameters, so that they are
+// gathered for it.
+bool gathers_parameters(const BlockSet& blocks, const PartBlocks& part, SlotPhase phase);
 
 // Parameters of `tensors` on one rank, after tensor and expert parallelism.
 PartParameters rank_parameters(const std::vector<ParameterTensor>& tensors, const Plan& plan);

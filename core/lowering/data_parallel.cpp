@@ -10,21 +10,11 @@
 namespace shardwright {
 namespace {
 
-constexpr std::int64_t kUnfusedOptimizerKernels =
-    100;  // one multi-tensor kernel replaced by some per parameter tensor
+// Of what is called once in a step.
 const Slot kOutsideOfSlots{SlotPhase::Forward, false, 0, -1};
+constexpr std::int32_t kNoLayer = -1;
 
 }  // namespace
-
-void StageWriter::gather_ahead(const std::vector<Part>& parts, std::size_t index, bool backward,
-                               const Slot& slot) {
-  if (!shards_parameters(in_.model, in_.plan)) return;
-  const std::size_t ahead = parts_gathered_ahead(in_.stack, in_.plan);
-  for (std::size_t i = index; i <= std::min(index + ahead, parts.size() - 1); ++i) {
-    gather_part(parts[i], backward, i, slot);
-  }
-  if (slot_gather_[index] > 0) wait_for(slot_gather_[index] - 1);
-}
 
 bool StageWriter::is_last_microbatch(const Slot& slot) const {
   const auto chunk = static_cast<std::size_t>(slot.chunk);
@@ -34,8 +24,8 @@ bool StageWriter::is_last_microbatch(const Slot& slot) const {
 }
 
 std::vector<PartId> StageWriter::parts_with(const Part& part) const {
-  if (part.blocks == &in_.blocks.embedding) return {kEmbeddingPart};
-  if (part.parameters == &head_and_copy_ && copies_embedding_) return {part.layer, kEmbeddingPart};
+  if (part.part == &in_.blocks.embedding) return {kEmbeddingPart};
+  if (part.layer == in_.model.layers && copies_embedding_) return {part.layer, kEmbeddingPart};
   return {part.layer};
 }
 
@@ -50,96 +40,79 @@ std::vector<PartId> StageWriter::all_parts() const {
 }
 
 void StageWriter::reduce_part(const Part& part, const Slot& slot) {
-  const double reduced = reduced_gradient_bytes(in_.stack, in_.plan.precision).value();
-  if (shards_parameters(in_.model, in_.plan)) {
-    if (part.parameters->total() == 0.0) return;
-    const BlockId block = around_.reduce_gradient({part.blocks->parameter_gradient, 0},
-                                                  Bytes(part.parameters->dense * reduced),
-                                                  Bytes(part.parameters->expert * reduced));
-    last_reduce_ = call_around(block, part.layer, slot, ends()) + 1;
-    // All that follows waits for it.
-    if (!in_.plan.overlap.grad_reduce)
-      exits_.push_back({last_reduce_ - 1, Stream::ParameterGather});
-    if (is_last_microbatch(slot)) {
-      reduce_bytes("gradients.replicas", part.parameters->dense * reduced / dense_shards(in_.plan),
-                   Group::ShardOuter, Group::ShardOuter, parts_with(part), slot);
-      reduce_bytes("expert_gradients.replicas",
-                   part.parameters->expert * reduced / expert_shards(in_.plan),
-                   Group::ExpertShardOuter, Group::ExpertShardOuter, parts_with(part), slot);
-    }
-    return;
-  }
+  if (sharded_) return reduce_sharded(part, slot);
   if (in_.plan.zero_stage != 2 && !is_last_microbatch(slot)) return;
-  bucket_.dense += part.parameters->dense * reduced;
-  bucket_.expert += part.parameters->expert * reduced;
-  for (const PartId id : parts_with(part)) bucket_.parts.push_back(id);
-  const bool beside_backward = in_.stack.overlap_grad_reduce && in_.plan.overlap.grad_reduce &&
-                               in_.stack.buckets != GradientBuckets::Single;
-  const bool full =
-      in_.stack.buckets == GradientBuckets::PerLayer ||
-      bucket_.dense + bucket_.expert >= reduced * elements_per_bucket(in_.stack, in_.plan);
-  if (beside_backward && full) flush_bucket(slot);
+  bucket_.add(parameters_of(part), reduced_gradient_bytes(in_.stack, in_.plan.precision).value());
+  for (const PartId id : parts_with(part)) bucket_parts_.push_back(id);
+  if (bucket_.holds(bucket_bytes_)) flush_bucket(slot);
+}
+
+void StageWriter::reduce_sharded(const Part& part, const Slot& slot) {
+  const PartParameters& parameters = parameters_of(part);
+  if (parameters.total() == 0.0) return;
+  Bucket bucket;
+  bucket.add(parameters, reduced_gradient_bytes(in_.stack, in_.plan.precision).value());
+  const BlockId block = around_.reduce_gradient({part.part->parameter_gradient, 0},
+                                                Bytes(bucket.dense), Bytes(bucket.expert));
+  last_reduce_ = call_around(block, part.layer, slot, ends()) + 1;
+  // All that follows waits for it.
+  if (!in_.plan.overlap.grad_reduce) exits_.push_back({last_reduce_ - 1, Stream::ParameterGather});
+  if (!is_last_microbatch(slot)) return;
+  for_each_reduction(bucket, in_.plan, [&](const Reduction& reduction) {
+    if (reduction.kind != OpKind::ReduceScatter)
+      reduce(reduction.expert ? "expert_gradients.replicas" : "gradients.replicas", reduction,
+             parts_with(part), slot);
+  });
 }
 
 void StageWriter::flush_bucket(const Slot& slot) {
-  reduce_bytes("gradients", bucket_.dense, Group::ShardInner, Group::ShardOuter, bucket_.parts,
-               slot);
-  reduce_bytes("expert_gradients", bucket_.expert, Group::ExpertShardInner, Group::ExpertShardOuter,
-               bucket_.parts, slot);
+  for_each_reduction(bucket_, in_.plan, [&](const Reduction& reduction) {
+    reduce(reduction.expert ? "expert_gradients" : "gradients", reduction, bucket_parts_, slot);
+  });
   bucket_ = {};
+  bucket_parts_.clear();
 }
 
 // What a reduction of reduced gradients waits for. FSDP's are made on the stream of its gathers.
 std::vector<std::uint32_t> StageWriter::reduced_ends() const {
   std::vector<std::uint32_t> ops = ends();
-  if (shards_parameters(in_.model, in_.plan) && last_reduce_ > 0) ops.push_back(last_reduce_ - 1);
+  if (sharded_ && last_reduce_ > 0) ops.push_back(last_reduce_ - 1);
   return ops;
 }
 
-void StageWriter::reduce_bytes(const std::string& name, double bytes, Group inner, Group outer,
-                               const std::vector<PartId>& parts, const Slot& slot) {
-  if (bytes <= 0.0) return;
-  const auto reduce = [&](const std::string& what, OpKind kind, Group group, double size) {
-    if (group_size(group, in_.plan) == 1) return;
-    const BlockId block =
-        around_.data_parallel(name + what, kind, group, Stream::GradientReduce,
-                              Phase::BackwardWeight, Bytes(size), Payload::Gradients);
-    last_reduce_ = call_around(block, -1, slot, reduced_ends(), parts) + 1;
-  };
-  if (in_.plan.zero_stage == 0) {
-    const bool experts = inner == Group::ExpertShardInner;
-    reduce(".all_reduce", OpKind::AllReduce, experts ? Group::ExpertData : Group::Data, bytes);
-    return;
-  }
-  if (inner != outer) {
-    reduce(".reduce_scatter", OpKind::ReduceScatter, inner, bytes);
-    bytes /= static_cast<double>(group_size(inner, in_.plan));
-  }
-  reduce(".all_reduce", OpKind::AllReduce, outer, bytes);
+void StageWriter::reduce(const std::string& name, const Reduction& reduction,
+                         const std::vector<PartId>& covered, const Slot& slot) {
+  if (reduction.bytes <= 0.0 || group_size(reduction.group, in_.plan) == 1) return;
+  const bool scatters = reduction.kind == OpKind::ReduceScatter;
+  const BlockId block = around_.data_parallel(
+      name + (scatters ? ".reduce_scatter" : ".all_reduce"), reduction.kind, reduction.group,
+      Stream::GradientReduce, Phase::BackwardWeight, Bytes(reduction.bytes), Payload::Gradients);
+  last_reduce_ = call_around(block, -1, slot, reduced_ends(), covered) + 1;
 }
 
 void StageWriter::gather_beside_first_forward() {
-  const bool splits = in_.plan.zero_stage == 1 || in_.plan.zero_stage == 2;
-  if (!splits || !in_.stack.overlap_param_gather || !in_.plan.overlap.param_gather) return;
+  if (parameter_gathers(in_.plan, in_.stack) != ParameterGathers::BesideForward) return;
   const double element = storage_bytes(in_.plan.precision).value();
+  const double size = parameter_bucket_bytes(in_.plan, in_.stack);
   for (std::size_t chunk = 0; chunk < parts_.size(); ++chunk) {
     Bucket bucket;
+    std::vector<PartId> covered;
     std::size_t first = 0;
     for (std::size_t i = 0; i < parts_[chunk].size(); ++i) {
-      bucket.dense += parts_[chunk][i].parameters->dense * element;
-      bucket.expert += parts_[chunk][i].parameters->expert * element;
-      for (const PartId id : parts_with(parts_[chunk][i])) bucket.parts.push_back(id);
+      bucket.add(parameters_of(parts_[chunk][i]), element);
+      for (const PartId id : parts_with(parts_[chunk][i])) covered.push_back(id);
       const bool last = i + 1 == parts_[chunk].size();
-      const double size = element * elements_per_bucket(in_.stack, in_.plan);
-      if (!last && bucket.dense + bucket.expert < size) continue;
-      first_gather_[chunk][first] = gather_parameters(bucket, {});
+      if (!last && !bucket.holds(size)) continue;
+      first_gather_[chunk][first] = gather_parameters(bucket, covered, {});
       first = i + 1;
       bucket = {};
+      covered.clear();
     }
   }
 }
 
 std::uint32_t StageWriter::gather_parameters(const Bucket& bytes,
+                                             const std::vector<PartId>& covered,
                                              const std::vector<std::uint32_t>& on) {
   std::uint32_t op = 0;
   const auto gather = [&](const char* name, Group group, double size) {
@@ -147,7 +120,7 @@ std::uint32_t StageWriter::gather_parameters(const Bucket& bytes,
     const BlockId block =
         around_.data_parallel(name, OpKind::AllGather, group, Stream::ParameterGather,
                               Phase::Optimizer, Bytes(size), Payload::Parameters);
-    op = call_around(block, -1, kOutsideOfSlots, on, bytes.parts) + 1;
+    op = call_around(block, -1, kOutsideOfSlots, on, covered) + 1;
   };
   gather("parameters.all_gather", Group::ShardInner, bytes.dense);
   gather("expert_parameters.all_gather", Group::ExpertShardInner, bytes.expert);
@@ -155,11 +128,10 @@ std::uint32_t StageWriter::gather_parameters(const Bucket& bytes,
 }
 
 void StageWriter::gather_after_optimizer() {
-  const bool splits = in_.plan.zero_stage == 1 || in_.plan.zero_stage == 2;
-  if (!splits || (in_.stack.overlap_param_gather && in_.plan.overlap.param_gather)) return;
-  const double element = storage_bytes(in_.plan.precision).value();
-  gather_parameters(
-      {rank_.parameters.dense * element, rank_.parameters.expert * element, all_parts()}, ends());
+  if (parameter_gathers(in_.plan, in_.stack) != ParameterGathers::AfterOptimizer) return;
+  Bucket all;
+  all.add(parameters_, storage_bytes(in_.plan.precision).value());
+  gather_parameters(all, all_parts(), ends());
 }
 
 void StageWriter::all_reduce_gradients(const std::string& name, Group group, double bytes,
@@ -173,8 +145,7 @@ void StageWriter::all_reduce_gradients(const std::string& name, Group group, dou
 
 void StageWriter::tie_embeddings() {
   if (!shares_embedding(in_.model, in_.plan)) return;
-  const ModelEnds ends = ends_of_model(in_.schedule, in_.parts, stage_);
-  if (ends.embedding == ends.head) return;
+  if (ends_of_model_.embedding == ends_of_model_.head) return;
   const Bytes size = main_gradient_bytes(in_.stack, in_.plan.precision);
   all_reduce_gradients("embedding.tie", Group::EmbeddingTie,
                        in_.blocks.embedding_parameters.total() * size.value(),
@@ -184,29 +155,22 @@ void StageWriter::tie_embeddings() {
 // Gradients that ranks other than data-parallel ones know a part of. After the data-parallel
 // reduction, as in Megatron Core (megatron/core/distributed/finalize_model_grads.py).
 void StageWriter::add_up_copies() {
-  const double main = main_gradient_bytes(in_.stack, in_.plan.precision).value();
-  const double reduced = reduced_gradient_bytes(in_.stack, in_.plan.precision).value();
-  const double dense_parts = in_.plan.zero_stage >= 1 ? dense_shards(in_.plan) : 1.0;
-  const double expert_parts = in_.plan.zero_stage >= 1 ? expert_shards(in_.plan) : 1.0;
-  all_reduce_gradients("replicated_gradients.all_reduce", Group::Tensor,
-                       tensor_reduced_ * main / (in_.plan.zero_stage == 3 ? dense_parts : 1.0),
+  const GradientCopies copies = gradient_copies(parameters_, in_.plan, in_.stack);
+  all_reduce_gradients("replicated_gradients.all_reduce", Group::Tensor, copies.replicated,
                        Payload::ReplicatedGradients);
-  all_reduce_gradients("mirrored_gradients.all_reduce", Group::Mirror,
-                       rank_.parameters.dense * reduced / dense_parts, Payload::Gradients,
-                       all_parts());
+  all_reduce_gradients("mirrored_gradients.all_reduce", Group::Mirror, copies.mirrored_dense,
+                       Payload::Gradients, all_parts());
   all_reduce_gradients("mirrored_expert_gradients.all_reduce", Group::Mirror,
-                       rank_.parameters.expert * reduced / expert_parts, Payload::Gradients,
-                       all_parts());
+                       copies.mirrored_expert, Payload::Gradients, all_parts());
   tie_embeddings();
 }
 
 // The norm is that of all parameters: over the shards where the gradients are split, and over the
 // tensor-parallel ranks and stages.
-void StageWriter::write_gradient_norm(double bytes) {
+void StageWriter::write_gradient_norm(const MemoryWork& work) {
   if (last_reduce_ > 0) wait_for(last_reduce_ - 1);
-  call_part(
-      around_.over_parameters("gradient_norm", OpKind::GradientNorm, Bytes(bytes), Bytes(), 1),
-      kWholeRank, kOutsideOfSlots);
+  call_part(around_.over_parameters("gradient_norm", OpKind::GradientNorm, work), kNoLayer,
+            kOutsideOfSlots);
   const auto reduce = [&](const char* name, Group group) {
     if (group_size(group, in_.plan) == 1) return;
     const BlockId block =
@@ -221,24 +185,13 @@ void StageWriter::write_gradient_norm(double bytes) {
 void StageWriter::write_optimizer() {
   flush_bucket(kOutsideOfSlots);
   add_up_copies();
-  const double element = storage_bytes(in_.plan.precision).value();
-  const bool splits = in_.plan.zero_stage >= 1;
-  const double updated = rank_.parameters.dense / (splits ? dense_shards(in_.plan) : 1.0) +
-                         rank_.parameters.expert / (splits ? expert_shards(in_.plan) : 1.0);
-  const double gradient = main_gradient_bytes(in_.stack, in_.plan.precision).value();
-  write_gradient_norm(updated * gradient);
-  if (in_.plan.offloads_optimizer()) {
-    call_part(around_.update_on_host(host_update(in_.plan, in_.stack, updated)), kWholeRank,
-              kOutsideOfSlots);
-    return;
-  }
-  const double states =
-      in_.stack.master_weight_bytes.value() + in_.stack.optimizer_state_bytes.value();
-  call_part(
-      around_.over_parameters("optimizer", OpKind::Optimizer, Bytes(updated * (gradient + states)),
-                              Bytes(updated * (states + element)),
-                              in_.stack.fused_optimizer ? 1 : kUnfusedOptimizerKernels),
-      kWholeRank, kOutsideOfSlots);
+  const double updated = updated_parameters(parameters_, in_.plan);
+  write_gradient_norm(gradient_norm_work(updated, in_.plan, in_.stack));
+  const bool on_host = in_.plan.offloads_optimizer();
+  call_part(around_.over_parameters(on_host ? "optimizer.on_host" : "optimizer",
+                                    on_host ? OpKind::HostOptimizer : OpKind::Optimizer,
+                                    optimizer_work(updated, in_.plan, in_.stack)),
+            kNoLayer, kOutsideOfSlots);
 }
 
 }  // namespace shardwright

@@ -5,13 +5,21 @@
 #include "core/program/groups.hpp"
 
 namespace shardwright {
+namespace {
 
-ModelEnds ends_of_model(const PipelineSchedule& schedule, const std::vector<LayerRange>& parts,
-                        std::int32_t stage) {
-  const auto& positions = schedule.position[static_cast<std::size_t>(stage)];
-  const auto last = static_cast<std::int32_t>(parts.size()) - 1;
+// One multi-tensor kernel replaced by some for each parameter tensor.
+constexpr std::int64_t kUnfusedOptimizerKernels = 100;
+
+}  // namespace
+
+ModelEnds ends_of_model(const std::vector<std::int32_t>& positions, std::size_t chunks) {
+  const auto last = static_cast<std::int32_t>(chunks) - 1;
   return {std::find(positions.begin(), positions.end(), 0) != positions.end(),
           std::find(positions.begin(), positions.end(), last) != positions.end()};
+}
+
+bool copies_embedding(const ModelSpec& model, const Plan& plan, ModelEnds ends) {
+  return ends.head && !ends.embedding && shares_embedding(model, plan);
 }
 
 PartParameters stage_parameters(const ModelSpec& model, const BlockSet& blocks,
@@ -26,9 +34,9 @@ PartParameters stage_parameters(const ModelSpec& model, const BlockSet& blocks,
           blocks.kind_of_layer[static_cast<std::size_t>(layer)])];
     }
   }
-  const ModelEnds ends = ends_of_model(schedule, parts, stage);
-  const bool copies = ends.head && shares_embedding(model, plan);
-  if (ends.embedding || copies) sum += blocks.embedding_parameters;
+  const ModelEnds ends =
+      ends_of_model(schedule.position[static_cast<std::size_t>(stage)], parts.size());
+  if (ends.embedding || copies_embedding(model, plan, ends)) sum += blocks.embedding_parameters;
   if (ends.head) sum += blocks.head_parameters;
   return sum;
 }
@@ -41,20 +49,32 @@ double expert_shards(const Plan& plan) {
   return static_cast<double>(group_size(Group::ExpertShardInner, plan));
 }
 
-Bytes gradient_placeholders(const BlockSet& blocks, const PipelineSchedule& schedule,
-                            const std::vector<LayerRange>& parts, const Plan& plan,
-                            std::int32_t stage) {
-  double parameters = 0.0;
-  for (const PartParameters& layer : blocks.layer_parameters)
-    parameters = std::max(parameters, layer.dense);
-  if (ends_of_model(schedule, parts, stage).head) parameters += blocks.embedding_parameters.dense;
-  return storage_bytes(plan.precision) * parameters;
+Bytes gradient_placeholders(double largest_layer, double embedding, bool holds_head,
+                            const Plan& plan) {
+  return storage_bytes(plan.precision) * (largest_layer + (holds_head ? embedding : 0.0));
 }
 
-HostUpdateWork host_update(const Plan& plan, const StackSpec& stack, double parameters) {
+double updated_parameters(const PartParameters& stage, const Plan& plan) {
+  const bool splits = plan.zero_stage >= 1;
+  return stage.dense / (splits ? dense_shards(plan) : 1.0) +
+         stage.expert / (splits ? expert_shards(plan) : 1.0);
+}
+
+MemoryWork gradient_norm_work(double updated, const Plan& plan, const StackSpec& stack) {
+  return {Bytes(updated * main_gradient_bytes(stack, plan.precision).value()), Bytes(), Flop(), 1};
+}
+
+Work optimizer_work(double updated, const Plan& plan, const StackSpec& stack) {
   const Bytes element = storage_bytes(plan.precision);
-  return {main_gradient_bytes(stack, plan.precision) * parameters, element * parameters,
-          Bytes(kHostStateBytes * parameters), plan.offload_optimizer == OptimizerOffload::Nvme};
+  const Bytes gradient = main_gradient_bytes(stack, plan.precision);
+  if (plan.offloads_optimizer()) {
+    return HostUpdateWork{gradient * updated, element * updated, Bytes(kHostStateBytes * updated),
+                          plan.offload_optimizer == OptimizerOffload::Nvme};
+  }
+  const double states = stack.master_weight_bytes.value() + stack.optimizer_state_bytes.value();
+  return MemoryWork{Bytes(updated * (gradient.value() + states)),
+                    Bytes(updated * (states + element.value())), Flop(),
+                    stack.fused_optimizer ? 1 : kUnfusedOptimizerKernels};
 }
 
 PersistentStates persistent_memory(const PartParameters& parameters, const Plan& plan,

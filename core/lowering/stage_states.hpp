@@ -13,12 +13,14 @@
 
 namespace shardwright {
 
-// The ends of the model that a stage holds.
+// The ends of the model that a stage holds, which has the chunks at `positions` of `chunks`.
 struct ModelEnds {
   bool embedding = false, head = false;
 };
-ModelEnds ends_of_model(const PipelineSchedule& schedule, const std::vector<LayerRange>& parts,
-                        std::int32_t stage);
+ModelEnds ends_of_model(const std::vector<std::int32_t>& positions, std::size_t chunks);
+
+// True if a stage holds a copy of a shared embedding beside the head.
+bool copies_embedding(const ModelSpec& model, const Plan& plan, ModelEnds ends);
 
 // Parameters of one rank of the stage, with a copy of a shared embedding on the last stage.
 PartParameters stage_parameters(const ModelSpec& model, const BlockSet& blocks,
@@ -35,9 +37,9 @@ double expert_shards(const Plan& plan);
 // on: Transformer Engine keeps one unused tensor for each shape of weight (`get_dummy_wgrad`), that
 // is, for the weights of one layer, and of the head where the stage has it, which is as large as
 // the embedding.
-Bytes gradient_placeholders(const BlockSet& blocks, const PipelineSchedule& schedule,
-                            const std::vector<LayerRange>& parts, const Plan& plan,
-                            std::int32_t stage);
+// `largest_layer` and `embedding` are their dense parameters on one rank.
+Bytes gradient_placeholders(double largest_layer, double embedding, bool holds_head,
+                            const Plan& plan);
 
 // What a rank holds of each category, in the order in which it was added. Held in place: a search
 // asks for it with every plan.
@@ -52,8 +54,13 @@ class PersistentStates {
   std::size_t count_ = 0;
 };
 
-// What the host does in a step with so many parameters of a rank.
-HostUpdateWork host_update(const Plan& plan, const StackSpec& stack, double parameters);
+// Parameters of a rank that its optimizer updates: its shard of them with ZeRO.
+double updated_parameters(const PartParameters& stage, const Plan& plan);
+
+// The norm of their gradients, and the optimizer's step on them: HostUpdateWork where the host
+// makes it, MemoryWork elsewhere.
+MemoryWork gradient_norm_work(double updated, const Plan& plan, const StackSpec& stack);
+Work optimizer_work(double updated, const Plan& plan, const StackSpec& stack);
 
 // Weights, master weights, gradients and optimizer states (papers: ZeRO, arXiv 1910.02054).
 PersistentStates persistent_memory(const PartParameters& parameters, const Plan& plan,

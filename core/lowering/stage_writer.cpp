@@ -11,13 +11,6 @@
 namespace shardwright {
 namespace {
 
-bool reads(const Block& block, TensorId tensor) {
-  return std::any_of(block.ops.begin(), block.ops.end(), [tensor](const Op& op) {
-    return std::any_of(op.reads.begin(), op.reads.end(),
-                       [tensor](TensorRef ref) { return ref.tensor == tensor; });
-  });
-}
-
 // The ops of a block through which it waits for what was issued before it: the first one on the
 // compute stream, and each op of another stream that reads one of `handed_over` from outside of the
 // block, unless it comes after such an op anyway.
@@ -65,52 +58,141 @@ std::vector<std::uint16_t> find_exits(const std::vector<Op>& ops) {
 
 }  // namespace
 
+// Ops are numbered plus one; 0: none.
+class StageWriter::SlotCalls {
+ public:
+  SlotCalls(StageWriter& writer, const Slot& slot)
+      : writer_(writer),
+        slot_(slot),
+        gather_(writer.parts_of(slot.chunk).size(), 0),
+        copy_(gather_.size(), 0),
+        first_gather_(writer.first_gather_[static_cast<std::size_t>(slot.chunk)]) {}
+
+  // Not before the part before it has been computed: that bounds the copies that are alive.
+  void gather(const Part& part, std::size_t place) {
+    const PartBlocks& blocks = *part.part;
+    if (!gathers_parameters(writer_.in_.blocks, blocks, slot_.phase)) return;
+    const double element = storage_bytes(writer_.in_.plan.precision).value();
+    const PartParameters& parameters = writer_.parameters_of(part);
+    const BlockId gather =
+        writer_.around_.gather({blocks.parameters, 0}, Bytes(parameters.dense * element),
+                               Bytes(parameters.expert * element));
+    gather_[place] = call(gather, part, writer_.ends());
+  }
+
+  void fetch(const Part& part, std::size_t place) {
+    copy_[place] = call(part.part->fetch, part, writer_.ends());
+  }
+
+  void run(const Part& part, std::size_t place) {
+    const PartBlocks& blocks = *part.part;
+    wait_for(gather_[place]);
+    switch (slot_.phase) {
+      case SlotPhase::Forward:
+        if (place >= kPartsBeforeStore) wait_for(copy_[place - kPartsBeforeStore]);
+        wait_for(std::exchange(first_gather_[place], 0));
+        before_ = writer_.ends();
+        writer_.call_part(blocks.forward, part.layer, slot_);
+        break;
+      case SlotPhase::Backward:
+      case SlotPhase::BackwardInput:
+        wait_for(copy_[place]);
+        if (blocks.recomputed) writer_.call_part(blocks.recompute, part.layer, slot_);
+        writer_.call_part(
+            slot_.phase == SlotPhase::Backward ? blocks.backward : blocks.backward_input,
+            part.layer, slot_);
+        break;
+      case SlotPhase::BackwardWeight:
+        writer_.call_part(blocks.backward_weight, part.layer, slot_);
+        break;
+    }
+  }
+
+  // The copy is issued, and the memory given back, after the part that it runs beside: until then
+  // both parts hold theirs.
+  void store(const Part& part, std::size_t place) {
+    copy_[place] = call(part.part->store, part, before_);
+  }
+
+  void reduce(const Part& part, std::size_t) { writer_.reduce_part(part, slot_); }
+
+ private:
+  std::uint32_t call(BlockId block, const Part& part, const std::vector<std::uint32_t>& on) {
+    return writer_.call_around(block, part.layer, slot_, on) + 1;
+  }
+  void wait_for(std::uint32_t op) {
+    if (op > 0) writer_.wait_for(op - 1);
+  }
+
+  StageWriter& writer_;
+  const Slot& slot_;
+  // By place: FSDP's gathers, and copies of activations to the host or back.
+  std::vector<std::uint32_t> gather_, copy_;
+  std::vector<std::uint32_t>& first_gather_;
+  std::vector<std::uint32_t> before_;  // the ends of the part before the one at hand
+};
+
 StageWriter::StageWriter(const LoweringInput& input, std::int32_t stage, SurroundingBlocks& around)
     : in_(input), stage_(stage), around_(around) {
-  const auto chunks =
-      static_cast<std::int32_t>(in_.schedule.position[static_cast<std::size_t>(stage)].size());
+  const std::vector<std::int32_t>& positions =
+      in_.schedule.position[static_cast<std::size_t>(stage)];
   handed_over_ = {in_.blocks.hidden.tensor, in_.blocks.hidden_gradient.tensor};
   for (const PartBlocks& part : in_.blocks.kept) {
     if (!part.offloads) continue;
     for (const TensorRef ref : around_.block(part.fetch).ops.front().writes)
       handed_over_.push_back(ref.tensor);
   }
+  sharded_ = shards_parameters(in_.model, in_.plan);
+  bucket_bytes_ = gradient_bucket_bytes(in_.model, in_.plan, in_.stack);
+  ends_of_model_ = ends_of_model(positions, in_.parts.size());
   head_and_copy_ = in_.blocks.head_parameters;
   // FSDP gathers and reduces what the part's own parameters are.
-  const ModelEnds ends = ends_of_model(in_.schedule, in_.parts, stage_);
-  copies_embedding_ = !ends.embedding && shares_embedding(in_.model, in_.plan) &&
-                      !shards_parameters(in_.model, in_.plan);
+  copies_embedding_ =
+      shardwright::copies_embedding(in_.model, in_.plan, ends_of_model_) && !sharded_;
   if (copies_embedding_) head_and_copy_ += in_.blocks.embedding_parameters;
-  for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {
-    parts_.push_back(list_parts(chunk));
+  parameters_ = stage_parameters(in_.model, in_.blocks, in_.schedule, in_.parts, in_.plan, stage_);
+  for (const std::int32_t position : positions) {
+    parts_.push_back(
+        parts_of_chunk(in_.blocks, in_.plan, in_.parts, static_cast<std::size_t>(position)));
     first_gather_.emplace_back(parts_.back().size(), 0);
   }
-  completed_.assign(static_cast<std::size_t>(chunks), 0);
+  completed_.assign(positions.size(), 0);
 }
 
 RankProgram StageWriter::write() {
   rank_.stage = stage_;
-  const PartParameters parameters =
-      stage_parameters(in_.model, in_.blocks, in_.schedule, in_.parts, in_.plan, stage_);
-  rank_.parameters = {parameters.dense, parameters.expert};
-  tensor_reduced_ = parameters.tensor_reduced;
-  const PersistentStates states = persistent_memory(parameters, in_.plan, in_.stack);
+  rank_.parameters = {parameters_.dense, parameters_.expert};
+  const PersistentStates states = persistent_memory(parameters_, in_.plan, in_.stack);
   rank_.persistent.assign(states.begin(), states.end());
-  if (in_.stack.gradient_placeholders && !shards_parameters(in_.model, in_.plan)) {
+  if (in_.stack.gradient_placeholders && !sharded_) {
+    double largest_layer = 0.0;
+    for (const PartParameters& layer : in_.blocks.layer_parameters)
+      largest_layer = std::max(largest_layer, layer.dense);
     rank_.persistent.push_back(
         {MemoryCategory::Temporaries,
-         gradient_placeholders(in_.blocks, in_.schedule, in_.parts, in_.plan, stage_)});
+         gradient_placeholders(largest_layer, in_.blocks.embedding_parameters.dense,
+                               ends_of_model_.head, in_.plan)});
   }
   gather_beside_first_forward();
-  for (const Slot& slot : in_.schedule.stages[static_cast<std::size_t>(stage_)]) {
-    if (slot.phase == SlotPhase::Forward) write_forward(slot);
-    if (slot.phase == SlotPhase::Backward || slot.phase == SlotPhase::BackwardInput)
-      write_backward(slot);
-    if (slot.phase == SlotPhase::BackwardWeight) write_weight_gradients(slot);
-  }
+  for (const Slot& slot : in_.schedule.stages[static_cast<std::size_t>(stage_)]) write_slot(slot);
   write_optimizer();
   gather_after_optimizer();
   return std::move(rank_);
+}
+
+void StageWriter::write_slot(const Slot& slot) {
+  const Place here{stage_, slot.chunk};
+  const auto previous = in_.schedule.previous(here), next = in_.schedule.next(here);
+  const LayerRange layers = layers_of(slot.chunk);
+  const std::int64_t end = layers.first + layers.count;
+  const bool forward = slot.phase == SlotPhase::Forward, gradient = hands_gradient_on(slot.phase);
+  if (forward && previous) receive(false, *previous, layers.first, slot);
+  if (gradient && next) receive(true, *next, end, slot);
+  walk_slot(slot.phase, parts_of(slot.chunk), {sharded_, parts_gathered_ahead(in_.stack, in_.plan)},
+            SlotCalls(*this, slot));
+  if (forward && next) send(false, *next, end, slot);
+  if (gradient && previous) send(true, *previous, layers.first, slot);
+  if (completes_gradients(slot.phase)) ++completed_[static_cast<std::size_t>(slot.chunk)];
 }
 
 std::size_t StageWriter::position_of(std::int32_t chunk) const {
@@ -118,27 +200,12 @@ std::size_t StageWriter::position_of(std::int32_t chunk) const {
       in_.schedule.position[static_cast<std::size_t>(stage_)][static_cast<std::size_t>(chunk)]);
 }
 
-std::vector<StageWriter::Part> StageWriter::list_parts(std::int32_t chunk) const {
+const PartParameters& StageWriter::parameters_of(const Part& part) const {
   const BlockSet& blocks = in_.blocks;
-  const std::size_t position = position_of(chunk);
-  const LayerRange& range = in_.parts[position];
-  std::vector<Part> parts;
-  if (position == 0) parts.push_back({&blocks.embedding, &blocks.embedding_parameters, 0, false});
-  for (std::int64_t i = 0; i < range.count; ++i) {
-    const auto layer = static_cast<std::size_t>(range.first + i);
-    const auto kind = static_cast<std::size_t>(blocks.kind_of_layer[layer]);
-    const bool full = in_.plan.recompute == RecomputePolicy::Full;
-    const bool recomputed =
-        full && (in_.plan.recompute_layers == 0 || i < in_.plan.recompute_layers);
-    const PartBlocks* of_layer = recomputed ? &blocks.recomputed[kind] : &blocks.kept[kind];
-    parts.push_back({of_layer, &blocks.layer_parameters[kind], static_cast<std::int32_t>(layer),
-                     of_layer->offloads && i + 1 < range.count});
-  }
-  if (position + 1 == in_.parts.size()) {
-    const PartBlocks* head = blocks.recomputed_head ? &*blocks.recomputed_head : &blocks.head;
-    parts.push_back({head, &head_and_copy_, static_cast<std::int32_t>(in_.model.layers), false});
-  }
-  return parts;
+  if (part.part == &blocks.embedding) return blocks.embedding_parameters;
+  if (part.layer == in_.model.layers) return head_and_copy_;
+  return blocks.layer_parameters[static_cast<std::size_t>(
+      blocks.kind_of_layer[static_cast<std::size_t>(part.layer)])];
 }
 
 const std::vector<Op>& StageWriter::open_call(BlockId block, std::int32_t layer, const Slot& slot) {
@@ -181,8 +248,8 @@ std::vector<std::uint32_t> StageWriter::ends() const {
   return ops;
 }
 
-void StageWriter::call_part(BlockId block, const Part& part, const Slot& slot) {
-  const std::vector<Op>& ops = open_call(block, part.layer, slot);
+void StageWriter::call_part(BlockId block, std::int32_t layer, const Slot& slot) {
+  const std::vector<Op>& ops = open_call(block, layer, slot);
   if (ops.empty()) return;
   const std::uint32_t first = rank_.calls.back().first_op;
   const Seams& seams = seams_of(block);
@@ -210,71 +277,6 @@ void StageWriter::send(bool gradient, const Place& to, std::int64_t layer, const
   const std::uint32_t op = call_around(around_.send(tensor, gradient, to.stage - stage_),
                                        static_cast<std::int32_t>(layer), slot, ends());
   if (kernels_wait_for_sends(in_.stack, in_.plan)) wait_for(op);
-}
-
-void StageWriter::write_forward(const Slot& slot) {
-  const Place here{stage_, slot.chunk};
-  const std::vector<Part>& parts = parts_of(slot.chunk);
-  std::vector<std::uint32_t>& first_gather = first_gather_[static_cast<std::size_t>(slot.chunk)];
-  const LayerRange layers = layers_of(slot.chunk);
-  if (const auto from = in_.schedule.previous(here)) receive(false, *from, layers.first, slot);
-  slot_gather_.assign(parts.size(), 0);
-  slot_copy_.assign(parts.size(), 0);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    gather_ahead(parts, i, false, slot);
-    if (i > 1 && slot_copy_[i - 2] > 0) wait_for(slot_copy_[i - 2] - 1);
-    if (first_gather[i] > 0) wait_for(std::exchange(first_gather[i], 0) - 1);
-    const std::vector<std::uint32_t> before = ends();
-    call_part(parts[i].blocks->forward, parts[i], slot);
-    store_before(parts, i, before, slot);
-  }
-  if (const auto to = in_.schedule.next(here)) send(false, *to, layers.first + layers.count, slot);
-}
-
-void StageWriter::write_backward(const Slot& slot) {
-  const Place here{stage_, slot.chunk};
-  std::vector<Part> parts = parts_of(slot.chunk);
-  std::reverse(parts.begin(), parts.end());
-  const bool whole = slot.phase == SlotPhase::Backward;
-  const LayerRange layers = layers_of(slot.chunk);
-  if (const auto from = in_.schedule.next(here))
-    receive(true, *from, layers.first + layers.count, slot);
-  slot_gather_.assign(parts.size(), 0);
-  slot_copy_.assign(parts.size(), 0);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const PartBlocks& blocks = *parts[i].blocks;
-    gather_ahead(parts, i, true, slot);
-    fetch_ahead(parts, i, slot);
-    if (blocks.recomputed) call_part(blocks.recompute, parts[i], slot);
-    call_part(whole ? blocks.backward : blocks.backward_input, parts[i], slot);
-    if (whole) reduce_part(parts[i], slot);
-  }
-  if (const auto to = in_.schedule.previous(here)) send(true, *to, layers.first, slot);
-  if (whole) ++completed_[static_cast<std::size_t>(slot.chunk)];
-}
-
-void StageWriter::write_weight_gradients(const Slot& slot) {
-  const std::vector<Part>& parts = parts_of(slot.chunk);
-  for (std::size_t i = parts.size(); i-- > 0;) {
-    call_part(parts[i].blocks->backward_weight, parts[i], slot);
-    reduce_part(parts[i], slot);
-  }
-  ++completed_[static_cast<std::size_t>(slot.chunk)];
-}
-
-void StageWriter::gather_part(const Part& part, bool backward, std::size_t index,
-                              const Slot& slot) {
-  const PartBlocks& blocks = *part.blocks;
-  const BlockId reader = !backward           ? blocks.forward
-                         : blocks.recomputed ? blocks.recompute
-                                             : blocks.backward_input;
-  if (slot_gather_[index] > 0 || !reads(around_.block(reader), blocks.parameters)) return;
-  const double element = storage_bytes(in_.plan.precision).value();
-  const BlockId gather =
-      around_.gather({blocks.parameters, 0}, Bytes(part.parameters->dense * element),
-                     Bytes(part.parameters->expert * element));
-  // Not before the part before it has been computed: that bounds the copies that are alive.
-  slot_gather_[index] = call_around(gather, part.layer, slot, ends()) + 1;
 }
 
 }  // namespace shardwright

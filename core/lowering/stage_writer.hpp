@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "core/lowering/block_set.hpp"
+#include "core/lowering/data_parallel_messages.hpp"
 #include "core/lowering/shard_shape.hpp"
+#include "core/lowering/slot_walk.hpp"
 #include "core/lowering/surrounding_blocks.hpp"
 #include "core/program/program.hpp"
 #include "core/schedule/pipeline_schedule.hpp"
@@ -33,43 +35,22 @@ class StageWriter {
   RankProgram write();
 
  private:
-  // One part of the model (embedding, layer or head) in a slot.
-  struct Part {
-    const PartBlocks* blocks = nullptr;
-    const PartParameters* parameters = nullptr;
-    std::int32_t layer = 0;
-    bool offloaded = false;  // its activations go to the host between its passes
-  };
-  static constexpr Part kWholeRank{nullptr, nullptr, -1,
-                                   false};  // of what is called once in a step
-  // Bytes of dense and of experts' parameters or gradients, as in a gradient bucket that fills up.
-  struct Bucket {
-    double dense = 0.0, expert = 0.0;
-    std::vector<PartId> parts;
-  };
+  using Part = ChunkPart<PartBlocks>;
+  // Writes the calls of one slot as walk_slot() comes to them.
+  class SlotCalls;
 
-  // stage_writer.cpp, activation_offload.cpp
-  void write_forward(const Slot& slot);
-  void write_backward(const Slot& slot);
-  void write_weight_gradients(const Slot& slot);
+  void write_slot(const Slot& slot);
   // The parts of a chunk in forward order.
   const std::vector<Part>& parts_of(std::int32_t chunk) const {
     return parts_[static_cast<std::size_t>(chunk)];
   }
-  std::vector<Part> list_parts(std::int32_t chunk) const;
+  const PartParameters& parameters_of(const Part& part) const;
   std::size_t position_of(std::int32_t chunk) const;  // in the forward order
   LayerRange layers_of(std::int32_t chunk) const { return in_.parts[position_of(chunk)]; }
-  // Offload of activations. After the forward pass of part `index`: sends those of the part before
-  // to the host, whose forward pass ended with the ops `on`.
-  void store_before(const std::vector<Part>& parts, std::size_t index,
-                    const std::vector<std::uint32_t>& on, const Slot& slot);
-  // Before the backward pass of part `index` (in its order): brings back those of this part, unless
-  // they are here, and of the next one; the next call waits for the former.
-  void fetch_ahead(const std::vector<Part>& parts, std::size_t index, const Slot& slot);
   // Layer `layer` is the one whose input crosses the boundary.
   void receive(bool gradient, const Place& from, std::int64_t layer, const Slot& slot);
   void send(bool gradient, const Place& to, std::int64_t layer, const Slot& slot);
-  void call_part(BlockId block, const Part& part, const Slot& slot);
+  void call_part(BlockId block, std::int32_t layer, const Slot& slot);
   // Appends a call of a small block whose first op waits for the ends of `on`; returns the number
   // of its last op.
   std::uint32_t call_around(BlockId block, std::int32_t layer, const Slot& slot,
@@ -88,17 +69,13 @@ class StageWriter {
   const Seams& seams_of(BlockId block);
 
   // data_parallel.cpp
-  // FSDP: issues the gathers of parts `index` to `index` + prefetch of a slot, unless they were
-  // issued before, and makes the next call wait for that of `index`. Parts that do not read
-  // parameters have none.
-  void gather_ahead(const std::vector<Part>& parts, std::size_t index, bool backward,
-                    const Slot& slot);
-  void gather_part(const Part& part, bool backward, std::size_t index, const Slot& slot);
-  // After a part's weight gradients: reduces them at once (FSDP), or through the bucket.
+  // After the last of a microbatch's weight gradients of a part: reduces them at once (FSDP), or
+  // through the bucket.
   void reduce_part(const Part& part, const Slot& slot);
+  void reduce_sharded(const Part& part, const Slot& slot);
   void flush_bucket(const Slot& slot);
-  void reduce_bytes(const std::string& name, double bytes, Group inner, Group outer,
-                    const std::vector<PartId>& parts, const Slot& slot);
+  void reduce(const std::string& name, const Reduction& reduction,
+              const std::vector<PartId>& covered, const Slot& slot);
   // The parts of the model whose parameters a part of a slot has; and all of the stage.
   std::vector<PartId> parts_with(const Part& part) const;
   std::vector<PartId> all_parts() const;
@@ -108,9 +85,10 @@ class StageWriter {
   void gather_after_optimizer();
   // Gathers of so many bytes, issued after `on`: the last op plus one; 0 if there is nothing to
   // gather.
-  std::uint32_t gather_parameters(const Bucket& bytes, const std::vector<std::uint32_t>& on);
+  std::uint32_t gather_parameters(const Bucket& bytes, const std::vector<PartId>& covered,
+                                  const std::vector<std::uint32_t>& on);
   void write_optimizer();
-  void write_gradient_norm(double bytes);
+  void write_gradient_norm(const MemoryWork& work);
   void add_up_copies();
   void tie_embeddings();
   // All-reduce of gradients after the last backward, once in a step; nothing in a group of one.
@@ -134,17 +112,20 @@ class StageWriter {
   };
   std::vector<Exit> exits_;
 
-  Bucket bucket_;
-  std::vector<std::int64_t> completed_;  // by chunk: microbatches whose gradients are complete
-  // Ops plus one; 0: none. By chunk and part: the gather at the start of the step. By part of the
-  // slot at hand: FSDP's.
-  std::vector<std::vector<std::uint32_t>> first_gather_;
-  std::vector<std::uint32_t> slot_gather_;
-  std::vector<std::uint32_t> slot_copy_;  // of activations, to the host or back
-  std::uint32_t last_reduce_ = 0;
-  double tensor_reduced_ = 0.0;    // see PartParameters
+  ModelEnds ends_of_model_;
   bool copies_embedding_ = false;  // the output head's part holds a copy of the embedding, too
   PartParameters head_and_copy_;   // of that part
+  PartParameters parameters_;      // of the stage
+
+  bool sharded_ = false;  // FSDP: parameters are gathered before use
+  double bucket_bytes_;   // from which on a gradient bucket is reduced
+  Bucket bucket_;
+  std::vector<PartId> bucket_parts_;
+  std::vector<std::int64_t> completed_;  // by chunk: microbatches whose gradients are complete
+  // By chunk and part: the gather at the start of the step, as the number of its last op plus one;
+  // 0: none.
+  std::vector<std::vector<std::uint32_t>> first_gather_;
+  std::uint32_t last_reduce_ = 0;  // likewise
 };
 
 }  // namespace shardwright

@@ -137,22 +137,12 @@ BlockId SurroundingBlocks::reduce_gradient(TensorRef gradient, Bytes dense, Byte
   });
 }
 
-BlockId SurroundingBlocks::over_parameters(const std::string& name, OpKind kind, Bytes read,
-                                           Bytes written, std::int64_t kernels) {
+BlockId SurroundingBlocks::over_parameters(const std::string& name, OpKind kind, Work work) {
   Op op;
   op.name = name;
   op.kind = kind;
   op.phase = Phase::Optimizer;
-  op.work = MemoryWork{read, written, Flop(), kernels};
-  return add(std::move(op));
-}
-
-BlockId SurroundingBlocks::update_on_host(const HostUpdateWork& work) {
-  Op op;
-  op.name = "optimizer.on_host";
-  op.kind = OpKind::HostOptimizer;
-  op.phase = Phase::Optimizer;
-  op.work = work;
+  op.work = std::move(work);
   return add(std::move(op));
 }
 

@@ -33,10 +33,8 @@ class SurroundingBlocks {
   BlockId gather(TensorRef gathered, Bytes dense, Bytes expert);
   BlockId reduce_gradient(TensorRef gradient, Bytes dense, Bytes expert);
 
-  // A kernel over all parameters of the rank, limited by memory traffic.
-  BlockId over_parameters(const std::string& name, OpKind kind, Bytes read, Bytes written,
-                          std::int64_t kernels);
-  BlockId update_on_host(const HostUpdateWork& work);
+  // Work on all parameters of the rank after the last gradient.
+  BlockId over_parameters(const std::string& name, OpKind kind, Work work);
 
   const Block& block(BlockId id) const { return program_.blocks[id]; }
 

@@ -148,6 +148,13 @@ struct RankProgram {
   std::uint32_t ops = 0;  // in all calls together
   std::vector<PersistentMemory> persistent;
   StageParameters parameters;
+
+  // The waits of the call with this index.
+  std::span<const Wait> waits_of(std::size_t call) const {
+    const std::size_t first = calls[call].first_wait;
+    const std::size_t end = call + 1 < calls.size() ? calls[call + 1].first_wait : waits.size();
+    return {waits.data() + first, end - first};
+  }
 };
 
 struct Program {

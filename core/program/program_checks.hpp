@@ -43,14 +43,13 @@ template <class Visit>
 void for_each_op(const Program& program, const RankProgram& rank, Visit visit) {
   for (std::size_t c = 0; c < rank.calls.size(); ++c) {
     const Call& call = rank.calls[c];
-    const std::size_t end =
-        c + 1 < rank.calls.size() ? rank.calls[c + 1].first_wait : rank.waits.size();
-    std::size_t wait = call.first_wait;
+    std::span<const Wait> waits = rank.waits_of(c);
     std::uint32_t number = call.first_op;
     for (const Op& op : program.blocks[call.block].ops) {
-      const std::size_t first = wait;
-      while (wait < end && rank.waits[wait].op == number) ++wait;
-      visit(PlacedOp{op, call, number, std::span(rank.waits).subspan(first, wait - first)});
+      std::size_t own = 0;
+      while (own < waits.size() && waits[own].op == number) ++own;
+      visit(PlacedOp{op, call, number, waits.first(own)});
+      waits = waits.subspan(own);
       ++number;
     }
   }

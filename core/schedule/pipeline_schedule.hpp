@@ -4,6 +4,7 @@
 // a schedule, see schedule_definition.hpp.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,6 +21,17 @@ enum class SlotPhase : std::uint8_t {
   BackwardInput,
   BackwardWeight,
 };
+inline constexpr std::size_t kSlotPhases = 4;
+
+// True if a pass of this phase computes the gradient of its input, which the part before waits for.
+inline bool hands_gradient_on(SlotPhase phase) {
+  return phase == SlotPhase::Backward || phase == SlotPhase::BackwardInput;
+}
+
+// True if the weight gradients of a microbatch are complete after a pass of this phase.
+inline bool completes_gradients(SlotPhase phase) {
+  return phase == SlotPhase::Backward || phase == SlotPhase::BackwardWeight;
+}
 
 // One entry of a stage's list: one phase of one microbatch through one chunk that the stage holds.
 struct Slot {

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "core/program/groups.hpp"
 #include "sim/step/bound.hpp"
-#include "sim/step/stage_paths.hpp"
+#include "sim/step/pipeline_paths.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -14,9 +13,9 @@ double exposed_gathers(const StageCosts& costs) {
   double worst = 0.0;
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const auto first = static_cast<std::size_t>(costs.profile_of(stage).position.front());
-    const DataParallelCost& data = costs.stages[stage].data;
-    const double hidden = costs.chunk(first).of(SlotCost::Forward).time + data.first_gather;
-    worst = std::max(worst, data.early_gathers - hidden);
+    const StateCost& states = costs.stages[stage].states;
+    const double hidden = costs.chunk(first).of(SlotPhase::Forward).time + states.first_gather;
+    worst = std::max(worst, states.early_gathers - hidden);
   }
   return worst;
 }
@@ -35,7 +34,7 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
   double computing = 1.0;  // share of the time from the first reduction on
   if (plan.zero_stage == 2 || costs.sharded) {
     // Reductions begin with the first gradient.
-    double begin = std::max(returned(costs, stage), filled(costs, stage) + cost.warmup);
+    double begin = std::max(costs.paths[stage].returned, costs.paths[stage].filled + cost.warmup);
     if (costs.profile->splits_backward) begin += std::max(0.0, data.before_gradients - cost.warmup);
     reduced = std::max({reduced, begin + data.likely_reduce,
                         end - costs.paths[stage].trailing_weights + data.trailing_reduce});
@@ -43,7 +42,7 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
     if (end > begin) computing = std::clamp(behind / (end - begin), 0.0, 1.0);
   }
   const double hidden = std::max(0.0, data.likely_reduce - (reduced - end)) * computing +
-                        data.early_gathers - data.first_gather;
+                        cost.states.early_gathers - cost.states.first_gather;
   Likely result;
   result.interference =
       std::min(cost.interference + hidden * costs.slowdown / (1.0 + costs.slowdown),
@@ -54,7 +53,7 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
 
 // Of the stage's slots, which copies of slots before may hold up.
 double likely_slots_end(const StageCosts& costs, std::size_t stage) {
-  return slots_end(costs, stage) + costs.stages[stage].copy_wait;
+  return costs.paths[stage].slots_end + costs.stages[stage].copy_wait;
 }
 
 // What the order of the schedule's list costs beyond the ways of any one stage.
@@ -64,7 +63,7 @@ double list_bubble(const StageCosts& costs) {
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const double end = likely_slots_end(costs, stage);
     explained =
-        std::max({explained, end, drained(costs, stage, end), rounds_drained(costs, stage)});
+        std::max({explained, end, drained(costs, stage, end), costs.paths[stage].rounds_drained});
   }
   return std::max(0.0, costs.listed - explained);
 }
@@ -82,7 +81,7 @@ double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, 
                   double first_tail) {
   const double slots = likely_slots_end(costs, stage);
   const Likely more = likely(costs, plan, stage, slots + bubble);
-  const double drain = std::max(drained(costs, stage, slots), rounds_drained(costs, stage));
+  const double drain = std::max(drained(costs, stage, slots), costs.paths[stage].rounds_drained);
   const double device = bubble + more.interference +
                         std::max(slots + more.tail + after_reduction(costs, stage),
                                  drain + first_tail + after_reduction(costs, 0));
@@ -101,7 +100,7 @@ Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) 
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageCost& cost = costs.stages[stage];
     slots = std::max(slots, likely_end(costs, plan, stage, bubble, first_tail));
-    update = std::max(update, cost.optimizer + cost.data.late_gathers);
+    update = std::max(update, cost.states.optimizer + cost.states.late_gathers);
   }
   const double step = slots + costs.norm_reduce + update + exposed_gathers(costs);
   return std::max(Seconds(step), bound);

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "core/program/groups.hpp"
-#include "sim/step/stage_paths.hpp"
+#include "sim/step/pipeline_paths.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -25,7 +24,7 @@ double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, dou
   if (!knows_buckets(costs, plan)) return end;
   const DataParallelCost& data = costs.stages[stage].data;
   const auto first = static_cast<std::size_t>(costs.profile_of(stage).position.front());
-  const double last_slot = costs.chunk(first).of(SlotCost::Backward).time;
+  const double last_slot = costs.chunk(first).of(SlotPhase::Backward).time;
   // Gathered parameters may hold the kernels of the last slot up.
   if (costs.sharded) return end + data.last_reduce;
   return std::max(end + data.last_reduce, end - last_slot + data.reduce_from_last_slot);
@@ -48,27 +47,27 @@ double interfered(const StageCosts& costs, const Plan& plan, std::size_t stage) 
   const double last = knows_buckets(costs, plan) ? cost.data.last_reduce : 0.0;
   const double still = cost.stalled + last;
   const double reducing = cost.data.step_reduce;
-  const double running = std::max(reducing, cost.sharding + cost.data.early_gathers);
-  const double first = filled(costs, stage);
+  const double running = std::max(reducing, cost.sharding + cost.states.early_gathers);
+  const double first = costs.paths[stage].filled;
   const double from_start =
       first - cost.first_exposed + share * std::max(0.0, running - still - first);
-  const double from_gradient = returned(costs, stage) - cost.warmup - cost.gradient_exposed +
+  const double from_gradient = costs.paths[stage].returned - cost.warmup - cost.gradient_exposed +
                                share * std::max(0.0, reducing - still);
   return cost.compute + still + std::max(from_start, from_gradient);
 }
 
 double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage) {
   const StageCost& cost = costs.stages[stage];
-  const double end = slots_end(costs, stage);
+  const double end = costs.paths[stage].slots_end;
   const double sending = costs.blocking && stage > 0 ? costs.message : 0.0;
   const double bound =
       std::max({end, reduced(costs, plan, stage, end - sending), interfered(costs, plan, stage),
-                filled(costs, stage) + cost.data.step_reduce, cost.launch}) +
+                costs.paths[stage].filled + cost.data.step_reduce, cost.launch}) +
       after_reduction(costs, stage);
-  const double drain = std::max(drained(costs, stage, end), rounds_drained(costs, stage));
+  const double drain = std::max(drained(costs, stage, end), costs.paths[stage].rounds_drained);
   const double passed = reduced(costs, plan, 0, drain) + after_reduction(costs, 0);
   return std::max(
-      {bound, passed, issued_and_finished(costs, stage), filled(costs, stage) + cost.offload});
+      {bound, passed, issued_and_finished(costs, stage), costs.paths[stage].filled + cost.offload});
 }
 
 }  // namespace
@@ -79,8 +78,8 @@ Seconds bound_step(const StageCosts& costs, const Plan& plan) {
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageCost& cost = costs.stages[stage];
     slots = std::max(slots, stage_bound(costs, plan, stage));
-    update = std::max(update, cost.optimizer + cost.data.late_gathers);
-    host = std::max(host, cost.launch + cost.optimizer + cost.data.late_gathers);
+    update = std::max(update, cost.states.optimizer + cost.states.late_gathers);
+    host = std::max(host, cost.launch + cost.states.optimizer + cost.states.late_gathers);
   }
   return Seconds(std::max(slots + costs.norm_reduce + update, host) * kRounding);
 }

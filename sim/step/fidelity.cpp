@@ -4,9 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "core/lowering/lowering.hpp"
 #include "core/program/rank_grid.hpp"
-#include "sim/step/simulate.hpp"
 #include "sim/step/step_estimate.hpp"
 
 namespace shardwright::sim {
@@ -77,6 +75,26 @@ Prices prices_of_alike_ranks(const Scenario& scenario, const Program& program) {
   return price(program, cluster, scenario.stack);
 }
 
+void take_full_replay(const Scenario& scenario, const PricedStep& step, const FullOptions& options,
+                      RungResult& result) {
+  const FullOptions watching = watching_stages(options, scenario.plan);
+  FullReplay replay =
+      options.variation.rank_jitter > 0.0
+          ? replay_full(step.program, scenario.cluster,
+                        prices_of_alike_ranks(scenario, step.program), watching)
+          : replay_full(step.program, scenario.cluster, step.prices, watching, &result.event);
+  result.cancelled = replay.cancelled;
+  // A part of a step says nothing about the whole.
+  if (replay.cancelled) {
+    result.fidelity = Fidelity::Event;
+    return;
+  }
+  set_step(result, replay.step);
+  take_stages(replay, result.result);
+  set_bottleneck(step.program, step.prices, result.result);
+  result.full = std::move(replay);
+}
+
 }  // namespace
 
 const char* name_of(Fidelity fidelity) {
@@ -88,37 +106,29 @@ std::vector<Fidelity> all_fidelities() {
 }
 
 RungResult simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOptions& options) {
-  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
-  if (fidelity == Fidelity::Full) {
+  return simulate_at(scenario, lower_and_price(scenario), fidelity, options, false);
+}
+
+RungResult simulate_at(const Scenario& scenario, const PricedStep& step, Fidelity fidelity,
+                       const FullOptions& options, bool keep_finish_times) {
+  const bool is_full = fidelity == Fidelity::Full;
+  if (is_full) {
     check_variation(options.variation, scenario.plan.world_size());
-    check_replay_memory(program);
+    check_replay_memory(step.program);
   }
-  const Prices prices = price(program, scenario.cluster, scenario.stack);
-  RungResult rung;
-  rung.fidelity = fidelity;
-  rung.result = simulate_step(scenario, program, prices);
-  rung.event_step = rung.result.step;
-  if (fidelity == Fidelity::Full) {
-    const FullOptions watching = watching_stages(options, scenario.plan);
-    FullReplay replay = options.variation.rank_jitter > 0.0
-                            ? replay_full(program, scenario.cluster,
-                                          prices_of_alike_ranks(scenario, program), watching)
-                            : replay_full(program, scenario.cluster, prices, watching);
-    rung.cancelled = replay.cancelled;
-    // A part of a step tells nothing of the whole.
-    if (replay.cancelled) {
-      rung.fidelity = Fidelity::Event;
-    } else {
-      set_step(rung, replay.step);
-      take_stages(replay, rung.result);
-      set_bottleneck(program, prices, rung.result);
-      rung.full = std::move(replay);
-    }
+  RungResult result;
+  result.fidelity = fidelity;
+  result.event =
+      replay_folded(step.program, step.prices, {.keep_finish_times = keep_finish_times || is_full});
+  result.result = step_result(scenario, step.program, step.prices, result.event);
+  result.event_step = result.result.step;
+  if (is_full) {
+    take_full_replay(scenario, step, options, result);
   } else if (fidelity != Fidelity::Event) {
     const StepEstimate estimate = estimate_step(scenario);
-    set_step(rung, fidelity == Fidelity::Bound ? estimate.bound : estimate.analytic);
+    set_step(result, fidelity == Fidelity::Bound ? estimate.bound : estimate.analytic);
   }
-  return rung;
+  return result;
 }
 
 }  // namespace shardwright::sim

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "core/spec/scenario.hpp"
+#include "sim/step/folded_replay.hpp"
 #include "sim/step/full_replay.hpp"
+#include "sim/step/simulate.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::sim {
@@ -30,6 +32,8 @@ struct RungResult {
   // rung's. Memory is the same at all rungs.
   StepResult result;
   Seconds event_step;
+  // The replay of the event simulation, with finish times if these were asked for.
+  FoldedReplay event;
   // Of the full rung: all ranks. Watched are the slowest of each stage (of equals the first), in
   // the order of the stages, then those that the options ask for.
   std::optional<FullReplay> full;
@@ -42,5 +46,10 @@ struct RungResult {
 // Random factors of the ranks take the place of the accelerator's `speed_variation`.
 RungResult simulate_at(const Scenario& scenario, Fidelity fidelity,
                        const FullOptions& options = {});
+
+// The same for a step that is lowered and priced. `keep_finish_times`: of the event simulation, for
+// its timeline.
+RungResult simulate_at(const Scenario& scenario, const PricedStep& step, Fidelity fidelity,
+                       const FullOptions& options, bool keep_finish_times);
 
 }  // namespace shardwright::sim

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -102,13 +103,11 @@ class Replay {
     while (rank.call < program.calls.size()) {
       const Call& call = program.calls[rank.call];
       const std::vector<FlatOp>& ops = flat_.ops[call.block];
-      const bool last_call = rank.call + 1 == program.calls.size();
-      const std::size_t end =
-          last_call ? program.waits.size() : program.calls[rank.call + 1].first_wait;
+      const std::span<const Wait> waits = program.waits_of(rank.call);
       for (; rank.op < ops.size(); ++rank.op) {
         if (waits_for_message(ops[rank.op]))
           moved = post_held(s, rank, call, ops[rank.op]) || moved;
-        if (!issue(s, rank, call, ops[rank.op], end)) return moved;
+        if (!issue(s, rank, call, ops[rank.op], waits)) return moved;
         moved = true;
       }
       add_busy_of(call.block, rank);
@@ -135,7 +134,7 @@ class Replay {
     double host = 0.0;
     for (std::size_t c = 0; c < calls.size(); ++c) {
       const std::vector<FlatOp>& ops = flat_.ops[calls[c].block];
-      const bool posts = !ops.empty() && posts_ahead(ops.front()) && !waits(s, c);
+      const bool posts = !ops.empty() && posts_ahead(ops.front()) && stage(s).waits_of(c).empty();
       if (posts) {
         post_message(s, calls[c], ops.front(), {s, calls[c].first_op, host + ops.front().launch});
       }
@@ -168,21 +167,11 @@ class Replay {
     return true;
   }
 
-  // True if an op of the call waits for another call.
-  bool waits(std::int32_t s, std::size_t call) const {
-    const RankProgram& rank = stage(s);
-    const std::size_t end =
-        call + 1 < rank.calls.size() ? rank.calls[call + 1].first_wait : rank.waits.size();
-    return rank.calls[call].first_wait < end;
-  }
+  // Stands for the communication before an op on its stream.
+  static constexpr std::uint32_t kStreamBefore = kNoOp - 1;
 
-  // When an op may start, as far as its stream, the host and what it waits for decide it.
-  struct Start {
+  struct Start : OpStart {
     double free = 0.0;            // its stream is
-    double host = 0.0;            // the host has issued it
-    double ready = 0.0;           // all of that, and what it waits for has ended …
-    std::uint32_t cause = kNoOp;  // … which decided it, or the communication before it on its
-                                  // stream, if the host did not
     std::uint32_t after = kNoOp;  // a collective that a queued one waits for too, not settled yet
   };
 
@@ -198,55 +187,48 @@ class Replay {
       }
       settle_collective(rank, on);
     }
-    const double finish = rank.ops[on].finish;
-    if (decides_start(finish, start.ready)) start.cause = on;
-    start.ready = std::max(start.ready, finish);
-    return finish != kUnknownTime;
+    start.OpStart::wait_for(rank.ops[on].finish, on);
+    return rank.ops[on].finish != kUnknownTime;
   }
 
   // Nothing if the op depends on something that has not been replayed yet.
-  std::optional<Start> start_of(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op,
-                                std::size_t end_of_waits) {
+  std::optional<Start> start_of(Rank& rank, const Call& call, const FlatOp& op,
+                                std::span<const Wait> waits) {
     const auto stream = static_cast<std::size_t>(op.stream);
     const bool queued = is_queued(op);
     if (op.meeting != Meeting::Message) {
       if (!queued) settle_collectives(rank, op.stream);
       if (!settle_stream(rank, stream)) return std::nullopt;
     }
-    Start start;
-    start.host = rank.host + op.launch;
-    start.free = op.meeting == Meeting::Message ? 0.0 : rank.stream_free[stream];
-    start.ready = std::max(start.free, start.host);
+    const double free = op.meeting == Meeting::Message ? 0.0 : rank.stream_free[stream];
+    Start start{OpStart::issued(rank.host + op.launch, free, rank.held_by, kStreamBefore), free};
     for (std::uint32_t i = 0; i < op.waits; ++i) {
       const std::uint32_t on = call.first_op + flat_.waits[op.first_wait + i];
       if (!wait_for(rank, on, queued, start)) return std::nullopt;
     }
     const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
-    const std::vector<Wait>& waits = stage(s).waits;
-    for (std::size_t i = call.first_wait; i < end_of_waits; ++i) {
-      if (waits[i].op == number && !wait_for(rank, waits[i].on, queued, start)) return std::nullopt;
+    for (const Wait& wait : waits) {
+      if (wait.op == number && !wait_for(rank, wait.on, queued, start)) return std::nullopt;
     }
     if (start.after != kNoOp && rank.ops[start.after].finish != kUnknownTime)  // settled meanwhile
       wait_for(rank, std::exchange(start.after, kNoOp), queued, start);
-    if (start.cause == kNoOp && decides_start(start.host, start.free)) {
-      start.cause = rank.held_by;
-    } else if (start.cause == kNoOp && op.stream != Stream::Compute) {
-      start.cause = rank.stream_last[stream];
-    }
+    // Asked for last: settling what the op waits for may have ended others of its stream.
+    if (start.cause == kStreamBefore)
+      start.cause = op.stream == Stream::Compute ? kNoOp : rank.stream_last[stream];
     return start;
   }
 
   // Issues one op; false if it depends on something that has not been replayed yet.
   bool issue(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op,
-             std::size_t end_of_waits) {
+             std::span<const Wait> waits) {
     const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
     if (waits_for_message(op)) return resume_host(rank, number);
-    const auto start = start_of(s, rank, call, op, end_of_waits);
+    const auto start = start_of(rank, call, op, waits);
     if (!start) return false;
-    rank.host = start->host + op.further_launch;
+    rank.host = rank.host + op.launch + op.further_launch;
     if (op.kernel) rank.held_by = kNoOp;
     record(rank.ops[number], op, start->cause);
-    const bool posted = rank.op == 0 && posts_ahead(op) && call.first_wait == end_of_waits;
+    const bool posted = rank.op == 0 && posts_ahead(op) && waits.empty();
     if (posted) return true;
     if (op.meeting != Meeting::None) {
       meet(s, rank, call, op, number, start->ready);

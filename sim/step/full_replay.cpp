@@ -11,7 +11,6 @@
 
 #include "core/base/error.hpp"
 #include "core/program/rank_grid.hpp"
-#include "sim/step/folded_replay.hpp"
 #include "sim/step/message_channel.hpp"
 #include "sim/step/rank_watch.hpp"
 #include "sim/step/transfer_times.hpp"
@@ -238,27 +237,19 @@ class Engine {
   }
 
   // Nothing if the op waits for something that has not happened yet.
-  std::optional<Arrival> arrival_at(const RankState& rank, const Lane& lane, const LaneState& state,
-                                    const LaneOp& op) {
+  std::optional<OpStart> arrival_at(const RankState& rank, const Lane& lane, const LaneState& state,
+                                    const LaneOp& op) const {
     const auto host = issued_at(rank, op);
     if (!host) return std::nullopt;
-    Arrival arrival;
-    std::uint32_t last = kNone;
-    arrival.ready = lane.is_message ? *host : std::max(state.free, *host);
-    if (decides_start(*host, state.free)) {
-      arrival.cause = op.held_by;
-    } else if (!lane.is_message && op.stream != Stream::Compute && state.cursor > 0) {
-      arrival.cause = lane.ops[state.cursor - 1].number;
-    }
-    const std::uint32_t* waits = lanes_of(rank.stage).waits.data() + op.first_wait;
+    const bool follows = !lane.is_message && op.stream != Stream::Compute && state.cursor > 0;
+    OpStart arrival = OpStart::issued(*host, lane.is_message ? 0.0 : state.free, op.held_by,
+                                      follows ? lane.ops[state.cursor - 1].number : kNoOp);
+    const LaneWait* waits = lanes_of(rank.stage).waits.data() + op.first_wait;
     for (std::uint32_t i = 0; i < op.waits; ++i) {
-      const double finish = finish_[rank.first_slot + waits[i]];
+      const double finish = finish_[rank.first_slot + waits[i].slot];
       if (finish == kUnknownTime) return std::nullopt;
-      if (decides_start(finish, arrival.ready)) last = waits[i];
-      arrival.ready = std::max(arrival.ready, finish);
+      arrival.wait_for(finish, waits[i].op);
     }
-    if (rank.watch >= 0 && last != kNone)
-      arrival.cause = watches_[static_cast<std::size_t>(rank.watch)].op_of_slot(last);
     return arrival;
   }
 
@@ -270,7 +261,7 @@ class Engine {
     return hold.end + op.host;
   }
 
-  void compute(std::uint32_t r, LaneState& state, const LaneOp& op, const Arrival& arrival) {
+  void compute(std::uint32_t r, LaneState& state, const LaneOp& op, const OpStart& arrival) {
     RankState& rank = ranks_[r];
     double factor = 1.0;
     if (op.computes) factor = rank.factor * op_factor(options_.variation, r, op.number);
@@ -473,18 +464,21 @@ void check_replay_memory(const Program& program) {
 }
 
 FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const Prices& prices,
-                       const FullOptions& options) {
+                       const FullOptions& options, const FoldedReplay* event) {
   check_options(options, program.plan, cluster);
   check_replay_memory(program);
   FullReplay result;
   result.cancelled = options.stop.stop_requested();
   if (result.cancelled) return result;
+  FoldedReplay own;
   // With contention, NICs are shared here and not on each accelerator apart.
-  const FoldedReplay alike =
-      replay_folded(program, options.contention ? prices.without_shared_nics() : prices,
-                    {.keep_finish_times = true});
-  result = Engine(program, cluster, prices, alike, options).run();
-  result.uniform_step = alike.step;
+  if (options.contention || event == nullptr) {
+    own = replay_folded(program, options.contention ? prices.without_shared_nics() : prices,
+                        {.keep_finish_times = true});
+    event = &own;
+  }
+  result = Engine(program, cluster, prices, *event, options).run();
+  result.uniform_step = event->step;
   return result;
 }
 

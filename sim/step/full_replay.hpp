@@ -26,6 +26,7 @@
 
 #include "core/program/program.hpp"
 #include "core/spec/cluster_spec.hpp"
+#include "sim/step/folded_replay.hpp"
 #include "sim/step/node_links.hpp"
 #include "sim/step/prices.hpp"
 #include "sim/step/rank_variation.hpp"
@@ -82,8 +83,9 @@ inline constexpr Bytes kMostReplayMemory = gigabytes(4);
 void check_replay_memory(const Program& program);
 
 // Throws InputError if the options name ranks or NICs that do not exist or factors out of range,
-// and as check_replay_memory() does.
+// and as check_replay_memory() does. `event`: the event simulation of the same program and prices,
+// with finish times kept, if it is at hand.
 FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const Prices& prices,
-                       const FullOptions& options = {});
+                       const FullOptions& options = {}, const FoldedReplay* event = nullptr);
 
 }  // namespace shardwright::sim

@@ -5,13 +5,13 @@
 #include <limits>
 #include <vector>
 
+#include "core/program/op_start.hpp"
 #include "sim/step/flat_program.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::sim {
 
 inline constexpr double kUnknownTime = std::numeric_limits<double>::infinity();
-inline constexpr std::uint32_t kNoOp = std::numeric_limits<std::uint32_t>::max();
 
 // What is known of an op that a rank has come to.
 struct OpTime {
@@ -35,14 +35,6 @@ struct OpTime {
     copies = op.stream == Stream::Offload;
   }
 };
-
-// True if what ends at `finish` decides when something starts that could start at `ready` without
-// it. Rungs that add up times in another order than each other blame the same op of two that end at
-// once.
-inline bool decides_start(double finish, double ready) {
-  constexpr double kRounding = 1e-12;
-  return finish > ready * (1.0 + kRounding);
-}
 
 // The compute stream was idle from `free` to `start`.
 struct Gap {

@@ -1,6 +1,7 @@
 #include "sim/step/lane_program.hpp"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <variant>
 
@@ -79,18 +80,17 @@ class StageSorter {
 
   void add_call(std::size_t c) {
     const Call& call = rank_.calls[c];
-    const bool last = c + 1 == rank_.calls.size();
-    const std::size_t end = last ? rank_.waits.size() : rank_.calls[c + 1].first_wait;
     const std::vector<FlatOp>& ops = flat_.ops[call.block];
-    for (std::size_t i = 0; i < ops.size(); ++i) add_op(call, i, ops[i], end);
+    for (std::size_t i = 0; i < ops.size(); ++i) add_op(call, i, ops[i], rank_.waits_of(c));
   }
 
-  void add_op(const Call& call, std::size_t place, const FlatOp& flat, std::size_t end_of_waits) {
+  void add_op(const Call& call, std::size_t place, const FlatOp& flat,
+              std::span<const Wait> waits) {
     const std::uint32_t lane = lane_of(flat);
     LaneOp op = prototypes_[call.block][place];
     host_ += flat.launch;
     launched_ += flat.launch;
-    if (place == 0 && posts_ahead(flat) && call.first_wait == end_of_waits) {
+    if (place == 0 && posts_ahead(flat) && waits.empty()) {
       op.host = launched_;
     } else {
       op.host = host_;
@@ -103,8 +103,8 @@ class StageSorter {
     op.first_wait = static_cast<std::uint32_t>(result_.waits.size());
     for (std::uint32_t i = 0; i < flat.waits; ++i)
       add_wait(lane, call.first_op + flat_.waits[flat.first_wait + i]);
-    for (std::size_t i = call.first_wait; i < end_of_waits; ++i) {
-      if (rank_.waits[i].op == op.number) add_wait(lane, rank_.waits[i].on);
+    for (const Wait& wait : waits) {
+      if (wait.op == op.number) add_wait(lane, wait.on);
     }
     op.waits = static_cast<std::uint16_t>(result_.waits.size() - op.first_wait);
     std::vector<LaneOp>& ops = result_.lanes[lane].ops;
@@ -128,9 +128,8 @@ class StageSorter {
     last_compute_ = kNone;
   }
 
-  // Waits are op numbers until all slots are known.
   void add_wait(std::uint32_t lane, std::uint32_t on) {
-    result_.waits.push_back(on);
+    result_.waits.push_back({kNone, on});
     op_at(on).wakes |= LaneMask{1} << lane;
   }
 
@@ -160,7 +159,7 @@ class StageSorter {
       LaneOp& op = op_at(number);
       if (op.wakes != 0) op.slot = result_.slots++;
     }
-    for (std::uint32_t& wait : result_.waits) wait = op_at(wait).slot;
+    for (LaneWait& wait : result_.waits) wait.slot = op_at(wait.op).slot;
   }
 
   const RankProgram& rank_;

@@ -49,9 +49,15 @@ struct Lane {
   std::vector<LaneOp> ops;
 };
 
+// An op that another lane waits for.
+struct LaneWait {
+  std::uint32_t slot = kNone;  // where its finish is kept
+  std::uint32_t op = kNone;    // its number
+};
+
 struct LaneProgram {
   std::vector<Lane> lanes;
-  std::vector<std::uint32_t> waits;  // slots
+  std::vector<LaneWait> waits;
   // Holds of the host: where it waits for a message, and for the kernels before. The ops that have
   // to finish for each.
   std::vector<std::uint32_t> holds;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 
+#include "core/program/op_start.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/flat_program.hpp"
 #include "sim/step/prices.hpp"
@@ -22,11 +23,6 @@ bool reads(const Op& op, TensorId tensor) {
                      [tensor](TensorRef ref) { return ref.tensor == tensor; });
 }
 
-bool reads(const Block& block, TensorId tensor) {
-  return std::any_of(block.ops.begin(), block.ops.end(),
-                     [tensor](const Op& op) { return reads(op, tensor); });
-}
-
 class CostBuilder {
  public:
   CostBuilder(const BlockSet& set, const Plan& cut, const ClusterSpec& cluster,
@@ -39,20 +35,19 @@ class CostBuilder {
   PartCost part(const PartBlocks& blocks, const PartParameters& parameters) const {
     PartCost part;
     const BlockCost recompute = blocks.recomputed ? block(blocks.recompute) : BlockCost{};
-    const auto slot = [&](SlotCost which) -> BlockCost& {
+    const auto slot = [&](SlotPhase which) -> BlockCost& {
       return part.slot[static_cast<std::size_t>(which)];
     };
-    slot(SlotCost::Forward) = block(blocks.forward);
-    slot(SlotCost::Backward) = recompute + block(blocks.backward);
-    slot(SlotCost::BackwardInput) = recompute + block(blocks.backward_input);
-    slot(SlotCost::BackwardWeight) = block(blocks.backward_weight);
+    slot(SlotPhase::Forward) = block(blocks.forward);
+    slot(SlotPhase::Backward) = recompute + block(blocks.backward);
+    slot(SlotPhase::BackwardInput) = recompute + block(blocks.backward_input);
+    slot(SlotPhase::BackwardWeight) = block(blocks.backward_weight);
     part.parameters = parameters;
-    const BlockId backward_reader = blocks.recomputed ? blocks.recompute : blocks.backward_input;
-    const bool forward_gathers = gathers(blocks.forward, blocks);
-    const bool backward_gathers = gathers(backward_reader, blocks);
-    part.gathers = {forward_gathers, backward_gathers, backward_gathers, false};
+    for (std::size_t i = 0; i < kSlotPhases; ++i)
+      part.gathers[i] = gathers_parameters(set_, blocks, static_cast<SlotPhase>(i));
     part.gathered_bytes = set_.tensors[blocks.parameters].bytes.value();
     part.gradient_bytes = set_.tensors[blocks.parameter_gradient].bytes.value();
+    part.offloads = blocks.offloads;
     if (blocks.offloads) {
       part.offloaded_bytes = -block(blocks.store).net;
       part.store_time = pricer_.price(set_.blocks[blocks.store]).times.front().value();
@@ -62,12 +57,6 @@ class CostBuilder {
   }
 
  private:
-  bool gathers(BlockId id, const PartBlocks& part) const {
-    const TensorSpec& tensor = set_.tensors[part.parameters];
-    return tensor.category == MemoryCategory::GatheredParameters &&
-           reads(set_.blocks[id], part.parameters);
-  }
-
   BlockCost block(BlockId id) const {
     const Block& block = set_.blocks[id];
     const PricedBlock priced = pricer_.price(block);
@@ -152,17 +141,17 @@ class CostBuilder {
       const Op& op = ops[i];
       const bool kernel = op.stream == Stream::Compute;
       host += launches[i].before;
-      double ready = std::max(host, kernel || (i == 0 && !may_run_before(op)) ? computed : kBefore);
-      for (const std::uint16_t on : op.waits) ready = std::max(ready, finish_of(on));
+      OpStart start{std::max(host, kernel || (i == 0 && !may_run_before(op)) ? computed : kBefore)};
+      for (const std::uint16_t on : op.waits) start.wait_for(finish_of(on), on);
       bool& stream_is_used = used[static_cast<std::size_t>(op.stream)];
       if (kernel) {
-        finish[i] = computed = device.run_kernel(ready, prices[i].value());
-      } else if (ready == kBefore && !stream_is_used) {
+        finish[i] = computed = device.run_kernel(start.ready, prices[i].value());
+      } else if (start.ready == kBefore && !stream_is_used) {
         finish[i] = kBefore;  // it has run before
       } else {
         stream_is_used = true;
         device.queue(op.stream, {.op = static_cast<std::uint32_t>(i),
-                                 .ready = ready,
+                                 .ready = start.ready,
                                  .duration = prices[i].value(),
                                  .port = ports.empty() ? PortShare() : ports[i]});
       }

@@ -40,21 +40,18 @@ struct BlockCost {
 // One block after the other.
 BlockCost operator+(const BlockCost& first, const BlockCost& second);
 
-// The work of a schedule's slot.
-enum class SlotCost : std::uint8_t { Forward, Backward, BackwardInput, BackwardWeight };
-inline constexpr std::size_t kSlotCosts = 4;
-
 struct PartCost {
-  std::array<BlockCost, kSlotCosts> slot;  // backward slots include the recomputed forward pass
-  std::array<bool, kSlotCosts> gathers{};  // FSDP: the slot's first block reads the parameters
+  std::array<BlockCost, kSlotPhases> slot;  // backward slots include the recomputed forward pass
+  std::array<bool, kSlotPhases> gathers{};  // FSDP: the slot's first block reads the parameters
   PartParameters parameters;
   double gathered_bytes = 0.0;   // FSDP: of the gathered parameters …
   double gradient_bytes = 0.0;   // … and of their unsharded gradient
-  double offloaded_bytes = 0.0;  // of activations that go to the host, where they do …
+  bool offloads = false;         // activations go to the host between the passes:
+  double offloaded_bytes = 0.0;  // of these …
   double store_time = 0.0;       // … and of their copies there …
   double fetch_time = 0.0;       // … and back
 
-  const BlockCost& of(SlotCost which) const { return slot[static_cast<std::size_t>(which)]; }
+  const BlockCost& of(SlotPhase which) const { return slot[static_cast<std::size_t>(which)]; }
 };
 
 struct LayerCosts {

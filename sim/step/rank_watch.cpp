@@ -5,21 +5,11 @@
 namespace shardwright::sim {
 
 RankWatch::RankWatch(const Program& program, const FlatProgram& flat, const LaneProgram& lanes)
-    : program_(program),
-      flat_(flat),
-      op_of_slot_(lanes.slots),
-      ops_(lanes.ops),
-      arrivals_(lanes.ops),
-      starts_(lanes.ops) {
+    : program_(program), flat_(flat), ops_(lanes.ops), arrivals_(lanes.ops), starts_(lanes.ops) {
   last_.fill(kNoOp);
-  for (const Lane& lane : lanes.lanes) {
-    for (const LaneOp& op : lane.ops) {
-      if (op.slot != kNone) op_of_slot_[op.slot] = op.number;
-    }
-  }
 }
 
-void RankWatch::arrive(const LaneOp& op, const Arrival& arrival) {
+void RankWatch::arrive(const LaneOp& op, const OpStart& arrival) {
   const FlatOp& flat = flat_.ops[op.block][op.place];
   ops_[op.number].describe(flat, arrival.cause);
   arrivals_[op.number] = arrival.ready;
@@ -27,7 +17,7 @@ void RankWatch::arrive(const LaneOp& op, const Arrival& arrival) {
   held_up_[stream] = arrival.cause != kNoOp && arrival.cause == last_[stream];
 }
 
-void RankWatch::compute(const LaneOp& op, const Arrival& arrival, double free, double factor) {
+void RankWatch::compute(const LaneOp& op, const OpStart& arrival, double free, double factor) {
   OpTime& time = ops_[op.number];
   const double duration = (op.duration + op.interference) * factor;
   starts_[op.number] = arrival.ready;

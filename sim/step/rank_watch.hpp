@@ -11,25 +11,15 @@
 
 namespace shardwright::sim {
 
-// When an op could start as far as its own rank is concerned, in seconds.
-struct Arrival {
-  double ready = 0.0;
-  // The op whose finish decides it, the communication before it on the lane, or what the host
-  // waited for; none if it is the host alone.
-  std::uint32_t cause = kNoOp;
-};
-
 class RankWatch {
  public:
   RankWatch(const Program& program, const FlatProgram& flat, const LaneProgram& lanes);
 
-  void arrive(const LaneOp& op, const Arrival& arrival);
+  void arrive(const LaneOp& op, const OpStart& arrival);
   // `free`: when the op before it in its lane finished; `factor`: of its duration.
-  void compute(const LaneOp& op, const Arrival& arrival, double free, double factor);
+  void compute(const LaneOp& op, const OpStart& arrival, double free, double factor);
   void communicate(const LaneOp& op, double start, double duration);
 
-  // The op that a slot is of.
-  std::uint32_t op_of_slot(std::uint32_t slot) const { return op_of_slot_[slot]; }
   // The parts add up to `step`, the time of the whole step.
   TimeBreakdown breakdown(double step) const;
   OpTimes op_times() const;
@@ -37,7 +27,6 @@ class RankWatch {
  private:
   const Program& program_;
   const FlatProgram& flat_;
-  std::vector<std::uint32_t> op_of_slot_;
   std::vector<OpTime> ops_;
   std::vector<double> arrivals_, starts_;  // by op
   // By stream: its last collective, how late that was, and whether it held up the one at hand.

@@ -17,15 +17,11 @@ std::size_t index(std::int32_t number) {
 }
 
 std::size_t index_of(const ListedSlot& slot) {
-  return static_cast<std::size_t>(slot.cost);
+  return static_cast<std::size_t>(slot.phase);
 }
 
 bool gathers_parameters(const ListedSlot& slot) {
-  return slot.cost != SlotCost::BackwardWeight;
-}
-
-bool hands_back(const Slot& slot) {
-  return slot.phase == SlotPhase::Backward || slot.phase == SlotPhase::BackwardInput;
+  return slot.phase != SlotPhase::BackwardWeight;
 }
 
 // Puts the slots of a schedule in an order in which they can run. Those of pairs follow each other.
@@ -80,12 +76,12 @@ class SlotLister {
   // The place whose output the slot works on, if it is not its own.
   std::size_t input_of(std::size_t place, const Slot& slot) const {
     if (slot.phase == SlotPhase::Forward) return neighbours_[place].before;
-    return hands_back(slot) ? neighbours_[place].after : kNowhere;
+    return hands_gradient_on(slot.phase) ? neighbours_[place].after : kNowhere;
   }
 
   std::uint32_t& passed(std::size_t place, const Slot& slot) {
     return passed_[2 * (place * microbatches_ + index(slot.microbatch)) +
-                   (hands_back(slot) ? 1 : 0)];
+                   (hands_gradient_on(slot.phase) ? 1 : 0)];
   }
 
   bool is_steady(std::size_t stage, const Slot& slot) const {
@@ -108,7 +104,7 @@ class SlotLister {
     }
     next.before = list_.last[stage];
     next.position = static_cast<std::uint32_t>(schedule_.position[stage][index(slot.chunk)]);
-    next.cost = cost_of(slot.phase);
+    next.phase = slot.phase;
     next.steady = is_steady(stage, slot);
     list_.last[stage] = static_cast<std::uint32_t>(list_.slots.size());
     if (slot.phase != SlotPhase::BackwardWeight) passed(place, slot) = list_.last[stage];
@@ -138,7 +134,7 @@ class ListTiming {
         ++nominal;
       nominal_.push_back(nominal);
       const NominalChunk& chunk = times.chunks[nominal];
-      for (std::size_t cost = 0; cost < kSlotCosts; ++cost)
+      for (std::size_t cost = 0; cost < kSlotPhases; ++cost)
         times_.push_back({chunk.behind_slot[cost], chunk.behind_input[cost], chunk.reducing[cost]});
     }
     for (std::size_t i = 0; i < list.slots.size(); ++i)
@@ -167,7 +163,7 @@ class ListTiming {
   };
 
   const SlotTimes& times_of(const ListedSlot& slot) const {
-    return times_[slot.position * kSlotCosts + index_of(slot)];
+    return times_[slot.position * kSlotPhases + index_of(slot)];
   }
 
   // When the slot ends if it waits for those before it on its stage alone …
@@ -199,20 +195,6 @@ class ListTiming {
 };
 
 }  // namespace
-
-SlotCost cost_of(SlotPhase phase) {
-  switch (phase) {
-    case SlotPhase::Forward:
-      return SlotCost::Forward;
-    case SlotPhase::Backward:
-      return SlotCost::Backward;
-    case SlotPhase::BackwardInput:
-      return SlotCost::BackwardInput;
-    case SlotPhase::BackwardWeight:
-      return SlotCost::BackwardWeight;
-  }
-  return SlotCost::Forward;
-}
 
 std::size_t NominalTimesHash::operator()(const NominalTimes& times) const {
   static_assert(std::has_unique_object_representations_v<NominalChunk>);

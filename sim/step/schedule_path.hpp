@@ -17,12 +17,10 @@
 
 namespace shardwright::sim {
 
-SlotCost cost_of(SlotPhase phase);
-
 // What the slots of neighbouring chunks that are alike take, in parts of any unit. Each array is by
-// SlotCost.
+// SlotPhase.
 struct NominalChunk {
-  using Times = std::array<std::int16_t, kSlotCosts>;
+  using Times = std::array<std::int16_t, kSlotPhases>;
 
   std::int32_t first = 0;  // position of the first of these chunks
   Times behind_slot{};     // of a slot that waits for the one before on its stage …
@@ -45,7 +43,7 @@ struct NominalTimesHash {
 
 // How many slots of chunks that are alike the way passes, as NominalChunk has them.
 struct PassedSlots {
-  using Counts = std::array<double, kSlotCosts>;
+  using Counts = std::array<double, kSlotPhases>;
 
   Counts behind_slot{}, behind_input{}, reducing{};
 };
@@ -65,7 +63,7 @@ struct ListedSlot {
   std::uint32_t before = kNone;  // the slot before it on its stage …
   std::uint32_t input = kNone;   // … and the one whose output it works on, if another chunk's
   std::uint32_t position = 0;    // of its chunk, in forward order
-  SlotCost cost = SlotCost::Forward;
+  SlotPhase phase = SlotPhase::Forward;
   bool receives = false;  // the input is on another stage
   bool steady = false;    // in the middle third of the microbatches
 };

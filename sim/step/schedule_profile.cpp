@@ -70,22 +70,18 @@ void find_window(const std::vector<Slot>& slots, StageProfile& profile) {
   std::int32_t in_flight = 0;
   for (const Slot& slot : slots) {
     if (slot.phase == SlotPhase::Forward) ++in_flight;
-    if (slot.phase == SlotPhase::Backward || slot.phase == SlotPhase::BackwardInput) --in_flight;
+    if (hands_gradient_on(slot.phase)) --in_flight;
     profile.window = std::max(profile.window, in_flight);
   }
-}
-
-bool completes_gradients(const Slot& slot) {
-  return slot.phase == SlotPhase::Backward || slot.phase == SlotPhase::BackwardWeight;
 }
 
 void find_completions(const std::vector<Slot>& slots, StageProfile& profile) {
   profile.from_completion.assign(profile.position.size(), {});
   SlotCounts counts;
   for (auto slot = slots.rbegin(); slot != slots.rend(); ++slot) {
-    ++counts.of[static_cast<std::size_t>(cost_of(slot->phase))];
+    ++counts.of[static_cast<std::size_t>(slot->phase)];
     auto& order = profile.completion_order;
-    if (!completes_gradients(*slot) ||
+    if (!completes_gradients(slot->phase) ||
         std::find(order.begin(), order.end(), slot->chunk) != order.end())
       continue;
     order.insert(order.begin(), slot->chunk);
@@ -95,8 +91,8 @@ void find_completions(const std::vector<Slot>& slots, StageProfile& profile) {
 
 void find_first_completion(const std::vector<Slot>& slots, StageProfile& profile) {
   for (const Slot& slot : slots) {
-    if (completes_gradients(slot)) return;
-    ++profile.before_completion.of[static_cast<std::size_t>(cost_of(slot.phase))];
+    if (completes_gradients(slot.phase)) return;
+    ++profile.before_completion.of[static_cast<std::size_t>(slot.phase)];
   }
 }
 
@@ -112,7 +108,7 @@ StageProfile profile_stage(const std::vector<Slot>& slots, std::vector<std::int3
   find_first_completion(slots, profile);
   profile.trailing_weights.assign(profile.position.size(), 0);
   for (const Slot& slot : slots) {
-    now.slot = cost_of(slot.phase);
+    now.slot = slot.phase;
     now.chunk = slot.chunk;
     remember(profile.held, now);
     pass(now, slot);

@@ -17,7 +17,7 @@ namespace shardwright::sim {
 
 // A moment at which a stage may hold the most: before a slot, with so many microbatches in flight.
 struct HeldActivations {
-  SlotCost slot = SlotCost::Forward;
+  SlotPhase slot = SlotPhase::Forward;
   std::int32_t chunk = 0;  // of the slot
   // By chunk: microbatches after their forward, and after their input gradient but before their
   // weight gradient.
@@ -27,7 +27,7 @@ struct HeldActivations {
 
 // Slots of a stage over all of its chunks.
 struct SlotCounts {
-  std::array<std::int32_t, kSlotCosts> of{};
+  std::array<std::int32_t, kSlotPhases> of{};
 
   bool operator==(const SlotCounts&) const = default;
 };

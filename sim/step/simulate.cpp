@@ -5,7 +5,6 @@
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "sim/memory/memory_replay.hpp"
-#include "sim/step/folded_replay.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -37,8 +36,22 @@ BasisTimes basis_of(const RankProgram& rank, const Prices& prices) {
   return times;
 }
 
-StepResult result_of(const Scenario& scenario, const Program& program, const Prices& prices,
-                     const FoldedReplay& replay) {
+}  // namespace
+
+Seconds TimeBreakdown::exposed_total() const {
+  Seconds sum;
+  for (const Seconds each : exposed) sum += each;
+  return sum;
+}
+
+PricedStep lower_and_price(const Scenario& scenario) {
+  PricedStep step{lower(scenario.model, scenario.plan, scenario.stack), {}};
+  step.prices = price(step.program, scenario.cluster, scenario.stack);
+  return step;
+}
+
+StepResult step_result(const Scenario& scenario, const Program& program, const Prices& prices,
+                       const FoldedReplay& replay) {
   SHARDWRIGHT_CHECK(!replay.deadlocked, "stages wait for each other in a circle");
   const std::vector<MemoryPeak> memory = peak_memory(program, scenario.stack);
   StepResult result;
@@ -57,30 +70,21 @@ StepResult result_of(const Scenario& scenario, const Program& program, const Pri
   return result;
 }
 
-}  // namespace
-
-Seconds TimeBreakdown::exposed_total() const {
-  Seconds sum;
-  for (const Seconds each : exposed) sum += each;
-  return sum;
-}
-
 StepResult simulate_step(const Scenario& scenario) {
-  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
-  return simulate_step(scenario, program, price(program, scenario.cluster, scenario.stack));
+  const PricedStep step = lower_and_price(scenario);
+  return simulate_step(scenario, step.program, step.prices);
 }
 
 std::optional<StepResult> simulate_step(const Scenario& scenario, const std::stop_token& stop) {
   if (stop.stop_requested()) return std::nullopt;
-  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
-  const Prices prices = price(program, scenario.cluster, scenario.stack);
-  const FoldedReplay replay = replay_folded(program, prices, {.stop = stop});
+  const PricedStep step = lower_and_price(scenario);
+  const FoldedReplay replay = replay_folded(step.program, step.prices, {.stop = stop});
   if (replay.cancelled) return std::nullopt;
-  return result_of(scenario, program, prices, replay);
+  return step_result(scenario, step.program, step.prices, replay);
 }
 
 StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices) {
-  return result_of(scenario, program, prices, replay_folded(program, prices));
+  return step_result(scenario, program, prices, replay_folded(program, prices));
 }
 
 std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,

@@ -1,4 +1,4 @@
-// Simulates one training step of a plan at a fidelity of the ladder: bound, analytic, event, full.
+// Simulates one training step of a plan: the event simulation, and what all fidelity levels report.
 #pragma once
 
 #include <array>
@@ -8,12 +8,20 @@
 #include "core/lowering/model_flop.hpp"
 #include "core/program/program.hpp"
 #include "core/spec/scenario.hpp"
+#include "sim/step/folded_replay.hpp"
 #include "sim/step/prices.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::sim {
 
-// The event rung, from a plan that `check_plan` accepts.
+// A plan that is lowered and priced, for one or more simulations of its step.
+struct PricedStep {
+  Program program;
+  Prices prices;
+};
+PricedStep lower_and_price(const Scenario& scenario);
+
+// The event simulation, from a plan that `check_plan` accepts.
 StepResult simulate_step(const Scenario& scenario);
 
 // The same, or nothing once `stop` is requested before its end.
@@ -21,6 +29,10 @@ std::optional<StepResult> simulate_step(const Scenario& scenario, const std::sto
 
 // The same for a program that is already lowered and priced.
 StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices);
+
+// What the replay of that program says of the step.
+StepResult step_result(const Scenario& scenario, const Program& program, const Prices& prices,
+                       const FoldedReplay& replay);
 
 // By stream: `busy`, and idle for the rest of the step.
 std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,

@@ -1,107 +1,18 @@
-// What a stage holds: parameters, and the memory peak of StageCosts.
+#include "sim/step/stage_memory.hpp"
+
 #include <algorithm>
 
 #include "core/lowering/stage_states.hpp"
-#include "core/program/groups.hpp"
 #include "sim/memory/memory_replay.hpp"
-#include "sim/step/stage_costs.hpp"
 
 namespace shardwright::sim {
+namespace {
 
-PartParameters StageCoster::chunk_parameters(std::size_t stage) const {
-  PartParameters sum;
-  for (const std::int32_t position : costs_.profile->stages[stage].position) {
-    sum += costs_.chunk(static_cast<std::size_t>(position)).parameters;
-  }
-  return sum;
-}
-
-bool StageCoster::copies_embedding(const Plan& plan, std::size_t stage) const {
-  bool embeds = false, heads = false;
-  for (const std::int32_t position : costs_.profile->stages[stage].position) {
-    embeds = embeds || position == 0;
-    heads = heads || static_cast<std::size_t>(position) + 1 == ranges_.size();
-  }
-  return heads && !embeds && shares_embedding(model_, plan);
-}
-
-PartParameters StageCoster::stage_parameters(const LayerCosts& layers, const Plan& plan,
-                                             std::size_t stage) const {
-  PartParameters sum = chunk_parameters(stage);
-  if (copies_embedding(plan, stage)) sum += layers.embedding.parameters;
-  return sum;
-}
-
-// See gradient_placeholders (core/lowering/stage_states.hpp).
-double StageCoster::placeholders(const LayerCosts& layers, const Plan& plan,
-                                 std::size_t stage) const {
-  double parameters = 0.0;
-  for (const auto* kinds : {&layers.kept, &layers.recomputed}) {
-    for (const PartCost& layer : *kinds) parameters = std::max(parameters, layer.parameters.dense);
-  }
-  const auto& positions = costs_.profile->stages[stage].position;
-  const auto last = static_cast<std::int32_t>(ranges_.size()) - 1;
-  if (std::find(positions.begin(), positions.end(), last) != positions.end()) {
-    parameters += layers.embedding.parameters.dense;
-  }
-  return parameters * storage_bytes(plan.precision).value();
-}
-
-double StageCoster::states_bytes(const LayerCosts& layers, const Plan& plan, std::size_t stage) {
-  std::optional<double>& known = known_states(plan).bytes[stage_kind_[stage]];
-  if (!known) known = sum_states(layers, plan, stage);
-  return *known;
-}
-
-double StageCoster::sum_states(const LayerCosts& layers, const Plan& plan,
-                               std::size_t stage) const {
-  double sum = 0.0;
-  for (const PersistentMemory& state :
-       persistent_memory(stage_parameters(layers, plan, stage), plan, stack_))
-    sum += state.bytes.value();
-  if (stack_.gradient_placeholders && !costs_.sharded) sum += placeholders(layers, plan, stage);
-  return sum;
-}
-
-// The peak of memory_replay.hpp without the states: what is held before a slot and the rise inside
-// of it.
-double StageCoster::held_peak(const StageProfile& profile) {
-  const bool splits = costs_.profile->splits_backward;
-  if (has_like_chunks(profile)) return held_peak_of_like_chunks(profile);
-  const std::size_t chunks = profile.position.size();
-  forwarded_.resize(chunks);
-  half_done_.resize(chunks);
-  for (std::size_t i = 0; i < chunks; ++i) {
-    const ChunkCost& cost = costs_.chunk(static_cast<std::size_t>(profile.position[i]));
-    forwarded_[i] = cost.of(SlotCost::Forward).net;
-    if (splits) half_done_[i] = forwarded_[i] + cost.of(SlotCost::BackwardInput).net;
-  }
-  double highest = 0.0;
-  for (const HeldActivations& held : profile.held) {
-    double level = 0.0;
-    for (std::size_t i = 0; i < chunks; ++i) level += held.forwarded[i] * forwarded_[i];
-    for (std::size_t i = 0; splits && i < chunks; ++i) level += held.half_done[i] * half_done_[i];
-    const auto position =
-        static_cast<std::size_t>(profile.position[static_cast<std::size_t>(held.chunk)]);
-    highest = std::max(highest, level + costs_.chunk(position).of(held.slot).rise);
-  }
-  return highest;
-}
-
-bool StageCoster::has_like_chunks(const StageProfile& profile) const {
-  const auto chunk = [this](std::int32_t position) {
-    return costs_.chunks[static_cast<std::size_t>(position)];
-  };
-  return std::all_of(profile.position.begin(), profile.position.end(), [&](std::int32_t position) {
-    return chunk(position) == chunk(profile.position.front());
-  });
-}
-
-// Most stages are such; of them it does not matter which chunk a microbatch is held of.
-double StageCoster::held_peak_of_like_chunks(const StageProfile& profile) const {
-  const ChunkCost& chunk = costs_.chunk(static_cast<std::size_t>(profile.position.front()));
-  const double forwarded = chunk.of(SlotCost::Forward).net;
-  const double half_done = forwarded + chunk.of(SlotCost::BackwardInput).net;
+// The peak of a stage whose chunks are alike: it does not matter which chunk a microbatch is held
+// of.
+double peak_of_like_chunks(const StageProfile& profile, const ChunkCost& chunk) {
+  const double forwarded = chunk.of(SlotPhase::Forward).net;
+  const double half_done = forwarded + chunk.of(SlotPhase::BackwardInput).net;
   double highest = 0.0;
   for (const HeldActivations& held : profile.held) {
     const double level = held.all_forwarded * forwarded + held.all_half_done * half_done;
@@ -110,31 +21,71 @@ double StageCoster::held_peak_of_like_chunks(const StageProfile& profile) const 
   return highest;
 }
 
-void StageCoster::find_held_peaks() {
-  held_peaks_.clear();
-  for (std::size_t stage = 0; stage < stage_kind_.size(); ++stage) {
-    const StageProfile& profile = costs_.profile->stages[stage];
-    const bool like_before = stage > 0 && stage_kind_[stage] == stage_kind_[stage - 1];
-    if (like_before && profile.holds_no_more_than_before) continue;
-    const HeldPeak peak{stage, held_peak(profile)};
-    if (!like_before) {
-      held_peaks_.push_back(peak);
-    } else if (peak.bytes > held_peaks_.back().bytes) {
-      held_peaks_.back() = peak;
+// What is held before a slot and the rise inside of it.
+double activation_peak(const PipelineLayout& layout, const ChunkCosts& chunks, std::size_t stage) {
+  const StageProfile& profile = layout.stage(stage);
+  const auto chunk = [&](std::size_t i) {
+    return chunks[static_cast<std::size_t>(profile.position[i])];
+  };
+  const std::size_t count = profile.position.size();
+  const auto is_like_first = [&](std::int32_t position) {
+    return chunks[static_cast<std::size_t>(position)] == chunk(0);
+  };
+  if (std::all_of(profile.position.begin(), profile.position.end(), is_like_first))
+    return peak_of_like_chunks(profile, *chunk(0));
+  double highest = 0.0;
+  for (const HeldActivations& held : profile.held) {
+    double level = 0.0;
+    for (std::size_t i = 0; i < count; ++i)
+      level += held.forwarded[i] * chunk(i)->of(SlotPhase::Forward).net;
+    for (std::size_t i = 0; layout.profile->splits_backward && i < count; ++i) {
+      level += held.half_done[i] *
+               (chunk(i)->of(SlotPhase::Forward).net + chunk(i)->of(SlotPhase::BackwardInput).net);
     }
+    const ChunkCost& at_hand = *chunk(static_cast<std::size_t>(held.chunk));
+    highest = std::max(highest, level + at_hand.of(held.slot).rise);
   }
+  return highest;
 }
 
-void StageCoster::find_peak(const LayerCosts& layers, const Plan& plan) {
-  double most = -1.0;
-  for (const HeldPeak& peak : held_peaks_) {
-    const double bytes = states_bytes(layers, plan, peak.stage) + peak.bytes;
-    if (bytes <= most) continue;
-    most = bytes;
-    costs_.fullest = static_cast<std::int32_t>(peak.stage);
+}  // namespace
+
+std::vector<ActivationPeak> activation_peaks(const PipelineLayout& layout,
+                                             const ChunkCosts& chunks) {
+  std::vector<ActivationPeak> peaks;
+  for (std::size_t stage = 0; stage < layout.stage_kind.size(); ++stage) {
+    const bool like_before = stage > 0 && layout.stage_kind[stage] == layout.stage_kind[stage - 1];
+    if (like_before && layout.stage(stage).holds_no_more_than_before) continue;
+    const ActivationPeak peak{stage, activation_peak(layout, chunks, stage)};
+    if (!like_before) {
+      peaks.push_back(peak);
+    } else if (peak.bytes > peaks.back().bytes) {
+      peaks.back() = peak;
+    }
   }
-  costs_.memory = Bytes(most * (1.0 + stack_.fragmentation)) + stack_.context_memory +
-                  stack_.communicator_memory * communicators(plan, model_);
+  return peaks;
+}
+
+double state_bytes(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage) {
+  double sum = 0.0;
+  for (const PersistentMemory& state :
+       persistent_memory(stage_parameters(in, chunks, stage), in.plan, in.stack))
+    sum += state.bytes.value();
+  if (!in.stack.gradient_placeholders || in.sharded) return sum;
+  double largest_layer = 0.0;
+  for (const auto* kinds : {&in.layers.kept, &in.layers.recomputed}) {
+    for (const PartCost& layer : *kinds)
+      largest_layer = std::max(largest_layer, layer.parameters.dense);
+  }
+  const ModelEnds ends = ends_of_model(in.layout.stage(stage).position, in.layout.ranges.size());
+  return sum + gradient_placeholders(largest_layer, in.layers.embedding.parameters.dense, ends.head,
+                                     in.plan)
+                   .value();
+}
+
+Bytes held_by_device(const PlanContext& in, double tensor_bytes) {
+  return Bytes(tensor_bytes * (1.0 + in.stack.fragmentation)) + in.stack.context_memory +
+         in.stack.communicator_memory * communicators(in.plan, in.model);
 }
 
 }  // namespace shardwright::sim

@@ -12,10 +12,12 @@ StepEstimate estimate_step(const Scenario& scenario) {
   const LayerCosts layers =
       layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
   ScheduleProfiles profiles;
-  StageCoster coster(scenario.model, scenario.cluster, scenario.stack, profiles);
-  const StageCosts& costs = coster.cost(layers, scenario.plan);
+  const CutContext cut{scenario.model, scenario.cluster, scenario.stack, layers};
+  StageCostCache cache(scenario.cluster, scenario.stack, profiles);
+  const Bytes memory = plan_memory(cut, scenario.plan, cache);
+  const StageCosts& costs = stage_costs(cut, scenario.plan, cache);
   const Seconds bound = bound_step(costs, scenario.plan);
-  return {costs.memory, bound, analytic_step(costs, scenario.plan, bound)};
+  return {memory, bound, analytic_step(costs, scenario.plan, bound)};
 }
 
 }  // namespace shardwright::sim

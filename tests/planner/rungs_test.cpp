@@ -46,16 +46,18 @@ struct Rungs {
 
 Rungs climb(const PlanRequest& request, const Plan& plan) {
   sim::ScheduleProfiles profiles;
-  sim::StageCoster coster(request.model, request.cluster, request.stack, profiles);
   const sim::LayerCosts layers =
       sim::layer_costs(request.model, cut_of(request.model, plan), request.cluster, request.stack);
-  const sim::StageCosts& costs = coster.cost(layers, plan);
+  const sim::CutContext cut{request.model, request.cluster, request.stack, layers};
+  sim::StageCostCache cache(request.cluster, request.stack, profiles);
+  sim::plan_memory(cut, plan, cache);
+  const sim::StageCosts& costs = sim::stage_costs(cut, plan, cache);
   const sim::StepResult event = sim::simulate_step(scenario_of(request, plan));
   return {plan,
           sim::bound_step(costs, plan).value(),
           sim::analytic_step(costs, plan, sim::bound_step(costs, plan)).value(),
           event.step.value(),
-          costs.memory.value(),
+          costs.memory.peak.value(),
           event.memory().peak.value()};
 }
 

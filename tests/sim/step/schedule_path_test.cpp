@@ -50,7 +50,7 @@ double makespan(const PipelineSchedule& schedule, const NominalTimes& times) {
 double time_of(const std::vector<PassedSlots>& passed, const NominalTimes& times) {
   double sum = 0.0;
   for (std::size_t i = 0; i < passed.size(); ++i) {
-    for (std::size_t slot = 0; slot < kSlotCosts; ++slot) {
+    for (std::size_t slot = 0; slot < kSlotPhases; ++slot) {
       sum += passed[i].behind_slot[slot] * times.chunks[i].behind_slot[slot] +
              passed[i].behind_input[slot] * times.chunks[i].behind_input[slot] +
              passed[i].reducing[slot] * times.chunks[i].reducing[slot];

@@ -1,33 +1,24 @@
 // The ways through a pipeline that may decide how long its slots take: of the bound (bound.hpp) and
-// of the analytic rung (analytic.hpp). All in seconds from the start of the step; none is longer
-// than in the event rung.
+// of the analytic level (analytic.hpp). All in seconds from the start of the step; none but the
+// listed one is longer than in the event simulation.
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "core/spec/plan.hpp"
 #include "sim/step/stage_costs.hpp"
 
 namespace shardwright::sim {
 
-// Those of the stages of `costs`, whose other members are known. Below, `stage` counts these.
-void find_paths(StageCosts& costs);
+PipelineChains chain_chunks(const PlanContext& in, const StageCosts& costs);
 
-// The stage's first slot begins: a microbatch has passed the stages before it.
-inline double filled(const StageCosts& costs, std::size_t stage) {
-  return costs.paths[stage].filled;
-}
+// How long the slots likely take in the order of the schedule's list; 0 where the paths of the
+// stages say all.
+double listed_time(const PlanContext& in, const StageCosts& costs, ScheduleProfiles& profiles);
 
-// The first gradient comes back to the stage.
-inline double returned(const StageCosts& costs, std::size_t stage) {
-  return costs.paths[stage].returned;
-}
-
-// The stage's slots are through and, where sends block, their messages: they follow each other from
-// the first one on, and from the first one that a gradient comes back for.
-inline double slots_end(const StageCosts& costs, std::size_t stage) {
-  return costs.paths[stage].slots_end;
-}
+// The paths of the stages of `costs`, whose other members are known. Below, `stage` counts these.
+std::vector<StagePath> find_paths(const StageCosts& costs);
 
 // The first stage has the last gradient, if the slots of `stage` are through at `end`.
 inline double drained(const StageCosts& costs, std::size_t stage, double end) {
@@ -37,21 +28,16 @@ inline double drained(const StageCosts& costs, std::size_t stage, double end) {
   return end - sending - path.trailing_weights + path.drain;
 }
 
-// The same, of rounds: a stage with one chunk of which w microbatches are in flight starts a
-// forward only after the gradient of w microbatches before has come back from the stages behind it.
-// 0 where stages have several chunks.
-inline double rounds_drained(const StageCosts& costs, std::size_t stage) {
-  return costs.paths[stage].rounds_drained;
-}
-
-// The same, of the messages between the first two stages, which pass one after the other.
+// The first stage has the last gradient, by the messages between the first two stages, which pass
+// one after the other.
 double messages_drained(const StageCosts& costs, const Plan& plan);
 
 // After its last gradient is reduced a stage adds up what other ranks than data-parallel ones know
 // a part of, and computes its gradient norm.
 inline double after_reduction(const StageCosts& costs, std::size_t stage) {
   const bool ties = stage == 0 || stage + 1 == costs.stages.size();
-  return costs.stages[stage].copies + (ties ? costs.tie : 0.0) + costs.stages[stage].norm;
+  return costs.stages[stage].states.copies + (ties ? costs.tie : 0.0) +
+         costs.stages[stage].states.norm;
 }
 
 // The host of `stage` has issued all slots, and what comes after the last gradient's reduction is

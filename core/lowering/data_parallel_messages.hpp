@@ -1,0 +1,75 @@
+// How the messages of data parallelism are cut: gradient buckets, parameter gathers, and the
+// collectives that a bucket takes.
+#pragma once
+
+#include "core/lowering/block_set.hpp"
+#include "core/lowering/stage_states.hpp"
+#include "core/program/op.hpp"
+#include "core/spec/plan.hpp"
+#include "core/spec/stack_spec.hpp"
+
+namespace shardwright {
+
+// Bytes of gradients, or of gathered parameters, that travel together.
+struct Bucket {
+  // Over the data group.
+  double dense = 0.0;
+  // Over the group of ranks that hold the same experts.
+  double expert = 0.0;
+
+  void add(const PartParameters& part, double element_bytes) {
+    dense += part.dense * element_bytes;
+    expert += part.expert * element_bytes;
+  }
+  bool holds(double bytes) const { return dense + expert >= bytes; }
+  bool operator==(const Bucket&) const = default;
+};
+
+// Bytes from which on a gradient bucket is reduced beside the backward pass: 0 where each part is
+// reduced alone, infinite where one reduction follows the backward pass.
+double gradient_bucket_bytes(const ModelSpec& model, const Plan& plan, const StackSpec& stack);
+
+// Bytes from which on parameters are gathered, where that happens beside the first forward pass.
+double parameter_bucket_bytes(const Plan& plan, const StackSpec& stack);
+
+// When ZeRO-1 and ZeRO-2 gather the parameters that the ranks have updated.
+enum class ParameterGathers { None, BesideForward, AfterOptimizer };
+ParameterGathers parameter_gathers(const Plan& plan, const StackSpec& stack);
+
+// A collective that reduces a part of a bucket.
+struct Reduction {
+  OpKind kind = OpKind::AllReduce;
+  Group group = Group::Data;
+  double bytes = 0.0;
+  // Of the gradients of experts.
+  bool expert = false;
+};
+
+// Calls `visit(Reduction)` for the collectives of a bucket in issue order. With ZeRO gradients are
+// scattered over the ranks that share states, and then summed over the replicas of these ranks.
+template <class Visit>
+void for_each_reduction(const Bucket& bucket, const Plan& plan, Visit visit) {
+  if (plan.zero_stage == 0) {
+    visit(Reduction{OpKind::AllReduce, Group::Data, bucket.dense, false});
+    visit(Reduction{OpKind::AllReduce, Group::ExpertData, bucket.expert, true});
+    return;
+  }
+  visit(Reduction{OpKind::ReduceScatter, Group::ShardInner, bucket.dense, false});
+  visit(Reduction{OpKind::AllReduce, Group::ShardOuter, bucket.dense / dense_shards(plan), false});
+  visit(Reduction{OpKind::ReduceScatter, Group::ExpertShardInner, bucket.expert, true});
+  visit(Reduction{OpKind::AllReduce, Group::ExpertShardOuter, bucket.expert / expert_shards(plan),
+                  true});
+}
+
+// Bytes of the gradients that a stage adds up over other ranks than data-parallel ones.
+struct GradientCopies {
+  // Over the tensor group: gradients that each rank knows only a part of.
+  double replicated = 0.0;
+  // Over the two stages that hold the same parts of the model (DualPipe).
+  double mirrored_dense = 0.0;
+  double mirrored_expert = 0.0;
+};
+GradientCopies gradient_copies(const PartParameters& stage, const Plan& plan,
+                               const StackSpec& stack);
+
+}  // namespace shardwright

@@ -1,0 +1,322 @@
+#include "sim/step/chunk_costs.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <numeric>
+
+#include "core/lowering/data_parallel_messages.hpp"
+#include "core/program/groups.hpp"
+#include "sim/step/data_parallel_cost.hpp"
+#include "sim/step/host_launch.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+using CostPart = ChunkPart<PartCost>;
+
+// Two neighbouring chunks that are not at the ends of the model.
+bool are_alike(const PipelineLayout& layout, const LayerCosts& layers, std::size_t a,
+               std::size_t b) {
+  const std::vector<bool>& joined = layout.profile->joined;
+  const LayerRange &first = layout.ranges[a], &second = layout.ranges[b];
+  if (first.count != second.count || joined[a] || joined[b] || joined[b + 1]) return false;
+  const auto kinds = layers.kind_of_layer.begin();
+  return std::equal(kinds + first.first, kinds + first.first + first.count, kinds + second.first);
+}
+
+// True if the stage's chunks are like those of the stage before.
+bool is_like_before(const PipelineLayout& layout, std::size_t stage) {
+  const std::vector<std::int32_t>& here = layout.stage(stage).position;
+  const std::vector<std::int32_t>& before = layout.stage(stage - 1).position;
+  const auto kind = [&](std::int32_t position) {
+    return layout.chunk_kind[static_cast<std::size_t>(position)];
+  };
+  return std::equal(here.begin(), here.end(), before.begin(), before.end(),
+                    [&](std::int32_t a, std::int32_t b) { return kind(a) == kind(b); });
+}
+
+void number_stages(PipelineLayout& layout) {
+  std::vector<std::size_t>& kind = layout.stage_kind;
+  kind.assign(layout.profile->stages.size(), 0);
+  for (std::size_t s = 1; s < kind.size(); ++s)
+    kind[s] = kind[s - 1] + (is_like_before(layout, s) ? 0 : 1);
+  for (std::size_t first = 0, last = 0; last < kind.size(); ++last) {
+    if (last + 1 < kind.size() && kind[last + 1] == kind[first]) continue;
+    if (first < last) layout.ends.push_back({first, static_cast<std::int64_t>(last - first)});
+    layout.ends.push_back({last, 1});
+    first = last + 1;
+  }
+}
+
+BlockCost allocation(double bytes, double launch = 0.0) {
+  BlockCost cost;
+  cost.rise = std::max(bytes, 0.0);
+  cost.net = bytes;
+  cost.launch = launch;
+  return cost;
+}
+
+// Adds up memory, launches and times of the steps of a slot, one after the other.
+struct SlotSum {
+  SlotPhase phase;
+  bool sharded = false;
+  double launch = 0.0;  // of one kernel
+  BlockCost sum{};
+  const PartCost* before = nullptr;  // the part that has run last
+
+  // Dense parameters and those of experts go over different groups.
+  double launches(const PartCost& part) const {
+    return launch * (part.parameters.expert > 0.0 ? 2.0 : 1.0);
+  }
+  void gather(const CostPart& part, std::size_t) {
+    if (!part.part->gathers[static_cast<std::size_t>(phase)]) return;
+    sum = sum + allocation(part.part->gathered_bytes, launches(*part.part));
+  }
+  void fetch(const CostPart& part, std::size_t) {
+    sum = sum + allocation(part.part->offloaded_bytes, launch);
+  }
+  void run(const CostPart& part, std::size_t) {
+    sum = sum + part.part->of(phase);
+    if (phase == SlotPhase::Forward && part.part == before) {
+      sum.time += before->of(phase).behind_its_kind;
+      sum.passing += before->of(phase).behind_its_kind;
+    }
+    before = part.part;
+  }
+  void store(const CostPart& part, std::size_t) {
+    sum = sum + allocation(-part.part->offloaded_bytes, launch);
+  }
+  void reduce(const CostPart& part, std::size_t) {
+    if (!sharded || part.part->parameters.total() <= 0.0) return;
+    sum = sum + allocation(-part.part->gradient_bytes, launches(*part.part));
+  }
+};
+
+// Times the steps of a slot: gathers of FSDP, with its reductions, and copies of offloaded
+// activations run beside the kernels of the parts before, each on a stream of its own.
+struct SlotTiming {
+  const PlanContext& in;
+  MessageTimes* messages;  // null: gathers and reductions take no time
+  SlotPhase phase;
+  // The gathers and copies that the first part brings about are through before it: they begin when
+  // the slot before has ended.
+  bool begun = false;
+  // Until then the copies of the slot before run.
+  double copied = 0.0;
+
+  std::vector<double> ready{};  // by place: gathers and copies are through
+  double before = 0.0;          // the part at hand could start
+  double computed = 0.0, gathered = 0.0;
+  double gathering = 0.0;  // all gathers of the slot
+  // Of the part that was gathered, or reduced, last: most parts are like the one before.
+  const PartCost *gathered_part = nullptr, *reduced_part = nullptr;
+  double gather_time = 0.0, reduce_time = 0.0;
+
+  void gather(const CostPart& part, std::size_t place) {
+    if (!part.part->gathers[static_cast<std::size_t>(phase)]) return;
+    if (gathered_part != part.part) {
+      gathered_part = part.part;
+      gather_time = gather_seconds(
+          bucket_of(part.part->parameters, storage_bytes(in.plan.precision).value()), *messages);
+    }
+    gathering += gather_time;
+    gathered = std::max(gathered, computed) + gather_time;
+    ready[place] = std::max(ready[place], gathered);
+  }
+  void fetch(const CostPart& part, std::size_t place) {
+    copied = std::max(copied, computed) + part.part->fetch_time;
+    ready[place] = std::max(ready[place], copied);
+  }
+  void run(const CostPart& part, std::size_t place) {
+    if (begun && place == 0) {
+      gathered = copied = 0.0;
+      std::fill(ready.begin(), ready.end(), 0.0);
+    }
+    before = computed;
+    computed = std::max(computed, ready[place]) + part.part->of(phase).time;
+  }
+  void store(const CostPart& part, std::size_t place) {
+    copied = std::max(copied, before) + part.part->store_time;
+    const std::size_t waits = place + kPartsBeforeStore;
+    if (waits < ready.size()) ready[waits] = std::max(ready[waits], copied);
+  }
+  // FSDP reduces the gradients of a part behind its kernels, on the stream of the gathers.
+  void reduce(const CostPart& part, std::size_t) {
+    if (messages == nullptr) return;
+    if (reduced_part != part.part) {
+      reduced_part = part.part;
+      const double size = reduced_gradient_bytes(in.stack, in.plan.precision).value();
+      reduce_time = scatter_seconds(bucket_of(part.part->parameters, size), in.plan, *messages);
+    }
+    if (reduce_time <= 0.0) return;
+    gathered = std::max(gathered, computed) + reduce_time;
+    if (!in.plan.overlap.grad_reduce) computed = gathered;
+  }
+};
+
+// `messages`: of FSDP's gathers and reductions; null: without these.
+SlotTiming time_slot(const PlanContext& in, const ChunkCost& chunk, SlotPhase phase,
+                     MessageTimes* messages, bool begun, double copied = 0.0) {
+  SlotTiming timing{.in = in,
+                    .messages = messages,
+                    .phase = phase,
+                    .begun = begun,
+                    .copied = copied,
+                    .ready = std::vector<double>(chunk.parts.size(), 0.0)};
+  walk_slot(phase, chunk.parts, {messages != nullptr, parts_gathered_ahead(in.stack, in.plan)},
+            timing);
+  return timing;
+}
+
+// The slot takes at least the host's time to issue its parts, without the messages and copies
+// around them.
+void wait_for_launches(const ChunkCost& chunk, SlotPhase phase, BlockCost& cost) {
+  const double launch = std::accumulate(
+      chunk.parts.begin(), chunk.parts.end(), 0.0,
+      [phase](double sum, const CostPart& part) { return sum + part.part->of(phase).launch; });
+  cost.time = std::max(cost.time, launch);
+  cost.passing = std::max(cost.passing, launch);
+}
+
+// The message at an end of a slot, which brings bytes or takes them away.
+BlockCost message_cost(const PlanContext& in, double bytes) {
+  if (bytes == 0.0) return {};
+  const bool gathers = bytes > 0.0 && in.layers.message_bytes < in.layers.boundary_bytes;
+  const double ops = gathers && !in.stack.cuda_graphs ? 2.0 : 1.0;
+  return allocation(bytes, ops * host_launch(in.stack, in.cluster).kernel.value());
+}
+
+double copy_wait(const PlanContext& in, const ChunkCost& chunk, MessageTimes& messages,
+                 std::initializer_list<SlotPhase> slots) {
+  constexpr int kRounds = 4;  // until the copies have piled up as far as they do
+  MessageTimes* const sharded = in.sharded ? &messages : nullptr;
+  double wait = 0.0, copying = 0.0;
+  for (int round = 0; round < kRounds; ++round) {
+    wait = 0.0;
+    for (const SlotPhase phase : slots) {
+      const double alone = time_slot(in, chunk, phase, sharded, false).computed;
+      const SlotTiming timing = time_slot(in, chunk, phase, sharded, false, copying);
+      wait += timing.computed - alone;
+      copying = std::max(0.0, timing.copied - timing.computed);
+    }
+  }
+  return wait;
+}
+
+}  // namespace
+
+bool splits_alike(const Plan& a, const Plan& b) {
+  return a.chunks() == b.chunks() && a.embedding_counts_as_layer == b.embedding_counts_as_layer &&
+         a.head_counts_as_layer == b.head_counts_as_layer && a.stage_layers == b.stage_layers &&
+         a.multi_token_prediction == b.multi_token_prediction;
+}
+
+// Most chunks are alike, and so are most stages.
+PipelineLayout lay_out(const ModelSpec& model, const LayerCosts& layers, const Plan& plan,
+                       const ScheduleProfile& profile) {
+  PipelineLayout layout;
+  layout.profile = &profile;
+  layout.ranges = split_layers(model, plan);
+  layout.chunk_kind.resize(layout.ranges.size());
+  for (std::size_t i = 0; i < layout.ranges.size(); ++i) {
+    const bool like = i > 1 && i + 1 < layout.ranges.size() && are_alike(layout, layers, i - 1, i);
+    layout.chunk_kind[i] = like ? layout.chunk_kind[i - 1] : i;
+  }
+  number_stages(layout);
+  return layout;
+}
+
+std::uint64_t chunk_key(const PlanContext& in, std::size_t position) {
+  const std::vector<bool>& joined = in.layout.profile->joined;
+  const LayerRange& range = in.layout.ranges[position];
+  const bool last = position + 1 == in.layout.ranges.size();
+  const bool one_kind = in.layers.kept.size() <= 1 && in.layers.recomputed.size() <= 1;
+  std::uint64_t key = 0;
+  const auto append = [&key](std::uint64_t value, int bits) { key = key << bits | value; };
+  append(static_cast<std::uint64_t>(range.count), 12);
+  append(one_kind ? 0 : static_cast<std::uint64_t>(range.first), 12);
+  append(static_cast<std::uint64_t>(in.plan.recompute_layers), 12);
+  append(static_cast<std::uint64_t>(in.plan.recompute), 2);
+  append(position == 0, 1);
+  append(last, 1);
+  append(joined[position], 1);
+  append(!last && joined[position + 1], 1);
+  append(in.sharded, 1);
+  append(in.sharded && in.layout.profile->splits_backward, 1);
+  append(in.host_waits, 1);
+  return key;
+}
+
+bool issues_none_ahead(const PlanContext& in, SlotPhase phase, std::size_t position) {
+  const std::vector<bool>& joined = in.layout.profile->joined;
+  if (phase == SlotPhase::BackwardWeight || !in.host_waits) return false;
+  if (phase == SlotPhase::Forward) return position > 0 && !joined[position];
+  return position + 1 < in.layout.ranges.size() && !joined[position + 1];
+}
+
+ChunkCost chunk_cost(const PlanContext& in, std::size_t position) {
+  ChunkCost chunk;
+  chunk.parts = parts_of_chunk(in.layers, in.plan, in.layout.ranges, position);
+  const std::vector<bool>& joined = in.layout.profile->joined;
+  const bool first = position == 0, last = position + 1 == in.layout.ranges.size();
+  const double input = first || joined[position] ? 0.0 : in.layers.boundary_bytes;
+  const double output = last || joined[position + 1] ? 0.0 : in.layers.boundary_bytes;
+  const double launch = host_launch(in.stack, in.cluster).kernel.value();
+  for (std::size_t i = 0; i < kSlotPhases; ++i) {
+    const auto phase = static_cast<SlotPhase>(i);
+    SlotSum sum{.phase = phase, .sharded = in.sharded, .launch = launch};
+    walk_slot(phase, chunk.parts, {in.sharded, parts_gathered_ahead(in.stack, in.plan)}, sum);
+    BlockCost& cost = chunk.slot[i] = sum.sum;
+    if (in.plan.offload_activations) {
+      cost.time = time_slot(in, chunk, phase, nullptr, false).computed;
+      cost.passing = time_slot(in, chunk, phase, nullptr, true).computed;
+    }
+    if (issues_none_ahead(in, phase, position)) wait_for_launches(chunk, phase, cost);
+    if (phase == SlotPhase::Forward)
+      cost = message_cost(in, input) + cost + message_cost(in, -output);
+    if (hands_gradient_on(phase)) cost = message_cost(in, output) + cost + message_cost(in, -input);
+  }
+  for (const CostPart& part : chunk.parts) {
+    chunk.parameters += part.part->parameters;
+    if (part.offloaded) chunk.copy_time += part.part->store_time + part.part->fetch_time;
+  }
+  return chunk;
+}
+
+ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t position,
+                             MessageTimes& messages) {
+  const double slowdown = in.stack.overlap_slowdown;
+  for (std::size_t i = 0; i < kSlotPhases; ++i) {
+    const auto phase = static_cast<SlotPhase>(i);
+    const bool half = phase == SlotPhase::BackwardInput || phase == SlotPhase::BackwardWeight;
+    if (half && !in.layout.profile->splits_backward) continue;
+    BlockCost& cost = chunk.slot[i];
+    const double computing = cost.time;
+    const SlotTiming whole = time_slot(in, chunk, phase, &messages, false);
+    const SlotTiming passing = time_slot(in, chunk, phase, &messages, true);
+    cost.time = whole.computed;
+    cost.passing = passing.computed;
+    // The first gather begins after the slot before and holds the first kernel up. Slower kernels
+    // hide more of a copy, and of the gathers behind the first one.
+    if (!in.plan.offload_activations && !whole.ready.empty()) cost.stalled += whole.ready.front();
+    if (issues_none_ahead(in, phase, position)) wait_for_launches(chunk, phase, cost);
+    cost.sharding = passing.gathering;
+    if (completes_gradients(phase))
+      chunk.reducing[i] = std::max(0.0, passing.gathered - passing.computed);
+    const double hidden = std::max(0.0, passing.gathering - (cost.time - computing));
+    cost.interference += hidden * slowdown / (1.0 + slowdown);
+  }
+  return chunk;
+}
+
+// Forward and backward passes follow each other in turn, or, with GPipe, all of one kind first.
+double copy_wait(const PlanContext& in, const ChunkCost& chunk, MessageTimes& messages) {
+  using enum SlotPhase;
+  if (in.plan.schedule == ScheduleKind::GPipe)
+    return copy_wait(in, chunk, messages, {Forward}) + copy_wait(in, chunk, messages, {Backward});
+  if (in.layout.profile->splits_backward)
+    return copy_wait(in, chunk, messages, {Forward, BackwardInput, BackwardWeight});
+  return copy_wait(in, chunk, messages, {Forward, Backward});
+}
+
+}  // namespace shardwright::sim

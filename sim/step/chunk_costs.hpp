@@ -1,0 +1,98 @@
+// What one microbatch takes in the model chunks of a plan, from the costs of the parts of the
+// model.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/lowering/shard_shape.hpp"
+#include "core/lowering/slot_walk.hpp"
+#include "sim/step/layer_costs.hpp"
+#include "sim/step/message_times.hpp"
+#include "sim/step/schedule_profile.hpp"
+
+namespace shardwright::sim {
+
+// How a plan cuts the model into chunks and stages, and which of these are alike.
+struct PipelineLayout {
+  // The first or the last stage of a run of like ones.
+  struct RunEnd {
+    std::size_t stage = 0;
+    // The stages of the run that it stands for.
+    std::int64_t like = 1;
+  };
+
+  const ScheduleProfile* profile = nullptr;
+  // The layers of each chunk, by position in forward order.
+  std::vector<LayerRange> ranges;
+  // By position: the first chunk of the run of like ones that the chunk is in.
+  std::vector<std::size_t> chunk_kind;
+  // By stage: the number of the run of like stages that it is in.
+  std::vector<std::size_t> stage_kind;
+  // Both ends of each run of like stages, in pipeline order.
+  std::vector<RunEnd> ends;
+
+  bool repeats_chunk(std::size_t position) const { return chunk_kind[position] < position; }
+  // True if ends[i] is the last stage of the run that ends[i - 1] begins.
+  bool repeats_stage(std::size_t i) const {
+    return i > 0 && stage_kind[ends[i].stage] == stage_kind[ends[i - 1].stage];
+  }
+  const StageProfile& stage(std::size_t stage) const { return profile->stages[stage]; }
+};
+
+// True if both plans split the layers into chunks alike.
+bool splits_alike(const Plan& a, const Plan& b);
+
+PipelineLayout lay_out(const ModelSpec& model, const LayerCosts& layers, const Plan& plan,
+                       const ScheduleProfile& profile);
+
+// What the costs of one plan are made from. Everything referred to outlives it.
+struct PlanContext {
+  const ModelSpec& model;
+  const ClusterSpec& cluster;
+  const StackSpec& stack;
+  const LayerCosts& layers;
+  const Plan& plan;
+  const PipelineLayout& layout;
+  // FSDP: parameters are gathered before use.
+  bool sharded = false;
+  // The host waits at a receive until the message is there.
+  bool host_waits = false;
+};
+
+// One part of the model as a pipeline cuts it: the layers of a model chunk, with the embedding or
+// the head at the ends.
+struct ChunkCost {
+  std::array<BlockCost, kSlotPhases> slot;
+  PartParameters parameters;
+  std::vector<ChunkPart<PartCost>> parts;  // in forward order
+  // Copies of activations to the host and back, in seconds.
+  double copy_time = 0.0;
+  // FSDP, by slot: its reductions go on for so long after it, and the next slot's gathers wait.
+  std::array<double, kSlotPhases> reducing{};
+
+  const BlockCost& of(SlotPhase phase) const { return slot[static_cast<std::size_t>(phase)]; }
+};
+
+// Without the time of FSDP's gathers and reductions.
+ChunkCost chunk_cost(const PlanContext& in, std::size_t position);
+
+// FSDP: `chunk` with the gathers and reductions of the plan's groups.
+ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t position,
+                             MessageTimes& messages);
+
+// Names a chunk among those of the same layer costs, so that plans share its cost: which layers it
+// has, which of its ends is one of the model or lies on its own stage, what is recomputed and
+// sharded, and of sharded ones, which slots are timed.
+std::uint64_t chunk_key(const PlanContext& in, std::size_t position);
+
+// True if the slot begins with a message that the host waits for.
+bool issues_none_ahead(const PlanContext& in, SlotPhase phase, std::size_t position);
+
+// How much longer a microbatch takes in the chunk than each slot alone, because the copies of
+// activations of one slot are still on their way in the next.
+double copy_wait(const PlanContext& in, const ChunkCost& chunk, MessageTimes& messages);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,273 @@
+#include "sim/step/data_parallel_cost.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <variant>
+
+#include "core/lowering/stage_states.hpp"
+#include "sim/cost/kernel_cost.hpp"
+#include "sim/cost/memory_cost.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// The collectives of one bucket, in seconds: scattering it, and adding it up over replicas.
+struct BucketCost {
+  double scatter = 0.0;
+  double whole = 0.0;
+};
+
+BucketCost bucket_cost(const Bucket& bucket, const Plan& plan, MessageTimes& messages) {
+  BucketCost cost;
+  std::array<double, 2> replicas{};
+  for_each_reduction(bucket, plan, [&](const Reduction& each) {
+    const double time = messages.of(each.kind, each.group, each.bytes);
+    if (each.kind == OpKind::ReduceScatter) {
+      cost.scatter += time;
+    } else {
+      replicas[each.expert ? 1 : 0] = time;
+    }
+  });
+  cost.whole = cost.scatter + replicas[0] + replicas[1];
+  return cost;
+}
+
+// Buckets that are reduced one after the other. FSDP scatters them on the stream of its gathers;
+// replicas meet on a stream of their own.
+struct ReductionStream {
+  double scattered = 0.0;  // the last bucket is, seconds from where `ready` counts
+  double reduced = 0.0;    // … and its replicas have met
+
+  void add(double ready, double scatter, double replicas) {
+    scattered = std::max(scattered, ready) + scatter;
+    reduced = std::max(reduced, scattered) + replicas;
+  }
+};
+
+// How long slots of a stage take, for chunks of mean length.
+struct MeanSlots {
+  std::array<double, kSlotPhases> time{};
+
+  double of(const SlotCounts& counts) const {
+    return std::inner_product(counts.of.begin(), counts.of.end(), time.begin(), 0.0);
+  }
+};
+
+MeanSlots mean_slots(const StageProfile& profile, const ChunkCosts& chunks) {
+  MeanSlots mean;
+  for (const std::int32_t position : profile.position) {
+    for (std::size_t i = 0; i < kSlotPhases; ++i)
+      mean.time[i] += chunks[static_cast<std::size_t>(position)]->slot[i].time;
+  }
+  for (double& each : mean.time) each /= static_cast<double>(profile.position.size());
+  return mean;
+}
+
+bool stage_copies_embedding(const PlanContext& in, std::size_t stage) {
+  return copies_embedding(in.model, in.plan,
+                          ends_of_model(in.layout.stage(stage).position, in.layout.ranges.size()));
+}
+
+PartParameters chunk_parameters(const PlanContext& in, const ChunkCosts& chunks,
+                                std::size_t stage) {
+  PartParameters sum;
+  for (const std::int32_t position : in.layout.stage(stage).position)
+    sum += chunks[static_cast<std::size_t>(position)]->parameters;
+  return sum;
+}
+
+// The reductions of the last microbatch, which fills the buckets chunk by chunk, in each from the
+// last part to the first.
+struct LastMicrobatch {
+  double reduce = 0.0, scattered = 0.0;           // all buckets
+  double first_scatter = 0.0, scatter = 0.0;      // of the first bucket, and of the last one
+  double last_reduce = 0.0;                       // the last bucket
+  double from_last_slot = 0.0, likely_end = 0.0;  // the end, from the last slot's start and end
+};
+
+LastMicrobatch reduce_last_microbatch(const PlanContext& in, const ChunkCosts& chunks,
+                                      std::size_t stage, const MeanSlots& mean,
+                                      MessageTimes& messages) {
+  const StageProfile& profile = in.layout.stage(stage);
+  const SlotPhase completes =
+      in.layout.profile->splits_backward ? SlotPhase::BackwardWeight : SlotPhase::Backward;
+  const double size = reduced_gradient_bytes(in.stack, in.plan.precision).value();
+  const double full = gradient_bucket_bytes(in.model, in.plan, in.stack);
+  const bool copies = !in.sharded && stage_copies_embedding(in, stage);
+  const PartCost* head = &in.layers.head_of(in.plan);
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  LastMicrobatch last;
+  ReductionStream stream, likely{kNever, kNever};
+  Bucket bucket, known{-1.0, -1.0};  // `known`: the one before, whose cost is `cost`
+  BucketCost cost;
+  double elapsed = 0.0;
+  for (const std::int32_t chunk : profile.completion_order) {
+    const auto c = static_cast<std::size_t>(chunk);
+    const std::vector<ChunkPart<PartCost>>& parts =
+        chunks[static_cast<std::size_t>(profile.position[c])]->parts;
+    if (chunk == 0) stream = {};  // what came before may be through
+    double completing = -mean.of(profile.from_completion[c]);
+    for (std::size_t i = parts.size(); i-- > 0;) {
+      const PartCost& part = *parts[i].part;
+      if (chunk == 0) elapsed += part.of(SlotPhase::Backward).time;
+      completing += part.of(completes).time;
+      bucket.add(part.parameters, size);
+      if (copies && &part == head) bucket.add(in.layers.embedding.parameters, size);
+      if (!bucket.holds(full)) continue;
+      if (bucket != known) cost = bucket_cost(bucket, in.plan, messages);
+      known = std::exchange(bucket, {});
+      last.last_reduce = cost.whole;
+      last.scatter = in.sharded ? cost.scatter : 0.0;
+      last.reduce += last.last_reduce;
+      if (last.scattered == 0.0) last.first_scatter = last.scatter;
+      last.scattered += last.scatter;
+      stream.add(elapsed, last.scatter, last.last_reduce - last.scatter);
+      likely.add(completing, last.scatter, last.last_reduce - last.scatter);
+    }
+  }
+  if (bucket.dense + bucket.expert > 0.0) {
+    last.last_reduce = bucket_cost(bucket, in.plan, messages).whole;
+    last.reduce += last.last_reduce;
+    stream.add(elapsed, 0.0, last.last_reduce);
+    likely.add(0.0, 0.0, last.last_reduce);
+  }
+  last.from_last_slot = stream.reduced;
+  last.likely_end = likely.reduced;
+  return last;
+}
+
+// ZeRO-2 reduces the gradients of each microbatch.
+void reduce_each_microbatch(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,
+                            double rounds, MessageTimes& messages, DataParallelCost& cost) {
+  const double size = reduced_gradient_bytes(in.stack, in.plan.precision).value();
+  const bool beside =
+      gradient_bucket_bytes(in.model, in.plan, in.stack) < std::numeric_limits<double>::infinity();
+  // Buckets fill up across microbatches. However they do, one message of all bytes takes less.
+  const PartParameters all = chunk_parameters(in, chunks, stage);
+  cost.step_reduce =
+      bucket_cost({all.dense * size * rounds, all.expert * size * rounds}, in.plan, messages).whole;
+  cost.likely_reduce = beside ? cost.reduce * rounds : cost.step_reduce;
+  if (!beside) {
+    cost.likely_tail = cost.last_reduce = cost.step_reduce;
+    return;
+  }
+  const StageProfile& profile = in.layout.stage(stage);
+  const auto trailing =
+      std::accumulate(profile.trailing_weights.begin(), profile.trailing_weights.end(), 0.0);
+  cost.trailing_reduce = cost.reduce * trailing / static_cast<double>(profile.position.size());
+}
+
+void gather_parameters(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,
+                       MessageTimes& messages, StateCost& states) {
+  const double element = storage_bytes(in.plan.precision).value();
+  const ParameterGathers gathers = parameter_gathers(in.plan, in.stack);
+  if (gathers == ParameterGathers::None) return;
+  if (gathers == ParameterGathers::AfterOptimizer) {
+    states.late_gathers =
+        gather_seconds(bucket_of(stage_parameters(in, chunks, stage), element), messages);
+    return;
+  }
+  const auto first = static_cast<std::size_t>(in.layout.stage(stage).position.front());
+  const std::vector<ChunkPart<PartCost>>& parts = chunks[first]->parts;
+  const double full = parameter_bucket_bytes(in.plan, in.stack);
+  const bool copies = stage_copies_embedding(in, stage);
+  Bucket bucket;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    bucket.add(parts[i].part->parameters, element);
+    if (copies && parts[i].part == &in.layers.head_of(in.plan))
+      bucket.add(in.layers.embedding.parameters, element);
+    if (i + 1 < parts.size() && !bucket.holds(full)) continue;
+    const double time = gather_seconds(std::exchange(bucket, {}), messages);
+    if (states.early_gathers == 0.0) states.first_gather = time;
+    states.early_gathers += time;
+  }
+}
+
+}  // namespace
+
+Bucket bucket_of(const PartParameters& parameters, double element_bytes) {
+  return {parameters.dense * element_bytes, parameters.expert * element_bytes};
+}
+
+double gather_seconds(const Bucket& bucket, MessageTimes& messages) {
+  return messages.of(OpKind::AllGather, Group::ShardInner, bucket.dense) +
+         messages.of(OpKind::AllGather, Group::ExpertShardInner, bucket.expert);
+}
+
+double scatter_seconds(const Bucket& bucket, const Plan& plan, MessageTimes& messages) {
+  return bucket_cost(bucket, plan, messages).scatter;
+}
+
+PartParameters stage_parameters(const PlanContext& in, const ChunkCosts& chunks,
+                                std::size_t stage) {
+  PartParameters sum = chunk_parameters(in, chunks, stage);
+  if (stage_copies_embedding(in, stage)) sum += in.layers.embedding.parameters;
+  return sum;
+}
+
+DataParallelCost data_parallel_cost(const PlanContext& in, const ChunkCosts& chunks,
+                                    std::size_t stage, MessageTimes& messages) {
+  const MeanSlots mean = mean_slots(in.layout.stage(stage), chunks);
+  const LastMicrobatch last = reduce_last_microbatch(in, chunks, stage, mean, messages);
+  const double rounds =
+      static_cast<double>(in.plan.microbatches()) * in.layout.profile->microbatch_share;
+  DataParallelCost cost;
+  cost.before_gradients = mean.of(in.layout.stage(stage).before_completion);
+  cost.reduce = last.reduce;
+  cost.last_reduce = last.last_reduce;
+  cost.reduce_from_last_slot = last.from_last_slot;
+  cost.likely_tail = std::max(last.likely_end, 0.0);
+  // Replicas of a hybrid group meet once, after the last microbatch.
+  cost.step_reduce = std::max(rounds * last.scattered + last.last_reduce - last.scatter,
+                              last.first_scatter + last.reduce - last.scattered);
+  cost.likely_reduce = cost.step_reduce;
+  if (in.sharded && !in.plan.overlap.grad_reduce) {  // the last slot has waited for it
+    cost.last_reduce -= last.scatter;
+    cost.likely_tail = std::max(0.0, cost.likely_tail - last.scatter);
+  }
+  if (in.plan.zero_stage == 2) reduce_each_microbatch(in, chunks, stage, rounds, messages, cost);
+  return cost;
+}
+
+StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,
+                     MessageTimes& messages, double slowest) {
+  const PartParameters parameters = stage_parameters(in, chunks, stage);
+  StateCost states;
+  gather_parameters(in, chunks, stage, messages, states);
+  const GradientCopies copies = gradient_copies(parameters, in.plan, in.stack);
+  states.copies = messages.of(OpKind::AllReduce, Group::Tensor, copies.replicated) +
+                  messages.of(OpKind::AllReduce, Group::Mirror, copies.mirrored_dense) +
+                  messages.of(OpKind::AllReduce, Group::Mirror, copies.mirrored_expert);
+  const double updated = updated_parameters(parameters, in.plan);
+  const auto kernel = [&](OpKind kind, const Work& work) {
+    return kernel_cost(kind, work, in.plan.precision, in.cluster, in.stack, Phase::Optimizer)
+               .time.value() *
+           slowest;
+  };
+  states.norm = kernel(OpKind::GradientNorm, gradient_norm_work(updated, in.plan, in.stack));
+  const Work update = optimizer_work(updated, in.plan, in.stack);
+  if (const auto* on_host = std::get_if<HostUpdateWork>(&update)) {
+    const std::int64_t sharers = in.cluster.ranks_per_node(in.plan.world_size());
+    states.optimizer =
+        host_update_cost(*on_host, in.cluster.node.host, in.cluster.accelerator, sharers)
+            .time.value();
+  } else {
+    states.optimizer = kernel(OpKind::Optimizer, update);
+  }
+  return states;
+}
+
+double tie_seconds(const PlanContext& in, MessageTimes& messages) {
+  if (!shares_embedding(in.model, in.plan)) return 0.0;
+  const ModelEnds first =
+      ends_of_model(in.layout.profile->stages.front().position, in.layout.ranges.size());
+  if (first.embedding == first.head) return 0.0;
+  const double size = main_gradient_bytes(in.stack, in.plan.precision).value();
+  return messages.of(OpKind::AllReduce, Group::EmbeddingTie,
+                     in.layers.embedding.parameters.total() * size);
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,62 @@
+// What data parallelism and the optimizer cost a stage, in seconds.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/lowering/data_parallel_messages.hpp"
+#include "sim/step/chunk_costs.hpp"
+#include "sim/step/message_times.hpp"
+
+namespace shardwright::sim {
+
+// The cost of each chunk, by position in forward order. Chunks that are alike share one.
+using ChunkCosts = std::vector<const ChunkCost*>;
+
+// Gradient reduction of one stage.
+struct DataParallelCost {
+  double reduce = 0.0;       // all messages of the last microbatch
+  double step_reduce = 0.0;  // at least, all messages of the step
+  double last_reduce = 0.0;  // the message after the last backward
+  // From the start of the last backward slot to the end of the last message, where messages may
+  // only begin as the slot fills their buckets.
+  double reduce_from_last_slot = 0.0;
+  // Likely, all messages of the step, and how much later those of the last microbatch end than its
+  // last slot.
+  double likely_reduce = 0.0;
+  double likely_tail = 0.0;
+  double before_gradients = 0.0;  // slots of the stage before the first that completes a gradient
+  double trailing_reduce = 0.0;   // messages of the weight gradients after the last gradient
+};
+
+DataParallelCost data_parallel_cost(const PlanContext& in, const ChunkCosts& chunks,
+                                    std::size_t stage, MessageTimes& messages);
+
+// What ZeRO and the optimizer make of the parameters of a stage, whatever is recomputed.
+struct StateCost {
+  double first_gather = 0.0;   // parameters, before the first forward can begin …
+  double early_gathers = 0.0;  // … and before it can end
+  double late_gathers = 0.0;   // after the optimizer, where nothing hides them
+  double copies = 0.0;         // adding up gradients over tensor-parallel ranks and mirrored stages
+  double norm = 0.0;           // of the gradients
+  double optimizer = 0.0;
+};
+
+// `slowest`: how much longer a kernel takes on the slowest device than on a typical one.
+StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,
+                     MessageTimes& messages, double slowest);
+
+// The all-reduce of a shared embedding's gradient between the ends of the pipeline.
+double tie_seconds(const PlanContext& in, MessageTimes& messages);
+
+// Parameters of one rank of the stage.
+PartParameters stage_parameters(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage);
+
+Bucket bucket_of(const PartParameters& parameters, double element_bytes);
+
+// Gathers of a bucket of parameters, and scatters of a bucket of gradients, over the ranks that
+// share their states.
+double gather_seconds(const Bucket& bucket, MessageTimes& messages);
+double scatter_seconds(const Bucket& bucket, const Plan& plan, MessageTimes& messages);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,196 @@
+#include "sim/step/pipeline_paths.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace shardwright::sim {
+namespace {
+
+// Of the longest microbatch in a chunk. Finer ones tell more lists apart and find hardly a longer
+// way.
+constexpr double kNominalParts = 8.0;
+
+// A slot from the arrival of the message that it begins with to its end. A host that waits for the
+// message issues FSDP's gathers behind it.
+double from_message(const PlanContext& in, const StageCosts& costs, SlotPhase phase,
+                    std::size_t position) {
+  const BlockCost& cost = costs.chunk(position).of(phase);
+  return costs.sharded && issues_none_ahead(in, phase, position) ? cost.time : cost.passing;
+}
+
+// From the arrival of the first microbatch at the last stage to that of the one whose forward pass
+// it computes last before the first gradient: the microbatches follow each other through the
+// slowest chunk.
+double forwards_before_gradient(const StageCosts& costs) {
+  const StageProfile& last = costs.profile->stages.back();
+  if (last.position.size() > 1) return 0.0;
+  double slowest = 0.0;
+  for (const ChunkCost* chunk : costs.chunks)
+    slowest = std::max(slowest, chunk->of(SlotPhase::Forward).time);
+  return (last.warmup.front() - 1.0) * slowest;
+}
+
+double trailing_weights(const StageCosts& costs, const StageProfile& stage) {
+  if (!costs.profile->splits_backward) return 0.0;
+  double sum = 0.0;
+  for (std::size_t chunk = 0; chunk < stage.position.size(); ++chunk) {
+    const auto position = static_cast<std::size_t>(stage.position[chunk]);
+    sum += stage.trailing_weights[chunk] * costs.chunk(position).of(SlotPhase::BackwardWeight).time;
+  }
+  return sum;
+}
+
+double find_filled(const StageCosts& costs, std::size_t stage) {
+  double least = infinite<Seconds>().value();
+  for (const std::int32_t position : costs.profile_of(stage).position)
+    least = std::min(least, costs.chains.forward[static_cast<std::size_t>(position)]);
+  return std::max(least, costs.stages[stage].states.first_gather);
+}
+
+double find_rounds_drained(const StageCosts& costs, std::size_t stage, const StagePath& path) {
+  const StageProfile& profile = costs.profile_of(stage);
+  if (profile.window == 0 || costs.chunks.size() == 1) return 0.0;
+  const std::size_t position = costs.stages[stage].stage;  // of its only chunk
+  const PipelineChains& chains = costs.chains;
+  const double round = chains.forward.back() - chains.forward[position] + chains.gradient.back() -
+                       chains.gradient[position];
+  const auto window = static_cast<double>(profile.window);
+  const double rounds = std::floor((costs.microbatches - 1.0) / window);
+  const double left = costs.microbatches - 1.0 - rounds * window;
+  const SlotPhase gradient =
+      costs.profile->splits_backward ? SlotPhase::BackwardInput : SlotPhase::Backward;
+  return path.filled + (rounds + 1.0) * round + left * costs.chunk(position).of(gradient).passing +
+         path.drain;
+}
+
+double find_slots_end(const StageCosts& costs, std::size_t stage, const StagePath& path) {
+  const StageCost& cost = costs.stages[stage];
+  const double computed = std::max(path.filled + cost.busy - cost.first_exposed,
+                                   path.returned + cost.busy - cost.warmup - cost.gradient_exposed);
+  if (!costs.host_waits) return computed;
+  // A host that waits for messages issues the slots behind the first one, and behind the first
+  // gradient, only when it has come.
+  return std::max(
+      {computed, path.filled + cost.launch, path.returned + cost.launch - cost.warmup_launch});
+}
+
+StagePath find_path(const StageCosts& costs, std::size_t stage) {
+  const StageProfile& profile = costs.profile_of(stage);
+  const auto position_of = [&profile](std::int32_t chunk) {
+    return static_cast<std::size_t>(profile.position[static_cast<std::size_t>(chunk)]);
+  };
+  StagePath path;
+  path.filled = find_filled(costs, stage);
+  path.returned = costs.chains.arrival[position_of(profile.first_gradient_chunk)];
+  path.slots_end = find_slots_end(costs, stage, path);
+  path.drain = costs.chains.gradient[position_of(profile.last_gradient_chunk)];
+  path.trailing_weights = trailing_weights(costs, profile);
+  path.rounds_drained = find_rounds_drained(costs, stage, path);
+  return path;
+}
+
+// True if the paths of the stages say all: stages have one chunk and their backward pass is whole.
+bool needs_no_list(const ScheduleProfile& profile) {
+  return profile.joined.size() == 1 ||
+         (profile.stages.front().position.size() == 1 && !profile.splits_backward);
+}
+
+double time_of(const PassedSlots& passed, const ChunkCost& chunk) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < kSlotPhases; ++i) {
+    sum += passed.behind_slot[i] * chunk.slot[i].time +
+           passed.behind_input[i] * chunk.slot[i].passing + passed.reducing[i] * chunk.reducing[i];
+  }
+  return sum;
+}
+
+// Of neighbouring chunks that are alike one stands for all.
+NominalTimes nominal_times(const PlanContext& in, const StageCosts& costs) {
+  NominalTimes nominal;
+  double longest = 0.0;
+  for (std::size_t i = 0; i < costs.chunks.size(); ++i) {
+    if (in.layout.repeats_chunk(i)) continue;
+    const Passage passage = passage_of(costs.chunk(i), *costs.profile);
+    longest = std::max(longest, passage.forward + passage.backward);
+  }
+  const double part = longest / kNominalParts;
+  const auto parts = [part](double time) {
+    constexpr double kMost = std::numeric_limits<std::int16_t>::max();
+    return static_cast<std::int16_t>(std::min(time / part + 0.5, kMost));
+  };
+  for (std::size_t i = 0; i < costs.chunks.size(); ++i) {
+    if (in.layout.repeats_chunk(i)) continue;
+    NominalChunk& chunk = nominal.chunks.emplace_back();
+    chunk.first = static_cast<std::int32_t>(i);
+    for (std::size_t slot = 0; slot < kSlotPhases; ++slot) {
+      chunk.behind_slot[slot] = parts(costs.chunk(i).slot[slot].time);
+      chunk.behind_input[slot] = parts(costs.chunk(i).slot[slot].passing);
+      chunk.reducing[slot] = parts(costs.chunk(i).reducing[slot]);
+    }
+  }
+  nominal.message = parts(costs.message + costs.gather);
+  return nominal;
+}
+
+}  // namespace
+
+PipelineChains chain_chunks(const PlanContext& in, const StageCosts& costs) {
+  const std::size_t count = costs.chunks.size();
+  const ScheduleProfile& profile = *costs.profile;
+  PipelineChains chains;
+  chains.forward.assign(count + 1, 0.0);
+  chains.gradient.assign(count + 1, 0.0);
+  chains.arrival.assign(count, 0.0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double whole = from_message(in, costs, SlotPhase::Backward, i);
+    const double input = from_message(in, costs, SlotPhase::BackwardInput, i);
+    const double gradient = profile.mixes_backward    ? std::min(whole, input)
+                            : profile.splits_backward ? input
+                                                      : whole;
+    const bool last = i + 1 == count;
+    const double message = last || profile.joined[i + 1] ? 0.0 : costs.message + costs.gather;
+    chains.forward[i + 1] =
+        chains.forward[i] + from_message(in, costs, SlotPhase::Forward, i) + message;
+    chains.gradient[i + 1] = chains.gradient[i] + gradient + message;
+    chains.arrival[i] = message - chains.gradient[i + 1];
+  }
+  const double first_gradient = chains.forward[count] + forwards_before_gradient(costs);
+  for (double& arrival : chains.arrival) arrival += first_gradient + chains.gradient[count];
+  return chains;
+}
+
+double listed_time(const PlanContext& in, const StageCosts& costs, ScheduleProfiles& profiles) {
+  const ScheduleProfile& profile = *costs.profile;
+  if (needs_no_list(profile)) return 0.0;
+  const NominalTimes nominal = nominal_times(in, costs);
+  const SchedulePath& path = profiles.path(profile, nominal);
+  const auto written = static_cast<double>(profile.shape.microbatches);
+  const double repeated = std::max(0.0, costs.microbatches - written) / (written / 3.0);
+  double sum = (path.messages + repeated * path.steady_messages) * (costs.message + costs.gather);
+  for (std::size_t i = 0; i < nominal.chunks.size(); ++i) {
+    const ChunkCost& chunk = costs.chunk(static_cast<std::size_t>(nominal.chunks[i].first));
+    sum += time_of(path.chunks[i], chunk);
+    if (repeated > 0.0) sum += repeated * time_of(path.steady_chunks[i], chunk);
+  }
+  return sum;
+}
+
+std::vector<StagePath> find_paths(const StageCosts& costs) {
+  std::vector<StagePath> paths;
+  paths.reserve(costs.stages.size());
+  for (std::size_t stage = 0; stage < costs.stages.size(); ++stage)
+    paths.push_back(find_path(costs, stage));
+  return paths;
+}
+
+double messages_drained(const StageCosts& costs, const Plan& plan) {
+  if (costs.stages.size() == 1) return 0.0;
+  const double chunks =
+      plan.schedule == ScheduleKind::Interleaved ? static_cast<double>(plan.vpp) : 1.0;
+  const double messages = costs.microbatches * costs.profile->microbatch_share * chunks;
+  return costs.chunk(0).of(SlotPhase::Forward).passing + messages * costs.message +
+         costs.chains.gradient.back();
+}
+
+}  // namespace shardwright::sim
