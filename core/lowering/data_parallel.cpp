@@ -58,7 +58,7 @@ void StageWriter::reduce_sharded(const Part& part, const Slot& slot) {
   // All that follows waits for it.
   if (!in_.plan.overlap.grad_reduce) exits_.push_back({last_reduce_ - 1, Stream::ParameterGather});
   if (!is_last_microbatch(slot)) return;
-  for_each_reduction(bucket, in_.plan, [&](const Reduction& reduction) {
+  for_each_reduction(bucket, in_.plan, [&](const GradientReduction& reduction) {
     if (reduction.kind != OpKind::ReduceScatter)
       reduce(reduction.expert ? "expert_gradients.replicas" : "gradients.replicas", reduction,
              parts_with(part), slot);
@@ -66,7 +66,7 @@ void StageWriter::reduce_sharded(const Part& part, const Slot& slot) {
 }
 
 void StageWriter::flush_bucket(const Slot& slot) {
-  for_each_reduction(bucket_, in_.plan, [&](const Reduction& reduction) {
+  for_each_reduction(bucket_, in_.plan, [&](const GradientReduction& reduction) {
     reduce(reduction.expert ? "expert_gradients" : "gradients", reduction, bucket_parts_, slot);
   });
   bucket_ = {};
@@ -80,7 +80,7 @@ std::vector<std::uint32_t> StageWriter::reduced_ends() const {
   return ops;
 }
 
-void StageWriter::reduce(const std::string& name, const Reduction& reduction,
+void StageWriter::reduce(const std::string& name, const GradientReduction& reduction,
                          const std::vector<PartId>& covered, const Slot& slot) {
   if (reduction.bytes <= 0.0 || group_size(reduction.group, in_.plan) == 1) return;
   const bool scatters = reduction.kind == OpKind::ReduceScatter;

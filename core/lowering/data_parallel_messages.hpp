@@ -37,7 +37,7 @@ enum class ParameterGathers { None, BesideForward, AfterOptimizer };
 ParameterGathers parameter_gathers(const Plan& plan, const StackSpec& stack);
 
 // A collective that reduces a part of a bucket.
-struct Reduction {
+struct GradientReduction {
   OpKind kind = OpKind::AllReduce;
   Group group = Group::Data;
   double bytes = 0.0;
@@ -45,20 +45,22 @@ struct Reduction {
   bool expert = false;
 };
 
-// Calls `visit(Reduction)` for the collectives of a bucket in issue order. With ZeRO gradients are
-// scattered over the ranks that share states, and then summed over the replicas of these ranks.
+// Calls `visit(GradientReduction)` for the collectives of a bucket in issue order. With ZeRO
+// gradients are scattered over the ranks that share states, and then summed over the replicas of
+// these ranks.
 template <class Visit>
 void for_each_reduction(const Bucket& bucket, const Plan& plan, Visit visit) {
   if (plan.zero_stage == 0) {
-    visit(Reduction{OpKind::AllReduce, Group::Data, bucket.dense, false});
-    visit(Reduction{OpKind::AllReduce, Group::ExpertData, bucket.expert, true});
+    visit(GradientReduction{OpKind::AllReduce, Group::Data, bucket.dense, false});
+    visit(GradientReduction{OpKind::AllReduce, Group::ExpertData, bucket.expert, true});
     return;
   }
-  visit(Reduction{OpKind::ReduceScatter, Group::ShardInner, bucket.dense, false});
-  visit(Reduction{OpKind::AllReduce, Group::ShardOuter, bucket.dense / dense_shards(plan), false});
-  visit(Reduction{OpKind::ReduceScatter, Group::ExpertShardInner, bucket.expert, true});
-  visit(Reduction{OpKind::AllReduce, Group::ExpertShardOuter, bucket.expert / expert_shards(plan),
-                  true});
+  visit(GradientReduction{OpKind::ReduceScatter, Group::ShardInner, bucket.dense, false});
+  visit(GradientReduction{OpKind::AllReduce, Group::ShardOuter, bucket.dense / dense_shards(plan),
+                          false});
+  visit(GradientReduction{OpKind::ReduceScatter, Group::ExpertShardInner, bucket.expert, true});
+  visit(GradientReduction{OpKind::AllReduce, Group::ExpertShardOuter,
+                          bucket.expert / expert_shards(plan), true});
 }
 
 // Bytes of the gradients that a stage adds up over other ranks than data-parallel ones.

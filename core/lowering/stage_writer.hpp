@@ -74,7 +74,7 @@ class StageWriter {
   void reduce_part(const Part& part, const Slot& slot);
   void reduce_sharded(const Part& part, const Slot& slot);
   void flush_bucket(const Slot& slot);
-  void reduce(const std::string& name, const Reduction& reduction,
+  void reduce(const std::string& name, const GradientReduction& reduction,
               const std::vector<PartId>& covered, const Slot& slot);
   // The parts of the model whose parameters a part of a slot has; and all of the stage.
   std::vector<PartId> parts_with(const Part& part) const;

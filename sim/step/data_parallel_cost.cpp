@@ -23,7 +23,7 @@ struct BucketCost {
 BucketCost bucket_cost(const Bucket& bucket, const Plan& plan, MessageTimes& messages) {
   BucketCost cost;
   std::array<double, 2> replicas{};
-  for_each_reduction(bucket, plan, [&](const Reduction& each) {
+  for_each_reduction(bucket, plan, [&](const GradientReduction& each) {
     const double time = messages.of(each.kind, each.group, each.bytes);
     if (each.kind == OpKind::ReduceScatter) {
       cost.scatter += time;
