@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/cluster_spec.hpp"
-#include "core/spec/exchange_sample.hpp"
+#include "calibration/error_statistics.hpp"
 #include "calibration/least_squares.hpp"
 #include "calibration/measured_run.hpp"
-#include "calibration/error_statistics.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/exchange_sample.hpp"
 
 namespace shardwright::sim {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/cluster_spec.hpp"
-#include "core/spec/exchange_sample.hpp"
 #include "calibration/figure_log.hpp"
 #include "calibration/run_samples.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/exchange_sample.hpp"
 
 namespace shardwright::sim {
 

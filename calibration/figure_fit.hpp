@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/units.hpp"
 #include "calibration/least_squares.hpp"
+#include "core/base/units.hpp"
 
 namespace shardwright::sim {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/provenance.hpp"
 #include "calibration/calibrate.hpp"
+#include "core/spec/provenance.hpp"
 
 namespace shardwright::sim {
 

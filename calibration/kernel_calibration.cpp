@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "calibration/figure_fit.hpp"
+#include "calibration/kernel_timing.hpp"
 #include "calibration/profile_fit.hpp"
 #include "sim/cost/curve_cost.hpp"
-#include "calibration/kernel_timing.hpp"
 
 namespace shardwright::sim {
 namespace {

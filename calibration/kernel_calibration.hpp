@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/cluster_spec.hpp"
-#include "core/spec/stack_spec.hpp"
 #include "calibration/figure_log.hpp"
 #include "calibration/run_samples.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "core/spec/stack_spec.hpp"
 
 namespace shardwright::sim {
 

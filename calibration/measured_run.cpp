@@ -11,13 +11,13 @@
 #include <set>
 #include <utility>
 
+#include "calibration/error_statistics.hpp"
 #include "core/base/bounded_line.hpp"
+#include "core/base/json_lines.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/regular_file.hpp"
 #include "core/spec/scenario_sum.hpp"
 #include "core/timeline/timeline_file.hpp"
-#include "calibration/error_statistics.hpp"
-#include "core/base/json_lines.hpp"
 
 namespace shardwright::sim {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
-#include "core/spec/profile_library.hpp"
 #include "calibration/figure_fit.hpp"
+#include "core/spec/profile_library.hpp"
 #include "sim/cost/matrix_peak.hpp"
 
 namespace shardwright::sim {

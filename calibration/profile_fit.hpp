@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/cluster_spec.hpp"
-#include "calibration/least_squares.hpp"
 #include "calibration/collective_timing.hpp"
 #include "calibration/kernel_timing.hpp"
+#include "calibration/least_squares.hpp"
+#include "core/spec/cluster_spec.hpp"
 
 namespace shardwright::sim {
 

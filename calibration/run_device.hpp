@@ -1,9 +1,9 @@
 // Whether what a run measured speaks for a profile's accelerator.
 #pragma once
 
+#include "calibration/measured_run.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/cluster_spec.hpp"
-#include "calibration/measured_run.hpp"
 
 namespace shardwright::sim {
 

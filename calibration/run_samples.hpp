@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "calibration/measured_run.hpp"
 #include "core/program/op.hpp"
 #include "core/spec/cluster_spec.hpp"
-#include "calibration/measured_run.hpp"
 #include "sim/cost/placement.hpp"
 
 namespace shardwright::sim {

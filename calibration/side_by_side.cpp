@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "calibration/calibrate.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/program/rank_grid.hpp"
-#include "calibration/calibrate.hpp"
 #include "sim/step/folded_replay.hpp"
 #include "sim/step/predicted_timeline.hpp"
 #include "sim/step/prices.hpp"

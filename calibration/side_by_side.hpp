@@ -1,9 +1,9 @@
 // A measured step and its prediction in one timeline.
 #pragma once
 
+#include "calibration/measured_run.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/timeline/timeline.hpp"
-#include "calibration/measured_run.hpp"
 
 namespace shardwright::sim {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/lowering/lowering.hpp"
 #include "calibration/figure_fit.hpp"
+#include "core/lowering/lowering.hpp"
 #include "sim/memory/memory_replay.hpp"
 
 namespace shardwright::sim {

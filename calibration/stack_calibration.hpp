@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "core/spec/cluster_spec.hpp"
 #include "calibration/figure_log.hpp"
 #include "calibration/measured_run.hpp"
 #include "calibration/run_samples.hpp"
+#include "core/spec/cluster_spec.hpp"
 
 namespace shardwright::sim {
 

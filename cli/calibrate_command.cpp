@@ -10,6 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "calibration/nccl_tests.hpp"
+#include "calibration/run_device.hpp"
+#include "calibration/run_samples.hpp"
+#include "calibration/side_by_side.hpp"
 #include "cli/calibration_report.hpp"
 #include "cli/command.hpp"
 #include "cli/distinct_names.hpp"
@@ -19,10 +23,6 @@
 #include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/timeline/perfetto.hpp"
-#include "calibration/nccl_tests.hpp"
-#include "calibration/run_device.hpp"
-#include "calibration/run_samples.hpp"
-#include "calibration/side_by_side.hpp"
 #include "sim/cost/measured_kernels.hpp"
 
 namespace shardwright::cli {

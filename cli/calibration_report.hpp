@@ -3,8 +3,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "cli/page.hpp"
 #include "calibration/calibrate.hpp"
+#include "cli/page.hpp"
 
 namespace shardwright::cli {
 

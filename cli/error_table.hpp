@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "cli/table.hpp"
 #include "calibration/error_statistics.hpp"
+#include "cli/table.hpp"
 
 namespace shardwright::cli {
 

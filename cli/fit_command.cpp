@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/profile_fit.hpp"
 #include "cli/command.hpp"
 #include "cli/format.hpp"
 #include "cli/here_profile.hpp"
@@ -15,7 +16,6 @@
 #include "core/base/error.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
-#include "calibration/profile_fit.hpp"
 #include "validation/collective_rows.hpp"
 #include "validation/kernel_rows.hpp"
 

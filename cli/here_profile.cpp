@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "calibration/exchange_calibration.hpp"
 #include "cli/executor_program.hpp"
 #include "cli/output.hpp"
 #include "core/base/error.hpp"
@@ -24,7 +25,6 @@
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
-#include "calibration/exchange_calibration.hpp"
 
 namespace shardwright::cli {
 namespace {

@@ -28,7 +28,7 @@ struct ValidateOptions {
   std::vector<std::string> files;
   std::optional<std::string> grades;
   std::optional<std::string> fail_over;
-  std::string report;   // HTML file
+  std::string report;  // HTML file
   bool every_row = false;
   TimingOptions timings;
 };
@@ -189,8 +189,8 @@ ExitCode validate(const ValidateOptions& options) {
       sim::validate_rows(files, {.grades = grades, .stop = interrupt.token()});
   if (report.rows.empty() && !report.partial) {
     ProblemList problems("shardwright validate");
-    problems.add(fmt::format("{}", fmt::join(files, ", ")),
-                 "no rows of the grades asked for", "at least one measured row");
+    problems.add(fmt::format("{}", fmt::join(files, ", ")), "no rows of the grades asked for",
+                 "at least one measured row");
     problems.throw_if_any();
   }
   const bool within =
@@ -226,7 +226,9 @@ Examples:
   shardwright validate measurements/training/bloom.jsonl --report steps.html
   shardwright validate --kernels measurements/kernels.jsonl --fail-over 8,25)");
   const auto options = std::make_shared<ValidateOptions>();
-  command->add_option("files", options->files, "Measured steps, one JSON object per line (default: those that are shipped)")
+  command
+      ->add_option("files", options->files,
+                   "Measured steps, one JSON object per line (default: those that are shipped)")
       ->type_name("FILE...");
   command
       ->add_option("--kernels", options->timings.kernels,

@@ -87,9 +87,8 @@ TimingComparison compare(const CollectiveTiming& timing) {
   row.filled_in = timing.assumed;
   const bool supported = timing.unsupported.empty();
   row.reason = supported ? gap_on(timing, *timing.cluster) : timing.unsupported;
-  const std::int64_t nodes = timing.nodes > 0 || !supported
-                                 ? timing.nodes
-                                 : placement_of(timing, *timing.cluster).span;
+  const std::int64_t nodes =
+      timing.nodes > 0 || !supported ? timing.nodes : placement_of(timing, *timing.cluster).span;
   row.op = fmt::format("{} {}", timing.name, nodes > 1 ? "across nodes" : "in a node");
   const CollectiveCost cost =
       row.reason.empty() ? cost_of(timing, *timing.cluster) : CollectiveCost{};

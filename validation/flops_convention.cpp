@@ -1,6 +1,5 @@
 #include "validation/flops_convention.hpp"
 
-
 #include "sim/step/simulate.hpp"
 
 namespace shardwright::sim {

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "core/base/data_directory.hpp"
+#include "core/base/json_lines.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_json.hpp"
-#include "core/base/json_lines.hpp"
 
 namespace shardwright::sim {
 namespace {

@@ -94,7 +94,8 @@ std::vector<Measurement> read_measurements(std::istream& stream, const std::stri
 // of all of them.
 std::vector<Measurement> read_measurements(const std::vector<std::string>& files);
 
-// The files of measured steps that travel with the project, those that ran out of memory among them.
+// The files of measured steps that travel with the project, those that ran out of memory among
+// them.
 std::vector<std::string> shipped_measurements();
 
 // The measurement of this id. Throws InputError, with the nearest id, if there is none.

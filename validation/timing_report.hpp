@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/units.hpp"
 #include "calibration/error_statistics.hpp"
+#include "core/base/units.hpp"
 
 namespace shardwright::sim {
 

@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
-#include "calibration/least_squares.hpp"
-#include "validation/training_parameters.hpp"
 #include "calibration/error_statistics.hpp"
+#include "calibration/least_squares.hpp"
 #include "validation/measurement.hpp"
+#include "validation/training_parameters.hpp"
 
 namespace shardwright::sim {
 

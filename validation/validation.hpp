@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "calibration/error_statistics.hpp"
 #include "core/base/units.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
-#include "calibration/error_statistics.hpp"
 #include "validation/measurement.hpp"
 
 namespace shardwright::sim {

@@ -7,11 +7,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "calibration/run_device.hpp"
 #include "core/base/error.hpp"
 #include "core/timeline/timeline_file.hpp"
 #include "gui/models/opened_file.hpp"
 #include "gui/models/text.hpp"
-#include "calibration/run_device.hpp"
 
 namespace shardwright::gui {
 namespace {

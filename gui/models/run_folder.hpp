@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "calibration/calibrate.hpp"
 #include "core/base/large_json_file.hpp"
 #include "core/spec/scenario.hpp"
 #include "core/timeline/timeline.hpp"
-#include "calibration/calibrate.hpp"
 
 namespace shardwright::gui {
 

@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "calibration/calibrate.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
@@ -24,7 +25,6 @@
 #include "gui/views/picture_export.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/window/main_window.hpp"
-#include "calibration/calibrate.hpp"
 
 namespace shardwright::gui {
 namespace {

@@ -11,14 +11,14 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "calibration/exchange_calibration.hpp"
+#include "calibration/side_by_side.hpp"
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/program/rank_grid.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
-#include "calibration/exchange_calibration.hpp"
-#include "calibration/side_by_side.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/step/folded_replay.hpp"
 #include "sim/step/predicted_timeline.hpp"

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "core/spec/profile_library.hpp"
 #include "calibration/profile_fit.hpp"
+#include "core/spec/profile_library.hpp"
 
 namespace shardwright::sim {
 namespace {

@@ -70,7 +70,8 @@ TEST(TimingCommands, EveryRowIsComparedOrSkippedWithAReason) {
 
 TEST(TimingCommands, BadInputNamesFileAndLine) {
   const ScratchFolder folder;
-  const std::string bad = folder.write("bad.jsonl", R"({"id":"a","source":{"title":"t"},"unsupported":"why","device":3})");
+  const std::string bad = folder.write(
+      "bad.jsonl", R"({"id":"a","source":{"title":"t"},"unsupported":"why","device":3})");
   const CommandResult result = run_command({"validate", "--kernels", bad});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.errors, HasSubstr("bad.jsonl: "));
@@ -83,7 +84,9 @@ TEST(TimingCommands, AFitTellsTheRowsThatItLeavesOut) {
   const ScratchFolder folder;
   std::ifstream rows(shipped("kernels.jsonl"));
   std::stringstream text;
-  text << rows.rdbuf() << R"({"id":"odd","source":{"title":"t"},"device":"H800","unsupported":"no such kernel"})" << '\n';
+  text << rows.rdbuf()
+       << R"({"id":"odd","source":{"title":"t"},"device":"H800","unsupported":"no such kernel"})"
+       << '\n';
   const std::string file = folder.write("rows.jsonl", text.str());
   const CommandResult result =
       run_command({"fit", "kernels", file, "--accelerator", "h800", "--json", "-"});

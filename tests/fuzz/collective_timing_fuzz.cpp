@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "core/spec/profile_library.hpp"
-#include "validation/collective_rows.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
+#include "validation/collective_rows.hpp"
 
 using namespace shardwright;
 

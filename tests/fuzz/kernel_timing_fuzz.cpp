@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "core/spec/profile_library.hpp"
-#include "validation/kernel_rows.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
+#include "validation/kernel_rows.hpp"
 
 using namespace shardwright;
 

@@ -1,5 +1,5 @@
-// Published measurements: what is accepted has a scenario whose plan obeys the rules, or says why it
-// has none.
+// Published measurements: what is accepted has a scenario whose plan obeys the rules, or says why
+// it has none.
 #include <sstream>
 
 #include "core/spec/model_library.hpp"

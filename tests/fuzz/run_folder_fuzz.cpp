@@ -1,9 +1,9 @@
 // Folders of runs as calibration reads them back, and the metrics of an earlier run as the executor
 // goes on with them. An input is the metrics, a line "%%" and the timeline of the one rank.
-#include "core/spec/scenario.hpp"
-#include "executor/telemetry/metrics_log.hpp"
 #include "calibration/calibrate.hpp"
 #include "calibration/measured_run.hpp"
+#include "core/spec/scenario.hpp"
+#include "executor/telemetry/metrics_log.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 #include "tests/fuzz/scratch_folder.hpp"
 

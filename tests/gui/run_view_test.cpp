@@ -19,6 +19,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "calibration/run_device.hpp"
 #include "core/spec/scenario.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
@@ -27,7 +28,6 @@
 #include "gui/views/message_bar.hpp"
 #include "gui/views/run_charts.hpp"
 #include "gui/window/main_window.hpp"
-#include "calibration/run_device.hpp"
 #include "tests/gui/file_dialog.hpp"
 #include "tests/gui/small_scenario.hpp"
 #include "tests/gui/tiny_run.hpp"

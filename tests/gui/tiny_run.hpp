@@ -1,10 +1,10 @@
 // What a machine of any size can train.
 #pragma once
 
+#include "calibration/run_device.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
-#include "calibration/run_device.hpp"
 
 namespace shardwright::gui {
 

@@ -15,8 +15,7 @@ TEST(FlopsConvention, CountsRecomputationAsMegatronDoes) {
   const double batch = 512, s = 2048, l = 24, h = 2304, v = 51200;
   const double formula = 96 * batch * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
   EXPECT_EQ(row.figure->flops.recomputation, CountedRecomputation::Whole);
-  const Flop counted =
-      counted_flop(row.scenario->model, row.scenario->plan, row.figure->flops);
+  const Flop counted = counted_flop(row.scenario->model, row.scenario->plan, row.figure->flops);
   EXPECT_NEAR(counted.value() / formula, 1.0, 1e-3);
 }
 

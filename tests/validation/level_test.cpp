@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "validation/validation.hpp"
 #include "tests/sanitized.hpp"
+#include "validation/validation.hpp"
 
 namespace shardwright::sim {
 namespace {

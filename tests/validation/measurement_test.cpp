@@ -104,8 +104,7 @@ TEST(Measurement, HasEitherAScenarioOrAReasonWhyNot) {
   json without = example();
   without.erase("scenario");
   EXPECT_THAT(places_of_problems({without}), ::testing::ElementsAre("line 1"));
-  EXPECT_THAT(places_of_problems({with("/unsupported", "LoRA")}),
-              ::testing::ElementsAre("line 1"));
+  EXPECT_THAT(places_of_problems({with("/unsupported", "LoRA")}), ::testing::ElementsAre("line 1"));
   without["unsupported"] = "LoRA";
   EXPECT_EQ(read({without}).front().unsupported, "LoRA");
 }

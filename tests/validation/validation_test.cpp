@@ -8,8 +8,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "validation/html_report.hpp"
 #include "tests/validation/shipped_measurements.hpp"
+#include "validation/html_report.hpp"
 
 namespace shardwright::sim {
 namespace {
