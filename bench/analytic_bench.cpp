@@ -1,4 +1,4 @@
-// Evaluations of the analytic rung a second, on one thread and by the search's own path: rules,
+// Evaluations of the analytic level a second, on one thread and by the search's own path: rules,
 // costs, memory, bound and analytic time of every plan of one cut of the layers.
 #include <benchmark/benchmark.h>
 

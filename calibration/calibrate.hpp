@@ -73,7 +73,7 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
 // one by name.
 StackSpec stack_on(const ClusterSpec& cluster, const StackSpec& stack);
 
-// The simulated step (event rung) of a scenario on the profile, whatever cluster it names.
+// The simulated step (event level) of a scenario on the profile, whatever cluster it names.
 Seconds predicted_step(const Scenario& scenario, const ClusterSpec& cluster);
 
 }  // namespace shardwright::sim

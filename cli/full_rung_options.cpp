@@ -1,5 +1,3 @@
-#include "cli/full_rung_options.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,7 @@
 #include <optional>
 
 #include "cli/format.hpp"
+#include "cli/full_replay_options.hpp"
 #include "cli/option_values.hpp"
 #include "core/base/error.hpp"
 
@@ -32,7 +31,7 @@ std::optional<std::pair<std::string, std::string>> split(const std::string& opti
   return std::nullopt;
 }
 
-void read_slow_ranks(const FullRungOptions& options, std::int64_t ranks, sim::FullOptions& full,
+void read_slow_ranks(const FullReplayOptions& options, std::int64_t ranks, sim::FullOptions& full,
                      ProblemList& problems) {
   if (options.slow_ranks.empty()) return;
   std::vector<double>& factors = full.variation.rank_slowdown;
@@ -46,7 +45,7 @@ void read_slow_ranks(const FullRungOptions& options, std::int64_t ranks, sim::Fu
   }
 }
 
-void read_slow_nics(const FullRungOptions& options, const Scenario& scenario,
+void read_slow_nics(const FullReplayOptions& options, const Scenario& scenario,
                     sim::FullOptions& full, ProblemList& problems) {
   for (const std::string& text : options.slow_nics) {
     const std::string form = "node, NIC and the share of its bandwidth that is left, as in 3/0:50%";
@@ -77,7 +76,7 @@ double read_jitter(const char* option, const std::string& text, ProblemList& pro
 
 }  // namespace
 
-void add_full_rung_options(CLI::App& command, FullRungOptions& options) {
+void add_full_replay_options(CLI::App& command, FullReplayOptions& options) {
   const char* group = "Every rank (--fidelity full)";
   const auto add = [&](const char* name, auto& target, const char* type, const char* text) {
     command.add_option(name, target, text)->type_name(type)->group(group);
@@ -91,7 +90,7 @@ void add_full_rung_options(CLI::App& command, FullRungOptions& options) {
   add(kWatch, options.watched, "RANK", "Also follow these ranks: where their step goes, trace");
 }
 
-std::string given_full_rung_options(const FullRungOptions& options) {
+std::string given_full_replay_options(const FullReplayOptions& options) {
   std::vector<const char*> given;
   if (!options.slow_ranks.empty()) given.push_back(kSlowRank);
   if (!options.slow_nics.empty()) given.push_back(kSlowNic);
@@ -102,8 +101,8 @@ std::string given_full_rung_options(const FullRungOptions& options) {
   return fmt::format("{}", fmt::join(given, ", "));
 }
 
-sim::FullOptions read_full_rung_options(const FullRungOptions& options, const Scenario& scenario,
-                                        const std::string& source) {
+sim::FullOptions read_full_replay_options(const FullReplayOptions& options,
+                                          const Scenario& scenario, const std::string& source) {
   ProblemList problems(source);
   const std::int64_t ranks = scenario.plan.world_size();
   sim::FullOptions full;

@@ -1,4 +1,4 @@
-// What the full rung can be told: ranks and NICs that are slower than their profile says, random
+// What the full level can be told: ranks and NICs that are slower than their profile says, random
 // spread, and the ranks to follow.
 #pragma once
 
@@ -14,19 +14,19 @@ class App;
 
 namespace shardwright::cli {
 
-struct FullRungOptions {
+struct FullReplayOptions {
   std::vector<std::string> slow_ranks, slow_nics;  // "RANK:FACTOR", "NODE/NIC:SHARE"
   std::string rank_jitter, op_jitter, seed;
   std::vector<std::string> watched;  // ranks
 };
 
-void add_full_rung_options(CLI::App& command, FullRungOptions& options);
+void add_full_replay_options(CLI::App& command, FullReplayOptions& options);
 
 // The names of the options that were given, joined; empty if none was.
-std::string given_full_rung_options(const FullRungOptions& options);
+std::string given_full_replay_options(const FullReplayOptions& options);
 
 // With contention. Throws InputError with all problems; `source` is the name of the command.
-sim::FullOptions read_full_rung_options(const FullRungOptions& options, const Scenario& scenario,
-                                        const std::string& source);
+sim::FullOptions read_full_replay_options(const FullReplayOptions& options,
+                                          const Scenario& scenario, const std::string& source);
 
 }  // namespace shardwright::cli

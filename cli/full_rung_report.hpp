@@ -1,4 +1,4 @@
-// What the full rung says of single ranks, as text and as JSON.
+// What the full level says of single ranks, as text and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -9,8 +9,8 @@
 
 #include "cli/command.hpp"
 #include "cli/format.hpp"
-#include "cli/full_rung_options.hpp"
-#include "cli/full_rung_report.hpp"
+#include "cli/full_replay_options.hpp"
+#include "cli/full_replay_report.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -31,7 +31,7 @@ struct SimulateOptions {
   CommonOptions common;
   ScenarioOptions scenario;
   std::string fidelity;
-  FullRungOptions full;
+  FullReplayOptions full;
   std::string plan_out, trace, timeline;
 };
 
@@ -48,13 +48,13 @@ sim::Fidelity read_fidelity(const std::string& text) {
 
 sim::FullOptions full_options(const SimulateOptions& options, const Scenario& scenario,
                               sim::Fidelity fidelity) {
-  const std::string given = given_full_rung_options(options.full);
+  const std::string given = given_full_replay_options(options.full);
   if (!given.empty() && fidelity != sim::Fidelity::Full) {
     throw InputError("shardwright simulate",
                      {{"--fidelity", fmt::format("\"{}\"", name_of(fidelity)),
                        fmt::format("\"full\", which {} is for", given)}});
   }
-  return read_full_rung_options(options.full, scenario, "shardwright simulate");
+  return read_full_replay_options(options.full, scenario, "shardwright simulate");
 }
 
 bool wants_timeline(const SimulateOptions& options) {
@@ -74,12 +74,12 @@ void check_timeline_size(const SimulateOptions& options, const Program& program,
                                  sim::kMostSpans)}});
 }
 
-sim::RungResult run(const SimulateOptions& options, const Scenario& scenario,
-                    const sim::PricedStep& step, sim::Fidelity fidelity) {
+sim::SimulatedStep run(const SimulateOptions& options, const Scenario& scenario,
+                       const sim::PricedStep& step, sim::Fidelity fidelity) {
   sim::FullOptions full = full_options(options, scenario, fidelity);
   check_timeline_size(options, step.program, full);
   const bool timeline = wants_timeline(options);
-  // The other rungs have no step to show that was stopped half-way: there the signal ends all.
+  // The other levels have no step to show that was stopped half-way: there the signal ends all.
   if (fidelity != sim::Fidelity::Full)
     return sim::simulate_at(scenario, step, fidelity, full, timeline);
   const InterruptWatch interrupt;
@@ -89,16 +89,16 @@ sim::RungResult run(const SimulateOptions& options, const Scenario& scenario,
   return sim::simulate_at(scenario, step, fidelity, full, timeline);
 }
 
-Timeline timeline_of(const sim::PricedStep& step, const sim::RungResult& rung) {
-  if (rung.full) return sim::predicted_timeline(step.program, *rung.full);
-  return sim::predicted_timeline(step.program, step.prices, rung.event);
+Timeline timeline_of(const sim::PricedStep& step, const sim::SimulatedStep& simulated) {
+  if (simulated.full) return sim::predicted_timeline(step.program, *simulated.full);
+  return sim::predicted_timeline(step.program, step.prices, simulated.event);
 }
 
 // The same step in the form of Perfetto and in our own.
 void write_timelines(const SimulateOptions& options, const Scenario& scenario,
-                     const sim::PricedStep& step, const sim::RungResult& rung) {
+                     const sim::PricedStep& step, const sim::SimulatedStep& simulated) {
   if (!wants_timeline(options)) return;
-  Timeline timeline = timeline_of(step, rung);
+  Timeline timeline = timeline_of(step, simulated);
   sim::add_reserved_memory(timeline, scenario.plan, scenario.model, scenario.stack);
   if (!options.trace.empty()) {
     write_file(
@@ -113,36 +113,40 @@ void write_timelines(const SimulateOptions& options, const Scenario& scenario,
 }
 
 // The step whose errors on published runs are known: that of the event simulation, or better.
-Seconds surest_step(const sim::RungResult& rung) {
-  return rung.full ? rung.result.step : rung.event_step;
+Seconds surest_step(const sim::SimulatedStep& simulated) {
+  return simulated.full ? simulated.result.step : simulated.event_step;
 }
 
-nlohmann::ordered_json simulate_json(const ChosenScenario& chosen, const sim::RungResult& rung) {
+nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
+                                     const sim::SimulatedStep& simulated) {
   const Scenario& scenario = chosen.scenario;
   nlohmann::ordered_json document = new_document("step");
   document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
   document["filled_in"] = chosen.filled_in;
   document["notes"] = chosen.notes;
-  document["fidelity"] = name_of(rung.fidelity);
-  document["partial"] = rung.cancelled;
-  document.update(step_json(scenario.plan, rung.result, scenario.cluster, scenario.stack));
-  document["step_interval_s"] = interval_json(surest_step(rung), scenario.cluster, scenario.stack);
-  document["event_step_s"] = rung.event_step.value();
-  document["breakdown_fidelity"] = name_of(rung.full ? rung.fidelity : sim::Fidelity::Event);
-  if (rung.full) document.update(full_replay_json(scenario.plan, rung.result, *rung.full));
+  document["fidelity"] = name_of(simulated.fidelity);
+  document["partial"] = simulated.cancelled;
+  document.update(step_json(scenario.plan, simulated.result, scenario.cluster, scenario.stack));
+  document["step_interval_s"] =
+      interval_json(surest_step(simulated), scenario.cluster, scenario.stack);
+  document["event_step_s"] = simulated.event_step.value();
+  document["breakdown_fidelity"] =
+      name_of(simulated.full ? simulated.fidelity : sim::Fidelity::Event);
+  if (simulated.full)
+    document.update(full_replay_json(scenario.plan, simulated.result, *simulated.full));
   return document;
 }
 
-void add_fidelity(Page& page, const sim::RungResult& rung, bool traced) {
-  if (rung.cancelled)
+void add_fidelity(Page& page, const sim::SimulatedStep& simulated, bool traced) {
+  if (simulated.cancelled)
     page.warning("interrupted: not every rank was replayed; this is the event simulation's step");
-  if (rung.fidelity == sim::Fidelity::Event) return;
+  if (simulated.fidelity == sim::Fidelity::Event) return;
   const std::string breakdown =
-      rung.full ? "" : fmt::format(", whose breakdown{} this is", traced ? " and trace" : "");
+      simulated.full ? "" : fmt::format(", whose breakdown{} this is", traced ? " and trace" : "");
   page.paragraph(fmt::format("Fidelity {}: {}, {:+.1f} % against the event simulation's {}{}.",
-                             name_of(rung.fidelity), format_time(rung.result.step),
-                             100.0 * (rung.result.step / rung.event_step - 1.0),
-                             format_time(rung.event_step), breakdown));
+                             name_of(simulated.fidelity), format_time(simulated.result.step),
+                             100.0 * (simulated.result.step / simulated.event_step - 1.0),
+                             format_time(simulated.event_step), breakdown));
 }
 
 ExitCode simulate(const SimulateOptions& options) {
@@ -154,20 +158,20 @@ ExitCode simulate(const SimulateOptions& options) {
   const sim::Fidelity fidelity = read_fidelity(options.fidelity);
   const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright simulate");
   const sim::PricedStep step = sim::lower_and_price(chosen.scenario);
-  const sim::RungResult rung = run(options, chosen.scenario, step, fidelity);
+  const sim::SimulatedStep simulated = run(options, chosen.scenario, step, fidelity);
   if (!options.plan_out.empty())
     write_file(options.plan_out, json_text(to_json(chosen.scenario)), options.common.force);
-  write_timelines(options, chosen.scenario, step, rung);
+  write_timelines(options, chosen.scenario, step, simulated);
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
-  add_step(page, chosen.scenario, rung.result, surest_step(rung));
-  if (!rung.full) add_stages(page, rung.result);
-  add_fidelity(page, rung, wants_timeline(options));
-  if (rung.full) add_ranks(page, chosen.scenario.plan, rung.result, *rung.full);
+  add_step(page, chosen.scenario, simulated.result, surest_step(simulated));
+  if (!simulated.full) add_stages(page, simulated.result);
+  add_fidelity(page, simulated, wants_timeline(options));
+  if (simulated.full) add_ranks(page, chosen.scenario.plan, simulated.result, *simulated.full);
   add_filled_in(page, chosen.filled_in);
-  deliver(options.common, page, simulate_json(chosen, rung), take_stdout(files));
-  const bool fits = report_fit("shardwright simulate", rung.result, chosen.scenario.cluster);
-  if (rung.cancelled) return ExitCode::Interrupted;
+  deliver(options.common, page, simulate_json(chosen, simulated), take_stdout(files));
+  const bool fits = report_fit("shardwright simulate", simulated.result, chosen.scenario.cluster);
+  if (simulated.cancelled) return ExitCode::Interrupted;
   return fits ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }
 
@@ -187,7 +191,7 @@ void add_simulate_command(CLI::App& app, Action& action) {
                    "bound, analytic, event (default) or full: every rank, with contention")
       ->type_name("NAME")
       ->group("Simulation");
-  add_full_rung_options(*command, options->full);
+  add_full_replay_options(*command, options->full);
   command
       ->add_option("--trace", options->trace,
                    "Write the timeline of the step for Perfetto (https://ui.perfetto.dev)")

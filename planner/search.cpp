@@ -196,8 +196,9 @@ class Search {
     return candidates;
   }
 
-  // For some memories at which the analytic rung sees a trade, the fastest plan that needs no more.
-  // Branch and bound as above, all memories side by side, in waves that keep all threads busy.
+  // For some memories at which the analytic level sees a trade, the fastest plan that needs no
+  // more. Branch and bound as above, all memories side by side, in waves that keep all threads
+  // busy.
   void simulate_front() {
     std::vector<EvaluatedPlan> plans = evaluation_.plans;
     std::sort(plans.begin(), plans.end(), [](const EvaluatedPlan& a, const EvaluatedPlan& b) {
@@ -294,7 +295,7 @@ class Search {
       const std::size_t place = count == 1 ? 0 : i * (front.size() - 1) / (count - 1);
       members.push_back({plans[front[place]].memory});
     }
-    // The fastest of all may need more than the analytic rung's fastest.
+    // The fastest of all may need more than the analytic level's fastest.
     if (!members.empty()) members.front().memory = infinite<Bytes>().value();
     return members;
   }

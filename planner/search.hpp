@@ -1,7 +1,7 @@
 // Finds the best plans of the whole search space.
 //
 // Every plan of the space is checked against the rules and the constraints, its memory computed,
-// and its score bounded from below. Plans are then simulated by the event rung in the order of
+// and its score bounded from below. Plans are then simulated by the event level in the order of
 // their bounds until no bound is below the scores already found (branch and bound), so the answer
 // is that of simulating every plan. It does not depend on the number of threads.
 #pragma once

@@ -22,7 +22,7 @@ enum class PredictionGround : std::uint8_t {
 // True for the profile of a family, which stands for software without a profile of its own.
 bool is_generic(const std::string& stack);
 
-// Limits between which 80 % of measurements lie for a prediction of the event rung: about the 10 %
+// Limits between which 80 % of measurements lie for a prediction of the event level: about the 10 %
 // and 90 % quantiles of measured over predicted step time, of the published measurements of grade
 // A, each source predicted by a fit that has not seen it (`shardwright fit training`,
 // docs/validation.md); of the other grades; and of rows whose software was taken for unknown, so

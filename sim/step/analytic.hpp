@@ -1,4 +1,4 @@
-// The analytic rung: the step time in closed form, for ranking plans.
+// The analytic level: the step time in closed form, for ranking plans.
 //
 // The ways of the bound (bound.hpp) with what is likely instead of what is certain: reductions that
 // the slots do not hide, kernels that collectives slow down, gathers that the first forward pass

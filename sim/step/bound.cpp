@@ -7,7 +7,7 @@
 namespace shardwright::sim {
 namespace {
 
-// Sums of doubles in another order than the event rung adds them differ in their last digits.
+// Sums of doubles in another order than the event level adds them differ in their last digits.
 constexpr double kRounding = 1.0 - 1e-9;
 
 bool in_loop(const Plan& plan) {

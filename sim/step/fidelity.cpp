@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::array kNames = {"bound", "analytic", "event", "full"};
 
-void set_step(RungResult& rung, Seconds step) {
-  const double faster = rung.result.step / step;
-  Throughput& rates = rung.result.throughput;
+void set_step(SimulatedStep& simulated, Seconds step) {
+  const double faster = simulated.result.step / step;
+  Throughput& rates = simulated.result.throughput;
   for (double* rate : {&rates.tokens_per_s_per_gpu, &rates.tflops_per_gpu, &rates.mfu, &rates.hfu})
     *rate *= faster;
-  rung.result.step = step;
+  simulated.result.step = step;
 }
 
 double factor_of(std::int64_t rank, const RankVariation& variation) {
@@ -76,7 +76,7 @@ Prices prices_of_alike_ranks(const Scenario& scenario, const Program& program) {
 }
 
 void take_full_replay(const Scenario& scenario, const PricedStep& step, const FullOptions& options,
-                      RungResult& result) {
+                      SimulatedStep& result) {
   const FullOptions watching = watching_stages(options, scenario.plan);
   FullReplay replay =
       options.variation.rank_jitter > 0.0
@@ -105,18 +105,18 @@ std::vector<Fidelity> all_fidelities() {
   return {Fidelity::Bound, Fidelity::Analytic, Fidelity::Event, Fidelity::Full};
 }
 
-RungResult simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOptions& options) {
+SimulatedStep simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOptions& options) {
   return simulate_at(scenario, lower_and_price(scenario), fidelity, options, false);
 }
 
-RungResult simulate_at(const Scenario& scenario, const PricedStep& step, Fidelity fidelity,
-                       const FullOptions& options, bool keep_finish_times) {
+SimulatedStep simulate_at(const Scenario& scenario, const PricedStep& step, Fidelity fidelity,
+                          const FullOptions& options, bool keep_finish_times) {
   const bool is_full = fidelity == Fidelity::Full;
   if (is_full) {
     check_variation(options.variation, scenario.plan.world_size());
     check_replay_memory(step.program);
   }
-  RungResult result;
+  SimulatedStep result;
   result.fidelity = fidelity;
   result.event =
       replay_folded(step.program, step.prices, {.keep_finish_times = keep_finish_times || is_full});

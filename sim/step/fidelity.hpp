@@ -15,7 +15,7 @@
 namespace shardwright::sim {
 
 enum class Fidelity : std::uint8_t {
-  Bound,     // never above the event rung
+  Bound,     // never above the event level
   Analytic,  // closed form
   Event,     // the program on one representative of each stage
   Full,      // the program on every rank, with contention between nodes
@@ -25,31 +25,31 @@ enum class Fidelity : std::uint8_t {
 const char* name_of(Fidelity fidelity);
 std::vector<Fidelity> all_fidelities();
 
-struct RungResult {
+struct SimulatedStep {
   Fidelity fidelity = Fidelity::Event;
-  // Step time and rates are those of the rung. So is the breakdown of the full rung, of the slowest
-  // rank of each stage; the closed forms of bound and analytic have none, theirs is the event
-  // rung's. Memory is the same at all rungs.
+  // Step time and rates are those of the fidelity level. So is the breakdown of the full level, of
+  // the slowest rank of each stage; the closed forms of bound and analytic have none, theirs is the
+  // event fidelity level's. Memory is the same at all levels.
   StepResult result;
   Seconds event_step;
   // The replay of the event simulation, with finish times if these were asked for.
   FoldedReplay event;
-  // Of the full rung: all ranks. Watched are the slowest of each stage (of equals the first), in
+  // Of the full level: all ranks. Watched are the slowest of each stage (of equals the first), in
   // the order of the stages, then those that the options ask for.
   std::optional<FullReplay> full;
-  bool cancelled = false;  // the full rung was stopped: all figures, and `fidelity`, are those of
-                           // the event rung
+  bool cancelled = false;  // the full level was stopped: all figures, and `fidelity`, are those of
+                           // the event level
 };
 
-// From a plan that `check_plan` accepts. `options` are those of the full rung, which throws
+// From a plan that `check_plan` accepts. `options` are those of the full level, which throws
 // InputError if they name ranks or NICs that do not exist, or if the step is too long for it.
 // Random factors of the ranks take the place of the accelerator's `speed_variation`.
-RungResult simulate_at(const Scenario& scenario, Fidelity fidelity,
-                       const FullOptions& options = {});
+SimulatedStep simulate_at(const Scenario& scenario, Fidelity fidelity,
+                          const FullOptions& options = {});
 
 // The same for a step that is lowered and priced. `keep_finish_times`: of the event simulation, for
 // its timeline.
-RungResult simulate_at(const Scenario& scenario, const PricedStep& step, Fidelity fidelity,
-                       const FullOptions& options, bool keep_finish_times);
+SimulatedStep simulate_at(const Scenario& scenario, const PricedStep& step, Fidelity fidelity,
+                          const FullOptions& options, bool keep_finish_times);
 
 }  // namespace shardwright::sim

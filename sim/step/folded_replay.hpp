@@ -1,4 +1,4 @@
-// The event rung: replays a program on one representative rank of each stage.
+// The event level: replays a program on one representative rank of each stage.
 //
 // The ranks of a stage run the same ops on data of the same size, so one stands for all; what
 // crosses stages (pipeline messages, a tied embedding, the gradient norm) joins the
@@ -15,7 +15,7 @@
 // event queue, without its cost. (Where all stages wait so, receives that the host has issued by
 // then are posted ahead of what they stand behind.) Ops take their prices, and longer where they
 // share an accelerator and its port (shared_device.hpp); what resources shared between ranks do to
-// each other is the full rung's matter (full_replay.hpp).
+// each other is the full level's matter (full_replay.hpp).
 #pragma once
 
 #include <array>

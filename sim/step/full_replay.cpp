@@ -67,7 +67,7 @@ struct ChannelEnd {
 
 class Engine {
  public:
-  // `alike`: the event rung, with finish times kept.
+  // `alike`: the event level, with finish times kept.
   Engine(const Program& program, const ClusterSpec& cluster, const Prices& prices,
          const FoldedReplay& alike, const FullOptions& options)
       : program_(program),
@@ -435,7 +435,7 @@ void check_options(const FullOptions& options, const Plan& plan, const ClusterSp
   problems.throw_if_any();
 }
 
-// Of each op once, in its lane and as the event rung keeps it, and of ops that another lane waits
+// Of each op once, in its lane and as the event level keeps it, and of ops that another lane waits
 // for on each rank: that is every other one.
 Bytes replay_memory(const Program& program) {
   constexpr double kPerOp = sizeof(LaneOp) + sizeof(OpTime) + sizeof(Seconds);

@@ -35,7 +35,7 @@
 
 namespace shardwright::sim {
 
-// A NIC that is slower than its profile says, to be told to the full rung.
+// A NIC that is slower than its profile says, to be told to the full level.
 struct SlowNic {
   std::int64_t node = 0;         // scale-up domain, in the order of the ranks
   std::int64_t nic = 0;          // of the node, from 0

@@ -1,5 +1,5 @@
-// One step by the closed forms of the lower rungs, for callers that look at single plans. The
-// search keeps a StageCostCache for the plans of a cut (planner/plan_evaluation.hpp).
+// One step by the closed forms of the lower fidelity levels, for callers that look at single plans.
+// The search keeps a StageCostCache for the plans of a cut (planner/plan_evaluation.hpp).
 #pragma once
 
 #include "core/base/units.hpp"

@@ -21,7 +21,7 @@ struct TimeBreakdown {
   Seconds offload;                   // copies of activations to and from the host, likewise
   Seconds bubble;                    // waiting for other stages
   Seconds host;                      // waiting for the host to issue the next op
-  Seconds stall;                     // waiting for slower ranks of its groups (full rung only)
+  Seconds stall;                     // waiting for slower ranks of its groups (full level only)
 
   Seconds recompute;  // of the kernels above: that the forward pass is run again
 

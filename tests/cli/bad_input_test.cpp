@@ -502,7 +502,7 @@ TEST(BadInput, StepsOfMillionsOfMicrobatchesAreRefused) {
 }
 
 // What is shown or replayed op by op has limits of its own.
-TEST(BadInput, LongStepsAreRefusedByTimelinesAndTheFullRung) {
+TEST(BadInput, LongStepsAreRefusedByTimelinesAndTheFullLevel) {
   const ScratchFolder folder;
   const std::string file =
       folder.write("plan.json", plan_file("\"global_batch\": 32", "\"global_batch\": 120000"));

@@ -408,7 +408,7 @@ TEST(Command, FullReplaysTellOfEachRank) {
   EXPECT_GT(document["ranks"][0]["time"]["stall_s"], 0.0);
 }
 
-TEST(Command, OptionsOfTheFullRungAreRefusedAtOthersAndOutOfRange) {
+TEST(Command, OptionsOfTheFullLevelAreRefusedAtOthersAndOutOfRange) {
   const CommandResult event = run_command(with(kSimulate, {"--slow-rank", "3:1.5"}));
   EXPECT_EQ(event.exit_code, 2);
   EXPECT_THAT(event.errors, HasSubstr("expected \"full\", which --slow-rank is for"));

@@ -57,9 +57,9 @@ TEST(SlowestDevice, IsNotCountedTwiceWhereRanksHaveFactorsOfTheirOwn) {
   const Seconds slowest = simulate_at(scenario, Fidelity::Full).result.step;
   FullOptions options;
   options.variation.rank_jitter = 1e-9;
-  const RungResult drawn_rung = simulate_at(scenario, Fidelity::Full, options);
-  const Seconds drawn = drawn_rung.result.step;
-  EXPECT_EQ(drawn_rung.event_step, simulate_at(scenario, Fidelity::Event).result.step);
+  const SimulatedStep drawn_level = simulate_at(scenario, Fidelity::Full, options);
+  const Seconds drawn = drawn_level.result.step;
+  EXPECT_EQ(drawn_level.event_step, simulate_at(scenario, Fidelity::Event).result.step);
   scenario.cluster.accelerator.speed_variation = 0.0;
   const Seconds alike = simulate_at(scenario, Fidelity::Full).result.step;
   EXPECT_NEAR(drawn / alike, 1.0, 1e-6);

@@ -1,5 +1,6 @@
-// The estimates of the lower rungs beside the event simulation, for whatever a plan file may hold:
-// schedules, shared experts, multi-token prediction and offload that no search tries included.
+// The estimates of the lower fidelity levels beside the event simulation, for whatever a plan file
+// may hold: schedules, shared experts, multi-token prediction and offload that no search tries
+// included.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -1,4 +1,4 @@
-// Laws of the event rung over random programs and prices.
+// Laws of the event level over random programs and prices.
 #include "sim/step/folded_replay.hpp"
 
 #include <gtest/gtest.h>

@@ -140,7 +140,7 @@ std::set<std::pair<Group, Stream>> kinds_between_nodes(const Priced& priced) {
 }
 
 // Prices have all groups of a kind running at once, so only kinds that meet on the NICs can make
-// the step longer than the event rung's.
+// the step longer than the event level's.
 RC_GTEST_PROP(FullReplay, ContentionComesFromSeveralKindsBetweenNodesOnly, ()) {
   const Priced priced(any_small_scenario(fixtures::one_of<std::string>(
       {"dgx-h100", "a100-leaf-spine-2to1", "h100-pcie-server", "aws-p4d"})));
@@ -286,9 +286,9 @@ TEST(FullReplay, MessagesAndReductionsShareNics) {
   EXPECT_GT(shared.step, shared.uniform_step);
 }
 
-// Tokens go to experts of other nodes while gradients are reduced. The event rung shares the NICs
-// between the collectives of one accelerator, the full rung between all ranks.
-TEST(FullReplay, ExchangesAndReductionsShareNicsInTheEventRungToo) {
+// Tokens go to experts of other nodes while gradients are reduced. The event level shares the NICs
+// between the collectives of one accelerator, the full level between all ranks.
+TEST(FullReplay, ExchangesAndReductionsShareNicsInTheEventLevelToo) {
   Scenario scenario = small_scenario(16, 2, 1);
   scenario.model.moe = MoeSpec{};
   scenario.model.moe->experts = 16;

@@ -1,4 +1,4 @@
-// A second, slow implementation of the event rung: one event for each op that is issued and for
+// A second, slow implementation of the event level: one event for each op that is issued and for
 // each that ends, on queues per stream and channel. Shares no code with the folded replay.
 #pragma once
 

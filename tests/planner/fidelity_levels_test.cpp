@@ -38,13 +38,13 @@ Plan cut_of(const ModelSpec& model, const Plan& plan) {
   return cut;
 }
 
-struct Rungs {
+struct Levels {
   Plan plan;
   double bound, analytic, event;
   double estimated_memory, replayed_memory;
 };
 
-Rungs climb(const PlanRequest& request, const Plan& plan) {
+Levels at_all_levels(const PlanRequest& request, const Plan& plan) {
   sim::ScheduleProfiles profiles;
   const sim::LayerCosts layers =
       sim::layer_costs(request.model, cut_of(request.model, plan), request.cluster, request.stack);
@@ -72,7 +72,7 @@ std::string describe(const PlanRequest& request, const Plan& plan) {
          (plan.rank_order.back() == Axis::Pipeline ? "" : " pp inside dp");
 }
 
-TEST(Rungs, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {
+TEST(Levels, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {
   std::mt19937 random(20240717);
   std::int64_t compared = 0;
   for (int i = 0; i < kRequests; ++i) {
@@ -81,11 +81,11 @@ TEST(Rungs, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {
     std::shuffle(plans.begin(), plans.end(), random);
     plans.resize(std::min(plans.size(), kPlansEach));
     for (const Plan& plan : plans) {
-      const Rungs rungs = climb(request, plan);
+      const Levels levels = at_all_levels(request, plan);
       ++compared;
-      ASSERT_LE(rungs.bound, rungs.event) << describe(request, plan);
-      ASSERT_GT(rungs.bound, 0.0) << describe(request, plan);
-      ASSERT_NEAR(rungs.estimated_memory / rungs.replayed_memory, 1.0, 1e-9)
+      ASSERT_LE(levels.bound, levels.event) << describe(request, plan);
+      ASSERT_GT(levels.bound, 0.0) << describe(request, plan);
+      ASSERT_NEAR(levels.estimated_memory / levels.replayed_memory, 1.0, 1e-9)
           << describe(request, plan);
     }
   }
@@ -93,7 +93,7 @@ TEST(Rungs, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {
 }
 
 // Every schedule, sharding, degree and kind of model, whether or not the plan fits.
-TEST(Rungs, AnalyticIsNearEventForMostPlansOfAllKinds) {
+TEST(Levels, AnalyticIsNearEventForMostPlansOfAllKinds) {
   constexpr int kEach = 40 / kSampleShare, kPlans = 24;
   std::mt19937 random(20240718);
   std::int64_t compared = 0, all_near = 0;
@@ -104,11 +104,11 @@ TEST(Rungs, AnalyticIsNearEventForMostPlansOfAllKinds) {
       std::vector<Plan> plans = valid_plans(request);
       for (int n = 0; n < kPlans && !plans.empty(); ++n) {
         const Plan plan = pick(random, plans);
-        const Rungs rungs = climb(request, plan);
+        const Levels levels = at_all_levels(request, plan);
         ++drawn;
-        near += std::abs(rungs.analytic / rungs.event - 1.0) <= 0.05;
-        ASSERT_GE(rungs.analytic, rungs.bound) << describe(request, plan);
-        ASSERT_LE(rungs.bound, rungs.event) << describe(request, plan);
+        near += std::abs(levels.analytic / levels.event - 1.0) <= 0.05;
+        ASSERT_GE(levels.analytic, levels.bound) << describe(request, plan);
+        ASSERT_LE(levels.bound, levels.event) << describe(request, plan);
       }
     }
     EXPECT_GE(near * 100, drawn * 80) << static_cast<int>(workload);
@@ -123,7 +123,7 @@ TEST(Rungs, AnalyticIsNearEventForMostPlansOfAllKinds) {
 
 // 126 layers on 128 chunks, as Llama 3 405B ran (arXiv 2407.21783, section 3.3.2): the first chunk
 // has the embedding alone, and the last one the head.
-TEST(Rungs, AgreeOnAPipelineWhoseEndsHoldNoLayer) {
+TEST(Levels, AgreeOnAPipelineWhoseEndsHoldNoLayer) {
   PlanRequest request;
   request.model = load_model("llama3.1-405b");
   request.cluster = load_cluster("dgx-h100");
@@ -137,18 +137,18 @@ TEST(Rungs, AgreeOnAPipelineWhoseEndsHoldNoLayer) {
   plan.schedule = ScheduleKind::Interleaved;
   plan.embedding_counts_as_layer = plan.head_counts_as_layer = true;
   ASSERT_FALSE(first_broken_rule(request.model, request.cluster, plan));
-  const Rungs rungs = climb(request, plan);
-  EXPECT_LE(rungs.bound, rungs.event);
-  EXPECT_NEAR(rungs.analytic / rungs.event, 1.0, 0.05);
-  EXPECT_NEAR(rungs.estimated_memory / rungs.replayed_memory, 1.0, 1e-9);
+  const Levels levels = at_all_levels(request, plan);
+  EXPECT_LE(levels.bound, levels.event);
+  EXPECT_NEAR(levels.analytic / levels.event, 1.0, 0.05);
+  EXPECT_NEAR(levels.estimated_memory / levels.replayed_memory, 1.0, 1e-9);
 }
 
 struct Share {
   std::int64_t near = 0, drawn = 0;
 
-  void count(const Rungs& rungs) {
+  void count(const Levels& levels) {
     ++drawn;
-    near += std::abs(rungs.analytic / rungs.event - 1.0) <= 0.05;
+    near += std::abs(levels.analytic / levels.event - 1.0) <= 0.05;
   }
   double percent() const { return 100.0 * static_cast<double>(near) / static_cast<double>(drawn); }
 };
@@ -161,7 +161,7 @@ void record(const std::string& name, const Share& share) {
 
 // What plan files may ask for as well: any shipped model on any cluster and stack, any split of the
 // layers, hybrid sharding at any ZeRO stage, and overlap switched off.
-TEST(Rungs, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
+TEST(Levels, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
   constexpr int kRuns = 4000 / kSampleShare;
   std::mt19937 random(20240720);
   Share all;
@@ -169,12 +169,12 @@ TEST(Rungs, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
   std::array<Share, 4> by_zero_stage;
   for (int i = 0; i < kRuns; ++i) {
     const auto [request, plan] = random_run(random);
-    const Rungs rungs = climb(request, plan);
-    ASSERT_LE(rungs.bound, rungs.event) << request.cluster.name << " " << describe(request, plan);
-    ASSERT_GE(rungs.analytic, rungs.bound) << describe(request, plan);
-    all.count(rungs);
-    by_schedule[plan.schedule].count(rungs);
-    by_zero_stage[static_cast<std::size_t>(plan.zero_stage)].count(rungs);
+    const Levels levels = at_all_levels(request, plan);
+    ASSERT_LE(levels.bound, levels.event) << request.cluster.name << " " << describe(request, plan);
+    ASSERT_GE(levels.analytic, levels.bound) << describe(request, plan);
+    all.count(levels);
+    by_schedule[plan.schedule].count(levels);
+    by_zero_stage[static_cast<std::size_t>(plan.zero_stage)].count(levels);
   }
   record("all", all);
   EXPECT_GE(all.percent(), 94.0);
@@ -190,7 +190,7 @@ TEST(Rungs, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
 }
 
 // No search tries offload of activations, but plan files may ask for it.
-TEST(Rungs, AnalyticIsNearEventWhereActivationsAreOffloaded) {
+TEST(Levels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
   std::mt19937 random(20240719);
   int compared = 0, near = 0;
   double bias = 0.0;
@@ -202,11 +202,11 @@ TEST(Rungs, AnalyticIsNearEventWhereActivationsAreOffloaded) {
     Plan plan = pick(random, plans);
     plan.offload_activations = true;
     if (first_broken_rule(request.model, request.cluster, plan, request.gpus)) continue;
-    const Rungs rungs = climb(request, plan);
-    ASSERT_LE(rungs.bound, rungs.event) << describe(request, plan);
+    const Levels levels = at_all_levels(request, plan);
+    ASSERT_LE(levels.bound, levels.event) << describe(request, plan);
     ++compared;
-    near += std::abs(rungs.analytic / rungs.event - 1.0) <= 0.05;
-    bias += rungs.analytic / rungs.event - 1.0;
+    near += std::abs(levels.analytic / levels.event - 1.0) <= 0.05;
+    bias += levels.analytic / levels.event - 1.0;
   }
   EXPECT_GE(near * 100, compared * 80);
   EXPECT_LT(std::abs(bias / compared), 0.02);
