@@ -202,8 +202,8 @@ class Sampler {
     std::uint32_t op;
   };
   // Group, number of the group, stream, and turn; of messages sender, receiver, stream and turn.
-  using MeetingKey = std::tuple<int, std::int64_t, int, std::uint32_t>;
-  using Meetings = std::map<MeetingKey, std::vector<Member>>;
+  using CollectiveKey = std::tuple<int, std::int64_t, int, std::uint32_t>;
+  using Collectives = std::map<CollectiveKey, std::vector<Member>>;
 
   const StageOps& ops_of_rank(std::int64_t rank) const {
     return stages_[static_cast<std::size_t>(grid_.locate(rank).stage)];
@@ -216,14 +216,15 @@ class Sampler {
       result_.launches.push_back(step.ranks[rank].ranks.front().issue / ops);
     }
     std::vector<std::vector<Interval>> busy(step.ranks.size());  // collectives, by rank
-    for (const auto& [key, members] : meetings(match)) add_meeting(step.step, members, match, busy);
+    for (const auto& [key, members] : collectives(match))
+      add_collective(step.step, members, match, busy);
     for (std::size_t rank = 0; rank < step.ranks.size(); ++rank)
       add_kernels(step.step, static_cast<std::int64_t>(rank), match.times[rank], busy[rank]);
     add_variation(match);
   }
 
-  Meetings meetings(const StepMatch& match) {
-    Meetings meetings;
+  Collectives collectives(const StepMatch& match) {
+    Collectives collectives;
     std::map<std::tuple<int, std::int64_t, int, std::int64_t>, std::uint32_t> turns;
     for (std::size_t r = 0; r < match.times.size(); ++r) {
       const auto rank = static_cast<std::int64_t>(r);
@@ -233,10 +234,10 @@ class Sampler {
         if (work == nullptr) continue;
         const auto [group, number, stream] = place_of(*ops[i].op, *work, rank);
         const std::uint32_t turn = turns[{group, number, stream, rank}]++;
-        meetings[{group, number, stream, turn}].push_back({rank, i});
+        collectives[{group, number, stream, turn}].push_back({rank, i});
       }
     }
-    return meetings;
+    return collectives;
   }
 
   std::tuple<int, std::int64_t, int> place_of(const Op& op, const CommunicationWork& work,
@@ -261,8 +262,8 @@ class Sampler {
                                   : tables_.emplace(group, grid_.table(group)).first->second;
   }
 
-  void add_meeting(std::int64_t step, const std::vector<Member>& members, const StepMatch& match,
-                   std::vector<std::vector<Interval>>& busy) {
+  void add_collective(std::int64_t step, const std::vector<Member>& members, const StepMatch& match,
+                      std::vector<std::vector<Interval>>& busy) {
     if (members.size() < 2) return;
     const Op& op = *ops_of_rank(members.front().rank)[members.front().op].op;
     const auto& work = std::get<CommunicationWork>(op.work);

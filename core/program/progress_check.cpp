@@ -24,7 +24,7 @@ struct QueueId {
 
 // An op that takes part in something with other stages: ends of the same message, or members of the
 // same collective, have the same key.
-using MeetingKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t>;
+using RendezvousKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t>;
 
 struct Arrival {
   QueueId queue;
@@ -144,7 +144,7 @@ class Progress {
     return work->group == Group::Mirror ? 2 : members_[static_cast<std::size_t>(work->group)];
   }
 
-  MeetingKey key_of(QueueId id, Stage& stage, const Op& op, std::uint32_t number) const {
+  RendezvousKey key_of(QueueId id, Stage& stage, const Op& op, std::uint32_t number) const {
     const auto& work = std::get<CommunicationWork>(op.work);
     if (op.kind != OpKind::Send && op.kind != OpKind::Receive) {
       const auto group = static_cast<std::size_t>(work.group);
@@ -163,16 +163,16 @@ class Progress {
     return {channel, call.layer, call.microbatch, 0};
   }
 
-  // The op has come to its meeting; the last one to come finishes it for all.
+  // The op has reached its rendezvous; the last member to arrive completes it for all.
   bool meet(QueueId id, Stage& stage, const Op& op, std::uint32_t number, std::size_t members) {
     if (stage.arrived[number]) return false;
     stage.arrived[number] = true;
-    const MeetingKey key = key_of(id, stage, op, number);
-    std::vector<Arrival>& arrivals = meetings_[key];
+    const RendezvousKey key = key_of(id, stage, op, number);
+    std::vector<Arrival>& arrivals = rendezvous_[key];
     arrivals.push_back({id, number});
     if (arrivals.size() < members) return false;
     const std::vector<Arrival> all = std::move(arrivals);
-    meetings_.erase(key);
+    rendezvous_.erase(key);
     for (const Arrival& arrival : all) {
       finish(arrival.queue, arrival.op);
       runnable_.push_back(arrival.queue);
@@ -194,7 +194,7 @@ class Progress {
   Queues queues_;
   std::vector<Stage> stages_;
   std::array<std::size_t, kGroups> members_{};
-  std::map<MeetingKey, std::vector<Arrival>> meetings_;  // of which not all members have come
+  std::map<RendezvousKey, std::vector<Arrival>> rendezvous_;  // of which not all members have come
   std::vector<QueueId> runnable_;
 };
 

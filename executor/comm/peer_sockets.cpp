@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "executor/comm/communicator.hpp"
-#include "executor/comm/strangers.hpp"
+#include "executor/comm/unauthenticated_peers.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -70,14 +70,14 @@ Socket PeerListener::await(const std::string& invitation, std::chrono::milliseco
 }
 
 void PeerListener::serve() {
-  Strangers strangers(
+  UnauthenticatedPeers peers(
       [](const std::string&) { return kSecretBytes; },
       [this](Socket socket, const std::string& shown) { receive(std::move(socket), shown); });
   while (true) {
     const auto seen =
-        strangers.wait({{woken_.descriptor(), POLLIN, 0}, {socket_.descriptor(), POLLIN, 0}});
+        peers.wait({{woken_.descriptor(), POLLIN, 0}, {socket_.descriptor(), POLLIN, 0}});
     if (seen[0].revents != 0) return;
-    if (seen[1].revents != 0) strangers.accept(socket_);
+    if (seen[1].revents != 0) peers.accept(socket_);
   }
 }
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "executor/comm/communicator.hpp"
-#include "executor/comm/strangers.hpp"
+#include "executor/comm/unauthenticated_peers.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -65,17 +65,17 @@ TcpStoreServer::~TcpStoreServer() {
 }
 
 void TcpStoreServer::accept_clients() {
-  Strangers strangers(bytes_of_greeting, [this](Socket socket, const std::string& greeting) {
+  UnauthenticatedPeers peers(bytes_of_greeting, [this](Socket socket, const std::string& greeting) {
     if (equal_secrets(greeting.substr(kLengthBytes), token_)) let_in(std::move(socket));
   });
   while (!closing_) {
-    const auto seen = strangers.wait({{listener_.descriptor(), POLLIN, 0}});
+    const auto seen = peers.wait({{listener_.descriptor(), POLLIN, 0}});
     clients_.remove_if([](Client& client) {
       if (!client.gone) return false;
       client.thread.join();
       return true;
     });
-    if (seen[0].revents != 0 && !closing_) strangers.accept(listener_);
+    if (seen[0].revents != 0 && !closing_) peers.accept(listener_);
   }
 }
 

@@ -227,8 +227,8 @@ void agree_on_inputs(Store& store, std::int64_t rank, std::int64_t world, const 
                                    fmt::join(verdict.absent, ", "), seconds.count()));
 }
 
-void tell_refusal(Store& store, std::int64_t rank, std::int64_t world, const InputError& error,
-                  milliseconds limit) {
+void report_refusal(Store& store, std::int64_t rank, std::int64_t world, const InputError& error,
+                    milliseconds limit) {
   RankInputs own{rank, world, host_name(), {}};
   own.refused = problems_of(own, error);
   store.set(inputs_key(rank), text_of(own));

@@ -35,7 +35,7 @@ void agree_on_inputs(Store& store, std::int64_t rank, std::int64_t world, const 
 // In place of that, for a rank whose own input is bad, say a file that it alone lacks: the others
 // end with its error as with a difference. Rank 0 waits until they have read it, `limit` at the
 // most; its process serves the table. Throws CommunicationError.
-void tell_refusal(Store& store, std::int64_t rank, std::int64_t world, const InputError& error,
-                  std::chrono::milliseconds limit);
+void report_refusal(Store& store, std::int64_t rank, std::int64_t world, const InputError& error,
+                    std::chrono::milliseconds limit);
 
 }  // namespace shardwright::executor

@@ -9,7 +9,7 @@ constexpr const char* kKey = "bad_input";
 
 }  // namespace
 
-void tell_bad_input(Store& store, const std::string& text) {
+void report_bad_input(Store& store, const std::string& text) {
   try {
     store.set(kKey, text);
     store.find(kKey);  // the answer comes after the table has the text
@@ -18,15 +18,16 @@ void tell_bad_input(Store& store, const std::string& text) {
   }
 }
 
-std::optional<std::string> told_bad_input(const LocalStore& table) {
+std::optional<std::string> reported_bad_input(const LocalStore& table) {
   const auto entry = table.look(kKey);
   return entry ? std::optional(entry->value) : std::nullopt;
 }
 
-std::optional<std::string> told_bad_input(const Meeting& meeting, std::chrono::milliseconds limit) {
-  if (meeting.table() != nullptr) return told_bad_input(*meeting.table());
+std::optional<std::string> reported_bad_input(const Rendezvous& rendezvous,
+                                              std::chrono::milliseconds limit) {
+  if (rendezvous.table() != nullptr) return reported_bad_input(*rendezvous.table());
   try {
-    return meeting.connect(limit)->find(kKey);
+    return rendezvous.connect(limit)->find(kKey);
   } catch (const CommunicationError&) {
     return std::nullopt;
   }

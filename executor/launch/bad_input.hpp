@@ -1,5 +1,6 @@
-// Bad input that a rank meets while all train, as a token beyond the vocabulary: told to the others
-// before this rank leaves its exchanges, so that none takes the closed connections for a failure.
+// Bad input that one rank finds during training, as a token beyond the vocabulary. The rank reports
+// it to the others before it leaves its collectives, so that none takes the closed connections for
+// a failure.
 #pragma once
 
 #include <chrono>
@@ -7,17 +8,18 @@
 #include <string>
 
 #include "executor/comm/store.hpp"
-#include "executor/launch/meeting.hpp"
+#include "executor/launch/rendezvous.hpp"
 
 namespace shardwright::executor {
 
-// The rank's side, before it closes a connection: when it returns, the table has the text, unless
+// Called by the rank before it closes a connection. When it returns, the table has the text, unless
 // the table is gone.
-void tell_bad_input(Store& store, const std::string& text);
+void report_bad_input(Store& store, const std::string& text);
 
-// What was told: in the process that serves the table.
-std::optional<std::string> told_bad_input(const LocalStore& table);
-// The same at the other ranks. Nothing where the table does not answer within `limit`.
-std::optional<std::string> told_bad_input(const Meeting& meeting, std::chrono::milliseconds limit);
+// What a rank has reported, in the process that serves the table.
+std::optional<std::string> reported_bad_input(const LocalStore& table);
+// The same in the other ranks. Nothing where the table does not answer within `limit`.
+std::optional<std::string> reported_bad_input(const Rendezvous& rendezvous,
+                                              std::chrono::milliseconds limit);
 
 }  // namespace shardwright::executor

@@ -181,7 +181,7 @@ LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& ar
   if (ranks.running() > 0) ranks.signal_all(SIGTERM);
   wait_for_ends();
   if (stop_status() != 0) return {stop_status(), true, {}};
-  if (const auto bad = told_bad_input(rendezvous.table())) {
+  if (const auto bad = reported_bad_input(rendezvous.table())) {
     tell(*bad);
     return {kBadInputStatus, false, {}};
   }

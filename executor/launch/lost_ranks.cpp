@@ -68,13 +68,13 @@ std::string ask(Store& store, std::int64_t rank, milliseconds interval) {
 
 }  // namespace
 
-std::string find_lost_ranks(const Meeting& meeting, const LaunchPlace& place,
+std::string find_lost_ranks(const Rendezvous& rendezvous, const LaunchPlace& place,
                             const RankWatch* watch, milliseconds timeout) {
   const milliseconds interval = heartbeat_interval(timeout);
   try {
-    const std::unique_ptr<Store> store = meeting.connect(kMissedSigns * interval);
+    const std::unique_ptr<Store> store = rendezvous.connect(kMissedSigns * interval);
     if (watch == nullptr) return ask(*store, place.rank, interval);
-    return find_and_tell(*store, *watch, *meeting.table(), place.world, interval);
+    return find_and_tell(*store, *watch, *rendezvous.table(), place.world, interval);
   } catch (const CommunicationError&) {
     if (watch != nullptr) return "";
     return fmt::format("; no answer of rank 0 at {}:{}, which serves the rendezvous",

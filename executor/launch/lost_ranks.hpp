@@ -11,7 +11,7 @@
 
 #include "executor/launch/heartbeat.hpp"
 #include "executor/launch/launch_place.hpp"
-#include "executor/launch/meeting.hpp"
+#include "executor/launch/rendezvous.hpp"
 
 namespace shardwright::executor {
 
@@ -19,7 +19,7 @@ namespace shardwright::executor {
 // the table is served; all ranks that fail call it, after their Heartbeat has ended. `watch` is
 // null but where the table is served. One sentence for each rank that is lost, each after "; ";
 // empty if all have taken leave.
-std::string find_lost_ranks(const Meeting& meeting, const LaunchPlace& place,
+std::string find_lost_ranks(const Rendezvous& rendezvous, const LaunchPlace& place,
                             const RankWatch* watch, std::chrono::milliseconds timeout);
 
 // Throws RuntimeFailure if another rank has ended or been silent for `timeout`: where an exchange

@@ -4,7 +4,7 @@
 
 #include "executor/comm/communicator.hpp"
 #include "executor/launch/agreement.hpp"
-#include "executor/launch/meeting.hpp"
+#include "executor/launch/rendezvous.hpp"
 
 namespace shardwright::executor {
 
@@ -14,8 +14,8 @@ void tell_other_ranks(const LaunchPlace& place, const std::string& token, const 
   constexpr std::chrono::milliseconds kLongest{30'000};
   const auto limit = std::min(timeout, kLongest);
   try {
-    const Meeting meeting(place, token, limit);
-    tell_refusal(*meeting.store(), place.rank, place.world, error, limit);
+    const Rendezvous rendezvous(place, token, limit);
+    report_refusal(*rendezvous.store(), place.rank, place.world, error, limit);
   } catch (const CommunicationError&) {
     // Nobody is there to be told.
   }

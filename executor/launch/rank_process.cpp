@@ -23,7 +23,7 @@
 #include "executor/launch/device_choice.hpp"
 #include "executor/launch/heartbeat.hpp"
 #include "executor/launch/lost_ranks.hpp"
-#include "executor/launch/meeting.hpp"
+#include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_inputs.hpp"
 #include "executor/runtime/rank_trainer.hpp"
@@ -45,7 +45,7 @@ struct Corpus {
 class RankRun {
  public:
   RankRun(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-          Device device, const Corpus& data, Meeting& meeting, Heartbeat& heartbeat,
+          Device device, const Corpus& data, Rendezvous& rendezvous, Heartbeat& heartbeat,
           std::function<void()> check_others)
       : options_(options),
         scenario_(scenario),
@@ -53,15 +53,15 @@ class RankRun {
         rank_(place.rank),
         recorded_(options.recorded_steps()),
         device_(device),
-        table_(meeting.store()),
+        table_(rendezvous.store()),
         heartbeat_(heartbeat),
         loader_(data.file, scenario.plan, scenario.model.vocab, options.training.seed),
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
-        backend_(
-            open_backend(device, meeting.store(), place, {options.timeout(), options.share_gpu})),
+        backend_(open_backend(device, rendezvous.store(), place,
+                              {options.timeout(), options.share_gpu})),
         trainer_(scenario.model, program_, place.rank, backend_->kernels(), backend_->opener(),
                  options.training, backend_->queues()),
-        checkpoint_store_(meeting.connect()),
+        checkpoint_store_(rendezvous.connect()),
         checkpoints_(options.checkpoints(std::move(check_others)), scenario.model, trainer_,
                      *checkpoint_store_, [](const std::string& text) { tell(text); }) {
     state_.seed = options.training.seed;
@@ -178,7 +178,7 @@ class RankRun {
     try {
       return loader_.load(state_.samples, trainer_.place()[Axis::Data]);
     } catch (const InputError& error) {
-      if (table_ != nullptr) tell_bad_input(*table_, error.what());
+      if (table_ != nullptr) report_bad_input(*table_, error.what());
       throw;
     }
   }
@@ -265,27 +265,29 @@ class RankRun {
   std::atomic<Activity> activity_{Activity::Starting};
 };
 
-// `watch` and `meeting` are there as soon as they are needed to tell of a failure.
-void meet_and_train(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
+// `watch` and `rendezvous` are there as soon as they are needed to tell of a failure.
+void join_and_train(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
                     Device device, const std::string& token, std::optional<RankWatch>& watch,
-                    std::optional<Meeting>& meeting) {
+                    std::optional<Rendezvous>& rendezvous) {
   const Corpus data{TokenFile(options.data)};
   const RunInputs inputs = inputs_of(options, scenario, device, data.file, data.sum);
-  meeting.emplace(place, token, options.timeout());
-  if (meeting->table() != nullptr) watch.emplace(*meeting->table(), place.world, "an unknown host");
-  Heartbeat heartbeat(meeting->connect(), place.rank, heartbeat_interval(options.timeout()));
+  rendezvous.emplace(place, token, options.timeout());
+  if (rendezvous->table() != nullptr)
+    watch.emplace(*rendezvous->table(), place.world, "an unknown host");
+  Heartbeat heartbeat(rendezvous->connect(), place.rank, heartbeat_interval(options.timeout()));
   std::function<void()> check_others;
   if (watch) check_others = [&] { check_none_is_gone(*watch, place, options.timeout()); };
   std::optional<FolderLock> folder;
   const auto prepare = [&] {
     if (place.serves_rendezvous) folder.emplace(prepare_run_folder(options));
   };
-  if (meeting->store() != nullptr) {
-    agree_on_inputs(*meeting->store(), place.rank, place.world, inputs, options.timeout(), prepare);
+  if (rendezvous->store() != nullptr) {
+    agree_on_inputs(*rendezvous->store(), place.rank, place.world, inputs, options.timeout(),
+                    prepare);
   } else {
     prepare();
   }
-  RankRun run(options, scenario, place, device, data, *meeting, heartbeat, check_others);
+  RankRun run(options, scenario, place, device, data, *rendezvous, heartbeat, check_others);
   run.train();
   if (place.rank == 0) run.print_result();
 }
@@ -295,19 +297,20 @@ void meet_and_train(const RunOptions& options, const Scenario& scenario, const L
 void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
               Device device, const std::string& token) {
   std::optional<RankWatch> watch;
-  std::optional<Meeting> meeting;
+  std::optional<Rendezvous> rendezvous;
   const auto own_name = [&] { return fmt::format("rank {} on {}", place.rank, host_name()); };
   const auto bad_input = [&] {
     const auto limit = kMissedSigns * heartbeat_interval(options.timeout());
-    return meeting ? told_bad_input(*meeting, limit) : std::nullopt;
+    return rendezvous ? reported_bad_input(*rendezvous, limit) : std::nullopt;
   };
   const auto lost_ranks = [&] {
-    const bool watched = place.launcher == kOwnLauncher || place.world == 1 || !meeting;
-    return watched ? ""
-                   : find_lost_ranks(*meeting, place, watch ? &*watch : nullptr, options.timeout());
+    const bool watched = place.launcher == kOwnLauncher || place.world == 1 || !rendezvous;
+    return watched
+               ? ""
+               : find_lost_ranks(*rendezvous, place, watch ? &*watch : nullptr, options.timeout());
   };
   try {
-    meet_and_train(options, scenario, place, device, token, watch, meeting);
+    join_and_train(options, scenario, place, device, token, watch, rendezvous);
   } catch (const InputError& error) {
     if (!bad_input()) throw;
     // The launcher says it.

@@ -1,4 +1,4 @@
-// One rank of a run, from meeting the others to the last step.
+// One rank of a run, from the rendezvous to the last step.
 #pragma once
 
 #include <string>

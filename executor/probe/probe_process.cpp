@@ -15,8 +15,8 @@
 #include "core/spec/cluster_json.hpp"
 #include "executor/data/counter_random.hpp"
 #include "executor/launch/device_choice.hpp"
-#include "executor/launch/meeting.hpp"
 #include "executor/launch/option_checks.hpp"
+#include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_options.hpp"
 #include "executor/probe/exchange_probe.hpp"
 #include "executor/probe/gpu_machine.hpp"
@@ -128,10 +128,10 @@ void train(const ProbeOptions& options, const Scenario& scenario, const LaunchPl
 }
 
 std::vector<ExchangeSample> time_exchanges(const ProbeOptions& options, const LaunchPlace& place,
-                                           Device device, const Meeting& meeting,
+                                           Device device, const Rendezvous& rendezvous,
                                            const ProbeProgress& progress) {
   const auto backend =
-      open_backend(device, meeting.store(), place, {options.timeout(), options.share_gpu});
+      open_backend(device, rendezvous.store(), place, {options.timeout(), options.share_gpu});
   return probe_exchanges(place.rank, place.world, *backend, device,
                          [&](const std::string& text) { progress.show(text); });
 }
@@ -181,14 +181,14 @@ std::int64_t probe_ranks(const ProbeOptions& options, Device device) {
 
 void probe_rank(const ProbeOptions& options, const LaunchPlace& place, Device device,
                 const std::string& token) {
-  Meeting meeting(place, token, options.timeout());
+  Rendezvous rendezvous(place, token, options.timeout());
   const bool on_gpus = device == Device::Cuda;
   std::string why;
   GpuHost gpus;
   if (on_gpus) gpus = place.rank == 0 ? probe_gpus(why) : GpuHost{list_gpus(why), {}, {}, {}};
   const ClusterSpec machine = describe(options, place, device, gpus);
   const ProbeProgress progress(place.rank == 0 && !options.no_progress);
-  const auto samples = time_exchanges(options, place, device, meeting, progress);
+  const auto samples = time_exchanges(options, place, device, rendezvous, progress);
   if (place.rank == 0) {
     std::filesystem::create_directories(options.out);
     write(options.out / "machine.json", to_json(machine));
@@ -198,8 +198,8 @@ void probe_rank(const ProbeOptions& options, const LaunchPlace& place, Device de
   }
   const auto together = place.world == 1
                             ? nullptr
-                            : meeting.opener("models/")("world", static_cast<int>(place.rank),
-                                                        static_cast<int>(place.world));
+                            : rendezvous.opener("models/")("world", static_cast<int>(place.rank),
+                                                           static_cast<int>(place.world));
   const std::vector<Scenario> scenarios = probe_scenarios(machine, device);
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const Scenario& scenario = scenarios[i];

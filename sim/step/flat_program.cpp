@@ -5,17 +5,17 @@
 namespace shardwright::sim {
 namespace {
 
-Meeting meeting_of(const Op& op, const Plan& plan) {
-  if (op.kind == OpKind::Send || op.kind == OpKind::Receive) return Meeting::Message;
+Rendezvous rendezvous_of(const Op& op, const Plan& plan) {
+  if (op.kind == OpKind::Send || op.kind == OpKind::Receive) return Rendezvous::PointToPoint;
   const auto* message = std::get_if<CommunicationWork>(&op.work);
-  if (message == nullptr || plan.pp == 1) return Meeting::None;
-  return joins_stages(message->group) ? Meeting::Collective : Meeting::None;
+  if (message == nullptr || plan.pp == 1) return Rendezvous::None;
+  return joins_stages(message->group) ? Rendezvous::Collective : Rendezvous::None;
 }
 
 FlatOp flatten(const Op& op, const Plan& plan) {
   FlatOp entry;
   entry.stream = op.stream;
-  entry.meeting = meeting_of(op, plan);
+  entry.rendezvous = rendezvous_of(op, plan);
   entry.kernel = is_kernel(op);
   entry.sends = op.kind == OpKind::Send;
   entry.holds_host = op.holds_host;
@@ -23,7 +23,7 @@ FlatOp flatten(const Op& op, const Plan& plan) {
   if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
     entry.group = message->group;
     entry.peer_offset = message->peer_offset;
-    entry.collective = entry.meeting != Meeting::Message;
+    entry.collective = entry.rendezvous != Rendezvous::PointToPoint;
   }
   return entry;
 }
@@ -31,7 +31,7 @@ FlatOp flatten(const Op& op, const Plan& plan) {
 }  // namespace
 
 bool posts_ahead(const FlatOp& op) {
-  return op.meeting == Meeting::Message && !op.sends && op.waits == 0 && !op.holds_host;
+  return op.rendezvous == Rendezvous::PointToPoint && !op.sends && op.waits == 0 && !op.holds_host;
 }
 
 void BlockBusy::add(const Op& op, double duration) {

@@ -11,7 +11,7 @@
 namespace shardwright::sim {
 
 // What an op needs other stages for.
-enum class Meeting : std::uint8_t { None, Message, Collective };
+enum class Rendezvous : std::uint8_t { None, PointToPoint, Collective };
 
 // An op as a replay needs it: one cache line holds several. Times are in seconds.
 struct FlatOp {
@@ -22,7 +22,7 @@ struct FlatOp {
   std::uint32_t first_wait = 0;  // into FlatProgram::waits
   std::uint16_t waits = 0;
   Stream stream = Stream::Compute;
-  Meeting meeting = Meeting::None;
+  Rendezvous rendezvous = Rendezvous::None;
   Group group = Group::Tensor;
   bool collective = false;  // of its group, on one stage or several
   bool kernel = false;      // on the compute stream

@@ -143,7 +143,7 @@ class Replay {
   }
 
   static bool waits_for_message(const FlatOp& op) {
-    return op.holds_host && op.meeting == Meeting::Message;
+    return op.holds_host && op.rendezvous == Rendezvous::PointToPoint;
   }
 
   // Posts a receive that holds the host, when the host comes to it; true if it just has.
@@ -175,7 +175,9 @@ class Replay {
     std::uint32_t after = kNoOp;  // a collective that a queued one waits for too, not settled yet
   };
 
-  static bool is_queued(const FlatOp& op) { return op.collective && op.meeting == Meeting::None; }
+  static bool is_queued(const FlatOp& op) {
+    return op.collective && op.rendezvous == Rendezvous::None;
+  }
 
   // Takes an op that has to end first into account; false if its end is not known yet. One
   // collective that another one waits for need not be settled.
@@ -196,11 +198,11 @@ class Replay {
                                 std::span<const Wait> waits) {
     const auto stream = static_cast<std::size_t>(op.stream);
     const bool queued = is_queued(op);
-    if (op.meeting != Meeting::Message) {
+    if (op.rendezvous != Rendezvous::PointToPoint) {
       if (!queued) settle_collectives(rank, op.stream);
       if (!settle_stream(rank, stream)) return std::nullopt;
     }
-    const double free = op.meeting == Meeting::Message ? 0.0 : rank.stream_free[stream];
+    const double free = op.rendezvous == Rendezvous::PointToPoint ? 0.0 : rank.stream_free[stream];
     Start start{OpStart::issued(rank.host + op.launch, free, rank.held_by, kStreamBefore), free};
     for (std::uint32_t i = 0; i < op.waits; ++i) {
       const std::uint32_t on = call.first_op + flat_.waits[op.first_wait + i];
@@ -230,7 +232,7 @@ class Replay {
     record(rank.ops[number], op, start->cause);
     const bool posted = rank.op == 0 && posts_ahead(op) && waits.empty();
     if (posted) return true;
-    if (op.meeting != Meeting::None) {
+    if (op.rendezvous != Rendezvous::None) {
       meet(s, rank, call, op, number, start->ready);
     } else if (is_queued(op)) {
       queue(rank, op, number, *start);
@@ -323,7 +325,7 @@ class Replay {
 
   void meet(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op, std::uint32_t number,
             double ready) {
-    if (op.meeting == Meeting::Message) {
+    if (op.rendezvous == Rendezvous::PointToPoint) {
       post_message(s, call, op, {s, number, ready});
       return;
     }

@@ -139,7 +139,7 @@ class Engine {
 
   void set_up_gatherings() {
     std::vector<std::int32_t> table_of(kGroups, -1);
-    for (const MeetingKind& kind : lane_programs_.meetings) {
+    for (const RendezvousKind& kind : lane_programs_.rendezvous) {
       std::int32_t& table = table_of[static_cast<std::size_t>(kind.group)];
       if (table < 0) {
         table = static_cast<std::int32_t>(tables_.size());
@@ -227,7 +227,7 @@ class Engine {
       if (RankWatch* watch = watch_of(rank)) watch->arrive(op, *arrival);
       if (lane.is_message) {
         post(rank, lane, op, arrival->ready);
-      } else if (op.meetings != kNone) {
+      } else if (op.rendezvous != kNone) {
         state.in_collective = true;
         join(r, op, arrival->ready);
       } else {
@@ -285,7 +285,7 @@ class Engine {
   // Collectives.
 
   void join(std::uint32_t r, const LaneOp& op, double ready) {
-    Gatherings& row = gatherings_[op.meetings];
+    Gatherings& row = gatherings_[op.rendezvous];
     const GroupTable& table = tables_[row.table];
     const std::uint32_t group = table.group_of[r];
     RankGathering& gathering = row.open[group];
@@ -296,14 +296,14 @@ class Engine {
     const auto known = transfers_.of(op.transfer, group, members);
     const double duration = known.duration + op.interference;
     if (known.route) {
-      transfers_.shared().begin({op.meetings, group}, *known.route, start, duration);
+      transfers_.shared().begin({op.rendezvous, group}, *known.route, start, duration);
     } else {
-      finish_collective(op.meetings, group, duration);
+      finish_collective(op.rendezvous, group, duration);
     }
   }
 
-  void finish_collective(std::uint32_t meetings, std::uint32_t group, double duration) {
-    Gatherings& row = gatherings_[meetings];
+  void finish_collective(std::uint32_t rendezvous, std::uint32_t group, double duration) {
+    Gatherings& row = gatherings_[rendezvous];
     const double start = std::exchange(row.open[group], {}).start;
     for (const std::int32_t member : tables_[row.table].members_of(group)) {
       const auto r = static_cast<std::uint32_t>(member);
@@ -415,7 +415,7 @@ class Engine {
   std::vector<double> finish_;    // of the ops of all ranks that other lanes wait for
   std::vector<Hold> holds_;       // of the hosts of all ranks
   std::vector<GroupTable> tables_;
-  std::vector<Gatherings> gatherings_;                           // by MeetingKind
+  std::vector<Gatherings> gatherings_;                           // by RendezvousKind
   std::vector<std::pair<ChannelEnd, ChannelEnd>> channel_ends_;  // sender, receiver
   std::vector<MessageChannel> channels_;  // by pair of stages and rank of the stage
   std::vector<RankWatch> watches_;

@@ -21,7 +21,7 @@ struct OpTime {
                       // all members come to it with this rank
   std::uint32_t cause = kNoOp;  // the op whose finish decided the start; of a kernel not the one
                                 // before it
-  Meeting meeting = Meeting::None;
+  Rendezvous rendezvous = Rendezvous::None;
   Group group = Group::Tensor;
   bool communicates = false;  // or copies: it is on another stream than kernels
   bool copies = false;        // activations to or from the host's memory
@@ -29,7 +29,7 @@ struct OpTime {
   // All but its times.
   void describe(const FlatOp& op, std::uint32_t decided_by) {
     cause = decided_by;
-    meeting = op.meeting;
+    rendezvous = op.rendezvous;
     group = op.group;
     communicates = op.stream != Stream::Compute;
     copies = op.stream == Stream::Offload;

@@ -27,9 +27,9 @@ LaneOp prototype(const Op& op, const FlatOp& flat, LanePrograms& known) {
   result.waits = flat.waits;
   result.computes = flat.kernel;
   result.stream = flat.stream;
-  if (flat.collective) result.meetings = index_of({flat.group, flat.stream}, known.meetings);
+  if (flat.collective) result.rendezvous = index_of({flat.group, flat.stream}, known.rendezvous);
   if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
-    const OpKind kind = flat.meeting == Meeting::Message ? OpKind::Send : op.kind;
+    const OpKind kind = flat.rendezvous == Rendezvous::PointToPoint ? OpKind::Send : op.kind;
     result.transfer = index_of({kind, flat.group, flat.stream, message->bytes, flat.duration,
                                 message->copies, message->most_nodes},
                                known.transfers);
@@ -110,7 +110,7 @@ class StageSorter {
     std::vector<LaneOp>& ops = result_.lanes[lane].ops;
     places_.push_back({lane, static_cast<std::uint32_t>(ops.size())});
     ops.push_back(op);
-    if (flat.meeting == Meeting::Message) keys_[lane].push_back(message_key(call, flat));
+    if (flat.rendezvous == Rendezvous::PointToPoint) keys_[lane].push_back(message_key(call, flat));
     if (flat.stream == Stream::Compute) last_compute_ = op.number;
     if (flat.kernel) held_by_ = kNone;
     if (flat.holds_host) hold_host(op.number, flat);
@@ -124,7 +124,7 @@ class StageSorter {
     op_at(number).ends = hold_;
     if (last_compute_ != kNone) op_at(last_compute_).ends = hold_;
     host_ = flat.further_launch;
-    held_by_ = flat.meeting == Meeting::Message ? number : kNone;
+    held_by_ = flat.rendezvous == Rendezvous::PointToPoint ? number : kNone;
     last_compute_ = kNone;
   }
 
@@ -134,7 +134,7 @@ class StageSorter {
   }
 
   std::uint32_t lane_of(const FlatOp& flat) {
-    const bool message = flat.meeting == Meeting::Message;
+    const bool message = flat.rendezvous == Rendezvous::PointToPoint;
     const auto found =
         std::find_if(result_.lanes.begin(), result_.lanes.end(), [&](const Lane& lane) {
           return lane.stream == flat.stream && lane.is_message == message &&

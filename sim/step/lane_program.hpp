@@ -19,18 +19,18 @@ inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max()
 using LaneMask = std::uint32_t;
 
 struct LaneOp {
-  double host = 0.0;               // when the host has issued it, from its last hold on
-  double duration = 0.0;           // priced
-  double interference = 0.0;       // of a kernel: that collectives beside it cost
-  std::uint32_t number = 0;        // of the op in the rank program
-  std::uint32_t hold = kNone;      // the hold of the host before it
-  std::uint32_t ends = kNone;      // the hold of the host that it has to finish for
-  std::uint32_t held_by = kNone;   // the op that the host waited for since the kernel before it
-  std::uint32_t slot = kNone;      // where its finish is kept, if another lane waits for it
-  std::uint32_t first_wait = 0;    // into LaneProgram::waits
-  LaneMask wakes = 0;              // the lanes that wait for it
-  std::uint32_t meetings = kNone;  // a collective: index in LanePrograms::meetings
-  std::uint32_t transfer = kNone;  // communication: index in LanePrograms::transfers
+  double host = 0.0;                 // when the host has issued it, from its last hold on
+  double duration = 0.0;             // priced
+  double interference = 0.0;         // of a kernel: that collectives beside it cost
+  std::uint32_t number = 0;          // of the op in the rank program
+  std::uint32_t hold = kNone;        // the hold of the host before it
+  std::uint32_t ends = kNone;        // the hold of the host that it has to finish for
+  std::uint32_t held_by = kNone;     // the op that the host waited for since the kernel before it
+  std::uint32_t slot = kNone;        // where its finish is kept, if another lane waits for it
+  std::uint32_t first_wait = 0;      // into LaneProgram::waits
+  LaneMask wakes = 0;                // the lanes that wait for it
+  std::uint32_t rendezvous = kNone;  // a collective: index in LanePrograms::rendezvous
+  std::uint32_t transfer = kNone;    // communication: index in LanePrograms::transfers
   BlockId block = 0;
   std::uint16_t place = 0;  // in the block
   std::uint16_t waits = 0;
@@ -67,11 +67,11 @@ struct LaneProgram {
 
 // Collectives of one kind of group on one stream. A rank has come to one of these at a time, since
 // a stream waits for its collective.
-struct MeetingKind {
+struct RendezvousKind {
   Group group = Group::Tensor;
   Stream stream = Stream::Compute;
 
-  bool operator==(const MeetingKind&) const = default;
+  bool operator==(const RendezvousKind&) const = default;
 };
 
 // Communication that takes the same time and traffic wherever it happens.
@@ -88,7 +88,7 @@ struct TransferKind {
 
 struct LanePrograms {
   std::vector<LaneProgram> stages;
-  std::vector<MeetingKind> meetings;
+  std::vector<RendezvousKind> rendezvous;
   std::vector<TransferKind> transfers;
   std::uint32_t channels = 0;  // pairs of stages, one way and one direction of the data
 };

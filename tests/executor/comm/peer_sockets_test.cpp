@@ -54,23 +54,23 @@ TEST(PeerListener, IsNotTakenForAnImpostor) {
   EXPECT_THROW(follow(invitation, 10s), CommunicationError);
 }
 
-// Strangers who say nothing, something, or hang up at once keep connecting while the members of a
-// group meet and talk.
-TEST(Gloo, StrangersNeitherJoinNorDisturb) {
+// Unauthenticated peers who say nothing, something, or hang up at once keep connecting while the
+// members of a group meet and talk.
+TEST(Gloo, UnauthenticatedPeersNeitherJoinNorDisturb) {
   constexpr int kSize = 3;
   LocalStore store;
   std::vector<std::unique_ptr<GlooDevice>> devices;
   for (int rank = 0; rank < kSize; ++rank)
     devices.push_back(std::make_unique<GlooDevice>(GlooOptions{kLoopback, 20s}));
   std::atomic<bool> done = false;
-  auto strangers = std::async(std::launch::async, [&] {
+  auto peers = std::async(std::launch::async, [&] {
     std::vector<Socket> kept;
     for (int i = 0; !done; ++i) {
       const auto port = devices[static_cast<std::size_t>(i % kSize)]->port();
-      Socket stranger = connect_to(kLoopback, port, 5s);
+      Socket peer = connect_to(kLoopback, port, 5s);
       const std::string words(static_cast<std::size_t>(i % 50), 'x');
-      send_all(stranger.descriptor(), words.data(), words.size());
-      if (i % 3 == 0 && kept.size() < 100) kept.push_back(std::move(stranger));
+      send_all(peer.descriptor(), words.data(), words.size());
+      if (i % 3 == 0 && kept.size() < 100) kept.push_back(std::move(peer));
       std::this_thread::sleep_for(1ms);
     }
     return kept.size();
@@ -93,7 +93,7 @@ TEST(Gloo, StrangersNeitherJoinNorDisturb) {
   }
   for (auto& rank : ranks) EXPECT_EQ(rank.get(), 5.0F * 20.0F * (1.0F + 2.0F + 3.0F));
   done = true;
-  EXPECT_GT(strangers.get(), 0U);
+  EXPECT_GT(peers.get(), 0U);
 }
 
 }  // namespace

@@ -51,14 +51,14 @@ std::size_t threads() {
 }
 
 // More than may wait at a time; none of them gets a thread.
-TEST(TcpStore, StrangersCostLittleAndHoldNobodyUp) {
+TEST(TcpStore, UnauthenticatedPeersCostLittleAndDelayNobody) {
   const TcpStoreServer server(kStoreAddress, 0, "secret");
   const std::size_t before = threads();
-  std::vector<Socket> strangers;
+  std::vector<Socket> peers;
   for (int i = 0; i < 300; ++i) {
-    strangers.push_back(connect_to(kStoreAddress, server.port(), 5s));
-    if (i % 3 == 0) send_all(strangers.back().descriptor(), "\0\0", 2);
-    if (i % 3 == 1) send_all(strangers.back().descriptor(), "\377\377\377\377secret", 10);
+    peers.push_back(connect_to(kStoreAddress, server.port(), 5s));
+    if (i % 3 == 0) send_all(peers.back().descriptor(), "\0\0", 2);
+    if (i % 3 == 1) send_all(peers.back().descriptor(), "\377\377\377\377secret", 10);
   }
   TcpStore knows(kStoreAddress, server.port(), "secret", 5s);
   knows.set("key", "value");

@@ -25,9 +25,9 @@ Seconds kernels(const TimeBreakdown& time) {
   return time.compute() + time.optimizer;
 }
 
-// Slower kernels may keep collectives from meeting at a port, which saves a little of what those
+// Slower kernels may keep collectives from sharing a port, which saves a little of what those
 // cost each other.
-constexpr double kMissedMeetings = 5e-3;
+constexpr double kLostOverlap = 5e-3;
 
 // Kernels take between 1 and 1 + s times as long; an event graph's end grows with its durations.
 RC_GTEST_PROP(Interference, CostsAtMostItsShareOfTheStep, ()) {
@@ -36,7 +36,7 @@ RC_GTEST_PROP(Interference, CostsAtMostItsShareOfTheStep, ()) {
   const StepResult without = simulate_step(with_slowdown(scenario, 0.0));
   const StepResult with = simulate_step(with_slowdown(scenario, slowdown));
   constexpr double kRounding = 1e-9;
-  RC_ASSERT(with.step >= without.step * (1.0 - kMissedMeetings));
+  RC_ASSERT(with.step >= without.step * (1.0 - kLostOverlap));
   RC_ASSERT(with.step <= without.step * ((1.0 + slowdown) * (1.0 + kRounding)));
   for (std::size_t s = 0; s < with.stages.size(); ++s) {
     const TimeBreakdown& time = with.stages[s].time;
@@ -57,7 +57,7 @@ RC_GTEST_PROP(Interference, OfKernelsAndCollectivesStretchesTheStepByTheGreaterA
   const Seconds without = simulate_step(with_slowdown(scenario, 0.0)).step;
   const Seconds with = simulate_step(with_slowdown(scenario, kernels, collectives)).step;
   constexpr double kRounding = 1e-9;
-  RC_ASSERT(with >= without * (1.0 - kMissedMeetings));
+  RC_ASSERT(with >= without * (1.0 - kLostOverlap));
   RC_ASSERT(with <= without * ((1.0 + std::max(kernels, collectives)) * (1.0 + kRounding)));
 }
 

@@ -43,7 +43,7 @@ class NaiveReplay {
     double duration = 0.0, issued = 0.0;  // from the end of `hold` on, if there is one
     std::size_t hold = kNone;
     std::vector<std::size_t> needs;  // the op before it on its queue, and those that it waits for
-    std::size_t meeting = kNone;
+    std::size_t rendezvous = kNone;
     bool is_hold = false;  // of the host: no op of the program
     bool is_issued = false, is_started = false, is_done = false;
   };
@@ -91,8 +91,8 @@ class NaiveReplay {
         const std::tuple queue{op.stream, work == nullptr ? 0 : work->peer_offset};
         if (last_of_queue.count(queue) > 0) made.needs.push_back(last_of_queue[queue]);
         last_of_queue[queue] = ops_.size();
-        if (work != nullptr) made.meeting = meeting_of(rank.stage, call, op, *work, turns);
-        if (made.meeting != kNone) meetings_[made.meeting].push_back(ops_.size());
+        if (work != nullptr) made.rendezvous = rendezvous_of(rank.stage, call, op, *work, turns);
+        if (made.rendezvous != kNone) rendezvous_[made.rendezvous].push_back(ops_.size());
         ids.push_back(ops_.size());
         if (op.stream == Stream::Compute) last_kernel = ops_.size();
         ops_.push_back(made);
@@ -121,8 +121,8 @@ class NaiveReplay {
     return ops_.size() - 1;
   }
 
-  std::size_t meeting_of(std::int32_t stage, const Call& call, const Op& op,
-                         const CommunicationWork& work, std::array<int, kGroups>& turns) {
+  std::size_t rendezvous_of(std::int32_t stage, const Call& call, const Op& op,
+                            const CommunicationWork& work, std::array<int, kGroups>& turns) {
     const bool message = op.kind == OpKind::Send || op.kind == OpKind::Receive;
     const bool joins = work.group == Group::EmbeddingTie || work.group == Group::ModelParallel;
     if (!message && (!joins || program_.stages.size() == 1)) return kNone;
@@ -134,8 +134,8 @@ class NaiveReplay {
     } else {
       ++turns[static_cast<std::size_t>(work.group)];
     }
-    const auto [found, is_new] = meeting_ids_.try_emplace(key, meetings_.size());
-    if (is_new) meetings_.emplace_back();
+    const auto [found, is_new] = rendezvous_ids_.try_emplace(key, rendezvous_.size());
+    if (is_new) rendezvous_.emplace_back();
     return found->second;
   }
 
@@ -153,11 +153,11 @@ class NaiveReplay {
   void start_what_can() {
     for (std::size_t id = 0; id < ops_.size(); ++id) {
       if (!is_ready(ops_[id])) continue;
-      if (ops_[id].meeting == kNone) {
+      if (ops_[id].rendezvous == kNone) {
         start(id);
         continue;
       }
-      const std::vector<std::size_t>& members = meetings_[ops_[id].meeting];
+      const std::vector<std::size_t>& members = rendezvous_[ops_[id].rendezvous];
       if (std::all_of(members.begin(), members.end(),
                       [this](std::size_t member) { return is_ready(ops_[member]); })) {
         for (const std::size_t member : members) start(member);
@@ -167,8 +167,8 @@ class NaiveReplay {
 
   const Program& program_;
   std::vector<NaiveOp> ops_;
-  std::map<std::tuple<int, int, int, int>, std::size_t> meeting_ids_;
-  std::vector<std::vector<std::size_t>> meetings_;
+  std::map<std::tuple<int, int, int, int>, std::size_t> rendezvous_ids_;
+  std::vector<std::vector<std::size_t>> rendezvous_;
   EventQueue<Event> events_;
 };
 

@@ -1,28 +1,28 @@
-#include "executor/launch/meeting.hpp"
+#include "executor/launch/rendezvous.hpp"
 
 #include <utility>
 
 namespace shardwright::executor {
 
-Meeting::Meeting(const LaunchPlace& place, const std::string& token,
-                 std::chrono::milliseconds timeout)
+Rendezvous::Rendezvous(const LaunchPlace& place, const std::string& token,
+                       std::chrono::milliseconds timeout)
     : place_(place), token_(token), timeout_(timeout) {
-  if (!meets()) return;
+  if (!has_store()) return;
   if (place.serves_rendezvous)
     server_ = std::make_unique<TcpStoreServer>(place.master_address, place.master_port, token);
   store_ = std::make_unique<TcpStore>(place.master_address, place.master_port, token, timeout);
 }
 
-bool Meeting::meets() const {
+bool Rendezvous::has_store() const {
   return place_.world > 1 || place_.launcher == kOwnLauncher;
 }
 
-std::unique_ptr<Store> Meeting::connect(std::chrono::milliseconds timeout) const {
-  if (!meets()) return std::make_unique<LocalStore>();
+std::unique_ptr<Store> Rendezvous::connect(std::chrono::milliseconds timeout) const {
+  if (!has_store()) return std::make_unique<LocalStore>();
   return std::make_unique<TcpStore>(place_.master_address, place_.master_port, token_, timeout);
 }
 
-OpenCommunicator Meeting::opener(std::string prefix) {
+OpenCommunicator Rendezvous::opener(std::string prefix) {
   if (store_ && !device_)
     device_ = std::make_unique<GlooDevice>(GlooOptions{store_->own_address(), timeout_});
   return [this, prefix = std::move(prefix)](const std::string& key, int rank, int size) {

@@ -12,26 +12,27 @@
 
 namespace shardwright::executor {
 
-class Meeting {
+class Rendezvous {
  public:
-  // Joins the others at the place's master, or serves it. A world of one meets nobody but a
-  // launcher of ours. Throws CommunicationError.
-  Meeting(const LaunchPlace& place, const std::string& token, std::chrono::milliseconds timeout);
+  // Connects to the store of the master, or serves it. A world of one has no store unless our
+  // launcher started it. Throws CommunicationError.
+  Rendezvous(const LaunchPlace& place, const std::string& token, std::chrono::milliseconds timeout);
 
-  // Null if there is nobody to meet.
+  // Null where there is no store.
   TcpStore* store() const { return store_.get(); }
-  // Another way to the same table, for a thread of its own; in a world of one a table of its own.
+  // A further connection to the same table, for a thread of its own. In a world of one without a
+  // store it is a table of its own.
   std::unique_ptr<Store> connect() const { return connect(timeout_); }
-  // The same with answers within `timeout`.
+  // The same, with answers within `timeout`.
   std::unique_ptr<Store> connect(std::chrono::milliseconds timeout) const;
   // The table itself, in the process that serves it; else null.
   const LocalStore* table() const { return server_ ? &server_->table() : nullptr; }
 
-  // Opens communicators between CPUs whose keys begin with `prefix`. The meeting outlives it.
+  // Opens communicators between CPUs whose keys begin with `prefix`. The rendezvous outlives it.
   OpenCommunicator opener(std::string prefix = "");
 
  private:
-  bool meets() const;
+  bool has_store() const;
 
   LaunchPlace place_;
   std::string token_;
