@@ -17,7 +17,7 @@
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/step/simulate.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 struct Samples {
@@ -32,7 +32,8 @@ struct ErrorsOfKind {
 
 double log_ratio(const KernelSample& sample, const ClusterSpec& cluster, const StackSpec& stack) {
   const Seconds predicted =
-      kernel_cost(sample.kind, sample.work, sample.precision, cluster, stack, sample.phase).time;
+      sim::kernel_cost(sample.kind, sample.work, sample.precision, cluster, stack, sample.phase)
+          .time;
   return std::log(std::max(predicted.value(), 1e-12) / middle_mean(sample.times).value());
 }
 
@@ -44,7 +45,7 @@ Seconds time_of(const ExchangeTiming& timing) {
 
 double log_ratio(const ExchangeTiming& timing, const ClusterSpec& cluster, const StackSpec& stack) {
   const Seconds predicted =
-      collective_time(timing.kind, timing.bytes, timing.placement, cluster, stack);
+      sim::collective_time(timing.kind, timing.bytes, timing.placement, cluster, stack);
   return std::log(std::max(predicted.value(), 1e-12) / time_of(timing).value());
 }
 
@@ -156,7 +157,7 @@ Seconds predicted_step(const Scenario& scenario, const ClusterSpec& cluster) {
   Scenario here = scenario;
   here.cluster = cluster;
   here.stack = stack_on(cluster, scenario.stack);
-  return simulate_step(here).step;
+  return sim::simulate_step(here).step;
 }
 
 Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
@@ -190,4 +191,4 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
   return result;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

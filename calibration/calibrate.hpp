@@ -18,7 +18,7 @@
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/exchange_sample.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 struct CalibratedFigure {
   std::string pointer;  // into the cluster's file
@@ -76,4 +76,4 @@ StackSpec stack_on(const ClusterSpec& cluster, const StackSpec& stack);
 // The simulated step (event level) of a scenario on the profile, whatever cluster it names.
 Seconds predicted_step(const Scenario& scenario, const ClusterSpec& cluster);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

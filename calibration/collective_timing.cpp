@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 // Nodes that a group needs, or more where the source says so of single nodes; where several are one
 // domain they do not count.
 std::int64_t nodes_of(const CollectiveTiming& timing, const ClusterSpec& cluster) {
-  const std::int64_t domain = domain_size(cluster);
+  const std::int64_t domain = sim::domain_size(cluster);
   const std::int64_t needed = (timing.members + domain - 1) / domain;
   return domain == cluster.node.accelerators ? std::max(needed, timing.nodes) : needed;
 }
@@ -21,17 +21,17 @@ std::string gap_on(const CollectiveTiming& timing, const ClusterSpec& cluster) {
   if (timing.nodes > 0 && nodes_of(timing, cluster) > timing.nodes)
     return fmt::format("{} accelerators do not fit {} of {} ({})", timing.members,
                        timing.nodes == 1 ? "a node" : fmt::format("{} nodes", timing.nodes),
-                       domain_size(cluster), cluster.name);
+                       sim::domain_size(cluster), cluster.name);
   // Reductions in the switch pass what a ring's links would carry, but not twice.
   const BytesPerSecond bus =
-      timing.bytes * bus_factor(timing.kind, timing.members) / timing.measured;
+      timing.bytes * sim::bus_factor(timing.kind, timing.members) / timing.measured;
   const BytesPerSecond links = cluster.node.scale_up.bandwidth;
   if (links <= BytesPerSecond(0) || bus <= 2.0 * links) return "";
   return fmt::format("{:.0f} GB/s are more than twice the {:.0f} of the accelerator's links",
                      bus / gigabytes_per_second(1.0), links / gigabytes_per_second(1.0));
 }
 
-GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSpec& cluster) {
+sim::GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSpec& cluster) {
   const std::int64_t nodes = nodes_of(timing, cluster);
   const std::int64_t per_node = (timing.members + nodes - 1) / nodes;
   const bool pairs = timing.kind == OpKind::Send;
@@ -43,13 +43,13 @@ GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSpec& c
           .span = nodes};
 }
 
-CollectiveCost cost_of(const CollectiveTiming& timing, const ClusterSpec& cluster) {
-  return collective_cost(timing.kind, timing.bytes, placement_of(timing, cluster), cluster,
-                         StackSpec{}, timing.forced);
+sim::CollectiveCost cost_of(const CollectiveTiming& timing, const ClusterSpec& cluster) {
+  return sim::collective_cost(timing.kind, timing.bytes, placement_of(timing, cluster), cluster,
+                              StackSpec{}, timing.forced);
 }
 
 Seconds predict(const CollectiveTiming& timing, const ClusterSpec& cluster) {
   return cost_of(timing, cluster).time + timing.call;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -10,7 +10,7 @@
 #include "core/spec/cluster_spec.hpp"
 #include "sim/cost/collective_cost.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 struct CollectiveTiming {
   std::string id;
@@ -31,7 +31,7 @@ struct CollectiveTiming {
   // As in `CommunicationWork`.
   Bytes bytes;
   // The algorithm that the benchmark forced; none where the library chose.
-  std::optional<Algorithm> forced;
+  std::optional<sim::Algorithm> forced;
   // The time that the benchmark's framework adds to each collective; zero for nccl-tests.
   Seconds call;
   Seconds measured;
@@ -47,11 +47,11 @@ std::string gap_on(const CollectiveTiming& timing, const ClusterSpec& cluster);
 
 // All of the world is one group, or `timing.groups` alike on one node. A ring of sends fills every
 // member's NIC.
-GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSpec& cluster);
+sim::GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSpec& cluster);
 
 // The collective itself, without the framework's call.
-CollectiveCost cost_of(const CollectiveTiming& timing, const ClusterSpec& cluster);
+sim::CollectiveCost cost_of(const CollectiveTiming& timing, const ClusterSpec& cluster);
 
 Seconds predict(const CollectiveTiming& timing, const ClusterSpec& cluster);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

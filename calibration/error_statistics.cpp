@@ -6,7 +6,7 @@
 
 #include "core/base/error.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 double quantile(std::vector<double> samples, double share) {
   SHARDWRIGHT_CHECK(!samples.empty(), "a quantile of no samples");
@@ -76,4 +76,4 @@ std::optional<double> kendall_tau(const std::vector<RankedValue>& values) {
   return pairs > 0.0 ? std::optional(agreement / pairs) : std::nullopt;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

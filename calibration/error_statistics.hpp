@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 // Ratios. Without samples all are zero and mean nothing.
 struct ErrorSummary {
@@ -57,4 +57,4 @@ struct RankedValue {
 // association for ordinal variables, 1962.)
 std::optional<double> kendall_tau(const std::vector<RankedValue>& values);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

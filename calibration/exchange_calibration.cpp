@@ -11,7 +11,7 @@
 #include "sim/cost/curve_cost.hpp"
 #include "sim/cost/socket_cost.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 std::int64_t ceiling(std::int64_t all, std::int64_t each) {
@@ -28,7 +28,8 @@ std::vector<double> path_residuals(const ClusterSpec& cluster,
   std::vector<double> residuals;
   for (const ExchangeTiming& timing : timings) {
     const Seconds predicted =
-        collective_cost(timing.kind, timing.bytes, timing.placement, cluster, StackSpec{}).time;
+        sim::collective_cost(timing.kind, timing.bytes, timing.placement, cluster, StackSpec{})
+            .time;
     for (const Seconds time : timing.times) residuals.push_back(std::log(predicted / time));
   }
   return residuals;
@@ -101,9 +102,10 @@ ExchangeCurve line_of_formula(const ClusterSpec& cluster, const ExchangeTiming& 
   curve.kind = timing.kind;
   curve.members = timing.placement.size;
   curve.nodes = timing.placement.nodes;
-  curve.span = extent_of(timing.placement);
+  curve.span = sim::extent_of(timing.placement);
   const auto formula = [&](double bytes) {
-    return collective_cost(timing.kind, Bytes(bytes), timing.placement, cluster, StackSpec{}).time;
+    return sim::collective_cost(timing.kind, Bytes(bytes), timing.placement, cluster, StackSpec{})
+        .time;
   };
   constexpr double kSmall = 1.0, kLarge = 1e8;
   curve.alpha = formula(kSmall);
@@ -114,7 +116,7 @@ ExchangeCurve line_of_formula(const ClusterSpec& cluster, const ExchangeTiming& 
 // Adds the formula's line where there is no curve.
 std::size_t curve_index(ClusterSpec& cluster, const ExchangeTiming& timing) {
   std::vector<ExchangeCurve>& curves = cluster.exchange_curves;
-  const ExchangeCurve* known = curve_of(cluster, timing.kind, timing.placement);
+  const ExchangeCurve* known = sim::curve_of(cluster, timing.kind, timing.placement);
   if (known != nullptr) return static_cast<std::size_t>(known - curves.data());
   curves.push_back(line_of_formula(cluster, timing));
   return curves.size() - 1;
@@ -166,7 +168,7 @@ FitResult fit_transfer(ExchangeCurve& curve, const std::vector<const ExchangeTim
       curve, transfer_figures(curve, timings), [&](const ExchangeCurve& changed) {
         std::vector<double> residuals;
         for (const ExchangeTiming* timing : timings) {
-          const Seconds predicted = transfer_time(changed, timing->bytes);
+          const Seconds predicted = sim::transfer_time(changed, timing->bytes);
           const double weight = weight_of(timing->bytes, largest);
           for (const Seconds time : timing->times)
             residuals.push_back(weight * std::log(predicted / time));
@@ -258,8 +260,8 @@ std::vector<std::string> fit_curves(ClusterSpec& cluster,
   return without_curve;
 }
 
-GroupPlacement place_by_stride(const ExchangeSample& sample, std::int64_t domain) {
-  GroupPlacement placement;
+sim::GroupPlacement place_by_stride(const ExchangeSample& sample, std::int64_t domain) {
+  sim::GroupPlacement placement;
   placement.size = sample.members;
   placement.per_node = std::clamp<std::int64_t>(domain / sample.stride, 1, sample.members);
   placement.nodes = ceiling(sample.members, placement.per_node);
@@ -273,10 +275,10 @@ GroupPlacement place_by_stride(const ExchangeSample& sample, std::int64_t domain
 
 // A node is a scale-up domain, which several hosts may make up: these are taken to fill one after
 // another.
-GroupPlacement place_on_hosts(const ExchangeSample& sample, const ClusterSpec& cluster) {
+sim::GroupPlacement place_on_hosts(const ExchangeSample& sample, const ClusterSpec& cluster) {
   const std::int64_t hosts_per_node =
-      domain_size(cluster) / std::max<std::int64_t>(1, cluster.node.accelerators);
-  GroupPlacement placement;
+      sim::domain_size(cluster) / std::max<std::int64_t>(1, cluster.node.accelerators);
+  sim::GroupPlacement placement;
   placement.size = sample.members;
   placement.nodes = std::min(sample.members, ceiling(sample.spread->hosts, hosts_per_node));
   placement.per_node = ceiling(sample.members, placement.nodes);
@@ -314,7 +316,7 @@ ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster) 
   timing.bytes = sample.bytes;
   timing.times = {sample.time};
   timing.placement = sample.spread ? place_on_hosts(sample, cluster)
-                                   : place_by_stride(sample, domain_size(cluster));
+                                   : place_by_stride(sample, sim::domain_size(cluster));
   return timing;
 }
 
@@ -332,4 +334,4 @@ std::vector<std::string> calibrate_exchanges(ClusterSpec& cluster,
   return fit_curves(cluster, inside, log);
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

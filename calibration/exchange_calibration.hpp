@@ -10,7 +10,7 @@
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/exchange_sample.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 // A probe's timings, on a machine that was interrupted now and then: an exchange takes no longer
 // than a larger one of its group, so each has the least time of those of its size and above. Else
@@ -26,4 +26,4 @@ std::vector<std::string> calibrate_exchanges(ClusterSpec& cluster,
                                              const std::vector<ExchangeTiming>& timings,
                                              const FigureLog& log);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

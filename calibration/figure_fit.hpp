@@ -11,7 +11,7 @@
 #include "calibration/least_squares.hpp"
 #include "core/base/units.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 // Where a figure stands, its physical limits, and how it is read and set.
 template <class Spec>
@@ -100,4 +100,4 @@ FitResult fit_first_figure_first(Spec& spec, const Figures<Spec>& figures,
   return first;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

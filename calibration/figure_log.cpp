@@ -2,7 +2,7 @@
 
 #include "calibration/error_statistics.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 void FigureLog::add(const std::string& part, const std::string& about, const FitResult& result,
                     Sources& sources) const {
@@ -18,4 +18,4 @@ void FigureLog::add(const std::string& part, const std::string& about, const Fit
   }
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

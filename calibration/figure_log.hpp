@@ -7,7 +7,7 @@
 #include "calibration/calibrate.hpp"
 #include "core/spec/provenance.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 class FigureLog {
  public:
@@ -25,4 +25,4 @@ class FigureLog {
   std::vector<CalibratedFigure>* figures_;
 };
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -13,7 +13,7 @@
 #include "calibration/profile_fit.hpp"
 #include "sim/cost/curve_cost.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 using CurveFigure = Figure<KernelCurve>;
@@ -82,7 +82,7 @@ void note_guess(std::size_t index, OpKind kind, Sources& sources) {
 
 Seconds total_time(const KernelCurve& curve, const std::vector<const KernelSample*>& samples) {
   Seconds sum;
-  for (const KernelSample* sample : samples) sum += curve_time(curve, sample->work);
+  for (const KernelSample* sample : samples) sum += sim::curve_time(curve, sample->work);
   return sum;
 }
 
@@ -128,7 +128,7 @@ FitResult fit_to(KernelCurve& curve, const KnownFigure& known,
       curve, ordered_figures(curve, known, samples), [&](const KernelCurve& changed) {
         std::vector<double> residuals;
         for (const KernelSample* sample : samples) {
-          const Seconds predicted = curve_time(changed, sample->work);
+          const Seconds predicted = sim::curve_time(changed, sample->work);
           for (const Seconds time : sample->times) residuals.push_back(std::log(predicted / time));
         }
         return residuals;
@@ -217,4 +217,4 @@ std::vector<std::string> calibrate_kernels(ClusterSpec& cluster,
   return {};
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

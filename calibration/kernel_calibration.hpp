@@ -9,7 +9,7 @@
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/stack_spec.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 // A CPU gets a curve for each kind and phase of which these timings determine any figure. Those
 // ("norm forward") that have none and get none are returned: they are priced as before, by the
@@ -18,4 +18,4 @@ std::vector<std::string> calibrate_kernels(ClusterSpec& cluster,
                                            const std::vector<KernelSample>& samples,
                                            const StackSpec& stack, const FigureLog& log);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -6,21 +6,21 @@
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/matrix_peak.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& profile) {
   if (profile.empty()) return std::nullopt;
-  return at_full_clock(load_accelerator(profile));
+  return sim::at_full_clock(load_accelerator(profile));
 }
 
 Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator) {
   Seconds sum;
   for (const auto& [kind, work, call] : timing.kernels) {
     const Seconds kernel =
-        formula_cost(kind, work, timing.precision, accelerator, timing.stack).time;
+        sim::formula_cost(kind, work, timing.precision, accelerator, timing.stack).time;
     sum += std::max(kernel, call);
   }
   return sum;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -9,7 +9,7 @@
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/stack_spec.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 struct KernelTiming {
   struct Kernel {
@@ -47,4 +47,4 @@ std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& profil
 // The time of the kernels by the formulas, whatever was measured on the accelerator.
 Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 using Eigen::MatrixXd;
@@ -320,4 +320,4 @@ FitResult fit(const std::vector<FitParameter>& parameters, const Residuals& resi
   return result;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

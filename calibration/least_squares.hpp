@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 // Of the interval of a parameter that is to replace what is known: the factor to either side.
 inline constexpr double kWidest = 1.5;
@@ -67,4 +67,4 @@ FitResult fit(const std::vector<FitParameter>& parameters, const Residuals& resi
 // True if the data determine any of the parameters.
 bool determines_any(const FitResult& result);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

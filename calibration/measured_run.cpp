@@ -19,7 +19,7 @@
 #include "core/spec/scenario_sum.hpp"
 #include "core/timeline/timeline_file.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 namespace fs = std::filesystem;
@@ -187,4 +187,4 @@ MeasuredRun load_run(const fs::path& folder) {
   return run;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

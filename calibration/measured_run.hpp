@@ -10,7 +10,7 @@
 #include "core/spec/scenario.hpp"
 #include "core/timeline/timeline.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 // What all ranks did in one step, by rank.
 struct MeasuredStep {
@@ -46,4 +46,4 @@ struct MeasuredRun {
 // InputError with what is wrong or missing.
 MeasuredRun load_run(const std::filesystem::path& folder);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

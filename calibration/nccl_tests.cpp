@@ -16,7 +16,7 @@
 
 #include "core/base/json_reader.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 constexpr std::pair<const char*, OpKind> kPrograms[] = {
@@ -395,4 +395,4 @@ NcclTimings parse_nccl_tests(const std::string& text, const std::string& file) {
   return timings_of(output, group, pairs);
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

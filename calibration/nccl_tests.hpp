@@ -8,7 +8,7 @@
 
 #include "core/spec/exchange_sample.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 struct NcclTimings {
   std::vector<ExchangeSample> samples;
@@ -28,4 +28,4 @@ NcclTimings read_nccl_tests(const std::string& file);
 // The same of the file's text.
 NcclTimings parse_nccl_tests(const std::string& text, const std::string& file);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

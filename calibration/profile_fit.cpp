@@ -9,7 +9,7 @@
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/matrix_peak.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 using AcceleratorFigure = Figure<AcceleratorSpec>;
@@ -149,7 +149,7 @@ std::vector<FitStage> fit_own_kernels(AcceleratorSpec& accelerator,
                                       const std::vector<KernelTiming>& timings,
                                       const std::string& provenance) {
   const AcceleratorSpec sustained = accelerator;
-  accelerator = at_full_clock(std::move(accelerator));
+  accelerator = sim::at_full_clock(std::move(accelerator));
   std::vector<FitStage> stages;
   const auto run = [&](const std::string& name, const char* word,
                        const Figures<AcceleratorSpec>& figures) {
@@ -191,4 +191,4 @@ std::vector<FitStage> fit_collectives(ClusterSpec& cluster,
   return stages;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -13,7 +13,7 @@
 #include "calibration/least_squares.hpp"
 #include "core/spec/cluster_spec.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 struct FitStage {
   std::string name;  // "memory", "gemm", …
@@ -38,4 +38,4 @@ std::vector<FitStage> fit_collectives(ClusterSpec& cluster,
                                       const std::vector<CollectiveTiming>& timings,
                                       const std::string& provenance);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 bool is_cpu(const AcceleratorSpec& accelerator) {
@@ -24,4 +24,4 @@ void check_device(const MeasuredRun& run, const ClusterSpec& cluster, ProblemLis
   }
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

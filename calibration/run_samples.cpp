@@ -15,7 +15,7 @@
 #include "core/program/rank_grid.hpp"
 #include "core/timeline/timeline_file.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 // A stage's op with what it waits for.
@@ -280,7 +280,7 @@ class Sampler {
     ExchangeTiming timing;
     timing.name = op.name;
     timing.kind = op.kind == OpKind::Receive ? OpKind::Send : op.kind;
-    timing.placement = place(work.group, run_.scenario.plan, cluster_);
+    timing.placement = sim::place(work.group, run_.scenario.plan, cluster_);
     timing.bytes = work.bytes;
     Exchange& exchange = exchange_of(timing);
     exchange.values[step].push_back(std::max(kLeast, end - last));
@@ -443,4 +443,4 @@ std::vector<MeasuredKernel> kernels_of(const std::vector<MeasuredRun>& runs,
   return kernels;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

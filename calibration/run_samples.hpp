@@ -16,7 +16,7 @@
 #include "core/spec/cluster_spec.hpp"
 #include "sim/cost/placement.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 // A kernel on a shape.
 struct KernelSample {
@@ -35,7 +35,7 @@ struct KernelSample {
 struct ExchangeTiming {
   std::string name;
   OpKind kind = OpKind::AllReduce;
-  GroupPlacement placement;
+  sim::GroupPlacement placement;
   Bytes bytes;
   std::vector<Seconds> times;  // from the last member's arrival, by step likewise
   std::vector<Seconds> skews;  // from the mean arrival to the last; empty: not within a stage
@@ -64,4 +64,4 @@ std::vector<MeasuredKernel> kernels_of(const std::vector<MeasuredRun>& runs,
 // The mean of the middle half of times, or of all of fewer than four. At least one.
 Seconds middle_mean(const std::vector<Seconds>& times);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

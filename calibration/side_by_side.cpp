@@ -11,14 +11,14 @@
 #include "sim/step/predicted_timeline.hpp"
 #include "sim/step/prices.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 Timeline prediction(const Scenario& scenario, const ClusterSpec& cluster) {
   const StackSpec stack = stack_on(cluster, scenario.stack);
   const Program program = lower(scenario.model, scenario.plan, stack);
-  const Prices prices = price(program, cluster, stack);
-  return predicted_timeline(program, prices, replay_folded(program, prices, {true}));
+  const sim::Prices prices = sim::price(program, cluster, stack);
+  return sim::predicted_timeline(program, prices, sim::replay_folded(program, prices, {true}));
 }
 
 // The later a rank's clock began, the later its spans lie.
@@ -73,4 +73,4 @@ Timeline side_by_side(const MeasuredRun& run, const ClusterSpec& cluster) {
   return both;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

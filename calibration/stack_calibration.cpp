@@ -7,7 +7,7 @@
 #include "core/lowering/lowering.hpp"
 #include "sim/memory/memory_replay.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 bool determined(const FitResult& result) {
@@ -106,7 +106,7 @@ MemoryTiming memory_of(const MeasuredRun& run) {
   bare.context_memory = bare.communicator_memory = Bytes(0);
   bare.fragmentation = 0.0;
   const Program program = lower(run.scenario.model, run.scenario.plan, run.scenario.stack);
-  return {peak_memory(program, bare).front().peak.value(), run.peak_memory.value()};
+  return {sim::peak_memory(program, bare).front().peak.value(), run.peak_memory.value()};
 }
 
 void calibrate_memory(ClusterSpec& cluster, const std::vector<MeasuredRun>& runs,
@@ -145,4 +145,4 @@ void calibrate_stack(ClusterSpec& cluster, const std::vector<MeasuredRun>& runs,
   calibrate_memory(cluster, runs, log);
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

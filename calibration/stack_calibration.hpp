@@ -9,10 +9,10 @@
 #include "calibration/run_samples.hpp"
 #include "core/spec/cluster_spec.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 
 // `cluster` has a stack, unless there are no runs.
 void calibrate_stack(ClusterSpec& cluster, const std::vector<MeasuredRun>& runs,
                      const std::vector<RunSamples>& samples, const FigureLog& log);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -35,19 +35,19 @@ struct CalibrateOptions {
 };
 
 // Of the last run named, which is the one that somebody looks at.
-void write_trace(const CalibrateOptions& options, const sim::CalibrationData& data,
+void write_trace(const CalibrateOptions& options, const calibration::CalibrationData& data,
                  const ClusterSpec& cluster) {
   if (options.trace.empty()) return;
-  const Timeline both = sim::side_by_side(data.runs.back(), cluster);
+  const Timeline both = calibration::side_by_side(data.runs.back(), cluster);
   write_file(
       options.trace, [&](std::ostream& stream) { write_perfetto(both, stream); },
       options.common.force);
 }
 
-void write_kernels(const CalibrateOptions& options, const sim::CalibrationData& data,
+void write_kernels(const CalibrateOptions& options, const calibration::CalibrationData& data,
                    const ClusterSpec& cluster) {
   if (options.kernels.empty()) return;
-  const std::vector<MeasuredKernel> kernels = sim::kernels_of(data.runs, cluster);
+  const std::vector<MeasuredKernel> kernels = calibration::kernels_of(data.runs, cluster);
   write_file(
       options.kernels, [&](std::ostream& stream) { sim::write_kernel_table(stream, kernels); },
       options.common.force);
@@ -74,8 +74,8 @@ void check_none_is_named_twice(const std::vector<std::string>& names, ProblemLis
 }
 
 // Timings of exchanges alone are no step to show, nor kernels.
-void check_runs_for_outputs(const CalibrateOptions& options, const sim::CalibrationData& data,
-                            ProblemList& problems) {
+void check_runs_for_outputs(const CalibrateOptions& options,
+                            const calibration::CalibrationData& data, ProblemList& problems) {
   if (!data.runs.empty() || !problems.empty()) return;
   const auto need_run = [&](const char* option, const std::string& file) {
     if (file.empty()) return;
@@ -87,9 +87,9 @@ void check_runs_for_outputs(const CalibrateOptions& options, const sim::Calibrat
 }
 
 // Folders are runs, files are output of nccl-tests. `notes` takes what people should know of them.
-sim::CalibrationData read_data(const std::vector<std::string>& paths, ProblemList& problems,
-                               std::vector<std::string>& notes) {
-  sim::CalibrationData data;
+calibration::CalibrationData read_data(const std::vector<std::string>& paths, ProblemList& problems,
+                                       std::vector<std::string>& notes) {
+  calibration::CalibrationData data;
   const std::vector<std::string> names = distinct_names(paths);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const std::string& path = paths[i];
@@ -102,11 +102,11 @@ sim::CalibrationData read_data(const std::vector<std::string>& paths, ProblemLis
                                  "of nccl-tests"}});
       }
       if (is_regular_file(status)) {
-        const auto [samples, empty_rows] = sim::read_nccl_tests(path);
+        const auto [samples, empty_rows] = calibration::read_nccl_tests(path);
         data.exchanges.insert(data.exchanges.end(), samples.begin(), samples.end());
         if (empty_rows > 0) notes.push_back(note_of_empty_rows(path, empty_rows));
       } else {
-        data.runs.push_back(sim::load_run(path));
+        data.runs.push_back(calibration::load_run(path));
         data.runs.back().name = names[i];
       }
       return true;
@@ -115,9 +115,10 @@ sim::CalibrationData read_data(const std::vector<std::string>& paths, ProblemLis
   return data;
 }
 
-void say_what_is_left_out(const sim::CalibrationData& data, const std::vector<std::string>& notes) {
+void say_what_is_left_out(const calibration::CalibrationData& data,
+                          const std::vector<std::string>& notes) {
   for (const std::string& note : notes) tell(note);
-  for (const sim::MeasuredRun& run : data.runs) {
+  for (const calibration::MeasuredRun& run : data.runs) {
     if (run.left_out.torn_line)
       tell(fmt::format("run {}: left out the last line of metrics.jsonl, which is cut off",
                        run.name));
@@ -140,14 +141,16 @@ ExitCode calibrate(const CalibrateOptions& options) {
   ProblemList problems("shardwright calibrate");
   std::vector<std::string> notes;
   check_none_is_named_twice(options.runs, problems);
-  const sim::CalibrationData data = read_data(options.runs, problems, notes);
+  const calibration::CalibrationData data = read_data(options.runs, problems, notes);
   check_runs_for_outputs(options, data, problems);
   const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
   problems.throw_if_any();
-  for (const sim::MeasuredRun& run : data.runs) sim::check_device(run, cluster, problems);
+  for (const calibration::MeasuredRun& run : data.runs)
+    calibration::check_device(run, cluster, problems);
   problems.throw_if_any();
   say_what_is_left_out(data, notes);
-  const sim::Calibration calibration = sim::calibrate(cluster, data, source_of(options));
+  const calibration::Calibration calibration =
+      calibration::calibrate(cluster, data, source_of(options));
   write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
   write_trace(options, data, calibration.cluster);
   write_kernels(options, data, cluster);

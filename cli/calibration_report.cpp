@@ -18,8 +18,8 @@ std::string signed_percent(double ratio) {
   return fmt::format("{:+.1f}", 100.0 * ratio);
 }
 
-void warn_of_worse_steps(Page& page, const sim::Calibration& calibration) {
-  for (const sim::StepComparison& step : calibration.steps) {
+void warn_of_worse_steps(Page& page, const calibration::Calibration& calibration) {
+  for (const calibration::StepComparison& step : calibration.steps) {
     if (!step.got_worse()) continue;
     page.warning(fmt::format(
         "the step of {} is predicted worse than before ({} % in place of {} %): the recorded steps "
@@ -28,8 +28,8 @@ void warn_of_worse_steps(Page& page, const sim::Calibration& calibration) {
   }
 }
 
-void warn_of_worse_ops(Page& page, const sim::Calibration& calibration) {
-  for (const sim::OpErrors& ops : calibration.ops) {
+void warn_of_worse_ops(Page& page, const calibration::Calibration& calibration) {
+  for (const calibration::OpErrors& ops : calibration.ops) {
     if (!ops.got_worse()) continue;
     page.warning(fmt::format(
         "{} is predicted worse than before (median error {} % in place of {} %): its timings "
@@ -38,7 +38,7 @@ void warn_of_worse_ops(Page& page, const sim::Calibration& calibration) {
   }
 }
 
-void add_steps(Page& page, const sim::Calibration& calibration, bool before) {
+void add_steps(Page& page, const calibration::Calibration& calibration, bool before) {
   if (calibration.steps.empty()) return;
   page.heading("Step time");
   std::vector<Column> columns = {{"run"}, {"measured", kNumber, "ms"}};
@@ -50,7 +50,7 @@ void add_steps(Page& page, const sim::Calibration& calibration, bool before) {
   columns.push_back({"error", kNumber, "%"});
   Table table(columns);
   const auto ms = [](Seconds time) { return format_number(1e3 * time.value(), 4); };
-  for (const sim::StepComparison& step : calibration.steps) {
+  for (const calibration::StepComparison& step : calibration.steps) {
     std::vector<std::string> cells = {step.run, ms(step.measured)};
     if (before) {
       cells.push_back(ms(step.before));
@@ -64,16 +64,16 @@ void add_steps(Page& page, const sim::Calibration& calibration, bool before) {
   if (before) warn_of_worse_steps(page, calibration);
 }
 
-void add_ops(Page& page, const sim::Calibration& calibration, bool before) {
+void add_ops(Page& page, const calibration::Calibration& calibration, bool before) {
   if (calibration.ops.empty()) return;
   page.heading("Ops");
   Seconds total;
-  for (const sim::OpErrors& ops : calibration.ops) total += ops.share;
+  for (const calibration::OpErrors& ops : calibration.ops) total += ops.share;
   std::vector<Column> columns = {{"op"}, {"share", kNumber, "%"}, {"shapes", kNumber}};
   if (before) columns.push_back({"median error before", kNumber, "%"});
   columns.push_back({before ? "after" : "median error", kNumber, "%"});
   Table table(columns);
-  for (const sim::OpErrors& ops : calibration.ops) {
+  for (const calibration::OpErrors& ops : calibration.ops) {
     // Without a run there is no step that they are a share of.
     const std::string share = total > Seconds(0) ? format_percent(ops.share / total) : "";
     std::vector<std::string> cells = {ops.kind, share, std::to_string(ops.after.n)};
@@ -91,7 +91,7 @@ void add_list(Page& page, const char* heading, const std::vector<std::string>& l
   page.bullets(lines);
 }
 
-void add_figures(Page& page, const sim::Calibration& calibration) {
+void add_figures(Page& page, const calibration::Calibration& calibration) {
   Table table({{"of"},
                {"figure"},
                {"before", kNumber},
@@ -102,12 +102,12 @@ void add_figures(Page& page, const sim::Calibration& calibration) {
                {"from", kNumber, "timings"}});
   bool is_any_determined = false;
   std::vector<std::string> left, pushed;
-  for (const sim::CalibratedFigure& figure : calibration.figures) {
-    const sim::FittedParameter& fit = figure.fit;
+  for (const calibration::CalibratedFigure& figure : calibration.figures) {
+    const calibration::FittedParameter& fit = figure.fit;
     const std::string name = fmt::format("{} ({})", figure.pointer, figure.about);
-    if (fit.verdict == sim::FitVerdict::Undetermined) {
+    if (fit.verdict == calibration::FitVerdict::Undetermined) {
       left.push_back(name);
-    } else if (fit.verdict == sim::FitVerdict::PushedToLimit) {
+    } else if (fit.verdict == calibration::FitVerdict::PushedToLimit) {
       pushed.push_back(fmt::format("{}: stays {}, the timings push it to {}", name,
                                    format_number(fit.value, 3), format_number(fit.limit, 3)));
     } else {
@@ -130,17 +130,17 @@ void add_figures(Page& page, const sim::Calibration& calibration) {
       pushed);
 }
 
-ordered_json figure_json(const sim::CalibratedFigure& figure) {
-  const sim::FittedParameter& fit = figure.fit;
-  const bool interval = sim::is_determined(fit.verdict);
-  const bool pushed = fit.verdict == sim::FitVerdict::PushedToLimit;
+ordered_json figure_json(const calibration::CalibratedFigure& figure) {
+  const calibration::FittedParameter& fit = figure.fit;
+  const bool interval = calibration::is_determined(fit.verdict);
+  const bool pushed = fit.verdict == calibration::FitVerdict::PushedToLimit;
   return {{"pointer", figure.pointer},
           {"of", figure.about},
           {"before", fit.before},
           {"value", fit.value},
           {"low", interval ? ordered_json(fit.low) : nullptr},
           {"high", interval ? ordered_json(fit.high) : nullptr},
-          {"verdict", sim::name_of(fit.verdict)},
+          {"verdict", calibration::name_of(fit.verdict)},
           {"limit", pushed ? ordered_json(fit.limit) : nullptr},
           {"timings", figure.samples},
           {"residual_ratio", figure.residual}};
@@ -148,16 +148,16 @@ ordered_json figure_json(const sim::CalibratedFigure& figure) {
 
 }  // namespace
 
-void add_calibration(Page& page, const sim::Calibration& calibration, bool before) {
+void add_calibration(Page& page, const calibration::Calibration& calibration, bool before) {
   add_steps(page, calibration, before);
   add_ops(page, calibration, before);
   add_figures(page, calibration);
 }
 
-ordered_json calibration_json(const sim::Calibration& calibration) {
+ordered_json calibration_json(const calibration::Calibration& calibration) {
   ordered_json steps = ordered_json::array(), ops = ordered_json::array(),
                figures = ordered_json::array();
-  for (const sim::StepComparison& step : calibration.steps) {
+  for (const calibration::StepComparison& step : calibration.steps) {
     steps.push_back({{"run", step.run},
                      {"measured_s", step.measured.value()},
                      {"before_s", step.before.value()},
@@ -165,13 +165,13 @@ ordered_json calibration_json(const sim::Calibration& calibration) {
                      {"error_before_pct", 100.0 * step.error_before()},
                      {"error_after_pct", 100.0 * step.error_after()}});
   }
-  for (const sim::OpErrors& each : calibration.ops) {
+  for (const calibration::OpErrors& each : calibration.ops) {
     ops.push_back({{"op", each.kind},
                    {"time_s", each.share.value()},
-                   {"before", sim::to_json(each.before)},
-                   {"after", sim::to_json(each.after)}});
+                   {"before", calibration::to_json(each.before)},
+                   {"after", calibration::to_json(each.after)}});
   }
-  for (const sim::CalibratedFigure& figure : calibration.figures)
+  for (const calibration::CalibratedFigure& figure : calibration.figures)
     figures.push_back(figure_json(figure));
   return {{"steps", std::move(steps)},
           {"ops", std::move(ops)},

@@ -10,8 +10,8 @@ namespace shardwright::cli {
 
 // Step times and ops before and after, and the figures. `before`: whether the profile that was
 // calibrated says anything worth comparing with.
-void add_calibration(Page& page, const sim::Calibration& calibration, bool before);
+void add_calibration(Page& page, const calibration::Calibration& calibration, bool before);
 
-nlohmann::ordered_json calibration_json(const sim::Calibration& calibration);
+nlohmann::ordered_json calibration_json(const calibration::Calibration& calibration);
 
 }  // namespace shardwright::cli

@@ -12,7 +12,7 @@ Table error_table(const std::string& what) {
                 {"bias", kNumber, "%"}});
 }
 
-void add_errors(Table& table, const std::string& name, const sim::ErrorSummary& summary) {
+void add_errors(Table& table, const std::string& name, const calibration::ErrorSummary& summary) {
   if (summary.n == 0) {
     table.add_row({name, "none", "", "", ""});
     return;

@@ -11,6 +11,6 @@ namespace shardwright::cli {
 // An empty one; `what` heads the column of names.
 Table error_table(const std::string& what);
 
-void add_errors(Table& table, const std::string& name, const sim::ErrorSummary& summary);
+void add_errors(Table& table, const std::string& name, const calibration::ErrorSummary& summary);
 
 }  // namespace shardwright::cli

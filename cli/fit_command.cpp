@@ -31,7 +31,7 @@ struct FitOptions {
 };
 
 struct Fitted {
-  std::vector<sim::FitStage> stages;
+  std::vector<calibration::FitStage> stages;
   nlohmann::ordered_json profile;
   std::vector<std::string> left_out;  // rows that cannot be used, each with its reason
 };
@@ -66,22 +66,22 @@ Fitted run_fit(const FitOptions& options) {
     AcceleratorSpec accelerator = load_accelerator(options.accelerator);
     const std::string command =
         fmt::format("shardwright fit kernels --accelerator {}", accelerator.name);
-    const auto timings = sim::read_kernel_timings(options.files.front());
-    fitted.stages = sim::fit_kernels(accelerator, timings, command);
+    const auto timings = validation::read_kernel_timings(options.files.front());
+    fitted.stages = calibration::fit_kernels(accelerator, timings, command);
     fitted.left_out = left_out_of(timings);
     fitted.profile = to_json(accelerator);
     return fitted;
   }
   ClusterSpec cluster = load_cluster_or_here(options.cluster);
   const std::string command = fmt::format("shardwright fit collectives --cluster {}", cluster.name);
-  const auto timings = sim::read_collective_timings(options.files.front());
-  fitted.stages = sim::fit_collectives(cluster, timings, command);
+  const auto timings = validation::read_collective_timings(options.files.front());
+  fitted.stages = calibration::fit_collectives(cluster, timings, command);
   fitted.left_out = left_out_of(timings);
   fitted.profile = to_json(cluster);
   return fitted;
 }
 
-void add_stage(Page& page, const sim::FitStage& stage) {
+void add_stage(Page& page, const calibration::FitStage& stage) {
   page.heading(stage.name);
   Table table({{"figure"},
                {"before", kNumber},
@@ -89,15 +89,17 @@ void add_stage(Page& page, const sim::FitStage& stage) {
                {"95 % from", kNumber},
                {"to", kNumber},
                {"verdict"}});
-  for (const sim::FittedParameter& each : stage.result.parameters) {
-    const bool interval = sim::is_determined(each.verdict);
+  for (const calibration::FittedParameter& each : stage.result.parameters) {
+    const bool interval = calibration::is_determined(each.verdict);
     table.add_row({each.name, format_number(each.before, 4), format_number(each.value, 4),
                    interval ? format_number(each.low, 4) : "",
                    interval ? format_number(each.high, 4) : "", name_of(each.verdict)});
   }
   page.table(table);
-  const sim::ErrorSummary before = sim::summarise_logarithms(stage.result.residuals_before);
-  const sim::ErrorSummary after = sim::summarise_logarithms(stage.result.residuals_after);
+  const calibration::ErrorSummary before =
+      calibration::summarise_logarithms(stage.result.residuals_before);
+  const calibration::ErrorSummary after =
+      calibration::summarise_logarithms(stage.result.residuals_after);
   page.paragraph(fmt::format(
       "{}: median error {} % before, {} % after; 90th percentile {} % before, {} % after.",
       format_plural(static_cast<std::int64_t>(stage.rows), "row"),
@@ -105,10 +107,10 @@ void add_stage(Page& page, const sim::FitStage& stage) {
       format_percent(before.p90_abs), format_percent(after.p90_abs)));
 }
 
-nlohmann::ordered_json stage_json(const sim::FitStage& stage) {
+nlohmann::ordered_json stage_json(const calibration::FitStage& stage) {
   nlohmann::ordered_json figures = nlohmann::ordered_json::array();
-  for (const sim::FittedParameter& each : stage.result.parameters) {
-    const bool interval = sim::is_determined(each.verdict);
+  for (const calibration::FittedParameter& each : stage.result.parameters) {
+    const bool interval = calibration::is_determined(each.verdict);
     figures.push_back({{"pointer", each.name},
                        {"before", each.before},
                        {"value", each.value},
@@ -116,7 +118,8 @@ nlohmann::ordered_json stage_json(const sim::FitStage& stage) {
                        {"high", interval ? nlohmann::ordered_json(each.high) : nullptr},
                        {"verdict", name_of(each.verdict)}});
   }
-  const sim::ErrorSummary after = sim::summarise_logarithms(stage.result.residuals_after);
+  const calibration::ErrorSummary after =
+      calibration::summarise_logarithms(stage.result.residuals_after);
   return {{"name", stage.name},
           {"rows", stage.rows},
           {"figures", std::move(figures)},
@@ -139,7 +142,7 @@ ExitCode fit(const FitOptions& options) {
   Page page = new_page(options.common);
   nlohmann::ordered_json document = new_document("fit");
   document["stages"] = nlohmann::ordered_json::array();
-  for (const sim::FitStage& stage : fitted.stages) {
+  for (const calibration::FitStage& stage : fitted.stages) {
     add_stage(page, stage);
     document["stages"].push_back(stage_json(stage));
   }

@@ -88,22 +88,22 @@ std::string source_of(const ClusterSpec& machine) {
 
 }  // namespace
 
-sim::Calibration profile_of_probe(const fs::path& folder) {
+calibration::Calibration profile_of_probe(const fs::path& folder) {
   const fs::path exchanges = folder / "exchanges.json";
   const ClusterSpec machine = load_cluster((folder / "machine.json").string());
-  sim::CalibrationData data;
+  calibration::CalibrationData data;
   data.exchanges =
-      sim::bounded_by_larger(read_exchanges(read_json_file(exchanges), exchanges.string()));
+      calibration::bounded_by_larger(read_exchanges(read_json_file(exchanges), exchanges.string()));
   std::vector<fs::path> runs;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder / "runs", error))
     runs.push_back(entry.path());
   std::sort(runs.begin(), runs.end());
-  for (const fs::path& run : runs) data.runs.push_back(sim::load_run(run));
-  return sim::calibrate(machine, data, source_of(machine), Confidence::Measured);
+  for (const fs::path& run : runs) data.runs.push_back(calibration::load_run(run));
+  return calibration::calibrate(machine, data, source_of(machine), Confidence::Measured);
 }
 
-sim::Calibration probe_machine(const MachineProbe& probe) {
+calibration::Calibration probe_machine(const MachineProbe& probe) {
   const StopSignalsHeld held;  // until the folder is gone
   const TemporaryFolder temporary;
   const fs::path& out = probe.folder.empty() ? temporary.path() : probe.folder;

@@ -11,7 +11,7 @@ namespace shardwright::cli {
 
 // Builds the profile from what `shardwright-executor probe --out FOLDER` has measured. Throws
 // InputError.
-sim::Calibration profile_of_probe(const std::filesystem::path& folder);
+calibration::Calibration profile_of_probe(const std::filesystem::path& folder);
 
 struct MachineProbe {
   std::string device = "auto";   // as the executor's --device
@@ -24,7 +24,7 @@ struct MachineProbe {
 
 // Starts the probe on this machine and builds the profile. Throws ExecutorRefused where the
 // executor refuses device or ranks, and RuntimeFailure.
-sim::Calibration probe_machine(const MachineProbe& probe);
+calibration::Calibration probe_machine(const MachineProbe& probe);
 
 // Keeps the profile of this machine, and says on standard error where, or why it is not kept: what
 // was measured is good for the command all the same.

@@ -66,7 +66,7 @@ void add_best(Page& page, const planner::PlanRequest& request, const planner::Pl
               const planner::Explanation& explanation) {
   page.paragraph(fmt::format("What limits plan 1: {}.", explanation.limit));
   if (const auto interval =
-          sim::step_interval(best.result.step, request.cluster.accelerator, request.stack)) {
+          validation::step_interval(best.result.step, request.cluster.accelerator, request.stack)) {
     page.paragraph(
         fmt::format("How sure: plan 1 takes {} in 80 % of cases, by the errors on published runs.",
                     interval_text(*interval)));

@@ -50,7 +50,7 @@ ExitCode probe(const ProbeOptions& options) {
   const std::int64_t ranks = count("--ranks", options.ranks, 1024);
   const std::int64_t steps = count("--steps", options.steps, 10'000);
   problems.throw_if_any();
-  const sim::Calibration calibration =
+  const calibration::Calibration calibration =
       options.from.empty() ? probe_machine({options.device, options.share_gpu, ranks, steps,
                                             show_progress(options.common), options.keep})
                            : profile_of_probe(options.from);

@@ -56,7 +56,7 @@ Scenario read_row_option(const std::string& file_and_id, std::vector<std::string
                                 "FILE:ID, as in measurements.jsonl:llama-8-gpus"}});
   }
   const std::string file = file_and_id.substr(0, colon), id = file_and_id.substr(colon + 1);
-  sim::Measurement measurement = sim::find_measurement(file, id);
+  validation::Measurement measurement = validation::find_measurement(file, id);
   if (!measurement.scenario) {
     throw InputError(
         file, {{id, fmt::format("a measurement without a scenario: {}", measurement.unsupported),

@@ -46,7 +46,7 @@ ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams) {
 }
 
 ordered_json interval_json(Seconds predicted, const ClusterSpec& cluster, const StackSpec& stack) {
-  const auto interval = sim::step_interval(predicted, cluster.accelerator, stack);
+  const auto interval = validation::step_interval(predicted, cluster.accelerator, stack);
   if (!interval) return nullptr;
   return {interval->low.value(), interval->high.value()};
 }

@@ -22,7 +22,7 @@ nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result
 // The memory that the fullest accelerator lacks; 0 where the step fits.
 Bytes memory_shortfall(const sim::StepResult& result, const ClusterSpec& cluster);
 
-// [low, high], or null: sim::step_interval.
+// [low, high], or null: validation::step_interval.
 nlohmann::ordered_json interval_json(Seconds predicted, const ClusterSpec& cluster,
                                      const StackSpec& stack);
 

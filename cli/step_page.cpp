@@ -170,7 +170,7 @@ std::vector<std::string> time_cells(const sim::TimeBreakdown& time, int decimals
   return cells;
 }
 
-std::string interval_text(const sim::StepInterval& interval) {
+std::string interval_text(const validation::StepInterval& interval) {
   return fmt::format("{} to {}", format_time(interval.low), format_time(interval.high));
 }
 
@@ -194,7 +194,7 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
   const sim::Throughput& rates = result.throughput;
   page.heading(cluster_text(scenario));
   const auto interval =
-      sim::step_interval(surest_step, scenario.cluster.accelerator, scenario.stack);
+      validation::step_interval(surest_step, scenario.cluster.accelerator, scenario.stack);
   page.facts(
       {{"plan", plan_text(scenario.plan)},
        {"batch", batch_text(scenario.plan)},

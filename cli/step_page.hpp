@@ -26,7 +26,7 @@ std::vector<Column> time_columns();
 std::vector<std::string> time_cells(const sim::TimeBreakdown& time, int decimals);
 
 // "14.9 s to 18.9 s".
-std::string interval_text(const sim::StepInterval& interval);
+std::string interval_text(const validation::StepInterval& interval);
 
 // Adds the report of one step: what runs on what, how fast, how sure that is, where time and memory
 // go. `surest_step` is the time whose interval is told: a closed form has none of its own.

@@ -21,20 +21,21 @@ std::string shortened(const std::string& text) {
   return text.size() <= kLongestName ? text : text.substr(0, kLongestName - 1) + "…";
 }
 
-void add_summaries(Page& page, const std::string& what, const sim::ErrorsByName& summaries) {
+void add_summaries(Page& page, const std::string& what,
+                   const calibration::ErrorsByName& summaries) {
   if (summaries.empty()) return;
   Table table = error_table(what);
   for (const auto& [name, summary] : summaries) add_errors(table, shortened(name), summary);
   page.table(table);
 }
 
-void add_rows(Page& page, const sim::TimingReport& report) {
+void add_rows(Page& page, const validation::TimingReport& report) {
   Table table({{"row"},
                {"measured", kNumber},
                {"predicted", kNumber},
                {"error", kNumber, "%"},
                {"assumed", ColumnKind::Prose}});
-  for (const sim::TimingComparison& row : report.rows) {
+  for (const validation::TimingComparison& row : report.rows) {
     if (row.skipped) continue;
     table.add_row({row.id, format_time(row.measured), format_time(row.predicted),
                    fmt::format("{:+.1f}", 100.0 * row.error()),
@@ -43,7 +44,7 @@ void add_rows(Page& page, const sim::TimingReport& report) {
   page.table(table);
 }
 
-void add_skipped(Page& page, const sim::TimingReport& report) {
+void add_skipped(Page& page, const validation::TimingReport& report) {
   if (report.skipped == 0) return;
   Table table({{"skipped because"}, {"rows", kNumber}});
   for (const auto& [reason, count] : report.skipped_by_reason)
@@ -57,14 +58,15 @@ void add_skipped(Page& page, const sim::TimingReport& report) {
 ExitCode validate_timings(const TimingOptions& options, const CommonOptions& common) {
   const ErrorLimits limits = read_error_limits(options.fail_over);
   const bool kernels = !options.kernels.empty();
-  const sim::TimingReport report = kernels ? sim::validate_kernels(options.kernels)
-                                           : sim::validate_collectives(options.collectives);
+  const validation::TimingReport report =
+      kernels ? validation::validate_kernels(options.kernels)
+              : validation::validate_collectives(options.collectives);
   if (report.rows.empty()) {
     throw InputError(kernels ? options.kernels : options.collectives,
                      {{"", "no rows", "at least one measured row"}});
   }
   const bool within =
-      !options.fail_over || sim::within_tolerance(report, limits.median, limits.p90);
+      !options.fail_over || validation::within_tolerance(report, limits.median, limits.p90);
   Page page = new_page(common);
   if (options.every_row) add_rows(page, report);
   Table overall = error_table("absolute error of the time");
@@ -83,7 +85,7 @@ ExitCode validate_timings(const TimingOptions& options, const CommonOptions& com
   nlohmann::ordered_json document =
       new_document(kernels ? "kernel-validation" : "collective-validation");
   document["within_tolerance"] = within;
-  document.update(sim::to_json(report));
+  document.update(validation::to_json(report));
   deliver(common, page, document);
   return within ? ExitCode::Ok : ExitCode::OutsideTolerance;
 }

@@ -40,7 +40,8 @@ void check_grades(const std::string& grades) {
   problems.throw_if_any();
 }
 
-std::vector<std::string> summary_row(const std::string& name, const sim::ErrorSummary& summary) {
+std::vector<std::string> summary_row(const std::string& name,
+                                     const calibration::ErrorSummary& summary) {
   if (summary.n == 0) return {name, "none", "", "", "", "", "", ""};
   return {name,
           format_count(static_cast<std::int64_t>(summary.n)),
@@ -63,20 +64,21 @@ Table summary_table(const std::string& what) {
                 {"tau", kNumber}});
 }
 
-void add_summaries(Page& page, const std::string& what, const sim::ErrorsByName& summaries) {
+void add_summaries(Page& page, const std::string& what,
+                   const calibration::ErrorsByName& summaries) {
   if (summaries.empty()) return;
   Table table = summary_table(what);
   for (const auto& [name, summary] : summaries) table.add_row(summary_row(name, summary));
   page.table(table);
 }
 
-void add_rows(Page& page, const sim::ValidationReport& report) {
+void add_rows(Page& page, const validation::ValidationReport& report) {
   Table table({{"row", ColumnKind::Prose},
                {"metric"},
                {"measured", kNumber},
                {"predicted", kNumber},
                {"error", kNumber, "%"}});
-  for (const sim::RowComparison& row : report.rows) {
+  for (const validation::RowComparison& row : report.rows) {
     if (row.skipped || !row.timed) continue;
     table.add_row({row.id, row.metric, format_number(row.measured, 4),
                    format_number(row.predicted, 4), fmt::format("{:+.1f}", 100.0 * row.error)});
@@ -85,13 +87,13 @@ void add_rows(Page& page, const sim::ValidationReport& report) {
 }
 
 // Every row with the profiles that stand for it and what was assumed.
-void add_profiles(Page& page, const sim::ValidationReport& report) {
+void add_profiles(Page& page, const validation::ValidationReport& report) {
   Table table({{"row", ColumnKind::Prose},
                {"accelerator"},
                {"cluster"},
                {"stack"},
                {"assumed", ColumnKind::Prose}});
-  for (const sim::RowComparison& row : report.rows) {
+  for (const validation::RowComparison& row : report.rows) {
     table.add_row({row.id, row.accelerator_profile, row.cluster_profile, row.stack_profile,
                    row.skipped ? "skipped: " + row.reason
                                : fmt::format("{}", fmt::join(row.filled_in, "; "))});
@@ -100,10 +102,10 @@ void add_profiles(Page& page, const sim::ValidationReport& report) {
 }
 
 // Rows that were not simulated, by reason.
-void add_skipped(Page& page, const sim::ValidationReport& report) {
+void add_skipped(Page& page, const validation::ValidationReport& report) {
   if (report.skipped == 0) return;
   std::map<std::string, std::vector<std::string>> ids;
-  for (const sim::RowComparison& row : report.rows) {
+  for (const validation::RowComparison& row : report.rows) {
     if (row.skipped) ids[row.reason].push_back(row.id);
   }
   Table table(
@@ -114,7 +116,7 @@ void add_skipped(Page& page, const sim::ValidationReport& report) {
   page.table(table);
 }
 
-void add_report(Page& page, const sim::ValidationReport& report, bool every_row) {
+void add_report(Page& page, const validation::ValidationReport& report, bool every_row) {
   if (every_row) {
     add_rows(page, report);
     add_profiles(page, report);
@@ -129,7 +131,7 @@ void add_report(Page& page, const sim::ValidationReport& report, bool every_row)
   add_summaries(page, "step time by accelerator", report.by_accelerator);
   add_summaries(page, "step time by stack", report.by_stack);
   add_summaries(page, "step time by parallelism", report.by_parallelism);
-  const sim::OutOfMemoryTable& oom = report.out_of_memory;
+  const validation::OutOfMemoryTable& oom = report.out_of_memory;
   page.paragraph(
       fmt::format("Out of memory: {} predicted rightly, {} missed, {} predicted wrongly, {} "
                   "rightly as fitting, {} of them by open parts of the plan that were chosen so as "
@@ -184,9 +186,9 @@ ExitCode validate(const ValidateOptions& options) {
   const ErrorLimits limits = read_error_limits(options.fail_over);
   const InterruptWatch interrupt;
   const std::vector<std::string> files =
-      options.files.empty() ? sim::shipped_measurements() : options.files;
-  const sim::ValidationReport report =
-      sim::validate_rows(files, {.grades = grades, .stop = interrupt.token()});
+      options.files.empty() ? validation::shipped_measurements() : options.files;
+  const validation::ValidationReport report =
+      validation::validate_rows(files, {.grades = grades, .stop = interrupt.token()});
   if (report.rows.empty() && !report.partial) {
     ProblemList problems("shardwright validate");
     problems.add(fmt::format("{}", fmt::join(files, ", ")), "no rows of the grades asked for",
@@ -194,7 +196,7 @@ ExitCode validate(const ValidateOptions& options) {
     problems.throw_if_any();
   }
   const bool within =
-      !options.fail_over || sim::within_tolerance(report, limits.median, limits.p90);
+      !options.fail_over || validation::within_tolerance(report, limits.median, limits.p90);
   Page page = new_page(options.common);
   add_report(page, report, options.every_row);
   if (report.partial) page.warning("interrupted: the rows simulated so far");
@@ -205,9 +207,9 @@ ExitCode validate(const ValidateOptions& options) {
   nlohmann::ordered_json document = new_document("validation");
   document["partial"] = report.partial;
   document["within_tolerance"] = within;
-  document.update(sim::to_json(report));
+  document.update(validation::to_json(report));
   if (!options.report.empty())
-    write_file(options.report, sim::html_report(report), options.common.force);
+    write_file(options.report, validation::html_report(report), options.common.force);
   deliver(options.common, page, document);
   if (report.partial) return ExitCode::Interrupted;
   return within ? ExitCode::Ok : ExitCode::OutsideTolerance;

@@ -8,7 +8,7 @@
 #include "core/spec/spec_document.hpp"
 #include "validation/published_source.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 const EnumNames<OpKind>& collective_names() {
@@ -21,13 +21,14 @@ const EnumNames<OpKind>& collective_names() {
 
 constexpr std::int64_t kMostMembers = 10'000'000;
 
-const EnumNames<Algorithm>& algorithm_names() {
-  static const EnumNames<Algorithm> kNames = {
-      {"ring", Algorithm::Ring}, {"tree", Algorithm::Tree}, {"nvls_tree", Algorithm::NvlsTree}};
+const EnumNames<sim::Algorithm>& algorithm_names() {
+  static const EnumNames<sim::Algorithm> kNames = {{"ring", sim::Algorithm::Ring},
+                                                   {"tree", sim::Algorithm::Tree},
+                                                   {"nvls_tree", sim::Algorithm::NvlsTree}};
   return kNames;
 }
 
-void read_cluster_of(ObjectReader& row, CollectiveTiming& timing) {
+void read_cluster_of(ObjectReader& row, calibration::CollectiveTiming& timing) {
   const nlohmann::json& given = row.raw("cluster");
   if (!given.is_string() && !given.is_object()) {
     row.problem_with("cluster", "a cluster, the name of a shipped one, or a patch");
@@ -42,7 +43,7 @@ void read_cluster_of(ObjectReader& row, CollectiveTiming& timing) {
   }
 }
 
-void read_supported(ObjectReader& row, CollectiveTiming& timing) {
+void read_supported(ObjectReader& row, calibration::CollectiveTiming& timing) {
   row.choice("collective", collective_names());
   read_cluster_of(row, timing);
   timing.bytes = Bytes(row.number("bytes"));
@@ -51,8 +52,8 @@ void read_supported(ObjectReader& row, CollectiveTiming& timing) {
     row.problem_with("nodes", "a number of nodes over which the members spread evenly");
 }
 
-CollectiveTiming read_collective(ObjectReader& row) {
-  CollectiveTiming timing;
+calibration::CollectiveTiming read_collective(ObjectReader& row) {
+  calibration::CollectiveTiming timing;
   timing.id = row.name("id");
   timing.source = read_published_source(row.object("source")).title;
   row.boolean_or("verified", false);
@@ -79,19 +80,20 @@ CollectiveTiming read_collective(ObjectReader& row) {
   return timing;
 }
 
-TimingComparison compare(const CollectiveTiming& timing) {
+TimingComparison compare(const calibration::CollectiveTiming& timing) {
   TimingComparison row;
   row.id = timing.id;
   row.source = timing.source;
   row.device = timing.gpu.empty() ? timing.system : timing.gpu;
   row.filled_in = timing.assumed;
   const bool supported = timing.unsupported.empty();
-  row.reason = supported ? gap_on(timing, *timing.cluster) : timing.unsupported;
-  const std::int64_t nodes =
-      timing.nodes > 0 || !supported ? timing.nodes : placement_of(timing, *timing.cluster).span;
+  row.reason = supported ? calibration::gap_on(timing, *timing.cluster) : timing.unsupported;
+  const std::int64_t nodes = timing.nodes > 0 || !supported
+                                 ? timing.nodes
+                                 : calibration::placement_of(timing, *timing.cluster).span;
   row.op = fmt::format("{} {}", timing.name, nodes > 1 ? "across nodes" : "in a node");
-  const CollectiveCost cost =
-      row.reason.empty() ? cost_of(timing, *timing.cluster) : CollectiveCost{};
+  const sim::CollectiveCost cost =
+      row.reason.empty() ? calibration::cost_of(timing, *timing.cluster) : sim::CollectiveCost{};
   if (row.reason.empty() && timing.forced && cost.algorithm != *timing.forced)
     row.reason = fmt::format("no model of the algorithm {} on this path", name_of(*timing.forced));
   row.skipped = !row.reason.empty();
@@ -105,14 +107,14 @@ TimingComparison compare(const CollectiveTiming& timing) {
 
 }  // namespace
 
-std::vector<CollectiveTiming> read_collective_timings(const std::string& file) {
+std::vector<calibration::CollectiveTiming> read_collective_timings(const std::string& file) {
   std::ifstream stream = open_json_lines(file);
   return read_collective_timings(stream, file);
 }
 
-std::vector<CollectiveTiming> read_collective_timings(std::istream& stream,
-                                                      const std::string& source) {
-  std::vector<CollectiveTiming> timings;
+std::vector<calibration::CollectiveTiming> read_collective_timings(std::istream& stream,
+                                                                   const std::string& source) {
+  std::vector<calibration::CollectiveTiming> timings;
   read_typed_lines(stream, source,
                    [&](ObjectReader& row) { timings.push_back(read_collective(row)); });
   return timings;
@@ -120,9 +122,9 @@ std::vector<CollectiveTiming> read_collective_timings(std::istream& stream,
 
 TimingReport validate_collectives(const std::string& file) {
   std::vector<TimingComparison> rows;
-  for (const CollectiveTiming& timing : read_collective_timings(file))
+  for (const calibration::CollectiveTiming& timing : read_collective_timings(file))
     rows.push_back(compare(timing));
   return report_on(std::move(rows));
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

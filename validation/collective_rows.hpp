@@ -8,17 +8,17 @@
 #include "calibration/collective_timing.hpp"
 #include "validation/timing_report.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 // Throws InputError with all problems of the file, each with its line and JSON pointer.
-std::vector<CollectiveTiming> read_collective_timings(const std::string& file);
+std::vector<calibration::CollectiveTiming> read_collective_timings(const std::string& file);
 
 // The same of a stream's lines; `source` names it in errors.
-std::vector<CollectiveTiming> read_collective_timings(std::istream& stream,
-                                                      const std::string& source);
+std::vector<calibration::CollectiveTiming> read_collective_timings(std::istream& stream,
+                                                                   const std::string& source);
 
 // Predicts every timing of the file on its cluster. Timings that are not supported and those that
 // the cluster cannot have reached are skipped with their reason.
 TimingReport validate_collectives(const std::string& file);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -2,7 +2,7 @@
 
 #include "sim/step/simulate.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 // The recomputed share of all layers.
@@ -50,4 +50,4 @@ Flop counted_flop(const ModelSpec& model, const Plan& plan, const FlopsConventio
   return Flop(counted + share * (counted - head) / 3.0);
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

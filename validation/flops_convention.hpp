@@ -8,7 +8,7 @@
 #include "core/spec/model_spec.hpp"
 #include "core/spec/plan.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 // Whether a recomputed forward pass counts as a fourth one. It leaves out the output head, as the
 // formula of Megatron-LM does (arXiv 2104.04473, equation 3).
@@ -32,4 +32,4 @@ std::string description_of(const FlopsConvention& convention);
 // FLOP that the source would count for one step over all accelerators.
 Flop counted_flop(const ModelSpec& model, const Plan& plan, const FlopsConvention& convention);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -8,7 +8,7 @@
 
 #include "validation/report_charts.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 constexpr const char* kStyle = R"(
@@ -28,7 +28,7 @@ std::string percent(double ratio) {
   return fmt::format("{:.1f}", 100.0 * ratio);
 }
 
-std::string summary_line(const std::string& name, const ErrorSummary& summary,
+std::string summary_line(const std::string& name, const calibration::ErrorSummary& summary,
                          bool has_interval = true) {
   if (summary.n == 0) return fmt::format("<tr><td>{}</td><td>none</td></tr>\n", html_escaped(name));
   return fmt::format(
@@ -47,7 +47,7 @@ std::string summary_head(const std::string& what) {
       what);
 }
 
-std::string summary_table(const std::string& what, const ErrorsByName& summaries) {
+std::string summary_table(const std::string& what, const calibration::ErrorsByName& summaries) {
   if (summaries.empty()) return {};
   std::string html = summary_head(what);
   for (const auto& [name, summary] : summaries) html += summary_line(name, summary);
@@ -162,4 +162,4 @@ std::string html_report(const ValidationReport& report) {
   return html + "</body></html>\n";
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -13,10 +13,10 @@
 #include "sim/cost/matrix_peak.hpp"
 #include "validation/published_source.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
-using Kernel = KernelTiming::Kernel;
+using Kernel = calibration::KernelTiming::Kernel;
 
 constexpr IntegerRange kSizes{1, 1'000'000'000'000'000'000};
 
@@ -82,7 +82,7 @@ Kernel read_kernel(ObjectReader row) {
   return kernel;
 }
 
-void read_what_ran(ObjectReader& row, KernelTiming& timing) {
+void read_what_ran(ObjectReader& row, calibration::KernelTiming& timing) {
   static const std::vector<std::string> kAccelerators = shipped_accelerators();
   timing.accelerator = row.name("accelerator");
   if (std::find(kAccelerators.begin(), kAccelerators.end(), timing.accelerator) ==
@@ -98,8 +98,8 @@ void read_what_ran(ObjectReader& row, KernelTiming& timing) {
   timing.measured = Seconds(row.number("measured_s"));
 }
 
-KernelTiming read_kernel_row(ObjectReader& row) {
-  KernelTiming timing;
+calibration::KernelTiming read_kernel_row(ObjectReader& row) {
+  calibration::KernelTiming timing;
   timing.id = row.name("id");
   timing.source = read_published_source(row.object("source")).title;
   row.boolean_or("verified", false);
@@ -119,7 +119,7 @@ struct Done {
   Bytes moved;  // by those that are limited by it
 };
 
-Done done_by(const KernelTiming& timing) {
+Done done_by(const calibration::KernelTiming& timing) {
   Done done;
   for (const Kernel& kernel : timing.kernels) {
     if (const auto* gemm = std::get_if<GemmWork>(&kernel.work)) done.flop += gemm->flop();
@@ -133,12 +133,12 @@ Done done_by(const KernelTiming& timing) {
 
 // Why no kernel of this device can have been so fast; empty if one can. Datasheets round, and
 // clocks may be a little above those that they assume.
-std::string rate_gap(const KernelTiming& timing, const AcceleratorSpec& accelerator) {
+std::string rate_gap(const calibration::KernelTiming& timing, const AcceleratorSpec& accelerator) {
   constexpr double kMargin = 1.05;
   const Done done = done_by(timing);
   if (done.flop > Flop(0)) {
     const FlopPerSecond rate = done.flop / timing.measured;
-    const FlopPerSecond peak = matrix_peak(accelerator, timing.precision);
+    const FlopPerSecond peak = sim::matrix_peak(accelerator, timing.precision);
     if (rate <= peak * kMargin) return "";
     return fmt::format("{:.0f} TFLOP/s are above the device's peak of {:.0f}",
                        rate / teraflops(1.0), peak / teraflops(1.0));
@@ -153,7 +153,7 @@ std::string rate_gap(const KernelTiming& timing, const AcceleratorSpec& accelera
 }
 
 // Why the device cannot have run the timing's kernels, or not so fast; empty where it can.
-std::string gap_of(const KernelTiming& timing, const AcceleratorSpec& accelerator) {
+std::string gap_of(const calibration::KernelTiming& timing, const AcceleratorSpec& accelerator) {
   const bool multiplies = accelerator.matrix.of(timing.precision) > FlopPerSecond(0);
   const bool in_16_bits =
       timing.precision == Precision::Bf16 || timing.precision == Precision::Fp16;
@@ -164,7 +164,7 @@ std::string gap_of(const KernelTiming& timing, const AcceleratorSpec& accelerato
   return rate_gap(timing, accelerator);
 }
 
-TimingComparison compare(const KernelTiming& timing,
+TimingComparison compare(const calibration::KernelTiming& timing,
                          const std::optional<AcceleratorSpec>& accelerator) {
   TimingComparison row;
   row.id = timing.id;
@@ -184,13 +184,14 @@ TimingComparison compare(const KernelTiming& timing,
 
 }  // namespace
 
-std::vector<KernelTiming> read_kernel_timings(const std::string& file) {
+std::vector<calibration::KernelTiming> read_kernel_timings(const std::string& file) {
   std::ifstream stream = open_json_lines(file);
   return read_kernel_timings(stream, file);
 }
 
-std::vector<KernelTiming> read_kernel_timings(std::istream& stream, const std::string& source) {
-  std::vector<KernelTiming> timings;
+std::vector<calibration::KernelTiming> read_kernel_timings(std::istream& stream,
+                                                           const std::string& source) {
+  std::vector<calibration::KernelTiming> timings;
   read_typed_lines(stream, source,
                    [&](ObjectReader& row) { timings.push_back(read_kernel_row(row)); });
   return timings;
@@ -199,12 +200,12 @@ std::vector<KernelTiming> read_kernel_timings(std::istream& stream, const std::s
 TimingReport validate_kernels(const std::string& file) {
   std::vector<TimingComparison> rows;
   std::map<std::string, std::optional<AcceleratorSpec>> accelerators;
-  for (const KernelTiming& timing : read_kernel_timings(file)) {
+  for (const calibration::KernelTiming& timing : read_kernel_timings(file)) {
     const auto [found, is_new] = accelerators.try_emplace(timing.accelerator);
-    if (is_new) found->second = benchmarked_accelerator(timing.accelerator);
+    if (is_new) found->second = calibration::benchmarked_accelerator(timing.accelerator);
     rows.push_back(compare(timing, found->second));
   }
   return report_on(std::move(rows));
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

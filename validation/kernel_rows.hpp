@@ -8,16 +8,17 @@
 #include "calibration/kernel_timing.hpp"
 #include "validation/timing_report.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 // Throws InputError with all problems of the file, each with its line and JSON pointer.
-std::vector<KernelTiming> read_kernel_timings(const std::string& file);
+std::vector<calibration::KernelTiming> read_kernel_timings(const std::string& file);
 
 // The same of a stream's lines; `source` names it in errors.
-std::vector<KernelTiming> read_kernel_timings(std::istream& stream, const std::string& source);
+std::vector<calibration::KernelTiming> read_kernel_timings(std::istream& stream,
+                                                           const std::string& source);
 
 // Predicts every timing of the file with the shipped profile of its device. Timings that are not
 // supported and those that are faster than the device can be are skipped with their reason.
 TimingReport validate_kernels(const std::string& file);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

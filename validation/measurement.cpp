@@ -15,7 +15,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_json.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 constexpr NumberRange kMfuRange{0.0, 1.0, true};
@@ -248,4 +248,4 @@ PublishedSource read_published_source(ObjectReader object) {
   return source;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

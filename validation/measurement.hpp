@@ -18,7 +18,7 @@
 #include "validation/memory_reading.hpp"
 #include "validation/published_source.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 enum class StepMetric : std::uint8_t { StepTime, TokenRate, FlopRate, Mfu };
 
@@ -105,4 +105,4 @@ Measurement find_measurement(const std::string& file, const std::string& id);
 // virtual stages, recomputation, or how the model is cut.
 bool leaves_plan_open(const Measurement& measurement);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

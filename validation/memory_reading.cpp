@@ -1,13 +1,13 @@
 #include "validation/memory_reading.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
-const MemoryPeak& peak_read(const StepResult& result, const MemoryReading& reading) {
+const sim::MemoryPeak& peak_read(const sim::StepResult& result, const MemoryReading& reading) {
   return reading.last_stage ? result.stages.back().memory : result.memory();
 }
 
-Bytes read_memory(const StepResult& result, const MemoryReading& reading) {
-  const MemoryPeak& peak = peak_read(result, reading);
+Bytes read_memory(const sim::StepResult& result, const MemoryReading& reading) {
+  const sim::MemoryPeak& peak = peak_read(result, reading);
   switch (reading.counter) {
     case MemoryCounter::Allocated:
       return peak.allocated();
@@ -19,4 +19,4 @@ Bytes read_memory(const StepResult& result, const MemoryReading& reading) {
   return peak.peak;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -6,7 +6,7 @@
 #include "core/base/units.hpp"
 #include "sim/step/step_result.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 enum class MemoryCounter : std::uint8_t {
   Allocated,  // tensors: torch.cuda.max_memory_allocated
@@ -23,9 +23,9 @@ struct MemoryReading {
 };
 
 // The simulated memory of the stage that is read.
-const MemoryPeak& peak_read(const StepResult& result, const MemoryReading& reading);
+const sim::MemoryPeak& peak_read(const sim::StepResult& result, const MemoryReading& reading);
 
 // What the counter would show in the simulated step.
-Bytes read_memory(const StepResult& result, const MemoryReading& reading);
+Bytes read_memory(const sim::StepResult& result, const MemoryReading& reading);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 // Of the step time: the table "Intervals" of docs/validation.md, rounded.
@@ -50,4 +50,4 @@ std::optional<StepInterval> step_interval(Seconds predicted, const AcceleratorSp
   return StepInterval{Seconds(low), Seconds(high)};
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -10,7 +10,7 @@
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/stack_spec.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 // What a prediction rests on.
 enum class PredictionGround : std::uint8_t {
@@ -45,4 +45,4 @@ struct StepInterval {
 std::optional<StepInterval> step_interval(Seconds predicted, const AcceleratorSpec& accelerator,
                                           const StackSpec& stack);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

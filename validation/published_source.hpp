@@ -7,7 +7,7 @@
 
 #include "core/base/json_reader.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 struct PublishedSource {
   std::string title;
@@ -20,4 +20,4 @@ struct PublishedSource {
 
 PublishedSource read_published_source(ObjectReader object);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

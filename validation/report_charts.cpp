@@ -9,7 +9,7 @@
 #include <map>
 #include <utility>
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 // Okabe and Ito's palette, which colour-blind readers can tell apart (Color universal design,
@@ -196,7 +196,7 @@ std::string error_histogram(const std::vector<const RowComparison*>& rows) {
   return svg + "</svg>";
 }
 
-std::string breakdown_bar(const TimeBreakdown& time) {
+std::string breakdown_bar(const sim::TimeBreakdown& time) {
   const std::array<std::pair<const char*, Seconds>, 9> parts = {
       {{"GEMM", time.gemm},
        {"attention", time.attention},
@@ -223,4 +223,4 @@ std::string breakdown_bar(const TimeBreakdown& time) {
   return svg + "</svg>";
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

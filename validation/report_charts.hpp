@@ -6,7 +6,7 @@
 
 #include "validation/validation.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 // Text with the characters that HTML gives a meaning to replaced.
 std::string html_escaped(const std::string& text);
@@ -19,6 +19,6 @@ std::string scatter_chart(const std::vector<const RowComparison*>& rows);
 std::string error_histogram(const std::vector<const RowComparison*>& rows);
 
 // Where a predicted step's time goes, as one bar.
-std::string breakdown_bar(const TimeBreakdown& time);
+std::string breakdown_bar(const sim::TimeBreakdown& time);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

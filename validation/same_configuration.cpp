@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 auto configuration(const Scenario& scenario) {
@@ -26,4 +26,4 @@ std::vector<std::size_t> configuration_numbers(const std::vector<Scenario>& scen
   return numbers;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json summaries_json(const ErrorsByName& summaries) {
+Json summaries_json(const calibration::ErrorsByName& summaries) {
   Json json = Json::object();
   for (const auto& [name, summary] : summaries) json[name] = to_json(summary);
   return json;
@@ -32,26 +32,26 @@ Json row_json(const TimingComparison& row) {
 
 TimingReport report_on(std::vector<TimingComparison> rows) {
   TimingReport report;
-  std::vector<ErrorSample> all;
-  SamplesByName device, op, source, device_and_op;
+  std::vector<calibration::ErrorSample> all;
+  calibration::SamplesByName device, op, source, device_and_op;
   for (const TimingComparison& row : rows) {
     if (row.skipped) {
       ++report.skipped;
       ++report.skipped_by_reason[row.reason];
       continue;
     }
-    const ErrorSample sample{row.error(), false};
+    const calibration::ErrorSample sample{row.error(), false};
     all.push_back(sample);
     device[row.device].push_back(sample);
     op[row.op].push_back(sample);
     source[row.source].push_back(sample);
     device_and_op[row.device + "  " + row.op].push_back(sample);
   }
-  report.all = summarise(all);
-  report.by_device = summarise_each(device);
-  report.by_op = summarise_each(op);
-  report.by_source = summarise_each(source);
-  report.by_device_and_op = summarise_each(device_and_op);
+  report.all = calibration::summarise(all);
+  report.by_device = calibration::summarise_each(device);
+  report.by_op = calibration::summarise_each(op);
+  report.by_source = calibration::summarise_each(source);
+  report.by_device_and_op = calibration::summarise_each(device_and_op);
   report.rows = std::move(rows);
   return report;
 }
@@ -73,4 +73,4 @@ nlohmann::ordered_json to_json(const TimingReport& report) {
   return {{"rows", std::move(rows)}, {"summary", std::move(summary)}};
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

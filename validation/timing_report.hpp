@@ -9,7 +9,7 @@
 #include "calibration/error_statistics.hpp"
 #include "core/base/units.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 // One row. The error is that of the time: positive where the prediction is slower.
 struct TimingComparison {
@@ -28,9 +28,9 @@ struct TimingComparison {
 struct TimingReport {
   std::vector<TimingComparison> rows;  // in the order of the file
   std::size_t skipped = 0;
-  ErrorSummary all;
-  ErrorsByName by_device, by_op, by_source;
-  ErrorsByName by_device_and_op;  // "DEVICE  OP"
+  calibration::ErrorSummary all;
+  calibration::ErrorsByName by_device, by_op, by_source;
+  calibration::ErrorsByName by_device_and_op;  // "DEVICE  OP"
   std::map<std::string, std::size_t> skipped_by_reason;
 };
 
@@ -41,4 +41,4 @@ bool within_tolerance(const TimingReport& report, double median, double p90);
 
 nlohmann::ordered_json to_json(const TimingReport& report);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -15,7 +15,7 @@
 #include "validation/same_configuration.hpp"
 #include "validation/validation.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 // Repeated measurements of one configuration differ by 1 to 7 %; below this a residual is noise.
@@ -69,7 +69,7 @@ class Fit {
   Eigen::VectorXd clamped(const Eigen::VectorXd& point) const;
   double cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) const;
   void descend(double pass);
-  bool is_free(std::size_t j) const { return verdicts_[j] == FitVerdict::Fitted; }
+  bool is_free(std::size_t j) const { return verdicts_[j] == calibration::FitVerdict::Fitted; }
   void judge();
   Eigen::VectorXd refitted(const Eigen::MatrixXd& jacobian,
                            const std::vector<bool>& left_out) const;
@@ -82,7 +82,8 @@ class Fit {
   std::vector<Observation> observations_;
   std::vector<Scenario> scenarios_;
   std::vector<TrainingParameter> parameters_;
-  std::vector<FitVerdict> verdicts_;  // so far; only those that count as fitted are moved
+  std::vector<calibration::FitVerdict>
+      verdicts_;  // so far; only those that count as fitted are moved
   Eigen::VectorXd start_, prior_, point_, deviation_;
   Eigen::VectorXd at_;  // residuals at point_
 };
@@ -98,7 +99,7 @@ Fit::Fit(const std::vector<Measurement>& measurements, const TrainingFitOptions&
     throw InputError("fit", {{"", "no measured step that can be simulated", "at least one"}});
   weigh_sources();
   parameters_ = training_parameters(scenarios_, options.least_rows);
-  verdicts_.assign(parameters_.size(), FitVerdict::Fitted);
+  verdicts_.assign(parameters_.size(), calibration::FitVerdict::Fitted);
   const auto count = static_cast<Eigen::Index>(parameters_.size());
   start_.resize(count);
   prior_.resize(count);
@@ -247,9 +248,9 @@ void Fit::judge() {
     const double low = inner(parameter, parameter.low), high = inner(parameter, parameter.high);
     const double place = (std::clamp(point_[index], low, high) - low) / (high - low);
     if (std::min(place, 1.0 - place) < kAtLimit)
-      verdicts_[j] = FitVerdict::PushedToLimit;
+      verdicts_[j] = calibration::FitVerdict::PushedToLimit;
     else if (deviation_[index] >= kDetermined * parameter.spread)
-      verdicts_[j] = FitVerdict::Undetermined;
+      verdicts_[j] = calibration::FitVerdict::Undetermined;
   }
   point_ = clamped(point_);
   at_ = residuals(point_);
@@ -312,17 +313,17 @@ std::vector<HeldOutError> Fit::hold_out_each_source() const {
 TrainingFit Fit::run() {
   TrainingFit fit;
   at_ = residuals(point_);
-  fit.before = summarise_logarithms({at_.begin(), at_.end()});
+  fit.before = calibration::summarise_logarithms({at_.begin(), at_.end()});
   for (const double pass : {0.0, 1.0}) {
     descend(pass);
     judge();
   }
   descend(2.0);
-  fit.after = summarise_logarithms({at_.begin(), at_.end()});
+  fit.after = calibration::summarise_logarithms({at_.begin(), at_.end()});
   fit.held_out_errors = hold_out_each_source();
-  std::vector<ErrorSample> samples;
+  std::vector<calibration::ErrorSample> samples;
   for (const HeldOutError& each : fit.held_out_errors) samples.push_back({each.error, false});
-  fit.held_out = summarise(samples);
+  fit.held_out = calibration::summarise(samples);
   for (std::size_t j = 0; j < parameters_.size(); ++j) {
     const auto index = static_cast<Eigen::Index>(j);
     const auto at = [&](double deviations) {
@@ -341,4 +342,4 @@ TrainingFit fit_training(const std::vector<Measurement>& measurements,
   return Fit(measurements, options).run();
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

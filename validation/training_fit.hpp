@@ -24,15 +24,16 @@
 #include "validation/measurement.hpp"
 #include "validation/training_parameters.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 struct FittedFigure {
   TrainingParameter parameter;
-  double before = 0.0, after = 0.0;               // the profile's figure and the fitted one
-  double low = 0.0, high = 0.0;                   // 95 % confidence interval
-  FitVerdict verdict = FitVerdict::Undetermined;  // `after` is `before` unless it is fitted
+  double before = 0.0, after = 0.0;  // the profile's figure and the fitted one
+  double low = 0.0, high = 0.0;      // 95 % confidence interval
+  calibration::FitVerdict verdict =
+      calibration::FitVerdict::Undetermined;  // `after` is `before` unless it is fitted
 
-  bool is_fitted() const { return verdict == FitVerdict::Fitted; }
+  bool is_fitted() const { return verdict == calibration::FitVerdict::Fitted; }
 };
 
 struct HeldOutError {
@@ -42,7 +43,7 @@ struct HeldOutError {
 
 struct TrainingFit {
   std::vector<FittedFigure> figures;
-  ErrorSummary before, after, held_out;  // of the step time
+  calibration::ErrorSummary before, after, held_out;  // of the step time
   std::vector<HeldOutError> held_out_errors;
 };
 
@@ -59,4 +60,4 @@ struct TrainingFitOptions {
 TrainingFit fit_training(const std::vector<Measurement>& measurements,
                          const TrainingFitOptions& options = {});
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

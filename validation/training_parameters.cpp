@@ -5,7 +5,7 @@
 
 #include "sim/cost/attention_cost.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 // What all parameters of one key have in common. `applies`: the figure has an effect on such
@@ -52,14 +52,14 @@ const std::vector<TrainingFigure>& figures() {
       {ProfileKind::Stack, "fusion/attention_kernel_ratio", 0.2, 1.0, 0.95, 0.25, true,
        [](const Scenario& each) {
          return each.stack.flash_attention &&
-                !has_asynchronous_matrix_units(each.cluster.accelerator);
+                !sim::has_asynchronous_matrix_units(each.cluster.accelerator);
        },
        [](const Scenario& each) { return each.stack.attention_kernel_ratio; },
        [](Scenario& each, double value) { each.stack.attention_kernel_ratio = value; }},
       {ProfileKind::Stack, "fusion/hopper_attention_kernel_ratio", 0.2, 1.0, 0.75, 0.3, true,
        [](const Scenario& each) {
          return each.stack.flash_attention &&
-                has_asynchronous_matrix_units(each.cluster.accelerator);
+                sim::has_asynchronous_matrix_units(each.cluster.accelerator);
        },
        [](const Scenario& each) { return each.stack.hopper_attention_kernel_ratio; },
        [](Scenario& each, double value) { each.stack.hopper_attention_kernel_ratio = value; }},
@@ -120,4 +120,4 @@ std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& 
   return parameters;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -9,7 +9,7 @@
 
 #include "core/spec/scenario.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 // Of all accelerators: one figure that they share.
 enum class ProfileKind { Accelerator, AllAccelerators, Stack };
@@ -35,4 +35,4 @@ struct TrainingParameter {
 std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& scenarios,
                                                    std::size_t least_rows);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -15,7 +15,7 @@
 #include "validation/memory_reading.hpp"
 #include "validation/prediction_interval.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 // Kendall's tau needs a few rows to mean anything.
@@ -36,7 +36,7 @@ std::string parallelism_of(const Plan& plan) {
 }
 
 double predicted_metric(const ComparedFigure& figure, const Scenario& scenario,
-                        const StepResult& result) {
+                        const sim::StepResult& result) {
   if (figure.metric == StepMetric::StepTime) return result.step.value();
   if (figure.metric == StepMetric::TokenRate) return result.throughput.tokens_per_s_per_gpu;
   const FlopPerSecond rate = counted_flop(scenario.model, scenario.plan, figure.flops) /
@@ -61,10 +61,10 @@ double speed(const RowComparison& row, bool measured) {
 }
 
 std::optional<double> rank_correlation(const std::vector<const RowComparison*>& rows) {
-  std::vector<RankedValue> values;
+  std::vector<calibration::RankedValue> values;
   for (const RowComparison* row : rows)
     values.push_back({row->plan, speed(*row, true), speed(*row, false)});
-  return kendall_tau(values);
+  return calibration::kendall_tau(values);
 }
 
 std::optional<double> mean_rank_correlation(const std::vector<const RowComparison*>& rows) {
@@ -83,7 +83,7 @@ std::optional<double> mean_rank_correlation(const std::vector<const RowCompariso
 
 // Of the steps that share a name, say that of a stack.
 void rank_each(const std::vector<const RowComparison*>& rows, std::string RowComparison::*name,
-               ErrorsByName& summaries) {
+               calibration::ErrorsByName& summaries) {
   std::map<std::string, std::vector<const RowComparison*>> named;
   for (const RowComparison* row : rows) named[row->*name].push_back(row);
   for (auto& [each, summary] : summaries)
@@ -101,9 +101,9 @@ void count_fit(const RowComparison& row, OutOfMemoryTable& table) {
 
 ValidationReport report_on(std::vector<RowComparison> rows) {
   ValidationReport report;
-  std::vector<ErrorSample> times, memories;
+  std::vector<calibration::ErrorSample> times, memories;
   std::vector<const RowComparison*> timed;
-  SamplesByName source, accelerator, stack, parallelism, memory_source;
+  calibration::SamplesByName source, accelerator, stack, parallelism, memory_source;
   for (const RowComparison& row : rows) {
     if (row.skipped) {
       ++report.skipped;
@@ -111,13 +111,14 @@ ValidationReport report_on(std::vector<RowComparison> rows) {
     }
     count_fit(row, report.out_of_memory);
     if (row.measured_memory) {
-      const ErrorSample sample{row.predicted_memory / *row.measured_memory - 1.0, false};
+      const calibration::ErrorSample sample{row.predicted_memory / *row.measured_memory - 1.0,
+                                            false};
       memories.push_back(sample);
       memory_source[row.source].push_back(sample);
     }
     if (!row.timed) continue;
-    const ErrorSample sample{row.error,
-                             row.interval_low <= row.measured && row.measured <= row.interval_high};
+    const calibration::ErrorSample sample{
+        row.error, row.interval_low <= row.measured && row.measured <= row.interval_high};
     times.push_back(sample);
     timed.push_back(&row);
     source[row.source].push_back(sample);
@@ -125,13 +126,13 @@ ValidationReport report_on(std::vector<RowComparison> rows) {
     stack[row.stack].push_back(sample);
     parallelism[row.parallelism].push_back(sample);
   }
-  report.time = summarise(times);
-  report.memory = summarise(memories);
-  report.by_source = summarise_each(source);
-  report.by_accelerator = summarise_each(accelerator);
-  report.by_stack = summarise_each(stack);
-  report.by_parallelism = summarise_each(parallelism);
-  report.memory_by_source = summarise_each(memory_source);
+  report.time = calibration::summarise(times);
+  report.memory = calibration::summarise(memories);
+  report.by_source = calibration::summarise_each(source);
+  report.by_accelerator = calibration::summarise_each(accelerator);
+  report.by_stack = calibration::summarise_each(stack);
+  report.by_parallelism = calibration::summarise_each(parallelism);
+  report.memory_by_source = calibration::summarise_each(memory_source);
   report.time.rank_correlation = mean_rank_correlation(timed);
   rank_each(timed, &RowComparison::source, report.by_source);
   rank_each(timed, &RowComparison::accelerator_profile, report.by_accelerator);
@@ -160,7 +161,7 @@ std::string rate_gap(const RowComparison& row, const Scenario& scenario) {
 
 // How a measurement is held against its scenario.
 void compare_time(const Measurement& measurement, const Scenario& scenario,
-                  const StepResult& result, RowComparison& comparison) {
+                  const sim::StepResult& result, RowComparison& comparison) {
   if (!measurement.figure || measurement.outcome == Outcome::OutOfMemory) return;
   const ComparedFigure& figure = *measurement.figure;
   comparison.timed = true;
@@ -178,7 +179,7 @@ void compare_time(const Measurement& measurement, const Scenario& scenario,
 }
 
 void compare_memory(const Measurement& measurement, const Scenario& scenario,
-                    const StepResult& result, RowComparison& comparison) {
+                    const sim::StepResult& result, RowComparison& comparison) {
   comparison.predicted_memory = read_memory(result, measurement.memory);
   comparison.predicted_peak = peak_read(result, measurement.memory);
   comparison.out_of_memory_measured = measurement.outcome == Outcome::OutOfMemory;
@@ -198,7 +199,7 @@ RowComparison described(const Measurement& measurement) {
 }
 
 // What a scenario is, and what its step takes.
-StepResult simulate_into(RowComparison& comparison, const Scenario& scenario) {
+sim::StepResult simulate_into(RowComparison& comparison, const Scenario& scenario) {
   comparison.parallelism = parallelism_of(scenario.plan);
   comparison.plan = to_json(scenario.plan).dump();
   comparison.accelerator_profile = scenario.cluster.accelerator.name;
@@ -206,7 +207,7 @@ StepResult simulate_into(RowComparison& comparison, const Scenario& scenario) {
   comparison.stack_profile = scenario.stack.name;
   comparison.tokens =
       static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
-  StepResult result = simulate_step(scenario);
+  sim::StepResult result = sim::simulate_step(scenario);
   comparison.predicted_time = result.time();
   return result;
 }
@@ -231,7 +232,7 @@ RowComparison compare_row(const Measurement& measurement) {
 
 RowComparison compare_with(const Measurement& measurement, const Scenario& scenario) {
   RowComparison comparison = described(measurement);
-  const StepResult result = simulate_into(comparison, scenario);
+  const sim::StepResult result = simulate_into(comparison, scenario);
   compare_time(measurement, scenario, result, comparison);
   compare_memory(measurement, scenario, result, comparison);
   return comparison;
@@ -267,4 +268,4 @@ bool within_tolerance(const ValidationReport& report, double median, double p90)
   return report.time.n > 0 && report.time.median_abs <= median && report.time.p90_abs <= p90;
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

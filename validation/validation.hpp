@@ -14,7 +14,7 @@
 #include "sim/step/step_result.hpp"
 #include "validation/measurement.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 // One row: measured beside predicted. Errors are relative to the measurement and are those of the
 // step time, also where the metric is a rate: positive where the simulated step is slower.
@@ -31,8 +31,8 @@ struct RowComparison {
   double tokens = 0.0;                             // of a step
   std::optional<Bytes> measured_memory;
   Bytes predicted_memory;
-  TimeBreakdown predicted_time;  // of the bottleneck stage; adds up to the predicted step
-  MemoryPeak predicted_peak;     // of the stage that the source reads, all that the device holds
+  sim::TimeBreakdown predicted_time;  // of the bottleneck stage; adds up to the predicted step
+  sim::MemoryPeak predicted_peak;  // of the stage that the source reads, all that the device holds
   bool out_of_memory_measured = false;
   bool out_of_memory_predicted = false;
   bool chosen_to_fit = false;  // open parts of the plan are the fastest of those that fit
@@ -55,10 +55,10 @@ struct ValidationReport {
   bool partial = false;             // stopped before the last row
   std::size_t skipped = 0;
   std::size_t other_grades = 0;  // rows of grades that were not asked for, which are not in `rows`
-  ErrorSummary time;
-  ErrorSummary memory;
-  ErrorsByName by_source, by_accelerator, by_stack, by_parallelism;
-  ErrorsByName memory_by_source;
+  calibration::ErrorSummary time;
+  calibration::ErrorSummary memory;
+  calibration::ErrorsByName by_source, by_accelerator, by_stack, by_parallelism;
+  calibration::ErrorsByName memory_by_source;
   OutOfMemoryTable out_of_memory;
 };
 
@@ -84,4 +84,4 @@ bool within_tolerance(const ValidationReport& report, double median, double p90)
 
 nlohmann::ordered_json to_json(const ValidationReport& report);
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -3,12 +3,12 @@
 #include "sim/step/step_result_json.hpp"
 #include "validation/validation.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json summary_json(const ErrorSummary& summary) {
+Json summary_json(const calibration::ErrorSummary& summary) {
   Json json = to_json(summary);
   json["coverage"] = summary.n > 0 ? Json(summary.coverage) : Json();
   json["rank_correlation"] = summary.rank_correlation ? Json(*summary.rank_correlation) : Json();
@@ -16,13 +16,13 @@ Json summary_json(const ErrorSummary& summary) {
 }
 
 // Memory is predicted without an interval.
-Json memory_summary_json(const ErrorSummary& summary) {
+Json memory_summary_json(const calibration::ErrorSummary& summary) {
   Json json = to_json(summary);
   json["coverage"] = nullptr;
   return json;
 }
 
-Json summaries_json(const ErrorsByName& summaries) {
+Json summaries_json(const calibration::ErrorsByName& summaries) {
   Json json = Json::object();
   for (const auto& [name, summary] : summaries) json[name] = summary_json(summary);
   return json;
@@ -31,7 +31,7 @@ Json summaries_json(const ErrorsByName& summaries) {
 // What the source's counter leaves out of the device's memory is a part of its own, so that the
 // parts add up to `predicted_bytes`.
 Json breakdown_json(const RowComparison& row) {
-  Json breakdown = memory_json(row.predicted_peak)["breakdown"];
+  Json breakdown = sim::memory_json(row.predicted_peak)["breakdown"];
   breakdown["not_counted"] = (row.predicted_memory - row.predicted_peak.peak).value();
   return breakdown;
 }
@@ -52,7 +52,7 @@ Json row_json(const RowComparison& row) {
     json["memory"]["breakdown"] = breakdown_json(row);
     json["memory"]["fits_measured"] = !row.out_of_memory_measured;
     json["memory"]["fits_predicted"] = !row.out_of_memory_predicted;
-    json["time"] = time_json(row.predicted_time);
+    json["time"] = sim::time_json(row.predicted_time);
   }
   json["status"] = row.skipped ? "skipped" : "ok";
   json["reason"] = row.reason;
@@ -92,4 +92,4 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
             {"tn_chosen_to_fit", oom.chosen_to_fit}}}};
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

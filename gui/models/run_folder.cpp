@@ -102,14 +102,14 @@ QString calibration_obstacle(const QString& folder) {
 }
 
 RunCalibration calibrate_run(const QString& folder) {
-  sim::CalibrationData data;
-  data.runs.push_back(sim::load_run(folder.toStdString()));
+  calibration::CalibrationData data;
+  data.runs.push_back(calibration::load_run(folder.toStdString()));
   Scenario scenario = data.runs.front().scenario;
   ProblemList problems("calibration");
-  sim::check_device(data.runs.front(), scenario.cluster, problems);
+  calibration::check_device(data.runs.front(), scenario.cluster, problems);
   problems.throw_if_any();
   const std::string source = "shardwright gui, run " + data.runs.front().name;
-  sim::Calibration found = sim::calibrate(scenario.cluster, data, source);
+  calibration::Calibration found = calibration::calibrate(scenario.cluster, data, source);
   if (!found.cluster.name.ends_with(kCalibrated)) found.cluster.name += kCalibrated;
   return {std::move(scenario), std::move(found.cluster), found.figures.size(), found.steps.front()};
 }

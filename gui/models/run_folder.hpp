@@ -34,10 +34,10 @@ QString calibration_obstacle(const QString& folder);
 
 // What a run teaches about its cluster.
 struct RunCalibration {
-  Scenario scenario;         // of the run
-  ClusterSpec cluster;       // its profile, refitted
-  std::size_t figures = 0;   // of the profile that the run speaks of
-  sim::StepComparison step;  // measured, and predicted with the profile before and after
+  Scenario scenario;                 // of the run
+  ClusterSpec cluster;               // its profile, refitted
+  std::size_t figures = 0;           // of the profile that the run speaks of
+  calibration::StepComparison step;  // measured, and predicted with the profile before and after
 };
 
 // Refits the profile that the run's plan names (calibration/calibrate.hpp). Throws InputError

@@ -393,11 +393,11 @@ bool knee_is_of(SweepAxis axis, SweepFigure figure) {
 }
 
 SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate,
-                    std::optional<sim::PredictionGround> ground) {
+                    std::optional<validation::PredictionGround> ground) {
   const sim::StepResult& result = candidate.result;
   const auto with_interval = [&ground](double value, bool is_rate) {
     if (!ground) return SweepValue{value, value, value};
-    const auto [low, high] = sim::prediction_interval(value, is_rate, *ground);
+    const auto [low, high] = validation::prediction_interval(value, is_rate, *ground);
     return SweepValue{value, low, high};
   };
   const auto share_of_step = [&](Seconds part) {
@@ -438,7 +438,7 @@ Sweep run_sweep(SweepAxis axis, SweepPlan plan, const planner::PlanRequest& requ
   Sweep sweep;
   sweep.axis = axis;
   sweep.plan = possible_plan(axis, plan);
-  sweep.ground = sim::ground_of(scenario.cluster.accelerator, scenario.stack);
+  sweep.ground = validation::ground_of(scenario.cluster.accelerator, scenario.stack);
   if (stop.stop_requested()) return sweep;
   sweep.obstacle = obstacle_to(axis, scenario.cluster);
   if (!sweep.obstacle.isEmpty()) return sweep;

@@ -70,8 +70,8 @@ struct SweepPoint {
 struct Sweep {
   SweepAxis axis = SweepAxis::Gpus;
   SweepPlan plan = SweepPlan::Best;
-  std::vector<SweepPoint> points;               // ascending in x
-  std::optional<sim::PredictionGround> ground;  // of its predictions
+  std::vector<SweepPoint> points;                      // ascending in x
+  std::optional<validation::PredictionGround> ground;  // of its predictions
   std::optional<double> knee;  // where more stops to pay in tokens per second, or the last
                                // sequence that fits
   QString knee_reason;         // also why there is none; empty while points are preliminary
@@ -95,7 +95,7 @@ struct SweepValue {
 
 // `ground`: of the prediction; nothing where no interval is known.
 SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate,
-                    std::optional<sim::PredictionGround> ground);
+                    std::optional<validation::PredictionGround> ground);
 
 // What is told while a sweep is at work; either may be empty.
 struct SweepWatch {

@@ -220,7 +220,7 @@ void RunView::calibrate() {
 
 void RunView::take_calibration(const RunCalibration& calibration) {
   calibrated_ = calibration;
-  const sim::StepComparison& step = calibration.step;
+  const calibration::StepComparison& step = calibration.step;
   last_message_ =
       tr("Calibrated: %1 figures refitted. The step takes %2; predicted %3 (%4) before, %5 (%6) "
          "after.")

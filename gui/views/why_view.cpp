@@ -54,7 +54,8 @@ QString peak_text(const sim::StepResult& result) {
 // "16.2 s a step (80 %: 14.9 s to 18.8 s)".
 QString step_text(Seconds step, const Scenario& scenario) {
   QString text = WhyView::tr("%1 a step").arg(time_text(step));
-  const auto interval = sim::step_interval(step, scenario.cluster.accelerator, scenario.stack);
+  const auto interval =
+      validation::step_interval(step, scenario.cluster.accelerator, scenario.stack);
   if (!interval) return text;
   return text +
          WhyView::tr(" (80 %: %1 to %2)").arg(time_text(interval->low), time_text(interval->high));

@@ -89,7 +89,7 @@ std::optional<ClusterSpec> probed_machine(const QString& folder) {
 // A plan that two CPU ranks train in seconds.
 Scenario tiny_scenario(const ClusterSpec& machine) {
   Scenario scenario{load_model("tiny-llama"), machine,
-                    sim::stack_on(machine, load_stack("shardwright")), Plan()};
+                    calibration::stack_on(machine, load_stack("shardwright")), Plan()};
   scenario.plan.tp = 2;
   scenario.plan.global_batch = 4;
   scenario.plan.seq_len = 64;

@@ -24,7 +24,7 @@
 #include "sim/step/predicted_timeline.hpp"
 #include "sim/step/prices.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 KernelCurve streaming(OpKind kind, Phase phase, double bytes_per_s) {
@@ -107,9 +107,9 @@ MeasuredRun run_on(const ClusterSpec& truth, const Scenario& scenario) {
   real.cluster = truth;
   real.stack = stack_on(truth, scenario.stack);
   const Program program = lower(real.model, real.plan, real.stack);
-  const Prices prices = price(program, truth, real.stack);
-  const FoldedReplay replay = replay_folded(program, prices, {true});
-  const Timeline predicted = predicted_timeline(program, prices, replay);
+  const sim::Prices prices = sim::price(program, truth, real.stack);
+  const sim::FoldedReplay replay = sim::replay_folded(program, prices, {true});
+  const Timeline predicted = sim::predicted_timeline(program, prices, replay);
   const RankGrid grid(real.plan);
   MeasuredRun run;
   run.name = "run";
@@ -163,7 +163,8 @@ ClusterSpec nodes_of(std::int64_t accelerators, std::int64_t domain) {
   return cluster;
 }
 
-GroupPlacement placed_on(const ClusterSpec& cluster, std::int64_t members, std::int64_t hosts) {
+sim::GroupPlacement placed_on(const ClusterSpec& cluster, std::int64_t members,
+                              std::int64_t hosts) {
   const ExchangeSample sample{OpKind::AllReduce, members,       1,
                               Bytes(1e6),        Seconds(1e-3), HostSpread{hosts, 1}};
   return placed(sample, cluster).placement;
@@ -172,11 +173,11 @@ GroupPlacement placed_on(const ClusterSpec& cluster, std::int64_t members, std::
 // Whatever else fits into a node, ranks on two hosts meet through the network; but not through that
 // of a rack whose hosts share their links.
 TEST(Calibrate, PlacesExchangesOnTheHostsThatTheyRanOn) {
-  const GroupPlacement apart = placed_on(nodes_of(8, 8), 2, 2);
+  const sim::GroupPlacement apart = placed_on(nodes_of(8, 8), 2, 2);
   EXPECT_EQ(apart.nodes, 2);
   EXPECT_EQ(apart.per_node, 1);
   EXPECT_EQ(apart.groups_per_node, 1);
-  EXPECT_EQ(extent_of(apart), 2);
+  EXPECT_EQ(sim::extent_of(apart), 2);
   EXPECT_EQ(placed_on(nodes_of(8, 8), 2, 1).nodes, 1);
   EXPECT_EQ(placed_on(nodes_of(8, 8), 8, 2).per_node, 4);
   EXPECT_EQ(placed_on(nodes_of(4, 72), 72, 18).nodes, 1);
@@ -363,9 +364,10 @@ TEST(Calibrate, LeavesAloneWhatTheRunsDoNotTell) {
 // An all-reduce of all four as `truth` predicts it, give or take 2 %.
 ExchangeSample timed_all_reduce(const ClusterSpec& truth, double bytes, double off) {
   ExchangeSample sample{OpKind::AllReduce, 4, 1, Bytes(bytes), Seconds(0)};
-  const GroupPlacement placement = placed(sample, truth).placement;
+  const sim::GroupPlacement placement = placed(sample, truth).placement;
   sample.time =
-      collective_cost(sample.kind, sample.bytes, placement, truth, StackSpec{}).time * (1.0 + off);
+      sim::collective_cost(sample.kind, sample.bytes, placement, truth, StackSpec{}).time *
+      (1.0 + off);
   return sample;
 }
 
@@ -450,4 +452,4 @@ TEST(SideBySide, PutsEachRanksPredictionBesideIt) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 TEST(ErrorStatistics, QuantilesAreLinearBetweenSamples) {
@@ -59,4 +59,4 @@ TEST(ErrorStatistics, RepeatedMeasurementsOfOneItemAreNotRanked) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -14,14 +14,14 @@
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/collective_cost.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 using nlohmann::json;
 
 Seconds by_formula(const ExchangeSample& sample, const ClusterSpec& cluster) {
-  const GroupPlacement placement = placed(sample, cluster).placement;
-  return collective_cost(sample.kind, sample.bytes, placement, cluster, StackSpec{}).time;
+  const sim::GroupPlacement placement = placed(sample, cluster).placement;
+  return sim::collective_cost(sample.kind, sample.bytes, placement, cluster, StackSpec{}).time;
 }
 
 // Groups with one timing or several, of which each is off by a factor of its own, or all of a group
@@ -148,12 +148,12 @@ TEST(ExchangeCalibration, LinesMeetLargeExchangesThoughSmallOnesPassThroughBuffe
   }
   const ClusterSpec calibrated = calibrate(cluster, data, "test").cluster;
   for (const double bytes : {1 << 20, 1 << 22, 1 << 24}) {
-    const GroupPlacement placement = placed(data.exchanges.front(), calibrated).placement;
+    const sim::GroupPlacement placement = placed(data.exchanges.front(), calibrated).placement;
     const Seconds predicted =
-        collective_time(OpKind::AllReduce, Bytes(bytes), placement, calibrated, StackSpec{});
+        sim::collective_time(OpKind::AllReduce, Bytes(bytes), placement, calibrated, StackSpec{});
     EXPECT_NEAR(predicted.value() / timed(bytes), 1.0, 0.10) << bytes;
   }
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -9,7 +9,7 @@
 
 #include "sim/cost/curve_cost.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 constexpr int kMachines = 300;
@@ -43,7 +43,7 @@ class Draw {
       KernelSample& sample = samples.emplace_back();
       sample.kind = drawn.truth.kind;
       sample.work = MemoryWork{.read = size, .written = {}, .flop = {}};
-      const Seconds time = curve_time(drawn.truth, sample.work);
+      const Seconds time = sim::curve_time(drawn.truth, sample.work);
       for (int step = 0; step < steps; ++step)
         sample.times.push_back(time * std::exp(kNoise * normal_(random_)));
     }
@@ -244,9 +244,9 @@ TEST(KernelCalibration, APhaseOfWhichNothingIsDeterminedGetsNoCurve) {
     EXPECT_TRUE(figures.empty());
     EXPECT_EQ(after.accelerator, before.accelerator);
     for (const KernelSample& sample : samples) {
-      const KernelCurve* curve = curve_of(after.accelerator, sample.kind, sample.phase);
+      const KernelCurve* curve = sim::curve_of(after.accelerator, sample.kind, sample.phase);
       ASSERT_NE(curve, nullptr);
-      EXPECT_EQ(curve_time(*curve, sample.work), curve_time(drawn.first, sample.work));
+      EXPECT_EQ(sim::curve_time(*curve, sample.work), sim::curve_time(drawn.first, sample.work));
     }
   }
   EXPECT_GE(without, kMachines / 10);
@@ -274,4 +274,4 @@ TEST(KernelCalibration, NamesTheLimitThatContradictoryTimingsPushTo) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -8,7 +8,7 @@
 #include "calibration/profile_fit.hpp"
 #include "core/spec/profile_library.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 // Time = a + x / b at sizes x, with a deterministic wobble.
@@ -172,4 +172,4 @@ TEST(ProfileFit, FindsTheFiguresThatMadeTheTimings) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

@@ -13,7 +13,7 @@
 #include "core/spec/scenario_sum.hpp"
 #include "tests/scratch_path.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 using ::testing::HasSubstr;
@@ -168,4 +168,4 @@ TEST_F(RunFolder, WhatIsMissingIsNamed) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

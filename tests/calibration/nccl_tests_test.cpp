@@ -12,7 +12,7 @@
 #include "core/base/error.hpp"
 #include "tests/scratch_path.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 class NcclTests : public ::testing::Test {
@@ -258,4 +258,4 @@ TEST_F(NcclTests, SaysWhatAFileIsThatIsNoOutput) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

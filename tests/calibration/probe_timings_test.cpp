@@ -7,7 +7,7 @@
 
 #include "calibration/exchange_calibration.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 constexpr double kAlpha = 1e-3, kBeta = 1e7;
@@ -59,4 +59,4 @@ TEST(ProbeTimings, InterruptionsOfSmallMessagesAreNoMoreThanALargerOneTakes) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

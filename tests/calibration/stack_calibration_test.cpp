@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace shardwright::sim {
+namespace shardwright::calibration {
 namespace {
 
 struct Slowdown {
@@ -72,4 +72,4 @@ TEST(StackCalibration, WildSamplesLeaveTheSlowdown) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::calibration

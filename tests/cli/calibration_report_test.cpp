@@ -11,39 +11,39 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-sim::CalibratedFigure figure(const std::string& key, sim::FitVerdict verdict) {
-  sim::CalibratedFigure figure;
+calibration::CalibratedFigure figure(const std::string& key, calibration::FitVerdict verdict) {
+  calibration::CalibratedFigure figure;
   figure.pointer = "/node/scale_up/" + key;
   figure.about = "links of a node";
   figure.fit.verdict = verdict;
   return figure;
 }
 
-std::string page_of(const sim::Calibration& calibration, bool before = true) {
+std::string page_of(const calibration::Calibration& calibration, bool before = true) {
   Page page{PageStyle()};
   add_calibration(page, calibration, before);
   return page.text();
 }
 
 TEST(CalibrationReport, HasNoTableOfFiguresWhereNoneIsDetermined) {
-  sim::Calibration calibration;
-  calibration.figures = {figure("latency_s", sim::FitVerdict::Undetermined)};
+  calibration::Calibration calibration;
+  calibration.figures = {figure("latency_s", calibration::FitVerdict::Undetermined)};
   EXPECT_THAT(page_of(calibration), Not(HasSubstr("95 % from")));
   EXPECT_THAT(page_of(calibration), HasSubstr("/node/scale_up/latency_s (links of a node)"));
-  calibration.figures.push_back(figure("bandwidth_bytes_per_s", sim::FitVerdict::Fitted));
+  calibration.figures.push_back(figure("bandwidth_bytes_per_s", calibration::FitVerdict::Fitted));
   EXPECT_THAT(page_of(calibration), HasSubstr("95 % from"));
 }
 
 TEST(CalibrationReport, NamesWhatStaysWithoutACurve) {
-  sim::Calibration calibration;
+  calibration::Calibration calibration;
   calibration.without_curve = {"all_reduce of 2 on 1 node"};
   EXPECT_THAT(page_of(calibration), HasSubstr("all_reduce of 2 on 1 node"));
   EXPECT_EQ(calibration_json(calibration).at("without_curve").at(0), "all_reduce of 2 on 1 node");
 }
 
 TEST(CalibrationReport, WarnsOfOpsThatArePredictedWorse) {
-  sim::Calibration calibration;
-  sim::OpErrors worse{"all_reduce", Seconds(0), {}, {}}, better{"gemm", Seconds(0), {}, {}};
+  calibration::Calibration calibration;
+  calibration::OpErrors worse{"all_reduce", Seconds(0), {}, {}}, better{"gemm", Seconds(0), {}, {}};
   worse.before.median_abs = better.after.median_abs = 0.392;
   worse.after.median_abs = better.before.median_abs = 0.457;
   calibration.ops = {worse, better};

@@ -17,9 +17,10 @@ extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz::try_text(data, size, [](const std::string& text) {
     std::istringstream lines(text);
-    for (const sim::CollectiveTiming& timing : sim::read_collective_timings(lines, fuzz::kSource)) {
+    for (const calibration::CollectiveTiming& timing :
+         validation::read_collective_timings(lines, fuzz::kSource)) {
       if (!timing.unsupported.empty()) continue;
-      const Seconds time = sim::predict(timing, *timing.cluster);
+      const Seconds time = calibration::predict(timing, *timing.cluster);
       SHARDWRIGHT_CHECK(time > Seconds(0) && std::isfinite(time.value()), "no time");
       SHARDWRIGHT_CHECK(timing.measured > Seconds(0), "nothing measured");
     }

@@ -6,7 +6,7 @@ using namespace shardwright;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz::try_text(data, size, [](const std::string& text) {
-    const auto samples = sim::parse_nccl_tests(text, fuzz::kSource).samples;
+    const auto samples = calibration::parse_nccl_tests(text, fuzz::kSource).samples;
     SHARDWRIGHT_CHECK(
         read_exchanges(nlohmann::json::parse(to_json(samples).dump()), fuzz::kSource) == samples,
         "samples that are none");

@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz::try_text(data, size, [](const std::string& text) {
     std::istringstream lines(text);
-    for (const sim::Measurement& each : sim::read_measurements(lines, fuzz::kSource)) {
+    for (const validation::Measurement& each :
+         validation::read_measurements(lines, fuzz::kSource)) {
       SHARDWRIGHT_CHECK(each.scenario.has_value() == each.unsupported.empty(),
                         "neither a scenario nor a reason, or both");
       if (!each.scenario) continue;

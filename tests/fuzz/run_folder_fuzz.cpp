@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     kFolder.write("metrics.jsonl", files.first);
     kFolder.write("plan.json", whole_plan());
     kFolder.write("timeline-3-0.json", files.second);
-    const sim::MeasuredRun run = sim::load_run(kFolder.path());
-    sim::calibrate(run.scenario.cluster, {.runs = {run}, .exchanges = {}}, fuzz::kSource);
+    const calibration::MeasuredRun run = calibration::load_run(kFolder.path());
+    calibration::calibrate(run.scenario.cluster, {.runs = {run}, .exchanges = {}}, fuzz::kSource);
   });
 }

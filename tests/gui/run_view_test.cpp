@@ -400,7 +400,7 @@ TEST_F(RunViewTest, ARunOnCpusIsNotCalibratedAgainstGpus) {
   // In the words of the command.
   const std::string run = folder_.filePath(id("run")).toStdString();
   ProblemList problems("calibration");
-  sim::check_device(sim::load_run(run), planned.cluster, problems);
+  calibration::check_device(calibration::load_run(run), planned.cluster, problems);
   ASSERT_EQ(problems.size(), 1U);
   QString words;
   try {

@@ -180,7 +180,7 @@ TEST(Sweep, SizesAreSearchedAgain) {
 TEST(Sweep, TheIntervalHoldsThePrediction) {
   for (int i = 0; i < kSweepFigures; ++i) {
     const SweepValue value = value_of(static_cast<SweepFigure>(i), small_set()->plans.front(),
-                                      sim::PredictionGround::StatedPlan);
+                                      validation::PredictionGround::StatedPlan);
     EXPECT_LE(value.low, value.value) << i;
     EXPECT_GE(value.high, value.value) << i;
   }
@@ -192,7 +192,7 @@ TEST(Sweep, TheIntervalIsWiderOnAGenericStack) {
   const auto width = [&](const char* stack) {
     const SweepValue value =
         value_of(SweepFigure::Step, best,
-                 sim::ground_of(small_request().cluster.accelerator, load_stack(stack)));
+                 validation::ground_of(small_request().cluster.accelerator, load_stack(stack)));
     return value.high - value.low;
   };
   EXPECT_GT(width("generic-megatron"), width("megatron-core"));
@@ -204,7 +204,7 @@ TEST(Sweep, OnlyWhatHangsOnTheStepTimeHasAnInterval) {
   for (int i = 0; i < kSweepFigures; ++i) {
     const auto figure = static_cast<SweepFigure>(i);
     const SweepValue value =
-        value_of(figure, small_set()->plans.front(), sim::PredictionGround::StatedPlan);
+        value_of(figure, small_set()->plans.front(), validation::PredictionGround::StatedPlan);
     EXPECT_EQ(value.high > value.low, has_interval(figure) && value.value > 0.0) << i;
   }
   EXPECT_FALSE(has_interval(SweepFigure::Memory));

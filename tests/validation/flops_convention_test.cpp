@@ -5,7 +5,7 @@
 
 #include "tests/validation/shipped_measurements.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 // Equation 3 of arXiv 2104.04473 for the 1.7B model of its table 1:
@@ -41,4 +41,4 @@ TEST(FlopsConvention, RecomputationAsRunIsThatOfThePlan) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

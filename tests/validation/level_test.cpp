@@ -9,7 +9,7 @@
 #include "tests/sanitized.hpp"
 #include "validation/validation.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 ValidationReport report_of_grades(const std::string& grades) {
@@ -59,4 +59,4 @@ TEST(ValidationLevel, IsNotBelowTheOneReached) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -11,7 +11,7 @@
 #include "core/spec/profile_library.hpp"
 #include "tests/validation/shipped_measurements.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 using nlohmann::json;
@@ -147,4 +147,4 @@ TEST(Measurement, EveryShippedOneIsReadable) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

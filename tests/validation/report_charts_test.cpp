@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 // A mark of the legend without its place: colour and outline.
@@ -49,4 +49,4 @@ TEST(ScatterChart, TwentyAcceleratorsLookDifferent) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

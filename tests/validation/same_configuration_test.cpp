@@ -9,7 +9,7 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 Scenario llama() {
@@ -43,4 +43,4 @@ TEST(SameConfiguration, EachPartOfOneTellsItApart) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

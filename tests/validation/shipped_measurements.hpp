@@ -5,7 +5,7 @@
 
 #include "validation/measurement.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 
 inline std::string shipped_file(const std::string& name) {
   return SHARDWRIGHT_SOURCE_DIR "/measurements/" + name + ".jsonl";
@@ -15,4 +15,4 @@ inline Measurement shipped(const std::string& source, const std::string& id) {
   return find_measurement(shipped_file("training/" + source), id);
 }
 
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -14,17 +14,17 @@
 #include "validation/collective_rows.hpp"
 #include "validation/kernel_rows.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 using nlohmann::json;
 
-ErrorSummary errors_of(const TimingReport& report, const std::string& part) {
-  std::vector<ErrorSample> samples;
+calibration::ErrorSummary errors_of(const TimingReport& report, const std::string& part) {
+  std::vector<calibration::ErrorSample> samples;
   for (const TimingComparison& row : report.rows)
     if (!row.skipped && row.op.find(part) != std::string::npos)
       samples.push_back({row.error(), false});
-  return summarise(samples);
+  return calibration::summarise(samples);
 }
 
 TEST(KernelTimings, ShippedProfilesReachThePublishedTolerance) {
@@ -201,4 +201,4 @@ TEST(TimingReport, CountsWhatItSkipsByReason) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -11,7 +11,7 @@
 #include "sim/step/simulate.hpp"
 #include "tests/validation/shipped_measurements.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 constexpr std::size_t kRows = 24;
@@ -26,7 +26,7 @@ std::vector<Measurement> made_up_rows() {
     if (!row.scenario || row.scenario->plan.world_size() == 1) continue;
     Scenario scenario = *row.scenario;
     scenario.cluster.accelerator.sustained_clock_ratio = kClock;
-    row.figure.emplace().value = simulate_step(scenario).step.value();
+    row.figure.emplace().value = sim::simulate_step(scenario).step.value();
     // Rows of one plan are of one source: repeats are left out with it.
     const auto same = std::find(plans.begin(), plans.end(), scenario.plan);
     row.source.title = "source " + std::to_string((same - plans.begin()) % 4);
@@ -84,4 +84,4 @@ TEST(TrainingFit, RowsWithoutAStepAreRefused) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation

@@ -11,7 +11,7 @@
 #include "tests/validation/shipped_measurements.hpp"
 #include "validation/html_report.hpp"
 
-namespace shardwright::sim {
+namespace shardwright::validation {
 namespace {
 
 // Of each kind some: rates and times, memory, plans that run and do not.
@@ -68,7 +68,7 @@ TEST(Validation, PlansThatWereChosenToFitAreCounted) {
 }
 
 TEST(Validation, ToleranceHoldsForMedianAndPercentile) {
-  const ErrorSummary& time = shipped_report().time;
+  const calibration::ErrorSummary& time = shipped_report().time;
   EXPECT_TRUE(within_tolerance(shipped_report(), time.median_abs, time.p90_abs));
   EXPECT_FALSE(within_tolerance(shipped_report(), 0.99 * time.median_abs, time.p90_abs));
   EXPECT_FALSE(within_tolerance(shipped_report(), time.median_abs, 0.99 * time.p90_abs));
@@ -189,4 +189,4 @@ TEST(Validation, TheReportShowsIntervalAndMemoryOfARow) {
 }
 
 }  // namespace
-}  // namespace shardwright::sim
+}  // namespace shardwright::validation
