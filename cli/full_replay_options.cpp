@@ -1,3 +1,5 @@
+#include "cli/full_replay_options.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,7 +8,6 @@
 #include <optional>
 
 #include "cli/format.hpp"
-#include "cli/full_replay_options.hpp"
 #include "cli/option_values.hpp"
 #include "core/base/error.hpp"
 

@@ -1,10 +1,11 @@
+#include "cli/full_replay_report.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/format.hpp"
-#include "cli/full_replay_report.hpp"
 #include "cli/step_json.hpp"
 #include "cli/step_page.hpp"
 #include "core/program/rank_grid.hpp"
