@@ -28,24 +28,9 @@ const EnumNames<sim::Algorithm>& algorithm_names() {
   return kNames;
 }
 
-void read_cluster_of(ObjectReader& row, calibration::CollectiveTiming& timing) {
-  const nlohmann::json& given = row.raw("cluster");
-  if (!given.is_string() && !given.is_object()) {
-    row.problem_with("cluster", "a cluster, the name of a shipped one, or a patch");
-    return;
-  }
-  try {
-    timing.cluster = read_given_cluster(given, row.problems().source());
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems())
-      row.problems().add(row.pointer() + "/cluster" + problem.where, problem.found,
-                         problem.expected);
-  }
-}
-
 void read_supported(ObjectReader& row, calibration::CollectiveTiming& timing) {
-  row.choice("collective", collective_names());
-  read_cluster_of(row, timing);
+  timing.kind = row.choice("collective", collective_names());
+  timing.cluster = read_given_cluster(row, "cluster");
   timing.bytes = Bytes(row.number("bytes"));
   timing.measured = Seconds(row.number("measured_s"));
   if (timing.nodes > 0 && timing.members % timing.nodes != 0)
@@ -64,8 +49,6 @@ calibration::CollectiveTiming read_collective(ObjectReader& row) {
   timing.members = row.integer("members", {2, kMostMembers});
   timing.nodes = row.integer_or("nodes", 0, {1, timing.members});
   timing.groups = row.integer_or("groups", 1, {1, kMostMembers});
-  for (const auto& [name, kind] : collective_names())
-    if (name == timing.name) timing.kind = kind;
   if (row.has("algorithm")) timing.forced = row.choice("algorithm", algorithm_names());
   timing.call = Seconds(row.number_or("call_s", 0.0));
   if (row.has("assumed")) timing.assumed = row.texts("assumed");

@@ -9,6 +9,7 @@
 
 #include "core/base/json_lines.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/spec/plan_names.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/matrix_peak.hpp"
 #include "validation/published_source.hpp"
@@ -19,15 +20,6 @@ namespace {
 using Kernel = calibration::KernelTiming::Kernel;
 
 constexpr IntegerRange kSizes{1, 1'000'000'000'000'000'000};
-
-const EnumNames<Precision>& precisions() {
-  static const EnumNames<Precision> kNames = [] {
-    EnumNames<Precision> names;
-    for (const Precision precision : kPrecisions) names.emplace_back(name_of(precision), precision);
-    return names;
-  }();
-  return kNames;
-}
 
 // The kinds of kernels that a step runs on a device.
 const EnumNames<OpKind>& kernel_kinds() {
@@ -88,7 +80,7 @@ void read_what_ran(ObjectReader& row, calibration::KernelTiming& timing) {
   if (std::find(kAccelerators.begin(), kAccelerators.end(), timing.accelerator) ==
       kAccelerators.end())
     row.problem_with("accelerator", one_of(timing.accelerator, kAccelerators));
-  timing.precision = row.choice("precision", precisions());
+  timing.precision = row.choice("precision", precision_names());
   for (ObjectReader& kernel : row.objects("kernels")) timing.kernels.push_back(read_kernel(kernel));
   StackSpec& stack = timing.stack;
   stack.fused_grouped_gemm = row.boolean_or("one_kernel_for_all_groups", false);

@@ -10,7 +10,7 @@
 namespace shardwright {
 namespace {
 
-// Of what is called once in a step.
+// The slot of calls that a step makes once, outside of the schedule.
 const Slot kOutsideOfSlots{SlotPhase::Forward, false, 0, -1};
 constexpr std::int32_t kNoLayer = -1;
 

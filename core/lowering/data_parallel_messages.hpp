@@ -41,7 +41,7 @@ struct GradientReduction {
   OpKind kind = OpKind::AllReduce;
   Group group = Group::Data;
   double bytes = 0.0;
-  // Of the gradients of experts.
+  // True if the reduced gradients are those of expert parameters.
   bool expert = false;
 };
 

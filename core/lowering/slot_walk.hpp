@@ -66,8 +66,8 @@ struct ShardedSlots {
 };
 
 // Walks the steps of a slot without the messages at its ends. `parts` is in forward order.
-// `visitor` has a function for each kind of step, which takes the part and its place in the order
-// of the slot:
+// `visitor` has a function for each kind of step. The function takes the part and its index in the
+// slot's execution order:
 //   gather   FSDP: gathers the parameters of the part, if its pass reads them
 //   fetch    copies the offloaded activations of the part back
 //   run      the kernels of the part

@@ -115,7 +115,7 @@ class StageWriter {
   ModelEnds ends_of_model_;
   bool copies_embedding_ = false;  // the output head's part holds a copy of the embedding, too
   PartParameters head_and_copy_;   // of that part
-  PartParameters parameters_;      // of the stage
+  PartParameters parameters_;      // all parameters that the stage holds
 
   bool sharded_ = false;  // FSDP: parameters are gathered before use
   double bucket_bytes_;   // from which on a gradient bucket is reduced

@@ -194,7 +194,7 @@ class Progress {
   Queues queues_;
   std::vector<Stage> stages_;
   std::array<std::size_t, kGroups> members_{};
-  std::map<RendezvousKey, std::vector<Arrival>> rendezvous_;  // of which not all members have come
+  std::map<RendezvousKey, std::vector<Arrival>> rendezvous_;  // incomplete ones
   std::vector<QueueId> runnable_;
 };
 

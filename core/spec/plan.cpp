@@ -86,4 +86,13 @@ const char* name_of(Axis axis) {
   return name_in(axis_names(), axis);
 }
 
+const EnumNames<Precision>& precision_names() {
+  static const EnumNames<Precision> names = [] {
+    EnumNames<Precision> result;
+    for (const Precision precision : kPrecisions) result.push_back({name_of(precision), precision});
+    return result;
+  }();
+  return names;
+}
+
 }  // namespace shardwright

@@ -13,15 +13,6 @@
 namespace shardwright {
 namespace {
 
-const EnumNames<Precision>& precision_names() {
-  static const EnumNames<Precision> names = [] {
-    EnumNames<Precision> result;
-    for (const Precision precision : kPrecisions) result.push_back({name_of(precision), precision});
-    return result;
-  }();
-  return names;
-}
-
 constexpr IntegerRange kDegree{1, kMaxDegree};
 
 void read_degrees(ObjectReader& object, Plan& plan) {

@@ -11,5 +11,6 @@ const EnumNames<RecomputePolicy>& recompute_names();
 const EnumNames<ContextParallelKind>& context_parallel_names();
 const EnumNames<Axis>& axis_names();
 const EnumNames<OptimizerOffload>& optimizer_offload_names();
+const EnumNames<Precision>& precision_names();
 
 }  // namespace shardwright

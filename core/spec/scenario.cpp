@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "core/base/json_reader.hpp"
 #include "core/spec/cluster_json.hpp"
@@ -18,34 +17,6 @@ namespace {
 
 constexpr std::int64_t kVersion = 1;
 
-// The libraries also take paths, which would tie a plan file to the place where it is read.
-bool may_be_path(std::string_view name) {
-  return name.empty() || name == "-" || name.find('/') != std::string_view::npos ||
-         name.find(".json") != std::string_view::npos;
-}
-
-// The part's readers throw problems of their own; they are collected here, at the part's place in
-// the file.
-template <class Spec>
-Spec read_part(ObjectReader& object, const std::string& key,
-               Spec (*read)(const nlohmann::json&, const std::string&)) {
-  const nlohmann::json& part = object.raw(key);
-  if (!part.is_object() && (!part.is_string() || may_be_path(part.get_ref<const std::string&>()))) {
-    object.problem_with(
-        key,
-        fmt::format("a {0}, the name of a shipped one, or a patch {{\"base\": NAME, …}}", key));
-    return {};
-  }
-  try {
-    return read(part, object.problems().source());
-  } catch (const InputError& error) {
-    const std::string pointer = object.pointer() + "/" + key;
-    for (const Problem& problem : error.problems())
-      object.problems().add(pointer + problem.where, problem.found, problem.expected);
-    return {};
-  }
-}
-
 void check_format(ObjectReader& object) {
   const std::string schema = object.text("schema");
   if (!schema.empty() && schema != kPlanSchema) {
@@ -57,9 +28,9 @@ void check_format(ObjectReader& object) {
 }  // namespace
 
 void read_parts(ObjectReader& object, Scenario& scenario) {
-  scenario.model = read_part<ModelSpec>(object, "model", read_given_model);
-  scenario.cluster = read_part<ClusterSpec>(object, "cluster", read_given_cluster);
-  scenario.stack = read_part<StackSpec>(object, "stack", read_given_stack);
+  scenario.model = read_given_model(object, "model");
+  scenario.cluster = read_given_cluster(object, "cluster");
+  scenario.stack = read_given_stack(object, "stack");
 }
 
 Scenario read_members(ObjectReader& object) {

@@ -1,9 +1,12 @@
 #include "core/spec/spec_document.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,6 +50,34 @@ bool has_alias(SpecKind kind, const std::string& name, std::vector<std::string>&
   for (const ModelSpec& model : shipped_model_specs())
     names.insert(names.end(), model.aliases.begin(), model.aliases.end());
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The libraries also take paths, which would tie a file to the place where it is read.
+bool may_be_path(std::string_view name) {
+  return name.empty() || name == "-" || name.find('/') != std::string_view::npos ||
+         name.find(".json") != std::string_view::npos;
+}
+
+// The part's readers throw problems of their own; they are collected here, at the part's place in
+// the file.
+template <class Spec>
+Spec read_part(ObjectReader& object, const std::string& key,
+               Spec (*read)(const nlohmann::json&, const std::string&)) {
+  const nlohmann::json& part = object.raw(key);
+  if (!part.is_object() && (!part.is_string() || may_be_path(part.get_ref<const std::string&>()))) {
+    object.problem_with(
+        key,
+        fmt::format("a {0}, the name of a shipped one, or a patch {{\"base\": NAME, …}}", key));
+    return {};
+  }
+  try {
+    return read(part, object.problems().source());
+  } catch (const InputError& error) {
+    const std::string pointer = object.pointer() + "/" + key;
+    for (const Problem& problem : error.problems())
+      object.problems().add(pointer + problem.where, problem.found, problem.expected);
+    return {};
+  }
 }
 
 }  // namespace
@@ -118,6 +149,18 @@ ClusterSpec read_given_cluster(const json& given, const std::string& source) {
 
 StackSpec read_given_stack(const json& given, const std::string& source) {
   return read_stack(whole_document(SpecKind::Stack, given, source), source);
+}
+
+ModelSpec read_given_model(ObjectReader& object, const std::string& key) {
+  return read_part<ModelSpec>(object, key, read_given_model);
+}
+
+ClusterSpec read_given_cluster(ObjectReader& object, const std::string& key) {
+  return read_part<ClusterSpec>(object, key, read_given_cluster);
+}
+
+StackSpec read_given_stack(ObjectReader& object, const std::string& key) {
+  return read_part<StackSpec>(object, key, read_given_stack);
 }
 
 }  // namespace shardwright

@@ -16,6 +16,8 @@
 
 namespace shardwright {
 
+class ObjectReader;
+
 enum class SpecKind : std::uint8_t { Model, Cluster, Stack };
 
 // "model", "cluster", "stack".
@@ -39,5 +41,11 @@ nlohmann::json whole_document(SpecKind kind, const nlohmann::json& given,
 ModelSpec read_given_model(const nlohmann::json& given, const std::string& source);
 ClusterSpec read_given_cluster(const nlohmann::json& given, const std::string& source);
 StackSpec read_given_stack(const nlohmann::json& given, const std::string& source);
+
+// The same of the member `key` of a file's object, where a path is refused. Problems join those of
+// the object.
+ModelSpec read_given_model(ObjectReader& object, const std::string& key);
+ClusterSpec read_given_cluster(ObjectReader& object, const std::string& key);
+StackSpec read_given_stack(ObjectReader& object, const std::string& key);
 
 }  // namespace shardwright

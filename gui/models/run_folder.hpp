@@ -34,9 +34,9 @@ QString calibration_obstacle(const QString& folder);
 
 // What a run teaches about its cluster.
 struct RunCalibration {
-  Scenario scenario;                 // of the run
+  Scenario scenario;                 // the run's model, cluster, stack and plan
   ClusterSpec cluster;               // its profile, refitted
-  std::size_t figures = 0;           // of the profile that the run speaks of
+  std::size_t figures = 0;           // how many of the profile the run has timings for
   calibration::StepComparison step;  // measured, and predicted with the profile before and after
 };
 

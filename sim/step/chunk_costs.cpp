@@ -60,7 +60,7 @@ BlockCost allocation(double bytes, double launch = 0.0) {
 struct SlotSum {
   SlotPhase phase;
   bool sharded = false;
-  double launch = 0.0;  // of one kernel
+  double launch = 0.0;  // host time to launch one kernel
   BlockCost sum{};
   const PartCost* before = nullptr;  // the part that has run last
 
