@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "sim/cost/collective_cost.hpp"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "calibration/measured_run.hpp"
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "sim/cost/placement.hpp"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cli/here_profile.hpp"
-#include "core/lowering/expert_load.hpp"
+#include "core/lowering/modules/expert_load.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"

@@ -4,7 +4,7 @@
 
 #include "core/lowering/block_set.hpp"
 #include "core/lowering/stage_states.hpp"
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/plan.hpp"
 #include "core/spec/stack_spec.hpp"
 

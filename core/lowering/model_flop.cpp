@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/lowering/shard_shape.hpp"
+#include "core/program/shard_shape.hpp"
 
 namespace shardwright {
 namespace {

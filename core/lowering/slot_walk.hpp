@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/lowering/shard_shape.hpp"
+#include "core/program/shard_shape.hpp"
 #include "core/schedule/pipeline_schedule.hpp"
 
 namespace shardwright {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/lowering/block_set.hpp"
-#include "core/lowering/shard_shape.hpp"
 #include "core/program/program.hpp"
+#include "core/program/shard_shape.hpp"
 #include "core/schedule/pipeline_schedule.hpp"
 
 namespace shardwright {

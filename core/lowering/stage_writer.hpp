@@ -9,10 +9,10 @@
 
 #include "core/lowering/block_set.hpp"
 #include "core/lowering/data_parallel_messages.hpp"
-#include "core/lowering/shard_shape.hpp"
 #include "core/lowering/slot_walk.hpp"
 #include "core/lowering/surrounding_blocks.hpp"
 #include "core/program/program.hpp"
+#include "core/program/shard_shape.hpp"
 #include "core/schedule/pipeline_schedule.hpp"
 #include "core/spec/stack_spec.hpp"
 

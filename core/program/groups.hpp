@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/model_spec.hpp"
 #include "core/spec/plan.hpp"
 

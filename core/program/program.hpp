@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/plan.hpp"
 
 namespace shardwright {

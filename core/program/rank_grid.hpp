@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/plan.hpp"
 
 namespace shardwright {

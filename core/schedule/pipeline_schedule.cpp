@@ -62,10 +62,6 @@ std::int64_t peak_of_list(const std::vector<Slot>& slots) {
 
 }  // namespace
 
-ScheduleShape shape_of(const Plan& plan) {
-  return {plan.pp, plan.vpp, plan.microbatches()};
-}
-
 std::optional<Place> PipelineSchedule::previous(Place place) const {
   const std::int32_t here = position[place.stage][place.chunk];
   if (here == 0) return std::nullopt;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
-#include "core/spec/plan.hpp"
+#include "core/schedule/schedule_kind.hpp"
 
 namespace shardwright {
 
@@ -44,19 +44,6 @@ struct Slot {
 
   bool operator==(const Slot&) const = default;
 };
-
-// The size of a schedule.
-struct ScheduleShape {
-  std::int64_t stages = 1;
-  // Parts of the model per stage (Plan::vpp). DualPipe has 1: the two chunks that its stages hold
-  // are copies of two different parts.
-  std::int64_t chunks = 1;
-  std::int64_t microbatches = 1;
-
-  bool operator==(const ScheduleShape&) const = default;
-};
-
-ScheduleShape shape_of(const Plan& plan);
 
 // The most stages x chunks x microbatches that a schedule is made for. Larger lists would take
 // gigabytes; they come from mistyped numbers.

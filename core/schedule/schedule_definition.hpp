@@ -1,5 +1,5 @@
 // How schedules are defined. To add one:
-//   1. give it a ScheduleKind (core/spec/plan.hpp) and a name (core/spec/plan.cpp),
+//   1. give it a ScheduleKind (schedule_kind.hpp) and a name (core/spec/plan.cpp),
 //   2. write its ScheduleDefinition in the file of its family or in a new file,
 //   3. declare it below and name it in the table of pipeline_schedule.cpp.
 // The tests in tests/core/schedule run over the whole table.

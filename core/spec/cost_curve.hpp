@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 
 namespace shardwright {
 

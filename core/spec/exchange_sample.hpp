@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 
 namespace shardwright {
 

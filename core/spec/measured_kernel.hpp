@@ -1,7 +1,7 @@
 // One kernel's measured time on a device.
 #pragma once
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/precision.hpp"
 
 namespace shardwright {

@@ -5,19 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "core/schedule/schedule_kind.hpp"
 #include "core/spec/precision.hpp"
 
 namespace shardwright {
-
-enum class ScheduleKind : std::uint8_t {
-  GPipe,        // all forwards, then all backwards
-  OneFOneB,     // PipeDream-flush
-  Interleaved,  // 1F1B over several model chunks per rank (Megatron virtual pipeline)
-  ZbH1,         // zero-bubble, memory of 1F1B (arXiv 2401.10241)
-  ZbH2,         // zero-bubble, twice the memory
-  ZbV,          // zero-bubble, two chunks per rank placed in a V
-  DualPipe,     // DeepSeek-V3: bidirectional, two copies of the parameters
-};
 
 enum class RecomputePolicy : std::uint8_t {
   None,
@@ -111,8 +102,12 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// Names used in files and tables: "1f1b", "interleaved", "zb-h1", "selective", "ring", "tp", …
-const char* name_of(ScheduleKind schedule);
+// The size of the plan's schedule.
+inline ScheduleShape shape_of(const Plan& plan) {
+  return {plan.pp, plan.vpp, plan.microbatches()};
+}
+
+// Names used in files and tables: "selective", "ring", "tp", …
 const char* name_of(RecomputePolicy policy);
 const char* name_of(ContextParallelKind kind);
 const char* name_of(Axis axis);

@@ -11,7 +11,7 @@
 #include <memory>
 #include <span>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/model_spec.hpp"
 #include "executor/kernels/element.hpp"
 #include "executor/kernels/queue.hpp"

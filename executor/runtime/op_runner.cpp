@@ -1,4 +1,4 @@
-// The ops of the model itself. Operands are in the order that core/program/op.hpp gives.
+// The ops of the model itself. Operands are in the order that core/op/op.hpp gives.
 #include "executor/runtime/op_runner.hpp"
 
 #include <algorithm>

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "core/lowering/shard_shape.hpp"
 #include "core/program/program.hpp"
 #include "core/program/rank_grid.hpp"
+#include "core/program/shard_shape.hpp"
 #include "executor/comm/rank_communicators.hpp"
 #include "executor/kernels/kernels.hpp"
 #include "executor/runtime/parameter_store.hpp"

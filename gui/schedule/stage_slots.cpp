@@ -4,8 +4,8 @@
 #include <limits>
 #include <map>
 
-#include "core/lowering/shard_shape.hpp"
 #include "core/program/rank_grid.hpp"
+#include "core/program/shard_shape.hpp"
 #include "gui/models/shown_ranks.hpp"
 
 namespace shardwright::gui {

@@ -13,7 +13,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 
 namespace shardwright::gui {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/lowering/shard_shape.hpp"
+#include "core/program/shard_shape.hpp"
 #include "planner/export/launch_line.hpp"
 
 namespace shardwright::planner {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/lowering/shard_shape.hpp"
+#include "core/program/shard_shape.hpp"
 #include "planner/export/argument_list.hpp"
 #include "planner/export/launch_line.hpp"
 #include "planner/export/megatron_model.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/lowering/shard_shape.hpp"
+#include "core/program/shard_shape.hpp"
 #include "planner/export/argument_list.hpp"
 #include "planner/export/launch_line.hpp"
 

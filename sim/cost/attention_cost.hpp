@@ -18,7 +18,7 @@
 // measurements/kernels.jsonl. Known to be off: kernels shorter than 0.1 ms.
 #pragma once
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/precision.hpp"
 #include "core/spec/stack_spec.hpp"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/stack_spec.hpp"
 #include "sim/cost/cost.hpp"

@@ -28,7 +28,7 @@
 
 #include <optional>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/precision.hpp"
 #include "sim/cost/cost.hpp"

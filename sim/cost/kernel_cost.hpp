@@ -6,7 +6,7 @@
 // accelerator has measured kernels, these go before the formulas (measured_kernels.hpp).
 #pragma once
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/precision.hpp"
 #include "core/spec/stack_spec.hpp"

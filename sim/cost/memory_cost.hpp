@@ -9,7 +9,7 @@
 // both directions at once.
 #pragma once
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "sim/cost/cost.hpp"
 

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"
 

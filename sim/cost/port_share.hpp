@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/base/units.hpp"
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "sim/cost/placement.hpp"
 

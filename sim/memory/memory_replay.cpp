@@ -7,8 +7,8 @@
 #include <numeric>
 #include <variant>
 
-#include "core/lowering/shard_shape.hpp"
 #include "core/program/groups.hpp"
+#include "core/program/shard_shape.hpp"
 
 namespace shardwright::sim {
 namespace {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <vector>
 
 #include "core/program/program.hpp"
@@ -13,7 +14,6 @@
 #include "core/spec/model_spec.hpp"
 #include "core/spec/stack_spec.hpp"
 #include "core/timeline/timeline.hpp"
-#include "sim/step/step_result.hpp"
 
 namespace shardwright::sim {
 
@@ -37,6 +37,20 @@ double communicators(const Plan& plan, const ModelSpec& model);
 double communicators(const Program& program);
 
 BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tensors);
+
+// Memory of one rank at the moment of its peak.
+struct MemoryPeak {
+  Bytes peak;
+  std::array<Bytes, kMemoryCategories> breakdown{};  // adds up to `peak`
+  Bytes outside_allocator;  // of `peak`: CUDA context, libraries and NCCL's own buffers
+  std::uint32_t op = 0;     // the op that runs at the peak
+
+  // What PyTorch's allocator has taken from the device (torch.cuda.max_memory_reserved), and the
+  // part of it that tensors fill (max_memory_allocated).
+  Bytes reserved() const { return peak - outside_allocator; }
+  Bytes allocated() const { return reserved() - of(MemoryCategory::Fragmentation); }
+  Bytes of(MemoryCategory category) const { return breakdown[static_cast<std::size_t>(category)]; }
+};
 
 // The peak of one stage, with the stack's context, that many communicators and fragmentation.
 MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& blocks,

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/lowering/shard_shape.hpp"
 #include "core/lowering/slot_walk.hpp"
+#include "core/program/shard_shape.hpp"
 #include "sim/step/layer_costs.hpp"
 #include "sim/step/message_times.hpp"
 #include "sim/step/schedule_profile.hpp"

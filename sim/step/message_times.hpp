@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"
 #include "core/spec/stack_spec.hpp"

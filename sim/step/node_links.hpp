@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"
 #include "sim/cost/placement.hpp"

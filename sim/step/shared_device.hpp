@@ -28,7 +28,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "sim/cost/port_share.hpp"
 
 namespace shardwright::sim {

@@ -9,6 +9,7 @@
 #include "core/base/units.hpp"
 #include "core/program/program.hpp"
 #include "sim/cost/cost.hpp"
+#include "sim/memory/memory_replay.hpp"
 
 namespace shardwright::sim {
 
@@ -42,20 +43,6 @@ struct OpTimes {
 struct StreamUse {
   Seconds busy;
   Seconds idle;  // of the step
-};
-
-// Memory of one rank at the moment of its peak.
-struct MemoryPeak {
-  Bytes peak;
-  std::array<Bytes, kMemoryCategories> breakdown{};  // adds up to `peak`
-  Bytes outside_allocator;  // of `peak`: CUDA context, libraries and NCCL's own buffers
-  std::uint32_t op = 0;     // the op that runs at the peak
-
-  // What PyTorch's allocator has taken from the device (torch.cuda.max_memory_reserved), and the
-  // part of it that tensors fill (max_memory_allocated).
-  Bytes reserved() const { return peak - outside_allocator; }
-  Bytes allocated() const { return reserved() - of(MemoryCategory::Fragmentation); }
-  Bytes of(MemoryCategory category) const { return breakdown[static_cast<std::size_t>(category)]; }
 };
 
 struct StageResult {

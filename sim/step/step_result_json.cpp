@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 
 namespace shardwright::sim {
 

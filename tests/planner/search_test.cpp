@@ -10,7 +10,7 @@
 #include <set>
 
 #include "core/base/error.hpp"
-#include "core/lowering/shard_shape.hpp"
+#include "core/program/shard_shape.hpp"
 #include "core/spec/plan_json.hpp"
 #include "planner/request_check.hpp"
 #include "sim/step/simulate.hpp"

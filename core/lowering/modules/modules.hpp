@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/lowering/block_writer.hpp"
+#include "core/lowering/modules/block_writer.hpp"
 
 namespace shardwright {
 

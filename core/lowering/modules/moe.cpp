@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/lowering/expert_load.hpp"
+#include "core/lowering/modules/expert_load.hpp"
 #include "core/lowering/modules/modules.hpp"
 
 namespace shardwright {

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "executor/kernels/cuda/cudnn_graph.hpp"
 
 namespace shardwright::executor {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "core/program/op.hpp"
+#include "core/op/op.hpp"
 #include "executor/kernels/queue.hpp"
 
 namespace shardwright::executor {

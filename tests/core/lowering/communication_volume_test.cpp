@@ -6,7 +6,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "core/lowering/shard_shape.hpp"
+#include "core/program/shard_shape.hpp"
 #include "core/program/validate.hpp"
 #include "core/program/volumes.hpp"
 #include "tests/core/lowering/random_lowering.hpp"

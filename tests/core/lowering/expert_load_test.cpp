@@ -1,5 +1,5 @@
 // How unevenly tokens lie on the ranks of experts.
-#include "core/lowering/expert_load.hpp"
+#include "core/lowering/modules/expert_load.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/lowering/shard_shape.hpp"
+#include "core/program/shard_shape.hpp"
 #include "core/program/validate.hpp"
 #include "core/program/volumes.hpp"
 #include "core/spec/model_library.hpp"

@@ -7,10 +7,10 @@
 #include <numeric>
 #include <utility>
 
-#include "core/lowering/block_builder.hpp"
 #include "core/lowering/block_set.hpp"
-#include "core/lowering/shard_shape.hpp"
+#include "core/lowering/modules/block_builder.hpp"
 #include "core/program/groups.hpp"
+#include "core/program/shard_shape.hpp"
 #include "core/program/validate.hpp"
 #include "core/program/volumes.hpp"
 #include "core/spec/model_library.hpp"

@@ -1,4 +1,4 @@
-#include "core/lowering/shard_shape.hpp"
+#include "core/program/shard_shape.hpp"
 
 #include <algorithm>
 #include <vector>

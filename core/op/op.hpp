@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/base/units.hpp"
-#include "core/spec/precision.hpp"
 
 namespace shardwright {
 

@@ -1,4 +1,4 @@
-#include "core/lowering/block_writer.hpp"
+#include "core/lowering/modules/block_writer.hpp"
 
 #include <utility>
 

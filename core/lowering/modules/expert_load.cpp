@@ -1,4 +1,4 @@
-#include "core/lowering/expert_load.hpp"
+#include "core/lowering/modules/expert_load.hpp"
 
 #include <fmt/format.h>
 

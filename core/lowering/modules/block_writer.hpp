@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/lowering/block_builder.hpp"
-#include "core/lowering/shard_shape.hpp"
+#include "core/lowering/modules/block_builder.hpp"
+#include "core/program/shard_shape.hpp"
 
 namespace shardwright {
 

@@ -1,4 +1,4 @@
-#include "core/lowering/block_builder.hpp"
+#include "core/lowering/modules/block_builder.hpp"
 
 #include <algorithm>
 #include <boost/container/flat_map.hpp>
