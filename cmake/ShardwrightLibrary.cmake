@@ -23,28 +23,71 @@ function(shardwright_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# shardwright_library(core DEPENDS ... PRIVATE_DEPENDS ...)
+# shardwright_include_root(TARGET FOLDER)
 #
-# One static library per folder. A target sees only the headers of its own folder and of the folders
-# that it depends on: each folder is linked into an include root of its own, so that an include against
-# the arrows of docs/architecture.md does not compile.
-function(shardwright_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
-  if(NOT sources)
-    add_library(shardwright_${name} INTERFACE)
-    add_library(shardwright::${name} ALIAS shardwright_${name})
-    target_link_libraries(shardwright_${name} INTERFACE ${ARG_DEPENDS})
-    return()
+# Lets a target, and those that link it, include the headers of a folder by the folder's path, and no others.
+function(shardwright_include_root target folder)
+  string(REPLACE "/" "_" root "${folder}")
+  set(root ${CMAKE_BINARY_DIR}/include/${root})
+  cmake_path(GET folder PARENT_PATH parent)
+  file(MAKE_DIRECTORY ${root}/${parent})
+  file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${folder} ${root}/${folder} SYMBOLIC)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "INTERFACE_LIBRARY")
+    target_include_directories(${target} INTERFACE ${root})
+  else()
+    target_include_directories(${target} PUBLIC ${root})
   endif()
-  add_library(shardwright_${name} STATIC ${sources})
-  shardwright_unity(shardwright_${name} ${sources})
-  add_library(shardwright::${name} ALIAS shardwright_${name})
+endfunction()
 
-  set(include_root ${CMAKE_BINARY_DIR}/include/${name})
-  file(MAKE_DIRECTORY ${include_root})
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${include_root}/${name} SYMBOLIC)
-  target_include_directories(shardwright_${name} PUBLIC ${include_root})
-  target_link_libraries(shardwright_${name} PUBLIC ${ARG_DEPENDS}
-                        PRIVATE shardwright_build_flags ${ARG_PRIVATE_DEPENDS})
+# shardwright_library(core/spec DEPENDS core/op core/schedule LINKS ... PRIVATE_LINKS ...)
+#
+# One static library per folder, target shardwright::core_spec; below core/ and sim/ one per subfolder. A target sees
+# only the headers of its own folder and of the folders that it depends on: each folder is linked into an include root
+# of its own, so that an include against the arrows of docs/architecture.md does not compile. The library of a program
+# holds all but its main.cpp, so that tests can link it.
+function(shardwright_library folder)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINKS;PRIVATE_LINKS" ${ARGN})
+  shardwright_targets_of(depends ${ARG_DEPENDS})
+  string(REPLACE "/" "_" name "${folder}")
+  set(target shardwright_${name})
+  if(folder MATCHES "/")
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cpp)
+  else()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cpp)
+  endif()
+  if(EXISTS ${CMAKE_SOURCE_DIR}/${folder}/main.cpp)
+    list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/${folder}/main.cpp)
+    string(APPEND target _library)
+  endif()
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    shardwright_unity(${target} ${sources})
+    target_link_libraries(${target} PUBLIC ${depends} ${ARG_LINKS}
+                          PRIVATE shardwright_build_flags ${ARG_PRIVATE_LINKS})
+  else()
+    add_library(${target} INTERFACE)
+    target_link_libraries(${target} INTERFACE ${depends} ${ARG_LINKS})
+  endif()
+  shardwright_include_root(${target} ${folder})
+  add_library(shardwright::${name} ALIAS ${target})
+endfunction()
+
+# shardwright_union(core OF core/spec ... LINKS ...)
+#
+# The libraries of the folders below a folder as one target, for the folders above.
+function(shardwright_union folder)
+  cmake_parse_arguments(ARG "" "" "OF;LINKS" ${ARGN})
+  shardwright_targets_of(libraries ${ARG_OF})
+  list(TRANSFORM libraries REPLACE ".+" "$<LINK_ONLY:\\0>")
+  add_library(shardwright_${folder} INTERFACE)
+  target_link_libraries(shardwright_${folder} INTERFACE ${libraries} ${ARG_LINKS})
+  shardwright_include_root(shardwright_${folder} ${folder})
+  add_library(shardwright::${folder} ALIAS shardwright_${folder})
+endfunction()
+
+function(shardwright_targets_of result)
+  list(TRANSFORM ARGN REPLACE "/" "_")
+  list(TRANSFORM ARGN PREPEND "shardwright::")
+  set(${result} ${ARGN} PARENT_SCOPE)
 endfunction()
