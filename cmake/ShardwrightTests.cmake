@@ -1,0 +1,13 @@
+# shardwright_discover_tests(TARGET LABEL [VARIABLE=VALUE ...])
+#
+# Gives CTest one test for each test suite of a program: starting a program for each of some thousand tests takes
+# longer than most of them, and the tests of a suite share what they compute once. A suite that fails names its tests.
+# With SHARDWRIGHT_EACH_TEST in its environment CTest has each test on its own: `run-tests --filter` chooses among them.
+function(shardwright_discover_tests target label)
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_list.cmake)
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${target}> -D LIST=${list} -D LABEL=${label}
+            -D "ENVIRONMENT=${ARGN}" -P ${CMAKE_SOURCE_DIR}/cmake/ListTests.cmake
+    BYPRODUCTS ${list} VERBATIM)
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${list})
+endfunction()
