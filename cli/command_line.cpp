@@ -11,12 +11,12 @@
 #include <new>
 #include <sstream>
 
-#include "cli/command.hpp"
-#include "cli/executor_program.hpp"
-#include "cli/output.hpp"
-#include "cli/terminal.hpp"
+#include "cli/commands/command.hpp"
+#include "cli/output/output_file.hpp"
+#include "cli/output/terminal.hpp"
+#include "cli/output/version.hpp"
+#include "cli/programs/sibling_programs.hpp"
 #include "cli/unknown_argument.hpp"
-#include "cli/version.hpp"
 #include "core/base/error.hpp"
 #include "core/base/printable_text.hpp"
 #include "core/base/standard_streams.hpp"

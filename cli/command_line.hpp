@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/exit_code.hpp"
+#include "cli/output/exit_code.hpp"
 
 namespace shardwright::cli {
 

@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-#include "cli/here_profile.hpp"
+#include "cli/programs/here_profile.hpp"
 #include "core/spec/profile_library.hpp"
 #include "tests/cli/command_run.hpp"
 #include "tests/process_end.hpp"

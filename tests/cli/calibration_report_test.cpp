@@ -1,4 +1,4 @@
-#include "cli/calibration_report.hpp"
+#include "cli/output/calibration_report.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

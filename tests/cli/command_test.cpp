@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal.hpp"
+#include "cli/output/terminal.hpp"
 #include "core/timeline/timeline.hpp"
 #include "tests/cli/command_run.hpp"
 #include "tests/sanitized.hpp"

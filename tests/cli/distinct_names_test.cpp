@@ -1,4 +1,4 @@
-#include "cli/distinct_names.hpp"
+#include "cli/commands/distinct_names.hpp"
 
 #include <gtest/gtest.h>
 

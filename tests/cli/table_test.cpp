@@ -1,11 +1,11 @@
-#include "cli/table.hpp"
+#include "cli/output/table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "cli/format.hpp"
+#include "cli/output/format.hpp"
 
 namespace shardwright::cli {
 namespace {

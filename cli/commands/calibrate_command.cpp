@@ -1,0 +1,198 @@
+// shardwright calibrate
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "calibration/nccl_tests.hpp"
+#include "calibration/run_device.hpp"
+#include "calibration/run_samples.hpp"
+#include "calibration/side_by_side.hpp"
+#include "cli/commands/command.hpp"
+#include "cli/commands/distinct_names.hpp"
+#include "cli/options/scenario_parts.hpp"
+#include "cli/output/calibration_report.hpp"
+#include "cli/output/output_file.hpp"
+#include "core/base/error.hpp"
+#include "core/base/standard_streams.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/timeline/perfetto.hpp"
+#include "sim/cost/measured_kernels.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+struct CalibrateOptions {
+  CommonOptions common;
+  std::vector<std::string> runs;
+  std::string cluster, out, trace, kernels;
+};
+
+// Of the last run named, which is the one that somebody looks at.
+void write_trace(const CalibrateOptions& options, const calibration::CalibrationData& data,
+                 const ClusterSpec& cluster) {
+  if (options.trace.empty()) return;
+  const Timeline both = calibration::side_by_side(data.runs.back(), cluster);
+  write_file(
+      options.trace, [&](std::ostream& stream) { write_perfetto(both, stream); },
+      options.common.force);
+}
+
+void write_kernels(const CalibrateOptions& options, const calibration::CalibrationData& data,
+                   const ClusterSpec& cluster) {
+  if (options.kernels.empty()) return;
+  const std::vector<MeasuredKernel> kernels = calibration::kernels_of(data.runs, cluster);
+  write_file(
+      options.kernels, [&](std::ostream& stream) { sim::write_kernel_table(stream, kernels); },
+      options.common.force);
+}
+
+std::string note_of_empty_rows(const std::string& file, std::int64_t rows) {
+  return fmt::format("{}: left out {} rows of no bytes or of a time that is rounded to 0.00", file,
+                     rows);
+}
+
+// A run that is named twice, in whatever spelling, would count twice.
+void check_none_is_named_twice(const std::vector<std::string>& names, ProblemList& problems) {
+  std::error_code absent;  // is told where it is read
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto first = std::find_if(
+        names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const auto& name) { return std::filesystem::equivalent(name, names[i], absent); });
+    if (first == names.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+    problems.add("RUN",
+                 *first == names[i] ? *first + " twice"
+                                    : fmt::format("{}, which is {} again", names[i], *first),
+                 "each run and file once");
+  }
+}
+
+// Timings of exchanges alone are no step to show, nor kernels.
+void check_runs_for_outputs(const CalibrateOptions& options,
+                            const calibration::CalibrationData& data, ProblemList& problems) {
+  if (!data.runs.empty() || !problems.empty()) return;
+  const auto need_run = [&](const char* option, const std::string& file) {
+    if (file.empty()) return;
+    problems.add(option, "output of nccl-tests alone",
+                 "a run among the inputs: the --out folder of shardwright run");
+  };
+  need_run("--trace", options.trace);
+  need_run("--kernels", options.kernels);
+}
+
+// Folders are runs, files are output of nccl-tests. `notes` takes what people should know of them.
+calibration::CalibrationData read_data(const std::vector<std::string>& paths, ProblemList& problems,
+                                       std::vector<std::string>& notes) {
+  calibration::CalibrationData data;
+  const std::vector<std::string> names = distinct_names(paths);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string& path = paths[i];
+    std::error_code error;
+    read_part("", problems, [&] {
+      const std::filesystem::file_status status = std::filesystem::status(path, error);
+      if (!is_directory(status) && !is_regular_file(status)) {
+        throw InputError(path, {{"", exists(status) ? "a pipe or device" : "no such file or folder",
+                                 "the --out folder of shardwright run, or a file with the output "
+                                 "of nccl-tests"}});
+      }
+      if (is_regular_file(status)) {
+        const auto [samples, empty_rows] = calibration::read_nccl_tests(path);
+        data.exchanges.insert(data.exchanges.end(), samples.begin(), samples.end());
+        if (empty_rows > 0) notes.push_back(note_of_empty_rows(path, empty_rows));
+      } else {
+        data.runs.push_back(calibration::load_run(path));
+        data.runs.back().name = names[i];
+      }
+      return true;
+    });
+  }
+  return data;
+}
+
+void say_what_is_left_out(const calibration::CalibrationData& data,
+                          const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) tell(note);
+  for (const calibration::MeasuredRun& run : data.runs) {
+    if (run.left_out.torn_line)
+      tell(fmt::format("run {}: left out the last line of metrics.jsonl, which is cut off",
+                       run.name));
+    if (run.left_out.steps == 0 && run.left_out.recorded_steps == 0) continue;
+    tell(fmt::format("run {}: left out {} steps and the timelines of {}: not under its plan.json",
+                     run.name, run.left_out.steps, run.left_out.recorded_steps));
+  }
+}
+
+std::string source_of(const CalibrateOptions& options) {
+  return fmt::format("shardwright calibrate {}", fmt::join(distinct_names(options.runs), ", "));
+}
+
+ExitCode calibrate(const CalibrateOptions& options) {
+  const std::vector<Destination> destinations = {{"--json", options.common.json},
+                                                 {"--out", options.out},
+                                                 {"--trace", options.trace},
+                                                 {"--kernels", options.kernels}};
+  check_destinations(destinations, options.common.force);
+  ProblemList problems("shardwright calibrate");
+  std::vector<std::string> notes;
+  check_none_is_named_twice(options.runs, problems);
+  const calibration::CalibrationData data = read_data(options.runs, problems, notes);
+  check_runs_for_outputs(options, data, problems);
+  const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
+  problems.throw_if_any();
+  for (const calibration::MeasuredRun& run : data.runs)
+    calibration::check_device(run, cluster, problems);
+  problems.throw_if_any();
+  say_what_is_left_out(data, notes);
+  const calibration::Calibration calibration =
+      calibration::calibrate(cluster, data, source_of(options));
+  write_file(options.out, json_text(to_json(calibration.cluster)), options.common.force);
+  write_trace(options, data, calibration.cluster);
+  write_kernels(options, data, cluster);
+  Page page = new_page(options.common);
+  add_calibration(page, calibration, true);
+  nlohmann::ordered_json document = new_document("calibration");
+  document.update(calibration_json(calibration));
+  deliver(options.common, page, document,
+          options.out == "-" || options.trace == "-" || options.kernels == "-");
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("calibrate", "Refit a cluster profile to what runs have measured");
+  command->footer(R"(Examples:
+  shardwright calibrate run/ --cluster here --out here.json
+  shardwright calibrate run-1/ run-2/ all_reduce.json --cluster here.json --out better.json)");
+  const auto options = std::make_shared<CalibrateOptions>();
+  command
+      ->add_option("runs", options->runs,
+                   "Folders of shardwright run --out; output of nccl-tests, text or -J")
+      ->required()
+      ->type_name("RUN...");
+  command->add_option("--cluster", options->cluster, "The profile to refit")
+      ->required()
+      ->type_name("NAME|FILE|here");
+  command->add_option("--out", options->out, "The refitted profile")
+      ->required()
+      ->type_name("FILE|-");
+  command
+      ->add_option("--trace", options->trace,
+                   "Perfetto trace of the last run: measured and predicted side by side")
+      ->type_name("FILE|-");
+  command
+      ->add_option("--kernels", options->kernels,
+                   "The kernels that the runs timed, as CSV for `simulate --kernels`")
+      ->type_name("FILE|-");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return calibrate(*options); }; });
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,116 @@
+// shardwright clusters list | show
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/commands/command.hpp"
+#include "cli/output/format.hpp"
+#include "cli/output/output_file.hpp"
+#include "cli/output/spec_table.hpp"
+#include "cli/programs/here_profile.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/profile_library.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+struct ClustersOptions {
+  CommonOptions common;
+  std::string name;
+};
+
+std::string in_giga(double value) {
+  return value > 0.0 ? format_number(value / 1e9) : "";
+}
+
+// Bandwidth between nodes, shared out to the accelerators of a node.
+BytesPerSecond scale_out_share(const NodeSpec& node) {
+  return node.nic.bandwidth *
+         (static_cast<double>(node.nic.per_node) / static_cast<double>(node.accelerators));
+}
+
+std::vector<std::string> list_row(const ClusterSpec& cluster) {
+  const AcceleratorSpec& accelerator = cluster.accelerator;
+  const FlopPerSecond peak = std::max(accelerator.matrix.bf16, accelerator.matrix.fp16);
+  return {cluster.name,
+          accelerator.name,
+          in_giga(accelerator.memory.value()),
+          format_number(peak.value() / 1e12),
+          format_count(cluster.node.accelerators),
+          format_count(cluster.node.scale_up.domain),
+          in_giga(cluster.node.scale_up.bandwidth.value()),
+          in_giga(scale_out_share(cluster.node).value()),
+          cluster.fabric.name};
+}
+
+ExitCode list_clusters(const ClustersOptions& options) {
+  check_destination("--json", options.common.json, options.common.force);
+  Table table({{"cluster"},
+               {"accelerator"},
+               {"memory", kNumber, "GB"},
+               {"16-bit", kNumber, "TFLOP/s"},
+               {"per node", kNumber},
+               {"domain", kNumber},
+               {"scale-up", kNumber, "GB/s"},
+               {"scale-out", kNumber, "GB/s"},
+               {"fabric"}});
+  nlohmann::ordered_json document = new_document("clusters");
+  document["clusters"] = nlohmann::ordered_json::array();
+  for (const ClusterSpec& cluster : shipped_cluster_specs()) {
+    table.add_row(list_row(cluster));
+    document["clusters"].push_back(to_json(cluster));
+  }
+  Page page = new_page(options.common);
+  page.table(table);
+  page.paragraph(
+      "Bandwidths are per accelerator and direction. A domain is what scale-up links (NVLink and "
+      "its like) join.");
+  deliver(options.common, page, document);
+  return ExitCode::Ok;
+}
+
+ExitCode show_cluster(const ClustersOptions& options) {
+  check_destination("--json", options.common.json, options.common.force);
+  const ClusterSpec cluster = load_cluster_or_here(options.name);
+  const nlohmann::ordered_json document = to_json(cluster);
+  Page page = new_page(options.common);
+  add_spec(page, document);
+  deliver(options.common, page, document);
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+void add_clusters_command(CLI::App& app, Action& action) {
+  CLI::App* clusters =
+      app.add_subcommand("clusters", "List the shipped clusters, show any cluster");
+  clusters->require_subcommand(1);
+  clusters->footer(R"(Examples:
+  shardwright clusters list
+  shardwright clusters show dgx-h100
+  shardwright clusters show my-cluster.json
+  shardwright clusters show here                this machine, as shardwright probe measured it)");
+  const auto options = std::make_shared<ClustersOptions>();
+
+  CLI::App* list = clusters->add_subcommand("list", "All shipped clusters with their main figures");
+  list->footer("Example:\n  shardwright clusters list --json -");
+  add_common_options(*list, options->common);
+  list->callback([options, &action] { action = [options] { return list_clusters(*options); }; });
+
+  CLI::App* show =
+      clusters->add_subcommand("show", "Every figure of a cluster with its source and confidence");
+  show->add_option("cluster", options->name,
+                   "A shipped name, the path of a JSON file, or this machine")
+      ->required()
+      ->type_name("NAME|FILE|here");
+  show->footer(R"(Examples:
+  shardwright clusters show dgx-h100
+  shardwright clusters show my-cluster.json --json -)");
+  add_common_options(*show, options->common);
+  show->callback([options, &action] { action = [options] { return show_cluster(*options); }; });
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,109 @@
+// shardwright compare
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands/command.hpp"
+#include "cli/options/scenario_parts.hpp"
+#include "cli/output/figure_text.hpp"
+#include "cli/output/output_file.hpp"
+#include "cli/output/step_json.hpp"
+#include "cli/output/step_page.hpp"
+#include "core/base/error.hpp"
+#include "core/spec/scenario.hpp"
+#include "planner/compare.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct CompareOptions {
+  CommonOptions common;
+  std::string first, second;
+};
+
+Table input_table(const planner::Comparison& comparison) {
+  Table table({{"differs", ColumnKind::Prose}, {"A", ColumnKind::Prose}, {"B", ColumnKind::Prose}});
+  for (const planner::InputDifference& input : comparison.inputs)
+    table.add_row({input.field, input.first, input.second});
+  return table;
+}
+
+// Figures that neither of the two has are left out.
+Table result_table(const planner::Comparison& comparison) {
+  Table table({{"figure", ColumnKind::Prose},
+               {"A", kNumber},
+               {"B", kNumber},
+               {"change", kNumber},
+               {"change", kNumber, "%"}});
+  constexpr int kDigits = 4;
+  for (const planner::ResultDifference& result : comparison.results) {
+    if (result.first == 0.0 && result.second == 0.0) continue;
+    const double ratio = result.first == 0.0 ? 0.0 : result.change() / std::abs(result.first);
+    const auto [name, first] = with_unit(result.figure, result.first, kDigits);
+    table.add_row({name, first, with_unit(result.figure, result.second, kDigits).second,
+                   with_unit(result.figure, result.change(), kDigits).second,
+                   result.first == 0.0 ? "" : fmt::format("{:+.1f}", 100.0 * ratio)});
+  }
+  return table;
+}
+
+ordered_json comparison_json(const Scenario& first, const Scenario& second,
+                             const planner::Comparison& comparison) {
+  ordered_json document = new_document("comparison");
+  document["verdict"] = comparison.verdict;
+  document["judged_by"] = name_of(comparison.yardstick);
+  document["inputs"] = ordered_json::array();
+  for (const planner::InputDifference& input : comparison.inputs) {
+    document["inputs"].push_back({{"field", input.field}, {"a", input.first}, {"b", input.second}});
+  }
+  document["results"] = ordered_json::array();
+  for (const planner::ResultDifference& result : comparison.results) {
+    document["results"].push_back({{"figure", result.figure},
+                                   {"a", result.first},
+                                   {"b", result.second},
+                                   {"change", result.change()}});
+  }
+  document["a"] = step_json(first.plan, comparison.first, first.cluster, first.stack);
+  document["b"] = step_json(second.plan, comparison.second, second.cluster, second.stack);
+  return document;
+}
+
+ExitCode compare(const CompareOptions& options) {
+  check_destination("--json", options.common.json, options.common.force);
+  if (options.first == "-" && options.second == "-") {
+    throw InputError("shardwright compare",
+                     {{"B", "standard input, which is A too", "a file of its own"}});
+  }
+  ProblemList problems("shardwright compare");
+  const Scenario first = read_part("", problems, [&] { return load_scenario(options.first); });
+  const Scenario second = read_part("", problems, [&] { return load_scenario(options.second); });
+  problems.throw_if_any();
+  const planner::Comparison comparison = planner::compare(first, second);
+  Page page = new_page(options.common);
+  page.paragraph(comparison.verdict);
+  if (!comparison.inputs.empty()) page.table(input_table(comparison));
+  page.table(result_table(comparison));
+  deliver(options.common, page, comparison_json(first, second, comparison));
+  report_fit("shardwright compare: A", comparison.first, first.cluster);
+  report_fit("shardwright compare: B", comparison.second, second.cluster);
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("compare", "Two plan files, difference by difference");
+  command->footer("Example:\n  shardwright compare plan.json other-plan.json");
+  const auto options = std::make_shared<CompareOptions>();
+  command->add_option("A", options->first, "A plan file")->required()->type_name("FILE|-");
+  command->add_option("B", options->second, "Another plan file")->required()->type_name("FILE|-");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return compare(*options); }; });
+}
+
+}  // namespace shardwright::cli

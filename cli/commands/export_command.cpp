@@ -1,0 +1,80 @@
+// shardwright export
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands/command.hpp"
+#include "cli/output/output_file.hpp"
+#include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/base/printable_text.hpp"
+#include "core/base/standard_streams.hpp"
+#include "core/spec/scenario.hpp"
+#include "planner/export/deepspeed_json.hpp"
+#include "planner/export/megatron_arguments.hpp"
+#include "planner/export/torchtitan_flags.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+struct ExportOptions {
+  std::string plan, format;
+  std::string out = "-";
+  bool force = false;
+};
+
+struct ExportFormat {
+  const char* name;
+  planner::PlanExport (*write)(const Scenario& scenario);
+};
+constexpr std::array kFormats = {ExportFormat{"megatron", planner::megatron_arguments},
+                                 ExportFormat{"deepspeed", planner::deepspeed_json},
+                                 ExportFormat{"torchtitan", planner::torchtitan_flags}};
+
+const ExportFormat& read_format(const std::string& name) {
+  std::vector<std::string> names;
+  for (const ExportFormat& format : kFormats) {
+    if (format.name == name) return format;
+    names.emplace_back(format.name);
+  }
+  throw InputError("--format", {{"", fmt::format("\"{}\"", name), one_of(name, names)}});
+}
+
+ExitCode export_plan(const ExportOptions& options) {
+  const ExportFormat& format = read_format(options.format);
+  check_destination("--out", options.out, options.force);
+  const planner::PlanExport result = format.write(load_scenario(options.plan));
+  if (!result.problems.empty()) throw InputError(options.plan, result.problems);
+  write_file(options.out, result.text, options.force);
+  for (const std::string& note : result.notes) tell(fmt::format("note: {}", printable(note)));
+  if (!result.launch_in_text) tell(fmt::format("launch: {}", result.launch));
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "export", "A plan as arguments of Megatron-LM, DeepSpeed or torchtitan, and the launch line");
+  command->footer(R"(What the format cannot say is an error, or a note on stderr.
+
+Examples:
+  shardwright export plan.json --format megatron --out megatron_args.sh
+  shardwright export plan.json --format deepspeed --out ds_config.json)");
+  const auto options = std::make_shared<ExportOptions>();
+  command->add_option("PLAN", options->plan, "A plan file")->required()->type_name("FILE|-");
+  command->add_option("--format", options->format, "megatron, deepspeed or torchtitan")
+      ->required()
+      ->type_name("NAME");
+  command->add_option("--out", options->out, "Where to write it (default -: standard output)")
+      ->type_name("FILE|-")
+      ->group("Output");
+  command->add_flag("--force", options->force, "Replace output files that exist")->group("Output");
+  command->callback([options, &action] { action = [options] { return export_plan(*options); }; });
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,191 @@
+// shardwright fit
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "calibration/profile_fit.hpp"
+#include "cli/commands/command.hpp"
+#include "cli/commands/fit_training.hpp"
+#include "cli/output/format.hpp"
+#include "cli/output/output_file.hpp"
+#include "cli/programs/here_profile.hpp"
+#include "core/base/error.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/profile_library.hpp"
+#include "validation/collective_rows.hpp"
+#include "validation/kernel_rows.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+struct FitOptions {
+  CommonOptions common;
+  std::string what;
+  std::vector<std::string> files;
+  std::string accelerator, cluster, out;
+  std::string grades = "A";
+};
+
+struct Fitted {
+  std::vector<calibration::FitStage> stages;
+  nlohmann::ordered_json profile;
+  std::vector<std::string> left_out;  // rows that cannot be used, each with its reason
+};
+
+template <class Timing>
+std::vector<std::string> left_out_of(const std::vector<Timing>& timings) {
+  std::vector<std::string> rows;
+  for (const Timing& timing : timings) {
+    if (!timing.unsupported.empty())
+      rows.push_back(fmt::format("{}: {}", timing.id, timing.unsupported));
+  }
+  return rows;
+}
+
+void check(const FitOptions& options) {
+  ProblemList problems("shardwright fit");
+  const bool kernels = options.what == "kernels";
+  if (!kernels && options.what != "collectives")
+    problems.add("KIND", "\"" + options.what + "\"", "kernels, collectives or training");
+  else if (options.files.size() > 1)
+    problems.add("FILE", std::to_string(options.files.size()) + " files", "one file of timings");
+  else if (kernels && options.accelerator.empty())
+    problems.add("--accelerator", "nothing", "the profile to fit, a name or a file");
+  else if (!kernels && options.cluster.empty())
+    problems.add("--cluster", "nothing", "the profile to fit, a name or a file");
+  problems.throw_if_any();
+}
+
+Fitted run_fit(const FitOptions& options) {
+  Fitted fitted;
+  if (options.what == "kernels") {
+    AcceleratorSpec accelerator = load_accelerator(options.accelerator);
+    const std::string command =
+        fmt::format("shardwright fit kernels --accelerator {}", accelerator.name);
+    const auto timings = validation::read_kernel_timings(options.files.front());
+    fitted.stages = calibration::fit_kernels(accelerator, timings, command);
+    fitted.left_out = left_out_of(timings);
+    fitted.profile = to_json(accelerator);
+    return fitted;
+  }
+  ClusterSpec cluster = load_cluster_or_here(options.cluster);
+  const std::string command = fmt::format("shardwright fit collectives --cluster {}", cluster.name);
+  const auto timings = validation::read_collective_timings(options.files.front());
+  fitted.stages = calibration::fit_collectives(cluster, timings, command);
+  fitted.left_out = left_out_of(timings);
+  fitted.profile = to_json(cluster);
+  return fitted;
+}
+
+void add_stage(Page& page, const calibration::FitStage& stage) {
+  page.heading(stage.name);
+  Table table({{"figure"},
+               {"before", kNumber},
+               {"fitted", kNumber},
+               {"95 % from", kNumber},
+               {"to", kNumber},
+               {"verdict"}});
+  for (const calibration::FittedParameter& each : stage.result.parameters) {
+    const bool interval = calibration::is_determined(each.verdict);
+    table.add_row({each.name, format_number(each.before, 4), format_number(each.value, 4),
+                   interval ? format_number(each.low, 4) : "",
+                   interval ? format_number(each.high, 4) : "", name_of(each.verdict)});
+  }
+  page.table(table);
+  const calibration::ErrorSummary before =
+      calibration::summarise_logarithms(stage.result.residuals_before);
+  const calibration::ErrorSummary after =
+      calibration::summarise_logarithms(stage.result.residuals_after);
+  page.paragraph(fmt::format(
+      "{}: median error {} % before, {} % after; 90th percentile {} % before, {} % after.",
+      format_plural(static_cast<std::int64_t>(stage.rows), "row"),
+      format_percent(before.median_abs), format_percent(after.median_abs),
+      format_percent(before.p90_abs), format_percent(after.p90_abs)));
+}
+
+nlohmann::ordered_json stage_json(const calibration::FitStage& stage) {
+  nlohmann::ordered_json figures = nlohmann::ordered_json::array();
+  for (const calibration::FittedParameter& each : stage.result.parameters) {
+    const bool interval = calibration::is_determined(each.verdict);
+    figures.push_back({{"pointer", each.name},
+                       {"before", each.before},
+                       {"value", each.value},
+                       {"low", interval ? nlohmann::ordered_json(each.low) : nullptr},
+                       {"high", interval ? nlohmann::ordered_json(each.high) : nullptr},
+                       {"verdict", name_of(each.verdict)}});
+  }
+  const calibration::ErrorSummary after =
+      calibration::summarise_logarithms(stage.result.residuals_after);
+  return {{"name", stage.name},
+          {"rows", stage.rows},
+          {"figures", std::move(figures)},
+          {"median_abs_pct", 100.0 * after.median_abs},
+          {"p90_abs_pct", 100.0 * after.p90_abs},
+          {"bias_pct", 100.0 * after.bias}};
+}
+
+ExitCode fit(const FitOptions& options) {
+  check_destination("--json", options.common.json, options.common.force);
+  if (options.what == "training")
+    return fit_training_steps({options.files, options.grades, options.out}, options.common);
+  check_destination("--out", options.out, options.common.force);
+  check(options);
+  const Fitted fitted = run_fit(options);
+  if (fitted.stages.empty()) {
+    throw InputError(options.files.front(), {{"", "no timing that this profile stands for",
+                                              "at least one row of its device or system"}});
+  }
+  Page page = new_page(options.common);
+  nlohmann::ordered_json document = new_document("fit");
+  document["stages"] = nlohmann::ordered_json::array();
+  for (const calibration::FitStage& stage : fitted.stages) {
+    add_stage(page, stage);
+    document["stages"].push_back(stage_json(stage));
+  }
+  document["left_out"] = fitted.left_out;
+  if (!fitted.left_out.empty()) {
+    const auto rows = static_cast<std::int64_t>(fitted.left_out.size());
+    page.paragraph(fmt::format("{} of the file cannot be used; the first one is {}.",
+                               format_plural(rows, "row"), fitted.left_out.front()));
+  }
+  if (!options.out.empty())
+    write_file(options.out, json_text(fitted.profile), options.common.force);
+  deliver(options.common, page, document);
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+void add_fit_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("fit", "Fit profiles' physical figures to published timings");
+  command->footer(R"(Examples:
+  shardwright fit kernels gemm.jsonl --accelerator h100-sxm --out my-h100.json
+  shardwright fit collectives collectives.jsonl --cluster dgx-h100
+  shardwright fit training steps/*.jsonl --out profiles)");
+  const auto options = std::make_shared<FitOptions>();
+  command->add_option("kind", options->what, "kernels, collectives or training")
+      ->required()
+      ->type_name("KIND");
+  command->add_option("files", options->files, "Timings, one JSON object per line")
+      ->required()
+      ->type_name("FILE...");
+  command->add_option("--accelerator", options->accelerator, "Kernels: the profile to fit")
+      ->type_name("NAME|FILE");
+  command->add_option("--cluster", options->cluster, "Collectives: the profile to fit")
+      ->type_name("NAME|FILE|here");
+  command
+      ->add_option("--out", options->out,
+                   "Write the fitted profile; training: a folder for all of them")
+      ->type_name("FILE|-|FOLDER");
+  command->add_option("--grades", options->grades, "Training: rows of these grades (default A)")
+      ->type_name("ABC");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return fit(*options); }; });
+}
+
+}  // namespace shardwright::cli

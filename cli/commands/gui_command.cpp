@@ -1,0 +1,53 @@
+// shardwright gui
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands/command.hpp"
+#include "cli/programs/sibling_programs.hpp"
+#include "core/base/error.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+ExitCode gui(const std::vector<std::string>& arguments) {
+  const std::string program = find_sibling("shardwright-gui", "gui");
+  if (program.empty()) {
+    throw RuntimeFailure(
+        "the program shardwright-gui is not installed; it is built where Qt 6 and QCustomPlot are "
+        "(Debian: qt6-base-dev qt6-svg-dev libqcustomplot-dev)");
+  }
+  become(program, arguments);
+}
+
+}  // namespace
+
+// The options are declared here, and not left to the window's program, so that --help needs neither
+// that program nor Qt.
+void add_gui_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("gui", "Explore plans in a window; opens the files that are named");
+  command->footer("Example:\n  shardwright gui plan.json other-plan.json");
+  const auto files = std::make_shared<std::vector<std::string>>();
+  command
+      ->add_option("files", *files,
+                   "Plans, search results, clusters, models, timelines, folders of runs; two of a "
+                   "kind are compared")
+      ->type_name("FILE...");
+  const auto folder = std::make_shared<std::string>();
+  const CLI::Option* screenshots =
+      command
+          ->add_option("--screenshots", *folder,
+                       "Draw each view on the worked example into a folder, and end")
+          ->type_name("FOLDER");
+  command->callback([files, folder, screenshots, &action] {
+    std::vector<std::string> arguments;
+    if (screenshots->count() > 0) arguments = {"--screenshots", *folder};
+    arguments.emplace_back("--");
+    arguments.insert(arguments.end(), files->begin(), files->end());
+    action = [arguments] { return gui(arguments); };
+  });
+}
+
+}  // namespace shardwright::cli

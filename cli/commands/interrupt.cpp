@@ -1,0 +1,66 @@
+#include "cli/commands/interrupt.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+constexpr char kInterrupted = 'i', kFinished = 'f';
+
+// The writing and reading end of the pipe; the handler can reach nothing but a global.
+std::atomic<int> write_end{-1};
+int read_end = -1;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void on_interrupt(int) {
+  const int saved = errno;
+  [[maybe_unused]] const ssize_t ignored = write(write_end.load(), &kInterrupted, 1);
+  errno = saved;
+}
+
+void set_handler(void (*handler)(int), int flags) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+char read_message() {
+  char message = kFinished;
+  while (read(read_end, &message, 1) < 0 && errno == EINTR) {
+  }
+  return message;
+}
+
+}  // namespace
+
+InterruptWatch::InterruptWatch() {
+  std::array<int, 2> ends{};
+  SHARDWRIGHT_CHECK(write_end.load() < 0, "one InterruptWatch at a time");
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw RuntimeFailure("no pipe can be opened");
+  read_end = ends[0];
+  write_end = ends[1];
+  watcher_ = std::thread([this] {
+    if (read_message() == kInterrupted) source_.request_stop();
+  });
+  set_handler(on_interrupt, SA_RESETHAND | SA_RESTART);
+}
+
+InterruptWatch::~InterruptWatch() {
+  set_handler(SIG_DFL, 0);
+  [[maybe_unused]] const ssize_t ignored = write(write_end.load(), &kFinished, 1);
+  watcher_.join();
+  close(read_end);
+  close(write_end.exchange(-1));
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,81 @@
+// shardwright replan
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands/command.hpp"
+#include "cli/commands/interrupt.hpp"
+#include "cli/options/option_values.hpp"
+#include "cli/output/candidate_report.hpp"
+#include "cli/output/output_file.hpp"
+#include "core/base/standard_streams.hpp"
+#include "core/spec/plan_check.hpp"
+#include "planner/replan.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+struct ReplanOptions {
+  CommonOptions common;
+  std::string plan, ranks;
+  std::string out = "-";
+};
+
+nlohmann::ordered_json replan_json(const planner::Replanned& found) {
+  nlohmann::ordered_json document = new_document("replanned");
+  document["ranks"] = found.scenario.plan.world_size();
+  document["plan"] = candidate_json(found.candidate, found.scenario.cluster, found.scenario.stack);
+  return document;
+}
+
+ExitCode replan(const ReplanOptions& options) {
+  ProblemList problems("shardwright replan");
+  const std::int64_t ranks = read_count("--ranks", options.ranks, kMaxWorld, problems);
+  problems.throw_if_any();
+  check_destinations({{"--json", options.common.json}, {"--out", options.out}},
+                     options.common.force);
+  const Scenario before = load_scenario(options.plan);
+  const InterruptWatch interrupt;
+  const auto found = planner::replan(before, ranks, interrupt.token());
+  if (!found) {
+    tell(fmt::format("no plan for {} ranks or less", ranks));
+    return interrupt.token().stop_requested() ? ExitCode::Interrupted : ExitCode::NoFeasiblePlan;
+  }
+  write_file(options.out, json_text(to_json(found->scenario)), options.common.force);
+  Page page = new_page(options.common);
+  page.heading(fmt::format("{} on {} ranks, before on {}", before.model.name,
+                           found->scenario.plan.world_size(), before.plan.world_size()));
+  page.table(candidate_table({found->candidate}));
+  deliver(options.common, page, replan_json(*found), options.out == "-");
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+void add_replan_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "replan", "The plan under which a run goes on when its number of ranks has changed");
+  command->footer(
+      R"(Model, cluster, batch and sequences stay as they are; `shardwright run --elastic` asks for it
+when it has lost ranks.
+
+Example:
+  shardwright replan plan.json --ranks 12 --out smaller.json
+  shardwright run smaller.json --data corpus.bin --steps 1000 --out run --resume)");
+  const auto options = std::make_shared<ReplanOptions>();
+  command->add_option("PLAN", options->plan, "The plan file of the run")
+      ->required()
+      ->type_name("FILE|-");
+  command->add_option("--ranks", options->ranks, "Ranks there are now; the plan may need less")
+      ->required()
+      ->type_name("N");
+  command->add_option("--out", options->out, "Where to write the plan (default -: standard output)")
+      ->type_name("FILE|-")
+      ->group("Output");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return replan(*options); }; });
+}
+
+}  // namespace shardwright::cli

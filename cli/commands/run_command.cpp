@@ -1,0 +1,23 @@
+// shardwright run
+#include <CLI/CLI.hpp>
+
+#include "cli/commands/command.hpp"
+#include "cli/programs/sibling_programs.hpp"
+
+namespace shardwright::cli {
+
+void add_run_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("run", "Train a model under a plan, one process a rank on this machine");
+  // The executor knows its options, --help too.
+  command->set_help_flag();
+  command->prefix_command();
+  command->callback([command, &action] {
+    action = [arguments = command->remaining()]() mutable -> ExitCode {
+      arguments.insert(arguments.begin(), {"--planner", own_program(), "--local"});
+      become_executor(arguments);
+    };
+  });
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,212 @@
+// shardwright simulate
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/commands/command.hpp"
+#include "cli/commands/interrupt.hpp"
+#include "cli/options/full_replay_options.hpp"
+#include "cli/options/scenario_options.hpp"
+#include "cli/output/format.hpp"
+#include "cli/output/full_replay_report.hpp"
+#include "cli/output/output_file.hpp"
+#include "cli/output/progress.hpp"
+#include "cli/output/step_json.hpp"
+#include "cli/output/step_page.hpp"
+#include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/timeline/perfetto.hpp"
+#include "sim/memory/memory_replay.hpp"
+#include "sim/step/fidelity.hpp"
+#include "sim/step/predicted_timeline.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+struct SimulateOptions {
+  CommonOptions common;
+  ScenarioOptions scenario;
+  std::string fidelity;
+  FullReplayOptions full;
+  std::string plan_out, trace, timeline;
+};
+
+sim::Fidelity read_fidelity(const std::string& text) {
+  std::vector<std::string> names;
+  for (const sim::Fidelity fidelity : sim::all_fidelities()) {
+    if (text == name_of(fidelity)) return fidelity;
+    names.emplace_back(name_of(fidelity));
+  }
+  if (text.empty()) return sim::Fidelity::Event;
+  throw InputError("shardwright simulate",
+                   {{"--fidelity", fmt::format("\"{}\"", text), one_of(text, names)}});
+}
+
+sim::FullOptions full_options(const SimulateOptions& options, const Scenario& scenario,
+                              sim::Fidelity fidelity) {
+  const std::string given = given_full_replay_options(options.full);
+  if (!given.empty() && fidelity != sim::Fidelity::Full) {
+    throw InputError("shardwright simulate",
+                     {{"--fidelity", fmt::format("\"{}\"", name_of(fidelity)),
+                       fmt::format("\"full\", which {} is for", given)}});
+  }
+  return read_full_replay_options(options.full, scenario, "shardwright simulate");
+}
+
+bool wants_timeline(const SimulateOptions& options) {
+  return !options.trace.empty() || !options.timeline.empty();
+}
+
+// Asked before the replay of every rank, which takes minutes.
+void check_timeline_size(const SimulateOptions& options, const Program& program,
+                         const sim::FullOptions& full) {
+  if (!wants_timeline(options)) return;
+  const std::uint64_t spans = sim::count_spans(program, full.watched_ranks);
+  if (spans <= sim::kMostSpans) return;
+  throw InputError("shardwright simulate",
+                   {{options.trace.empty() ? "--timeline" : "--trace",
+                     fmt::format("a step of {} ops on the ranks shown", spans),
+                     fmt::format("at most {}: fewer microbatches, as in a smaller --global-batch",
+                                 sim::kMostSpans)}});
+}
+
+sim::SimulatedStep run(const SimulateOptions& options, const Scenario& scenario,
+                       const sim::PricedStep& step, sim::Fidelity fidelity) {
+  sim::FullOptions full = full_options(options, scenario, fidelity);
+  check_timeline_size(options, step.program, full);
+  const bool timeline = wants_timeline(options);
+  // The other levels have no step to show that was stopped half-way: there the signal ends all.
+  if (fidelity != sim::Fidelity::Full)
+    return sim::simulate_at(scenario, step, fidelity, full, timeline);
+  const InterruptWatch interrupt;
+  ProgressLine progress(show_progress(options.common));
+  full.stop = interrupt.token();
+  full.progress = [&](double share) { progress.show(share, "every rank replayed"); };
+  return sim::simulate_at(scenario, step, fidelity, full, timeline);
+}
+
+Timeline timeline_of(const sim::PricedStep& step, const sim::SimulatedStep& simulated) {
+  if (simulated.full) return sim::predicted_timeline(step.program, *simulated.full);
+  return sim::predicted_timeline(step.program, step.prices, simulated.event);
+}
+
+// The same step in the form of Perfetto and in our own.
+void write_timelines(const SimulateOptions& options, const Scenario& scenario,
+                     const sim::PricedStep& step, const sim::SimulatedStep& simulated) {
+  if (!wants_timeline(options)) return;
+  Timeline timeline = timeline_of(step, simulated);
+  sim::add_reserved_memory(timeline, scenario.plan, scenario.model, scenario.stack);
+  if (!options.trace.empty()) {
+    write_file(
+        options.trace, [&](std::ostream& stream) { write_perfetto(timeline, stream); },
+        options.common.force);
+  }
+  if (!options.timeline.empty()) {
+    write_file(
+        options.timeline, [&](std::ostream& stream) { write_timeline(timeline, stream); },
+        options.common.force);
+  }
+}
+
+// The step whose errors on published runs are known: that of the event simulation, or better.
+Seconds surest_step(const sim::SimulatedStep& simulated) {
+  return simulated.full ? simulated.result.step : simulated.event_step;
+}
+
+nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
+                                     const sim::SimulatedStep& simulated) {
+  const Scenario& scenario = chosen.scenario;
+  nlohmann::ordered_json document = new_document("step");
+  document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
+  document["filled_in"] = chosen.filled_in;
+  document["notes"] = chosen.notes;
+  document["fidelity"] = name_of(simulated.fidelity);
+  document["partial"] = simulated.cancelled;
+  document.update(step_json(scenario.plan, simulated.result, scenario.cluster, scenario.stack));
+  document["step_interval_s"] =
+      interval_json(surest_step(simulated), scenario.cluster, scenario.stack);
+  document["event_step_s"] = simulated.event_step.value();
+  document["breakdown_fidelity"] =
+      name_of(simulated.full ? simulated.fidelity : sim::Fidelity::Event);
+  if (simulated.full)
+    document.update(full_replay_json(scenario.plan, simulated.result, *simulated.full));
+  return document;
+}
+
+void add_fidelity(Page& page, const sim::SimulatedStep& simulated, bool traced) {
+  if (simulated.cancelled)
+    page.warning("interrupted: not every rank was replayed; this is the event simulation's step");
+  if (simulated.fidelity == sim::Fidelity::Event) return;
+  const std::string breakdown =
+      simulated.full ? "" : fmt::format(", whose breakdown{} this is", traced ? " and trace" : "");
+  page.paragraph(fmt::format("Fidelity {}: {}, {:+.1f} % against the event simulation's {}{}.",
+                             name_of(simulated.fidelity), format_time(simulated.result.step),
+                             100.0 * (simulated.result.step / simulated.event_step - 1.0),
+                             format_time(simulated.event_step), breakdown));
+}
+
+ExitCode simulate(const SimulateOptions& options) {
+  const std::vector<Destination> files = {{"--json", options.common.json},
+                                          {"--out", options.plan_out},
+                                          {"--trace", options.trace},
+                                          {"--timeline", options.timeline}};
+  check_destinations(files, options.common.force);
+  const sim::Fidelity fidelity = read_fidelity(options.fidelity);
+  const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright simulate");
+  const sim::PricedStep step = sim::lower_and_price(chosen.scenario);
+  const sim::SimulatedStep simulated = run(options, chosen.scenario, step, fidelity);
+  if (!options.plan_out.empty())
+    write_file(options.plan_out, json_text(to_json(chosen.scenario)), options.common.force);
+  write_timelines(options, chosen.scenario, step, simulated);
+  print_notes("shardwright simulate", chosen.notes);
+  Page page = new_page(options.common);
+  add_step(page, chosen.scenario, simulated.result, surest_step(simulated));
+  if (!simulated.full) add_stages(page, simulated.result);
+  add_fidelity(page, simulated, wants_timeline(options));
+  if (simulated.full) add_ranks(page, chosen.scenario.plan, simulated.result, *simulated.full);
+  add_filled_in(page, chosen.filled_in);
+  deliver(options.common, page, simulate_json(chosen, simulated), take_stdout(files));
+  const bool fits = report_fit("shardwright simulate", simulated.result, chosen.scenario.cluster);
+  if (simulated.cancelled) return ExitCode::Interrupted;
+  return fits ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
+}
+
+}  // namespace
+
+void add_simulate_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("simulate", "Simulate one training step of a plan");
+  command->footer(R"(Examples:
+  shardwright simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 --global-batch 32 --seq-len 8192
+  shardwright simulate --plan plan.json --trace step.json
+  shardwright simulate --plan plan.json --pp 8 --schedule zb-h1
+  shardwright simulate --plan plan.json --fidelity full --slow-rank 5:1.2 --watch 0 --trace step.json)");
+  const auto options = std::make_shared<SimulateOptions>();
+  add_scenario_options(*command, options->scenario);
+  command
+      ->add_option("--fidelity", options->fidelity,
+                   "bound, analytic, event (default) or full: every rank, with contention")
+      ->type_name("NAME")
+      ->group("Simulation");
+  add_full_replay_options(*command, options->full);
+  command
+      ->add_option("--trace", options->trace,
+                   "Write the timeline of the step for Perfetto (https://ui.perfetto.dev)")
+      ->type_name("FILE|-")
+      ->group("Output");
+  command
+      ->add_option("--timeline", options->timeline,
+                   "Write the same timeline as shardwright gui opens it")
+      ->type_name("FILE|-")
+      ->group("Output");
+  command->add_option("--out", options->plan_out, "Write the plan file that was simulated")
+      ->type_name("FILE|-")
+      ->group("Output");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return simulate(*options); }; });
+}
+
+}  // namespace shardwright::cli

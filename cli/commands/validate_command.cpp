@@ -1,0 +1,260 @@
+// shardwright validate
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands/command.hpp"
+#include "cli/commands/interrupt.hpp"
+#include "cli/commands/validate_timings.hpp"
+#include "cli/options/option_values.hpp"
+#include "cli/output/format.hpp"
+#include "cli/output/output_file.hpp"
+#include "core/base/error.hpp"
+#include "validation/html_report.hpp"
+#include "validation/validation.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+struct ValidateOptions {
+  CommonOptions common;
+  std::vector<std::string> files;
+  std::optional<std::string> grades;
+  std::optional<std::string> fail_over;
+  std::string report;  // HTML file
+  bool every_row = false;
+  TimingOptions timings;
+};
+
+void check_grades(const std::string& grades) {
+  ProblemList problems("shardwright validate");
+  if (grades.empty() || grades.find_first_not_of("ABC") != std::string::npos)
+    problems.add("--grades", "\"" + grades + "\"", "some of the letters A, B and C");
+  problems.throw_if_any();
+}
+
+std::vector<std::string> summary_row(const std::string& name,
+                                     const calibration::ErrorSummary& summary) {
+  if (summary.n == 0) return {name, "none", "", "", "", "", "", ""};
+  return {name,
+          format_count(static_cast<std::int64_t>(summary.n)),
+          format_percent(summary.median_abs),
+          format_percent(summary.mean_abs),
+          format_percent(summary.p90_abs),
+          format_percent(summary.bias),
+          format_percent(summary.coverage),
+          summary.rank_correlation ? fmt::format("{:.2f}", *summary.rank_correlation) : ""};
+}
+
+Table summary_table(const std::string& what) {
+  return Table({{what, ColumnKind::Prose},
+                {"rows", kNumber},
+                {"median", kNumber, "%"},
+                {"mean", kNumber, "%"},
+                {"p90", kNumber, "%"},
+                {"bias", kNumber, "%"},
+                {"in interval", kNumber, "%"},
+                {"tau", kNumber}});
+}
+
+void add_summaries(Page& page, const std::string& what,
+                   const calibration::ErrorsByName& summaries) {
+  if (summaries.empty()) return;
+  Table table = summary_table(what);
+  for (const auto& [name, summary] : summaries) table.add_row(summary_row(name, summary));
+  page.table(table);
+}
+
+void add_rows(Page& page, const validation::ValidationReport& report) {
+  Table table({{"row", ColumnKind::Prose},
+               {"metric"},
+               {"measured", kNumber},
+               {"predicted", kNumber},
+               {"error", kNumber, "%"}});
+  for (const validation::RowComparison& row : report.rows) {
+    if (row.skipped || !row.timed) continue;
+    table.add_row({row.id, row.metric, format_number(row.measured, 4),
+                   format_number(row.predicted, 4), fmt::format("{:+.1f}", 100.0 * row.error)});
+  }
+  page.table(table);
+}
+
+// Every row with the profiles that stand for it and what was assumed.
+void add_profiles(Page& page, const validation::ValidationReport& report) {
+  Table table({{"row", ColumnKind::Prose},
+               {"accelerator"},
+               {"cluster"},
+               {"stack"},
+               {"assumed", ColumnKind::Prose}});
+  for (const validation::RowComparison& row : report.rows) {
+    table.add_row({row.id, row.accelerator_profile, row.cluster_profile, row.stack_profile,
+                   row.skipped ? "skipped: " + row.reason
+                               : fmt::format("{}", fmt::join(row.filled_in, "; "))});
+  }
+  page.table(table);
+}
+
+// Rows that were not simulated, by reason.
+void add_skipped(Page& page, const validation::ValidationReport& report) {
+  if (report.skipped == 0) return;
+  std::map<std::string, std::vector<std::string>> ids;
+  for (const validation::RowComparison& row : report.rows) {
+    if (row.skipped) ids[row.reason].push_back(row.id);
+  }
+  Table table(
+      {{"skipped because", ColumnKind::Prose}, {"rows", kNumber}, {"such as", ColumnKind::Prose}});
+  for (const auto& [reason, rows] : ids)
+    table.add_row({reason, format_count(static_cast<std::int64_t>(rows.size())), rows.front()});
+  table.add_row({"in all", format_count(static_cast<std::int64_t>(report.skipped)), ""});
+  page.table(table);
+}
+
+void add_report(Page& page, const validation::ValidationReport& report, bool every_row) {
+  if (every_row) {
+    add_rows(page, report);
+    add_profiles(page, report);
+  }
+  Table overall = summary_table("absolute error of");
+  overall.add_row(summary_row("step time", report.time));
+  std::vector<std::string> memory = summary_row("peak memory", report.memory);
+  memory[memory.size() - 2].clear();  // memory is predicted without an interval
+  overall.add_row(std::move(memory));
+  page.table(overall);
+  add_summaries(page, "step time by source", report.by_source);
+  add_summaries(page, "step time by accelerator", report.by_accelerator);
+  add_summaries(page, "step time by stack", report.by_stack);
+  add_summaries(page, "step time by parallelism", report.by_parallelism);
+  const validation::OutOfMemoryTable& oom = report.out_of_memory;
+  page.paragraph(
+      fmt::format("Out of memory: {} predicted rightly, {} missed, {} predicted wrongly, {} "
+                  "rightly as fitting, {} of them by open parts of the plan that were chosen so as "
+                  "to fit.",
+                  oom.true_positive, oom.false_negative, oom.false_positive, oom.true_negative,
+                  oom.chosen_to_fit));
+  if (report.time.rank_correlation) {
+    page.paragraph(
+        fmt::format("Ranks plans of one group as measured with Kendall's tau {:.2f}, the mean over "
+                    "groups of at least three rows.",
+                    *report.time.rank_correlation));
+  }
+  add_skipped(page, report);
+  if (report.other_grades > 0) {
+    page.paragraph(
+        fmt::format("{} of other grades left out.",
+                    format_plural(static_cast<std::int64_t>(report.other_grades), "row")));
+  }
+}
+
+// True for kernels or collectives; one kind of file is compared at a time.
+bool compares_timings(const ValidateOptions& options) {
+  const int kinds = (options.files.empty() ? 0 : 1) + (options.timings.kernels.empty() ? 0 : 1) +
+                    (options.timings.collectives.empty() ? 0 : 1);
+  if (kinds <= 1) return kinds == 1 && options.files.empty();
+  throw InputError("shardwright validate",
+                   {{"FILE", "several kinds of measurements",
+                     "files of training steps, or one of --kernels FILE and --collectives FILE"}});
+}
+
+void refuse_options_of_steps(const ValidateOptions& options) {
+  ProblemList problems("shardwright validate");
+  const char* expected =
+      "files of training steps: kernels and collectives have neither grades nor charts";
+  if (!options.report.empty()) problems.add("--report", "\"" + options.report + "\"", expected);
+  if (options.grades) problems.add("--grades", "\"" + *options.grades + "\"", expected);
+  problems.throw_if_any();
+}
+
+ExitCode validate(const ValidateOptions& options) {
+  check_destination("--json", options.common.json, options.common.force);
+  if (compares_timings(options)) {
+    refuse_options_of_steps(options);
+    TimingOptions timings = options.timings;
+    timings.every_row = options.every_row;
+    timings.fail_over = options.fail_over;
+    return validate_timings(timings, options.common);
+  }
+  check_destination("--report", options.report, options.common.force);
+  const std::string grades = options.grades.value_or("ABC");
+  check_grades(grades);
+  const ErrorLimits limits = read_error_limits(options.fail_over);
+  const InterruptWatch interrupt;
+  const std::vector<std::string> files =
+      options.files.empty() ? validation::shipped_measurements() : options.files;
+  const validation::ValidationReport report =
+      validation::validate_rows(files, {.grades = grades, .stop = interrupt.token()});
+  if (report.rows.empty() && !report.partial) {
+    ProblemList problems("shardwright validate");
+    problems.add(fmt::format("{}", fmt::join(files, ", ")), "no rows of the grades asked for",
+                 "at least one measured row");
+    problems.throw_if_any();
+  }
+  const bool within =
+      !options.fail_over || validation::within_tolerance(report, limits.median, limits.p90);
+  Page page = new_page(options.common);
+  add_report(page, report, options.every_row);
+  if (report.partial) page.warning("interrupted: the rows simulated so far");
+  if (!within) {
+    page.warning(report.time.n == 0 ? "there is no measured step to hold against --fail-over"
+                                    : "the errors are outside of the tolerance asked for");
+  }
+  nlohmann::ordered_json document = new_document("validation");
+  document["partial"] = report.partial;
+  document["within_tolerance"] = within;
+  document.update(validation::to_json(report));
+  if (!options.report.empty())
+    write_file(options.report, validation::html_report(report), options.common.force);
+  deliver(options.common, page, document);
+  if (report.partial) return ExitCode::Interrupted;
+  return within ? ExitCode::Ok : ExitCode::OutsideTolerance;
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("validate", "Compare simulated steps with published measurements");
+  command->footer(
+      R"(The error of a row is predicted over measured step time minus one, positive where the prediction is slower. Of a class of rows, median, mean and p90 are those of the absolute errors, p90 the 90th percentile; bias is the median of the signed errors; in interval is the share of measurements inside of their 80 % interval.
+
+Examples:
+  shardwright validate
+  shardwright validate measurements/training/bloom.jsonl --report steps.html
+  shardwright validate --kernels measurements/kernels.jsonl --fail-over 8,25)");
+  const auto options = std::make_shared<ValidateOptions>();
+  command
+      ->add_option("files", options->files,
+                   "Measured steps, one JSON object per line (default: those that are shipped)")
+      ->type_name("FILE...");
+  command
+      ->add_option("--kernels", options->timings.kernels,
+                   "Compare timings of kernels in place of steps, one JSON object per line")
+      ->type_name("FILE");
+  command
+      ->add_option("--collectives", options->timings.collectives,
+                   "Compare timings of collectives in place of steps, one JSON object per line")
+      ->type_name("FILE");
+  command
+      ->add_option("--fail-over", options->fail_over,
+                   "Exit with 5 if the median or the 90th percentile of the absolute errors is "
+                   "above these percentages, as in 8,25")
+      ->type_name("MEDIAN,P90");
+  command
+      ->add_option("--report", options->report,
+                   "Write the comparison of steps with charts and every row")
+      ->type_name("FILE.html");
+  command->add_option("--grades", options->grades, "Rows of these grades (default ABC)")
+      ->type_name("ABC");
+  command->add_flag("--every-row", options->every_row,
+                    "Print each row too, with its profiles and what was assumed");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return validate(*options); }; });
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,66 @@
+#include "cli/options/common_options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/output/output_file.hpp"
+#include "cli/output/version.hpp"
+#include "core/base/nearest_name.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+ColourChoice read_colour(const std::string& word) {
+  static const std::vector<std::string> kWords = {"auto", "always", "never"};
+  constexpr std::array kChoices = {ColourChoice::Auto, ColourChoice::Always, ColourChoice::Never};
+  const std::string problem = unless_one_of(word, kWords);
+  if (!problem.empty()) throw CLI::ValidationError("--color", problem);
+  const auto found = std::find(kWords.begin(), kWords.end(), word);
+  return kChoices[static_cast<std::size_t>(found - kWords.begin())];
+}
+
+}  // namespace
+
+void add_common_options(CLI::App& command, CommonOptions& options) {
+  command
+      .add_option(
+          "--json", options.json,
+          "Write the result as JSON to a file; \"-\" or nothing prints it instead of the text")
+      ->type_name("[FILE|-]")
+      ->group("Output");
+  command.add_flag("--force", options.force, "Replace output files that exist")->group("Output");
+  command.add_flag("--markdown", options.markdown, "Print Markdown")->group("Output");
+  command.add_flag("--no-progress", options.no_progress, "Draw no progress line")->group("Output");
+  command
+      .add_option_function<std::string>(
+          "--color", [&options](const std::string& word) { options.colour = read_colour(word); },
+          "Colour the text: auto, always or never")
+      ->type_name("WHEN")
+      ->group("Output");
+}
+
+Page new_page(const CommonOptions& options) {
+  return Page({.width = output_width(),
+               .markdown = options.markdown,
+               .style = Style(!options.markdown && use_colour(options.colour))});
+}
+
+bool show_progress(const CommonOptions& options) {
+  return !options.no_progress && stderr_is_terminal();
+}
+
+void deliver(const CommonOptions& options, const Page& page, const nlohmann::ordered_json& document,
+             bool stdout_taken) {
+  if (!options.json.empty()) write_file(options.json, json_text(document), options.force);
+  if (options.json != "-" && !stdout_taken) write_stdout(page.text());
+}
+
+nlohmann::ordered_json new_document(const std::string& name) {
+  return {{"schema", "shardwright/" + name}, {"version", 1}, {"tool_version", version()}};
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,44 @@
+// Options that every subcommand has, and what follows from them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cli/output/page.hpp"
+#include "cli/output/terminal.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace shardwright::cli {
+
+struct CommonOptions {
+  // File for the machine-readable form of the result. "-" prints it to standard output in place of
+  // the text; an empty name writes none.
+  std::string json;
+  // Replace output files that exist.
+  bool force = false;
+  bool markdown = false;
+  bool no_progress = false;
+  ColourChoice colour = ColourChoice::Auto;
+};
+
+void add_common_options(CLI::App& command, CommonOptions& options);
+
+// Returns an empty page in the style that the options ask for.
+Page new_page(const CommonOptions& options);
+
+// True if a progress line should be drawn.
+bool show_progress(const CommonOptions& options);
+
+// Prints the page, or the JSON in its place, and writes the JSON to its file. `stdout_taken`: the
+// command has printed another document to standard output, so the page is left out.
+void deliver(const CommonOptions& options, const Page& page, const nlohmann::ordered_json& document,
+             bool stdout_taken = false);
+
+// The first members of every document: {"schema": "shardwright/NAME", "version": 1,
+// "tool_version": …}.
+nlohmann::ordered_json new_document(const std::string& name);
+
+}  // namespace shardwright::cli

@@ -1,0 +1,126 @@
+#include "cli/options/full_replay_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <limits>
+#include <optional>
+
+#include "cli/options/option_values.hpp"
+#include "cli/output/format.hpp"
+#include "core/base/error.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+constexpr const char* kSlowRank = "--slow-rank";
+constexpr const char* kSlowNic = "--slow-nic";
+constexpr const char* kRankJitter = "--rank-jitter";
+constexpr const char* kOpJitter = "--op-jitter";
+constexpr const char* kSeed = "--seed";
+constexpr const char* kWatch = "--watch";
+
+// What stands before and after the first `separator`; without one, a problem.
+std::optional<std::pair<std::string, std::string>> split(const std::string& option,
+                                                         const std::string& text, char separator,
+                                                         const std::string& form,
+                                                         ProblemList& problems) {
+  const auto at = text.find(separator);
+  if (at != std::string::npos) return std::pair{text.substr(0, at), text.substr(at + 1)};
+  problems.add(option, fmt::format("\"{}\"", text), form);
+  return std::nullopt;
+}
+
+void read_slow_ranks(const FullReplayOptions& options, std::int64_t ranks, sim::FullOptions& full,
+                     ProblemList& problems) {
+  if (options.slow_ranks.empty()) return;
+  std::vector<double>& factors = full.variation.rank_slowdown;
+  factors.assign(static_cast<std::size_t>(ranks), 1.0);
+  for (const std::string& text : options.slow_ranks) {
+    const auto parts = split(kSlowRank, text, ':',
+                             "a rank and the factor of its kernels' times, as in 5:1.2", problems);
+    if (!parts) continue;
+    const std::int64_t rank = read_index(kSlowRank, parts->first, ranks, problems);
+    factors[static_cast<std::size_t>(rank)] = read_ratio(kSlowRank, parts->second, problems);
+  }
+}
+
+void read_slow_nics(const FullReplayOptions& options, const Scenario& scenario,
+                    sim::FullOptions& full, ProblemList& problems) {
+  for (const std::string& text : options.slow_nics) {
+    const std::string form = "node, NIC and the share of its bandwidth that is left, as in 3/0:50%";
+    const auto parts = split(kSlowNic, text, ':', form, problems);
+    if (!parts) continue;
+    const auto place = split(kSlowNic, parts->first, '/', form, problems);
+    if (!place) continue;
+    const sim::NicCounts counts = sim::count_nics(scenario.plan, scenario.cluster);
+    sim::SlowNic nic;
+    nic.node = read_index(kSlowNic, place->first, counts.nodes, problems);
+    nic.nic = read_index(kSlowNic, place->second, counts.per_node, problems);
+    nic.bandwidth_ratio = read_ratio(kSlowNic, parts->second, problems);
+    if (nic.bandwidth_ratio > 1.0)
+      problems.add(kSlowNic, fmt::format("\"{}\"", text), "a share of at most 100 %");
+    full.slow_nics.push_back(nic);
+  }
+}
+
+double read_jitter(const char* option, const std::string& text, ProblemList& problems) {
+  if (text.empty()) return 0.0;
+  const double sigma = read_ratio(option, text, problems);
+  if (sigma > sim::kMostJitter) {
+    problems.add(option, fmt::format("\"{}\"", text),
+                 fmt::format("at most {}", format_number(sim::kMostJitter)));
+  }
+  return sigma;
+}
+
+}  // namespace
+
+void add_full_replay_options(CLI::App& command, FullReplayOptions& options) {
+  const char* group = "Every rank (--fidelity full)";
+  const auto add = [&](const char* name, auto& target, const char* type, const char* text) {
+    command.add_option(name, target, text)->type_name(type)->group(group);
+  };
+  add(kSlowRank, options.slow_ranks, "RANK:FACTOR", "Its kernels take FACTOR times as long");
+  add(kSlowNic, options.slow_nics, "NODE/NIC:SHARE", "It has this share of its bandwidth left");
+  add(kRankJitter, options.rank_jitter, "SIGMA",
+      "Spread of the ranks' speeds: log-normal, mean 1, SIGMA of its logarithm");
+  add(kOpJitter, options.op_jitter, "SIGMA", "The same for each kernel");
+  add(kSeed, options.seed, "N", "Of the random spread (default 1)");
+  add(kWatch, options.watched, "RANK", "Also follow these ranks: where their step goes, trace");
+}
+
+std::string given_full_replay_options(const FullReplayOptions& options) {
+  std::vector<const char*> given;
+  if (!options.slow_ranks.empty()) given.push_back(kSlowRank);
+  if (!options.slow_nics.empty()) given.push_back(kSlowNic);
+  if (!options.rank_jitter.empty()) given.push_back(kRankJitter);
+  if (!options.op_jitter.empty()) given.push_back(kOpJitter);
+  if (!options.seed.empty()) given.push_back(kSeed);
+  if (!options.watched.empty()) given.push_back(kWatch);
+  return fmt::format("{}", fmt::join(given, ", "));
+}
+
+sim::FullOptions read_full_replay_options(const FullReplayOptions& options,
+                                          const Scenario& scenario, const std::string& source) {
+  ProblemList problems(source);
+  const std::int64_t ranks = scenario.plan.world_size();
+  sim::FullOptions full;
+  full.contention = true;
+  read_slow_ranks(options, ranks, full, problems);
+  read_slow_nics(options, scenario, full, problems);
+  full.variation.rank_jitter = read_jitter(kRankJitter, options.rank_jitter, problems);
+  full.variation.op_jitter = read_jitter(kOpJitter, options.op_jitter, problems);
+  full.variation.seed = 1;
+  if (!options.seed.empty()) {
+    full.variation.seed = static_cast<std::uint64_t>(
+        read_count(kSeed, options.seed, std::numeric_limits<std::int64_t>::max(), problems));
+  }
+  for (const std::string& text : options.watched)
+    full.watched_ranks.push_back(read_index(kWatch, text, ranks, problems));
+  problems.throw_if_any();
+  return full;
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,161 @@
+#include "cli/options/option_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "cli/output/format.hpp"
+#include "core/base/nearest_name.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+std::string quoted(const std::string& text) {
+  constexpr std::size_t kMost = 60;
+  return text.size() > kMost ? fmt::format("\"{}…\"", text.substr(0, kMost))
+                             : fmt::format("\"{}\"", text);
+}
+
+// Commas may set thousands apart, as in 16,384; "2,4" is not a number.
+bool groups_thousands(const std::string& text) {
+  const auto first = text.find(',');
+  if (first == std::string::npos) return true;
+  if (first == 0 || first > 3 || (text.size() - first) % 4 != 0) return false;
+  for (std::size_t i = first; i < text.size(); ++i) {
+    if ((text[i] == ',') != ((i - first) % 4 == 0)) return false;
+  }
+  return true;
+}
+
+std::optional<std::int64_t> parse_integer(std::string text) {
+  if (!groups_thousands(text)) return std::nullopt;
+  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+// The number that a text begins with, and what follows it without blanks.
+struct NumberAndRest {
+  double value = 0.0;
+  std::string rest;
+};
+
+std::optional<NumberAndRest> parse_number(const std::string& text) {
+  NumberAndRest result;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, result.value);
+  if (error != std::errc() || !std::isfinite(result.value)) return std::nullopt;
+  result.rest.assign(stop, end);
+  result.rest.erase(std::remove(result.rest.begin(), result.rest.end(), ' '), result.rest.end());
+  return result;
+}
+
+// A percentage above 0 as a ratio, with or without its sign.
+std::optional<double> parse_percent(const std::string& text) {
+  const auto number = parse_number(text);
+  const bool sound = number && (number->rest.empty() || number->rest == "%") && number->value > 0.0;
+  return sound ? std::optional(number->value / 100.0) : std::nullopt;
+}
+
+struct ByteUnit {
+  const char* name;
+  double bytes;
+};
+constexpr std::array kByteUnits = {
+    ByteUnit{"B", 1.0},         ByteUnit{"kB", 1e3},           ByteUnit{"KiB", 1024.0},
+    ByteUnit{"MB", 1e6},        ByteUnit{"GB", 1e9},           ByteUnit{"TB", 1e12},
+    ByteUnit{"MiB", 1048576.0}, ByteUnit{"GiB", 1073741824.0}, ByteUnit{"TiB", 1099511627776.0},
+};
+
+constexpr Bytes kLeastMemory = gigabytes(0.1);
+
+}  // namespace
+
+std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
+                        ProblemList& problems, const std::string& or_word) {
+  const auto value = parse_integer(text);
+  if (value && *value >= 1 && *value <= most) return *value;
+  std::string expected = fmt::format("an integer from 1 to {}", format_count(most));
+  if (!or_word.empty()) expected += fmt::format(", or {}", or_word);
+  if (!nearest_name(text, std::array{or_word}).empty())
+    expected += fmt::format(" (did you mean \"{}\"?)", or_word);
+  problems.add(option, quoted(text), expected);
+  return 1;
+}
+
+std::int64_t read_index(const std::string& option, const std::string& text, std::int64_t count,
+                        ProblemList& problems) {
+  const auto value = parse_integer(text);
+  if (value && *value >= 0 && *value < count) return *value;
+  problems.add(option, quoted(text),
+               fmt::format("an integer from 0 to {}", format_count(count - 1)));
+  return 0;
+}
+
+std::pair<std::int64_t, std::int64_t> read_count_range(const std::string& option,
+                                                       const std::string& text, std::int64_t most,
+                                                       ProblemList& problems) {
+  const auto dots = text.find("..");
+  if (dots == std::string::npos) {
+    const std::int64_t count = read_count(option, text, most, problems);
+    return {count, count};
+  }
+  const std::size_t sound = problems.size();
+  const std::int64_t first = read_count(option, text.substr(0, dots), most, problems);
+  const std::int64_t last = read_count(option, text.substr(dots + 2), most, problems);
+  if (problems.size() == sound && first > last)
+    problems.add(option, quoted(text), "a range from the smaller to the larger");
+  return {first, std::max(first, last)};
+}
+
+Bytes read_memory_size(const std::string& option, const std::string& text, ProblemList& problems) {
+  const auto number = parse_number(text);
+  const auto refuse = [&](const std::string& expected) {
+    problems.add(option, quoted(text), expected);
+    return kLeastMemory;
+  };
+  if (!number || number->value <= 0.0) return refuse("a size above 0 as in 70GB or 64GiB");
+  if (number->rest.empty())
+    return refuse(fmt::format("a size with its unit, as in {0}GB or {0}GiB", text));
+  for (const ByteUnit& unit : kByteUnits) {
+    if (number->rest != unit.name) continue;
+    const Bytes size(number->value * unit.bytes);
+    return size < kLeastMemory ? refuse("at least 0.1GB") : size;
+  }
+  return refuse("a size above 0 as in 70GB or 64GiB");
+}
+
+double read_ratio(const std::string& option, const std::string& text, ProblemList& problems) {
+  constexpr double kMost = 1000.0;
+  if (const auto number = parse_number(text)) {
+    const double ratio = number->rest == "%" ? number->value / 100.0 : number->value;
+    const bool is_ratio = number->rest.empty() || number->rest == "%";
+    if (is_ratio && ratio > 0.0 && ratio <= kMost) return ratio;
+  }
+  problems.add(option, quoted(text),
+               fmt::format("a ratio above 0 and at most {} as in 0.1 or 10%", kMost));
+  return 1.0;
+}
+
+ErrorLimits read_error_limits(const std::optional<std::string>& asked) {
+  if (!asked) return {};
+  const std::string& text = *asked;
+  const std::size_t comma = text.find(',');
+  const auto median = parse_percent(text.substr(0, comma));
+  const auto p90 =
+      comma == std::string::npos ? std::nullopt : parse_percent(text.substr(comma + 1));
+  if (median && p90) return {*median, *p90};
+  throw InputError("shardwright validate",
+                   {{"--fail-over", "\"" + text + "\"",
+                     "two percentages above 0 with a comma between, of the median and of the 90th "
+                     "percentile, as in 8,25"}});
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,272 @@
+#include "cli/options/request_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "cli/options/option_values.hpp"
+#include "cli/options/scenario_parts.hpp"
+#include "cli/options/settings.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/spec/plan_check.hpp"
+#include "planner/request_check.hpp"
+#include "planner/whole_machine.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using planner::PlanRequest;
+
+// The batch that is left to the planner is 0 in a request.
+std::int64_t read_global_batch(const std::string& text, ProblemList& problems) {
+  return text == "auto" ? 0 : read_count("--global-batch", text, kMaxBatch, problems, "auto");
+}
+
+// Applies `read` to an option that was given.
+template <class T, class Read>
+void read_if_given(const std::string& text, T& value, const Read& read) {
+  if (!text.empty()) value = read(text);
+}
+
+void require(const std::string& text, const char* option, const char* expected,
+             ProblemList& problems) {
+  if (text.empty()) problems.add(option, "nothing", expected);
+}
+
+bool has_a_size(const ClusterSpec& cluster) {
+  return cluster.nodes > 0;
+}
+
+void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
+  const bool from_row = !options.row.empty();
+  if (!from_row || !options.model.empty())
+    request.model = read_model_option(options.model, problems);
+  if (!from_row || !options.cluster.empty())
+    request.cluster = read_cluster_option(options.cluster, problems);
+  if (!from_row || !options.stack.empty())
+    request.stack = read_stack_option(options.stack, request.cluster, problems);
+  refuse_plan_settings(options.settings, problems);
+  apply_settings(options.settings, request.model, problems);
+  apply_settings(options.settings, request.cluster, problems);
+  apply_settings(options.settings, request.stack, problems);
+  if (from_row) return;
+  request.precision = planner::usual_precision(request.cluster);
+  // A machine that was measured.
+  if (request.cluster.stack && has_a_size(request.cluster)) {
+    planner::plan_for_all_of_it(request);
+    return;
+  }
+  require(options.gpus, "--gpus", "a number of accelerators or a range as 64..1024", problems);
+  require(options.global_batch, "--global-batch", "a number of sequences, or auto", problems);
+  require(options.seq_len, "--seq-len", "a number of tokens", problems);
+}
+
+void read_numbers(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
+  const auto count_of = [&](const char* option, std::int64_t most) {
+    return [&problems, option, most](const std::string& text) {
+      return read_count(option, text, most, problems);
+    };
+  };
+  constexpr std::int64_t kMostPlans = 1000, kMostThreads = 1024;
+  read_if_given(options.global_batch, request.global_batch,
+                [&](const std::string& text) { return read_global_batch(text, problems); });
+  read_if_given(options.seq_len, request.seq_len, count_of("--seq-len", kMaxSeqLen));
+  read_if_given(options.top, request.top, count_of("--top", kMostPlans));
+  read_if_given(options.max_global_batch, request.max_global_batch,
+                count_of("--max-global-batch", kMaxBatch));
+  read_if_given(options.threads, request.threads, [&](const std::string& text) {
+    return static_cast<int>(read_count("--threads", text, kMostThreads, problems));
+  });
+  read_if_given(options.max_memory, request.max_memory, [&](const std::string& text) {
+    return read_memory_size("--max-memory", text, problems);
+  });
+}
+
+void read_choices(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
+  read_if_given(options.precision, request.precision, [&](const std::string& text) {
+    return read_part("", problems, [&] { return parse_precision(text, "--precision"); });
+  });
+  read_if_given(options.objective, request.objective, [&](const std::string& text) {
+    return read_part("", problems, [&] { return planner::parse_objective(text, "--objective"); });
+  });
+  const auto add_constraints = [&](const std::vector<std::string>& texts, const char* option,
+                                   std::vector<planner::Constraint>& constraints) {
+    for (const std::string& text : texts) {
+      constraints.push_back(
+          read_part("", problems, [&] { return planner::parse_constraint(text, option); }));
+    }
+  };
+  add_constraints(options.fix, "--fix", request.constraints.fixed);
+  add_constraints(options.forbid, "--forbid", request.constraints.forbidden);
+}
+
+// Choices that are tried beside the usual one only where the user asks: they multiply the space and
+// seldom win.
+void read_vary(const std::vector<std::string>& names, planner::SearchLimits& limits,
+               ProblemList& problems) {
+  const std::vector<std::string> choices = {"rank-order", "offload", "sequence-parallel"};
+  for (const std::string& name : names) {
+    if (name == "rank-order") {
+      limits.rank_orders = {Plan().rank_order, planner::pipeline_inside_data()};
+    } else if (name == "offload") {
+      limits.offload_optimizer = {OptimizerOffload::None, OptimizerOffload::Host,
+                                  OptimizerOffload::Nvme};
+    } else if (name == "sequence-parallel") {
+      limits.sequence_parallel = {true, false};
+    } else {
+      problems.add("--vary", fmt::format("\"{}\"", name), one_of(name, choices));
+    }
+  }
+}
+
+std::pair<std::int64_t, std::int64_t> read_gpus(const RequestOptions& options,
+                                                std::int64_t fallback, ProblemList& problems) {
+  if (options.gpus.empty()) return {fallback, fallback};
+  return read_count_range("--gpus", options.gpus, kMaxWorld, problems);
+}
+
+// All but the cluster.
+void check_before_probe(const RequestOptions& options, const std::string& command) {
+  ProblemList problems(command);
+  PlanRequest unused;
+  if (options.row.empty() || !options.model.empty()) read_model_option(options.model, problems);
+  // One that was measured on this machine has the name of a shipped one.
+  if (!options.stack.empty()) read_stack_option(options.stack, {}, problems);
+  read_numbers(options, unused, problems);
+  read_choices(options, unused, problems);
+  read_vary(options.vary, unused.limits, problems);
+  read_gpus(options, 0, problems);
+  problems.throw_if_any();
+}
+
+// The planner names the field of a request ("global_batch"), which has an option of its own here.
+void check_fields(const PlanRequest& request, const std::string& command) {
+  try {
+    planner::check_request(request);
+  } catch (const InputError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) {
+      std::replace(problem.where.begin(), problem.where.end(), '_', '-');
+      problem.where.insert(0, "--");
+    }
+    throw InputError(command, std::move(problems));
+  }
+}
+
+PlanRequest request_of(const Scenario& scenario) {
+  PlanRequest request;
+  request.model = scenario.model;
+  request.cluster = scenario.cluster;
+  request.stack = scenario.stack;
+  request.gpus = scenario.plan.world_size();
+  request.global_batch = scenario.plan.global_batch;
+  request.seq_len = scenario.plan.seq_len;
+  request.precision = scenario.plan.precision;
+  return request;
+}
+
+void add_inputs(CLI::App& command, RequestOptions& options) {
+  constexpr const char* kGroup = "What to plan for";
+  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
+    command.add_option(name, value, help)->type_name(type)->group(kGroup);
+  };
+  add("--model", options.model, "A shipped model, a JSON file or a folder", "NAME|FILE|FOLDER");
+  add("--cluster", options.cluster, "A shipped cluster, a JSON file, or this machine, probed",
+      "NAME|FILE|here");
+  add("--gpus", options.gpus, "Accelerators, or a range as 64..1024", "N|A..B");
+  add("--global-batch", options.global_batch,
+      "Sequences per step, or auto: the smallest batch of full throughput", "N|auto");
+  add("--seq-len", options.seq_len, "Tokens per sequence", "N");
+  add("--stack", options.stack, "A shipped software stack or a JSON file (default megatron-core)",
+      "NAME|FILE");
+  add("--precision", options.precision, "Number format of the GEMMs (default bf16)", "NAME");
+  add("--row", options.row, "A published measurement; other options replace parts of it",
+      "FILE:ID");
+  command
+      .add_option("--set", options.settings,
+                  "A member of model, cluster or stack, as in cluster.node.nic.per_node=4 or "
+                  "stack.host.cuda_graphs=true (repeatable)")
+      ->type_name("FIELD=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->group(kGroup);
+}
+
+void add_limits(CLI::App& command, RequestOptions& options) {
+  constexpr const char* kGroup = "What plans may look like";
+  command
+      .add_option("--fix", options.fix, "Only plans with these values, as tp=8 or schedule=1f1b")
+      ->type_name("FIELD=V,...")
+      ->expected(1)
+      ->take_all()
+      ->group(kGroup);
+  command.add_option("--forbid", options.forbid, "No plans with these values, as zero=3")
+      ->type_name("FIELD=V,...")
+      ->expected(1)
+      ->take_all()
+      ->group(kGroup);
+  command
+      .add_option("--vary", options.vary,
+                  "Also try rank-order (pipeline inside of data parallelism), offload (of the "
+                  "optimizer), sequence-parallel (off)")
+      ->type_name("CHOICE,...")
+      ->delimiter(',')
+      ->take_all()
+      ->group(kGroup);
+  command
+      .add_option("--max-memory", options.max_memory,
+                  "Memory per accelerator that a plan may take, as 70GB")
+      ->type_name("SIZE")
+      ->group(kGroup);
+  command
+      .add_option("--max-global-batch", options.max_global_batch,
+                  "The largest batch that auto may choose")
+      ->type_name("N")
+      ->group(kGroup);
+}
+
+}  // namespace
+
+void add_request_options(CLI::App& command, RequestOptions& options) {
+  add_inputs(command, options);
+  add_limits(command, options);
+  command
+      .add_option("--objective", options.objective,
+                  "time (default), cost, memory or tokens-per-joule")
+      ->type_name("NAME")
+      ->group("Search");
+  command.add_option("--top", options.top, "Plans to show (default 5)")
+      ->type_name("N")
+      ->group("Search");
+  command.add_option("--threads", options.threads, "Threads (default: one per core)")
+      ->type_name("N")
+      ->group("Search");
+}
+
+ChosenRequest choose_request(const RequestOptions& options, const std::string& command) {
+  ProblemList problems(command);
+  ChosenRequest chosen;
+  if (!options.row.empty())
+    chosen.request = request_of(read_row_option(options.row, chosen.filled_in));
+  if (needs_probe(options.cluster)) check_before_probe(options, command);
+  read_parts(options, chosen.request, problems);
+  read_numbers(options, chosen.request, problems);
+  read_choices(options, chosen.request, problems);
+  read_vary(options.vary, chosen.request.limits, problems);
+  chosen.gpus = read_gpus(options, chosen.request.gpus, problems);
+  problems.throw_if_any();
+  chosen.cluster = options.cluster.empty() ? chosen.request.cluster.name : options.cluster;
+  chosen.request.gpus = chosen.gpus.first;
+  const auto filled_in =
+      filled_in_by(chosen.request.model, chosen.request.cluster, chosen.request.stack);
+  for (const std::string& line : filled_in) {
+    // A row may have said so already.
+    if (std::find(chosen.filled_in.begin(), chosen.filled_in.end(), line) == chosen.filled_in.end())
+      chosen.filled_in.push_back(line);
+  }
+  check_fields(chosen.request, command);
+  return chosen;
+}
+
+}  // namespace shardwright::cli

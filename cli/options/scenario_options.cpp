@@ -1,0 +1,377 @@
+#include "cli/options/scenario_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/options/option_values.hpp"
+#include "cli/options/scenario_parts.hpp"
+#include "cli/options/settings.hpp"
+#include "core/base/json_reader.hpp"
+#include "core/base/printable_text.hpp"
+#include "core/base/standard_streams.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/model_json.hpp"
+#include "core/spec/plan_check.hpp"
+#include "core/spec/plan_json.hpp"
+#include "core/spec/stack_json.hpp"
+#include "core/spec/stack_support.hpp"
+#include "planner/whole_machine.hpp"
+#include "sim/cost/measured_kernels.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::json;
+
+// The fields of a plan that have an option of their own; all others are set by --set.
+struct FieldOption {
+  const char* option;
+  const char* key;
+  const char* type;
+  const char* help;
+};
+constexpr std::array kFieldOptions = {
+    FieldOption{"--dp", "dp", "N", "Data-parallel replicas (default: what --gpus leaves)"},
+    FieldOption{"--tp", "tp", "N", "Tensor-parallel ranks"},
+    FieldOption{"--pp", "pp", "N", "Pipeline stages"},
+    FieldOption{"--cp", "cp", "N", "Context-parallel ranks"},
+    FieldOption{"--ep", "ep", "N", "Expert-parallel ranks"},
+    FieldOption{"--vpp", "vpp", "N", "Model chunks per pipeline stage"},
+    FieldOption{"--zero", "zero_stage", "0..3", "What data-parallel ranks shard"},
+    FieldOption{"--micro-batch", "micro_batch", "N", "Sequences per microbatch (default 1)"},
+    FieldOption{"--global-batch", "global_batch", "N", "Sequences per step"},
+    FieldOption{"--seq-len", "seq_len", "N", "Tokens per sequence"},
+    FieldOption{"--schedule", "schedule", "NAME", "Pipeline schedule: 1f1b, interleaved, zb-h1, …"},
+    FieldOption{"--recompute", "recompute", "NAME", "none, selective or full"},
+    FieldOption{"--precision", "precision", "NAME", "Number format of the GEMMs: bf16, fp8, …"},
+};
+
+void apply_fields(const ScenarioOptions& options, json& plan, ProblemList& problems) {
+  for (const auto& [key, text] : options.fields) {
+    if (!text.empty()) plan[key] = parsed_value(text);
+  }
+  plan.merge_patch(plan_settings(options.settings, problems));
+}
+
+// "/tp" of a plan that the command line gives is "--tp" there.
+std::string option_of(const std::string& pointer) {
+  for (const FieldOption& field : kFieldOptions) {
+    if (pointer == std::string("/") + field.key) return field.option;
+  }
+  return pointer.empty() ? "" : "--set " + pointer.substr(1);
+}
+
+std::int64_t degree(const json& plan, const char* key) {
+  const auto found = plan.find(key);
+  const bool sane =
+      found != plan.end() && found->is_number_integer() && *found > 0 && *found <= kMaxDegree;
+  return sane ? found->get<std::int64_t>() : 1;
+}
+
+// Data parallelism takes the accelerators that the other axes leave.
+void fill_data_parallel(json& plan, std::int64_t gpus) {
+  if (plan.contains("dp") || gpus == 0) return;
+  const std::int64_t replica = degree(plan, "tp") * degree(plan, "pp") * degree(plan, "cp");
+  plan["dp"] = std::max<std::int64_t>(1, gpus / replica);
+}
+
+// A pipeline of one or two chunks more than the model has layers has only one even split: that with
+// the embedding and the head in chunks without layers, as Llama 3 405B was trained (arXiv
+// 2407.21783, section 3.3.2).
+void fill_layer_split(json& plan, std::int64_t layers, std::vector<std::string>& filled_in) {
+  const std::int64_t chunks = degree(plan, "pp") * degree(plan, "vpp");
+  if (chunks <= layers || chunks > layers + 2) return;
+  for (const char* key : {"stage_layers", "embedding_counts_as_layer", "head_counts_as_layer"}) {
+    if (plan.contains(key)) return;
+  }
+  plan["embedding_counts_as_layer"] = plan["head_counts_as_layer"] = true;
+  filled_in.push_back(
+      fmt::format("embedding and head count as layers: {} chunks for {} layers", chunks, layers));
+}
+
+// `scenario`: its other parts are known.
+Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
+                            const Scenario& scenario, std::vector<std::string>& filled_in,
+                            ProblemList& problems) {
+  json document = json::object();
+  document["precision"] = name_of(planner::usual_precision(scenario.cluster));
+  const OverlapSwitches overlap = usual_overlap(scenario.stack, scenario.model);
+  document["overlap"] = {{"tensor_parallel", overlap.tensor_parallel},
+                         {"expert_parallel", overlap.expert_parallel}};
+  apply_fields(options, document, problems);
+  fill_data_parallel(document, gpus);
+  fill_layer_split(document, scenario.model.layers, filled_in);
+  for (const char* key : {"dp", "tp", "pp", "micro_batch"}) {
+    if (!document.contains(key)) document[key] = 1;
+  }
+  ProblemList plan_problems("");
+  ObjectReader reader(document, "", plan_problems);
+  Plan plan = read_plan(reader);
+  try {
+    plan_problems.throw_if_any();
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems())
+      problems.add(option_of(problem.where),
+                   problem.found == "no such key" ? "nothing" : problem.found, problem.expected);
+  }
+  return plan;
+}
+
+std::int64_t read_gpus(const ScenarioOptions& options, ProblemList& problems) {
+  return options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
+}
+
+// All but the cluster.
+void check_before_probe(const ScenarioOptions& options, const std::string& command) {
+  ProblemList problems(command);
+  Scenario scenario;
+  scenario.model = read_model_option(options.model, problems);
+  // One that was measured on this machine has the name of a shipped one.
+  scenario.stack = read_stack_option(options.stack, {}, problems);
+  apply_settings(options.settings, scenario.model, problems);
+  apply_settings(options.settings, scenario.stack, problems);
+  std::vector<std::string> unused;
+  read_command_line_plan(options, read_gpus(options, problems), scenario, unused, problems);
+  problems.throw_if_any();
+}
+
+ChosenScenario from_command_line(const ScenarioOptions& options, const std::string& command) {
+  if (needs_probe(options.cluster)) check_before_probe(options, command);
+  ProblemList problems(command);
+  Scenario scenario;
+  scenario.model = read_model_option(options.model, problems);
+  scenario.cluster = read_cluster_option(options.cluster, problems);
+  scenario.stack = read_stack_option(options.stack, scenario.cluster, problems);
+  apply_settings(options.settings, scenario.model, problems);
+  apply_settings(options.settings, scenario.cluster, problems);
+  apply_settings(options.settings, scenario.stack, problems);
+  const std::int64_t gpus = read_gpus(options, problems);
+  std::vector<std::string> filled_in;
+  scenario.plan = read_command_line_plan(options, gpus, scenario, filled_in, problems);
+  problems.throw_if_any();
+  for (const BrokenRule& broken :
+       broken_rules(scenario.model, &scenario.cluster, scenario.plan, gpus)) {
+    problems.add(option_of(broken.problem.where), broken.problem.found, broken.problem.expected);
+  }
+  problems.throw_if_any();
+  const auto by_parts = filled_in_by(scenario.model, scenario.cluster, scenario.stack);
+  filled_in.insert(filled_in.end(), by_parts.begin(), by_parts.end());
+  return {std::move(scenario), std::move(filled_in), {}};
+}
+
+bool gives(const ScenarioOptions& options, const std::string& key) {
+  const auto field = options.fields.find(key);
+  return (field != options.fields.end() && !field->second.empty()) ||
+         std::any_of(options.settings.begin(), options.settings.end(),
+                     [&](const std::string& setting) { return setting.starts_with(key + "="); });
+}
+
+std::string degrees_text(const json& plan) {
+  return fmt::format("tp {} x pp {} x cp {}", degree(plan, "tp"), degree(plan, "pp"),
+                     degree(plan, "cp"));
+}
+
+// Ranks of one replica; 0 where the degrees are out of all proportion, which the plan's own check
+// says.
+std::int64_t replica_ranks(const json& plan) {
+  const double ranks = static_cast<double>(degree(plan, "tp")) *
+                       static_cast<double>(degree(plan, "pp")) *
+                       static_cast<double>(degree(plan, "cp"));
+  return ranks > static_cast<double>(kMaxWorld) ? 0 : static_cast<std::int64_t>(ranks);
+}
+
+// A plan stays on the accelerators of its file, or on those of --gpus, unless its data parallelism
+// is given too: it takes what the other degrees leave.
+void fit_data_parallel(const ScenarioOptions& options, const json& before, json& plan,
+                       std::vector<std::string>& filled_in, ProblemList& problems) {
+  const std::int64_t old_replica = replica_ranks(before), replica = replica_ranks(plan);
+  const std::int64_t in_file = degree(before, "dp") * old_replica;
+  const std::int64_t wanted =
+      options.gpus.empty() ? in_file : read_count("--gpus", options.gpus, kMaxWorld, problems);
+  if (replica == 0 || old_replica == 0) return;
+  if (gives(options, "dp")) {
+    const std::int64_t world = degree(plan, "dp") * replica;
+    if (world == wanted) return;
+    if (!options.gpus.empty()) {
+      problems.add("--gpus", fmt::format("{}", wanted),
+                   fmt::format("dp {} x {} = {}", degree(plan, "dp"), degrees_text(plan), world));
+    }
+    filled_in.push_back(
+        fmt::format("{} accelerators, by the degrees given: the plan file has {}", world, in_file));
+    return;
+  }
+  if (wanted % replica != 0) {
+    problems.add("plan", fmt::format("{} = {} ranks", degrees_text(plan), replica),
+                 fmt::format("a divisor of {} accelerators (or another --gpus or --dp)", wanted));
+    return;
+  }
+  const std::int64_t dp = wanted / replica;
+  if (dp == degree(plan, "dp")) return;
+  plan["dp"] = dp;
+  filled_in.push_back(
+      fmt::format("dp {}: what {} leaves of {} accelerators", dp, degrees_text(plan), wanted));
+}
+
+bool names_stack(const json& document, const std::string& name) {
+  const auto stack = document.find("stack");
+  return stack != document.end() &&
+         (*stack == json(name) ||
+          (stack->is_object() && stack->value("name", json()) == json(name)));
+}
+
+void change_spec(SpecKind kind, const std::vector<std::string>& settings, json& document,
+                 ProblemList& problems) {
+  const json patch = spec_settings(kind, settings);
+  if (patch.empty()) return;
+  json& given = document[name_of(kind)];
+  given = read_part("--set", problems, [&] { return whole_document(kind, given, name_of(kind)); });
+  given.merge_patch(patch);
+}
+
+// Replaces the parts of a plan file that options name, members of them, and fields of its plan.
+void replace_parts(const ScenarioOptions& options, json& document,
+                   std::vector<std::string>& filled_in, ProblemList& problems) {
+  if (!options.model.empty())
+    document["model"] = json(to_json(read_model_option(options.model, problems)));
+  if (!options.cluster.empty()) {
+    const ClusterSpec cluster = read_cluster_option(options.cluster, problems);
+    document["cluster"] = json(to_json(cluster));
+    if (cluster.stack && names_stack(document, cluster.stack->name))
+      document["stack"] = json(to_json(*cluster.stack));
+  }
+  if (!options.stack.empty())
+    document["stack"] = json(to_json(read_stack_option(options.stack, {}, problems)));
+  for (const SpecKind kind : {SpecKind::Model, SpecKind::Cluster, SpecKind::Stack})
+    change_spec(kind, options.settings, document, problems);
+  if (!document.contains("plan") || !document["plan"].is_object()) return;
+  json& plan = document["plan"];
+  const json before = plan;
+  apply_fields(options, plan, problems);
+  fit_data_parallel(options, before, plan, filled_in, problems);
+}
+
+// The file, with the options that replace parts of it: whichever of them is wrong.
+std::string source_text(const std::string& file, const ScenarioOptions& options) {
+  std::string given;
+  const auto add = [&given](const std::string& option, const std::string& value) {
+    if (!value.empty()) given += fmt::format(" {} {}", option, value);
+  };
+  add("--model", options.model);
+  add("--cluster", options.cluster);
+  add("--stack", options.stack);
+  add("--gpus", options.gpus);
+  for (const FieldOption& field : kFieldOptions) {
+    const auto value = options.fields.find(field.key);
+    if (value != options.fields.end()) add(field.option, value->second);
+  }
+  for (const std::string& setting : options.settings) add("--set", setting);
+  return given.empty() ? file : file + " with" + given;
+}
+
+// The file with all options but --cluster, on the cluster of the file.
+void check_before_probe(json document, ScenarioOptions options, const std::string& command) {
+  options.cluster.clear();
+  ProblemList problems(command);
+  std::vector<std::string> unused;
+  if (document.is_object()) replace_parts(options, document, unused, problems);
+  problems.throw_if_any();
+}
+
+ChosenScenario from_document(json document, const std::string& source,
+                             const ScenarioOptions& options, const std::string& command) {
+  if (needs_probe(options.cluster)) check_before_probe(document, options, command);
+  ProblemList problems(command);
+  std::vector<std::string> filled_in;
+  if (document.is_object()) replace_parts(options, document, filled_in, problems);
+  problems.throw_if_any();
+  return {read_scenario(document, source_text(source, options)), std::move(filled_in), {}};
+}
+
+ChosenScenario from_row(const ScenarioOptions& options, const std::string& command) {
+  std::vector<std::string> filled_in;
+  const Scenario scenario = read_row_option(options.row, filled_in);
+  ChosenScenario chosen = from_document(json(to_json(scenario)), options.row, options, command);
+  filled_in.insert(filled_in.end(), chosen.filled_in.begin(), chosen.filled_in.end());
+  chosen.filled_in = std::move(filled_in);
+  return chosen;
+}
+
+ChosenScenario choose_formulas(const ScenarioOptions& options, const std::string& command) {
+  if (!options.plan_file.empty() && !options.row.empty()) {
+    throw InputError(command, {{"--row", "also --plan", "one of the two"}});
+  }
+  if (!options.plan_file.empty()) {
+    return from_document(read_json_argument(options.plan_file), argument_source(options.plan_file),
+                         options, command);
+  }
+  return options.row.empty() ? from_command_line(options, command) : from_row(options, command);
+}
+
+}  // namespace
+
+void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
+  constexpr const char* kGroup = "What to simulate";
+  command.add_option("--plan", options.plan_file, "A plan file; other options replace parts of it")
+      ->type_name("FILE|-")
+      ->group(kGroup);
+  command.add_option("--model", options.model, "A shipped model, a JSON file or a folder")
+      ->type_name("NAME|FILE|FOLDER")
+      ->group(kGroup);
+  command
+      .add_option("--cluster", options.cluster,
+                  "A shipped cluster, a JSON file, or this machine, probed")
+      ->type_name("NAME|FILE|here")
+      ->group(kGroup);
+  command
+      .add_option(
+          "--stack", options.stack,
+          fmt::format("A shipped software stack or a JSON file (default {})", kDefaultStack))
+      ->type_name("NAME|FILE")
+      ->group(kGroup);
+  command.add_option("--row", options.row, "A published measurement, in place of a plan file")
+      ->type_name("FILE:ID")
+      ->group(kGroup);
+  command.add_option("--gpus", options.gpus, "Accelerators; with a plan file in place of its own")
+      ->type_name("N")
+      ->group(kGroup);
+  command
+      .add_option("--kernels", options.kernels,
+                  "Measured kernels of the accelerator as CSV, which go before the formulas")
+      ->type_name("FILE")
+      ->group(kGroup);
+  for (const FieldOption& field : kFieldOptions) {
+    command.add_option(field.option, options.fields[field.key], field.help)
+        ->type_name(field.type)
+        ->group("Plan");
+  }
+  command
+      .add_option("--set", options.settings,
+                  "Any other field of a plan file, as in overlap.p2p=false, "
+                  "stack.host.cuda_graphs=true or cluster.node.nic.per_node=4 (repeatable)")
+      ->type_name("FIELD=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->group("Plan");
+}
+
+ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command) {
+  // First: the cluster may have to be probed.
+  std::vector<MeasuredKernel> kernels;
+  if (!options.kernels.empty()) kernels = sim::read_kernel_table(options.kernels);
+  ChosenScenario chosen = choose_formulas(options, command);
+  if (!options.kernels.empty())
+    chosen.scenario.cluster.accelerator.measured_kernels = std::move(kernels);
+  chosen.notes = unsupported_by(chosen.scenario.stack, chosen.scenario.plan);
+  return chosen;
+}
+
+void print_notes(const std::string& command, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) tell(fmt::format("{}: note: {}", command, printable(note)));
+}
+
+}  // namespace shardwright::cli

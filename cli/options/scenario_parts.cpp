@@ -1,0 +1,78 @@
+#include "cli/options/scenario_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "cli/programs/here_profile.hpp"
+#include "core/lowering/modules/expert_load.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "core/spec/this_machine.hpp"
+#include "validation/measurement.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+template <class Spec>
+Spec load_named(Spec (*load)(const std::string&), const std::string& name, const char* option,
+                ProblemList& problems) {
+  if (name.empty()) {
+    problems.add(option, "nothing", "a name or a file");
+    return {};
+  }
+  return read_part(option, problems, [&] { return load(name); });
+}
+
+}  // namespace
+
+ModelSpec read_model_option(const std::string& name, ProblemList& problems) {
+  return load_named(load_model, name, "--model", problems);
+}
+
+ClusterSpec read_cluster_option(const std::string& name, ProblemList& problems) {
+  if (needs_probe(name) && !problems.empty()) return {};
+  return load_named(load_cluster_or_here, name, "--cluster", problems);
+}
+
+bool needs_probe(const std::string& cluster) {
+  std::error_code unreadable;
+  return cluster == kHere && !std::filesystem::exists(kept_profile(), unreadable);
+}
+
+StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
+                            ProblemList& problems) {
+  if (cluster.stack && (name.empty() || name == cluster.stack->name)) return *cluster.stack;
+  return load_named(load_stack, name.empty() ? kDefaultStack : name, "--stack", problems);
+}
+
+Scenario read_row_option(const std::string& file_and_id, std::vector<std::string>& filled_in) {
+  // Ids may hold colons, paths seldom do.
+  const auto colon = file_and_id.find(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == file_and_id.size()) {
+    throw InputError("--row", {{"", fmt::format("\"{}\"", file_and_id),
+                                "FILE:ID, as in measurements.jsonl:llama-8-gpus"}});
+  }
+  const std::string file = file_and_id.substr(0, colon), id = file_and_id.substr(colon + 1);
+  validation::Measurement measurement = validation::find_measurement(file, id);
+  if (!measurement.scenario) {
+    throw InputError(
+        file, {{id, fmt::format("a measurement without a scenario: {}", measurement.unsupported),
+                "a measurement that can be simulated"}});
+  }
+  filled_in = std::move(measurement.assumed);
+  return *std::move(measurement.scenario);
+}
+
+std::vector<std::string> filled_in_by(const ModelSpec& model, const ClusterSpec& cluster,
+                                      const StackSpec& stack) {
+  std::vector<std::string> lines = cluster.filled_in;
+  for (const std::string& line : stack.filled_in) lines.push_back("stack " + line);
+  if (const std::string assumed = load_assumption(model); !assumed.empty())
+    lines.push_back(assumed);
+  return lines;
+}
+
+}  // namespace shardwright::cli

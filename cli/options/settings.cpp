@@ -1,0 +1,109 @@
+#include "cli/options/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "cli/options/scenario_parts.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/model_json.hpp"
+#include "core/spec/stack_json.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr SpecKind kKinds[] = {SpecKind::Model, SpecKind::Cluster, SpecKind::Stack};
+
+bool is_of(SpecKind kind, const std::string& setting) {
+  return setting.starts_with(std::string(name_of(kind)) + '.');
+}
+
+bool is_of_a_spec(const std::string& setting) {
+  for (const SpecKind kind : kKinds)
+    if (is_of(kind, setting)) return true;
+  return false;
+}
+
+// {"node": {"nic": {"per_node": 4}}} for "node.nic.per_node=4".
+json as_patch(std::string_view setting) {
+  const auto dot = setting.substr(0, setting.find('=')).find('.');
+  if (dot != std::string_view::npos)
+    return {{std::string(setting.substr(0, dot)), as_patch(setting.substr(dot + 1))}};
+  const auto equals = setting.find('=');
+  return {{std::string(setting.substr(0, equals)),
+           parsed_value(std::string(setting.substr(equals + 1)))}};
+}
+
+void refuse_shapeless(const std::string& setting, ProblemList& problems) {
+  const auto equals = setting.find('=');
+  if (equals != std::string::npos && equals != 0) return;
+  problems.add("--set", fmt::format("\"{}\"", setting), "FIELD=VALUE, as in tp=8");
+}
+
+template <class Spec>
+void apply(SpecKind kind, const std::vector<std::string>& settings, Spec& spec,
+           Spec (*read)(const json&, const std::string&), ProblemList& problems) {
+  const json patch = spec_settings(kind, settings);
+  if (patch.empty()) return;
+  json document = to_json(spec);
+  document.merge_patch(patch);
+  spec = read_part("--set", problems, [&] { return read(document, name_of(kind)); });
+}
+
+}  // namespace
+
+json parsed_value(const std::string& text) {
+  json value = json::parse(text, nullptr, false);
+  return value.is_discarded() ? json(text) : value;
+}
+
+json plan_settings(const std::vector<std::string>& settings, ProblemList& problems) {
+  json patch = json::object();
+  for (const std::string& setting : settings) {
+    const std::size_t before = problems.size();
+    refuse_shapeless(setting, problems);
+    if (problems.size() == before && !is_of_a_spec(setting)) patch.merge_patch(as_patch(setting));
+  }
+  return patch;
+}
+
+json spec_settings(SpecKind kind, const std::vector<std::string>& settings) {
+  json patch = json::object();
+  const std::size_t prefix = std::string_view(name_of(kind)).size() + 1;
+  for (const std::string& setting : settings) {
+    if (is_of(kind, setting) && setting.find('=') != std::string::npos)
+      patch.merge_patch(as_patch(std::string_view(setting).substr(prefix)));
+  }
+  return patch;
+}
+
+void refuse_plan_settings(const std::vector<std::string>& settings, ProblemList& problems) {
+  for (const std::string& setting : settings) {
+    if (is_of_a_spec(setting)) {
+      refuse_shapeless(setting, problems);
+    } else {
+      problems.add("--set", fmt::format("\"{}\"", setting),
+                   "model.…, cluster.… or stack.…; fields of the plan are given by --fix");
+    }
+  }
+}
+
+void apply_settings(const std::vector<std::string>& settings, ModelSpec& model,
+                    ProblemList& problems) {
+  apply(SpecKind::Model, settings, model, read_given_model, problems);
+}
+
+void apply_settings(const std::vector<std::string>& settings, ClusterSpec& cluster,
+                    ProblemList& problems) {
+  apply(SpecKind::Cluster, settings, cluster, read_given_cluster, problems);
+}
+
+void apply_settings(const std::vector<std::string>& settings, StackSpec& stack,
+                    ProblemList& problems) {
+  apply(SpecKind::Stack, settings, stack, read_given_stack, problems);
+}
+
+}  // namespace shardwright::cli

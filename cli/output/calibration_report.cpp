@@ -1,0 +1,182 @@
+#include "cli/output/calibration_report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/output/format.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string signed_percent(double ratio) {
+  return fmt::format("{:+.1f}", 100.0 * ratio);
+}
+
+void warn_of_worse_steps(Page& page, const calibration::Calibration& calibration) {
+  for (const calibration::StepComparison& step : calibration.steps) {
+    if (!step.got_worse()) continue;
+    page.warning(fmt::format(
+        "the step of {} is predicted worse than before ({} % in place of {} %): the recorded steps "
+        "differ from its others, or the runs contradict each other",
+        step.run, signed_percent(step.error_after()), signed_percent(step.error_before())));
+  }
+}
+
+void warn_of_worse_ops(Page& page, const calibration::Calibration& calibration) {
+  for (const calibration::OpErrors& ops : calibration.ops) {
+    if (!ops.got_worse()) continue;
+    page.warning(fmt::format(
+        "{} is predicted worse than before (median error {} % in place of {} %): its timings "
+        "contradict each other, or differ in what the model does not know",
+        ops.kind, format_percent(ops.after.median_abs), format_percent(ops.before.median_abs)));
+  }
+}
+
+void add_steps(Page& page, const calibration::Calibration& calibration, bool before) {
+  if (calibration.steps.empty()) return;
+  page.heading("Step time");
+  std::vector<Column> columns = {{"run"}, {"measured", kNumber, "ms"}};
+  if (before) {
+    columns.push_back({"before", kNumber, "ms"});
+    columns.push_back({"error", kNumber, "%"});
+  }
+  columns.push_back({before ? "after" : "predicted", kNumber, "ms"});
+  columns.push_back({"error", kNumber, "%"});
+  Table table(columns);
+  const auto ms = [](Seconds time) { return format_number(1e3 * time.value(), 4); };
+  for (const calibration::StepComparison& step : calibration.steps) {
+    std::vector<std::string> cells = {step.run, ms(step.measured)};
+    if (before) {
+      cells.push_back(ms(step.before));
+      cells.push_back(signed_percent(step.error_before()));
+    }
+    cells.push_back(ms(step.after));
+    cells.push_back(signed_percent(step.error_after()));
+    table.add_row(std::move(cells));
+  }
+  page.table(table);
+  if (before) warn_of_worse_steps(page, calibration);
+}
+
+void add_ops(Page& page, const calibration::Calibration& calibration, bool before) {
+  if (calibration.ops.empty()) return;
+  page.heading("Ops");
+  Seconds total;
+  for (const calibration::OpErrors& ops : calibration.ops) total += ops.share;
+  std::vector<Column> columns = {{"op"}, {"share", kNumber, "%"}, {"shapes", kNumber}};
+  if (before) columns.push_back({"median error before", kNumber, "%"});
+  columns.push_back({before ? "after" : "median error", kNumber, "%"});
+  Table table(columns);
+  for (const calibration::OpErrors& ops : calibration.ops) {
+    // Without a run there is no step that they are a share of.
+    const std::string share = total > Seconds(0) ? format_percent(ops.share / total) : "";
+    std::vector<std::string> cells = {ops.kind, share, std::to_string(ops.after.n)};
+    if (before) cells.push_back(format_percent(ops.before.median_abs));
+    cells.push_back(format_percent(ops.after.median_abs));
+    table.add_row(std::move(cells));
+  }
+  page.table(table);
+  if (before) warn_of_worse_ops(page, calibration);
+}
+
+void add_list(Page& page, const char* heading, const std::vector<std::string>& lines) {
+  if (lines.empty()) return;
+  page.paragraph(heading);
+  page.bullets(lines);
+}
+
+void add_figures(Page& page, const calibration::Calibration& calibration) {
+  Table table({{"of"},
+               {"figure"},
+               {"before", kNumber},
+               {"now", kNumber},
+               {"95 % from", kNumber},
+               {"to", kNumber},
+               {"residual", kNumber, "%"},
+               {"from", kNumber, "timings"}});
+  bool is_any_determined = false;
+  std::vector<std::string> left, pushed;
+  for (const calibration::CalibratedFigure& figure : calibration.figures) {
+    const calibration::FittedParameter& fit = figure.fit;
+    const std::string name = fmt::format("{} ({})", figure.pointer, figure.about);
+    if (fit.verdict == calibration::FitVerdict::Undetermined) {
+      left.push_back(name);
+    } else if (fit.verdict == calibration::FitVerdict::PushedToLimit) {
+      pushed.push_back(fmt::format("{}: stays {}, the timings push it to {}", name,
+                                   format_number(fit.value, 3), format_number(fit.limit, 3)));
+    } else {
+      is_any_determined = true;
+      table.add_row({figure.about, figure.pointer.substr(figure.pointer.rfind('/') + 1),
+                     format_number(fit.before, 3), format_number(fit.value, 3),
+                     format_number(fit.low, 3), format_number(fit.high, 3),
+                     format_percent(figure.residual), std::to_string(figure.samples)});
+    }
+  }
+  for (const std::string& name : calibration.without_curve)
+    left.push_back(fmt::format("{} (predicted without a curve of its own)", name));
+  page.heading("Figures");
+  if (is_any_determined) page.table(table);
+  add_list(page, "Not determined by these data, and left as they were:", left);
+  add_list(
+      page,
+      "Pushed to a limit of their range by these data, which hence say no more than a bound or "
+      "make up for something else; left as they were:",
+      pushed);
+}
+
+ordered_json figure_json(const calibration::CalibratedFigure& figure) {
+  const calibration::FittedParameter& fit = figure.fit;
+  const bool interval = calibration::is_determined(fit.verdict);
+  const bool pushed = fit.verdict == calibration::FitVerdict::PushedToLimit;
+  return {{"pointer", figure.pointer},
+          {"of", figure.about},
+          {"before", fit.before},
+          {"value", fit.value},
+          {"low", interval ? ordered_json(fit.low) : nullptr},
+          {"high", interval ? ordered_json(fit.high) : nullptr},
+          {"verdict", calibration::name_of(fit.verdict)},
+          {"limit", pushed ? ordered_json(fit.limit) : nullptr},
+          {"timings", figure.samples},
+          {"residual_ratio", figure.residual}};
+}
+
+}  // namespace
+
+void add_calibration(Page& page, const calibration::Calibration& calibration, bool before) {
+  add_steps(page, calibration, before);
+  add_ops(page, calibration, before);
+  add_figures(page, calibration);
+}
+
+ordered_json calibration_json(const calibration::Calibration& calibration) {
+  ordered_json steps = ordered_json::array(), ops = ordered_json::array(),
+               figures = ordered_json::array();
+  for (const calibration::StepComparison& step : calibration.steps) {
+    steps.push_back({{"run", step.run},
+                     {"measured_s", step.measured.value()},
+                     {"before_s", step.before.value()},
+                     {"after_s", step.after.value()},
+                     {"error_before_pct", 100.0 * step.error_before()},
+                     {"error_after_pct", 100.0 * step.error_after()}});
+  }
+  for (const calibration::OpErrors& each : calibration.ops) {
+    ops.push_back({{"op", each.kind},
+                   {"time_s", each.share.value()},
+                   {"before", calibration::to_json(each.before)},
+                   {"after", calibration::to_json(each.after)}});
+  }
+  for (const calibration::CalibratedFigure& figure : calibration.figures)
+    figures.push_back(figure_json(figure));
+  return {{"steps", std::move(steps)},
+          {"ops", std::move(ops)},
+          {"figures", std::move(figures)},
+          {"without_curve", calibration.without_curve}};
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,211 @@
+#include "cli/output/candidate_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "cli/output/format.hpp"
+#include "cli/output/step_json.hpp"
+#include "cli/output/step_page.hpp"
+#include "core/spec/plan_text.hpp"
+#include "planner/reliability.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using planner::PlanCandidate;
+
+constexpr std::size_t kMostFrontRows = 10;
+constexpr double kNoticeable = 0.98;  // of the memory before
+
+// A column of the plan's own fields; left out where every plan has the trivial value.
+struct PlanColumn {
+  Column column;
+  std::string trivial;
+  std::function<std::string(const Plan&)> cell;
+};
+
+std::string recompute_cell(const Plan& plan) {
+  std::string text = name_of(plan.recompute);
+  if (plan.recompute == RecomputePolicy::Full && plan.recompute_layers > 0)
+    text += fmt::format(" {}", plan.recompute_layers);
+  return text;
+}
+
+std::string zero_cell(const Plan& plan) {
+  return plan.shard_group > 0 ? fmt::format("{}/{}", plan.zero_stage, plan.shard_group)
+                              : fmt::format("{}", plan.zero_stage);
+}
+
+const std::vector<PlanColumn>& plan_columns() {
+  using P = const Plan&;
+  const auto count = [](std::int64_t value) { return format_count(value); };
+  static const std::vector<PlanColumn> kColumns = {
+      {{"dp", kNumber}, "", [count](P p) { return count(p.dp); }},
+      {{"tp", kNumber}, "", [count](P p) { return count(p.tp); }},
+      {{"pp", kNumber}, "", [count](P p) { return count(p.pp); }},
+      {{"cp", kNumber}, "1", [count](P p) { return count(p.cp); }},
+      {{"cp by"}, "", [](P p) { return std::string(p.cp > 1 ? name_of(p.context_parallel) : ""); }},
+      {{"ep", kNumber}, "1", [count](P p) { return count(p.ep); }},
+      {{"vpp", kNumber}, "1", [count](P p) { return count(p.vpp); }},
+      {{"zero", kNumber}, "", zero_cell},
+      {{"mb", kNumber}, "", [count](P p) { return count(p.micro_batch); }},
+      {{"schedule"}, "", [](P p) { return std::string(p.pp > 1 ? name_of(p.schedule) : ""); }},
+      {{"recompute"}, "none", recompute_cell},
+      {{"layers"}, "", layer_split_text},
+      {{"offload"},
+       "",
+       [](P p) {
+         const std::string place = name_of(p.offload_optimizer);
+         return (p.offloads_optimizer() ? "optimizer to " + place + " " : "") +
+                (p.offload_activations ? "activations" : "");
+       }},
+  };
+  return kColumns;
+}
+
+std::vector<PlanColumn> columns_with_news(const std::vector<PlanCandidate>& candidates) {
+  std::vector<PlanColumn> columns;
+  for (const PlanColumn& column : plan_columns()) {
+    const bool is_degree = column.trivial.empty() && column.column.kind == kNumber;
+    const bool has_news =
+        std::any_of(candidates.begin(), candidates.end(), [&](const PlanCandidate& candidate) {
+          return column.cell(candidate.plan) != column.trivial;
+        });
+    if (is_degree || has_news) columns.push_back(column);
+  }
+  return columns;
+}
+
+int step_decimals(const std::vector<PlanCandidate>& candidates) {
+  double slowest = 0.0;
+  for (const PlanCandidate& candidate : candidates)
+    slowest = std::max(slowest, candidate.result.step.value());
+  return decimals_for(slowest);
+}
+
+std::vector<std::string> figures(const PlanCandidate& candidate, int decimals) {
+  const sim::StepResult& result = candidate.result;
+  return {format_fixed(result.step.value(), decimals),
+          format_fixed(result.throughput.tokens_per_s_per_gpu, 0),
+          format_percent(result.throughput.mfu),
+          format_fixed(result.memory().peak.value() / 1e9, 1),
+          format_percent(result.time().exposed_total() / result.step),
+          format_percent(result.time().bubble / result.step)};
+}
+
+// Members of a front that save a noticeable part of the memory of the one before; of many of them
+// both ends and evenly what is between.
+std::vector<std::size_t> shown_of(const std::vector<PlanCandidate>& front) {
+  const auto memory = [&front](std::size_t i) { return front[i].result.memory().peak; };
+  std::vector<std::size_t> apart;
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    if (apart.empty() || memory(i) <= memory(apart.back()) * kNoticeable) apart.push_back(i);
+  }
+  const std::size_t rows = std::min(apart.size(), kMostFrontRows);
+  std::vector<std::size_t> shown;
+  for (std::size_t row = 0; row < rows; ++row)
+    shown.push_back(apart[rows == 1 ? 0 : row * (apart.size() - 1) / (rows - 1)]);
+  return shown;
+}
+
+}  // namespace
+
+std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen) {
+  return fmt::format("{}{} of {}, {}, best {}", format_plural(chosen, "sequence"),
+                     request.global_batch == 0 ? " (chosen: the knee of the throughput)" : "",
+                     format_plural(request.seq_len, "token"), name_of(request.precision),
+                     name_of(request.objective));
+}
+
+Table candidate_table(const std::vector<PlanCandidate>& candidates) {
+  const auto plan_part = columns_with_news(candidates);
+  std::vector<Column> columns = {{"#", kNumber}};
+  for (const PlanColumn& column : plan_part) columns.push_back(column.column);
+  columns.insert(columns.end(), {{"step", kNumber, "s"},
+                                 {"tokens/s", kNumber, "per GPU"},
+                                 {"MFU", kNumber, "%"},
+                                 {"memory", kNumber, "GB"},
+                                 {"exposed", kNumber, "%"},
+                                 {"bubble", kNumber, "%"}});
+  Table table(std::move(columns));
+  const int decimals = step_decimals(candidates);
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    std::vector<std::string> cells = {fmt::format("{}", i + 1)};
+    for (const PlanColumn& column : plan_part) cells.push_back(column.cell(candidates[i].plan));
+    for (std::string& figure : figures(candidates[i], decimals)) cells.push_back(std::move(figure));
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+Table front_table(const std::vector<PlanCandidate>& front) {
+  Table table({{"step", kNumber, "s"}, {"memory", kNumber, "GB"}, {"plan", ColumnKind::Prose}});
+  const int decimals = step_decimals(front);
+  for (const std::size_t i : shown_of(front)) {
+    const PlanCandidate& candidate = front[i];
+    table.add_row({format_fixed(candidate.result.step.value(), decimals),
+                   format_fixed(candidate.result.memory().peak.value() / 1e9, 1),
+                   plan_text(candidate.plan)});
+  }
+  return table;
+}
+
+std::string front_left_out(const planner::SearchResult& result) {
+  const auto shown = static_cast<std::int64_t>(shown_of(result.front).size());
+  if (shown >= result.trade_offs) return "";
+  return fmt::format("{} of about {} trades of time for memory.", shown,
+                     format_count(result.trade_offs));
+}
+
+ordered_json candidate_json(const PlanCandidate& candidate, const ClusterSpec& cluster,
+                            const StackSpec& stack) {
+  ordered_json json = step_json(candidate.plan, candidate.result, cluster, stack);
+  json["analytic_s"] = candidate.analytic.value();
+  json["bound_s"] = candidate.bound.value();
+  json["dollars_per_step"] = candidate.dollars_per_step.value();
+  json["joules_per_step"] = candidate.joules_per_step.value();
+  json["score"] = candidate.score;
+  return json;
+}
+
+ordered_json counts_json(const planner::SearchCounts& counts) {
+  ordered_json rejected = ordered_json::object();
+  for (const planner::Rejection& rejection : counts.rejected)
+    rejected[rejection.rule] = rejection.count;
+  return {{"space", counts.space},
+          {"rejected", std::move(rejected)},
+          {"evaluated", counts.evaluated},
+          {"simulated", counts.simulated}};
+}
+
+void add_counts(Page& page, const planner::SearchCounts& counts, double wall_s) {
+  page.paragraph(fmt::format("Searched {} in {}: {} rejected, {} evaluated, {} simulated.",
+                             format_plural(counts.space, "plan"), format_time(Seconds(wall_s)),
+                             format_count(counts.rejected_total()), format_count(counts.evaluated),
+                             format_count(counts.simulated)));
+  if (counts.rejected.empty()) return;
+  std::vector<planner::Rejection> rejected = counts.rejected;
+  std::stable_sort(rejected.begin(), rejected.end(),
+                   [](const auto& a, const auto& b) { return a.count > b.count; });
+  std::vector<std::string> parts;
+  for (const planner::Rejection& rejection : rejected)
+    parts.push_back(fmt::format("{} {}", rejection.rule, format_count(rejection.count)));
+  page.facts({{"rejected by", fmt::format("{}", fmt::join(parts, ", "))}});
+}
+
+void add_assumptions(Page& page, const planner::PlanRequest& request, const std::string& cluster,
+                     const std::vector<std::string>& filled_in) {
+  const planner::FigureCounts counts = planner::figure_counts(request.cluster, request.stack);
+  page.paragraph(fmt::format(
+      "Rests on {} of the profiles, {} of them estimates without a measurement (see: shardwright "
+      "clusters show {}).",
+      format_plural(counts.all, "figure"), format_count(counts.estimates), cluster));
+  add_filled_in(page, filled_in);
+}
+
+}  // namespace shardwright::cli

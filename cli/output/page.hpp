@@ -1,0 +1,45 @@
+// The result of a command as text for people: headings, paragraphs, lists and tables, for a
+// terminal or as Markdown.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/output/table.hpp"
+#include "cli/output/terminal.hpp"
+
+namespace shardwright::cli {
+
+struct PageStyle {
+  int width = 0;  // columns; 0: no limit
+  bool markdown = false;
+  Style style;
+};
+
+class Page {
+ public:
+  explicit Page(PageStyle style) : style_(style) {}
+
+  const Style& style() const { return style_.style; }
+
+  void heading(const std::string& text);
+  void paragraph(const std::string& text);
+  // A line of its own, marked as one that a reader should not miss.
+  void warning(const std::string& text);
+  void bullets(const std::vector<std::string>& items);
+  void table(const Table& table);
+  // Names and what they are, the names in a column of their own.
+  void facts(const std::vector<std::pair<std::string, std::string>>& facts);
+
+  const std::string& text() const { return text_; }
+
+ private:
+  int prose_width() const;
+  void separate();
+
+  PageStyle style_;
+  std::string text_;
+};
+
+}  // namespace shardwright::cli

@@ -1,0 +1,46 @@
+// The progress of a long calculation as a line on standard error.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <string>
+
+#include "planner/search.hpp"
+
+namespace shardwright::cli {
+
+// Redraws itself at most ten times a second and goes away when it is destroyed. Threads may share
+// it. A disabled one prints nothing.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool enabled) : enabled_(enabled) {}
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine();
+
+  // `share`: of the work that is done, 0 to 1.
+  void show(double share, const std::string& text);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool enabled_;
+  std::mutex mutex_;
+  Clock::time_point last_;
+  bool drawn_ = false;
+};
+
+// Listens to a request's progress while it lives.
+class SearchProgressLine {
+ public:
+  SearchProgressLine(bool enabled, planner::PlanRequest& request);
+  SearchProgressLine(const SearchProgressLine&) = delete;
+  SearchProgressLine& operator=(const SearchProgressLine&) = delete;
+  ~SearchProgressLine() { request_.progress = nullptr; }
+
+ private:
+  planner::PlanRequest& request_;
+  ProgressLine line_;
+};
+
+}  // namespace shardwright::cli

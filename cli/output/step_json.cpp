@@ -1,0 +1,92 @@
+#include "cli/output/step_json.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/op/op.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/model_json.hpp"
+#include "core/spec/plan_json.hpp"
+#include "core/spec/stack_json.hpp"
+#include "sim/step/step_result_json.hpp"
+#include "validation/prediction_interval.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json stages_json(const sim::StepResult& result) {
+  ordered_json stages = ordered_json::array();
+  for (const sim::StageResult& stage : result.stages) {
+    stages.push_back({{"time", sim::time_json(stage.time)},
+                      {"streams", streams_json(stage.streams)},
+                      {"memory", sim::memory_json(stage.memory)}});
+  }
+  return stages;
+}
+
+ordered_json basis_json(const sim::BasisTimes& basis) {
+  return {{"measured_s", basis.measured.value()},
+          {"formula_s", basis.formula.value()},
+          {"extrapolated_s", basis.extrapolated.value()}};
+}
+
+}  // namespace
+
+ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams) {
+  ordered_json document = ordered_json::object();
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    const sim::StreamUse& use = streams[i];
+    if (use.busy.value() <= 0.0) continue;
+    document[name_of(static_cast<Stream>(i))] = {{"busy_s", use.busy.value()},
+                                                 {"idle_s", use.idle.value()}};
+  }
+  return document;
+}
+
+ordered_json interval_json(Seconds predicted, const ClusterSpec& cluster, const StackSpec& stack) {
+  const auto interval = validation::step_interval(predicted, cluster.accelerator, stack);
+  if (!interval) return nullptr;
+  return {interval->low.value(), interval->high.value()};
+}
+
+Bytes memory_shortfall(const sim::StepResult& result, const ClusterSpec& cluster) {
+  return std::max(Bytes(0), result.memory().peak - cluster.accelerator.memory);
+}
+
+ordered_json step_json(const Plan& plan, const sim::StepResult& result, const ClusterSpec& cluster,
+                       const StackSpec& stack) {
+  const Bytes shortfall = memory_shortfall(result, cluster);
+  ordered_json memory = sim::memory_json(result.memory());
+  memory["stage"] = result.fullest;
+  ordered_json time = sim::time_json(result.time());
+  time["stage"] = result.bottleneck;
+  return {{"plan", to_json(plan)},
+          {"step_s", result.step.value()},
+          {"step_interval_s", interval_json(result.step, cluster, stack)},
+          {"tokens_per_s_per_gpu", result.throughput.tokens_per_s_per_gpu},
+          {"tflops_per_gpu", result.throughput.tflops_per_gpu},
+          {"mfu", result.throughput.mfu},
+          {"hfu", result.throughput.hfu},
+          {"fits", shortfall <= Bytes(0)},
+          {"shortfall_bytes", shortfall.value()},
+          {"memory", std::move(memory)},
+          {"time", std::move(time)},
+          {"kernel_time_basis", basis_json(result.basis)},
+          {"stages", stages_json(result)}};
+}
+
+void add_parts(ordered_json& document, const ModelSpec& model, const ClusterSpec& cluster,
+               const StackSpec& stack) {
+  document["model"] = to_json(model);
+  document["cluster"] = to_json(cluster);
+  document["stack"] = to_json(stack);
+}
+
+ordered_json inputs_json(const ModelSpec& model, const ClusterSpec& cluster,
+                         const StackSpec& stack) {
+  return {{"model", model.name}, {"cluster", cluster.name}, {"stack", stack.name}};
+}
+
+}  // namespace shardwright::cli

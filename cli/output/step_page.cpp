@@ -1,0 +1,235 @@
+#include "cli/output/step_page.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/output/format.hpp"
+#include "cli/output/step_json.hpp"
+#include "core/base/printable_text.hpp"
+#include "core/base/standard_streams.hpp"
+#include "core/program/program.hpp"
+#include "core/spec/plan_text.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+const char* exposed_name(Axis axis) {
+  switch (axis) {
+    case Axis::Tensor:
+      return "exposed tensor-parallel communication";
+    case Axis::Context:
+      return "exposed context-parallel communication";
+    case Axis::Expert:
+      return "exposed expert-parallel communication";
+    case Axis::Data:
+      return "exposed data-parallel communication";
+    case Axis::Pipeline:
+      return "exposed pipeline messages";
+  }
+  return "";
+}
+
+std::string memory_name(MemoryCategory category) {
+  std::string name = name_of(category);
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+// "full", or "full in 3 layers of a chunk".
+std::string recompute_text(const Plan& plan) {
+  const std::string name = name_of(plan.recompute);
+  return plan.recompute_layers > 0
+             ? fmt::format("{} in {}", name, format_plural(plan.recompute_layers, "layer"))
+             : name;
+}
+
+Table time_table(const sim::StepResult& result) {
+  Table table({{"where the step goes", ColumnKind::Prose},
+               {"time", kNumber, "s"},
+               {"share", kNumber, "%"}});
+  const int decimals = decimals_for(result.step.value());
+  for (const auto& [name, time] : time_parts(result.time())) {
+    table.add_row({name, format_fixed(time.value(), decimals), format_percent(time / result.step)});
+  }
+  table.add_row({"step", format_fixed(result.step.value(), decimals), ""});
+  return table;
+}
+
+Table memory_table(const sim::MemoryPeak& memory, Bytes capacity) {
+  Table table({{"memory at the peak", ColumnKind::Prose},
+               {"size", kNumber, "GB"},
+               {"share", kNumber, "%"}});
+  std::vector<std::pair<Bytes, std::string>> parts;
+  for (int i = 0; i < kMemoryCategories; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    if (memory.of(category).value() > 0.0)
+      parts.emplace_back(memory.of(category), memory_name(category));
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [bytes, name] : parts) {
+    table.add_row({name, format_fixed(bytes.value() / 1e9, 2), format_percent(bytes / capacity)});
+  }
+  table.add_row(
+      {"peak", format_fixed(memory.peak.value() / 1e9, 2), format_percent(memory.peak / capacity)});
+  return table;
+}
+
+Table stage_table(const sim::StepResult& result) {
+  std::vector<Column> columns = time_columns();
+  columns.insert(columns.begin(), {"stage", kNumber});
+  columns.push_back({"memory", kNumber, "GB"});
+  Table table(std::move(columns));
+  const int decimals = decimals_for(result.step.value());
+  for (std::size_t i = 0; i < result.stages.size(); ++i) {
+    std::vector<std::string> row = time_cells(result.stages[i].time, decimals);
+    row.insert(row.begin(), format_count(static_cast<std::int64_t>(i)));
+    row.push_back(format_fixed(result.stages[i].memory.peak.value() / 1e9, 1));
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+std::string cluster_text(const Scenario& scenario) {
+  return fmt::format("{} on {} × {} ({}), {}", scenario.model.name,
+                     format_count(scenario.plan.world_size()), scenario.cluster.accelerator.name,
+                     scenario.cluster.name, scenario.stack.name);
+}
+
+std::string batch_text(const Plan& plan) {
+  return fmt::format("{} of {}, {} of {} per replica", format_plural(plan.global_batch, "sequence"),
+                     format_plural(plan.seq_len, "token"),
+                     format_plural(plan.microbatches(), "microbatch"),
+                     format_count(plan.micro_batch));
+}
+
+std::string memory_text(const sim::StepResult& result, const ClusterSpec& cluster) {
+  const Bytes shortfall = memory_shortfall(result, cluster);
+  return fmt::format(
+      "{} of {} at the peak{}", format_bytes(result.memory().peak),
+      format_bytes(cluster.accelerator.memory),
+      shortfall > Bytes(0) ? fmt::format(", {} too much", format_bytes(shortfall)) : "");
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan) {
+  std::string text = fmt::format("dp {}, tp {}, pp {}", plan.dp, plan.tp, plan.pp);
+  if (plan.cp > 1) text += fmt::format(", cp {} {}", plan.cp, name_of(plan.context_parallel));
+  if (plan.ep > 1) text += fmt::format(", ep {}", plan.ep);
+  if (plan.expert_tp > 1) text += fmt::format(", expert tp {}", plan.expert_tp);
+  if (plan.vpp > 1) text += fmt::format(", vpp {}", plan.vpp);
+  if (plan.zero_stage > 0) text += fmt::format(", zero {}", plan.zero_stage);
+  if (plan.shard_group > 0) text += fmt::format(" over {}", plan.shard_group);
+  text += fmt::format(", mb {}", plan.micro_batch);
+  if (plan.pp > 1) text += fmt::format(", {}", name_of(plan.schedule));
+  if (plan.recompute != RecomputePolicy::None) text += ", recompute " + recompute_text(plan);
+  if (plan.offloads_optimizer())
+    text += fmt::format(", optimizer on {}", name_of(plan.offload_optimizer));
+  if (plan.offload_activations) text += ", activations offloaded";
+  if (plan.pp > 1 && plan.embedding_counts_as_layer) text += ", embedding and head as layers";
+  if (!plan.stage_layers.empty()) text += ", layers " + layers_text(plan.stage_layers);
+  if (plan.pp > 1 && plan.rank_order != Plan().rank_order)
+    text += ", ranks " + rank_order_text(plan.rank_order);
+  return text;
+}
+
+std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown& time) {
+  std::vector<std::pair<std::string, Seconds>> parts = {
+      {"matrix products", time.gemm},
+      {"attention", time.attention},
+      {"memory-bound kernels", time.memory_bound},
+      {"optimizer", time.optimizer},
+      {"collectives beside kernels", time.interference},
+      {"offload to the host", time.offload},
+      {"pipeline bubble", time.bubble},
+      {"waiting for the host", time.host},
+      {"waiting for slower ranks", time.stall}};
+  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})
+    parts.emplace_back(exposed_name(axis), time.exposed_on(axis));
+  std::erase_if(parts, [](const auto& part) { return part.second.value() <= 0.0; });
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return parts;
+}
+
+std::vector<Column> time_columns() {
+  return {{"compute", kNumber, "s"},
+          {"exposed", kNumber, "s"},
+          {"bubble", kNumber, "s"},
+          {"host", kNumber, "s"}};
+}
+
+std::vector<std::string> time_cells(const sim::TimeBreakdown& time, int decimals) {
+  std::vector<std::string> cells;
+  for (const Seconds part : {time.compute() + time.optimizer + time.interference,
+                             time.exposed_total() + time.offload, time.bubble, time.host})
+    cells.push_back(format_fixed(part.value(), decimals));
+  return cells;
+}
+
+std::string interval_text(const validation::StepInterval& interval) {
+  return fmt::format("{} to {}", format_time(interval.low), format_time(interval.high));
+}
+
+// What the bottleneck's kernel times rest on.
+std::string basis_text(const sim::BasisTimes& basis) {
+  const Seconds total = basis.total();
+  std::vector<std::string> parts;
+  const auto add = [&](Seconds time, const char* ground) {
+    if (time > Seconds(0))
+      parts.push_back(fmt::format("{} % {}", format_percent(time / total), ground));
+  };
+  add(basis.measured, "by measured shapes");
+  add(basis.formula, "by the formulas");
+  add(basis.extrapolated, "by the formulas beyond the shapes that they were fitted on");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
+              Seconds surest_step) {
+  const Bytes capacity = scenario.cluster.accelerator.memory;
+  const sim::Throughput& rates = result.throughput;
+  page.heading(cluster_text(scenario));
+  const auto interval =
+      validation::step_interval(surest_step, scenario.cluster.accelerator, scenario.stack);
+  page.facts(
+      {{"plan", plan_text(scenario.plan)},
+       {"batch", batch_text(scenario.plan)},
+       {"step", fmt::format("{}, {} tokens/s per GPU", format_time(result.step),
+                            format_number(rates.tokens_per_s_per_gpu))},
+       {"how sure", interval ? fmt::format("{} in 80 % of cases, by the errors on published runs",
+                                           interval_text(*interval))
+                             : "not known: nothing was published that ran on this stack"},
+       {"compute",
+        fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %", format_number(rates.tflops_per_gpu),
+                    format_percent(rates.mfu), format_percent(rates.hfu))},
+       {"memory", memory_text(result, scenario.cluster)},
+       {"kernel times", basis_text(result.basis)}});
+  page.table(time_table(result));
+  page.table(memory_table(result.memory(), capacity));
+}
+
+bool report_fit(const std::string& who, const sim::StepResult& result, const ClusterSpec& cluster) {
+  const Bytes shortfall = memory_shortfall(result, cluster);
+  if (shortfall <= Bytes(0)) return true;
+  tell(fmt::format(
+      "{}: the plan does not fit into memory: it needs {} per accelerator, {} more than {} has",
+      who, format_bytes(result.memory().peak), format_bytes(shortfall),
+      printable(cluster.accelerator.name)));
+  return false;
+}
+
+void add_stages(Page& page, const sim::StepResult& result) {
+  if (result.stages.size() > 1) page.table(stage_table(result));
+}
+
+void add_filled_in(Page& page, const std::vector<std::string>& filled_in) {
+  if (filled_in.empty()) return;
+  page.heading("Filled in, since the inputs do not say");
+  page.bullets(filled_in);
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,93 @@
+#include "cli/programs/sibling_programs.hpp"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "cli/output/exit_code.hpp"
+#include "core/base/argument_pointers.hpp"
+#include "core/base/error.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+std::string find_executor() {
+  std::string executor = find_sibling("shardwright-executor", "executor");
+  if (executor.empty()) throw RuntimeFailure("the program shardwright-executor is not installed");
+  return executor;
+}
+
+// The status of a process that has ended.
+int status_at_end(pid_t process, const StopSignalsHeld& held) {
+  constexpr std::chrono::milliseconds kBetweenLooks{20};
+  int status = 0, asked_by = 0;
+  while (waitpid(process, &status, WNOHANG) == 0) {
+    const int signal = held.take(kBetweenLooks);
+    if (signal == 0) continue;
+    kill(process, asked_by == 0 ? SIGTERM : SIGKILL);
+    if (asked_by == 0) asked_by = signal;
+  }
+  if (asked_by != 0) raise(asked_by);
+  return status;
+}
+
+}  // namespace
+
+std::string own_program() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+std::string find_sibling(const std::string& name, const std::string& build_folder) {
+  std::error_code error;
+  const auto here = std::filesystem::path(own_program()).parent_path();
+  for (const auto& candidate : {here / name, here.parent_path() / build_folder / name}) {
+    if (std::filesystem::exists(candidate, error)) return candidate.string();
+  }
+  return {};
+}
+
+void become(const std::string& program, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), program);
+  execv(program.c_str(), argument_pointers(arguments).data());
+  throw RuntimeFailure(program + " cannot be started: " + std::strerror(errno));
+}
+
+void become_executor(std::vector<std::string> arguments) {
+  become(find_executor(), std::move(arguments));
+}
+
+void run_executor(std::vector<std::string> arguments, const StopSignalsHeld& held) {
+  const std::string executor = find_executor();
+  arguments.insert(arguments.begin(), executor);
+  const std::vector<char*> pointers = argument_pointers(arguments);
+  const pid_t command = getpid();
+  const pid_t process = fork();
+  if (process < 0) throw RuntimeFailure(std::string("no process: ") + std::strerror(errno));
+  if (process == 0) {
+    // However this process ends, the executor ends its ranks and itself.
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != command) _exit(1);
+    held.release();
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    execv(executor.c_str(), pointers.data());
+    _exit(1);
+  }
+  const int status = status_at_end(process, held);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::BadInput))
+    throw ExecutorRefused("the executor refused its input");
+  throw RuntimeFailure(WIFEXITED(status)
+                           ? fmt::format("{} failed with status {}", executor, WEXITSTATUS(status))
+                           : fmt::format("{} was ended by signal {}", executor, WTERMSIG(status)));
+}
+
+}  // namespace shardwright::cli
