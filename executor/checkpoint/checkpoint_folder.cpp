@@ -18,7 +18,7 @@
 #include "core/base/regular_file.hpp"
 #include "executor/data/content_sum.hpp"
 #include "executor/data/counter_random.hpp"
-#include "executor/telemetry/write_failure.hpp"
+#include "executor/telemetry/run_files.hpp"
 
 namespace shardwright::executor {
 namespace {

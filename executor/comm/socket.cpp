@@ -116,6 +116,11 @@ bool equal_secrets(const std::string& a, const std::string& b) {
   return difference == 0;
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
+}
+
 std::string new_token() {
   std::array<unsigned char, 16> bits{};
   if (getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size()))

@@ -1,4 +1,4 @@
-// TCP sockets of the operating system.
+// TCP sockets of the operating system, and the name of this host.
 #pragma once
 
 #include <chrono>
@@ -50,6 +50,8 @@ void set_receive_timeout(int socket, std::chrono::milliseconds time);
 
 // Takes the same time wherever two texts of one length differ.
 bool equal_secrets(const std::string& a, const std::string& b);
+
+std::string host_name();
 
 // 128 random bits from the operating system, in hexadecimal. Throws CommunicationError.
 std::string new_token();

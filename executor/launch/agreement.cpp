@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "executor/comm/socket.hpp"
 #include "executor/launch/heartbeat.hpp"
-#include "executor/telemetry/host_name.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -9,11 +9,11 @@
 #include "core/base/error.hpp"
 #include "core/base/standard_streams.hpp"
 #include "executor/comm/nccl_communicator.hpp"
+#include "executor/comm/socket.hpp"
 #include "executor/kernels/cuda/cuda_kernels.hpp"
 #include "executor/launch/gpu_claims.hpp"
 #include "executor/launch/rank_backend.hpp"
 #include "executor/runtime/cuda_queues.hpp"
-#include "executor/telemetry/host_name.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "executor/comm/communicator.hpp"
-#include "executor/telemetry/host_name.hpp"
+#include "executor/comm/socket.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -16,10 +16,10 @@
 #include "core/base/error.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/base/stop_signals.hpp"
+#include "executor/comm/socket.hpp"
 #include "executor/comm/tcp_store.hpp"
 #include "executor/launch/bad_input.hpp"
 #include "executor/launch/heartbeat.hpp"
-#include "executor/telemetry/host_name.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -17,6 +17,7 @@
 #include "executor/checkpoint/parameter_files.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
+#include "executor/comm/socket.hpp"
 #include "executor/data/batch_loader.hpp"
 #include "executor/launch/agreement.hpp"
 #include "executor/launch/bad_input.hpp"
@@ -27,7 +28,6 @@
 #include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_inputs.hpp"
 #include "executor/runtime/rank_trainer.hpp"
-#include "executor/telemetry/host_name.hpp"
 #include "executor/telemetry/metrics_log.hpp"
 #include "executor/telemetry/run_files.hpp"
 

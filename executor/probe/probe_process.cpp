@@ -26,7 +26,6 @@
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/metrics_log.hpp"
 #include "executor/telemetry/run_files.hpp"
-#include "executor/telemetry/write_failure.hpp"
 
 namespace shardwright::executor {
 namespace {

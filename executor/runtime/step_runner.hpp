@@ -20,8 +20,8 @@
 #include "executor/runtime/not_finite.hpp"
 #include "executor/runtime/op_queues.hpp"
 #include "executor/runtime/op_runner.hpp"
+#include "executor/runtime/step_recorder.hpp"
 #include "executor/runtime/tensor_plan.hpp"
-#include "executor/telemetry/step_recorder.hpp"
 
 namespace shardwright::executor {
 

@@ -16,7 +16,7 @@
 #include "core/lowering/model_flop.hpp"
 #include "core/spec/scenario_sum.hpp"
 #include "executor/telemetry/earlier_metrics.hpp"
-#include "executor/telemetry/write_failure.hpp"
+#include "executor/telemetry/run_files.hpp"
 
 namespace shardwright::executor {
 namespace {

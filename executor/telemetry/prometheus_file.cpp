@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "executor/telemetry/write_failure.hpp"
+#include "executor/telemetry/run_files.hpp"
 
 namespace shardwright::executor {
 

@@ -1,11 +1,15 @@
 #include "executor/telemetry/run_files.hpp"
 
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "core/timeline/timeline_file.hpp"
-#include "executor/telemetry/write_failure.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -17,6 +21,11 @@ void write(const std::filesystem::path& file, const std::string& text) {
 }
 
 }  // namespace
+
+void fail_to_write(const std::filesystem::path& file) {
+  const char* reason = std::strerror(errno);
+  throw RuntimeFailure(fmt::format("{}: cannot be written: {}", file.string(), reason));
+}
 
 void write_plan(const std::filesystem::path& folder, const Scenario& scenario) {
   constexpr int kIndent = 2;

@@ -1,4 +1,4 @@
-// What a run leaves in its folder for `shardwright calibrate`.
+// The files that a run leaves in its folder for `shardwright calibrate`.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,18 @@
 
 namespace shardwright::executor {
 
-// FOLDER/plan.json: what was run. Throws RuntimeFailure, as the next one does.
+// Throws RuntimeFailure, "FILE: cannot be written: REASON", with the system's reason (errno). Called
+// right after the call that failed.
+[[noreturn]] void fail_to_write(const std::filesystem::path& file);
+
+// Writes FOLDER/plan.json, the plan that was run. Throws RuntimeFailure, as the next one does.
 void write_plan(const std::filesystem::path& folder, const Scenario& scenario);
 
-// FOLDER/timeline-STEP-RANK.json (timeline_file.hpp), which also says the step itself.
+// Writes FOLDER/timeline-STEP-RANK.json (timeline_file.hpp), which also states the step.
 void write_timeline(const std::filesystem::path& folder, std::int64_t step, std::int64_t rank,
                     Timeline timeline);
 
-// Removes the timelines of steps from `first_step` on, which an earlier run has left. Throws
+// Removes the timelines of steps from `first_step` on that an earlier run has left. Throws
 // std::filesystem::filesystem_error.
 void remove_timelines(const std::filesystem::path& folder, std::int64_t first_step);
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "executor/comm/socket.hpp"
 #include "executor/launch/heartbeat.hpp"
-#include "executor/telemetry/host_name.hpp"
 #include "tests/executor/launch/launched_ranks.hpp"
 #include "tests/executor/launch/started_run.hpp"
 

@@ -13,9 +13,9 @@
 
 #include "core/spec/scenario.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
+#include "executor/comm/socket.hpp"
 #include "executor/data/counter_random.hpp"
 #include "executor/launch/local_launcher.hpp"
-#include "executor/telemetry/host_name.hpp"
 #include "tests/executor/launch/started_run.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/process_end.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/telemetry/host_name.hpp"
+#include "executor/comm/socket.hpp"
 #include "tests/executor/launch/launched_ranks.hpp"
 #include "tests/executor/launch/started_run.hpp"
 

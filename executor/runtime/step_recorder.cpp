@@ -1,10 +1,10 @@
-#include "executor/telemetry/step_recorder.hpp"
+#include "executor/runtime/step_recorder.hpp"
 
 #include <algorithm>
 #include <utility>
 #include <variant>
 
-#include "executor/telemetry/host_name.hpp"
+#include "executor/comm/socket.hpp"
 
 namespace shardwright::executor {
 namespace {
