@@ -356,7 +356,7 @@ class Sampler {
       if (ratios.size() > 1) result_.slowdowns.push_back(middle_mean(ratios));
     }
     const double slowdown = result_.slowdowns.empty()
-                                ? run_.scenario.stack.overlap_slowdown
+                                ? run_.scenario.stack.overlap.slowdown
                                 : std::max(0.0, middle_mean(result_.slowdowns));
     for (Kernel& kernel : kernels_) {
       if (!kernel.alone.empty()) continue;

@@ -63,9 +63,10 @@ void calibrate_launch(ClusterSpec& cluster, const std::vector<RunSamples>& sampl
       if (launch > Seconds(0)) values.push_back(launch.value() * cluster.node.host.speed);
   }
   if (values.empty()) return;
-  const FitResult result = fit_value("/host/launch_s", cluster.stack->launch_time.value(),
+  const FitResult result = fit_value("/host/launch_s", cluster.stack->host.launch_time.value(),
                                      kLeastLaunch, kMostLaunch, values);
-  if (determined(result)) cluster.stack->launch_time = Seconds(result.parameters.front().value);
+  if (determined(result))
+    cluster.stack->host.launch_time = Seconds(result.parameters.front().value);
   log.add("/stack", "host", result, cluster.stack->sources);
 }
 
@@ -75,9 +76,9 @@ void calibrate_slowdown(ClusterSpec& cluster, const std::vector<RunSamples>& sam
   for (const RunSamples& each : samples) {
     values.insert(values.end(), each.slowdowns.begin(), each.slowdowns.end());
   }
-  const FitResult result = fit_addition("/overlap/slowdown_ratio", cluster.stack->overlap_slowdown,
+  const FitResult result = fit_addition("/overlap/slowdown_ratio", cluster.stack->overlap.slowdown,
                                         kMostSlowdown, values);
-  if (determined(result)) cluster.stack->overlap_slowdown = result.parameters.front().value;
+  if (determined(result)) cluster.stack->overlap.slowdown = result.parameters.front().value;
   log.add("/stack", "kernels beside collectives", result, cluster.stack->sources);
 }
 
@@ -103,8 +104,8 @@ struct MemoryTiming {
 // Of rank 0, whose process it is that the metrics speak of.
 MemoryTiming memory_of(const MeasuredRun& run) {
   StackSpec bare = run.scenario.stack;
-  bare.context_memory = bare.communicator_memory = Bytes(0);
-  bare.fragmentation = 0.0;
+  bare.memory.context = bare.memory.communicator = Bytes(0);
+  bare.memory.fragmentation = 0.0;
   const Program program = lower(run.scenario.model, run.scenario.plan, run.scenario.stack);
   return {sim::peak_memory(program, bare).front().peak.value(), run.peak_memory.value()};
 }
@@ -115,18 +116,18 @@ void calibrate_memory(ClusterSpec& cluster, const std::vector<MeasuredRun>& runs
   for (const MeasuredRun& run : runs)
     if (run.peak_memory > Bytes(0)) timings.push_back(memory_of(run));
   if (timings.empty()) return;
-  const double communicators = cluster.stack->communicator_memory.value();
+  const double communicators = cluster.stack->memory.communicator.value();
   const Figures<StackSpec> figures = {
       figure_at<StackSpec>("/memory/context_bytes", 1e5, 1e12,
-                           [](StackSpec& s) -> Bytes& { return s.context_memory; }),
+                           [](StackSpec& s) -> Bytes& { return s.memory.context; }),
       figure_at<StackSpec>("/memory/fragmentation_ratio", 1e-4, 0.9,
-                           [](StackSpec& s) -> double& { return s.fragmentation; })};
+                           [](StackSpec& s) -> double& { return s.memory.fragmentation; })};
   const FitResult result =
       fit_first_figure_first<StackSpec>(*cluster.stack, figures, [&](const StackSpec& stack) {
         std::vector<double> residuals;
         for (const MemoryTiming& timing : timings) {
-          const double predicted = stack.context_memory.value() + communicators +
-                                   timing.explained * (1.0 + stack.fragmentation);
+          const double predicted = stack.memory.context.value() + communicators +
+                                   timing.explained * (1.0 + stack.memory.fragmentation);
           residuals.push_back(std::log(predicted / timing.measured));
         }
         return residuals;

@@ -115,6 +115,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_models_command(app, action);
   add_clusters_command(app, action);
   add_stacks_command(app, action);
+  add_schema_command(app, action);
   add_gui_command(app, action);
 }
 

@@ -11,7 +11,6 @@
 #include "core/base/error.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_check.hpp"
-#include "core/spec/plan_names.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -31,11 +30,11 @@ struct FieldDefinition {
   std::int64_t most = kMaxBatch;
 };
 
-template <class E>
-std::vector<NamedValue> values_of(const EnumNames<E>& names) {
+template <NamedEnum E>
+std::vector<NamedValue> values_of() {
   std::vector<NamedValue> values;
-  for (const auto& [name, value] : names)
-    values.push_back({name, static_cast<std::int64_t>(value)});
+  for (const E value : enumerators<E>())
+    values.push_back({name_of(value), static_cast<std::int64_t>(value)});
   return values;
 }
 
@@ -45,20 +44,11 @@ std::vector<NamedValue> numbers() {
 std::vector<NamedValue> switches() {
   return {{"true", 1}, {"false", 0}, {"on", 1}, {"off", 0}, {"1", 1}, {"0", 0}};
 }
-std::vector<NamedValue> schedules() {
-  return values_of(schedule_names());
-}
-std::vector<NamedValue> recomputations() {
-  return values_of(recompute_names());
-}
 std::vector<NamedValue> optimizer_offloads() {
-  std::vector<NamedValue> values = values_of(optimizer_offload_names());
+  std::vector<NamedValue> values = values_of<OptimizerOffload>();
   values.insert(values.end(), {{"true", static_cast<std::int64_t>(OptimizerOffload::Host)},
                                {"false", static_cast<std::int64_t>(OptimizerOffload::None)}});
   return values;
-}
-std::vector<NamedValue> context_parallel_kinds() {
-  return values_of(context_parallel_names());
 }
 
 const std::array<FieldDefinition, 18> kFields = {{
@@ -80,14 +70,15 @@ const std::array<FieldDefinition, 18> kFields = {{
     {PlanField::SequenceParallel, "sequence_parallel", "sp",
      [](const Plan& p) { return std::int64_t{p.sequence_parallel}; }, switches},
     {PlanField::Schedule, "schedule", "",
-     [](const Plan& p) { return static_cast<std::int64_t>(p.schedule); }, schedules},
+     [](const Plan& p) { return static_cast<std::int64_t>(p.schedule); }, values_of<ScheduleKind>},
     {PlanField::Recompute, "recompute", "",
-     [](const Plan& p) { return static_cast<std::int64_t>(p.recompute); }, recomputations},
+     [](const Plan& p) { return static_cast<std::int64_t>(p.recompute); },
+     values_of<RecomputePolicy>},
     {PlanField::RecomputeLayers, "recompute_layers", "",
      [](const Plan& p) { return p.recompute_layers; }, numbers, 0},
     {PlanField::ContextParallel, "context_parallel", "",
      [](const Plan& p) { return static_cast<std::int64_t>(p.context_parallel); },
-     context_parallel_kinds},
+     values_of<ContextParallelKind>},
     {PlanField::OffloadOptimizer, "offload_optimizer", "",
      [](const Plan& p) { return static_cast<std::int64_t>(p.offload_optimizer); },
      optimizer_offloads},

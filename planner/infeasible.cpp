@@ -56,7 +56,7 @@ Rejection biggest_rejection(const PlanRequest& request, const Evaluation& evalua
 bool fixes_selective_alone(const PlanRequest& request) {
   constexpr auto kSelective = static_cast<std::int64_t>(RecomputePolicy::Selective);
   const auto& fixed = request.constraints.fixed;
-  return request.stack.flash_attention &&
+  return request.stack.fusion.flash_attention &&
          std::any_of(fixed.begin(), fixed.end(), [](const Constraint& constraint) {
            return constraint.field == PlanField::Recompute &&
                   constraint.values == std::vector<std::int64_t>{kSelective};

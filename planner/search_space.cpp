@@ -58,7 +58,7 @@ Numbers micro_batches(const SearchLimits& limits) {
 std::vector<ContextParallelKind> context_kinds(const SpaceRequest& request, std::int64_t cp) {
   if (cp == 1) return {ContextParallelKind::Ring};
   const std::vector<ContextParallelKind>& kinds = request.limits.context_parallel;
-  if (request.stack.flash_attention) return kinds;
+  if (request.stack.fusion.flash_attention) return kinds;
   const auto gather = std::find(kinds.begin(), kinds.end(), ContextParallelKind::AllGather);
   return {gather == kinds.end() ? kinds.front() : *gather};
 }
@@ -92,7 +92,7 @@ void append_cuts(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts)
     if (tries(limits, RecomputePolicy::None) || tries(limits, RecomputePolicy::Full))
       append(RecomputePolicy::Full, zero_stage);
     // Fused attention keeps no scores that could be recomputed.
-    if (tries(limits, RecomputePolicy::Selective) && !request.stack.flash_attention)
+    if (tries(limits, RecomputePolicy::Selective) && !request.stack.fusion.flash_attention)
       append(RecomputePolicy::Selective, zero_stage);
   }
 }

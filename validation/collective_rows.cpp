@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_lines.hpp"
@@ -11,25 +12,19 @@
 namespace shardwright::validation {
 namespace {
 
-const EnumNames<OpKind>& collective_names() {
-  static const EnumNames<OpKind> kNames = {
-      {"all_reduce", OpKind::AllReduce},         {"all_gather", OpKind::AllGather},
-      {"reduce_scatter", OpKind::ReduceScatter}, {"alltoall", OpKind::AllToAll},
-      {"broadcast", OpKind::Broadcast},          {"sendrecv", OpKind::Send}};
-  return kNames;
-}
+// Collectives and algorithms by the names that benchmarks of NCCL use.
+constexpr std::array kCollectiveNames = {"all_reduce", "all_gather", "reduce_scatter",
+                                         "alltoall",   "broadcast",  "sendrecv"};
+constexpr std::array kCollectives = {OpKind::AllReduce, OpKind::AllGather, OpKind::ReduceScatter,
+                                     OpKind::AllToAll,  OpKind::Broadcast, OpKind::Send};
+constexpr std::array kAlgorithmNames = {"ring", "tree", "nvls_tree"};
+constexpr std::array kAlgorithms = {sim::Algorithm::Ring, sim::Algorithm::Tree,
+                                    sim::Algorithm::NvlsTree};
 
 constexpr std::int64_t kMostMembers = 10'000'000;
 
-const EnumNames<sim::Algorithm>& algorithm_names() {
-  static const EnumNames<sim::Algorithm> kNames = {{"ring", sim::Algorithm::Ring},
-                                                   {"tree", sim::Algorithm::Tree},
-                                                   {"nvls_tree", sim::Algorithm::NvlsTree}};
-  return kNames;
-}
-
 void read_supported(ObjectReader& row, calibration::CollectiveTiming& timing) {
-  timing.kind = row.choice("collective", collective_names());
+  timing.kind = kCollectives[row.choose("collective", kCollectiveNames)];
   timing.cluster = read_given_cluster(row, "cluster");
   timing.bytes = Bytes(row.number("bytes"));
   timing.measured = Seconds(row.number("measured_s"));
@@ -49,7 +44,7 @@ calibration::CollectiveTiming read_collective(ObjectReader& row) {
   timing.members = row.integer("members", {2, kMostMembers});
   timing.nodes = row.integer_or("nodes", 0, {1, timing.members});
   timing.groups = row.integer_or("groups", 1, {1, kMostMembers});
-  if (row.has("algorithm")) timing.forced = row.choice("algorithm", algorithm_names());
+  if (row.has("algorithm")) timing.forced = kAlgorithms[row.choose("algorithm", kAlgorithmNames)];
   timing.call = Seconds(row.number_or("call_s", 0.0));
   if (row.has("assumed")) timing.assumed = row.texts("assumed");
   row.text_or("notes", "");

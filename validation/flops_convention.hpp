@@ -1,6 +1,7 @@
 // How a source counts the FLOP behind its TFLOP/s and MFU.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -17,6 +18,9 @@ enum class CountedRecomputation : std::uint8_t {
   AsRun,  // hardware FLOPs: that of the layers that the plan recomputes as a whole
   Whole,  // that of all layers, by a formula of four passes, whatever the plan
 };
+constexpr auto enum_names(CountedRecomputation) {
+  return std::array{"none", "as_run", "whole"};
+}
 
 struct FlopsConvention {
   double attention_share = 1.0;  // of the full score matrix: 0.5 where only the causal half counts

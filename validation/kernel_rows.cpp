@@ -9,7 +9,6 @@
 
 #include "core/base/json_lines.hpp"
 #include "core/base/nearest_name.hpp"
-#include "core/spec/plan_names.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/matrix_peak.hpp"
 #include "validation/published_source.hpp"
@@ -22,11 +21,6 @@ using Kernel = calibration::KernelTiming::Kernel;
 constexpr IntegerRange kSizes{1, 1'000'000'000'000'000'000};
 
 // The kinds of kernels that a step runs on a device.
-const EnumNames<OpKind>& kernel_kinds() {
-  static const auto kNames = enum_names<OpKind>(static_cast<int>(OpKind::Offload));
-  return kNames;
-}
-
 GemmWork read_gemm_work(ObjectReader& row) {
   GemmWork work;
   work.m = row.integer("m", kSizes);
@@ -62,7 +56,8 @@ MemoryWork read_memory_work(ObjectReader& row) {
 
 Kernel read_kernel(ObjectReader row) {
   Kernel kernel;
-  kernel.kind = row.choice("kind", kernel_kinds());
+  kernel.kind =
+      static_cast<OpKind>(row.choose("kind", names_of<OpKind>().first(index_of(OpKind::Offload))));
   if (kernel.kind == OpKind::Gemm || kernel.kind == OpKind::GroupedGemm)
     kernel.work = read_gemm_work(row);
   else if (kernel.kind == OpKind::Attention)
@@ -80,13 +75,13 @@ void read_what_ran(ObjectReader& row, calibration::KernelTiming& timing) {
   if (std::find(kAccelerators.begin(), kAccelerators.end(), timing.accelerator) ==
       kAccelerators.end())
     row.problem_with("accelerator", one_of(timing.accelerator, kAccelerators));
-  timing.precision = row.choice("precision", precision_names());
+  timing.precision = row.choice<Precision>("precision");
   for (ObjectReader& kernel : row.objects("kernels")) timing.kernels.push_back(read_kernel(kernel));
   StackSpec& stack = timing.stack;
-  stack.fused_grouped_gemm = row.boolean_or("one_kernel_for_all_groups", false);
-  stack.launch_time = Seconds(row.number_or("issue_s", stack.launch_time.value()));
-  stack.hopper_attention_kernel_ratio =
-      row.number_or("attention_kernel_ratio", stack.hopper_attention_kernel_ratio, kRatio);
+  stack.fusion.grouped_gemm = row.boolean_or("one_kernel_for_all_groups", false);
+  stack.host.launch_time = Seconds(row.number_or("issue_s", stack.host.launch_time.value()));
+  stack.fusion.hopper_attention_kernel_ratio =
+      row.number_or("attention_kernel_ratio", stack.fusion.hopper_attention_kernel_ratio, kRatio);
   timing.measured = Seconds(row.number("measured_s"));
 }
 

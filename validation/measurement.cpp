@@ -20,41 +20,6 @@ namespace {
 
 constexpr NumberRange kMfuRange{0.0, 1.0, true};
 
-const EnumNames<StepMetric>& metric_names() {
-  static const auto kNames = enum_names<StepMetric>(4);
-  return kNames;
-}
-
-const EnumNames<CountedRecomputation>& recomputation_names() {
-  static const EnumNames<CountedRecomputation> kNames = {{"none", CountedRecomputation::None},
-                                                         {"as_run", CountedRecomputation::AsRun},
-                                                         {"whole", CountedRecomputation::Whole}};
-  return kNames;
-}
-
-const EnumNames<MemoryCounter>& counter_names() {
-  static const EnumNames<MemoryCounter> kNames = {{"allocated", MemoryCounter::Allocated},
-                                                  {"reserved", MemoryCounter::Reserved},
-                                                  {"device", MemoryCounter::Device}};
-  return kNames;
-}
-
-const EnumNames<bool>& memory_rank_names() {
-  static const EnumNames<bool> kNames = {{"fullest", false}, {"last_stage", true}};
-  return kNames;
-}
-
-const EnumNames<Outcome>& outcome_names() {
-  static const EnumNames<Outcome> kNames = {{"ran", Outcome::Ran},
-                                            {"out_of_memory", Outcome::OutOfMemory}};
-  return kNames;
-}
-
-const EnumNames<int>& grade_names() {
-  static const EnumNames<int> kNames = {{"A", 0}, {"B", 1}, {"C", 2}};
-  return kNames;
-}
-
 std::optional<double> figure_if(ObjectReader& object, const char* key, NumberRange range) {
   return object.has(key) ? std::optional(object.number(key, range)) : std::nullopt;
 }
@@ -73,12 +38,12 @@ MeasuredFigures read_measured(ObjectReader object) {
 
 ComparedFigure read_figure(ObjectReader object) {
   ComparedFigure figure;
-  figure.metric = object.choice("metric", metric_names());
+  figure.metric = object.choice<StepMetric>("metric");
   figure.value = object.number("value", figure.metric == StepMetric::Mfu ? kMfuRange : kPositive);
   figure.derived = object.boolean_or("derived", false);
   if (counts_flop(figure.metric)) {
     figure.flops.attention_share = object.number("attention_share", kRatioOrZero);
-    figure.flops.recomputation = object.choice("recompute_counted", recomputation_names());
+    figure.flops.recomputation = object.choice<CountedRecomputation>("recompute_counted");
     figure.flops.peak_is_bf16 = object.boolean_or("of_bf16_peak", false);
   }
   object.refuse_unknown_keys();
@@ -87,8 +52,9 @@ ComparedFigure read_figure(ObjectReader object) {
 
 MemoryReading read_memory_reading(ObjectReader object) {
   MemoryReading reading;
-  reading.counter = object.choice("counter", counter_names());
-  reading.last_stage = object.choice_or("rank", false, memory_rank_names());
+  reading.counter = object.choice<MemoryCounter>("counter");
+  if (object.has("rank"))
+    reading.last_stage = object.choose("rank", std::array{"fullest", "last_stage"}) == 1;
   object.refuse_unknown_keys();
   return reading;
 }
@@ -131,7 +97,7 @@ Measurement read_measurement(ObjectReader object) {
   measurement.source = read_published_source(object.object("source"));
   measurement.verified = object.boolean_or("verified", false);
   if (object.has("grade")) {
-    object.choice("grade", grade_names());
+    object.choose("grade", std::array{"A", "B", "C"});
     measurement.grade = object.text_or("grade", "");
   }
   measurement.group = object.text_or("group", "");
@@ -144,7 +110,7 @@ Measurement read_measurement(ObjectReader object) {
   read_scenario_of(object, measurement);
   measurement.open = read_open_fields(object);
   measurement.chosen_to_fit = object.boolean_or("chosen_to_fit", false);
-  measurement.outcome = object.choice_or("outcome", Outcome::Ran, outcome_names());
+  if (object.has("outcome")) measurement.outcome = object.choice<Outcome>("outcome");
   if (auto measured = object.object_if("measured")) measurement.measured = read_measured(*measured);
   if (auto figure = object.object_if("figure")) measurement.figure = read_figure(*figure);
   if (auto memory = object.object_if("memory")) measurement.memory = read_memory_reading(*memory);
@@ -155,11 +121,6 @@ Measurement read_measurement(ObjectReader object) {
 }
 
 }  // namespace
-
-const char* name_of(StepMetric metric) {
-  constexpr std::array kNames = {"step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu"};
-  return kNames.at(static_cast<std::size_t>(metric));
-}
 
 bool counts_flop(StepMetric metric) {
   return metric == StepMetric::FlopRate || metric == StepMetric::Mfu;

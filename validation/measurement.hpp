@@ -6,6 +6,7 @@
 // files.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -21,9 +22,9 @@
 namespace shardwright::validation {
 
 enum class StepMetric : std::uint8_t { StepTime, TokenRate, FlopRate, Mfu };
-
-// "step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu".
-const char* name_of(StepMetric metric);
+constexpr auto enum_names(StepMetric) {
+  return std::array{"step_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu"};
+}
 
 // True for the metrics that count FLOP.
 bool counts_flop(StepMetric metric);
@@ -49,6 +50,9 @@ struct ComparedFigure {
 };
 
 enum class Outcome : std::uint8_t { Ran, OutOfMemory };
+constexpr auto enum_names(Outcome) {
+  return std::array{"ran", "out_of_memory"};
+}
 
 struct Measurement {
   std::string id;

@@ -1,6 +1,7 @@
 // How a published figure of peak memory was counted, and on which rank.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "core/base/units.hpp"
@@ -13,6 +14,9 @@ enum class MemoryCounter : std::uint8_t {
   Reserved,   // what the allocator holds of the device: torch.cuda.max_memory_reserved
   Device,     // all that the device holds, as nvidia-smi shows it
 };
+constexpr auto enum_names(MemoryCounter) {
+  return std::array{"allocated", "reserved", "device"};
+}
 
 struct MemoryReading {
   MemoryCounter counter = MemoryCounter::Device;

@@ -13,7 +13,7 @@ auto configuration(const Scenario& scenario) {
                     count_parameters(model).total, model.layers, plan.seq_len, plan.world_size(),
                     plan.tp, plan.pp, plan.cp, plan.ep, plan.vpp, plan.micro_batch,
                     plan.global_batch, plan.precision, plan.recompute, plan.recompute_layers,
-                    plan.sequence_parallel, plan.zero_stage, scenario.stack.flash_attention);
+                    plan.sequence_parallel, plan.zero_stage, scenario.stack.fusion.flash_attention);
 }
 
 }  // namespace

@@ -51,34 +51,36 @@ const std::vector<TrainingFigure>& figures() {
       // Of the best kernels that were measured.
       {ProfileKind::Stack, "fusion/attention_kernel_ratio", 0.2, 1.0, 0.95, 0.25, true,
        [](const Scenario& each) {
-         return each.stack.flash_attention &&
+         return each.stack.fusion.flash_attention &&
                 !sim::has_asynchronous_matrix_units(each.cluster.accelerator);
        },
-       [](const Scenario& each) { return each.stack.attention_kernel_ratio; },
-       [](Scenario& each, double value) { each.stack.attention_kernel_ratio = value; }},
+       [](const Scenario& each) { return each.stack.fusion.attention_kernel_ratio; },
+       [](Scenario& each, double value) { each.stack.fusion.attention_kernel_ratio = value; }},
       {ProfileKind::Stack, "fusion/hopper_attention_kernel_ratio", 0.2, 1.0, 0.75, 0.3, true,
        [](const Scenario& each) {
-         return each.stack.flash_attention &&
+         return each.stack.fusion.flash_attention &&
                 sim::has_asynchronous_matrix_units(each.cluster.accelerator);
        },
-       [](const Scenario& each) { return each.stack.hopper_attention_kernel_ratio; },
-       [](Scenario& each, double value) { each.stack.hopper_attention_kernel_ratio = value; }},
+       [](const Scenario& each) { return each.stack.fusion.hopper_attention_kernel_ratio; },
+       [](Scenario& each, double value) {
+         each.stack.fusion.hopper_attention_kernel_ratio = value;
+       }},
       {ProfileKind::Stack, "overlap/slowdown_ratio", 0.0, 0.5, 0.1, 0.1, false, always,
-       [](const Scenario& each) { return each.stack.overlap_slowdown; },
-       [](Scenario& each, double value) { each.stack.overlap_slowdown = value; }},
+       [](const Scenario& each) { return each.stack.overlap.slowdown; },
+       [](Scenario& each, double value) { each.stack.overlap.slowdown = value; }},
       {ProfileKind::Stack, "overlap/collective_slowdown_ratio", 0.0, 1.0, 0.1, 0.1, false, always,
-       [](const Scenario& each) { return each.stack.collective_slowdown; },
-       [](Scenario& each, double value) { each.stack.collective_slowdown = value; }},
+       [](const Scenario& each) { return each.stack.overlap.collective_slowdown; },
+       [](Scenario& each, double value) { each.stack.overlap.collective_slowdown = value; }},
       {ProfileKind::Stack, "overlap/tensor_parallel_share_ratio", 0.0, 1.0, 0.6, 0.2, false,
-       [](const Scenario& each) { return each.stack.overlap_tp && each.plan.tp > 1; },
-       [](const Scenario& each) { return each.stack.tp_overlap_share; },
-       [](Scenario& each, double value) { each.stack.tp_overlap_share = value; }},
+       [](const Scenario& each) { return each.stack.overlap.tensor_parallel && each.plan.tp > 1; },
+       [](const Scenario& each) { return each.stack.overlap.tensor_parallel_share; },
+       [](Scenario& each, double value) { each.stack.overlap.tensor_parallel_share = value; }},
       {ProfileKind::Stack, "communication/collective_ratio", 0.4, 1.0, 0.8, 0.15, true, always,
-       [](const Scenario& each) { return each.stack.collective_ratio; },
-       [](Scenario& each, double value) { each.stack.collective_ratio = value; }},
+       [](const Scenario& each) { return each.stack.communication.collective_ratio; },
+       [](Scenario& each, double value) { each.stack.communication.collective_ratio = value; }},
       {ProfileKind::Stack, "host/launch_s", 1e-6, 6e-5, 9e-6, 0.5, true, always,
-       [](const Scenario& each) { return each.stack.launch_time.value(); },
-       [](Scenario& each, double value) { each.stack.launch_time = Seconds(value); }}};
+       [](const Scenario& each) { return each.stack.host.launch_time.value(); },
+       [](Scenario& each, double value) { each.stack.host.launch_time = Seconds(value); }}};
   return kFigures;
 }
 

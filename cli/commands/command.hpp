@@ -35,5 +35,6 @@ void add_network_command(CLI::App& app, Action& action);
 void add_models_command(CLI::App& app, Action& action);
 void add_clusters_command(CLI::App& app, Action& action);
 void add_stacks_command(CLI::App& app, Action& action);
+void add_schema_command(CLI::App& app, Action& action);
 
 }  // namespace shardwright::cli

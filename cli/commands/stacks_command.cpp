@@ -26,11 +26,9 @@ struct StacksOptions {
 // The kinds of communication that the stack runs beside compute.
 std::string overlaps(const StackSpec& stack) {
   const std::vector<std::pair<bool, std::string>> kinds = {
-      {stack.overlap_grad_reduce, "gradients"},
-      {stack.overlap_param_gather, "parameters"},
-      {stack.overlap_tp, "tensor"},
-      {stack.overlap_p2p, "pipeline"},
-      {stack.overlap_ep, "experts"},
+      {stack.overlap.grad_reduce, "gradients"},   {stack.overlap.param_gather, "parameters"},
+      {stack.overlap.tensor_parallel, "tensor"},  {stack.overlap.p2p, "pipeline"},
+      {stack.overlap.expert_parallel, "experts"},
   };
   std::vector<std::string> names;
   for (const auto& [able, name] : kinds) {
@@ -50,9 +48,10 @@ ExitCode list_stacks(const StacksOptions& options) {
   nlohmann::ordered_json document = new_document("stacks");
   document["stacks"] = nlohmann::ordered_json::array();
   for (const StackSpec& stack : shipped_stack_specs()) {
-    table.add_row({stack.name, stack.family, stack.flash_attention ? "fused" : "unfused",
-                   overlaps(stack), stack.fp32_gradient_reduction ? "fp32" : "16-bit",
-                   stack.cuda_graphs ? "graphs" : format_number(stack.launch_time.value() * 1e6)});
+    table.add_row(
+        {stack.name, stack.family, stack.fusion.flash_attention ? "fused" : "unfused",
+         overlaps(stack), stack.gradients.fp32_reduction ? "fp32" : "16-bit",
+         stack.host.cuda_graphs ? "graphs" : format_number(stack.host.launch_time.value() * 1e6)});
     document["stacks"].push_back(to_json(stack));
   }
   Page page = new_page(options.common);

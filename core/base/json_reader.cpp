@@ -414,19 +414,31 @@ std::optional<ObjectReader> ObjectReader::object_if(const std::string& key) {
   return object(key);
 }
 
-std::size_t ObjectReader::choose(const std::string& key, const std::vector<std::string>& allowed) {
-  const std::string expected = one_of("", allowed);
-  const json* value = member(key, expected.c_str());
-  if (value == nullptr) return 0;
-  if (value->is_string()) {
-    const auto found =
-        std::find(allowed.begin(), allowed.end(), value->get_ref<const std::string&>());
-    if (found != allowed.end()) return static_cast<std::size_t>(found - allowed.begin());
-    problem(key, shown(*value), one_of(value->get_ref<const std::string&>(), allowed));
-  } else {
-    problem(key, shown(*value), expected);
+std::size_t ObjectReader::choose(const std::string& key, std::span<const char* const> names) {
+  std::string text;
+  if (has(key) && value_->at(key).is_string()) {
+    text = value_->at(key).get_ref<const std::string&>();
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   }
+  problem_with(key, one_of(text, std::vector<std::string>(names.begin(), names.end())));
   return 0;
+}
+
+std::vector<std::size_t> ObjectReader::choose_all(const std::string& key,
+                                                  std::span<const char* const> names) {
+  std::vector<std::size_t> indices;
+  const std::vector<std::string> given = texts(key);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto found = std::find(names.begin(), names.end(), given[i]);
+    if (found != names.end()) {
+      indices.push_back(static_cast<std::size_t>(found - names.begin()));
+    } else {
+      problems_->add(fmt::format("{}/{}", pointer_to(key), i), fmt::format("\"{}\"", given[i]),
+                     one_of(given[i], std::vector<std::string>(names.begin(), names.end())));
+    }
+  }
+  return indices;
 }
 
 std::vector<std::string> ObjectReader::keys() {

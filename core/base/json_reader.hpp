@@ -9,11 +9,12 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/error.hpp"
 
 namespace shardwright {
@@ -51,27 +52,13 @@ inline constexpr NumberRange kNonNegative{0.0, 1e30, false};
 inline constexpr NumberRange kRatio{0.0, 1.0, true};
 inline constexpr NumberRange kRatioOrZero{0.0, 1.0, false};
 
-// The names that an enumeration has in JSON.
-template <class E>
-using EnumNames = std::vector<std::pair<std::string, E>>;
-
-// Those of the first `count` enumerators, from `name_of`.
-template <class E>
-EnumNames<E> enum_names(int count) {
-  EnumNames<E> names;
-  for (int i = 0; i < count; ++i) {
-    const auto value = static_cast<E>(i);
-    names.emplace_back(name_of(value), value);
-  }
-  return names;
-}
-
 // Reads the members of one JSON object. The object and the problem list must outlive the reader.
 class ObjectReader {
  public:
   // No object is one problem, a missing one too: its members then have none of their own.
   ObjectReader(const nlohmann::json& value, std::string pointer, ProblemList& problems);
 
+  const nlohmann::json& value() const { return *value_; }
   const std::string& pointer() const { return pointer_; }
   ProblemList& problems() const { return *problems_; }
 
@@ -101,16 +88,14 @@ class ObjectReader {
   std::string text_or(const std::string& key, const std::string& fallback);
   std::optional<ObjectReader> object_if(const std::string& key);
 
-  // A text that must be one of `names`.
-  template <class E>
-  E choice(const std::string& key, const EnumNames<E>& names) {
-    std::vector<std::string> allowed;
-    for (const auto& [name, value] : names) allowed.push_back(name);
-    return names[choose(key, allowed)].second;
-  }
-  template <class E>
-  E choice_or(const std::string& key, E fallback, const EnumNames<E>& names) {
-    return has(key) ? choice(key, names) : fallback;
+  // A text that must be one of `names`: its index.
+  std::size_t choose(const std::string& key, std::span<const char* const> names);
+  // An array of such texts.
+  std::vector<std::size_t> choose_all(const std::string& key, std::span<const char* const> names);
+  // A text that must be the name of an enumerator.
+  template <NamedEnum E>
+  E choice(const std::string& key) {
+    return static_cast<E>(choose(key, names_of<E>()));
   }
 
   // All keys in file order of nlohmann::json (sorted); they count as read.
@@ -129,7 +114,6 @@ class ObjectReader {
 
  private:
   const nlohmann::json* member(const std::string& key, const char* expected);
-  std::size_t choose(const std::string& key, const std::vector<std::string>& allowed);
   std::string pointer_to(const std::string& key) const;
 
   const nlohmann::json* value_;

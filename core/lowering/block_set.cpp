@@ -286,7 +286,7 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
   set.hidden = ends.in;
   set.hidden_gradient = ends.in_gradient;
   set.boundary_bytes = set.message_bytes = set.tensors[set.hidden.tensor].bytes;
-  if (stack.scatters_messages && plan.tp > 1 && !plan.sequence_parallel)
+  if (stack.communication.scatters_messages && plan.tp > 1 && !plan.sequence_parallel)
     set.message_bytes = set.boundary_bytes / static_cast<double>(plan.tp);
   return set;
 }

@@ -8,10 +8,10 @@ namespace shardwright {
 
 double gradient_bucket_bytes(const ModelSpec& model, const Plan& plan, const StackSpec& stack) {
   if (shards_parameters(model, plan)) return 0.0;
-  const bool beside_backward = stack.overlap_grad_reduce && plan.overlap.grad_reduce &&
-                               stack.buckets != GradientBuckets::Single;
+  const bool beside_backward = stack.overlap.grad_reduce && plan.overlap.grad_reduce &&
+                               stack.gradients.buckets != GradientBuckets::Single;
   if (!beside_backward) return std::numeric_limits<double>::infinity();
-  if (stack.buckets == GradientBuckets::PerLayer) return 0.0;
+  if (stack.gradients.buckets == GradientBuckets::PerLayer) return 0.0;
   return reduced_gradient_bytes(stack, plan.precision).value() * elements_per_bucket(stack, plan);
 }
 
@@ -21,7 +21,7 @@ double parameter_bucket_bytes(const Plan& plan, const StackSpec& stack) {
 
 ParameterGathers parameter_gathers(const Plan& plan, const StackSpec& stack) {
   if (plan.zero_stage != 1 && plan.zero_stage != 2) return ParameterGathers::None;
-  return stack.overlap_param_gather && plan.overlap.param_gather ? ParameterGathers::BesideForward
+  return stack.overlap.param_gather && plan.overlap.param_gather ? ParameterGathers::BesideForward
                                                                  : ParameterGathers::AfterOptimizer;
 }
 

@@ -6,7 +6,7 @@ namespace shardwright {
 namespace {
 
 bool overlaps_messages(const StackSpec& stack, const Plan& plan) {
-  return stack.overlap_p2p && plan.overlap.p2p;
+  return stack.overlap.p2p && plan.overlap.p2p;
 }
 
 }  // namespace
@@ -16,7 +16,7 @@ bool kernels_wait_for_sends(const StackSpec& stack, const Plan& plan) {
 }
 
 bool host_waits_for_receives(const StackSpec& stack, const Plan& plan) {
-  if (!stack.waits_for_messages) return false;
+  if (!stack.host.waits_for_messages) return false;
   const bool interleaved = plan.schedule == ScheduleKind::Interleaved;
   return sends_may_block(plan.schedule) || (interleaved && !overlaps_messages(stack, plan));
 }

@@ -71,10 +71,11 @@ Work optimizer_work(double updated, const Plan& plan, const StackSpec& stack) {
     return HostUpdateWork{gradient * updated, element * updated, Bytes(kHostStateBytes * updated),
                           plan.offload_optimizer == OptimizerOffload::Nvme};
   }
-  const double states = stack.master_weight_bytes.value() + stack.optimizer_state_bytes.value();
+  const double states =
+      stack.memory.master_weight_bytes.value() + stack.memory.optimizer_state_bytes.value();
   return MemoryWork{Bytes(updated * (gradient.value() + states)),
                     Bytes(updated * (states + element.value())), Flop(),
-                    stack.fused_optimizer ? 1 : kUnfusedOptimizerKernels};
+                    stack.fusion.optimizer ? 1 : kUnfusedOptimizerKernels};
 }
 
 PersistentStates persistent_memory(const PartParameters& parameters, const Plan& plan,
@@ -90,22 +91,25 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
     return Bytes(size * (plan.zero_stage >= from_stage ? share : whole));
   };
   const bool fp32 = plan.precision == Precision::Fp32 || plan.precision == Precision::Tf32;
-  const bool halves_too = stack.keeps_half_gradients && stack.fp32_main_gradients && !fp32;
+  const bool halves_too =
+      stack.memory.keeps_half_gradients && stack.gradients.fp32_accumulation && !fp32;
   const double gradient =
       main_gradient_bytes(stack, plan.precision).value() + (halves_too ? element : 0.0);
   PersistentStates memory;
   const bool fp8 = plan.precision == Precision::Fp8;
-  memory.add(MemoryCategory::Weights, held(fp8 ? stack.fp8_weight_bytes.value() : element, 3));
+  memory.add(MemoryCategory::Weights,
+             held(fp8 ? stack.memory.fp8_weight_bytes.value() : element, 3));
   memory.add(MemoryCategory::Gradients, held(gradient, 2));
-  if (stack.reduction_buffer && plan.zero_stage >= 1) {
+  if (stack.memory.reduction_buffer && plan.zero_stage >= 1) {
     const double elements = std::min(elements_per_bucket(stack, plan), whole);
     memory.add(MemoryCategory::CommunicationBuffers, Bytes(element * elements));
   }
   if (plan.offloads_optimizer()) return memory;
-  if (!stack.fp32_main_gradients && !fp32)
-    memory.add(MemoryCategory::Temporaries, held(stack.step_gradient_bytes.value(), 1));
-  if (!fp32) memory.add(MemoryCategory::MasterWeights, held(stack.master_weight_bytes.value(), 1));
-  memory.add(MemoryCategory::OptimizerStates, held(stack.optimizer_state_bytes.value(), 1));
+  if (!stack.gradients.fp32_accumulation && !fp32)
+    memory.add(MemoryCategory::Temporaries, held(stack.memory.step_gradient_bytes.value(), 1));
+  if (!fp32)
+    memory.add(MemoryCategory::MasterWeights, held(stack.memory.master_weight_bytes.value(), 1));
+  memory.add(MemoryCategory::OptimizerStates, held(stack.memory.optimizer_state_bytes.value(), 1));
   return memory;
 }
 

@@ -18,11 +18,11 @@ std::vector<std::uint16_t> find_entries(const std::vector<Op>& ops,
                                         const std::vector<TensorId>& handed_over) {
   std::vector<std::uint16_t> entries;
   std::vector<bool> after(ops.size(), false);  // an entry
-  std::array<bool, kStreams> stream_after{};
+  EnumArray<Stream, bool> stream_after{};
   std::vector<TensorRef> written;
   for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(ops.size()); ++i) {
     const Op& op = ops[i];
-    const auto stream = static_cast<std::size_t>(op.stream);
+    const Stream stream = op.stream;
     after[i] = stream_after[stream] || std::any_of(op.waits.begin(), op.waits.end(),
                                                    [&](std::uint16_t on) { return after[on]; });
     const bool enters = std::any_of(op.reads.begin(), op.reads.end(), [&](TensorRef ref) {
@@ -41,13 +41,13 @@ std::vector<std::uint16_t> find_entries(const std::vector<Op>& ops,
 
 // The last op of each stream, unless an op of another stream waits for it.
 std::vector<std::uint16_t> find_exits(const std::vector<Op>& ops) {
-  std::array<std::optional<std::uint16_t>, kStreams> last{};
+  EnumArray<Stream, std::optional<std::uint16_t>> last{};
   for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(ops.size()); ++i) {
     for (const std::uint16_t on : ops[i].waits) {
-      std::optional<std::uint16_t>& end = last[static_cast<std::size_t>(ops[on].stream)];
+      std::optional<std::uint16_t>& end = last[ops[on].stream];
       if (end == on) end.reset();
     }
-    last[static_cast<std::size_t>(ops[i].stream)] = i;
+    last[ops[i].stream] = i;
   }
   std::vector<std::uint16_t> exits;
   for (const std::optional<std::uint16_t>& end : last) {
@@ -164,7 +164,7 @@ RankProgram StageWriter::write() {
   rank_.parameters = {parameters_.dense, parameters_.expert};
   const PersistentStates states = persistent_memory(parameters_, in_.plan, in_.stack);
   rank_.persistent.assign(states.begin(), states.end());
-  if (in_.stack.gradient_placeholders && !sharded_) {
+  if (in_.stack.memory.gradient_placeholders && !sharded_) {
     double largest_layer = 0.0;
     for (const PartParameters& layer : in_.blocks.layer_parameters)
       largest_layer = std::max(largest_layer, layer.dense);

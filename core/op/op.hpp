@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
 
 namespace shardwright {
@@ -60,14 +61,20 @@ enum class OpKind : std::uint8_t {
   Receive,
 };
 
-inline constexpr int kOpKinds = static_cast<int>(OpKind::Receive) + 1;
+constexpr auto enum_names(OpKind) {
+  return std::array{
+      "gemm",          "grouped_gemm",   "attention",  "softmax",        "norm",
+      "rope",          "activation",     "dropout",    "residual",       "embedding",
+      "router",        "permute",        "loss",       "cast",           "gradient_accumulation",
+      "gradient_norm", "optimizer",      "offload",    "host_optimizer", "all_reduce",
+      "all_gather",    "reduce_scatter", "all_to_all", "broadcast",      "ring_shift",
+      "send",          "receive"};
+}
+inline constexpr int kOpKinds = kEnumCount<OpKind>;
 
 constexpr bool is_communication(OpKind kind) {
   return kind >= OpKind::AllReduce;
 }
-
-// "gemm", "all_reduce", …
-const char* name_of(OpKind kind);
 
 // In-order queues of a device. Ops of different streams run beside each other unless one waits for
 // the other.
@@ -84,14 +91,18 @@ enum class Stream : std::uint8_t {
   ReceiveGradient,
   Offload,
 };
-inline constexpr int kStreams = 11;
-
-const char* name_of(Stream stream);
+constexpr auto enum_names(Stream) {
+  return std::array{"compute",         "tensor_parallel",  "context_parallel", "expert_parallel",
+                    "gradient_reduce", "parameter_gather", "send_activation",  "receive_activation",
+                    "send_gradient",   "receive_gradient", "offload"};
+}
+inline constexpr int kStreams = kEnumCount<Stream>;
 
 enum class Phase : std::uint8_t { Forward, Recompute, BackwardInput, BackwardWeight, Optimizer };
-inline constexpr int kPhases = 5;
-
-const char* name_of(Phase phase);
+constexpr auto enum_names(Phase) {
+  return std::array{"forward", "recompute", "backward_input", "backward_weight", "optimizer"};
+}
+inline constexpr int kPhases = kEnumCount<Phase>;
 
 // The communicators of a plan. Ranks that differ only along the named axes are members of one
 // group.
@@ -111,14 +122,28 @@ enum class Group : std::uint8_t {
   ModelParallel,  // tp x pp of one replica: the gradient norm
   Mirror,         // DualPipe: the two stages that hold copies of the same parts of the model
 };
-inline constexpr int kGroups = 14;
+constexpr auto enum_names(Group) {
+  return std::array{"tensor",
+                    "context",
+                    "expert",
+                    "expert_tensor",
+                    "data",
+                    "expert_data",
+                    "shard_inner",
+                    "shard_outer",
+                    "expert_shard_inner",
+                    "expert_shard_outer",
+                    "pipeline",
+                    "embedding_tie",
+                    "model_parallel",
+                    "mirror"};
+}
+inline constexpr int kGroups = kEnumCount<Group>;
 
 // True for collectives between the stages of a pipeline.
 constexpr bool joins_stages(Group group) {
   return group == Group::EmbeddingTie || group == Group::ModelParallel || group == Group::Mirror;
 }
-
-const char* name_of(Group group);
 
 // C[m, n] (+)= A[m, k] B[k, n], `batch` times; or `groups` experts that share m rows in total, or
 // (weight gradients) k rows.

@@ -35,9 +35,13 @@ enum class MemoryCategory : std::uint8_t {
   Context,        // CUDA context, libraries and their workspaces
   Fragmentation,  // reserved by the allocator, but not handed out
 };
-inline constexpr int kMemoryCategories = 11;
-
-const char* name_of(MemoryCategory category);
+constexpr auto enum_names(MemoryCategory) {
+  return std::array{
+      "weights",      "master_weights",      "gradients", "optimizer_states",      "activations",
+      "temporaries",  "gathered_parameters", "logits",    "communication_buffers", "context",
+      "fragmentation"};
+}
+inline constexpr int kMemoryCategories = kEnumCount<MemoryCategory>;
 
 // How long the instances of a tensor live.
 enum class Lifetime : std::uint8_t {

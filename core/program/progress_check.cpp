@@ -72,7 +72,7 @@ class Progress {
     std::vector<std::uint32_t> first_wait;           // by op, into the waits of the rank
     std::vector<bool> done, arrived;                 // by op
     std::unordered_map<std::uint32_t, std::vector<std::size_t>> blocked;  // queues, by op
-    std::array<std::int32_t, kGroups> turns{};  // collectives between stages so far
+    EnumArray<Group, std::int32_t> turns{};  // collectives between stages so far
   };
 
   void list(const RankProgram& rank) {
@@ -94,11 +94,11 @@ class Progress {
   // Members of each group that joins stages.
   void count_members() {
     for (const Stage& stage : stages_) {
-      std::array<bool, kGroups> member{};
+      EnumArray<Group, bool> member{};
       for (const Call& call : stage.rank->calls) {
         for (const Op& op : program_.blocks[call.block].ops) {
           if (const auto* work = std::get_if<CommunicationWork>(&op.work))
-            member[static_cast<std::size_t>(work->group)] = true;
+            member[work->group] = true;
         }
       }
       for (std::size_t g = 0; g < member.size(); ++g) members_[g] += member[g] ? 1 : 0;
@@ -141,13 +141,13 @@ class Progress {
     if (op.kind == OpKind::Send || op.kind == OpKind::Receive) return 2;
     const auto* work = std::get_if<CommunicationWork>(&op.work);
     if (work == nullptr || !joins_stages(work->group)) return 1;
-    return work->group == Group::Mirror ? 2 : members_[static_cast<std::size_t>(work->group)];
+    return work->group == Group::Mirror ? 2 : members_[work->group];
   }
 
   RendezvousKey key_of(QueueId id, Stage& stage, const Op& op, std::uint32_t number) const {
     const auto& work = std::get<CommunicationWork>(op.work);
     if (op.kind != OpKind::Send && op.kind != OpKind::Receive) {
-      const auto group = static_cast<std::size_t>(work.group);
+      const Group group = work.group;
       const auto stages = static_cast<std::int32_t>(stages_.size());
       const std::int32_t pair =
           work.group == Group::Mirror ? std::min(id.stage, stages - 1 - id.stage) : 0;
@@ -193,7 +193,7 @@ class Progress {
   const Program& program_;
   Queues queues_;
   std::vector<Stage> stages_;
-  std::array<std::size_t, kGroups> members_{};
+  EnumArray<Group, std::size_t> members_{};
   std::map<RendezvousKey, std::vector<Arrival>> rendezvous_;  // incomplete ones
   std::vector<QueueId> runnable_;
 };

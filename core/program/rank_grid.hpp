@@ -8,7 +8,6 @@
 // github.com/NVIDIA/Megatron-LM, parallel_state.py).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -28,13 +27,7 @@ struct StageRank {
 };
 
 // Places along the axes, as the dense or as the expert layers number them.
-struct RankCoordinates {
-  std::array<std::int64_t, 5> of{};  // by Axis
-
-  std::int64_t operator[](Axis axis) const { return of[static_cast<std::size_t>(axis)]; }
-  std::int64_t& operator[](Axis axis) { return of[static_cast<std::size_t>(axis)]; }
-  bool operator==(const RankCoordinates&) const = default;
-};
+using RankCoordinates = EnumArray<Axis, std::int64_t>;
 
 // The groups of one kind. Each rank is in one of them; where the kind leaves a rank out, that rank
 // is alone.

@@ -10,10 +10,6 @@
 namespace shardwright {
 namespace {
 
-constexpr std::array kFindingNames = {"structure", "wait", "collective", "message",     "order",
-                                      "deadlock",  "race", "undefined",  "overwritten", "leak"};
-static_assert(kFindingNames.size() == static_cast<std::size_t>(FindingKind::Leak) + 1);
-
 bool is_message(const Op& op) {
   return op.kind == OpKind::Send || op.kind == OpKind::Receive;
 }
@@ -69,10 +65,6 @@ void check_calls(const Program& program, const RankProgram& rank, FindingList& f
 }
 
 }  // namespace
-
-const char* name_of(FindingKind kind) {
-  return kFindingNames[static_cast<std::size_t>(kind)];
-}
 
 Queues::Queues(const Program& program) {
   for (const Block& block : program.blocks) {

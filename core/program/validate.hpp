@@ -23,8 +23,10 @@ enum class FindingKind : std::uint8_t {
   Leak,         // alive at the end of the step
 };
 
-// "structure", "wait", …
-const char* name_of(FindingKind kind);
+constexpr auto enum_names(FindingKind) {
+  return std::array{"structure", "wait", "collective", "message",     "order",
+                    "deadlock",  "race", "undefined",  "overwritten", "leak"};
+}
 
 // One thing that is wrong.
 struct Finding {

@@ -16,11 +16,10 @@ void add(RankVolumes& sum, const RankVolumes& more) {
 RankVolumes volumes_of(const Block& block, const Plan& plan) {
   RankVolumes sum;
   for (const Op& op : block.ops) {
-    sum.flop[static_cast<std::size_t>(op.phase)] += model_flop(op.work);
+    sum.flop[op.phase] += model_flop(op.work);
     const auto* work = std::get_if<CommunicationWork>(&op.work);
     if (work == nullptr) continue;
-    sum.sent[static_cast<std::size_t>(work->group)] +=
-        sent_bytes(op.kind, work->bytes, group_size(work->group, plan));
+    sum.sent[work->group] += sent_bytes(op.kind, work->bytes, group_size(work->group, plan));
     if (op.kind == OpKind::Receive) sum.received_messages += work->bytes;
   }
   return sum;

@@ -2,7 +2,6 @@
 // block keeps. For comparison with the published formulas.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -18,12 +17,15 @@ Bytes sent_bytes(OpKind kind, Bytes bytes, std::int64_t members);
 
 // Of one rank in one step.
 struct RankVolumes {
-  std::array<Flop, kPhases> flop{};   // of the matrix products
-  std::array<Bytes, kGroups> sent{};  // see sent_bytes
-  Bytes received_messages;            // from other stages
+  // FLOP of the matrix products.
+  EnumArray<Phase, Flop> flop{};
+  // Bytes on the wire, as sent_bytes counts them.
+  EnumArray<Group, Bytes> sent{};
+  // Bytes of messages from other stages.
+  Bytes received_messages;
 
-  Flop of(Phase phase) const { return flop[static_cast<std::size_t>(phase)]; }
-  Bytes of(Group group) const { return sent[static_cast<std::size_t>(group)]; }
+  Flop of(Phase phase) const { return flop[phase]; }
+  Bytes of(Group group) const { return sent[group]; }
 };
 
 // By stage. Takes time linear in calls.

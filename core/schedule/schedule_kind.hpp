@@ -1,7 +1,10 @@
 // The pipeline schedules by name, and the size of one.
 #pragma once
 
+#include <array>
 #include <cstdint>
+
+#include "core/base/enum_names.hpp"
 
 namespace shardwright {
 
@@ -15,8 +18,9 @@ enum class ScheduleKind : std::uint8_t {
   DualPipe,     // DeepSeek-V3: bidirectional, two copies of the parameters
 };
 
-// "1f1b", "interleaved", "zb-h1", …
-const char* name_of(ScheduleKind schedule);
+constexpr auto enum_names(ScheduleKind) {
+  return std::array{"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "dualpipe"};
+}
 
 // The size of a schedule.
 struct ScheduleShape {

@@ -1,11 +1,12 @@
-// Reading and writing accelerator profiles.
+// The fields of accelerator profiles.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
-#include "core/spec/cost_curve_json.hpp"
+#include "core/spec/cost_curve_fields.hpp"
+#include "core/spec/field_json.hpp"
 #include "core/spec/figures.hpp"
 #include "core/spec/price_json.hpp"
 
@@ -15,138 +16,149 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// A format that the profile leaves out is one that the device cannot multiply in.
-FlopPerSecond peak(ObjectReader& matrix, const char* key) {
-  return FlopPerSecond(matrix.number_or(key, 0.0));
+constexpr NumberRange kKernelTime{0.0, 1.0, false};
+constexpr Presence kTypical = reported("typical of vendor libraries");
+constexpr Presence kNoThrottling = reported("no throttling known");
+
+void describe_peaks(MatrixPeaks& peaks, FieldVisitor& fields) {
+  fields.number("fp32_flop_per_s", peaks.fp32, kPositive, kOmissible, "dense peak in fp32");
+  fields.number("tf32_flop_per_s", peaks.tf32, kPositive, kOmissible, "dense peak in tf32");
+  fields.number("fp16_flop_per_s", peaks.fp16, kPositive, kOmissible, "dense peak in fp16");
+  fields.number("bf16_flop_per_s", peaks.bf16, kPositive, kOmissible, "dense peak in bf16");
+  fields.number("fp8_flop_per_s", peaks.fp8, kPositive, kOmissible, "dense peak in fp8");
+  fields.number("fp4_flop_per_s", peaks.fp4, kPositive, kOmissible, "dense peak in nvfp4");
 }
 
-MatrixPeaks read_peaks(ObjectReader matrix) {
-  MatrixPeaks peaks{.fp32 = peak(matrix, "fp32_flop_per_s"),
-                    .tf32 = peak(matrix, "tf32_flop_per_s"),
-                    .fp16 = peak(matrix, "fp16_flop_per_s"),
-                    .bf16 = peak(matrix, "bf16_flop_per_s"),
-                    .fp8 = peak(matrix, "fp8_flop_per_s"),
-                    .fp4 = peak(matrix, "fp4_flop_per_s")};
-  if (std::max({peaks.fp16, peaks.bf16, peaks.fp32}) <= FlopPerSecond(0.0))
-    matrix.problem("", "no format", "fp16_flop_per_s, bf16_flop_per_s or fp32_flop_per_s");
-  matrix.refuse_unknown_keys();
-  return peaks;
+void describe_memory(AcceleratorSpec& accelerator, FieldVisitor& fields) {
+  fields.number("capacity_bytes", accelerator.memory, kPositive, kRequired,
+                "what CUDA or nvidia-smi reports as total where a public output shows it, else the "
+                "datasheet's figure");
+  fields.number("bandwidth_bytes_per_s", accelerator.memory_bandwidth, kPositive, kRequired,
+                "bandwidth of the device memory");
+  fields.number("l2_cache_bytes", accelerator.l2_cache, kPositive,
+                reported("as large as an A100's", 40e6), "size of the L2 cache");
 }
 
-constexpr NumberRange kShortTime{0.0, 1.0, false};
-
-void read_gemm_efficiency(ObjectReader& object, FillIn& fill, KernelEfficiency& efficiency) {
-  const std::string reason = "typical of vendor libraries";
-  efficiency.gemm_overhead = Seconds(
-      fill.number(object, "gemm_overhead_s", efficiency.gemm_overhead.value(), kShortTime, reason));
-  efficiency.wave_loss =
-      fill.number(object, "wave_loss_ratio", efficiency.wave_loss, kRatioOrZero, reason);
-  efficiency.operand_bandwidth_ratio = fill.number(
-      object, "operand_bandwidth_ratio", efficiency.operand_bandwidth_ratio, kPositive, reason);
-  efficiency.result_exposed =
-      fill.number(object, "result_exposed_ratio", efficiency.result_exposed, kRatioOrZero, reason);
-  efficiency.power_slowdown = fill.number(object, "power_slowdown_ratio", efficiency.power_slowdown,
-                                          kNonNegative, "no throttling known");
-  efficiency.power_delay = Seconds(fill.number(
-      object, "power_delay_s", efficiency.power_delay.value(), {0.0, 1.0, true}, reason));
+void describe_power(AcceleratorSpec& accelerator, FieldVisitor& fields) {
+  fields.number("design_w", accelerator.power, kPositive, reported("as an H100 SXM", 700.0),
+                "thermal design power");
+  fields.number("idle_w", accelerator.idle_power, kNonNegative,
+                derived(kReported, 0.1 * accelerator.power.value(), "a tenth of the design power"),
+                "power of an idle device; at most the design power");
 }
 
-// Defaults are KernelEfficiency's.
-void read_efficiency(ObjectReader object, FillIn& fill, AcceleratorSpec& spec) {
-  KernelEfficiency& efficiency = spec.efficiency;
-  const std::string reason = "typical of vendor libraries";
-  efficiency.matrix = fill.number(object, "matrix_ratio", efficiency.matrix, kRatio, reason);
-  efficiency.matrix_main_loop =
-      fill.number(object, "matrix_main_loop_ratio", efficiency.matrix_main_loop, kRatioOrZero,
-                  "not fitted, the matrix ratio stands in");
-  efficiency.matrix_tf32 =
-      fill.number(object, "matrix_tf32_ratio", efficiency.matrix_tf32, kRatio, reason);
-  efficiency.matrix_fp8 =
-      fill.number(object, "matrix_fp8_ratio", efficiency.matrix_fp8, kRatio, reason);
-  efficiency.memory = fill.number(object, "memory_ratio", efficiency.memory, kRatio, reason);
-  efficiency.attention_forward =
-      fill.number(object, "attention_forward_ratio", efficiency.attention_forward, kRatio, reason);
-  efficiency.attention_backward = fill.number(object, "attention_backward_ratio",
-                                              efficiency.attention_backward, kRatio, reason);
-  efficiency.kernel_overhead = Seconds(fill.number(
-      object, "kernel_overhead_s", efficiency.kernel_overhead.value(), kShortTime, reason));
-  read_gemm_efficiency(object, fill, efficiency);
-  efficiency.l2_bandwidth_ratio =
-      fill.number(object, "l2_bandwidth_ratio", efficiency.l2_bandwidth_ratio, kPositive, reason);
-  efficiency.l2_share = fill.number(object, "l2_share_ratio", efficiency.l2_share, kRatio, reason);
-  efficiency.host_link =
-      fill.number(object, "host_link_ratio", efficiency.host_link, kRatio, reason);
-  spec.sustained_clock_ratio =
-      fill.number(object, "sustained_clock_ratio", 1.0, kRatio, "no throttling known");
-  spec.sustained_fp8_clock_ratio = object.number_or("sustained_fp8_clock_ratio", 0.0, kRatio);
-  // Known of few devices; without it all are taken to be alike.
-  spec.speed_variation =
-      object.number_or("speed_variation_ratio", spec.speed_variation, {0.0, 0.2, false});
-  object.refuse_unknown_keys();
+void describe_efficiency(AcceleratorSpec& accelerator, FieldVisitor& fields) {
+  KernelEfficiency& efficiency = accelerator.efficiency;
+  fields.number("matrix_ratio", efficiency.matrix, kRatio, kTypical,
+                "rate of the largest GEMMs over the 16-bit matrix peak; used where "
+                "`matrix_main_loop_ratio` is 0");
+  fields.number("matrix_main_loop_ratio", efficiency.matrix_main_loop, kRatioOrZero,
+                reported("not fitted, the matrix ratio stands in"),
+                "rate of a GEMM's inner loop over the 16-bit matrix peak, without the losses to "
+                "tiles, waves and results ([model](../models/gemm.md)); 0: not fitted");
+  fields.number("matrix_tf32_ratio", efficiency.matrix_tf32, kRatio, kTypical,
+                "the same of tf32 and fp32 over their peaks");
+  fields.number("matrix_fp8_ratio", efficiency.matrix_fp8, kRatio, kTypical,
+                "the same of fp8 over its peak");
+  fields.number("memory_ratio", efficiency.memory, kRatio, kTypical,
+                "bandwidth of large streaming kernels over that of the memory");
+  fields.number("attention_forward_ratio", efficiency.attention_forward, kRatio, kTypical,
+                "rate of fused attention on long sequences of heads of width 128 over the matrix "
+                "peak, forward");
+  fields.number("attention_backward_ratio", efficiency.attention_backward, kRatio, kTypical,
+                "the same of the backward pass");
+  fields.number("kernel_overhead_s", efficiency.kernel_overhead, kKernelTime, kTypical,
+                "prologue and epilogue of a kernel on the device");
+  fields.number("gemm_overhead_s", efficiency.gemm_overhead, kKernelTime, kTypical,
+                "the same of a GEMM, which fills its operand pipeline");
+  fields.number("wave_loss_ratio", efficiency.wave_loss, kRatioOrZero, kTypical,
+                "loss of a partly filled last wave of tiles: 1 for plain tiling, 0 where the "
+                "library balances it (stream-K)");
+  fields.number("operand_bandwidth_ratio", efficiency.operand_bandwidth_ratio, kPositive, kTypical,
+                "bandwidth of operands to the matrix units, through L2 and multicast, over "
+                "achieved memory bandwidth");
+  fields.number("result_exposed_ratio", efficiency.result_exposed, kRatioOrZero, kTypical,
+                "share of the time to write a GEMM's result that no other tile's products hide");
+  fields.number("power_slowdown_ratio", efficiency.power_slowdown, kNonNegative, kNoThrottling,
+                "extra time of a long GEMM once the device has reached its power limit");
+  fields.number("power_delay_s", efficiency.power_delay, {0.0, 1.0, true}, kTypical,
+                "GEMM time after which half of that slowdown is felt");
+  fields.number("l2_bandwidth_ratio", efficiency.l2_bandwidth_ratio, kPositive, kTypical,
+                "achieved L2 over achieved memory bandwidth of streaming kernels");
+  fields.number("l2_share_ratio", efficiency.l2_share, kRatio, kTypical,
+                "share of the L2 cache that stays resident from one kernel to the next");
+  fields.number("host_link_ratio", efficiency.host_link, kRatio, kTypical,
+                "bandwidth of large copies over that of the link to the host");
+  fields.number("sustained_clock_ratio", accelerator.sustained_clock_ratio, kRatio, kNoThrottling,
+                "clock under hours of dense GEMMs over the clock that the peaks assume");
+  fields.number("sustained_fp8_clock_ratio", accelerator.sustained_fp8_clock_ratio, kRatio,
+                kOmissible,
+                "the same for products of 8-bit elements, which draw less power; left out where it "
+                "is not known apart");
+  fields.number("speed_variation_ratio", accelerator.speed_variation, {0.0, 0.2, false}, kOmissible,
+                "relative standard deviation of the speed of devices of one batch "
+                "([model](../models/step.md#the-slowest-of-many))");
 }
 
-void read_memory(ObjectReader memory, FillIn& fill, AcceleratorSpec& spec) {
-  spec.memory = Bytes(memory.number("capacity_bytes"));
-  spec.memory_bandwidth = BytesPerSecond(memory.number("bandwidth_bytes_per_s"));
-  spec.l2_cache =
-      Bytes(fill.number(memory, "l2_cache_bytes", 40e6, kPositive, "as large as an A100's"));
-  memory.refuse_unknown_keys();
-}
-
-void read_power(ObjectReader power, FillIn& fill, AcceleratorSpec& spec) {
-  spec.power = Watts(fill.number(power, "design_w", 700.0, kPositive, "as an H100 SXM"));
-  spec.idle_power = Watts(fill.number(power, "idle_w", 0.1 * spec.power.value(), kNonNegative,
-                                      "a tenth of the design power"));
-  if (spec.idle_power > spec.power) {
-    power.problem("idle_w", fmt::format("{}", spec.idle_power.value()),
-                  fmt::format("at most the design power of {}", spec.power.value()));
+void check_accelerator(const AcceleratorSpec& accelerator, const std::string& pointer,
+                       ProblemList& problems) {
+  const MatrixPeaks& peaks = accelerator.matrix;
+  if (std::max({peaks.fp16, peaks.bf16, peaks.fp32}) <= FlopPerSecond(0.0)) {
+    problems.add(pointer + "/matrix", "no format",
+                 "fp16_flop_per_s, bf16_flop_per_s or fp32_flop_per_s");
   }
-  power.refuse_unknown_keys();
-}
-
-ordered_json peaks_json(const MatrixPeaks& peaks) {
-  ordered_json result = ordered_json::object();
-  const auto add = [&result](const char* key, FlopPerSecond rate) {
-    if (rate.value() > 0.0) result[key] = rate.value();
-  };
-  add("fp32_flop_per_s", peaks.fp32);
-  add("tf32_flop_per_s", peaks.tf32);
-  add("fp16_flop_per_s", peaks.fp16);
-  add("bf16_flop_per_s", peaks.bf16);
-  add("fp8_flop_per_s", peaks.fp8);
-  add("fp4_flop_per_s", peaks.fp4);
-  return result;
+  if (accelerator.idle_power > accelerator.power) {
+    problems.add(pointer + "/power/idle_w", fmt::format("{}", accelerator.idle_power.value()),
+                 fmt::format("at most the design power of {}", accelerator.power.value()));
+  }
 }
 
 }  // namespace
 
+void describe(AcceleratorSpec& accelerator, FieldVisitor& fields) {
+  fields.header("shardwright/accelerator", true);
+  fields.text("name", accelerator.name, kRequired, "name of the profile");
+  fields.text("vendor", accelerator.vendor, kOptional, "nvidia, amd, google, …");
+  fields.text("architecture", accelerator.architecture, kOptional,
+              "ampere, hopper, blackwell, cdna3, …; cpu: the cores of a host that one rank gets");
+  fields.texts("aliases", accelerator.aliases, kOptional,
+               "other spellings that published measurements use");
+  fields.section("matrix", kRequired,
+                 "dense matrix peaks by format; a device cannot multiply in a format that is left "
+                 "out, and fp16, bf16 or fp32 is required",
+                 [&] { describe_peaks(accelerator.matrix, fields); });
+  const MatrixPeaks& peaks = accelerator.matrix;
+  const double half = std::max({peaks.fp16, peaks.bf16, FlopPerSecond(16.0)}).value();
+  fields.number("vector_fp32_flop_per_s", accelerator.vector_fp32, kPositive,
+                derived(kReported, half / 16.0, "a sixteenth of the 16-bit matrix peak"),
+                "peak in fp32 outside of the matrix units");
+  fields.section("memory", kRequired, "device memory and cache",
+                 [&] { describe_memory(accelerator, fields); });
+  fields.integer("compute_units", accelerator.compute_units, {1, 1'000'000},
+                 reported("as an H100 SXM", 132), "SMs, CUs or cores");
+  fields.number("max_clock_hz", accelerator.max_clock, kPositive,
+                reported("typical of the field", 1.8e9), "highest clock");
+  fields.section("power", kOptional, "power of one device",
+                 [&] { describe_power(accelerator, fields); });
+  fields.section("efficiency", kOptional,
+                 "how well kernels of the vendor's libraries use the device",
+                 [&] { describe_efficiency(accelerator, fields); });
+  fields.list("kernel_curves", accelerator.kernel_curves, kOmissible,
+              "times of kernels on a device without tiles and waves (a CPU), which go before the "
+              "formulas; `shardwright probe` and `calibrate` write them",
+              [&](KernelCurve& curve) { describe(curve, fields); });
+  describe_price(accelerator.price, fields);
+  fields.text("notes", accelerator.notes, kOmissible, "what a reader of the profile should know");
+}
+
 AcceleratorSpec read_accelerator(const json& document, const std::string& pointer,
                                  ProblemList& problems, std::vector<std::string>& filled_in) {
   AcceleratorSpec spec;
-  const json plain = separate_figures(document, pointer, problems, spec.sources);
-  ObjectReader object(plain, pointer, problems);
-  FillIn fill(pointer, spec.sources, filled_in);
-  object.allow("sources");
-  check_schema(object, "shardwright/accelerator");
-  spec.name = object.name("name");
-  spec.vendor = object.text_or("vendor", "");
-  spec.architecture = object.text_or("architecture", "");
-  if (object.has("aliases")) spec.aliases = object.texts("aliases");
-  spec.matrix = read_peaks(object.object("matrix"));
-  spec.vector_fp32 = FlopPerSecond(fill.number(
-      object, "vector_fp32_flop_per_s",
-      std::max({spec.matrix.fp16, spec.matrix.bf16, FlopPerSecond(16.0)}).value() / 16.0, kPositive,
-      "a sixteenth of the 16-bit matrix peak"));
-  read_memory(object.object("memory"), fill, spec);
-  spec.compute_units = fill.integer(object, "compute_units", 132, {1, 1'000'000}, "as an H100 SXM");
-  spec.max_clock =
-      Hertz(fill.number(object, "max_clock_hz", 1.8e9, kPositive, "typical of the field"));
-  read_power(section(object, "power"), fill, spec);
-  read_efficiency(section(object, "efficiency"), fill, spec);
-  spec.kernel_curves = read_kernel_curves(object, "kernel_curves");
-  spec.price = read_price(object);
-  spec.notes = object.text_or("notes", "");
-  object.refuse_unknown_keys();
+  const std::size_t known_problems = problems.size();
+  read_figures(document, pointer, problems, spec.sources, filled_in,
+               [&](FieldVisitor& fields) { describe(spec, fields); });
+  // Stand-ins of refused values would break further rules.
+  if (problems.size() == known_problems) check_accelerator(spec, pointer, problems);
   return spec;
 }
 
@@ -159,48 +171,7 @@ AcceleratorSpec read_accelerator(const json& document, const std::string& source
 }
 
 ordered_json to_json(const AcceleratorSpec& spec) {
-  ordered_json document = {
-      {"schema", "shardwright/accelerator"},
-      {"version", 1},
-      {"name", spec.name},
-      {"vendor", spec.vendor},
-      {"architecture", spec.architecture},
-      {"aliases", spec.aliases},
-      {"matrix", peaks_json(spec.matrix)},
-      {"vector_fp32_flop_per_s", spec.vector_fp32.value()},
-      {"memory",
-       {{"capacity_bytes", spec.memory.value()},
-        {"bandwidth_bytes_per_s", spec.memory_bandwidth.value()},
-        {"l2_cache_bytes", spec.l2_cache.value()}}},
-      {"compute_units", spec.compute_units},
-      {"max_clock_hz", spec.max_clock.value()},
-      {"power", {{"design_w", spec.power.value()}, {"idle_w", spec.idle_power.value()}}},
-      {"efficiency",
-       {{"matrix_ratio", spec.efficiency.matrix},
-        {"matrix_main_loop_ratio", spec.efficiency.matrix_main_loop},
-        {"matrix_tf32_ratio", spec.efficiency.matrix_tf32},
-        {"matrix_fp8_ratio", spec.efficiency.matrix_fp8},
-        {"memory_ratio", spec.efficiency.memory},
-        {"attention_forward_ratio", spec.efficiency.attention_forward},
-        {"attention_backward_ratio", spec.efficiency.attention_backward},
-        {"kernel_overhead_s", spec.efficiency.kernel_overhead.value()},
-        {"gemm_overhead_s", spec.efficiency.gemm_overhead.value()},
-        {"wave_loss_ratio", spec.efficiency.wave_loss},
-        {"operand_bandwidth_ratio", spec.efficiency.operand_bandwidth_ratio},
-        {"result_exposed_ratio", spec.efficiency.result_exposed},
-        {"power_slowdown_ratio", spec.efficiency.power_slowdown},
-        {"power_delay_s", spec.efficiency.power_delay.value()},
-        {"l2_bandwidth_ratio", spec.efficiency.l2_bandwidth_ratio},
-        {"l2_share_ratio", spec.efficiency.l2_share},
-        {"host_link_ratio", spec.efficiency.host_link},
-        {"sustained_clock_ratio", spec.sustained_clock_ratio}}}};
-  if (spec.sustained_fp8_clock_ratio > 0.0)
-    document["efficiency"]["sustained_fp8_clock_ratio"] = spec.sustained_fp8_clock_ratio;
-  if (spec.speed_variation > 0.0)
-    document["efficiency"]["speed_variation_ratio"] = spec.speed_variation;
-  if (!spec.kernel_curves.empty()) document["kernel_curves"] = to_json(spec.kernel_curves);
-  write_price(document, spec.price, spec.sources);
-  if (!spec.notes.empty()) document["notes"] = spec.notes;
+  ordered_json document = write_spec(spec, spec.sources);
   attach_sources(document, spec.sources);
   return document;
 }

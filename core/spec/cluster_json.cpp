@@ -8,7 +8,8 @@
 #include <numeric>
 
 #include "core/base/nearest_name.hpp"
-#include "core/spec/cost_curve_json.hpp"
+#include "core/spec/cost_curve_fields.hpp"
+#include "core/spec/field_json.hpp"
 #include "core/spec/figures.hpp"
 #include "core/spec/price_json.hpp"
 #include "core/spec/stack_json.hpp"
@@ -82,13 +83,12 @@ class PartReader {
 
 // A node count of 0 stands for as many as are asked for, which a fabric without switches cannot
 // grow to.
-void bound_nodes(ClusterSpec& cluster) {
+void bound_nodes(ClusterSpec& cluster, std::vector<std::string>& lines) {
   const FabricKind kind = cluster.fabric.kind;
   if (cluster.nodes > 0 || (kind != FabricKind::None && kind != FabricKind::Torus)) return;
   cluster.nodes = cluster.reachable_nodes().value_or(0);
   cluster.sources["/nodes"] = {kFilledIn, Confidence::Assumed};
-  cluster.filled_in.push_back(
-      fmt::format("/nodes: {} filled in (all that the fabric joins)", cluster.nodes));
+  lines.push_back(fmt::format("/nodes: {} filled in (all that the fabric joins)", cluster.nodes));
 }
 
 void check_network(ObjectReader& object, const ClusterSpec& cluster) {
@@ -133,58 +133,68 @@ std::optional<StackSpec> read_own_stack(ObjectReader& cluster) {
 
 }  // namespace
 
+void describe(ClusterSpec& cluster, FieldVisitor& fields) {
+  fields.header("shardwright/cluster", true);
+  fields.text("name", cluster.name, kRequired, "name of the profile");
+  fields.document("accelerator", "accelerator", kRequired, "the accelerators of its nodes");
+  fields.document("node", "node", kRequired, "one of its nodes");
+  fields.document("fabric", "fabric", kRequired, "the network between nodes");
+  fields.texts("aliases", cluster.aliases, kOmissible,
+               "how published measurements name systems like it");
+  fields.integer("nodes", cluster.nodes, {0, 1'000'000'000}, kOmissible,
+                 "nodes that exist; 0: as many as are asked for");
+  fields.number("power_usage_effectiveness_ratio", cluster.power_usage_effectiveness,
+                {1.0, 10.0, false}, reported("typical of a liquid-cooled data centre"),
+                "power of the data centre over that of its computers");
+  fields.list("exchange_curves", cluster.exchange_curves, kOmissible,
+              "times of collectives and messages, which go before the formulas; `shardwright "
+              "probe` and `calibrate` write them",
+              [&](ExchangeCurve& curve) { describe(curve, fields); });
+  fields.document("stack", "stack", kOmissible,
+                  "the stack as it was measured here, for use where none is named");
+  describe_price(cluster.price, fields);
+  fields.texts("filled_in", cluster.filled_in, kOmissible,
+               "lines about fields that a profile left out, as Shardwright writes them");
+  fields.text("notes", cluster.notes, kOmissible, "what a reader of the profile should know");
+}
+
 ClusterSpec read_cluster(const json& document, const std::string& source,
                          const PartLibrary& library) {
   ProblemList problems(source);
   ClusterSpec cluster;
+  std::vector<std::string> lines;
   const json plain = separate_figures(document, "", problems, cluster.sources);
   ObjectReader object(plain, "", problems);
-  object.allow("sources");
-  check_schema(object, "shardwright/cluster");
-  cluster.name = object.name("name");
-  if (object.has("aliases")) cluster.aliases = object.texts("aliases");
-  if (object.has("filled_in")) cluster.filled_in = object.texts("filled_in");
-  FillIn fill("", cluster.sources, cluster.filled_in);
-  PartReader parts(object, library, cluster.filled_in);
+  PartReader parts(object, library, lines);
   cluster.accelerator =
       parts.read<AcceleratorSpec>("accelerator", "accelerators", &read_accelerator);
   const std::size_t before_network = problems.size();
   cluster.node = parts.read<NodeSpec>("node", "nodes", &read_node);
   cluster.fabric = parts.read<FabricSpec>("fabric", "fabrics", &read_fabric);
-  cluster.nodes = object.integer_or("nodes", 0, {0, 1'000'000'000});
+  FillInReport report{"", &cluster.sources, &lines};
+  read_fields(
+      object, [&](FieldVisitor& fields) { describe(cluster, fields); }, &report);
   // Parts that were refused would only give problems that follow from the first ones.
   if (problems.size() == before_network) {
-    bound_nodes(cluster);
+    bound_nodes(cluster, lines);
     check_network(object, cluster);
   }
-  cluster.power_usage_effectiveness =
-      fill.number(object, "power_usage_effectiveness_ratio", cluster.power_usage_effectiveness,
-                  {1.0, 10.0, false}, "typical of a liquid-cooled data centre");
-  cluster.exchange_curves = read_exchange_curves(object, "exchange_curves");
   cluster.stack = read_own_stack(object);
-  cluster.price = read_price(object);
-  cluster.notes = object.text_or("notes", "");
-  object.refuse_unknown_keys();
   problems.throw_if_any();
+  cluster.filled_in.insert(cluster.filled_in.end(), lines.begin(), lines.end());
   return cluster;
 }
 
 ordered_json to_json(const ClusterSpec& cluster) {
-  ordered_json document = {{"schema", "shardwright/cluster"},
-                           {"version", 1},
-                           {"name", cluster.name},
-                           {"accelerator", to_json(cluster.accelerator)},
-                           {"node", to_json(cluster.node)},
-                           {"fabric", to_json(cluster.fabric)}};
-  if (!cluster.aliases.empty()) document["aliases"] = cluster.aliases;
-  if (cluster.nodes > 0 || cluster.sources.contains("/nodes")) document["nodes"] = cluster.nodes;
-  document["power_usage_effectiveness_ratio"] = cluster.power_usage_effectiveness;
-  if (!cluster.exchange_curves.empty())
-    document["exchange_curves"] = to_json(cluster.exchange_curves);
-  if (cluster.stack) document["stack"] = to_json(*cluster.stack);
-  write_price(document, cluster.price, cluster.sources);
-  if (!cluster.filled_in.empty()) document["filled_in"] = cluster.filled_in;
-  if (!cluster.notes.empty()) document["notes"] = cluster.notes;
+  ordered_json document = write_spec(cluster, cluster.sources);
+  document["accelerator"] = to_json(cluster.accelerator);
+  document["node"] = to_json(cluster.node);
+  document["fabric"] = to_json(cluster.fabric);
+  if (cluster.stack) {
+    document["stack"] = to_json(*cluster.stack);
+  } else {
+    document.erase("stack");
+  }
   attach_sources(document, cluster.sources);
   return document;
 }

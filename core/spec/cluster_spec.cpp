@@ -50,48 +50,4 @@ std::optional<std::int64_t> ClusterSpec::most_accelerators() const {
   return *reachable * accelerators_per_node();
 }
 
-const char* name_of(ScaleUpKind kind) {
-  switch (kind) {
-    case ScaleUpKind::Switched:
-      return "switched";
-    case ScaleUpKind::Mesh:
-      return "mesh";
-    case ScaleUpKind::Torus:
-      return "torus";
-    case ScaleUpKind::Pcie:
-      return "pcie";
-  }
-  return "";
-}
-
-const char* name_of(FabricKind kind) {
-  switch (kind) {
-    case FabricKind::LeafSpine:
-      return "leaf-spine";
-    case FabricKind::RailOptimised:
-      return "rail-optimised";
-    case FabricKind::Torus:
-      return "torus";
-    case FabricKind::None:
-      return "none";
-  }
-  return "";
-}
-
-const char* name_of(FabricProtocol protocol) {
-  switch (protocol) {
-    case FabricProtocol::InfiniBand:
-      return "infiniband";
-    case FabricProtocol::RoCE:
-      return "roce";
-    case FabricProtocol::Efa:
-      return "efa";
-    case FabricProtocol::Ethernet:
-      return "ethernet";
-    case FabricProtocol::Optical:
-      return "optical";
-  }
-  return "";
-}
-
 }  // namespace shardwright

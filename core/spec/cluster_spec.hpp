@@ -1,7 +1,9 @@
 // What a cluster is: accelerators in nodes, nodes on a fabric.
 //
 // Bandwidths are per direction. A profile says where each figure comes from (`Provenance`), so that
-// an answer can tell what it rests on. Nothing here knows a model or a plan.
+// an answer can tell what it rests on. Nothing here knows a model or a plan. What each field means
+// is said where it is described for files: in accelerator_json.cpp, node_json.cpp, fabric_json.cpp
+// and cluster_json.cpp.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
 #include "core/spec/cost_curve.hpp"
 #include "core/spec/measured_kernel.hpp"
@@ -30,32 +33,23 @@ struct MatrixPeaks {
 // How well kernels use the device. Each is a property of the hardware with its vendor libraries,
 // shared by all shapes; the shape-dependent part (tiles, waves, roofline) is in sim/cost.
 struct KernelEfficiency {
-  double matrix =
-      0.85;  // of the 16-bit matrix peak, for a GEMM large enough to hide everything else
-  // Fitted: of the 16-bit matrix peak inside of a tile's main loop, before the losses to tile
-  // edges, filling and power that sim/cost/gemm_cost.hpp adds. It is no rate that a GEMM reaches
-  // (`matrix` is); 0: not fitted, `matrix` stands in for it.
+  double matrix = 0.85;
   double matrix_main_loop = 0.0;
-  double matrix_tf32 = 0.85;        // the same of the tf32 (and fp32) peak
-  double matrix_fp8 = 0.77;         // … of the fp8 peak
-  double memory = 0.85;             // of the memory bandwidth, for a large streaming kernel
-  double attention_forward = 0.60;  // of the matrix peak, fused attention on long sequences of
-                                    // heads that are 128 wide
+  double matrix_tf32 = 0.85;
+  double matrix_fp8 = 0.77;
+  double memory = 0.85;
+  double attention_forward = 0.60;
   double attention_backward = 0.50;
-  Seconds kernel_overhead = microseconds(2.0);  // prologue and epilogue of a kernel on the device
-  Seconds gemm_overhead = microseconds(3.0);    // the same of a GEMM: fills its operand pipeline
-  double wave_loss = 0.4;  // of a partly filled last wave of tiles: 1 for plain tiling, 0 where the
-                           // library balances it (stream-K)
-  double operand_bandwidth_ratio = 5.0;  // operands that reach the matrix units through L2 and
-                                         // multicast, over achieved memory bandwidth
-  double result_exposed = 0.2;      // of the time to write a GEMM's result, that no other tile's
-                                    // products hide
-  double l2_bandwidth_ratio = 2.5;  // achieved L2 over achieved memory bandwidth, streaming
-  double l2_share = 0.5;        // of the L2 cache that stays resident from one kernel to the next
-  double host_link = 0.85;      // of the link to the host, for large copies
-  double power_slowdown = 0.0;  // relative time that a long GEMM takes longer once the device has
-                                // reached its power limit
-  Seconds power_delay = microseconds(150.0);  // of GEMM work, after which half of that is felt
+  Seconds kernel_overhead = microseconds(2.0);
+  Seconds gemm_overhead = microseconds(3.0);
+  double wave_loss = 0.4;
+  double operand_bandwidth_ratio = 5.0;
+  double result_exposed = 0.2;
+  double l2_bandwidth_ratio = 2.5;
+  double l2_share = 0.5;
+  double host_link = 0.85;
+  double power_slowdown = 0.0;
+  Seconds power_delay = microseconds(150.0);
 
   bool operator==(const KernelEfficiency&) const = default;
 };
@@ -65,31 +59,28 @@ struct KernelEfficiency {
 inline constexpr const char* kCpuArchitecture = "cpu";
 
 struct AcceleratorSpec {
-  std::string name;                  // "h100-sxm"
-  std::string vendor;                // "nvidia", "amd", "google"
-  std::string architecture;          // "volta", "ampere", "hopper", "blackwell", "cdna3", …
-  std::vector<std::string> aliases;  // other spellings that published measurements use
+  std::string name;
+  std::string vendor;
+  std::string architecture;
+  std::vector<std::string> aliases;
   MatrixPeaks matrix;
-  FlopPerSecond vector_fp32;  // outside of the matrix units
-  Bytes memory;               // HBM capacity
+  FlopPerSecond vector_fp32;
+  Bytes memory;
   BytesPerSecond memory_bandwidth;
   Bytes l2_cache;
-  std::int64_t compute_units = 1;  // SMs, CUs or cores
+  std::int64_t compute_units = 1;
   Hertz max_clock;
-  Watts power;  // thermal design power
+  Watts power;
   Watts idle_power;
   KernelEfficiency efficiency;
-  // Clock under hours of dense GEMM, of the clock that the peaks assume. Products of 8-bit elements
-  // draw less power, so the clock falls less where power limits it; 0 = it is not known apart.
   double sustained_clock_ratio = 1.0, sustained_fp8_clock_ratio = 0.0;
-  double speed_variation = 0.0;  // relative standard deviation of the speed of devices of one batch
+  double speed_variation = 0.0;
   // Timings on this device, which go before the formulas in their range. They are no part of the
   // profile's file: a table of their own holds them (sim/cost/measured_kernels.hpp).
   std::vector<MeasuredKernel> measured_kernels;
-  // What kernels take on a device without tiles and waves (a CPU); go before the formulas.
   std::vector<KernelCurve> kernel_curves;
-  DollarsPerSecond price;  // of renting one, as listed publicly
-  std::string notes;       // what a reader of the profile should know
+  DollarsPerSecond price;
+  std::string notes;
   Sources sources;
 
   bool operator==(const AcceleratorSpec&) const = default;
@@ -101,33 +92,31 @@ enum class ScaleUpKind : std::uint8_t {
   Torus,     // TPU
   Pcie,      // shared PCIe trees and the CPU interconnect
 };
+constexpr auto enum_names(ScaleUpKind) {
+  return std::array{"switched", "mesh", "torus", "pcie"};
+}
 
 // The links among the accelerators of a node, or of a rack-sized domain.
 struct ScaleUpSpec {
   ScaleUpKind kind = ScaleUpKind::Switched;
-  std::string name;          // "NVLink 4"
-  BytesPerSecond bandwidth;  // per accelerator and direction, as the datasheet says
-  double ring_efficiency =
-      0.8;  // of `bandwidth`, that large ring collectives reach as bus bandwidth
-  Seconds latency = microseconds(1.0);  // per hop, as the sender sees it
-  Seconds collective_overhead =
-      microseconds(8.0);              // fixed cost of a collective on the device, protocol LL
-  bool in_network_reduction = false;  // NVLS
-  double in_network_efficiency =
-      0.65;  // of `bandwidth`, that in-switch reductions of large messages keep busy
-  double pair_efficiency =
-      0.75;                    // of `bandwidth`, that all-to-all and point-to-point messages reach
-  std::int64_t domain = 8;     // accelerators that it joins
-  std::int64_t channels = 16;  // that a collective library opens on it: blocks of threads, each on
-                               // a multiprocessor of its own, with a part of the data each
+  std::string name;
+  BytesPerSecond bandwidth;
+  double ring_efficiency = 0.8;
+  Seconds latency = microseconds(1.0);
+  Seconds collective_overhead = microseconds(8.0);
+  bool in_network_reduction = false;
+  double in_network_efficiency = 0.65;
+  double pair_efficiency = 0.75;
+  std::int64_t domain = 8;
+  std::int64_t channels = 16;
 
   bool operator==(const ScaleUpSpec&) const = default;
 };
 
 struct NicSpec {
   std::int64_t per_node = 1;
-  BytesPerSecond bandwidth;  // of one NIC and direction
-  double efficiency = 0.92;  // of `bandwidth`, that large messages reach
+  BytesPerSecond bandwidth;
+  double efficiency = 0.92;
 
   bool operator==(const NicSpec&) const = default;
 };
@@ -136,13 +125,10 @@ struct HostSpec {
   std::string cpu;
   std::int64_t cores = 64;
   Bytes memory;
-  // Of all its sockets, nominal; two with eight channels of DDR4-3200.
   BytesPerSecond memory_bandwidth = BytesPerSecond(409.6e9);
-  BytesPerSecond
-      accelerator_link;  // host to accelerator (PCIe, NVLink-C2C), per accelerator and direction
-  BytesPerSecond nvme_read, nvme_write;  // per node; zero: no local disk
-  double speed =
-      1.0;  // single-thread speed relative to the host that the stacks' launch times assume
+  BytesPerSecond accelerator_link;
+  BytesPerSecond nvme_read, nvme_write;
+  double speed = 1.0;
 
   bool operator==(const HostSpec&) const = default;
 };
@@ -153,7 +139,7 @@ struct NodeSpec {
   ScaleUpSpec scale_up;
   NicSpec nic;
   HostSpec host;
-  Watts power_overhead;  // of a node beyond its accelerators: CPUs, fans, NICs, switches
+  Watts power_overhead;
   std::string notes;
   Sources sources;
 
@@ -161,14 +147,20 @@ struct NodeSpec {
 };
 
 enum class FabricKind : std::uint8_t { LeafSpine, RailOptimised, Torus, None };
+constexpr auto enum_names(FabricKind) {
+  return std::array{"leaf-spine", "rail-optimised", "torus", "none"};
+}
+
 enum class FabricProtocol : std::uint8_t { InfiniBand, RoCE, Efa, Ethernet, Optical };
+constexpr auto enum_names(FabricProtocol) {
+  return std::array{"infiniband", "roce", "efa", "ethernet", "optical"};
+}
 
 // One level of switches, from the leaf up.
 struct FabricLevel {
-  std::int64_t nodes = 1;  // servers below one switch (or one pod) of this level
-  double oversubscription =
-      1.0;  // bandwidth entering from below over bandwidth leaving upwards, at least 1
-  Seconds latency = microseconds(1.0);  // added by passing this level once
+  std::int64_t nodes = 1;
+  double oversubscription = 1.0;
+  Seconds latency = microseconds(1.0);
 
   bool operator==(const FabricLevel&) const = default;
 };
@@ -178,12 +170,10 @@ struct FabricSpec {
   std::string name;
   FabricKind kind = FabricKind::RailOptimised;
   FabricProtocol protocol = FabricProtocol::InfiniBand;
-  Seconds base_latency = microseconds(5.0);  // NIC to NIC below one leaf
+  Seconds base_latency = microseconds(5.0);
   std::vector<FabricLevel> levels;
-  bool in_network_reduction = false;  // SHARP
-  std::vector<std::int64_t> torus;    // nodes along each axis; for FabricKind::Torus
-  // Nodes along each axis of the blocks that optical switches join, closing the axes of a job's
-  // slice to rings. They divide those of the torus. Empty: no switches, only whole axes are rings.
+  bool in_network_reduction = false;
+  std::vector<std::int64_t> torus;
   std::vector<std::int64_t> torus_block;
   std::string notes;
   Sources sources;
@@ -196,20 +186,19 @@ struct FabricSpec {
 
 struct ClusterSpec {
   std::string name;
-  std::vector<std::string> aliases;  // how published measurements name systems like this one
+  std::vector<std::string> aliases;
   AcceleratorSpec accelerator;
   NodeSpec node;
   FabricSpec fabric;
-  std::int64_t nodes = 0;                      // that exist; 0: as many as are asked for
-  std::vector<ExchangeCurve> exchange_curves;  // measured here; go before the formulas
-  std::optional<StackSpec> stack;  // as it was measured here; stands where no stack is named
+  std::int64_t nodes = 0;
+  std::vector<ExchangeCurve> exchange_curves;
+  std::optional<StackSpec> stack;
   double power_usage_effectiveness = 1.1;
-  DollarsPerSecond
-      price;  // per accelerator; overrides the accelerator's own where it is above zero
-  std::vector<std::string>
-      filled_in;  // what the profile left out and the reader filled in, for the report
+  // Overrides the accelerator's own where it is above zero.
+  DollarsPerSecond price;
+  std::vector<std::string> filled_in;
   std::string notes;
-  Sources sources;  // of the cluster's own figures; its parts carry theirs
+  Sources sources;
 
   std::int64_t accelerators_per_node() const { return node.accelerators; }
   // On a node that has as many as it can of a job of so many.
@@ -225,10 +214,5 @@ struct ClusterSpec {
 
   bool operator==(const ClusterSpec&) const = default;
 };
-
-// Names used in files and tables: "switched", "rail-optimised", "infiniband", …
-const char* name_of(ScaleUpKind kind);
-const char* name_of(FabricKind kind);
-const char* name_of(FabricProtocol protocol);
 
 }  // namespace shardwright

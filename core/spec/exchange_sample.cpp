@@ -25,14 +25,13 @@ nlohmann::ordered_json to_json(const std::vector<ExchangeSample>& samples) {
 std::vector<ExchangeSample> read_exchanges(const nlohmann::json& document,
                                            const std::string& source) {
   constexpr IntegerRange kRanks{1, 10'000'000};
-  const auto kinds = enum_names<OpKind>(kOpKinds);
   ProblemList problems(source);
   ObjectReader object(document, "", problems);
   check_schema(object, kExchangesSchema);
   std::vector<ExchangeSample> samples;
   for (ObjectReader& row : object.objects("samples")) {
     ExchangeSample& sample = samples.emplace_back();
-    sample.kind = row.choice("kind", kinds);
+    sample.kind = row.choice<OpKind>("kind");
     if (!is_communication(sample.kind))
       row.problem("kind", name_of(sample.kind), "a collective or send");
     sample.members = row.integer("members", {2, kRanks.most});

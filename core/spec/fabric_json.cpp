@@ -1,9 +1,10 @@
-// Reading and writing fabric profiles.
+// The fields of fabric profiles.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/field_json.hpp"
 #include "core/spec/figures.hpp"
 
 namespace shardwright {
@@ -12,128 +13,88 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr NumberRange kFabricLatency{0.0, 1.0, false};
-
-const EnumNames<FabricKind>& kind_names() {
-  static const EnumNames<FabricKind> kNames = {{"leaf-spine", FabricKind::LeafSpine},
-                                               {"rail-optimised", FabricKind::RailOptimised},
-                                               {"torus", FabricKind::Torus},
-                                               {"none", FabricKind::None}};
-  return kNames;
-}
-
-const EnumNames<FabricProtocol>& protocol_names() {
-  static const EnumNames<FabricProtocol> kNames = {{"infiniband", FabricProtocol::InfiniBand},
-                                                   {"roce", FabricProtocol::RoCE},
-                                                   {"efa", FabricProtocol::Efa},
-                                                   {"ethernet", FabricProtocol::Ethernet},
-                                                   {"optical", FabricProtocol::Optical}};
-  return kNames;
-}
+constexpr NumberRange kFabricTime{0.0, 1.0, false};
 
 bool has_switches(FabricKind kind) {
   return kind == FabricKind::LeafSpine || kind == FabricKind::RailOptimised;
 }
 
-FabricLevel read_level(ObjectReader object, FillIn& fill) {
-  FabricLevel level;
-  level.nodes = object.integer("nodes", {1, 1'000'000'000});
-  level.oversubscription = fill.number(object, "oversubscription_ratio", level.oversubscription,
-                                       {1.0, 1e6, false}, "full bisection");
-  level.latency = Seconds(fill.number(object, "latency_s", level.latency.value(), kFabricLatency,
-                                      "typical of a data-centre switch"));
-  object.refuse_unknown_keys();
-  return level;
+void describe_level(FabricLevel& level, FieldVisitor& fields) {
+  fields.integer("nodes", level.nodes, {1, 1'000'000'000}, kRequired,
+                 "servers, or trays of a rack, below one switch group of the level");
+  fields.number("oversubscription_ratio", level.oversubscription, {1.0, 1e6, false},
+                reported("full bisection"),
+                "bandwidth that enters the level from below over what leaves it upwards");
+  fields.number("latency_s", level.latency, kFabricTime,
+                reported("typical of a data-centre switch"), "latency of passing the level once");
 }
 
-std::vector<FabricLevel> read_levels(ObjectReader& object, FillIn& fill) {
-  std::vector<FabricLevel> levels;
-  for (ObjectReader& level : object.objects("levels")) {
-    const std::size_t known_problems = level.problems().size();
-    levels.push_back(read_level(level, fill));
-    const std::size_t count = levels.size();
-    const bool is_read = level.problems().size() == known_problems;
-    if (is_read && count > 1 && levels[count - 1].nodes <= levels[count - 2].nodes) {
-      level.problem(
-          "nodes", fmt::format("{}", levels[count - 1].nodes),
-          fmt::format("more than the {} nodes of the level below", levels[count - 2].nodes));
-    }
+void check_levels(const FabricSpec& fabric, const std::string& pointer, ProblemList& problems) {
+  if (fabric.levels.empty())
+    problems.add(pointer + "/levels", "no levels", "at least one level of switches");
+  for (std::size_t i = 1; i < fabric.levels.size(); ++i) {
+    if (fabric.levels[i].nodes > fabric.levels[i - 1].nodes) continue;
+    problems.add(
+        fmt::format("{}/levels/{}/nodes", pointer, i), fmt::format("{}", fabric.levels[i].nodes),
+        fmt::format("more than the {} nodes of the level below", fabric.levels[i - 1].nodes));
   }
-  if (levels.empty()) object.problem("levels", "no levels", "at least one level of switches");
-  return levels;
 }
 
-void read_torus(ObjectReader& object, FabricSpec& spec) {
-  const std::size_t known_problems = object.problems().size();
-  const auto is_read = [&] { return object.problems().size() == known_problems; };
-  spec.torus = object.integers("torus", {1, 1'000'000});
-  if (is_read() && spec.torus.empty())
-    object.problem("torus", "no axes", "the nodes along each axis");
-  if (spec.torus.size() > 6)
-    object.problem("torus", fmt::format("{} axes", spec.torus.size()), "at most 6 axes");
-  if (!object.has("torus_block")) return;
-  spec.torus_block = object.integers("torus_block", {1, 1'000'000});
-  if (!is_read()) return;
-  if (spec.torus_block.size() != spec.torus.size()) {
-    object.problem("torus_block", fmt::format("{} axes", spec.torus_block.size()),
-                   fmt::format("{}, as the torus has", spec.torus.size()));
+void check_torus(const FabricSpec& fabric, const std::string& pointer, ProblemList& problems) {
+  const std::vector<std::int64_t>&torus = fabric.torus, &block = fabric.torus_block;
+  if (torus.empty()) problems.add(pointer + "/torus", "no axes", "the nodes along each axis");
+  if (torus.size() > 6)
+    problems.add(pointer + "/torus", fmt::format("{} axes", torus.size()), "at most 6 axes");
+  if (block.empty()) return;
+  if (block.size() != torus.size()) {
+    problems.add(pointer + "/torus_block", fmt::format("{} axes", block.size()),
+                 fmt::format("{}, as the torus has", torus.size()));
     return;
   }
-  for (std::size_t axis = 0; axis < spec.torus.size(); ++axis) {
-    if (spec.torus[axis] % spec.torus_block[axis] == 0) continue;
-    object.problem("torus_block",
-                   fmt::format("{} nodes along axis {}", spec.torus_block[axis], axis),
-                   fmt::format("a divisor of the {} of the torus", spec.torus[axis]));
+  for (std::size_t axis = 0; axis < torus.size(); ++axis) {
+    if (torus[axis] % block[axis] == 0) continue;
+    problems.add(pointer + "/torus_block", fmt::format("{} nodes along axis {}", block[axis], axis),
+                 fmt::format("a divisor of the {} of the torus", torus[axis]));
   }
-}
-
-// Each kind has its own shape: levels of switches or the axes of a torus.
-void read_shape(ObjectReader& object, FillIn& fill, FabricSpec& spec) {
-  if (has_switches(spec.kind)) spec.levels = read_levels(object, fill);
-  if (!has_switches(spec.kind) && object.has("levels"))
-    object.problem("levels", "levels of switches",
-                   fmt::format("none, for the fabric's kind is {}", name_of(spec.kind)));
-  if (spec.kind == FabricKind::Torus) return read_torus(object, spec);
-  for (const char* key : {"torus", "torus_block"}) {
-    if (!object.has(key)) continue;
-    object.problem(key, "the axes of a torus",
-                   fmt::format("none, for the fabric's kind is {}", name_of(spec.kind)));
-  }
-}
-
-ordered_json level_json(const FabricLevel& level) {
-  return {{"nodes", level.nodes},
-          {"oversubscription_ratio", level.oversubscription},
-          {"latency_s", level.latency.value()}};
 }
 
 }  // namespace
 
+void describe(FabricSpec& fabric, FieldVisitor& fields) {
+  using enum FabricKind;
+  fields.header("shardwright/fabric", true);
+  fields.text("name", fabric.name, kRequired, "name of the profile");
+  fields.choice("kind", fabric.kind, kRequired, "how nodes are joined; none: they are not");
+  fields.except_where("kind", fabric.kind, {None}, [&] {
+    fields.choice("protocol", fabric.protocol, kRequired, "protocol of the network");
+    fields.number("base_latency_s", fabric.base_latency, kFabricTime, reported("typical of RDMA"),
+                  "latency from NIC to NIC below one leaf");
+    fields.boolean("in_network_reduction", fabric.in_network_reduction, kOptional,
+                   "the switches reduce (SHARP)");
+  });
+  fields.only_where("kind", fabric.kind, {LeafSpine, RailOptimised}, [&] {
+    fields.list("levels", fabric.levels, kRequired, "levels of switches, from the leaf up",
+                [&](FabricLevel& level) { describe_level(level, fields); });
+  });
+  fields.only_where("kind", fabric.kind, {Torus}, [&] {
+    fields.integers("torus", fabric.torus, {1, 1'000'000}, kRequired, "nodes along each axis");
+    fields.integers("torus_block", fabric.torus_block, {1, 1'000'000}, kOmissible,
+                    "nodes along each axis of the blocks that optical switches join to slices; "
+                    "they divide those of the torus "
+                    "([slices](../models/topology.md#slices-of-a-torus))");
+  });
+  fields.text("notes", fabric.notes, kOmissible, "what a reader of the profile should know");
+}
+
 FabricSpec read_fabric(const json& document, const std::string& pointer, ProblemList& problems,
                        std::vector<std::string>& filled_in) {
   FabricSpec spec;
-  const json plain = separate_figures(document, pointer, problems, spec.sources);
-  ObjectReader object(plain, pointer, problems);
-  FillIn fill(pointer, spec.sources, filled_in);
-  object.allow("sources");
-  check_schema(object, "shardwright/fabric");
-  spec.name = object.name("name");
-  const std::size_t before_kind = problems.size();
-  spec.kind = object.choice("kind", kind_names());
-  const bool knows_kind = problems.size() == before_kind;
-  if (spec.kind != FabricKind::None) {
-    spec.protocol = object.choice("protocol", protocol_names());
-    spec.base_latency = Seconds(fill.number(object, "base_latency_s", spec.base_latency.value(),
-                                            kFabricLatency, "typical of RDMA"));
-    spec.in_network_reduction = object.boolean_or("in_network_reduction", false);
-  }
-  if (knows_kind) {
-    read_shape(object, fill, spec);
-  } else {
-    for (const char* key : {"levels", "torus", "torus_block"}) object.allow(key);
-  }
-  spec.notes = object.text_or("notes", "");
-  object.refuse_unknown_keys();
+  const std::size_t known_problems = problems.size();
+  read_figures(document, pointer, problems, spec.sources, filled_in,
+               [&](FieldVisitor& fields) { describe(spec, fields); });
+  if (problems.size() > known_problems) return spec;
+  if (has_switches(spec.kind)) check_levels(spec, pointer, problems);
+  if (spec.kind == FabricKind::Torus) check_torus(spec, pointer, problems);
   return spec;
 }
 
@@ -146,22 +107,7 @@ FabricSpec read_fabric(const json& document, const std::string& source) {
 }
 
 ordered_json to_json(const FabricSpec& spec) {
-  ordered_json document = {{"schema", "shardwright/fabric"},
-                           {"version", 1},
-                           {"name", spec.name},
-                           {"kind", name_of(spec.kind)}};
-  if (spec.kind != FabricKind::None) {
-    document["protocol"] = name_of(spec.protocol);
-    document["base_latency_s"] = spec.base_latency.value();
-    document["in_network_reduction"] = spec.in_network_reduction;
-  }
-  if (has_switches(spec.kind)) {
-    document["levels"] = ordered_json::array();
-    for (const FabricLevel& level : spec.levels) document["levels"].push_back(level_json(level));
-  }
-  if (spec.kind == FabricKind::Torus) document["torus"] = spec.torus;
-  if (!spec.torus_block.empty()) document["torus_block"] = spec.torus_block;
-  if (!spec.notes.empty()) document["notes"] = spec.notes;
+  ordered_json document = write_spec(spec, spec.sources);
   attach_sources(document, spec.sources);
   return document;
 }

@@ -17,15 +17,6 @@ using nlohmann::ordered_json;
 // What the document's "sources" map calls its sources.
 using SourceTitles = std::map<std::string, std::string>;
 
-const EnumNames<Confidence>& confidence_names() {
-  static const EnumNames<Confidence> kNames = {{"datasheet", Confidence::Datasheet},
-                                               {"measured", Confidence::Measured},
-                                               {"fitted", Confidence::Fitted},
-                                               {"derived", Confidence::Derived},
-                                               {"assumed", Confidence::Assumed}};
-  return kNames;
-}
-
 SourceTitles read_titles(const json& document, const std::string& pointer, ProblemList& problems) {
   SourceTitles titles;
   if (!document.is_object() || !document.contains("sources")) return titles;
@@ -116,7 +107,7 @@ class Separator {
     if (plain.is_null()) reader.problem("value", "null", "a number, or no such figure");
     const std::string key = reader.text("source");
     Provenance provenance;
-    provenance.confidence = reader.choice("confidence", confidence_names());
+    provenance.confidence = reader.choice<Confidence>("confidence");
     provenance.low = reader.number_or("low", 0.0, kNonNegative);
     provenance.high = reader.number_or("high", 0.0, kNonNegative);
     provenance.residual = reader.number_or("residual_ratio", 0.0, kNonNegative);
@@ -187,40 +178,6 @@ void check_schema(ObjectReader& document, const std::string& schema) {
   if (!found.empty() && found != schema)
     document.problem("schema", fmt::format("\"{}\"", found), fmt::format("\"{}\"", schema));
   document.integer("version", {1, 1});
-}
-
-ObjectReader section(ObjectReader& object, const std::string& key) {
-  static const json kEmpty = json::object();
-  if (object.has(key)) return object.object(key);
-  return {kEmpty, object.pointer() + "/" + key, object.problems()};
-}
-
-double FillIn::number(ObjectReader& object, const std::string& key, double fallback,
-                      NumberRange range, const std::string& reason) {
-  if (object.has(key)) return object.number(key, range);
-  record(object, key, fmt::format("{:.6g}", fallback), reason);
-  return fallback;
-}
-
-std::int64_t FillIn::integer(ObjectReader& object, const std::string& key, std::int64_t fallback,
-                             IntegerRange range, const std::string& reason) {
-  if (object.has(key)) return object.integer(key, range);
-  record(object, key, fmt::format("{}", fallback), reason);
-  return fallback;
-}
-
-bool FillIn::boolean(ObjectReader& object, const std::string& key, bool fallback) {
-  if (object.has(key)) return object.boolean(key);
-  lines_->push_back(
-      fmt::format("{}/{}: {} filled in (the default)", object.pointer(), key, fallback));
-  return fallback;
-}
-
-void FillIn::record(const ObjectReader& object, const std::string& key, const std::string& value,
-                    const std::string& reason) {
-  const std::string pointer = object.pointer() + "/" + key;
-  (*sources_)[pointer.substr(root_.size())] = {kFilledIn, Confidence::Assumed};
-  lines_->push_back(fmt::format("{}: {} filled in ({})", pointer, value, reason));
 }
 
 }  // namespace shardwright

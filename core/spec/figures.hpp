@@ -37,30 +37,4 @@ void attach_sources(nlohmann::ordered_json& document, const Sources& sources);
 // Adds a problem unless the document says that it is of this schema and of version 1.
 void check_schema(ObjectReader& document, const std::string& schema);
 
-// A member that may be missing as a whole and then reads as an empty object.
-ObjectReader section(ObjectReader& object, const std::string& key);
-
-// Reads optional values. One that is missing is filled in with a default, which is recorded in the
-// sources and, as a readable line, in the report.
-class FillIn {
- public:
-  // `root`: the place of the document in its file.
-  FillIn(std::string root, Sources& sources, std::vector<std::string>& lines)
-      : root_(std::move(root)), sources_(&sources), lines_(&lines) {}
-
-  double number(ObjectReader& object, const std::string& key, double fallback, NumberRange range,
-                const std::string& reason);
-  std::int64_t integer(ObjectReader& object, const std::string& key, std::int64_t fallback,
-                       IntegerRange range, const std::string& reason);
-  bool boolean(ObjectReader& object, const std::string& key, bool fallback);
-
- private:
-  void record(const ObjectReader& object, const std::string& key, const std::string& value,
-              const std::string& reason);
-
-  std::string root_;
-  Sources* sources_;
-  std::vector<std::string>* lines_;
-};
-
 }  // namespace shardwright

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -69,15 +70,14 @@ std::int64_t even_head_dim(ObjectReader& config, const ModelSpec& model) {
 }
 
 Activation read_activation(ObjectReader& config, const std::string& fallback) {
-  static const EnumNames<Activation> kNames = {
-      {"gelu", Activation::Gelu},      {"gelu_new", Activation::Gelu},
-      {"gelu_fast", Activation::Gelu}, {"gelu_pytorch_tanh", Activation::Gelu},
-      {"relu", Activation::Relu},      {"silu", Activation::Silu},
-      {"swish", Activation::Silu}};
-  const auto by_default = std::find_if(kNames.begin(), kNames.end(), [&fallback](const auto& name) {
-    return name.first == fallback;
-  });
-  return config.choice_or(spelling(config, kActivationKeys), by_default->second, kNames);
+  using enum Activation;
+  constexpr std::array kNames = {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh",
+                                 "relu", "silu",     "swish"};
+  constexpr std::array kActivations = {Gelu, Gelu, Gelu, Gelu, Relu, Silu, Silu};
+  const std::string& key = spelling(config, kActivationKeys);
+  const auto by_default = std::find(kNames.begin(), kNames.end(), fallback) - kNames.begin();
+  return kActivations[config.has(key) ? config.choose(key, kNames)
+                                      : static_cast<std::size_t>(by_default)];
 }
 
 std::int64_t read_ffn_or_four_hidden(ObjectReader& config, const ModelSpec& model) {

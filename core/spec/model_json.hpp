@@ -1,10 +1,7 @@
 // Models in Shardwright's own file format: JSON with "schema": "shardwright/model", "version": 1.
 //
-// Keys are the field names of ModelSpec. name, layers, hidden, vocab, attention.heads,
-// attention.head_dim and mlp.ffn_hidden are required (for multi-head latent attention also
-// kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim and v_head_dim, which replace head_dim; for
-// experts also experts, top_k and expert_ffn); what else is left out has the default of ModelSpec,
-// with kv_heads = heads. A "parameters" object, as the command `models show` writes it, is skipped.
+// docs/formats/model.md lists the fields. A "parameters" object, as the command `models show`
+// writes it, is skipped.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -31,38 +31,6 @@ std::int64_t idle_elements_of(const ModelSpec& model, const std::vector<Paramete
 
 }  // namespace
 
-const char* name_of(NormKind norm) {
-  return norm == NormKind::LayerNorm ? "layernorm" : "rmsnorm";
-}
-
-const char* name_of(Activation activation) {
-  switch (activation) {
-    case Activation::Gelu:
-      return "gelu";
-    case Activation::Relu:
-      return "relu";
-    case Activation::Silu:
-      break;
-  }
-  return "silu";
-}
-
-const char* name_of(PositionKind position) {
-  switch (position) {
-    case PositionKind::Learned:
-      return "learned";
-    case PositionKind::Alibi:
-      return "alibi";
-    case PositionKind::Rotary:
-      break;
-  }
-  return "rotary";
-}
-
-const char* name_of(AttentionKind attention) {
-  return attention == AttentionKind::GroupedQuery ? "grouped-query" : "multi-head-latent";
-}
-
 bool ModelSpec::is_sparse(std::int64_t index) const {
   if (!moe || index < moe->first_dense_layers) return false;
   return (index - moe->first_dense_layers + 1) % moe->layer_interval == 0;

@@ -1,6 +1,7 @@
 // What a model is: the sizes of a decoder-only transformer, independent of how it is trained.
 //
-// Field names follow the Hugging Face configurations where those agree with each other.
+// Field names follow the Hugging Face configurations where those agree with each other. What each
+// field means is said where it is described for files, in model_json.cpp.
 #pragma once
 
 #include <cstdint>
@@ -8,34 +9,49 @@
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
+
 namespace shardwright {
 
 enum class NormKind : std::uint8_t { LayerNorm, RmsNorm };
+constexpr auto enum_names(NormKind) {
+  return std::array{"layernorm", "rmsnorm"};
+}
+
 enum class Activation : std::uint8_t { Gelu, Relu, Silu };
+constexpr auto enum_names(Activation) {
+  return std::array{"gelu", "relu", "silu"};
+}
+
 enum class PositionKind : std::uint8_t { Learned, Rotary, Alibi };
+constexpr auto enum_names(PositionKind) {
+  return std::array{"learned", "rotary", "alibi"};
+}
+
 enum class AttentionKind : std::uint8_t {
   GroupedQuery,     // multi-head and multi-query attention are its two ends
   MultiHeadLatent,  // DeepSeek's MLA (arXiv 2405.04434)
 };
+constexpr auto enum_names(AttentionKind) {
+  return std::array{"grouped-query", "multi-head-latent"};
+}
 
 // Attention of one layer. Sizes count elements; all are at least 1 unless said.
 struct AttentionSpec {
   AttentionKind kind = AttentionKind::GroupedQuery;
   std::int64_t heads = 1;
-  std::int64_t kv_heads = 1;  // a divisor of `heads`; equal to `heads` for MLA
-  std::int64_t head_dim = 1;  // of queries and keys; for MLA: qk_nope_head_dim + qk_rope_head_dim
+  std::int64_t kv_heads = 1;
+  std::int64_t head_dim = 1;
   bool qkv_bias = false;
   bool output_bias = false;
-  bool qk_norm = false;             // RMSNorm over each head of queries and keys (Qwen3)
-  bool sinks = false;               // a learned logit for each head, of nothing (gpt-oss)
-  std::int64_t sliding_window = 0;  // tokens that a query sees at most; 0: all before it
-  std::int64_t full_attention_interval =
-      0;  // with a sliding window, each k-th layer sees everything; 0: none
-  std::int64_t full_attention_first_layers =
-      0;  // with a sliding window, leading layers that see everything (Qwen2)
+  bool qk_norm = false;
+  bool sinks = false;
+  std::int64_t sliding_window = 0;
+  std::int64_t full_attention_interval = 0;
+  std::int64_t full_attention_first_layers = 0;
 
   // Multi-head latent attention only.
-  std::int64_t q_lora_rank = 0;  // 0: queries are projected directly
+  std::int64_t q_lora_rank = 0;
   std::int64_t kv_lora_rank = 0;
   std::int64_t qk_nope_head_dim = 0;
   std::int64_t qk_rope_head_dim = 0;
@@ -53,9 +69,9 @@ struct AttentionSpec {
 struct MlpSpec {
   std::int64_t ffn_hidden = 1;
   Activation activation = Activation::Silu;
-  bool gated = true;  // act(x W_gate) * (x W_up), as SwiGLU and GeGLU
+  bool gated = true;
   bool bias = false;
-  bool clamped = false;  // what the activation reads is limited to a range before (gpt-oss)
+  bool clamped = false;
 
   bool operator==(const MlpSpec&) const = default;
 };
@@ -63,64 +79,55 @@ struct MlpSpec {
 // The mixture of experts that replaces the feed-forward block in the sparse layers.
 struct MoeSpec {
   std::int64_t experts = 1;
-  std::int64_t top_k = 1;       // experts that each token is sent to
-  std::int64_t expert_ffn = 1;  // width of one expert
+  std::int64_t top_k = 1;
+  std::int64_t expert_ffn = 1;
   std::int64_t shared_experts = 0;
-  std::int64_t shared_expert_ffn = 0;   // width of all shared experts together; 0 if there are none
-  bool shared_expert_gate = false;      // a learned sigmoid gate on the shared experts (Qwen2-MoE)
-  std::int64_t first_dense_layers = 0;  // leading layers with a dense feed-forward block (DeepSeek)
-  std::int64_t layer_interval = 1;  // a sparse layer every k-th layer after the leading dense ones
-  std::int64_t token_nodes = 0;     // most nodes that a token is sent to, where experts are chosen
-                                    // by groups (DeepSeek-V2 and -V3); 0: as many as experts
-  bool router_bias =
-      false;  // score correction bias per expert (DeepSeek-V3), not trained by gradient
-  bool router_linear_bias = false;  // the router's linear layer has a bias (gpt-oss)
-  bool balanced_routing = false;    // the router is forced to spread tokens evenly
-  double load_variation = 0.05;  // standard deviation over mean of the tokens that a learned router
-                                 // sends to an expert; of one that is forced, 0 whatever this says
-  double capacity_factor = 0.0;  // times the even share of tokens that an expert takes at most; the
-                                 // others are dropped. 0: experts take all (dropless)
-  bool pads_to_capacity = false;  // an expert's rows are as many as it may take, full or not
+  std::int64_t shared_expert_ffn = 0;
+  bool shared_expert_gate = false;
+  std::int64_t first_dense_layers = 0;
+  std::int64_t layer_interval = 1;
+  std::int64_t token_nodes = 0;
+  bool router_bias = false;
+  bool router_linear_bias = false;
+  bool balanced_routing = false;
+  double load_variation = 0.05;
+  double capacity_factor = 0.0;
+  bool pads_to_capacity = false;
 
   bool operator==(const MoeSpec&) const = default;
 };
 
 struct ModelSpec {
   std::string name;
-  std::string family;  // the `model_type` it was imported from, or "gpt", "llama", …
-  std::vector<std::string> aliases;  // other names that it is asked for by
-  std::string source;                // title or address of the document that gives the sizes
+  std::string family;
+  std::vector<std::string> aliases;
+  std::string source;
   std::int64_t layers = 1;
   std::int64_t hidden = 1;
   std::int64_t vocab = 1;
-  std::int64_t max_seq_len = 2048;  // the longest sequence that the published model was made for
+  std::int64_t max_seq_len = 2048;
 
   AttentionSpec attention;
   MlpSpec mlp;
   std::optional<MoeSpec> moe;
 
   NormKind norm = NormKind::RmsNorm;
-  bool norm_bias = false;      // LayerNorm usually has one, RMSNorm never
-  double norm_epsilon = 1e-5;  // added to the variance inside of the root
-  std::int64_t norms_per_layer =
-      2;  // 1: one norm feeds attention and feed-forward (Falcon-7B); 4: also after each block
+  bool norm_bias = false;
+  double norm_epsilon = 1e-5;
+  std::int64_t norms_per_layer = 2;
   bool final_norm = true;
-  bool embedding_norm = false;  // a norm right after the embedding (BLOOM)
-  bool parallel_block =
-      false;  // attention and feed-forward read the same input and are added (GPT-NeoX, Falcon)
+  bool embedding_norm = false;
+  bool parallel_block = false;
   PositionKind position = PositionKind::Rotary;
-  std::int64_t position_embeddings =
-      0;  // rows of the learned table (OPT has two more than its longest sequence)
-  double rotary_share = 1.0;     // share of a head's width that is rotated (GPT-NeoX: 0.25)
-  double rope_theta = 10'000.0;  // base of the rotary angles (RoFormer, arXiv 2104.09864)
+  std::int64_t position_embeddings = 0;
+  double rotary_share = 1.0;
+  double rope_theta = 10'000.0;
   bool tied_embeddings = false;
-  bool tied_head_stored = false;  // the published checkpoint stores a tied head beside the
-                                  // embedding (Falcon)
+  bool tied_head_stored = false;
   bool head_bias = false;
-  std::int64_t embedding_width =
-      0;                 // OPT-350m projects embeddings of this width up and down; 0: `hidden`
-  double dropout = 0.0;  // probability during pre-training
-  std::int64_t mtp_layers = 0;  // multi-token-prediction layers after the last layer (DeepSeek-V3)
+  std::int64_t embedding_width = 0;
+  double dropout = 0.0;
+  std::int64_t mtp_layers = 0;
 
   // True if layer `index` (0-based) has experts in place of the dense feed-forward block. Indices
   // from `layers` on are those of the multi-token-prediction layers.
@@ -134,12 +141,6 @@ struct ModelSpec {
 
   bool operator==(const ModelSpec&) const = default;
 };
-
-// Names used in files and tables: "rmsnorm", "silu", "rotary", "grouped-query", …
-const char* name_of(NormKind norm);
-const char* name_of(Activation activation);
-const char* name_of(PositionKind position);
-const char* name_of(AttentionKind attention);
 
 // How a parameter is split when its layer is split over tensor-parallel or expert-parallel ranks.
 enum class ShardKind : std::uint8_t {

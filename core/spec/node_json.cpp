@@ -1,10 +1,10 @@
-// Reading and writing node profiles.
+// The fields of node profiles.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/field_json.hpp"
 #include "core/spec/figures.hpp"
 
 namespace shardwright {
@@ -14,133 +14,105 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr IntegerRange kAcceleratorCount{1, 100'000};
-constexpr NumberRange kLatency{0.0, 1.0, false};
+constexpr NumberRange kLinkTime{0.0, 1.0, false};
 
-const EnumNames<ScaleUpKind>& scale_up_names() {
-  static const EnumNames<ScaleUpKind> kNames = {{"switched", ScaleUpKind::Switched},
-                                                {"mesh", ScaleUpKind::Mesh},
-                                                {"torus", ScaleUpKind::Torus},
-                                                {"pcie", ScaleUpKind::Pcie}};
-  return kNames;
+void describe_scale_up(ScaleUpSpec& links, std::int64_t accelerators, FieldVisitor& fields) {
+  fields.choice("kind", links.kind, kRequired,
+                "switched: any pair at full speed (NVSwitch); mesh: direct links between pairs "
+                "(Infinity Fabric); torus: TPU; pcie: shared PCIe trees and the CPU interconnect");
+  fields.text("name", links.name, kOptional, "name of the links, as NVLink 4; else the kind");
+  fields.number("bandwidth_bytes_per_s", links.bandwidth, kPositive, kRequired,
+                "bandwidth of one accelerator and direction, as the datasheet says");
+  fields.number("ring_efficiency_ratio", links.ring_efficiency, kRatio,
+                reported("typical of NVLink"),
+                "bus bandwidth of large ring collectives over the links' (A100 235/300, H100 "
+                "367/450, B200 690/900 GB/s); in-network reduction is modelled apart");
+  fields.number("latency_s", links.latency, kLinkTime, reported("typical of NVLink"),
+                "latency of a hop, as the sender sees it");
+  fields.number("collective_overhead_s", links.collective_overhead, kLinkTime,
+                reported("typical of NCCL"),
+                "fixed time of a collective on the device with the protocol LL");
+  fields.boolean("in_network_reduction", links.in_network_reduction, kOptional,
+                 "the switches reduce (NVLS)");
+  fields.number("in_network_efficiency_ratio", links.in_network_efficiency, kRatio,
+                reported("typical of NVSwitch"),
+                "share of the bandwidth that in-switch reductions of large messages reach");
+  fields.number("pair_efficiency_ratio", links.pair_efficiency, kRatio,
+                reported("typical of NVLink"),
+                "share of the bandwidth that all-to-all and point-to-point messages reach "
+                "([model](../models/collectives.md#path))");
+  fields.integer("domain", links.domain, kAcceleratorCount,
+                 derived(kReported, static_cast<double>(accelerators), "the node's accelerators"),
+                 "accelerators that the links join: those of a node, or of several whole nodes as "
+                 "in a rack (72 of GB200 NVL72)");
+  fields.integer("channels", links.channels, {1, 64}, kOmissible,
+                 "channels that NCCL opens at most for one collective on the links");
+}
+
+void describe_nic(NicSpec& nic, FieldVisitor& fields) {
+  fields.integer("per_node", nic.per_node, {0, 10'000}, kRequired, "NICs of a node");
+  fields.number("bandwidth_bytes_per_s", nic.bandwidth, kPositive,
+                required_if(nic.per_node > 0, "`per_node` is above 0", kOmissible),
+                "line rate of one NIC and direction");
+  fields.number("efficiency_ratio", nic.efficiency, kRatio, reported("typical of InfiniBand"),
+                "share of the line rate that large messages reach (46 to 49 of 50 GB/s)");
+}
+
+void describe_host(HostSpec& host, FieldVisitor& fields) {
+  fields.text("cpu", host.cpu, kOptional, "name of the processors");
+  fields.integer("cores", host.cores, {1, 100'000}, reported("typical of the field"),
+                 "cores of all sockets");
+  fields.number("memory_bytes", host.memory, kPositive, reported("typical of the field", 1e12),
+                "host memory of a node");
+  fields.number("memory_bandwidth_bytes_per_s", host.memory_bandwidth, kPositive,
+                reported("two sockets of eight channels of DDR4-3200"),
+                "nominal bandwidth of all sockets");
+  fields.number("accelerator_link_bytes_per_s", host.accelerator_link, kPositive,
+                reported("PCIe 4 x16", 25e9),
+                "bandwidth from the host to one accelerator and direction (PCIe, NVLink-C2C)");
+  fields.number("nvme_read_bytes_per_s", host.nvme_read, kNonNegative, reported("no disk"),
+                "read bandwidth of a node's disks together");
+  fields.number("nvme_write_bytes_per_s", host.nvme_write, kNonNegative, reported("no disk"),
+                "write bandwidth of a node's disks together");
+  fields.number("speed_ratio", host.speed, kPositive, reported("the stacks' reference host"),
+                "single-thread speed over that of the host that the stacks' `launch_s` assume, the "
+                "Xeon 8480C of a DGX H100");
 }
 
 // The domain is a node or several whole ones. Islands inside of a node are not modelled.
-void check_domain(ObjectReader& object, std::int64_t domain, std::int64_t accelerators) {
-  if (domain % accelerators == 0) return;
-  object.problem("domain", fmt::format("{}", domain),
-                 fmt::format("a multiple of the {} accelerators of a node: it is joined as a whole",
-                             accelerators));
-}
-
-ScaleUpSpec read_scale_up(ObjectReader object, FillIn& fill, std::int64_t accelerators) {
-  ScaleUpSpec spec;
-  spec.kind = object.choice("kind", scale_up_names());
-  spec.name = object.text_or("name", name_of(spec.kind));
-  spec.bandwidth = BytesPerSecond(object.number("bandwidth_bytes_per_s"));
-  spec.ring_efficiency = fill.number(object, "ring_efficiency_ratio", spec.ring_efficiency, kRatio,
-                                     "typical of NVLink");
-  spec.latency = Seconds(
-      fill.number(object, "latency_s", spec.latency.value(), kLatency, "typical of NVLink"));
-  spec.collective_overhead =
-      Seconds(fill.number(object, "collective_overhead_s", spec.collective_overhead.value(),
-                          kLatency, "typical of NCCL"));
-  spec.in_network_reduction = object.boolean_or("in_network_reduction", false);
-  spec.in_network_efficiency =
-      fill.number(object, "in_network_efficiency_ratio", spec.in_network_efficiency, kRatio,
-                  "typical of NVSwitch");
-  spec.pair_efficiency = fill.number(object, "pair_efficiency_ratio", spec.pair_efficiency, kRatio,
-                                     "typical of NVLink");
-  spec.domain =
-      fill.integer(object, "domain", accelerators, kAcceleratorCount, "the node's accelerators");
-  check_domain(object, spec.domain, accelerators);
-  spec.channels = object.integer_or("channels", spec.channels, {1, 64});
-  object.refuse_unknown_keys();
-  return spec;
-}
-
-NicSpec read_nic(ObjectReader object, FillIn& fill) {
-  NicSpec spec;
-  spec.per_node = object.integer("per_node", {0, 10'000});
-  if (spec.per_node > 0 || object.peek("bandwidth_bytes_per_s"))
-    spec.bandwidth = BytesPerSecond(object.number("bandwidth_bytes_per_s"));
-  spec.efficiency =
-      fill.number(object, "efficiency_ratio", spec.efficiency, kRatio, "typical of InfiniBand");
-  object.refuse_unknown_keys();
-  return spec;
-}
-
-HostSpec read_host(ObjectReader object, FillIn& fill) {
-  HostSpec spec;
-  spec.cpu = object.text_or("cpu", "");
-  spec.cores = fill.integer(object, "cores", spec.cores, {1, 100'000}, "typical of the field");
-  spec.memory = Bytes(fill.number(object, "memory_bytes", 1e12, kPositive, "typical of the field"));
-  spec.memory_bandwidth = BytesPerSecond(fill.number(object, "memory_bandwidth_bytes_per_s",
-                                                     spec.memory_bandwidth.value(), kPositive,
-                                                     "two sockets of eight channels of DDR4-3200"));
-  spec.accelerator_link = BytesPerSecond(
-      fill.number(object, "accelerator_link_bytes_per_s", 25e9, kPositive, "PCIe 4 x16"));
-  spec.nvme_read =
-      BytesPerSecond(fill.number(object, "nvme_read_bytes_per_s", 0.0, kNonNegative, "no disk"));
-  spec.nvme_write =
-      BytesPerSecond(fill.number(object, "nvme_write_bytes_per_s", 0.0, kNonNegative, "no disk"));
-  spec.speed = fill.number(object, "speed_ratio", 1.0, kPositive, "the stacks' reference host");
-  object.refuse_unknown_keys();
-  return spec;
-}
-
-ordered_json scale_up_json(const ScaleUpSpec& spec) {
-  ordered_json section = {{"kind", name_of(spec.kind)},
-                          {"name", spec.name},
-                          {"bandwidth_bytes_per_s", spec.bandwidth.value()},
-                          {"ring_efficiency_ratio", spec.ring_efficiency},
-                          {"latency_s", spec.latency.value()},
-                          {"collective_overhead_s", spec.collective_overhead.value()},
-                          {"in_network_reduction", spec.in_network_reduction},
-                          {"in_network_efficiency_ratio", spec.in_network_efficiency},
-                          {"pair_efficiency_ratio", spec.pair_efficiency},
-                          {"domain", spec.domain}};
-  // What a profile may leave out without a word.
-  if (spec.channels != ScaleUpSpec{}.channels) section["channels"] = spec.channels;
-  return section;
-}
-
-ordered_json nic_json(const NicSpec& spec) {
-  ordered_json result = {{"per_node", spec.per_node}};
-  if (spec.bandwidth.value() > 0.0) result["bandwidth_bytes_per_s"] = spec.bandwidth.value();
-  result["efficiency_ratio"] = spec.efficiency;
-  return result;
-}
-
-ordered_json host_json(const HostSpec& spec) {
-  return {{"cpu", spec.cpu},
-          {"cores", spec.cores},
-          {"memory_bytes", spec.memory.value()},
-          {"memory_bandwidth_bytes_per_s", spec.memory_bandwidth.value()},
-          {"accelerator_link_bytes_per_s", spec.accelerator_link.value()},
-          {"nvme_read_bytes_per_s", spec.nvme_read.value()},
-          {"nvme_write_bytes_per_s", spec.nvme_write.value()},
-          {"speed_ratio", spec.speed}};
+void check_domain(const NodeSpec& node, const std::string& pointer, ProblemList& problems) {
+  if (node.scale_up.domain % node.accelerators == 0) return;
+  problems.add(pointer + "/scale_up/domain", fmt::format("{}", node.scale_up.domain),
+               fmt::format("a multiple of the {} accelerators of a node: it is joined as a whole",
+                           node.accelerators));
 }
 
 }  // namespace
 
+void describe(NodeSpec& node, FieldVisitor& fields) {
+  fields.header("shardwright/node", true);
+  fields.text("name", node.name, kRequired, "name of the profile");
+  fields.integer("accelerators", node.accelerators, kAcceleratorCount, kRequired,
+                 "accelerators of a node");
+  fields.section("scale_up", kRequired, "links among the accelerators of a node or rack",
+                 [&] { describe_scale_up(node.scale_up, node.accelerators, fields); });
+  fields.section("nic", kRequired, "network interfaces", [&] { describe_nic(node.nic, fields); });
+  fields.section("host", kOptional, "processors, memory and disks",
+                 [&] { describe_host(node.host, fields); });
+  fields.number("power_overhead_w", node.power_overhead, kNonNegative,
+                reported("typical of an 8-way node", 1500.0),
+                "power of a node beyond its accelerators: CPUs, fans, NICs, switches");
+  fields.text("notes", node.notes, kOmissible, "what a reader of the profile should know");
+}
+
 NodeSpec read_node(const json& document, const std::string& pointer, ProblemList& problems,
                    std::vector<std::string>& filled_in) {
   NodeSpec spec;
-  const json plain = separate_figures(document, pointer, problems, spec.sources);
-  ObjectReader object(plain, pointer, problems);
-  FillIn fill(pointer, spec.sources, filled_in);
-  object.allow("sources");
-  check_schema(object, "shardwright/node");
-  spec.name = object.name("name");
-  spec.accelerators = object.integer("accelerators", kAcceleratorCount);
-  spec.scale_up = read_scale_up(object.object("scale_up"), fill, spec.accelerators);
-  spec.nic = read_nic(object.object("nic"), fill);
-  spec.host = read_host(section(object, "host"), fill);
-  spec.power_overhead = Watts(
-      fill.number(object, "power_overhead_w", 1500.0, kNonNegative, "typical of an 8-way node"));
-  spec.notes = object.text_or("notes", "");
-  object.refuse_unknown_keys();
+  const std::size_t known_problems = problems.size();
+  read_figures(document, pointer, problems, spec.sources, filled_in,
+               [&](FieldVisitor& fields) { describe(spec, fields); });
+  if (spec.scale_up.name.empty()) spec.scale_up.name = name_of(spec.scale_up.kind);
+  if (problems.size() == known_problems) check_domain(spec, pointer, problems);
   return spec;
 }
 
@@ -153,15 +125,7 @@ NodeSpec read_node(const json& document, const std::string& source) {
 }
 
 ordered_json to_json(const NodeSpec& spec) {
-  ordered_json document = {{"schema", "shardwright/node"},
-                           {"version", 1},
-                           {"name", spec.name},
-                           {"accelerators", spec.accelerators},
-                           {"scale_up", scale_up_json(spec.scale_up)},
-                           {"nic", nic_json(spec.nic)},
-                           {"host", host_json(spec.host)},
-                           {"power_overhead_w", spec.power_overhead.value()}};
-  if (!spec.notes.empty()) document["notes"] = spec.notes;
+  ordered_json document = write_spec(spec, spec.sources);
   attach_sources(document, spec.sources);
   return document;
 }

@@ -1,10 +1,12 @@
-// A plan: how one training step of a model is spread over a cluster.
+// A plan: how one training step of a model is spread over a cluster. What each field means is said
+// where it is described for files, in plan_json.cpp.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/schedule/schedule_kind.hpp"
 #include "core/spec/precision.hpp"
 
@@ -16,6 +18,9 @@ enum class RecomputePolicy : std::uint8_t {
               // where it is fused
   Full,       // each layer keeps only its input
 };
+constexpr auto enum_names(RecomputePolicy) {
+  return std::array{"none", "selective", "full"};
+}
 
 // How context parallelism moves keys and values.
 enum class ContextParallelKind : std::uint8_t {
@@ -23,12 +28,17 @@ enum class ContextParallelKind : std::uint8_t {
   AllGather,  // keys and values are gathered first
   Ulysses,    // all-to-all between sequence and heads
 };
+constexpr auto enum_names(ContextParallelKind) {
+  return std::array{"ring", "all-gather", "ulysses"};
+}
 
 // Where the optimizer's states lie. Off the device the host does the step: gradients travel to it,
 // weights back. From NVMe the states pass through the host's memory (ZeRO-Infinity, arXiv
 // 2104.07857, 5).
 enum class OptimizerOffload : std::uint8_t { None, Host, Nvme };
-inline constexpr int kOptimizerOffloads = 3;
+constexpr auto enum_names(OptimizerOffload) {
+  return std::array{"none", "host", "nvme"};
+}
 
 // Bytes of a parameter's states there: its master copy and both moments in fp32.
 inline constexpr double kHostStateBytes = 12.0;
@@ -36,15 +46,16 @@ inline constexpr double kHostStateBytes = 12.0;
 // The nesting of the rank axes, innermost first. Ranks of one group of the innermost axis are
 // neighbours.
 enum class Axis : std::uint8_t { Tensor, Context, Expert, Data, Pipeline };
+constexpr auto enum_names(Axis) {
+  return std::array{"tp", "cp", "ep", "dp", "pp"};
+}
 
 struct OverlapSwitches {
   bool grad_reduce = true;
   bool param_gather = true;
   bool tensor_parallel = false;
   bool p2p = true;
-  bool expert_parallel = false;  // all-to-all of experts beside shared experts
-  // … or beside the kernels of another microbatch, whose backward pass alternates with this one's
-  // forward pass layer by layer (Megatron Core: overlap_moe_expert_parallel_comm).
+  bool expert_parallel = false;
   bool expert_microbatches = false;
 
   bool operator==(const OverlapSwitches&) const = default;
@@ -59,37 +70,31 @@ struct Plan {
   std::int64_t cp = 1;
   std::int64_t ep = 1;
   std::int64_t expert_tp = 1;
-  std::int64_t vpp = 1;  // model chunks per pipeline rank
-  bool sequence_parallel =
-      true;  // activations outside of the tensor-parallel GEMMs are split along the sequence
+  std::int64_t vpp = 1;
+  bool sequence_parallel = true;
 
-  int zero_stage =
-      1;  // 0: replicated, 1: optimizer states, 2: and gradients, 3: and parameters (FSDP)
-  std::int64_t shard_group =
-      0;  // hybrid sharding: ranks that share one copy of the states; 0: all data-parallel ranks
+  int zero_stage = 1;
+  std::int64_t shard_group = 0;
 
-  std::int64_t micro_batch = 1;   // sequences
-  std::int64_t global_batch = 1;  // sequences
-  std::int64_t seq_len = 2048;    // tokens
+  std::int64_t micro_batch = 1;
+  std::int64_t global_batch = 1;
+  std::int64_t seq_len = 2048;
 
   ScheduleKind schedule = ScheduleKind::OneFOneB;
   ContextParallelKind context_parallel = ContextParallelKind::Ring;
   RecomputePolicy recompute = RecomputePolicy::None;
-  std::int64_t recompute_layers =
-      0;  // with RecomputePolicy::Full: layers per chunk that are recomputed; 0: all
+  std::int64_t recompute_layers = 0;
   Precision precision = Precision::Bf16;
   OverlapSwitches overlap;
   std::vector<Axis> rank_order = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data,
                                   Axis::Pipeline};
 
-  // Layers of each model chunk in the order of the forward pass (pp * vpp numbers); empty: as even
-  // as possible, the first chunks taking the remainder.
   std::vector<std::int64_t> stage_layers;
-  bool embedding_counts_as_layer = false;  // for the even split
+  bool embedding_counts_as_layer = false;
   bool head_counts_as_layer = false;
   OptimizerOffload offload_optimizer = OptimizerOffload::None;
   bool offload_activations = false;
-  bool multi_token_prediction = true;  // train the model's layers that predict further tokens
+  bool multi_token_prediction = true;
 
   std::int64_t world_size() const { return dp * tp * pp * cp; }
   std::int64_t chunks() const { return pp * vpp; }
@@ -106,11 +111,5 @@ struct Plan {
 inline ScheduleShape shape_of(const Plan& plan) {
   return {plan.pp, plan.vpp, plan.microbatches()};
 }
-
-// Names used in files and tables: "selective", "ring", "tp", …
-const char* name_of(RecomputePolicy policy);
-const char* name_of(ContextParallelKind kind);
-const char* name_of(Axis axis);
-const char* name_of(OptimizerOffload offload);
 
 }  // namespace shardwright

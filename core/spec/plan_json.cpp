@@ -4,99 +4,69 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
+#include "core/spec/field_json.hpp"
 #include "core/spec/plan_check.hpp"
-#include "core/spec/plan_names.hpp"
 
 namespace shardwright {
 namespace {
 
 constexpr IntegerRange kDegree{1, kMaxDegree};
+constexpr IntegerRange kSequences{1, kMaxBatch};
 
-void read_degrees(ObjectReader& object, Plan& plan) {
-  plan.dp = object.integer("dp", kDegree);
-  plan.tp = object.integer("tp", kDegree);
-  plan.pp = object.integer("pp", kDegree);
-  plan.cp = object.integer_or("cp", plan.cp, kDegree);
-  plan.ep = object.integer_or("ep", plan.ep, kDegree);
-  plan.expert_tp = object.integer_or("expert_tp", plan.expert_tp, kDegree);
-  plan.vpp = object.integer_or("vpp", plan.vpp, kDegree);
+void describe_overlap(OverlapSwitches& overlap, FieldVisitor& fields) {
+  fields.boolean("grad_reduce", overlap.grad_reduce, kOptional,
+                 "reduce gradients during the backward pass");
+  fields.boolean("param_gather", overlap.param_gather, kOptional,
+                 "gather parameters ahead of their use");
+  fields.boolean("tensor_parallel", overlap.tensor_parallel, kOptional,
+                 "hide tensor-parallel collectives behind their GEMMs");
+  fields.boolean("p2p", overlap.p2p, kOptional, "send between stages during compute");
+  fields.boolean("expert_parallel", overlap.expert_parallel, kOptional,
+                 "hide the all-to-all of experts behind shared experts");
+  fields.boolean("expert_microbatches", overlap.expert_microbatches, kOptional,
+                 "hide it behind another microbatch, whose backward pass alternates with this "
+                 "one's forward pass (Megatron Core: overlap_moe_expert_parallel_comm)");
 }
 
-void read_batch(ObjectReader& object, Plan& plan) {
-  plan.micro_batch = object.integer("micro_batch", {1, kMaxBatch});
-  plan.global_batch = object.integer("global_batch", {1, kMaxBatch});
-  plan.seq_len = object.integer("seq_len", {1, kMaxSeqLen});
+void describe_degrees(Plan& plan, FieldVisitor& fields) {
+  fields.integer("dp", plan.dp, kDegree, kRequired, "data-parallel degree");
+  fields.integer("tp", plan.tp, kDegree, kRequired, "tensor-parallel degree");
+  fields.integer("pp", plan.pp, kDegree, kRequired, "pipeline-parallel degree");
+  fields.integer("cp", plan.cp, kDegree, kOptional,
+                 "context-parallel degree; the world has `dp * tp * pp * cp` ranks");
+  fields.integer("ep", plan.ep, kDegree, kOptional,
+                 "expert-parallel degree, within the `dp * cp * tp` ranks of a stage");
+  fields.integer("expert_tp", plan.expert_tp, kDegree, kOptional,
+                 "tensor-parallel degree inside of experts");
+  fields.integer("vpp", plan.vpp, kDegree, kOptional, "model chunks of a pipeline rank");
 }
 
-// Earlier plans say whether the states lie on the host.
-OptimizerOffload read_optimizer_offload(ObjectReader& object) {
-  const std::string key = "offload_optimizer";
-  if (object.raw(key).is_boolean())
-    return object.boolean(key) ? OptimizerOffload::Host : OptimizerOffload::None;
-  return object.choice_or(key, OptimizerOffload::None, optimizer_offload_names());
+void describe_batch(Plan& plan, FieldVisitor& fields) {
+  fields.integer("micro_batch", plan.micro_batch, kSequences, kRequired,
+                 "sequences of a microbatch");
+  fields.integer("global_batch", plan.global_batch, kSequences, kRequired, "sequences of a step");
+  fields.integer("seq_len", plan.seq_len, {1, kMaxSeqLen}, kRequired, "tokens of a sequence");
 }
 
-void read_sharding(ObjectReader& object, Plan& plan) {
-  plan.sequence_parallel = object.boolean_or("sequence_parallel", plan.sequence_parallel);
-  plan.zero_stage = static_cast<int>(object.integer_or("zero_stage", plan.zero_stage, {0, 3}));
-  plan.shard_group = object.integer_or("shard_group", plan.shard_group, {0, kMaxWorld});
-  plan.offload_optimizer = read_optimizer_offload(object);
-  plan.offload_activations = object.boolean_or("offload_activations", plan.offload_activations);
+void describe_execution(Plan& plan, FieldVisitor& fields) {
+  fields.choice("schedule", plan.schedule, kOptional,
+                "pipeline schedule ([schedules](../models/schedules.md))");
+  fields.choice("context_parallel", plan.context_parallel, kOptional, "how keys and values move");
+  fields.choice("recompute", plan.recompute, kOptional,
+                "what the backward pass recomputes "
+                "([recomputation](../models/lowering.md#recomputation))");
+  fields.integer("recompute_layers", plan.recompute_layers, {0, kMaxDegree}, kOptional,
+                 "with full recomputation, layers of each chunk that are recomputed; 0: all");
+  fields.choice("precision", plan.precision, kOptional, "number format of matrix products");
 }
 
-void read_execution(ObjectReader& object, Plan& plan) {
-  plan.schedule = object.choice_or("schedule", plan.schedule, schedule_names());
-  plan.context_parallel =
-      object.choice_or("context_parallel", plan.context_parallel, context_parallel_names());
-  plan.recompute = object.choice_or("recompute", plan.recompute, recompute_names());
-  plan.recompute_layers =
-      object.integer_or("recompute_layers", plan.recompute_layers, {0, kMaxDegree});
-  plan.precision = object.choice_or("precision", plan.precision, precision_names());
-  plan.multi_token_prediction =
-      object.boolean_or("multi_token_prediction", plan.multi_token_prediction);
-}
-
-void read_overlap(ObjectReader& object, OverlapSwitches& overlap) {
-  auto member = object.object_if("overlap");
-  if (!member) return;
-  overlap.grad_reduce = member->boolean_or("grad_reduce", overlap.grad_reduce);
-  overlap.param_gather = member->boolean_or("param_gather", overlap.param_gather);
-  overlap.tensor_parallel = member->boolean_or("tensor_parallel", overlap.tensor_parallel);
-  overlap.p2p = member->boolean_or("p2p", overlap.p2p);
-  overlap.expert_parallel = member->boolean_or("expert_parallel", overlap.expert_parallel);
-  overlap.expert_microbatches =
-      member->boolean_or("expert_microbatches", overlap.expert_microbatches);
-  member->refuse_unknown_keys();
-}
-
-void read_rank_order(ObjectReader& object, std::vector<Axis>& order) {
-  if (!object.has("rank_order")) return;
-  order.clear();
-  for (const std::string& name : object.texts("rank_order")) {
-    const auto axis = std::find_if(axis_names().begin(), axis_names().end(),
-                                   [&](const auto& known) { return known.first == name; });
-    if (axis != axis_names().end()) {
-      order.push_back(axis->second);
-    } else {
-      object.problem("rank_order", fmt::format("the axis \"{}\"", name), "tp, cp, ep, dp or pp");
-    }
-  }
+void check_rank_order(ObjectReader& object, const std::vector<Axis>& order) {
   for (auto axis = order.begin(); axis != order.end(); ++axis) {
     if (std::find(order.begin(), axis, *axis) == axis) continue;
     object.problem("rank_order", fmt::format("the axis \"{}\" twice", name_of(*axis)),
                    "each of tp, cp, ep, dp and pp once, innermost first");
   }
-}
-
-void read_layer_split(ObjectReader& object, Plan& plan) {
-  if (object.has("stage_layers"))
-    plan.stage_layers = object.integers("stage_layers", {0, kMaxDegree});
-  plan.embedding_counts_as_layer =
-      object.boolean_or("embedding_counts_as_layer", plan.embedding_counts_as_layer);
-  plan.head_counts_as_layer = object.boolean_or("head_counts_as_layer", plan.head_counts_as_layer);
 }
 
 void check_world(ObjectReader& object, const Plan& plan) {
@@ -106,64 +76,64 @@ void check_world(ObjectReader& object, const Plan& plan) {
                  fmt::format("a product of at most {} ranks", kMaxWorld));
 }
 
-nlohmann::ordered_json overlap_json(const OverlapSwitches& overlap) {
-  return {{"grad_reduce", overlap.grad_reduce},
-          {"param_gather", overlap.param_gather},
-          {"tensor_parallel", overlap.tensor_parallel},
-          {"p2p", overlap.p2p},
-          {"expert_parallel", overlap.expert_parallel},
-          {"expert_microbatches", overlap.expert_microbatches}};
-}
-
-nlohmann::ordered_json rank_order_json(const std::vector<Axis>& order) {
-  auto names = nlohmann::ordered_json::array();
-  for (const Axis axis : order) names.push_back(name_of(axis));
-  return names;
-}
-
 }  // namespace
 
+void describe(Plan& plan, FieldVisitor& fields) {
+  describe_degrees(plan, fields);
+  fields.boolean("sequence_parallel", plan.sequence_parallel, kOptional,
+                 "split activations outside of the tensor-parallel GEMMs along the sequence");
+  fields.integer("zero_stage", plan.zero_stage, {0, 3}, kOptional,
+                 "ZeRO stage: 0 replicates; 1 splits optimizer states; 2 also gradients; 3 also "
+                 "parameters (FSDP)");
+  fields.integer("shard_group", plan.shard_group, {0, kMaxWorld}, kOptional,
+                 "hybrid sharding: ranks that share one copy of the states; 0: all data-parallel "
+                 "ranks");
+  describe_batch(plan, fields);
+  describe_execution(plan, fields);
+  fields.section("overlap", kOptional,
+                 "overlap that the plan allows and the stack must be able to do. Gathers and "
+                 "reductions of ZeRO-3 overlap under every stack. Plans that options or `plan` "
+                 "make have `tensor_parallel` and `expert_parallel` as the stack usually runs them",
+                 [&] { describe_overlap(plan.overlap, fields); });
+  fields.choices("rank_order", plan.rank_order, kOptional,
+                 "nesting of the axes, innermost first, each once");
+  fields.integers("stage_layers", plan.stage_layers, {0, kMaxDegree}, kOptional,
+                  "layers of each of the `pp * vpp` chunks in the order of the forward pass; "
+                  "empty: as even as possible, the first chunks taking the remainder");
+  fields.boolean("embedding_counts_as_layer", plan.embedding_counts_as_layer, kOptional,
+                 "the even split counts the embedding as a layer");
+  fields.boolean("head_counts_as_layer", plan.head_counts_as_layer, kOptional,
+                 "the even split counts the output head as a layer");
+  fields.choice("offload_optimizer", plan.offload_optimizer, kOptional,
+                "where optimizer states lie, and with them the step of the optimizer "
+                "([model](../models/memory_bound_kernels.md#optimizer-on-the-host)); earlier plans "
+                "say false or true");
+  fields.boolean("offload_activations", plan.offload_activations, kOptional,
+                 "activations wait in host memory "
+                 "([model](../models/lowering.md#offload-of-activations))");
+  fields.boolean("multi_token_prediction", plan.multi_token_prediction, kOptional,
+                 "train the layers of the model that predict further tokens");
+}
+
 Plan read_plan(ObjectReader& object) {
+  const nlohmann::json& offload = object.raw("offload_optimizer");
+  if (offload.is_boolean()) {
+    // Earlier plans say whether the states lie on the host.
+    nlohmann::json document = object.value();
+    document["offload_optimizer"] =
+        name_of(offload == true ? OptimizerOffload::Host : OptimizerOffload::None);
+    ObjectReader now(document, object.pointer(), object.problems());
+    return read_plan(now);
+  }
   Plan plan;
-  read_degrees(object, plan);
-  read_batch(object, plan);
-  read_sharding(object, plan);
-  read_execution(object, plan);
-  read_overlap(object, plan.overlap);
-  read_rank_order(object, plan.rank_order);
-  read_layer_split(object, plan);
-  object.refuse_unknown_keys();
+  read_fields(object, [&](FieldVisitor& fields) { describe(plan, fields); });
+  check_rank_order(object, plan.rank_order);
   check_world(object, plan);
   return plan;
 }
 
 nlohmann::ordered_json to_json(const Plan& plan) {
-  return {{"dp", plan.dp},
-          {"tp", plan.tp},
-          {"pp", plan.pp},
-          {"cp", plan.cp},
-          {"ep", plan.ep},
-          {"expert_tp", plan.expert_tp},
-          {"vpp", plan.vpp},
-          {"sequence_parallel", plan.sequence_parallel},
-          {"zero_stage", plan.zero_stage},
-          {"shard_group", plan.shard_group},
-          {"micro_batch", plan.micro_batch},
-          {"global_batch", plan.global_batch},
-          {"seq_len", plan.seq_len},
-          {"schedule", name_of(plan.schedule)},
-          {"context_parallel", name_of(plan.context_parallel)},
-          {"recompute", name_of(plan.recompute)},
-          {"recompute_layers", plan.recompute_layers},
-          {"precision", name_of(plan.precision)},
-          {"overlap", overlap_json(plan.overlap)},
-          {"rank_order", rank_order_json(plan.rank_order)},
-          {"stage_layers", plan.stage_layers},
-          {"embedding_counts_as_layer", plan.embedding_counts_as_layer},
-          {"head_counts_as_layer", plan.head_counts_as_layer},
-          {"offload_optimizer", name_of(plan.offload_optimizer)},
-          {"offload_activations", plan.offload_activations},
-          {"multi_token_prediction", plan.multi_token_prediction}};
+  return write_spec(plan);
 }
 
 }  // namespace shardwright

@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
 
 namespace shardwright {
 
 enum class Precision : std::uint8_t { Fp32, Tf32, Fp16, Bf16, Fp8, Nvfp4 };
-inline constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16,
-                                           Precision::Bf16, Precision::Fp8,  Precision::Nvfp4};
+constexpr auto enum_names(Precision) {
+  return std::array{"fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4"};
+}
+inline constexpr auto kPrecisions = enumerators<Precision>();
 
 // True of formats of matrix products alone: weights and activations stay in bf16 and are cast on
 // their way into a product.
@@ -30,9 +33,6 @@ constexpr Bytes operand_bytes(Precision precision) {
   if (precision == Precision::Nvfp4) return Bytes(0.5 + 1.0 / 16.0);
   return precision == Precision::Fp8 ? Bytes(1.0) : storage_bytes(precision);
 }
-
-// "fp32", "tf32", "fp16", "bf16", "fp8" or "nvfp4".
-const char* name_of(Precision precision);
 
 // The format of that name. Throws InputError, whose source is `option`.
 Precision parse_precision(const std::string& text, const std::string& option);

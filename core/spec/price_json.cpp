@@ -2,25 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 namespace shardwright {
-namespace {
 
-constexpr const char* kKey = "price_dollars_per_hour";
-constexpr double kSecondsPerHour = 3600.0;
-
-}  // namespace
-
-DollarsPerSecond read_price(ObjectReader& object) {
-  return dollars_per_hour(object.number_or(kKey, 0.0, kNonNegative));
-}
-
-void write_price(nlohmann::ordered_json& document, DollarsPerSecond price, const Sources& sources) {
-  if (price.value() <= 0.0 && !sources.contains(std::string("/") + kKey)) return;
-  // Fifteen digits give back the number that the file held in spite of the two roundings.
-  document[kKey] = std::stod(fmt::format("{:.15g}", price.value() * kSecondsPerHour));
+void describe_price(DollarsPerSecond& price, FieldVisitor& fields) {
+  // Fifteen digits give back the number that a file held in spite of the two roundings.
+  double per_hour = std::stod(fmt::format("{:.15g}", price.value() * 3600.0));
+  fields.number("price_dollars_per_hour", per_hour, kNonNegative, kOmissible,
+                "listed price of renting one accelerator; 0: not known");
+  price = dollars_per_hour(per_hour);
 }
 
 }  // namespace shardwright

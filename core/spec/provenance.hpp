@@ -5,9 +5,14 @@
 #include <map>
 #include <string>
 
+#include "core/base/enum_names.hpp"
+
 namespace shardwright {
 
 enum class Confidence : std::uint8_t { Datasheet, Measured, Fitted, Derived, Assumed };
+constexpr auto enum_names(Confidence) {
+  return std::array{"datasheet", "measured", "fitted", "derived", "assumed"};
+}
 
 // Where a figure comes from.
 struct Provenance {
@@ -23,8 +28,5 @@ struct Provenance {
 
 // Sources by JSON pointer into the profile's file ("/memory/bandwidth_bytes_per_s").
 using Sources = std::map<std::string, Provenance>;
-
-// "datasheet", "measured", "fitted", "derived", "assumed".
-const char* name_of(Confidence confidence);
 
 }  // namespace shardwright

@@ -1,11 +1,11 @@
 #include "core/spec/scenario.hpp"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_reader.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/fields.hpp"
+#include "core/spec/figures.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
@@ -13,19 +13,6 @@
 #include "core/spec/stack_json.hpp"
 
 namespace shardwright {
-namespace {
-
-constexpr std::int64_t kVersion = 1;
-
-void check_format(ObjectReader& object) {
-  const std::string schema = object.text("schema");
-  if (!schema.empty() && schema != kPlanSchema) {
-    object.problem("schema", fmt::format("\"{}\"", schema), fmt::format("\"{}\"", kPlanSchema));
-  }
-  object.integer("version", {kVersion, kVersion});
-}
-
-}  // namespace
 
 void read_parts(ObjectReader& object, Scenario& scenario) {
   scenario.model = read_given_model(object, "model");
@@ -47,10 +34,19 @@ Scenario read_members(ObjectReader& object) {
   return scenario;
 }
 
+void describe(Scenario& scenario, FieldVisitor& fields) {
+  fields.header(kPlanSchema, false);
+  fields.document("model", "model", kRequired,
+                  "a model: its document, its name, or a [patch](plan.md#patches)");
+  fields.document("cluster", "cluster", kRequired, "a cluster, as for `model`");
+  fields.document("stack", "stack", kRequired, "a stack, as for `model`");
+  fields.section("plan", kRequired, "the plan", [&] { describe(scenario.plan, fields); });
+}
+
 Scenario read_scenario(const nlohmann::json& document, const std::string& source) {
   ProblemList problems(source);
   ObjectReader object(document, "", problems);
-  check_format(object);
+  check_schema(object, kPlanSchema);
   Scenario scenario = read_members(object);
   problems.throw_if_any();
   return scenario;
@@ -62,7 +58,7 @@ Scenario load_scenario(const std::string& file_or_dash) {
 
 nlohmann::ordered_json to_json(const Scenario& scenario) {
   return {{"schema", kPlanSchema},
-          {"version", kVersion},
+          {"version", 1},
           {"model", to_json(scenario.model)},
           {"cluster", to_json(scenario.cluster)},
           {"stack", to_json(scenario.stack)},

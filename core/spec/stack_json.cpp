@@ -1,14 +1,12 @@
 #include "core/spec/stack_json.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/base/json_reader.hpp"
-#include "core/base/nearest_name.hpp"
+#include "core/spec/field_json.hpp"
 #include "core/spec/figures.hpp"
-#include "core/spec/plan_names.hpp"
 
 namespace shardwright {
 namespace {
@@ -16,304 +14,221 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr const char* kDefault = "the default";
+constexpr NumberRange kLaunchTime{0.0, 1.0, false};
+constexpr NumberRange kSlowdown{0.0, 10.0, false};
+constexpr NumberRange kKernelRatio{0.0, 2.0, true};
+constexpr NumberRange kStateBytes{0.0, 64.0, false};
 
-const EnumNames<GradientBuckets>& bucket_names() {
-  static const EnumNames<GradientBuckets> kNames = {{"single", GradientBuckets::Single},
-                                                    {"fixed-size", GradientBuckets::FixedSize},
-                                                    {"per-layer", GradientBuckets::PerLayer}};
-  return kNames;
+void describe_fusion(StackFusion& fusion, FieldVisitor& fields) {
+  fields.boolean("flash_attention", fusion.flash_attention, kReported,
+                 "attention runs as one kernel; otherwise score matrices are written to memory");
+  fields.boolean("norm", fusion.norm, kReported, "norms run as one kernel");
+  fields.boolean("rope", fusion.rope, kReported, "rotary positions run as one kernel");
+  fields.boolean("activation", fusion.activation, kReported,
+                 "bias and activation (GELU, SwiGLU) run as one kernel");
+  fields.boolean("dropout_add", fusion.dropout_add, kReported,
+                 "bias, dropout and residual run as one kernel");
+  fields.boolean("loss", fusion.loss, kReported,
+                 "cross-entropy runs without an fp32 copy of the logits");
+  fields.boolean("parallel_loss", fusion.parallel_loss, kOptional,
+                 "each tensor-parallel rank computes the loss of its part of the vocabulary; "
+                 "otherwise the logits are gathered on all of them");
+  fields.boolean("library_loss", fusion.library_loss, kOptional,
+                 "an unfused loss is PyTorch's cross_entropy: a log-softmax and a likelihood with "
+                 "a gradient each");
+  fields.boolean("softmax", fusion.softmax, kReported,
+                 "scale, mask and softmax of unfused attention run as one kernel");
+  fields.boolean("optimizer", fusion.optimizer, kReported,
+                 "the optimizer updates many tensors in one kernel");
+  fields.boolean("wgrad_accumulation", fusion.wgrad_accumulation, kReported,
+                 "GEMMs add weight gradients to the fp32 sum themselves");
+  fields.boolean("grouped_gemm", fusion.grouped_gemm, kOmissible,
+                 "one kernel computes the GEMMs of all experts of a rank; otherwise the library "
+                 "runs them one by one");
+  fields.boolean("expert_bias", fusion.expert_bias, kOmissible,
+                 "biases of experts and limits of their activation need no kernels of their own");
+  fields.number("attention_kernel_ratio", fusion.attention_kernel_ratio, kKernelRatio, kOmissible,
+                "speed of the stack's fused attention over the accelerator's "
+                "`attention_*_ratio`");
+  fields.number("hopper_attention_kernel_ratio", fusion.hopper_attention_kernel_ratio, kKernelRatio,
+                kOmissible,
+                "the same on Hopper and later, whose asynchronous matrix units need kernels of "
+                "their own (FlashAttention-3, cuDNN)");
 }
 
-// Each section reads over the defaults that `spec` holds.
-void read_fusion(ObjectReader object, FillIn& fill, StackSpec& spec) {
-  const auto read = [&](const char* key, bool& flag) { flag = fill.boolean(object, key, flag); };
-  read("flash_attention", spec.flash_attention);
-  const auto ratio = [&](const char* key, double& value) {
-    value = object.number_or(key, value, {0.0, 2.0, true});
-  };
-  ratio("attention_kernel_ratio", spec.attention_kernel_ratio);
-  ratio("hopper_attention_kernel_ratio", spec.hopper_attention_kernel_ratio);
-  read("norm", spec.fused_norm);
-  read("rope", spec.fused_rope);
-  read("activation", spec.fused_activation);
-  read("dropout_add", spec.fused_dropout_add);
-  read("loss", spec.fused_loss);
-  spec.parallel_loss = object.boolean_or("parallel_loss", spec.parallel_loss);
-  spec.library_loss = object.boolean_or("library_loss", spec.library_loss);
-  read("softmax", spec.fused_softmax);
-  read("optimizer", spec.fused_optimizer);
-  spec.fused_grouped_gemm = object.boolean_or("grouped_gemm", spec.fused_grouped_gemm);
-  spec.fused_expert_bias = object.boolean_or("expert_bias", spec.fused_expert_bias);
-  read("wgrad_accumulation", spec.fused_wgrad_accumulation);
-  object.refuse_unknown_keys();
+void describe_overlap(StackOverlap& overlap, FieldVisitor& fields) {
+  fields.boolean("grad_reduce", overlap.grad_reduce, kReported,
+                 "gradient buckets are reduced during the backward pass");
+  fields.boolean("param_gather", overlap.param_gather, kReported,
+                 "ZeRO-1 gathers parameters during the next forward pass");
+  fields.boolean("tensor_parallel", overlap.tensor_parallel, kReported,
+                 "tensor-parallel collectives are split and hidden behind their GEMMs");
+  fields.boolean("input_gradient", overlap.input_gradient, kOptional,
+                 "the input gradient of a column-split layer is reduced during its "
+                 "weight-gradient GEMM");
+  fields.boolean("p2p", overlap.p2p, kReported,
+                 "pipeline sends run during compute (interleaved schedules)");
+  fields.boolean("expert_parallel", overlap.expert_parallel, kReported,
+                 "the all-to-all of experts runs during shared experts or the kernels of another "
+                 "microbatch");
+  fields.number("tensor_parallel_share_ratio", overlap.tensor_parallel_share, kRatioOrZero,
+                kReported, "share of a tensor-parallel collective that overlap hides at most");
+  fields.number("slowdown_ratio", overlap.slowdown, kSlowdown, kReported,
+                "extra time of kernels while a collective runs, which takes SMs and bandwidth");
+  fields.number("collective_slowdown_ratio", overlap.collective_slowdown, kSlowdown, kReported,
+                "extra time of a collective while kernels run");
+  fields.number("expert_parallel_share_ratio", overlap.expert_parallel_share, kRatioOrZero,
+                kOmissible,
+                "share of a layer's kernels that hides the all-to-all of another microbatch at "
+                "most");
 }
 
-void read_overlap(ObjectReader object, FillIn& fill, StackSpec& spec) {
-  const auto read = [&](const char* key, bool& flag) { flag = fill.boolean(object, key, flag); };
-  read("grad_reduce", spec.overlap_grad_reduce);
-  read("param_gather", spec.overlap_param_gather);
-  read("tensor_parallel", spec.overlap_tp);
-  spec.overlap_input_gradient = object.boolean_or("input_gradient", spec.overlap_input_gradient);
-  read("p2p", spec.overlap_p2p);
-  read("expert_parallel", spec.overlap_ep);
-  spec.tp_overlap_share = fill.number(object, "tensor_parallel_share_ratio", spec.tp_overlap_share,
-                                      kRatioOrZero, kDefault);
-  spec.ep_overlap_share =
-      object.number_or("expert_parallel_share_ratio", spec.ep_overlap_share, kRatioOrZero);
-  spec.overlap_slowdown =
-      fill.number(object, "slowdown_ratio", spec.overlap_slowdown, {0.0, 10.0, false}, kDefault);
-  spec.collective_slowdown = fill.number(object, "collective_slowdown_ratio",
-                                         spec.collective_slowdown, {0.0, 10.0, false}, kDefault);
-  object.refuse_unknown_keys();
+void describe_communication(StackCommunication& communication, FieldVisitor& fields) {
+  fields.number("collective_ratio", communication.collective_ratio, kRatio, kReported,
+                "speed of a collective in a step over that in a benchmark: its ranks do not "
+                "arrive together and its buffers are not cached");
+  fields.number("all_to_all_ratio", communication.all_to_all_ratio, kRatio, kReported,
+                "the same of an all-to-all that the network between nodes bounds, or whose tokens "
+                "the stack's own kernels send: pairs do not wait for late ranks");
+  fields.boolean("scatters_messages", communication.scatters_messages, kOptional,
+                 "tensor-parallel ranks each send a part of a pipeline message, which the next "
+                 "stage gathers (arXiv 2104.04473, section 4.1)");
+  fields.boolean("sends_tokens_once_per_node", communication.sends_tokens_once_per_node, kOptional,
+                 "tokens cross the network once for all experts of a node (DeepEP)");
 }
 
-void read_communication(ObjectReader object, FillIn& fill, StackSpec& spec) {
-  spec.collective_ratio =
-      fill.number(object, "collective_ratio", spec.collective_ratio, kRatio, kDefault);
-  spec.all_to_all_ratio =
-      fill.number(object, "all_to_all_ratio", spec.all_to_all_ratio, kRatio, kDefault);
-  spec.scatters_messages = object.boolean_or("scatters_messages", spec.scatters_messages);
-  spec.sends_tokens_once_per_node =
-      object.boolean_or("sends_tokens_once_per_node", spec.sends_tokens_once_per_node);
-  object.refuse_unknown_keys();
+void describe_host(StackHost& host, FieldVisitor& fields) {
+  fields.number("launch_s", host.launch_time, kLaunchTime, kReported,
+                "time of the host to issue one op, framework included");
+  fields.boolean("waits_for_messages", host.waits_for_messages, kOptional,
+                 "the host launches what works on a pipeline message only when that has arrived "
+                 "and the device is idle");
+  fields.boolean("reads_token_counts", host.reads_token_counts, kOptional,
+                 "the host reads how many tokens each expert gets before it launches the experts");
+  fields.boolean("cuda_graphs", host.cuda_graphs, kReported, "a layer is launched as one op");
+  fields.integer("prefetch_layers", host.prefetch_layers, {0, 10'000}, kReported,
+                 "layers whose parameters FSDP gathers ahead");
+  fields.integer("router_launches", host.router_launches, {0, 10'000}, kOmissible,
+                 "launches of small router and dispatcher kernels that no op stands for, in each "
+                 "pass of a sparse layer");
+  fields.number("module_s", host.module_launch_time, kLaunchTime, kOmissible,
+                "time of the host to issue one GEMM or attention kernel through its module, where "
+                "that is longer than `launch_s`");
+  fields.boolean("graphs_to_dispatch", host.graphs_to_dispatch, kOmissible,
+                 "attention and router of a sparse layer are launched as one op");
 }
 
-void read_host(ObjectReader object, FillIn& fill, StackSpec& spec) {
-  spec.launch_time = Seconds(
-      fill.number(object, "launch_s", spec.launch_time.value(), {0.0, 1.0, false}, kDefault));
-  spec.module_launch_time =
-      Seconds(object.number_or("module_s", spec.module_launch_time.value(), {0.0, 1.0, false}));
-  spec.graphs_to_dispatch = object.boolean_or("graphs_to_dispatch", spec.graphs_to_dispatch);
-  spec.waits_for_messages = object.boolean_or("waits_for_messages", spec.waits_for_messages);
-  spec.reads_token_counts = object.boolean_or("reads_token_counts", spec.reads_token_counts);
-  spec.router_launches = object.integer_or("router_launches", spec.router_launches, {0, 10'000});
-  spec.cuda_graphs = fill.boolean(object, "cuda_graphs", spec.cuda_graphs);
-  spec.prefetch_layers =
-      fill.integer(object, "prefetch_layers", spec.prefetch_layers, {0, 10'000}, kDefault);
-  object.refuse_unknown_keys();
+void describe_gradients(StackGradients& gradients, FieldVisitor& fields) {
+  fields.choice("buckets", gradients.buckets, kOptional,
+                "how the gradient reduction of data parallelism is split into messages");
+  fields.number("bucket_elements", gradients.bucket_elements, kPositive, kReported,
+                "gradients that are reduced together, or parameters that are gathered together, "
+                "as Megatron and DeepSpeed count them");
+  fields.boolean("fp32_reduction", gradients.fp32_reduction, kReported,
+                 "gradients are reduced in fp32; otherwise in the format of the parameters");
+  fields.boolean("fp32_accumulation", gradients.fp32_accumulation, kReported,
+                 "gradients are accumulated in an fp32 buffer");
+  fields.number("bucket_elements_per_replica", gradients.bucket_elements_per_replica, kNonNegative,
+                kOmissible,
+                "least elements of a bucket for each rank that reduces it, so that latency does "
+                "not dominate on many ranks");
 }
 
-// Earlier profiles say the bytes of a bucket's gradients where they are reduced, and had
+void describe_memory(StackMemory& memory, FieldVisitor& fields) {
+  fields.number("master_weight_bytes", memory.master_weight_bytes, kStateBytes, kReported,
+                "bytes of a parameter's master weight");
+  fields.number("optimizer_state_bytes", memory.optimizer_state_bytes, kStateBytes, kReported,
+                "bytes of a parameter's optimizer states (two moments)");
+  fields.number("context_bytes", memory.context, kNonNegative, kReported,
+                "CUDA context, libraries and their workspaces");
+  fields.number("communicator_bytes", memory.communicator, kNonNegative, kReported,
+                "NCCL buffers of one communicator");
+  fields.number("fragmentation_ratio", memory.fragmentation, {0.0, 0.9, false}, kReported,
+                "share of the peak that the allocator cannot hand out");
+  fields.boolean("keeps_half_gradients", memory.keeps_half_gradients, kOptional,
+                 "the 16-bit gradients of the last microbatch stay beside the fp32 sum");
+  fields.boolean("reduction_buffer", memory.reduction_buffer, kOptional,
+                 "ZeRO copies gradients into a bucket to reduce them");
+  fields.boolean("gradient_placeholders", memory.gradient_placeholders, kOptional,
+                 "Transformer Engine allocates an unused tensor of each weight's shape beside the "
+                 "gradients that its GEMMs accumulate");
+  fields.boolean("fp8_saved_inputs", memory.fp8_saved_inputs, kOptional,
+                 "inputs of FP8 GEMMs are kept as FP8 for the backward pass");
+  fields.boolean("dropout_mask_saved", memory.dropout_mask_saved, kReported,
+                 "dropout masks are kept, a byte per element; otherwise recomputed from the seed");
+  fields.number("fp8_weight_bytes", memory.fp8_weight_bytes, {1.0, 4.0, false}, kOmissible,
+                "bytes of a parameter that FP8 plans multiply: 2 with 16-bit weights, or with FP8 "
+                "weights and their transpose");
+  fields.number("step_gradient_bytes", memory.step_gradient_bytes, {0.0, 16.0, false}, kOmissible,
+                "bytes of a parameter's fp32 copy of its 16-bit gradient in the optimizer step");
+}
+
+// Earlier profiles say the bytes of a bucket's gradients as they are reduced, and had
 // half-precision parameters in mind.
-void read_bucket_bytes(ObjectReader& object, StackSpec& spec) {
-  const double element = reduced_gradient_bytes(spec, Precision::Bf16).value();
-  const auto read = [&](const std::string& ending, double& elements, NumberRange range) {
-    const std::string earlier = "bucket_bytes" + ending, now = "bucket_elements" + ending;
-    if (!object.has(earlier)) return;
-    elements = object.number(earlier, range) / element;
-    auto source = spec.sources.extract("/gradients/" + earlier);
-    if (source.empty()) return;
-    source.key() = "/gradients/" + now;
-    spec.sources.insert(std::move(source));
-  };
-  read("", spec.bucket_elements, kPositive);
-  read("_per_replica", spec.bucket_elements_per_replica, kNonNegative);
-}
-
-void read_gradients(ObjectReader object, FillIn& fill, StackSpec& spec) {
-  spec.buckets = object.choice_or("buckets", spec.buckets, bucket_names());
-  spec.fp32_gradient_reduction =
-      fill.boolean(object, "fp32_reduction", spec.fp32_gradient_reduction);
-  if (!object.has("bucket_elements") && object.has("bucket_bytes")) {
-    read_bucket_bytes(object, spec);
-  } else {
-    spec.bucket_elements =
-        fill.number(object, "bucket_elements", spec.bucket_elements, kPositive, kDefault);
-    spec.bucket_elements_per_replica = object.number_or(
-        "bucket_elements_per_replica", spec.bucket_elements_per_replica, kNonNegative);
+json with_bucket_elements(json document) {
+  if (!document.is_object() || !document.contains("gradients")) return document;
+  json& gradients = document["gradients"];
+  if (!gradients.is_object() || gradients.contains("bucket_elements")) return document;
+  StackSpec stack;
+  if (const auto fp32 = gradients.find("fp32_reduction"); fp32 != gradients.end())
+    stack.gradients.fp32_reduction = *fp32 != false;
+  const double element = reduced_gradient_bytes(stack, Precision::Bf16).value();
+  for (const std::string ending : {"", "_per_replica"}) {
+    const auto earlier = gradients.find("bucket_bytes" + ending);
+    if (earlier == gradients.end()) continue;
+    json figure = *earlier;
+    json& value = figure.is_object() && figure.contains("value") ? figure["value"] : figure;
+    if (!value.is_number()) continue;
+    value = value.get<double>() / element;
+    gradients.erase(earlier);
+    gradients["bucket_elements" + ending] = std::move(figure);
   }
-  spec.fp32_main_gradients = fill.boolean(object, "fp32_accumulation", spec.fp32_main_gradients);
-  object.refuse_unknown_keys();
-}
-
-void read_memory(ObjectReader object, FillIn& fill, StackSpec& spec) {
-  const NumberRange per_parameter{0.0, 64.0, false};
-  const auto bytes = [&](const char* key, Bytes fallback, NumberRange range) {
-    return Bytes(fill.number(object, key, fallback.value(), range, kDefault));
-  };
-  spec.master_weight_bytes = bytes("master_weight_bytes", spec.master_weight_bytes, per_parameter);
-  spec.optimizer_state_bytes =
-      bytes("optimizer_state_bytes", spec.optimizer_state_bytes, per_parameter);
-  spec.context_memory = bytes("context_bytes", spec.context_memory, kNonNegative);
-  spec.communicator_memory = bytes("communicator_bytes", spec.communicator_memory, kNonNegative);
-  spec.fragmentation =
-      fill.number(object, "fragmentation_ratio", spec.fragmentation, {0.0, 0.9, false}, kDefault);
-  spec.step_gradient_bytes = Bytes(object.number_or(
-      "step_gradient_bytes", spec.step_gradient_bytes.value(), {0.0, 16.0, false}));
-  spec.keeps_half_gradients = object.boolean_or("keeps_half_gradients", spec.keeps_half_gradients);
-  spec.reduction_buffer = object.boolean_or("reduction_buffer", spec.reduction_buffer);
-  spec.gradient_placeholders =
-      object.boolean_or("gradient_placeholders", spec.gradient_placeholders);
-  spec.fp8_weight_bytes =
-      Bytes(object.number_or("fp8_weight_bytes", spec.fp8_weight_bytes.value(), {1.0, 4.0, false}));
-  spec.fp8_saved_inputs = object.boolean_or("fp8_saved_inputs", spec.fp8_saved_inputs);
-  spec.dropout_mask_saved = fill.boolean(object, "dropout_mask_saved", spec.dropout_mask_saved);
-  object.refuse_unknown_keys();
-}
-
-// A figure that says no more than its absence is written where it was stated with its source.
-bool has_source(const StackSpec& spec, const std::string& pointer) {
-  return spec.sources.contains(pointer);
-}
-
-ordered_json fusion_json(const StackSpec& spec) {
-  ordered_json section = {{"flash_attention", spec.flash_attention},
-                          {"norm", spec.fused_norm},
-                          {"rope", spec.fused_rope},
-                          {"activation", spec.fused_activation},
-                          {"dropout_add", spec.fused_dropout_add},
-                          {"loss", spec.fused_loss},
-                          {"parallel_loss", spec.parallel_loss},
-                          {"library_loss", spec.library_loss},
-                          {"softmax", spec.fused_softmax},
-                          {"optimizer", spec.fused_optimizer},
-                          {"wgrad_accumulation", spec.fused_wgrad_accumulation}};
-  // What a profile may leave out without a word.
-  if (spec.fused_grouped_gemm) section["grouped_gemm"] = true;
-  if (!spec.fused_expert_bias) section["expert_bias"] = false;
-  const auto write_ratio = [&](const std::string& key, double value) {
-    if (value != 1.0 || has_source(spec, "/fusion/" + key)) section[key] = value;
-  };
-  write_ratio("attention_kernel_ratio", spec.attention_kernel_ratio);
-  write_ratio("hopper_attention_kernel_ratio", spec.hopper_attention_kernel_ratio);
-  return section;
-}
-
-ordered_json host_json(const StackSpec& spec) {
-  ordered_json section = {{"launch_s", spec.launch_time.value()},
-                          {"waits_for_messages", spec.waits_for_messages},
-                          {"reads_token_counts", spec.reads_token_counts},
-                          {"cuda_graphs", spec.cuda_graphs},
-                          {"prefetch_layers", spec.prefetch_layers}};
-  if (spec.router_launches != 0 || has_source(spec, "/host/router_launches"))
-    section["router_launches"] = spec.router_launches;
-  if (spec.module_launch_time > Seconds(0) || has_source(spec, "/host/module_s"))
-    section["module_s"] = spec.module_launch_time.value();
-  if (spec.graphs_to_dispatch) section["graphs_to_dispatch"] = true;
-  return section;
-}
-
-ordered_json overlap_json(const StackSpec& spec) {
-  ordered_json section = {{"grad_reduce", spec.overlap_grad_reduce},
-                          {"param_gather", spec.overlap_param_gather},
-                          {"tensor_parallel", spec.overlap_tp},
-                          {"input_gradient", spec.overlap_input_gradient},
-                          {"p2p", spec.overlap_p2p},
-                          {"expert_parallel", spec.overlap_ep},
-                          {"tensor_parallel_share_ratio", spec.tp_overlap_share},
-                          {"slowdown_ratio", spec.overlap_slowdown},
-                          {"collective_slowdown_ratio", spec.collective_slowdown}};
-  // What a profile may leave out without a word.
-  if (spec.ep_overlap_share != 0.0 || has_source(spec, "/overlap/expert_parallel_share_ratio"))
-    section["expert_parallel_share_ratio"] = spec.ep_overlap_share;
-  return section;
-}
-
-void read_schedules(ObjectReader& object, StackSpec& spec) {
-  if (!object.has("schedules")) return;
-  const std::vector<std::string> names = object.texts("schedules");
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    std::vector<std::string> known;
-    for (const auto& [name, kind] : schedule_names()) {
-      known.push_back(name);
-      if (name == names[i]) spec.schedules.push_back(kind);
-    }
-    if (std::find(known.begin(), known.end(), names[i]) == known.end()) {
-      object.problem("schedules/" + std::to_string(i), "\"" + names[i] + "\"",
-                     one_of(names[i], known));
-    }
-  }
-}
-
-std::vector<std::string> schedules_json(const StackSpec& spec) {
-  std::vector<std::string> names;
-  for (const ScheduleKind kind : spec.schedules) names.emplace_back(name_of(kind));
-  return names;
-}
-
-ordered_json memory_json(const StackSpec& spec) {
-  ordered_json section = {{"master_weight_bytes", spec.master_weight_bytes.value()},
-                          {"optimizer_state_bytes", spec.optimizer_state_bytes.value()},
-                          {"context_bytes", spec.context_memory.value()},
-                          {"communicator_bytes", spec.communicator_memory.value()},
-                          {"fragmentation_ratio", spec.fragmentation},
-                          {"keeps_half_gradients", spec.keeps_half_gradients},
-                          {"reduction_buffer", spec.reduction_buffer},
-                          {"gradient_placeholders", spec.gradient_placeholders},
-                          {"fp8_saved_inputs", spec.fp8_saved_inputs},
-                          {"dropout_mask_saved", spec.dropout_mask_saved}};
-  if (spec.fp8_weight_bytes != StackSpec().fp8_weight_bytes ||
-      has_source(spec, "/memory/fp8_weight_bytes"))
-    section["fp8_weight_bytes"] = spec.fp8_weight_bytes.value();
-  if (spec.step_gradient_bytes > Bytes() || has_source(spec, "/memory/step_gradient_bytes"))
-    section["step_gradient_bytes"] = spec.step_gradient_bytes.value();
-  return section;
-}
-
-ordered_json gradients_json(const StackSpec& spec) {
-  ordered_json section = {{"buckets", name_of(spec.buckets)},
-                          {"bucket_elements", spec.bucket_elements},
-                          {"fp32_reduction", spec.fp32_gradient_reduction},
-                          {"fp32_accumulation", spec.fp32_main_gradients}};
-  if (spec.bucket_elements_per_replica > 0.0 ||
-      has_source(spec, "/gradients/bucket_elements_per_replica"))
-    section["bucket_elements_per_replica"] = spec.bucket_elements_per_replica;
-  return section;
+  return document;
 }
 
 }  // namespace
 
+void describe(StackSpec& stack, FieldVisitor& fields) {
+  fields.header("shardwright/stack", true);
+  fields.text("name", stack.name, kRequired, "name of the profile");
+  fields.text("family", stack.family, kOptional,
+              "megatron, deepspeed, pytorch, …: an unknown stack falls back to `generic-FAMILY`");
+  fields.texts("aliases", stack.aliases, kOptional, "other names of the stack");
+  fields.choices("schedules", stack.schedules, kOptional,
+                 "pipeline schedules that the stack runs; empty: all");
+  fields.integers("zero_stages", stack.zero_stages, {0, 3}, kOptional,
+                  "ZeRO stages that the stack runs; empty: all");
+  fields.section("fusion", kOptional, "what does not run as a kernel of its own",
+                 [&] { describe_fusion(stack.fusion, fields); });
+  fields.section("overlap", kOptional,
+                 "overlap that the stack is able to do, unless a plan "
+                 "switches it off",
+                 [&] { describe_overlap(stack.overlap, fields); });
+  fields.section("communication", kOptional, "how collectives and messages run in a step",
+                 [&] { describe_communication(stack.communication, fields); });
+  fields.section("host", kOptional, "work of the host", [&] { describe_host(stack.host, fields); });
+  fields.section("gradients", kOptional, "gradients of data parallelism",
+                 [&] { describe_gradients(stack.gradients, fields); });
+  fields.section("memory", kOptional, "memory of states, and memory that no tensor explains",
+                 [&] { describe_memory(stack.memory, fields); });
+  fields.texts("filled_in", stack.filled_in, kOmissible,
+               "lines about fields that a profile left out, as Shardwright writes them");
+  fields.text("notes", stack.notes, kOmissible, "where the facts come from, for people");
+}
+
 StackSpec read_stack(const json& document, const std::string& source) {
   ProblemList problems(source);
   StackSpec spec;
-  const json plain = separate_figures(document, "", problems, spec.sources);
-  ObjectReader object(plain, "", problems);
-  object.allow("sources");
-  check_schema(object, "shardwright/stack");
-  spec.name = object.name("name");
-  spec.family = object.text_or("family", "");
-  if (object.has("aliases")) spec.aliases = object.texts("aliases");
-  if (object.has("filled_in")) spec.filled_in = object.texts("filled_in");
-  read_schedules(object, spec);
-  if (object.has("zero_stages")) {
-    for (const std::int64_t stage : object.integers("zero_stages", {0, 3})) {
-      spec.zero_stages.push_back(static_cast<int>(stage));
-    }
-  }
-  FillIn fill("", spec.sources, spec.filled_in);
-  read_fusion(section(object, "fusion"), fill, spec);
-  read_overlap(section(object, "overlap"), fill, spec);
-  read_communication(section(object, "communication"), fill, spec);
-  read_host(section(object, "host"), fill, spec);
-  read_gradients(section(object, "gradients"), fill, spec);
-  read_memory(section(object, "memory"), fill, spec);
-  spec.notes = object.text_or("notes", "");
-  object.refuse_unknown_keys();
+  std::vector<std::string> lines;
+  read_figures(with_bucket_elements(document), "", problems, spec.sources, lines,
+               [&](FieldVisitor& fields) { describe(spec, fields); });
   problems.throw_if_any();
+  spec.filled_in.insert(spec.filled_in.end(), lines.begin(), lines.end());
   return spec;
 }
 
 ordered_json to_json(const StackSpec& spec) {
-  ordered_json document = {{"schema", "shardwright/stack"},
-                           {"version", 1},
-                           {"name", spec.name},
-                           {"family", spec.family},
-                           {"aliases", spec.aliases},
-                           {"schedules", schedules_json(spec)},
-                           {"zero_stages", spec.zero_stages},
-                           {"fusion", fusion_json(spec)},
-                           {"overlap", overlap_json(spec)},
-                           {"communication",
-                            {{"collective_ratio", spec.collective_ratio},
-                             {"all_to_all_ratio", spec.all_to_all_ratio},
-                             {"scatters_messages", spec.scatters_messages},
-                             {"sends_tokens_once_per_node", spec.sends_tokens_once_per_node}}},
-                           {"host", host_json(spec)},
-                           {"gradients", gradients_json(spec)},
-                           {"memory", memory_json(spec)}};
-  if (!spec.filled_in.empty()) document["filled_in"] = spec.filled_in;
-  if (!spec.notes.empty()) document["notes"] = spec.notes;
+  ordered_json document = write_spec(spec, spec.sources);
   attach_sources(document, spec.sources);
   return document;
 }

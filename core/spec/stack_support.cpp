@@ -17,8 +17,8 @@ bool runs(const std::vector<T>& listed, const T& wanted) {
 
 OverlapSwitches usual_overlap(const StackSpec& stack, const ModelSpec& model) {
   OverlapSwitches overlap;
-  overlap.tensor_parallel = stack.overlap_tp;
-  overlap.expert_parallel = stack.overlap_ep && has_shared_experts(model);
+  overlap.tensor_parallel = stack.overlap.tensor_parallel;
+  overlap.expert_parallel = stack.overlap.expert_parallel && has_shared_experts(model);
   return overlap;
 }
 
@@ -35,7 +35,7 @@ std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan
                                     plan.zero_stage, fmt::join(stack.zero_stages, ", ")));
   }
   const bool gathers = plan.context_parallel == ContextParallelKind::AllGather;
-  if (plan.cp > 1 && !stack.flash_attention && !gathers) {
+  if (plan.cp > 1 && !stack.fusion.flash_attention && !gathers) {
     sentences.push_back(fmt::format(
         "{} does not fuse attention: context parallelism gathers keys and values, whatever "
         "the plan says ({})",

@@ -32,7 +32,7 @@ class Reader {
                      "a trace that shardwright simulate or shardwright calibrate wrote");
     }
     problems_.throw_if_any();
-    timeline_.origin = writer.choice("origin", enum_names<TimelineOrigin>(kTimelineOrigins));
+    timeline_.origin = writer.choice<TimelineOrigin>("origin");
     for (ObjectReader& event : trace.objects("traceEvents")) read_event(event);
     problems_.throw_if_any();
   }
@@ -68,7 +68,7 @@ class Reader {
       timeline_.ranks.push_back(std::move(rank));
     } else if (what == "thread_name") {
       Thread& thread = threads_[key_of(event)];
-      thread.stream = arguments.choice("stream", enum_names<Stream>(kStreams));
+      thread.stream = arguments.choice<Stream>("stream");
       thread.peer = static_cast<std::int32_t>(arguments.integer("peer", kEventIndexOrNone));
     }
   }
@@ -83,12 +83,12 @@ class Reader {
     span.name = event.text("name");
     span.start = from_nanoseconds(nanoseconds(event, "ts"));
     span.duration = from_nanoseconds(nanoseconds(event, "dur"));
-    span.kind = event.choice("cat", enum_names<OpKind>(kOpKinds));
-    span.phase = arguments.choice("phase", enum_names<Phase>(kPhases));
+    span.kind = event.choice<OpKind>("cat");
+    span.phase = arguments.choice<Phase>("phase");
     span.layer = static_cast<std::int32_t>(arguments.integer_or("layer", -1, kEventIndex));
     span.microbatch =
         static_cast<std::int32_t>(arguments.integer_or("microbatch", -1, kEventIndex));
-    if (arguments.has("group")) span.group = arguments.choice("group", enum_names<Group>(kGroups));
+    if (arguments.has("group")) span.group = arguments.choice<Group>("group");
     span.bytes = Bytes(arguments.number_or("bytes", 0.0, kNonNegative));
     span.flop = Flop(arguments.number_or("flop", 0.0, kNonNegative));
     timeline_.spans.push_back(std::move(span));

@@ -77,22 +77,18 @@ std::int32_t index_or_none(ObjectReader& object, const std::string& key) {
 }
 
 Span read_span(ObjectReader& object) {
-  static const auto kStreamNames = enum_names<Stream>(kStreams);
-  static const auto kKindNames = enum_names<OpKind>(kOpKinds);
-  static const auto kPhaseNames = enum_names<Phase>(kPhases);
-  static const auto kGroupNames = enum_names<Group>(kGroups);
   Span span;
   span.rank = static_cast<std::int32_t>(object.integer("rank", kIndex));
-  span.stream = object.choice("stream", kStreamNames);
+  span.stream = object.choice<Stream>("stream");
   span.name = object.text("name");
   span.start = Seconds(object.number("start_s", kTime));
   span.duration = Seconds(object.number("duration_s", kTime));
-  span.kind = object.choice("kind", kKindNames);
-  span.phase = object.choice("phase", kPhaseNames);
+  span.kind = object.choice<OpKind>("kind");
+  span.phase = object.choice<Phase>("phase");
   span.peer = index_or_none(object, "peer");
   span.layer = index_or_none(object, "layer");
   span.microbatch = index_or_none(object, "microbatch");
-  if (object.has("group")) span.group = object.choice("group", kGroupNames);
+  if (object.has("group")) span.group = object.choice<Group>("group");
   span.bytes = Bytes(object.number_or("bytes", 0.0, kNonNegative));
   span.flop = Flop(object.number_or("flop", 0.0, kNonNegative));
   object.refuse_unknown_keys();
@@ -147,10 +143,6 @@ void read_memory(ObjectReader& object, const std::set<std::int32_t>& ranks, Time
 
 }  // namespace
 
-const char* name_of(TimelineOrigin origin) {
-  return origin == TimelineOrigin::Predicted ? "predicted" : "measured";
-}
-
 nlohmann::ordered_json to_json(const Timeline& timeline) {
   nlohmann::ordered_json document = {
       {"schema", kTimelineSchema}, {"version", kVersion}, {"origin", name_of(timeline.origin)}};
@@ -181,7 +173,7 @@ Timeline read_timeline(const nlohmann::json& document, const std::string& source
     object.problem("schema", fmt::format("\"{}\"", schema), fmt::format("\"{}\"", kTimelineSchema));
   object.integer("version", {kVersion, kVersion});
   Timeline timeline;
-  timeline.origin = object.choice("origin", enum_names<TimelineOrigin>(kTimelineOrigins));
+  timeline.origin = object.choice<TimelineOrigin>("origin");
   if (object.has("step")) timeline.step = object.integer("step", {0});
   const std::set<std::int32_t> ranks = read_ranks(object, timeline);
   read_spans(object, ranks, timeline);

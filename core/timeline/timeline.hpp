@@ -23,8 +23,9 @@ namespace shardwright {
 inline constexpr const char* kTimelineSchema = "shardwright/timeline";
 
 enum class TimelineOrigin : std::uint8_t { Predicted, Measured };
-inline constexpr int kTimelineOrigins = 2;
-const char* name_of(TimelineOrigin origin);
+constexpr auto enum_names(TimelineOrigin) {
+  return std::array{"predicted", "measured"};
+}
 
 // A rank of the cluster that is shown; a predicted timeline shows one of each stage, unless others
 // were asked for.

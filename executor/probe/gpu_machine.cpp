@@ -257,7 +257,8 @@ ClusterSpec describe_gpus(const GpuHost& gpus, const HostFacts& host, const Rank
   cluster.stack = load_stack("shardwright");
   // Links are fitted to the executor's own exchanges.
   const Provenance shown{"the links are those that its own exchanges show", Confidence::Derived};
-  cluster.stack->collective_ratio = cluster.stack->all_to_all_ratio = 1.0;
+  cluster.stack->communication.collective_ratio = cluster.stack->communication.all_to_all_ratio =
+      1.0;
   cluster.stack->sources["/communication/collective_ratio"] = shown;
   cluster.stack->sources["/communication/all_to_all_ratio"] = shown;
   return cluster;

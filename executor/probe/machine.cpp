@@ -96,15 +96,15 @@ AcceleratorSpec rank_device(const HostFacts& host, std::int64_t ranks, const std
 StackSpec cpu_stack() {
   StackSpec stack = load_stack("shardwright");
   stack.name = "shardwright-cpu";
-  stack.collective_ratio = 1.0;
-  stack.all_to_all_ratio = 1.0;
-  stack.overlap_slowdown = 0.5;
-  stack.collective_slowdown = 0.0;  // exchanges are calibrated as they run, beside kernels
-  stack.launch_time = microseconds(2.0);
-  stack.bucket_elements = 1e6;
-  stack.master_weight_bytes = Bytes(0);
-  stack.context_memory = Bytes(40e6);
-  stack.communicator_memory = Bytes(1e6);
+  stack.communication.collective_ratio = 1.0;
+  stack.communication.all_to_all_ratio = 1.0;
+  stack.overlap.slowdown = 0.5;
+  stack.overlap.collective_slowdown = 0.0;  // exchanges are calibrated as they run, beside kernels
+  stack.host.launch_time = microseconds(2.0);
+  stack.gradients.bucket_elements = 1e6;
+  stack.memory.master_weight_bytes = Bytes(0);
+  stack.memory.context = Bytes(40e6);
+  stack.memory.communicator = Bytes(1e6);
   stack.notes = "Shardwright's own executor on CPUs, through Eigen and Gloo.";
   const Provenance shown{"the links are those that its own exchanges show", Confidence::Derived};
   const Provenance states{"the executor trains in fp32", Confidence::Derived};

@@ -124,11 +124,11 @@ void check_fusion(Requirements& needs, const StackSpec& stack) {
     needs.need(fused, where, fmt::format("false of the stack \"{}\"", stack.name),
                "true, as of the stack \"shardwright\"");
   };
-  is_fused(stack.flash_attention, "/stack/fusion/flash_attention");
-  is_fused(stack.fused_norm, "/stack/fusion/norm");
-  is_fused(stack.fused_loss, "/stack/fusion/loss");
-  is_fused(stack.parallel_loss, "/stack/fusion/parallel_loss");
-  is_fused(stack.fused_wgrad_accumulation, "/stack/fusion/wgrad_accumulation");
+  is_fused(stack.fusion.flash_attention, "/stack/fusion/flash_attention");
+  is_fused(stack.fusion.norm, "/stack/fusion/norm");
+  is_fused(stack.fusion.loss, "/stack/fusion/loss");
+  is_fused(stack.fusion.parallel_loss, "/stack/fusion/parallel_loss");
+  is_fused(stack.fusion.wgrad_accumulation, "/stack/fusion/wgrad_accumulation");
 }
 
 // Gradients and states are fp32, as the parameters are on the CPU.
@@ -138,22 +138,22 @@ void check_formats(Requirements& needs, const StackSpec& stack, bool on_gpu) {
                fmt::format("{} of the stack \"{}\"", found.value(), stack.name),
                fmt::format("{}: states in fp32", expected.value()));
   };
-  bytes(stack.optimizer_state_bytes, "/stack/memory/optimizer_state_bytes", Bytes(8));
+  bytes(stack.memory.optimizer_state_bytes, "/stack/memory/optimizer_state_bytes", Bytes(8));
   if (!on_gpu) return;
-  bytes(stack.master_weight_bytes, "/stack/memory/master_weight_bytes", Bytes(4));
+  bytes(stack.memory.master_weight_bytes, "/stack/memory/master_weight_bytes", Bytes(4));
   const auto in_fp32 = [&](bool holds, const char* where) {
     needs.need(holds, where, fmt::format("false of the stack \"{}\"", stack.name),
                "true: gradients in fp32");
   };
-  in_fp32(stack.fp32_gradient_reduction, "/stack/gradients/fp32_reduction");
-  in_fp32(stack.fp32_main_gradients, "/stack/gradients/fp32_accumulation");
+  in_fp32(stack.gradients.fp32_reduction, "/stack/gradients/fp32_reduction");
+  in_fp32(stack.gradients.fp32_accumulation, "/stack/gradients/fp32_accumulation");
 }
 
 void check_stack(Requirements& needs, const Plan& plan, const StackSpec& stack, bool on_gpu) {
   check_fusion(needs, stack);
   check_formats(needs, stack, on_gpu);
-  const bool scatters =
-      stack.scatters_messages && plan.pp > 1 && plan.tp > 1 && !plan.sequence_parallel;
+  const bool scatters = stack.communication.scatters_messages && plan.pp > 1 && plan.tp > 1 &&
+                        !plan.sequence_parallel;
   needs.need(!scatters, "/stack/communication/scatters_messages",
              fmt::format("true of the stack \"{}\"", stack.name),
              "false, or a plan with sequence parallelism: whole messages between stages");

@@ -78,10 +78,10 @@ QString fabric_facts(const FabricSpec& fabric) {
 }
 
 QString stack_facts(const StackSpec& stack) {
-  return fact(QStringLiteral("a kernel launch"), time_text(stack.launch_time), stack.sources,
+  return fact(QStringLiteral("a kernel launch"), time_text(stack.host.launch_time), stack.sources,
               "/host/launch_s") +
-         fact(QStringLiteral("a module's code"), time_text(stack.module_launch_time), stack.sources,
-              "/host/module_s");
+         fact(QStringLiteral("a module's code"), time_text(stack.host.module_launch_time),
+              stack.sources, "/host/module_s");
 }
 
 QString precision_facts(const ScenarioChoice& choice, const AcceleratorSpec& gpu) {

@@ -52,8 +52,8 @@ void add_deepspeed_sharding(const Scenario& scenario, ordered_json& config, Plan
   zero["overlap_comm"] = overlap.grad_reduce;
   zero["contiguous_gradients"] = true;
   zero["reduce_scatter"] = true;
-  if (scenario.stack.buckets == GradientBuckets::FixedSize) {
-    const auto elements = static_cast<std::int64_t>(scenario.stack.bucket_elements);
+  if (scenario.stack.gradients.buckets == GradientBuckets::FixedSize) {
+    const auto elements = static_cast<std::int64_t>(scenario.stack.gradients.bucket_elements);
     zero["reduce_bucket_size"] = elements;
     zero["allgather_bucket_size"] = elements;
   }
@@ -88,8 +88,9 @@ void add_deepspeed_precision(const Scenario& scenario, ordered_json& config, Pla
   if (precision != Precision::Fp16 && precision != Precision::Bf16) return;
   const char* name = name_of(precision);
   config[name]["enabled"] = true;
-  config["communication_data_type"] = scenario.stack.fp32_gradient_reduction ? "fp32" : name;
-  config["data_types"]["grad_accum_dtype"] = scenario.stack.fp32_main_gradients ? "fp32" : name;
+  config["communication_data_type"] = scenario.stack.gradients.fp32_reduction ? "fp32" : name;
+  config["data_types"]["grad_accum_dtype"] =
+      scenario.stack.gradients.fp32_accumulation ? "fp32" : name;
 }
 
 void add_deepspeed_tensor(const Scenario& scenario, ordered_json& config, PlanExport& result) {

@@ -202,12 +202,12 @@ void add_precision(const Scenario& scenario, ArgumentList& arguments, PlanExport
   arguments.add("--bf16");
   if (precision == Precision::Fp8) arguments.add("--fp8-format", "hybrid");
   if (precision == Precision::Nvfp4) arguments.add("--fp4-format", "e2m1");
-  if (!scenario.stack.fp32_gradient_reduction) arguments.add("--grad-reduce-in-bf16");
+  if (!scenario.stack.gradients.fp32_reduction) arguments.add("--grad-reduce-in-bf16");
 }
 
 void add_kernels(const StackSpec& stack, ArgumentList& arguments) {
-  if (!stack.flash_attention) arguments.add("--attention-backend", "unfused");
-  if (stack.fused_loss) arguments.add("--cross-entropy-loss-fusion");
+  if (!stack.fusion.flash_attention) arguments.add("--attention-backend", "unfused");
+  if (stack.fusion.loss) arguments.add("--cross-entropy-loss-fusion");
 }
 
 std::string launch_line(const Scenario& scenario) {

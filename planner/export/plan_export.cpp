@@ -65,17 +65,17 @@ void check_rank_order(const Plan& plan, PlanExport& result) {
 OverlapSwitches effective_overlap(const Scenario& scenario) {
   const OverlapSwitches& plan = scenario.plan.overlap;
   const StackSpec& stack = scenario.stack;
-  return {.grad_reduce = plan.grad_reduce && stack.overlap_grad_reduce,
-          .param_gather = plan.param_gather && stack.overlap_param_gather,
-          .tensor_parallel = plan.tensor_parallel && stack.overlap_tp,
-          .p2p = plan.p2p && stack.overlap_p2p,
-          .expert_parallel = plan.expert_parallel && stack.overlap_ep,
-          .expert_microbatches = plan.expert_microbatches && stack.overlap_ep};
+  return {.grad_reduce = plan.grad_reduce && stack.overlap.grad_reduce,
+          .param_gather = plan.param_gather && stack.overlap.param_gather,
+          .tensor_parallel = plan.tensor_parallel && stack.overlap.tensor_parallel,
+          .p2p = plan.p2p && stack.overlap.p2p,
+          .expert_parallel = plan.expert_parallel && stack.overlap.expert_parallel,
+          .expert_microbatches = plan.expert_microbatches && stack.overlap.expert_parallel};
 }
 
 RecomputePolicy effective_recompute(const Scenario& scenario, PlanExport& result) {
   const RecomputePolicy policy = scenario.plan.recompute;
-  if (policy != RecomputePolicy::Selective || !scenario.stack.flash_attention) return policy;
+  if (policy != RecomputePolicy::Selective || !scenario.stack.fusion.flash_attention) return policy;
   result.note("recompute selective",
               "left out; the stack's fused attention keeps no scores to recompute");
   return RecomputePolicy::None;

@@ -182,7 +182,7 @@ void add_torchtitan_precision(const Scenario& scenario, ArgumentList& flags, Pla
   const bool full = precision == Precision::Fp32 || precision == Precision::Tf32;
   flags.assign("--training.mixed_precision_param", full ? "float32" : "bfloat16");
   flags.assign("--training.mixed_precision_reduce",
-               full || scenario.stack.fp32_gradient_reduction ? "float32" : "bfloat16");
+               full || scenario.stack.gradients.fp32_reduction ? "float32" : "bfloat16");
   if (precision == Precision::Fp16 || precision == Precision::Nvfp4)
     result.refuse("precision", name_of(precision), "bf16, fp32, tf32 or fp8");
   if (precision == Precision::Tf32)
@@ -257,7 +257,7 @@ PlanExport torchtitan_flags(const Scenario& scenario) {
   add_torchtitan_pipeline(scenario, flags, result);
   add_torchtitan_batch(plan, flags);
   add_torchtitan_precision(scenario, flags, result);
-  if (!scenario.stack.cuda_graphs) flags.add("--training.disable_cuda_graphs");
+  if (!scenario.stack.host.cuda_graphs) flags.add("--training.disable_cuda_graphs");
   check_rank_order(plan, result);
   check_offload(plan, result);
   note_overlap(scenario, result);

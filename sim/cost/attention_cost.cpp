@@ -49,8 +49,8 @@ Seconds rounded_max(Seconds a, Seconds b) {
 
 // Speed of the stack's kernel over the best one for the device.
 double kernel_ratio(const AcceleratorSpec& accelerator, const StackSpec& stack) {
-  return has_asynchronous_matrix_units(accelerator) ? stack.hopper_attention_kernel_ratio
-                                                    : stack.attention_kernel_ratio;
+  return has_asynchronous_matrix_units(accelerator) ? stack.fusion.hopper_attention_kernel_ratio
+                                                    : stack.fusion.attention_kernel_ratio;
 }
 
 // Keys that a block of queries which sees `seen` of them works on.

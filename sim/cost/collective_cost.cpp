@@ -297,8 +297,10 @@ namespace {
 // Of a benchmark's speed, what a collective reaches between the kernels of a step.
 double ratio_in_step(OpKind kind, const GroupPlacement& placement, const StackSpec& stack) {
   const bool pairs_over_network =
-      kind == OpKind::AllToAll && (placement.nodes > 1 || stack.sends_tokens_once_per_node);
-  return pairs_over_network ? stack.all_to_all_ratio : stack.collective_ratio;
+      kind == OpKind::AllToAll &&
+      (placement.nodes > 1 || stack.communication.sends_tokens_once_per_node);
+  return pairs_over_network ? stack.communication.all_to_all_ratio
+                            : stack.communication.collective_ratio;
 }
 
 }  // namespace

@@ -44,8 +44,8 @@ CostBasis basis_of(const Work& work, const AcceleratorSpec& accelerator) {
 
 // A graph is issued as a whole.
 std::optional<Seconds> group_issue(const StackSpec& stack, double host_speed) {
-  if (stack.fused_grouped_gemm) return std::nullopt;
-  return stack.cuda_graphs ? Seconds(0) : stack.launch_time / host_speed;
+  if (stack.fusion.grouped_gemm) return std::nullopt;
+  return stack.host.cuda_graphs ? Seconds(0) : stack.host.launch_time / host_speed;
 }
 
 KernelCost cost_of(const Work& work, Precision precision, const AcceleratorSpec& accelerator,

@@ -144,11 +144,11 @@ MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& 
     if (there) result.op = call.first_op + blocks[call.block].rise_op;
     if (there) break;
   }
-  const Bytes nccl = stack.communicator_memory * communicators;
-  result.outside_allocator = stack.context_memory + nccl;
+  const Bytes nccl = stack.memory.communicator * communicators;
+  result.outside_allocator = stack.memory.context + nccl;
   held[index_of(MemoryCategory::CommunicationBuffers)] += nccl.value();
-  held[index_of(MemoryCategory::Context)] += stack.context_memory.value();
-  held[index_of(MemoryCategory::Fragmentation)] += peak * stack.fragmentation;
+  held[index_of(MemoryCategory::Context)] += stack.memory.context.value();
+  held[index_of(MemoryCategory::Fragmentation)] += peak * stack.memory.fragmentation;
   for (std::size_t i = 0; i < held.size(); ++i) {
     result.breakdown[i] = Bytes(held[i]);
     result.peak += result.breakdown[i];
@@ -184,8 +184,8 @@ std::vector<MemorySample> memory_curve(const Program& program, std::int32_t stag
 }
 
 ReservedMemory reserved_memory(const Plan& plan, const ModelSpec& model, const StackSpec& stack) {
-  return {stack.context_memory + stack.communicator_memory * communicators(plan, model),
-          stack.fragmentation};
+  return {stack.memory.context + stack.memory.communicator * communicators(plan, model),
+          stack.memory.fragmentation};
 }
 
 void add_reserved_memory(Timeline& timeline, const Plan& plan, const ModelSpec& model,

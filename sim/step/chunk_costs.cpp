@@ -182,7 +182,7 @@ void wait_for_launches(const ChunkCost& chunk, SlotPhase phase, BlockCost& cost)
 BlockCost message_cost(const PlanContext& in, double bytes) {
   if (bytes == 0.0) return {};
   const bool gathers = bytes > 0.0 && in.layers.message_bytes < in.layers.boundary_bytes;
-  const double ops = gathers && !in.stack.cuda_graphs ? 2.0 : 1.0;
+  const double ops = gathers && !in.stack.host.cuda_graphs ? 2.0 : 1.0;
   return allocation(bytes, ops * host_launch(in.stack, in.cluster).kernel.value());
 }
 
@@ -285,7 +285,7 @@ ChunkCost chunk_cost(const PlanContext& in, std::size_t position) {
 
 ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t position,
                              MessageTimes& messages) {
-  const double slowdown = in.stack.overlap_slowdown;
+  const double slowdown = in.stack.overlap.slowdown;
   for (std::size_t i = 0; i < kSlotPhases; ++i) {
     const auto phase = static_cast<SlotPhase>(i);
     const bool half = phase == SlotPhase::BackwardInput || phase == SlotPhase::BackwardWeight;

@@ -65,8 +65,8 @@ std::vector<OpLaunch> HostLaunch::of(const Block& block) const {
 
 HostLaunch host_launch(const StackSpec& stack, const ClusterSpec& cluster) {
   const double speed = cluster.node.host.speed;
-  return {stack.launch_time / speed, stack.cuda_graphs, stack.module_launch_time / speed,
-          stack.graphs_to_dispatch};
+  return {stack.host.launch_time / speed, stack.host.cuda_graphs,
+          stack.host.module_launch_time / speed, stack.host.graphs_to_dispatch};
 }
 
 }  // namespace shardwright::sim

@@ -69,7 +69,7 @@ class CostBuilder {
     }
     const double shared = replay(block.ops, prices, launches, contention_of(stack_), priced.ports);
     cost.interference = std::max(0.0, shared - cost.time);
-    if (stack_.overlap_slowdown > 0.0) cost.stalled = stalled(block, prices, launches);
+    if (stack_.overlap.slowdown > 0.0) cost.stalled = stalled(block, prices, launches);
     for (const OpLaunch& launch : launches) cost.launch += launch.before + launch.behind;
     cost.behind_its_kind = behind_its_kind(block, prices, launches, cost.time);
     const BlockMemory memory = replay_block(block, set_.tensors);
@@ -114,7 +114,7 @@ class CostBuilder {
     double computing = 0.0;
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
       if (block.ops[i].stream != Stream::Compute) continue;
-      prices[i] = prices[i] * (1.0 + stack_.overlap_slowdown);
+      prices[i] = prices[i] * (1.0 + stack_.overlap.slowdown);
       computing += prices[i].value();
     }
     return std::max(0.0, replay(block.ops, prices, launches) - computing);

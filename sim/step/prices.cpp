@@ -127,7 +127,7 @@ PricedBlock Pricer::price(const Block& block) const {
 }
 
 Contention contention_of(const StackSpec& stack) {
-  return {stack.overlap_slowdown, stack.collective_slowdown};
+  return {stack.overlap.slowdown, stack.overlap.collective_slowdown};
 }
 
 Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack) {

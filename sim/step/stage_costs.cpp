@@ -73,7 +73,7 @@ void begin_pipeline(const CutContext& cut, const Plan& plan, StageCostCache& cac
   cache.timed = false;
   costs.profile = profile;
   costs.microbatches = static_cast<double>(plan.microbatches());
-  costs.slowdown = cut.stack.overlap_slowdown;
+  costs.slowdown = cut.stack.overlap.slowdown;
   costs.sharded = shards_parameters(cut.model, plan);
   costs.host_waits = plan.pp > 1 && host_waits_for_receives(cut.stack, plan);
   costs.chunks = find_chunks(context_of(cut, plan, cache), cache, std::move(costs.chunks));
@@ -82,8 +82,7 @@ void begin_pipeline(const CutContext& cut, const Plan& plan, StageCostCache& cac
 
 StageCostCache::States& known_states(const Plan& plan, StageCostCache& cache) {
   StageCostCache::States& known =
-      cache.states[kOptimizerOffloads * static_cast<std::size_t>(plan.zero_stage) +
-                   static_cast<std::size_t>(plan.offload_optimizer)];
+      cache.states[static_cast<std::size_t>(plan.zero_stage)][plan.offload_optimizer];
   known.bytes.resize(cache.layout.stage_kind.back() + 1);
   known.costs.resize(cache.layout.stage_kind.back() + 1);
   return known;

@@ -128,7 +128,7 @@ struct StageCostCache {
   std::unordered_map<std::uint64_t, ChunkCost> chunks, sharded_chunks;
   std::vector<ActivationPeak> peaks;
   // By ZeRO stage and place of the optimizer.
-  std::array<States, std::size_t{4} * kOptimizerOffloads> states;
+  std::array<EnumArray<OptimizerOffload, States>, 4> states;
   std::int64_t ranks = 0;  // of the plan that was timed last …
   double slowest = 1.0;    // … and how much longer the slowest of them takes
   StageCosts costs;

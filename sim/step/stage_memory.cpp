@@ -71,7 +71,7 @@ double state_bytes(const PlanContext& in, const ChunkCosts& chunks, std::size_t 
   for (const PersistentMemory& state :
        persistent_memory(stage_parameters(in, chunks, stage), in.plan, in.stack))
     sum += state.bytes.value();
-  if (!in.stack.gradient_placeholders || in.sharded) return sum;
+  if (!in.stack.memory.gradient_placeholders || in.sharded) return sum;
   double largest_layer = 0.0;
   for (const auto* kinds : {&in.layers.kept, &in.layers.recomputed}) {
     for (const PartCost& layer : *kinds)
@@ -84,8 +84,8 @@ double state_bytes(const PlanContext& in, const ChunkCosts& chunks, std::size_t 
 }
 
 Bytes held_by_device(const PlanContext& in, double tensor_bytes) {
-  return Bytes(tensor_bytes * (1.0 + in.stack.fragmentation)) + in.stack.context_memory +
-         in.stack.communicator_memory * communicators(in.plan, in.model);
+  return Bytes(tensor_bytes * (1.0 + in.stack.memory.fragmentation)) + in.stack.memory.context +
+         in.stack.memory.communicator * communicators(in.plan, in.model);
 }
 
 }  // namespace shardwright::sim

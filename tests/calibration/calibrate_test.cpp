@@ -75,11 +75,11 @@ ClusterSpec four_hosts(double speed, double network) {
   cluster.fabric.levels = {{2, 1.0, Seconds(0)}, {4, 2.0, Seconds(0)}};
   cluster.nodes = 4;
   cluster.stack = load_stack("shardwright");
-  cluster.stack->collective_ratio = 1.0;
-  cluster.stack->all_to_all_ratio = 1.0;
-  cluster.stack->overlap_slowdown = 0.2;
-  cluster.stack->bucket_elements = 5e4;
-  cluster.stack->launch_time = microseconds(1.0);
+  cluster.stack->communication.collective_ratio = 1.0;
+  cluster.stack->communication.all_to_all_ratio = 1.0;
+  cluster.stack->overlap.slowdown = 0.2;
+  cluster.stack->gradients.bucket_elements = 5e4;
+  cluster.stack->host.launch_time = microseconds(1.0);
   return cluster;
 }
 

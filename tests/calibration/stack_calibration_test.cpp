@@ -18,7 +18,7 @@ struct Slowdown {
 Slowdown slowdown_of(const std::vector<double>& samples) {
   ClusterSpec cluster;
   cluster.stack.emplace();
-  cluster.stack->overlap_slowdown = 0.5;
+  cluster.stack->overlap.slowdown = 0.5;
   std::vector<CalibratedFigure> figures;
   RunSamples run;
   run.slowdowns = samples;
@@ -26,7 +26,7 @@ Slowdown slowdown_of(const std::vector<double>& samples) {
   const auto figure = std::find_if(figures.begin(), figures.end(), [](const auto& each) {
     return each.pointer == "/stack/overlap/slowdown_ratio";
   });
-  return {cluster.stack->overlap_slowdown, *figure};
+  return {cluster.stack->overlap.slowdown, *figure};
 }
 
 std::vector<double> samples_around(double mean, double noise, int count = 32) {

@@ -58,10 +58,11 @@ TEST(Command, HelpOfASubcommandShowsItsOptions) {
 // The examples of a command's help are of that command.
 TEST(Command, HelpShowsItsOwnExamples) {
   for (const std::string name :
-       {"plan",          "replan",        "scale",       "simulate",   "probe",       "calibrate",
-        "explain",       "compare",       "export",      "validate",   "fit",         "network",
-        "gui",           "models",        "clusters",    "stacks",     "models list", "models show",
-        "clusters list", "clusters show", "stacks list", "stacks show"}) {
+       {"plan",        "replan",      "scale",       "simulate",      "probe",
+        "calibrate",   "explain",     "compare",     "export",        "validate",
+        "fit",         "network",     "gui",         "models",        "clusters",
+        "stacks",      "models list", "models show", "clusters list", "clusters show",
+        "stacks list", "stacks show", "schema"}) {
     std::vector<std::string> arguments;
     std::istringstream words(name);
     for (std::string word; words >> word;) arguments.push_back(word);

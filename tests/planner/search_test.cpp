@@ -161,7 +161,7 @@ PlanRequest llama_on_one_node();
 
 TEST(Search, SaysWhySelectiveRecomputationIsNoChoiceBesideFusedAttention) {
   PlanRequest request = llama_on_one_node();
-  ASSERT_TRUE(request.stack.flash_attention);
+  ASSERT_TRUE(request.stack.fusion.flash_attention);
   request.constraints.fixed = {parse_constraint("recompute=selective", "--fix")};
   const SearchResult result = search(request);
   ASSERT_TRUE(result.infeasible.has_value());
@@ -171,7 +171,7 @@ TEST(Search, SaysWhySelectiveRecomputationIsNoChoiceBesideFusedAttention) {
   const std::vector<Remedy> none = {
       {RemedyField::Fixed, parse_constraint("recompute=none", "--fix")}};
   EXPECT_NE(std::find(changes.begin(), changes.end(), none), changes.end());
-  request.stack.flash_attention = false;
+  request.stack.fusion.flash_attention = false;
   EXPECT_FALSE(search(request).plans.empty());
 }
 

@@ -176,7 +176,7 @@ void write_unfused_forward(const BlockWriter& w) {
   w.gemm("attention.scores", {.m = q, .n = kv, .k = w.shape.head_dim, .batch = batch},
          {core.qkv, keys_values}, {s.scores});
   w.memory_op("attention.softmax", OpKind::Softmax, s.elements, s.elements, {s.scores},
-              {s.probabilities}, w.stack.fused_softmax ? 1 : 4);
+              {s.probabilities}, w.stack.fusion.softmax ? 1 : 4);
   if (w.model.dropout > 0.0) {
     w.memory_op("attention.dropout", OpKind::Dropout, s.elements, 1.5 * s.elements,
                 {s.probabilities}, {s.dropped, s.mask});
@@ -207,7 +207,7 @@ void write_unfused_backward(const BlockWriter& w) {
                 {s.gradient, s.mask}, {s.gradient});
   }
   w.memory_op("attention.softmax.backward", OpKind::Softmax, 2.0 * s.elements, s.elements,
-              {s.gradient, s.probabilities}, {s.gradient}, w.stack.fused_softmax ? 1 : 4);
+              {s.gradient, s.probabilities}, {s.gradient}, w.stack.fusion.softmax ? 1 : 4);
   w.gemm("attention.scores.key_gradient", {.m = kv, .n = w.shape.head_dim, .k = q, .batch = batch},
          {s.gradient, core.qkv, kv_gradient}, {kv_gradient});
   std::vector<TensorRef> query_reads = {s.gradient, keys_values};
@@ -222,7 +222,7 @@ void write_unfused_backward(const BlockWriter& w) {
 }
 
 void write_core(const BlockWriter& w, std::int64_t layer) {
-  if (!w.stack.flash_attention) {
+  if (!w.stack.fusion.flash_attention) {
     is_backward(w) ? write_unfused_backward(w) : write_unfused_forward(w);
   } else if (w.plan.cp > 1 && w.plan.context_parallel == ContextParallelKind::Ring) {
     write_ring(w, layer);
@@ -256,7 +256,7 @@ void write_attention_forward(const BlockWriter& w, std::int64_t layer, TensorRef
 void write_attention_backward(const BlockWriter& w, std::int64_t layer, TensorRef in,
                               TensorRef out_gradient, TensorRef in_gradient) {
   const Linear projection = output_projection(w, {});
-  if (w.plan.recompute == RecomputePolicy::Selective && !w.stack.flash_attention) {
+  if (w.plan.recompute == RecomputePolicy::Selective && !w.stack.fusion.flash_attention) {
     BlockWriter again = w;
     again.phase = Phase::Recompute;
     write_core(again, layer);

@@ -25,7 +25,7 @@ Linear qkv_projection(const BlockWriter& w, TensorRef in) {
 void write_rope(const BlockWriter& w, const std::string& name, double elements,
                 std::vector<TensorRef> reads, TensorRef rotated) {
   w.memory_op(name, OpKind::Rope, elements, elements, std::move(reads), {rotated},
-              w.stack.fused_rope ? 1 : kUnfusedRopeKernels);
+              w.stack.fusion.rope ? 1 : kUnfusedRopeKernels);
 }
 
 // The norm over each head of queries and keys (Qwen3), in place.

@@ -59,15 +59,15 @@ Op& BlockWriter::collective(std::string_view name, OpKind kind, Group group, dou
   CommunicationWork work;
   work.group = group;
   work.bytes = Bytes(elements * shape.element);
-  if (group == Group::Tensor && stack.overlap_tp && plan.overlap.tensor_parallel)
-    work.hidden_share = stack.tp_overlap_share;
-  if (group == Group::Expert && stack.sends_tokens_once_per_node) {
+  if (group == Group::Tensor && stack.overlap.tensor_parallel && plan.overlap.tensor_parallel)
+    work.hidden_share = stack.overlap.tensor_parallel_share;
+  if (group == Group::Expert && stack.communication.sends_tokens_once_per_node) {
     work.copies = model.moe->top_k;
     work.most_nodes = model.moe->token_nodes;
   }
-  if (kind == OpKind::AllToAll && group == Group::Expert && stack.overlap_ep &&
+  if (kind == OpKind::AllToAll && group == Group::Expert && stack.overlap.expert_parallel &&
       plan.overlap.expert_microbatches)
-    work.partner_share = stack.ep_overlap_share;
+    work.partner_share = stack.overlap.expert_parallel_share;
   Op& op = append(name, kind, work, std::move(reads), std::move(writes));
   op.stream = stream_of(group);
   return op;
@@ -103,7 +103,7 @@ TensorRef BlockWriter::temporary(std::string_view name, double elements) const {
 }
 
 TensorRef BlockWriter::gemm_input(std::string_view name, double elements) const {
-  const bool cast = casts_operands(plan.precision) && stack.fp8_saved_inputs;
+  const bool cast = casts_operands(plan.precision) && stack.memory.fp8_saved_inputs;
   const double element = cast ? operand_bytes(plan.precision).value() : shape.element;
   return tensor(name, MemoryCategory::Activations, elements * element);
 }

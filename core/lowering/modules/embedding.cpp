@@ -60,7 +60,7 @@ void write_embedding_forward(const BlockWriter& w, TensorRef out) {
   if (w.model.dropout > 0.0) {
     Op& op =
         w.memory_op("embedding.dropout", OpKind::Dropout, elements, 1.5 * elements, {out}, {out});
-    if (w.stack.dropout_mask_saved) op.writes.push_back(embedding_dropout_mask(w));
+    if (w.stack.memory.dropout_mask_saved) op.writes.push_back(embedding_dropout_mask(w));
   }
 }
 
@@ -71,7 +71,7 @@ void write_embedding_backward(const BlockWriter& w, TensorRef out, TensorRef out
     const TensorRef dropped = w.temporary("embedding.dropout.gradient", elements);
     Op& op = w.memory_op("embedding.dropout.backward", OpKind::Dropout, 1.5 * elements, elements,
                          {gradient}, {dropped});
-    if (w.stack.dropout_mask_saved) op.reads.push_back(embedding_dropout_mask(w));
+    if (w.stack.memory.dropout_mask_saved) op.reads.push_back(embedding_dropout_mask(w));
     gradient = dropped;
   }
   if (w.model.embedding_norm) {

@@ -22,7 +22,7 @@ void write_activation_forward(const BlockWriter& w, const std::string& name, dou
                               TensorRef up, TensorRef out) {
   const double gates = w.model.mlp.gated ? 2.0 : 1.0;
   w.memory_op(name, OpKind::Activation, gates * elements, elements, {up}, {out},
-              w.stack.fused_activation ? 1 : kUnfusedActivationKernels);
+              w.stack.fusion.activation ? 1 : kUnfusedActivationKernels);
 }
 
 void write_activation_backward(const BlockWriter& w, const std::string& name, double elements,
@@ -30,7 +30,7 @@ void write_activation_backward(const BlockWriter& w, const std::string& name, do
   const double gates = w.model.mlp.gated ? 2.0 : 1.0;
   w.memory_op(name + ".backward", OpKind::Activation, (gates + 1.0) * elements, gates * elements,
               {up, out_gradient}, {up_gradient},
-              w.stack.fused_activation ? 1 : kUnfusedActivationKernels);
+              w.stack.fusion.activation ? 1 : kUnfusedActivationKernels);
 }
 
 FeedForward feed_forward(const BlockWriter& w, const std::string& name,

@@ -11,7 +11,7 @@ Norm final_norm() {
 
 // Without a vocabulary-parallel loss every tensor-parallel rank computes the whole loss.
 bool gathers_logits(const BlockWriter& w) {
-  return w.plan.tp > 1 && !w.stack.parallel_loss;
+  return w.plan.tp > 1 && !w.stack.fusion.parallel_loss;
 }
 
 // Every stack that trains in FP8 or NVFP4 leaves the output head in 16 bits.
@@ -46,7 +46,7 @@ Loss loss_tensors(const BlockWriter& w) {
   }
   // Unless it is fused, the loss works on an fp32 copy of the logits and keeps its probabilities in
   // fp32.
-  loss.copy = w.stack.fused_loss ? 1.0 : 4.0 / element;
+  loss.copy = w.stack.fusion.loss ? 1.0 : 4.0 / element;
   loss.probabilities = logits_tensor(w, "loss.probabilities", loss.elements * element * loss.copy);
   loss.gradient = logits_tensor(w, "logits.gradient", loss.elements * element);
   return loss;
@@ -87,15 +87,15 @@ void write_loss_forward(const BlockWriter& writer, TensorRef in) {
       w.tensor("loss.statistics", MemoryCategory::Temporaries, statistics_bytes);
   w.memory_op("loss.statistics", OpKind::Loss, loss.elements, 0.0, {loss.logits}, {statistics});
   const TensorRef fp32 = fp32_logits(w, loss);
-  if (!w.stack.fused_loss) w.ops.back().writes.push_back(fp32);
+  if (!w.stack.fusion.loss) w.ops.back().writes.push_back(fp32);
   if (w.plan.tp > 1 && !gathers_logits(w)) {
     w.collective("loss.all_reduce", OpKind::AllReduce, Group::Tensor,
                  statistics_bytes / w.shape.element, {statistics}, {statistics})
         .payload = Payload::SoftmaxStatistics;
   }
   w.memory_op("loss", OpKind::Loss, loss.elements, loss.elements * loss.copy,
-              {loss.logits, statistics}, {loss.probabilities}, w.stack.fused_loss ? 1 : 4);
-  if (!w.stack.fused_loss) w.ops.back().reads.push_back(fp32);
+              {loss.logits, statistics}, {loss.probabilities}, w.stack.fusion.loss ? 1 : 4);
+  if (!w.stack.fusion.loss) w.ops.back().reads.push_back(fp32);
 }
 
 void write_loss_backward(const BlockWriter& writer, TensorRef in, TensorRef in_gradient) {
@@ -103,14 +103,14 @@ void write_loss_backward(const BlockWriter& writer, TensorRef in, TensorRef in_g
   const Loss loss = loss_tensors(w);
   Op& op = w.memory_op("loss.backward", OpKind::Loss, loss.elements * loss.copy, loss.elements,
                        {loss.probabilities}, {loss.gradient});
-  if (!w.stack.fused_loss) {
+  if (!w.stack.fusion.loss) {
     // The gradient is computed in fp32 and cast afterwards.
     op.writes.push_back(logits_tensor(w, "logits.gradient.fp32", loss.elements * 4.0));
     // PyTorch's cross-entropy is a log-softmax and a likelihood with a gradient each. If the model
     // holds the fp32 copy of the logits in a variable, it lives until both gradients are computed.
-    const bool keeps_copy = !w.stack.parallel_loss;
+    const bool keeps_copy = !w.stack.fusion.parallel_loss;
     if (keeps_copy) op.reads.push_back(fp32_logits(w, loss));
-    if (keeps_copy || w.stack.library_loss)
+    if (keeps_copy || w.stack.fusion.library_loss)
       op.writes.push_back(logits_tensor(w, "loss.gradient.fp32", loss.elements * 4.0));
   }
   write_linear_backward(w, output_head(w, loss, in), loss.gradient, in_gradient);

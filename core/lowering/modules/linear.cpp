@@ -15,7 +15,7 @@ void write_linear_weight_gradient(const BlockWriter& w, const Linear& linear,
                                   TensorRef output_gradient, TensorRef input, std::int64_t rows) {
   const GemmWork work{.m = linear.out, .n = linear.in, .k = rows};
   const std::string name = linear.name + ".wgrad";
-  if (w.gathered || w.stack.fused_wgrad_accumulation) {
+  if (w.gathered || w.stack.fusion.wgrad_accumulation) {
     w.weight_gradient(name, work, {output_gradient, input}, linear.parameters);
     return;
   }
@@ -109,9 +109,9 @@ void write_linear_backward(const BlockWriter& w, const Linear& linear, TensorRef
   const auto reduce = [&] {
     write_tensor_reduction(w, linear.name + ".dgrad", in_elements, product, input_gradient);
   };
-  if (reduces && w.stack.overlap_input_gradient) reduce();
+  if (reduces && w.stack.overlap.input_gradient) reduce();
   write_linear_weight_gradient(w, linear, gradient, input, rows);
-  if (reduces && !w.stack.overlap_input_gradient) {
+  if (reduces && !w.stack.overlap.input_gradient) {
     reduce();
     w.ops.back().after_kernels = true;
   }

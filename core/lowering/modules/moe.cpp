@@ -56,7 +56,7 @@ void mark_expert_ops(const BlockWriter& w, const Experts& e, std::size_t first) 
     Op& op = w.ops[i];
     op.load = e.load;
     const bool per_expert = op.kind == OpKind::GroupedGemm || op.kind == OpKind::Cast;
-    if (per_expert && !w.stack.fused_grouped_gemm)
+    if (per_expert && !w.stack.fusion.grouped_gemm)
       op.further_launches = static_cast<std::int32_t>(e.count - 1);
   }
 }
@@ -76,8 +76,8 @@ void write_router_forward(const BlockWriter& w, TensorRef in) {
       w.memory_op("router.top_k", OpKind::Router, static_cast<double>(tokens * moe.experts) * 2.0,
                   static_cast<double>(tokens * moe.top_k) * 4.0, {scores}, {scores}, 4);
   // The host reads back how many tokens go to each expert, which a CUDA graph does not allow.
-  top_k.holds_host = w.stack.reads_token_counts && !w.stack.cuda_graphs;
-  top_k.further_launches = static_cast<std::int32_t>(w.stack.router_launches);
+  top_k.holds_host = w.stack.host.reads_token_counts && !w.stack.host.cuda_graphs;
+  top_k.further_launches = static_cast<std::int32_t>(w.stack.host.router_launches);
 }
 
 // Adds the router's part to `in_gradient`.
@@ -89,7 +89,7 @@ void write_router_backward(const BlockWriter& w, TensorRef in, TensorRef in_grad
       w.tensor("router.gradient", MemoryCategory::Temporaries, scores * 4.0);
   w.memory_op("router.top_k.backward", OpKind::Router, scores * 2.0, scores * 2.0,
               {router_scores(w)}, {score_gradient}, 2)
-      .further_launches = static_cast<std::int32_t>(w.stack.router_launches);
+      .further_launches = static_cast<std::int32_t>(w.stack.host.router_launches);
   w.apply(w.gemm("router.dgrad", {.m = tokens, .n = hidden, .k = experts},
                  {score_gradient, in_gradient}, {in_gradient}),
           w.of_layer({"moe.router"}));
@@ -127,7 +127,7 @@ void write_exchange(const BlockWriter& w, const Experts& e, const std::string& n
 // moe/token_dispatcher.py). Kernels that send tokens once per node put them in place.
 void write_sort(const BlockWriter& w, const Experts& e, const std::string& name, TensorRef rows) {
   const bool sorts = w.plan.ep > 1 && e.count > 1;
-  if (!sorts || w.stack.sends_tokens_once_per_node) return;
+  if (!sorts || w.stack.communication.sends_tokens_once_per_node) return;
   w.memory_op(name, OpKind::Permute, e.received_elements, e.received_elements, {rows}, {rows})
       .load = e.load;
 }
@@ -135,7 +135,7 @@ void write_sort(const BlockWriter& w, const Experts& e, const std::string& name,
 // Limits both halves of what the activation function reads and puts them together again, by kernels
 // of their own (weighted_bias_quick_geglu_impl in Megatron Core's fusions/fused_bias_geglu.py).
 void write_clamp(const BlockWriter& w, const Experts& e, TensorRef up) {
-  if (w.stack.fused_expert_bias || !w.model.mlp.clamped) return;
+  if (w.stack.fusion.expert_bias || !w.model.mlp.clamped) return;
   const auto elements = static_cast<double>(e.rows * e.up_width);
   const double read = w.phase == Phase::BackwardInput ? 3.0 : 2.0;
   w.memory_op("experts.limit", OpKind::Activation, read * elements, 2.0 * elements, {up}, {up})
@@ -146,7 +146,7 @@ void write_clamp(const BlockWriter& w, const Experts& e, TensorRef up) {
 // again, forward and backward (_apply_bias in Megatron Core's moe/experts.py). The gradient of the
 // first bias is a sum over the rows.
 void write_bias(const BlockWriter& w, const Experts& e, TensorRef rows) {
-  if (w.stack.fused_expert_bias || !w.model.mlp.bias) return;
+  if (w.stack.fusion.expert_bias || !w.model.mlp.bias) return;
   const bool backward = w.phase == Phase::BackwardInput;
   const auto up = static_cast<double>(e.rows * e.up_width);
   const double read = backward ? 5.0 * e.received_elements + up : 3.0 * e.received_elements;
@@ -221,7 +221,8 @@ void write_experts_backward(const BlockWriter& w, const Experts& e, TensorRef ou
 // Core (megatron/core/transformer/moe/shared_experts.py). Otherwise both run before the tokens
 // leave.
 bool overlaps_exchange(const BlockWriter& w) {
-  return has_shared_experts(w.model) && w.stack.overlap_ep && w.plan.overlap.expert_parallel;
+  return has_shared_experts(w.model) && w.stack.overlap.expert_parallel &&
+         w.plan.overlap.expert_parallel;
 }
 
 }  // namespace

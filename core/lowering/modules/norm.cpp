@@ -30,7 +30,7 @@ void write_norm_forward(const BlockWriter& w, const Norm& norm, TensorRef in, Te
   const double elements = w.shape.residual_elements();
   Op& op = w.apply(w.memory_op(norm.name, OpKind::Norm, elements, elements, {in}, {out}),
                    {norm.parameter});
-  if (!w.stack.fused_norm) op.writes.push_back(make_unfused(w, norm, kUnfusedForward, op));
+  if (!w.stack.fusion.norm) op.writes.push_back(make_unfused(w, norm, kUnfusedForward, op));
 }
 
 void write_norm_backward(const BlockWriter& w, const Norm& norm, TensorRef in,
@@ -42,7 +42,7 @@ void write_norm_backward(const BlockWriter& w, const Norm& norm, TensorRef in,
       w.memory_op(norm.name + ".backward", OpKind::Norm,
                   static_cast<double>(reads.size()) * elements, elements, reads, {in_gradient}),
       {norm.parameter});
-  if (!w.stack.fused_norm) op.reads.push_back(make_unfused(w, norm, kUnfusedBackward, op));
+  if (!w.stack.fusion.norm) op.reads.push_back(make_unfused(w, norm, kUnfusedBackward, op));
 }
 
 }  // namespace shardwright

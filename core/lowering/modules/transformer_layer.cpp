@@ -59,9 +59,9 @@ void write_residual(const BlockWriter& w, const Branch& branch, TensorRef out, T
   const double elements = w.shape.residual_elements();
   std::vector<TensorRef> writes = {sum};
   const bool drops = w.model.dropout > 0.0;
-  if (drops && w.stack.dropout_mask_saved) writes.push_back(dropout_mask(w, branch));
+  if (drops && w.stack.memory.dropout_mask_saved) writes.push_back(dropout_mask(w, branch));
   w.memory_op(branch.name + ".residual", OpKind::Residual, 2.0 * elements, elements, {out, skip},
-              writes, w.stack.fused_dropout_add || !drops ? 1 : kUnfusedResidualKernels);
+              writes, w.stack.fusion.dropout_add || !drops ? 1 : kUnfusedResidualKernels);
 }
 
 // Takes the gradient of the sum back to the branch, through dropout and the norm behind it.
@@ -71,7 +71,7 @@ TensorRef write_branch_end_backward(const BlockWriter& w, const Branch& branch,
   if (w.model.dropout > 0.0) {
     const TensorRef dropped = w.temporary(branch.name + ".branch.gradient", elements);
     std::vector<TensorRef> reads = {gradient};
-    if (w.stack.dropout_mask_saved) reads.push_back(dropout_mask(w, branch));
+    if (w.stack.memory.dropout_mask_saved) reads.push_back(dropout_mask(w, branch));
     w.memory_op(branch.name + ".residual.backward", OpKind::Dropout, 1.5 * elements, elements,
                 reads, {dropped});
     gradient = dropped;

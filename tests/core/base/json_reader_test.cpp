@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 namespace shardwright {
@@ -17,7 +18,7 @@ void read_deeply(ObjectReader& root) {
   outer.number("rate_s");
   outer.text("name");
   outer.boolean("switch");
-  outer.choice<int>("kind", {{"one", 1}, {"two", 2}});
+  outer.choose("kind", std::array{"one", "two"});
   outer.integers("sizes");
   ObjectReader inner = outer.object("inner");
   inner.integer("count");

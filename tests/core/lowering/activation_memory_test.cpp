@@ -22,7 +22,7 @@ LoweringCase gpt() {
   made.model.dropout = 0.1;
   made.plan.seq_len = static_cast<std::int64_t>(kSequence);
   made.plan.micro_batch = made.plan.global_batch = static_cast<std::int64_t>(kBatch);
-  made.stack.flash_attention = false;
+  made.stack.fusion.flash_attention = false;
   return made;
 }
 
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Degrees, ActivationMemoryOfRanks, testing::Values(1, 2,
 // Fused attention keeps its output and 4 bytes per head and token in place of the scores.
 TEST(ActivationMemory, FusedAttentionKeepsStatisticsInsteadOfScores) {
   LoweringCase made = gpt();
-  made.stack.flash_attention = true;
+  made.stack.fusion.flash_attention = true;
   EXPECT_DOUBLE_EQ(kept_per_layer(made), 34.0 + 4.0 * kHeads / kHidden);
   made.plan.recompute = RecomputePolicy::Selective;  // has nothing left to save
   EXPECT_DOUBLE_EQ(kept_per_layer(made), 34.0 + 4.0 * kHeads / kHidden);
@@ -101,7 +101,7 @@ TEST(ActivationMemory, WithoutDropoutMasksAndCopyGo) {
 // attention output 2, gate and up 2 x 2 f/h, their product 2 f/h, statistics 4 a/h.
 TEST(ActivationMemory, OfLlamaIsTheSumOverItsOperators) {
   LoweringCase made = gpt();
-  made.stack.flash_attention = true;
+  made.stack.fusion.flash_attention = true;
   made.model.dropout = 0.0;
   made.model.position = PositionKind::Rotary;
   made.model.attention.kv_heads = 2;

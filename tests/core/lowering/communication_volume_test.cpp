@@ -56,7 +56,7 @@ TEST(ScatteredMessages, MoveBytesFromThePipelineToTheTensorGroup) {
   whole.plan.pp = 2;
   whole.plan.sequence_parallel = false;
   LoweringCase parts = whole;
-  parts.stack.scatters_messages = true;
+  parts.stack.communication.scatters_messages = true;
   ASSERT_TRUE(validate(parts.lower()).empty());
   const double messages = sent(whole, Group::Pipeline);
   ASSERT_EQ(messages, 2.0 * kMicrobatches * kMicrobatchTokens * kWidth * kElement);
@@ -170,7 +170,7 @@ TEST_P(VolumeOfRanks, ZeroOneAndTwo) {
   for (const bool overlaps : {true, false}) {
     LoweringCase made = with_replicas(dense_model(), GetParam());
     made.plan.overlap.grad_reduce = made.plan.overlap.param_gather = overlaps;
-    made.stack.fp32_gradient_reduction = false;
+    made.stack.gradients.fp32_reduction = false;
     const double one_way = others(n()) * kElement * parameters_of(made);
     made.plan.zero_stage = 1;
     const double norm = 2.0 * others(n()) * 4.0;
@@ -184,7 +184,7 @@ TEST_P(VolumeOfRanks, ZeroOneAndTwo) {
 // embedding's backward pass reads no parameters.
 TEST_P(VolumeOfRanks, ZeroThree) {
   LoweringCase made = with_replicas(dense_model(), GetParam());
-  made.stack.fp32_gradient_reduction = false;
+  made.stack.gradients.fp32_reduction = false;
   made.plan.zero_stage = 3;
   const auto embedding = static_cast<double>(made.model.vocab * made.model.hidden);
   const double gathered_and_reduced = 3.0 * parameters_of(made) - embedding;
@@ -196,7 +196,7 @@ TEST_P(VolumeOfRanks, ZeroThree) {
 // Hybrid sharding: the same inside, and one all-reduce of the shards outside.
 TEST_P(VolumeOfRanks, HybridShard) {
   LoweringCase made = with_replicas(dense_model(), 2 * GetParam());
-  made.stack.fp32_gradient_reduction = false;
+  made.stack.gradients.fp32_reduction = false;
   made.plan.zero_stage = 3;
   made.plan.shard_group = GetParam();
   LoweringCase inner = with_replicas(dense_model(), GetParam());
@@ -219,7 +219,7 @@ TEST_P(VolumeOfRanks, RingAttention) {
   EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 3.0 * kv * others(n()), 1.0);
   // Without a fused kernel there is no ring.
   made.plan.context_parallel = ContextParallelKind::Ring;
-  made.stack.flash_attention = false;
+  made.stack.fusion.flash_attention = false;
   EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 3.0 * kv * others(n()), 1.0);
 }
 

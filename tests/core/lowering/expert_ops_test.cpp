@@ -57,7 +57,7 @@ TEST(ExpertOps, ReceivedRowsAreSortedOnceEachWay) {
 
 TEST(ExpertOps, NothingIsSortedWhereOneExpertOrTheDispatcherHasThemInOrder) {
   LoweringCase made = expert_case();
-  made.stack.sends_tokens_once_per_node = true;
+  made.stack.communication.sends_tokens_once_per_node = true;
   EXPECT_EQ(find_ops(made, ".sort").ops, 0);
   made = expert_case();
   made.plan.dp = made.plan.ep = 16;  // one expert a rank
@@ -70,9 +70,9 @@ TEST(ExpertOps, NothingIsSortedWhereOneExpertOrTheDispatcherHasThemInOrder) {
 
 TEST(ExpertOps, BiasesAndLimitsAreKernelsOfTheirOwnOnlyWhereTheStackDoesNotFuseThem) {
   LoweringCase made = expert_case();
-  made.stack.fused_expert_bias = true;
+  made.stack.fusion.expert_bias = true;
   EXPECT_EQ(find_ops(made, "experts.bias").ops + find_ops(made, "experts.limit").ops, 0);
-  made.stack.fused_expert_bias = false;
+  made.stack.fusion.expert_bias = false;
   EXPECT_EQ(find_ops(made, "experts.bias").ops, 2);
   EXPECT_EQ(find_ops(made, "experts.limit").ops, 2);
   made.model.mlp.bias = false;
@@ -84,7 +84,7 @@ TEST(ExpertOps, BiasesAndLimitsAreKernelsOfTheirOwnOnlyWhereTheStackDoesNotFuseT
 // Forward: product and sum each read and write the rows, and so does their concatenation.
 TEST(ExpertOps, AnUnfusedBiasMovesTheRowsThreeTimesForward) {
   LoweringCase made = expert_case();
-  made.stack.fused_expert_bias = false;
+  made.stack.fusion.expert_bias = false;
   const Program program = made.lower();
   for (const Block& block : program.blocks) {
     for (const Op& op : block.ops) {

@@ -58,7 +58,7 @@ double layer_weights(const LoweringCase& made, std::int64_t layer) {
 // Scores that are computed per token and head.
 double scores(const LoweringCase& made, std::int64_t layer) {
   const auto s = static_cast<double>(made.plan.seq_len);
-  if (!made.stack.flash_attention) return s;
+  if (!made.stack.fusion.flash_attention) return s;
   const auto window = static_cast<double>(made.model.sliding_window_of(layer));
   // The area below the diagonal, less the triangle that the window cuts off.
   return window == 0.0 || window >= s ? s / 2.0
@@ -86,7 +86,7 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
       const std::int64_t layer = chunk.first + i;
       const double weights = 2.0 * tokens * layer_weights(made, layer);
       const double per_width = 2.0 * tokens * scores(made, layer);
-      const bool fused = made.stack.flash_attention;
+      const bool fused = made.stack.fusion.flash_attention;
       const bool full = plan.recompute == RecomputePolicy::Full &&
                         (plan.recompute_layers == 0 || i < plan.recompute_layers);
       const bool selective = plan.recompute == RecomputePolicy::Selective && !fused;

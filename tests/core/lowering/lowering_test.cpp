@@ -267,7 +267,7 @@ TEST(Lowering, SharedExpertsHideTheExchangeOfTokens) {
   const double up = 2.0 * 64.0 * 64.0 * 64.0, down = up / 2.0;
   for (const bool able : {false, true}) {
     for (const bool wanted : {false, true}) {
-      made.stack.overlap_ep = able;
+      made.stack.overlap.expert_parallel = able;
       made.plan.overlap.expert_parallel = wanted;
       const Program program = made.lower();
       const std::vector<Op> forward = ops_of(program, "layer.forward"),
@@ -331,7 +331,7 @@ TEST(Lowering, SelectiveRecomputationRunsOnlyUnfusedAttentionAgain) {
   LoweringCase made = dense();
   made.plan.recompute = RecomputePolicy::Selective;
   for (const bool flash : {true, false}) {
-    made.stack.flash_attention = flash;
+    made.stack.fusion.flash_attention = flash;
     const std::vector<Op> ops = ops_of(made.lower(), "layer.backward");
     const auto recomputed = std::count_if(
         ops.begin(), ops.end(), [](const Op& op) { return op.phase == Phase::Recompute; });

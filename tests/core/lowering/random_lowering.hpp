@@ -10,7 +10,6 @@
 
 #include "core/lowering/lowering.hpp"
 #include "core/spec/plan_check.hpp"
-#include "core/spec/plan_names.hpp"
 
 namespace shardwright {
 
@@ -33,7 +32,7 @@ inline std::string shown(const LoweringCase& c) {
       p.sequence_parallel, p.zero_stage, p.shard_group, name_of(p.schedule), name_of(p.recompute),
       p.recompute_layers, p.micro_batch, p.microbatches(), c.model.layers, c.model.moe.has_value(),
       c.model.attention.kind == AttentionKind::MultiHeadLatent, c.model.norms_per_layer,
-      c.model.parallel_block, c.model.dropout, c.stack.flash_attention,
+      c.model.parallel_block, c.model.dropout, c.stack.fusion.flash_attention,
       p.multi_token_prediction ? c.model.mtp_layers : 0, p.offload_activations);
 }
 
@@ -125,10 +124,8 @@ class CaseGenerator {
     plan.tp = one_of<std::int64_t>({1, 1, 2, 4});
     plan.cp = one_of<std::int64_t>({1, 1, 2, 4});
     plan.pp = one_of<std::int64_t>({1, 2, 3, 4});
-    plan.schedule =
-        schedule_names()[static_cast<std::size_t>(
-                             between(0, static_cast<std::int64_t>(schedule_names().size()) - 1))]
-            .second;
+    plan.schedule = static_cast<ScheduleKind>(
+        between(0, static_cast<std::int64_t>(kEnumCount<ScheduleKind>) - 1));
     plan.vpp = plan.schedule == ScheduleKind::ZbV           ? 2
                : plan.schedule == ScheduleKind::Interleaved ? between(1, 3)
                                                             : 1;
@@ -174,35 +171,35 @@ class CaseGenerator {
   StackSpec stack() {
     StackSpec stack;
     stack.name = "random";
-    for (bool* flipped : {&stack.flash_attention,
-                          &stack.fused_norm,
-                          &stack.fused_rope,
-                          &stack.fused_activation,
-                          &stack.fused_dropout_add,
-                          &stack.fused_loss,
-                          &stack.fused_softmax,
-                          &stack.fused_optimizer,
-                          &stack.fused_wgrad_accumulation,
-                          &stack.overlap_grad_reduce,
-                          &stack.overlap_param_gather,
-                          &stack.overlap_tp,
-                          &stack.overlap_p2p,
-                          &stack.overlap_ep,
-                          &stack.cuda_graphs,
-                          &stack.fp32_gradient_reduction,
-                          &stack.fp32_main_gradients,
-                          &stack.dropout_mask_saved,
-                          &stack.waits_for_messages,
-                          &stack.reads_token_counts,
-                          &stack.fused_grouped_gemm,
-                          &stack.fused_expert_bias,
-                          &stack.graphs_to_dispatch})
+    for (bool* flipped : {&stack.fusion.flash_attention,
+                          &stack.fusion.norm,
+                          &stack.fusion.rope,
+                          &stack.fusion.activation,
+                          &stack.fusion.dropout_add,
+                          &stack.fusion.loss,
+                          &stack.fusion.softmax,
+                          &stack.fusion.optimizer,
+                          &stack.fusion.wgrad_accumulation,
+                          &stack.overlap.grad_reduce,
+                          &stack.overlap.param_gather,
+                          &stack.overlap.tensor_parallel,
+                          &stack.overlap.p2p,
+                          &stack.overlap.expert_parallel,
+                          &stack.host.cuda_graphs,
+                          &stack.gradients.fp32_reduction,
+                          &stack.gradients.fp32_accumulation,
+                          &stack.memory.dropout_mask_saved,
+                          &stack.host.waits_for_messages,
+                          &stack.host.reads_token_counts,
+                          &stack.fusion.grouped_gemm,
+                          &stack.fusion.expert_bias,
+                          &stack.host.graphs_to_dispatch})
       *flipped = flag();
-    stack.router_launches = between(0, 9);
-    stack.prefetch_layers = between(0, 2);
-    stack.buckets =
+    stack.host.router_launches = between(0, 9);
+    stack.host.prefetch_layers = between(0, 2);
+    stack.gradients.buckets =
         one_of({GradientBuckets::Single, GradientBuckets::FixedSize, GradientBuckets::PerLayer});
-    stack.bucket_elements = one_of({250.0, 25e3, 250e6});
+    stack.gradients.bucket_elements = one_of({250.0, 25e3, 250e6});
     return stack;
   }
 

@@ -68,7 +68,8 @@ TEST(PublishedBubble, EqualsIdleTimeOfTheWorstStage) {
       ++checked[c.kind];
     }
   }
-  for (const auto& [name, kind] : schedule_names()) EXPECT_GT(checked[kind], 50) << name;
+  for (const ScheduleKind kind : enumerators<ScheduleKind>())
+    EXPECT_GT(checked[kind], 50) << name_of(kind);
 }
 
 RC_GTEST_PROP(PublishedBubbleProperty, IsALowerBoundAndExactWhereDocumented, ()) {

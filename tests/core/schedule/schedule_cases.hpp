@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/schedule/pipeline_schedule.hpp"
-#include "core/spec/plan_names.hpp"
 
 namespace shardwright {
 
@@ -26,9 +25,8 @@ inline std::string shown(const ScheduleCase& c) {
 }
 
 inline std::vector<ScheduleKind> all_kinds() {
-  std::vector<ScheduleKind> kinds;
-  for (const auto& [name, kind] : schedule_names()) kinds.push_back(kind);
-  return kinds;
+  constexpr auto kKinds = enumerators<ScheduleKind>();
+  return {kKinds.begin(), kKinds.end()};
 }
 
 // Every shape up to 8 stages, 4 chunks and 24 microbatches that the schedule can run, and a few

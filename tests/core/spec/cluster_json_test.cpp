@@ -316,10 +316,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{
             "levels of a torus",
             R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"add","path":"/fabric/torus","value":[4,4,4]}])",
-            "/fabric/levels", "levels of switches", "none, for the fabric's kind is torus"},
+            "/fabric/levels", "an array of 2", "only if kind is leaf-spine or rail-optimised"},
         BadInput{"axes of a tree", R"([{"op":"add","path":"/fabric/torus","value":[4,4]}])",
-                 "/fabric/torus", "the axes of a torus",
-                 "none, for the fabric's kind is leaf-spine"},
+                 "/fabric/torus", "an array of 2", "only if kind is torus"},
         BadInput{
             "blocks of other axes than the torus",
             R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
@@ -336,8 +335,7 @@ INSTANTIATE_TEST_SUITE_P(
                      {"op":"add","path":"/fabric/torus","value":[4,4,4]},{"op":"add","path":"/node/scale_up/domain","value":16}])",
             "/node", "a scale-up domain of 16", "that of the 8 of a node"},
         BadInput{"blocks of a tree", R"([{"op":"add","path":"/fabric/torus_block","value":[4,4]}])",
-                 "/fabric/torus_block", "the axes of a torus",
-                 "none, for the fabric's kind is leaf-spine"},
+                 "/fabric/torus_block", "an array of 2", "only if kind is torus"},
         BadInput{
             "torus of another size",
             R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
@@ -501,8 +499,8 @@ TEST(StackJson, BytesOfABucketAreReadAsElements) {
         {"bucket_bytes_per_replica", 1e6 * element},
         {"fp32_reduction", fp32}};
     const StackSpec stack = read_stack(document, "old.json");
-    EXPECT_EQ(stack.bucket_elements, 40e6);
-    EXPECT_EQ(stack.bucket_elements_per_replica, 1e6);
+    EXPECT_EQ(stack.gradients.bucket_elements, 40e6);
+    EXPECT_EQ(stack.gradients.bucket_elements_per_replica, 1e6);
     EXPECT_EQ(stack.sources.at("/gradients/bucket_elements").source, "a paper");
     EXPECT_EQ(read_stack(json(to_json(stack)), "new.json"), stack);
   }
@@ -511,8 +509,8 @@ TEST(StackJson, BytesOfABucketAreReadAsElements) {
 TEST(StackJson, AnEmptyStackIsTheDefaultOneAndSaysWhatWasFilledIn) {
   const StackSpec stack = read_stack(json::parse(kStack), "mine.json");
   const StackSpec defaults;
-  EXPECT_EQ(stack.launch_time, defaults.launch_time);
-  EXPECT_EQ(stack.flash_attention, defaults.flash_attention);
+  EXPECT_EQ(stack.host.launch_time, defaults.host.launch_time);
+  EXPECT_EQ(stack.fusion.flash_attention, defaults.fusion.flash_attention);
   EXPECT_THAT(stack.filled_in, ::testing::Contains(HasSubstr("/fusion/flash_attention: true")));
   EXPECT_THAT(stack.filled_in, ::testing::Contains(HasSubstr("/host/launch_s: 5e-06")));
   EXPECT_TRUE(read_stack(json::parse(to_json(stack).dump()), "mine.json") == stack);

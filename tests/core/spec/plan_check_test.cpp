@@ -300,13 +300,14 @@ TEST(PlanCheck, AgreesWithTheSchedulesOnShapes) {
   subject.accelerators = 0;
   Plan& plan = subject.plan;
   plan.dp = plan.tp = plan.cp = 1;
-  for (const auto& [name, kind] : schedule_names()) {
+  for (const ScheduleKind kind : enumerators<ScheduleKind>()) {
     plan.schedule = kind;
     for (plan.pp = 1; plan.pp <= 9; ++plan.pp) {
       for (plan.vpp = 1; plan.vpp <= 4; ++plan.vpp) {
         for (plan.global_batch = 1; plan.global_batch <= 30; ++plan.global_batch) {
           EXPECT_EQ(first_broken(subject).has_value(), why_not(kind, shape_of(plan)).has_value())
-              << name << " pp " << plan.pp << " vpp " << plan.vpp << " m " << plan.global_batch;
+              << name_of(kind) << " pp " << plan.pp << " vpp " << plan.vpp << " m "
+              << plan.global_batch;
         }
       }
     }

@@ -108,7 +108,7 @@ std::vector<BadPlan> bad_plans() {
       {"OverlapAsSwitch", with("overlap", true), "/overlap"},
       {"UnknownOverlap", with("overlap", {{"grad_reduc", true}}), "/overlap/grad_reduc"},
       {"OverlapAsText", with("overlap", {{"p2p", "yes"}}), "/overlap/p2p"},
-      {"UnknownAxis", with("rank_order", {"tp", "zp"}), "/rank_order"},
+      {"UnknownAxis", with("rank_order", {"tp", "zp"}), "/rank_order/1"},
       {"AxisAsNumber", with("rank_order", {"tp", 1}), "/rank_order/1"},
       {"RankOrderAsText", with("rank_order", "tp,dp"), "/rank_order"},
       {"StageLayersAsNumber", with("stage_layers", 16), "/stage_layers"},

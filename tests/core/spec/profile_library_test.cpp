@@ -183,13 +183,13 @@ TEST(ProfileLibrary, AnUnknownStackFallsBackToItsFamily) {
 
 // What sets the stacks apart in the published results.
 TEST(ProfileLibrary, StacksDifferInWhatTheirSourcesSay) {
-  EXPECT_FALSE(load_stack("megatron-lm-2021").flash_attention);
-  EXPECT_TRUE(load_stack("megatron-core").flash_attention);
-  EXPECT_FALSE(load_stack("fsdp2").fused_activation);
-  EXPECT_TRUE(load_stack("fsdp2-compile").fused_activation);
-  EXPECT_EQ(load_stack("fsdp1").buckets, GradientBuckets::PerLayer);
-  EXPECT_FALSE(load_stack("nemo-te").fp32_gradient_reduction);
-  EXPECT_LT(load_stack("shardwright").launch_time, load_stack("fsdp2").launch_time);
+  EXPECT_FALSE(load_stack("megatron-lm-2021").fusion.flash_attention);
+  EXPECT_TRUE(load_stack("megatron-core").fusion.flash_attention);
+  EXPECT_FALSE(load_stack("fsdp2").fusion.activation);
+  EXPECT_TRUE(load_stack("fsdp2-compile").fusion.activation);
+  EXPECT_EQ(load_stack("fsdp1").gradients.buckets, GradientBuckets::PerLayer);
+  EXPECT_FALSE(load_stack("nemo-te").gradients.fp32_reduction);
+  EXPECT_LT(load_stack("shardwright").host.launch_time, load_stack("fsdp2").host.launch_time);
 }
 
 // A fit gives figures of the device that it was run for; those of another one are assumptions.

@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "core/spec/plan.hpp"
-#include "core/spec/plan_names.hpp"
 #include "core/spec/precision.hpp"
 
 namespace shardwright {
 
 template <class E>
-E any_of(const EnumNames<E>& names) {
-  return names[*rc::gen::inRange<std::size_t>(0, names.size())].second;
+E any_enumerator() {
+  return enumerators<E>()[*rc::gen::inRange<std::size_t>(0, kEnumCount<E>)];
 }
 
 inline std::int64_t any_between(std::int64_t least, std::int64_t most) {
@@ -34,12 +33,11 @@ inline Plan any_plan() {
   plan.zero_stage = static_cast<int>(any_between(0, 3));
   plan.shard_group = any_between(0, 64);
   plan.recompute_layers = any_between(0, 50);
-  plan.schedule = any_of(schedule_names());
-  plan.context_parallel = any_of(context_parallel_names());
-  plan.recompute = any_of(recompute_names());
-  plan.offload_optimizer = any_of(optimizer_offload_names());
-  plan.precision = *rc::gen::element(Precision::Fp32, Precision::Tf32, Precision::Fp16,
-                                     Precision::Bf16, Precision::Fp8, Precision::Nvfp4);
+  plan.schedule = any_enumerator<ScheduleKind>();
+  plan.context_parallel = any_enumerator<ContextParallelKind>();
+  plan.recompute = any_enumerator<RecomputePolicy>();
+  plan.offload_optimizer = any_enumerator<OptimizerOffload>();
+  plan.precision = any_enumerator<Precision>();
   for (bool* flag :
        {&plan.sequence_parallel, &plan.overlap.grad_reduce, &plan.overlap.param_gather,
         &plan.overlap.tensor_parallel, &plan.overlap.p2p, &plan.overlap.expert_parallel,

@@ -77,7 +77,7 @@ TEST(SpecDocument, PatchReachesAClustersPartsAndKeepsTheRest) {
 TEST(SpecDocument, FigureWithoutItsSourceIsAnAssumption) {
   const StackSpec stack =
       read_given_stack({{"base", "megatron-core"}, {"host", {{"launch_s", 3e-6}}}}, "test");
-  EXPECT_EQ(stack.launch_time, microseconds(3.0));
+  EXPECT_EQ(stack.host.launch_time, microseconds(3.0));
   EXPECT_EQ(stack.sources.at("/host/launch_s").confidence, Confidence::Assumed);
 }
 

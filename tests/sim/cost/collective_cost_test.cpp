@@ -50,8 +50,8 @@ TEST(CollectiveCost, OneMemberCostsNothing) {
 // Rings wait in a step for their slowest member; pairs that the network bounds do not.
 TEST(CollectiveCost, InAStepExchangesOverTheNetworkHaveARatioOfTheirOwn) {
   StackSpec stack;
-  stack.collective_ratio = 0.5;
-  stack.all_to_all_ratio = 0.8;
+  stack.communication.collective_ratio = 0.5;
+  stack.communication.all_to_all_ratio = 0.8;
   const auto ratio = [&](OpKind kind, std::int64_t nodes) {
     const GroupPlacement group = on_nodes(nodes, 8);
     return time_of(kind, 1e8, group) /
@@ -61,7 +61,7 @@ TEST(CollectiveCost, InAStepExchangesOverTheNetworkHaveARatioOfTheirOwn) {
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllReduce, 4), 0.5);
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllToAll, 1), 0.5);
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllToAll, 4), 0.8);
-  stack.sends_tokens_once_per_node = true;
+  stack.communication.sends_tokens_once_per_node = true;
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllToAll, 1), 0.8);
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllGather, 4), 0.5);
 }

@@ -53,9 +53,9 @@ NaivePeak naive_peak(const Program& program, const RankProgram& rank) {
 }
 
 StackSpec bare(StackSpec stack) {
-  stack.context_memory = Bytes(0);
-  stack.fragmentation = 0.0;
-  stack.communicator_memory = Bytes(0);
+  stack.memory.context = Bytes(0);
+  stack.memory.fragmentation = 0.0;
+  stack.memory.communicator = Bytes(0);
   return stack;
 }
 
@@ -85,9 +85,9 @@ TEST(MemoryReplay, AllocatedReservedAndDeviceDifferByTheOverheads) {
     LoweringCase made = CaseGenerator(seed).next();
     made.stack = bare(made.stack);
     const MemoryPeak tensors = peak_memory(made.lower(), made.stack).front();
-    made.stack.context_memory = gigabytes(1.5);
-    made.stack.communicator_memory = gigabytes(0.25);
-    made.stack.fragmentation = 0.08;
+    made.stack.memory.context = gigabytes(1.5);
+    made.stack.memory.communicator = gigabytes(0.25);
+    made.stack.memory.fragmentation = 0.08;
     const MemoryPeak peak = peak_memory(made.lower(), made.stack).front();
     const double tolerance = 1e-9 * peak.peak.value();
     ASSERT_NEAR(peak.allocated().value(), tensors.peak.value(), tolerance);
@@ -153,7 +153,7 @@ TEST(MemoryReplay, ModelStatesAreThoseOfZero) {
   made.model.attention = {.heads = 4, .kv_heads = 4, .head_dim = 16};
   made.plan.dp = made.plan.global_batch = 4;
   made.plan.seq_len = 32;
-  made.stack.fp32_main_gradients = false;
+  made.stack.gradients.fp32_accumulation = false;
   const auto parameters = static_cast<double>(count_parameters(made.model).total);
   const double expected[] = {16.0, 4.0 + 12.0 / 4.0, 2.0 + 14.0 / 4.0};
   for (int stage = 0; stage < 3; ++stage) {
@@ -176,7 +176,7 @@ TEST(MemoryReplay, EightBitWeightsHalveTheWeightsOfFp8PlansAlone) {
       return peak_memory(made.lower(), made.stack).front().of(MemoryCategory::Weights).value();
     };
     const double before = weights();
-    made.stack.fp8_weight_bytes = Bytes(1);
+    made.stack.memory.fp8_weight_bytes = Bytes(1);
     EXPECT_DOUBLE_EQ(weights(), precision == Precision::Fp8 ? before / 2.0 : before);
   }
 }

@@ -63,15 +63,15 @@ RC_GTEST_PROP(ExpertStep, ForcedBalanceIsNeverSlower, ()) {
 
 RC_GTEST_PROP(ExpertStep, ReadingTokenCountsIsNeverFaster, ()) {
   Scenario scenario = any_sparse_scenario();
-  scenario.stack.reads_token_counts = false;
+  scenario.stack.host.reads_token_counts = false;
   const Seconds ahead = simulate_step(scenario).step;
-  scenario.stack.reads_token_counts = true;
+  scenario.stack.host.reads_token_counts = true;
   RC_ASSERT(simulate_step(scenario).step >= ahead * (1.0 - 1e-12));
 }
 
 TEST(ExpertStep, TakesAsMuchLongerAsTheFullestRankHasMoreToDo) {
   Scenario scenario = mixtral_on_a_node();
-  scenario.stack.reads_token_counts = false;
+  scenario.stack.host.reads_token_counts = false;
   scenario.model.moe->balanced_routing = true;
   const StepResult even = simulate_step(scenario);
   scenario.model.moe->balanced_routing = false;
@@ -91,16 +91,16 @@ TEST(ExpertStep, HostThatReadsTokenCountsHoldsUpSmallKernelsOnly) {
   Scenario scenario = mixtral_on_a_node();
   const auto waiting = [&](std::int64_t tokens, bool reads) {
     scenario.plan.seq_len = tokens;
-    scenario.stack.reads_token_counts = reads;
+    scenario.stack.host.reads_token_counts = reads;
     return simulate_step(scenario).stages[0].time.host;
   };
-  scenario.stack.router_launches = 0;
+  scenario.stack.host.router_launches = 0;
   EXPECT_EQ(waiting(4096, false), Seconds(0));
   const Seconds short_sequences = waiting(256, true);
   EXPECT_GT(short_sequences, Seconds(0));
   // The queue runs empty once a sparse layer: no longer than the host needs for what follows.
   const auto layers = static_cast<double>(scenario.model.layers);
-  const Seconds most = scenario.stack.launch_time * (layers * 4.0 * 60.0);
+  const Seconds most = scenario.stack.host.launch_time * (layers * 4.0 * 60.0);
   EXPECT_LT(waiting(4096, true), most);
 }
 
@@ -108,7 +108,7 @@ TEST(ExpertStep, ExchangesHideBehindTheKernelsOfAnotherMicrobatchAtMost) {
   Scenario scenario = mixtral_on_a_node();
   const StepResult alone = simulate_step(scenario);
   scenario.plan.overlap.expert_microbatches = true;
-  scenario.stack.ep_overlap_share = 0.5;
+  scenario.stack.overlap.expert_parallel_share = 0.5;
   const StepResult beside = simulate_step(scenario);
   const Seconds exposed = alone.stages[0].time.exposed_on(Axis::Expert);
   // Kernels take longer than the exchanges here: half of these hide.
@@ -141,7 +141,7 @@ TEST(ExpertStep, HostLaunchesTheKernelsOfEachExpert) {
   scenario.plan.ep = 1;
   scenario.plan.precision = Precision::Fp8;
   const auto further = [&](bool fused) {
-    scenario.stack.fused_grouped_gemm = fused;
+    scenario.stack.fusion.grouped_gemm = fused;
     const Program program = lower(scenario.model, scenario.plan, scenario.stack);
     std::int64_t launches = 0;
     for (const Block& block : program.blocks) {

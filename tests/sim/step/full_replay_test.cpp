@@ -276,7 +276,7 @@ TEST(FullReplay, MessagesAndReductionsShareNics) {
   scenario.plan.rank_order = {Axis::Tensor, Axis::Data, Axis::Context, Axis::Expert,
                               Axis::Pipeline};
   scenario.plan.zero_stage = 3;
-  scenario.stack.collective_ratio = 1.0;  // reductions fill their NICs
+  scenario.stack.communication.collective_ratio = 1.0;  // reductions fill their NICs
   const Priced priced(scenario);
   FullOptions options;
   options.contention = true;
@@ -296,9 +296,10 @@ TEST(FullReplay, ExchangesAndReductionsShareNicsInTheEventLevelToo) {
   scenario.model.moe->expert_ffn = 1024;
   scenario.plan.ep = 16;
   scenario.plan.global_batch = 16;
-  scenario.stack.bucket_elements = 1e6;
-  scenario.stack.bucket_elements_per_replica = 0.0;
-  scenario.stack.collective_ratio = scenario.stack.all_to_all_ratio = 1.0;  // both fill their NICs
+  scenario.stack.gradients.bucket_elements = 1e6;
+  scenario.stack.gradients.bucket_elements_per_replica = 0.0;
+  scenario.stack.communication.collective_ratio = scenario.stack.communication.all_to_all_ratio =
+      1.0;  // both fill their NICs
   const Priced priced(scenario);
   FullOptions options;
   options.contention = true;

@@ -56,11 +56,11 @@ TEST(HostLaunch, AModuleCostsMoreThanAKernelAndAnFp8OneMoreStill) {
 TEST(HostLaunch, GraphsUpToTheExchangeCostLessThanNoneAndMoreThanWholeOnes) {
   Scenario scenario = sparse_scenario();
   for (const std::string block : {"layer.forward", "layer.backward"}) {
-    scenario.stack.graphs_to_dispatch = scenario.stack.cuda_graphs = false;
+    scenario.stack.host.graphs_to_dispatch = scenario.stack.host.cuda_graphs = false;
     const double none = issued(scenario, block);
-    scenario.stack.graphs_to_dispatch = true;
+    scenario.stack.host.graphs_to_dispatch = true;
     const double some = issued(scenario, block);
-    scenario.stack.cuda_graphs = true;
+    scenario.stack.host.cuda_graphs = true;
     const double whole = issued(scenario, block);
     EXPECT_LT(some, 0.9 * none) << block;
     EXPECT_LT(whole, 0.1 * some) << block;
@@ -76,17 +76,17 @@ TEST(HostLaunch, ASlowerHostTakesLongerForEverythingAlike) {
 
 RC_GTEST_PROP(HostLaunch, LongerModulesAreNeverFaster, ()) {
   Scenario scenario = fixtures::any_small_scenario();
-  scenario.stack.module_launch_time = Seconds(0);
+  scenario.stack.host.module_launch_time = Seconds(0);
   const Seconds thin = simulate_step(scenario).step;
-  scenario.stack.module_launch_time = microseconds(fixtures::one_of({10.0, 100.0, 1000.0}));
+  scenario.stack.host.module_launch_time = microseconds(fixtures::one_of({10.0, 100.0, 1000.0}));
   RC_ASSERT(simulate_step(scenario).step >= thin * (1.0 - 1e-12));
 }
 
 RC_GTEST_PROP(HostLaunch, GraphsUpToTheExchangeAreNeverSlower, ()) {
   Scenario scenario = fixtures::any_small_scenario();
-  scenario.stack.graphs_to_dispatch = false;
+  scenario.stack.host.graphs_to_dispatch = false;
   const Seconds eager = simulate_step(scenario).step;
-  scenario.stack.graphs_to_dispatch = true;
+  scenario.stack.host.graphs_to_dispatch = true;
   RC_ASSERT(simulate_step(scenario).step <= eager * (1.0 + 1e-12));
 }
 

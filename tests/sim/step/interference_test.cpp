@@ -16,8 +16,8 @@ namespace {
 using fixtures::any_small_scenario;
 
 Scenario with_slowdown(Scenario scenario, double kernels, double collectives = 0.0) {
-  scenario.stack.overlap_slowdown = kernels;
-  scenario.stack.collective_slowdown = collectives;
+  scenario.stack.overlap.slowdown = kernels;
+  scenario.stack.overlap.collective_slowdown = collectives;
   return scenario;
 }
 

@@ -127,9 +127,9 @@ TEST_P(PredictedTimeline, MemoryNeverGoesBackInTime) {
 // and fragmentation included; it never holds less than those.
 TEST_P(PredictedTimeline, MemoryCounterReachesTheReportedPeak) {
   StackSpec stack = load_stack("megatron-core");
-  ASSERT_GT(stack.context_memory, Bytes());
-  ASSERT_GT(stack.communicator_memory, Bytes());
-  stack.fragmentation = 0.07;
+  ASSERT_GT(stack.memory.context, Bytes());
+  ASSERT_GT(stack.memory.communicator, Bytes());
+  stack.memory.fragmentation = 0.07;
   Timeline timeline = step_.timeline;
   add_reserved_memory(timeline, step_.program.plan, load_model("llama3.2-1b"), stack);
   const std::vector<MemoryPeak> peaks = peak_memory(step_.program, stack);

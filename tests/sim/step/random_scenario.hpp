@@ -9,7 +9,6 @@
 
 #include "core/spec/model_spec.hpp"
 #include "core/spec/plan_check.hpp"
-#include "core/spec/plan_names.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
 

@@ -128,9 +128,9 @@ TEST(GradientNorm, IsReportedUnderTheGroupThatItRunsOver) {
 // Of two collectives a layer in the backward pass, each is hidden beside a GEMM or not.
 TEST(InputGradients, ReducedAfterTheWeightGradientsAreExposed) {
   Scenario scenario = llama_on_two_nodes();
-  scenario.stack.collective_slowdown = 0.0;  // beside kernels they take as long as alone
+  scenario.stack.overlap.collective_slowdown = 0.0;  // beside kernels they take as long as alone
   const StepResult beside = simulate_step(scenario);
-  scenario.stack.overlap_input_gradient = false;
+  scenario.stack.overlap.input_gradient = false;
   const StepResult after = simulate_step(scenario);
   const auto exposed = [](const StepResult& result) {
     return result.stages[0].time.exposed_on(Axis::Tensor).value();
@@ -147,7 +147,7 @@ TEST(InputGradients, ReducedAfterTheWeightGradientsAreExposed) {
 TEST(ScatteredMessages, TakeOnlyAShareOfTheTimeOfWholeOnes) {
   Scenario scenario = llama_on_two_nodes();
   const StepResult parts = simulate_step(scenario);
-  scenario.stack.scatters_messages = false;
+  scenario.stack.communication.scatters_messages = false;
   const StepResult whole = simulate_step(scenario);
   EXPECT_LT(parts.step, whole.step);
   const auto sending = [](const StepResult& result) {
@@ -165,15 +165,15 @@ TEST(StepMemory, OfAnUnfusedLossIsTenBytesALogitAndMoreInPyTorch) {
   scenario.model.layers = 1;
   scenario.plan.tp = scenario.plan.pp = 1;
   scenario.plan.micro_batch = 4;
-  scenario.stack.fused_loss = false;
+  scenario.stack.fusion.loss = false;
   const auto logits = static_cast<double>(4 * scenario.plan.seq_len * scenario.model.vocab);
   const auto bytes = [&] {
     return simulate_step(scenario).memory().of(MemoryCategory::Logits).value() / logits;
   };
   EXPECT_DOUBLE_EQ(bytes(), 10.0);
-  scenario.stack.library_loss = true;
+  scenario.stack.fusion.library_loss = true;
   EXPECT_DOUBLE_EQ(bytes(), 14.0);
-  scenario.stack.parallel_loss = false;
+  scenario.stack.fusion.parallel_loss = false;
   EXPECT_DOUBLE_EQ(bytes(), 18.0);
 }
 
@@ -185,21 +185,22 @@ TEST(StepMemory, OfDeepSpeedHoldsGradientsTwice) {
   scenario.plan.dp = 2;
   scenario.plan.pp = 1;
   scenario.plan.precision = Precision::Fp16;
-  scenario.stack.fp32_main_gradients = false;
-  scenario.stack.fragmentation = 0.0;
+  scenario.stack.gradients.fp32_accumulation = false;
+  scenario.stack.memory.fragmentation = 0.0;
   const auto peak = [&scenario] { return simulate_step(scenario).memory().peak.value(); };
   const double parameters =
       simulate_step(scenario).memory().of(MemoryCategory::Weights).value() / 2.0;
   const double plain = peak();
-  scenario.stack.step_gradient_bytes = Bytes(4);
+  scenario.stack.memory.step_gradient_bytes = Bytes(4);
   EXPECT_NEAR(peak() - plain, 4.0 * parameters / 2.0, 1.0);
-  scenario.stack.reduction_buffer = true;
-  EXPECT_NEAR(peak() - plain, 2.0 * parameters + 2.0 * scenario.stack.bucket_elements, 1.0);
-  scenario.stack.reduction_buffer = false;
-  scenario.stack.fp32_main_gradients = true;
+  scenario.stack.memory.reduction_buffer = true;
+  EXPECT_NEAR(peak() - plain, 2.0 * parameters + 2.0 * scenario.stack.gradients.bucket_elements,
+              1.0);
+  scenario.stack.memory.reduction_buffer = false;
+  scenario.stack.gradients.fp32_accumulation = true;
   const double summed = peak();
   EXPECT_NEAR(summed - plain, 2.0 * parameters, 1.0);
-  scenario.stack.keeps_half_gradients = true;
+  scenario.stack.memory.keeps_half_gradients = true;
   EXPECT_NEAR(peak() - summed, 2.0 * parameters, 1.0);
 }
 
@@ -286,7 +287,8 @@ TEST(ModelFlop, OfAStepIsThatOfMegatron) {
   Scenario scenario = gpt(6, 256, 1024);
   EXPECT_DOUBLE_EQ(model_flop_per_step(scenario.model, scenario.plan).value(),
                    72.0 * batch * s * l * h * h * (1.0 + s / (6.0 * h) + vocab / (12.0 * l * h)));
-  scenario.stack.flash_attention = false;  // multiplies whole score matrices, as the formula counts
+  scenario.stack.fusion.flash_attention =
+      false;  // multiplies whole score matrices, as the formula counts
   const auto really = [&] {
     return hardware_flop_per_step(lower(scenario.model, scenario.plan, scenario.stack)).value();
   };
@@ -302,7 +304,7 @@ TEST(ModelFlop, OfAStepIsThatOfMegatron) {
 TEST(ModelFlop, NeverExceedsWhatUnfusedStacksRun) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     LoweringCase made = CaseGenerator(seed).next();
-    made.stack.flash_attention = false;
+    made.stack.fusion.flash_attention = false;
     const double model = model_flop_per_step(made.model, made.plan).value();
     const double run = hardware_flop_per_step(made.lower()).value();
     ASSERT_GE(run, model * (1.0 - 1e-12)) << shown(made);
