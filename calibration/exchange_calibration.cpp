@@ -260,17 +260,11 @@ std::vector<std::string> fit_curves(ClusterSpec& cluster,
   return without_curve;
 }
 
+// The groups of such members are taken to fill the job.
 sim::GroupPlacement place_by_stride(const ExchangeSample& sample, std::int64_t domain) {
-  sim::GroupPlacement placement;
-  placement.size = sample.members;
-  placement.per_node = std::clamp<std::int64_t>(domain / sample.stride, 1, sample.members);
-  placement.nodes = ceiling(sample.members, placement.per_node);
-  placement.span = (sample.members - 1) * sample.stride / domain + 1;
-  if (placement.nodes > 1) {
-    placement.groups_per_node = std::max<std::int64_t>(1, domain / placement.per_node);
-    placement.grid.append(placement.nodes, std::max<std::int64_t>(1, sample.stride / domain));
-  }
-  return placement;
+  GroupLattice lattice;
+  lattice.append(sample.members, sample.stride);
+  return sim::place_on_domains(lattice, domain, sample.members * sample.stride);
 }
 
 // A node is a scale-up domain, which several hosts may make up: these are taken to fill one after

@@ -1,48 +1,16 @@
 // Where the members of a plan's communication groups lie on the cluster.
 //
-// Ranks are numbered by the plan's `rank_order` (innermost axis first) and fill the scale-up
-// domains in that order. The experts of a stage are laid over the same ranks: there the tensor axis
-// has `expert_tp` ranks, the expert axis `ep` ranks, the context axis none, and the data axis the
-// rest (as Megatron Core's expert rank generator, github.com/NVIDIA/Megatron-LM,
-// parallel_state.py).
+// Ranks fill the scale-up domains in the order of their numbers (core/program/group_lattice.hpp).
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "core/op/op.hpp"
+#include "core/program/group_lattice.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"
 
 namespace shardwright::sim {
-
-struct GroupDimension {
-  std::int64_t count = 1;
-  std::int64_t stride = 1;
-
-  bool operator==(const GroupDimension&) const = default;
-};
-
-// A group's members: rank = first member + sum_i index_i * stride_i with 0 <= index_i < count_i.
-// Dimensions of count 1 are left out; inner ones come first.
-class GroupLattice {
- public:
-  void append(std::int64_t count, std::int64_t stride);
-  // Puts `dimension` in front of the first one that has a larger stride.
-  void insert(GroupDimension dimension);
-  std::int64_t members() const;
-  bool empty() const { return used_ == 0; }
-  const GroupDimension* begin() const { return dimensions_.data(); }
-  const GroupDimension* end() const { return dimensions_.data() + used_; }
-
-  bool operator==(const GroupLattice&) const = default;
-
- private:
-  std::array<GroupDimension, 6> dimensions_;  // a group has at most two axes that the pipeline axis
-                                              // may each cut in two, and that axis itself
-  std::size_t used_ = 0;
-};
 
 // The shape of a group on the cluster. A "node" here is a scale-up domain: a server, or a rack such
 // as an NVL72. Where the groups of one kind lie differently (degrees that do not divide the node),
@@ -85,7 +53,9 @@ std::int64_t domain_block(const ClusterSpec& cluster, std::int64_t world_size);
 // the pairs whose earlier stage is on the node.
 GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster);
 
-// The group that holds rank 0; every other group of the kind is a translation of it.
-GroupLattice group_lattice(Group group, const Plan& plan);
+// The placement of the groups that translations of `lattice` cut `world` ranks into, on domains of
+// `domain` accelerators.
+GroupPlacement place_on_domains(const GroupLattice& lattice, std::int64_t domain,
+                                std::int64_t world);
 
 }  // namespace shardwright::sim
