@@ -10,32 +10,24 @@
 #include "core/base/error.hpp"
 #include "sim/step/flat_program.hpp"
 #include "sim/step/gap_blame.hpp"
+#include "sim/step/message_channel.hpp"
 #include "sim/step/shared_device.hpp"
 
 namespace shardwright::sim {
 namespace {
 
-struct MessageEnd {
+// A stage's end of a message, or its part in a collective of several stages.
+struct RendezvousEnd {
   std::int32_t stage = -1;
   std::uint32_t op = 0;
   double ready = 0.0;
-};
-
-// One direction between two stages. Both send and receive its messages in the same order.
-struct Channel {
-  struct Waiting {
-    MessageEnd end;
-    std::uint64_t key;
-  };
-  std::vector<Waiting> waiting;  // ends that have come before their other ends: all of one side …
-  std::size_t first = 0;         // … from this one on
-  bool sends = false;            // the side
-  double free = 0.0;
+  // Names a message: both ends have the same key.
+  std::uint64_t key = 0;
 };
 
 // A collective of several stages.
 struct Gathering {
-  std::vector<MessageEnd> members;
+  std::vector<RendezvousEnd> members;
 };
 
 struct Rank {
@@ -91,6 +83,8 @@ class Replay {
   }
 
  private:
+  using Channel = MessageChannel<RendezvousEnd>;
+
   const RankProgram& stage(std::int32_t s) const {
     return program_.stages[static_cast<std::size_t>(s)];
   }
@@ -136,7 +130,8 @@ class Replay {
       const std::vector<FlatOp>& ops = flat_.ops[calls[c].block];
       const bool posts = !ops.empty() && posts_ahead(ops.front()) && stage(s).waits_of(c).empty();
       if (posts) {
-        post_message(s, calls[c], ops.front(), {s, calls[c].first_op, host + ops.front().launch});
+        post_message(s, calls[c], ops.front(),
+                     {s, calls[c].first_op, host + ops.front().launch, 0});
       }
       host += flat_.busy[calls[c].block].launch;
     }
@@ -243,8 +238,7 @@ class Replay {
   }
 
   static void queue(Rank& rank, const FlatOp& op, std::uint32_t number, const Start& start) {
-    rank.device.queue(op.stream,
-                      {number, start.ready, start.after, op.duration, op.port, start.cause});
+    rank.device.queue(op.stream, {number, start, start.after, op.duration, op.port});
     take_ended(rank);
     if (!op.holds_host) return;
     settle_collective(rank, number);
@@ -333,23 +327,16 @@ class Replay {
     join(rank, op, {s, number, ready});
   }
 
-  void post_message(std::int32_t s, const Call& call, const FlatOp& op, const MessageEnd& end) {
-    const std::uint64_t key = message_key(call, op);
+  void post_message(std::int32_t s, const Call& call, const FlatOp& op, RendezvousEnd end) {
+    end.key = message_key(call, op);
     Channel& channel = channel_of(s, op);
-    if (channel.first == channel.waiting.size()) {
-      channel.waiting.clear();
-      channel.first = 0;
-      channel.sends = op.sends;
-    }
-    if (channel.sends == op.sends) {
-      channel.waiting.push_back({end, key});
-      return;
-    }
-    const Channel::Waiting& other = channel.waiting[channel.first++];
-    SHARDWRIGHT_CHECK(other.key == key, "two stages exchange messages in different orders");
-    channel.free = std::max({end.ready, other.end.ready, channel.free}) + op.duration;
-    for (const MessageEnd& each : {end, other.end})
-      finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, channel.free);
+    const auto other = channel.post(op.sends, end);
+    if (!other) return;
+    SHARDWRIGHT_CHECK(other->key == end.key, "two stages exchange messages in different orders");
+    const double finish = channel.start_at(std::max(end.ready, other->ready)) + op.duration;
+    channel.finish(finish);
+    for (const RendezvousEnd& each : {end, *other})
+      finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, finish);
   }
 
   Channel& channel_of(std::int32_t s, const FlatOp& op) {
@@ -366,19 +353,19 @@ class Replay {
     return std::min(place, ranks_.size() - 1 - place);
   }
 
-  void join(Rank& rank, const FlatOp& op, const MessageEnd& member) {
+  void join(Rank& rank, const FlatOp& op, const RendezvousEnd& member) {
     const auto group = static_cast<std::size_t>(op.group);
     std::size_t turn = rank.gatherings[group]++;
     if (op.group == Group::Mirror) turn = turn * ranks_.size() + mirror_pair(member.stage);
     std::vector<Gathering>& gatherings = gatherings_[group];
     if (gatherings.size() <= turn) gatherings.resize(turn + 1);
-    std::vector<MessageEnd>& members = gatherings[turn].members;
+    std::vector<RendezvousEnd>& members = gatherings[turn].members;
     members.push_back(member);
     const std::size_t expected = op.group == Group::ModelParallel ? ranks_.size() : 2;
     if (members.size() < expected) return;
     double start = 0.0;
-    for (const MessageEnd& each : members) start = std::max(start, each.ready);
-    for (const MessageEnd& each : members) {
+    for (const RendezvousEnd& each : members) start = std::max(start, each.ready);
+    for (const RendezvousEnd& each : members) {
       finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, start + op.duration);
     }
   }

@@ -61,6 +61,19 @@ struct Gatherings {
   std::vector<std::int32_t> lane_of_stage;  // of the stream
 };
 
+// The messages of one rank of a stage to or from its peer. Where they take a time that is not known
+// beforehand, they queue; the first one is under way.
+struct RankChannel : MessageChannel<double> {
+  struct Queued {
+    double ready = 0.0;
+    std::uint32_t route = 0;
+    double duration = 0.0;
+  };
+  std::vector<Queued> waiting;
+  // The number of messages that are through.
+  std::uint32_t passed = 0;
+};
+
 struct ChannelEnd {
   std::uint32_t stage = 0, lane = 0;
 };
@@ -329,32 +342,35 @@ class Engine {
   void post(const RankState& rank, const Lane& lane, const LaneOp& op, double ready) {
     const auto id = static_cast<std::uint32_t>(
         lane.channel * static_cast<std::size_t>(grid_.stage_size()) + rank.index);
-    MessageChannel& channel = channels_[id];
-    const ChannelSide side = lane.sends ? ChannelSide::Sender : ChannelSide::Receiver;
-    const auto both = channel.post(side, ready);
-    if (!both) return;
+    RankChannel& channel = channels_[id];
+    const auto other = channel.post(lane.sends, ready);
+    if (!other) return;
+    const double both = std::max(ready, *other);
     const auto& ends = channel_ends_[lane.channel];
     const std::int32_t members[] = {static_cast<std::int32_t>(rank_of(ends.first, rank.index)),
                                     static_cast<std::int32_t>(rank_of(ends.second, rank.index))};
     const auto known = transfers_.of(op.transfer, id, members);
     if (!known.route) {
-      finish_message(id, channel.pass(*both, known.duration), known.duration);
-    } else if (channel.queue({*both, *known.route, known.duration})) {
-      begin_message(id);
+      const double start = channel.start_at(both);
+      finish_message(id, start, known.duration, start + known.duration);
+      return;
     }
+    channel.waiting.push_back({both, *known.route, known.duration});
+    if (channel.waiting.size() == 1) begin_message(id);
   }
 
   void begin_message(std::uint32_t id) {
-    const auto& message = channels_[id].first();
-    transfers_.shared().begin({kMessages, id}, message.route, channels_[id].start_of_first(),
+    const RankChannel::Queued& message = channels_[id].waiting.front();
+    transfers_.shared().begin({kMessages, id}, message.route, channels_[id].start_at(message.ready),
                               message.duration);
   }
 
-  void finish_message(std::uint32_t id, double start, double duration) {
+  void finish_message(std::uint32_t id, double start, double duration, double through) {
     const auto stage_size = static_cast<std::size_t>(grid_.stage_size());
     const auto index = static_cast<std::uint32_t>(id % stage_size);
     const auto& ends = channel_ends_[id / stage_size];
-    const std::uint32_t number = channels_[id].take_number();
+    channels_[id].finish(through);
+    const std::uint32_t number = channels_[id].passed++;
     for (const ChannelEnd& end : {ends.first, ends.second}) {
       const std::uint32_t r = rank_of(end, index);
       RankState& rank = ranks_[r];
@@ -368,10 +384,10 @@ class Engine {
   void finish_shared(const SharedTransfers::Finished& finished) {
     const auto [kind, instance] = finished.owner;
     if (kind != kMessages) return finish_collective(kind, instance, finished.time - finished.start);
-    const double start = finished.start;
-    const bool more = channels_[instance].finish_first(finished.time);
-    finish_message(instance, start, finished.time - start);
-    if (more) begin_message(instance);
+    std::vector<RankChannel::Queued>& waiting = channels_[instance].waiting;
+    waiting.erase(waiting.begin());
+    finish_message(instance, finished.start, finished.time - finished.start, finished.time);
+    if (!waiting.empty()) begin_message(instance);
   }
 
   // The result.
@@ -417,7 +433,7 @@ class Engine {
   std::vector<GroupTable> tables_;
   std::vector<Gatherings> gatherings_;                           // by RendezvousKind
   std::vector<std::pair<ChannelEnd, ChannelEnd>> channel_ends_;  // sender, receiver
-  std::vector<MessageChannel> channels_;  // by pair of stages and rank of the stage
+  std::vector<RankChannel> channels_;  // by pair of stages and rank of the stage
   std::vector<RankWatch> watches_;
   std::vector<std::uint32_t> work_;  // ranks with runnable lanes, last in first out
   std::uint64_t runs_ = 0, done_ops_ = 0, all_ops_ = 0;

@@ -151,7 +151,7 @@ class CostBuilder {
       } else {
         stream_is_used = true;
         device.queue(op.stream, {.op = static_cast<std::uint32_t>(i),
-                                 .ready = start.ready,
+                                 .start = start,
                                  .duration = prices[i].value(),
                                  .port = ports.empty() ? PortShare() : ports[i]});
       }

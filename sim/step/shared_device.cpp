@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "sim/step/gap_blame.hpp"
 
 namespace shardwright::sim {
 
@@ -16,10 +15,10 @@ void SharedDevice::queue(Stream stream, const Collective& collective) {
     busy_.push_back(index);
   }
   queue.waiting.push_back({collective});
-  if (collective.after != kNone) ++held_;
+  if (collective.after != kNoOp) ++held_;
   // What began in the settled past and nothing holds up is settled so far, or altogether.
   if (queue.waiting.size() - queue.first > 1 || !may_begin(queue)) return;
-  const double start = std::max(collective.ready, queue.free);
+  const double start = std::max(collective.start.ready, queue.free);
   if (start >= now_) return;
   begin(queue);
   if (queue.head().end <= now_) end_head(index, queue.head().end);
@@ -63,14 +62,15 @@ void SharedDevice::settle_all() {
 }
 
 bool SharedDevice::may_begin(const Queue& queue) {
-  return queue.head().collective.after == kNone;
+  return queue.head().collective.after == kNoOp;
 }
 
 void SharedDevice::begin(Queue& queue) {
   Running& head = queue.head();
-  head.start = std::max(head.collective.ready, queue.free);
+  OpStart& start = head.collective.start;
+  start = OpStart::issued(start.ready, queue.free, start.cause, queue.before);
+  head.start = start.ready;
   head.end = head.start + head.collective.duration;
-  if (!decides_start(head.collective.ready, queue.free)) head.collective.cause = queue.before;
 }
 
 void SharedDevice::end_head(std::size_t stream, double finish) {
@@ -79,7 +79,7 @@ void SharedDevice::end_head(std::size_t stream, double finish) {
   const std::uint32_t op = head.collective.op;
   ended_.push_back({op, static_cast<Stream>(stream), finish,
                     std::max(0.0, finish - (head.start + head.collective.duration)),
-                    head.collective.cause});
+                    head.collective.start.cause});
   queue.free = finish;
   queue.before = op;
   if (++queue.first == queue.waiting.size()) std::erase(busy_, stream);
@@ -93,10 +93,9 @@ void SharedDevice::let_go(std::uint32_t op, double finish) {
     for (std::size_t i = queue.first; i < queue.waiting.size(); ++i) {
       Collective& each = queue.waiting[i].collective;
       if (each.after != op) continue;
-      each.after = kNone;
+      each.after = kNoOp;
       --held_;
-      if (decides_start(finish, each.ready)) each.cause = op;
-      each.ready = std::max(each.ready, finish);
+      each.start.wait_for(finish, op);
     }
   }
 }
@@ -107,7 +106,8 @@ void SharedDevice::find_active() {
   for (const std::size_t stream : busy_) {
     Queue& queue = queues_[stream];
     if (!may_begin(queue)) continue;
-    if (queue.head().start == kNever && std::max(queue.head().collective.ready, queue.free) <= now_)
+    if (queue.head().start == kNever &&
+        std::max(queue.head().collective.start.ready, queue.free) <= now_)
       begin(queue);
     if (queue.head().start <= now_) active_.push_back(stream);
   }
@@ -185,7 +185,7 @@ void SharedDevice::advance(double* kernel_end, double limit) {
   for (const std::size_t stream : busy_) {
     const Queue& queue = queues_[stream];
     if (may_begin(queue) && queue.head().start == kNever)
-      next = std::min(next, std::max(queue.head().collective.ready, queue.free));
+      next = std::min(next, std::max(queue.head().collective.start.ready, queue.free));
   }
   std::size_t first = active_.size();
   for (std::size_t i = 0; i < active_.size(); ++i) {

@@ -29,13 +29,16 @@
 #include <vector>
 
 #include "core/op/op.hpp"
+#include "core/program/op_start.hpp"
 #include "sim/cost/port_share.hpp"
 
 namespace shardwright::sim {
 
 struct Contention {
-  double kernels = 0.0;      // s
-  double collectives = 0.0;  // c
+  // The figure s above.
+  double kernels = 0.0;
+  // The figure c above.
+  double collectives = 0.0;
 };
 
 // One accelerator, from the start of the step on. Times in seconds.
@@ -47,23 +50,26 @@ struct Contention {
 // collectives of that time where they are and does not slow them down.
 class SharedDevice {
  public:
-  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-
   struct Collective {
-    std::uint32_t op = kNone;     // names it
-    double ready = 0.0;           // it begins no sooner …
-    std::uint32_t after = kNone;  // … nor before this one, which is queued, has ended
-    double duration = 0.0;        // alone
-    PortShare port;               // that it fills alone
-    std::uint32_t cause = kNone;  // the op whose finish is `ready`
+    // The number of the op.
+    std::uint32_t op = kNoOp;
+    OpStart start;
+    // A queued collective that has to end before this one starts.
+    std::uint32_t after = kNoOp;
+    // Seconds that it takes alone.
+    double duration = 0.0;
+    // The shares of the ports that it fills alone.
+    PortShare port;
   };
 
   struct Ended {
-    std::uint32_t op = kNone;
+    std::uint32_t op = kNoOp;
     Stream stream = Stream::Compute;
     double finish = 0.0;
-    double delay = 0.0;           // beyond its duration
-    std::uint32_t cause = kNone;  // the op whose finish decided when it began
+    // Seconds by which it took longer than its duration.
+    double delay = 0.0;
+    // The op whose finish decided when it started.
+    std::uint32_t cause = kNoOp;
   };
 
   explicit SharedDevice(Contention contention) : contention_(contention) {}
@@ -91,7 +97,7 @@ class SharedDevice {
   static constexpr std::size_t kScaleUp = 0, kNic = 1;
   using PortLevels = std::array<double, kPorts.size()>;
 
-  // At full rate it would end at `end`; each moment below that puts `end` off.
+  // A collective that ends at `end` at full rate; each moment below that puts `end` off.
   struct Running {
     Collective collective;
     double start = kNever;
@@ -99,9 +105,11 @@ class SharedDevice {
   };
   struct Queue {
     std::vector<Running> waiting;
-    std::size_t first = 0;         // that has not ended
-    double free = 0.0;             // when the one before has …
-    std::uint32_t before = kNone;  // … which this is
+    // The place of the first collective that has not ended.
+    std::size_t first = 0;
+    // When the one before it has ended, and its number.
+    double free = 0.0;
+    std::uint32_t before = kNoOp;
 
     bool empty() const { return first == waiting.size(); }
     Running& head() { return waiting[first]; }
@@ -129,14 +137,20 @@ class SharedDevice {
   void let_go(std::uint32_t op, double finish);
 
   Contention contention_;
-  double now_ = 0.0;  // what happened before is settled
+  // What happened before this time is settled.
+  double now_ = 0.0;
   std::array<Queue, kStreams> queues_;
-  std::vector<std::size_t> busy_;    // queues that are not empty
-  std::size_t held_ = 0;             // collectives that wait for another one
-  std::vector<std::size_t> active_;  // whose first collective runs
-  std::vector<double> rates_;        // of the active ones
-  std::vector<double> wanted_;       // by these of the port at hand
-  std::vector<Interval> activity_;   // of collectives that no kernel ran beside yet, in order
+  // Queues that are not empty.
+  std::vector<std::size_t> busy_;
+  // The number of collectives that wait for another one.
+  std::size_t held_ = 0;
+  // Queues whose first collective runs, and its rate.
+  std::vector<std::size_t> active_;
+  std::vector<double> rates_;
+  // Shares of one port that the running collectives ask for.
+  std::vector<double> wanted_;
+  // Times in which collectives ran and no kernel beside them has been replayed yet, in order.
+  std::vector<Interval> activity_;
   std::vector<Ended> ended_;
 };
 

@@ -48,7 +48,7 @@ GroupPlacement placement_of_groups(const std::vector<std::vector<std::int64_t>>&
 
 GroupPlacement brute_force(Group group, const Plan& plan, std::int64_t domain) {
   std::vector<std::vector<std::int64_t>> members;
-  for (const auto& [key, group_members] : fixtures::enumerated_groups(group, plan))
+  for (const auto& [key, group_members] : shardwright::fixtures::enumerated_groups(group, plan))
     members.push_back(group_members);
   return placement_of_groups(members, domain);
 }
@@ -57,7 +57,7 @@ GroupPlacement brute_force(Group group, const Plan& plan, std::int64_t domain) {
 GroupPlacement brute_force_pairs(const Plan& plan, std::int64_t domain, bool ends) {
   GroupPlacement worst;
   if (plan.pp == 1) return worst;
-  const auto ranks = fixtures::enumerate(plan);
+  const auto ranks = shardwright::fixtures::enumerate(plan);
   std::map<std::map<Axis, std::int64_t>, std::int64_t> rank_at;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     rank_at[ranks[rank].dense] = static_cast<std::int64_t>(rank);

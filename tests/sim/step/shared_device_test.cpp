@@ -22,7 +22,7 @@ std::map<std::uint32_t, double> finishes(SharedDevice& device) {
 
 SharedDevice::Collective collective(std::uint32_t op, double ready, double duration,
                                     PortShare port = {}) {
-  return {.op = op, .ready = ready, .duration = duration, .port = port};
+  return {.op = op, .start = {ready}, .duration = duration, .port = port};
 }
 
 // A collective from 1 s at s = 1/2: a kernel of 2 s from 0 s has done 1 s when it begins and needs
