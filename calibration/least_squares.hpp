@@ -1,6 +1,6 @@
 // Robust least squares for a few positive parameters within physical limits.
 //
-// Levenberg-Marquardt on the logarithms of the parameters; residuals r are weighted as
+// The logarithms of the parameters are searched (robust_minimiser.hpp); residuals r are weighted as
 // Charbonnier's (soft L1) loss 2 s^2 (sqrt(1 + (r/s)^2) - 1) asks, so that a few odd measurements
 // do not pull the fit. The confidence interval of a parameter comes from the weighted normal
 // equations at the solution and the quantile of Student's t distribution for the rows that are left
