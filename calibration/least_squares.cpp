@@ -126,7 +126,8 @@ class FitProblem {
   const std::vector<FitParameter>& parameters_;
   const Residuals& residuals_;
   std::vector<std::size_t> free_;
-  std::vector<double> held_;  // values of the others, by parameter
+  // Values of the others, by parameter.
+  std::vector<double> held_;
 };
 
 VectorXd minimise(const FitProblem& problem) {
@@ -134,14 +135,17 @@ VectorXd minimise(const FitProblem& problem) {
   return minimise(problem.robust(), start, problem.residuals(start)).point;
 }
 
-// What the data say of the free parameters' logarithms.
+// A fit of the free parameters' logarithms.
 struct Round {
   VectorXd x;
   double loss = 0.0;
-  double variance = 0.0;  // of a residual
-  double quantile = 0.0;  // half of the 95 % interval, over the standard error
+  // The variance of a residual.
+  double variance = 0.0;
+  // Half of the 95 % interval, over the standard error.
+  double quantile = 0.0;
   MatrixXd covariance;
-  VectorXd beyond;  // the step that the data ask for from here, whatever the limits
+  // The step that the data ask for from here, whatever the limits.
+  VectorXd beyond;
 };
 
 Round solve(const FitProblem& problem) {
@@ -156,7 +160,8 @@ Round solve(const FitProblem& problem) {
   round.variance = degrees > 0.0 ? (weights.array() * residuals.array().square()).sum() / degrees
                                  : kUnknownVariance;
   round.quantile = quantile_of(std::max(1.0, degrees));
-  // What no row feels has no error at all; a little of its own keeps the others' finite.
+  // A parameter that no row feels has no error at all; a little of its own keeps the others'
+  // finite.
   for (Eigen::Index i = 0; i < problem.size(); ++i) equations.matrix(i, i) += 1e-9;
   const auto factors = equations.matrix.ldlt();
   round.covariance =
@@ -170,7 +175,7 @@ double half_width(const Round& round, Eigen::Index i) {
   return round.quantile * std::sqrt(std::max(0.0, round.covariance(i, i)));
 }
 
-// How wide, in logarithms, half of the interval may be.
+// The widest that half of the interval may be, in logarithms.
 double widest(const FitProblem& problem, const Round& round, Eigen::Index i) {
   const FitParameter& parameter = problem.parameter(i);
   const double moved = std::abs(round.x[i] - problem.start()[i]);

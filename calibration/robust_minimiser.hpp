@@ -43,7 +43,7 @@ struct MinimiserOptions {
   // The damping of the first step, the least one after a step that failed, and the one at which
   // the search gives up.
   double first_damping = 1e-2, retry_damping = 0.0, most_damping = 1e8;
-  // Asked before each iteration, with its number from 0 and the cost so far; false stops the search.
+  // Hears the number of each iteration, from 0, and the cost so far; false stops the search.
   std::function<bool(int iteration, double cost)> goes_on;
 };
 

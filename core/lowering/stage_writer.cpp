@@ -17,7 +17,8 @@ namespace {
 std::vector<std::uint16_t> find_entries(const std::vector<Op>& ops,
                                         const std::vector<TensorId>& handed_over) {
   std::vector<std::uint16_t> entries;
-  std::vector<bool> after(ops.size(), false);  // an entry
+  // True if it comes after an entry.
+  std::vector<bool> after(ops.size(), false);
   std::array<bool, kStreams> stream_after{};
   std::vector<TensorRef> written;
   for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(ops.size()); ++i) {
@@ -68,7 +69,8 @@ class StageWriter::SlotCalls {
         copy_(gather_.size(), 0),
         first_gather_(writer.first_gather_[static_cast<std::size_t>(slot.chunk)]) {}
 
-  // Not before the part before it has been computed: that bounds the copies that are alive.
+  // Does not start before the part before it has been computed: that bounds the copies that are
+  // alive.
   void gather(const Part& part, std::size_t place) {
     const PartBlocks& blocks = *part.part;
     if (!gathers_parameters(writer_.in_.blocks, blocks, slot_.phase)) return;
@@ -126,10 +128,11 @@ class StageWriter::SlotCalls {
 
   StageWriter& writer_;
   const Slot& slot_;
-  // By place: FSDP's gathers, and copies of activations to the host or back.
+  // FSDP's gathers, and copies of activations to the host or back, by place.
   std::vector<std::uint32_t> gather_, copy_;
   std::vector<std::uint32_t>& first_gather_;
-  std::vector<std::uint32_t> before_;  // the ends of the part before the one at hand
+  // The ends of the part before the one at hand.
+  std::vector<std::uint32_t> before_;
 };
 
 StageWriter::StageWriter(const LoweringInput& input, std::int32_t stage, SurroundingBlocks& around)

@@ -39,7 +39,8 @@ class GroupLattice {
   bool operator==(const GroupLattice&) const = default;
 
  private:
-  // A group has at most two axes, which the pipeline axis may each cut in two, and that axis itself.
+  // A group has at most two axes, which the pipeline axis may each cut in two, and that axis
+  // itself.
   std::array<GroupDimension, 6> dimensions_;
   std::size_t used_ = 0;
 };

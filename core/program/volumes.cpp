@@ -58,7 +58,8 @@ std::vector<RankVolumes> volumes(const Program& program) {
 }
 
 Bytes kept_bytes(const Block& block, const std::vector<TensorSpec>& tensors) {
-  std::vector<TensorRef> known;  // alive, as far as the block has touched them
+  // The tensors that are alive, as far as the block has touched them.
+  std::vector<TensorRef> known;
   Bytes kept;
   for (const Op& op : block.ops) {
     const auto is_known = [&known](TensorRef ref) {

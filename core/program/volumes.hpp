@@ -1,5 +1,5 @@
-// What a program computes and moves: FLOP by phase, bytes on the wire by group, activations that a
-// block keeps. For comparison with the published formulas.
+// The FLOP by phase of a program, its bytes on the wire by group, and the activations that a block
+// keeps, for comparison with the published formulas.
 #pragma once
 
 #include <array>
@@ -16,17 +16,20 @@ namespace shardwright {
 // message, a ring shift or a broadcast (nccl-tests, doc/PERFORMANCE.md). A receive sends nothing.
 Bytes sent_bytes(OpKind kind, Bytes bytes, std::int64_t members);
 
-// Of one rank in one step.
+// The volumes of one rank in one step.
 struct RankVolumes {
-  std::array<Flop, kPhases> flop{};   // of the matrix products
-  std::array<Bytes, kGroups> sent{};  // see sent_bytes
-  Bytes received_messages;            // from other stages
+  // FLOP of the matrix products.
+  std::array<Flop, kPhases> flop{};
+  // Bytes as sent_bytes counts them.
+  std::array<Bytes, kGroups> sent{};
+  // Bytes received from other stages.
+  Bytes received_messages;
 
   Flop of(Phase phase) const { return flop[static_cast<std::size_t>(phase)]; }
   Bytes of(Group group) const { return sent[static_cast<std::size_t>(group)]; }
 };
 
-// By stage. Takes time linear in calls.
+// Returns the volumes by stage. Takes time linear in calls.
 std::vector<RankVolumes> volumes(const Program& program);
 
 // Bytes that are alive after the block and were not before, less those that it frees of what was.

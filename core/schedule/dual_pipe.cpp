@@ -36,9 +36,12 @@ std::optional<std::string> two_full_halves_only(const ScheduleShape& shape) {
 
 // The place of a stage in its half of the pipeline.
 struct HalfPlace {
-  std::int64_t to_end;     // stages between this one and its end of the pipeline
-  std::int64_t to_middle;  // stages between this one and the middle
-  std::int64_t near, far;  // chunks
+  // Stages between this one and its end of the pipeline.
+  std::int64_t to_end;
+  // Stages between this one and the middle.
+  std::int64_t to_middle;
+  // The chunks of both directions.
+  std::int64_t near, far;
 
   HalfPlace(std::int64_t stages, std::int64_t stage)
       : to_end(std::min(stage, stages - 1 - stage)),

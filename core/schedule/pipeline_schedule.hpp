@@ -17,7 +17,8 @@ namespace shardwright {
 
 enum class SlotPhase : std::uint8_t {
   Forward,
-  Backward,  // gradients of input and weights in one go
+  // Gradients of input and weights in one go.
+  Backward,
   BackwardInput,
   BackwardWeight,
 };
@@ -39,8 +40,10 @@ struct Slot {
   // This slot and the next one of the stage are meant to run at the same time, each hiding the
   // communication of the other (DualPipe's forward-backward pairs).
   bool overlaps_next = false;
-  std::int32_t chunk = 0;       // of those that the stage holds
-  std::int32_t microbatch = 0;  // 0 .. microbatches - 1
+  // The chunk among those that the stage holds.
+  std::int32_t chunk = 0;
+  // The microbatch: 0 .. microbatches - 1.
+  std::int32_t microbatch = 0;
 
   bool operator==(const Slot&) const = default;
 };
@@ -118,7 +121,7 @@ std::int64_t chunks_held(ScheduleKind kind, const ScheduleShape& shape);
 // both backward halves read it.
 std::int64_t activation_bound(ScheduleKind kind, const ScheduleShape& shape);
 
-// The same, counted in the lists of a schedule: one number per stage.
+// Counts the peaks in the lists of a schedule: one number per stage.
 std::vector<std::int64_t> peak_activations(const PipelineSchedule& schedule);
 
 // The published bubble: idle time of the worst stage between the start of its first slot and the

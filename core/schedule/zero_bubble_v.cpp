@@ -15,7 +15,8 @@ namespace shardwright {
 
 namespace {
 
-constexpr std::int64_t kDown = 0, kUp = 1;  // the chunks
+// The two chunks.
+constexpr std::int64_t kDown = 0, kUp = 1;
 
 std::optional<std::string> two_chunks_only(const ScheduleShape& shape) {
   if (shape.chunks == 2) return std::nullopt;

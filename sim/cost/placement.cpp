@@ -68,7 +68,7 @@ void add_group(const std::vector<std::int64_t>& nodes, GroupPlacement& worst,
   worst.nodes = distinct;
 }
 
-// Where boundaries do not line up, every group is looked at. O(world size).
+// Looks at every group, where boundaries do not line up. Takes O(world size) time.
 GroupPlacement place_by_enumeration(const GroupLattice& lattice, std::int64_t domain,
                                     std::int64_t world) {
   GroupPlacement worst;
@@ -87,7 +87,8 @@ GroupPlacement place_by_enumeration(const GroupLattice& lattice, std::int64_t do
 
 // Pairs of stages `hops` apart along the pipeline, of which `first_stages` have a partner.
 struct StagePairs {
-  std::int64_t inside = 1;  // ranks between neighbouring stages
+  // Ranks between neighbouring stages.
+  std::int64_t inside = 1;
   std::int64_t hops = 1;
   std::int64_t first_stages = 1;
 };
@@ -119,7 +120,8 @@ GroupPlacement place_pairs(const StagePairs& pairs, const Plan& plan, std::int64
     return place_pairs_by_enumeration(pairs, plan, domain);
   const std::int64_t stages_per_node = std::max<std::int64_t>(1, domain / pairs.inside);
   const std::int64_t nodes_per_stage = std::max<std::int64_t>(1, pairs.inside / domain);
-  // From the first stage of a node alone, or from its last one where every stage has a partner.
+  // The pair begins at the first stage of a node alone, or at its last one where every stage has a
+  // partner.
   const std::int64_t start = std::min(pairs.first_stages, stages_per_node) - 1;
   const std::int64_t distance = (start + pairs.hops) / stages_per_node;
   GroupPlacement result{.size = 2,

@@ -1,4 +1,4 @@
-// Where the members of a plan's communication groups lie on the cluster.
+// The places of a plan's communication groups on the cluster.
 //
 // Ranks fill the scale-up domains in the order of their numbers (core/program/group_lattice.hpp).
 #pragma once
@@ -16,16 +16,22 @@ namespace shardwright::sim {
 // as an NVL72. Where the groups of one kind lie differently (degrees that do not divide the node),
 // it is the worst of them: the collectives of a step wait for the slowest.
 struct GroupPlacement {
-  std::int64_t size = 1;             // members
-  std::int64_t per_node = 1;         // members on the node that holds the most of them
-  std::int64_t nodes = 1;            // that hold members
-  std::int64_t groups_per_node = 1;  // groups of this kind that share one node's NICs: those with
-                                     // members on it and elsewhere; at least 1
-  std::int64_t span = 1;             // nodes from the first to the last that hold members
-  // How the members' nodes lie, where all groups of the kind lie alike; empty: evenly over `span`.
-  // For pairs of stages, those of the whole pipeline, which messages cross at once.
+  // The number of members.
+  std::int64_t size = 1;
+  // Members on the node that holds the most of them.
+  std::int64_t per_node = 1;
+  // Nodes that hold members.
+  std::int64_t nodes = 1;
+  // Groups of this kind that share one node's NICs: those with members on it and elsewhere. It is
+  // at least 1.
+  std::int64_t groups_per_node = 1;
+  // Nodes from the first to the last that hold members.
+  std::int64_t span = 1;
+  // The places of the members' nodes, where all groups of the kind lie alike; empty: evenly over
+  // `span`. For pairs of stages they are those of the whole pipeline, which messages cross at once.
   GroupLattice grid = {};
-  std::int64_t job_nodes = 0;  // of all groups; 0: those from the group's first node to its last
+  // Nodes of all groups; 0: those from the group's first node to its last.
+  std::int64_t job_nodes = 0;
 
   bool operator==(const GroupPlacement&) const = default;
 };
@@ -40,11 +46,10 @@ std::int64_t domain_size(const ClusterSpec& cluster);
 // domain lie below several switches, these stand for one.
 std::int64_t domains_below(const FabricLevel& level, const ClusterSpec& cluster);
 
-// Of the accelerators of a domain, how many a job of `world_size` ranks takes. All of them where it
-// fills whole domains or fits into one. Elsewhere groups would straddle domains of many nodes, so
-// that a job takes the most whole nodes of each that share it evenly, in eights that
-// tensor-parallel groups fill, as schedulers allocate them by segments: of domains of 72 a job of
-// 256 takes 64.
+// The accelerators of a domain that a job of `world_size` ranks takes: all of them where it fills
+// whole domains or fits into one. Elsewhere groups would straddle domains of many nodes, so that a
+// job takes the most whole nodes of each that share it evenly, in eights that tensor-parallel
+// groups fill, as schedulers allocate them by segments: of domains of 72 a job of 256 takes 64.
 std::int64_t domain_block(const ClusterSpec& cluster, std::int64_t world_size);
 
 // The placement of one kind of group of a valid plan. For `Group::Pipeline` it is a pair of

@@ -36,9 +36,12 @@ struct FlowTimes {
 };
 
 struct FlowResult {
-  std::vector<FlowTimes> flows;  // in the order of the scenario
-  Seconds makespan;              // the last finish; zero without flows
-  std::uint64_t events = 0;      // that the simulation handled
+  // Times in the order of the scenario.
+  std::vector<FlowTimes> flows;
+  // The last finish; zero without flows.
+  Seconds makespan;
+  // The number of events that the simulation handled.
+  std::uint64_t events = 0;
 };
 
 // Throws InputError if flows wait for each other in a circle.

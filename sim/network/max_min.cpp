@@ -90,9 +90,12 @@ class Filling {
   const MaxMinProblem& problem_;
   std::vector<bool> stopped_;
   std::vector<BytesPerSecond> rates_;
-  std::vector<double> residual_;    // capacity that the stopped flows leave, by link
-  std::vector<double> growing_;     // weights of the growing flows, by link
-  std::vector<std::size_t> count_;  // of growing flows, by link
+  // The capacity that the stopped flows leave, by link.
+  std::vector<double> residual_;
+  // The weights of the growing flows, by link.
+  std::vector<double> growing_;
+  // The number of growing flows, by link.
+  std::vector<std::size_t> count_;
 };
 
 }  // namespace

@@ -36,13 +36,16 @@ namespace shardwright::sim {
 using LinkIndex = std::uint32_t;
 
 struct MaxMinFlow {
-  std::vector<LinkIndex> route;  // a link may occur once
-  std::vector<double> weights;   // one for each link of the route; empty: 1 each
+  // The links of the route; a link may occur once.
+  std::vector<LinkIndex> route;
+  // A weight for each link of the route; empty: 1 each.
+  std::vector<double> weights;
   BytesPerSecond rate_cap = infinite<BytesPerSecond>();
 };
 
 struct MaxMinProblem {
-  std::vector<BytesPerSecond> capacities;  // by link
+  // Capacities by link.
+  std::vector<BytesPerSecond> capacities;
   std::vector<MaxMinFlow> flows;
 };
 

@@ -22,7 +22,8 @@ class RouteTable {
  private:
   static std::uint64_t hash(std::span<const LinkIndex> route);
 
-  std::vector<std::uint32_t> cells_;  // number of a route + 1; 0: free
+  // The number of a route + 1; 0 if the cell is free.
+  std::vector<std::uint32_t> cells_;
   std::vector<std::span<const LinkIndex>> routes_;
 };
 

@@ -93,7 +93,7 @@ bool Topology::fabric_route(std::uint32_t from, std::uint32_t to,
   return true;
 }
 
-// Up to the first level whose switch is above both, and down again.
+// Climbs to the first level whose switch is above both, and down again.
 bool Topology::tree_route(std::uint32_t from_nic, std::uint32_t to_nic,
                           std::vector<LinkIndex>& route) const {
   const auto switch_above = [&](const Level& level, std::uint32_t a_nic) {

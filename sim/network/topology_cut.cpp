@@ -20,8 +20,8 @@ using FlowGraph = boost::adjacency_list<
         boost::property<boost::edge_residual_capacity_t, std::int64_t,
                         boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
 
-// Each edge gets the reverse edge of capacity zero that the algorithm asks for. Capacities are whole
-// bytes a second: on integers push-relabel ends exactly.
+// Each edge gets the reverse edge of capacity zero that the algorithm asks for. Capacities are
+// whole bytes a second: on integers push-relabel ends exactly.
 void add_edge(FlowGraph& graph, std::size_t from, std::size_t to, std::int64_t capacity) {
   const auto edge = boost::add_edge(from, to, graph).first;
   const auto back = boost::add_edge(to, from, graph).first;

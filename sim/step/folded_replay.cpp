@@ -33,19 +33,26 @@ struct Gathering {
 struct Rank {
   std::vector<OpTime> ops;
   std::array<double, kStreams> stream_free{};
-  std::array<std::uint32_t, kStreams> stream_last;     // the op that finished last
-  std::array<std::uint32_t, kStreams> stream_pending;  // an op whose finish is not known yet
+  // The op of each stream that finished last.
+  std::array<std::uint32_t, kStreams> stream_last;
+  // An op of each stream whose finish is not known yet.
+  std::array<std::uint32_t, kStreams> stream_pending;
   double host = 0.0;
-  bool holding = false;           // the host waits for the op at hand
-  std::uint32_t held_by = kNoOp;  // the op that the host waited for before the next kernel
+  // True while the host waits for the op at hand.
+  bool holding = false;
+  // The op that the host waited for before the next kernel.
+  std::uint32_t held_by = kNoOp;
   std::size_t call = 0;
-  std::size_t op = 0;  // of the call
+  // The place of the op at hand in its call.
+  std::size_t op = 0;
   TimeBreakdown time;
   std::array<double, kStreams> busy{};
   double last_finish = 0.0;
-  std::array<std::uint32_t, kGroups> gatherings{};  // of each group so far
+  // The number of collectives of each group so far.
+  std::array<std::uint32_t, kGroups> gatherings{};
   SharedDevice device;
-  std::vector<Seconds> interference;  // by op, if it is kept
+  // The interference of each op, if it is kept.
+  std::vector<Seconds> interference;
 
   explicit Rank(const Contention& contention) : device(contention) {
     stream_last.fill(kNoOp);
@@ -112,7 +119,7 @@ class Replay {
     return moved;
   }
 
-  // Called once a call, and looks every some thousand ops.
+  // Asks the stop token every some thousand ops. It is called once a call.
   bool is_stopped() {
     constexpr std::uint32_t kCallsBetweenLooks = 256;
     if (++calls_ % kCallsBetweenLooks == 0) cancelled_ = options_.stop.stop_requested();
@@ -166,8 +173,10 @@ class Replay {
   static constexpr std::uint32_t kStreamBefore = kNoOp - 1;
 
   struct Start : OpStart {
-    double free = 0.0;            // its stream is
-    std::uint32_t after = kNoOp;  // a collective that a queued one waits for too, not settled yet
+    // When the op's stream is free.
+    double free = 0.0;
+    // A collective, not settled yet, that a queued one waits for too.
+    std::uint32_t after = kNoOp;
   };
 
   static bool is_queued(const FlatOp& op) {
@@ -188,7 +197,7 @@ class Replay {
     return rank.ops[on].finish != kUnknownTime;
   }
 
-  // Nothing if the op depends on something that has not been replayed yet.
+  // Returns nothing if the op depends on something that has not been replayed yet.
   std::optional<Start> start_of(Rank& rank, const Call& call, const FlatOp& op,
                                 std::span<const Wait> waits) {
     const auto stream = static_cast<std::size_t>(op.stream);
@@ -207,9 +216,10 @@ class Replay {
     for (const Wait& wait : waits) {
       if (wait.op == number && !wait_for(rank, wait.on, queued, start)) return std::nullopt;
     }
-    if (start.after != kNoOp && rank.ops[start.after].finish != kUnknownTime)  // settled meanwhile
+    // It has been settled meanwhile.
+    if (start.after != kNoOp && rank.ops[start.after].finish != kUnknownTime)
       wait_for(rank, std::exchange(start.after, kNoOp), queued, start);
-    // Asked for last: settling what the op waits for may have ended others of its stream.
+    // The stream is asked last: settling what the op waits for may have ended others of its stream.
     if (start.cause == kStreamBefore)
       start.cause = op.stream == Stream::Compute ? kNoOp : rank.stream_last[stream];
     return start;
@@ -273,7 +283,8 @@ class Replay {
     take_ended(rank);
   }
 
-  // Those that the stream has queued, if something else of the stream comes behind them.
+  // Settles the collectives that the stream has queued, if something else of the stream comes
+  // behind them.
   static void settle_collectives(Rank& rank, Stream stream) {
     if (!rank.device.has_queued(stream)) return;
     rank.device.settle(stream);
@@ -411,9 +422,11 @@ class Replay {
   const ReplayOptions& options_;
   FlatProgram flat_;
   std::vector<Rank> ranks_;
-  std::vector<Channel> channels_;  // by what they carry, sender and receiver
+  // Channels by the data that they carry, sender and receiver.
+  std::vector<Channel> channels_;
   std::array<std::vector<Gathering>, kGroups> gatherings_;
-  std::uint32_t calls_ = 0;  // replayed so far, of all stages
+  // Calls replayed so far, of all stages.
+  std::uint32_t calls_ = 0;
   bool cancelled_ = false;
 };
 

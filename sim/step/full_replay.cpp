@@ -18,27 +18,33 @@
 namespace shardwright::sim {
 namespace {
 
-// How many ranks go on between two looks at the stop token.
+// Ranks that go on between two looks at the stop token.
 constexpr std::uint64_t kRunsBetweenLooks = 4096;
 
 // Owners of shared transfers: a row of collectives, or (this) the messages.
 constexpr std::uint32_t kMessages = kNone;
 
 struct LaneState {
-  double free = 0.0;         // when its last op finished
-  std::uint32_t cursor = 0;  // the next op
+  // When its last op finished.
+  double free = 0.0;
+  // The index of the next op.
+  std::uint32_t cursor = 0;
   bool in_collective = false;
 };
 
 struct RankState {
   std::uint32_t stage = 0, index = 0;
-  std::uint32_t first_lane = 0;  // in lanes_
-  std::size_t first_slot = 0;    // in finish_
-  std::size_t first_hold = 0;    // in holds_
-  LaneMask runnable = 0;         // lanes that may be able to go on
+  // The place of its first lane in lanes_, of its first slot in finish_ and of its first hold in
+  // holds_.
+  std::uint32_t first_lane = 0;
+  std::size_t first_slot = 0;
+  std::size_t first_hold = 0;
+  // The lanes that may be able to go on.
+  LaneMask runnable = 0;
   bool queued = false;
   std::int32_t watch = -1;
-  double factor = 1.0;  // of its kernels' durations
+  // The factor on its kernels' durations.
+  double factor = 1.0;
   RankUse use;
 };
 
@@ -50,15 +56,20 @@ struct RankGathering {
 
 // A hold of a rank's host.
 struct Hold {
-  double end = 0.0;           // of the ops that have finished so far
-  std::uint32_t missing = 0;  // ops
+  // The latest finish of its ops so far.
+  double end = 0.0;
+  // The number of ops that have not finished.
+  std::uint32_t missing = 0;
 };
 
 // The groups of one kind on one stream.
 struct Gatherings {
-  std::size_t table = 0;                    // in tables_
-  std::vector<RankGathering> open;          // by group
-  std::vector<std::int32_t> lane_of_stage;  // of the stream
+  // The index of the groups in tables_.
+  std::size_t table = 0;
+  // The collective that each group has come to.
+  std::vector<RankGathering> open;
+  // The lane of the stream, by stage.
+  std::vector<std::int32_t> lane_of_stage;
 };
 
 // The messages of one rank of a stage to or from its peer. Where they take a time that is not known
@@ -119,7 +130,8 @@ class Engine {
     return static_cast<LaneMask>((std::uint64_t{1} << lanes) - 1);
   }
 
-  // What runs beside what on one accelerator is as in a step of ranks that are all alike.
+  // Takes interference from a step of ranks that are all alike: the same ops run beside each other
+  // on one accelerator.
   void set_up_interference(const FoldedReplay& alike) {
     for (std::size_t stage = 0; stage < alike.interference.size(); ++stage) {
       for (Lane& lane : lane_programs_.stages[stage].lanes) {
@@ -204,7 +216,7 @@ class Engine {
     work_.push_back(rank);
   }
 
-  // Until no rank can; false if the caller wants to stop.
+  // Runs until no rank can go on. Returns false if the caller wants to stop.
   bool run_ranks() {
     while (!work_.empty()) {
       if (++runs_ % kRunsBetweenLooks == 0 && !look_around()) return false;
@@ -249,7 +261,7 @@ class Engine {
     }
   }
 
-  // Nothing if the op waits for something that has not happened yet.
+  // Returns nothing if the op waits for something that has not happened yet.
   std::optional<OpStart> arrival_at(const RankState& rank, const Lane& lane, const LaneState& state,
                                     const LaneOp& op) const {
     const auto host = issued_at(rank, op);
@@ -266,7 +278,7 @@ class Engine {
     return arrival;
   }
 
-  // When the host has issued the op; nothing while it waits before it.
+  // Returns when the host has issued the op, or nothing while it waits before it.
   std::optional<double> issued_at(const RankState& rank, const LaneOp& op) const {
     if (op.hold == kNone) return op.host;
     const Hold& hold = holds_[rank.first_hold + op.hold];
@@ -427,15 +439,22 @@ class Engine {
   RankGrid grid_;
   TransferTimes transfers_;
   std::vector<RankState> ranks_;
-  std::vector<LaneState> lanes_;  // of all ranks
-  std::vector<double> finish_;    // of the ops of all ranks that other lanes wait for
-  std::vector<Hold> holds_;       // of the hosts of all ranks
+  // The lanes of all ranks.
+  std::vector<LaneState> lanes_;
+  // The finish times of the ops that other lanes wait for, of all ranks.
+  std::vector<double> finish_;
+  // The holds of the hosts of all ranks.
+  std::vector<Hold> holds_;
   std::vector<GroupTable> tables_;
-  std::vector<Gatherings> gatherings_;                           // by RendezvousKind
-  std::vector<std::pair<ChannelEnd, ChannelEnd>> channel_ends_;  // sender, receiver
-  std::vector<RankChannel> channels_;  // by pair of stages and rank of the stage
+  // The gatherings of each RendezvousKind.
+  std::vector<Gatherings> gatherings_;
+  // The sender and the receiver of each pair of stages.
+  std::vector<std::pair<ChannelEnd, ChannelEnd>> channel_ends_;
+  // The channels of each rank of a stage, by pair of stages.
+  std::vector<RankChannel> channels_;
   std::vector<RankWatch> watches_;
-  std::vector<std::uint32_t> work_;  // ranks with runnable lanes, last in first out
+  // Ranks with runnable lanes, last in first out.
+  std::vector<std::uint32_t> work_;
   std::uint64_t runs_ = 0, done_ops_ = 0, all_ops_ = 0;
   bool cancelled_ = false;
 };
@@ -451,12 +470,13 @@ void check_options(const FullOptions& options, const Plan& plan, const ClusterSp
   problems.throw_if_any();
 }
 
-// Of each op once, in its lane and as the event level keeps it, and of ops that another lane waits
-// for on each rank: that is every other one.
+// The replay keeps each op once, in its lane and as the event level has it, and on each rank the
+// ops that another lane waits for, which every other one does.
 Bytes replay_memory(const Program& program) {
   constexpr double kPerOp = sizeof(LaneOp) + sizeof(OpTime) + sizeof(Seconds);
   constexpr double kPerRank = 0.5 * sizeof(double);
-  const std::int64_t ranks = program.plan.world_size() / program.plan.pp;  // of a stage
+  // The ranks of a stage.
+  const std::int64_t ranks = program.plan.world_size() / program.plan.pp;
   double ops = 0.0;
   for (const RankProgram& stage : program.stages) ops += stage.ops;
   return Bytes(ops * (kPerOp + kPerRank * static_cast<double>(ranks)));
@@ -487,7 +507,7 @@ FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const
   result.cancelled = options.stop.stop_requested();
   if (result.cancelled) return result;
   FoldedReplay own;
-  // With contention, NICs are shared here and not on each accelerator apart.
+  // A replay with contention shares NICs itself and not on each accelerator apart.
   if (options.contention || event == nullptr) {
     own = replay_folded(program, options.contention ? prices.without_shared_nics() : prices,
                         {.keep_finish_times = true});

@@ -42,7 +42,7 @@ class MessageChannel {
   std::vector<End> ahead_;
   std::size_t first_ = 0;
   bool senders_ahead_ = false;
-  // When the last message was through.
+  // The time at which the last message was through.
   double free_ = 0.0;
 };
 

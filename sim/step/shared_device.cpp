@@ -16,7 +16,8 @@ void SharedDevice::queue(Stream stream, const Collective& collective) {
   }
   queue.waiting.push_back({collective});
   if (collective.after != kNoOp) ++held_;
-  // What began in the settled past and nothing holds up is settled so far, or altogether.
+  // A collective that began in the settled past and that nothing holds up is settled so far, or
+  // altogether.
   if (queue.waiting.size() - queue.first > 1 || !may_begin(queue)) return;
   const double start = std::max(collective.start.ready, queue.free);
   if (start >= now_) return;
@@ -86,7 +87,7 @@ void SharedDevice::end_head(std::size_t stream, double finish) {
   if (held_ > 0) let_go(op, finish);
 }
 
-// Those that wait for the collective, which has ended.
+// Lets those go on that wait for the collective, which has ended.
 void SharedDevice::let_go(std::uint32_t op, double finish) {
   for (const std::size_t stream : busy_) {
     Queue& queue = queues_[stream];
@@ -134,8 +135,8 @@ void SharedDevice::limit_rates(double alone, const PortLevels& levels, std::size
   }
 }
 
-// What each collective gets of a port that would fill more of it, if the others have what their
-// rates let them fill; infinite, if there is enough for all.
+// The share of a port that each collective gets which would fill more of it, if the others have
+// what their rates let them fill; infinite, if there is enough for all.
 double SharedDevice::fair_level(std::size_t port) {
   wanted_.clear();
   for (std::size_t i = 0; i < active_.size(); ++i) wanted_.push_back(rates_[i] * share_of(i, port));
@@ -155,8 +156,8 @@ void SharedDevice::find_rates(bool beside_kernel) {
   const double alone = beside_kernel ? 1.0 / (1.0 + contention_.collectives) : 1.0;
   rates_.assign(active_.size(), alone);
   if (active_.size() < 2 || (!overfills(kScaleUp) && !overfills(kNic))) return;
-  // Who is slowed down at one port takes less of the other: the level of the one that is looked at
-  // first rises from round to round, the other one's falls.
+  // A collective that is slowed down at one port takes less of the other: the level of the one that
+  // is looked at first rises from round to round, the other one's falls.
   constexpr int kMostRounds = 40;
   PortLevels levels, before{};
   levels.fill(kNever);
@@ -170,7 +171,7 @@ void SharedDevice::find_rates(bool beside_kernel) {
   limit_rates(alone, levels, kPorts.size());
 }
 
-// When what would end at `end` at full rate ends at this rate.
+// The end at this rate of a collective that ends at `end` at full rate.
 double SharedDevice::end_at(double rate, double end) const {
   return rate == 1.0 ? std::max(now_, end) : now_ + std::max(0.0, end - now_) / rate;
 }
@@ -213,7 +214,7 @@ void SharedDevice::remember_activity(double until) {
   }
 }
 
-// Of a kernel that begins in the settled past: its end, as far as that reaches.
+// The end of a kernel that begins in the settled past, as far as that reaches.
 double SharedDevice::past_kernel_end(double start, double duration) {
   const double stretch = 1.0 + contention_.kernels;
   double end = start + duration;

@@ -1,5 +1,4 @@
-// What runs at the same time on one accelerator and takes from each other: the kernels of its
-// compute stream, and the collectives of its other streams.
+// Kernels and collectives that run at the same time on one accelerator and take from each other.
 //
 // A collective's own kernels occupy streaming multiprocessors and memory bandwidth, and so do those
 // that they run beside. Each is given the time that it takes alone, and progresses at a rate of at
@@ -74,13 +73,13 @@ class SharedDevice {
 
   explicit SharedDevice(Contention contention) : contention_(contention) {}
 
-  // Behind those that the stream has queued; the numbers of a stream's ops grow.
+  // Queues a collective behind those of the stream; the numbers of a stream's ops grow.
   void queue(Stream stream, const Collective& collective);
   bool is_queued(std::uint32_t op) const;
   bool has_queued(Stream stream) const;
 
-  // When a kernel is through that begins at `start` and takes `duration` alone. The one before it
-  // has ended by then.
+  // Returns the end of a kernel that begins at `start` and takes `duration` alone. The one before
+  // it has ended by then.
   double run_kernel(double start, double duration);
 
   // Goes on until the collective, the last one of the stream, or all have ended.
@@ -122,8 +121,8 @@ class SharedDevice {
   static bool may_begin(const Queue& queue);
   static void begin(Queue& queue);
   void end_head(std::size_t stream, double finish);
-  // To the next change or the limit; `kernel_end`, if a kernel runs, is put off as a collective's
-  // end is.
+  // Goes on to the next change or the limit; `kernel_end`, if a kernel runs, is put off as a
+  // collective's end is.
   void advance(double* kernel_end, double limit);
   double end_at(double rate, double end) const;
   void find_active();
@@ -137,7 +136,7 @@ class SharedDevice {
   void let_go(std::uint32_t op, double finish);
 
   Contention contention_;
-  // What happened before this time is settled.
+  // Everything before this time is settled.
   double now_ = 0.0;
   std::array<Queue, kStreams> queues_;
   // Queues that are not empty.

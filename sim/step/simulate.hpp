@@ -38,8 +38,8 @@ std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>&
 // Makes the stage whose compute stream is busiest that of the report, by the stages' times.
 void set_bottleneck(const Program& program, const Prices& prices, StepResult& result);
 
-// The FLOP of the matrix products that one step really runs, over all ranks: causal attention counts
-// as it is computed, and recomputation counts too.
+// The FLOP of the matrix products that one step really runs, over all ranks: causal attention
+// counts as it is computed, and recomputation counts too.
 Flop hardware_flop_per_step(const Program& program);
 
 }  // namespace shardwright::sim

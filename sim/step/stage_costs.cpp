@@ -153,7 +153,7 @@ void time_stages(const PlanContext& in, StageCostCache& cache) {
   }
 }
 
-// What plans that differ only in their states have in common.
+// Times the part that plans have in common which differ only in their states.
 void time_pipeline(const PlanContext& in, StageCostCache& cache) {
   StageCosts& costs = cache.costs;
   MessageTimes& messages = cache.messages;
