@@ -84,4 +84,22 @@ Axis axis_of(Group group) {
   return Axis::Data;
 }
 
+Bytes sent_bytes(OpKind kind, Bytes bytes, std::int64_t members) {
+  const double others = static_cast<double>(members - 1) / static_cast<double>(members);
+  switch (kind) {
+    case OpKind::AllReduce:
+      return bytes * (2.0 * others);
+    case OpKind::AllGather:
+    case OpKind::ReduceScatter:
+    case OpKind::AllToAll:
+      return bytes * others;
+    case OpKind::Broadcast:
+    case OpKind::RingShift:
+    case OpKind::Send:
+      return bytes;
+    default:
+      return Bytes();
+  }
+}
+
 }  // namespace shardwright

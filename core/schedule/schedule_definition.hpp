@@ -22,9 +22,6 @@ struct ScheduleDefinition {
   std::vector<Route> (*routes)(const ScheduleShape& shape);
   // Returns the slots of one stage, in order.
   std::vector<Slot> (*stage_list)(const ScheduleShape& shape, std::int64_t stage);
-  // See activation_bound and published_bubble.
-  std::int64_t (*activation_bound)(const ScheduleShape& shape);
-  Seconds (*bubble)(const ScheduleShape& shape, const ChunkTimes& times);
 };
 
 // Defined in one_f_one_b.cpp.
@@ -40,11 +37,7 @@ extern const ScheduleDefinition kZbV;
 // Defined in dual_pipe.cpp.
 extern const ScheduleDefinition kDualPipe;
 
-// Common pieces of definitions.
-
 // Refuses more than one chunk per stage.
 std::optional<std::string> one_chunk_only(const ScheduleShape& shape);
-// (p-1)(F+B+W): the pipeline fills and drains once.
-Seconds fill_and_drain(const ScheduleShape& shape, const ChunkTimes& times);
 
 }  // namespace shardwright

@@ -68,17 +68,8 @@ std::vector<Slot> zb_v_list(const ScheduleShape& shape, std::int64_t stage) {
   return std::move(list).take();
 }
 
-std::int64_t zb_v_activations(const ScheduleShape& shape) {
-  return 2 * std::min(shape.stages, shape.microbatches);
-}
-
-Seconds no_bubble(const ScheduleShape& /*shape*/, const ChunkTimes& /*times*/) {
-  return Seconds(0.0);
-}
-
 }  // namespace
 
-const ScheduleDefinition kZbV = {ScheduleKind::ZbV, two_chunks_only,  v_placement,
-                                 zb_v_list,         zb_v_activations, no_bubble};
+const ScheduleDefinition kZbV = {ScheduleKind::ZbV, two_chunks_only, v_placement, zb_v_list};
 
 }  // namespace shardwright

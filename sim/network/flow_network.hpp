@@ -1,7 +1,28 @@
 // Max-min fair rates that follow flows as they come and go.
 //
-// The rates are those of `max_min_rates` (see max_min.hpp for the maths). Flows with one route and
-// cap form a path with a count: they share alike, so one rate serves all of them.
+// Given are links l with capacity C_l > 0 and flows i, each with a route, a weight w_il > 0 on
+// every link of its route (what a unit of its rate takes from the link, 1 by default) and a cap c_i
+// on its rate (infinite by default). The rates x solve
+//
+//   sum over the flows i through l of  w_il x_i  <=  C_l     for every link l
+//   x_i <= c_i                                               for every flow i
+//
+// and are max-min fair: no rate can grow but at the cost of one that is smaller or equal. Such
+// rates exist, are unique, and are just those for which every flow has a bottleneck: it runs at its
+// cap, or some link of its route is used up and no flow on that link is faster (Bertsekas and
+// Gallager, Data Networks, 2nd ed., section 6.5.2).
+//
+// Progressive filling finds them: all rates grow together from zero; when a link is used up or a
+// cap is reached, the flows concerned stay at the level reached and the others grow on. The level
+// at which link l is used up, were nothing else to stop its growing flows, is its share
+//
+//   s_l = (C_l - sum over the stopped flows of w_il x_i) / (sum over the growing flows of w_il),
+//
+// and the smallest share (or cap) is the next level. Shares never shrink on the way.
+//
+// Assumes fluid flows that share at once and fairly: no start-up, no losses, no dependence on the
+// round-trip time, ideal congestion control. Here weights are 1, and flows with one route and cap
+// form a path with a count: they share alike, so one rate serves all of them.
 //
 // A change is solved for in one of two ways, within the links that routes connect with it, its
 // component.
@@ -17,7 +38,7 @@
 // makes no difference. A region whose work comes to more than that of such a filling is given up
 // for it, and as long as this goes on most changes are filled for at once, without a region before.
 //
-// Rates agree with the reference within 1e-9, relatively; the sum over a link never exceeds its
+// Rates agree with those of plain filling within 1e-9, relatively; the sum over a link never exceeds its
 // capacity but by rounding.
 #pragma once
 
@@ -26,8 +47,9 @@
 #include <span>
 #include <vector>
 
+#include "core/base/units.hpp"
 #include "sim/network/level_heap.hpp"
-#include "sim/network/max_min.hpp"
+#include "sim/network/link.hpp"
 
 namespace shardwright::sim {
 

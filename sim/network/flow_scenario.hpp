@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
-#include "sim/network/max_min.hpp"
+#include "sim/network/link.hpp"
 
 namespace shardwright::sim {
 

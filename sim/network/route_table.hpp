@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/network/max_min.hpp"
+#include "sim/network/link.hpp"
 
 namespace shardwright::sim {
 

@@ -31,8 +31,9 @@
 #include <span>
 #include <vector>
 
+#include "core/base/units.hpp"
 #include "core/spec/cluster_spec.hpp"
-#include "sim/network/max_min.hpp"
+#include "sim/network/link.hpp"
 #include "sim/network/torus_slice.hpp"
 
 namespace shardwright::sim {

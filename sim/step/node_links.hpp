@@ -30,7 +30,7 @@
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"
 #include "sim/cost/placement.hpp"
-#include "sim/network/max_min.hpp"
+#include "sim/network/link.hpp"
 #include "sim/step/lane_program.hpp"
 
 namespace shardwright::sim {

@@ -3,8 +3,8 @@
 // 2-byte activations, feed-forward of 4h, dropout on, unfused attention.
 #include <gtest/gtest.h>
 
-#include "core/program/volumes.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
+#include "tests/core/program/volumes.hpp"
 
 namespace shardwright {
 namespace {

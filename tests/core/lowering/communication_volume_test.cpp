@@ -8,8 +8,8 @@
 
 #include "core/program/shard_shape.hpp"
 #include "core/program/validate.hpp"
-#include "core/program/volumes.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
+#include "tests/core/program/volumes.hpp"
 
 namespace shardwright {
 namespace {

@@ -12,10 +12,10 @@
 
 #include "core/program/shard_shape.hpp"
 #include "core/program/validate.hpp"
-#include "core/program/volumes.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
+#include "tests/core/program/volumes.hpp"
 
 namespace shardwright {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "core/schedule/pipeline_schedule.hpp"
 #include "core/schedule/schedule_timing.hpp"
+#include "tests/core/schedule/published_figures.hpp"
 #include "tests/core/schedule/schedule_cases.hpp"
 
 namespace shardwright {
