@@ -108,7 +108,7 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
   return sum;
 }
 
-// Of one rank of each stage.
+// The FLOP of one rank of each stage.
 std::array<double, kPhases> flop_by_phase(const Program& program) {
   std::array<double, kPhases> found{};
   for (const RankVolumes& stage : volumes(program)) {

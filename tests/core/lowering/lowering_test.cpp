@@ -282,8 +282,8 @@ TEST(Lowering, SharedExpertsHideTheExchangeOfTokens) {
   }
 }
 
-// Of the layers of a chunk all but the last go to the host and come back, each byte once; what they
-// keep is gone from the device meanwhile.
+// All layers of a chunk but the last go to the host and come back, each byte once; the activations
+// that they keep are gone from the device meanwhile.
 TEST(Lowering, OffloadsActivationsOfAllButTheLastLayer) {
   LoweringCase made = dense();
   const BlockSet blocks = make_blocks(made.model, made.plan, made.stack);

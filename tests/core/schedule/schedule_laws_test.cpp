@@ -1,4 +1,4 @@
-// What must hold for every pipeline schedule in every shape that it can run.
+// Laws of every pipeline schedule in every shape that it can run.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -21,7 +21,7 @@ std::string schedule_test_name(const testing::TestParamInfo<ScheduleKind>& info)
   return name;
 }
 
-// What a chunk does to a microbatch, as one word: "F" "B", or "F" "I" "W".
+// The passes of a chunk over a microbatch, as one word: "F" "B", or "F" "I" "W".
 std::string phases_of(const std::vector<Slot>& slots, std::int32_t chunk, std::int32_t microbatch) {
   std::string phases;
   for (const Slot& slot : slots) {

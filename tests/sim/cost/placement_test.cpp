@@ -147,7 +147,7 @@ TEST(Placement, EqualsEnumerationForAnyNesting) {
     Plan plan = random_plan(true);
     for (std::size_t i = plan.rank_order.size(); i > 1; --i)
       std::swap(plan.rank_order[i - 1], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i)]);
-    // Which of two nested axes is inner matters to a shard group only if it cuts them.
+    // The order of two nested axes matters to a shard group only if it cuts them.
     plan.shard_group = plan.cp * plan.dp;
     expect_same_as_enumeration(plan, *rc::gen::element<std::int64_t>(2, 4, 8));
   }));
