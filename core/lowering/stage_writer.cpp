@@ -235,14 +235,14 @@ std::uint32_t StageWriter::call_around(BlockId block, std::int32_t layer, const 
   return rank_.ops - 1;
 }
 
-const StageWriter::Seams& StageWriter::seams_of(BlockId block) {
-  if (seams_.size() <= block) seams_.resize(block + 1);
-  std::optional<Seams>& seams = seams_[block];
-  if (!seams) {
+const StageWriter::BorderOps& StageWriter::border_ops_of(BlockId block) {
+  if (border_ops_.size() <= block) border_ops_.resize(block + 1);
+  std::optional<BorderOps>& border = border_ops_[block];
+  if (!border) {
     const std::vector<Op>& ops = around_.block(block).ops;
-    seams = {find_entries(ops, handed_over_), find_exits(ops)};
+    border = {find_entries(ops, handed_over_), find_exits(ops)};
   }
-  return *seams;
+  return *border;
 }
 
 std::vector<std::uint32_t> StageWriter::ends() const {
@@ -255,8 +255,8 @@ void StageWriter::call_part(BlockId block, std::int32_t layer, const Slot& slot)
   const std::vector<Op>& ops = open_call(block, layer, slot);
   if (ops.empty()) return;
   const std::uint32_t first = rank_.calls.back().first_op;
-  const Seams& seams = seams_of(block);
-  for (const std::uint16_t entry : seams.entries) {
+  const BorderOps& border = border_ops_of(block);
+  for (const std::uint16_t entry : border.entries) {
     for (const std::uint32_t on : pending_) rank_.waits.push_back({first + entry, on});
     for (const Exit& exit : exits_) {
       if (exit.stream != ops[entry].stream) rank_.waits.push_back({first + entry, exit.op});
@@ -264,7 +264,7 @@ void StageWriter::call_part(BlockId block, std::int32_t layer, const Slot& slot)
   }
   pending_.clear();
   exits_.clear();
-  for (const std::uint16_t exit : seams.exits) exits_.push_back({first + exit, ops[exit].stream});
+  for (const std::uint16_t exit : border.exits) exits_.push_back({first + exit, ops[exit].stream});
 }
 
 void StageWriter::receive(bool gradient, const Place& from, std::int64_t layer, const Slot& slot) {

@@ -65,13 +65,13 @@ class StageWriter {
   std::vector<std::uint32_t> reduced_ends() const;
   // The ops at a block's borders, by which it follows the one before it and is followed by the
   // next.
-  struct Seams {
+  struct BorderOps {
     // Ops that wait for ops issued before the block.
     std::vector<std::uint16_t> entries;
     // Ops that no later op of the block waits for.
     std::vector<std::uint16_t> exits;
   };
-  const Seams& seams_of(BlockId block);
+  const BorderOps& border_ops_of(BlockId block);
 
   // data_parallel.cpp
   // After the last of a microbatch's weight gradients of a part: reduces them at once (FSDP), or
@@ -112,8 +112,8 @@ class StageWriter {
   std::vector<std::uint32_t> pending_;
   // Tensors that are handed over to a part by other calls than those of its own blocks.
   std::vector<TensorId> handed_over_;
-  // The seams of each block, once found.
-  std::vector<std::optional<Seams>> seams_;
+  // The border ops of each block, once found.
+  std::vector<std::optional<BorderOps>> border_ops_;
   // The exits of the last part's call: after them all of it is done.
   struct Exit {
     std::uint32_t op = 0;

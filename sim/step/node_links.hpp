@@ -35,7 +35,7 @@
 
 namespace shardwright::sim {
 
-// A NIC that is slower than its profile says, to be told to the full level.
+// A NIC that is slower than its profile says, for the full level.
 struct SlowNic {
   // The scale-up domain, in the order of the ranks.
   std::int64_t node = 0;

@@ -112,8 +112,8 @@ NominalTimes nominal_times(const PlanContext& in, const StageCosts& costs) {
   double longest = 0.0;
   for (std::size_t i = 0; i < costs.chunks.size(); ++i) {
     if (in.layout.repeats_chunk(i)) continue;
-    const Passage passage = passage_of(costs.chunk(i), *costs.profile);
-    longest = std::max(longest, passage.forward + passage.backward);
+    const PassTimes times = pass_times(costs.chunk(i), *costs.profile);
+    longest = std::max(longest, times.forward + times.backward);
   }
   const double part = longest / kNominalParts;
   const auto parts = [part](double time) {

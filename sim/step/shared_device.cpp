@@ -84,11 +84,11 @@ void SharedDevice::end_head(std::size_t stream, double finish) {
   queue.free = finish;
   queue.before = op;
   if (++queue.first == queue.waiting.size()) std::erase(busy_, stream);
-  if (held_ > 0) let_go(op, finish);
+  if (held_ > 0) release(op, finish);
 }
 
 // Lets those go on that wait for the collective, which has ended.
-void SharedDevice::let_go(std::uint32_t op, double finish) {
+void SharedDevice::release(std::uint32_t op, double finish) {
   for (const std::size_t stream : busy_) {
     Queue& queue = queues_[stream];
     for (std::size_t i = queue.first; i < queue.waiting.size(); ++i) {

@@ -133,7 +133,7 @@ class SharedDevice {
   double fair_level(std::size_t port);
   double past_kernel_end(double start, double duration);
   void remember_activity(double until);
-  void let_go(std::uint32_t op, double finish);
+  void release(std::uint32_t op, double finish);
 
   Contention contention_;
   // Everything before this time is settled.

@@ -18,14 +18,14 @@
 namespace shardwright::sim {
 
 // One microbatch in one chunk: forward and backward pass, as the schedule cuts the latter.
-struct Passage {
+struct PassTimes {
   double forward, forward_passing, backward, backward_passing;
   double compute, launch, interference, stalled, sharding;
 
   double forward_exposed() const { return forward - forward_passing; }
   double backward_exposed() const { return backward - backward_passing; }
 };
-Passage passage_of(const ChunkCost& chunk, const ScheduleProfile& profile);
+PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile);
 
 struct StageCost {
   // Its number in the pipeline.
