@@ -93,12 +93,14 @@ struct FullReplay {
 // The most memory that a full replay may keep: nine times that of 16,384 ranks of Llama 3.1 405B.
 inline constexpr Bytes kMostReplayMemory = gigabytes(4);
 
+// Throws InputError if the options name ranks or NICs that do not exist or factors out of range.
+void check_full_options(const FullOptions& options, const Plan& plan, const ClusterSpec& cluster);
+
 // Throws InputError if the step is so long on so many ranks that their replay would take more.
 void check_replay_memory(const Program& program);
 
-// Throws InputError if the options name ranks or NICs that do not exist or factors out of range,
-// and as check_replay_memory() does. `event`: the event simulation of the same program and prices,
-// with finish times kept, if it is at hand.
+// Throws InputError as both checks do. `event`: the event simulation of the same program and
+// prices, with finish times kept, if it is at hand.
 FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const Prices& prices,
                        const FullOptions& options = {}, const FoldedReplay* event = nullptr);
 
