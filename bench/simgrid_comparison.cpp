@@ -48,7 +48,7 @@ void compare(const HostScenario& scenario) {
   std::fflush(stdout);
 }
 
-// Those of thousands of flows and more.
+// The scenarios of thousands of flows and more.
 std::vector<HostScenario> scenarios() {
   const Seconds span = milliseconds(20.0);
   const Bytes megabyte(1e6), gigabyte(1e9);
@@ -85,7 +85,7 @@ std::vector<HostScenario> scenarios() {
 
 }  // namespace
 
-// With a word, only the scenarios that have it in their name.
+// Runs, given a word, only the scenarios that have it in their name.
 int main(int count, char** arguments) {
   const std::string_view wanted = count > 1 ? arguments[1] : "";
   fmt::print("{:<44} {:>8} {:>12} {:>12} {:>12} {:>8} {:>8} {:>10}\n", "scenario", "flows",

@@ -27,7 +27,8 @@ struct Samples {
 
 struct ErrorsOfKind {
   double time = 0.0;
-  std::vector<double> before, after;  // logarithms of predicted over measured
+  // Logarithms of predicted over measured.
+  std::vector<double> before, after;
 };
 
 double log_ratio(const KernelSample& sample, const ClusterSpec& cluster, const StackSpec& stack) {
@@ -37,7 +38,7 @@ double log_ratio(const KernelSample& sample, const ClusterSpec& cluster, const S
   return std::log(std::max(predicted.value(), 1e-12) / middle_mean(sample.times).value());
 }
 
-// As the simulator means it: from the mean arrival of the members.
+// The time as the simulator means it: from the mean arrival of the members.
 Seconds time_of(const ExchangeTiming& timing) {
   const Seconds skew = timing.skews.empty() ? Seconds(0) : middle_mean(timing.skews);
   return middle_mean(timing.times) + skew;

@@ -21,11 +21,14 @@
 namespace shardwright::calibration {
 
 struct CalibratedFigure {
-  std::string pointer;  // into the cluster's file
-  std::string about;    // "gemm forward", "all_reduce of 4 on 4 nodes"
+  // The pointer into the cluster's file.
+  std::string pointer;
+  // "gemm forward" or "all_reduce of 4 on 4 nodes", for example.
+  std::string about;
   FittedParameter fit;
   std::size_t samples = 0;
-  double residual = 0.0;  // median relative error that is left of the samples
+  // The median relative error that is left of the samples.
+  double residual = 0.0;
 };
 
 // A run's step under the profile before and after.
@@ -39,10 +42,11 @@ struct StepComparison {
   bool got_worse() const;
 };
 
-// Of the durations of all ops of one kind.
+// Errors of the durations of all ops of one kind.
 struct OpErrors {
   std::string kind;
-  Seconds share;  // time of all such ops on all ranks in the recorded steps
+  // The time of all such ops on all ranks in the recorded steps.
+  Seconds share;
   ErrorSummary before, after;
 
   // The median error was smaller before, by more than noise.
@@ -51,17 +55,20 @@ struct OpErrors {
 
 struct Calibration {
   ClusterSpec cluster;
-  std::vector<CalibratedFigure> figures;  // of the profile, also those that stay as they were
+  // Figures of the profile, also those that stay as they were.
+  std::vector<CalibratedFigure> figures;
   // Kernels and exchanges ("norm forward", "all_reduce of 2 on 1 node") that the profile has no
   // curve of, and of which the data determine none: they are priced as before.
   std::vector<std::string> without_curve;
-  std::vector<StepComparison> steps;  // of the runs, in their order
+  // Steps of the runs, in their order.
+  std::vector<StepComparison> steps;
   std::vector<OpErrors> ops;
 };
 
 struct CalibrationData {
   std::vector<MeasuredRun> runs;
-  std::vector<ExchangeSample> exchanges;  // of ranks numbered as the cluster's, or on its hosts
+  // Samples of ranks numbered as the cluster's, or on its hosts.
+  std::vector<ExchangeSample> exchanges;
 };
 
 // `source` is what fitted figures name as their origin, with this confidence. Throws InputError

@@ -28,14 +28,14 @@ struct CollectiveTiming {
   std::int64_t nodes = 0;
   // Groups that run at the same time on one node.
   std::int64_t groups = 1;
-  // As in `CommunicationWork`.
+  // Bytes as in `CommunicationWork`.
   Bytes bytes;
   // The algorithm that the benchmark forced; none where the library chose.
   std::optional<sim::Algorithm> forced;
   // The time that the benchmark's framework adds to each collective; zero for nccl-tests.
   Seconds call;
   Seconds measured;
-  // What the source does not state, in words.
+  // The assumptions where the source says nothing, in words.
   std::vector<std::string> assumed;
   // Why the timing cannot be predicted; empty if it can.
   std::string unsupported;

@@ -14,9 +14,12 @@ namespace shardwright::calibration {
 struct ErrorSummary {
   std::size_t n = 0;
   double median_abs = 0.0, mean_abs = 0.0, p90_abs = 0.0;
-  double bias = 0.0;         // median of the signed errors: half of the predictions lie above it
-  double mean_signed = 0.0;  // their mean, which few large errors may rule
-  double coverage = 0.0;     // share of the measurements that lie in the predicted interval
+  // The median of the signed errors: half of the predictions lie above it.
+  double bias = 0.0;
+  // Their mean, which few large errors may rule.
+  double mean_signed = 0.0;
+  // The share of the measurements that lie in the predicted interval.
+  double coverage = 0.0;
   // Kendall's tau of the plans' speeds within a group, mean over the groups of at least three rows;
   // only of training steps, where there is such a group.
   std::optional<double> rank_correlation{};
@@ -27,13 +30,15 @@ struct ErrorSummary {
 double quantile(std::vector<double> samples, double share);
 
 struct ErrorSample {
-  double error = 0.0;    // signed ratio
-  bool covered = false;  // the measurement lies in the predicted interval
+  // A signed ratio.
+  double error = 0.0;
+  // True if the measurement lies in the predicted interval.
+  bool covered = false;
 };
 
 ErrorSummary summarise(const std::vector<ErrorSample>& samples);
 
-// The same of residuals as fits have them, logarithms of predicted over measured.
+// Summarises residuals as fits have them, logarithms of predicted over measured.
 ErrorSummary summarise_logarithms(const std::vector<double>& residuals);
 
 using SamplesByName = std::map<std::string, std::vector<ErrorSample>>;
@@ -46,7 +51,8 @@ ErrorsByName summarise_each(const SamplesByName& samples);
 nlohmann::ordered_json to_json(const ErrorSummary& summary);
 
 struct RankedValue {
-  std::string item;  // what was measured, perhaps more than once
+  // The configuration that was measured, perhaps more than once.
+  std::string item;
   double measured = 0.0, predicted = 0.0;
 };
 

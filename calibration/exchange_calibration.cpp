@@ -22,7 +22,7 @@ bool crosses_nodes(const ExchangeTiming& timing) {
   return timing.placement.nodes > 1;
 }
 
-// What the formulas of a path say, without the curves.
+// Residuals of the formulas of a path, without the curves.
 std::vector<double> path_residuals(const ClusterSpec& cluster,
                                    const std::vector<ExchangeTiming>& timings) {
   std::vector<double> residuals;
@@ -62,7 +62,7 @@ Figures<ClusterSpec> network_figures(const ClusterSpec& cluster, bool alone) {
         fmt::format("/fabric/levels/{}/oversubscription_ratio", i), 1.0, 1e4,
         [i](ClusterSpec& c) -> double& { return c.fabric.levels[i].oversubscription; }));
   }
-  // Where nothing stays within a node, the network's timings speak for the overhead, too.
+  // The network's timings speak for the overhead, too, where nothing stays within a node.
   if (alone) {
     figures.push_back(figure_at<ClusterSpec>(
         "/node/scale_up/collective_overhead_s", kLeastLatency, kMostLatency,
@@ -122,7 +122,7 @@ std::size_t curve_index(ClusterSpec& cluster, const ExchangeTiming& timing) {
   return curves.size() - 1;
 }
 
-// What holds until timings determine the figures.
+// Notes figures that hold until timings determine them.
 void note_guess(std::size_t index, Sources& sources) {
   const std::string pointer = fmt::format("/exchange_curves/{}/", index);
   for (const char* figure : {"alpha_s", "beta_bytes_per_s"}) {
@@ -144,7 +144,8 @@ Figures<ExchangeCurve> transfer_figures(const ExchangeCurve& curve,
                                        [](ExchangeCurve& c) -> BytesPerSecond& { return c.beta; });
   auto alpha = figure_at<ExchangeCurve>("alpha_s", kLeastLatency, kMostLatency,
                                         [](ExchangeCurve& c) -> Seconds& { return c.alpha; });
-  const bool is_guess = curve.most <= Bytes(0);  // of the formula
+  // It is a guess of the formula.
+  const bool is_guess = curve.most <= Bytes(0);
   if (is_guess) alpha.widest = beta.widest = kWidestForGuess;
   // Messages of a busy machine vary by more than a factor: a poor estimate is still better than
   // what it contradicts.
@@ -153,7 +154,7 @@ Figures<ExchangeCurve> transfer_figures(const ExchangeCurve& curve,
   return {alpha, beta};
 }
 
-// What an exchange counts beside the largest one. A line is not all that there is to exchanges
+// The weight of an exchange beside the largest one. A line is not all that there is to exchanges
 // (small ones pass through buffers), and where it cannot meet them all, it should be off where a
 // step spends little: squares weigh by bytes. Small ones keep a say in alpha.
 double weight_of(Bytes bytes, Bytes largest) {
@@ -211,7 +212,7 @@ std::string describe(const ExchangeCurve& curve) {
                      curve.nodes == 1 ? "node" : "nodes");
 }
 
-// Where the curve stands among those of the profile, or is to stand.
+// The place of the curve among those of the profile, present or to come.
 struct CurvePlace {
   std::size_t index = 0;
   bool is_new = false;
@@ -237,7 +238,7 @@ bool fit_curve(ClusterSpec& cluster, ExchangeCurve curve, const CurvePlace& plac
   return true;
 }
 
-// Those that stay without a curve.
+// Returns the exchanges that stay without a curve.
 std::vector<std::string> fit_curves(ClusterSpec& cluster,
                                     const std::vector<ExchangeTiming>& timings,
                                     const FigureLog& log) {
@@ -260,17 +261,11 @@ std::vector<std::string> fit_curves(ClusterSpec& cluster,
   return without_curve;
 }
 
+// The groups of such members are taken to fill the job.
 sim::GroupPlacement place_by_stride(const ExchangeSample& sample, std::int64_t domain) {
-  sim::GroupPlacement placement;
-  placement.size = sample.members;
-  placement.per_node = std::clamp<std::int64_t>(domain / sample.stride, 1, sample.members);
-  placement.nodes = ceiling(sample.members, placement.per_node);
-  placement.span = (sample.members - 1) * sample.stride / domain + 1;
-  if (placement.nodes > 1) {
-    placement.groups_per_node = std::max<std::int64_t>(1, domain / placement.per_node);
-    placement.grid.append(placement.nodes, std::max<std::int64_t>(1, sample.stride / domain));
-  }
-  return placement;
+  GroupLattice lattice;
+  lattice.append(sample.members, sample.stride);
+  return sim::place_on_domains(lattice, domain, sample.members * sample.stride);
 }
 
 // A node is a scale-up domain, which several hosts may make up: these are taken to fill one after

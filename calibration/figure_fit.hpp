@@ -13,14 +13,15 @@
 
 namespace shardwright::calibration {
 
-// Where a figure stands, its physical limits, and how it is read and set.
+// A figure: its pointer, its physical limits, and how it is read and set.
 template <class Spec>
 struct Figure {
   std::string pointer;
   double least = 0.0, most = 1.0;
   std::function<double(const Spec&)> get;
   std::function<void(Spec&, double)> set;
-  double widest = kWidest, widest_against = kWidest;  // least_squares.hpp
+  // Both are as in least_squares.hpp.
+  double widest = kWidest, widest_against = kWidest;
 };
 
 template <class Spec>
@@ -81,8 +82,8 @@ inline bool explains_as_much(const std::vector<double>& fewer, const std::vector
   return of_fewer <= kShare * of_more;
 }
 
-// The same, but where the data cannot tell the first figure from others it is the one that moves,
-// if that explains them as well, and the others stay.
+// Fits them so that, where the data cannot tell the first figure from others, it is the one that
+// moves, if that explains them as well, and the others stay.
 template <class Spec>
 FitResult fit_first_figure_first(Spec& spec, const Figures<Spec>& figures,
                                  const SpecResiduals<Spec>& residuals) {

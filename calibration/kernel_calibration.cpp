@@ -18,7 +18,8 @@ namespace {
 
 using CurveFigure = Figure<KernelCurve>;
 
-// Where a fit begins that has nothing to go on: with little of what may as well not be there.
+// The start of a fit that has nothing to go on: with little of the terms that may as well not be
+// there.
 KernelCurve usual_curve(OpKind kind, Phase phase) {
   KernelCurve curve;
   curve.kind = kind;
@@ -72,7 +73,7 @@ std::string pointer_to(std::size_t index, const std::string& figure) {
   return fmt::format("/kernel_curves/{}/{}", index, figure);
 }
 
-// What holds until timings determine the figures.
+// Notes figures that hold until timings determine them.
 void note_guess(std::size_t index, OpKind kind, Sources& sources) {
   for (const CurveFigure& figure : figures_of(kind)) {
     sources[pointer_to(index, figure.pointer)] = {"a guess that no timing determined",
@@ -86,8 +87,8 @@ Seconds total_time(const KernelCurve& curve, const std::vector<const KernelSampl
   return sum;
 }
 
-// How far a figure takes the predicted time of such kernels, up or down, within what the profile
-// says of it: its interval, or a factor of 30 where it has none.
+// The time by which a figure moves the prediction of such kernels, up or down, within the limits
+// that the profile gives: its interval, or a factor of 30 if it has none.
 Seconds reach(const KernelCurve& curve, const CurveFigure& figure, const Provenance& known, bool up,
               const std::vector<const KernelSample*>& samples) {
   constexpr double kUnknown = 30.0;
@@ -104,8 +105,8 @@ Seconds reach(const KernelCurve& curve, const CurveFigure& figure, const Provena
 // A figure of a curve by its pointer within the curve.
 using KnownFigure = std::function<Provenance(const std::string& pointer)>;
 
-// Where timings cannot tell the two apart, the rate moves; but the overhead, if the profile leaves
-// more of the time open by it, and enough to explain the timings.
+// Orders the figures so that the rate moves where timings cannot tell it from the overhead; but the
+// overhead, if the profile leaves more of the time open by it, and enough to explain the timings.
 Figures<KernelCurve> ordered_figures(const KernelCurve& curve, const KnownFigure& known,
                                      const std::vector<const KernelSample*>& samples) {
   Figures<KernelCurve> figures = figures_of(curve.kind);
@@ -160,7 +161,7 @@ bool fit_curve(AcceleratorSpec& device, OpKind kind, Phase phase,
   return true;
 }
 
-// Those that stay without a curve.
+// Returns the kinds that stay without a curve.
 std::vector<std::string> fit_curves(AcceleratorSpec& device,
                                     const std::vector<KernelSample>& samples,
                                     const FigureLog& log) {

@@ -34,7 +34,7 @@ struct KernelTiming {
   // Says how far the implementation is from the device's best.
   StackSpec stack;
   Seconds measured;
-  // What the source does not state, in words: "dtype: bf16".
+  // The assumptions where the source says nothing, in words: "dtype: bf16".
   std::vector<std::string> assumed;
   // Why the timing cannot be predicted; empty if it can.
   std::string unsupported;

@@ -6,20 +6,24 @@
 #include <cmath>
 #include <optional>
 
+#include "calibration/robust_minimiser.hpp"
+
 namespace shardwright::calibration {
 namespace {
 
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr double kScale = 0.08;       // s: residuals below it count by their squares
-constexpr double kDifference = 2e-3;  // step of the numeric derivatives, in logarithms
-constexpr int kMostIterations = 60;
-constexpr double kEnough = 1e-5;  // relative gain at which the fit stops
-constexpr double kMostDamping = 1e8;
-constexpr double kMostCorrelation = 0.97;  // of two parameters that are told apart
-constexpr double kUnknownVariance = 1e9;   // of a residual, with no more rows than parameters
-constexpr double kNearLimit = 1e-4;        // in logarithms
+// The scale s of the loss: residuals below it count by their squares.
+constexpr double kScale = 0.08;
+// The step of the numeric derivatives, in logarithms.
+constexpr double kDifference = 2e-3;
+// Two parameters that are more correlated are not told apart.
+constexpr double kMostCorrelation = 0.97;
+// The variance of a residual where there are no more rows than parameters.
+constexpr double kUnknownVariance = 1e9;
+// A parameter is at a limit if its logarithm is this close to it.
+constexpr double kNearLimit = 1e-4;
 
 // Two-sided 95 % quantile of Student's t distribution.
 double quantile_of(double degrees_of_freedom) {
@@ -68,10 +72,22 @@ class FitProblem {
     return x;
   }
 
-  VectorXd clamped(VectorXd x) const {
-    for (Eigen::Index i = 0; i < size(); ++i)
-      x[i] = std::clamp(x[i], std::log(parameter(i).least), std::log(parameter(i).most));
-    return x;
+  // The problem in the logarithms of the free parameters. This outlives it.
+  RobustProblem robust() const {
+    RobustProblem problem;
+    problem.least.resize(size());
+    problem.most.resize(size());
+    for (Eigen::Index i = 0; i < size(); ++i) {
+      problem.least[i] = std::log(parameter(i).least);
+      problem.most[i] = std::log(parameter(i).most);
+    }
+    problem.residuals = [this](const VectorXd& x) { return residuals(x); };
+    problem.derivatives = [this](const VectorXd& x, const VectorXd& at_x) {
+      return jacobian(x, at_x);
+    };
+    problem.loss = loss;
+    problem.weights = weights_of;
+    return problem;
   }
 
   bool at_limit(const VectorXd& x, Eigen::Index i) const {
@@ -110,74 +126,26 @@ class FitProblem {
   const std::vector<FitParameter>& parameters_;
   const Residuals& residuals_;
   std::vector<std::size_t> free_;
-  std::vector<double> held_;  // values of the others, by parameter
+  // Values of the others, by parameter.
+  std::vector<double> held_;
 };
-
-struct NormalEquations {
-  MatrixXd matrix;
-  VectorXd gradient;
-};
-
-NormalEquations normal_equations(const MatrixXd& jacobian, const VectorXd& residuals) {
-  const VectorXd weights = weights_of(residuals);
-  return {jacobian.transpose() * weights.asDiagonal() * jacobian,
-          jacobian.transpose() * weights.asDiagonal() * residuals};
-}
-
-// A parameter at a limit that the gradient pushes beyond it does not move.
-void hold_at_limits(const FitProblem& problem, const VectorXd& x, NormalEquations& equations) {
-  for (Eigen::Index i = 0; i < problem.size(); ++i) {
-    const bool outwards = equations.gradient[i] > 0.0
-                              ? x[i] - std::log(problem.parameter(i).least) < kNearLimit
-                              : std::log(problem.parameter(i).most) - x[i] < kNearLimit;
-    if (!outwards) continue;
-    equations.matrix.row(i).setZero();
-    equations.matrix.col(i).setZero();
-    equations.matrix(i, i) = 1.0;
-    equations.gradient[i] = 0.0;
-  }
-}
-
-VectorXd step_of(const NormalEquations& equations, double damping) {
-  MatrixXd damped = equations.matrix;
-  for (Eigen::Index i = 0; i < damped.rows(); ++i)
-    damped(i, i) += damping * std::max(equations.matrix(i, i), 1e-12);
-  return damped.ldlt().solve(-equations.gradient);
-}
 
 VectorXd minimise(const FitProblem& problem) {
-  VectorXd x = problem.start();
-  VectorXd residuals = problem.residuals(x);
-  double best = loss(residuals), damping = 1e-2;
-  for (int iteration = 0; iteration < kMostIterations; ++iteration) {
-    NormalEquations equations = normal_equations(problem.jacobian(x, residuals), residuals);
-    hold_at_limits(problem, x, equations);
-    bool improved = false;
-    double gain = 0.0;
-    while (!improved && damping < kMostDamping) {
-      const VectorXd next = problem.clamped(x + step_of(equations, damping));
-      const VectorXd there = problem.residuals(next);
-      improved = loss(there) < best;
-      damping = improved ? std::max(1e-9, damping * 0.3) : damping * 4.0;
-      if (!improved) continue;
-      gain = (best - loss(there)) / best;
-      best = loss(there);
-      x = next;
-      residuals = there;
-    }
-    if (!improved || gain < kEnough) break;
-  }
-  return x;
+  const VectorXd start = problem.start();
+  return minimise(problem.robust(), start, problem.residuals(start)).point;
 }
 
-// What the data say of the free parameters' logarithms.
+// A fit of the free parameters' logarithms.
 struct Round {
   VectorXd x;
   double loss = 0.0;
-  double variance = 0.0;  // of a residual
-  double quantile = 0.0;  // half of the 95 % interval, over the standard error
+  // The variance of a residual.
+  double variance = 0.0;
+  // Half of the 95 % interval, over the standard error.
+  double quantile = 0.0;
   MatrixXd covariance;
-  VectorXd beyond;  // the step that the data ask for from here, whatever the limits
+  // The step that the data ask for from here, whatever the limits.
+  VectorXd beyond;
 };
 
 Round solve(const FitProblem& problem) {
@@ -185,13 +153,15 @@ Round solve(const FitProblem& problem) {
   round.x = minimise(problem);
   const VectorXd residuals = problem.residuals(round.x);
   round.loss = loss(residuals);
-  NormalEquations equations = normal_equations(problem.jacobian(round.x, residuals), residuals);
-  const auto degrees = static_cast<double>(residuals.size() - problem.size());
   const VectorXd weights = weights_of(residuals);
+  NormalEquations equations = normal_equations(
+      problem.robust(), problem.jacobian(round.x, residuals), residuals, weights, round.x);
+  const auto degrees = static_cast<double>(residuals.size() - problem.size());
   round.variance = degrees > 0.0 ? (weights.array() * residuals.array().square()).sum() / degrees
                                  : kUnknownVariance;
   round.quantile = quantile_of(std::max(1.0, degrees));
-  // What no row feels has no error at all; a little of its own keeps the others' finite.
+  // A parameter that no row feels has no error at all; a little of its own keeps the others'
+  // finite.
   for (Eigen::Index i = 0; i < problem.size(); ++i) equations.matrix(i, i) += 1e-9;
   const auto factors = equations.matrix.ldlt();
   round.covariance =
@@ -205,7 +175,7 @@ double half_width(const Round& round, Eigen::Index i) {
   return round.quantile * std::sqrt(std::max(0.0, round.covariance(i, i)));
 }
 
-// How wide, in logarithms, half of the interval may be.
+// The widest that half of the interval may be, in logarithms.
 double widest(const FitProblem& problem, const Round& round, Eigen::Index i) {
   const FitParameter& parameter = problem.parameter(i);
   const double moved = std::abs(round.x[i] - problem.start()[i]);

@@ -1,6 +1,6 @@
 // Robust least squares for a few positive parameters within physical limits.
 //
-// Levenberg-Marquardt on the logarithms of the parameters; residuals r are weighted as
+// The logarithms of the parameters are searched (robust_minimiser.hpp); residuals r are weighted as
 // Charbonnier's (soft L1) loss 2 s^2 (sqrt(1 + (r/s)^2) - 1) asks, so that a few odd measurements
 // do not pull the fit. The confidence interval of a parameter comes from the weighted normal
 // equations at the solution and the quantile of Student's t distribution for the rows that are left
@@ -18,23 +18,27 @@
 
 namespace shardwright::calibration {
 
-// Of the interval of a parameter that is to replace what is known: the factor to either side.
+// The factor to either side within which the interval of a parameter has to lie that replaces a
+// known figure.
 inline constexpr double kWidest = 1.5;
 // The same where only a guess stands there, which an estimate of this width is better than.
 inline constexpr double kWidestForGuess = 3.0;
 
 struct FitParameter {
   std::string name;
-  double value = 1.0;              // where the fit starts
-  double least = 0.0, most = 1.0;  // physical limits, both above zero
+  // The start of the fit.
+  double value = 1.0;
+  // Physical limits, both above zero.
+  double least = 0.0, most = 1.0;
   double widest = kWidest;
-  // The same where the first value lies outside of the interval: the data contradict it.
+  // The factor where the first value lies outside of the interval: the data contradict it.
   double widest_against = kWidest;
 };
 
 enum class FitVerdict {
   Fitted,
-  AtLimit,  // fitted, and its limit is within the interval
+  // Fitted, and its limit is within the interval.
+  AtLimit,
   Undetermined,
   PushedToLimit
 };
@@ -49,13 +53,16 @@ bool is_determined(FitVerdict verdict);
 struct FittedParameter {
   std::string name;
   double before = 0.0, value = 0.0;
-  double low = 0.0, high = 0.0;  // 95 % confidence interval; of determined parameters only
+  // The 95 % confidence interval, for determined parameters only.
+  double low = 0.0, high = 0.0;
   FitVerdict verdict = FitVerdict::Fitted;
-  double limit = 0.0;  // that it is pushed to
+  // The limit that it is pushed to.
+  double limit = 0.0;
 };
 
 struct FitResult {
-  std::vector<FittedParameter> parameters;  // in the order given
+  // Parameters in the order given.
+  std::vector<FittedParameter> parameters;
   std::vector<double> residuals_before, residuals_after;
 };
 

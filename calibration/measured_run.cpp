@@ -24,9 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kWarmupShare = 0.2;  // of the steps
+// The share of the steps that warm up.
+constexpr double kWarmupShare = 0.2;
 
-// Before it is opened: a pipe would wait for who writes into it.
+// Checks the file before it is opened: a pipe would wait for a writer.
 void check_regular(const fs::path& file) {
   if (const std::string kind = kind_unless_regular(file); !kind.empty())
     throw InputError(file.string(), {{"", kind, "a file that shardwright run has written"}});
@@ -47,7 +48,8 @@ Timeline read_rank(const fs::path& file, std::int64_t step) {
   return timeline;
 }
 
-using StepFiles = std::map<std::int64_t, std::map<std::int64_t, fs::path>>;  // by step and rank
+// Files by step and rank.
+using StepFiles = std::map<std::int64_t, std::map<std::int64_t, fs::path>>;
 
 StepFiles timelines_in(const fs::path& folder) {
   StepFiles files;
@@ -58,7 +60,7 @@ StepFiles timelines_in(const fs::path& folder) {
   return files;
 }
 
-// Those of `steps`, of which every rank's timeline is there.
+// Reads those of `steps` of which every rank's timeline is there.
 void read_steps(const fs::path& folder, const std::set<std::int64_t>& steps, MeasuredRun& run) {
   const std::int64_t world = run.scenario.plan.world_size();
   for (const auto& [step, ranks] : timelines_in(folder)) {
@@ -84,7 +86,8 @@ bool read_lines(const fs::path& file, const std::function<void(ObjectReader&)>& 
     for (const Problem& each : error.problems())
       problems.add(place + each.where, each.found, each.expected);
   };
-  std::optional<std::pair<std::string, InputError>> no_json;  // the line before this one
+  // The problem of the line before this one.
+  std::optional<std::pair<std::string, InputError>> no_json;
   const auto add_line_before = [&] {
     if (no_json) add(no_json->first, no_json->second);
     no_json.reset();
@@ -137,9 +140,10 @@ std::set<std::int64_t> read_metrics(const fs::path& file, const std::string& pro
   return steps;
 }
 
-// Also where the path ends with a slash, or is "." or "..".
+// The name of the folder, also where the path ends with a slash, or is "." or "..".
 std::string own_name(const fs::path& folder) {
-  std::error_code unknown;  // where this process is
+  // An error here means that this process's folder is not known.
+  std::error_code unknown;
   const fs::path whole = (fs::absolute(folder, unknown) / "").lexically_normal();
   return whole.parent_path().filename().string();
 }

@@ -12,33 +12,42 @@
 
 namespace shardwright::calibration {
 
-// What all ranks did in one step, by rank.
+// One step of all ranks, by rank.
 struct MeasuredStep {
   std::int64_t step = 0;
   std::vector<Timeline> ranks;
 };
 
-// What a run's folder holds of other plans, under which it was before it was resumed, and what a
-// run that was killed leaves.
+// The parts of a run's folder that are left out: those of other plans, under which it ran before it
+// was resumed, and the remains of a run that was killed.
 struct LeftOut {
-  std::int64_t steps = 0;           // lines of metrics.jsonl
-  std::int64_t recorded_steps = 0;  // with timelines, and without such a line under this plan
-  bool torn_line = false;           // the last one of metrics.jsonl is cut off
+  // Lines of metrics.jsonl.
+  std::int64_t steps = 0;
+  // Steps with timelines, and without such a line under this plan.
+  std::int64_t recorded_steps = 0;
+  // True if the last line of metrics.jsonl is cut off.
+  bool torn_line = false;
 };
 
-// What runs on CPUs say of themselves.
+// The device that runs on CPUs name.
 inline constexpr const char* kCpuDevice = "cpu";
 
 struct MeasuredRun {
-  std::string name;    // of its folder; who reads several may tell them apart by more of the path
-  std::string device;  // that it computed on: "cpu", "cuda"; empty: not said
+  // The name of its folder; readers of several may tell them apart by more of the path.
+  std::string name;
+  // The device that it computed on: "cpu" or "cuda"; empty if it is not known.
+  std::string device;
   Scenario scenario;
-  std::vector<MeasuredStep> steps;  // recorded ones, of which every rank's timeline is there
-  std::vector<Seconds> step_times;  // of all steps but the first ones, which warm up
-  Bytes peak_memory;                // of a process; zero: not known
+  // Recorded steps of which every rank's timeline is there.
+  std::vector<MeasuredStep> steps;
+  // Times of all steps but the first ones, which warm up.
+  std::vector<Seconds> step_times;
+  // The memory of a process; zero if it is not known.
+  Bytes peak_memory;
   LeftOut left_out;
 
-  Seconds step_time() const;  // the median
+  // Returns the median.
+  Seconds step_time() const;
 };
 
 // Reads `plan.json`, `metrics.jsonl` and `timeline-STEP-RANK.json` of the folder that

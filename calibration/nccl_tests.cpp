@@ -31,15 +31,20 @@ std::optional<OpKind> collective_in(const std::string& text) {
 }
 
 struct Device {
-  std::string host;        // empty where the output does not say it
-  std::int64_t group = 0;  // NCCL_TESTS_SPLIT makes several, which run at the same time
+  // Empty where the output does not say it.
+  std::string host;
+  // NCCL_TESTS_SPLIT makes several groups, which run at the same time.
+  std::int64_t group = 0;
 };
 
 struct Output {
   std::optional<OpKind> kind;
-  std::map<std::int64_t, Device> devices;       // by rank
-  std::int64_t ranks_each = 1;                  // that a device of the list stands for
-  std::vector<std::pair<double, double>> rows;  // bytes and microseconds
+  // Devices by rank.
+  std::map<std::int64_t, Device> devices;
+  // The number of ranks that a device of the list stands for.
+  std::int64_t ranks_each = 1;
+  // Bytes and microseconds.
+  std::vector<std::pair<double, double>> rows;
 };
 
 constexpr IntegerRange kRankNumbers{0, 10'000'000};
@@ -61,11 +66,13 @@ std::optional<double> number_in(const std::string& word) {
   return std::nullopt;
 }
 
-// Where rows have the time out of place, by the line that names the columns.
+// The places of the out-of-place times in rows, by the line that names the columns.
 struct Columns {
   std::size_t all = 0;
-  std::size_t time = 0;              // the first of that name
-  std::optional<std::size_t> redop;  // which a row may leave blank
+  // The first column of that name.
+  std::size_t time = 0;
+  // A column that a row may leave blank.
+  std::optional<std::size_t> redop;
 };
 
 // "size  count  type  redop  root  time  algbw  …": older programs have no root, or no redop
@@ -167,7 +174,7 @@ class TableReader {
     }
   }
   const Output& output() const { return output_; }
-  // Whether a line was one of nccl-tests.
+  // True if a line was one of nccl-tests.
   bool is_table() const {
     return output_.kind || !output_.devices.empty() || columns_ || is_broken_;
   }
@@ -225,8 +232,8 @@ std::string content_of(const std::string& file) {
   return content;
 }
 
-// Of a process with several devices -J lists the first one alone (github.com/NVIDIA/nccl-tests,
-// src/util.cu, parseRankInfo).
+// The number of ranks that each listed device stands for: -J lists only the first device of a
+// process with several (github.com/NVIDIA/nccl-tests, src/util.cu, parseRankInfo).
 std::int64_t ranks_of_each(const Output& output, ObjectReader& config) {
   constexpr IntegerRange kOfProcess{1, 1024};
   const std::int64_t of_process =
@@ -248,7 +255,7 @@ nlohmann::json parse_output(const std::string& text, const std::string& file) {
   }
 }
 
-// Of what is JSON, but of another program.
+// Refuses JSON of another program.
 void refuse_other_json(ObjectReader& object, ProblemList& problems) {
   constexpr std::size_t kShown = 3;
   std::vector<std::string> keys = object.keys();
@@ -291,7 +298,8 @@ Output read_json(const nlohmann::json& document, ProblemList& problems) {
 
 // The group whose times are printed: that of the first rank.
 struct TimedGroup {
-  std::map<std::string, std::int64_t> ranks_on;  // by host
+  // The number of ranks on each host.
+  std::map<std::string, std::int64_t> ranks_on;
   std::int64_t members = 0;
   HostSpread spread;
 };
@@ -377,7 +385,8 @@ NcclTimings parse_nccl_tests(const std::string& text, const std::string& file) {
     throw InputError(file, {{"", text.empty() ? "an empty file" : "blank lines", kExpected}});
   const bool json = first == '{';
   stream.clear();
-  stream.seekg(0);  // lines are counted from the first one
+  // Lines are counted from the first one.
+  stream.seekg(0);
   Output output =
       json ? read_json(parse_output(text, file), problems) : read_text(stream, problems);
   problems.throw_if_any();

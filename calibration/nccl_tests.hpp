@@ -25,7 +25,7 @@ struct NcclTimings {
 // unevenly on hosts.
 NcclTimings read_nccl_tests(const std::string& file);
 
-// The same of the file's text.
+// Parses the file's text.
 NcclTimings parse_nccl_tests(const std::string& text, const std::string& file);
 
 }  // namespace shardwright::calibration

@@ -114,7 +114,7 @@ ClusterFigure latency(const char* pointer, double least, double most,
           [reach](ClusterSpec& cluster, double value) { reach(cluster) = Seconds(value); }};
 }
 
-// What NCCL takes NVLink 4 for at most: 20.6 of 25 GB/s a link (src/graph/topo.h).
+// The most that NCCL takes NVLink 4 for: 20.6 of 25 GB/s a link (src/graph/topo.h).
 constexpr double kRingCeiling = 0.824;
 
 Figures<ClusterSpec> node_figures() {
@@ -178,7 +178,7 @@ std::vector<FitStage> fit_collectives(ClusterSpec& cluster,
   std::vector<FitStage> stages;
   if (!inside.empty()) stages.push_back(fit_stage("in a node", cluster, node_figures(), inside));
   if (!across.empty()) {
-    // Without rows of a single node, those between nodes speak for both.
+    // The rows between nodes speak for both, if there are none of a single node.
     Figures<ClusterSpec> figures = fabric_figures();
     if (inside.empty())
       for (ClusterFigure& each : node_figures()) figures.push_back(std::move(each));

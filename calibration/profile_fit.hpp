@@ -16,10 +16,12 @@
 namespace shardwright::calibration {
 
 struct FitStage {
-  std::string name;  // "memory", "gemm", …
+  // "memory" or "gemm", for example.
+  std::string name;
   std::size_t rows = 0;
   FitResult result;
-  std::vector<std::string> pointers;  // into the profile, by parameter
+  // Pointers into the profile, by parameter.
+  std::vector<std::string> pointers;
 };
 
 // Fits `accelerator` to those of the timings that are of its device. Fitted figures carry
@@ -28,7 +30,7 @@ std::vector<FitStage> fit_kernels(AcceleratorSpec& accelerator,
                                   const std::vector<KernelTiming>& timings,
                                   const std::string& provenance);
 
-// The same for timings that are all of the accelerator's own, whatever their `gpu` says.
+// Fits to timings that are all of the accelerator's own, whatever their `gpu` says.
 std::vector<FitStage> fit_own_kernels(AcceleratorSpec& accelerator,
                                       const std::vector<KernelTiming>& timings,
                                       const std::string& provenance);

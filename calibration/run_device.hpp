@@ -1,4 +1,4 @@
-// Whether what a run measured speaks for a profile's accelerator.
+// Tells whether the measurements of a run speak for a profile's accelerator.
 #pragma once
 
 #include "calibration/measured_run.hpp"

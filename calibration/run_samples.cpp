@@ -23,7 +23,8 @@ struct StageOp {
   const Op* op = nullptr;
   const Call* call = nullptr;
   std::size_t queue = 0;
-  std::vector<std::uint32_t> waits;  // op numbers
+  // Numbers of ops.
+  std::vector<std::uint32_t> waits;
 };
 
 using StageOps = std::vector<StageOp>;
@@ -77,10 +78,12 @@ class StepMatch {
       times.push_back(match(static_cast<std::int64_t>(rank)));
   }
 
-  std::vector<std::vector<OpTime>> times;  // by rank and op number
+  // Times by rank and op number.
+  std::vector<std::vector<OpTime>> times;
 
  private:
-  using SpanKey = std::tuple<Stream, std::int32_t>;  // stream and peer
+  // Stream and peer.
+  using SpanKey = std::tuple<Stream, std::int32_t>;
 
   // Spans of each stream, in the order of their starts.
   static std::map<SpanKey, std::vector<const Span*>> sorted_spans(const Timeline& timeline) {
@@ -186,7 +189,8 @@ class Sampler {
   using ByStep = std::map<std::int64_t, std::vector<double>>;
   struct Beside {
     std::int64_t step;
-    double share, time;  // of the kernel that ran beside a collective
+    // The share and the time of the kernel that ran beside a collective.
+    double share, time;
   };
   struct Kernel {
     KernelSample sample;
@@ -215,7 +219,8 @@ class Sampler {
       const auto ops = static_cast<double>(ops_of_rank(static_cast<std::int64_t>(rank)).size());
       result_.launches.push_back(step.ranks[rank].ranks.front().issue / ops);
     }
-    std::vector<std::vector<Interval>> busy(step.ranks.size());  // collectives, by rank
+    // Collectives by rank.
+    std::vector<std::vector<Interval>> busy(step.ranks.size());
     for (const auto& [key, members] : collectives(match))
       add_collective(step.step, members, match, busy);
     for (std::size_t rank = 0; rank < step.ranks.size(); ++rank)
@@ -418,7 +423,8 @@ RunSamples sample_run(const MeasuredRun& run, const ClusterSpec& cluster) {
 std::vector<MeasuredKernel> kernels_of(const std::vector<MeasuredRun>& runs,
                                        const ClusterSpec& cluster) {
   std::vector<MeasuredKernel> kernels;
-  std::vector<double> timings;  // of each
+  // The timings of each op.
+  std::vector<double> timings;
   const auto entry = [&](const KernelSample& sample) {
     const MeasuredKernel kernel{sample.kind, sample.precision, sample.work, Seconds()};
     for (std::size_t i = 0; i < kernels.size(); ++i) {

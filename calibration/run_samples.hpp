@@ -1,7 +1,7 @@
-// What the ops of a run took, as the simulator means it.
+// The times of the ops of a run, as the simulator means them.
 //
 // The simulator starts an op as soon as its stream and all that it waits for are ready, and counts
-// its price from then on. So that is what is sampled: the time from `ready` to the op's end, with
+// its price from then on. So the samples are: the time from `ready` to the op's end, with
 // the wake-up of its thread; of a collective or message from when the last member was ready. A
 // measured op is matched with its op of the program by rank, stream, peer and place in the stream's
 // order; name, layer and microbatch must agree.
@@ -20,15 +20,18 @@ namespace shardwright::calibration {
 
 // A kernel on a shape.
 struct KernelSample {
-  std::string name;  // of an op that it is
+  // The name of one of its ops.
+  std::string name;
   OpKind kind = OpKind::Gemm;
-  Phase phase = Phase::Forward;  // recomputation counts as forward
+  // Recomputation counts as forward.
+  Phase phase = Phase::Forward;
   Precision precision = Precision::Fp32;
   Work work;
   // Beside no collective: of each step the mean of its timings on all ranks. (Not their median:
   // what interrupts a kernel now and then is part of the step.)
   std::vector<Seconds> times;
-  Seconds total;  // of all timings
+  // The sum of all timings.
+  Seconds total;
 };
 
 // A collective or message of one size in groups of one shape.
@@ -37,17 +40,20 @@ struct ExchangeTiming {
   OpKind kind = OpKind::AllReduce;
   sim::GroupPlacement placement;
   Bytes bytes;
-  std::vector<Seconds> times;  // from the last member's arrival, by step likewise
-  std::vector<Seconds> skews;  // from the mean arrival to the last; empty: not within a stage
+  // Times from the last member's arrival, ordered by step, too.
+  std::vector<Seconds> times;
+  // Times from the mean arrival to the last; empty if it is not within a stage.
+  std::vector<Seconds> skews;
   Seconds total;
 };
 
 struct RunSamples {
   std::vector<KernelSample> kernels;
   std::vector<ExchangeTiming> exchanges;
-  std::vector<Seconds> launches;  // of the host for an op, by rank and step
-  // How much longer kernels took beside a collective, relatively (below zero: less long); of each
-  // kernel that ran both alone and beside some.
+  // Times of the host for an op, by rank and step.
+  std::vector<Seconds> launches;
+  // The relative time by which kernels took longer beside a collective (below zero: less long), for
+  // each kernel that ran both alone and beside some.
   std::vector<double> slowdowns;
   // Relative standard deviation, over the ranks of a stage, of the time that kernels took, by step.
   std::vector<double> variations;

@@ -5,20 +5,15 @@
 #include <algorithm>
 
 #include "calibration/calibrate.hpp"
-#include "core/lowering/lowering.hpp"
 #include "core/program/rank_grid.hpp"
-#include "sim/step/folded_replay.hpp"
 #include "sim/step/predicted_timeline.hpp"
-#include "sim/step/prices.hpp"
 
 namespace shardwright::calibration {
 namespace {
 
 Timeline prediction(const Scenario& scenario, const ClusterSpec& cluster) {
   const StackSpec stack = stack_on(cluster, scenario.stack);
-  const Program program = lower(scenario.model, scenario.plan, stack);
-  const sim::Prices prices = sim::price(program, cluster, stack);
-  return sim::predicted_timeline(program, prices, sim::replay_folded(program, prices, {true}));
+  return sim::trace_step({scenario.model, cluster, stack, scenario.plan})->timeline;
 }
 
 // The later a rank's clock began, the later its spans lie.

@@ -14,7 +14,7 @@ bool determined(const FitResult& result) {
   return is_determined(result.parameters.front().verdict);
 }
 
-// What stays is what it was, though a fit begins within the limits.
+// Gives figures that stay their first value, though a fit begins within the limits.
 void keep_first(FitResult& result, double first) {
   FittedParameter& figure = result.parameters.front();
   figure.before = first;
@@ -34,8 +34,8 @@ FitResult fit_value(const std::string& pointer, double first, double least, doub
   return result;
 }
 
-// The same of numbers that may be zero or, by noise, below: of a kernel's time with it, 1 + number,
-// over that without. Residuals are shares of the time without.
+// Fits a number that may be zero or, by noise, below: a kernel's time with it is 1 + number, over
+// that without. Residuals are shares of the time without.
 FitResult fit_addition(const std::string& pointer, double first, double most,
                        const std::vector<double>& values) {
   const double start = 1.0 + std::clamp(first, 0.0, most);
@@ -53,7 +53,8 @@ FitResult fit_addition(const std::string& pointer, double first, double most,
 
 constexpr double kLeastLaunch = 1e-8, kMostLaunch = 1e-2;
 constexpr double kMostSlowdown = 10.0;
-constexpr double kLeastVariation = 1e-6, kMostVariation = 0.2;  // a clock's step, at least
+// The least is a clock's step.
+constexpr double kLeastVariation = 1e-6, kMostVariation = 0.2;
 
 void calibrate_launch(ClusterSpec& cluster, const std::vector<RunSamples>& samples,
                       const FigureLog& log) {
@@ -97,11 +98,12 @@ void calibrate_variation(ClusterSpec& cluster, const std::vector<RunSamples>& sa
 }
 
 struct MemoryTiming {
-  double explained = 0.0;  // bytes of states and tensors at the peak
+  // Bytes of states and tensors at the peak.
+  double explained = 0.0;
   double measured = 0.0;
 };
 
-// Of rank 0, whose process it is that the metrics speak of.
+// Takes rank 0, whose process the metrics speak of.
 MemoryTiming memory_of(const MeasuredRun& run) {
   StackSpec bare = run.scenario.stack;
   bare.memory.context = bare.memory.communicator = Bytes(0);

@@ -1,5 +1,5 @@
-// What measured runs say of the stack (the host's time for an op, the slowdown beside collectives,
-// the memory that no tensor explains) and of the variation of speed among ranks.
+// Figures that measured runs determine of the stack (the host's time for an op, the slowdown beside
+// collectives, the memory that no tensor explains) and of the variation of speed among ranks.
 #pragma once
 
 #include <vector>

@@ -46,7 +46,6 @@ struct PlanCandidate {
     return static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
   }
   double dollars_per_token() const { return dollars_per_step.value() / tokens(); }
-  double tokens_per_joule() const { return tokens() / joules_per_step.value(); }
 };
 
 struct PlanRequest {

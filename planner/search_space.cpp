@@ -311,12 +311,4 @@ void for_each_plan(const SpaceRequest& request, const Plan& cut,
     walk.walk(cut, pp);
 }
 
-std::vector<Plan> enumerate_plans(const SpaceRequest& request) {
-  std::vector<Plan> plans;
-  for (const Plan& cut : layer_cuts(request)) {
-    for_each_plan(request, cut, [&](const Plan& plan) { plans.push_back(plan); });
-  }
-  return plans;
-}
-
 }  // namespace shardwright::planner

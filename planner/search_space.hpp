@@ -82,11 +82,9 @@ struct SpaceRequest {
 // are recomputed, `zero_stage` is 3 or 0.
 std::vector<Plan> layer_cuts(const SpaceRequest& request);
 
-// Calls `visit` for each plan of the space that cuts layers like `cut`, in order.
+// Calls `visit` for each plan of the space that cuts layers like `cut`, in order. The order of cuts
+// and plans also decides between plans of equal score.
 void for_each_plan(const SpaceRequest& request, const Plan& cut,
                    const std::function<void(const Plan&)>& visit);
-
-// The whole space in its order, which also decides between plans of equal score.
-std::vector<Plan> enumerate_plans(const SpaceRequest& request);
 
 }  // namespace shardwright::planner

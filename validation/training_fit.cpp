@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "calibration/robust_minimiser.hpp"
 #include "core/base/error.hpp"
 #include "validation/same_configuration.hpp"
 #include "validation/validation.hpp"
@@ -33,8 +34,9 @@ constexpr double kPriorWeight = 1.0;
 // All parameters; those that are determined, twice; without one source after the other.
 constexpr double kPasses = 4.0;
 constexpr double kTwoSided95 = 1.96;
-constexpr int kRefits = 2;                 // steps without a source, from the optimum of all rows
-constexpr double kLeastGain = 1.0 - 1e-3;  // of a step's cost, over the one before, to go on
+constexpr int kRefits = 2;  // steps without a source, from the optimum of all rows
+// The relative gain of a step below which the fit stops.
+constexpr double kLeastGain = 1e-3;
 
 class Fit {
  public:
@@ -61,13 +63,14 @@ class Fit {
   Eigen::VectorXd residuals(const Eigen::VectorXd& point) const;
   Eigen::MatrixXd derivatives(const Eigen::VectorXd& point, const Eigen::VectorXd& at) const;
   Eigen::VectorXd row_weights(const Eigen::VectorXd& residual) const;
+  double loss(const Eigen::VectorXd& residual) const;
+  calibration::RobustProblem problem() const;
   struct Step {
     Eigen::VectorXd point, deviation;
   };
   Step solve(const Eigen::MatrixXd& jacobian, const Eigen::VectorXd& residual,
              const Eigen::VectorXd& weights, const Eigen::VectorXd& point) const;
   Eigen::VectorXd clamped(const Eigen::VectorXd& point) const;
-  double cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) const;
   void descend(double pass);
   bool is_free(std::size_t j) const { return verdicts_[j] == calibration::FitVerdict::Fitted; }
   void judge();
@@ -175,20 +178,16 @@ Eigen::VectorXd Fit::row_weights(const Eigen::VectorXd& residual) const {
   return weights;
 }
 
+Eigen::VectorXd deviations(const Eigen::MatrixXd& curvature) {
+  const Eigen::Index size = curvature.rows();
+  return curvature.ldlt().solve(Eigen::MatrixXd::Identity(size, size)).diagonal().cwiseSqrt();
+}
+
 Fit::Step Fit::solve(const Eigen::MatrixXd& jacobian, const Eigen::VectorXd& residual,
                      const Eigen::VectorXd& weights, const Eigen::VectorXd& point) const {
-  Eigen::MatrixXd normal = jacobian.transpose() * weights.asDiagonal() * jacobian;
-  Eigen::VectorXd gradient = jacobian.transpose() * weights.asDiagonal() * residual;
-  for (Eigen::Index j = 0; j < point.size(); ++j) {
-    const double spread = parameters_[static_cast<std::size_t>(j)].spread;
-    const double precision = kPriorWeight / (spread * spread);
-    normal(j, j) += precision;
-    gradient[j] += precision * (point[j] - prior_[j]);
-  }
-  const Eigen::LDLT<Eigen::MatrixXd> factors(normal);
-  const Eigen::MatrixXd covariance =
-      factors.solve(Eigen::MatrixXd::Identity(point.size(), point.size()));
-  return {point - factors.solve(gradient), covariance.diagonal().cwiseSqrt()};
+  const calibration::NormalEquations equations =
+      calibration::normal_equations(problem(), jacobian, residual, weights, point);
+  return {point - equations.matrix.ldlt().solve(equations.gradient), deviations(equations.matrix)};
 }
 
 Eigen::VectorXd Fit::clamped(const Eigen::VectorXd& point) const {
@@ -201,43 +200,54 @@ Eigen::VectorXd Fit::clamped(const Eigen::VectorXd& point) const {
   return result;
 }
 
-double Fit::cost(const Eigen::VectorXd& residual, const Eigen::VectorXd& point) const {
+double Fit::loss(const Eigen::VectorXd& residual) const {
   double sum = 0.0;
   for (Eigen::Index i = 0; i < residual.size(); ++i) {
     const double size = std::abs(residual[i]) / kNoise;
     sum += observations_[static_cast<std::size_t>(i)].weight *
            (size < 1.0 ? size * size : 2.0 * size - 1.0);
   }
-  for (Eigen::Index j = 0; j < point.size(); ++j) {
-    const double spread = parameters_[static_cast<std::size_t>(j)].spread;
-    if (is_free(static_cast<std::size_t>(j)))
-      sum += kPriorWeight * std::pow((point[j] - prior_[j]) / spread, 2.0);
-  }
   return sum;
 }
 
-// Gauss-Newton with halved steps where the cost would rise.
-void Fit::descend(double pass) {
-  double best = cost(at_, point_);
-  for (int iteration = 0; iteration < options_.iterations; ++iteration) {
-    const double done = (static_cast<double>(iteration) / options_.iterations + pass) / kPasses;
-    if (!tell(done, fmt::format("iteration {}, cost {:.1f}", iteration + 1, best))) return;
-    const Step step = solve(derivatives(point_, at_), at_, row_weights(at_), point_);
-    deviation_ = step.deviation;
-    double share = 1.0, found = best;
-    Eigen::VectorXd next, next_at;
-    for (int halving = 0; halving < 4; ++halving, share /= 2.0) {
-      next = clamped(point_ + share * (step.point - point_));
-      next_at = residuals(next);
-      found = cost(next_at, next);
-      if (found < best) break;
-    }
-    if (found >= best) return;
-    point_ = next;
-    at_ = next_at;
-    if (found >= best * kLeastGain) return;
-    best = found;
+// Parameters that are not free have no room between their bounds.
+calibration::RobustProblem Fit::problem() const {
+  calibration::RobustProblem problem;
+  problem.least = problem.most = start_;
+  problem.prior = prior_;
+  problem.precision.resize(start_.size());
+  for (std::size_t j = 0; j < parameters_.size(); ++j) {
+    const auto index = static_cast<Eigen::Index>(j);
+    problem.precision[index] = kPriorWeight / (parameters_[j].spread * parameters_[j].spread);
+    if (!is_free(j)) continue;
+    problem.least[index] = inner(parameters_[j], parameters_[j].low);
+    problem.most[index] = inner(parameters_[j], parameters_[j].high);
   }
+  problem.residuals = [this](const Eigen::VectorXd& point) { return residuals(point); };
+  problem.derivatives = [this](const Eigen::VectorXd& point, const Eigen::VectorXd& at) {
+    return derivatives(point, at);
+  };
+  problem.loss = [this](const Eigen::VectorXd& residual) { return loss(residual); };
+  problem.weights = [this](const Eigen::VectorXd& residual) { return row_weights(residual); };
+  return problem;
+}
+
+void Fit::descend(double pass) {
+  // Residuals are dear: few steps, hardly damped at first, and few tries for each.
+  calibration::MinimiserOptions options{.most_iterations = options_.iterations,
+                                        .enough = kLeastGain,
+                                        .first_damping = 1e-9,
+                                        .retry_damping = 0.25,
+                                        .most_damping = 16.0,
+                                        .goes_on = {}};
+  options.goes_on = [&](int iteration, double cost) {
+    const double done = (static_cast<double>(iteration) / options_.iterations + pass) / kPasses;
+    return tell(done, fmt::format("iteration {}, cost {:.1f}", iteration + 1, cost));
+  };
+  const calibration::Minimum found = calibration::minimise(problem(), point_, at_, options);
+  point_ = found.point;
+  at_ = found.residuals;
+  if (found.curvature.size() > 0) deviation_ = deviations(found.curvature);
 }
 
 void Fit::judge() {

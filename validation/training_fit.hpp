@@ -2,9 +2,9 @@
 //
 // The residual of a row is the logarithm of predicted over measured step time. The fit minimises
 //   sum_rows  w_row rho(residual / noise)  +  sum_parameters  ((x - typical) / spread)^2
-// by Gauss-Newton steps with numerical derivatives; rho is the absolute value beyond the noise
-// (iteratively reweighted least squares), so that rows which the model cannot explain do not bend
-// the parameters. Rows of a large source count less each, so that no source outvotes all others.
+// with numerical derivatives (calibration/robust_minimiser.hpp); rho is the absolute value beyond
+// the noise, so that rows which the model cannot explain do not bend the parameters. Rows of a
+// large source count less each, so that no source outvotes all others.
 // A parameter whose deviation stays close to its prior `spread` is not determined by the rows, and
 // one that they push to an end of its physical range answers for something else: both keep the
 // figure of their profile and are reported as such, and the others are fitted anew.

@@ -13,6 +13,7 @@
 #include "cli/programs/here_profile.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
+#include "sim/network/topology.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -72,12 +73,39 @@ ExitCode list_clusters(const ClustersOptions& options) {
   return ExitCode::Ok;
 }
 
+// Bisection bandwidths of jobs of whole nodes, up to a size at which the cut takes no time to find.
+void add_bisections(Page& page, const ClusterSpec& cluster) {
+  constexpr std::int64_t kMostAccelerators = 1024;
+  const std::int64_t most =
+      std::min(kMostAccelerators, cluster.most_accelerators().value_or(kMostAccelerators));
+  Table table({{"accelerators", kNumber},
+               {"bisection", kNumber, "GB/s"},
+               {"per accelerator", kNumber, "GB/s"}});
+  bool any = false;
+  for (std::int64_t nodes = 1; nodes * cluster.node.accelerators <= most; nodes *= 2) {
+    const sim::Topology topology = sim::Topology::build(cluster, nodes);
+    if (topology.accelerators() < 2) continue;
+    if (!topology.is_connected()) break;
+    const BytesPerSecond cut = topology.bisection_bandwidth();
+    table.add_row({format_count(topology.accelerators()), in_giga(cut.value()),
+                   in_giga(2.0 * cut.value() / topology.accelerators())});
+    any = true;
+  }
+  if (!any) return;
+  page.heading("Bisection bandwidth");
+  page.paragraph(
+      "What one half of a job's accelerators can send to the other half at once, by the links' "
+      "datasheets.");
+  page.table(table);
+}
+
 ExitCode show_cluster(const ClustersOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   const ClusterSpec cluster = load_cluster_or_here(options.name);
   const nlohmann::ordered_json document = to_json(cluster);
   Page page = new_page(options.common);
   add_spec(page, document);
+  add_bisections(page, cluster);
   deliver(options.common, page, document);
   return ExitCode::Ok;
 }

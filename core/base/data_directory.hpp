@@ -1,4 +1,4 @@
-// Where the models and hardware profiles lie that Shardwright ships.
+// The folders of the models and hardware profiles that Shardwright ships.
 #pragma once
 
 #include <filesystem>

@@ -11,9 +11,12 @@ namespace shardwright {
 
 // One thing that is wrong with an input.
 struct Problem {
-  std::string where;     // JSON pointer, option or line; empty: the input as a whole
-  std::string found;     // what stands there
-  std::string expected;  // what may stand there, with the nearest valid value where there is one
+  // A JSON pointer, an option or a line; empty for the input as a whole.
+  std::string where;
+  // The value found there.
+  std::string found;
+  // The values that may stand there, with the nearest valid one if there is one.
+  std::string expected;
 
   bool operator==(const Problem&) const = default;
 };
@@ -37,8 +40,8 @@ class ProblemList {
   explicit ProblemList(std::string source) : source_(std::move(source)) {}
 
   void add(std::string where, std::string found, std::string expected);
-  // From here on, problems at `pointer` and below it are said to be at and below its member `key`:
-  // the readers see a document in which that member has taken the place of its object.
+  // Says from now on of problems at `pointer` and below it that they are at and below its member
+  // `key`: the readers see a document in which that member has taken the place of its object.
   void add_level(const std::string& pointer, const std::string& key);
   bool empty() const { return problems_.empty(); }
   std::size_t size() const { return problems_.size(); }
@@ -51,7 +54,8 @@ class ProblemList {
 
   std::string source_;
   std::vector<Problem> problems_;
-  std::map<std::string, std::string> levels_;  // key by pointer
+  // The key of each pointer.
+  std::map<std::string, std::string> levels_;
 };
 
 // A run that failed although its input was good (an unwritable file, say). The command exits

@@ -11,7 +11,7 @@ class FolderLock {
  public:
   enum class IfHeld { GiveUp, Wait };
 
-  // Of a folder that is there.
+  // Locks a folder that exists.
   FolderLock(const std::filesystem::path& folder, IfHeld if_held);
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept;

@@ -12,7 +12,8 @@
 namespace shardwright {
 namespace {
 
-constexpr std::size_t kLongestLine = 1 << 20;  // bytes
+// Bytes.
+constexpr std::size_t kLongestLine = 1 << 20;
 constexpr std::size_t kMostBadLines = 100;
 
 // The next line; false at the end. Throws at a line that is too long.

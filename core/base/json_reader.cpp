@@ -57,7 +57,8 @@ class StructureGuard {
   std::vector<std::vector<std::string>> keys_;
 };
 
-constexpr std::size_t kWatchedBytes = 1 << 16;  // between two looks at who waits
+// Bytes between two looks at the watch.
+constexpr std::size_t kWatchedBytes = 1 << 16;
 
 // The characters of a text, which tells a watch how far they were read.
 class WatchedCharacters {
@@ -145,14 +146,14 @@ std::optional<std::int64_t> as_integer(const json& value) {
   return std::nullopt;
 }
 
-// What an object that is not there reads as: whatever it should hold is one problem, already said.
+// Stands for an object that is not there: whatever it should hold is one problem, already reported.
 const json& absent_object() {
   static const json kAbsent = json::object();
   return kAbsent;
 }
 
-// In-range stand-ins for values that were refused, so that reading can go on to find further
-// problems.
+// Returns a value in the range that stands for one that was refused, so that reading can go on to
+// find further problems.
 std::int64_t stand_in(IntegerRange range) {
   return std::max<std::int64_t>(range.least, std::min<std::int64_t>(1, range.most));
 }
@@ -212,7 +213,7 @@ json read_large_json_file(const std::filesystem::path& file, std::uintmax_t most
       refuse(source, "", fmt::format("more than {} bytes", most_bytes), "a smaller file");
     }
   }
-  // What takes its time is the parsing, so that is what the watch sees.
+  // Parsing takes the time, so the watch sees it.
   const char *begin = text.data(), *end = begin + text.size();
   json document = parse_guarded(text, WatchedCharacters(begin, begin, watch),
                                 WatchedCharacters(begin, end, watch), source);

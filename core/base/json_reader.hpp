@@ -24,13 +24,13 @@ namespace shardwright {
 // key twice in one object.
 nlohmann::json read_json_file(const std::filesystem::path& file);
 
-// The same for text that is already in memory; `source` names it in errors.
+// Parses text that is already in memory; `source` names it in errors.
 nlohmann::json parse_json(std::string_view text, const std::string& source);
 
 // Reads "-" as standard input and any other name as a file.
 nlohmann::json read_json_argument(const std::string& file_or_dash);
 
-// What problems call it: the file, or "stdin".
+// The name of the source in problems: the file, or "stdin".
 std::string argument_source(const std::string& file_or_dash);
 
 // Inclusive limits of an integer.
@@ -74,7 +74,8 @@ class ObjectReader {
   double number(const std::string& key, NumberRange range = kPositive);
   bool boolean(const std::string& key);
   std::string text(const std::string& key);
-  std::string name(const std::string& key);  // a text that is not empty
+  // Reads a text that is not empty.
+  std::string name(const std::string& key);
   std::vector<std::int64_t> integers(const std::string& key, IntegerRange range = {});
   std::vector<double> numbers(const std::string& key, NumberRange range = kPositive);
   std::vector<std::string> texts(const std::string& key);
@@ -105,7 +106,7 @@ class ObjectReader {
 
   // Adds a problem at a member (or at the object itself, if `key` is empty).
   void problem(const std::string& key, std::string found, std::string expected);
-  // The same about what is there: a value, null, or no such key.
+  // Reports a problem about the value at the key: a value, null, or no such key.
   void problem_with(const std::string& key, std::string expected);
 
   // Adds a problem for each key that nobody asked for. Not called for formats that may hold more

@@ -10,8 +10,8 @@
 
 namespace shardwright {
 
-// Who waits for a large file: hears how far it is read, and may want it no more. Both may be left
-// out.
+// The caller who waits for a large file: it hears how far the file is read, and may want it no
+// more. Both may be left out.
 struct ReadingWatch {
   // Bytes that were read and parsed since it was called last. A file that was read to its end
   // without a problem adds up to its size.
@@ -25,8 +25,8 @@ class ReadingStopped : public std::exception {
   const char* what() const noexcept override { return "the reading was stopped"; }
 };
 
-// As read_json_file (core/base/json_reader.hpp), with a limit of its own. Throws InputError, and
-// ReadingStopped where `watch` asks for it.
+// Reads as read_json_file (core/base/json_reader.hpp), with a limit of its own. Throws InputError,
+// and ReadingStopped where `watch` asks for it.
 nlohmann::json read_large_json_file(const std::filesystem::path& file, std::uintmax_t most_bytes,
                                     const ReadingWatch& watch = {});
 

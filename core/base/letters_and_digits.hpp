@@ -11,7 +11,7 @@ char to_lower(char c);
 
 bool is_letter_or_digit(char c);
 
-// What is left of a text without case and signs: "Zero-Bubble (ZB-1P)" is "zerobubblezb1p".
+// Returns a text without case and signs: "Zero-Bubble (ZB-1P)" is "zerobubblezb1p".
 std::string letters_and_digits(std::string_view text);
 
 }  // namespace shardwright

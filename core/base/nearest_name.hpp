@@ -14,8 +14,8 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 // "one of a, b, c", followed by "did you mean b?" where one is near.
 std::string one_of(std::string_view name, std::span<const std::string> candidates);
 
-// Nothing if `word` is one of the candidates, else what is wrong with it: "found "Auto"; expected
-// one of a, b, c (did you mean "auto"?)".
+// Returns nothing if `word` is one of the candidates, else the problem with it: "found "Auto";
+// expected one of a, b, c (did you mean "auto"?)".
 std::string unless_one_of(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace shardwright

@@ -10,7 +10,8 @@ namespace {
 
 struct CodePoint {
   char32_t value = 0;
-  std::size_t bytes = 0;  // 0: no UTF-8
+  // The length; 0 if it is no UTF-8.
+  std::size_t bytes = 0;
 };
 
 bool continues(char byte) {

@@ -6,9 +6,9 @@
 
 namespace shardwright {
 
-// What stands at a path instead of a regular file ("a folder", "a named pipe", "a device", "a
-// socket"), which must be known before it is opened: a pipe would wait for who writes into it.
-// Empty for a regular file, and where nothing can be seen: opening it says why.
+// The kind of a file that is not regular ("a folder", "a named pipe", "a device", "a socket"),
+// which must be known before it is opened: a pipe would wait for a writer. Empty for a regular
+// file, and where nothing can be seen: opening it says why.
 std::string kind_unless_regular(const std::filesystem::path& file);
 
 }  // namespace shardwright

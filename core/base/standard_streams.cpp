@@ -19,7 +19,7 @@ void prepare_standard_streams() {
 }
 
 void tell(std::string_view message) {
-  // In one piece, since ranks share the stream.
+  // The line goes out in one piece, since ranks share the stream.
   write_to_stderr(std::string(message) + '\n');
 }
 

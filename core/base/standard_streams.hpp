@@ -5,9 +5,10 @@
 
 namespace shardwright {
 
-// To be called before anything is opened. A stream that the caller closed would lend its number to
-// the next file that is opened, and what is printed would end up in there; writing to a pipe whose
-// reader is gone would end the program (SIGPIPE) where it is to be an error like any other.
+// Prepares the standard streams before anything is opened. A stream that the caller closed would
+// lend its number to the next file that is opened, and printed text would end up in there; writing
+// to a pipe whose reader is gone would end the program (SIGPIPE) where it is to be an error like
+// any other.
 void prepare_standard_streams();
 
 // Writes a message to standard error, and a line feed behind. One that cannot be written (a full
@@ -15,7 +16,7 @@ void prepare_standard_streams();
 // exit status do not depend on it.
 void tell(std::string_view message);
 
-// The same without a line feed: the beginning of a line, or one that is drawn again and again.
+// Writes without a line feed: the beginning of a line, or one that is drawn again and again.
 void write_to_stderr(std::string_view text);
 
 }  // namespace shardwright

@@ -89,9 +89,6 @@ constexpr Seconds milliseconds(double count) {
 constexpr Bytes gigabytes(double count) {
   return Bytes(count * 1e9);
 }
-constexpr Bytes gibibytes(double count) {
-  return Bytes(count * 1073741824.0);
-}
 constexpr BytesPerSecond gigabytes_per_second(double count) {
   return BytesPerSecond(count * 1e9);
 }

@@ -13,7 +13,8 @@
 namespace shardwright {
 namespace {
 
-// What tells layers apart, as far as their ops go: dense or sparse, windowed or full attention.
+// The signature that tells layers apart, as far as their ops go: dense or sparse, windowed or full
+// attention.
 std::pair<bool, bool> layer_signature(const ModelSpec& model, std::int64_t layer) {
   return {model.is_sparse(layer), model.sliding_window_of(layer) > 0};
 }
@@ -62,8 +63,8 @@ class PartBuilder {
   const LayerEnds& ends() const { return ends_; }
   const std::vector<TensorSpec>& tensors() const { return tensors_.tensors(); }
 
-  // With FSDP, the next parts read gathered copies of so many parameters of the rank. There is
-  // nothing to gather if a part has none.
+  // Lets the next parts read gathered copies of so many parameters of the rank, with FSDP. A part
+  // without parameters gathers nothing.
   void gather_parameters(const std::string& name, double parameters) {
     writer_.gathered.reset();
     if (!shards_parameters(writer_.model, writer_.plan) || parameters <= 0.0) return;

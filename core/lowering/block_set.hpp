@@ -21,23 +21,29 @@ namespace shardwright {
 // them.
 struct PartBlocks {
   BlockId forward = 0;
-  BlockId recompute = 0;       // meaningful where `recomputed`
-  BlockId backward = 0;        // input and weight gradients in one go …
-  BlockId backward_input = 0;  // … or apart
+  // The recomputation, meaningful if `recomputed`.
+  BlockId recompute = 0;
+  // The gradients of input and weights in one go.
+  BlockId backward = 0;
+  // The gradient of the input alone.
+  BlockId backward_input = 0;
   BlockId backward_weight = 0;
   bool recomputed = false;
   // FSDP only: the tensors that hold a gathered copy of the parameters and their unsharded
   // gradient.
   TensorId parameters = 0, parameter_gradient = 0;
-  // Where activations are offloaded: what the forward pass keeps goes to the host and comes back.
+  // True if activations are offloaded: those that the forward pass keeps go to the host and come
+  // back.
   bool offloads = false;
   BlockId store = 0, fetch = 0;
 };
 
 // Parameters of one rank's share of a part.
 struct PartParameters {
-  double dense = 0.0;   // replicated over the data group
-  double expert = 0.0;  // replicated over the expert-data group
+  // Parameters that are replicated over the data group.
+  double dense = 0.0;
+  // Parameters that are replicated over the expert-data group.
+  double expert = 0.0;
   // Elements of dense gradients that tensor-parallel ranks add up at the end of the step: of
   // parameters that each of them holds and uses on its own part of the sequence, and of key/value
   // heads of which some of them hold copies.
@@ -51,10 +57,11 @@ struct BlockSet {
   std::vector<TensorSpec> tensors;
   std::vector<Block> blocks;
 
-  // By layer kind (see `kind_of_layer`): with everything kept, and with the whole layer recomputed
-  // (empty unless the plan recomputes layers).
+  // Parts by layer kind (see `kind_of_layer`): with everything kept, and with the whole layer
+  // recomputed (empty unless the plan recomputes layers).
   std::vector<PartBlocks> kept, recomputed;
-  std::vector<PartParameters> layer_parameters;  // by layer kind
+  // Parameters by layer kind.
+  std::vector<PartParameters> layer_parameters;
   std::vector<std::int32_t> kind_of_layer;
 
   PartBlocks embedding, head;
@@ -62,9 +69,12 @@ struct BlockSet {
   std::optional<PartBlocks> recomputed_head;
   PartParameters embedding_parameters, head_parameters;
 
-  TensorRef hidden, hidden_gradient;  // at a layer's input
-  Bytes boundary_bytes;               // of the hidden state that one stage hands to the next …
-  Bytes message_bytes;  // … and of what each rank sends of it: less where the next stage gathers
+  // The hidden state at a layer's input, and its gradient.
+  TensorRef hidden, hidden_gradient;
+  // Bytes of the hidden state that one stage hands to the next.
+  Bytes boundary_bytes;
+  // Bytes that each rank sends of it: fewer where the next stage gathers.
+  Bytes message_bytes;
 };
 
 BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& stack);

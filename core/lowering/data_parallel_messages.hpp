@@ -1,5 +1,5 @@
-// How the messages of data parallelism are cut: gradient buckets, parameter gathers, and the
-// collectives that a bucket takes.
+// The messages of data parallelism: gradient buckets, parameter gathers, and the collectives that a
+// bucket takes.
 #pragma once
 
 #include "core/lowering/block_set.hpp"
@@ -32,7 +32,7 @@ double gradient_bucket_bytes(const ModelSpec& model, const Plan& plan, const Sta
 // Bytes from which on parameters are gathered, where that happens beside the first forward pass.
 double parameter_bucket_bytes(const Plan& plan, const StackSpec& stack);
 
-// When ZeRO-1 and ZeRO-2 gather the parameters that the ranks have updated.
+// The time at which ZeRO-1 and ZeRO-2 gather the parameters that the ranks have updated.
 enum class ParameterGathers { None, BesideForward, AfterOptimizer };
 ParameterGathers parameter_gathers(const Plan& plan, const StackSpec& stack);
 

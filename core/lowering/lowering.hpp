@@ -17,8 +17,8 @@ namespace shardwright {
 // The plan must be one that `check_plan` accepts for this model.
 Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack);
 
-// The same from parts that several plans share: `blocks` of a plan that cuts layers alike,
-// `schedule` of this plan.
+// Lowers from parts that several plans share: `blocks` of a plan that cuts layers alike, `schedule`
+// of this plan.
 Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
               const BlockSet& blocks, const PipelineSchedule& schedule);
 

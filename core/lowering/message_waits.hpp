@@ -1,4 +1,4 @@
-// What waits for pipeline messages besides the ops that read them.
+// The ops that wait for pipeline messages besides those that read them.
 #pragma once
 
 #include "core/spec/plan.hpp"

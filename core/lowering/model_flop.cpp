@@ -33,7 +33,8 @@ Flop model_flop_per_step(const ModelSpec& model, const Plan& plan) {
   // The output head, tied or not; each further token passes it and a projection of two states.
   double weights = static_cast<double>(1 + further) * static_cast<double>(model.vocab) * hidden +
                    static_cast<double>(further) * 2.0 * hidden * hidden;
-  double scores = 0.0;  // keys that a query of each layer may see, summed over the layers
+  // Keys that a query of each layer may see, summed over the layers.
+  double scores = 0.0;
   for (std::int64_t layer = 0; layer < model.layers + further; ++layer) {
     weights += active_matrix_elements(model, layer);
     const std::int64_t window = model.sliding_window_of(layer);

@@ -1,8 +1,8 @@
-// What one slot of a schedule issues for each part of its chunk, in issue order.
+// The calls of one slot of a schedule for each part of its chunk, in issue order.
 //
 // The lowering walks a slot to write calls, and the closed forms (sim/step/chunk_costs.hpp) walk it
-// to add up what the same calls take, so that the order of gathers, copies, kernels and reductions
-// is stated once.
+// to add up the times of the same calls, so that the order of gathers, copies, kernels and
+// reductions is stated once.
 #pragma once
 
 #include <algorithm>
@@ -61,8 +61,10 @@ inline constexpr std::size_t kPartsBeforeStore = 2;
 
 // FSDP, as a slot issues it.
 struct ShardedSlots {
-  bool gathers = false;   // parameters are gathered before use
-  std::size_t ahead = 0;  // parts whose gathers are issued ahead of the one that is computed
+  // True if parameters are gathered before use.
+  bool gathers = false;
+  // The number of parts whose gathers are issued ahead of the one that is computed.
+  std::size_t ahead = 0;
 };
 
 // Walks the steps of a slot without the messages at its ends. `parts` is in forward order.

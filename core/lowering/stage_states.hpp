@@ -1,5 +1,5 @@
-// What a pipeline stage holds from step to step: parameters, gradients and optimizer states of one
-// rank.
+// The states that a pipeline stage holds from step to step: parameters, gradients and optimizer
+// states of one rank.
 #pragma once
 
 #include <array>
@@ -33,16 +33,16 @@ PartParameters stage_parameters(const ModelSpec& model, const BlockSet& blocks,
 double dense_shards(const Plan& plan);
 double expert_shards(const Plan& plan);
 
-// Where a weight's gradient is added up inside of a GEMM, autograd still wants a gradient to hand
-// on: Transformer Engine keeps one unused tensor for each shape of weight (`get_dummy_wgrad`), that
-// is, for the weights of one layer, and of the head where the stage has it, which is as large as
-// the embedding.
-// `largest_layer` and `embedding` are their dense parameters on one rank.
+// Bytes of unused gradients. A weight's gradient may be added up inside of a GEMM, but autograd
+// wants a gradient to hand on: Transformer Engine keeps one unused tensor for each shape of weight
+// (`get_dummy_wgrad`), that is, for the weights of one layer, and of the head where the stage has
+// it, which is as large as the embedding. `largest_layer` and `embedding` are their dense
+// parameters on one rank.
 Bytes gradient_placeholders(double largest_layer, double embedding, bool holds_head,
                             const Plan& plan);
 
-// What a rank holds of each category, in the order in which it was added. Held in place: a search
-// asks for it with every plan.
+// Bytes per memory category on one rank, in insertion order. They are held in place: a search asks
+// for them with every plan.
 class PersistentStates {
  public:
   void add(MemoryCategory category, Bytes bytes) { states_[count_++] = {category, bytes}; }

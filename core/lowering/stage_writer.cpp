@@ -17,7 +17,8 @@ namespace {
 std::vector<std::uint16_t> find_entries(const std::vector<Op>& ops,
                                         const std::vector<TensorId>& handed_over) {
   std::vector<std::uint16_t> entries;
-  std::vector<bool> after(ops.size(), false);  // an entry
+  // True if it comes after an entry.
+  std::vector<bool> after(ops.size(), false);
   EnumArray<Stream, bool> stream_after{};
   std::vector<TensorRef> written;
   for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(ops.size()); ++i) {
@@ -68,7 +69,8 @@ class StageWriter::SlotCalls {
         copy_(gather_.size(), 0),
         first_gather_(writer.first_gather_[static_cast<std::size_t>(slot.chunk)]) {}
 
-  // Not before the part before it has been computed: that bounds the copies that are alive.
+  // Does not start before the part before it has been computed: that bounds the copies that are
+  // alive.
   void gather(const Part& part, std::size_t place) {
     const PartBlocks& blocks = *part.part;
     if (!gathers_parameters(writer_.in_.blocks, blocks, slot_.phase)) return;
@@ -126,10 +128,11 @@ class StageWriter::SlotCalls {
 
   StageWriter& writer_;
   const Slot& slot_;
-  // By place: FSDP's gathers, and copies of activations to the host or back.
+  // FSDP's gathers, and copies of activations to the host or back, by place.
   std::vector<std::uint32_t> gather_, copy_;
   std::vector<std::uint32_t>& first_gather_;
-  std::vector<std::uint32_t> before_;  // the ends of the part before the one at hand
+  // The ends of the part before the one at hand.
+  std::vector<std::uint32_t> before_;
 };
 
 StageWriter::StageWriter(const LoweringInput& input, std::int32_t stage, SurroundingBlocks& around)
@@ -232,14 +235,14 @@ std::uint32_t StageWriter::call_around(BlockId block, std::int32_t layer, const 
   return rank_.ops - 1;
 }
 
-const StageWriter::Seams& StageWriter::seams_of(BlockId block) {
-  if (seams_.size() <= block) seams_.resize(block + 1);
-  std::optional<Seams>& seams = seams_[block];
-  if (!seams) {
+const StageWriter::BorderOps& StageWriter::border_ops_of(BlockId block) {
+  if (border_ops_.size() <= block) border_ops_.resize(block + 1);
+  std::optional<BorderOps>& border = border_ops_[block];
+  if (!border) {
     const std::vector<Op>& ops = around_.block(block).ops;
-    seams = {find_entries(ops, handed_over_), find_exits(ops)};
+    border = {find_entries(ops, handed_over_), find_exits(ops)};
   }
-  return *seams;
+  return *border;
 }
 
 std::vector<std::uint32_t> StageWriter::ends() const {
@@ -252,8 +255,8 @@ void StageWriter::call_part(BlockId block, std::int32_t layer, const Slot& slot)
   const std::vector<Op>& ops = open_call(block, layer, slot);
   if (ops.empty()) return;
   const std::uint32_t first = rank_.calls.back().first_op;
-  const Seams& seams = seams_of(block);
-  for (const std::uint16_t entry : seams.entries) {
+  const BorderOps& border = border_ops_of(block);
+  for (const std::uint16_t entry : border.entries) {
     for (const std::uint32_t on : pending_) rank_.waits.push_back({first + entry, on});
     for (const Exit& exit : exits_) {
       if (exit.stream != ops[entry].stream) rank_.waits.push_back({first + entry, exit.op});
@@ -261,7 +264,7 @@ void StageWriter::call_part(BlockId block, std::int32_t layer, const Slot& slot)
   }
   pending_.clear();
   exits_.clear();
-  for (const std::uint16_t exit : seams.exits) exits_.push_back({first + exit, ops[exit].stream});
+  for (const std::uint16_t exit : border.exits) exits_.push_back({first + exit, ops[exit].stream});
 }
 
 void StageWriter::receive(bool gradient, const Place& from, std::int64_t layer, const Slot& slot) {

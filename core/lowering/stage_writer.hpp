@@ -18,14 +18,15 @@
 
 namespace shardwright {
 
-// What all stages are written from. Everything referred to outlives the writers.
+// The inputs that all stages are written from. Everything referred to outlives the writers.
 struct LoweringInput {
   const ModelSpec& model;
   const Plan& plan;
   const StackSpec& stack;
   const BlockSet& blocks;
   const PipelineSchedule& schedule;
-  const std::vector<LayerRange>& parts;  // by position in the forward order
+  // The layers of each part by position in the forward order.
+  const std::vector<LayerRange>& parts;
 };
 
 class StageWriter {
@@ -45,7 +46,8 @@ class StageWriter {
     return parts_[static_cast<std::size_t>(chunk)];
   }
   const PartParameters& parameters_of(const Part& part) const;
-  std::size_t position_of(std::int32_t chunk) const;  // in the forward order
+  // Returns the position in the forward order.
+  std::size_t position_of(std::int32_t chunk) const;
   LayerRange layers_of(std::int32_t chunk) const { return in_.parts[position_of(chunk)]; }
   // Layer `layer` is the one whose input crosses the boundary.
   void receive(bool gradient, const Place& from, std::int64_t layer, const Slot& slot);
@@ -58,15 +60,18 @@ class StageWriter {
                             const std::vector<PartId>& covered = {});
   const std::vector<Op>& open_call(BlockId block, std::int32_t layer, const Slot& slot);
   void wait_for(std::uint32_t on) { pending_.push_back(on); }
-  // What comes after all of the last part's call waits for these ops.
+  // The ops that everything after the last part's call waits for.
   std::vector<std::uint32_t> ends() const;
   std::vector<std::uint32_t> reduced_ends() const;
-  // How a block follows the one before it and is followed by the next.
-  struct Seams {
-    std::vector<std::uint16_t> entries;  // ops that wait for what was issued before the block
-    std::vector<std::uint16_t> exits;    // ops that no later op of the block waits for
+  // The ops at a block's borders, by which it follows the one before it and is followed by the
+  // next.
+  struct BorderOps {
+    // Ops that wait for ops issued before the block.
+    std::vector<std::uint16_t> entries;
+    // Ops that no later op of the block waits for.
+    std::vector<std::uint16_t> exits;
   };
-  const Seams& seams_of(BlockId block);
+  const BorderOps& border_ops_of(BlockId block);
 
   // data_parallel.cpp
   // After the last of a microbatch's weight gradients of a part: reduces them at once (FSDP), or
@@ -100,11 +105,15 @@ class StageWriter {
   SurroundingBlocks& around_;
   RankProgram rank_;
 
-  std::vector<std::vector<Part>> parts_;  // by chunk
+  // Parts by chunk.
+  std::vector<std::vector<Part>> parts_;
 
-  std::vector<std::uint32_t> pending_;  // ops that the next part's call waits for
-  std::vector<TensorId> handed_over_;   // to a part by other calls than those of its own blocks
-  std::vector<std::optional<Seams>> seams_;  // by block, once found
+  // Ops that the next part's call waits for.
+  std::vector<std::uint32_t> pending_;
+  // Tensors that are handed over to a part by other calls than those of its own blocks.
+  std::vector<TensorId> handed_over_;
+  // The border ops of each block, once found.
+  std::vector<std::optional<BorderOps>> border_ops_;
   // The exits of the last part's call: after them all of it is done.
   struct Exit {
     std::uint32_t op = 0;
@@ -113,19 +122,26 @@ class StageWriter {
   std::vector<Exit> exits_;
 
   ModelEnds ends_of_model_;
-  bool copies_embedding_ = false;  // the output head's part holds a copy of the embedding, too
-  PartParameters head_and_copy_;   // of that part
-  PartParameters parameters_;      // all parameters that the stage holds
+  // True if the output head's part holds a copy of the embedding, too.
+  bool copies_embedding_ = false;
+  // Parameters of that part.
+  PartParameters head_and_copy_;
+  // All parameters that the stage holds.
+  PartParameters parameters_;
 
-  bool sharded_ = false;  // FSDP: parameters are gathered before use
-  double bucket_bytes_;   // from which on a gradient bucket is reduced
+  // True with FSDP: parameters are gathered before use.
+  bool sharded_ = false;
+  // The size from which on a gradient bucket is reduced.
+  double bucket_bytes_;
   Bucket bucket_;
   std::vector<PartId> bucket_parts_;
-  std::vector<std::int64_t> completed_;  // by chunk: microbatches whose gradients are complete
-  // By chunk and part: the gather at the start of the step, as the number of its last op plus one;
+  // The number of microbatches whose gradients are complete, by chunk.
+  std::vector<std::int64_t> completed_;
+  // The gather at the start of the step by chunk and part, as the number of its last op plus one;
   // 0: none.
   std::vector<std::vector<std::uint32_t>> first_gather_;
-  std::uint32_t last_reduce_ = 0;  // likewise
+  // The last reduction, as such a number.
+  std::uint32_t last_reduce_ = 0;
 };
 
 }  // namespace shardwright

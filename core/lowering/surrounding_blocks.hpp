@@ -39,7 +39,7 @@ class SurroundingBlocks {
   const Block& block(BlockId id) const { return program_.blocks[id]; }
 
  private:
-  // What tells the blocks of layers and messages apart. There is one for each layer and
+  // The key that tells the blocks of layers and messages apart. There is one for each layer and
   // microbatch, so they are looked up before they are written.
   struct Key {
     OpKind kind;
@@ -57,7 +57,8 @@ class SurroundingBlocks {
   BlockId add(Block block);
 
   Program& program_;
-  std::size_t first_own_;  // blocks before it are those of the model's parts
+  // The first block that is not one of the model's parts.
+  std::size_t first_own_;
   Bytes message_;
   bool host_waits_;
   std::vector<std::pair<Key, BlockId>> known_;

@@ -11,7 +11,7 @@
 
 namespace shardwright {
 
-// What an executor computes follows from kind and phase, the parameters, and the operands in the
+// The computation of an op follows from kind and phase, the parameters, and the operands in the
 // order of Op::reads and Op::writes:
 //
 //   Gemm        forward (x) -> (y): y = x W^T + b
@@ -32,10 +32,14 @@ namespace shardwright {
 //               (logits, statistics) -> (probabilities)
 //               backward (probabilities) -> (gradient of the logits)
 enum class OpKind : std::uint8_t {
-  Gemm,         // GemmWork
-  GroupedGemm,  // GemmWork, `groups` experts at once
-  Attention,    // AttentionWork
-  Softmax,      // MemoryWork from here on: the softmax of unfused attention
+  // GemmWork.
+  Gemm,
+  // GemmWork of `groups` experts at once.
+  GroupedGemm,
+  // AttentionWork.
+  Attention,
+  // The softmax of unfused attention. MemoryWork from here on.
+  Softmax,
   Norm,
   Rope,
   Activation,
@@ -43,20 +47,26 @@ enum class OpKind : std::uint8_t {
   Residual,
   Embedding,
   Router,
-  Permute,  // tokens into expert order and back
+  // Moves tokens into expert order and back.
+  Permute,
   Loss,
-  Cast,  // to and from FP8
+  // Converts to and from FP8.
+  Cast,
   GradientAccumulation,
   GradientNorm,
   Optimizer,
-  Offload,        // between device and host memory
-  HostOptimizer,  // HostUpdateWork
-  AllReduce,      // CommunicationWork from here on
+  // Copies between device and host memory.
+  Offload,
+  // HostUpdateWork.
+  HostOptimizer,
+  // CommunicationWork from here on.
+  AllReduce,
   AllGather,
   ReduceScatter,
   AllToAll,
   Broadcast,
-  RingShift,  // each member passes its buffer on to the next one of the group
+  // Each member passes its buffer on to the next one of the group.
+  RingShift,
   Send,
   Receive,
 };
@@ -76,8 +86,8 @@ constexpr bool is_communication(OpKind kind) {
   return kind >= OpKind::AllReduce;
 }
 
-// In-order queues of a device. Ops of different streams run beside each other unless one waits for
-// the other.
+// The in-order queues of a device. Ops of different streams run beside each other unless one waits
+// for the other.
 enum class Stream : std::uint8_t {
   Compute,
   TensorParallel,
@@ -111,16 +121,24 @@ enum class Group : std::uint8_t {
   Context,
   Expert,
   ExpertTensor,
-  Data,        // all ranks that hold the same dense parameters: dp x cp
-  ExpertData,  // all ranks that hold the same experts
-  ShardInner,  // hybrid sharding: the ranks that share one copy of the states …
-  ShardOuter,  // … and the ranks that hold the same shard
+  // All ranks that hold the same dense parameters: dp x cp.
+  Data,
+  // All ranks that hold the same experts.
+  ExpertData,
+  // The ranks of hybrid sharding that share one copy of the states.
+  ShardInner,
+  // The ranks of hybrid sharding that hold the same shard.
+  ShardOuter,
   ExpertShardInner,
   ExpertShardOuter,
-  Pipeline,       // neighbours along the pipeline; point-to-point only
-  EmbeddingTie,   // first and last stage, which both hold a shared embedding
-  ModelParallel,  // tp x pp of one replica: the gradient norm
-  Mirror,         // DualPipe: the two stages that hold copies of the same parts of the model
+  // Neighbours along the pipeline; point-to-point only.
+  Pipeline,
+  // The first and the last stage, which both hold a shared embedding.
+  EmbeddingTie,
+  // The tp x pp ranks of one replica, for the gradient norm.
+  ModelParallel,
+  // The two stages of DualPipe that hold copies of the same parts of the model.
+  Mirror,
 };
 constexpr auto enum_names(Group) {
   return std::array{"tensor",
@@ -152,7 +170,8 @@ struct GemmWork {
   std::int64_t batch = 1;
   std::int64_t groups = 1;
   bool groups_share_k = false;
-  bool accumulate_fp32 = false;  // adds into an fp32 output (weight gradients)
+  // True if it adds into an fp32 output (weight gradients).
+  bool accumulate_fp32 = false;
 
   Flop flop() const {
     return Flop(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
@@ -209,8 +228,8 @@ struct CommunicationWork {
   Bytes bytes;
   // Point-to-point only: the peer's stage minus this rank's.
   std::int32_t peer_offset = 0;
-  // Where a stack overlaps this collective with the GEMM that it belongs to, the share that can be
-  // hidden.
+  // The share of the collective that can be hidden where a stack overlaps it with the GEMM that it
+  // belongs to.
   double hidden_share = 0.0;
   // All-to-all of a stack that sends a node one copy of a token, which the node spreads over its
   // ranks: copies of a token in `bytes`, and the most nodes that they go to (0: any number).
@@ -222,19 +241,25 @@ struct CommunicationWork {
   bool operator==(const CommunicationWork&) const = default;
 };
 
-// What a collective carries, where it is not only the values of the tensors that it reads and
-// writes: mostly states that a rank holds from step to step.
+// The data that a collective carries, where it is not only the values of the tensors that it reads
+// and writes: mostly states that a rank holds from step to step.
 enum class Payload : std::uint8_t {
   Tensors,
-  Parameters,           // of the parts that the call covers
-  Gradients,            // of the parts that the call covers
-  ReplicatedGradients,  // of parameters that each tensor-parallel rank holds whole and applies to
-                        // its part of the sequence (norms, router, latent attention's projections
-                        // down), and of key/value heads that some of them share
-  TiedGradient,         // of the embedding that the first and the last stage both hold
-  GradientNorm,         // the sum of the gradients' squares
-  SoftmaxStatistics,    // the tensor holds maxima, sums of exponentials relative to them and logits
-                        // of the ranks' parts of the vocabulary, which become those of the whole
+  // Parameters of the parts that the call covers.
+  Parameters,
+  // Gradients of the parts that the call covers.
+  Gradients,
+  // Gradients of parameters that each tensor-parallel rank holds whole and applies to its part of
+  // the sequence (norms, router, latent attention's projections down), and of key/value heads that
+  // some of them share.
+  ReplicatedGradients,
+  // The gradient of the embedding that the first and the last stage both hold.
+  TiedGradient,
+  // The sum of the gradients' squares.
+  GradientNorm,
+  // Maxima in the tensor, sums of exponentials relative to them and logits of the ranks' parts of
+  // the vocabulary, which become those of the whole.
+  SoftmaxStatistics,
 };
 
 using Work = std::variant<GemmWork, AttentionWork, MemoryWork, HostUpdateWork, CommunicationWork>;

@@ -1,4 +1,4 @@
-// What crosses stages: pipeline messages, and the collectives of groups that join stages.
+// Checks of pipeline messages, and of the collectives of groups that join stages.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct MessageEnd {
   double bytes = 0.0;
   std::uint32_t op = 0;
 
-  // What a message is known by on its channel.
+  // The key by which a message is known on its channel.
   std::tuple<std::int32_t, std::int32_t> key() const { return {layer, microbatch}; }
 };
 
@@ -31,7 +31,8 @@ struct ChannelKey {
 };
 
 struct Channel {
-  std::vector<MessageEnd> sends, receives;  // in order of issue
+  // Both are in order of issue.
+  std::vector<MessageEnd> sends, receives;
 };
 
 std::map<ChannelKey, Channel> list_messages(const Program& program, FindingList& findings) {
@@ -133,7 +134,7 @@ void compare(Group group, std::int32_t stage, const CollectiveList& expected,
                            a - expected.begin(), name_of(group)));
 }
 
-// By stage, in order of issue.
+// Lists collectives by stage, in order of issue.
 std::vector<CollectiveList> list_collectives(const Program& program, Group group) {
   std::vector<CollectiveList> issued(program.stages.size());
   for (const RankProgram& rank : program.stages) {

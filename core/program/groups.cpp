@@ -2,20 +2,13 @@
 
 #include <algorithm>
 
+#include "core/spec/rank_nesting.hpp"
+
 namespace shardwright {
 namespace {
 
 std::int64_t data_ranks(const Plan& plan) {
   return plan.dp * plan.cp;
-}
-
-// Spares the division in the most frequent case: searches ask for every plan.
-std::int64_t divide(std::int64_t number, std::int64_t divisor) {
-  return divisor == 1 ? number : number / divisor;
-}
-
-std::int64_t expert_data_ranks(const Plan& plan) {
-  return std::max<std::int64_t>(1, divide(plan.dp * plan.cp * plan.tp, plan.ep * plan.expert_tp));
 }
 
 // Ranks that share one copy of the states: all that could, or a hybrid group of the plan's size.
@@ -38,17 +31,17 @@ std::int64_t group_size(Group group, const Plan& plan) {
     case Group::Data:
       return data_ranks(plan);
     case Group::ExpertData:
-      return expert_data_ranks(plan);
+      return expert_replicas(plan);
     case Group::ShardInner:
       return shard_ranks(data_ranks(plan), plan);
     case Group::ShardOuter:
       return plan.shard_group == 0 ? 1 : data_ranks(plan) / shard_ranks(data_ranks(plan), plan);
     case Group::ExpertShardInner:
-      return shard_ranks(expert_data_ranks(plan), plan);
+      return shard_ranks(expert_replicas(plan), plan);
     case Group::ExpertShardOuter:
       return plan.shard_group == 0
                  ? 1
-                 : expert_data_ranks(plan) / shard_ranks(expert_data_ranks(plan), plan);
+                 : expert_replicas(plan) / shard_ranks(expert_replicas(plan), plan);
     case Group::Pipeline:
     case Group::EmbeddingTie:
       return std::min<std::int64_t>(plan.pp, 2);
@@ -89,6 +82,24 @@ Axis axis_of(Group group) {
       return Axis::Data;
   }
   return Axis::Data;
+}
+
+Bytes sent_bytes(OpKind kind, Bytes bytes, std::int64_t members) {
+  const double others = static_cast<double>(members - 1) / static_cast<double>(members);
+  switch (kind) {
+    case OpKind::AllReduce:
+      return bytes * (2.0 * others);
+    case OpKind::AllGather:
+    case OpKind::ReduceScatter:
+    case OpKind::AllToAll:
+      return bytes * others;
+    case OpKind::Broadcast:
+    case OpKind::RingShift:
+    case OpKind::Send:
+      return bytes;
+    default:
+      return Bytes();
+  }
 }
 
 }  // namespace shardwright

@@ -1,4 +1,4 @@
-// The communication groups of a plan: how many ranks each has, and whom it joins.
+// The communication groups of a plan: their sizes, their axes, and the bytes that members send.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +19,11 @@ bool shards_parameters(const ModelSpec& model, const Plan& plan);
 // The axis under which a group's exposed time is reported: tensor, context, expert, data or
 // pipeline.
 Axis axis_of(Group group);
+
+// Bytes that one of `members` ranks sends in a collective of the given size (CommunicationWork's
+// meaning of bytes), with the ring algorithm, which none undercuts without the network's help:
+// 2(n-1)/n of an all-reduce, (n-1)/n of all-gather, reduce-scatter and all-to-all, the whole of a
+// message, a ring shift or a broadcast (nccl-tests, doc/PERFORMANCE.md). A receive sends nothing.
+Bytes sent_bytes(OpKind kind, Bytes bytes, std::int64_t members);
 
 }  // namespace shardwright

@@ -1,4 +1,5 @@
-// When an op may start, as far as its own rank is concerned: the rule that all replays share.
+// The time at which an op may start, as far as its own rank is concerned: the rule that all replays
+// share.
 //
 // An op starts when the host has issued it, the op before it on its stream has finished, and the
 // ops that it waits for have finished. Messages do not wait for each other on a rank's stream.
@@ -20,7 +21,7 @@ inline bool decides_start(double finish, double ready) {
   return finish > ready * (1.0 + kRounding);
 }
 
-// In seconds from the start of the step.
+// Times are in seconds from the start of the step.
 struct OpStart {
   double ready = 0.0;
   // The op whose finish decides it; none if it is a kernel before it on its stream, or the host

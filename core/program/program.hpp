@@ -21,19 +21,23 @@
 
 namespace shardwright {
 
-// What memory is held for; the peak is reported by these.
+// The purposes that memory is held for; the peak is reported by these.
 enum class MemoryCategory : std::uint8_t {
   Weights,
   MasterWeights,
   Gradients,
   OptimizerStates,
   Activations,
-  Temporaries,         // live inside of one block only
-  GatheredParameters,  // FSDP
+  // Live inside of one block only.
+  Temporaries,
+  // Copies that FSDP gathers.
+  GatheredParameters,
   Logits,
   CommunicationBuffers,
-  Context,        // CUDA context, libraries and their workspaces
-  Fragmentation,  // reserved by the allocator, but not handed out
+  // CUDA context, libraries and their workspaces.
+  Context,
+  // Reserved by the allocator, but not handed out.
+  Fragmentation,
 };
 constexpr auto enum_names(MemoryCategory) {
   return std::array{
@@ -43,18 +47,22 @@ constexpr auto enum_names(MemoryCategory) {
 }
 inline constexpr int kMemoryCategories = kEnumCount<MemoryCategory>;
 
-// How long the instances of a tensor live.
+// The lifetimes of the instances of a tensor.
 enum class Lifetime : std::uint8_t {
-  Scoped,    // from its write to its last read in the forward and backward blocks of its layer
-  Borrowed,  // written by another block; the forward pass frees it after its last read, and so does
-             // the backward pass with its recomputation (gathered parameters) (gathered parameters)
+  // The instance lives from its write to its last read in the forward and backward blocks of its
+  // layer.
+  Scoped,
+  // Another block writes the instance; the forward pass frees it after its last read, and so does
+  // the backward pass with its recomputation (gathered parameters).
+  Borrowed,
 };
 
 // A family of tensors that differ only in layer and microbatch.
 struct TensorSpec {
   std::string name;
   MemoryCategory category = MemoryCategory::Activations;
-  Bytes bytes;  // of one instance
+  // The size of one instance.
+  Bytes bytes;
   Lifetime lifetime = Lifetime::Scoped;
   bool per_microbatch = true;
 };
@@ -71,13 +79,15 @@ struct TensorRef {
 };
 
 struct Op {
-  std::string name;  // "attention.qkv"
+  // "attention.qkv", for example.
+  std::string name;
   OpKind kind = OpKind::Gemm;
   Stream stream = Stream::Compute;
   Phase phase = Phase::Forward;
   Precision precision = Precision::Bf16;
   Work work;
-  std::vector<std::uint16_t> waits;  // earlier ops of this block on other streams
+  // Earlier ops of this block on other streams.
+  std::vector<std::uint16_t> waits;
   // Waits for all kernels that were issued before it, whether or not it reads what they write.
   bool after_kernels = false;
   // The host issues nothing behind it before it, and all kernels that were issued before it, are
@@ -90,7 +100,8 @@ struct Op {
   // the op are: it sets the pace.
   double load = 1.0;
   std::vector<TensorRef> reads, writes;
-  std::vector<TensorRef> frees;  // after the op: tensors that nothing reads any more
+  // Tensors that nothing reads any more after the op.
+  std::vector<TensorRef> frees;
   // The parameters that it applies, or whose gradients it adds to: names of `parameter_tensors`
   // without ".weight" and ".bias", with "*" for the call's layer. The rows of several are stacked
   // in this order: "layers.*.attention.q_proj", "layers.*.attention.k_proj", …
@@ -101,7 +112,8 @@ struct Op {
 // A template: the ops of one layer (or of the embedding, of the head, of a bucket's reduction …) in
 // one phase.
 struct Block {
-  std::string name;  // "layer.forward"
+  // "layer.forward", for example.
+  std::string name;
   std::vector<Op> ops;
 };
 
@@ -116,13 +128,15 @@ inline constexpr PartId kEmbeddingPart = -1;
 // One instance of a block on a rank.
 struct Call {
   BlockId block = 0;
-  std::int32_t layer =
-      -1;  // 0-based; for sends and receives the layer whose input crosses the boundary
+  // The layer from 0 on; for sends and receives the one whose input crosses the boundary.
+  std::int32_t layer = -1;
   std::int32_t microbatch = -1;
   std::int32_t chunk = 0;
   std::uint32_t first_op = 0;
-  std::uint32_t first_wait = 0;     // into RankProgram::waits; ends where the next call's begin
-  std::uint32_t first_covered = 0;  // into RankProgram::covered, likewise
+  // The place of its first wait in RankProgram::waits; they end where the next call's begin.
+  std::uint32_t first_wait = 0;
+  // The same in RankProgram::covered.
+  std::uint32_t first_covered = 0;
 };
 
 // Op `op` of the rank waits for the earlier op `on`, which another call issued on another stream.
@@ -137,19 +151,23 @@ struct PersistentMemory {
   Bytes bytes;
 };
 
-// What a stage keeps, counted in parameters of one rank (after tensor and expert parallelism).
+// Parameters that a stage keeps, counted on one rank (after tensor and expert parallelism).
 struct StageParameters {
-  double dense = 0.0;   // replicated over the data group
-  double expert = 0.0;  // replicated over the expert-data group
+  // Parameters that are replicated over the data group.
+  double dense = 0.0;
+  // Parameters that are replicated over the expert-data group.
+  double expert = 0.0;
 };
 
 struct RankProgram {
   std::int32_t stage = 0;
   std::vector<Call> calls;
-  std::vector<Wait> waits;  // grouped by call, ascending in `op` within each
+  // Waits grouped by call, ascending in `op` within each.
+  std::vector<Wait> waits;
   // Grouped by call: the parts whose gradients or parameters a call's collectives carry.
   std::vector<PartId> covered;
-  std::uint32_t ops = 0;  // in all calls together
+  // The number of ops in all calls together.
+  std::uint32_t ops = 0;
   std::vector<PersistentMemory> persistent;
   StageParameters parameters;
 

@@ -34,7 +34,8 @@ struct PlacedOp {
   const Op& op;
   const Call& call;
   std::uint32_t number;
-  std::span<const Wait> waits;  // for ops of other calls
+  // The waits for ops of other calls.
+  std::span<const Wait> waits;
 };
 
 // Calls `visit(PlacedOp)` for each op of a stage in the order of issue. The structure must be
@@ -65,16 +66,21 @@ class Queues {
   std::size_t count() const { return kStreams + channels_.size(); }
 
  private:
-  std::vector<std::pair<Stream, std::int32_t>> channels_;  // stream and peer offset
+  // The stream and the peer offset of each channel.
+  std::vector<std::pair<Stream, std::int32_t>> channels_;
 };
 
 // Words for an op: its name, layer and microbatch, as far as it belongs to one (-1: it does not).
 std::string describe(std::string_view op, std::int32_t layer, std::int32_t microbatch);
 std::string describe(const PlacedOp& placed);
 
-void check_structure(const Program& program, FindingList& findings);  // validate.cpp
-void check_exchanges(const Program& program, FindingList& findings);  // exchange_check.cpp
-void check_progress(const Program& program, FindingList& findings);   // progress_check.cpp
-void check_tensors(const Program& program, FindingList& findings);    // tensor_check.cpp
+// Defined in validate.cpp.
+void check_structure(const Program& program, FindingList& findings);
+// Defined in exchange_check.cpp.
+void check_exchanges(const Program& program, FindingList& findings);
+// Defined in progress_check.cpp.
+void check_progress(const Program& program, FindingList& findings);
+// Defined in tensor_check.cpp.
+void check_tensors(const Program& program, FindingList& findings);
 
 }  // namespace shardwright

@@ -1,8 +1,9 @@
-// Whether every op comes to run: executes the program without times.
+// Checks that every op comes to run: executes the program without times.
 //
-// A queue goes on when its next op has what it waits for. Messages and collectives between stages
-// go on when their other members have come to them too. Each op is looked at a constant number of
-// times: a queue that is stuck is looked at again when the op that it lacks is done.
+// A queue goes on when all has happened that its next op waits for. Messages and collectives
+// between stages go on when their other members have come to them too. Each op is looked at a
+// constant number of times: a queue that is stuck is looked at again when the op that it lacks is
+// done.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,13 +67,20 @@ class Progress {
  private:
   struct Stage {
     const RankProgram* rank = nullptr;
-    std::vector<std::vector<std::uint32_t>> queues;  // ops in order
-    std::vector<std::size_t> next;                   // of each queue
-    std::vector<std::uint32_t> call_of;              // by op
-    std::vector<std::uint32_t> first_wait;           // by op, into the waits of the rank
-    std::vector<bool> done, arrived;                 // by op
-    std::unordered_map<std::uint32_t, std::vector<std::size_t>> blocked;  // queues, by op
-    EnumArray<Group, std::int32_t> turns{};  // collectives between stages so far
+    // The ops of each queue in order.
+    std::vector<std::vector<std::uint32_t>> queues;
+    // The next op of each queue.
+    std::vector<std::size_t> next;
+    // The call of each op.
+    std::vector<std::uint32_t> call_of;
+    // The place of each op's first wait in the waits of the rank.
+    std::vector<std::uint32_t> first_wait;
+    // True by op.
+    std::vector<bool> done, arrived;
+    // The queues that each op blocks.
+    std::unordered_map<std::uint32_t, std::vector<std::size_t>> blocked;
+    // The number of collectives between stages so far.
+    EnumArray<Group, std::int32_t> turns{};
   };
 
   void list(const RankProgram& rank) {
@@ -194,7 +202,8 @@ class Progress {
   Queues queues_;
   std::vector<Stage> stages_;
   EnumArray<Group, std::size_t> members_{};
-  std::map<RendezvousKey, std::vector<Arrival>> rendezvous_;  // incomplete ones
+  // Incomplete rendezvous.
+  std::map<RendezvousKey, std::vector<Arrival>> rendezvous_;
   std::vector<QueueId> runnable_;
 };
 

@@ -4,20 +4,12 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
+#include "core/program/group_lattice.hpp"
 #include "core/program/groups.hpp"
+#include "core/spec/rank_nesting.hpp"
 
 namespace shardwright {
 namespace {
-
-constexpr Axis kTensor[] = {Axis::Tensor};
-constexpr Axis kContext[] = {Axis::Context};
-constexpr Axis kExpert[] = {Axis::Expert};
-constexpr Axis kData[] = {Axis::Data};
-constexpr Axis kContextAndData[] = {Axis::Context, Axis::Data};
-
-bool has(std::span<const Axis> axes, Axis axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
 
 GroupTable collect(const std::vector<std::int64_t>& first_members) {
   const std::size_t ranks = first_members.size();
@@ -45,139 +37,52 @@ GroupTable collect(const std::vector<std::int64_t>& first_members) {
 }  // namespace
 
 RankGrid::RankGrid(const Plan& plan)
-    : stages_(plan.pp),
+    : plan_(plan),
       stage_ranks_(plan.dp * plan.tp * plan.cp),
-      shard_group_(plan.shard_group),
-      mirrors_(group_size(Group::Mirror, plan) > 1) {
-  dense_[Axis::Tensor] = plan.tp;
-  dense_[Axis::Context] = plan.cp;
-  dense_[Axis::Expert] = 1;
-  dense_[Axis::Data] = plan.dp;
-  expert_[Axis::Tensor] = plan.expert_tp;
-  expert_[Axis::Context] = 1;
-  expert_[Axis::Expert] = plan.ep;
-  expert_[Axis::Data] = std::max<std::int64_t>(1, stage_ranks_ / (plan.expert_tp * plan.ep));
-  bool inside = true;
-  for (const Axis axis : plan.rank_order) {
-    if (axis == Axis::Pipeline) {
-      inside = false;
-      continue;
-    }
-    order_.push_back(axis);
-    if (inside) inside_pipeline_ *= dense_[axis];
-  }
-}
+      inside_pipeline_(ranks_inside_pipeline(plan)) {}
 
 StageRank RankGrid::locate(std::int64_t rank) const {
-  return {rank / inside_pipeline_ % stages_,
-          rank % inside_pipeline_ + rank / (inside_pipeline_ * stages_) * inside_pipeline_};
+  return {rank / inside_pipeline_ % plan_.pp,
+          rank % inside_pipeline_ + rank / (inside_pipeline_ * plan_.pp) * inside_pipeline_};
 }
 
 std::int64_t RankGrid::rank_at(StageRank place) const {
   const std::int64_t outer = place.index / inside_pipeline_;
-  return place.index % inside_pipeline_ + (outer * stages_ + place.stage) * inside_pipeline_;
-}
-
-RankCoordinates RankGrid::coordinates(std::int64_t rank, const Degrees& degrees) const {
-  const StageRank place = locate(rank);
-  RankCoordinates result;
-  result[Axis::Pipeline] = place.stage;
-  std::int64_t rest = place.index;
-  for (const Axis axis : order_) {
-    result[axis] = rest % degrees[axis];
-    rest /= degrees[axis];
-  }
-  return result;
+  return place.index % inside_pipeline_ + (outer * plan_.pp + place.stage) * inside_pipeline_;
 }
 
 RankCoordinates RankGrid::dense_coordinates(std::int64_t rank) const {
-  return coordinates(rank, dense_);
-}
-
-RankCoordinates RankGrid::expert_coordinates(std::int64_t rank) const {
-  return coordinates(rank, expert_);
-}
-
-std::int64_t RankGrid::index_of(const RankCoordinates& place, const Degrees& degrees) const {
-  std::int64_t index = 0, stride = 1;
-  for (const Axis axis : order_) {
-    index += place[axis] * stride;
-    stride *= degrees[axis];
+  const StageRank place = locate(rank);
+  RankCoordinates result;
+  std::int64_t rest = place.index;
+  for (const Axis axis : plan_.rank_order) {
+    const std::int64_t degree = dense_degree(plan_, axis);
+    result[axis] = rest % degree;
+    rest /= degree;
   }
-  return index;
+  result[Axis::Pipeline] = place.stage;
+  return result;
 }
 
-// The rank at place 0 along `axes` that agrees with `rank` along all others.
-std::int64_t RankGrid::at_zero(std::int64_t rank, const Degrees& degrees,
-                               std::span<const Axis> axes) const {
-  RankCoordinates place = coordinates(rank, degrees);
-  for (const Axis axis : axes) place[axis] = 0;
-  return rank_at({place[Axis::Pipeline], index_of(place, degrees)});
-}
-
-// The members along `axes`, numbered with the inner axis first, fall into runs of the shard group's
-// size. An inner group is one run; an outer group has the same place in each run.
-std::int64_t RankGrid::in_shard_group(std::int64_t rank, const Degrees& degrees,
-                                      std::span<const Axis> axes, bool inner) const {
-  RankCoordinates place = coordinates(rank, degrees);
-  std::int64_t number = 0, members = 1;
-  for (const Axis axis : order_) {
-    if (!has(axes, axis)) continue;
-    number += place[axis] * members;
-    members *= degrees[axis];
-  }
-  const std::int64_t size = shard_group_ == 0 ? members : std::min(shard_group_, members);
-  std::int64_t first = inner ? number / size * size : number % size;
-  for (const Axis axis : order_) {
-    if (!has(axes, axis)) continue;
-    place[axis] = first % degrees[axis];
-    first /= degrees[axis];
-  }
-  return rank_at({place[Axis::Pipeline], index_of(place, degrees)});
-}
-
-std::int64_t RankGrid::first_member(Group group, std::int64_t rank) const {
-  switch (group) {
-    case Group::Tensor:
-      return at_zero(rank, dense_, kTensor);
-    case Group::Context:
-      return at_zero(rank, dense_, kContext);
-    case Group::Expert:
-      return at_zero(rank, expert_, kExpert);
-    case Group::ExpertTensor:
-      return at_zero(rank, expert_, kTensor);
-    case Group::Data:
-      return at_zero(rank, dense_, kContextAndData);
-    case Group::ExpertData:
-      return at_zero(rank, expert_, kData);
-    case Group::ShardInner:
-    case Group::ShardOuter:
-      return in_shard_group(rank, dense_, kContextAndData, group == Group::ShardInner);
-    case Group::ExpertShardInner:
-    case Group::ExpertShardOuter:
-      return in_shard_group(rank, expert_, kData, group == Group::ExpertShardInner);
-    case Group::Pipeline:
-      return rank_at({0, locate(rank).index});
-    case Group::EmbeddingTie: {
-      const StageRank place = locate(rank);
-      return place.stage + 1 == stages_ ? rank_at({0, place.index}) : rank;
-    }
-    case Group::Mirror: {
-      if (!mirrors_) return rank;
-      const StageRank place = locate(rank);
-      return rank_at({std::min(place.stage, stages_ - 1 - place.stage), place.index});
-    }
-    case Group::ModelParallel:
-      return rank_at({0, locate(at_zero(rank, dense_, kTensor)).index});
-  }
-  return rank;
+// Pairs are no lattice of all ranks: a tied embedding leaves the stages between its two out, and
+// the mirror images lie ever closer together.
+std::int64_t RankGrid::first_of_pair(Group group, std::int64_t rank) const {
+  const StageRank place = locate(rank);
+  const std::int64_t mirror = plan_.pp - 1 - place.stage;
+  const bool paired =
+      group == Group::Mirror ? group_size(group, plan_) > 1 : mirror == 0 || place.stage == 0;
+  return paired ? rank_at({std::min(place.stage, mirror), place.index}) : rank;
 }
 
 GroupTable RankGrid::table(Group group) const {
   SHARDWRIGHT_CHECK(world_size() <= INT32_MAX, "more ranks than a table numbers");
+  const bool pairs = group == Group::EmbeddingTie || group == Group::Mirror;
+  const GroupLattice lattice = group_lattice(group, plan_);
   std::vector<std::int64_t> first_members(static_cast<std::size_t>(world_size()));
-  for (std::int64_t rank = 0; rank < world_size(); ++rank)
-    first_members[static_cast<std::size_t>(rank)] = first_member(group, rank);
+  for (std::int64_t rank = 0; rank < world_size(); ++rank) {
+    first_members[static_cast<std::size_t>(rank)] =
+        pairs ? first_of_pair(group, rank) : lattice.first_member(rank);
+  }
   return collect(first_members);
 }
 

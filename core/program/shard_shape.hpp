@@ -13,7 +13,7 @@ namespace shardwright {
 struct ShardShape {
   // Tokens of a microbatch on a context-parallel rank: micro_batch * seq_len / cp.
   std::int64_t tokens = 0;
-  // Those that the rank holds outside of the tensor-parallel GEMMs: a tp-th part of them with
+  // Tokens that the rank holds outside of the tensor-parallel GEMMs: a tp-th part of all with
   // sequence parallelism.
   std::int64_t residual_tokens = 0;
   // Sequences of a microbatch, and tokens of one of them on a context-parallel rank.

@@ -12,7 +12,8 @@
 namespace shardwright {
 namespace {
 
-using Clock = std::vector<std::uint32_t>;  // by queue: number of the last finished op, plus one
+// The number of the last finished op plus one, by queue.
+using Clock = std::vector<std::uint32_t>;
 
 void join(Clock& clock, const Clock& other) {
   for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);
@@ -28,7 +29,8 @@ struct Use {
 
 struct Instance {
   Use writer;
-  std::vector<Use> readers;  // since the last write, one for each queue
+  // The reads since the last write, one for each queue.
+  std::vector<Use> readers;
   std::uint32_t last_call = 0;
 };
 
@@ -43,7 +45,7 @@ class Clocks {
 
   std::size_t queue_of(const Op& op) const { return queues_.of(op); }
 
-  // When the op starts; afterwards it counts as issued.
+  // Returns when the op starts; afterwards it counts as issued.
   Clock start_of(const PlacedOp& placed) {
     if (placed.number == placed.call.first_op) of_call_.clear();
     const std::size_t queue = queues_.of(placed.op);
@@ -61,8 +63,10 @@ class Clocks {
 
  private:
   Queues queues_;
-  std::vector<Clock> last_;     // by queue: when its last op has finished
-  std::vector<Clock> of_call_;  // by op of the call at hand
+  // The finish of each queue's last op.
+  std::vector<Clock> last_;
+  // The clocks of the ops of the call at hand.
+  std::vector<Clock> of_call_;
   std::unordered_map<std::uint32_t, Clock> kept_;
 };
 

@@ -11,16 +11,26 @@
 namespace shardwright {
 
 enum class FindingKind : std::uint8_t {
-  Structure,    // calls, blocks, tensors or op numbers that do not fit together
-  Wait,         // a wait for an op that is not issued earlier
-  Collective,   // members of a group that issue different collectives, or in another order
-  Message,      // a send without its receive, or the reverse; other bytes; a stage that is none
-  Order,        // messages of a channel that are sent in one order and received in another
-  Deadlock,     // ops that never start because they wait for each other
-  Race,         // read or overwritten on one stream while another one may still use it
-  Undefined,    // read or freed before it was written or after it was freed
-  Overwritten,  // written as if it were new although it is alive
-  Leak,         // alive at the end of the step
+  // Calls, blocks, tensors or op numbers that do not fit together.
+  Structure,
+  // A wait for an op that is not issued earlier.
+  Wait,
+  // Members of a group that issue different collectives, or in another order.
+  Collective,
+  // A send without its receive, or the reverse; other bytes; a stage that is none.
+  Message,
+  // Messages of a channel that are sent in one order and received in another.
+  Order,
+  // Ops that never start because they wait for each other.
+  Deadlock,
+  // A tensor that is read or overwritten on one stream while another one may still use it.
+  Race,
+  // A tensor that is read or freed before it was written or after it was freed.
+  Undefined,
+  // A tensor that is written as if it were new although it is alive.
+  Overwritten,
+  // A tensor that is alive at the end of the step.
+  Leak,
 };
 
 constexpr auto enum_names(FindingKind) {
@@ -32,11 +42,13 @@ constexpr auto enum_names(FindingKind) {
 struct Finding {
   FindingKind kind = FindingKind::Structure;
   std::int32_t stage = 0;
-  std::uint32_t op = 0;  // number of the op in its rank program
-  std::string text;      // for people: the op, the tensor or the peer
+  // The number of the op in its rank program.
+  std::uint32_t op = 0;
+  // The text for people: the op, the tensor or the peer.
+  std::string text;
 };
 
-// Everything that is wrong, at most `most` findings; empty for a program that is right. Structure
+// Returns all problems, at most `most` findings; empty for a program that is right. Structure
 // comes first: where it is broken nothing else is looked at. Takes time linear in the number of ops
 // (and in streams, and n log n in messages) and memory linear in the ops of one stage, plus a few
 // bytes for each op of the program.

@@ -36,9 +36,12 @@ std::optional<std::string> two_full_halves_only(const ScheduleShape& shape) {
 
 // The place of a stage in its half of the pipeline.
 struct HalfPlace {
-  std::int64_t to_end;     // stages between this one and its end of the pipeline
-  std::int64_t to_middle;  // stages between this one and the middle
-  std::int64_t near, far;  // chunks
+  // Stages between this one and its end of the pipeline.
+  std::int64_t to_end;
+  // Stages between this one and the middle.
+  std::int64_t to_middle;
+  // The chunks of both directions.
+  std::int64_t near, far;
 
   HalfPlace(std::int64_t stages, std::int64_t stage)
       : to_end(std::min(stage, stages - 1 - stage)),
@@ -108,22 +111,9 @@ std::vector<Slot> dual_pipe_list(const ScheduleShape& shape, std::int64_t stage)
   return std::move(list).take();
 }
 
-std::int64_t dual_pipe_activations(const ScheduleShape& shape) {
-  return shape.stages + 1;
-}
-
-Seconds dual_pipe_bubble(const ScheduleShape& shape, const ChunkTimes& times) {
-  const Seconds pair = times.forward + times.backward_input + times.backward_weight;
-  const Seconds backward = times.backward_input + times.backward_weight;
-  const Seconds per_stage = pair + backward - 3.0 * times.backward_weight;
-  const std::int64_t stages_to_fill = shape.stages / 2 - 1;
-  return std::max(Seconds(0.0), static_cast<double>(stages_to_fill) * per_stage);
-}
-
 }  // namespace
 
 const ScheduleDefinition kDualPipe = {ScheduleKind::DualPipe, two_full_halves_only,
-                                      two_way_placement,      dual_pipe_list,
-                                      dual_pipe_activations,  dual_pipe_bubble};
+                                      two_way_placement, dual_pipe_list};
 
 }  // namespace shardwright

@@ -47,15 +47,9 @@ std::vector<Slot> interleaved_list(const ScheduleShape& shape, std::int64_t stag
   return std::move(list).take();
 }
 
-// The first stage holds its warm-up and one more.
-std::int64_t interleaved_activations(const ScheduleShape& shape) {
-  return std::min(warmup_forwards(shape, 0) + 1, shape.chunks * shape.microbatches);
-}
-
 }  // namespace
 
-const ScheduleDefinition kInterleaved = {
-    ScheduleKind::Interleaved, whole_groups_only,       loop_placement,
-    interleaved_list,          interleaved_activations, fill_and_drain};
+const ScheduleDefinition kInterleaved = {ScheduleKind::Interleaved, whole_groups_only,
+                                         loop_placement, interleaved_list};
 
 }  // namespace shardwright

@@ -16,10 +16,6 @@ std::vector<Slot> gpipe_list(const ScheduleShape& shape, std::int64_t /*stage*/)
   return std::move(list).take();
 }
 
-std::int64_t gpipe_activations(const ScheduleShape& shape) {
-  return shape.microbatches;
-}
-
 std::vector<Slot> one_f_one_b_list(const ScheduleShape& shape, std::int64_t stage) {
   StageList list(shape.chunks, shape.microbatches);
   const std::int64_t warmup = shape.stages - 1 - stage;
@@ -31,17 +27,11 @@ std::vector<Slot> one_f_one_b_list(const ScheduleShape& shape, std::int64_t stag
   return std::move(list).take();
 }
 
-std::int64_t one_f_one_b_activations(const ScheduleShape& shape) {
-  return std::min(shape.stages, shape.microbatches);
-}
-
 }  // namespace
 
-const ScheduleDefinition kGPipe = {ScheduleKind::GPipe, one_chunk_only,    loop_placement,
-                                   gpipe_list,          gpipe_activations, fill_and_drain};
+const ScheduleDefinition kGPipe = {ScheduleKind::GPipe, one_chunk_only, loop_placement, gpipe_list};
 
-const ScheduleDefinition kOneFOneB = {ScheduleKind::OneFOneB,  one_chunk_only,
-                                      loop_placement,          one_f_one_b_list,
-                                      one_f_one_b_activations, fill_and_drain};
+const ScheduleDefinition kOneFOneB = {ScheduleKind::OneFOneB, one_chunk_only, loop_placement,
+                                      one_f_one_b_list};
 
 }  // namespace shardwright

@@ -51,15 +51,6 @@ void index_places(PipelineSchedule& schedule, std::int64_t stages) {
   }
 }
 
-std::int64_t peak_of_list(const std::vector<Slot>& slots) {
-  std::int64_t held = 0, most = 0;
-  for (const Slot& slot : slots) {
-    if (slot.phase == SlotPhase::Forward) most = std::max(most, ++held);
-    if (slot.phase == SlotPhase::Backward || slot.phase == SlotPhase::BackwardWeight) --held;
-  }
-  return most;
-}
-
 }  // namespace
 
 std::optional<Place> PipelineSchedule::previous(Place place) const {
@@ -104,29 +95,9 @@ std::int64_t chunks_held(ScheduleKind kind, const ScheduleShape& shape) {
   return static_cast<std::int64_t>(places) / shape.stages;
 }
 
-std::int64_t activation_bound(ScheduleKind kind, const ScheduleShape& shape) {
-  return definition_of(kind).activation_bound(shape);
-}
-
-std::vector<std::int64_t> peak_activations(const PipelineSchedule& schedule) {
-  std::vector<std::int64_t> peaks;
-  peaks.reserve(schedule.stages.size());
-  for (const auto& slots : schedule.stages) peaks.push_back(peak_of_list(slots));
-  return peaks;
-}
-
-Seconds published_bubble(ScheduleKind kind, const ScheduleShape& shape, const ChunkTimes& times) {
-  return definition_of(kind).bubble(shape, times);
-}
-
 std::optional<std::string> one_chunk_only(const ScheduleShape& shape) {
   if (shape.chunks == 1) return std::nullopt;
   return fmt::format("this schedule runs 1 model chunk per stage, not {}", shape.chunks);
-}
-
-Seconds fill_and_drain(const ScheduleShape& shape, const ChunkTimes& times) {
-  return static_cast<double>(shape.stages - 1) *
-         (times.forward + times.backward_input + times.backward_weight);
 }
 
 }  // namespace shardwright

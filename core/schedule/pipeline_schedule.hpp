@@ -17,7 +17,8 @@ namespace shardwright {
 
 enum class SlotPhase : std::uint8_t {
   Forward,
-  Backward,  // gradients of input and weights in one go
+  // Gradients of input and weights in one go.
+  Backward,
   BackwardInput,
   BackwardWeight,
 };
@@ -39,8 +40,10 @@ struct Slot {
   // This slot and the next one of the stage are meant to run at the same time, each hiding the
   // communication of the other (DualPipe's forward-backward pairs).
   bool overlaps_next = false;
-  std::int32_t chunk = 0;       // of those that the stage holds
-  std::int32_t microbatch = 0;  // 0 .. microbatches - 1
+  // The chunk among those that the stage holds.
+  std::int32_t chunk = 0;
+  // The microbatch: 0 .. microbatches - 1.
+  std::int32_t microbatch = 0;
 
   bool operator==(const Slot&) const = default;
 };
@@ -112,35 +115,5 @@ bool sends_may_block(ScheduleKind kind);
 
 // Chunks whose parameters a stage holds.
 std::int64_t chunks_held(ScheduleKind kind, const ScheduleShape& shape);
-
-// The most activations in flight on the worst stage as published, in activations of one microbatch
-// in one chunk. An activation is held from its forward until its weight gradient is done, since
-// both backward halves read it.
-std::int64_t activation_bound(ScheduleKind kind, const ScheduleShape& shape);
-
-// The same, counted in the lists of a schedule: one number per stage.
-std::vector<std::int64_t> peak_activations(const PipelineSchedule& schedule);
-
-// The published bubble: idle time of the worst stage between the start of its first slot and the
-// end of its last, where all chunks take the same time and communication is free. Stages of ZB-H2
-// and ZB-V start and end at different times, which only pays off if the optimizer steps without
-// waiting for all stages (post-validation, arXiv 2401.10241 section 4).
-//
-// With p stages, m microbatches and F, B, W the times of one chunk (B the input gradient alone),
-// never below 0:
-//
-//   schedule     bubble           exact where                    source
-//   GPipe        (p-1)(F+B+W)     always                         arXiv 2104.04473
-//   1F1B         (p-1)(F+B+W)     always                         arXiv 2104.04473
-//   Interleaved  (p-1)(F+B+W)     always                         arXiv 2104.04473
-//   ZB-H1        (p-1)(F+B-W)     W <= F, W <= B, m >= p         arXiv 2401.10241
-//   ZB-H2        (p-1)(F+B-2W)    W <= F, W <= B, m >= 2p-1      arXiv 2401.10241
-//   ZB-V         0                F = B = W, m >= 2p-1           arXiv 2401.10241
-//   DualPipe     (p/2-1)(F+2B-W)  F <= B, W <= B                 arXiv 2412.19437
-//
-// Elsewhere it is a lower bound. DualPipe's figure takes F+B+W for a forward-backward pair (pairs
-// gain nothing), and holds where pairs run as one (schedule_timing.hpp): whoever passes on the
-// result of a pair's forward before its backward has ended stays below.
-Seconds published_bubble(ScheduleKind kind, const ScheduleShape& shape, const ChunkTimes& times);
 
 }  // namespace shardwright

@@ -1,4 +1,4 @@
-// Where the parts of the model sit, and the routes of the microbatches through them.
+// The stages that the parts of the model sit on, and the routes of the microbatches through them.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// How schedules are defined. To add one:
+// Definitions of schedules. To add one:
 //   1. give it a ScheduleKind (schedule_kind.hpp) and a name (core/spec/plan.cpp),
 //   2. write its ScheduleDefinition in the file of its family or in a new file,
 //   3. declare it below and name it in the table of pipeline_schedule.cpp.
@@ -16,30 +16,28 @@ namespace shardwright {
 
 struct ScheduleDefinition {
   ScheduleKind kind;
-  // What the schedule asks of a shape whose numbers are all positive.
+  // Returns what the shape lacks for the schedule; its numbers are all positive.
   std::optional<std::string> (*why_not)(const ScheduleShape& shape);
-  // Where chunks sit and which microbatches pass them; see placement.hpp.
+  // Returns the chunks' stages and the microbatches that pass them; see placement.hpp.
   std::vector<Route> (*routes)(const ScheduleShape& shape);
-  // What one stage runs, in order.
+  // Returns the slots of one stage, in order.
   std::vector<Slot> (*stage_list)(const ScheduleShape& shape, std::int64_t stage);
-  // See activation_bound and published_bubble.
-  std::int64_t (*activation_bound)(const ScheduleShape& shape);
-  Seconds (*bubble)(const ScheduleShape& shape, const ChunkTimes& times);
 };
 
-extern const ScheduleDefinition kGPipe;        // one_f_one_b.cpp
-extern const ScheduleDefinition kOneFOneB;     // one_f_one_b.cpp
-extern const ScheduleDefinition kInterleaved;  // interleaved.cpp
-extern const ScheduleDefinition kZbH1;         // zero_bubble.cpp
-extern const ScheduleDefinition kZbH2;         // zero_bubble.cpp
-extern const ScheduleDefinition kZbV;          // zero_bubble_v.cpp
-extern const ScheduleDefinition kDualPipe;     // dual_pipe.cpp
-
-// Common pieces of definitions.
+// Defined in one_f_one_b.cpp.
+extern const ScheduleDefinition kGPipe;
+extern const ScheduleDefinition kOneFOneB;
+// Defined in interleaved.cpp.
+extern const ScheduleDefinition kInterleaved;
+// Defined in zero_bubble.cpp.
+extern const ScheduleDefinition kZbH1;
+extern const ScheduleDefinition kZbH2;
+// Defined in zero_bubble_v.cpp.
+extern const ScheduleDefinition kZbV;
+// Defined in dual_pipe.cpp.
+extern const ScheduleDefinition kDualPipe;
 
 // Refuses more than one chunk per stage.
 std::optional<std::string> one_chunk_only(const ScheduleShape& shape);
-// (p-1)(F+B+W): the pipeline fills and drains once.
-Seconds fill_and_drain(const ScheduleShape& shape, const ChunkTimes& times);
 
 }  // namespace shardwright

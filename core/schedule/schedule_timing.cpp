@@ -10,7 +10,7 @@ namespace {
 
 constexpr Seconds kNotYet = infinite<Seconds>();
 
-// When each microbatch has passed each place in one direction.
+// The times at which each microbatch has passed each place in one direction.
 class PassTimes {
  public:
   PassTimes(const PipelineSchedule& schedule, std::int32_t microbatches)
@@ -148,7 +148,8 @@ class Evaluation {
   const PipelineSchedule& schedule_;
   const std::vector<std::vector<ChunkTimes>>& times_;
   PassTimes forwards_, backwards_;
-  std::vector<Seconds> clock_;  // per stage
+  // The time of each stage.
+  std::vector<Seconds> clock_;
   std::vector<std::int32_t> runnable_;
   ScheduleTiming timing_;
 };

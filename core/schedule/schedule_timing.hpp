@@ -23,9 +23,12 @@ struct SlotTime {
 };
 
 struct ScheduleTiming {
-  std::vector<std::vector<SlotTime>> slots;  // as PipelineSchedule::stages
-  Seconds makespan;                          // from 0 to the end of the last slot
-  std::vector<Seconds> busy;                 // per stage
+  // Slots as PipelineSchedule::stages has them.
+  std::vector<std::vector<SlotTime>> slots;
+  // The time from 0 to the end of the last slot.
+  Seconds makespan;
+  // The busy time of each stage.
+  std::vector<Seconds> busy;
   // Per stage: time without a slot between the start of its first and the end of its last.
   std::vector<Seconds> idle;
 };
@@ -35,7 +38,7 @@ struct ScheduleTiming {
 std::optional<ScheduleTiming> time_schedule(const PipelineSchedule& schedule,
                                             const std::vector<std::vector<ChunkTimes>>& times);
 
-// The same time in all chunks.
+// Times a schedule with the same times in all chunks.
 std::optional<ScheduleTiming> time_schedule(const PipelineSchedule& schedule,
                                             const ChunkTimes& times);
 

@@ -23,7 +23,7 @@ class StageList {
   StageList(std::int64_t chunks, std::int64_t microbatches);
 
   void forward(std::int64_t chunk = 0);
-  // Not while a weight gradient of the chunk is pending.
+  // Needs that no weight gradient of the chunk is pending.
   void backward(std::int64_t chunk = 0);
   void backward_input(std::int64_t chunk = 0);
   void backward_weight(std::int64_t chunk = 0);

@@ -30,28 +30,10 @@ std::vector<Slot> split_backward_list(const ScheduleShape& shape, std::int64_t s
   return std::move(list).take();
 }
 
-std::int64_t split_backward_activations(const ScheduleShape& shape, std::int64_t depth) {
-  return std::min(depth * (shape.stages - 1) + 1, shape.microbatches);
-}
-
-Seconds split_backward_bubble(const ScheduleShape& shape, const ChunkTimes& times,
-                              std::int64_t depth) {
-  const Seconds per_stage =
-      times.forward + times.backward_input - static_cast<double>(depth) * times.backward_weight;
-  return std::max(Seconds(0.0), static_cast<double>(shape.stages - 1) * per_stage);
-}
-
 template <std::int64_t depth>
 constexpr ScheduleDefinition split_backward(ScheduleKind kind) {
-  return {kind,
-          one_chunk_only,
-          loop_placement,
-          [](const ScheduleShape& shape, std::int64_t stage) {
+  return {kind, one_chunk_only, loop_placement, [](const ScheduleShape& shape, std::int64_t stage) {
             return split_backward_list(shape, stage, depth);
-          },
-          [](const ScheduleShape& shape) { return split_backward_activations(shape, depth); },
-          [](const ScheduleShape& shape, const ChunkTimes& times) {
-            return split_backward_bubble(shape, times, depth);
           }};
 }
 

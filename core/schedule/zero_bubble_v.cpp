@@ -15,7 +15,8 @@ namespace shardwright {
 
 namespace {
 
-constexpr std::int64_t kDown = 0, kUp = 1;  // the chunks
+// The two chunks.
+constexpr std::int64_t kDown = 0, kUp = 1;
 
 std::optional<std::string> two_chunks_only(const ScheduleShape& shape) {
   if (shape.chunks == 2) return std::nullopt;
@@ -67,17 +68,8 @@ std::vector<Slot> zb_v_list(const ScheduleShape& shape, std::int64_t stage) {
   return std::move(list).take();
 }
 
-std::int64_t zb_v_activations(const ScheduleShape& shape) {
-  return 2 * std::min(shape.stages, shape.microbatches);
-}
-
-Seconds no_bubble(const ScheduleShape& /*shape*/, const ChunkTimes& /*times*/) {
-  return Seconds(0.0);
-}
-
 }  // namespace
 
-const ScheduleDefinition kZbV = {ScheduleKind::ZbV, two_chunks_only,  v_placement,
-                                 zb_v_list,         zb_v_activations, no_bubble};
+const ScheduleDefinition kZbV = {ScheduleKind::ZbV, two_chunks_only, v_placement, zb_v_list};
 
 }  // namespace shardwright

@@ -9,6 +9,18 @@ bool nest(std::int64_t a, std::int64_t b) {
   return a % b == 0 || b % a == 0;
 }
 
+// Ranks of a stage between neighbours along an axis of the experts.
+std::int64_t expert_stride(const Plan& plan, Axis of) {
+  std::int64_t stride = 1;
+  for (const Axis axis : plan.rank_order) {
+    if (axis == of) break;
+    stride *= expert_degree(plan, axis);
+  }
+  return stride;
+}
+
+}  // namespace
+
 std::int64_t dense_degree(const Plan& plan, Axis axis) {
   switch (axis) {
     case Axis::Tensor:
@@ -35,8 +47,8 @@ std::int64_t expert_degree(const Plan& plan, Axis axis) {
   }
 }
 
-// Ranks between neighbouring stages.
-std::int64_t inside_pipeline(const Plan& plan) {
+std::int64_t ranks_inside_pipeline(const Plan& plan) {
+  if (plan.pp == 1) return plan.tp * plan.cp * plan.dp;
   std::int64_t inside = 1;
   for (const Axis axis : plan.rank_order) {
     if (axis == Axis::Pipeline) break;
@@ -44,18 +56,6 @@ std::int64_t inside_pipeline(const Plan& plan) {
   }
   return inside;
 }
-
-// Ranks of a stage between neighbours along an axis of the experts.
-std::int64_t expert_stride(const Plan& plan, Axis of) {
-  std::int64_t stride = 1;
-  for (const Axis axis : plan.rank_order) {
-    if (axis == of) break;
-    stride *= expert_degree(plan, axis);
-  }
-  return stride;
-}
-
-}  // namespace
 
 Axis inner_data_axis(const Plan& plan) {
   const auto inner = std::find_if(plan.rank_order.begin(), plan.rank_order.end(), [](Axis axis) {
@@ -65,7 +65,9 @@ Axis inner_data_axis(const Plan& plan) {
 }
 
 std::int64_t expert_replicas(const Plan& plan) {
-  return std::max<std::int64_t>(1, plan.dp * plan.cp * plan.tp / (plan.ep * plan.expert_tp));
+  const std::int64_t ranks = plan.dp * plan.cp * plan.tp, parts = plan.ep * plan.expert_tp;
+  // Searches ask for every plan, most of which need no division.
+  return parts == 1 ? ranks : std::max<std::int64_t>(1, ranks / parts);
 }
 
 bool shard_group_nests(const Plan& plan) {
@@ -77,13 +79,13 @@ bool shard_group_nests_with_experts(const Plan& plan) {
   const std::int64_t replicas = expert_replicas(plan);
   const std::int64_t size = std::min(plan.shard_group, replicas);
   if (replicas % size != 0) return false;
-  const std::int64_t stride = expert_stride(plan, Axis::Data), inside = inside_pipeline(plan);
+  const std::int64_t stride = expert_stride(plan, Axis::Data), inside = ranks_inside_pipeline(plan);
   return plan.pp == 1 || stride >= inside || nest(size, inside / stride);
 }
 
 bool pipeline_nests_with_experts(const Plan& plan) {
   if (plan.pp == 1) return true;
-  const std::int64_t inside = inside_pipeline(plan);
+  const std::int64_t inside = ranks_inside_pipeline(plan);
   return std::all_of(plan.rank_order.begin(), plan.rank_order.end(),
                      [&](Axis axis) { return nest(expert_stride(plan, axis), inside); });
 }

@@ -12,6 +12,18 @@
 
 namespace shardwright {
 
+// The degree of an axis in the dense layers; 1 for the expert and the pipeline axis.
+std::int64_t dense_degree(const Plan& plan, Axis axis);
+
+// The degree of an axis in the layers of experts, which lie over the same ranks of a stage: the
+// tensor axis has `expert_tp` ranks, the expert axis `ep`, the context axis none, and the data axis
+// the rest (as Megatron Core's expert rank generator, github.com/NVIDIA/Megatron-LM,
+// parallel_state.py).
+std::int64_t expert_degree(const Plan& plan, Axis axis);
+
+// Ranks between neighbouring stages; all ranks of a plan with one stage.
+std::int64_t ranks_inside_pipeline(const Plan& plan);
+
 // The axis along which data-parallel ranks are numbered first: context or data.
 Axis inner_data_axis(const Plan& plan);
 

@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Beyond a century the whole nanoseconds of a 64-bit integer end.
-constexpr double kLongest = 4e9;  // seconds
+// The longest time in seconds: the whole nanoseconds of a 64-bit integer end with a century.
+constexpr double kLongest = 4e9;
 
 std::int64_t nanoseconds(Seconds time) {
   return std::llround(std::min(time.value(), kLongest) * 1e9);
@@ -49,11 +49,12 @@ class Writer {
   }
 
  private:
-  using ThreadKey = std::tuple<std::int32_t, Stream, std::int32_t>;  // rank, stream, peer
+  // Rank, stream and peer.
+  using ThreadKey = std::tuple<std::int32_t, Stream, std::int32_t>;
 
   static ThreadKey key_of(const Span& span) { return {span.rank, span.stream, span.peer}; }
 
-  // In the order of ranks, streams and peers; each rank counts its own.
+  // Numbers threads in the order of ranks, streams and peers; each rank counts its own.
   void number_threads() {
     for (const Span& span : timeline_.spans) threads_.emplace(key_of(span), 0);
     std::map<std::int32_t, int> of_rank;

@@ -14,7 +14,7 @@
 
 namespace shardwright {
 
-// What a trace says of its "otherData/writer".
+// The value of a trace's "otherData/writer".
 inline constexpr const char* kTraceWriter = "shardwright";
 
 // Event by event: the text of a large timeline is never held in memory as a whole.

@@ -16,7 +16,8 @@ constexpr IntegerRange kEventIndexOrNone{-1, 2'000'000'000};
 constexpr NumberRange kMicroseconds{0.0, 1e15, false};
 
 Seconds from_nanoseconds(double ns) {
-  return Seconds(ns / 1e9);  // the nearest double, unlike a product
+  // A division gives the nearest double, unlike a product.
+  return Seconds(ns / 1e9);
 }
 
 // Goes through the events of one trace in the order in which they are written: names of processes
@@ -40,7 +41,8 @@ class Reader {
   Timeline take() { return std::move(timeline_); }
 
  private:
-  using ThreadKey = std::pair<std::int64_t, std::int64_t>;  // process, thread
+  // Process and thread.
+  using ThreadKey = std::pair<std::int64_t, std::int64_t>;
   struct Thread {
     Stream stream = Stream::Compute;
     std::int32_t peer = -1;
@@ -146,7 +148,8 @@ class Reader {
   Timeline timeline_;
   std::set<std::int32_t> ranks_;
   std::map<ThreadKey, Thread> threads_;
-  std::map<std::int64_t, std::uint32_t> sent_;  // span by id of the message
+  // The span of each message by its id.
+  std::map<std::int64_t, std::uint32_t> sent_;
 };
 
 }  // namespace

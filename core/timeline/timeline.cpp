@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kVersion = 1;
 constexpr IntegerRange kIndex{0, 2'000'000'000};
-constexpr NumberRange kTime{0.0, 1e9, false};  // seconds
+// Seconds.
+constexpr NumberRange kTime{0.0, 1e9, false};
 
 Json rank_json(const TimelineRank& rank) {
   Json json = {{"rank", rank.rank}, {"label", rank.label}};
@@ -27,7 +28,7 @@ Json rank_json(const TimelineRank& rank) {
   return json;
 }
 
-// What does not apply to a span is left out.
+// Leaves out the members that do not apply to a span.
 Json span_json(const Span& span) {
   Json json = {{"rank", span.rank},
                {"stream", name_of(span.stream)},

@@ -1,4 +1,4 @@
-// What ran when: the spans of one training step, predicted or measured.
+// The spans of one training step, predicted or measured.
 //
 // Both have the same form, so that a measured span lies beside its prediction: same rank, same
 // stream, same name, same layer and microbatch.
@@ -31,9 +31,10 @@ constexpr auto enum_names(TimelineOrigin) {
 // were asked for.
 struct TimelineRank {
   std::int32_t rank = 0;
-  std::string label;  // "stage 3"
-  // Of a measured one: the host, what its monotonic clock showed at time zero, and how long issuing
-  // the ops took.
+  // "stage 3", for example.
+  std::string label;
+  // For a measured rank: the host, the reading of its monotonic clock at time zero, and how long
+  // issuing the ops took.
   std::string host{};
   Seconds clock{};
   Seconds issue{};
@@ -45,17 +46,25 @@ struct TimelineRank {
 struct Span {
   std::int32_t rank = 0;
   Stream stream = Stream::Compute;
-  std::int32_t peer = -1;  // rank of the other end of a send or receive; -1: not point-to-point
-  std::string name;        // of the op: "attention.qkv"
-  Seconds start;           // since the step began
+  // The rank at the other end of a send or receive; -1 if it is not point-to-point.
+  std::int32_t peer = -1;
+  // The name of the op: "attention.qkv".
+  std::string name;
+  // The time since the step began.
+  Seconds start;
   Seconds duration;
   OpKind kind = OpKind::Gemm;
   Phase phase = Phase::Forward;
-  std::int32_t layer = -1;       // 0-based; -1: of no layer
-  std::int32_t microbatch = -1;  // -1: of none
-  std::optional<Group> group;    // of a collective
-  Bytes bytes;                   // that a collective or message moves
-  Flop flop;                     // of a matrix product
+  // The layer from 0 on; -1 if it is of no layer.
+  std::int32_t layer = -1;
+  // The microbatch; -1 if it is of none.
+  std::int32_t microbatch = -1;
+  // The group of a collective.
+  std::optional<Group> group;
+  // Bytes that a collective or message moves.
+  Bytes bytes;
+  // FLOP of a matrix product.
+  Flop flop;
 
   Seconds end() const { return start + duration; }
   bool operator==(const Span&) const = default;
@@ -83,8 +92,10 @@ struct Timeline {
   std::vector<TimelineRank> ranks;
   std::vector<Span> spans;
   std::vector<Flow> flows;
-  std::vector<MemoryLevel> memory;  // ascending in time for each rank
-  // Of the run that it was measured in, from 0 on; none where it is not told.
+  // Levels ascending in time for each rank.
+  std::vector<MemoryLevel> memory;
+  // The number of the step in the run that it was measured in, from 0 on; none where it is not
+  // known.
   std::optional<std::int64_t> step;
 
   bool operator==(const Timeline&) const = default;
@@ -92,8 +103,8 @@ struct Timeline {
 
 nlohmann::ordered_json to_json(const Timeline& timeline);
 
-// The same document, a line for each rank, span, flow and level: as JSON in memory it would take
-// eight times as much.
+// Writes the same document with a line for each rank, span, flow and level: as JSON in memory it
+// would take eight times as much.
 void write_timeline(const Timeline& timeline, std::ostream& stream);
 
 // Throws InputError with every problem of the document: besides wrong types also ranks listed twice

@@ -8,16 +8,17 @@
 
 namespace shardwright {
 
-// What one rank did in one step.
+// The name of a file with the spans of one rank in one step.
 struct TimelineFile {
-  std::int64_t step = 0, rank = 0;  // from 0 on
+  // Both are from 0 on.
+  std::int64_t step = 0, rank = 0;
 
   bool operator==(const TimelineFile&) const = default;
 };
 
 // "timeline-STEP-RANK.json"
 std::string name_of(const TimelineFile& file);
-// Nothing for any other name.
+// Returns nothing for any other name.
 std::optional<TimelineFile> parse_timeline_name(std::string_view name);
 
 }  // namespace shardwright

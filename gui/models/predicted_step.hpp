@@ -18,9 +18,8 @@ struct PredictedStep {
   std::shared_ptr<const Timeline> timeline;  // one rank of each stage
 };
 
-// `result` is what is known of the step. Throws RuntimeFailure for a step of more than
-// `sim::kMostSpans` ops. Without a timeline once `stop` is requested.
-PredictedStep predict_step(const Scenario& scenario, const sim::StepResult& result,
-                           const std::stop_token& stop);
+// Throws RuntimeFailure for a step of more than `sim::kMostSpans` ops. Returns a step without a
+// timeline once `stop` is requested.
+PredictedStep predict_step(const Scenario& scenario, const std::stop_token& stop);
 
 }  // namespace shardwright::gui

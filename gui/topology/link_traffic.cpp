@@ -6,7 +6,6 @@
 
 #include "core/program/groups.hpp"
 #include "core/program/rank_grid.hpp"
-#include "core/program/volumes.hpp"
 #include "gui/models/shown_ranks.hpp"
 #include "gui/painting/exact_text.hpp"
 

@@ -1,7 +1,7 @@
 // What the collectives and messages of a step put on the links of the cluster.
 //
 // A member of a collective sends the bytes that the ring algorithm has it send (sent_bytes in
-// core/program/volumes.hpp): to the next member of its node, and for each of the p members that the
+// core/program/groups.hpp): to the next member of its node, and for each of the p members that the
 // group has on the node 1/p of it to its opposite number on the next node, as NCCL's rings leave a
 // node once through each of its NICs. An all-to-all sends the same to all others, a message goes
 // from its stage to the other. Each takes the route that the topology gives it.

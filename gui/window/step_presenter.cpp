@@ -96,10 +96,8 @@ void StepPresenter::update() {
   outdated_ = false;
   asked_ = selection_->scenario();
   if (!asked_) return clear_views();
-  const auto& candidate = selection_->set()->plans[*selection_->chosen()];
-  job_.start([scenario = *asked_, result = candidate.result](const std::stop_token& stop) {
-    return predict_step(scenario, result, stop);
-  });
+  job_.start(
+      [scenario = *asked_](const std::stop_token& stop) { return predict_step(scenario, stop); });
   // What is shown is of another plan: it may stand for a moment, so that nothing flickers.
   QTimer::singleShot(kMostStaleMs, this, [this] {
     if (job_.is_running()) clear_views();

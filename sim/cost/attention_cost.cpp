@@ -9,15 +9,18 @@ namespace shardwright::sim {
 namespace {
 
 // Fitted over A100, H100 and B200 together.
-constexpr double kSoftmaxWidth = 36.0;       // d0 forward: width of a head whose two products cost
-                                             // as much as its softmax
-constexpr double kForwardStartKeys = 153.0;  // fixed cost of a block of queries, in keys
+// The d0 of a forward pass: the width of a head whose two products cost as much as its softmax.
+constexpr double kSoftmaxWidth = 36.0;
+// The fixed cost of a block of queries, in keys.
+constexpr double kForwardStartKeys = 153.0;
 constexpr double kBackwardStartKeys = 240.0;
-constexpr double kDiagonalKeys = 74.0;  // masked keys in the tiles along the diagonal
+// Masked keys in the tiles along the diagonal.
+constexpr double kDiagonalKeys = 74.0;
 constexpr double kQueryTile = 128.0;
 constexpr double kReferenceWidth = 128.0;
 constexpr double kForwardProducts = 2.0, kBackwardProducts = 5.0;
-constexpr double kCornerPower = 4.0;  // rounds the corner between all blocks and the longest one
+// Rounds the corner between all blocks and the longest one.
+constexpr double kCornerPower = 4.0;
 
 struct AttentionProblem {
   double sequences, heads, kv_heads, q_tokens, kv_tokens, width, products, share;

@@ -29,7 +29,7 @@ namespace shardwright::sim {
 // Hopper and later: matrix units that work asynchronously and need attention kernels of their own.
 bool has_asynchronous_matrix_units(const AcceleratorSpec& accelerator);
 
-// In fp8 training attention stays in bf16, as its inputs are.
+// Attention stays in bf16 in fp8 training, as its inputs are.
 KernelCost attention_cost(const AttentionWork& work, Precision precision,
                           const AcceleratorSpec& accelerator, const StackSpec& stack);
 

@@ -12,7 +12,7 @@
 namespace shardwright::sim {
 namespace {
 
-// What a protocol costs. LL sends a flag with each word of data and never waits; LL128 sends 8
+// The costs of a protocol. LL sends a flag with each word of data and never waits; LL128 sends 8
 // bytes of flags with each 120 bytes; Simple moves whole slices and synchronises between them.
 // Times are relative to the path's own, bandwidths are shares of the path's. NCCL's tuning tables
 // (src/graph/tuning.cc) have the same structure; the figures are fitted on measured collectives.
@@ -23,8 +23,9 @@ struct ProtocolTraits {
   double remote_hop = 1.0;
   double bandwidth = 1.0;
   double remote_bandwidth = 1.0;
-  double channel_bytes = 0.0;  // that a channel is worth having for: threads of a block times the
-                               // bytes that each should have to move
+  // The bytes that a channel is worth having for: threads of a block times the bytes that each
+  // should have to move.
+  double channel_bytes = 0.0;
 };
 
 constexpr std::array<ProtocolTraits, 3> kProtocols = {{
@@ -42,11 +43,13 @@ constexpr Bytes kLargestPipelined = Bytes(144e6);
 // A reduction in a switch: multiples of the path's overhead and hops.
 constexpr double kSwitchOverhead = 1.34;
 constexpr double kSwitchHops = 4.3;
-constexpr double kSwitchRemoteHops = 7.6;  // per level of the tree between nodes
+// Hops per level of the tree between nodes.
+constexpr double kSwitchRemoteHops = 7.6;
 
 // A tree's hops wait for their children.
 constexpr double kTreeRemoteHops = 1.8;
-constexpr double kTreeBandwidth = 0.92;  // of the path's, NCCL's own allowance for trees
+// The share of the path's bandwidth that trees reach: NCCL's own allowance.
+constexpr double kTreeBandwidth = 0.92;
 
 // All-to-all and point-to-point: multiples of the overhead, and hops per peer.
 constexpr double kPairOverhead = 1.37;
@@ -294,7 +297,7 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& p
 
 namespace {
 
-// Of a benchmark's speed, what a collective reaches between the kernels of a step.
+// The share of a benchmark's speed that a collective reaches between the kernels of a step.
 double ratio_in_step(OpKind kind, const GroupPlacement& placement, const StackSpec& stack) {
   const bool pairs_over_network =
       kind == OpKind::AllToAll &&

@@ -18,15 +18,23 @@
 namespace shardwright::sim {
 
 enum class Algorithm : std::uint8_t {
-  None,  // one member: nothing moves
+  // One member: nothing moves.
+  None,
   Ring,
-  Tree,          // double binary trees over nodes, chains within them
-  Nvls,          // reduction and multicast in the scale-up switch
-  NvlsTree,      // the same within nodes, trees between them
-  CollNet,       // reduction in the network's switches (SHARP)
-  Hierarchical,  // rings within nodes, then rings across them
-  Direct,        // every pair at once: all-to-all and point-to-point
-  Measured,      // whatever ran when the profile's curve was measured
+  // Double binary trees over nodes, chains within them.
+  Tree,
+  // Reduction and multicast in the scale-up switch.
+  Nvls,
+  // The same within nodes, trees between them.
+  NvlsTree,
+  // Reduction in the network's switches (SHARP).
+  CollNet,
+  // Rings within nodes, then rings across them.
+  Hierarchical,
+  // Every pair at once: all-to-all and point-to-point.
+  Direct,
+  // The algorithm that ran when the profile's curve was measured.
+  Measured,
 };
 
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
@@ -40,8 +48,10 @@ struct CollectiveCost {
   Seconds time;
   Algorithm algorithm = Algorithm::None;
   Protocol protocol = Protocol::Simple;
-  int channels = 0;                // blocks of threads that move it; 0: not known
-  BytesPerSecond bus_bandwidth{};  // as nccl-tests defines it: what a ring's links would carry
+  // Blocks of threads that move it; 0 if the number is not known.
+  int channels = 0;
+  // The bandwidth as nccl-tests defines it: the one that a ring's links would carry.
+  BytesPerSecond bus_bandwidth{};
 };
 
 // Bus bandwidth over algorithm bandwidth (bytes / time), nccl-tests doc/PERFORMANCE.md:

@@ -42,8 +42,8 @@ bool stays_below(const GroupPlacement& placement, std::int64_t level_nodes) {
   return extent_of(placement) <= level_nodes;
 }
 
-// How much slower the thinnest level makes a pattern in which a share `crossing(nodes below)` of
-// the traffic that enters a switch from below leaves it upwards.
+// The factor by which the thinnest level slows a pattern down in which a share `crossing(nodes
+// below)` of the traffic that enters a switch from below leaves it upwards.
 template <class Crossing>
 double uplink_slowdown(const GroupPlacement& placement, const ClusterSpec& cluster,
                        Crossing crossing) {
@@ -66,13 +66,13 @@ Seconds remote_latency(const GroupPlacement& placement, const ClusterSpec& clust
   return latency;
 }
 
-// Of a node's NICs, those that are left to the group by what lies between its nodes.
+// The part of a node's NICs that the links between its nodes leave to the group.
 struct RemoteLinks {
   double ring = 0.0, pairwise = 0.0;
   Seconds hop, far_hop;
 };
 
-// Of a ring, one member node below each switch sends upwards; of all pairs, those beyond it.
+// One member node of a ring below each switch sends upwards; for all pairs, those beyond it do.
 RemoteLinks over_switches(const GroupPlacement& placement, const ClusterSpec& cluster,
                           double nics) {
   const auto nodes = static_cast<double>(placement.nodes);

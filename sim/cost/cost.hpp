@@ -7,11 +7,14 @@
 
 namespace shardwright::sim {
 
-// What a kernel's price rests on.
+// The basis of a kernel's price.
 enum class CostBasis : std::uint8_t {
-  Measured,      // a timing of this shape on this device, or between two such
-  Formula,       // a formula fitted on this device, within the shapes that it was fitted on
-  Extrapolated,  // the formula outside of these shapes, or on a device without a fit
+  // A timing of this shape on this device, or between two such.
+  Measured,
+  // A formula fitted on this device, within the shapes that it was fitted on.
+  Formula,
+  // The formula outside of these shapes, or on a device without a fit.
+  Extrapolated,
 };
 
 // "measured", "formula", "extrapolated".
@@ -27,9 +30,11 @@ struct BasisTimes {
 };
 
 struct KernelCost {
-  Seconds time{};           // on the device, from start to end; the host's launch is not in it
-  double efficiency = 0.0;  // of the peak that bounds it: matrix FLOP/s if `compute_bound`, else
-                            // bytes/s; at most 1 for anything that has to come from memory
+  // The time on the device, from start to end; the host's launch is not in it.
+  Seconds time{};
+  // The share of the peak that bounds it: matrix FLOP/s if `compute_bound`, else bytes/s. It is at
+  // most 1 for anything that has to come from memory.
+  double efficiency = 0.0;
   bool compute_bound = false;
   CostBasis basis = CostBasis::Formula;
 };

@@ -17,7 +17,7 @@ const KernelCurve* curve_of(const AcceleratorSpec& accelerator, OpKind kind, Pha
 
 Seconds curve_time(const KernelCurve& curve, const Work& work);
 
-// None where the device has no curve of the kind.
+// Returns nothing where the device has no curve of the kind.
 std::optional<KernelCost> curve_cost(OpKind kind, Phase phase, const Work& work,
                                      Precision precision, const AcceleratorSpec& accelerator);
 
@@ -26,7 +26,7 @@ const ExchangeCurve* curve_of(const ClusterSpec& cluster, OpKind kind,
                               const GroupPlacement& placement);
 
 Seconds curve_time(const ExchangeCurve& curve, Bytes bytes);
-// Without the wait for the last member.
+// Leaves the wait for the last member out.
 Seconds transfer_time(const ExchangeCurve& curve, Bytes bytes);
 
 }  // namespace shardwright::sim

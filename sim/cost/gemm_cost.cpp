@@ -42,15 +42,21 @@ constexpr std::array<Tile, 11> kPairedTiles = {{{256, 256},
 constexpr std::array<double, 6> kSplits = {2, 3, 4, 6, 8, 16};
 
 // Shared by all devices.
-constexpr double kTileEdgeLoss = 20.0;       // elements: a tile of edges m, n loses kTileEdgeLoss *
-                                             // (1/m + 1/n) of its rate to moving its operands
-constexpr double kWideTileEdgeLoss = 100.0;  // the same of 4-byte operands up to Hopper, which pass
-                                             // through registers unless both lie along k
-constexpr double kFillElements = 164.0;  // of k, at 16 bits: filling and draining a tile's pipeline
-constexpr double kSplitTraffic = 1.4;    // partial sums of split-k, per fp32 element and part
-constexpr double kWideOperandTraffic = 1.6;  // 4-byte operands are re-laid out on their way
-constexpr double kAlignment = 16.0;          // bytes
-constexpr double kLeastSplitDepth = 64.0;    // elements of k that a part of split-k has at least
+// Elements: a tile of edges m, n loses kTileEdgeLoss * (1/m + 1/n) of its rate to moving its
+// operands.
+constexpr double kTileEdgeLoss = 20.0;
+// The same for 4-byte operands up to Hopper, which pass through registers unless both lie along k.
+constexpr double kWideTileEdgeLoss = 100.0;
+// Elements of k, at 16 bits, whose time filling and draining a tile's pipeline takes.
+constexpr double kFillElements = 164.0;
+// The traffic of split-k's partial sums, per fp32 element and part.
+constexpr double kSplitTraffic = 1.4;
+// The traffic of 4-byte operands, which are re-laid out on their way.
+constexpr double kWideOperandTraffic = 1.6;
+// Bytes.
+constexpr double kAlignment = 16.0;
+// Elements of k that a part of split-k has at least.
+constexpr double kLeastSplitDepth = 64.0;
 
 std::span<const Tile> tiles_of(const AcceleratorSpec& accelerator) {
   const std::string& architecture = accelerator.architecture;

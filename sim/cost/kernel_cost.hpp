@@ -1,4 +1,4 @@
-// What one kernel costs on one device: the dispatch over the kinds of work.
+// The cost of one kernel on one device: the dispatch over the kinds of work.
 //
 // GEMMs are in gemm_cost.hpp, fused attention in attention_cost.hpp, everything that is limited by
 // memory traffic in memory_cost.hpp. All three rest on `AcceleratorSpec` alone, its
@@ -22,7 +22,7 @@ KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
                        const AcceleratorSpec& accelerator, const StackSpec& stack,
                        double host_speed = 1.0);
 
-// The same by the formulas alone, whatever was measured.
+// Prices by the formulas alone, whatever was measured.
 KernelCost formula_cost(OpKind kind, const Work& work, Precision precision,
                         const AcceleratorSpec& accelerator, const StackSpec& stack,
                         double host_speed = 1.0);
@@ -31,8 +31,8 @@ KernelCost formula_cost(OpKind kind, const Work& work, Precision precision,
 Seconds kernel_time(OpKind kind, const Work& work, Precision precision,
                     const AcceleratorSpec& accelerator, const StackSpec& stack);
 
-// The same with the node at hand, so that `OpKind::Offload` can be priced, too. Where the
-// accelerator has a curve for the kind, it goes before all else.
+// Prices with the node at hand, so that `OpKind::Offload` can be priced, too. A curve of the
+// accelerator for the kind goes before all else.
 KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
                        const ClusterSpec& cluster, const StackSpec& stack,
                        Phase phase = Phase::Forward);

@@ -23,9 +23,10 @@ constexpr const char* kColumns =
     "kv_tokens,qk_head_dim,v_head_dim,score_share_ratio,backward,read_bytes,written_bytes,kernels,"
     "time_s";
 
-constexpr std::size_t kLongestLine = 1 << 16;  // bytes
+// Bytes.
+constexpr std::size_t kLongestLine = 1 << 16;
 constexpr std::size_t kMostBadLines = 100;
-// So that products of two sizes are integers too.
+// Products of two sizes are integers too up to this one.
 constexpr double kLargestSize = 1e9;
 
 std::vector<std::string> cells_of(std::string_view line) {
@@ -238,7 +239,8 @@ std::vector<MeasuredKernel> read_kernel_table(std::istream& stream, const std::s
   check_header(header, problems);
   problems.throw_if_any();
   std::vector<MeasuredKernel> kernels;
-  std::map<std::string, std::size_t> line_of;  // by shape
+  // The line of each shape.
+  std::map<std::string, std::size_t> line_of;
   std::size_t bad_lines = 0;
   for (std::size_t number = 2; next_line(stream, source, number, text); ++number) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;

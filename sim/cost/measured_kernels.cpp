@@ -37,8 +37,9 @@ Scaled scaled(const Work& work) {
 
 // The nearest measurements at and around a scale.
 struct Neighbours {
-  const MeasuredKernel* below = nullptr;  // or at
-  const MeasuredKernel* above = nullptr;  // or at
+  // The nearest kernels at or below, and at or above.
+  const MeasuredKernel* below = nullptr;
+  const MeasuredKernel* above = nullptr;
   double below_scale = 0.0, above_scale = 0.0;
 };
 

@@ -26,7 +26,7 @@ KernelCost with_measurements(KernelCost formula, OpKind kind, const Work& work, 
 // rest is not read.
 std::vector<MeasuredKernel> read_kernel_table(const std::string& file);
 
-// The same of a stream's lines; `source` names it in errors.
+// Reads a stream's lines; `source` names it in errors.
 std::vector<MeasuredKernel> read_kernel_table(std::istream& stream, const std::string& source);
 
 void write_kernel_table(std::ostream& stream, const std::vector<MeasuredKernel>& kernels);

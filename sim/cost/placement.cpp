@@ -1,107 +1,14 @@
 #include "sim/cost/placement.hpp"
 
 #include <algorithm>
-#include <array>
-#include <initializer_list>
 #include <numeric>
-#include <string>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/program/groups.hpp"
+#include "core/spec/rank_nesting.hpp"
 
 namespace shardwright::sim {
 namespace {
-
-constexpr std::size_t kAxes = 5;
-constexpr std::size_t at(Axis axis) {
-  return static_cast<std::size_t>(axis);
-}
-
-struct Degrees {
-  std::array<std::int64_t, kAxes> of{};
-};
-
-Degrees dense_degrees(const Plan& plan) {
-  Degrees degrees;
-  degrees.of[at(Axis::Tensor)] = plan.tp;
-  degrees.of[at(Axis::Context)] = plan.cp;
-  degrees.of[at(Axis::Expert)] = 1;
-  degrees.of[at(Axis::Data)] = plan.dp;
-  degrees.of[at(Axis::Pipeline)] = plan.pp;
-  return degrees;
-}
-
-Degrees expert_degrees(const Plan& plan) {
-  Degrees degrees = dense_degrees(plan);
-  degrees.of[at(Axis::Tensor)] = plan.expert_tp;
-  degrees.of[at(Axis::Context)] = 1;
-  degrees.of[at(Axis::Expert)] = plan.ep;
-  degrees.of[at(Axis::Data)] =
-      std::max<std::int64_t>(1, plan.tp * plan.cp * plan.dp / (plan.expert_tp * plan.ep));
-  return degrees;
-}
-
-// Ranks of one stage that lie inside of the pipeline axis; a single stage is not cut by it.
-std::int64_t inside_pipeline(const Plan& plan) {
-  if (plan.pp == 1) return plan.tp * plan.cp * plan.dp;
-  std::int64_t inside = 1;
-  const Degrees degrees = dense_degrees(plan);
-  for (Axis axis : plan.rank_order) {
-    if (axis == Axis::Pipeline) break;
-    inside *= degrees.of[at(axis)];
-  }
-  return inside;
-}
-
-// Adds a run of `count` ranks of a stage, `stride` apart in the stage's own numbering, as ranks of
-// the world: where the pipeline axis lies inside of the run, it cuts the run in two.
-void append_stage_run(GroupLattice& lattice, std::int64_t count, std::int64_t stride,
-                      const Plan& plan) {
-  const std::int64_t inside = inside_pipeline(plan);
-  if (stride >= inside) return lattice.append(count, stride * plan.pp);
-  const std::int64_t low = std::min(count, inside / stride);
-  lattice.append(low, stride);
-  lattice.append(count / low, inside * plan.pp);
-}
-
-// The members that differ along `axes`, in a stage that is numbered by `degrees`.
-GroupLattice stage_lattice(const Plan& plan, const Degrees& degrees,
-                           std::initializer_list<Axis> axes) {
-  GroupLattice lattice;
-  std::int64_t stride = 1;
-  for (Axis axis : plan.rank_order) {
-    if (axis == Axis::Pipeline) continue;
-    const std::int64_t degree = degrees.of[at(axis)];
-    if (std::find(axes.begin(), axes.end(), axis) != axes.end())
-      append_stage_run(lattice, degree, stride, plan);
-    stride *= degree;
-  }
-  return lattice;
-}
-
-// The innermost `size` members of a lattice, and the members that hold the same place in other such
-// parts.
-struct Split {
-  GroupLattice inner, outer;
-};
-
-Split split(const GroupLattice& lattice, std::int64_t size) {
-  Split result;
-  std::int64_t left = size;
-  for (const GroupDimension& dimension : lattice) {
-    const std::int64_t inner = std::min(left, dimension.count);
-    result.inner.append(inner, dimension.stride);
-    result.outer.append(dimension.count / inner, dimension.stride * inner);
-    left = std::max<std::int64_t>(1, left / inner);
-  }
-  return result;
-}
-
-Split shard_split(const Plan& plan, const GroupLattice& data) {
-  const std::int64_t size = data.members();
-  return split(data, plan.shard_group == 0 ? size : std::min(plan.shard_group, size));
-}
 
 bool nests(std::int64_t a, std::int64_t b) {
   return a % b == 0 || b % a == 0;
@@ -129,13 +36,6 @@ GroupPlacement place_aligned(const GroupLattice& lattice, std::int64_t domain, s
   result.nodes = result.size / result.per_node;
   if (result.nodes > 1) result.groups_per_node = std::min(domain, world) / result.per_node;
   return result;
-}
-
-// True if `rank` is the first member of its group: index 0 along every dimension.
-bool is_first_member(const GroupLattice& lattice, std::int64_t rank) {
-  return std::all_of(lattice.begin(), lattice.end(), [&](const GroupDimension& dimension) {
-    return rank / dimension.stride % dimension.count == 0;
-  });
 }
 
 // The nodes of the group whose first member is `first`, in ascending order, one entry per member.
@@ -168,7 +68,7 @@ void add_group(const std::vector<std::int64_t>& nodes, GroupPlacement& worst,
   worst.nodes = distinct;
 }
 
-// Where boundaries do not line up, every group is looked at. O(world size).
+// Looks at every group, where boundaries do not line up. Takes O(world size) time.
 GroupPlacement place_by_enumeration(const GroupLattice& lattice, std::int64_t domain,
                                     std::int64_t world) {
   GroupPlacement worst;
@@ -176,7 +76,7 @@ GroupPlacement place_by_enumeration(const GroupLattice& lattice, std::int64_t do
   std::vector<std::int64_t> groups_on_node(static_cast<std::size_t>(world / domain + 1));
   std::vector<std::int64_t> nodes;
   for (std::int64_t rank = 0; rank < world; ++rank) {
-    if (!is_first_member(lattice, rank)) continue;
+    if (lattice.first_member(rank) != rank) continue;
     list_nodes(lattice, rank, domain, nodes);
     add_group(nodes, worst, groups_on_node);
   }
@@ -187,7 +87,8 @@ GroupPlacement place_by_enumeration(const GroupLattice& lattice, std::int64_t do
 
 // Pairs of stages `hops` apart along the pipeline, of which `first_stages` have a partner.
 struct StagePairs {
-  std::int64_t inside = 1;  // ranks between neighbouring stages
+  // Ranks between neighbouring stages.
+  std::int64_t inside = 1;
   std::int64_t hops = 1;
   std::int64_t first_stages = 1;
 };
@@ -219,7 +120,8 @@ GroupPlacement place_pairs(const StagePairs& pairs, const Plan& plan, std::int64
     return place_pairs_by_enumeration(pairs, plan, domain);
   const std::int64_t stages_per_node = std::max<std::int64_t>(1, domain / pairs.inside);
   const std::int64_t nodes_per_stage = std::max<std::int64_t>(1, pairs.inside / domain);
-  // From the first stage of a node alone, or from its last one where every stage has a partner.
+  // The pair begins at the first stage of a node alone, or at its last one where every stage has a
+  // partner.
   const std::int64_t start = std::min(pairs.first_stages, stages_per_node) - 1;
   const std::int64_t distance = (start + pairs.hops) / stages_per_node;
   GroupPlacement result{.size = 2,
@@ -232,16 +134,13 @@ GroupPlacement place_pairs(const StagePairs& pairs, const Plan& plan, std::int64
   return result;
 }
 
-GroupPlacement place_on_domains(Group group, const Plan& plan, std::int64_t domain) {
+GroupPlacement place_group(Group group, const Plan& plan, std::int64_t domain) {
   if (group == Group::Pipeline)
-    return place_pairs({inside_pipeline(plan), 1, plan.pp - 1}, plan, domain);
+    return place_pairs({ranks_inside_pipeline(plan), 1, plan.pp - 1}, plan, domain);
   if (group == Group::Mirror && group_size(group, plan) == 1) return {};
   if (group == Group::EmbeddingTie || group == Group::Mirror)
-    return place_pairs({inside_pipeline(plan), plan.pp - 1, 1}, plan, domain);
-  const GroupLattice lattice = group_lattice(group, plan);
-  const std::int64_t world = plan.world_size();
-  return is_aligned(lattice, domain, world) ? place_aligned(lattice, domain, world)
-                                            : place_by_enumeration(lattice, domain, world);
+    return place_pairs({ranks_inside_pipeline(plan), plan.pp - 1, 1}, plan, domain);
+  return place_on_domains(group_lattice(group, plan), domain, plan.world_size());
 }
 
 }  // namespace
@@ -275,71 +174,15 @@ std::int64_t domain_block(const ClusterSpec& cluster, std::int64_t world_size) {
   return domain;
 }
 
-void GroupLattice::append(std::int64_t count, std::int64_t stride) {
-  if (count <= 1) return;
-  SHARDWRIGHT_CHECK(used_ < dimensions_.size(), "too many dimensions");
-  dimensions_[used_++] = {count, stride};
-}
-
-void GroupLattice::insert(GroupDimension dimension) {
-  append(dimension.count, dimension.stride);
-  std::stable_sort(dimensions_.begin(), dimensions_.begin() + static_cast<std::ptrdiff_t>(used_),
-                   [](const auto& a, const auto& b) { return a.stride < b.stride; });
-}
-
-std::int64_t GroupLattice::members() const {
-  std::int64_t members = 1;
-  for (const GroupDimension& dimension : *this) members *= dimension.count;
-  return members;
-}
-
-GroupLattice group_lattice(Group group, const Plan& plan) {
-  const auto dense = [&](auto... axes) {
-    return stage_lattice(plan, dense_degrees(plan), {axes...});
-  };
-  const auto expert = [&](Axis axis) { return stage_lattice(plan, expert_degrees(plan), {axis}); };
-  const auto with_stages = [&](GroupLattice lattice, std::int64_t stages, std::int64_t hops) {
-    lattice.insert({stages, inside_pipeline(plan) * hops});
-    return lattice;
-  };
-  const std::int64_t pair = std::min<std::int64_t>(plan.pp, 2);
-  switch (group) {
-    case Group::Tensor:
-      return dense(Axis::Tensor);
-    case Group::Context:
-      return dense(Axis::Context);
-    case Group::Data:
-      return dense(Axis::Context, Axis::Data);
-    case Group::Expert:
-      return expert(Axis::Expert);
-    case Group::ExpertTensor:
-      return expert(Axis::Tensor);
-    case Group::ExpertData:
-      return expert(Axis::Data);
-    case Group::ShardInner:
-      return shard_split(plan, dense(Axis::Context, Axis::Data)).inner;
-    case Group::ShardOuter:
-      return shard_split(plan, dense(Axis::Context, Axis::Data)).outer;
-    case Group::ExpertShardInner:
-      return shard_split(plan, expert(Axis::Data)).inner;
-    case Group::ExpertShardOuter:
-      return shard_split(plan, expert(Axis::Data)).outer;
-    case Group::Pipeline:
-      return with_stages({}, pair, 1);
-    case Group::EmbeddingTie:
-      return with_stages({}, pair, plan.pp - 1);
-    case Group::Mirror:
-      return with_stages({}, group_size(Group::Mirror, plan), plan.pp - 1);
-    case Group::ModelParallel:
-      return with_stages(dense(Axis::Tensor), plan.pp, 1);
-  }
-  SHARDWRIGHT_CHECK(false, "unknown group " + std::to_string(static_cast<int>(group)));
-  return {};
+GroupPlacement place_on_domains(const GroupLattice& lattice, std::int64_t domain,
+                                std::int64_t world) {
+  return is_aligned(lattice, domain, world) ? place_aligned(lattice, domain, world)
+                                            : place_by_enumeration(lattice, domain, world);
 }
 
 GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster) {
   const std::int64_t domain = domain_block(cluster, plan.world_size());
-  GroupPlacement placement = place_on_domains(group, plan, domain);
+  GroupPlacement placement = place_group(group, plan, domain);
   placement.job_nodes = (plan.world_size() + domain - 1) / domain;
   return placement;
 }

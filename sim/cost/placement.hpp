@@ -1,63 +1,37 @@
-// Where the members of a plan's communication groups lie on the cluster.
+// The places of a plan's communication groups on the cluster.
 //
-// Ranks are numbered by the plan's `rank_order` (innermost axis first) and fill the scale-up
-// domains in that order. The experts of a stage are laid over the same ranks: there the tensor axis
-// has `expert_tp` ranks, the expert axis `ep` ranks, the context axis none, and the data axis the
-// rest (as Megatron Core's expert rank generator, github.com/NVIDIA/Megatron-LM,
-// parallel_state.py).
+// Ranks fill the scale-up domains in the order of their numbers (core/program/group_lattice.hpp).
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "core/op/op.hpp"
+#include "core/program/group_lattice.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"
 
 namespace shardwright::sim {
 
-struct GroupDimension {
-  std::int64_t count = 1;
-  std::int64_t stride = 1;
-
-  bool operator==(const GroupDimension&) const = default;
-};
-
-// A group's members: rank = first member + sum_i index_i * stride_i with 0 <= index_i < count_i.
-// Dimensions of count 1 are left out; inner ones come first.
-class GroupLattice {
- public:
-  void append(std::int64_t count, std::int64_t stride);
-  // Puts `dimension` in front of the first one that has a larger stride.
-  void insert(GroupDimension dimension);
-  std::int64_t members() const;
-  bool empty() const { return used_ == 0; }
-  const GroupDimension* begin() const { return dimensions_.data(); }
-  const GroupDimension* end() const { return dimensions_.data() + used_; }
-
-  bool operator==(const GroupLattice&) const = default;
-
- private:
-  std::array<GroupDimension, 6> dimensions_;  // a group has at most two axes that the pipeline axis
-                                              // may each cut in two, and that axis itself
-  std::size_t used_ = 0;
-};
-
 // The shape of a group on the cluster. A "node" here is a scale-up domain: a server, or a rack such
 // as an NVL72. Where the groups of one kind lie differently (degrees that do not divide the node),
 // it is the worst of them: the collectives of a step wait for the slowest.
 struct GroupPlacement {
-  std::int64_t size = 1;             // members
-  std::int64_t per_node = 1;         // members on the node that holds the most of them
-  std::int64_t nodes = 1;            // that hold members
-  std::int64_t groups_per_node = 1;  // groups of this kind that share one node's NICs: those with
-                                     // members on it and elsewhere; at least 1
-  std::int64_t span = 1;             // nodes from the first to the last that hold members
-  // How the members' nodes lie, where all groups of the kind lie alike; empty: evenly over `span`.
-  // For pairs of stages, those of the whole pipeline, which messages cross at once.
+  // The number of members.
+  std::int64_t size = 1;
+  // Members on the node that holds the most of them.
+  std::int64_t per_node = 1;
+  // Nodes that hold members.
+  std::int64_t nodes = 1;
+  // Groups of this kind that share one node's NICs: those with members on it and elsewhere. It is
+  // at least 1.
+  std::int64_t groups_per_node = 1;
+  // Nodes from the first to the last that hold members.
+  std::int64_t span = 1;
+  // The places of the members' nodes, where all groups of the kind lie alike; empty: evenly over
+  // `span`. For pairs of stages they are those of the whole pipeline, which messages cross at once.
   GroupLattice grid = {};
-  std::int64_t job_nodes = 0;  // of all groups; 0: those from the group's first node to its last
+  // Nodes of all groups; 0: those from the group's first node to its last.
+  std::int64_t job_nodes = 0;
 
   bool operator==(const GroupPlacement&) const = default;
 };
@@ -72,11 +46,10 @@ std::int64_t domain_size(const ClusterSpec& cluster);
 // domain lie below several switches, these stand for one.
 std::int64_t domains_below(const FabricLevel& level, const ClusterSpec& cluster);
 
-// Of the accelerators of a domain, how many a job of `world_size` ranks takes. All of them where it
-// fills whole domains or fits into one. Elsewhere groups would straddle domains of many nodes, so
-// that a job takes the most whole nodes of each that share it evenly, in eights that
-// tensor-parallel groups fill, as schedulers allocate them by segments: of domains of 72 a job of
-// 256 takes 64.
+// The accelerators of a domain that a job of `world_size` ranks takes: all of them where it fills
+// whole domains or fits into one. Elsewhere groups would straddle domains of many nodes, so that a
+// job takes the most whole nodes of each that share it evenly, in eights that tensor-parallel
+// groups fill, as schedulers allocate them by segments: of domains of 72 a job of 256 takes 64.
 std::int64_t domain_block(const ClusterSpec& cluster, std::int64_t world_size);
 
 // The placement of one kind of group of a valid plan. For `Group::Pipeline` it is a pair of
@@ -85,7 +58,9 @@ std::int64_t domain_block(const ClusterSpec& cluster, std::int64_t world_size);
 // the pairs whose earlier stage is on the node.
 GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster);
 
-// The group that holds rank 0; every other group of the kind is a translation of it.
-GroupLattice group_lattice(Group group, const Plan& plan);
+// The placement of the groups that translations of `lattice` cut `world` ranks into, on domains of
+// `domain` accelerators.
+GroupPlacement place_on_domains(const GroupLattice& lattice, std::int64_t domain,
+                                std::int64_t world);
 
 }  // namespace shardwright::sim

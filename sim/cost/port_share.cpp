@@ -9,7 +9,7 @@
 namespace shardwright::sim {
 namespace {
 
-// Of what a member sends, the share that goes to members of its own node.
+// The share of a member's traffic that goes to members of its own node.
 double share_inside(OpKind kind, const GroupPlacement& placement) {
   if (placement.nodes == 1) return 1.0;
   const auto inside = static_cast<double>(placement.per_node - 1);
@@ -26,7 +26,8 @@ BytesPerSecond scale_up_port(OpKind kind, const ScaleUpSpec& links) {
          (kind == OpKind::AllToAll ? links.pair_efficiency : links.ring_efficiency);
 }
 
-// As sim/cost/collective_path.cpp gives NICs to the members of a group.
+// The share of a member in the NICs, as sim/cost/collective_path.cpp gives these to the members of
+// a group.
 BytesPerSecond nic_port(const GroupPlacement& placement, const ClusterSpec& cluster) {
   const NodeSpec& node = cluster.node;
   const auto domain = static_cast<double>(domain_size(cluster));

@@ -1,4 +1,4 @@
-// How much of its accelerator's ports a collective fills.
+// The shares of its accelerator's ports that a collective fills.
 #pragma once
 
 #include "core/base/units.hpp"
@@ -8,26 +8,29 @@
 
 namespace shardwright::sim {
 
-// Of what an accelerator's ports carry in one direction, between 0 and 1.
+// Shares of the most that an accelerator's ports carry in one direction, between 0 and 1.
 struct PortShare {
-  float scale_up = 0.0F;  // of what long rings (all-to-alls: pairs) move to the scale-up network
-  float nic = 0.0F;       // of the accelerator's part of its node's NICs
+  // The share of the rate at which long rings (all-to-alls: pairs) use the scale-up network.
+  float scale_up = 0.0F;
+  // The share of the accelerator's part of its node's NICs.
+  float nic = 0.0F;
 
   bool operator==(const PortShare&) const = default;
 };
 
-// What a node sends to others for one collective or message of a group. `bytes` as in
+// The bytes that a node sends to others for one collective or message of a group. `bytes` as in
 // `CommunicationWork`, `remote_share` as in `collective_cost`.
 Bytes bytes_out_of_node(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                         double remote_share);
 
-// What a collective that takes `time` moves through the ports of a member. `bytes` as in
+// The shares that a collective which takes `time` fills of the ports of a member. `bytes` as in
 // `CommunicationWork`. A member sends the bytes of its bus factor (collective_cost.hpp), of which
-// the share (k - 1) / k stays among the k members of a node if the group has several nodes; of an
-// all-to-all what goes to members of its own node. What leaves a node goes through the NICs of all
-// members there alike.
+// the share (k - 1) / k stays among the k members of a node if the group has several nodes; an
+// all-to-all keeps the traffic to members of its own node there. Traffic that leaves a node goes
+// through the NICs of all members there alike.
 //
-// 0 where no link is shared: the groups of a mesh have scale-up links of their own, and CPUs none.
+// Shares are 0 where no link is shared: the groups of a mesh have scale-up links of their own, and
+// CPUs none.
 PortShare port_share(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                      const ClusterSpec& cluster, Seconds time, double remote_share = 1.0);
 

@@ -1,5 +1,5 @@
-// How much slower than the usual device the slowest of many is: it sets the pace of a synchronous
-// step.
+// The factor by which the slowest of many devices is slower than the usual one: it sets the pace of
+// a synchronous step.
 #pragma once
 
 #include <cstdint>

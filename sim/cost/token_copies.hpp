@@ -1,4 +1,5 @@
-// How much of an all-to-all of tokens crosses the network where each node receives a token once.
+// The share of an all-to-all of tokens that crosses the network where each node receives a token
+// once.
 #pragma once
 
 #include <cstdint>

@@ -9,18 +9,20 @@
 namespace shardwright::sim {
 namespace {
 
-// Of a group's members, those along one axis of the job's slice.
+// The members of a group that lie along one axis of the job's slice.
 struct MembersOnAxis {
   double members = 1.0;
-  double places = 1.0;  // of the axis, from the first member to where the next group begins
-  bool wraps = false;   // these are the whole axis, and it is a ring
+  // Places of the axis, from the first member to where the next group begins.
+  double places = 1.0;
+  // True if these are the whole axis, and it is a ring.
+  bool wraps = false;
 
   double spacing() const { return places / members; }
 
-  // What its fullest link carries one way, where each member sends 1 in all, evenly to all of them
-  // and itself, and so do the groups whose members lie between: on a ring what all links carry, on
-  // a line the one in the middle. Dally and Towles, Principles and Practices of Interconnection
-  // Networks, chapter 3.
+  // The traffic of the fullest link one way, where each member sends 1 in all, evenly to all of
+  // them and itself, and so do the groups whose members lie between: on a ring that of all links,
+  // on a line that of the one in the middle. Dally and Towles, Principles and Practices of
+  // Interconnection Networks, chapter 3.
   double heaviest_link() const {
     const bool even = std::fmod(members, 2.0) == 0.0;
     const double way = even ? members : members - 1.0 / members;
@@ -32,7 +34,8 @@ struct MembersOnAxis {
 // the rest of one.
 void add_run(const GroupDimension& run, const TorusSlice& slice,
              std::vector<MembersOnAxis>& on_axis) {
-  double below = 1.0;  // nodes between two places of the axis
+  // Nodes between two places of the axis.
+  double below = 1.0;
   auto stride = static_cast<double>(run.stride), left = static_cast<double>(run.count);
   for (std::size_t axis = slice.size(); axis-- > 0 && left > 1.0;) {
     const auto side = static_cast<double>(slice[axis].nodes);
@@ -86,7 +89,8 @@ void add_pairs(const std::vector<MembersOnAxis>& on_axis, double nodes, TorusPat
     heaviest = std::max(heaviest, axis.heaviest_link());
     hops += axis.places / (axis.wraps ? 4.0 : 3.0);
   }
-  const double to_others = nodes / std::max(1.0, nodes - 1.0);  // none sends to itself
+  // No node sends to itself.
+  const double to_others = nodes / std::max(1.0, nodes - 1.0);
   if (heaviest > 0.0) path.pairwise = std::min(1.0, 1.0 / (directions * heaviest * to_others));
   path.far_hops = std::max(1.0, hops);
 }

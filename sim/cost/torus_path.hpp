@@ -1,4 +1,4 @@
-// What a group's place in a torus leaves to it of its nodes' links.
+// The part of its nodes' links that a group's place in a torus leaves to it.
 //
 // A node's bandwidth is spread evenly over the 2 a directions of its a axes, as in
 // sim/network/topology.hpp. All groups of one kind communicate at once, so that ways that pass
@@ -13,14 +13,18 @@ namespace shardwright::sim {
 // Shares are of a node's bandwidth, at most 1; hops are links of the torus, at least 1. Of two
 // members, both shares are those of messages between them.
 struct TorusPath {
-  double ring = 1.0;      // for rings through the group, along each axis that it lies on
-  double pairwise = 1.0;  // where each node sends to all others
-  double hops = 1.0;      // from a member to the next one
-  double far_hops = 1.0;  // between two members, on average
+  // The share for rings through the group, along each axis that it lies on.
+  double ring = 1.0;
+  // The share where each node sends to all others.
+  double pairwise = 1.0;
+  // Hops from a member to the next one.
+  double hops = 1.0;
+  // Hops between two members, on average.
+  double far_hops = 1.0;
 };
 
-// Of a group on several nodes of a job that has `placement.job_nodes` of them, on a fabric of kind
-// Torus.
+// Returns the path of a group on several nodes of a job that has `placement.job_nodes` of them, on
+// a fabric of kind Torus.
 TorusPath torus_path(const GroupPlacement& placement, const FabricSpec& fabric);
 
 }  // namespace shardwright::sim

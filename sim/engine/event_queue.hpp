@@ -25,12 +25,16 @@
 
 namespace shardwright::sim {
 
-// What happens first among events of one time.
+// The order of events of one time.
 enum class EventPriority : std::uint8_t {
-  Completion,  // frees resources, and what starts at the same time must see them free
-  Start,       // begins work on what is free by now
-  Sample,      // observes a time after all that happened in it
-  Stop,        // ends the run: last, so that nothing of its time is lost
+  // Frees resources: events that start at the same time must see them free.
+  Completion,
+  // Begins work on resources that are free by now.
+  Start,
+  // Observes a time after all that happened in it.
+  Sample,
+  // Ends the run: last, so that nothing of its time is lost.
+  Stop,
 };
 
 // Names one scheduled event. Stays valid as a name for ever: once the event has left the queue, no
@@ -58,7 +62,7 @@ class EventQueue {
   Seconds now() const { return now_; }
   std::size_t pending() const { return heap_.size(); }
   bool empty() const { return heap_.empty(); }
-  // How many events have left the queue by pop or run.
+  // The number of events that have left the queue by pop or run.
   std::uint64_t executed() const { return executed_; }
 
   void reserve(std::size_t events) {
@@ -125,7 +129,7 @@ class EventQueue {
     while (!heap_.empty()) handler(pop());
   }
 
-  // The same up to and including `end`; the clock then stands at `end`.
+  // Runs up to and including `end`; the clock then stands at `end`.
   template <class Handler>
   void run_until(Seconds end, Handler&& handler) {
     while (!heap_.empty() && heap_.front().time <= end.value()) handler(pop());
@@ -139,16 +143,18 @@ class EventQueue {
 
   struct Entry {
     double time;
-    std::uint64_t order;  // priority in the top byte, sequence below
+    // The priority in the top byte, the sequence number below.
+    std::uint64_t order;
     std::uint32_t slot;
   };
   struct Slot {
     Payload payload;
     std::uint32_t generation = 0;
-    std::uint32_t position = kNowhere;  // in the heap
+    // The position in the heap.
+    std::uint32_t position = kNowhere;
   };
 
-  // Without short-circuits, so that it compiles to no unpredictable branch.
+  // This has no short-circuits, so that it compiles to no unpredictable branch.
   static bool before(const Entry& a, const Entry& b) {
     return static_cast<bool>(
         static_cast<unsigned>(a.time < b.time) |
@@ -212,7 +218,8 @@ class EventQueue {
   }
   std::size_t least_child(std::size_t position) const {
     const std::size_t first = position * kArity + 1;
-    if (first + kArity <= heap_.size()) {  // all four: a tournament without branches
+    // All four are there: a tournament without branches.
+    if (first + kArity <= heap_.size()) {
       const std::size_t left = first + before(heap_[first + 1], heap_[first]);
       const std::size_t right = first + 2 + before(heap_[first + 3], heap_[first + 2]);
       return before(heap_[right], heap_[left]) ? right : left;

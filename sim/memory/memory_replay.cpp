@@ -191,7 +191,8 @@ ReservedMemory reserved_memory(const Plan& plan, const ModelSpec& model, const S
 void add_reserved_memory(Timeline& timeline, const Plan& plan, const ModelSpec& model,
                          const StackSpec& stack) {
   const ReservedMemory reserved = reserved_memory(plan, model, stack);
-  std::map<std::int32_t, Bytes> highest;  // by rank
+  // The highest level of each rank.
+  std::map<std::int32_t, Bytes> highest;
   for (MemoryLevel& memory : timeline.memory) {
     Bytes& most = highest[memory.rank];
     most = std::max(most, memory.level);

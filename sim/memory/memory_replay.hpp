@@ -19,12 +19,14 @@ namespace shardwright::sim {
 
 using CategoryBytes = std::array<double, kMemoryCategories>;
 
-// What one call of a block does to the rank's memory.
+// The effect of one call of a block on the rank's memory.
 struct BlockMemory {
-  double rise = 0.0;  // of the highest level inside of the block above the level at its start
-  CategoryBytes
-      at_rise{};  // what is held there beyond what was held at the start (negative: freed)
-  std::uint32_t rise_op = 0;  // the op that runs then
+  // The rise of the highest level inside of the block above the level at its start.
+  double rise = 0.0;
+  // The bytes held there less those held at the start; negative where they are freed.
+  CategoryBytes at_rise{};
+  // The op that runs then.
+  std::uint32_t rise_op = 0;
   double net = 0.0;
   CategoryBytes net_by_category{};
 };
@@ -33,7 +35,7 @@ struct BlockMemory {
 // that the step uses. NCCL makes them at the first use, so that others cost nothing.
 double communicators(const Plan& plan, const ModelSpec& model);
 
-// The same, counted in the ops of a program.
+// Counts them in the ops of a program.
 double communicators(const Program& program);
 
 BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tensors);
@@ -41,12 +43,15 @@ BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tens
 // Memory of one rank at the moment of its peak.
 struct MemoryPeak {
   Bytes peak;
-  std::array<Bytes, kMemoryCategories> breakdown{};  // adds up to `peak`
-  Bytes outside_allocator;  // of `peak`: CUDA context, libraries and NCCL's own buffers
-  std::uint32_t op = 0;     // the op that runs at the peak
+  // Bytes by category, which add up to `peak`.
+  std::array<Bytes, kMemoryCategories> breakdown{};
+  // The part of `peak` for CUDA context, libraries and NCCL's own buffers.
+  Bytes outside_allocator;
+  // The op that runs at the peak.
+  std::uint32_t op = 0;
 
-  // What PyTorch's allocator has taken from the device (torch.cuda.max_memory_reserved), and the
-  // part of it that tensors fill (max_memory_allocated).
+  // The memory that PyTorch's allocator has taken from the device (torch.cuda.max_memory_reserved),
+  // and the part of it that tensors fill (max_memory_allocated).
   Bytes reserved() const { return peak - outside_allocator; }
   Bytes allocated() const { return reserved() - of(MemoryCategory::Fragmentation); }
   Bytes of(MemoryCategory category) const { return breakdown[static_cast<std::size_t>(category)]; }
@@ -56,7 +61,7 @@ struct MemoryPeak {
 MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& blocks,
                        double communicators, const StackSpec& stack);
 
-// The same for all stages of a program.
+// Returns the peaks of all stages of a program.
 std::vector<MemoryPeak> peak_memory(const Program& program, const StackSpec& stack);
 
 // The level after each op of a stage, for drawing: pairs of op number and bytes, tensors and states
@@ -67,12 +72,14 @@ struct MemorySample {
 };
 std::vector<MemorySample> memory_curve(const Program& program, std::int32_t stage);
 
-// What a rank's device lacks for all that is neither tensor nor state: the stack's context and
+// The memory of a rank's device that is neither tensor nor state: the stack's context and
 // communicators and, as an allocator keeps what it has reserved, the fragmentation of the highest
 // level of tensors so far.
 struct ReservedMemory {
-  Bytes outside;               // the allocator: context and communicators
-  double fragmentation = 0.0;  // of the highest level
+  // The part outside of the allocator: context and communicators.
+  Bytes outside;
+  // The share of the highest level that fragmentation adds.
+  double fragmentation = 0.0;
 
   Bytes beside(Bytes highest) const { return outside + highest * fragmentation; }
 };

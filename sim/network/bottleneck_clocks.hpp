@@ -30,7 +30,7 @@ class BottleneckClocks {
   bool is_on_any(PathIndex path) const { return paths_[path].link != FlowNetwork::kNone; }
   bool is_on(PathIndex path, LinkIndex link) const { return paths_[path].link == link; }
 
-  // Of a path that is on a clock.
+  // The bytes that a path, which is on a clock, has been served.
   double served(PathIndex path, double now) const;
   void set_target(PathIndex path, double target);
 
@@ -40,9 +40,9 @@ class BottleneckClocks {
   double first_time(LinkIndex link) const;
   // Brings a clock to where its first path reaches its target, which is now but for rounding.
   void go_to_first(LinkIndex link, double now);
-  // Whether the first path has reached its target within so many seconds at the present level.
+  // True if the first path has reached its target within so many seconds at the present level.
   bool has_reached_first(LinkIndex link, double tolerance) const;
-  // Whether the path, which is on a clock that stands still, has been served so much.
+  // True if the path, which is on a clock that stands still, has been served so much.
   bool has_served(PathIndex path, double bytes, double tolerance) const;
 
   // Links whose first time is now another one; forgets them.
@@ -50,19 +50,24 @@ class BottleneckClocks {
 
  private:
   struct Waiting {
-    double target;  // on the clock
+    // The target on the clock.
+    double target;
     PathIndex path;
   };
   struct Clock {
     double served = 0.0, updated = 0.0;
     double level = 0.0;
-    bool changed = false;          // in changed_
-    std::vector<Waiting> waiting;  // heap, least target first
+    // True if it is in changed_.
+    bool changed = false;
+    // A heap with the least target first.
+    std::vector<Waiting> waiting;
   };
   struct PathPlace {
     LinkIndex link = FlowNetwork::kNone;
-    std::uint32_t position = 0;  // in the heap
-    double joined = 0.0;         // where the clock stood when the path had been served nothing
+    // The position in the heap.
+    std::uint32_t position = 0;
+    // The reading of the clock at which the path had been served nothing.
+    double joined = 0.0;
   };
 
   static double served_at(const Clock& clock, double now) {
@@ -72,8 +77,10 @@ class BottleneckClocks {
   void put(Clock& clock, std::size_t position, const Waiting& waiting);
   void place(Clock& clock, std::size_t position, const Waiting& waiting);
 
-  std::vector<Clock> clocks_;     // by link
-  std::vector<PathPlace> paths_;  // by path
+  // Clocks by link.
+  std::vector<Clock> clocks_;
+  // Places by path.
+  std::vector<PathPlace> paths_;
   std::vector<LinkIndex> changed_, taken_;
 };
 

@@ -7,8 +7,8 @@
 namespace shardwright::sim {
 namespace {
 
-// After fillings in a row, a region is tried again only now and then: at first soon, at last once
-// in this many changes.
+// A region is tried again only now and then after fillings in a row: at first soon, at last once in
+// this many changes.
 constexpr std::uint32_t kMostFillsAhead = 63;
 
 }  // namespace

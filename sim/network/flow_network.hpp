@@ -1,7 +1,28 @@
 // Max-min fair rates that follow flows as they come and go.
 //
-// The rates are those of `max_min_rates` (see max_min.hpp for the maths). Flows with one route and
-// cap form a path with a count: they share alike, so one rate serves all of them.
+// Given are links l with capacity C_l > 0 and flows i, each with a route, a weight w_il > 0 on
+// every link of its route (what a unit of its rate takes from the link, 1 by default) and a cap c_i
+// on its rate (infinite by default). The rates x solve
+//
+//   sum over the flows i through l of  w_il x_i  <=  C_l     for every link l
+//   x_i <= c_i                                               for every flow i
+//
+// and are max-min fair: no rate can grow but at the cost of one that is smaller or equal. Such
+// rates exist, are unique, and are just those for which every flow has a bottleneck: it runs at its
+// cap, or some link of its route is used up and no flow on that link is faster (Bertsekas and
+// Gallager, Data Networks, 2nd ed., section 6.5.2).
+//
+// Progressive filling finds them: all rates grow together from zero; when a link is used up or a
+// cap is reached, the flows concerned stay at the level reached and the others grow on. The level
+// at which link l is used up, were nothing else to stop its growing flows, is its share
+//
+//   s_l = (C_l - sum over the stopped flows of w_il x_i) / (sum over the growing flows of w_il),
+//
+// and the smallest share (or cap) is the next level. Shares never shrink on the way.
+//
+// Assumes fluid flows that share at once and fairly: no start-up, no losses, no dependence on the
+// round-trip time, ideal congestion control. Here weights are 1, and flows with one route and cap
+// form a path with a count: they share alike, so one rate serves all of them.
 //
 // A change is solved for in one of two ways, within the links that routes connect with it, its
 // component.
@@ -17,7 +38,7 @@
 // makes no difference. A region whose work comes to more than that of such a filling is given up
 // for it, and as long as this goes on most changes are filled for at once, without a region before.
 //
-// Rates agree with the reference within 1e-9, relatively; the sum over a link never exceeds its
+// Rates agree with those of plain filling within 1e-9, relatively; the sum over a link never exceeds its
 // capacity but by rounding.
 #pragma once
 
@@ -26,8 +47,9 @@
 #include <span>
 #include <vector>
 
+#include "core/base/units.hpp"
 #include "sim/network/level_heap.hpp"
-#include "sim/network/max_min.hpp"
+#include "sim/network/link.hpp"
 
 namespace shardwright::sim {
 
@@ -36,7 +58,8 @@ using PathIndex = std::uint32_t;
 
 class FlowNetwork {
  public:
-  // In place of the link that is a path's bottleneck: there is none, or it is the path's cap.
+  // Stands for the link that is a path's bottleneck where there is none, or where it is the path's
+  // cap.
   static constexpr LinkIndex kNone = UINT32_MAX;
   static constexpr LinkIndex kOwnCap = UINT32_MAX - 1;
 
@@ -56,15 +79,15 @@ class FlowNetwork {
   // another one, in a deterministic order; valid until the next call.
   std::span<const PathIndex> resolve();
 
-  // The same as changes of bottlenecks and of their levels, mostly far fewer: the paths with flows
-  // whose bottleneck is now another one, and the links whose level is. A path that lost its last
-  // flow and has one again is among the paths. Valid until the next resolve().
+  // The paths with flows whose bottleneck is now another one, and the links whose level is: mostly
+  // far fewer than the paths whose rate has changed. A path that lost its last flow and has one
+  // again is among the paths. Valid until the next resolve().
   std::span<const PathIndex> moved_paths() const { return moved_paths_; }
   std::span<const LinkIndex> changed_levels() const { return changed_levels_; }
 
-  // Of each flow of the path, as of the last resolve(); zero where there is no flow.
+  // The rate of each flow on this path after the last resolve(), or 0 if the path carries no flow.
   BytesPerSecond rate(PathIndex path) const { return BytesPerSecond(paths_[path].rate); }
-  // What ends the growth of the path; kNone where there is no flow.
+  // The link that ends the growth of the path; kNone where there is no flow.
   LinkIndex bottleneck(PathIndex path) const { return paths_[path].bottleneck; }
   // The rate, within a relative 1e-11, of the paths whose bottleneck the link is; without meaning
   // where there is none.
@@ -76,25 +99,31 @@ class FlowNetwork {
 
  private:
   struct alignas(32) Path {
-    std::uint32_t first_hop = 0, hops = 0;  // in hop_links_
-    double flows = 0.0;                     // as of the last resolve
+    // The place of its hops in hop_links_, and their number.
+    std::uint32_t first_hop = 0, hops = 0;
+    // The number of flows at the last resolve().
+    double flows = 0.0;
     double rate = 0.0;
     LinkIndex bottleneck = kNone;
     std::uint32_t flows_asked = 0;
   };
   struct Member {
     PathIndex path;
-    std::uint32_t hop;  // index in hop_links_
+    // The index in hop_links_.
+    std::uint32_t hop;
   };
   struct Link {
     double capacity = 0.0;
     double load = 0.0;
     double level = 0.0;
-    double flows = 0.0;           // of all members
-    double expected_level = 0.0;  // where a filling of the component may look for its level
-    std::vector<Member> members;  // paths with flows
+    // The flows of all members.
+    double flows = 0.0;
+    // The level at which a filling of the component may look for the link first.
+    double expected_level = 0.0;
+    // Paths with flows.
+    std::vector<Member> members;
   };
-  // Of a link during a filling: the capacity that the stopped paths leave, and the other flows.
+  // The capacity of a link that the stopped paths leave during a filling, and the other flows.
   struct Remainder {
     double capacity = 0.0;
     double growing = 0.0;
@@ -105,47 +134,66 @@ class FlowNetwork {
     double level;
     std::size_t end;
   };
-  // How far a filling had come at some moment.
+  // The progress of a filling at some moment.
   struct Checkpoint {
-    double level = 0.0;           // of the last that had stopped
-    std::size_t stops = 0;        // that had been made
-    std::vector<Remainder> left;  // by place of the link in the component
+    // The level of the last path that had stopped.
+    double level = 0.0;
+    // The number of stops that had been made.
+    std::size_t stops = 0;
+    // The remainders by place of the link in the component.
+    std::vector<Remainder> left;
   };
   // The last filling of a component.
   struct Filling {
-    std::vector<PathIndex> stopped;  // in the order in which they stopped, and room for one more
+    // Paths in the order in which they stopped, with room for one more.
+    std::vector<PathIndex> stopped;
     std::vector<Stop> stops;
     std::vector<Checkpoint> checkpoints;
-    std::size_t kept = 0;    // checkpoints, the first ones, that hold in spite of changes since
-    std::uint32_t mark = 0;  // in stop_marks_, of what it stopped
+    // The number of first checkpoints that hold in spite of changes since.
+    std::size_t kept = 0;
+    // The mark in stop_marks_ of the paths that it stopped.
+    std::uint32_t mark = 0;
 
     std::size_t stopped_count() const { return stops.empty() ? 0 : stops.back().end; }
   };
   // Links that routes connect, and how the next change of theirs is solved for.
   struct Component {
     std::vector<LinkIndex> links;
-    std::size_t paths = 0, hops = 0;  // of the paths with flows
-    std::vector<PathIndex> changed;   // since the last resolve: paths,
-    std::vector<LinkIndex> relieved;  // and links that lost load
-    bool waits = false;               // in waiting_
-    std::uint32_t fills_ahead = 0;    // changes to be filled for without a region before
+    // Paths with flows, and their hops.
+    std::size_t paths = 0, hops = 0;
+    // Paths that have changed since the last resolve().
+    std::vector<PathIndex> changed;
+    // Links that have lost load since then.
+    std::vector<LinkIndex> relieved;
+    // True if it is in waiting_.
+    bool waits = false;
+    // The number of changes that are filled for before a region is tried.
+    std::uint32_t fills_ahead = 0;
     std::uint32_t last_fills_ahead = 0;
     Filling filling;
   };
 
   struct RegionPath {
-    std::uint32_t mark = 0;  // equals region_mark_: in the region
+    // Equals region_mark_ if the path is in the region.
+    std::uint32_t mark = 0;
     LinkIndex bottleneck = kNone;
     double rate = 0.0;
-    bool growing = false;  // during filling: not stopped yet
+    // True during a filling until the path has stopped.
+    bool growing = false;
   };
   struct RegionLink {
-    std::uint32_t mark = 0;   // equals region_mark_: a path of the region passes here
-    std::uint32_t paths = 0;  // members in the region
-    double flows = 0.0;       // of the members in the region
-    double fixed = 0.0;       // load of the members outside the region
-    double level = 0.0;       // during filling: where it was used up; kOpen if not
-    double limit = 0.0;       // as filling begins: of a path that has the link to itself
+    // Equals region_mark_ if a path of the region passes the link.
+    std::uint32_t mark = 0;
+    // Members in the region.
+    std::uint32_t paths = 0;
+    // Flows of the members in the region.
+    double flows = 0.0;
+    // The load of the members outside the region.
+    double fixed = 0.0;
+    // The level at which a filling used the link up; kOpen if it did not.
+    double level = 0.0;
+    // The limit of a path that has the link to itself, as a filling begins.
+    double limit = 0.0;
   };
   static constexpr double kOpen = -1.0;
 
@@ -209,37 +257,55 @@ class FlowNetwork {
 
   std::vector<Link> links_;
   std::vector<Path> paths_;
-  std::vector<double> caps_;  // by path
-  bool has_caps_ = false;     // finite ones
+  // Caps by path.
+  std::vector<double> caps_;
+  // True if there are finite caps.
+  bool has_caps_ = false;
   std::vector<LinkIndex> hop_links_;
-  std::vector<std::uint32_t> hop_positions_;  // of the path among the members of the link
-  std::vector<std::uint32_t> component_of_;   // by link
-  std::vector<std::uint32_t> place_of_;       // by link: among the links of its component
+  // The position of the path among the members of the link, by hop.
+  std::vector<std::uint32_t> hop_positions_;
+  // The component of each link.
+  std::vector<std::uint32_t> component_of_;
+  // The place of each link among those of its component.
+  std::vector<std::uint32_t> place_of_;
   std::vector<Component> components_;
 
-  std::vector<PathIndex> changed_;        // since the last resolve
-  std::vector<bool> is_changed_;          // by path
-  std::vector<std::uint32_t> waiting_;    // components with changes
-  std::vector<PathIndex> changed_rates_;  // the answers of resolve
+  // Paths that have changed since the last resolve().
+  std::vector<PathIndex> changed_;
+  // True for these paths.
+  std::vector<bool> is_changed_;
+  // Components with changes.
+  std::vector<std::uint32_t> waiting_;
+  // The answers of resolve().
+  std::vector<PathIndex> changed_rates_;
   std::vector<PathIndex> moved_paths_;
   std::vector<LinkIndex> changed_levels_;
 
-  std::vector<Remainder> left_;  // by link
+  // Remainders by link.
+  std::vector<Remainder> left_;
   LevelHeap candidates_;
 
-  std::vector<RegionPath> region_paths_;  // by path
-  std::vector<RegionLink> region_links_;  // by link
+  // Paths of the region, by path.
+  std::vector<RegionPath> region_paths_;
+  // Links of the region, by link.
+  std::vector<RegionLink> region_links_;
   std::vector<PathIndex> region_;
   std::vector<LinkIndex> links_of_region_;
   std::uint32_t region_mark_ = 0;
-  double refill_level_ = 0.0;  // from there on the next filling may go another way than the last
+  // The level from which on the next filling may go another way than the last.
+  double refill_level_ = 0.0;
   std::size_t region_hops_ = 0;
-  std::size_t region_work_ = 0;  // hops looked at
+  // The number of hops looked at.
+  std::size_t region_work_ = 0;
 
-  std::vector<std::uint32_t> stop_marks_;  // by path: the filling that stopped it
-  std::uint32_t stop_mark_ = 0;            // the latest
-  bool has_checkpoints_ = false;           // any component: most networks never need one
-  std::vector<LinkIndex> growing_links_;   // of the filling under way, as it began
+  // The filling that stopped each path.
+  std::vector<std::uint32_t> stop_marks_;
+  // The latest mark.
+  std::uint32_t stop_mark_ = 0;
+  // True if any component has some: most networks never need one.
+  bool has_checkpoints_ = false;
+  // The growing links of the filling under way, as it began.
+  std::vector<LinkIndex> growing_links_;
 };
 
 }  // namespace shardwright::sim

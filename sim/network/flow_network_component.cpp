@@ -1,8 +1,8 @@
-// How FlowNetwork fills a whole component: every rate grows from zero, none is held fixed.
+// FlowNetwork fills a whole component: every rate grows from zero, none is held fixed.
 //
 // Flows that come to or leave a path make no difference to a filling before the path stops, and
-// none before a link of it is used up. So a filling notes now and then what the stopped paths left
-// of the links, and the next one begins at the last such checkpoint before the changes.
+// none before a link of it is used up. So a filling notes now and then the capacity that the
+// stopped paths left, and the next one begins at the last such checkpoint before the changes.
 //
 // Which link is used up next is looked for in a heap of lower bounds. The share of a link only
 // grows while others stop, so any earlier share is such a bound; a poor one is met and raised many
@@ -20,13 +20,13 @@
 namespace shardwright::sim {
 namespace {
 
-// How far below its last level a link is looked for.
+// The margin below its last level from which on a link is looked for.
 constexpr double kMargin = 0.2;
 // Checkpoints of a filling, at most, and how many hops it takes for each link that one holds: by
 // then the copy is cheap against them.
 constexpr std::size_t kMostCheckpoints = 16;
 constexpr std::size_t kHopsForACopy = 2;
-// What stops above a checkpoint by less than this, relatively, may have been a tie there.
+// A path that stops above a checkpoint by less than this, relatively, may have been a tie there.
 constexpr double kClear = 1e-9;
 
 }  // namespace
@@ -171,7 +171,7 @@ bool FlowNetwork::is_any_overbooked() const {
 
 void FlowNetwork::stop_members(Filling& filling, LinkIndex link, double level) {
   const std::size_t first = filling.stopped_count();
-  // Without a branch, which would be unpredictable: the next path overwrites one that has stopped
+  // This has no branch, which would be unpredictable: the next path overwrites one that has stopped
   // before.
   std::size_t count = first;
   const std::uint32_t mark = filling.mark;
@@ -183,7 +183,7 @@ void FlowNetwork::stop_members(Filling& filling, LinkIndex link, double level) {
     stop_marks_[filling.stopped[i]] = mark;
     take_from_route(filling.stopped[i], level, link);
   }
-  // In one go, for path after path each would wait for the one before.
+  // The link takes them in one go: path after path, each would wait for the one before.
   left_[link] = {left_[link].capacity - level * left_[link].growing, 0.0};
   filling.stops.push_back({link, level, count});
 }
@@ -196,7 +196,7 @@ void FlowNetwork::stop_at_cap(Filling& filling, PathIndex path, double level) {
   filling.stops.push_back({kOwnCap, level, at + 1});
 }
 
-// What the path takes from the links of its route, other than its bottleneck.
+// Takes the path's share from the links of its route, other than its bottleneck.
 void FlowNetwork::take_from_route(PathIndex index, double level, LinkIndex bottleneck) {
   const Path& path = paths_[index];
   const double flows = path.flows;
@@ -208,7 +208,7 @@ void FlowNetwork::take_from_route(PathIndex index, double level, LinkIndex bottl
   }
 }
 
-// Of the stops that the filling made anew.
+// Commits the stops that the filling made anew.
 void FlowNetwork::commit_component(const Filling& filling, std::size_t first_stop) {
   for (const LinkIndex link : growing_links_)
     links_[link].load = links_[link].capacity - left_[link].capacity;

@@ -1,4 +1,4 @@
-// How FlowNetwork solves for a region: the paths that a change reaches, with the others held fixed.
+// FlowNetwork solves for a region: the paths that a change reaches, with the others held fixed.
 #include <algorithm>
 
 #include "sim/network/flow_network.hpp"
@@ -9,8 +9,8 @@ namespace {
 
 // Below the refill level by this, relatively, rounding cannot have changed what a filling did.
 constexpr double kRefill = 1e-9;
-// What a filling of the component costs, in hops that a region looks at, as measured: per hop, and
-// per link, whose place in the heap is most of it where few flows are on a link.
+// The cost of filling the component, in hops that a region looks at, as measured: per hop, and per
+// link, whose place in the heap is most of it where few flows are on a link.
 constexpr std::size_t kFilledHopsForAHop = 2;
 constexpr std::size_t kHopsForALink = 12;
 
@@ -104,7 +104,7 @@ void FlowNetwork::fill_region() {
   }
 }
 
-// How many paths are to be stopped.
+// Returns the number of paths that are to be stopped.
 std::size_t FlowNetwork::start_region_filling() {
   for (const LinkIndex index : links_of_region_) {
     RegionLink& link = region_links_[index];
@@ -141,8 +141,9 @@ void FlowNetwork::collect_region_candidates() {
   candidates_.order();
 }
 
-// How fast the path may become by its cap and by the links that it shares with none of the region;
-// notes which of them it is. Most links of a small region are such, and need no share of their own.
+// The highest rate of the path by its cap and by the links that it shares with none of the region;
+// notes which of them limits it. Most links of a small region are such, and need no share of their
+// own.
 double FlowNetwork::limit_alone(PathIndex index) {
   double limit = caps_[index];
   LinkIndex bottleneck = kOwnCap;
@@ -161,7 +162,7 @@ void FlowNetwork::stop_alone(PathIndex index, double level) {
   stop_in_region(index, level, bottleneck);
 }
 
-// How many paths stopped.
+// Returns the number of paths that stopped.
 std::size_t FlowNetwork::stop_region_members(LinkIndex link, double level) {
   std::size_t stopped = 0;
   for (const Member& member : links_[link].members) {
@@ -202,8 +203,8 @@ bool FlowNetwork::extend_region() {
   return region_.size() > paths_before;
 }
 
-// Of a link that stopped paths of the region: a faster fixed path must give way, and a fixed path
-// that has its bottleneck here must be as fast as the others.
+// Checks a link that stopped paths of the region: a faster fixed path must give way, and a fixed
+// path that has its bottleneck here must be as fast as the others.
 void FlowNetwork::check_filled_link(LinkIndex index) {
   const double level = region_links_[index].level;
   double fastest = 0.0;
@@ -221,8 +222,8 @@ void FlowNetwork::check_filled_link(LinkIndex index) {
   }
 }
 
-// Of a link that stopped no path of the region: those whose bottleneck it was must still find it
-// used up and none faster on it.
+// Checks a link that stopped no path of the region: those whose bottleneck it was must still find
+// it used up and none faster on it.
 void FlowNetwork::check_open_link(LinkIndex index) {
   const Link& link = links_[index];
   double fastest = 0.0;
@@ -238,9 +239,10 @@ void FlowNetwork::check_open_link(LinkIndex index) {
   }
 }
 
-// Where the link would be used up if its fixed paths stayed at most as fast as they are, and those
-// of the region that others stop at what they got: faster fixed paths give way down to this level.
-// Starting from equal shares, the level rises as slower members leave more to the others.
+// The level at which the link would be used up if its fixed paths stayed at most as fast as they
+// are, and those of the region that others stop at their rates: faster fixed paths give way down to
+// this level. Starting from equal shares, the level rises as slower members leave more to the
+// others.
 double FlowNetwork::local_level(LinkIndex index) const {
   const Link& link = links_[index];
   double level = link.capacity / link.flows;

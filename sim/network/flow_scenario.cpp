@@ -47,7 +47,8 @@ FlowIndex FlowScenario::add_flow_after(std::string id, Bytes bytes,
 std::vector<FlowIndex> find_dependency_cycle(const FlowScenario& scenario) {
   enum class Mark : std::uint8_t { New, OnStack, Done };
   std::vector<Mark> marks(scenario.flow_count(), Mark::New);
-  std::vector<std::pair<FlowIndex, std::size_t>> stack;  // a flow and how far its list was followed
+  // Flows with the part of their lists that was followed.
+  std::vector<std::pair<FlowIndex, std::size_t>> stack;
   for (FlowIndex root = 0; root < marks.size(); ++root) {
     if (marks[root] != Mark::New) continue;
     stack.emplace_back(root, 0);

@@ -1,6 +1,7 @@
-// What a flow simulation is asked: links, and flows over them that start at a time or after others.
+// The input of a flow simulation: links, and flows over them that start at a time or after others.
 //
-// Held in flat arrays, so that scenarios of millions of flows stay cheap to build and to walk.
+// It is held in flat arrays, so that scenarios of millions of flows stay cheap to build and to
+// walk.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
-#include "sim/network/max_min.hpp"
+#include "sim/network/link.hpp"
 
 namespace shardwright::sim {
 

@@ -19,13 +19,17 @@ constexpr double kSimultaneous = 1e-12;
 constexpr std::uint32_t kNoFlow = UINT32_MAX;
 
 enum class Kind : std::uint32_t {
-  ScheduledStarts,  // the next of the flows that start at a given time
-  Arrivals,         // the first bytes of a chain of flows arrive
-  Finish,           // of the flows that a link holds back, the one with the least left has ended
+  // The next of the flows starts that have a given time.
+  ScheduledStarts,
+  // The first bytes of a chain of flows arrive.
+  Arrivals,
+  // The flow with the least left of those that a link holds back has ended.
+  Finish,
 };
 struct Action {
   Kind kind;
-  std::uint32_t target;  // flow at the head of the chain, or link
+  // The flow at the head of the chain, or the link.
+  std::uint32_t target;
 };
 
 // A flow on a path, ending when the path has served `target` bytes to each of its flows.
@@ -40,7 +44,8 @@ struct Served {
 
 struct PathState {
   Seconds latency;
-  std::uint32_t begin = 0;  // of its heap of flows in `queues_`
+  // The begin of its heap of flows in `queues_`.
+  std::uint32_t begin = 0;
   std::uint32_t size = 0;
 };
 
@@ -127,7 +132,7 @@ class FlowSimulation {
     }
   }
 
-  // Only the next scheduled start is in the event queue, which keeps it small.
+  // Keeps only the next scheduled start in the event queue, which stays small so.
   void find_scheduled_starts() {
     for (FlowIndex flow = 0; flow < times_.size(); ++flow) {
       if (waits_for_[flow] == 0 && scenario_.start(flow) > Seconds(0.0)) scheduled_.push_back(flow);
@@ -249,7 +254,7 @@ class FlowSimulation {
       finish_first_flows(clocks_.first(link), tolerance);
   }
 
-  // Of a path that was served what one of its flows asked for, at least.
+  // Finishes flows of a path that was served at least what one of its flows asked for.
   void finish_first_flows(PathIndex index, double tolerance) {
     PathState& path = paths_[index];
     std::uint32_t ended = 0;
@@ -318,29 +323,36 @@ class FlowSimulation {
   FlowNetwork network_;
   BottleneckClocks clocks_;
   EventQueue<Action> queue_;
-  std::vector<EventId> finish_events_;  // by link
+  // Finish events by link.
+  std::vector<EventId> finish_events_;
   Seconds now_;
 
   std::vector<FlowTimes> times_;
   std::vector<PathIndex> path_of_;
   std::vector<PathState> paths_;
-  std::vector<Served> queues_;  // of all paths, one heap a path: least left on top
+  // The heaps of all paths, the least left on top.
+  std::vector<Served> queues_;
   std::size_t finished_ = 0;
 
-  std::vector<std::uint32_t> waits_for_;  // flows that have not finished yet, by flow
+  // The number of unfinished flows that each flow waits for.
+  std::vector<std::uint32_t> waits_for_;
   std::vector<std::uint32_t> dependents_begin_;
   std::vector<FlowIndex> dependents_;
-  std::vector<FlowIndex> ready_;  // all that they waited for has finished
+  // Flows for which all has finished that they waited for.
+  std::vector<FlowIndex> ready_;
 
-  std::vector<FlowIndex> scheduled_;  // flows that start at a time above zero, in order of time
+  // Flows that start at a time above zero, in order of time.
+  std::vector<FlowIndex> scheduled_;
   std::size_t next_scheduled_ = 0;
 
-  std::vector<FlowIndex> next_in_chain_;  // flows of one arrival event
+  // The next of the flows of one arrival event.
+  std::vector<FlowIndex> next_in_chain_;
   Seconds chain_time_;
   EventId chain_event_;
   FlowIndex chain_tail_ = kNoFlow;
 
-  std::vector<PathIndex> unplaced_;  // that were idle and have flows now
+  // Paths that were idle and have flows now.
+  std::vector<PathIndex> unplaced_;
 };
 
 }  // namespace

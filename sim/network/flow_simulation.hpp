@@ -6,7 +6,7 @@
 //   finish = T  with  integral from s + sum of latencies over R to T of x(t) dt = b.
 //
 // Rates change only when a flow's bytes begin or end to move; between two such moments they are
-// constant (see max_min.hpp for what they are). A flow of zero bytes finishes after the latency, a
+// constant (see flow_network.hpp for what they are). A flow of zero bytes finishes after the latency, a
 // flow without links at once.
 //
 // Per path (the flows of one route) the simulation knows the bytes that each of its flows was
@@ -36,9 +36,12 @@ struct FlowTimes {
 };
 
 struct FlowResult {
-  std::vector<FlowTimes> flows;  // in the order of the scenario
-  Seconds makespan;              // the last finish; zero without flows
-  std::uint64_t events = 0;      // that the simulation handled
+  // Times in the order of the scenario.
+  std::vector<FlowTimes> flows;
+  // The last finish; zero without flows.
+  Seconds makespan;
+  // The number of events that the simulation handled.
+  std::uint64_t events = 0;
 };
 
 // Throws InputError if flows wait for each other in a circle.

@@ -1,4 +1,5 @@
-// What may end the next growth of a progressive filling, the least level on top.
+// A heap of the links and paths that may end the next growth of a progressive filling, the least
+// level on top.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which levels of a progressive filling count as equal.
+// Tolerances within which levels of a progressive filling count as equal.
 #pragma once
 
 #include <limits>

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/network/max_min.hpp"
+#include "sim/network/link.hpp"
 
 namespace shardwright::sim {
 
@@ -22,7 +22,8 @@ class RouteTable {
  private:
   static std::uint64_t hash(std::span<const LinkIndex> route);
 
-  std::vector<std::uint32_t> cells_;  // number of a route + 1; 0: free
+  // The number of a route + 1; 0 if the cell is free.
+  std::vector<std::uint32_t> cells_;
   std::vector<std::span<const LinkIndex>> routes_;
 };
 

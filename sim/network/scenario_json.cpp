@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// Beyond this "did you mean" would cost more than it helps.
+// More names are not compared: "did you mean" would cost more than it helps.
 constexpr std::size_t kMostNamesToCompare = 1000;
 
 // An integer's decimal text, so that 1 and "1" are the same id; none for other values.
@@ -91,7 +91,8 @@ class IdTable {
 
   std::string what_;
   std::vector<std::string> names_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;  // looked up only, never walked
+  // Numbers are looked up only, never walked.
+  std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
 class ScenarioReader {
@@ -113,7 +114,7 @@ class ScenarioReader {
   }
 
  private:
-  // Without the links every route would be wrong, too.
+  // Every route would be wrong, too, without the links.
   std::vector<LinkIndex> read_route(ObjectReader& flow) {
     if (root_.raw("links").is_array()) return link_ids_.look_up(flow, "route");
     id_list(flow, "route");

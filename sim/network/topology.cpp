@@ -1,7 +1,6 @@
 #include "sim/network/topology.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/base/error.hpp"
 #include "sim/network/topology_builder.hpp"
@@ -94,7 +93,7 @@ bool Topology::fabric_route(std::uint32_t from, std::uint32_t to,
   return true;
 }
 
-// Up to the first level whose switch is above both, and down again.
+// Climbs to the first level whose switch is above both, and down again.
 bool Topology::tree_route(std::uint32_t from_nic, std::uint32_t to_nic,
                           std::vector<LinkIndex>& route) const {
   const auto switch_above = [&](const Level& level, std::uint32_t a_nic) {
@@ -131,29 +130,6 @@ void Topology::torus_route(std::uint32_t from_node, std::uint32_t to_node,
     }
     stride *= size;
   }
-}
-
-bool Topology::is_connected() const {
-  // Every link has a way back, so the undirected components tell.
-  std::vector<VertexIndex> parent(vertices_.size());
-  std::iota(parent.begin(), parent.end(), VertexIndex{0});
-  const auto root = [&](VertexIndex vertex) {
-    while (parent[vertex] != vertex) vertex = parent[vertex] = parent[parent[vertex]];
-    return vertex;
-  };
-  for (const TopologyLink& link : links_) parent[root(link.from)] = root(link.to);
-  for (VertexIndex i = 1; i < accelerators_; ++i) {
-    if (root(i) != root(0)) return false;
-  }
-  return true;
-}
-
-BytesPerSecond Topology::bisection_bandwidth() const {
-  std::vector<std::uint32_t> all(accelerators_);
-  std::iota(all.begin(), all.end(), 0U);
-  const std::span<const std::uint32_t> span(all);
-  const std::size_t half = all.size() / 2;
-  return cut_bandwidth(span.first(half), span.subspan(half));
 }
 
 }  // namespace shardwright::sim

@@ -6,8 +6,7 @@
 //   domains have one switch vertex; Mesh has a link between any two accelerators, which divide the
 //   bandwidth; Torus is a ring of its accelerators with half of the bandwidth each way round.
 // - NICs. A node has as many rails as NICs, at most one an accelerator; where it has more NICs,
-// those
-//   of a rail count as one with their bandwidth added up. Accelerators are dealt to the rails
+//   those of a rail count as one with their bandwidth added up. Accelerators are dealt to the rails
 //   evenly.
 // - Fabric. The switches of one level below one switch of the next act as one switch with the
 //   bandwidth of all their links to it (traffic is spread evenly over equal paths; hash collisions
@@ -32,8 +31,9 @@
 #include <span>
 #include <vector>
 
+#include "core/base/units.hpp"
 #include "core/spec/cluster_spec.hpp"
-#include "sim/network/max_min.hpp"
+#include "sim/network/link.hpp"
 #include "sim/network/torus_slice.hpp"
 
 namespace shardwright::sim {
@@ -49,8 +49,8 @@ struct TopologyLink {
   Seconds latency;
 };
 
-// Which bandwidths the links have: those of the datasheets, or what large messages reach of them
-// (`scale_up.ring_efficiency`, `nic.efficiency`).
+// The bandwidths of the links: those of the datasheets, or the ones that large messages reach of
+// them (`scale_up.ring_efficiency`, `nic.efficiency`).
 enum class LinkRate : std::uint8_t { Nominal, Achievable };
 
 class Topology {
@@ -66,7 +66,8 @@ class Topology {
   std::vector<BytesPerSecond> capacities() const;
   std::uint32_t node_of(std::uint32_t accelerator) const { return accelerator / per_node_; }
   std::uint32_t rail_of(std::uint32_t accelerator) const;
-  const TorusSlice& torus() const { return torus_; }  // no axes: the fabric is none
+  // The slice of a torus fabric; without axes for others.
+  const TorusSlice& torus() const { return torus_; }
 
   // The links from one accelerator to another, in order; empty from one to itself. Written to
   // `route` (which is cleared first) so that callers in loops allocate nothing. False if no route
@@ -86,10 +87,13 @@ class Topology {
  private:
   // A link and its way back are neighbours: the way back is `forward + 1`.
   struct Level {
-    std::uint32_t nodes_below = 1;  // nodes under one switch
+    // Nodes under one switch.
+    std::uint32_t nodes_below = 1;
     VertexIndex first_switch = 0;
-    LinkIndex first_up = 0;     // up links to the next level, each followed by its way down
-    std::uint32_t by_rail = 1;  // switches for the same nodes
+    // The first of the up links to the next level, each followed by its way down.
+    LinkIndex first_up = 0;
+    // Switches for the same nodes.
+    std::uint32_t by_rail = 1;
   };
 
   class Builder;
@@ -109,16 +113,21 @@ class Topology {
   std::vector<TopologyLink> links_;
   std::uint32_t accelerators_ = 0, per_node_ = 1, nodes_ = 0;
   ScaleUpKind scale_up_ = ScaleUpKind::Switched;
-  std::uint32_t domain_ = 1;           // accelerators of a scale-up domain
-  LinkIndex first_scale_up_link_ = 0;  // laid out by domain, see Builder
+  // Accelerators of a scale-up domain.
+  std::uint32_t domain_ = 1;
+  // The first link inside of domains, which Builder lays out by domain.
+  LinkIndex first_scale_up_link_ = 0;
   FabricKind fabric_ = FabricKind::None;
   std::uint32_t rails_ = 0;
   VertexIndex first_nic_ = 0;
-  LinkIndex first_to_nic_ = 0;    // accelerator to its NIC, by accelerator
-  LinkIndex first_from_nic_ = 0;  // NIC to its leaf or router, by NIC
+  // The first link from an accelerator to its NIC, by accelerator.
+  LinkIndex first_to_nic_ = 0;
+  // The first link from a NIC to its leaf or router, by NIC.
+  LinkIndex first_from_nic_ = 0;
   std::vector<Level> levels_;
   TorusSlice torus_;
-  std::vector<LinkIndex> torus_links_;  // forward, by router and axis; not of an axis' open end
+  // Forward links by router and axis; not of an axis' open end.
+  std::vector<LinkIndex> torus_links_;
 };
 
 }  // namespace shardwright::sim

@@ -30,7 +30,8 @@ class Topology::Builder {
   void add_torus_links(VertexIndex first_router, std::uint32_t routers);
 
   const ClusterSpec& cluster_;
-  double scale_up_ratio_ = 1.0, nic_ratio_ = 1.0;  // of nominal bandwidth
+  // Shares of the nominal bandwidth.
+  double scale_up_ratio_ = 1.0, nic_ratio_ = 1.0;
   BytesPerSecond rail_bandwidth_;
   Topology topology_;
 };

@@ -1,8 +1,10 @@
-// The cut bandwidth of a topology: a maximum flow over its graph (Boost.Graph, push-relabel).
+// Components and cuts of a topology, as Boost.Graph finds them.
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/connected_components.hpp>
 #include <boost/graph/push_relabel_max_flow.hpp>
 #include <cmath>
+#include <numeric>
 
 #include "core/base/error.hpp"
 #include "sim/network/topology.hpp"
@@ -11,16 +13,16 @@ namespace shardwright::sim {
 namespace {
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
-using Graph = boost::adjacency_list<
+using FlowGraph = boost::adjacency_list<
     boost::vecS, boost::vecS, boost::directedS, boost::no_property,
     boost::property<
         boost::edge_capacity_t, std::int64_t,
         boost::property<boost::edge_residual_capacity_t, std::int64_t,
                         boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
 
-// Each edge gets the reverse edge of capacity zero that the algorithm asks for. Capacities in whole
-// bytes a second: on integers push-relabel ends exactly.
-void add_edge(Graph& graph, std::size_t from, std::size_t to, std::int64_t capacity) {
+// Each edge gets the reverse edge of capacity zero that the algorithm asks for. Capacities are
+// whole bytes a second: on integers push-relabel ends exactly.
+void add_edge(FlowGraph& graph, std::size_t from, std::size_t to, std::int64_t capacity) {
   const auto edge = boost::add_edge(from, to, graph).first;
   const auto back = boost::add_edge(to, from, graph).first;
   boost::put(boost::edge_capacity, graph, edge, capacity);
@@ -31,18 +33,30 @@ void add_edge(Graph& graph, std::size_t from, std::size_t to, std::int64_t capac
 
 }  // namespace
 
+bool Topology::is_connected() const {
+  // Every link has a way back, so that undirected components tell.
+  boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS> graph(vertices_.size());
+  for (LinkIndex link = 0; link < links_.size(); link += 2)
+    boost::add_edge(links_[link].from, links_[link].to, graph);
+  std::vector<VertexIndex> component(vertices_.size());
+  boost::connected_components(graph, component.data());
+  return std::all_of(component.begin(), component.begin() + accelerators_,
+                     [&](VertexIndex each) { return each == component.front(); });
+}
+
 BytesPerSecond Topology::cut_bandwidth(std::span<const std::uint32_t> from,
                                        std::span<const std::uint32_t> to) const {
   const std::size_t source = vertices_.size(), sink = source + 1;
-  Graph graph(sink + 1);
+  FlowGraph graph(sink + 1);
   std::int64_t unlimited = 0;
   for (const TopologyLink& link : links_) {
-    if (link.from == link.to) continue;  // of a ring of one accelerator
+    // A ring of one accelerator has such a link.
+    if (link.from == link.to) continue;
     const auto capacity = static_cast<std::int64_t>(std::llround(link.capacity.value()));
     add_edge(graph, link.from, link.to, capacity);
     unlimited = std::max(unlimited, capacity);
   }
-  // More than all links of one accelerator together carry.
+  // All links of one accelerator together carry less.
   unlimited *= static_cast<std::int64_t>(domain_) + 4;
   std::vector<bool> is_source(accelerators_, false);
   for (const std::uint32_t accelerator : from) {
@@ -54,6 +68,14 @@ BytesPerSecond Topology::cut_bandwidth(std::span<const std::uint32_t> from,
     add_edge(graph, accelerator, sink, unlimited);
   }
   return BytesPerSecond(static_cast<double>(boost::push_relabel_max_flow(graph, source, sink)));
+}
+
+BytesPerSecond Topology::bisection_bandwidth() const {
+  std::vector<std::uint32_t> all(accelerators_);
+  std::iota(all.begin(), all.end(), 0U);
+  const std::span<const std::uint32_t> span(all);
+  const std::size_t half = all.size() / 2;
+  return cut_bandwidth(span.first(half), span.subspan(half));
 }
 
 }  // namespace shardwright::sim

@@ -28,7 +28,7 @@ class BoxSearch {
     try_axis(0, places, 0);
   }
 
-  // That with the smallest sum of its sides; empty if there is none.
+  // Returns the box with the smallest sum of its sides; empty if there is none.
   const Sides& best() const { return best_; }
 
  private:
@@ -48,7 +48,8 @@ class BoxSearch {
     }
   }
 
-  // Of the sides from `axis` on: that of a cube (the inequality of the means), less for rounding.
+  // A lower bound of the sum of the sides from `axis` on: that of a cube (the inequality of the
+  // means), less for rounding.
   double least_sum(std::size_t axis, std::int64_t places) const {
     const auto axes = static_cast<double>(sides_.size() - axis);
     return axes * std::pow(static_cast<double>(places), 1.0 / axes) * (1.0 - 1e-9);

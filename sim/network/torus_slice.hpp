@@ -14,13 +14,14 @@ namespace shardwright::sim {
 
 struct TorusAxis {
   std::int64_t nodes = 1;
-  bool wraps = false;  // the last node has a link to the first
+  // True if the last node has a link to the first.
+  bool wraps = false;
 
   bool operator==(const TorusAxis&) const = default;
 };
 
-// In the order of `fabric.torus`. Node i of the job lies at the i-th place in row-major order: the
-// last axis varies fastest.
+// Axes in the order of `fabric.torus`. Node i of the job lies at the i-th place in row-major order:
+// the last axis varies fastest.
 using TorusSlice = std::vector<TorusAxis>;
 
 // The box of the fewest places, at least `nodes`; of several, the one with the smallest sum of its

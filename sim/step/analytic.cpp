@@ -8,7 +8,7 @@
 namespace shardwright::sim {
 namespace {
 
-// Of the early gathers of the stages on the way, what the first forward pass does not hide.
+// Returns what the first forward pass does not hide of the early gathers of the stages on the way.
 double exposed_gathers(const StageCosts& costs) {
   double worst = 0.0;
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
@@ -22,8 +22,10 @@ double exposed_gathers(const StageCosts& costs) {
 
 // A stage's slots and reductions, as they likely are.
 struct Likely {
-  double interference = 0.0;  // that collectives cost the kernels beside them
-  double tail = 0.0;          // from the last slot to the end of the last reduction
+  // Seconds that collectives cost the kernels beside them.
+  double interference = 0.0;
+  // Seconds from the last slot to the end of the last reduction.
+  double tail = 0.0;
 };
 
 // `end`: of the stage's slots, were it not for interference.
@@ -31,7 +33,8 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
   const StageCost& cost = costs.stages[stage];
   const DataParallelCost& data = cost.data;
   double reduced = end + data.likely_tail;
-  double computing = 1.0;  // share of the time from the first reduction on
+  // The share of the time from the first reduction on in which kernels run.
+  double computing = 1.0;
   if (plan.zero_stage == 2 || costs.sharded) {
     // Reductions begin with the first gradient.
     double begin = std::max(costs.paths[stage].returned, costs.paths[stage].filled + cost.warmup);
@@ -51,12 +54,12 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
   return result;
 }
 
-// Of the stage's slots, which copies of slots before may hold up.
+// The likely end of the stage's slots, which copies of slots before may hold up.
 double likely_slots_end(const StageCosts& costs, std::size_t stage) {
   return costs.paths[stage].slots_end + costs.stages[stage].copy_wait;
 }
 
-// What the order of the schedule's list costs beyond the ways of any one stage.
+// The time that the order of the schedule's list costs in addition to the ways of any one stage.
 double list_bubble(const StageCosts& costs) {
   if (costs.listed == 0.0) return 0.0;
   double explained = 0.0;
@@ -76,7 +79,8 @@ double first_slots_end(const StageCosts& costs) {
   return end;
 }
 
-// As the bound's, with what collectives cost the kernels beside them and with all reductions.
+// The bound's end, with the time that collectives cost the kernels beside them and with all
+// reductions.
 double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, double bubble,
                   double first_tail) {
   const double slots = likely_slots_end(costs, stage);
@@ -85,7 +89,8 @@ double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, 
   const double device = bubble + more.interference +
                         std::max(slots + more.tail + after_reduction(costs, stage),
                                  drain + first_tail + after_reduction(costs, 0));
-  const std::size_t last = costs.profile->splits_backward ? stage : 0;  // as issued_and_finished
+  // This is the stage of issued_and_finished().
+  const std::size_t last = costs.profile->splits_backward ? stage : 0;
   const double host = issued_and_finished(costs, stage) + costs.stages[last].data.last_reduce;
   return std::max(device, host);
 }

@@ -60,9 +60,11 @@ BlockCost allocation(double bytes, double launch = 0.0) {
 struct SlotSum {
   SlotPhase phase;
   bool sharded = false;
-  double launch = 0.0;  // host time to launch one kernel
+  // The host's time to launch one kernel.
+  double launch = 0.0;
   BlockCost sum{};
-  const PartCost* before = nullptr;  // the part that has run last
+  // The part that has run last.
+  const PartCost* before = nullptr;
 
   // Dense parameters and those of experts go over different groups.
   double launches(const PartCost& part) const {
@@ -96,19 +98,23 @@ struct SlotSum {
 // activations run beside the kernels of the parts before, each on a stream of its own.
 struct SlotTiming {
   const PlanContext& in;
-  MessageTimes* messages;  // null: gathers and reductions take no time
+  // Null where gathers and reductions take no time.
+  MessageTimes* messages;
   SlotPhase phase;
   // The gathers and copies that the first part brings about are through before it: they begin when
   // the slot before has ended.
   bool begun = false;
-  // Until then the copies of the slot before run.
+  // Copies of the slot before run until then.
   double copied = 0.0;
 
-  std::vector<double> ready{};  // by place: gathers and copies are through
-  double before = 0.0;          // the part at hand could start
+  // When gathers and copies for each place are through.
+  std::vector<double> ready{};
+  // When the part at hand could start.
+  double before = 0.0;
   double computed = 0.0, gathered = 0.0;
-  double gathering = 0.0;  // all gathers of the slot
-  // Of the part that was gathered, or reduced, last: most parts are like the one before.
+  // The time of all gathers of the slot.
+  double gathering = 0.0;
+  // The parts that were gathered and reduced last: most parts are like the one before.
   const PartCost *gathered_part = nullptr, *reduced_part = nullptr;
   double gather_time = 0.0, reduce_time = 0.0;
 
@@ -188,7 +194,8 @@ BlockCost message_cost(const PlanContext& in, double bytes) {
 
 double copy_wait(const PlanContext& in, const ChunkCost& chunk, MessageTimes& messages,
                  std::initializer_list<SlotPhase> slots) {
-  constexpr int kRounds = 4;  // until the copies have piled up as far as they do
+  // The copies have piled up by then as far as they do.
+  constexpr int kRounds = 4;
   MessageTimes* const sharded = in.sharded ? &messages : nullptr;
   double wait = 0.0, copying = 0.0;
   for (int round = 0; round < kRounds; ++round) {

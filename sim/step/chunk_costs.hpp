@@ -1,4 +1,4 @@
-// What one microbatch takes in the model chunks of a plan, from the costs of the parts of the
+// The time of one microbatch in the model chunks of a plan, from the costs of the parts of the
 // model.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace shardwright::sim {
 
-// How a plan cuts the model into chunks and stages, and which of these are alike.
+// The chunks and stages that a plan cuts the model into, and which of these are alike.
 struct PipelineLayout {
   // The first or the last stage of a run of like ones.
   struct RunEnd {
@@ -27,9 +27,9 @@ struct PipelineLayout {
   const ScheduleProfile* profile = nullptr;
   // The layers of each chunk, by position in forward order.
   std::vector<LayerRange> ranges;
-  // By position: the first chunk of the run of like ones that the chunk is in.
+  // The first chunk of the run of like ones that each chunk is in, by position.
   std::vector<std::size_t> chunk_kind;
-  // By stage: the number of the run of like stages that it is in.
+  // The number of the run of like stages that each stage is in.
   std::vector<std::size_t> stage_kind;
   // Both ends of each run of like stages, in pipeline order.
   std::vector<RunEnd> ends;
@@ -48,7 +48,7 @@ bool splits_alike(const Plan& a, const Plan& b);
 PipelineLayout lay_out(const ModelSpec& model, const LayerCosts& layers, const Plan& plan,
                        const ScheduleProfile& profile);
 
-// What the costs of one plan are made from. Everything referred to outlives it.
+// The inputs of the costs of one plan. Everything referred to outlives it.
 struct PlanContext {
   const ModelSpec& model;
   const ClusterSpec& cluster;
@@ -67,7 +67,8 @@ struct PlanContext {
 struct ChunkCost {
   std::array<BlockCost, kSlotPhases> slot;
   PartParameters parameters;
-  std::vector<ChunkPart<PartCost>> parts;  // in forward order
+  // The parts in forward order.
+  std::vector<ChunkPart<PartCost>> parts;
   // Copies of activations to the host and back, in seconds.
   double copy_time = 0.0;
   // FSDP, by slot: its reductions go on for so long after it, and the next slot's gathers wait.
@@ -76,7 +77,7 @@ struct ChunkCost {
   const BlockCost& of(SlotPhase phase) const { return slot[static_cast<std::size_t>(phase)]; }
 };
 
-// Without the time of FSDP's gathers and reductions.
+// Leaves out the time of FSDP's gathers and reductions.
 ChunkCost chunk_cost(const PlanContext& in, std::size_t position);
 
 // FSDP: `chunk` with the gathers and reductions of the plan's groups.
@@ -91,8 +92,8 @@ std::uint64_t chunk_key(const PlanContext& in, std::size_t position);
 // True if the slot begins with a message that the host waits for.
 bool issues_none_ahead(const PlanContext& in, SlotPhase phase, std::size_t position);
 
-// How much longer a microbatch takes in the chunk than each slot alone, because the copies of
-// activations of one slot are still on their way in the next.
+// The time that a microbatch takes in the chunk in addition to that of each slot alone, because the
+// copies of activations of one slot are still on their way in the next.
 double copy_wait(const PlanContext& in, const ChunkCost& chunk, MessageTimes& messages);
 
 }  // namespace shardwright::sim

@@ -38,8 +38,10 @@ BucketCost bucket_cost(const Bucket& bucket, const Plan& plan, MessageTimes& mes
 // Buckets that are reduced one after the other. FSDP scatters them on the stream of its gathers;
 // replicas meet on a stream of their own.
 struct ReductionStream {
-  double scattered = 0.0;  // the last bucket is, seconds from where `ready` counts
-  double reduced = 0.0;    // … and its replicas have met
+  // When the last bucket is scattered, in seconds from where `ready` counts.
+  double scattered = 0.0;
+  // When its replicas have been reduced, too.
+  double reduced = 0.0;
 
   void add(double ready, double scatter, double replicas) {
     scattered = std::max(scattered, ready) + scatter;
@@ -47,7 +49,7 @@ struct ReductionStream {
   }
 };
 
-// How long slots of a stage take, for chunks of mean length.
+// Mean times of the slots of a stage, for chunks of mean length.
 struct MeanSlots {
   std::array<double, kSlotPhases> time{};
 
@@ -82,10 +84,14 @@ PartParameters chunk_parameters(const PlanContext& in, const ChunkCosts& chunks,
 // The reductions of the last microbatch, which fills the buckets chunk by chunk, in each from the
 // last part to the first.
 struct LastMicrobatch {
-  double reduce = 0.0, scattered = 0.0;           // all buckets
-  double first_scatter = 0.0, scatter = 0.0;      // of the first bucket, and of the last one
-  double last_reduce = 0.0;                       // the last bucket
-  double from_last_slot = 0.0, likely_end = 0.0;  // the end, from the last slot's start and end
+  // The time of all buckets.
+  double reduce = 0.0, scattered = 0.0;
+  // The times of the first bucket and of the last one.
+  double first_scatter = 0.0, scatter = 0.0;
+  // The time of the last bucket.
+  double last_reduce = 0.0;
+  // The end, from the last slot's start and from its end.
+  double from_last_slot = 0.0, likely_end = 0.0;
 };
 
 LastMicrobatch reduce_last_microbatch(const PlanContext& in, const ChunkCosts& chunks,
@@ -101,14 +107,16 @@ LastMicrobatch reduce_last_microbatch(const PlanContext& in, const ChunkCosts& c
   constexpr double kNever = -std::numeric_limits<double>::infinity();
   LastMicrobatch last;
   ReductionStream stream, likely{kNever, kNever};
-  Bucket bucket, known{-1.0, -1.0};  // `known`: the one before, whose cost is `cost`
+  // `known` is the bucket before, whose cost is `cost`.
+  Bucket bucket, known{-1.0, -1.0};
   BucketCost cost;
   double elapsed = 0.0;
   for (const std::int32_t chunk : profile.completion_order) {
     const auto c = static_cast<std::size_t>(chunk);
     const std::vector<ChunkPart<PartCost>>& parts =
         chunks[static_cast<std::size_t>(profile.position[c])]->parts;
-    if (chunk == 0) stream = {};  // what came before may be through
+    // The messages of the chunk before may be through.
+    if (chunk == 0) stream = {};
     double completing = -mean.of(profile.from_completion[c]);
     for (std::size_t i = parts.size(); i-- > 0;) {
       const PartCost& part = *parts[i].part;
@@ -224,7 +232,8 @@ DataParallelCost data_parallel_cost(const PlanContext& in, const ChunkCosts& chu
   cost.step_reduce = std::max(rounds * last.scattered + last.last_reduce - last.scatter,
                               last.first_scatter + last.reduce - last.scattered);
   cost.likely_reduce = cost.step_reduce;
-  if (in.sharded && !in.plan.overlap.grad_reduce) {  // the last slot has waited for it
+  // The last slot has waited for it.
+  if (in.sharded && !in.plan.overlap.grad_reduce) {
     cost.last_reduce -= last.scatter;
     cost.likely_tail = std::max(0.0, cost.likely_tail - last.scatter);
   }

@@ -1,4 +1,4 @@
-// What data parallelism and the optimizer cost a stage, in seconds.
+// The costs of data parallelism and of the optimizer for a stage, in seconds.
 #pragma once
 
 #include <cstddef>
@@ -15,30 +15,40 @@ using ChunkCosts = std::vector<const ChunkCost*>;
 
 // Gradient reduction of one stage.
 struct DataParallelCost {
-  double reduce = 0.0;       // all messages of the last microbatch
-  double step_reduce = 0.0;  // at least, all messages of the step
-  double last_reduce = 0.0;  // the message after the last backward
-  // From the start of the last backward slot to the end of the last message, where messages may
-  // only begin as the slot fills their buckets.
+  // All messages of the last microbatch.
+  double reduce = 0.0;
+  // A lower bound of all messages of the step.
+  double step_reduce = 0.0;
+  // The message after the last backward.
+  double last_reduce = 0.0;
+  // The time from the start of the last backward slot to the end of the last message, where
+  // messages may only begin as the slot fills their buckets.
   double reduce_from_last_slot = 0.0;
   // Likely, all messages of the step, and how much later those of the last microbatch end than its
   // last slot.
   double likely_reduce = 0.0;
   double likely_tail = 0.0;
-  double before_gradients = 0.0;  // slots of the stage before the first that completes a gradient
-  double trailing_reduce = 0.0;   // messages of the weight gradients after the last gradient
+  // Slots of the stage before the first one that completes a gradient.
+  double before_gradients = 0.0;
+  // Messages of the weight gradients after the last gradient.
+  double trailing_reduce = 0.0;
 };
 
 DataParallelCost data_parallel_cost(const PlanContext& in, const ChunkCosts& chunks,
                                     std::size_t stage, MessageTimes& messages);
 
-// What ZeRO and the optimizer make of the parameters of a stage, whatever is recomputed.
+// Costs that ZeRO and the optimizer add for the parameters of a stage, whatever is recomputed.
 struct StateCost {
-  double first_gather = 0.0;   // parameters, before the first forward can begin …
-  double early_gathers = 0.0;  // … and before it can end
-  double late_gathers = 0.0;   // after the optimizer, where nothing hides them
-  double copies = 0.0;         // adding up gradients over tensor-parallel ranks and mirrored stages
-  double norm = 0.0;           // of the gradients
+  // Gathers of parameters before the first forward can begin.
+  double first_gather = 0.0;
+  // Gathers of parameters before the first forward can end.
+  double early_gathers = 0.0;
+  // Gathers after the optimizer, where nothing hides them.
+  double late_gathers = 0.0;
+  // Adding up gradients over tensor-parallel ranks and mirrored stages.
+  double copies = 0.0;
+  // The norm of the gradients.
+  double norm = 0.0;
   double optimizer = 0.0;
 };
 

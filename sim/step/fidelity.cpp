@@ -68,7 +68,8 @@ void take_stages(const FullReplay& replay, StepResult& result) {
   }
 }
 
-// Where each rank has a speed of its own, no slowest one stands for all.
+// Prices without the slowest device: where each rank has a speed of its own, no slowest one stands
+// for all.
 Prices prices_of_alike_ranks(const Scenario& scenario, const Program& program) {
   ClusterSpec cluster = scenario.cluster;
   cluster.accelerator.speed_variation = 0.0;

@@ -15,10 +15,14 @@
 namespace shardwright::sim {
 
 enum class Fidelity : std::uint8_t {
-  Bound,     // never above the event level
-  Analytic,  // closed form
-  Event,     // the program on one representative of each stage
-  Full,      // the program on every rank, with contention between nodes
+  // It is never above the event level.
+  Bound,
+  // A closed form estimates the step.
+  Analytic,
+  // The program runs on one representative of each stage.
+  Event,
+  // The program runs on every rank, with contention between nodes.
+  Full,
 };
 
 // "bound", "analytic", "event", "full".
@@ -34,21 +38,22 @@ struct SimulatedStep {
   Seconds event_step;
   // The replay of the event simulation, with finish times if these were asked for.
   FoldedReplay event;
-  // Of the full level: all ranks. Watched are the slowest of each stage (of equals the first), in
-  // the order of the stages, then those that the options ask for.
+  // The full level's replay of all ranks. It watches the slowest rank of each stage (of equals the
+  // first), in the order of the stages, then the ranks that the options ask for.
   std::optional<FullReplay> full;
-  bool cancelled = false;  // the full level was stopped: all figures, and `fidelity`, are those of
-                           // the event level
+  // True if the full level was stopped: all figures, and `fidelity`, are then those of the event
+  // level.
+  bool cancelled = false;
 };
 
-// From a plan that `check_plan` accepts. `options` are those of the full level, which throws
+// Simulates a plan that `check_plan` accepts. `options` are those of the full level, which throws
 // InputError if they name ranks or NICs that do not exist, or if the step is too long for it.
 // Random factors of the ranks take the place of the accelerator's `speed_variation`.
 SimulatedStep simulate_at(const Scenario& scenario, Fidelity fidelity,
                           const FullOptions& options = {});
 
-// The same for a step that is lowered and priced. `keep_finish_times`: of the event simulation, for
-// its timeline.
+// Does the same for a step that is lowered and priced. `keep_finish_times` keeps those of the event
+// simulation, for its timeline.
 SimulatedStep simulate_at(const Scenario& scenario, const PricedStep& step, Fidelity fidelity,
                           const FullOptions& options, bool keep_finish_times);
 

@@ -10,22 +10,27 @@
 
 namespace shardwright::sim {
 
-// What an op needs other stages for.
+// The kind of rendezvous with other stages that an op needs.
 enum class Rendezvous : std::uint8_t { None, PointToPoint, Collective };
 
 // An op as a replay needs it: one cache line holds several. Times are in seconds.
 struct FlatOp {
   double duration = 0.0;
   double launch = 0.0;
-  double further_launch = 0.0;   // of the host, behind the op's own
-  PortShare port;                // that it fills alone
-  std::uint32_t first_wait = 0;  // into FlatProgram::waits
+  // The host's time after its launch.
+  double further_launch = 0.0;
+  // The shares of the ports that it fills alone.
+  PortShare port;
+  // The place of its first wait in FlatProgram::waits.
+  std::uint32_t first_wait = 0;
   std::uint16_t waits = 0;
   Stream stream = Stream::Compute;
   Rendezvous rendezvous = Rendezvous::None;
   Group group = Group::Tensor;
-  bool collective = false;  // of its group, on one stage or several
-  bool kernel = false;      // on the compute stream
+  // True for a collective of its group, on one stage or several.
+  bool collective = false;
+  // True for a kernel on the compute stream.
+  bool kernel = false;
   bool sends = false;
   bool gradient = false;
   bool holds_host = false;
@@ -36,17 +41,22 @@ struct FlatOp {
 // breakdown.
 struct BlockBusy {
   double gemm = 0.0, attention = 0.0, memory_bound = 0.0, optimizer = 0.0, recompute = 0.0;
-  double offloaded = 0.0;  // the optimizer's step on the host, for which the device waits
+  // The optimizer's step on the host, for which the device waits.
+  double offloaded = 0.0;
   std::array<double, kStreams> stream{};
-  double launch = 0.0;  // of the host, for all ops
+  // The host's time for all ops.
+  double launch = 0.0;
 
   void add(const Op& op, double duration);
 };
 
 struct FlatProgram {
-  std::vector<std::vector<FlatOp>> ops;  // by block
-  std::vector<std::uint16_t> waits;      // places of earlier ops in the same block
-  std::vector<BlockBusy> busy;           // by block
+  // The ops of each block.
+  std::vector<std::vector<FlatOp>> ops;
+  // Places of earlier ops in the same block.
+  std::vector<std::uint16_t> waits;
+  // The busy times of each block.
+  std::vector<BlockBusy> busy;
 };
 
 // A receive that holds no host and waits for nothing inside of its block. Where it is the first op

@@ -10,50 +10,49 @@
 #include "core/base/error.hpp"
 #include "sim/step/flat_program.hpp"
 #include "sim/step/gap_blame.hpp"
+#include "sim/step/message_channel.hpp"
 #include "sim/step/shared_device.hpp"
 
 namespace shardwright::sim {
 namespace {
 
-struct MessageEnd {
+// A stage's end of a message, or its part in a collective of several stages.
+struct RendezvousEnd {
   std::int32_t stage = -1;
   std::uint32_t op = 0;
   double ready = 0.0;
-};
-
-// One direction between two stages. Both send and receive its messages in the same order.
-struct Channel {
-  struct Waiting {
-    MessageEnd end;
-    std::uint64_t key;
-  };
-  std::vector<Waiting> waiting;  // ends that have come before their other ends: all of one side …
-  std::size_t first = 0;         // … from this one on
-  bool sends = false;            // the side
-  double free = 0.0;
+  // Names a message: both ends have the same key.
+  std::uint64_t key = 0;
 };
 
 // A collective of several stages.
 struct Gathering {
-  std::vector<MessageEnd> members;
+  std::vector<RendezvousEnd> members;
 };
 
 struct Rank {
   std::vector<OpTime> ops;
   std::array<double, kStreams> stream_free{};
-  std::array<std::uint32_t, kStreams> stream_last;     // the op that finished last
-  std::array<std::uint32_t, kStreams> stream_pending;  // an op whose finish is not known yet
+  // The op of each stream that finished last.
+  std::array<std::uint32_t, kStreams> stream_last;
+  // An op of each stream whose finish is not known yet.
+  std::array<std::uint32_t, kStreams> stream_pending;
   double host = 0.0;
-  bool holding = false;           // the host waits for the op at hand
-  std::uint32_t held_by = kNoOp;  // the op that the host waited for before the next kernel
+  // True while the host waits for the op at hand.
+  bool holding = false;
+  // The op that the host waited for before the next kernel.
+  std::uint32_t held_by = kNoOp;
   std::size_t call = 0;
-  std::size_t op = 0;  // of the call
+  // The place of the op at hand in its call.
+  std::size_t op = 0;
   TimeBreakdown time;
   std::array<double, kStreams> busy{};
   double last_finish = 0.0;
-  std::array<std::uint32_t, kGroups> gatherings{};  // of each group so far
+  // The number of collectives of each group so far.
+  std::array<std::uint32_t, kGroups> gatherings{};
   SharedDevice device;
-  std::vector<Seconds> interference;  // by op, if it is kept
+  // The interference of each op, if it is kept.
+  std::vector<Seconds> interference;
 
   explicit Rank(const Contention& contention) : device(contention) {
     stream_last.fill(kNoOp);
@@ -91,6 +90,8 @@ class Replay {
   }
 
  private:
+  using Channel = MessageChannel<RendezvousEnd>;
+
   const RankProgram& stage(std::int32_t s) const {
     return program_.stages[static_cast<std::size_t>(s)];
   }
@@ -118,7 +119,7 @@ class Replay {
     return moved;
   }
 
-  // Called once a call, and looks every some thousand ops.
+  // Asks the stop token every some thousand ops. It is called once a call.
   bool is_stopped() {
     constexpr std::uint32_t kCallsBetweenLooks = 256;
     if (++calls_ % kCallsBetweenLooks == 0) cancelled_ = options_.stop.stop_requested();
@@ -136,7 +137,8 @@ class Replay {
       const std::vector<FlatOp>& ops = flat_.ops[calls[c].block];
       const bool posts = !ops.empty() && posts_ahead(ops.front()) && stage(s).waits_of(c).empty();
       if (posts) {
-        post_message(s, calls[c], ops.front(), {s, calls[c].first_op, host + ops.front().launch});
+        post_message(s, calls[c], ops.front(),
+                     {s, calls[c].first_op, host + ops.front().launch, 0});
       }
       host += flat_.busy[calls[c].block].launch;
     }
@@ -171,8 +173,10 @@ class Replay {
   static constexpr std::uint32_t kStreamBefore = kNoOp - 1;
 
   struct Start : OpStart {
-    double free = 0.0;            // its stream is
-    std::uint32_t after = kNoOp;  // a collective that a queued one waits for too, not settled yet
+    // When the op's stream is free.
+    double free = 0.0;
+    // A collective, not settled yet, that a queued one waits for too.
+    std::uint32_t after = kNoOp;
   };
 
   static bool is_queued(const FlatOp& op) {
@@ -193,7 +197,7 @@ class Replay {
     return rank.ops[on].finish != kUnknownTime;
   }
 
-  // Nothing if the op depends on something that has not been replayed yet.
+  // Returns nothing if the op depends on something that has not been replayed yet.
   std::optional<Start> start_of(Rank& rank, const Call& call, const FlatOp& op,
                                 std::span<const Wait> waits) {
     const auto stream = static_cast<std::size_t>(op.stream);
@@ -212,9 +216,10 @@ class Replay {
     for (const Wait& wait : waits) {
       if (wait.op == number && !wait_for(rank, wait.on, queued, start)) return std::nullopt;
     }
-    if (start.after != kNoOp && rank.ops[start.after].finish != kUnknownTime)  // settled meanwhile
+    // It has been settled meanwhile.
+    if (start.after != kNoOp && rank.ops[start.after].finish != kUnknownTime)
       wait_for(rank, std::exchange(start.after, kNoOp), queued, start);
-    // Asked for last: settling what the op waits for may have ended others of its stream.
+    // The stream is asked last: settling what the op waits for may have ended others of its stream.
     if (start.cause == kStreamBefore)
       start.cause = op.stream == Stream::Compute ? kNoOp : rank.stream_last[stream];
     return start;
@@ -243,8 +248,7 @@ class Replay {
   }
 
   static void queue(Rank& rank, const FlatOp& op, std::uint32_t number, const Start& start) {
-    rank.device.queue(op.stream,
-                      {number, start.ready, start.after, op.duration, op.port, start.cause});
+    rank.device.queue(op.stream, {number, start, start.after, op.duration, op.port});
     take_ended(rank);
     if (!op.holds_host) return;
     settle_collective(rank, number);
@@ -279,7 +283,8 @@ class Replay {
     take_ended(rank);
   }
 
-  // Those that the stream has queued, if something else of the stream comes behind them.
+  // Settles the collectives that the stream has queued, if something else of the stream comes
+  // behind them.
   static void settle_collectives(Rank& rank, Stream stream) {
     if (!rank.device.has_queued(stream)) return;
     rank.device.settle(stream);
@@ -333,23 +338,16 @@ class Replay {
     join(rank, op, {s, number, ready});
   }
 
-  void post_message(std::int32_t s, const Call& call, const FlatOp& op, const MessageEnd& end) {
-    const std::uint64_t key = message_key(call, op);
+  void post_message(std::int32_t s, const Call& call, const FlatOp& op, RendezvousEnd end) {
+    end.key = message_key(call, op);
     Channel& channel = channel_of(s, op);
-    if (channel.first == channel.waiting.size()) {
-      channel.waiting.clear();
-      channel.first = 0;
-      channel.sends = op.sends;
-    }
-    if (channel.sends == op.sends) {
-      channel.waiting.push_back({end, key});
-      return;
-    }
-    const Channel::Waiting& other = channel.waiting[channel.first++];
-    SHARDWRIGHT_CHECK(other.key == key, "two stages exchange messages in different orders");
-    channel.free = std::max({end.ready, other.end.ready, channel.free}) + op.duration;
-    for (const MessageEnd& each : {end, other.end})
-      finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, channel.free);
+    const auto other = channel.post(op.sends, end);
+    if (!other) return;
+    SHARDWRIGHT_CHECK(other->key == end.key, "two stages exchange messages in different orders");
+    const double finish = channel.start_at(std::max(end.ready, other->ready)) + op.duration;
+    channel.finish(finish);
+    for (const RendezvousEnd& each : {end, *other})
+      finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, finish);
   }
 
   Channel& channel_of(std::int32_t s, const FlatOp& op) {
@@ -366,19 +364,19 @@ class Replay {
     return std::min(place, ranks_.size() - 1 - place);
   }
 
-  void join(Rank& rank, const FlatOp& op, const MessageEnd& member) {
+  void join(Rank& rank, const FlatOp& op, const RendezvousEnd& member) {
     const auto group = static_cast<std::size_t>(op.group);
     std::size_t turn = rank.gatherings[group]++;
     if (op.group == Group::Mirror) turn = turn * ranks_.size() + mirror_pair(member.stage);
     std::vector<Gathering>& gatherings = gatherings_[group];
     if (gatherings.size() <= turn) gatherings.resize(turn + 1);
-    std::vector<MessageEnd>& members = gatherings[turn].members;
+    std::vector<RendezvousEnd>& members = gatherings[turn].members;
     members.push_back(member);
     const std::size_t expected = op.group == Group::ModelParallel ? ranks_.size() : 2;
     if (members.size() < expected) return;
     double start = 0.0;
-    for (const MessageEnd& each : members) start = std::max(start, each.ready);
-    for (const MessageEnd& each : members) {
+    for (const RendezvousEnd& each : members) start = std::max(start, each.ready);
+    for (const RendezvousEnd& each : members) {
       finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, start + op.duration);
     }
   }
@@ -424,9 +422,11 @@ class Replay {
   const ReplayOptions& options_;
   FlatProgram flat_;
   std::vector<Rank> ranks_;
-  std::vector<Channel> channels_;  // by what they carry, sender and receiver
+  // Channels by the data that they carry, sender and receiver.
+  std::vector<Channel> channels_;
   std::array<std::vector<Gathering>, kGroups> gatherings_;
-  std::uint32_t calls_ = 0;  // replayed so far, of all stages
+  // Calls replayed so far, of all stages.
+  std::uint32_t calls_ = 0;
   bool cancelled_ = false;
 };
 

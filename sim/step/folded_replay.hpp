@@ -28,19 +28,25 @@
 
 namespace shardwright::sim {
 
-// When each op of a stage finished, by op number.
+// The time at which each op of a stage finished, by op number.
 using FinishTimes = std::vector<Seconds>;
 
 struct FoldedReplay {
-  Seconds step;                     // until the last stream of the last stage is idle
-  std::vector<TimeBreakdown> time;  // by stage; each adds up to `step`
-  std::vector<FinishTimes> finish;  // by stage; empty unless asked for
-  // By stage and op: what others beside a kernel or a collective cost it; empty where `finish` is.
+  // The time until the last stream of the last stage is idle.
+  Seconds step;
+  // The breakdown of each stage, which adds up to `step`.
+  std::vector<TimeBreakdown> time;
+  // The finish times of each stage; empty unless asked for.
+  std::vector<FinishTimes> finish;
+  // The time that others beside it cost each kernel and collective, by stage and op; empty where
+  // `finish` is.
   std::vector<std::vector<Seconds>> interference;
-  std::vector<std::array<Seconds, kStreams>> busy;  // by stage and stream
+  // The busy time of each stream, by stage.
+  std::vector<std::array<Seconds, kStreams>> busy;
   // Stopped before its end: no figure holds.
   bool cancelled = false;
-  bool deadlocked = false;  // no stage could go on; never for a program that `validate` accepts
+  // True if no stage could go on, which never happens to a program that `validate` accepts.
+  bool deadlocked = false;
 };
 
 struct ReplayOptions {

@@ -1,12 +1,9 @@
 #include "sim/step/full_replay.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -18,27 +15,33 @@
 namespace shardwright::sim {
 namespace {
 
-// How many ranks go on between two looks at the stop token.
+// Ranks that go on between two looks at the stop token.
 constexpr std::uint64_t kRunsBetweenLooks = 4096;
 
 // Owners of shared transfers: a row of collectives, or (this) the messages.
 constexpr std::uint32_t kMessages = kNone;
 
 struct LaneState {
-  double free = 0.0;         // when its last op finished
-  std::uint32_t cursor = 0;  // the next op
+  // When its last op finished.
+  double free = 0.0;
+  // The index of the next op.
+  std::uint32_t cursor = 0;
   bool in_collective = false;
 };
 
 struct RankState {
   std::uint32_t stage = 0, index = 0;
-  std::uint32_t first_lane = 0;  // in lanes_
-  std::size_t first_slot = 0;    // in finish_
-  std::size_t first_hold = 0;    // in holds_
-  LaneMask runnable = 0;         // lanes that may be able to go on
+  // The place of its first lane in lanes_, of its first slot in finish_ and of its first hold in
+  // holds_.
+  std::uint32_t first_lane = 0;
+  std::size_t first_slot = 0;
+  std::size_t first_hold = 0;
+  // The lanes that may be able to go on.
+  LaneMask runnable = 0;
   bool queued = false;
   std::int32_t watch = -1;
-  double factor = 1.0;  // of its kernels' durations
+  // The factor on its kernels' durations.
+  double factor = 1.0;
   RankUse use;
 };
 
@@ -50,15 +53,33 @@ struct RankGathering {
 
 // A hold of a rank's host.
 struct Hold {
-  double end = 0.0;           // of the ops that have finished so far
-  std::uint32_t missing = 0;  // ops
+  // The latest finish of its ops so far.
+  double end = 0.0;
+  // The number of ops that have not finished.
+  std::uint32_t missing = 0;
 };
 
 // The groups of one kind on one stream.
 struct Gatherings {
-  std::size_t table = 0;                    // in tables_
-  std::vector<RankGathering> open;          // by group
-  std::vector<std::int32_t> lane_of_stage;  // of the stream
+  // The index of the groups in tables_.
+  std::size_t table = 0;
+  // The collective that each group has come to.
+  std::vector<RankGathering> open;
+  // The lane of the stream, by stage.
+  std::vector<std::int32_t> lane_of_stage;
+};
+
+// The messages of one rank of a stage to or from its peer. Where they take a time that is not known
+// beforehand, they queue; the first one is under way.
+struct RankChannel : MessageChannel<double> {
+  struct Queued {
+    double ready = 0.0;
+    std::uint32_t route = 0;
+    double duration = 0.0;
+  };
+  std::vector<Queued> waiting;
+  // The number of messages that are through.
+  std::uint32_t passed = 0;
 };
 
 struct ChannelEnd {
@@ -106,7 +127,8 @@ class Engine {
     return static_cast<LaneMask>((std::uint64_t{1} << lanes) - 1);
   }
 
-  // What runs beside what on one accelerator is as in a step of ranks that are all alike.
+  // Takes interference from a step of ranks that are all alike: the same ops run beside each other
+  // on one accelerator.
   void set_up_interference(const FoldedReplay& alike) {
     for (std::size_t stage = 0; stage < alike.interference.size(); ++stage) {
       for (Lane& lane : lane_programs_.stages[stage].lanes) {
@@ -191,7 +213,7 @@ class Engine {
     work_.push_back(rank);
   }
 
-  // Until no rank can; false if the caller wants to stop.
+  // Runs until no rank can go on. Returns false if the caller wants to stop.
   bool run_ranks() {
     while (!work_.empty()) {
       if (++runs_ % kRunsBetweenLooks == 0 && !look_around()) return false;
@@ -236,7 +258,7 @@ class Engine {
     }
   }
 
-  // Nothing if the op waits for something that has not happened yet.
+  // Returns nothing if the op waits for something that has not happened yet.
   std::optional<OpStart> arrival_at(const RankState& rank, const Lane& lane, const LaneState& state,
                                     const LaneOp& op) const {
     const auto host = issued_at(rank, op);
@@ -253,7 +275,7 @@ class Engine {
     return arrival;
   }
 
-  // When the host has issued the op; nothing while it waits before it.
+  // Returns when the host has issued the op, or nothing while it waits before it.
   std::optional<double> issued_at(const RankState& rank, const LaneOp& op) const {
     if (op.hold == kNone) return op.host;
     const Hold& hold = holds_[rank.first_hold + op.hold];
@@ -329,32 +351,35 @@ class Engine {
   void post(const RankState& rank, const Lane& lane, const LaneOp& op, double ready) {
     const auto id = static_cast<std::uint32_t>(
         lane.channel * static_cast<std::size_t>(grid_.stage_size()) + rank.index);
-    MessageChannel& channel = channels_[id];
-    const ChannelSide side = lane.sends ? ChannelSide::Sender : ChannelSide::Receiver;
-    const auto both = channel.post(side, ready);
-    if (!both) return;
+    RankChannel& channel = channels_[id];
+    const auto other = channel.post(lane.sends, ready);
+    if (!other) return;
+    const double both = std::max(ready, *other);
     const auto& ends = channel_ends_[lane.channel];
     const std::int32_t members[] = {static_cast<std::int32_t>(rank_of(ends.first, rank.index)),
                                     static_cast<std::int32_t>(rank_of(ends.second, rank.index))};
     const auto known = transfers_.of(op.transfer, id, members);
     if (!known.route) {
-      finish_message(id, channel.pass(*both, known.duration), known.duration);
-    } else if (channel.queue({*both, *known.route, known.duration})) {
-      begin_message(id);
+      const double start = channel.start_at(both);
+      finish_message(id, start, known.duration, start + known.duration);
+      return;
     }
+    channel.waiting.push_back({both, *known.route, known.duration});
+    if (channel.waiting.size() == 1) begin_message(id);
   }
 
   void begin_message(std::uint32_t id) {
-    const auto& message = channels_[id].first();
-    transfers_.shared().begin({kMessages, id}, message.route, channels_[id].start_of_first(),
+    const RankChannel::Queued& message = channels_[id].waiting.front();
+    transfers_.shared().begin({kMessages, id}, message.route, channels_[id].start_at(message.ready),
                               message.duration);
   }
 
-  void finish_message(std::uint32_t id, double start, double duration) {
+  void finish_message(std::uint32_t id, double start, double duration, double through) {
     const auto stage_size = static_cast<std::size_t>(grid_.stage_size());
     const auto index = static_cast<std::uint32_t>(id % stage_size);
     const auto& ends = channel_ends_[id / stage_size];
-    const std::uint32_t number = channels_[id].take_number();
+    channels_[id].finish(through);
+    const std::uint32_t number = channels_[id].passed++;
     for (const ChannelEnd& end : {ends.first, ends.second}) {
       const std::uint32_t r = rank_of(end, index);
       RankState& rank = ranks_[r];
@@ -368,10 +393,10 @@ class Engine {
   void finish_shared(const SharedTransfers::Finished& finished) {
     const auto [kind, instance] = finished.owner;
     if (kind != kMessages) return finish_collective(kind, instance, finished.time - finished.start);
-    const double start = finished.start;
-    const bool more = channels_[instance].finish_first(finished.time);
-    finish_message(instance, start, finished.time - start);
-    if (more) begin_message(instance);
+    std::vector<RankChannel::Queued>& waiting = channels_[instance].waiting;
+    waiting.erase(waiting.begin());
+    finish_message(instance, finished.start, finished.time - finished.start, finished.time);
+    if (!waiting.empty()) begin_message(instance);
   }
 
   // The result.
@@ -411,67 +436,37 @@ class Engine {
   RankGrid grid_;
   TransferTimes transfers_;
   std::vector<RankState> ranks_;
-  std::vector<LaneState> lanes_;  // of all ranks
-  std::vector<double> finish_;    // of the ops of all ranks that other lanes wait for
-  std::vector<Hold> holds_;       // of the hosts of all ranks
+  // The lanes of all ranks.
+  std::vector<LaneState> lanes_;
+  // The finish times of the ops that other lanes wait for, of all ranks.
+  std::vector<double> finish_;
+  // The holds of the hosts of all ranks.
+  std::vector<Hold> holds_;
   std::vector<GroupTable> tables_;
-  std::vector<Gatherings> gatherings_;                           // by RendezvousKind
-  std::vector<std::pair<ChannelEnd, ChannelEnd>> channel_ends_;  // sender, receiver
-  std::vector<MessageChannel> channels_;  // by pair of stages and rank of the stage
+  // The gatherings of each RendezvousKind.
+  std::vector<Gatherings> gatherings_;
+  // The sender and the receiver of each pair of stages.
+  std::vector<std::pair<ChannelEnd, ChannelEnd>> channel_ends_;
+  // The channels of each rank of a stage, by pair of stages.
+  std::vector<RankChannel> channels_;
   std::vector<RankWatch> watches_;
-  std::vector<std::uint32_t> work_;  // ranks with runnable lanes, last in first out
+  // Ranks with runnable lanes, last in first out.
+  std::vector<std::uint32_t> work_;
   std::uint64_t runs_ = 0, done_ops_ = 0, all_ops_ = 0;
   bool cancelled_ = false;
 };
 
-void check_options(const FullOptions& options, const Plan& plan, const ClusterSpec& cluster) {
-  check_variation(options.variation, plan.world_size());
-  check_slow_nics(options.slow_nics, plan, cluster);
-  ProblemList problems("watched ranks");
-  for (const std::int64_t rank : options.watched_ranks) {
-    if (rank < 0 || rank >= plan.world_size())
-      problems.add("", std::to_string(rank), "0 to " + std::to_string(plan.world_size() - 1));
-  }
-  problems.throw_if_any();
-}
-
-// Of each op once, in its lane and as the event level keeps it, and of ops that another lane waits
-// for on each rank: that is every other one.
-Bytes replay_memory(const Program& program) {
-  constexpr double kPerOp = sizeof(LaneOp) + sizeof(OpTime) + sizeof(Seconds);
-  constexpr double kPerRank = 0.5 * sizeof(double);
-  const std::int64_t ranks = program.plan.world_size() / program.plan.pp;  // of a stage
-  double ops = 0.0;
-  for (const RankProgram& stage : program.stages) ops += stage.ops;
-  return Bytes(ops * (kPerOp + kPerRank * static_cast<double>(ranks)));
-}
-
 }  // namespace
-
-void check_replay_memory(const Program& program) {
-  const Bytes needed = replay_memory(program);
-  if (needed <= kMostReplayMemory) return;
-  const Plan& plan = program.plan;
-  throw InputError(
-      "full replay",
-      {{"/global_batch",
-        fmt::format("{}, in {} microbatches on {} ranks, whose replay takes about {:.1f} GB",
-                    plan.global_batch, plan.microbatches(), plan.world_size(),
-                    needed.value() / 1e9),
-        fmt::format("at most {:.0f} GB: a smaller batch, a larger micro_batch, or the event "
-                    "simulation",
-                    kMostReplayMemory.value() / 1e9)}});
-}
 
 FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const Prices& prices,
                        const FullOptions& options, const FoldedReplay* event) {
-  check_options(options, program.plan, cluster);
+  check_full_options(options, program.plan, cluster);
   check_replay_memory(program);
   FullReplay result;
   result.cancelled = options.stop.stop_requested();
   if (result.cancelled) return result;
   FoldedReplay own;
-  // With contention, NICs are shared here and not on each accelerator apart.
+  // A replay with contention shares NICs itself and not on each accelerator apart.
   if (options.contention || event == nullptr) {
     own = replay_folded(program, options.contention ? prices.without_shared_nics() : prices,
                         {.keep_finish_times = true});

@@ -39,14 +39,18 @@ struct FullOptions {
   RankVariation variation;
   std::vector<SlowNic> slow_nics;
   bool contention = false;
-  std::vector<std::int64_t> watched_ranks;  // to be followed op by op; takes memory for each
-  std::function<void(double)> progress;     // called now and then with the share that is done
+  // Ranks that are followed op by op, which takes memory for each.
+  std::vector<std::int64_t> watched_ranks;
+  // Hears the share that is done now and then.
+  std::function<void(double)> progress;
   std::stop_token stop;
 };
 
 struct RankUse {
-  Seconds finish;                        // of the rank's last op
-  std::array<Seconds, kStreams> busy{};  // by stream
+  // The finish of the rank's last op.
+  Seconds finish;
+  // The busy time of each stream.
+  std::array<Seconds, kStreams> busy{};
 
   Seconds compute() const { return busy[static_cast<std::size_t>(Stream::Compute)]; }
   bool operator==(const RankUse&) const = default;
@@ -54,38 +58,49 @@ struct RankUse {
 
 struct WatchedRank {
   std::int64_t rank = 0;
-  TimeBreakdown time;  // adds up to the step
+  // The breakdown of the rank's time, which adds up to the step.
+  TimeBreakdown time;
   OpTimes ops;
 };
 
 struct FullReplay {
   Seconds step;
-  Seconds uniform_step;        // of ranks that are all alike, without contention
-  std::vector<RankUse> ranks;  // by rank
-  std::int64_t slowest = 0;    // the rank whose compute stream is busy longest
+  // The step of ranks that are all alike, without contention.
+  Seconds uniform_step;
+  // The use of each rank.
+  std::vector<RankUse> ranks;
+  // The rank whose compute stream is busy longest.
+  std::int64_t slowest = 0;
   std::vector<WatchedRank> watched;
-  Seconds contention_delay;  // that sharing links cost, summed over transfers
-  std::uint64_t ops = 0;     // that were replayed
-  bool cancelled = false;    // the times are then those of the part that was replayed; of a replay
-                             // that had not begun there are no ranks
-  bool deadlocked = false;   // never for a program that `validate` accepts
+  // The time that sharing links cost, summed over transfers.
+  Seconds contention_delay;
+  // The number of ops that were replayed.
+  std::uint64_t ops = 0;
+  // True if the replay was stopped. The times are then those of the part that was replayed; a
+  // replay that had not begun has no ranks.
+  bool cancelled = false;
+  // True if ranks wait for each other, which never happens to a program that `validate` accepts.
+  bool deadlocked = false;
 
   Seconds idle(std::int64_t rank) const {
     return step - ranks[static_cast<std::size_t>(rank)].compute();
   }
-  // What slow ranks, slow NICs and contention add to the step, as a share of the uniform step.
+  // The time that slow ranks, slow NICs and contention add to the step, as a share of the uniform
+  // step.
   double slowdown() const { return step / uniform_step - 1.0; }
 };
 
-// What a full replay may keep at once: nine times what 16,384 ranks of Llama 3.1 405B take.
+// The most memory that a full replay may keep: nine times that of 16,384 ranks of Llama 3.1 405B.
 inline constexpr Bytes kMostReplayMemory = gigabytes(4);
+
+// Throws InputError if the options name ranks or NICs that do not exist or factors out of range.
+void check_full_options(const FullOptions& options, const Plan& plan, const ClusterSpec& cluster);
 
 // Throws InputError if the step is so long on so many ranks that their replay would take more.
 void check_replay_memory(const Program& program);
 
-// Throws InputError if the options name ranks or NICs that do not exist or factors out of range,
-// and as check_replay_memory() does. `event`: the event simulation of the same program and prices,
-// with finish times kept, if it is at hand.
+// Throws InputError as both checks do. `event`: the event simulation of the same program and
+// prices, with finish times kept, if it is at hand.
 FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const Prices& prices,
                        const FullOptions& options = {}, const FoldedReplay* event = nullptr);
 

@@ -25,8 +25,9 @@ void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& 
   time.host += Seconds(issuing);
   left -= issuing;
   std::uint32_t cause = gap.cause;
-  double stalled = 0.0;  // by all that is late along the causes: one is late by what the one before
-                         // it is late by, too
+  // The time lost to all that is late along the causes: each is late by what the one before it is
+  // late by, too.
+  double stalled = 0.0;
   while (left > 0.0) {
     const OpTime& op = ops[cause];
     const bool alone = op.rendezvous == Rendezvous::None;

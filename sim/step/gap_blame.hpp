@@ -13,20 +13,23 @@ namespace shardwright::sim {
 
 inline constexpr double kUnknownTime = std::numeric_limits<double>::infinity();
 
-// What is known of an op that a rank has come to.
+// The times of an op that a rank has come to, and what decided them.
 struct OpTime {
   double finish = kUnknownTime;
   float duration = 0.0F;
-  float late = 0.0F;  // of a collective on one stage: how much sooner it would have started, had
-                      // all members come to it with this rank
-  std::uint32_t cause = kNoOp;  // the op whose finish decided the start; of a kernel not the one
-                                // before it
+  // The time by which a collective on one stage would have started sooner, had all members come to
+  // it with this rank.
+  float late = 0.0F;
+  // The op whose finish decided the start; for a kernel not the one before it.
+  std::uint32_t cause = kNoOp;
   Rendezvous rendezvous = Rendezvous::None;
   Group group = Group::Tensor;
-  bool communicates = false;  // or copies: it is on another stream than kernels
-  bool copies = false;        // activations to or from the host's memory
+  // True if it communicates or copies: it is on another stream than kernels.
+  bool communicates = false;
+  // True if it copies activations to or from the host's memory.
+  bool copies = false;
 
-  // All but its times.
+  // Sets everything but its times.
   void describe(const FlatOp& op, std::uint32_t decided_by) {
     cause = decided_by;
     rendezvous = op.rendezvous;
@@ -39,16 +42,17 @@ struct OpTime {
 // The compute stream was idle from `free` to `start`.
 struct Gap {
   double free = 0.0, start = 0.0;
-  std::uint32_t cause = kNoOp;  // the op whose finish decided the start, or that the host waited
-                                // for, if it was neither the stream nor the host alone
+  // The op whose finish decided the start, or that the host waited for, if it was neither the
+  // stream nor the host alone.
+  std::uint32_t cause = kNoOp;
 };
 
 // A collective that something waits for may itself have waited for a message, so the blame goes
 // back along the causes. `ops` by op number.
 void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& time);
 
-// After its last kernel, which ends at `computed`, a rank waits for its own last gather, which ends
-// at `gathered`, or for other stages until the end of the step.
+// Explains the time after a rank's last kernel, which ends at `computed`: it waits for its own last
+// gather, which ends at `gathered`, or for other stages until the end of the step.
 void explain_end(double computed, double gathered, double step, TimeBreakdown& time);
 
 }  // namespace shardwright::sim

@@ -13,7 +13,7 @@ namespace {
 // (github.com/NVIDIA/TransformerEngine/issues/761: forward passes of 140 against 77 ms).
 constexpr double kCastingModule = 1.8;
 
-// That have to be launched before the op may start.
+// The number of kernels that have to be launched before the op may start.
 std::int64_t kernels_of(const Op& op) {
   const auto* memory = std::get_if<MemoryWork>(&op.work);
   return memory == nullptr ? 1 : memory->kernels;
@@ -30,13 +30,13 @@ OpLaunch launch_of(const Op& op, const HostLaunch& host) {
   return {std::max(kernel, host.module.value() * (casts ? kCastingModule : 1.0)), further};
 }
 
-// Of the ops of a block.
+// A range of the ops of a block.
 struct IndexRange {
   std::size_t begin = 0, end = 0;
 };
 
-// From the first permutation of tokens to the last one, which a graph has no room for as long as
-// the host does not know how many tokens there are. All of a block that permutes none.
+// The ops from the first permutation of tokens to the last one, which a graph has no room for as
+// long as the host does not know how many tokens there are; all ops of a block that permutes none.
 IndexRange exchanged(const Block& block) {
   const auto permutes = [](const Op& op) { return op.kind == OpKind::Permute; };
   const auto first = std::find_if(block.ops.begin(), block.ops.end(), permutes);

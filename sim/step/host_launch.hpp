@@ -1,4 +1,4 @@
-// How long the host needs to issue ops.
+// The time that the host needs to issue ops.
 #pragma once
 
 #include <vector>
@@ -17,12 +17,16 @@ struct OpLaunch {
 };
 
 struct HostLaunch {
-  Seconds kernel;                   // to issue one
-  bool per_call = false;            // a call is issued as a whole (CUDA graphs)
-  Seconds module;                   // to issue a GEMM or an attention kernel, if that is longer
-  bool graphs_to_dispatch = false;  // a sparse layer up to its token exchange is issued as a whole
+  // The time to issue one kernel.
+  Seconds kernel;
+  // True if a call is issued as a whole (CUDA graphs).
+  bool per_call = false;
+  // The time to issue a GEMM or an attention kernel, if that is longer.
+  Seconds module;
+  // True if a sparse layer up to its token exchange is issued as a whole.
+  bool graphs_to_dispatch = false;
 
-  // By op of a block that is called.
+  // Returns the launch of each op of a block that is called.
   std::vector<OpLaunch> of(const Block& block) const;
 };
 

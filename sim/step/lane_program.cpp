@@ -20,7 +20,7 @@ std::uint32_t index_of(const T& value, std::vector<T>& known) {
   return index;
 }
 
-// What all instances of a block's op have in common.
+// Makes the op that all instances of a block's op have in common.
 LaneOp prototype(const Op& op, const FlatOp& flat, LanePrograms& known) {
   LaneOp result;
   result.duration = flat.duration;
@@ -37,7 +37,8 @@ LaneOp prototype(const Op& op, const FlatOp& flat, LanePrograms& known) {
   return result;
 }
 
-using Prototypes = std::vector<std::vector<LaneOp>>;  // by block and place
+// Ops by block and place.
+using Prototypes = std::vector<std::vector<LaneOp>>;
 
 Prototypes prototypes_of(const Program& program, const FlatProgram& flat, LanePrograms& known) {
   Prototypes result;
@@ -52,7 +53,8 @@ Prototypes prototypes_of(const Program& program, const FlatProgram& flat, LanePr
   return result;
 }
 
-using MessageKeys = std::vector<std::vector<std::uint64_t>>;  // by lane, in its order
+// The keys of each lane, in its order.
+using MessageKeys = std::vector<std::vector<std::uint64_t>>;
 
 class StageSorter {
  public:
@@ -167,12 +169,16 @@ class StageSorter {
   const Prototypes& prototypes_;
   LaneProgram result_;
   MessageKeys keys_;
-  std::vector<Place> places_;  // by op number
-  double host_ = 0.0;          // since the last hold
-  double launched_ = 0.0;      // since the start, of the host alone
+  // The place of each op, by number.
+  std::vector<Place> places_;
+  // The host's time since its last hold.
+  double host_ = 0.0;
+  // The time since the start of the host alone, without its holds.
+  double launched_ = 0.0;
   std::uint32_t hold_ = kNone;
   std::uint32_t held_by_ = kNone;
-  std::uint32_t last_compute_ = kNone;  // on the compute stream since the last hold
+  // The last op on the compute stream since the last hold.
+  std::uint32_t last_compute_ = kNone;
 };
 
 // Joins the two ends of each channel.

@@ -19,22 +19,36 @@ inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max()
 using LaneMask = std::uint32_t;
 
 struct LaneOp {
-  double host = 0.0;                 // when the host has issued it, from its last hold on
-  double duration = 0.0;             // priced
-  double interference = 0.0;         // of a kernel: that collectives beside it cost
-  std::uint32_t number = 0;          // of the op in the rank program
-  std::uint32_t hold = kNone;        // the hold of the host before it
-  std::uint32_t ends = kNone;        // the hold of the host that it has to finish for
-  std::uint32_t held_by = kNone;     // the op that the host waited for since the kernel before it
-  std::uint32_t slot = kNone;        // where its finish is kept, if another lane waits for it
-  std::uint32_t first_wait = 0;      // into LaneProgram::waits
-  LaneMask wakes = 0;                // the lanes that wait for it
-  std::uint32_t rendezvous = kNone;  // a collective: index in LanePrograms::rendezvous
-  std::uint32_t transfer = kNone;    // communication: index in LanePrograms::transfers
+  // When the host has issued it, counted from its last hold.
+  double host = 0.0;
+  // Its price.
+  double duration = 0.0;
+  // The time that collectives beside it cost a kernel.
+  double interference = 0.0;
+  // The number of the op in the rank program.
+  std::uint32_t number = 0;
+  // The hold of the host before it.
+  std::uint32_t hold = kNone;
+  // The hold of the host that it has to finish for.
+  std::uint32_t ends = kNone;
+  // The op that the host waited for since the kernel before it.
+  std::uint32_t held_by = kNone;
+  // The slot that keeps its finish, if another lane waits for it.
+  std::uint32_t slot = kNone;
+  // The place of its first wait in LaneProgram::waits.
+  std::uint32_t first_wait = 0;
+  // The lanes that wait for it.
+  LaneMask wakes = 0;
+  // The index of a collective's kind in LanePrograms::rendezvous.
+  std::uint32_t rendezvous = kNone;
+  // The index of a communication's kind in LanePrograms::transfers.
+  std::uint32_t transfer = kNone;
   BlockId block = 0;
-  std::uint16_t place = 0;  // in the block
+  // Its place in the block.
+  std::uint16_t place = 0;
   std::uint16_t waits = 0;
-  bool computes = false;  // a kernel: slower on a slower rank
+  // True for a kernel, which is slower on a slower rank.
+  bool computes = false;
   Stream stream = Stream::Compute;
 };
 
@@ -44,15 +58,19 @@ struct Lane {
   bool sends = false;
   bool gradient = false;
   std::int32_t peer_offset = 0;
-  std::int32_t peer_lane = -1;  // messages: the lane of the peer's stage at the other end
-  std::uint32_t channel = 0;    // messages: the channel that both ends share
+  // The lane of the peer's stage at the other end, for messages.
+  std::int32_t peer_lane = -1;
+  // The channel that both ends share, for messages.
+  std::uint32_t channel = 0;
   std::vector<LaneOp> ops;
 };
 
 // An op that another lane waits for.
 struct LaneWait {
-  std::uint32_t slot = kNone;  // where its finish is kept
-  std::uint32_t op = kNone;    // its number
+  // The slot that keeps its finish.
+  std::uint32_t slot = kNone;
+  // The number of the op.
+  std::uint32_t op = kNone;
 };
 
 struct LaneProgram {
@@ -81,7 +99,8 @@ struct TransferKind {
   Stream stream = Stream::Compute;
   Bytes bytes;
   double duration = 0.0;
-  std::int64_t copies = 1, most_nodes = 0;  // as CommunicationWork has them
+  // These are as CommunicationWork has them.
+  std::int64_t copies = 1, most_nodes = 0;
 
   bool operator==(const TransferKind&) const = default;
 };
@@ -90,7 +109,8 @@ struct LanePrograms {
   std::vector<LaneProgram> stages;
   std::vector<RendezvousKind> rendezvous;
   std::vector<TransferKind> transfers;
-  std::uint32_t channels = 0;  // pairs of stages, one way and one direction of the data
+  // The number of pairs of stages, one way and one direction of the data.
+  std::uint32_t channels = 0;
 };
 
 // Aborts if two stages do not exchange their messages in the same order.

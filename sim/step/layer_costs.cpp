@@ -95,7 +95,7 @@ class CostBuilder {
     return held < 0.0 ? 0.0 : std::max(0.0, before - (time - issued));
   }
 
-  // Of an op, in the block alone.
+  // The finish of an op in the block alone.
   double finish_of(const Block& block, const BlockPrices& prices, const Launches& launches,
                    std::size_t op) const {
     return replay(std::span(block.ops).first(op + 1), prices, launches);
@@ -108,8 +108,8 @@ class CostBuilder {
            !reads(op, set_.hidden_gradient.tensor);
   }
 
-  // With slower kernels the block ends later, but by no more than they take longer: it stands still
-  // the least where all of them take the longest.
+  // The least time that the compute stream stands still. Slower kernels end the block later, but by
+  // no more than they take longer: it stands still the least where all of them take the longest.
   double stalled(const Block& block, BlockPrices prices, const Launches& launches) const {
     double computing = 0.0;
     for (std::size_t i = 0; i < block.ops.size(); ++i) {
@@ -135,7 +135,8 @@ class CostBuilder {
       return finish[i];
     };
     std::array<bool, kStreams> used{};
-    double host = kBefore;  // as far ahead as it likes, until it waits for a kernel
+    // The host is as far ahead as it likes, until it waits for a kernel.
+    double host = kBefore;
     double computed = 0.0;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& op = ops[i];
@@ -147,11 +148,12 @@ class CostBuilder {
       if (kernel) {
         finish[i] = computed = device.run_kernel(start.ready, prices[i].value());
       } else if (start.ready == kBefore && !stream_is_used) {
-        finish[i] = kBefore;  // it has run before
+        // It has run before.
+        finish[i] = kBefore;
       } else {
         stream_is_used = true;
         device.queue(op.stream, {.op = static_cast<std::uint32_t>(i),
-                                 .ready = start.ready,
+                                 .start = start,
                                  .duration = prices[i].value(),
                                  .port = ports.empty() ? PortShare() : ports[i]});
       }

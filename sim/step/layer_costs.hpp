@@ -1,4 +1,4 @@
-// What the parts of a model cost on one rank, for all the plans that cut its layers alike.
+// The times of the parts of a model on one rank, for all the plans that cut its layers alike.
 //
 // A part (a layer, the embedding, the head) is priced and replayed alone: its compute stream is
 // free and its inputs are there when it starts, so that collectives that its kernels wait for count
@@ -19,21 +19,30 @@
 
 namespace shardwright::sim {
 
-// What one call of a block takes. Plain doubles: seconds and bytes; evaluations add up millions.
+// The times and bytes of one call of a block. Plain doubles: seconds and bytes; evaluations add up
+// millions.
 struct BlockCost {
-  double time = 0.0;          // from its start to the end of its last op
-  double passing = 0.0;       // from the arrival of its input, where all else is ready
-  double compute = 0.0;       // of `time`, kernels on the compute stream
-  double launch = 0.0;        // that the host needs to issue its ops
-  double rise = 0.0;          // of memory inside of the block above the level at its start
-  double net = 0.0;           // of memory from its start to its end
-  double interference = 0.0;  // beyond `time`: collectives inside of it slow its kernels down
-  // Of `time`, that the compute stream stands still for collectives even if others slow each of its
-  // kernels down all the way.
+  // The time from its start to the end of its last op.
+  double time = 0.0;
+  // The time from the arrival of its input, where all else is ready.
+  double passing = 0.0;
+  // The part of `time` in which kernels run on the compute stream.
+  double compute = 0.0;
+  // The time that the host needs to issue its ops.
+  double launch = 0.0;
+  // The rise of memory inside of the block above the level at its start.
+  double rise = 0.0;
+  // The growth of memory from its start to its end.
+  double net = 0.0;
+  // Extra time, not included in `time`, because collectives inside of it slow its kernels down.
+  double interference = 0.0;
+  // The part of `time` in which the compute stream stands still for collectives even if others slow
+  // each of its kernels down all the way.
   double stalled = 0.0;
-  double sharding = 0.0;  // FSDP: at least, while its gathers or reductions run
-  // Where the host waits for one of its kernels: how much longer it takes behind a block of the
-  // same kind, for whose ops the host was busy.
+  // A lower bound of its time while FSDP's gathers or reductions run.
+  double sharding = 0.0;
+  // The time that a block whose host waits for one of its kernels takes longer behind a block of
+  // the same kind, for whose ops the host was busy.
   double behind_its_kind = 0.0;
 };
 
@@ -41,26 +50,38 @@ struct BlockCost {
 BlockCost operator+(const BlockCost& first, const BlockCost& second);
 
 struct PartCost {
-  std::array<BlockCost, kSlotPhases> slot;  // backward slots include the recomputed forward pass
-  std::array<bool, kSlotPhases> gathers{};  // FSDP: the slot's first block reads the parameters
+  // The cost of each slot; backward slots include the recomputed forward pass.
+  std::array<BlockCost, kSlotPhases> slot;
+  // True if the slot's first block reads FSDP's parameters.
+  std::array<bool, kSlotPhases> gathers{};
   PartParameters parameters;
-  double gathered_bytes = 0.0;   // FSDP: of the gathered parameters …
-  double gradient_bytes = 0.0;   // … and of their unsharded gradient
-  bool offloads = false;         // activations go to the host between the passes:
-  double offloaded_bytes = 0.0;  // of these …
-  double store_time = 0.0;       // … and of their copies there …
-  double fetch_time = 0.0;       // … and back
+  // Bytes of FSDP's gathered parameters.
+  double gathered_bytes = 0.0;
+  // Bytes of their unsharded gradient.
+  double gradient_bytes = 0.0;
+  // True if activations go to the host between the passes.
+  bool offloads = false;
+  // Bytes of these activations.
+  double offloaded_bytes = 0.0;
+  // The time of their copies to the host.
+  double store_time = 0.0;
+  // The time of their copies back.
+  double fetch_time = 0.0;
 
   const BlockCost& of(SlotPhase which) const { return slot[static_cast<std::size_t>(which)]; }
 };
 
 struct LayerCosts {
-  std::vector<PartCost> kept, recomputed;  // by layer kind; empty where no plan of the cut has it
+  // The parts of each layer kind; empty where no plan of the cut has it.
+  std::vector<PartCost> kept, recomputed;
   std::vector<std::int32_t> kind_of_layer;
   PartCost embedding, head;
-  std::optional<PartCost> recomputed_head;  // see BlockSet
-  double boundary_bytes = 0.0;              // of the hidden state between stages …
-  double message_bytes = 0.0;               // … and of what a rank sends of it
+  // The head of BlockSet::recomputed_head.
+  std::optional<PartCost> recomputed_head;
+  // Bytes of the hidden state between stages.
+  double boundary_bytes = 0.0;
+  // Bytes that a rank sends of it.
+  double message_bytes = 0.0;
 
   const PartCost& head_of(const Plan& plan) const {
     return plan.recompute == RecomputePolicy::Full && recomputed_head ? *recomputed_head : head;

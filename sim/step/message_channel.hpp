@@ -3,68 +3,47 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace shardwright::sim {
 
-enum class ChannelSide : std::uint8_t { Sender, Receiver };
-
-struct QueuedMessage {
-  double ready = 0.0;  // when both sides had come to it
-  std::uint32_t route = 0;
-  double duration = 0.0;
-};
-
+// `End` describes one rank's end of a message.
+template <class End>
 class MessageChannel {
  public:
-  // One side has come to its next message. If the other side has come to it too: when both have.
-  std::optional<double> post(ChannelSide side, double ready) {
-    std::uint32_t& posted = posted_[static_cast<std::size_t>(side)];
-    const std::uint32_t other = posted_[1 - static_cast<std::size_t>(side)];
-    ++posted;
-    if (posted > other) {
-      ahead_.push_back(ready);
+  // One rank, the sender or the receiver, has come to its next message. Returns the other end if
+  // the other rank has come to it before.
+  std::optional<End> post(bool sends, const End& end) {
+    if (ahead_.empty()) senders_ahead_ = sends;
+    if (senders_ahead_ == sends) {
+      ahead_.push_back(end);
       return std::nullopt;
     }
-    const double both = std::max(ready, ahead_.front());
-    ahead_.erase(ahead_.begin());
-    return both;
+    const End other = ahead_[first_];
+    // Ends that have met are forgotten when they are half of all.
+    if (2 * ++first_ >= ahead_.size()) {
+      ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<std::ptrdiff_t>(first_));
+      first_ = 0;
+    }
+    return other;
   }
 
-  // Sends the next message at once; returns its start.
-  double pass(double ready, double duration) {
-    const double start = std::max(ready, free_);
-    free_ = start + duration;
-    return start;
-  }
+  // Returns when a message starts to which both ranks have come at `ready`: not before the one
+  // ahead of it is through.
+  double start_at(double ready) const { return std::max(ready, free_); }
 
-  // Where messages take a time that is not known beforehand, they queue: true if this one can go.
-  bool queue(const QueuedMessage& message) {
-    waiting_.push_back(message);
-    return waiting_.size() == 1;
-  }
-  const QueuedMessage& first() const { return waiting_.front(); }
-  double start_of_first() const { return std::max(waiting_.front().ready, free_); }
-  // The first message is through; true if another one can go.
-  bool finish_first(double time) {
-    free_ = time;
-    waiting_.erase(waiting_.begin());
-    return !waiting_.empty();
-  }
-
-  // The number of the next message that will be through; counts up at each call.
-  std::uint32_t take_number() { return passed_++; }
+  // The message ahead of the others is through at `time`.
+  void finish(double time) { free_ = time; }
 
  private:
-  double free_ = 0.0;  // when the last message was through
-  std::array<std::uint32_t, 2> posted_{};
-  std::uint32_t passed_ = 0;
-  std::vector<double> ahead_;           // ready times of the side that is ahead
-  std::vector<QueuedMessage> waiting_;  // the first one is under way
+  // Ends, from `first_` on, whose other ends have not come yet; all are of one side.
+  std::vector<End> ahead_;
+  std::size_t first_ = 0;
+  bool senders_ahead_ = false;
+  // The time at which the last message was through.
+  double free_ = 0.0;
 };
 
 }  // namespace shardwright::sim

@@ -1,4 +1,4 @@
-// What the messages of plans take, one plan after the other: neighbouring plans send the same ones.
+// Prices of the messages of plans, one plan after the other: neighbouring plans send the same ones.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ class MessageTimes {
   MessageTimes(const ClusterSpec& cluster, const StackSpec& stack)
       : cluster_(cluster), stack_(stack) {}
 
-  // From now on groups are those of `plan`.
+  // Prices the groups of `plan` from now on.
   void use_groups_of(const Plan& plan);
 
   // Seconds that a collective or message over one group takes; nothing without bytes or in a group
@@ -34,7 +34,8 @@ class MessageTimes {
     OpKind kind = OpKind::Send;
     Group group = Group::Data;
     std::int64_t shard_group = 0;
-    double bytes = 0.0;  // 0: none
+    // The size; 0 in a place that holds no message.
+    double bytes = 0.0;
     double time = 0.0;
   };
 
@@ -43,9 +44,11 @@ class MessageTimes {
   const ClusterSpec& cluster_;
   const StackSpec& stack_;
   std::optional<Plan> plan_;
-  std::array<bool, kGroups> alone_{};  // it has one member
+  // True for groups of one member.
+  std::array<bool, kGroups> alone_{};
   std::array<std::optional<GroupPlacement>, kGroups> placements_;
-  // By a hash of what a message is; each place holds the last one that fell to it.
+  // Messages by a hash of their kind, group and bytes; each place holds the last one that fell to
+  // it.
   std::array<Message, 256> known_{};
 };
 

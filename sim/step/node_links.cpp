@@ -75,7 +75,8 @@ std::int64_t NodeLinks::port_of(std::int64_t rank) const {
   return rank / domain_ * ports_ + rank % domain_ * ports_ / domain_;
 }
 
-// As sim/cost/collective_path.cpp gives NICs to the members of a group.
+// The share of a member in the NICs, as sim/cost/collective_path.cpp gives these to the members of
+// a group.
 BytesPerSecond NodeLinks::member_share(Group group) const {
   const GroupPlacement& placement = placements_[static_cast<std::size_t>(group)];
   const auto members = static_cast<double>(placement.per_node);

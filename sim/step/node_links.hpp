@@ -30,34 +30,40 @@
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"
 #include "sim/cost/placement.hpp"
-#include "sim/network/max_min.hpp"
+#include "sim/network/link.hpp"
 #include "sim/step/lane_program.hpp"
 
 namespace shardwright::sim {
 
-// A NIC that is slower than its profile says, to be told to the full level.
+// A NIC that is slower than its profile says, for the full level.
 struct SlowNic {
-  std::int64_t node = 0;         // scale-up domain, in the order of the ranks
-  std::int64_t nic = 0;          // of the node, from 0
-  double bandwidth_ratio = 1.0;  // that is left, above 0 and at most 1
+  // The scale-up domain, in the order of the ranks.
+  std::int64_t node = 0;
+  // The NIC of the node, from 0.
+  std::int64_t nic = 0;
+  // The share of its bandwidth that is left, above 0 and at most 1.
+  double bandwidth_ratio = 1.0;
 };
 
 // One flow of a transfer.
 struct Rail {
   std::vector<LinkIndex> route;
-  BytesPerSecond rate;  // that it takes where nothing else is on its links
+  // The rate that it takes where nothing else is on its links.
+  BytesPerSecond rate;
 };
 
 struct TransferShape {
-  std::vector<Rail> rails;  // none: it stays on one node
-  double slowdown = 1.0;    // of the priced time, by slow NICs
+  // Empty if the transfer stays on one node.
+  std::vector<Rail> rails;
+  // The factor on the priced time, by slow NICs.
+  double slowdown = 1.0;
 };
 
 class NodeLinks {
  public:
   NodeLinks(const Plan& plan, const ClusterSpec& cluster, const std::vector<SlowNic>& slow_nics);
 
-  // By link.
+  // Capacities by link.
   const std::vector<BytesPerSecond>& capacities() const { return capacities_; }
 
   // `members`: world ranks, ascending but for a message, which goes from the first to the second.
@@ -65,8 +71,10 @@ class NodeLinks {
 
  private:
   struct Level {
-    std::int64_t nodes = 1;  // below one switch
-    LinkIndex first = 0;     // of its links: up and down of the first switch, of the second …
+    // Nodes below one switch.
+    std::int64_t nodes = 1;
+    // The first of its links: up and down of the first switch, of the second, and so on.
+    LinkIndex first = 0;
   };
 
   std::int64_t port_of(std::int64_t rank) const;
@@ -78,13 +86,18 @@ class NodeLinks {
   double slowest_port(std::span<const std::int32_t> members) const;
 
   std::int64_t domain_ = 1;
-  std::int64_t ports_ = 1;  // of a node
-  double nics_ = 1.0;       // of a node
+  // Ports of a node.
+  std::int64_t ports_ = 1;
+  // NICs of a node.
+  double nics_ = 1.0;
   BytesPerSecond nic_;
-  std::vector<GroupPlacement> placements_;  // by Group
-  std::vector<BytesPerSecond> passing_;     // by Group: of a member, through NICs and switches
+  // Placements by Group.
+  std::vector<GroupPlacement> placements_;
+  // The rate of a member through NICs and switches, by Group.
+  std::vector<BytesPerSecond> passing_;
   std::vector<Level> levels_;
-  std::vector<double> port_ratio_;  // what slow NICs leave, by port of the cluster
+  // The share that slow NICs leave, by port of the cluster.
+  std::vector<double> port_ratio_;
   std::vector<BytesPerSecond> capacities_;
 };
 

@@ -7,8 +7,8 @@
 namespace shardwright::sim {
 namespace {
 
-// Of the longest microbatch in a chunk. Finer ones tell more lists apart and find hardly a longer
-// way.
+// Parts of the longest microbatch in a chunk. Finer ones tell more lists apart and find hardly a
+// longer way.
 constexpr double kNominalParts = 8.0;
 
 // A slot from the arrival of the message that it begins with to its end. A host that waits for the
@@ -19,9 +19,9 @@ double from_message(const PlanContext& in, const StageCosts& costs, SlotPhase ph
   return costs.sharded && issues_none_ahead(in, phase, position) ? cost.time : cost.passing;
 }
 
-// From the arrival of the first microbatch at the last stage to that of the one whose forward pass
-// it computes last before the first gradient: the microbatches follow each other through the
-// slowest chunk.
+// The time from the arrival of the first microbatch at the last stage to that of the one whose
+// forward pass it computes last before the first gradient: the microbatches follow each other
+// through the slowest chunk.
 double forwards_before_gradient(const StageCosts& costs) {
   const StageProfile& last = costs.profile->stages.back();
   if (last.position.size() > 1) return 0.0;
@@ -51,7 +51,8 @@ double find_filled(const StageCosts& costs, std::size_t stage) {
 double find_rounds_drained(const StageCosts& costs, std::size_t stage, const StagePath& path) {
   const StageProfile& profile = costs.profile_of(stage);
   if (profile.window == 0 || costs.chunks.size() == 1) return 0.0;
-  const std::size_t position = costs.stages[stage].stage;  // of its only chunk
+  // The position of its only chunk.
+  const std::size_t position = costs.stages[stage].stage;
   const PipelineChains& chains = costs.chains;
   const double round = chains.forward.back() - chains.forward[position] + chains.gradient.back() -
                        chains.gradient[position];
@@ -105,14 +106,14 @@ double time_of(const PassedSlots& passed, const ChunkCost& chunk) {
   return sum;
 }
 
-// Of neighbouring chunks that are alike one stands for all.
+// One of neighbouring chunks that are alike stands for all.
 NominalTimes nominal_times(const PlanContext& in, const StageCosts& costs) {
   NominalTimes nominal;
   double longest = 0.0;
   for (std::size_t i = 0; i < costs.chunks.size(); ++i) {
     if (in.layout.repeats_chunk(i)) continue;
-    const Passage passage = passage_of(costs.chunk(i), *costs.profile);
-    longest = std::max(longest, passage.forward + passage.backward);
+    const PassTimes times = pass_times(costs.chunk(i), *costs.profile);
+    longest = std::max(longest, times.forward + times.backward);
   }
   const double part = longest / kNominalParts;
   const auto parts = [part](double time) {

@@ -13,8 +13,8 @@ namespace shardwright::sim {
 
 PipelineChains chain_chunks(const PlanContext& in, const StageCosts& costs);
 
-// How long the slots likely take in the order of the schedule's list; 0 where the paths of the
-// stages say all.
+// The likely time of the slots in the order of the schedule's list; 0 where the paths of the stages
+// say all.
 double listed_time(const PlanContext& in, const StageCosts& costs, ScheduleProfiles& profiles);
 
 // The paths of the stages of `costs`, whose other members are known. Below, `stage` counts these.
@@ -32,8 +32,8 @@ inline double drained(const StageCosts& costs, std::size_t stage, double end) {
 // one after the other.
 double messages_drained(const StageCosts& costs, const Plan& plan);
 
-// After its last gradient is reduced a stage adds up what other ranks than data-parallel ones know
-// a part of, and computes its gradient norm.
+// The time of a stage after its last gradient is reduced: it adds up gradients that other ranks
+// than data-parallel ones know a part of, and computes its gradient norm.
 inline double after_reduction(const StageCosts& costs, std::size_t stage) {
   const bool ties = stage == 0 || stage + 1 == costs.stages.size();
   return costs.stages[stage].states.copies + (ties ? costs.tie : 0.0) +

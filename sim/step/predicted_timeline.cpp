@@ -6,11 +6,13 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/program/rank_grid.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/full_replay.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -51,10 +53,11 @@ class Builder {
   // make a message unique.
   using MessageKey = std::tuple<std::int64_t, std::int32_t, bool, std::int32_t>;
   struct Ends {
-    std::optional<std::uint32_t> send, receive;  // indices of spans; none: of a rank not shown
+    // Indices of spans; none for a rank that is not shown.
+    std::optional<std::uint32_t> send, receive;
   };
 
-  // All but the rank and the time.
+  // Leaves the rank and the time open.
   Span span_of(const StageRank& place, const Call& call, const Op& op) const {
     Span span;
     span.stream = op.stream;
@@ -144,6 +147,20 @@ Timeline predicted_timeline(const Program& program, const FullReplay& replay) {
   Builder builder(program);
   for (const WatchedRank& watched : replay.watched) builder.add_rank(watched.rank, watched.ops);
   return builder.take();
+}
+
+std::optional<TracedStep> trace_step(const Scenario& scenario, const std::stop_token& stop) {
+  PricedStep step = lower_and_price(scenario);
+  const std::uint64_t ops = count_spans(step.program);
+  if (ops > kMostSpans)
+    throw RuntimeFailure(
+        fmt::format("The step has {} million ops: too many for a timeline.", ops / 1'000'000));
+  const FoldedReplay replay =
+      replay_folded(step.program, step.prices, {.keep_finish_times = true, .stop = stop});
+  if (replay.cancelled) return std::nullopt;
+  StepResult result = step_result(scenario, step.program, step.prices, replay);
+  Timeline timeline = predicted_timeline(step.program, step.prices, replay);
+  return TracedStep{std::move(step.program), std::move(result), std::move(timeline)};
 }
 
 }  // namespace shardwright::sim

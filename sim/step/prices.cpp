@@ -16,7 +16,7 @@ std::int64_t times(std::int64_t size, double load) {
   return static_cast<std::int64_t>(std::llround(static_cast<double>(size) * load));
 }
 
-// What the member of the group that has the most to do works on.
+// The work of the member of the group that has the most to do.
 struct Loaded {
   double load;
 

@@ -1,4 +1,4 @@
-// What each op of a program costs on a cluster: every distinct block is priced once.
+// The costs of the ops of a program on a cluster: every distinct block is priced once.
 #pragma once
 
 #include <vector>
@@ -22,17 +22,20 @@ using BlockPrices = std::vector<Seconds>;
 // optimizer there.
 bool is_kernel(const Op& op);
 
-// Of each op of one block, the shares of the accelerator's ports that it fills alone.
+// The shares of the accelerator's ports that each op of one block fills alone.
 using BlockPorts = std::vector<PortShare>;
 
 struct Prices {
-  std::vector<BlockPrices> blocks;  // by BlockId
-  std::vector<BlockPorts> ports;    // by BlockId; empty: no port is shared
-  std::vector<BasisTimes> basis;    // of a block's kernels, by BlockId
+  // Prices by BlockId.
+  std::vector<BlockPrices> blocks;
+  // Ports by BlockId; empty if no port is shared.
+  std::vector<BlockPorts> ports;
+  // The basis of a block's kernels, by BlockId.
+  std::vector<BasisTimes> basis;
   HostLaunch launch;
   Contention contention;
 
-  // The same for accelerators whose collectives share the scale-up port alone.
+  // Returns the prices for accelerators whose collectives share the scale-up port alone.
   Prices without_shared_nics() const;
 };
 
@@ -43,7 +46,8 @@ Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec
 struct PricedBlock {
   BlockPrices times;
   BlockPorts ports;
-  BasisTimes basis;  // of its kernels
+  // The basis of its kernels.
+  BasisTimes basis;
 };
 
 // Prices one block at a time, looking each group's placement up once.
@@ -62,9 +66,12 @@ class Pricer {
 
   const ClusterSpec& cluster_;
   const StackSpec& stack_;
-  double slowest_;                          // time of a kernel on the slowest device of all ranks
-  std::int64_t sharers_;                    // ranks of a node
-  std::vector<GroupPlacement> placements_;  // by Group
+  // The time of a kernel on the slowest device of all ranks.
+  double slowest_;
+  // Ranks of a node.
+  std::int64_t sharers_;
+  // Placements by Group.
+  std::vector<GroupPlacement> placements_;
 };
 
 }  // namespace shardwright::sim

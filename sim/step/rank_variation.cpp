@@ -9,7 +9,8 @@
 namespace shardwright::sim {
 namespace {
 
-constexpr std::uint32_t kWholeRank = UINT32_MAX;  // stands for no op in particular
+// Stands for no op in particular.
+constexpr std::uint32_t kWholeRank = UINT32_MAX;
 
 std::uint64_t mix(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15ULL;
@@ -18,7 +19,7 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// In (0, 1].
+// Returns a number in (0, 1].
 double uniform(std::uint64_t bits) {
   return (static_cast<double>(bits >> 11) + 1.0) * 0x1p-53;
 }

@@ -1,4 +1,5 @@
-// How much longer a rank's kernels take than their prices: known slow ranks and random spread.
+// The factors by which a rank's kernels take longer than their prices: known slow ranks and random
+// spread.
 //
 // Random factors are log-normal with mean 1: exp(s z - s^2 / 2) for a standard normal z. z is a
 // pure function of (seed, rank, op), so it does not depend on the order in which a simulation asks
@@ -13,9 +14,12 @@ namespace shardwright::sim {
 inline constexpr double kMostJitter = 10.0;
 
 struct RankVariation {
-  std::vector<double> rank_slowdown;  // by rank, above 0; empty: 1 for each
-  double rank_jitter = 0.0;           // s of a factor for all kernels of a rank, at least 0
-  double op_jitter = 0.0;             // s of a factor for each kernel, at least 0
+  // The factor of each rank, above 0; empty: 1 for each.
+  std::vector<double> rank_slowdown;
+  // The s of a factor for all kernels of a rank, at least 0.
+  double rank_jitter = 0.0;
+  // The s of a factor for each kernel, at least 0.
+  double op_jitter = 0.0;
   std::uint64_t seed = 0;
 };
 

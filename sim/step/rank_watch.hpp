@@ -28,14 +28,16 @@ class RankWatch {
   const Program& program_;
   const FlatProgram& flat_;
   std::vector<OpTime> ops_;
-  std::vector<double> arrivals_, starts_;  // by op
-  // By stream: its last collective, how late that was, and whether it held up the one at hand.
+  // When the rank came to each op, and when that started.
+  std::vector<double> arrivals_, starts_;
+  // The last collective of each stream, how late that was, and whether it held up the one at hand.
   std::array<std::uint32_t, kStreams> last_{};
   std::array<double, kStreams> late_{};
   std::array<bool, kStreams> held_up_{};
   BlockBusy busy_;
   TimeBreakdown gaps_;
-  double computed_ = 0.0, gathered_ = 0.0;  // last finish of the compute and the gather stream
+  // The last finish of the compute and of the gather stream.
+  double computed_ = 0.0, gathered_ = 0.0;
 };
 
 }  // namespace shardwright::sim

@@ -115,13 +115,16 @@ class SlotLister {
 
   const PipelineSchedule& schedule_;
   ScheduleList list_;
-  std::vector<std::size_t> listed_;     // by stage: slots in the list
-  std::vector<Neighbours> neighbours_;  // by place: stage and chunk
-  std::vector<std::uint32_t> passed_;   // by place, microbatch and direction: the slot
+  // Slots in the list, by stage.
+  std::vector<std::size_t> listed_;
+  // Neighbours by place: stage and chunk.
+  std::vector<Neighbours> neighbours_;
+  // The slot of each place, microbatch and direction.
+  std::vector<std::uint32_t> passed_;
   std::size_t chunks_ = 0, microbatches_ = 0;
 };
 
-// When the slots of a list end, in parts as its nominal times have them.
+// The ends of the slots of a list, in parts as its nominal times have them.
 class ListTiming {
  public:
   ListTiming(const ScheduleList& list, const NominalTimes& times)
@@ -157,7 +160,7 @@ class ListTiming {
   std::size_t nominal(const ListedSlot& slot) const { return nominal_[slot.position]; }
 
  private:
-  // Of a slot, as NominalChunk has them.
+  // The times of a slot, as NominalChunk has them.
   struct SlotTimes {
     std::int16_t behind_slot, behind_input, reducing;
   };
@@ -166,7 +169,7 @@ class ListTiming {
     return times_[slot.position * kSlotPhases + index_of(slot)];
   }
 
-  // When the slot ends if it waits for those before it on its stage alone …
+  // The end of the slot if it waits for those before it on its stage alone.
   std::int64_t behind_slot(const ListedSlot& slot) const {
     const std::int64_t time = times_of(slot).behind_slot;
     if (slot.before == ListedSlot::kNone) return time;
@@ -189,9 +192,12 @@ class ListTiming {
 
   const ScheduleList& list_;
   std::int64_t message_;
-  std::vector<std::size_t> nominal_;        // by position
-  std::vector<SlotTimes> times_;            // by position and slot cost
-  std::unique_ptr<std::int64_t[]> finish_;  // by slot
+  // The nominal chunk of each position.
+  std::vector<std::size_t> nominal_;
+  // Times by position and slot cost.
+  std::vector<SlotTimes> times_;
+  // The end of each slot.
+  std::unique_ptr<std::int64_t[]> finish_;
 };
 
 }  // namespace

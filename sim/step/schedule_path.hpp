@@ -17,21 +17,26 @@
 
 namespace shardwright::sim {
 
-// What the slots of neighbouring chunks that are alike take, in parts of any unit. Each array is by
-// SlotPhase.
+// The times of the slots of neighbouring chunks that are alike, in parts of any unit. Each array is
+// by SlotPhase.
 struct NominalChunk {
   using Times = std::array<std::int16_t, kSlotPhases>;
 
-  std::int32_t first = 0;  // position of the first of these chunks
-  Times behind_slot{};     // of a slot that waits for the one before on its stage …
-  Times behind_input{};    // … and from the arrival of what the slot works on
-  Times reducing{};        // the slot's reductions hold the gathers of the next slot up
+  // The position of the first of these chunks.
+  std::int32_t first = 0;
+  // The time of a slot that waits for the one before on its stage.
+  Times behind_slot{};
+  // The time of a slot from the arrival of its input.
+  Times behind_input{};
+  // The time for which the slot's reductions hold the gathers of the next slot up.
+  Times reducing{};
 
   bool operator==(const NominalChunk&) const = default;
 };
 
 struct NominalTimes {
-  std::vector<NominalChunk> chunks;  // in forward order
+  // Chunks in forward order.
+  std::vector<NominalChunk> chunks;
   std::int32_t message = 0;
 
   bool operator==(const NominalTimes&) const = default;
@@ -41,7 +46,7 @@ struct NominalTimesHash {
   std::size_t operator()(const NominalTimes& times) const;
 };
 
-// How many slots of chunks that are alike the way passes, as NominalChunk has them.
+// The numbers of slots of chunks that are alike which the way passes, as NominalChunk has them.
 struct PassedSlots {
   using Counts = std::array<double, kSlotPhases>;
 
@@ -49,9 +54,11 @@ struct PassedSlots {
 };
 
 struct SchedulePath {
-  std::vector<PassedSlots> chunks;  // as those of the nominal times
+  // Slots of the chunks of the nominal times.
+  std::vector<PassedSlots> chunks;
   double messages = 0.0;
-  // Of these, in the middle third of the microbatches, where the list repeats its steady state.
+  // The part of these in the middle third of the microbatches, where the list repeats its steady
+  // state.
   std::vector<PassedSlots> steady_chunks;
   double steady_messages = 0.0;
 };
@@ -60,19 +67,26 @@ struct SchedulePath {
 struct ListedSlot {
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-  std::uint32_t before = kNone;  // the slot before it on its stage …
-  std::uint32_t input = kNone;   // … and the one whose output it works on, if another chunk's
-  std::uint32_t position = 0;    // of its chunk, in forward order
+  // The slot before it on its stage.
+  std::uint32_t before = kNone;
+  // The slot of another chunk whose output it works on.
+  std::uint32_t input = kNone;
+  // The position of its chunk in forward order.
+  std::uint32_t position = 0;
   SlotPhase phase = SlotPhase::Forward;
-  bool receives = false;  // the input is on another stage
-  bool steady = false;    // in the middle third of the microbatches
+  // True if the input is on another stage.
+  bool receives = false;
+  // True in the middle third of the microbatches.
+  bool steady = false;
 };
 
 // The slots of a schedule that finishes, each behind those that it waits for.
 struct ScheduleList {
   std::vector<ListedSlot> slots;
-  std::vector<std::uint32_t> last;  // by stage
-  std::size_t positions = 0;        // chunks in forward order
+  // The last slot of each stage.
+  std::vector<std::uint32_t> last;
+  // The number of chunks in forward order.
+  std::size_t positions = 0;
 };
 
 ScheduleList list_slots(const PipelineSchedule& schedule);

@@ -122,7 +122,7 @@ StageProfile profile_stage(const std::vector<Slot>& slots, std::vector<std::int3
   return profile;
 }
 
-// From so many microbatches on a schedule only repeats its steady state.
+// The number of microbatches from which on a schedule only repeats its steady state.
 std::int64_t representative_microbatches(ScheduleKind kind, const ScheduleShape& shape) {
   if (kind == ScheduleKind::GPipe) return shape.microbatches;
   const std::int64_t most = 6 * shape.stages;

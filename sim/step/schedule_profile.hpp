@@ -1,4 +1,4 @@
-// What the estimates need to know of a pipeline schedule, without its lists of slots.
+// The figures of a pipeline schedule that the estimates need, without its lists of slots.
 #pragma once
 
 #include <array>
@@ -18,11 +18,13 @@ namespace shardwright::sim {
 // A moment at which a stage may hold the most: before a slot, with so many microbatches in flight.
 struct HeldActivations {
   SlotPhase slot = SlotPhase::Forward;
-  std::int32_t chunk = 0;  // of the slot
-  // By chunk: microbatches after their forward, and after their input gradient but before their
-  // weight gradient.
+  // The chunk of the slot.
+  std::int32_t chunk = 0;
+  // Microbatches by chunk: those after their forward, and those after their input gradient but
+  // before their weight gradient.
   std::vector<std::int32_t> forwarded, half_done;
-  std::int32_t all_forwarded = 0, all_half_done = 0;  // of all chunks together
+  // The sums over all chunks.
+  std::int32_t all_forwarded = 0, all_half_done = 0;
 };
 
 // Slots of a stage over all of its chunks.
@@ -33,32 +35,45 @@ struct SlotCounts {
 };
 
 struct StageProfile {
-  std::vector<std::int32_t> position;    // by chunk: of its part of the model in forward order
-  std::int32_t last_gradient_chunk = 0;  // of the last slot that hands a gradient on
-  std::vector<std::int32_t> trailing_weights;  // by chunk: weight gradients after that slot
-  std::int32_t first_gradient_chunk = 0;       // of the first slot that hands a gradient on …
-  std::vector<std::int32_t> warmup;            // … and by chunk: forward slots before it
-  std::int32_t window = 0;  // most microbatches between their forward and their gradient, if the
-                            // stage has one chunk; else 0
-  // By chunk: the slots from the one on that completes its gradients. The chunks in the order in
-  // which that happens.
+  // The place of each chunk's part of the model in forward order.
+  std::vector<std::int32_t> position;
+  // The chunk of the last slot that hands a gradient on.
+  std::int32_t last_gradient_chunk = 0;
+  // Weight gradients of each chunk after that slot.
+  std::vector<std::int32_t> trailing_weights;
+  // The chunk of the first slot that hands a gradient on.
+  std::int32_t first_gradient_chunk = 0;
+  // Forward slots of each chunk before it.
+  std::vector<std::int32_t> warmup;
+  // The most microbatches between their forward and their gradient, if the stage has one chunk;
+  // else 0.
+  std::int32_t window = 0;
+  // The slots from the one on that completes a chunk's gradients, by chunk. The chunks are in the
+  // order in which that happens.
   std::vector<SlotCounts> from_completion;
-  SlotCounts before_completion;  // slots before the first one that completes a gradient
+  // Slots before the first one that completes a gradient.
+  SlotCounts before_completion;
   std::vector<std::int32_t> completion_order;
-  std::vector<HeldActivations> held;       // of which none holds less than another in all chunks
-  bool holds_no_more_than_before = false;  // all of `held` is covered by the stage before
+  // Held activations of which none has less than another in all chunks.
+  std::vector<HeldActivations> held;
+  // True if all of `held` is covered by the stage before.
+  bool holds_no_more_than_before = false;
 };
 
 struct ScheduleProfile {
   ScheduleKind kind = ScheduleKind::OneFOneB;
-  ScheduleShape shape;  // with the microbatches of the list that it was read off
+  // The shape with the microbatches of the list that it was read off.
+  ScheduleShape shape;
   std::vector<StageProfile> stages;
-  // By position in forward order: the part and the one before it are on one stage (the turn of a
-  // V).
+  // True, by position in forward order, if the part and the one before it are on one stage (the
+  // turn of a V).
   std::vector<bool> joined;
-  double microbatch_share = 1.0;  // of the microbatches that pass each chunk (DualPipe: a half)
-  bool splits_backward = false;   // input and weight gradients are slots of their own
-  bool mixes_backward = false;    // some backward slots are whole, some are split
+  // The share of the microbatches that pass each chunk (DualPipe: a half).
+  double microbatch_share = 1.0;
+  // True if input and weight gradients are slots of their own.
+  bool splits_backward = false;
+  // True if some backward slots are whole and some are split.
+  bool mixes_backward = false;
 };
 
 ScheduleProfile profile_schedule(const PipelineSchedule& schedule);
@@ -77,10 +92,14 @@ class ScheduleProfiles {
   std::map<Key, std::unique_ptr<ScheduleProfile>> profiles_;
   using Paths = std::unordered_map<NominalTimes, SchedulePath, NominalTimesHash>;
   std::unordered_map<const ScheduleProfile*, Paths> paths_;
-  const ScheduleProfile* asked_ = nullptr;   // the one whose path was asked for last …
-  Paths* paths_of_asked_ = nullptr;          // … and its paths
-  const ScheduleProfile* listed_ = nullptr;  // the one whose list was written last …
-  ScheduleList list_;                        // … and that list
+  // The profile whose path was asked for last.
+  const ScheduleProfile* asked_ = nullptr;
+  // The paths of that profile.
+  Paths* paths_of_asked_ = nullptr;
+  // The profile whose list was written last.
+  const ScheduleProfile* listed_ = nullptr;
+  // The list of that profile.
+  ScheduleList list_;
 };
 
 }  // namespace shardwright::sim

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "sim/step/gap_blame.hpp"
 
 namespace shardwright::sim {
 
@@ -16,10 +15,11 @@ void SharedDevice::queue(Stream stream, const Collective& collective) {
     busy_.push_back(index);
   }
   queue.waiting.push_back({collective});
-  if (collective.after != kNone) ++held_;
-  // What began in the settled past and nothing holds up is settled so far, or altogether.
+  if (collective.after != kNoOp) ++held_;
+  // A collective that began in the settled past and that nothing holds up is settled so far, or
+  // altogether.
   if (queue.waiting.size() - queue.first > 1 || !may_begin(queue)) return;
-  const double start = std::max(collective.ready, queue.free);
+  const double start = std::max(collective.start.ready, queue.free);
   if (start >= now_) return;
   begin(queue);
   if (queue.head().end <= now_) end_head(index, queue.head().end);
@@ -63,14 +63,15 @@ void SharedDevice::settle_all() {
 }
 
 bool SharedDevice::may_begin(const Queue& queue) {
-  return queue.head().collective.after == kNone;
+  return queue.head().collective.after == kNoOp;
 }
 
 void SharedDevice::begin(Queue& queue) {
   Running& head = queue.head();
-  head.start = std::max(head.collective.ready, queue.free);
+  OpStart& start = head.collective.start;
+  start = OpStart::issued(start.ready, queue.free, start.cause, queue.before);
+  head.start = start.ready;
   head.end = head.start + head.collective.duration;
-  if (!decides_start(head.collective.ready, queue.free)) head.collective.cause = queue.before;
 }
 
 void SharedDevice::end_head(std::size_t stream, double finish) {
@@ -79,24 +80,23 @@ void SharedDevice::end_head(std::size_t stream, double finish) {
   const std::uint32_t op = head.collective.op;
   ended_.push_back({op, static_cast<Stream>(stream), finish,
                     std::max(0.0, finish - (head.start + head.collective.duration)),
-                    head.collective.cause});
+                    head.collective.start.cause});
   queue.free = finish;
   queue.before = op;
   if (++queue.first == queue.waiting.size()) std::erase(busy_, stream);
-  if (held_ > 0) let_go(op, finish);
+  if (held_ > 0) release(op, finish);
 }
 
-// Those that wait for the collective, which has ended.
-void SharedDevice::let_go(std::uint32_t op, double finish) {
+// Lets those go on that wait for the collective, which has ended.
+void SharedDevice::release(std::uint32_t op, double finish) {
   for (const std::size_t stream : busy_) {
     Queue& queue = queues_[stream];
     for (std::size_t i = queue.first; i < queue.waiting.size(); ++i) {
       Collective& each = queue.waiting[i].collective;
       if (each.after != op) continue;
-      each.after = kNone;
+      each.after = kNoOp;
       --held_;
-      if (decides_start(finish, each.ready)) each.cause = op;
-      each.ready = std::max(each.ready, finish);
+      each.start.wait_for(finish, op);
     }
   }
 }
@@ -107,7 +107,8 @@ void SharedDevice::find_active() {
   for (const std::size_t stream : busy_) {
     Queue& queue = queues_[stream];
     if (!may_begin(queue)) continue;
-    if (queue.head().start == kNever && std::max(queue.head().collective.ready, queue.free) <= now_)
+    if (queue.head().start == kNever &&
+        std::max(queue.head().collective.start.ready, queue.free) <= now_)
       begin(queue);
     if (queue.head().start <= now_) active_.push_back(stream);
   }
@@ -134,8 +135,8 @@ void SharedDevice::limit_rates(double alone, const PortLevels& levels, std::size
   }
 }
 
-// What each collective gets of a port that would fill more of it, if the others have what their
-// rates let them fill; infinite, if there is enough for all.
+// The share of a port that each collective gets which would fill more of it, if the others have
+// what their rates let them fill; infinite, if there is enough for all.
 double SharedDevice::fair_level(std::size_t port) {
   wanted_.clear();
   for (std::size_t i = 0; i < active_.size(); ++i) wanted_.push_back(rates_[i] * share_of(i, port));
@@ -155,8 +156,8 @@ void SharedDevice::find_rates(bool beside_kernel) {
   const double alone = beside_kernel ? 1.0 / (1.0 + contention_.collectives) : 1.0;
   rates_.assign(active_.size(), alone);
   if (active_.size() < 2 || (!overfills(kScaleUp) && !overfills(kNic))) return;
-  // Who is slowed down at one port takes less of the other: the level of the one that is looked at
-  // first rises from round to round, the other one's falls.
+  // A collective that is slowed down at one port takes less of the other: the level of the one that
+  // is looked at first rises from round to round, the other one's falls.
   constexpr int kMostRounds = 40;
   PortLevels levels, before{};
   levels.fill(kNever);
@@ -170,7 +171,7 @@ void SharedDevice::find_rates(bool beside_kernel) {
   limit_rates(alone, levels, kPorts.size());
 }
 
-// When what would end at `end` at full rate ends at this rate.
+// The end at this rate of a collective that ends at `end` at full rate.
 double SharedDevice::end_at(double rate, double end) const {
   return rate == 1.0 ? std::max(now_, end) : now_ + std::max(0.0, end - now_) / rate;
 }
@@ -185,7 +186,7 @@ void SharedDevice::advance(double* kernel_end, double limit) {
   for (const std::size_t stream : busy_) {
     const Queue& queue = queues_[stream];
     if (may_begin(queue) && queue.head().start == kNever)
-      next = std::min(next, std::max(queue.head().collective.ready, queue.free));
+      next = std::min(next, std::max(queue.head().collective.start.ready, queue.free));
   }
   std::size_t first = active_.size();
   for (std::size_t i = 0; i < active_.size(); ++i) {
@@ -213,7 +214,7 @@ void SharedDevice::remember_activity(double until) {
   }
 }
 
-// Of a kernel that begins in the settled past: its end, as far as that reaches.
+// The end of a kernel that begins in the settled past, as far as that reaches.
 double SharedDevice::past_kernel_end(double start, double duration) {
   const double stretch = 1.0 + contention_.kernels;
   double end = start + duration;

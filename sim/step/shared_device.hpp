@@ -1,5 +1,4 @@
-// What runs at the same time on one accelerator and takes from each other: the kernels of its
-// compute stream, and the collectives of its other streams.
+// Kernels and collectives that run at the same time on one accelerator and take from each other.
 //
 // A collective's own kernels occupy streaming multiprocessors and memory bandwidth, and so do those
 // that they run beside. Each is given the time that it takes alone, and progresses at a rate of at
@@ -29,13 +28,16 @@
 #include <vector>
 
 #include "core/op/op.hpp"
+#include "core/program/op_start.hpp"
 #include "sim/cost/port_share.hpp"
 
 namespace shardwright::sim {
 
 struct Contention {
-  double kernels = 0.0;      // s
-  double collectives = 0.0;  // c
+  // The figure s above.
+  double kernels = 0.0;
+  // The figure c above.
+  double collectives = 0.0;
 };
 
 // One accelerator, from the start of the step on. Times in seconds.
@@ -47,34 +49,37 @@ struct Contention {
 // collectives of that time where they are and does not slow them down.
 class SharedDevice {
  public:
-  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-
   struct Collective {
-    std::uint32_t op = kNone;     // names it
-    double ready = 0.0;           // it begins no sooner …
-    std::uint32_t after = kNone;  // … nor before this one, which is queued, has ended
-    double duration = 0.0;        // alone
-    PortShare port;               // that it fills alone
-    std::uint32_t cause = kNone;  // the op whose finish is `ready`
+    // The number of the op.
+    std::uint32_t op = kNoOp;
+    OpStart start;
+    // A queued collective that has to end before this one starts.
+    std::uint32_t after = kNoOp;
+    // Seconds that it takes alone.
+    double duration = 0.0;
+    // The shares of the ports that it fills alone.
+    PortShare port;
   };
 
   struct Ended {
-    std::uint32_t op = kNone;
+    std::uint32_t op = kNoOp;
     Stream stream = Stream::Compute;
     double finish = 0.0;
-    double delay = 0.0;           // beyond its duration
-    std::uint32_t cause = kNone;  // the op whose finish decided when it began
+    // Seconds by which it took longer than its duration.
+    double delay = 0.0;
+    // The op whose finish decided when it started.
+    std::uint32_t cause = kNoOp;
   };
 
   explicit SharedDevice(Contention contention) : contention_(contention) {}
 
-  // Behind those that the stream has queued; the numbers of a stream's ops grow.
+  // Queues a collective behind those of the stream; the numbers of a stream's ops grow.
   void queue(Stream stream, const Collective& collective);
   bool is_queued(std::uint32_t op) const;
   bool has_queued(Stream stream) const;
 
-  // When a kernel is through that begins at `start` and takes `duration` alone. The one before it
-  // has ended by then.
+  // Returns the end of a kernel that begins at `start` and takes `duration` alone. The one before
+  // it has ended by then.
   double run_kernel(double start, double duration);
 
   // Goes on until the collective, the last one of the stream, or all have ended.
@@ -91,7 +96,7 @@ class SharedDevice {
   static constexpr std::size_t kScaleUp = 0, kNic = 1;
   using PortLevels = std::array<double, kPorts.size()>;
 
-  // At full rate it would end at `end`; each moment below that puts `end` off.
+  // A collective that ends at `end` at full rate; each moment below that puts `end` off.
   struct Running {
     Collective collective;
     double start = kNever;
@@ -99,9 +104,11 @@ class SharedDevice {
   };
   struct Queue {
     std::vector<Running> waiting;
-    std::size_t first = 0;         // that has not ended
-    double free = 0.0;             // when the one before has …
-    std::uint32_t before = kNone;  // … which this is
+    // The place of the first collective that has not ended.
+    std::size_t first = 0;
+    // When the one before it has ended, and its number.
+    double free = 0.0;
+    std::uint32_t before = kNoOp;
 
     bool empty() const { return first == waiting.size(); }
     Running& head() { return waiting[first]; }
@@ -114,8 +121,8 @@ class SharedDevice {
   static bool may_begin(const Queue& queue);
   static void begin(Queue& queue);
   void end_head(std::size_t stream, double finish);
-  // To the next change or the limit; `kernel_end`, if a kernel runs, is put off as a collective's
-  // end is.
+  // Goes on to the next change or the limit; `kernel_end`, if a kernel runs, is put off as a
+  // collective's end is.
   void advance(double* kernel_end, double limit);
   double end_at(double rate, double end) const;
   void find_active();
@@ -126,17 +133,23 @@ class SharedDevice {
   double fair_level(std::size_t port);
   double past_kernel_end(double start, double duration);
   void remember_activity(double until);
-  void let_go(std::uint32_t op, double finish);
+  void release(std::uint32_t op, double finish);
 
   Contention contention_;
-  double now_ = 0.0;  // what happened before is settled
+  // Everything before this time is settled.
+  double now_ = 0.0;
   std::array<Queue, kStreams> queues_;
-  std::vector<std::size_t> busy_;    // queues that are not empty
-  std::size_t held_ = 0;             // collectives that wait for another one
-  std::vector<std::size_t> active_;  // whose first collective runs
-  std::vector<double> rates_;        // of the active ones
-  std::vector<double> wanted_;       // by these of the port at hand
-  std::vector<Interval> activity_;   // of collectives that no kernel ran beside yet, in order
+  // Queues that are not empty.
+  std::vector<std::size_t> busy_;
+  // The number of collectives that wait for another one.
+  std::size_t held_ = 0;
+  // Queues whose first collective runs, and its rate.
+  std::vector<std::size_t> active_;
+  std::vector<double> rates_;
+  // Shares of one port that the running collectives ask for.
+  std::vector<double> wanted_;
+  // Times in which collectives ran and no kernel beside them has been replayed yet, in order.
+  std::vector<Interval> activity_;
   std::vector<Ended> ended_;
 };
 

@@ -41,7 +41,8 @@ void SharedTransfers::begin(TransferOwner owner, RouteId route, double start, do
   transfer.owner = owner;
   transfer.route = route;
   transfer.duration = transfer.remaining = duration;
-  transfer.start = std::max(start, events_.now().value());  // but for rounding they are in order
+  // Except for rounding they are in order.
+  transfer.start = std::max(start, events_.now().value());
   events_.schedule_at(Seconds(transfer.start), EventPriority::Start, {EventKind::Start, index});
 }
 

@@ -18,7 +18,7 @@
 
 namespace shardwright::sim {
 
-// Who a transfer belongs to; its meaning is the caller's.
+// The owner of a transfer; its meaning is the caller's.
 struct TransferOwner {
   std::uint32_t kind = 0;
   std::uint32_t instance = 0;
@@ -57,15 +57,18 @@ class SharedTransfers {
   struct Route {
     PathIndex first_path = 0;
     std::uint32_t paths = 0;
-    std::uint32_t transfer = UINT32_MAX;  // under way
+    // The transfer that is under way.
+    std::uint32_t transfer = UINT32_MAX;
   };
   struct Transfer {
     TransferOwner owner;
     RouteId route = 0;
     double duration = 0.0, start = 0.0;
-    double remaining = 0.0;  // seconds at full rate, as of `since`
+    // Seconds at full rate that are left at `since`.
+    double remaining = 0.0;
     double since = 0.0;
-    double progress = 0.0;  // per second
+    // The progress per second.
+    double progress = 0.0;
     EventId finish;
   };
 
@@ -79,11 +82,14 @@ class SharedTransfers {
   EventQueue<Payload> events_;
   std::vector<Route> routes_;
   std::vector<RouteId> route_of_path_;
-  std::vector<double> rate_alone_;  // by path
+  // The rate alone of each path.
+  std::vector<double> rate_alone_;
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> fresh_;  // started since links were shared out last
-  bool changed_ = false;              // since then
+  // Transfers that have started since links were shared out last.
+  std::vector<std::uint32_t> fresh_;
+  // True if links have to be shared out again.
+  bool changed_ = false;
   double lost_ = 0.0;
 };
 

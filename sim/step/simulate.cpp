@@ -71,8 +71,7 @@ StepResult step_result(const Scenario& scenario, const Program& program, const P
 }
 
 StepResult simulate_step(const Scenario& scenario) {
-  const PricedStep step = lower_and_price(scenario);
-  return simulate_step(scenario, step.program, step.prices);
+  return *simulate_step(scenario, std::stop_token());
 }
 
 std::optional<StepResult> simulate_step(const Scenario& scenario, const std::stop_token& stop) {
@@ -81,10 +80,6 @@ std::optional<StepResult> simulate_step(const Scenario& scenario, const std::sto
   const FoldedReplay replay = replay_folded(step.program, step.prices, {.stop = stop});
   if (replay.cancelled) return std::nullopt;
   return step_result(scenario, step.program, step.prices, replay);
-}
-
-StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices) {
-  return step_result(scenario, program, prices, replay_folded(program, prices));
 }
 
 std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,

@@ -1,4 +1,4 @@
-// Simulates one training step of a plan: the event simulation, and what all fidelity levels report.
+// Simulates one training step of a plan at the event level, and reports it as all levels do.
 #pragma once
 
 #include <array>
@@ -21,28 +21,25 @@ struct PricedStep {
 };
 PricedStep lower_and_price(const Scenario& scenario);
 
-// The event simulation, from a plan that `check_plan` accepts.
+// Lowers a plan that `check_plan` accepts and replays it once.
 StepResult simulate_step(const Scenario& scenario);
 
-// The same, or nothing once `stop` is requested before its end.
+// Does the same, but returns nothing once `stop` is requested before its end.
 std::optional<StepResult> simulate_step(const Scenario& scenario, const std::stop_token& stop);
 
-// The same for a program that is already lowered and priced.
-StepResult simulate_step(const Scenario& scenario, const Program& program, const Prices& prices);
-
-// What the replay of that program says of the step.
+// Reports a step by the replay of its program.
 StepResult step_result(const Scenario& scenario, const Program& program, const Prices& prices,
                        const FoldedReplay& replay);
 
-// By stream: `busy`, and idle for the rest of the step.
+// The use of each stream: it is busy for its time of `busy` and idle for the rest of the step.
 std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,
                                             Seconds step);
 
 // Makes the stage whose compute stream is busiest that of the report, by the stages' times.
 void set_bottleneck(const Program& program, const Prices& prices, StepResult& result);
 
-// FLOP of the matrix products that one step really runs, over all ranks: causal attention counted
-// as it is computed, recomputation included.
+// The FLOP of the matrix products that one step really runs, over all ranks: causal attention
+// counts as it is computed, and recomputation counts too.
 Flop hardware_flop_per_step(const Program& program);
 
 }  // namespace shardwright::sim

@@ -104,22 +104,22 @@ StageCost slots_cost(const PlanContext& in, const StageCosts& costs, std::size_t
   for (const std::int32_t each : in.layout.stage(stage).position) {
     const auto position = static_cast<std::size_t>(each);
     const ChunkCost& chunk = costs.chunk(position);
-    const Passage passage = passage_of(chunk, *costs.profile);
-    cost.compute += slots * passage.compute;
-    cost.launch += slots * passage.launch;
-    cost.interference += slots * passage.interference;
-    cost.stalled += slots * passage.stalled;
-    cost.sharding += slots * passage.sharding;
+    const PassTimes times = pass_times(chunk, *costs.profile);
+    cost.compute += slots * times.compute;
+    cost.launch += slots * times.launch;
+    cost.interference += slots * times.interference;
+    cost.stalled += slots * times.stalled;
+    cost.sharding += slots * times.sharding;
     cost.offload += slots * chunk.copy_time;
     if (in.plan.offload_activations) cost.copy_wait += slots * copy_wait(in, chunk, messages);
     if (costs.listed == 0.0)
       cost.copy_wait +=
           (slots - 1.0) * chunk.reducing[static_cast<std::size_t>(SlotPhase::Backward)];
-    computing += slots * (passage.forward_passing + passage.backward_passing);
-    gathering += slots * (passage.forward_exposed() + passage.backward_exposed());
+    computing += slots * (times.forward_passing + times.backward_passing);
+    gathering += slots * (times.forward_exposed() + times.backward_exposed());
     sending += slots * sending_of(costs, position);
-    cost.first_exposed = std::max(cost.first_exposed, passage.forward_exposed());
-    cost.gradient_exposed = std::max(cost.gradient_exposed, passage.backward_exposed());
+    cost.first_exposed = std::max(cost.first_exposed, times.forward_exposed());
+    cost.gradient_exposed = std::max(cost.gradient_exposed, times.backward_exposed());
   }
   // A slot's first gather begins when the slot before has ended, and so does that one's message.
   cost.busy = computing + std::max(gathering, sending);
@@ -152,7 +152,7 @@ void time_stages(const PlanContext& in, StageCostCache& cache) {
   }
 }
 
-// What plans that differ only in their states have in common.
+// Times the part that plans have in common which differ only in their states.
 void time_pipeline(const PlanContext& in, StageCostCache& cache) {
   StageCosts& costs = cache.costs;
   MessageTimes& messages = cache.messages;
@@ -181,7 +181,7 @@ double mean_over_stages(const StageCosts& costs, double StageCost::*quantity) {
   return sum / static_cast<double>(costs.profile->stages.size());
 }
 
-Passage passage_of(const ChunkCost& chunk, const ScheduleProfile& profile) {
+PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile) {
   const BlockCost& forward = chunk.of(SlotPhase::Forward);
   const BlockCost& whole = chunk.of(SlotPhase::Backward);
   const BlockCost& input = chunk.of(SlotPhase::BackwardInput);

@@ -1,5 +1,5 @@
-// What the stages of one plan cost, from the costs of its layers: the ground of the analytic level,
-// of the bound, and of the memory that a plan needs.
+// The costs of the stages of one plan, from the costs of its layers: the ground of the analytic
+// level, of the bound, and of the memory that a plan needs.
 #pragma once
 
 #include <array>
@@ -18,87 +18,115 @@
 namespace shardwright::sim {
 
 // One microbatch in one chunk: forward and backward pass, as the schedule cuts the latter.
-struct Passage {
+struct PassTimes {
   double forward, forward_passing, backward, backward_passing;
   double compute, launch, interference, stalled, sharding;
 
   double forward_exposed() const { return forward - forward_passing; }
   double backward_exposed() const { return backward - backward_passing; }
 };
-Passage passage_of(const ChunkCost& chunk, const ScheduleProfile& profile);
+PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile);
 
 struct StageCost {
-  std::size_t stage = 0;          // its number in the pipeline
-  std::int64_t like = 1;          // stages that it stands for
-  double busy = 0.0;              // of all slots of the step
-  double compute = 0.0;           // of this, kernels on the compute stream
-  double first_exposed = 0.0;     // of `busy`: gathers that may be through before the first slot
-  double launch = 0.0;            // of the host, for all slots
-  double warmup = 0.0;            // of `busy`, at most: slots before the first gradient comes back
-  double warmup_launch = 0.0;     // of `launch`: slots before the first gradient comes back
-  double gradient_exposed = 0.0;  // of `busy`: gathers that may be through before it comes back
-  double interference = 0.0;      // likely, that collectives of its blocks cost their kernels
-  double stalled = 0.0;           // of `busy`, as BlockCost has it
-  double sharding = 0.0;          // FSDP: at least, while gathers or reductions run
-  double offload = 0.0;           // copies of activations, one after the other
-  double copy_wait = 0.0;  // likely, beyond `busy`: slots that wait for copies and reductions of
-                           // slots before
+  // Its number in the pipeline.
+  std::size_t stage = 0;
+  // The number of stages that it stands for.
+  std::int64_t like = 1;
+  // The time of all slots of the step.
+  double busy = 0.0;
+  // The part of this in which kernels run on the compute stream.
+  double compute = 0.0;
+  // The part of `busy` in gathers that may be through before the first slot.
+  double first_exposed = 0.0;
+  // The host's time for all slots.
+  double launch = 0.0;
+  // An upper bound of the part of `busy` in slots before the first gradient comes back.
+  double warmup = 0.0;
+  // The part of `launch` for these slots.
+  double warmup_launch = 0.0;
+  // The part of `busy` in gathers that may be through before the first gradient comes back.
+  double gradient_exposed = 0.0;
+  // The likely time that collectives of its blocks cost their kernels.
+  double interference = 0.0;
+  // The part of `busy` that BlockCost has as `stalled`.
+  double stalled = 0.0;
+  // A lower bound of its time while FSDP's gathers or reductions run.
+  double sharding = 0.0;
+  // Copies of activations, one after the other.
+  double offload = 0.0;
+  // The likely time, not included in `busy`, of slots that wait for copies and reductions of slots
+  // before.
+  double copy_wait = 0.0;
   DataParallelCost data;
   StateCost states;
 };
 
-// When a stage's slots begin and end. Seconds from the start of the step.
+// The begin and the end of a stage's slots, in seconds from the start of the step.
 struct StagePath {
-  double filled = 0.0;    // its first slot begins: a microbatch has passed the stages before
-  double returned = 0.0;  // its first gradient comes back
-  // Its slots are through and, where sends block, their messages: they follow each other from the
-  // first one on, and from the first one that a gradient comes back for.
+  // When its first slot begins: a microbatch has passed the stages before.
+  double filled = 0.0;
+  // When its first gradient comes back.
+  double returned = 0.0;
+  // When its slots are through and, where sends block, their messages: they follow each other from
+  // the first one on, and from the first one that a gradient comes back for.
   double slots_end = 0.0;
-  double drain = 0.0;             // from its last gradient to that of the first stage
-  double trailing_weights = 0.0;  // weight gradients after its last gradient
+  // The time from its last gradient to that of the first stage.
+  double drain = 0.0;
+  // The time of weight gradients after its last gradient.
+  double trailing_weights = 0.0;
   // The first stage has the last gradient, of rounds: a stage with one chunk of which w
   // microbatches are in flight starts a forward only after the gradient of w microbatches before
   // has come back from the stages behind it. 0 where stages have several chunks.
   double rounds_drained = 0.0;
 };
 
-// By position in forward order, with one more at the end where a chain leads to the end.
+// Times by position in forward order, with one more at the end where a chain leads to the end.
 struct PipelineChains {
-  // From the start of a microbatch's way to its arrival, and from the end of its gradient to the
-  // end of the way back.
+  // The time from the start of a microbatch's way to its arrival, and from the end of its gradient
+  // to the end of the way back.
   std::vector<double> forward, gradient;
-  // Until the gradient of the first microbatch has come back.
+  // The time until the gradient of the first microbatch has come back.
   std::vector<double> arrival;
 };
 
 struct StageCosts {
   const ScheduleProfile* profile = nullptr;
   ChunkCosts chunks;
-  // Of the stages at both ends of each run of like ones, in pipeline order. From one stage of a run
-  // to the next the paths change by equal steps, so that none inside decides.
+  // The stages at both ends of each run of like ones, in pipeline order. From one stage of a run to
+  // the next the paths change by equal steps, so that none inside decides.
   std::vector<StageCost> stages;
-  std::vector<StagePath> paths;  // of these
+  // The paths of these stages.
+  std::vector<StagePath> paths;
   PipelineChains chains;
-  double listed = 0.0;  // likely, the slots in the order of the schedule's list; 0: not timed so
+  // The likely time of the slots in the order of the schedule's list; 0 if they are not timed so.
+  double listed = 0.0;
   double microbatches = 0.0;
-  double slowdown = 0.0;     // of kernels beside collectives
-  double message = 0.0;      // one pipeline message …
-  double gather = 0.0;       // … and the gather after it, where each rank receives a part
-  bool sharded = false;      // its parameters are gathered before use
-  bool blocking = false;     // a stage waits for its messages to be sent
-  bool host_waits = false;   // its host waits for them to arrive
-  double tie = 0.0;          // all-reduce of a tied embedding's gradient
-  double norm_reduce = 0.0;  // all-reduce of the gradient norm
+  // The slowdown of kernels beside collectives.
+  double slowdown = 0.0;
+  // The time of one pipeline message.
+  double message = 0.0;
+  // The time of the gather after it, where each rank receives a part.
+  double gather = 0.0;
+  // True if its parameters are gathered before use.
+  bool sharded = false;
+  // True if a stage waits for its messages to be sent.
+  bool blocking = false;
+  // True if its host waits for them to arrive.
+  bool host_waits = false;
+  // The all-reduce of a tied embedding's gradient.
+  double tie = 0.0;
+  // The all-reduce of the gradient norm.
+  double norm_reduce = 0.0;
   StageMemory memory;
 
   const ChunkCost& chunk(std::size_t position) const { return *chunks[position]; }
   const StageProfile& profile_of(std::size_t i) const { return profile->stages[stages[i].stage]; }
 };
 
-// Of one quantity, over all stages of the pipeline.
+// The mean of one quantity over all stages of the pipeline.
 double mean_over_stages(const StageCosts& costs, double StageCost::*quantity);
 
-// What the plans of one cut cost. Everything referred to outlives it.
+// The inputs of the plans of one cut. Everything referred to outlives it.
 struct CutContext {
   const ModelSpec& model;
   const ClusterSpec& cluster;
@@ -106,10 +134,10 @@ struct CutContext {
   const LayerCosts& layers;
 };
 
-// What neighbouring plans of one cut share, kept from one plan to the next. It serves one
-// CutContext.
+// Costs that neighbouring plans of one cut share, kept from one plan to the next. A cache serves
+// one CutContext.
 struct StageCostCache {
-  // What ZeRO and the optimizer decide, by run of like stages, as far as it is known.
+  // The costs that ZeRO and the optimizer decide, by run of like stages, as far as they are known.
   struct States {
     std::vector<std::optional<double>> bytes;
     std::vector<std::optional<StateCost>> costs;
@@ -121,21 +149,25 @@ struct StageCostCache {
 
   ScheduleProfiles& profiles;
   MessageTimes messages;
-  std::optional<Plan> plan;  // the one that was asked for last
-  bool timed = false;        // its pipeline is
+  // The plan that was asked for last.
+  std::optional<Plan> plan;
+  // True if its pipeline is timed.
+  bool timed = false;
   PipelineLayout layout;
-  // By chunk_key(), and the place of shard groups for sharded ones.
+  // Chunks by chunk_key(), and by the place of shard groups for sharded ones.
   std::unordered_map<std::uint64_t, ChunkCost> chunks, sharded_chunks;
   std::vector<ActivationPeak> peaks;
-  // By ZeRO stage and place of the optimizer.
+  // States by ZeRO stage and place of the optimizer.
   std::array<EnumArray<OptimizerOffload, States>, 4> states;
-  std::int64_t ranks = 0;  // of the plan that was timed last …
-  double slowest = 1.0;    // … and how much longer the slowest of them takes
+  // The ranks of the plan that was timed last.
+  std::int64_t ranks = 0;
+  // The factor by which the slowest of them takes longer.
+  double slowest = 1.0;
   StageCosts costs;
 };
 
-// What the plan needs, and for plans that fit, what they take. `stage_costs` is for the plan that
-// `plan_memory` was asked for last; its value stays valid until the next call.
+// The memory that the plan needs, and for plans that fit, their costs. `stage_costs` is for the
+// plan that `plan_memory` was asked for last; its value stays valid until the next call.
 Bytes plan_memory(const CutContext& cut, const Plan& plan, StageCostCache& cache);
 const StageCosts& stage_costs(const CutContext& cut, const Plan& plan, StageCostCache& cache);
 

@@ -21,7 +21,7 @@ double peak_of_like_chunks(const StageProfile& profile, const ChunkCost& chunk) 
   return highest;
 }
 
-// What is held before a slot and the rise inside of it.
+// The sum of the bytes held before a slot and of the rise inside of it, at its highest.
 double activation_peak(const PipelineLayout& layout, const ChunkCosts& chunks, std::size_t stage) {
   const StageProfile& profile = layout.stage(stage);
   const auto chunk = [&](std::size_t i) {

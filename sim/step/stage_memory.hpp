@@ -1,4 +1,4 @@
-// What the stages of a plan hold: states from step to step, and the peak of activations.
+// Memory of the stages of a plan: states from step to step, and the peak of activations.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,10 @@ std::vector<ActivationPeak> activation_peaks(const PipelineLayout& layout,
 double state_bytes(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage);
 
 struct StageMemory {
-  Bytes peak;                // that of memory_replay.hpp, of the fullest stage
-  std::int32_t fullest = 0;  // its number
+  // The peak of memory_replay.hpp, of the fullest stage.
+  Bytes peak;
+  // The number of that stage.
+  std::int32_t fullest = 0;
 };
 
 // `states(stage)` returns state_bytes() of the stage.
@@ -34,7 +36,7 @@ template <class States>
 StageMemory stage_memory(const PlanContext& in, const std::vector<ActivationPeak>& peaks,
                          States states);
 
-// What a rank takes from its device if its tensors fill so many bytes at the peak.
+// The memory that a rank takes from its device if its tensors fill so many bytes at the peak.
 Bytes held_by_device(const PlanContext& in, double tensor_bytes);
 
 template <class States>

@@ -8,11 +8,13 @@
 namespace shardwright::sim {
 
 struct StepEstimate {
-  Bytes memory;             // the highest peak of all stages: that of memory_replay.hpp
-  Seconds bound, analytic;  // bound.hpp, analytic.hpp
+  // The highest peak of all stages: that of memory_replay.hpp.
+  Bytes memory;
+  // The times of bound.hpp and of analytic.hpp.
+  Seconds bound, analytic;
 };
 
-// Of a plan that `check_plan` accepts.
+// Estimates a plan that `check_plan` accepts.
 StepEstimate estimate_step(const Scenario& scenario);
 
 }  // namespace shardwright::sim

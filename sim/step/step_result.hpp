@@ -1,4 +1,4 @@
-// What a simulated training step says: how long, what limits it, how much memory.
+// The results of a simulated training step: its time, what limits it, its memory.
 #pragma once
 
 #include <array>
@@ -13,18 +13,26 @@
 
 namespace shardwright::sim {
 
-// Where the time of a rank's step goes, seen from its compute stream. The parts add up to the step.
+// The parts of a rank's step, seen from its compute stream. They add up to the step.
 struct TimeBreakdown {
-  Seconds gemm, attention, memory_bound;  // kernels; recomputation included
+  // Kernels, recomputation included.
+  Seconds gemm, attention, memory_bound;
   Seconds optimizer;
-  Seconds interference;  // that these kernels take longer because collectives run beside them
-  std::array<Seconds, 5> exposed{};  // by Axis: communication that nothing ran beside
-  Seconds offload;                   // copies of activations to and from the host, likewise
-  Seconds bubble;                    // waiting for other stages
-  Seconds host;                      // waiting for the host to issue the next op
-  Seconds stall;                     // waiting for slower ranks of its groups (full level only)
+  // The time that these kernels take longer because collectives run beside them.
+  Seconds interference;
+  // Communication that no kernel ran beside, by Axis.
+  std::array<Seconds, 5> exposed{};
+  // Copies of activations to and from the host that no kernel ran beside.
+  Seconds offload;
+  // Waiting for other stages.
+  Seconds bubble;
+  // Waiting for the host to issue the next op.
+  Seconds host;
+  // Waiting for slower ranks of its groups (full level only).
+  Seconds stall;
 
-  Seconds recompute;  // of the kernels above: that the forward pass is run again
+  // The part of the kernels above that runs the forward pass again.
+  Seconds recompute;
 
   Seconds compute() const { return gemm + attention + memory_bound; }
   Seconds exposed_total() const;
@@ -35,14 +43,15 @@ struct TimeBreakdown {
   Seconds exposed_on(Axis axis) const { return exposed[static_cast<std::size_t>(axis)]; }
 };
 
-// When the ops of a rank ran, by op number.
+// The times at which the ops of a rank ran, by op number.
 struct OpTimes {
   std::vector<Seconds> start, finish;
 };
 
 struct StreamUse {
   Seconds busy;
-  Seconds idle;  // of the step
+  // The rest of the step.
+  Seconds idle;
 };
 
 struct StageResult {
@@ -54,20 +63,24 @@ struct StageResult {
 // Rates that a model and its plan give together with a step time.
 struct Throughput {
   double tokens_per_s_per_gpu = 0.0;
-  double tflops_per_gpu =
-      0.0;           // model FLOP: forward and backward, full attention, no recomputation
-  double mfu = 0.0;  // of the peak of the plan's number format
-  double hfu = 0.0;  // with the FLOP that really run, recomputation included
+  // Model FLOP: forward and backward, full attention, no recomputation.
+  double tflops_per_gpu = 0.0;
+  // Model FLOP over the peak of the plan's number format.
+  double mfu = 0.0;
+  // The same with the FLOP that really run, recomputation included.
+  double hfu = 0.0;
 };
 
 struct StepResult {
   Seconds step;
   std::vector<StageResult> stages;
-  std::int32_t bottleneck =
-      0;  // the stage whose compute stream is busiest: its breakdown is the report's
-  std::int32_t fullest = 0;  // the stage with the highest memory peak
+  // The stage whose compute stream is busiest: its breakdown is the report's.
+  std::int32_t bottleneck = 0;
+  // The stage with the highest memory peak.
+  std::int32_t fullest = 0;
   Throughput throughput;
-  BasisTimes basis;  // the bottleneck's kernels by what their prices rest on
+  // The bottleneck's kernels by the basis of their prices.
+  BasisTimes basis;
 
   const TimeBreakdown& time() const { return stages[static_cast<std::size_t>(bottleneck)].time; }
   const MemoryPeak& memory() const { return stages[static_cast<std::size_t>(fullest)].memory; }

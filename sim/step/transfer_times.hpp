@@ -1,4 +1,4 @@
-// How long the collectives and messages of a full replay take: their price, slowed down by slow
+// The times of the collectives and messages of a full replay: their price, slowed down by slow
 // NICs and, where links are shared, by each other.
 #pragma once
 
@@ -17,8 +17,10 @@ namespace shardwright::sim {
 class TransferTimes {
  public:
   struct Known {
-    double duration = 0.0;                          // in seconds, without contention
-    std::optional<SharedTransfers::RouteId> route;  // if it may have to share links
+    // Seconds without contention.
+    double duration = 0.0;
+    // The route, if it may have to share links.
+    std::optional<SharedTransfers::RouteId> route;
   };
 
   // `kinds` outlives this.
@@ -36,8 +38,10 @@ class TransferTimes {
   NodeLinks links_;
   SharedTransfers shared_;
   bool contention_ = false;
-  std::vector<bool> differs_;  // by kind: instances take other times than the price
-  std::unordered_map<std::uint64_t, Known> known_;  // by kind and instance
+  // True for kinds whose instances take other times than the price.
+  std::vector<bool> differs_;
+  // Durations and routes by kind and instance.
+  std::unordered_map<std::uint64_t, Known> known_;
 };
 
 }  // namespace shardwright::sim

@@ -101,7 +101,8 @@ Scenario scenario_of(const ClusterSpec& cluster, const Degrees& degrees, std::in
   return scenario;
 }
 
-// What the executor would have recorded of a step that goes exactly as the truth predicts it.
+// The recording that the executor would have made of a step that goes exactly as the truth predicts
+// it.
 MeasuredRun run_on(const ClusterSpec& truth, const Scenario& scenario) {
   Scenario real = scenario;
   real.cluster = truth;
@@ -341,7 +342,7 @@ TEST(Calibrate, WrittenAndReadBackRestsOnTheSameFigures) {
   EXPECT_EQ(read.node.sources, made.node.sources);
   EXPECT_EQ(read.fabric.sources, made.fabric.sources);
   EXPECT_EQ(read.stack->sources, made.stack->sources);
-  // Which exchange a curve is of is no figure.
+  // The exchange that a curve is of is no figure.
   EXPECT_FALSE(made.sources.contains("/exchange_curves/0/members"));
   EXPECT_TRUE(made.sources.contains("/exchange_curves/0/skew_s"));
 }

@@ -45,9 +45,9 @@ TEST(ErrorStatistics, KendallsTau) {
   EXPECT_DOUBLE_EQ(*tau_of({1, 2, 3, 4}, {4, 3, 2, 1}), -1.0);
   // Five of six pairs agree: (5 - 1) / 6.
   EXPECT_DOUBLE_EQ(*tau_of({1, 2, 3, 4}, {1, 2, 4, 3}), 4.0 / 6.0);
-  // Of three pairs one has no measured order; both others are found.
+  // One of three pairs has no measured order; both others are found.
   EXPECT_DOUBLE_EQ(*tau_of({1, 1, 2}, {1, 2, 3}), 1.0);
-  // Of three pairs one is predicted to be alike and is not.
+  // One of three pairs is predicted to be alike and is not.
   EXPECT_DOUBLE_EQ(*tau_of({1, 2, 3}, {1, 1, 2}), 2.0 / 3.0);
   EXPECT_DOUBLE_EQ(*tau_of({1, 2, 3}, {4, 4, 4}), 0.0);
   EXPECT_FALSE(tau_of({1, 1, 1}, {1, 2, 3}).has_value());

@@ -60,7 +60,7 @@ bool determines_something(const Calibration& calibration) {
       [](const CalibratedFigure& figure) { return is_determined(figure.fit.verdict); });
 }
 
-// What the file holds at the place of each figure is what is told of it.
+// The file holds at the place of each figure the value that is reported of it.
 void expect_figures_in_profile(const Calibration& calibration) {
   const json profile = to_json(calibration.cluster);
   for (const CalibratedFigure& figure : calibration.figures) {

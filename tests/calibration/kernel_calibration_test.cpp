@@ -84,8 +84,8 @@ bool covers(const FittedParameter& figure, double truth) {
   return figure.low <= truth && truth <= figure.high;
 }
 
-// What holds of every refitted curve: a figure moves only within a stated interval that is narrow
-// enough, and what stays is as it was, without a source.
+// Every refitted curve has this: a figure moves only within a stated interval that is narrow
+// enough, and a figure that stays is as it was, without a source.
 void expect_honest(const FittedParameter& figure, double first, double now,
                    const Refitted& refitted) {
   const bool has_source = refitted.sources.contains(figure.name);
@@ -174,7 +174,7 @@ TEST(KernelCalibration, NothingGoesToTheEndOfItsRange) {
   }
 }
 
-// Of one size no timing tells launching from moving bytes. A profile that knows the bandwidth to a
+// No timing of one size tells launching from moving bytes. A profile that knows the bandwidth to a
 // tenth, and guesses the overhead, has the overhead explain some microseconds, and the bandwidth a
 // machine that is slower altogether.
 TEST(KernelCalibration, OneSizeMovesWhatTheProfileKnowsLess) {

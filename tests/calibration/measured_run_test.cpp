@@ -30,8 +30,8 @@ class RunFolder : public ::testing::Test {
     write("timeline-1-0.json", timeline(R"([{"rank": 0, "label": "stage 0"}])"));
   }
 
-  // Of a step under the program that `more` says; without it, of a run of before programs were
-  // said.
+  // A line of a step under the program that `more` says; without it, of a run of before programs
+  // were recorded.
   static std::string line(int step, double seconds, const std::string& more = "") {
     return "{\"step\": " + std::to_string(step) + ", \"step_s\": " + std::to_string(seconds) +
            more + "}\n";
@@ -123,7 +123,7 @@ TEST_F(RunFolder, BrokenLinesOfMetricsAreNamedByFileAndLine) {
   EXPECT_THAT(all, HasSubstr("metrics.jsonl: line 4: found"));
 }
 
-// As a run leaves it that was killed while it wrote: the line is left out, and that is known.
+// A run that was killed while it wrote leaves such a line: it is left out, and that is known.
 TEST_F(RunFolder, ALastLineThatIsCutOffIsLeftOut) {
   EXPECT_FALSE(load_run(folder_).left_out.torn_line);
   const std::string whole = line(0, 0.5) + line(1, 0.25);
@@ -133,7 +133,7 @@ TEST_F(RunFolder, ALastLineThatIsCutOffIsLeftOut) {
   write("metrics.jsonl", whole + "{\"step\": 2, \"step_s\": 0.75}");
   EXPECT_FALSE(load_run(folder_).left_out.torn_line);
   EXPECT_EQ(load_run(folder_).step_times.size(), 3U);
-  // With its end, or before another one, it is no line that a killed run leaves.
+  // A line with its end, or before another one, is none that a killed run leaves.
   write("metrics.jsonl", whole + "{\"step\": 2, \n");
   EXPECT_THAT(error(), HasSubstr("metrics.jsonl: line 3"));
   write("metrics.jsonl", line(0, 0.5) + "{\"step\": \n" + line(1, 0.25));

@@ -72,7 +72,7 @@ TEST_F(NcclTests, TakesTheCollectiveFromTheFilesNameWhereTheTableIsSilent) {
   EXPECT_THROW(read_nccl_tests(write("some.log", table)), InputError);
 }
 
-// As the programs of 2019 to 2021 print it: errors in place of counts, and columns of their own.
+// The programs of 2019 to 2021 print errors in place of counts, and columns of their own.
 std::string older_table(const char* names, const char* row) {
   return fmt::format(R"(# nThread 1 nGpus 2 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5
 #   Rank  0 Pid  71327 on 51e6e7896958 device  0 [0x1a] Tesla V100-SXM3-32GB
@@ -141,7 +141,8 @@ TEST_F(NcclTests, RefusesRowsThatDoNotStandUnderTheirColumns) {
   EXPECT_EQ(short_row.expected, "12, as the line above names");
 }
 
-// Of small sizes nccl-tests prints 0.00, and of a size that is less than an element a rank 0 bytes.
+// nccl-tests prints 0.00 for small sizes, and 0 bytes for a size that is less than an element a
+// rank.
 TEST_F(NcclTests, CountsTheRowsThatSayNothing) {
   std::string table = kTable;
   table.replace(table.find("   12.50"), 8, "    0.00");
@@ -213,7 +214,7 @@ TEST_F(NcclTests, KnowsTheHostsOfAJsonFile) {
             sample_on("all_reduce_perf", "ab"));
   EXPECT_EQ(sample(R"({"devices": [{"rank": 0, "hostname": "a"}, {"rank": 1, "hostname": "a"}]})"),
             sample_on("all_reduce_perf", "aa"));
-  // Of each process the first device alone is listed.
+  // The list has the first device alone of each process.
   EXPECT_EQ(sample(R"({"nthreads": 1, "ngpus": 4, "devices": [
               {"rank": 0, "hostname": "a"}, {"rank": 4, "hostname": "b"}]})"),
             sample_on("all_reduce_perf", "aaaabbbb"));
@@ -252,7 +253,7 @@ TEST_F(NcclTests, SaysWhatAFileIsThatIsNoOutput) {
   const Problem lines = problem_of("{\"step\": 0}\n{\"step\": 1}\n");
   EXPECT_THAT(lines.found, ::testing::HasSubstr("parse error at line 2"));
   EXPECT_THAT(lines.expected, ::testing::HasSubstr("of a run its folder"));
-  // Where a part of it is there, what is missing is said.
+  // The problem of a part that is there names the parts that are missing.
   const Problem part = problem_of(R"({"args": ["all_reduce_perf"]})");
   EXPECT_EQ(part.where, "/config");
 }

@@ -1,4 +1,4 @@
-// What a probe times on a machine that is interrupted now and then.
+// Probes time ops on a machine that is interrupted now and then.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -17,6 +17,7 @@ namespace shardwright::cli {
 namespace {
 
 using nlohmann::json;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -217,6 +218,13 @@ TEST(Command, SaysWhetherAPlanFits) {
                      document["memory"]["peak_bytes"].get<double>() -
                          cluster["accelerator"]["memory"]["capacity_bytes"]["value"].get<double>());
   }
+}
+
+// A leaf of 16 nodes carries all 8 x 25 GB/s of half of them, and half of that leaves it.
+TEST(Command, ShowsTheBisectionOfAnOversubscribedFabric) {
+  const std::string page = run_command({"clusters", "show", "a100-leaf-spine-2to1"}).output;
+  EXPECT_THAT(page, ContainsRegex("128 +1,600 +25\n"));
+  EXPECT_THAT(page, ContainsRegex("256 +1,600 +12\\.5\n"));
 }
 
 // Two plans are compared all the same: that is what was asked for.

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
-#include "core/lowering/lowering.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
@@ -18,13 +18,9 @@ struct ExampleStep {
 };
 
 inline ExampleStep step_of(const Scenario& scenario) {
-  const auto program =
-      std::make_shared<const Program>(lower(scenario.model, scenario.plan, scenario.stack));
-  const sim::Prices prices = sim::price(*program, scenario.cluster, scenario.stack);
-  const sim::FoldedReplay replay =
-      sim::replay_folded(*program, prices, {.keep_finish_times = true});
-  return {scenario, program,
-          std::make_shared<const Timeline>(sim::predicted_timeline(*program, prices, replay))};
+  sim::TracedStep step = *sim::trace_step(scenario);
+  return {scenario, std::make_shared<const Program>(std::move(step.program)),
+          std::make_shared<const Timeline>(std::move(step.timeline))};
 }
 
 // Llama 3 8B on 32 GPUs: two stages, four nodes, six microbatches.

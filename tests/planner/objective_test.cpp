@@ -15,6 +15,7 @@
 #include "planner/request_check.hpp"
 #include "planner/search.hpp"
 #include "sim/step/simulate.hpp"
+#include "tests/planner/random_request.hpp"
 
 namespace shardwright::planner {
 namespace {

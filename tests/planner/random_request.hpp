@@ -81,6 +81,14 @@ inline PlanRequest any_request(std::mt19937& random, Workload workload) {
   return request;
 }
 
+// The whole space in its order.
+inline std::vector<Plan> enumerate_plans(const SpaceRequest& request) {
+  std::vector<Plan> plans;
+  for (const Plan& cut : layer_cuts(request))
+    for_each_plan(request, cut, [&](const Plan& plan) { plans.push_back(plan); });
+  return plans;
+}
+
 // The plans of a request that break no rule.
 inline std::vector<Plan> valid_plans(const PlanRequest& request) {
   std::vector<Plan> plans;

@@ -110,7 +110,7 @@ void write_bottleneck_norm(const BlockWriter& w, const Bottleneck& b) {
       .parameters = b.norm_parameters;
 }
 
-// From the gradient of the output of `up` to that of the output of `down`, which it returns.
+// Goes from the gradient of the output of `up` to that of the output of `down`, which it returns.
 // `further` is a part of the latter that does not pass the bottleneck.
 TensorRef write_up_and_norm_backward(const BlockWriter& w, const Bottleneck& b, TensorRef gradient,
                                      std::optional<TensorRef> further = {}) {

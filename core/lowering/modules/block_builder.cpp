@@ -24,7 +24,8 @@ TensorId TensorTable::add(std::string_view name, MemoryCategory category, Bytes 
 void derive_waits(std::vector<Op>& ops) {
   struct Uses {
     std::optional<std::uint16_t> writer;
-    std::vector<std::uint16_t> readers;  // since then
+    // The ops that have read it since then.
+    std::vector<std::uint16_t> readers;
   };
   boost::container::flat_map<TensorRef, Uses> uses;
   uses.reserve(4 * ops.size());

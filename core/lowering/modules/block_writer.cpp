@@ -41,8 +41,8 @@ Op& BlockWriter::gemm(std::string_view name, const GemmWork& work, std::vector<T
 Op& BlockWriter::memory_op(std::string_view name, OpKind kind, double read, double written,
                            std::vector<TensorRef> reads, std::vector<TensorRef> writes,
                            std::int64_t kernels) const {
-  // In a chain of unfused kernels each one writes what the next one reads, so every further kernel
-  // moves all of the data once more.
+  // Each kernel in a chain of unfused ones writes the input of the next one, so every further
+  // kernel moves all of the data once more.
   const auto passes = static_cast<double>(kernels);
   const MemoryWork work{Bytes(read * shape.element * passes),
                         Bytes(written * shape.element * passes), Flop(written * 8.0), kernels};

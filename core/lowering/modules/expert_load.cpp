@@ -11,7 +11,7 @@
 namespace shardwright {
 namespace {
 
-// Of the standard normal distribution.
+// The density of the standard normal distribution.
 double density(double x) {
   return std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 }
@@ -19,16 +19,17 @@ double share_below(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
-// Whether all ranks work on as many rows.
+// True if all ranks work on as many rows.
 bool is_even(const MoeSpec& moe) {
   return moe.balanced_routing || moe.load_variation == 0.0 || moe.pads_to_capacity;
 }
 
 struct KeptTokens {
-  double mean, deviation;  // over the even share of an expert
+  // Moments relative to the even share of an expert.
+  double mean, deviation;
 };
 
-// Of min(X, c) for a normal X: its first two moments below c, and what lies at c.
+// The first two moments of min(X, c) for a normal X: their parts below c, and at c.
 KeptTokens kept_tokens(const MoeSpec& moe) {
   const double variation = moe.balanced_routing ? 0.0 : moe.load_variation;
   const double most = moe.capacity_factor;

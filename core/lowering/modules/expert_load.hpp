@@ -1,5 +1,5 @@
-// How many tokens experts work on, and how unevenly a learned router spreads them over the ranks
-// that share the experts.
+// The number of tokens that experts work on, and how unevenly a learned router spreads them over
+// the ranks that share the experts.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ double expert_rows_ratio(const MoeSpec& moe);
 // expert parallelism.
 double expert_load(const ModelSpec& model, const Plan& plan);
 
-// That assumption in words, for a report; empty where none is made.
+// Returns that assumption in words, for a report; empty where none is made.
 std::string load_assumption(const ModelSpec& model);
 
 }  // namespace shardwright

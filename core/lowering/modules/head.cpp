@@ -9,7 +9,8 @@ Norm final_norm() {
   return {"head.norm", "final_norm"};
 }
 
-// Without a vocabulary-parallel loss every tensor-parallel rank computes the whole loss.
+// True for a loss that is not vocabulary-parallel: every tensor-parallel rank computes the whole
+// loss.
 bool gathers_logits(const BlockWriter& w) {
   return w.plan.tp > 1 && !w.stack.fusion.parallel_loss;
 }

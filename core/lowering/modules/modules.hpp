@@ -16,7 +16,7 @@ namespace shardwright {
 
 // linear.cpp
 
-// How a weight is split over the tensor-parallel ranks.
+// The way a weight is split over the tensor-parallel ranks.
 enum class LinearSplit : std::uint8_t { Column, Row, None };
 
 // A linear layer. `in` and `out` are the widths of the rank's share.
@@ -33,8 +33,8 @@ void write_linear_forward(const BlockWriter& w, const Linear& linear);
 // a column-split layer, whose collective writes the whole gradient.
 void write_linear_backward(const BlockWriter& w, const Linear& linear, TensorRef output_gradient,
                            TensorRef input_gradient, bool adds = false);
-// With FP8 or NVFP4, converts an operand of a GEMM into that format, along its rows and along its
-// columns, because the weight gradient needs the transposed operand.
+// Converts an operand of a GEMM into FP8 or NVFP4, if the plan has one of them, along its rows and
+// along its columns, because the weight gradient needs the transposed operand.
 void write_cast(const BlockWriter& w, const std::string& name, double elements, TensorRef tensor);
 // Gathers the shares of the tensor-parallel ranks into the tensor `gathered_name`.
 TensorRef write_tensor_gather(const BlockWriter& w, const std::string& name,
@@ -112,7 +112,7 @@ struct LayerEnds {
 };
 // `layer` (0-based) decides between dense and sparse, and between full and windowed attention.
 void write_layer_forward(const BlockWriter& w, std::int64_t layer, const LayerEnds& ends);
-// With selective recomputation the attention core runs again inside of the backward pass.
+// Runs the attention core again inside of the backward pass with selective recomputation.
 void write_layer_backward(const BlockWriter& w, std::int64_t layer, const LayerEnds& ends);
 
 // embedding.cpp

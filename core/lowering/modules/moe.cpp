@@ -178,7 +178,7 @@ std::vector<std::string> expert_down_parameters(const BlockWriter& w) {
   return w.of_layer({"moe.experts.down_proj"});
 }
 
-// From the tokens that a rank received to the output of its experts.
+// Goes from the tokens that a rank received to the output of its experts.
 void write_experts_forward(const BlockWriter& w, const Experts& e, TensorRef out) {
   const std::size_t first = w.ops.size();
   const std::int64_t hidden = w.shape.hidden;

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a reader of nested objects with many members asks for.
+// Reads as a reader of nested objects with many members does.
 void read_deeply(ObjectReader& root) {
   ObjectReader outer = root.object("outer");
   outer.integer("count");

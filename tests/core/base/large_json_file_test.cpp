@@ -61,7 +61,7 @@ TEST_F(LargeJsonFile, IsLeftWhereItIsWantedNoMore) {
   EXPECT_THROW(read_large_json_file(file_, kMost, watch), ReadingStopped);
   EXPECT_GT(read, 0U);
   EXPECT_LT(read, std::filesystem::file_size(file_));
-  // Also before anything of it is parsed.
+  // A stop is also heard before anything of the file is parsed.
   EXPECT_THROW(read_large_json_file(file_, kMost, {{}, source.get_token()}), ReadingStopped);
 }
 

@@ -36,7 +36,7 @@ TEST(StopSignalsHeldDeathTest, EndTheProcessAfterWhatWasToBeTidiedUp) {
       testing::KilledBySignal(SIGTERM), "tidied up");
 }
 
-// As SIGHUP under nohup: held it would be pending, and taken.
+// SIGHUP is ignored under nohup: held it would be pending, and taken.
 TEST(StopSignalsHeld, AreNotThoseThatAreIgnored) {
   std::signal(SIGHUP, SIG_IGN);
   {

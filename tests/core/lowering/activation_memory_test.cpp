@@ -3,8 +3,8 @@
 // 2-byte activations, feed-forward of 4h, dropout on, unfused attention.
 #include <gtest/gtest.h>
 
-#include "core/program/volumes.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
+#include "tests/core/program/volumes.hpp"
 
 namespace shardwright {
 namespace {
@@ -26,7 +26,7 @@ LoweringCase gpt() {
   return made;
 }
 
-// In units of s b h.
+// The result is in units of s b h.
 double kept_per_layer(const LoweringCase& made) {
   const BlockSet blocks = make_blocks(made.model, made.plan, made.stack);
   const PartBlocks& layer = made.plan.recompute == RecomputePolicy::Full ? blocks.recomputed.front()
@@ -90,7 +90,7 @@ TEST(ActivationMemory, FusedAttentionKeepsStatisticsInsteadOfScores) {
   EXPECT_DOUBLE_EQ(kept_per_layer(made), 34.0 + 4.0 * kHeads / kHidden);
 }
 
-// Without dropout the three masks (two of them s b h, one a s^2 b) and the dropped copy go.
+// The three masks of dropout (two of them s b h, one a s^2 b) and the dropped copy go with it.
 TEST(ActivationMemory, WithoutDropoutMasksAndCopyGo) {
   LoweringCase made = gpt();
   made.model.dropout = 0.0;
@@ -111,8 +111,8 @@ TEST(ActivationMemory, OfLlamaIsTheSumOverItsOperators) {
                    4 * 2.0 + 2.0 + 4.0 * kv_share + 2.0 + 6.0 * ffn + 4.0 * kHeads / kHidden);
 }
 
-// What the forward pass keeps the backward pass gives back: all layers of all microbatches return
-// to the same level.
+// The backward pass gives back all that the forward pass keeps: all layers of all microbatches
+// return to the same level.
 TEST(ActivationMemory, BackwardGivesBackWhatForwardKept) {
   for (const RecomputePolicy policy :
        {RecomputePolicy::None, RecomputePolicy::Selective, RecomputePolicy::Full}) {

@@ -8,8 +8,8 @@
 
 #include "core/program/shard_shape.hpp"
 #include "core/program/validate.hpp"
-#include "core/program/volumes.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
+#include "tests/core/program/volumes.hpp"
 
 namespace shardwright {
 namespace {
@@ -62,7 +62,7 @@ TEST(ScatteredMessages, MoveBytesFromThePipelineToTheTensorGroup) {
   ASSERT_EQ(messages, 2.0 * kMicrobatches * kMicrobatchTokens * kWidth * kElement);
   EXPECT_DOUBLE_EQ(sent(parts, Group::Pipeline), messages / 4.0);
   EXPECT_DOUBLE_EQ(sent(parts, Group::Tensor), sent(whole, Group::Tensor) + messages * others(4.0));
-  // With sequence parallelism the ranks hold parts anyway.
+  // The ranks hold parts anyway with sequence parallelism.
   for (LoweringCase* each : {&whole, &parts}) each->plan.sequence_parallel = true;
   EXPECT_EQ(sent(parts, Group::Pipeline), sent(whole, Group::Pipeline));
   EXPECT_EQ(sent(parts, Group::Tensor), sent(whole, Group::Tensor));
@@ -217,7 +217,7 @@ TEST_P(VolumeOfRanks, RingAttention) {
   // Gathered keys and values take the same way, and again in the backward pass.
   made.plan.context_parallel = ContextParallelKind::AllGather;
   EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 3.0 * kv * others(n()), 1.0);
-  // Without a fused kernel there is no ring.
+  // There is no ring without a fused kernel.
   made.plan.context_parallel = ContextParallelKind::Ring;
   made.stack.fusion.flash_attention = false;
   EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 3.0 * kv * others(n()), 1.0);
@@ -339,7 +339,7 @@ TEST(Volume, BytesSentAreBytesReceivedAndEachMicrobatchPassesOnce) {
         message = std::get<CommunicationWork>(block.ops.front().work).bytes.value();
     }
     EXPECT_DOUBLE_EQ(out, in) << shown(made);
-    // In a V the middle boundary lies inside of the last stage.
+    // The middle boundary of a V lies inside of the last stage.
     const std::int64_t inside = made.plan.schedule == ScheduleKind::ZbV ? 1 : 0;
     const std::int64_t boundaries = made.plan.chunks() - 1 - inside;
     EXPECT_DOUBLE_EQ(out, static_cast<double>(2 * boundaries * made.plan.microbatches()) * message)

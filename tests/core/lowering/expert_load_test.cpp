@@ -1,4 +1,4 @@
-// How unevenly tokens lie on the ranks of experts.
+// Tokens lie unevenly on the ranks of experts.
 #include "core/lowering/modules/expert_load.hpp"
 
 #include <gtest/gtest.h>

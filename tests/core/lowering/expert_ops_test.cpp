@@ -1,4 +1,4 @@
-// What kernels of their own do to the tokens of experts, by stack and by model.
+// Kernels of their own handle the tokens of experts, by stack and by model.
 #include <gtest/gtest.h>
 
 #include "core/lowering/lowering.hpp"

@@ -12,10 +12,10 @@
 
 #include "core/program/shard_shape.hpp"
 #include "core/program/validate.hpp"
-#include "core/program/volumes.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
+#include "tests/core/program/volumes.hpp"
 
 namespace shardwright {
 namespace {
@@ -108,7 +108,7 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
   return sum;
 }
 
-// Of one rank of each stage.
+// The FLOP of one rank of each stage.
 std::array<double, kPhases> flop_by_phase(const Program& program) {
   std::array<double, kPhases> found{};
   for (const RankVolumes& stage : volumes(program)) {

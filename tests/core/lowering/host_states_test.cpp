@@ -1,4 +1,5 @@
-// What the rule of plans counts as offloaded is what the programs of all ranks keep on the hosts.
+// The rule of plans counts as offloaded the states that the programs of all ranks keep on the
+// hosts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -40,7 +41,7 @@ Plan plan_of(std::int64_t dp, std::int64_t tp, std::int64_t pp, std::int64_t ep,
   return plan;
 }
 
-// But for norms and routers, which tensor-parallel ranks hold alike, and for a tied embedding.
+// Norms and routers, which tensor-parallel ranks hold alike, and a tied embedding are left out.
 TEST(HostStates, AreThoseOfAllPrograms) {
   const ModelSpec dense = load_model("llama3-8b"), sparse = load_model("mixtral-8x7b");
   for (const Plan& plan :

@@ -12,10 +12,10 @@
 #include "core/program/groups.hpp"
 #include "core/program/shard_shape.hpp"
 #include "core/program/validate.hpp"
-#include "core/program/volumes.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
+#include "tests/core/program/volumes.hpp"
 
 namespace shardwright {
 namespace {
@@ -282,8 +282,8 @@ TEST(Lowering, SharedExpertsHideTheExchangeOfTokens) {
   }
 }
 
-// Of the layers of a chunk all but the last go to the host and come back, each byte once; what they
-// keep is gone from the device meanwhile.
+// All layers of a chunk but the last go to the host and come back, each byte once; the activations
+// that they keep are gone from the device meanwhile.
 TEST(Lowering, OffloadsActivationsOfAllButTheLastLayer) {
   LoweringCase made = dense();
   const BlockSet blocks = make_blocks(made.model, made.plan, made.stack);

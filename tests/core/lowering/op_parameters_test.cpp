@@ -71,8 +71,8 @@ TEST(OpParameters, EachIsAppliedAndGetsAGradient) {
   });
 }
 
-// Where gradients are reduced once a step, each part that a stage computes with is covered once,
-// and a shared embedding on both stages that hold it.
+// Each part that a stage computes with is covered once where gradients are reduced once a step, and
+// a shared embedding on both stages that hold it.
 TEST(OpParameters, ReductionsCoverEachPartOnce) {
   for_each_named_case([](const LoweringCase& made, const Program& program) {
     const Plan& plan = made.plan;

@@ -13,7 +13,7 @@
 
 namespace shardwright {
 
-// What is lowered.
+// The inputs of a lowering.
 struct LoweringCase {
   ModelSpec model;
   Plan plan;

@@ -3,32 +3,48 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
+#include "core/program/group_lattice.hpp"
 #include "core/program/groups.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/plan_check.hpp"
+#include "tests/core/program/enumerated_groups.hpp"
 
 namespace shardwright {
 namespace {
 
-Plan any_grid() {
-  const auto degree = [] { return *rc::gen::element<std::int64_t>(1, 2, 3, 4); };
+Plan any_power_of_two_plan() {
+  const auto degree = [] { return *rc::gen::element<std::int64_t>(1, 2, 4, 8); };
   Plan plan;
   plan.dp = degree();
   plan.tp = degree();
   plan.pp = degree();
   plan.cp = degree();
+  const std::int64_t stage = plan.dp * plan.tp * plan.cp;
+  plan.expert_tp = std::min(degree(), stage);
+  plan.ep = std::min(degree(), stage / plan.expert_tp);
+  plan.shard_group = *rc::gen::arbitrary<bool>() ? std::min(degree(), plan.dp * plan.cp) : 0;
+  if (*rc::gen::arbitrary<bool>()) plan.schedule = ScheduleKind::DualPipe;
   for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i)
     std::swap(plan.rank_order[i], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i + 1)]);
-  const auto divisor_of = [](std::int64_t number) {
-    std::int64_t divisor = *rc::gen::inRange<std::int64_t>(1, number + 1);
-    while (number % divisor != 0) --divisor;
-    return divisor;
-  };
-  const std::int64_t stage = plan.dp * plan.tp * plan.cp;
-  plan.expert_tp = divisor_of(stage);
-  plan.ep = divisor_of(stage / plan.expert_tp);
-  plan.shard_group = *rc::gen::arbitrary<bool>() ? divisor_of(plan.dp * plan.cp) : 0;
+  return plan;
+}
+
+Plan any_sharded_plan() {
+  const auto degree = [] { return *rc::gen::element<std::int64_t>(1, 2, 3, 4, 6); };
+  Plan plan;
+  plan.dp = degree();
+  plan.tp = degree();
+  plan.pp = degree();
+  plan.cp = degree();
+  plan.ep = degree();
+  plan.expert_tp = degree();
+  plan.shard_group = *rc::gen::inRange<std::int64_t>(0, plan.dp * plan.cp + 1);
+  for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i)
+    std::swap(plan.rank_order[i], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i + 1)]);
   return plan;
 }
 
@@ -46,7 +62,7 @@ TEST(RankGrid, NumbersRanksInnermostAxisFirst) {
 }
 
 RC_GTEST_PROP(RankGrid, PlacesAndRanksAreOneToOne, ()) {
-  const RankGrid grid(any_grid());
+  const RankGrid grid(any_power_of_two_plan());
   std::set<std::pair<std::int64_t, std::int64_t>> seen;
   for (std::int64_t rank = 0; rank < grid.world_size(); ++rank) {
     const StageRank place = grid.locate(rank);
@@ -56,31 +72,38 @@ RC_GTEST_PROP(RankGrid, PlacesAndRanksAreOneToOne, ()) {
   }
 }
 
-// Each rank is in one group of a kind, which has the size that `group_size` says.
-RC_GTEST_PROP(RankGrid, GroupsDivideTheWorld, ()) {
-  const Plan plan = any_grid();
+void expect_enumerated_groups(const Plan& plan) {
   const RankGrid grid(plan);
   for (int kind = 0; kind < kGroups; ++kind) {
     const auto group = static_cast<Group>(kind);
-    if (group == Group::Pipeline) continue;
-    if (group == Group::ExpertShardInner || group == Group::ExpertShardOuter) {
-      const std::int64_t size = group_size(Group::ExpertData, plan);
-      if (plan.shard_group > 0 && size % std::min(size, plan.shard_group) != 0) continue;
-    }
     const GroupTable table = grid.table(group);
-    std::set<std::int32_t> seen;
-    for (std::uint32_t g = 0; g < table.groups(); ++g) {
-      const auto members = table.members_of(g);
-      const std::int64_t stage = grid.locate(members.front()).stage;
-      const bool alone = group == Group::EmbeddingTie && stage != 0;
-      RC_ASSERT(static_cast<std::int64_t>(members.size()) == (alone ? 1 : group_size(group, plan)));
-      for (const std::int32_t rank : members) {
-        RC_ASSERT(seen.insert(rank).second);
-        RC_ASSERT(table.group_of[static_cast<std::size_t>(rank)] == g);
-      }
+    const auto expected = fixtures::enumerated_groups(group, plan);
+    RC_ASSERT(table.groups() == expected.size());
+    for (const auto& [key, members] : expected) {
+      const std::uint32_t number = table.group_of[static_cast<std::size_t>(members.front())];
+      const auto found = table.members_of(number);
+      RC_ASSERT(std::vector<std::int64_t>(found.begin(), found.end()) == members);
+      for (const std::int64_t rank : members)
+        RC_ASSERT(table.group_of[static_cast<std::size_t>(rank)] == number);
     }
-    RC_ASSERT(static_cast<std::int64_t>(seen.size()) == plan.world_size());
+    if (group != Group::Pipeline)
+      RC_ASSERT(group_lattice(group, plan).members() == group_size(group, plan));
   }
+}
+
+RC_GTEST_PROP(RankGrid, GroupsAreThoseOfAnEnumeration, ()) {
+  expect_enumerated_groups(any_power_of_two_plan());
+}
+
+// The rules on groups let only such plans of any degrees pass whose groups are lattices.
+RC_GTEST_PROP(RankGrid, RulesLetOnlyGroupsPassThatAreLattices, ()) {
+  const ModelSpec model = load_model("mixtral-8x7b");
+  const Plan plan = any_sharded_plan();
+  for (const BrokenRule& broken : broken_rules(model, nullptr, plan)) {
+    RC_PRE(broken.rule != PlanRule::ExpertGroups && broken.rule != PlanRule::ShardGroup &&
+           broken.rule != PlanRule::RankOrder);
+  }
+  expect_enumerated_groups(plan);
 }
 
 }  // namespace

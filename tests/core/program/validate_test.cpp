@@ -124,7 +124,7 @@ TEST(Validate, FindsCollectivesThatDifferBetweenStages) {
   EXPECT_TRUE(finds(FindingKind::Collective, program));
 }
 
-// With DualPipe stage s adds its gradients up with stage p-1-s.
+// Stage s of DualPipe adds its gradients up with stage p-1-s.
 TEST(Validate, FindsMirroredStagesThatDoNotAddUpTheSame) {
   LoweringCase made;
   made.model.layers = 4;

@@ -6,6 +6,7 @@
 
 #include "core/schedule/pipeline_schedule.hpp"
 #include "core/schedule/schedule_timing.hpp"
+#include "tests/core/schedule/published_figures.hpp"
 #include "tests/core/schedule/schedule_cases.hpp"
 
 namespace shardwright {
@@ -16,7 +17,7 @@ const std::vector<ChunkTimes> kTimes = {chunk_times(1, 1, 1), chunk_times(4, 5, 
                                         chunk_times(5, 4, 3), chunk_times(3, 4, 4),
                                         chunk_times(1, 3, 1), chunk_times(2, 1, 5)};
 
-// Where the published formula is exact, as documented at published_bubble.
+// True where the published formula is exact, as documented at published_bubble.
 bool is_exact(const ScheduleCase& c, const ChunkTimes& t) {
   const bool weight_is_shortest =
       t.backward_weight <= t.forward && t.backward_weight <= t.backward_input;
@@ -41,7 +42,7 @@ bool is_exact(const ScheduleCase& c, const ChunkTimes& t) {
   return false;
 }
 
-// Whether all stages end together with the first, so that the step is longer than the work of a
+// True if all stages end together with the first, so that the step is longer than the work of a
 // stage by the bubble also for an optimizer that waits for all of them.
 bool ends_together(ScheduleKind kind) {
   return kind != ScheduleKind::ZbH2 && kind != ScheduleKind::ZbV;

@@ -156,7 +156,7 @@ TEST(Perfetto, IsReadBackAsItWasWritten) {
   }
 }
 
-// As profiles with absurdly slow parts make them.
+// Profiles with absurdly slow parts make such times.
 TEST(Perfetto, TimesBeyondACenturyAreCutOff) {
   Timeline timeline = two_stages();
   timeline.spans.back().duration = Seconds(1e25);

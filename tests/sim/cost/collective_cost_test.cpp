@@ -71,14 +71,14 @@ TEST(CollectiveCost, GrowsWithBytes) {
     const OpKind kind = any_kind();
     const GroupPlacement placement = any_placement();
     const double bytes = std::exp2(*rc::gen::inRange(300, 3400) * 0.01);
-    // Where more bytes keep more channels busy, the time is the same but for rounding.
+    // The time is the same, except for rounding, where more bytes keep more channels busy.
     constexpr double kRounding = 1.0 - 1e-12;
     RC_ASSERT(time_of(kind, bytes * 1.1, placement) >= time_of(kind, bytes, placement) * kRounding);
     RC_ASSERT(time_of(kind, bytes * 100.0, placement) > time_of(kind, bytes, placement));
   }));
 }
 
-// As many as the data keep busy, at most those of the node's links, or two for each NIC.
+// The data keep so many busy, at most those of the node's links, or two for each NIC.
 TEST(CollectiveCost, UsesMoreChannelsForMoreBytes) {
   const auto channels = [](double bytes, const GroupPlacement& placement) {
     return collective_cost(OpKind::AllGather, Bytes(bytes), placement, fixtures::dgx_h100(),

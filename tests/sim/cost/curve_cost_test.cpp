@@ -24,7 +24,7 @@ TEST(CurveCost, ALargeProductRunsAtTheRate) {
   EXPECT_NEAR((work.flop() / time).value() / 1e10, 1.0, 0.01);
 }
 
-// At the size of an edge, moving that operand takes as long as multiplying.
+// Moving an operand takes as long as multiplying at the size of an edge.
 TEST(CurveCost, AnEdgeOfItsOwnSizeDoublesTheTime) {
   const GemmWork narrow{16, 1 << 16, 1 << 16};
   const KernelCurve curve = gemm_curve();

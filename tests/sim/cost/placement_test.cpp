@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/core/program/enumerated_groups.hpp"
+
 namespace shardwright::sim {
 namespace {
 
@@ -18,74 +20,6 @@ ClusterSpec cluster_with_domain(std::int64_t accelerators) {
   cluster.node.accelerators = accelerators;
   cluster.node.scale_up.domain = accelerators;
   return cluster;
-}
-
-// Where a rank stands along each axis, found by counting through the ranks in the plan's order.
-struct Coordinates {
-  std::map<Axis, std::int64_t> dense, expert;
-};
-
-std::vector<Coordinates> enumerate(const Plan& plan) {
-  std::map<Axis, std::int64_t> dense = {{Axis::Tensor, plan.tp},
-                                        {Axis::Context, plan.cp},
-                                        {Axis::Expert, 1},
-                                        {Axis::Data, plan.dp},
-                                        {Axis::Pipeline, plan.pp}};
-  std::map<Axis, std::int64_t> expert = dense;
-  expert[Axis::Tensor] = plan.expert_tp;
-  expert[Axis::Context] = 1;
-  expert[Axis::Expert] = plan.ep;
-  expert[Axis::Data] = plan.dp * plan.cp * plan.tp / (plan.expert_tp * plan.ep);
-  std::vector<Coordinates> ranks;
-  std::map<std::int64_t, std::int64_t> seen_of_stage;
-  for (std::int64_t rank = 0; rank < plan.world_size(); ++rank) {
-    Coordinates c;
-    std::int64_t rest = rank;
-    for (const Axis axis : plan.rank_order) {
-      c.dense[axis] = rest % dense[axis];
-      rest /= dense[axis];
-    }
-    rest = seen_of_stage[c.dense[Axis::Pipeline]]++;
-    for (const Axis axis : plan.rank_order) {
-      if (axis == Axis::Pipeline) continue;
-      c.expert[axis] = rest % expert[axis];
-      rest /= expert[axis];
-    }
-    c.expert[Axis::Pipeline] = c.dense[Axis::Pipeline];
-    ranks.push_back(c);
-  }
-  return ranks;
-}
-
-// Ranks with the same key are in one group.
-std::vector<std::int64_t> group_key(Group group, const Plan& plan, const Coordinates& c) {
-  const auto& d = c.dense;
-  const auto& e = c.expert;
-  const std::int64_t data = d.at(Axis::Context) + 0;
-  switch (group) {
-    case Group::Tensor:
-      return {d.at(Axis::Context), d.at(Axis::Data), d.at(Axis::Pipeline)};
-    case Group::Context:
-      return {d.at(Axis::Tensor), d.at(Axis::Data), d.at(Axis::Pipeline)};
-    case Group::Data:
-      return {d.at(Axis::Tensor), d.at(Axis::Pipeline)};
-    case Group::Expert:
-      return {e.at(Axis::Tensor), e.at(Axis::Data), e.at(Axis::Pipeline)};
-    case Group::ExpertTensor:
-      return {e.at(Axis::Expert), e.at(Axis::Data), e.at(Axis::Pipeline)};
-    case Group::ExpertData:
-      return {e.at(Axis::Tensor), e.at(Axis::Expert), e.at(Axis::Pipeline)};
-    case Group::ModelParallel:
-      return {d.at(Axis::Context), d.at(Axis::Data)};
-    case Group::ShardInner:
-      return {d.at(Axis::Tensor), d.at(Axis::Pipeline),
-              (data + plan.cp * d.at(Axis::Data)) / plan.shard_group};
-    case Group::ShardOuter:
-      return {d.at(Axis::Tensor), d.at(Axis::Pipeline),
-              (data + plan.cp * d.at(Axis::Data)) % plan.shard_group};
-    default:
-      return {};
-  }
 }
 
 GroupPlacement placement_of_groups(const std::vector<std::vector<std::int64_t>>& groups,
@@ -113,12 +47,9 @@ GroupPlacement placement_of_groups(const std::vector<std::vector<std::int64_t>>&
 }
 
 GroupPlacement brute_force(Group group, const Plan& plan, std::int64_t domain) {
-  const auto ranks = enumerate(plan);
-  std::map<std::vector<std::int64_t>, std::vector<std::int64_t>> groups;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-    groups[group_key(group, plan, ranks[rank])].push_back(static_cast<std::int64_t>(rank));
   std::vector<std::vector<std::int64_t>> members;
-  for (auto& [key, group_members] : groups) members.push_back(std::move(group_members));
+  for (const auto& [key, group_members] : shardwright::fixtures::enumerated_groups(group, plan))
+    members.push_back(group_members);
   return placement_of_groups(members, domain);
 }
 
@@ -126,7 +57,7 @@ GroupPlacement brute_force(Group group, const Plan& plan, std::int64_t domain) {
 GroupPlacement brute_force_pairs(const Plan& plan, std::int64_t domain, bool ends) {
   GroupPlacement worst;
   if (plan.pp == 1) return worst;
-  const auto ranks = enumerate(plan);
+  const auto ranks = shardwright::fixtures::enumerate(plan);
   std::map<std::map<Axis, std::int64_t>, std::int64_t> rank_at;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     rank_at[ranks[rank].dense] = static_cast<std::int64_t>(rank);
@@ -216,7 +147,7 @@ TEST(Placement, EqualsEnumerationForAnyNesting) {
     Plan plan = random_plan(true);
     for (std::size_t i = plan.rank_order.size(); i > 1; --i)
       std::swap(plan.rank_order[i - 1], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i)]);
-    // Which of two nested axes is inner matters to a shard group only if it cuts them.
+    // The order of two nested axes matters to a shard group only if it cuts them.
     plan.shard_group = plan.cp * plan.dp;
     expect_same_as_enumeration(plan, *rc::gen::element<std::int64_t>(2, 4, 8));
   }));

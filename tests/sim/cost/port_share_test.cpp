@@ -1,4 +1,4 @@
-// How much collectives fill of the ports that they share.
+// Collectives fill shares of the ports that they have in common.
 #include "sim/cost/port_share.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(PortShare, ShortCollectivesLeaveThePortsToOthers) {
   }
 }
 
-// Of an all-to-all over 32 ranks 24 parts of 32 leave the node.
+// 24 parts of 32 of an all-to-all over 32 ranks leave the node.
 TEST(PortShare, OfWhatLeavesTheNode) {
   EXPECT_DOUBLE_EQ(bytes_out_of_node(OpKind::AllToAll, Bytes(32), kOnFourNodes, 1.0).value(),
                    8 * 24.0);
@@ -50,7 +50,7 @@ TEST(PortShare, OfWhatLeavesTheNode) {
                    31.0);
 }
 
-// Of eight accelerators with four NICs, two neighbours share one whatever the others do.
+// Two neighbours of eight accelerators with four NICs share one whatever the others do.
 TEST(CollectivePath, MembersThatAreAloneOnTheirNodeUseTheNearestNic) {
   const ClusterSpec cluster = load_cluster("aws-p4d");
   const auto remote = [&](std::int64_t groups) {

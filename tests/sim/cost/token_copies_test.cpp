@@ -21,7 +21,7 @@ GroupPlacement over(std::int64_t nodes) {
   return placement;
 }
 
-// Of copies to other nodes, those that go where no earlier copy of the token went.
+// The share of copies to other nodes that go where no earlier copy of the token went.
 double drawn_share(int nodes, int copies, std::mt19937& random) {
   std::uniform_int_distribution<int> node(0, nodes - 1);
   std::size_t first = 0, remote = 0;

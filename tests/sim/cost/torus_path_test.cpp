@@ -89,7 +89,7 @@ struct AnyGroup {
   GroupDimension run;
 };
 
-// In powers of two, so that groups fill the axes; half of the slices are open.
+// Sizes are powers of two, so that groups fill the axes; half of the slices are open.
 AnyGroup any_group() {
   const auto power = [](int most) { return std::int64_t{1} << *rc::gen::inRange(0, most); };
   const std::vector<std::int64_t> sides{2 * power(3), 2 * power(3), 2 * power(3)};
@@ -147,7 +147,7 @@ TEST(TorusPath, RingsAlongAnAxisFillItsLinks) {
 TEST(TorusPath, RingsOfTheWholeTorusHaveAllLinks) {
   const FabricSpec fabric = torus({4, 8, 2}).fabric;
   EXPECT_DOUBLE_EQ(torus_path(placed({64, 1}, 64), fabric).ring, 1.0);
-  // Along the last, the middle and the first axis alone.
+  // The group lies along the last, the middle and the first axis alone.
   EXPECT_DOUBLE_EQ(torus_path(placed({8, 2}, 64), fabric).ring, 1.0 / 3.0);
   EXPECT_DOUBLE_EQ(torus_path(placed({4, 16}, 64), fabric).ring, 1.0 / 3.0);
   EXPECT_DOUBLE_EQ(torus_path(placed({16, 1}, 64), fabric).ring, 2.0 / 3.0);

@@ -79,7 +79,7 @@ TEST(MemoryReplay, PeakIsThatOfFollowingEveryInstance) {
   }
 }
 
-// What the counters of PyTorch and of the device show differs by the stack's overheads alone.
+// The counters of PyTorch and of the device differ by the stack's overheads alone.
 TEST(MemoryReplay, AllocatedReservedAndDeviceDifferByTheOverheads) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     LoweringCase made = CaseGenerator(seed).next();

@@ -121,8 +121,8 @@ void cap_some(MaxMinProblem& problem, Random& random) {
   }
 }
 
-// Where flows run between all hosts, a change moves nearly all rates: the way of solving that
-// sparse networks never take.
+// A change moves nearly all rates where flows run between all hosts: the way of solving that sparse
+// networks never take.
 TEST(FlowNetwork, RatesOfADenseNetworkEqualTheReferenceAfterEveryChange) {
   EXPECT_TRUE(rc::check("incremental = pure, dense", [](std::uint32_t seed) {
     Random random(seed);

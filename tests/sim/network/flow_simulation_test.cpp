@@ -238,7 +238,7 @@ class PlainSimulation {
     for (std::size_t i = 0; i < moving.size(); ++i) moving[i]->rate = rates[i].value();
   }
 
-  // On to the next arrival or finish; false if there is none.
+  // Goes on to the next arrival or finish; false if there is none.
   bool step() {
     share();
     double next = kNever;

@@ -1,8 +1,7 @@
-#include "sim/network/max_min.hpp"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "tests/sim/network/max_min_rates.hpp"
 #include "tests/sim/network/random_network.hpp"
 
 namespace shardwright::sim {

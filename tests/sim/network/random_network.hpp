@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "sim/network/max_min.hpp"
+#include "tests/sim/network/max_min_rates.hpp"
 
 namespace shardwright::sim::fixtures {
 

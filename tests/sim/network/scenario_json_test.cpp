@@ -41,7 +41,7 @@ TEST(ScenarioJson, IntegersAreIdsAndStayIntegers) {
                                   R"({"id":"8","start_s":0.0,"finish_s":11.0}])");
 }
 
-// In either order.
+// They are the same in either order.
 TEST(ScenarioJson, AnIntegerAndItsTextAreTheSameId) {
   for (const char* ids : {R"([1, "1"])", R"(["1", 1])", R"([1, 1])"}) {
     auto document = parse_json(kGood, "test");
@@ -61,10 +61,14 @@ TEST(ScenarioJson, AnIntegerAndItsTextAreTheSameId) {
 
 struct BadCase {
   const char* name;
-  const char* pointer;    // of the changed value, or of the member that is added
-  const char* value;      // as JSON; empty: the value is removed
-  const char* where;      // of the problem
-  const char* mentioned;  // in found or expected
+  // The pointer of the changed value, or of the member that is added.
+  const char* pointer;
+  // The value as JSON; empty if it is removed.
+  const char* value;
+  // The pointer of the problem.
+  const char* where;
+  // A word in found or expected.
+  const char* mentioned;
 };
 
 class BadScenario : public ::testing::TestWithParam<BadCase> {};

@@ -24,7 +24,8 @@ struct HostScenario {
   std::string name;
   FlowScenario flows;
   std::uint32_t hosts = 0;
-  std::vector<Endpoints> endpoints;  // by flow
+  // The hosts of each flow.
+  std::vector<Endpoints> endpoints;
 };
 
 struct FabricRates {
@@ -77,7 +78,7 @@ class Fabric {
   std::uint32_t hosts() const { return hosts_; }
   const FlowScenario& links() const { return flows_; }
 
-  // Which of the equal paths a pair takes is fixed by the pair.
+  // The pair decides which of the equal paths it takes.
   std::vector<LinkIndex> route(Endpoints pair) const {
     const auto [from, to] = pair;
     const std::uint32_t leaf = from / hosts_per_leaf_, other_leaf = to / hosts_per_leaf_;
@@ -112,7 +113,8 @@ class Fabric {
   std::uint32_t hosts_, hosts_per_leaf_;
   std::uint32_t spines_ = 0;
   std::uint32_t leaves_per_pod_ = UINT32_MAX;
-  FlowScenario flows_;  // the links only
+  // A scenario of the links only.
+  FlowScenario flows_;
   std::vector<LinkIndex> host_up_, host_down_, leaf_up_, leaf_down_, core_up_, core_down_;
 };
 

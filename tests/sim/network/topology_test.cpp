@@ -52,7 +52,7 @@ std::size_t count_kind(const Topology& topology, const std::vector<LinkIndex>& r
   }));
 }
 
-// From vertex to vertex without a gap, no vertex twice.
+// True if it leads from vertex to vertex without a gap, and to no vertex twice.
 bool is_path(const Topology& topology, std::uint32_t from, std::uint32_t to,
              const std::vector<LinkIndex>& route) {
   std::vector<VertexIndex> seen{from};
@@ -172,7 +172,7 @@ TEST(Topology, TorusRoutesHaveTheLengthOfTheShorterWayOnEachAxis) {
       hops += std::min(places[axis], size - places[axis]);
     }
     const auto route = route_of(topology, 0, to);
-    // To the NIC and the router, and back down at the other end.
+    // It leads to the NIC and the router, and back down at the other end.
     EXPECT_EQ(route.size(), to == 0 ? 0U : hops + 4U);
   }
 }

@@ -34,8 +34,8 @@ Scenario eight_layers() {
   return scenario;
 }
 
-// What is on the host is not on the device; a copy that the kernels beside it do not hide takes the
-// time that the link takes.
+// Activations on the host are not on the device; a copy that the kernels beside it do not hide
+// takes the time that the link takes.
 TEST(OffloadOfActivations, TradesMemoryForTheTimeOfTheLink) {
   Scenario scenario = eight_layers();
   const StepResult kept = simulate_step(scenario);
@@ -60,8 +60,8 @@ double analytic_over_event(const Scenario& scenario) {
   return estimate_step(scenario).analytic / simulate_step(scenario).step;
 }
 
-// From copies that the kernels beside them hide to copies that take nearly all of the step, on one
-// stage and where stages wait for each other.
+// Copies range from those that the kernels beside them hide to those that take nearly all of the
+// step, on one stage and where stages wait for each other.
 TEST(OffloadOfActivations, ClosedFormFollowsCopiesOfAnySpeed) {
   for (const double slower : {1.0, 0.3, 0.1, 0.03, 0.01}) {
     for (const std::int64_t pp : {1, 2, 4}) {

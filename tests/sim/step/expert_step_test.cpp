@@ -116,7 +116,7 @@ TEST(ExpertStep, ExchangesHideBehindTheKernelsOfAnotherMicrobatchAtMost) {
   EXPECT_LT(beside.step, alone.step);
 }
 
-// Where exchanges take longer than kernels, these are what they can hide behind.
+// Exchanges can hide behind kernels only, where they take longer than these.
 TEST(ExpertStep, ExchangesOverASlowNetworkStayExposed) {
   Scenario scenario = mixtral_on_a_node();
   scenario.plan.dp = 64;

@@ -77,7 +77,7 @@ TEST(SimulateAt, ASlowRanksTimeIsTheOthersStall) {
   EXPECT_GT(simulated.result.step, simulated.event_step * 1.1);
 }
 
-// Of stages whose ranks are all alike the partners of the slow one are followed, so that a trace
+// The partners of the slow rank are followed of stages whose ranks are all alike, so that a trace
 // has both ends of their messages.
 TEST(SimulateAt, FollowsThePipelineOfTheSlowRank) {
   Scenario scenario = data_parallel_pair();

@@ -164,7 +164,7 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// What the blocks of one microbatch take on each chunk.
+// The times of the blocks of one microbatch on each chunk.
 std::vector<std::vector<ChunkTimes>> chunk_times_of(const PricedCase& priced, std::int64_t chunks) {
   std::vector<std::vector<ChunkTimes>> times;
   for (const RankProgram& rank : priced.program.stages) {
@@ -182,8 +182,9 @@ std::vector<std::vector<ChunkTimes>> chunk_times_of(const PricedCase& priced, st
   return times;
 }
 
-// With communication, copies to the host, host and optimizer free, what is left is the schedule.
-// Not DualPipe: the ideal times run its pairs as one, the program one after the other.
+// The order of the schedule is all that is left if communication, copies to the host, host and
+// optimizer are free. DualPipe is left out: the ideal times run its pairs as one, the program one
+// after the other.
 TEST(FoldedReplay, WithoutCommunicationIsTheScheduleAlone) {
   int compared = 0;
   for (std::uint64_t seed = 0; compared < 400; ++seed) {

@@ -252,7 +252,7 @@ TEST(FullReplay, ASlowNicOnlySlowsWhatCrossesIt) {
   options.slow_nics = {{0, 3, 0.01}};
   const FullReplay slow = priced.replay(options);
   EXPECT_GT(slow.step, slow.uniform_step);
-  // On a single node nothing crosses a NIC.
+  // Nothing crosses a NIC on a single node.
   const Priced local(small_scenario(4, 2, 1));
   const FullReplay same = local.replay(options);
   EXPECT_EQ(same.step, same.uniform_step);

@@ -101,7 +101,7 @@ TEST(Interference, KernelsSlowTheCollectivesBesideThem) {
   EXPECT_LT(with.step, without.step * 1.4);
 }
 
-// Without communication there is nothing to run beside.
+// There is nothing to run beside without communication.
 TEST(Interference, LeavesASingleRankAlone) {
   Scenario scenario = small_on_h100("megatron-core");
   scenario.plan.global_batch = 4;

@@ -40,11 +40,14 @@ class NaiveReplay {
 
  private:
   struct NaiveOp {
-    double duration = 0.0, issued = 0.0;  // from the end of `hold` on, if there is one
+    // Both count from the end of `hold` on, if there is one.
+    double duration = 0.0, issued = 0.0;
     std::size_t hold = kNone;
-    std::vector<std::size_t> needs;  // the op before it on its queue, and those that it waits for
+    // The op before it on its queue, and those that it waits for.
+    std::vector<std::size_t> needs;
     std::size_t rendezvous = kNone;
-    bool is_hold = false;  // of the host: no op of the program
+    // True for a hold of the host, which is no op of the program.
+    bool is_hold = false;
     bool is_issued = false, is_started = false, is_done = false;
   };
   struct Event {

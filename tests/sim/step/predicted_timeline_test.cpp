@@ -123,7 +123,7 @@ TEST_P(PredictedTimeline, MemoryNeverGoesBackInTime) {
   EXPECT_EQ(now.size(), step_.program.stages.size());
 }
 
-// What a rank of the trace holds at most is the peak that the step reports, context, communicators
+// The most that a rank of the trace holds is the peak that the step reports, context, communicators
 // and fragmentation included; it never holds less than those.
 TEST_P(PredictedTimeline, MemoryCounterReachesTheReportedPeak) {
   StackSpec stack = load_stack("megatron-core");

@@ -107,7 +107,7 @@ TEST(SchedulePath, WaitsForReductionsBeforeGathers) {
   EXPECT_EQ(time_of(find_path(list_slots(schedule), times), times), 4 * 3 + 3 * 3);
 }
 
-// From 6 p microbatches on.
+// The steady state begins with 6 p microbatches.
 TEST(SchedulePath, RepeatsItsSteadyState) {
   std::mt19937 random(4);
   for (const ScheduleKind kind : kKinds) {

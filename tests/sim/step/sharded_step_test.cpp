@@ -71,7 +71,7 @@ TEST(ShardedStep, BoundByItsNetworkTakesGathersAndReductionsTogether) {
   EXPECT_LT(step.step, 1.1 * all);
 }
 
-// Without overlap nothing of them is hidden, and either switch alone hides less than both together.
+// Nothing of them is hidden without overlap, and either switch alone hides less than both together.
 TEST(ShardedStep, WithoutOverlapComputesAndExchangesInTurn) {
   Scenario scenario = sharded_llama();
   const auto step_with = [&](bool gather, bool reduce) {

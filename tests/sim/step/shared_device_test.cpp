@@ -22,7 +22,7 @@ std::map<std::uint32_t, double> finishes(SharedDevice& device) {
 
 SharedDevice::Collective collective(std::uint32_t op, double ready, double duration,
                                     PortShare port = {}) {
-  return {.op = op, .ready = ready, .duration = duration, .port = port};
+  return {.op = op, .start = {ready}, .duration = duration, .port = port};
 }
 
 // A collective from 1 s at s = 1/2: a kernel of 2 s from 0 s has done 1 s when it begins and needs
@@ -65,7 +65,7 @@ TEST(SharedDevice, CollectivesShareThePortMaxMinFairly) {
   EXPECT_DOUBLE_EQ(finishes(uneven).at(0), 10.0);
 }
 
-// How fast the first of these goes, all of which begin at once, as a share of its rate alone.
+// The rate of the first of these, all of which begin at once, as a share of its rate alone.
 double rate_of_first(const std::vector<PortShare>& ports) {
   const std::array streams = {Stream::TensorParallel, Stream::GradientReduce,
                               Stream::ParameterGather, Stream::ExpertParallel};
@@ -137,7 +137,7 @@ TEST(SharedDevice, ACollectiveBeginsWhenTheOneItWaitsForHasEnded) {
   EXPECT_DOUBLE_EQ(finishes(device).at(1), 4.0);
 }
 
-// What began in the settled past has gone on alone since.
+// A collective that began in the settled past has gone on alone since.
 TEST(SharedDevice, ThePastIsNotChanged) {
   SharedDevice device({.kernels = 0.5, .collectives = 0.5});
   EXPECT_DOUBLE_EQ(device.run_kernel(0.0, 4.0), 4.0);

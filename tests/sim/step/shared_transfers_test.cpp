@@ -53,7 +53,7 @@ TEST(SharedTransfers, TakeTheirOwnTimeWhereTheLinkCarriesAll) {
   EXPECT_LT(transfers.lost().value(), 1e-12);
 }
 
-// Of two rails one is shared: the transfer is as slow as that one.
+// The transfer is as slow as the one of two rails that is shared.
 TEST(SharedTransfers, AreAsSlowAsTheirSlowestRail) {
   SharedTransfers transfers({kCapacity, kCapacity});
   TransferShape both = on_link(0, 1.0);

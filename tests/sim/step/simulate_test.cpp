@@ -79,8 +79,8 @@ TEST(SimulateStep, EndsInItsMidst) {
   EXPECT_FALSE(stopped.deadlocked);
 }
 
-// What adds up gradients over tensor-parallel ranks stands behind their reduction on one stream,
-// and all kernels behind both: what they wait for is the reduction.
+// The collective that adds up gradients over tensor-parallel ranks stands behind their reduction on
+// one stream, and all kernels behind both: they wait for the reduction.
 TEST(ExposedReductions, AreNotBlamedOnTheShortCollectiveBehindThem) {
   Scenario scenario = llama_on_two_nodes();
   scenario.stack = load_stack("megatron-core");
@@ -125,7 +125,7 @@ TEST(GradientNorm, IsReportedUnderTheGroupThatItRunsOver) {
   EXPECT_GT(exposed(Axis::Data), Seconds(0));
 }
 
-// Of two collectives a layer in the backward pass, each is hidden beside a GEMM or not.
+// Each of two collectives a layer in the backward pass is hidden beside a GEMM or not.
 TEST(InputGradients, ReducedAfterTheWeightGradientsAreExposed) {
   Scenario scenario = llama_on_two_nodes();
   scenario.stack.overlap.collective_slowdown = 0.0;  // beside kernels they take as long as alone
@@ -241,8 +241,8 @@ TEST(SimulateStep, BusyAndIdleAreTheWallAndPartsAddUp) {
   }
 }
 
-// What kernel times rest on adds up to the kernels' own time, without copies to the host and
-// without what collectives beside them cost.
+// The basis of kernel times adds up to the kernels' own time, without copies to the host and
+// without the cost of collectives beside them.
 TEST(SimulateStep, TheBasisIsThatOfTheKernels) {
   const ClusterSpec cluster = load_cluster("dgx-a100");
   for (std::uint64_t seed = 0; seed < 60; ++seed) {

@@ -1,19 +1,37 @@
-#include "sim/network/max_min.hpp"
+// The plain reference of max-min fair rates (sim/network/flow_network.hpp): progressive filling in
+// O(rounds x (links + flows)).
+#pragma once
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.hpp"
+#include "sim/network/flow_network.hpp"
 
 namespace shardwright::sim {
-namespace {
+
+struct MaxMinFlow {
+  // The links of the route; a link may occur once.
+  std::vector<LinkIndex> route;
+  // A weight for each link of the route; empty: 1 each.
+  std::vector<double> weights;
+  BytesPerSecond rate_cap = infinite<BytesPerSecond>();
+};
+
+struct MaxMinProblem {
+  // Capacities by link.
+  std::vector<BytesPerSecond> capacities;
+  std::vector<MaxMinFlow> flows;
+};
 
 // Shares that differ by less than this, relatively, are one level.
-constexpr double kTie = 1e-12;
+inline constexpr double kMaxMinTie = 1e-12;
 
-class Filling {
+class MaxMinFilling {
  public:
-  explicit Filling(const MaxMinProblem& problem)
+  explicit MaxMinFilling(const MaxMinProblem& problem)
       : problem_(problem),
         stopped_(problem.flows.size(), false),
         rates_(problem.flows.size(), infinite<BytesPerSecond>()) {
@@ -69,7 +87,7 @@ class Filling {
   }
 
   bool stops_at(const MaxMinFlow& flow, double level) const {
-    const double limit = level * (1.0 + kTie);
+    const double limit = level * (1.0 + kMaxMinTie);
     return flow.rate_cap.value() <= limit ||
            std::any_of(flow.route.begin(), flow.route.end(),
                        [&](LinkIndex link) { return share(link) <= limit; });
@@ -90,15 +108,17 @@ class Filling {
   const MaxMinProblem& problem_;
   std::vector<bool> stopped_;
   std::vector<BytesPerSecond> rates_;
-  std::vector<double> residual_;    // capacity that the stopped flows leave, by link
-  std::vector<double> growing_;     // weights of the growing flows, by link
-  std::vector<std::size_t> count_;  // of growing flows, by link
+  // The capacity that the stopped flows leave, by link.
+  std::vector<double> residual_;
+  // The weights of the growing flows, by link.
+  std::vector<double> growing_;
+  // The number of growing flows, by link.
+  std::vector<std::size_t> count_;
 };
 
-}  // namespace
-
-std::vector<BytesPerSecond> max_min_rates(const MaxMinProblem& problem) {
-  return Filling(problem).run();
+// The rate of each flow; infinite for a flow with neither route nor cap.
+inline std::vector<BytesPerSecond> max_min_rates(const MaxMinProblem& problem) {
+  return MaxMinFilling(problem).run();
 }
 
 }  // namespace shardwright::sim

@@ -1,19 +1,36 @@
-#include "core/program/volumes.hpp"
+// The FLOP by phase of a program, its bytes on the wire by group, and the activations that a block
+// keeps, for comparison with the published formulas.
+#pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include "core/program/groups.hpp"
+#include "core/program/program.hpp"
 
 namespace shardwright {
-namespace {
 
-void add(RankVolumes& sum, const RankVolumes& more) {
+// The volumes of one rank in one step.
+struct RankVolumes {
+  // FLOP of the matrix products.
+  EnumArray<Phase, Flop> flop{};
+  // Bytes as sent_bytes counts them.
+  EnumArray<Group, Bytes> sent{};
+  // Bytes received from other stages.
+  Bytes received_messages;
+
+  Flop of(Phase phase) const { return flop[phase]; }
+  Bytes of(Group group) const { return sent[group]; }
+};
+
+inline void add(RankVolumes& sum, const RankVolumes& more) {
   for (std::size_t i = 0; i < sum.flop.size(); ++i) sum.flop[i] += more.flop[i];
   for (std::size_t i = 0; i < sum.sent.size(); ++i) sum.sent[i] += more.sent[i];
   sum.received_messages += more.received_messages;
 }
 
-RankVolumes volumes_of(const Block& block, const Plan& plan) {
+inline RankVolumes volumes_of(const Block& block, const Plan& plan) {
   RankVolumes sum;
   for (const Op& op : block.ops) {
     sum.flop[op.phase] += model_flop(op.work);
@@ -25,27 +42,8 @@ RankVolumes volumes_of(const Block& block, const Plan& plan) {
   return sum;
 }
 
-}  // namespace
-
-Bytes sent_bytes(OpKind kind, Bytes bytes, std::int64_t members) {
-  const double others = static_cast<double>(members - 1) / static_cast<double>(members);
-  switch (kind) {
-    case OpKind::AllReduce:
-      return bytes * (2.0 * others);
-    case OpKind::AllGather:
-    case OpKind::ReduceScatter:
-    case OpKind::AllToAll:
-      return bytes * others;
-    case OpKind::Broadcast:
-    case OpKind::RingShift:
-    case OpKind::Send:
-      return bytes;
-    default:
-      return Bytes();
-  }
-}
-
-std::vector<RankVolumes> volumes(const Program& program) {
+// The volumes by stage, in time linear in calls.
+inline std::vector<RankVolumes> volumes(const Program& program) {
   std::vector<RankVolumes> of_block;
   of_block.reserve(program.blocks.size());
   for (const Block& block : program.blocks) of_block.push_back(volumes_of(block, program.plan));
@@ -56,8 +54,10 @@ std::vector<RankVolumes> volumes(const Program& program) {
   return of_stage;
 }
 
-Bytes kept_bytes(const Block& block, const std::vector<TensorSpec>& tensors) {
-  std::vector<TensorRef> known;  // alive, as far as the block has touched them
+// Bytes that are alive after the block and were not before, less those that it frees of what was.
+inline Bytes kept_bytes(const Block& block, const std::vector<TensorSpec>& tensors) {
+  // The tensors that are alive, as far as the block has touched them.
+  std::vector<TensorRef> known;
   Bytes kept;
   for (const Op& op : block.ops) {
     const auto is_known = [&known](TensorRef ref) {

@@ -1,0 +1,53 @@
+// The checks before a full replay: of its options, and of the memory that it takes.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "core/base/error.hpp"
+#include "sim/step/full_replay.hpp"
+#include "sim/step/gap_blame.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// The replay keeps each op once, in its lane and as the event level has it, and on each rank the
+// ops that another lane waits for, which every other one does.
+Bytes replay_memory(const Program& program) {
+  constexpr double kPerOp = sizeof(LaneOp) + sizeof(OpTime) + sizeof(Seconds);
+  constexpr double kPerRank = 0.5 * sizeof(double);
+  // The ranks of a stage.
+  const std::int64_t ranks = program.plan.world_size() / program.plan.pp;
+  double ops = 0.0;
+  for (const RankProgram& stage : program.stages) ops += stage.ops;
+  return Bytes(ops * (kPerOp + kPerRank * static_cast<double>(ranks)));
+}
+
+}  // namespace
+
+void check_full_options(const FullOptions& options, const Plan& plan, const ClusterSpec& cluster) {
+  check_variation(options.variation, plan.world_size());
+  check_slow_nics(options.slow_nics, plan, cluster);
+  ProblemList problems("watched ranks");
+  for (const std::int64_t rank : options.watched_ranks) {
+    if (rank < 0 || rank >= plan.world_size())
+      problems.add("", std::to_string(rank), "0 to " + std::to_string(plan.world_size() - 1));
+  }
+  problems.throw_if_any();
+}
+
+void check_replay_memory(const Program& program) {
+  const Bytes needed = replay_memory(program);
+  if (needed <= kMostReplayMemory) return;
+  const Plan& plan = program.plan;
+  throw InputError(
+      "full replay",
+      {{"/global_batch",
+        fmt::format("{}, in {} microbatches on {} ranks, whose replay takes about {:.1f} GB",
+                    plan.global_batch, plan.microbatches(), plan.world_size(),
+                    needed.value() / 1e9),
+        fmt::format("at most {:.0f} GB: a smaller batch, a larger micro_batch, or the event "
+                    "simulation",
+                    kMostReplayMemory.value() / 1e9)}});
+}
+
+}  // namespace shardwright::sim
